@@ -118,8 +118,7 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
 			Final: final(stored),
 		}
-		header, tables := stored.Replay()
-		report, err := replay.Verify(header, tables, s.through(records))
+		report, err := stored.Verify(replay.NewFlows(rt.cfg.Build), s.through(records))
 		if err == nil && report.Violated() {
 			s.out.Violation = report.First.String()
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // MaxHistory bounds the entries of a job whose History can be read.
@@ -50,10 +51,14 @@ func (rt *Runtime) History(ctx context.Context, job Job) ([]history.Event, error
 	return t.Events(), nil
 }
 
-// definition returns a flow version, or nil if this build cannot read it.
+// definition returns a flow version, or nil if this build cannot read it. Error:
+// *store.ChangedError among others.
 func (rt *Runtime) definition(ctx context.Context, ref journal.FlowRef) (*flow.Flow, error) {
 	text, err := rt.store.Flow(ctx, ref.Name, ref.Version)
 	if err != nil {
+		return nil, err
+	}
+	if err := store.SameFlow(ref, text); err != nil {
 		return nil, err
 	}
 	f, err := flow.FromCanonical(text)

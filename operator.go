@@ -30,7 +30,7 @@ type DeadLetter struct {
 	Activity string
 	Address  string // of the activity's instance
 	Ledger   string // the instance's 15 digits when the dead letter was written; empty for none
-	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
+	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused, changed
 	Message  string
 	At       time.Time
 	State    string // open, retried, resolved, failed, or answered

@@ -70,6 +70,9 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: flow %s version %s: %w", key, v.Flow.Name, v.Flow.Version, err)
 	}
+	if err := store.SameFlow(v.Flow, text); err != nil {
+		return Job{}, fmt.Errorf("job %q: %w", key, err)
+	}
 	f, err := flow.FromCanonical(text)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: %w", key, err)

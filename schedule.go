@@ -109,7 +109,7 @@ func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, err
 	if c := s.clocks[ref]; c != nil {
 		return c, nil
 	}
-	f, err := s.flows.Get(ctx, ref.Name, ref.Version)
+	f, err := s.flows.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (nex
 // start begins one job for each time. A job that exists already is no error. An input that the
 // flow refuses would be refused each time, so it is logged and skipped.
 func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, times []time.Time) error {
-	f, err := s.flows.Get(ctx, ref.Name, ref.Version)
+	f, err := s.flows.Get(ctx, ref)
 	if err != nil {
 		return err
 	}

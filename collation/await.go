@@ -5,6 +5,7 @@ package collation
 // again. It writes the child's start row and its own bound (`within`).
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -67,12 +68,14 @@ func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at M
 	if o.Key == "" {
 		o.Key = childKey(b.s.Job.Key, name, child)
 	}
-	body, err := json.Marshal(o)
-	if err != nil {
+	var body bytes.Buffer
+	text := json.NewEncoder(&body)
+	text.SetEscapeHTML(false) // the input stays canonical: its sum is in the entry (W12)
+	if err := text.Encode(o); err != nil {
 		return Row{}, errBroken("the order of a child: " + err.Error())
 	}
 	row := Row{
-		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: RootDAD, Body: body,
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: RootDAD, Body: bytes.TrimSuffix(body.Bytes(), []byte("\n")),
 		Origin: b.p.Entry.Seq, NextAt: at,
 	}
 	if o.Parent.Awaited {

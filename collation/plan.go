@@ -136,7 +136,7 @@ type DeadLetter struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD
-	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused
+	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused, changed
 	Message  string
 	Ledger   ActivityLedger
 	Raw      []byte // the message itself, if it has no row: for a person, never read back

@@ -28,8 +28,12 @@ func (w *writer) trouble(err error) {
 		w.change(row, true)
 		return
 	}
+	w.quarantine("law", err)
+}
+
+func (w *writer) quarantine(reason string, err error) {
 	w.p.Outcome, w.p.NewState = Quarantined, journal.JobQuarantined
-	w.entry(journal.KindQuarantine).Trouble = &journal.Trouble{Reason: "law", Message: short(err)}
+	w.entry(journal.KindQuarantine).Trouble = &journal.Trouble{Reason: reason, Message: short(err)}
 }
 
 // Hold makes the plan that holds a message's row for an operator, with a dead letter, when the
@@ -57,12 +61,44 @@ func Quarantine(s *State, m *Message, mode Mode, cause error) *Plan {
 	return troubled(s, m, mode, cause)
 }
 
+// ReasonChanged is the reason of a dead letter, and of a quarantine, about stored bytes that are
+// not what was written (S9).
+const ReasonChanged = "changed"
+
+// Changed makes the plan that takes the job out of service because bytes that the message's
+// decision reads are not what was written (S9), with a dead letter that says which. The row of
+// the message stays as it is: it goes on once the job may. A message that has ended or is held
+// (C5) changes nothing.
+func Changed(s *State, m *Message, mode Mode, cause error) *Plan {
+	b := &builder{writer: newWriter(s, m, mode)}
+	if ended := b.ended(); ended != "" {
+		b.nothing(ended)
+		return b.p
+	}
+	w := troubling(s, m, mode)
+	w.p.Done = true
+	w.quarantine(ReasonChanged, cause)
+	if row := s.Rows[m.Row]; row != nil {
+		kept := *row
+		w.letter(&kept, ReasonChanged, short(cause))
+		w.change(kept, false)
+	} else {
+		w.letter(&Row{}, ReasonChanged, short(cause))
+	}
+	return w.seal()
+}
+
 func troubled(s *State, m *Message, mode Mode, cause error) *Plan {
+	w := troubling(s, m, mode)
+	w.trouble(cause)
+	return w.seal()
+}
+
+func troubling(s *State, m *Message, mode Mode) *writer {
 	w := newWriter(s, m, mode)
 	w.key = InstanceKey{m.Activity, m.DAD}
 	if row := s.Rows[m.Row]; row != nil && m.Kind == journal.MessageStart {
 		w.key = InstanceKey{row.Activity, row.DAD} // a child's start does not name its trigger
 	}
-	w.trouble(cause)
-	return w.seal()
+	return &w
 }

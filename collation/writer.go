@@ -157,7 +157,13 @@ func (w *writer) change(row Row, told bool) {
 // hold marks a row as held for a person, with a dead letter that says why (C16, E10). The
 // caller writes the row.
 func (w *writer) hold(row *Row, held, reason, message string) {
-	row.Held, row.Dead = held, true
+	row.Held = held
+	w.letter(row, reason, message)
+}
+
+// letter writes a dead letter about the row of the message. The caller writes the row.
+func (w *writer) letter(row *Row, reason, message string) {
+	row.Dead = true
 	d := DeadLetter{
 		Job: w.m.Job, Row: w.m.Row, Kind: w.m.Kind, Activity: w.key.Activity, DAD: w.key.DAD,
 		Reason: reason, Message: message,

@@ -50,7 +50,8 @@ func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 	st := memory.New(memory.Config{Space: "test"})
 	f, err := flow.Parse("f.yaml", []byte(`{flow: f, version: "1", activities: {start: {type: trigger}, a: {type: worker, topic: t}}, transitions: {start: [a]}}`))
 	require.NoError(t, err)
-	_, err = st.Deploy(t.Context(), journal.FlowRef{Name: "f", Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical(), false)
+	ref := journal.FlowRef{Name: "f", Version: "1", Digest: journal.Digest(f.Digest())}
+	_, err = st.Deploy(t.Context(), ref, f.Canonical(), false)
 	require.NoError(t, err)
 	bus := busmem.New(busmem.Config{MaxPayload: 16 << 10})
 	defer func() { require.NoError(t, bus.Close()) }()
@@ -59,7 +60,7 @@ func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 		m := transport.Message{}
 		body := []byte(`"` + strings.Repeat("x", size-2) + `"`)
 		require.NoError(t, p.request(t.Context(), &store.Outgoing{
-			Row: collation.Row{Kind: journal.MessageRequest, Activity: "a", Topic: "t", Body: body}, Flow: journal.FlowRef{Name: "f", Version: "1"},
+			Row: collation.Row{Kind: journal.MessageRequest, Activity: "a", Topic: "t", Body: body}, Flow: ref,
 		}, &m))
 		q, err := wire.Decode[wire.Request](m.Body)
 		require.NoError(t, err)

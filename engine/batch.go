@@ -305,7 +305,7 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 		return nil, nil
 	}
 	if state.Flow == nil {
-		f, err := l.flows.Get(ctx, state.Job.Flow.Name, state.Job.Flow.Version)
+		f, err := l.flows.Get(ctx, state.Job.Flow)
 		switch {
 		case err == nil:
 			state.Flow = f
@@ -350,6 +350,9 @@ func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Pla
 			plan, need = collation.Quarantine(s, &it.msg, b.steps, fmt.Errorf("panic: %v", r)), nil
 		}
 	}()
+	if _, changed := errors.AsType[*store.ChangedError](it.reject); changed {
+		return collation.Changed(s, &it.msg, b.steps, it.reject), nil
+	}
 	if it.reject != nil {
 		return collation.Hold(s, &it.msg, b.steps, it.reject), nil
 	}

@@ -40,7 +40,7 @@ func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Sta
 	out := make([]store.Started, len(starts))
 	for i := range starts {
 		s := &start{Start: starts[i]}
-		if s.flow, out[i].Err = c.flows.Get(ctx, s.Flow.Name, s.Flow.Version); out[i].Err != nil {
+		if s.flow, out[i].Err = c.flows.Get(ctx, s.Flow); out[i].Err != nil {
 			continue
 		}
 		s.call = &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose}
@@ -164,7 +164,7 @@ func foldStart(s *collation.State, mode collation.Mode) (p *collation.Plan) {
 // another transaction is just starting the key, StartTx waits for it. Errors: those of Joiner,
 // ErrFlowMoved, or store.ErrNotFound: the flow is not deployed.
 func (c *Committer) StartTx(ctx context.Context, tx any, in store.Start) (store.Started, error) {
-	compiled, err := c.flows.Get(ctx, in.Flow.Name, in.Flow.Version)
+	compiled, err := c.flows.Get(ctx, in.Flow)
 	if err != nil {
 		return store.Started{}, err
 	}

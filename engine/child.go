@@ -152,7 +152,7 @@ func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order 
 	case err != nil:
 		return none, nil, err
 	}
-	// The order's JSON may escape texts in another way than the canonical form.
+	// An order of another build may escape texts in another way than the canonical form.
 	input, err := canonical.Payload(order.Input)
 	key := order.Key
 	switch {

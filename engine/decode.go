@@ -101,7 +101,7 @@ func (it *item) want(flows *Flows, mode collation.Mode) store.Want {
 		return w
 	}
 	w.Receipt = m.GUID
-	if f := flows.Cached(it.flow.name, it.flow.version); f != nil {
+	if f := flows.Named(it.flow.name, it.flow.version); f != nil {
 		w.Instances, w.Results = collation.Wants(f, m, mode)
 	}
 	return w

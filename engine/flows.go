@@ -27,14 +27,15 @@ type Source interface {
 	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
 }
 
-// Flows compiles each deployed flow version once. A version never changes, so nothing has to be
-// invalidated. The space's default for `expire` is read once, too (W11). Flows is safe for
-// concurrent use.
+// Flows compiles each definition once. A definition is known by its digest, so nothing has to be
+// invalidated, and a job gets the one whose digest it carries or none (S9). The space's default
+// for `expire` is read once, too (W11). Flows is safe for concurrent use.
 type Flows struct {
 	source Source
 	mu     sync.Mutex
 	keep   *time.Duration // the space's default for `expire`; nil: not read yet (W11)
-	known  map[flowKey]*flow.Flow
+	known  map[journal.Digest]*flow.Flow
+	named  map[flowKey]journal.Digest // of what was read last under a name and a version
 	active map[string]journal.FlowRef // as last read; an inception finds out if it has changed (W9)
 }
 
@@ -42,26 +43,51 @@ type flowKey struct{ name, version string }
 
 // NewFlows returns an empty cache over the source.
 func NewFlows(s Source) *Flows {
-	return &Flows{source: s, known: map[flowKey]*flow.Flow{}, active: map[string]journal.FlowRef{}}
+	return &Flows{source: s, known: map[journal.Digest]*flow.Flow{}, named: map[flowKey]journal.Digest{}, active: map[string]journal.FlowRef{}}
 }
 
 // Cached returns a flow that is compiled already, or nil.
-func (f *Flows) Cached(name, version string) *flow.Flow {
+func (f *Flows) Cached(digest journal.Digest) *flow.Flow {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.known[flowKey{name, version}]
+	return f.known[digest]
 }
 
-// Get returns the compiled flow, and reads it if necessary. Errors are those of Source.
-func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, error) {
-	if known := f.Cached(name, version); known != nil {
+// Named returns the flow that was read last under a name and a version, or nil. It is enough for
+// what is a hint, and for a job that is about to begin and takes its digest.
+func (f *Flows) Named(name, version string) *flow.Flow {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[f.named[flowKey{name, version}]]
+}
+
+// Get returns the compiled flow whose digest a job carries, and reads it if necessary. Errors are
+// those of Source, and *store.ChangedError: what is stored has another digest.
+func (f *Flows) Get(ctx context.Context, ref journal.FlowRef) (*flow.Flow, error) {
+	if known := f.Cached(ref.Digest); known != nil {
 		return known, nil
 	}
+	return f.read(ctx, ref.Name, ref.Version, func(definition []byte) error { return store.SameFlow(ref, definition) })
+}
+
+// read reads and compiles a flow version that check accepts.
+func (f *Flows) read(ctx context.Context, name, version string, check func(definition []byte) error) (*flow.Flow, error) {
 	canonical, err := f.source.Flow(ctx, name, version)
+	if err == nil {
+		err = check(canonical)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("flow %s version %s: %w", name, version, err)
 	}
 	return f.compile(ctx, name, version, canonical)
+}
+
+// version returns a version for new jobs: they take the digest of what is read.
+func (f *Flows) version(ctx context.Context, name, version string) (*flow.Flow, error) {
+	if known := f.Named(name, version); known != nil {
+		return known, nil
+	}
+	return f.read(ctx, name, version, func([]byte) error { return nil })
 }
 
 // Resolve returns the version for a new job: the given one or, for "", the active one as this
@@ -69,7 +95,7 @@ func (f *Flows) Get(ctx context.Context, name, version string) (*flow.Flow, erro
 // built-in flow have no order, so one must be given; it is deployed if it is missing.
 func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.FlowRef, *flow.Flow, error) {
 	if version != "" {
-		compiled, err := f.Get(ctx, name, version)
+		compiled, err := f.version(ctx, name, version)
 		if flow.IsBuiltin(name) && errors.Is(err, store.ErrNotFound) {
 			compiled, err = f.install(ctx, name, version)
 		}
@@ -83,7 +109,7 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 	}
 	f.mu.Lock()
 	last := f.active[name]
-	known := f.known[flowKey{last.Name, last.Version}]
+	known := f.known[last.Digest]
 	f.mu.Unlock()
 	if known != nil {
 		return last, known, nil
@@ -92,8 +118,11 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 	if err != nil {
 		return ref, nil, fmt.Errorf("flow %q: %w", name, err)
 	}
-	compiled := f.Cached(ref.Name, ref.Version)
+	compiled := f.Cached(ref.Digest)
 	if compiled == nil {
+		if err := store.SameFlow(ref, canonical); err != nil {
+			return ref, nil, err
+		}
 		if compiled, err = f.compile(ctx, ref.Name, ref.Version, canonical); err != nil {
 			return ref, nil, err
 		}
@@ -122,7 +151,7 @@ func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, 
 	if err != nil && !errors.Is(err, store.ErrVersionTaken) {
 		return nil, fmt.Errorf("deploy the built-in flow %s version %s: %w", name, version, err)
 	}
-	return f.Get(ctx, name, version)
+	return f.version(ctx, name, version)
 }
 
 func refOf(f *flow.Flow) journal.FlowRef {
@@ -141,10 +170,12 @@ func (f *Flows) compile(ctx context.Context, name, version string, canonical []b
 	compiled = compiled.KeptFor(keep)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.known) >= maxFlows {
+	if len(f.known) >= maxFlows || len(f.named) >= maxFlows {
 		clear(f.known)
+		clear(f.named)
 	}
-	f.known[flowKey{name, version}] = compiled
+	f.known[journal.Digest(compiled.Digest())] = compiled
+	f.named[flowKey{name, version}] = journal.Digest(compiled.Digest())
 	return compiled, nil
 }
 

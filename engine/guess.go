@@ -87,7 +87,7 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 	}
 	st := base.Fork(b.loaded.Now)
 	if st.Flow == nil {
-		if st.Flow = l.flows.Cached(st.Job.Flow.Name, st.Job.Flow.Version); st.Flow == nil {
+		if st.Flow = l.flows.Cached(st.Job.Flow.Digest); st.Flow == nil {
 			return false
 		}
 	}

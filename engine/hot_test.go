@@ -101,7 +101,7 @@ func newWarmth(t *testing.T) *warmth {
 	require.NoError(t, err)
 	c, err := NewCommitter(t.Context(), Config{Store: counting{w.st, &w.loads}, Bus: deaf{}, Space: "test"})
 	require.NoError(t, err)
-	_, err = c.flows.Get(t.Context(), "two", "1")
+	_, err = c.flows.Get(t.Context(), w.ref)
 	require.NoError(t, err)
 	w.loop = &loop{Committer: c, patient: true}
 	t.Cleanup(w.close)
@@ -111,7 +111,7 @@ func newWarmth(t *testing.T) *warmth {
 // begin starts a job in a batch of its own, and returns its first request.
 func (w *warmth) begin(key string) collation.Row {
 	w.t.Helper()
-	s := &start{Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached("two", "1")}
+	s := &start{Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached(w.ref.Digest)}
 	x := &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose, done: make(chan struct{})}
 	b, err := w.transact(w.t.Context(), work{calls: []*call{x}})
 	require.NoError(w.t, err)

@@ -227,7 +227,7 @@ func (l *loop) carry(ctx context.Context, w work) (through bool) {
 			l.alone(ctx, w)
 			return true
 		case refused(err) && len(w.items) > 0 && w.items[0].reject == nil:
-			l.log.Error("the store refuses a message: its row is held", "message", w.items[0].msg.GUID.String(), "error", err)
+			l.log.Error("the store refuses a message: it waits for a person", "message", w.items[0].msg.GUID.String(), "error", err)
 			w.items[0].reject = err
 		default:
 			l.giveUp(w, err)

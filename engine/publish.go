@@ -85,7 +85,7 @@ func (p *Publisher) destination(r *collation.Row) transport.Destination {
 }
 
 func (p *Publisher) request(ctx context.Context, o *store.Outgoing, m *transport.Message) error {
-	f, err := p.Flows.Get(ctx, o.Flow.Name, o.Flow.Version)
+	f, err := p.Flows.Get(ctx, o.Flow)
 	if err != nil {
 		return err
 	}

@@ -21,19 +21,25 @@ import (
 
 // unreadable is a store in which entries with a result cannot be read, as an adapter reports
 // it: every load that asks for results is refused.
-type unreadable struct{ store.Engine }
+type unreadable struct {
+	store.Engine
+	cause error
+}
 
 func (u unreadable) Committer(ctx context.Context, patient bool) (store.Committer, error) {
 	c, err := u.Engine.Committer(ctx, true)
-	return unreadableCommitter{c}, err
+	return unreadableCommitter{c, u.cause}, err
 }
 
-type unreadableCommitter struct{ store.Committer }
+type unreadableCommitter struct {
+	store.Committer
+	cause error
+}
 
 func (u unreadableCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
 	for _, w := range wants {
 		if len(w.Results) > 0 {
-			return nil, fmt.Errorf("%w: a stored entry cannot be read", store.ErrRejected)
+			return nil, fmt.Errorf("load: %w", u.cause)
 		}
 	}
 	return u.Committer.Load(ctx, wants, wait)
@@ -49,6 +55,30 @@ func (a *acked) finish(how string) error { a.done <- how; return nil }
 // handed back for ever.
 func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 	t.Parallel()
+	cannotRead(t, store.Rejected("a stored entry cannot be read"), func(t *testing.T, v *store.JobView) {
+		require.Equal(t, journal.JobOpen, v.State)
+		require.Equal(t, collation.HeldStuck, v.Rows[0].Held)
+		require.Equal(t, "stuck", v.Dead[0].Letter.Reason)
+	})
+}
+
+// S9: a message that reads bytes that were changed quarantines its job, once, with a dead letter
+// that names them; its row stays as it is.
+func TestS9ChangedBytesQuarantineTheJob(t *testing.T) {
+	t.Parallel()
+	cannotRead(t, store.SamePayload(journal.JobID{1}, journal.Digest{2}, []byte(`3`)), func(t *testing.T, v *store.JobView) {
+		require.Equal(t, journal.JobQuarantined, v.State)
+		require.Empty(t, v.Rows[0].Held)
+		require.True(t, v.Rows[0].Dead)
+		require.Equal(t, collation.ReasonChanged, v.Dead[0].Letter.Reason)
+		require.Contains(t, v.Dead[0].Letter.Message, "payloads of job 01000000-")
+		require.Equal(t, int64(2), v.Head.Seq, "one entry says it")
+	})
+}
+
+// cannotRead delivers the start of a job twice to a store that refuses to load results.
+func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		st := memory.New(memory.Config{Space: "test"})
@@ -63,25 +93,26 @@ func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 		bus := busmem.New(busmem.Config{})
 		defer bus.Close()
 		said := &lines{}
-		all, err := NewCommitter(ctx, Config{Store: unreadable{st}, Bus: bus, Space: "test", Logger: said.logger()})
+		all, err := NewCommitter(ctx, Config{Store: unreadable{st, cause}, Bus: bus, Space: "test", Logger: said.logger()})
 		require.NoError(t, err)
-		_, err = all.flows.Get(ctx, "one", "1")
+		_, err = all.flows.Get(ctx, ref)
 		require.NoError(t, err)
 		c := &loop{Committer: all, patient: true}
 		job := started[0].Job
 		d := &acked{done: make(chan string, 1)}
-		c.carry(ctx, work{items: []*item{{
-			delivery: d, flow: flowKey{"one", "1"},
-			msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
-		}}})
-		require.Equal(t, "ack", <-d.done)
+		for range 2 {
+			c.carry(ctx, work{items: []*item{{
+				delivery: d, flow: flowKey{"one", "1"},
+				msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
+			}}})
+			require.Equal(t, "ack", <-d.done)
+		}
 		v, err := st.Job(ctx, job)
 		require.NoError(t, err)
-		require.Equal(t, collation.HeldStuck, v.Rows[0].Held)
 		require.Len(t, v.Dead, 1)
-		require.Len(t, said.all, 2)
+		then(t, v)
 		require.Contains(t, said.all[1], "level=WARN")
-		require.Contains(t, said.all[1], "reason=stuck")
+		require.Contains(t, said.all[1], "reason="+v.Dead[0].Letter.Reason)
 		c.close()
 	})
 }

@@ -17,7 +17,7 @@ import (
 // resumed it. store.ErrUnavailable: nothing was begun. store.ErrUnknown: the job may have
 // begun.
 func (c *Committer) Resume(ctx context.Context, in store.Start, from journal.From) (journal.JobID, error) {
-	compiled, err := c.flows.Get(ctx, in.Flow.Name, in.Flow.Version)
+	compiled, err := c.flows.Get(ctx, in.Flow)
 	if err != nil {
 		return journal.JobID{}, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // verify requires that nothing is left of the jobs, which have all ended (I4, I6), and that the
@@ -35,10 +34,9 @@ func (r *rig) verify() {
 func (r *rig) proved(id journal.JobID) {
 	r.t.Helper()
 	err := r.store.Audit(context.Background(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		header, tables := s.Replay()
-		report, err := replay.Verify(header, tables, records)
+		report, err := s.Verify(nil, records)
 		if err == nil {
-			require.False(r.t, report.Violated(), "job %s: %+v", header.Key, report.First)
+			require.False(r.t, report.Violated(), "job %s: %+v", s.Job.Key, report.First)
 		}
 		return err
 	})

@@ -48,8 +48,7 @@ func (s *Space) verify() {
 		}
 		jobs++
 		err = below.Of(s.Runtime).Audit(ctx, id, func(stored *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-			header, tables := stored.Replay()
-			report, err := replay.Verify(header, tables, entries)
+			report, err := stored.Verify(nil, entries)
 			if err != nil {
 				return err
 			}

@@ -232,6 +232,9 @@ func (t *Teller) trouble(e *journal.Entry, own place) {
 	ev.Text = "waits for a person"
 	if e.Kind == journal.KindQuarantine {
 		ev.Text = "quarantined: its stored state breaks a law"
+		if e.Trouble != nil && e.Trouble.Reason == collation.ReasonChanged {
+			ev.Text = "quarantined: what is stored is not what was written"
+		}
 	}
 	if e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression {
 		ev.Kind, ev.Text = KindFailed, "failed: an expression of its transitions"

@@ -38,7 +38,7 @@ func readRecord(h export.Header, entries iter.Seq2[journal.Record, error]) (*rec
 		}
 		all = append(all, rec)
 	}
-	report, err := replay.Verify(header, nil, func(yield func(journal.Record, error) bool) {
+	report, err := replay.Verify(header, nil, nil, func(yield func(journal.Record, error) bool) {
 		for _, rec := range all {
 			if !yield(rec, nil) {
 				return

@@ -16,8 +16,7 @@ import (
 func (w *World) Verify() {
 	w.t.Helper()
 	err := w.audit(func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-		header, tables := s.Replay()
-		report, err := replay.Verify(header, tables, entries)
+		report, err := s.Verify(nil, entries)
 		if err != nil {
 			return err
 		}
@@ -46,16 +45,7 @@ func (w *World) Export(name string) {
 	out := export.NewWriter(file)
 	err = w.audit(func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 		h, _ := s.Replay()
-		err := out.Begin(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow})
-		for r, broken := range entries {
-			if err == nil {
-				err = broken
-			}
-			if err == nil {
-				err = out.Write(r)
-			}
-		}
-		return err
+		return out.Job(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}, s.Beside, entries)
 	})
 	if err == nil {
 		err = out.Flush()

@@ -16,6 +16,9 @@
 // suspensions name it, wake-ups end it (E12).
 //
 // The package is pure: entries in, state out, without clock, network or SQL, and no handler is
-// called (J12). Memory grows with the instances and messages of one job, not with the bytes of
-// its entries.
+// called (J12). Memory grows with the instances and messages of one job, and with the outputs
+// that expressions of its flow see, not with the bytes of its entries.
+//
+// Beside has what entries name and do not hold: the flow's definition and large outputs. With
+// them Verify evaluates the flow's expressions on what the journal recorded (V17).
 package replay

@@ -32,7 +32,12 @@ func (a *auditor) finish() *Report {
 	if a.blind == "" {
 		a.openEnds()
 		a.compare()
+		a.definitionLaw()
+		if a.given.why != "" {
+			a.note(V17, a.given.why)
+		}
 	}
+	a.payloadLaw()
 	r := &Report{
 		Header: a.h, State: a.job.State, Head: a.job.At, Digest: a.job.Digest(), First: a.lead,
 		Counts: a.counts, From: a.job.From, Copies: a.copies,
@@ -112,7 +117,10 @@ func (a *auditor) openEnds() {
 }
 
 // overState lists the checks that need the state of the job: a blind spot leaves them unproved.
-var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V13, V15}
+var overState = []Check{V4, V5, V6, V7, V10, V11, V12, V13, V15, V17, V18, V19}
+
+// unproved are the checks of which a note says that nothing of them is proved.
+var unproved = []Check{V3, V9, V17, V18, V19}
 
 // result gives the outcome of one check.
 func (a *auditor) result(c Check) Result {
@@ -129,7 +137,7 @@ func (a *auditor) result(c Check) Result {
 	if (c == V1 || c == V2 || c == V16) && a.counts.Entries == 0 {
 		blind = a.blind
 	}
-	if (c == V3 || c == V9) && blind == "" && r.Note != "" {
+	if slices.Contains(unproved, c) && blind == "" && r.Note != "" {
 		r.Status = NotProved
 	}
 	if c == V12 && blind == "" && a.blindEffects != "" {

@@ -53,7 +53,7 @@ func TestHandOver(t *testing.T) {
 				Key: journal.Digest{7}, Name: "charge", Result: []byte(output), Taken: effect,
 			}},
 		}
-		report, err := replay.Verify(replay.Header{Space: "shop", Job: next, Key: "order-1", Generation: 2}, nil, func(yield func(journal.Record, error) bool) {
+		report, err := replay.Verify(replay.Header{Space: "shop", Job: next, Key: "order-1", Generation: 2}, nil, nil, func(yield func(journal.Record, error) bool) {
 			for _, e := range entries {
 				if !yield(journal.Record{Job: next, Chain: e.Chain, Seq: e.Seq, Body: journal.Encode(e)}, nil) {
 					return
@@ -115,7 +115,7 @@ func these(records []journal.Record) iter.Seq2[journal.Record, error] {
 func replayOf(t *testing.T, h replay.Header, records []journal.Record) *replay.Report {
 	t.Helper()
 	first := &journal.Entry{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Seq: 1, Kind: journal.KindCreated, Flow: &journal.FlowRef{Name: "order", Version: "1"}}
-	report, err := replay.Verify(h, nil, func(yield func(journal.Record, error) bool) {
+	report, err := replay.Verify(h, nil, nil, func(yield func(journal.Record, error) bool) {
 		if !yield(journal.Record{Job: h.Job, Seq: 1, Body: journal.Encode(first)}, nil) {
 			return
 		}

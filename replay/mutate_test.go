@@ -16,8 +16,7 @@ import (
 // free are the parts of an entry that an export alone cannot prove, with the reason. Each
 // change of any other part of any entry of the fixtures is found.
 var free = map[string]string{
-	".Time+1":      "a clock's",
-	".Flow.Name=~": "only the digest is known", ".Flow.Version=~": "only the digest is known",
+	".Time+1":                 "a clock's",
 	".Parent.Space=~":         "another job's",
 	".Close.Code+1":           "an interrupt's own",
 	".Close.Error.Message=~":  "an interrupt's own",
@@ -27,9 +26,6 @@ var free = map[string]string{
 	".Dispatched[].Input^1":   "a sum of what only its row holds, while that stands",
 	".Dispatched[].Input=0":   "a sum of what only its row holds, while that stands",
 	".Dispatched-drop":        "a signal, a bound, a timer: what nothing refers to",
-	".Waits[].Key=~":          "an expression's",
-	".Waits[].Topic=~":        "the flow's",
-	".Waits[].Repeat!":        "the flow's, where no signal came",
 	".Updated[].NextAt+1":     "a policy's",
 	".Updated-drop":           "held elements, past their bound, are not released; a function past its bound does not sleep",
 	".Cancelled-drop":         "a function's wait, whose signal may be on its way",
@@ -60,7 +56,6 @@ var free = map[string]string{
 	".Response.Error.Class=~":    "a worker's",
 	".Response.Error.Message=~":  "a worker's",
 	".Response.Signal^1":         "a signal's, that is told here only",
-	".Result.Code+1":             "the engine's",
 	".Waits-drop":                "a wait that nothing refers to",
 }
 

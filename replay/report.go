@@ -24,19 +24,23 @@ const (
 	V11 Check = "V11" // origins
 	V12 Check = "V12" // turns and attempts, late effects
 	V13 Check = "V13" // timers, waits, signals
-	V14 Check = "V14" // two replays, one digest
+	V14 Check = "V14" // two replays, one digest: no check of the journal, but a self-test of this program
 	V15 Check = "V15" // after the close
 	V16 Check = "V16" // unknown kinds, versions, fields
+	V17 Check = "V17" // what the flow's definition gives on the journal
+	V18 Check = "V18" // outputs stored beside entries fit their digests
+	V19 Check = "V19" // the definition fits the digest that the job carries
 )
 
 // Checks lists all checks in the order of a report.
-var Checks = []Check{V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11, V12, V13, V14, V15, V16}
+var Checks = []Check{V1, V2, V3, V4, V5, V6, V7, V8, V9, V10, V11, V12, V13, V14, V15, V16, V17, V18, V19}
 
 var titles = map[Check]string{
 	V1: "seqs are contiguous", V2: "hashes and spelling", V3: "heads", V4: "ledgers", V5: "ordinals",
 	V6: "semaphore", V7: "snapshot and completion tasks", V8: "effects", V9: "effect rows",
 	V10: "dispatch rows", V11: "origins", V12: "turns and attempts", V13: "timers, waits, signals",
-	V14: "replay is deterministic", V15: "nothing after the close", V16: "nothing unknown",
+	V14: "self-test: two replays agree", V15: "nothing after the close", V16: "nothing unknown",
+	V17: "what the flow gives", V18: "outputs beside entries", V19: "definition of the flow",
 }
 
 // Title says in a few words what the check is about.

@@ -26,6 +26,7 @@ type Stored struct {
 	// From is what the job resumes; nil: nothing. Next is the job that resumes it.
 	From *journal.From
 	Next journal.JobID
+	Flow journal.FlowRef // as the job's row has it
 }
 
 // StoredReceipt is a receipt's row.
@@ -46,11 +47,14 @@ type StoredEffect struct {
 }
 
 // Verify reads the entries of one job, the main chain first, then the others, each by seq, and
-// checks all that this input can prove. stored is nil if there are no tables to compare. An
-// error is one of reading, and nothing was decided then. Faults of the entries are in the
-// report.
-func Verify(h Header, stored *Stored, entries iter.Seq2[journal.Record, error]) (*Report, error) {
+// checks all that this input can prove. stored is nil if there are no tables to compare, beside
+// if there are neither outputs nor definitions. An error is one of reading, and nothing was
+// decided then. Faults of the entries are in the report.
+func Verify(h Header, stored *Stored, beside *Beside, entries iter.Seq2[journal.Record, error]) (*Report, error) {
 	a := newAuditor(h, stored)
+	if beside != nil {
+		a.beside = beside
+	}
 	for rec, err := range entries {
 		if err != nil {
 			return nil, fmt.Errorf("read the entries of job %s after entry %d: %w", h.Job, a.cursor.seq, err)
@@ -64,6 +68,7 @@ func Verify(h Header, stored *Stored, entries iter.Seq2[journal.Record, error]) 
 type auditor struct {
 	h      Header
 	stored *Stored
+	beside *Beside
 	job    *Job
 	twin   *Job // the second replay (V14)
 	cursor cursor
@@ -99,6 +104,9 @@ type auditor struct {
 	external, underivable int
 
 	copies []Copy // from earlier generations
+	given  given
+	// refs are the outputs that entries name by digest, with the first entry that does.
+	refs map[journal.Digest]int64
 
 	first  map[Check]*Violation
 	notes  map[Check]string
@@ -122,7 +130,7 @@ type cursor struct {
 
 func newAuditor(h Header, stored *Stored) *auditor {
 	return &auditor{
-		h: h, stored: stored, job: New(h), twin: New(h),
+		h: h, stored: stored, beside: &Beside{}, job: New(h), twin: New(h),
 		seen:     make(map[journal.GUID]bool),
 		gone:     make(map[journal.GUID]goneRow),
 		ordinals: make(map[collation.InstanceKey]int),
@@ -136,6 +144,7 @@ func newAuditor(h Header, stored *Stored) *auditor {
 		calls:     make(map[place]string),
 		judged:    make(map[journal.Digest]judgement),
 		undone:    make(map[journal.GUID]int64),
+		refs:      make(map[journal.Digest]int64),
 		first:     make(map[Check]*Violation),
 		notes:     make(map[Check]string),
 	}
@@ -221,6 +230,8 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 	a.undoLaw(e, f)
 	a.afterLaw(e, f)
 	a.resumedLaw(e)
+	a.names(e)
+	a.givenLaw(e, f)
 	a.remember(e, f)
 }
 

@@ -33,6 +33,7 @@ func sum(m *Message) string {
 	}
 	b = append(b, h.OriginSession[:]...)
 	b = append(b, h.Traceparent...)
+	b = append(b, h.Topic...)
 	return fmt.Sprintf("%0*x", sumDigits, crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, m.Body))
 }
 

@@ -54,7 +54,7 @@ func fileUnit(name string, stdin io.Reader) unit {
 // lines after it may mean anything.
 func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcome)) {
 	bar := progressOf(ctx)
-	r := export.NewReader(&meter{in, bar})
+	r, flows := export.NewReader(&meter{in, bar}), replay.NewFlows(cli.Build())
 	for jobs := 0; ; jobs++ {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) && jobs > 0 {
@@ -67,9 +67,7 @@ func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcom
 			emit(outcome{source: name, err: fmt.Errorf("%s: %w", name, err)})
 			return
 		}
-		report, err := replay.Verify(replay.Header{
-			Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow,
-		}, nil, watched(ctx, bar, r.Entries()))
+		report, err := verifyJob(&h, r, flows, watched(ctx, bar, r.Entries()))
 		if err != nil {
 			emit(outcome{source: name, job: h.Job, err: fmt.Errorf("%s: %w", name, err)})
 			return
@@ -80,6 +78,18 @@ func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcom
 		bar.job()
 		emit(outcome{source: name, job: h.Job, report: report})
 	}
+}
+
+// verifyJob verifies one job of an export with what stands beside its entries.
+func verifyJob(h *export.Header, r *export.Reader, flows *replay.Flows, entries iter.Seq2[journal.Record, error]) (*replay.Report, error) {
+	beside, err := replay.ReadBeside(r.Beside())
+	if err != nil {
+		return nil, err
+	}
+	beside.Flows = flows
+	return replay.Verify(replay.Header{
+		Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow,
+	}, nil, beside, entries)
 }
 
 // watched counts entries, and stops when the context ends.

@@ -26,7 +26,7 @@ func FuzzFile(f *testing.F) {
 		require.NoError(f, w.Flush())
 		f.Add(b.Bytes())
 	}
-	f.Add([]byte("{\"format\":\"quipu-export-v2\"}\n"))
+	f.Add([]byte("{\"format\":\"quipu-export-v3\"}\n"))
 	f.Add([]byte(nil))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		var outcomes []outcome

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -54,14 +55,14 @@ func countJobs(ctx context.Context, r reader, ids []journal.JobID) total {
 // storeUnits makes one unit of each job. A requested job that does not exist is an error.
 func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[unit, error] {
 	return func(yield func(unit, error) bool) {
-		missing := slices.Clone(ids)
+		missing, flows := slices.Clone(ids), replay.NewFlows(cli.Build())
 		for id, err := range r.AuditJobs(ctx, ids) {
 			if err != nil {
 				yield(nil, fmt.Errorf("list the jobs: %w", err))
 				return
 			}
 			missing = slices.DeleteFunc(missing, func(m journal.JobID) bool { return m == id })
-			if !yield(jobUnit(r, id), nil) {
+			if !yield(jobUnit(r, id, flows), nil) {
 				return
 			}
 		}
@@ -75,13 +76,12 @@ func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[un
 	}
 }
 
-func jobUnit(r reader, id journal.JobID) unit {
+func jobUnit(r reader, id journal.JobID, flows *replay.Flows) unit {
 	return func(ctx context.Context, emit func(outcome)) {
 		bar := progressOf(ctx)
 		var report *replay.Report
 		err := r.Audit(ctx, id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
-			header, tables := s.Replay()
-			report, err = replay.Verify(header, tables, watched(ctx, bar, entries))
+			report, err = s.Verify(flows, watched(ctx, bar, entries))
 			return err
 		})
 		if err == nil {

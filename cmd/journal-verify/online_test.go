@@ -22,10 +22,13 @@ func stored(j *replaytest.Journal) *store.Stored {
 	s := &store.Stored{
 		Job: collation.Job{
 			ID: j.Header.Job, Space: j.Header.Space, Key: j.Header.Key, Generation: j.Header.Generation,
-			Head: j.Header.Head, State: j.Stored.State, Semaphore: j.Stored.Semaphore,
+			Head: j.Header.Head, State: j.Stored.State, Semaphore: j.Stored.Semaphore, Flow: j.Stored.Flow,
 		},
 		FlowDigest: j.Header.Flow, Instances: j.Stored.Instances, Open: j.Stored.Open, Rows: j.Stored.Rows, Waits: j.Stored.Waits,
 		Receipts: map[journal.GUID]store.StoredReceipt{},
+	}
+	s.Beside = func(yield func(journal.Beside, error) bool) {
+		yield(journal.Beside{Definition: true, Digest: j.Header.Flow, Body: j.Beside.Definition}, nil)
 	}
 	for g, r := range j.Stored.Receipts {
 		s.Receipts[g] = store.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}

@@ -50,7 +50,7 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 	cmd := &cobra.Command{
 		Use:   "journal-verify [--postgres DSN | --dev DIR] [--space S] [--job KEY-or-ID]... | FILE...",
 		Short: "Prove or refute that journals keep their laws",
-		Long: "Replays the entries of every job and checks them, and the tables beside them, against the laws V1 to V16.\n" +
+		Long: "Replays the entries of every job and checks them, and what is stored beside them, against the laws V1 to V19.\n" +
 			"Reads a database (read-only rights are enough), or exported files; - is standard input.\n" +
 			"Exit codes: 0 all proved, 1 violated, 2 could not be read or checked.",
 		SilenceUsage: true, SilenceErrors: true,

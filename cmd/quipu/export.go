@@ -23,7 +23,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:   "export KEY... | export -",
 		Short: "Write the journal of jobs to a file",
 		Long: `Write the journals of jobs as JSON Lines, to standard output or a file, for
-journal-verify FILE: a header for each job, then its entries with the stored bytes.
+journal-verify FILE: a header for each job, the definition of its flow, its outputs that
+are stored beside the journal, then its entries with the stored bytes.
 Here -o names the file. The file appears only when it is complete. A job that is not
 there, or has expired, is reported, and the other jobs are exported.`,
 		Example: "  quipu export order-42 -o order-42.jsonl && journal-verify order-42.jsonl\n  quipu ls --keys --limit 0 | quipu export - -o all.jsonl",
@@ -76,7 +77,7 @@ func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 				return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
 			}
 			j := &s.Job
-			return out.Job(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest}, records)
+			return out.Job(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest}, s.Beside, records)
 		}); err != nil {
 			return fmt.Errorf("export job %q: %w", key, err)
 		}

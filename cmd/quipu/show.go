@@ -298,10 +298,11 @@ func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	}
 }
 
-// definition returns the job's flow, nil if this build cannot read it: then there is no graph.
+// definition returns the job's flow, nil if this build cannot read it or it was changed: then
+// there is no graph.
 func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.Flow {
 	text, err := below.Of(rt).Flow(ctx, v.Flow.Name, v.Flow.Version)
-	if err != nil {
+	if err != nil || store.SameFlow(v.Flow, text) != nil {
 		return nil
 	}
 	f, err := flow.FromCanonical(text)

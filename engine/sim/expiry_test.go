@@ -57,7 +57,7 @@ func (w *world) lastWords() {
 			w.digits(s)
 			w.received(s)
 			w.transferred(s)
-			return w.verified(s, entries)
+			return w.verify(s, entries)
 		})
 	}
 }

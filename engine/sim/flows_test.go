@@ -74,7 +74,7 @@ func (b *book) draw(dice *rand.Rand, name string, most int, kid string) {
 		b.refs[name] = journal.FlowRef{Name: name, Version: version, Digest: journal.Digest(f.Digest())}
 		b.canonical[name] = f.Canonical()
 		b.texts = append(b.texts, text)
-		if _, err := b.compiled.Get(context.Background(), name, version); err != nil {
+		if _, err := b.compiled.Get(context.Background(), b.refs[name]); err != nil {
 			panic(err)
 		}
 		return
@@ -89,7 +89,7 @@ func (b *book) builtin() {
 	}
 	b.refs[f.Name()] = journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	b.canonical[f.Name()] = f.Canonical()
-	if _, err := b.compiled.Get(context.Background(), f.Name(), f.Version()); err != nil {
+	if _, err := b.compiled.Get(context.Background(), b.refs[f.Name()]); err != nil {
 		panic(err)
 	}
 }

@@ -249,14 +249,17 @@ func (w *world) judge() bool {
 	return len(w.open) == 0
 }
 
-// verified verifies the journal of a job against its tables.
-func (w *world) verified(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+// compiledFlows are the flows of the jobs that were verified; many seeds share them.
+var compiledFlows = replay.NewFlows("")
+
+// verify verifies the journal of a job against its tables.
+func (w *world) verify(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 	_, err := w.reported(s, entries)
 	return err
 }
 
 func (w *world) reported(s *store.Stored, entries iter.Seq2[journal.Record, error]) (*replay.Report, error) {
-	report, err := replay.Verify(headerOf(s), tablesOf(s), entries)
+	report, err := s.Verify(compiledFlows, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -307,27 +310,4 @@ func (w *world) received(s *store.Stored) {
 			w.wrong("I1: effect %s of %s was applied %d times with key %s", e.Name, s.Job.Key, k.applied, e.Key)
 		}
 	}
-}
-
-func headerOf(s *store.Stored) replay.Header {
-	j := &s.Job
-	return replay.Header{Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest}
-}
-
-func tablesOf(s *store.Stored) *replay.Stored {
-	t := &replay.Stored{
-		State: s.Job.State, Semaphore: s.Job.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
-		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
-	}
-	for g, r := range s.Receipts {
-		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-	}
-	for i := range s.Effects {
-		f := &s.Effects[i]
-		t.Effects = append(t.Effects, replay.StoredEffect{
-			Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: replay.EffectState(f.State),
-			Result: replay.ResultDigest(f.Result, f.Error), Position: f.Position,
-		})
-	}
-	return t
 }

@@ -81,7 +81,7 @@ func (w *world) export(name string) error {
 			continue // its journal was removed
 		}
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-			h := headerOf(s)
+			h, _ := s.Replay()
 			if err := out.Begin(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}); err != nil {
 				return err
 			}

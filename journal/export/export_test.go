@@ -29,12 +29,24 @@ func records(job journal.JobID) []journal.Record {
 	}
 }
 
+// beside is what stands beside the entries of each job.
+func beside(job journal.JobID) []journal.Beside {
+	return []journal.Beside{
+		{Definition: true, Digest: journal.Digest{4, job[0]}, Body: []byte(`{"flow":"f"}`)},
+		{Digest: journal.Digest{5}, Body: bytes.Repeat([]byte("y"), 300_000)},
+		{Digest: journal.Digest{6}, Body: []byte{}},
+	}
+}
+
 func file(t testing.TB, jobs ...byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := export.NewWriter(&b)
 	for _, n := range jobs {
 		require.NoError(t, w.Begin(header(n)))
+		for _, x := range beside(header(n).Job) {
+			require.NoError(t, w.Beside(x))
+		}
 		for _, rec := range records(header(n).Job) {
 			require.NoError(t, w.Write(rec))
 		}
@@ -44,19 +56,30 @@ func file(t testing.TB, jobs ...byte) []byte {
 }
 
 func readAll(r *export.Reader) (headers []export.Header, recs [][]journal.Record, err error) {
+	headers, _, recs, err = readBoth(r)
+	return headers, recs, err
+}
+
+func readBoth(r *export.Reader) (headers []export.Header, asides [][]journal.Beside, recs [][]journal.Record, err error) {
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return headers, recs, nil
+			return headers, asides, recs, nil
 		}
 		if err != nil {
-			return headers, recs, err
+			return headers, asides, recs, err
 		}
 		headers = append(headers, h)
-		recs = append(recs, nil)
+		asides, recs = append(asides, nil), append(recs, nil)
+		for x, err := range r.Beside() {
+			if err != nil {
+				return headers, asides, recs, err
+			}
+			asides[len(asides)-1] = append(asides[len(asides)-1], x)
+		}
 		for rec, err := range r.Entries() {
 			if err != nil {
-				return headers, recs, err
+				return headers, asides, recs, err
 			}
 			recs[len(recs)-1] = append(recs[len(recs)-1], rec)
 		}
@@ -70,11 +93,27 @@ func TestExportRoundTrip(t *testing.T) {
 	for name, in := range map[string]io.Reader{
 		"whole": bytes.NewReader(raw), "byte by byte": iotest.OneByteReader(bytes.NewReader(raw)),
 	} {
-		headers, recs, err := readAll(export.NewReader(in))
+		headers, asides, recs, err := readBoth(export.NewReader(in))
 		require.NoError(t, err, name)
+		require.Equal(t, [][]journal.Beside{beside(journal.JobID{1}), beside(journal.JobID{2})}, asides, name)
 		require.Equal(t, []export.Header{header(1), header(2)}, headers, name)
 		require.Equal(t, [][]journal.Record{records(journal.JobID{1}), records(journal.JobID{2})}, recs, name)
 	}
+}
+
+// Entries skips what stands beside them and was not read.
+func TestExportSkipsToEntries(t *testing.T) {
+	t.Parallel()
+	r := export.NewReader(bytes.NewReader(file(t, 1)))
+	_, err := r.Next()
+	require.NoError(t, err)
+	n := 0
+	for rec, err := range r.Entries() {
+		require.NoError(t, err)
+		require.Equal(t, records(journal.JobID{1})[n], rec)
+		n++
+	}
+	require.Equal(t, 3, n)
 }
 
 // Next skips entries that were not read.
@@ -94,31 +133,44 @@ func TestExportSkipsToNextJob(t *testing.T) {
 // Every error names its line and is final.
 func TestExportErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
-	good := string(file(t, 1))
+	var bare bytes.Buffer
+	w := export.NewWriter(&bare)
+	require.NoError(t, w.Begin(header(1)))
+	for _, rec := range records(header(1).Job) {
+		require.NoError(t, w.Write(rec))
+	}
+	require.NoError(t, w.Flush())
+	good := bare.String()
 	lines := strings.SplitAfter(good, "\n")
+	beside := strings.SplitAfter(string(file(t, 1)), "\n")
 	long := `{"s":4,"h":"` + strings.Repeat("0", 64) + `","b":"` + strings.Repeat("A", export.MaxLine) + `"}` + "\n"
 	for name, c := range map[string]struct {
 		in   string
 		line int
 		err  error
 	}{
-		"no header":        {lines[1], 1, export.ErrFormat},
-		"another format":   {strings.Replace(good, "export-v2", "export-v1", 1), 1, export.ErrFormat},
-		"unknown member":   {strings.Replace(good, `"space"`, `"more":1,"space"`, 1), 1, export.ErrFormat},
-		"other spelling":   {strings.Replace(good, `"space":"shop"`, `"space": "shop"`, 1), 1, export.ErrFormat},
-		"no job":           {strings.Replace(good, header(1).Job.String(), journal.JobID{}.String(), 1), 1, export.ErrFormat},
-		"bad id":           {strings.Replace(good, header(1).Job.String(), "x", 1), 1, journal.ErrMalformedID},
-		"blank line":       {lines[0] + "\n" + lines[1], 2, export.ErrFormat},
-		"seq 0":            {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":0`, 1), 2, export.ErrFormat},
-		"seq 01":           {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":01`, 1), 2, export.ErrFormat},
-		"no seq":           {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":`, 1), 2, export.ErrFormat},
-		"hash upper case":  {lines[0] + strings.Replace(lines[1], `"h":"01`, `"h":"0A`, 1), 2, journal.ErrMalformedID},
-		"body not base64":  {lines[0] + strings.Replace(lines[1], `"b":"`, `"b":"*`, 1), 2, export.ErrFormat},
-		"text behind":      {lines[0] + strings.Replace(lines[1], "}\n", "} \n", 1), 2, export.ErrFormat},
-		"cut in a line":    {good[:len(good)-3], 4, io.ErrUnexpectedEOF},
-		"no end of line":   {good[:len(good)-1], 4, io.ErrUnexpectedEOF},
-		"line too long":    {good + long, 5, export.ErrTooLong},
-		"zero chain named": {lines[0] + strings.Replace(lines[1], `{"s"`, `{"c":"`+journal.GUID{}.String()+`","s"`, 1), 2, export.ErrFormat},
+		"no header":                   {lines[1], 1, export.ErrFormat},
+		"another format":              {strings.Replace(good, "export-v3", "export-v2", 1), 1, export.ErrFormat},
+		"unknown member":              {strings.Replace(good, `"space"`, `"more":1,"space"`, 1), 1, export.ErrFormat},
+		"other spelling":              {strings.Replace(good, `"space":"shop"`, `"space": "shop"`, 1), 1, export.ErrFormat},
+		"no job":                      {strings.Replace(good, header(1).Job.String(), journal.JobID{}.String(), 1), 1, export.ErrFormat},
+		"bad id":                      {strings.Replace(good, header(1).Job.String(), "x", 1), 1, journal.ErrMalformedID},
+		"blank line":                  {lines[0] + "\n" + lines[1], 2, export.ErrFormat},
+		"seq 0":                       {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":0`, 1), 2, export.ErrFormat},
+		"seq 01":                      {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":01`, 1), 2, export.ErrFormat},
+		"no seq":                      {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":`, 1), 2, export.ErrFormat},
+		"hash upper case":             {lines[0] + strings.Replace(lines[1], `"h":"01`, `"h":"0A`, 1), 2, journal.ErrMalformedID},
+		"body not base64":             {lines[0] + strings.Replace(lines[1], `"b":"`, `"b":"*`, 1), 2, export.ErrFormat},
+		"text behind":                 {lines[0] + strings.Replace(lines[1], "}\n", "} \n", 1), 2, export.ErrFormat},
+		"cut in a line":               {good[:len(good)-3], 4, io.ErrUnexpectedEOF},
+		"no end of line":              {good[:len(good)-1], 4, io.ErrUnexpectedEOF},
+		"line too long":               {good + long, 5, export.ErrTooLong},
+		"an output behind an entry":   {lines[0] + lines[1] + beside[2], 3, export.ErrFormat},
+		"an output before any header": {beside[2], 1, export.ErrFormat},
+		"an output with text behind":  {lines[0] + strings.Replace(beside[2], "}\n", "} \n", 1), 2, export.ErrFormat},
+		"an output without a digest":  {lines[0] + strings.Replace(beside[2], `{"o":"05`, `{"o":"5`, 1), 2, export.ErrFormat},
+		"a definition not in base64":  {lines[0] + strings.Replace(beside[1], `"b":"`, `"b":"*`, 1), 2, export.ErrFormat},
+		"zero chain named":            {lines[0] + strings.Replace(lines[1], `{"s"`, `{"c":"`+journal.GUID{}.String()+`","s"`, 1), 2, export.ErrFormat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,13 +199,16 @@ func TestExportWriterRefuses(t *testing.T) {
 	t.Parallel()
 	w := export.NewWriter(io.Discard)
 	require.ErrorIs(t, w.Write(records(journal.JobID{1})[0]), export.ErrOrder)
+	require.ErrorIs(t, w.Beside(beside(journal.JobID{1})[0]), export.ErrOrder)
 	h := header(1)
 	h.Key = strings.Repeat("k", export.MaxKey+1)
 	require.ErrorIs(t, w.Begin(h), export.ErrTooLong)
 	require.NoError(t, w.Begin(header(1)))
 	require.ErrorIs(t, w.Write(records(journal.JobID{2})[0]), export.ErrOrder)
 	require.ErrorIs(t, w.Write(journal.Record{Seq: 1, Body: make([]byte, journal.MaxEntryBytes+1)}), export.ErrTooLong)
+	require.ErrorIs(t, w.Beside(journal.Beside{Body: make([]byte, journal.MaxEntryBytes+1)}), export.ErrTooLong)
 	require.NoError(t, w.Write(journal.Record{Seq: 1, Body: make([]byte, journal.MaxEntryBytes)}))
+	require.ErrorIs(t, w.Beside(beside(journal.JobID{1})[0]), export.ErrOrder, "behind an entry")
 }
 
 // FuzzRead: whatever is read is written back to the same bytes. Anything else is refused, nothing
@@ -163,12 +218,14 @@ func FuzzRead(f *testing.F) {
 	var small bytes.Buffer
 	w := export.NewWriter(&small)
 	require.NoError(f, w.Begin(header(4)))
+	require.NoError(f, w.Beside(beside(header(4).Job)[0]))
+	require.NoError(f, w.Beside(beside(header(4).Job)[2]))
 	require.NoError(f, w.Write(records(header(4).Job)[0]))
 	require.NoError(f, w.Write(records(header(4).Job)[2]))
 	require.NoError(f, w.Flush())
 	f.Add(small.Bytes())
 	f.Fuzz(func(t *testing.T, in []byte) {
-		headers, recs, err := readAll(export.NewReader(bytes.NewReader(in)))
+		headers, asides, recs, err := readBoth(export.NewReader(bytes.NewReader(in)))
 		if err != nil {
 			var place *export.LineError
 			require.ErrorAs(t, err, &place)
@@ -179,6 +236,9 @@ func FuzzRead(f *testing.F) {
 		w := export.NewWriter(&out)
 		for i, h := range headers {
 			require.NoError(t, w.Begin(h))
+			for _, x := range asides[i] {
+				require.NoError(t, w.Beside(x))
+			}
 			for _, rec := range recs[i] {
 				require.NoError(t, w.Write(rec))
 			}

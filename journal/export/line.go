@@ -15,7 +15,7 @@ import (
 )
 
 // Format is the name and version of the format, in every header.
-const Format = "quipu-export-v2"
+const Format = "quipu-export-v3"
 
 // Limits of a line, without its line end.
 const (
@@ -144,24 +144,65 @@ func parseEntry(line []byte) (rec journal.Record, err error) {
 	rec.Hash, err = journal.ParseDigest(string(c.take(digestLen)))
 	c.fail(err)
 	c.want(`","b":"`)
+	rec.Body, err = c.body()
+	if err != nil {
+		return journal.Record{}, fmt.Errorf("%w: entry: %w", ErrFormat, err)
+	}
+	return rec, nil
+}
+
+// appendBeside appends the line of what stands beside the entries: a definition, or an output.
+func appendBeside(dst []byte, x *journal.Beside) []byte {
+	kind := `{"o":"`
+	if x.Definition {
+		kind = `{"f":"`
+	}
+	dst = hex.AppendEncode(append(dst, kind...), x.Digest[:])
+	dst = append(dst, `","b":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, x.Body)
+	return append(dst, "\"}\n"...)
+}
+
+// isBeside tells such a line from an entry.
+func isBeside(line []byte) bool {
+	return bytes.HasPrefix(line, []byte(`{"o"`)) || bytes.HasPrefix(line, []byte(`{"f"`))
+}
+
+// parseBeside reads exactly what appendBeside writes.
+func parseBeside(line []byte) (x journal.Beside, err error) {
+	c := cutter{rest: line}
+	if x.Definition = c.have(`{"f":"`); !x.Definition {
+		c.want(`{"o":"`)
+	}
+	x.Digest, err = journal.ParseDigest(string(c.take(digestLen)))
+	c.fail(err)
+	c.want(`","b":"`)
+	x.Body, err = c.body()
+	if err != nil {
+		return journal.Beside{}, fmt.Errorf("%w: what stands beside the entries: %w", ErrFormat, err)
+	}
+	return x, nil
+}
+
+// body reads base64 to the end of the line.
+func (c *cutter) body() ([]byte, error) {
 	coded := c.until('"')
 	c.want(`"}`)
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Errorf("%d bytes follow its end", len(c.rest)))
 	}
 	if c.err != nil {
-		return journal.Record{}, fmt.Errorf("%w: entry: %w", ErrFormat, c.err)
+		return nil, c.err
 	}
-	rec.Body = make([]byte, base64.StdEncoding.DecodedLen(len(coded)))
-	n, err := base64.StdEncoding.Strict().Decode(rec.Body, coded)
+	body := make([]byte, base64.StdEncoding.DecodedLen(len(coded)))
+	n, err := base64.StdEncoding.Strict().Decode(body, coded)
 	if err != nil {
-		return journal.Record{}, fmt.Errorf("%w: body: %w", ErrFormat, err)
+		return nil, fmt.Errorf("body: %w", err)
 	}
-	rec.Body = rec.Body[:n]
 	if n > journal.MaxEntryBytes {
-		return journal.Record{}, fmt.Errorf("%w: a body of %d bytes, the limit is %d", ErrTooLong, n, journal.MaxEntryBytes)
+		return nil, fmt.Errorf("%w: a body of %d bytes, the limit is %d", ErrTooLong, n, journal.MaxEntryBytes)
 	}
-	return rec, nil
+	return body[:n], nil
 }
 
 // cutter takes a line apart from the left. It keeps its first fault.

@@ -67,10 +67,41 @@ func (r *Reader) Next() (Header, error) {
 	}
 }
 
+// Beside yields what stands beside the entries of the job whose header Next returned last, once,
+// and before Entries, which skips what was not read of it. After an error, a *LineError, it
+// yields nothing more.
+func (r *Reader) Beside() iter.Seq2[journal.Beside, error] {
+	return func(yield func(journal.Beside, error) bool) {
+		for {
+			line, err := r.next()
+			if errors.Is(err, io.EOF) && r.fault == nil {
+				return
+			}
+			if err != nil {
+				yield(journal.Beside{}, err)
+				return
+			}
+			if !isBeside(line) {
+				return
+			}
+			r.have = false
+			x, err := parseBeside(line)
+			if err != nil {
+				yield(journal.Beside{}, r.failed(err))
+				return
+			}
+			if !yield(x, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Entries yields the entries of the job whose header Next returned last, once. After an error, a
 // *LineError, it yields nothing more.
 func (r *Reader) Entries() iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
+		begun := false
 		for {
 			line, err := r.next()
 			if errors.Is(err, io.EOF) && r.fault == nil {
@@ -84,6 +115,10 @@ func (r *Reader) Entries() iter.Seq2[journal.Record, error] {
 				return
 			}
 			r.have = false
+			if isBeside(line) && !begun {
+				continue
+			}
+			begun = true
 			rec, err := parseEntry(line)
 			if err != nil {
 				yield(journal.Record{}, r.failed(err))

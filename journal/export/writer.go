@@ -14,12 +14,14 @@ import (
 // header's.
 var ErrOrder = errors.New("entry outside its job")
 
-// Writer writes a file: for each job Begin and then Write for each entry, and Flush at the end.
+// Writer writes a file: for each job Begin, Beside for what stands beside its entries, and Write
+// for each entry; and Flush at the end.
 // After an error the file is incomplete. It is not safe for concurrent use.
 type Writer struct {
-	out *bufio.Writer
-	job journal.JobID
-	buf []byte
+	out     *bufio.Writer
+	job     journal.JobID
+	entries bool // of the job, are being written
+	buf     []byte
 }
 
 // NewWriter writes to w, buffered.
@@ -34,7 +36,7 @@ func (w *Writer) Begin(h Header) error {
 	if len(line)-1 > MaxHeader {
 		return fmt.Errorf("%w: the header of job %s has %d bytes, the limit is %d", ErrTooLong, h.Job, len(line), MaxHeader)
 	}
-	w.job, w.buf = h.Job, line
+	w.job, w.buf, w.entries = h.Job, line, false
 	return w.write(line)
 }
 
@@ -47,14 +49,37 @@ func (w *Writer) Write(rec journal.Record) error {
 	case len(rec.Body) > journal.MaxEntryBytes:
 		return fmt.Errorf("%w: entry %d of job %s has %d bytes, the limit is %d", ErrTooLong, rec.Seq, w.job, len(rec.Body), journal.MaxEntryBytes)
 	}
-	w.buf = appendEntry(w.buf[:0], &rec)
+	w.buf, w.entries = appendEntry(w.buf[:0], &rec), true
 	return w.write(w.buf)
 }
 
-// Job writes a job: its header, then its entries.
-func (w *Writer) Job(h Header, entries iter.Seq2[journal.Record, error]) error {
+// Beside writes what stands beside the entries of the job of Begin, before its first entry;
+// otherwise it is ErrOrder. A body over journal.MaxEntryBytes is ErrTooLong.
+func (w *Writer) Beside(x journal.Beside) error {
+	switch {
+	case w.job.IsZero() || w.entries:
+		return fmt.Errorf("%w: %s of job %s, which stands beside its entries", ErrOrder, x.Digest, w.job)
+	case len(x.Body) > journal.MaxEntryBytes:
+		return fmt.Errorf("%w: what stands under %s has %d bytes, the limit is %d", ErrTooLong, x.Digest, len(x.Body), journal.MaxEntryBytes)
+	}
+	w.buf = appendBeside(w.buf[:0], &x)
+	return w.write(w.buf)
+}
+
+// Job writes a job: its header, what stands beside its entries (nil: nothing), then its entries.
+func (w *Writer) Job(h Header, beside iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error {
 	if err := w.Begin(h); err != nil {
 		return err
+	}
+	if beside != nil {
+		for x, err := range beside {
+			if err != nil {
+				return err
+			}
+			if err := w.Beside(x); err != nil {
+				return err
+			}
+		}
 	}
 	for r, err := range entries {
 		if err != nil {

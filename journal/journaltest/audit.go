@@ -33,8 +33,7 @@ func (b *bench) audit(ids ...journal.JobID) {
 			return e.Operator != nil && e.Operator.Action == "suite"
 		})
 		err := b.s.Audit(b.ctx(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-			h, tables := s.Replay()
-			report, err := replay.Verify(h, tables, records)
+			report, err := s.Verify(nil, records)
 			for i := 0; err == nil && i < len(report.Checks); i++ {
 				x := &report.Checks[i]
 				require.True(b, x.Status != replay.Violated || hand && slices.Contains(byHand, x.Check), "%v", x.Violation)

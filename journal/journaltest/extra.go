@@ -1,6 +1,8 @@
 package journaltest
 
 import (
+	"strings"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -105,6 +107,8 @@ func extraJoinBack(b *bench) {
 func results(key collation.InstanceKey, fresh bool, output string) change {
 	return func(p *collation.Plan, st *collation.State) {
 		p.Entry.Result = &journal.Result{Code: collation.CodeOK, Output: []byte(output)}
+		p.Entry.Activity, _, _ = strings.Cut(key.Activity, "[")
+		p.Entry.DAD = string(key.DAD.Base())
 		ledgers(collation.LedgerWrite{Key: key, New: fresh, ResultSeq: p.Entry.Seq, Code: collation.CodeOK})(p, st)
 	}
 }

@@ -349,7 +349,7 @@ func (j *job) whole(results []collation.InstanceKey, latest []string) error {
 			continue
 		}
 		if r := collation.ResultAt(e, key); r.Output == nil && r.Error == nil {
-			return fmt.Errorf("memory: job %s: %w: the output %s, which a response names, is not stored", j.ID, store.ErrRejected, e.Response.Ref)
+			return store.SamePayload(j.ID, e.Response.Ref, nil)
 		}
 	}
 	return nil

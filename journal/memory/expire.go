@@ -94,7 +94,10 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 	if archive != nil && len(gone) > 0 {
 		err = archive(ctx, "memory", func(visit store.Visit) error {
 			for _, j := range gone {
-				if err := visit(&j.Job, j.Flow.Digest, j.all()); err != nil {
+				s.mu.Lock()
+				beside := s.beside(j)
+				s.mu.Unlock()
+				if err := visit(&j.Job, j.Flow.Digest, beside, j.all()); err != nil {
 					return err
 				}
 			}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -65,6 +66,7 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []*record, error) {
 	if j.State == journal.JobExpired {
 		return out, nil, nil
 	}
+	out.Beside = s.beside(j)
 	n := 0
 	for _, chain := range j.chains {
 		n += len(chain)
@@ -74,6 +76,31 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []*record, error) {
 		records = append(records, j.chains[chain]...)
 	}
 	return out, records, nil
+}
+
+// beside yields what is stored beside the entries of a job. It shares the bytes, which never
+// change.
+func (s *Store) beside(j *job) iter.Seq2[journal.Beside, error] {
+	var all []journal.Beside
+	if d, err := s.version(j.Flow.Name, j.Flow.Version); err == nil {
+		all = append(all, journal.Beside{Definition: true, Digest: d.ref.Digest, Body: d.canonical})
+	}
+	for digest, body := range j.payloads {
+		all = append(all, journal.Beside{Digest: digest, Body: body})
+	}
+	slices.SortStableFunc(all, func(a, b journal.Beside) int {
+		if a.Definition || b.Definition {
+			return 0 // it comes first
+		}
+		return bytes.Compare(a.Digest[:], b.Digest[:])
+	})
+	return func(yield func(journal.Beside, error) bool) {
+		for _, x := range all {
+			if !yield(x, nil) {
+				return
+			}
+		}
+	}
 }
 
 // tables copies what the tables hold of a job; for a tombstone only its header.

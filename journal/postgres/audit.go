@@ -71,6 +71,7 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 		case stored.Job.State == journal.JobExpired: // a tombstone: its history is being removed
 			visited = visit(stored, func(func(journal.Record, error) bool) {})
 		default:
+			stored.Beside = c.beside(ctx, &stored.Job.Flow, "audit_payloads", pUUID(id))
 			visited = visit(stored, c.entries(ctx, id))
 		}
 		return nil
@@ -148,6 +149,27 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 // entries streams the entries of a job.
 func (c *conn) entries(ctx context.Context, id journal.JobID) iter.Seq2[journal.Record, error] {
 	return c.records(ctx, id, "audit_entries", pUUID(id))
+}
+
+// beside streams the definition of a flow version and the outputs that a statement reads.
+func (c *conn) beside(ctx context.Context, f *journal.FlowRef, name string, param []byte) iter.Seq2[journal.Beside, error] {
+	return func(yield func(journal.Beside, error) bool) {
+		read := func(name string, definition bool, params ...[]byte) error {
+			return c.query(ctx, name, func(v row) error {
+				if !yield(journal.Beside{Definition: definition, Digest: v.digest(0), Body: v.bytes(1)}, nil) {
+					return errStop
+				}
+				return nil
+			}, params...)
+		}
+		err := read("flow_read", true, pText(f.Name), pText(f.Version))
+		if err == nil {
+			err = read(name, false, param)
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			yield(journal.Beside{}, classify(name, err))
+		}
+	}
 }
 
 // records streams the entries that a statement reads.

@@ -133,7 +133,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 			return classify("commit", err)
 		}
 	}
-	w, err := merge(plans)
+	w, err := c.s.merge(plans)
 	if err != nil {
 		_ = c.Rollback(ctx)
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrRejected, err)

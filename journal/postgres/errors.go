@@ -54,7 +54,7 @@ func classify(op string, err error) error {
 // kindOf maps SQLSTATEs as rule J4 says. An unknown one is trouble with the infrastructure: it is
 // retried with backoff, and never a business error (C10).
 func kindOf(err error) error {
-	if errors.Is(err, errCorrupt) {
+	if _, changed := errors.AsType[*store.ChangedError](err); changed || errors.Is(err, errCorrupt) {
 		return store.ErrRejected
 	}
 	pg := serverError(err)

@@ -168,7 +168,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	if absent {
 		reads = w.readUnlocked(loaded)
 	}
-	steps = append(append(append(steps, reads...), w.readStarts(loaded, wait)...), w.readMail(loaded)...)
+	steps = append(append(append(steps, reads...), c.s.readStarts(w, loaded, wait)...), w.readMail(loaded)...)
 	steps = append(append(steps, c.reads(w)...), c.readsWhole(w, loaded)...)
 	steps = append(steps, w.readLetters(loaded)...) // under the locks of their rows
 	// The chains come last: nothing before them, which may wait, holds a chain's lock.
@@ -261,7 +261,7 @@ func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loade
 
 // readStarts returns the statements for starts: which job has a key, and the locked rows of the
 // starts of children.
-func (w *wanted) readStarts(loaded *store.Loaded, wait bool) (steps []step) {
+func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []step) {
 	if len(w.orders) > 0 {
 		lock := "load_order_locks"
 		if !wait {
@@ -290,7 +290,7 @@ func (w *wanted) readStarts(loaded *store.Loaded, wait bool) (steps []step) {
 			keys.text(k)
 		}
 		steps = append(steps, step{"load_holders", [][]byte{keys.value()}, func(v row) error {
-			h, err := readHolder(v)
+			h, err := s.readHolder(v)
 			if err == nil {
 				loaded.Holders[w.holders[v.int(0)-1]] = h
 			}
@@ -354,7 +354,10 @@ func (c *committer) readResult(p place, v row, column int) (*flow.Result, error)
 	if v.null(column) {
 		return nil, nil
 	}
-	e, err := decode(p.job, v.bytes(column))
+	e, err := c.s.sealed(p.job, v.bytes(column))
+	if err == nil {
+		err = p.holds(e)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -368,7 +371,7 @@ func (c *committer) readResult(p place, v row, column int) (*flow.Result, error)
 func (c *committer) readReceipt(k rowKey, v row) error {
 	x := &collation.Receipt{Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2)), Seq: v.int(3)}
 	if !v.null(4) {
-		e, err := decode(k.job, v.bytes(4))
+		e, err := c.s.sealed(k.job, v.bytes(4))
 		if err != nil {
 			return err
 		}

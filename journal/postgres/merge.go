@@ -82,6 +82,7 @@ type entryWrite struct {
 	seq   int64
 	body  []byte
 	hash  journal.Digest
+	mac   []byte // nil: none (S9)
 }
 
 type rowKey struct {

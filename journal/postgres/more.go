@@ -7,6 +7,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // further is what only some decisions ask for (J2).
@@ -167,7 +168,7 @@ func (c *committer) readsFurther(f *further) []step {
 			if v.null(1) {
 				return nil
 			}
-			e, err := decode(v.job(0), v.bytes(1))
+			e, err := c.s.sealed(v.job(0), v.bytes(1))
 			if err == nil {
 				c.states[v.job(0)].Close = e.Close
 			}
@@ -293,14 +294,14 @@ func (c *committer) payloads(ctx context.Context) error {
 		return err
 	}
 	for _, x := range refs {
-		if x.result.Output == nil {
-			return fmt.Errorf("%w: job %s: the output %s, which a response names, is not stored", errCorrupt, x.job, x.digest)
+		if err := store.SamePayload(x.job, x.digest, x.result.Output); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// decode reads an entry that the store wrote.
+// decode reads an entry that the store wrote, and checks nothing.
 func decode(job journal.JobID, body []byte) (*journal.Entry, error) {
 	e, err := journal.DecodeTrusted(journal.Record{Job: job, Body: body})
 	if err != nil {

@@ -83,7 +83,7 @@ func (c *committer) readsPast(p *past) (steps []step) {
 		}
 		steps = append(steps, step{"load_ends", [][]byte{children.value()}, func(v row) error {
 			at := p.ends[v.int(0)-1]
-			e, err := decode(at.child, v.bytes(3))
+			e, err := c.s.sealed(v.job(4), v.bytes(3))
 			if err == nil && e.Close != nil {
 				c.states[at.asks].Ends[at.child] = &collation.End{Job: v.job(4), Generation: v.int(1), Seq: v.int(2), Output: e.Close.Output}
 			}
@@ -112,7 +112,7 @@ func (p *past) places() [][]byte {
 // It takes nothing if compensations of the function have run.
 func (c *committer) readPastPause(at pastPause, v row) error {
 	st := c.states[at.job]
-	e, err := decode(at.job, v.bytes(3))
+	e, err := c.s.sealed(v.job(7), v.bytes(3))
 	switch {
 	case err != nil:
 		return err

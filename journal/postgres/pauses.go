@@ -87,7 +87,7 @@ func (s *Store) Pauses(ctx context.Context, job journal.JobID, request journal.G
 		p := store.Pause{Seq: v.int(0), PauseRef: journal.PauseRef{
 			Kind: journal.PauseKind(v.text(1)), Name: v.text(2), Position: v.text(3),
 		}}
-		e, err := decode(job, v.bytes(4))
+		e, err := s.sealed(job, v.bytes(4))
 		if err != nil {
 			return err
 		}

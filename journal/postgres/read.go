@@ -31,7 +31,8 @@ func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) 
 	return id, nil
 }
 
-// Payload reads an output that is stored beside the journal: store.ErrNotFound.
+// Payload reads an output that is stored beside the journal: store.ErrNotFound,
+// *store.ChangedError.
 func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Digest) ([]byte, error) {
 	job, sum := uuids(1), byteas(1)
 	job.uuid(id)
@@ -41,7 +42,13 @@ func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Di
 	if err == nil && body == nil {
 		err = fmt.Errorf("%w: job %s has no output %s stored", store.ErrNotFound, id, digest)
 	}
-	return body, err
+	if err == nil {
+		err = store.SamePayload(id, digest, body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return body, nil
 }
 
 // Job reads a job with its instances and open rows from one snapshot: store.ErrNotFound.
@@ -87,7 +94,7 @@ func (s *Store) readView(v row, x *store.JobView) error {
 	x.Ended, x.Next = v.bool(jobWidth+1), v.job(jobWidth+5)
 	x.ExpiresAt = collation.Micros(v.int(jobWidth + 2))
 	if !v.null(jobWidth + 3) {
-		e, err := decode(x.ID, v.bytes(jobWidth+3))
+		e, err := s.sealed(x.ID, v.bytes(jobWidth+3))
 		if err != nil {
 			return err
 		}
@@ -96,7 +103,7 @@ func (s *Store) readView(v row, x *store.JobView) error {
 		}
 	}
 	if !v.null(jobWidth + 4) {
-		e, err := decode(x.ID, v.bytes(jobWidth+4))
+		e, err := s.sealed(x.ID, v.bytes(jobWidth+4))
 		if err != nil {
 			return err
 		}
@@ -176,7 +183,7 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 			if v.null(body) || o.State == journal.JobExpired { // a tombstone shows nothing of its history
 				continue
 			}
-			e, err := decode(id, v.bytes(body))
+			e, err := s.sealed(id, v.bytes(body))
 			if err != nil {
 				return err
 			}

@@ -268,7 +268,7 @@ func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit)
 		err := c.query(ctx, "retire_jobs", func(v row) error {
 			page = append(page, tombstone{collation.Job{
 				ID: v.job(0), Space: s.cfg.Space, Key: v.text(1), Generation: v.int(2), State: journal.JobExpired,
-				Head: journal.Head{Seq: v.int(3), Hash: v.digest(4)},
+				Head: journal.Head{Seq: v.int(3), Hash: v.digest(4)}, Flow: journal.FlowRef{Name: v.text(7), Version: v.text(8)},
 			}, v.int(5), v.digest(6)})
 			return nil
 		}, pInt(after), pInt(x.end()), pInt(retirePage))
@@ -277,7 +277,7 @@ func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit)
 		}
 		for i := range page {
 			b := &page[i]
-			if err := visit(&b.job, b.flow, c.chains(ctx, numbered{b.job.ID, b.n})); err != nil {
+			if err := visit(&b.job, b.flow, c.beside(ctx, &b.job.Flow, "retire_payloads", pInt(b.n)), c.chains(ctx, numbered{b.job.ID, b.n})); err != nil {
 				return err
 			}
 			after = b.n

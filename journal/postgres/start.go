@@ -14,7 +14,7 @@ import (
 )
 
 // readHolder reads the job that has a key, with the input that it was started with.
-func readHolder(v row) (*collation.Holder, error) {
+func (s *Store) readHolder(v row) (*collation.Holder, error) {
 	h := &collation.Holder{
 		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)),
 		Flow:  journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
@@ -23,7 +23,7 @@ func readHolder(v row) (*collation.Holder, error) {
 	if v.null(7) {
 		return h, nil
 	}
-	e, err := decode(h.ID, v.bytes(7))
+	e, err := s.sealed(h.ID, v.bytes(7))
 	if err == nil {
 		h.Input = e.Input
 	}

@@ -22,6 +22,7 @@ var sqlFiles embed.FS
 //	{LIST:a}         what is read of them, by the alias a
 //	{LIST param 3}   the parameter $3 that list.param gives, an array of the composite type in_LIST
 //	{LIST set w}     NAME = w.NAME, for all but the keys
+//	{sealed e}       an entry with what proves it, see sealedText
 //
 // The history of jobs is keyed by their n (W10). A statement that has job ids looks n up first,
 // in a subquery with OFFSET 0. Then one relation gives the whole key, and the plan uses all of
@@ -124,6 +125,9 @@ func listed(s string) (string, error) {
 	words := strings.Fields(name)
 	if len(words) == 2 && words[0] == "open" {
 		return fmt.Sprintf(openText, words[1]), nil
+	}
+	if len(words) == 2 && words[0] == "sealed" {
+		return fmt.Sprintf(sealedText, words[1]), nil
 	}
 	if len(words) == 3 && words[0] == "undone" {
 		return undone(words[1], words[2]), nil

@@ -66,7 +66,7 @@ func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store
 	here := false
 	space := step{"tx_space", nil, func(v row) error { id := j.s.space.Load(); here = id != nil && *id == v.guid(0); return nil }}
 	clock := step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }}
-	err := j.g.enter(ctx, append(append([]step{space, clock}, w.readStarts(loaded, wait)...), w.readMail(loaded)...)...)
+	err := j.g.enter(ctx, append(append([]step{space, clock}, j.s.readStarts(w, loaded, wait)...), w.readMail(loaded)...)...)
 	if !here && (err == nil || errors.Is(kindOf(err), store.ErrSchema)) {
 		return nil, store.Rejected(fmt.Sprintf("the transaction is on another database than the space %q: "+
 			"take one on the database that the Runtime was opened with", j.s.cfg.Space))
@@ -76,7 +76,7 @@ func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store
 
 // Commit implements store.Tx.
 func (j joined) Commit(ctx context.Context, plans []store.Chained) error {
-	w, err := merge(plans)
+	w, err := j.s.merge(plans)
 	if err != nil {
 		return rejected("join", err)
 	}

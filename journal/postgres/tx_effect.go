@@ -256,7 +256,7 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 
 // Commit implements store.Tx.
 func (x ending) Commit(ctx context.Context, plans []store.Chained) error {
-	w, err := merge(plans)
+	w, err := x.s.merge(plans)
 	if err != nil {
 		return rejected("tx effect", err)
 	}

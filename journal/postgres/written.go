@@ -87,6 +87,7 @@ var entryColumns = listOf("entry",
 	intOf("seq", func(x *entryWrite) *int64 { return &x.seq }),
 	bytesOf("body", func(x *entryWrite) *[]byte { return &x.body }),
 	digestOf("hash", func(x *entryWrite) *journal.Digest { return &x.hash }),
+	bytesOf("mac", func(x *entryWrite) *[]byte { return &x.mac }).orNull(),
 )
 
 // guardColumns are the columns of a job that a decision on its hot state rests on (W6).

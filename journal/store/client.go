@@ -62,7 +62,7 @@ type Client interface {
 	// DeadLetters lists dead letters, newest first.
 	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
 	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
-	// tombstone.
+	// tombstone. *ChangedError: what is stored has another digest (S9).
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
 	// JobEffects lists the recorded effects of all requests of a job, in the order of their first
 	// entries.
@@ -232,6 +232,7 @@ type Reader interface {
 	AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[journal.JobID, error]
 	// Audit reads what is stored of a job in one snapshot. It passes the tables' rows to visit,
 	// with a sequence of the entries: first the main chain, then the other chains, each by seq.
+	// Both sequences can be read within visit only.
 	Audit(ctx context.Context, id journal.JobID, visit func(*Stored, iter.Seq2[journal.Record, error]) error) error
 }
 
@@ -247,6 +248,10 @@ type Stored struct {
 	ResolvedWaits map[journal.GUID]collation.ResolvedWait // by the GUID of the message that resolved each
 	FlowDigest    journal.Digest
 	Next          journal.JobID // the job that resumes this one; zero for none
+	// Beside yields the definition of the job's flow version, if it is deployed, and then the
+	// outputs that are stored beside the entries, by their digests. It is read before the entries,
+	// in the same snapshot. nil: nothing of it can be read here.
+	Beside iter.Seq2[journal.Beside, error]
 }
 
 // StoredReceipt is a receipt without its response.

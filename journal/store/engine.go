@@ -93,8 +93,9 @@ type Retention interface {
 type Archive func(ctx context.Context, name string, each func(visit Visit) error) error
 
 // Visit takes one job of a partition: its header, the digest of its flow version (zero if that is
-// not deployed), and its entries, which can be read once.
-type Visit func(job *collation.Job, flow journal.Digest, entries iter.Seq2[journal.Record, error]) error
+// not deployed), what is stored beside its entries, as Stored.Beside has it, and its entries. Each
+// sequence can be read once, in this order.
+type Visit func(job *collation.Job, flow journal.Digest, beside iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error
 
 // How long records are kept that only guard against repetition.
 const (

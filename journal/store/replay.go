@@ -1,17 +1,33 @@
 package store
 
 import (
+	"iter"
+
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// Replay returns the input of replay.Verify besides the entries: the header that they must fit,
-// and the tables that they are compared with.
+// Verify verifies the entries of an Audit with all that is stored of the job. flows keeps
+// compiled definitions for further jobs; nil: none are kept.
+func (s *Stored) Verify(flows *replay.Flows, entries iter.Seq2[journal.Record, error]) (*replay.Report, error) {
+	header, tables := s.Replay()
+	var beside *replay.Beside
+	if s.Beside != nil {
+		var err error
+		if beside, err = replay.ReadBeside(s.Beside); err != nil {
+			return nil, err
+		}
+		beside.Whole, beside.Flows = true, flows
+	}
+	return replay.Verify(header, tables, beside, entries)
+}
+
+// Replay returns the header that the entries must fit, and the tables that they are compared with.
 func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
 		State: j.State, Semaphore: j.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
-		From: j.From, Next: s.Next,
+		From: j.From, Next: s.Next, Flow: j.Flow,
 		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
 	}
 	for g, r := range s.Receipts {

@@ -47,6 +47,8 @@ type Options struct {
 	// Signal, if set, gives the code of a signal to a hook that nothing else would
 	// wake; 0, and without it: choose.
 	Signal func(activity string, number int) int
+	// Payloads are outputs that Respond names by their digests (E6).
+	Payloads map[journal.Digest][]byte
 
 	silent bool // no worker answers: somebody else does
 }

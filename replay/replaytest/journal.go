@@ -3,6 +3,7 @@ package replaytest
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
@@ -13,6 +14,7 @@ import (
 type Journal struct {
 	Header  replay.Header
 	Stored  *replay.Stored
+	Beside  *replay.Beside
 	Records []journal.Record // main chain first, each chain by seq
 }
 
@@ -33,7 +35,7 @@ func (j *Journal) Verify(tables bool) *replay.Report {
 	if !tables {
 		stored = nil
 	}
-	r, err := replay.Verify(j.Header, stored, j.All())
+	r, err := replay.Verify(j.Header, stored, j.Beside, j.All())
 	if err != nil {
 		panic(err) // All yields no error
 	}
@@ -47,6 +49,9 @@ func (j *Journal) Clone() *Journal {
 	for i := range c.Records {
 		c.Records[i].Body = slices.Clone(c.Records[i].Body)
 	}
+	beside := *j.Beside
+	beside.Payloads = maps.Clone(beside.Payloads)
+	c.Beside = &beside
 	return &c
 }
 

@@ -205,6 +205,9 @@ func (w *world) store(kind journal.Kind, e *journal.Effect) {
 	w.effects = append(w.effects, s)
 }
 
+// compiled are the flows of all journals.
+var compiled = replay.NewFlows("")
+
 // journal takes down what is stored now.
 func (w *world) journal() *Journal {
 	job := &w.state.Job
@@ -213,7 +216,11 @@ func (w *world) journal() *Journal {
 			Space: job.Space, Job: job.ID, Key: job.Key, Generation: job.Generation, Head: job.Head, Flow: job.Flow.Digest,
 		},
 		Stored:  w.stored(),
+		Beside:  &replay.Beside{Whole: true, Definition: w.state.Flow.Canonical(), Flows: compiled, Payloads: map[journal.Digest]replay.Payload{}},
 		Records: w.main,
+	}
+	for d, body := range w.u.o.Payloads {
+		out.Beside.Payloads[d] = replay.Payload{Sum: sha256.Sum256(body), Body: body}
 	}
 	slices.SortFunc(w.order, func(a, b journal.GUID) int { return bytes.Compare(a[:], b[:]) })
 	for _, g := range w.order {

@@ -117,7 +117,12 @@ func (w *world) load(need *collation.Need) {
 
 func (w *world) result(k collation.InstanceKey) *flow.Result {
 	if i := w.state.Instances[k]; i != nil && i.ResultSeq > 0 {
-		return collation.ResultAt(w.entries[i.ResultSeq-1], k)
+		e := w.entries[i.ResultSeq-1]
+		r := collation.ResultAt(e, k)
+		if x := e.Response; x != nil && !x.Ref.IsZero() && e.Result == nil {
+			r.Output = w.u.o.Payloads[x.Ref]
+		}
+		return r
 	}
 	return nil
 }
@@ -250,7 +255,7 @@ func (w *world) chained(chain []journal.Record, e *journal.Entry) journal.Record
 func (w *world) stored() *replay.Stored {
 	job := &w.state.Job
 	out := &replay.Stored{
-		State: job.State, Semaphore: job.Semaphore, Effects: w.effects, ResolvedWaits: w.woken,
+		State: job.State, Semaphore: job.Semaphore, Flow: job.Flow, Effects: w.effects, ResolvedWaits: w.woken,
 		Instances: map[collation.InstanceKey]collation.ActivityLedger{},
 		Open:      map[collation.InstanceKey]int{},
 		Receipts:  map[journal.GUID]replay.StoredReceipt{},

@@ -55,11 +55,17 @@ func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *qui
 // run works with the runtime until the test ends.
 func (g *target) run(rt *quipu.Runtime) {
 	g.t.Helper()
+	g.t.Cleanup(g.runUntil(rt))
+}
+
+// runUntil works with the runtime until stop.
+func (g *target) runUntil(rt *quipu.Runtime) (stop func()) {
+	g.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
-	g.t.Cleanup(func() { cancel(); require.NoError(g.t, <-done) })
 	<-rt.Ready()
+	return func() { cancel(); require.NoError(g.t, <-done) }
 }
 
 func (g *target) deploy(rt *quipu.Runtime, yaml string) {

@@ -259,8 +259,12 @@ func (w *world) sound(id journal.JobID) {
 			w.wrong("I5: job %s has %d closes and %d runs of completion tasks", s.Job.Key, closes, tasks)
 		}
 		header, tables := s.Replay()
+		beside, err := replay.ReadBeside(s.Beside)
+		if err != nil {
+			return err
+		}
 		for _, stored := range []*replay.Stored{tables, nil} {
-			report, err := replay.Verify(header, stored, entries)
+			report, err := replay.Verify(header, stored, beside, entries)
 			if err != nil {
 				return err
 			}

@@ -188,7 +188,8 @@ CREATE TABLE receipts (
 ) PARTITION BY RANGE (n);
 
 -- The journal: insert only. Bodies are not compressed: most stand in the row,
--- and the rest is read whole.
+-- and the rest is read whole. mac proves to an engine that an engine wrote the entry (S9); NULL on the chains of
+-- effects, and in a space without keys.
 CREATE TABLE entries (
     n     bigint NOT NULL,
     chain uuid   NOT NULL,
@@ -196,6 +197,7 @@ CREATE TABLE entries (
     body  bytea  NOT NULL,
     hash  digest NOT NULL,
     xid   xid8   NOT NULL DEFAULT pg_current_xact_id(),
+    mac   bytea  CHECK (octet_length(mac) <= 64),
     PRIMARY KEY (n, chain, seq)
 ) PARTITION BY RANGE (n);
 ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -412,7 +414,7 @@ CREATE TYPE in_head AS (
     job uuid, semaphore bigint, before bigint, after bigint, hash bytea
 );
 CREATE TYPE in_entry AS (
-    job uuid, chain uuid, seq bigint, body bytea, hash bytea
+    job uuid, chain uuid, seq bigint, body bytea, hash bytea, mac bytea
 );
 CREATE TYPE in_guard AS (
     id uuid, state text, semaphore bigint, seq bigint, hash bytea

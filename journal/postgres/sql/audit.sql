@@ -9,6 +9,10 @@ WHERE j.id = $1::uuid
 -- reads all entries of a job: the main chain first, then the others, each by seq. $1 job.
 SELECT chain, seq, body, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) ORDER BY chain, seq
 
+-- name: audit_payloads
+-- reads the outputs that are stored beside the entries of a job (E6), by digest. $1 job.
+SELECT digest, body FROM payloads WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) ORDER BY digest
+
 -- name: audit_instances
 -- reads all instances of a job, including rows that only point to an output. $1 job.
 SELECT activity, dad_text, {instance}

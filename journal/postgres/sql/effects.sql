@@ -138,7 +138,7 @@ FROM put
 -- what its row still waits for, without seq and entry, from the same snapshot (E12). None of a tombstone. $1 job,
 -- $2 request.
 SELECT w.seq, w.kind, w.name, w.position,
-       (SELECT e.body FROM entries e WHERE e.n = w.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq), NULL::bytea
+       (SELECT {sealed e} FROM entries e WHERE e.n = w.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = w.seq), NULL::bytea
 FROM resolved_waits w
 WHERE w.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired') AND w.request = $2::uuid
 UNION ALL

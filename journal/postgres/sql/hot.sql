@@ -26,7 +26,7 @@ SELECT CASE
 -- reads all instances of young and small jobs without waits and without receipts with open steps, each with the
 -- entry of its result (W6). $1 jobs, $2 most entries, $3 most rows.
 SELECT j.id, i.activity, i.dad_text, {instance:i},
-       (SELECT e.body FROM entries e
+       (SELECT {sealed e} FROM entries e
         WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = nullif(i.result_seq, 0))
 FROM jobs j JOIN instances i ON i.n = j.n
 WHERE j.id = ANY ($1::uuid[]) AND j.head_seq <= $2::int8

@@ -30,7 +30,7 @@ SELECT w.place, r.ledger, r.verdict, r.seq,
        CASE WHEN r.verdict = 'handled' AND r.guid <> w.job
                  AND NOT (r.ledger / 1000000000 % 10 = 1
                           AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1))
-            THEN (SELECT e.body FROM entries e
+            THEN (SELECT {sealed e} FROM entries e
                   WHERE e.n = r.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = r.seq)
        END
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
@@ -52,7 +52,7 @@ FOR UPDATE OF d
 -- arrays from 1, and the body, null without a result. The subquery fixes the join order: an instance, then its one
 -- entry.
 SELECT w.place,
-       (SELECT e.body FROM entries e
+       (SELECT {sealed e} FROM entries e
         WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
 JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
@@ -99,7 +99,7 @@ JOIN waits w ON w.job = a.job AND w.guid = a.guid
 -- reads the entry with the latest result of an activity, at any address (5.1). $1 jobs, $2 activities. Returns the
 -- place in the arrays from 1, and the body, null without a result.
 SELECT w.place,
-       (SELECT e.body FROM entries e
+       (SELECT {sealed e} FROM entries e
         WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
           AND e.seq = (SELECT max(i.result_seq) FROM instances i WHERE i.n = j.n AND i.activity = w.activity))
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS w (job, activity, place)
@@ -116,7 +116,7 @@ CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL 
 -- reads the entries that closed jobs (C15). $1 jobs. Returns the id, and the body, null while the job is open. The
 -- subquery fixes the join order: a job, then its one entry.
 SELECT j.id,
-       (SELECT e.body FROM entries e
+       (SELECT {sealed e} FROM entries e
         WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq)
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 
@@ -167,7 +167,7 @@ WHERE j.id = ANY ($1::uuid[]) AND i.child IS NOT NULL
 -- address keys. Returns the place in the arrays from 1, the generation with its job and its origin, and the entry
 -- with the result, null without one.
 SELECT w.place, a.id, a.generation, a.origin, i.result_seq,
-       (SELECT e.body FROM entries e
+       (SELECT {sealed e} FROM entries e
         WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
 FROM (SELECT w.*, j.key, j.root, j.generation
       FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place)
@@ -180,11 +180,11 @@ ORDER BY w.place, a.generation DESC
 -- name: load_past_pauses
 -- reads resolved waits of functions in the generations that jobs resume, the latest first (E12). $1 jobs, $2 kinds,
 -- $3 names, $4 positions, $5 activities, $6 address keys. Returns the place in the arrays from 1, the generation,
--- the seq and the entry, the request, the Leg1 of its list (null for none), and whether its compensations have run
--- or will run.
+-- the seq and the entry, the request, the Leg1 of its list (null for none), whether its compensations have run or
+-- will run, and the job of the generation.
 SELECT w.place, a.generation, k.seq,
-       (SELECT e.body FROM entries e WHERE e.n = k.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = k.seq),
-       k.request, CASE WHEN i.count > 0 THEN i.leg1 END, {undone a k.request}
+       (SELECT {sealed e} FROM entries e WHERE e.n = k.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = k.seq),
+       k.request, CASE WHEN i.count > 0 THEN i.leg1 END, {undone a k.request}, a.id
 FROM (SELECT w.*, j.key, j.root, j.generation
       FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[]) WITH ORDINALITY
           AS w (job, kind, name, position, activity, dad, place)
@@ -199,7 +199,7 @@ ORDER BY w.place, a.generation DESC, k.seq
 -- reads the last generations of children that have completed. $1 children. Returns the place in the array from 1,
 -- the generation, the seq and the entry of its completion tasks, and the job.
 SELECT w.place, l.generation, l.tasks_seq,
-       (SELECT e.body FROM entries e WHERE e.n = l.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = l.tasks_seq), l.id
+       (SELECT {sealed e} FROM entries e WHERE e.n = l.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = l.tasks_seq), l.id
 FROM unnest($1::uuid[]) WITH ORDINALITY AS w (job, place)
 JOIN jobs c ON c.id = w.job AND c.state <> 'expired'
 CROSS JOIN LATERAL (SELECT * FROM jobs l WHERE l.key = c.key AND l.next IS NULL AND coalesce(l.root, l.id) = coalesce(c.root, c.id) OFFSET 0) AS l

@@ -42,7 +42,7 @@ SELECT nextval($1::text::regclass)
 -- lists jobs of a partition by number, including those whose keys were used again, each with the digest of its
 -- deployed flow version, null for none. Each table gives at most a page, so that no more is sorted. $1 after which
 -- n, $2 below which n, $3 limit.
-SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.n, f.digest
+SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.n, f.digest, j.flow_name, j.flow_version
 FROM (
     (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM jobs WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
     UNION ALL
@@ -55,6 +55,10 @@ LIMIT $3::int8
 -- name: retire_chains
 -- reads all entries of a job: the main chain first, then the others, each by seq. $1 n.
 SELECT chain, seq, body, hash FROM entries WHERE n = $1::int8 ORDER BY chain, seq
+
+-- name: retire_payloads
+-- reads the outputs that are stored beside the entries of a job (E6), by digest. $1 n.
+SELECT digest, body FROM payloads WHERE n = $1::int8 ORDER BY digest
 
 -- name: retire_tables
 -- lists the tables of a partition that exist, in the given order, and whether each is attached or is being

@@ -5,7 +5,7 @@
 SELECT w.place, j.id, CASE WHEN j.state <> 'expired' THEN j.generation ELSE greatest(j.generation, s.floor) END,
        coalesce(j.state, 'expired'), j.flow_name, j.flow_version, j.flow_digest,
        CASE WHEN j.state <> 'expired' THEN
-           (SELECT e.body FROM entries e
+           (SELECT {sealed e} FROM entries e
             WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = 1)
        END, s.floor
 FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)

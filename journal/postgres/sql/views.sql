@@ -33,8 +33,8 @@ LIMIT $6::int8
 -- reads a job with the entries that closed it and that ran its completion tasks. $1 id.
 SELECT {job:j},
        j.closed, j.tasks_seq IS NOT NULL, j.expires_at,
-       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
-       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq), j.next
+       (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
+       (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq), j.next
 FROM jobs j WHERE j.id = $1::uuid
 
 -- name: jobs_after
@@ -52,9 +52,9 @@ SELECT id, true FROM tombstones WHERE id = ANY ($1::uuid[])
 -- reads how jobs ended, with the entry that closed each, and the one that ran its completion tasks if it is
 -- another. $1 ids.
 SELECT j.id, j.key, j.state, j.state = 'expired' OR j.tasks_seq IS NOT NULL,
-       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
+       (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
         AND e.seq = CASE WHEN j.tasks_seq IS NOT NULL THEN j.closed_seq END),
-       (SELECT e.body FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
+       (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
         AND e.seq = NULLIF(j.tasks_seq, j.closed_seq))
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 UNION ALL

@@ -184,9 +184,9 @@ FROM gone
 
 -- name: write_entries
 -- appends entries to chains (J8). A seq that exists is 23505.
-INSERT INTO entries (n, chain, seq, body, hash)
+INSERT INTO entries (n, chain, seq, body, hash, mac)
 SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
-       chain, seq, body, hash
+       chain, seq, body, hash, mac
 FROM unnest({entry param 1}) AS w ({entry})
 
 -- name: write_rows_delete
