@@ -163,7 +163,7 @@ func (in *HTTPRequest) check() error {
 	if err != nil {
 		return errors.New("url cannot be parsed") // the error would repeat it, with its secrets
 	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
 		return fmt.Errorf("url has scheme %.20q and host %.80q, wanted is http:// or https:// with a host", u.Scheme, u.Host)
 	}
 	return nil
