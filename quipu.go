@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/session"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
@@ -120,6 +121,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
 			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
 		})
+		if _, unreadable := errors.AsType[*transport.URLError](err); unreadable {
+			return fmt.Errorf("%w: Config.NATS: %w", ErrConfig, err)
+		}
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ func TestUsage(t *testing.T) {
 		"no worker dev":    {none, []string{"ls"}, cli.CodeFailed, "worker dev --data"},
 		"database away":    {some, []string{"ls"}, cli.CodeFailed, "unavailable"},
 		"no DSN":           {nil, []string{"ls", "--postgres", "not a dsn"}, cli.CodeUsage, "quipu ls: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db: "},
+		"no URL":           {some, []string{"ls", "--nats", "http://u:secret@a"}, cli.CodeUsage, "quipu ls: --nats (QUIPU_NATS): URL 1 is not like nats://host:4222 (several are separated by commas): the scheme \"http\""},
 		"space":            {some, []string{"ls", "--space", "Über"}, cli.CodeUsage, "space"},
 		"format":           {some, []string{"ls", "-o", "xml"}, cli.CodeUsage, "table or json"},
 		"format, variable": {map[string]string{"QUIPU_OUTPUT": "xml"}, []string{"flows"}, cli.CodeUsage, "table or json"},

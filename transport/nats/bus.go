@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ var _ transport.Bus = (*Bus)(nil)
 
 // Open connects and returns the bus. It succeeds without a server: the connection is made
 // in the background, and until then every call returns transport.ErrUnavailable. Errors
-// are those of the configuration.
+// are those of the configuration, *transport.URLError where the URL cannot be read.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg, err := cfg.normalise()
 	if err != nil {
@@ -58,11 +57,13 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open nats: %w", err)
 	}
+	if cfg.InProcess == nil && cfg.URL != "" {
+		if err := transport.CheckURL(cfg.URL); err != nil {
+			return nil, err
+		}
+	}
 	nc, err := natsgo.Connect(cfg.URL, opts...)
 	if err != nil {
-		if unreadable, ok := errors.AsType[*url.Error](err); ok {
-			err = unreadable.Err // without the URL, which may hold a password
-		}
 		return nil, fmt.Errorf("connect to nats at %s: %w", redactURL(cfg.URL), err)
 	}
 	bus, err := newBus(nc, cfg, true)
