@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/transport"
@@ -31,7 +32,7 @@ const (
 	reads   need = iota // takes the schema as it is
 	watches             // also learns of ends of jobs, by NATS where it is known
 	starts              // also publishes and traces what it sends
-	makes               // migrates the schema
+	makes               // makes the space, or migrates its schema
 )
 
 // configure completes the flags of cmd from the environment and dev.json.
@@ -125,6 +126,9 @@ func (a *app) explain(err error) error {
 		return nil
 	}
 	if code := cli.Code(err); code != cli.CodeFailed {
+		return err
+	}
+	if _, missing := errors.AsType[*postgres.NoSpaceError](err); missing {
 		return err
 	}
 	switch {
