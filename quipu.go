@@ -16,6 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/session"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/local"
@@ -64,6 +66,7 @@ type Runtime struct {
 
 	committer *engine.Committer
 	session   *session.Keeper
+	keys      *keyring.Keeper
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	ran       atomic.Bool
@@ -110,6 +113,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	rt.session = session.New(session.Config{
 		Store: rt.store, Process: rt.process(), Logger: c.Logger,
 	})
+	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {
+		return err
+	}
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
@@ -120,6 +126,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
 			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
 			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
+			Keys: rt.keys, Refused: func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) },
 		})
 		if _, unreadable := errors.AsType[*transport.URLError](err); unreadable {
 			return fmt.Errorf("%w: Config.NATS: %w", ErrConfig, err)
@@ -147,8 +154,22 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	}
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	rt.stop, rt.stopped = stop, make(chan error, 1)
-	go func() { rt.stopped <- rt.committer.Run(committing) }()
+	go func() {
+		watched := make(chan struct{})
+		go func() { rt.keys.Run(committing); close(watched) }()
+		err := rt.committer.Run(committing)
+		<-watched
+		rt.stopped <- err
+	}()
 	return nil
+}
+
+// refusedBecause names why a message was refused, for a metric.
+func refusedBecause(why error) string {
+	if errors.Is(why, transport.ErrNoKey) {
+		return "no_key"
+	}
+	return "forged"
 }
 
 // listen listens on the job's subject, if there is a bus (W5).
