@@ -217,7 +217,8 @@ func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
 // Check says whether this process can do its work, for a readiness probe. The database must
 // answer, NATS must be connected where it is configured, and Run, if it was called, must neither
-// be starting nor draining (ErrNotReady). ctx bounds it.
+// be starting nor draining (ErrNotReady). A process that runs an engine must also have the
+// JetStream streams of the space; those that are missing are made. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -234,6 +235,11 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	}
 	if rt.bus != nil && !rt.bus.Connected() {
 		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	}
+	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		if err := rt.bus.Streams(ctx); err != nil {
+			return fmt.Errorf("%w: the streams of the space cannot be had: %w", ErrNotReady, err)
+		}
 	}
 	return nil
 }

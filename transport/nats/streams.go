@@ -48,10 +48,8 @@ type ensured struct {
 // Ensure implements transport.Bus. It makes the three streams, the consumers of all lanes
 // and of the start queue, and those of the topics that this process consumes (T5).
 func (b *Bus) Ensure(ctx context.Context) error {
-	for _, kind := range kinds {
-		if err := b.ensureStream(ctx, kind); err != nil {
-			return err
-		}
+	if err := b.Streams(ctx); err != nil {
+		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(ensureParallel)
@@ -59,6 +57,17 @@ func (b *Bus) Ensure(ctx context.Context) error {
 		group.Go(func() error { return b.ensureConsumer(ctx, d) })
 	}
 	return group.Wait()
+}
+
+// Streams says whether the streams of the space can be had: it makes those that are missing. The
+// error names the stream. ctx bounds it, and repairWait where another call makes the stream.
+func (b *Bus) Streams(ctx context.Context) error {
+	for _, kind := range kinds {
+		if err := b.ensureStream(ctx, kind); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Bus) destinations() []transport.Destination {
