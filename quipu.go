@@ -16,7 +16,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/session"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
@@ -63,6 +66,7 @@ type Runtime struct {
 
 	committer *engine.Committer
 	session   *session.Keeper
+	keys      *keyring.Keeper
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	ran       atomic.Bool
@@ -109,25 +113,22 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	rt.session = session.New(session.Config{
 		Store: rt.store, Process: rt.process(), Logger: c.Logger,
 	})
+	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {
+		return err
+	}
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.NATS != "" || c.InProcess != nil {
-		rt.bus, err = nats.Open(ctx, nats.Config{
-			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
-			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
-			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
-		})
-		if err != nil {
+		if err := rt.reach(ctx); err != nil {
 			return err
 		}
-		if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
-			return store.Unavailable(err.Error())
+		if rt.publishes() {
+			cfg.Bus = rt.bus
 		}
-		cfg.Bus = rt.bus
-		if !how.NoLocal {
+		if cfg.Bus != nil && !how.NoLocal {
 			here := local.New(rt.bus, holder(c.Name))
 			cfg.Bus, cfg.Local = here, here
 		}
@@ -136,15 +137,67 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.flows = rt.committer.Flows()
-	if rt.bus != nil {
+	if cfg.Bus != nil {
 		if rt.eng, err = engine.Over(rt.committer); err != nil {
 			return err
 		}
 	}
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	rt.stop, rt.stopped = stop, make(chan error, 1)
-	go func() { rt.stopped <- rt.committer.Run(committing) }()
+	go func() {
+		watched := make(chan struct{})
+		go func() { rt.keys.Run(committing); close(watched) }()
+		err := rt.committer.Run(committing)
+		<-watched
+		rt.stopped <- err
+	}()
 	return nil
+}
+
+// onNATS is what this process does on NATS (S4).
+func (rt *Runtime) onNATS() nats.Part {
+	switch {
+	case slices.Contains(rt.cfg.Roles, RoleEngine):
+		return nats.Engine
+	case slices.Contains(rt.cfg.Roles, RoleWorkers):
+		return nats.Worker
+	}
+	return nats.Client
+}
+
+// refusedBecause names why a message was refused, for a metric.
+func refusedBecause(why error) string {
+	if errors.Is(why, transport.ErrNoKey) {
+		return "no_key"
+	}
+	return "forged"
+}
+
+// reach connects to NATS.
+func (rt *Runtime) reach(ctx context.Context) (err error) {
+	c := rt.cfg
+	rt.bus, err = nats.Open(ctx, nats.Config{
+		URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
+		Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
+		WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
+		Inbox:        nats.Inbox(c.Space, rt.onNATS(), rt.topics()),
+		LeaveStreams: rt.onNATS() != nats.Engine,
+		Keys:         rt.keys, Refused: func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
+		return store.Unavailable(err.Error())
+	}
+	return nil
+}
+
+// publishes says whether this process sends what it starts. A client that cannot sign leaves that
+// to the engines: the database announces it (W9).
+func (rt *Runtime) publishes() bool {
+	ring := rt.keys.Ring()
+	return !ring.On() || ring.Derives() || rt.onNATS() != nats.Client
 }
 
 // listen listens on the job's subject, if there is a bus (W5).

@@ -197,6 +197,12 @@ func (c *consumer) accept(from *binding, msg *natsgo.Msg) {
 		return
 	}
 	c.requested--
+	if errors.Is(d.err, transport.ErrForged) || errors.Is(d.err, transport.ErrNoKey) {
+		c.request()
+		c.mu.Unlock()
+		c.bus.refuse(d)
+		return
+	}
 	c.held++
 	c.queue = append(c.queue, d)
 	c.request()
@@ -241,7 +247,11 @@ func (c *consumer) supervise(ctx context.Context) {
 			sleep(ctx, asideFor+rand.N(asideFor))
 			continue
 		}
-		pause := backoff.Delay(losses, backoffFirst, backoffMax, rand.N[time.Duration])
+		most := backoffMax
+		if c.bus.cfg.LeaveStreams {
+			most = askedMax // it waits for an engine
+		}
+		pause := backoff.Delay(losses, backoffFirst, most, rand.N[time.Duration])
 		c.bus.cfg.Log.Warn("consumer lost, binding again",
 			"space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
 		sleep(ctx, pause)
