@@ -134,8 +134,8 @@ func secretive(t *testing.T, g *target, kept *trail) *quipu.Runtime {
 	return engine
 }
 
-// payFlow is how a flow file names a secret.
-const payFlow = `flow: pay
+// secretFlow is how a flow file names a secret.
+const secretFlow = `flow: pay
 version: "1"
 input: {type: object, required: [url]}
 activities:
@@ -159,7 +159,7 @@ func TestS14AReceiverSendsTheSecretBack(t *testing.T) {
 	t.Parallel()
 	g, kept := newTarget(t), &trail{}
 	rt := secretive(t, g, kept)
-	g.deploy(rt, payFlow)
+	g.deploy(rt, secretFlow)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Header.Get("Authorization") != "Bearer "+secret || q.URL.Query().Get("key") != secret {
 			w.WriteHeader(http.StatusUnauthorized)
