@@ -22,6 +22,7 @@ type conn struct {
 	// name is the application name, unique to the connection. Another connection ends this one's
 	// backend by it (J4).
 	name string
+	term int64 // when it was made outside the pool: the term of the store then (S13)
 }
 
 // customKey is where a pooled connection keeps its conn.

@@ -34,7 +34,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	if p.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		p.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	p.BeforeConnect = nameConnection
+	p.BeforeConnect, p.ConnConfig.AfterConnect = nameConnection, s.compare
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
 		c := wrap(raw)
 		if err := c.require(ctx, userStatements...); err != nil {
@@ -102,6 +102,9 @@ func (s *Store) Body(
 func (x *txRun) attempt(
 	ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
+	if err := x.s.where.refused(); err != nil {
+		return nil, err
+	}
 	pooled, err := x.s.users.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
