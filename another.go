@@ -51,11 +51,8 @@ func (w *watcher) look(ctx context.Context) error {
 	engine := rt.bus != nil && slices.Contains(rt.cfg.Roles, RoleEngine)
 	var left store.Mark
 	if engine {
-		text, err := rt.bus.Witness(ctx) // before the look: the database may be newer, never older
-		if err == nil && text != "" {
-			left, err = store.ParseMark(text)
-		}
-		if err != nil {
+		var err error
+		if left, err = rt.witness(ctx); err != nil { // before the look: the database may be newer, never older
 			rt.cfg.Logger.Debug("NATS does not say how new the database was", "error", err)
 		}
 	}
@@ -74,6 +71,18 @@ func (w *watcher) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// witness is the newest mark that an engine left in NATS; zero for none.
+func (rt *Runtime) witness(ctx context.Context) (m store.Mark, err error) {
+	if rt.bus == nil {
+		return m, nil
+	}
+	text, err := rt.bus.Witness(ctx)
+	if err == nil && text != "" {
+		m, err = store.ParseMark(text)
+	}
+	return m, err
 }
 
 // note tells people what a look found.

@@ -23,7 +23,7 @@ workers in other languages are never listed.`,
 		Args:    cobra.NoArgs,
 	}
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			all, err := rt.Processes(ctx)
 			if err != nil {
 				return err

@@ -38,7 +38,7 @@ has ended, say how and why.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit) })
 		})
 	})

@@ -9,7 +9,7 @@ type Mode struct {
 	// AnyDatabase opens a database that is another one than the space's, for commands that look
 	// (S13).
 	AnyDatabase bool
-	NoLocal  bool // sends every request by NATS, even if a handler of the process is free (W7)
+	NoLocal     bool // sends every request by NATS, even if a handler of the process is free (W7)
 }
 
 type key struct{}

@@ -12,3 +12,27 @@ UPDATE space SET halted = $2::text WHERE single AND epoch = $1::int8 AND halted 
 -- accepts a promotion that was allowed beforehand (S13), by test-and-set. $1 epoch, $2 timeline.
 UPDATE space SET epoch = epoch + 1, timeline = server_timeline()
 WHERE single AND epoch = $1::int8 AND timeline = $2::int8 AND promote AND halted IS NULL AND system = server_system()
+
+-- name: place_accept
+-- accepts this database for the space (S13), by test-and-set. $1 epoch, $2 the epoch that was seen outside, $3
+-- microseconds from now within which jobs that begin are in doubt, null for no doubt. Returns the new epoch.
+UPDATE space
+SET epoch = greatest(epoch, $2::int8) + 1, system = server_system(), timeline = server_timeline(), halted = NULL,
+    doubt = greatest(doubt, coalesce(micros() + $3::int8, 0))
+WHERE single AND epoch = $1::int8
+RETURNING epoch
+
+-- name: place_allow
+-- sets whether a promotion without a loss is accepted beforehand (S13). $1 whether.
+UPDATE space SET promote = $1::bool WHERE single RETURNING 1::int8
+
+-- name: place_requests
+-- lists the open requests of open jobs, with the guarded effects of each that are started, by job. $1 limit. Returns
+-- also how many requests there are.
+SELECT j.key, j.flow_name, d.activity, d.dad, d.topic, d.guid, coalesce(e.key, ''), coalesce(e.name, ''), count(*) OVER ()
+FROM jobs j
+JOIN dispatches d ON d.job = j.id AND d.kind = 'request'
+LEFT JOIN effects e ON e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.class = 'guarded'
+WHERE j.state = 'open'
+ORDER BY j.n, d.guid, e.seq
+LIMIT $1::int8
