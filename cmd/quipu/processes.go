@@ -18,7 +18,8 @@ func (a *app) processesCommand() *cobra.Command {
 		Long: `List the living processes, oldest first, at most 1000, with their roles and the topics
 that they have handlers for. A process that is silent for its lease (3 s by default) is
 not listed any more. Clients, processes with only the roles schedule and retention, and
-workers in other languages are never listed.`,
+workers in other languages are never listed. In a database that is another one than the
+space's no process works; then the command says why (quipu recover).`,
 		Example: "  quipu processes",
 		Args:    cobra.NoArgs,
 	}

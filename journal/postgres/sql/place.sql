@@ -32,7 +32,9 @@ UPDATE space SET promote = $1::bool WHERE single RETURNING 1::int8
 SELECT j.key, j.flow_name, d.activity, d.dad, d.topic, d.guid, coalesce(e.key, ''), coalesce(e.name, ''), count(*) OVER ()
 FROM jobs j
 JOIN dispatches d ON d.job = j.id AND d.kind = 'request'
-LEFT JOIN effects e ON e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.class = 'guarded'
+LEFT JOIN LATERAL (
+    SELECT * FROM effects e WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.class = 'guarded' OFFSET 0
+) AS e ON true
 WHERE j.state = 'open'
 ORDER BY j.n, d.guid, e.seq
 LIMIT $1::int8
