@@ -30,11 +30,11 @@ UPDATE space SET promote = $1::bool WHERE single RETURNING 1::int8
 -- lists the open requests of open jobs, with the guarded effects of each that are started, by job. $1 limit. Returns
 -- also how many requests there are.
 SELECT j.key, j.flow_name, d.activity, d.dad, d.topic, d.guid, coalesce(e.key, ''), coalesce(e.name, ''), count(*) OVER ()
-FROM jobs j
-JOIN dispatches d ON d.job = j.id AND d.kind = 'request'
+FROM dispatches d
+JOIN LATERAL (SELECT * FROM jobs j WHERE j.id = d.job AND j.state = 'open' OFFSET 0) AS j ON true
 LEFT JOIN LATERAL (
     SELECT * FROM effects e WHERE e.n = j.n AND e.request = d.guid AND e.state = 'started' AND e.class = 'guarded' OFFSET 0
 ) AS e ON true
-WHERE j.state = 'open'
+WHERE d.kind = 'request'
 ORDER BY j.n, d.guid, e.seq
 LIMIT $1::int8
