@@ -60,9 +60,7 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if got.Accepted && rt.committer != nil {
-		rt.committer.Recovered(got.Mark.Epoch)
-		rt.session.GiveUp()
+	if got.Accepted {
 		rt.cfg.Logger.Warn("the space goes on in the database that was accepted", "space", rt.cfg.Space, "epoch", got.Mark.Epoch)
 	}
 	if engine {
@@ -71,6 +69,12 @@ func (w *watcher) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// accepted goes on in another database, before anything is read there.
+func (rt *Runtime) accepted(epoch int64) {
+	rt.committer.Recovered(epoch)
+	rt.session.GiveUp()
 }
 
 // witness is the newest mark that an engine left in NATS; zero for none.

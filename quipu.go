@@ -79,9 +79,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	rt := &Runtime{cfg: cfg, ready: make(chan struct{})}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
-		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Writer: cfg.Name, Build: cfg.Build,
+		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
 	})
 	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
 		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
@@ -89,7 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{})}
+	rt.store = st
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {

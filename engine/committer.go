@@ -122,6 +122,14 @@ func refuse(calls chan *call) {
 // errEnded answers a call that came after the committer had stopped.
 var errEnded = fmt.Errorf("%w: %w", store.Unavailable("nothing was done"), ErrClosed)
 
+// epoch is that of the space (T4); 0 without a bus.
+func (c *Committer) epoch() int64 {
+	if c.pub == nil {
+		return 0
+	}
+	return c.pub.Epoch.Load()
+}
+
 // Recovered says that the space goes on in another database, in a new epoch (S13). What this
 // process has read before counts no more, and messages of other epochs do nothing (T4).
 func (c *Committer) Recovered(epoch int64) {

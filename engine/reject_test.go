@@ -71,7 +71,7 @@ func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 		job := started[0].Job
 		d := &acked{done: make(chan string, 1)}
 		c.carry(ctx, work{items: []*item{{
-			delivery: d, flow: flowKey{"one", "1"},
+			delivery: d, epoch: 1, flow: flowKey{"one", "1"},
 			msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
 		}}})
 		require.Equal(t, "ack", <-d.done)

@@ -207,6 +207,9 @@ func (s *Store) leave(why error) {
 
 // accept goes on in the database that has the mark.
 func (s *Store) accept(m store.Mark) {
+	if s.cfg.Accepted != nil {
+		s.cfg.Accepted(m.Epoch)
+	}
 	s.where.mu.Lock()
 	s.where.known.Store(&m)
 	s.where.term.Add(1)
