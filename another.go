@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 // ErrAnotherDatabase says that the server was promoted, or the database restored to an older
@@ -53,7 +55,7 @@ func (w *watcher) look(ctx context.Context) error {
 	if engine {
 		var err error
 		if left, err = rt.witness(ctx); err != nil { // before the look: the database may be newer, never older
-			rt.cfg.Logger.Debug("NATS does not say how new the database was", "error", err)
+			rt.cfg.Logger.Log(ctx, w.level(err), "NATS does not say how new the database was", "error", err)
 		}
 	}
 	got, err := rt.store.Watch(ctx, engine, left)
@@ -69,6 +71,14 @@ func (w *watcher) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// level is that of a look that NATS does not help: loud where somebody else has written there.
+func (w *watcher) level(err error) slog.Level {
+	if errors.Is(err, transport.ErrUnavailable) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // accepted goes on in another database, before anything is read there.

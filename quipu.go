@@ -16,7 +16,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/session"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/local"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
@@ -63,6 +66,7 @@ type Runtime struct {
 
 	committer *engine.Committer
 	session   *session.Keeper
+	keys      *keyring.Keeper
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none
@@ -111,6 +115,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	rt.session = session.New(session.Config{
 		Store: rt.store, Process: rt.process(), Logger: c.Logger,
 	})
+	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {
+		return err
+	}
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
@@ -121,6 +128,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
 			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
 			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
+			Keys: rt.keys, Refused: func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) },
 		})
 		if err != nil {
 			return err
@@ -148,7 +156,13 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	}
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	rt.stop, rt.stopped = stop, make(chan error, 1)
-	go func() { rt.stopped <- rt.committer.Run(committing) }()
+	go func() {
+		watched := make(chan struct{})
+		go func() { rt.keys.Run(committing); close(watched) }()
+		err := rt.committer.Run(committing)
+		<-watched
+		rt.stopped <- err
+	}()
 	return nil
 }
 
@@ -166,6 +180,14 @@ func (rt *Runtime) watch(ctx context.Context) error {
 	go func() { w.run(watching); close(ended) }()
 	rt.unwatch = func() { stop(); <-ended }
 	return nil
+}
+
+// refusedBecause names why a message was refused, for a metric.
+func refusedBecause(why error) string {
+	if errors.Is(why, transport.ErrNoKey) {
+		return "no_key"
+	}
+	return "forged"
 }
 
 // listen listens on the job's subject, if there is a bus (W5).

@@ -82,6 +82,9 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 		if flow.IsBuiltin(f.Name()) {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
 		}
+		if err := rt.keys.Know(ctx, topicsOf(f)...); err != nil {
+			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
+		}
 		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 		fresh, err := rt.store.Deploy(ctx, ref, f.Canonical(), activate)
 		switch {
@@ -97,6 +100,17 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 		}
 	}
 	return nil
+}
+
+// topicsOf lists the topics that a flow sends requests to.
+func topicsOf(f *flow.Flow) []string {
+	var topics []string
+	for _, a := range f.Activities() {
+		if a.Type == flow.TypeWorker && !slices.Contains(topics, a.Topic) {
+			topics = append(topics, a.Topic)
+		}
+	}
+	return topics
 }
 
 // Activate sets the version that new jobs take; running jobs keep theirs.

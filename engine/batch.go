@@ -326,6 +326,10 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 		l.orphan(b, it)
 		return nil, nil
 	}
+	if it.stolen(state.Rows[it.msg.Row]) {
+		b.after = append(b.after, func(context.Context) { l.repel(it) })
+		return nil, nil
+	}
 	if state.Flow == nil {
 		f, err := l.flows.Get(ctx, state.Job.Flow.Name, state.Job.Flow.Version)
 		switch {

@@ -17,7 +17,8 @@ type item struct {
 	epoch    int64   // of the message (T4)
 	flow     flowKey // a hint; the job's header is what counts
 	plan     *collation.Plan
-	loads    int // its loads in this transaction
+	loads    int    // its loads in this transaction
+	topic    string // for which its sender may speak; "" for a message of the engine (S2)
 	// reject is set when the store has refused the message's plan for good.
 	reject error
 	stop   <-chan struct{} // closed when the engine that fetched it shall stop (T10)
@@ -35,7 +36,7 @@ func decode(d transport.Delivery) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}}
+	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic}
 	m := &it.msg
 	m.Kind, m.Activity, m.Turn = h.Kind, h.Activity, h.Turn
 	if m.Job, err = journal.ParseJobID(h.Job); err != nil {
@@ -121,6 +122,12 @@ func (it *item) read(row *collation.Row) error {
 		return err
 	}
 	return nil
+}
+
+// stolen says that the sender of a message speaks for another topic than its own (S2). A worker
+// makes no message of the engine, and no response to a request of another topic.
+func (it *item) stolen(row *collation.Row) bool {
+	return it.topic != "" && (it.msg.Kind != journal.MessageResponse || row != nil && row.Topic != it.topic)
 }
 
 // key names the message's dispatch row.

@@ -124,7 +124,8 @@ func (l *loop) attempt(b *batch, s *collation.State, it *item) (p *collation.Pla
 			p = nil
 		}
 	}()
-	if it.read(s.Rows[it.msg.Row]) != nil {
+	row := s.Rows[it.msg.Row]
+	if it.stolen(row) || it.read(row) != nil {
 		return nil
 	}
 	p, _ = collation.Step(s, &it.msg, b.steps)

@@ -165,6 +165,8 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		switch {
 		case err != nil:
 			together.calls = append(together.calls, l.poison(d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error()}, nil))
+		case it.stolen(nil):
+			l.repel(it)
 		case it.msg.Kind == journal.MessageSignal:
 			signals.items = append(signals.items, it)
 		case it.msg.Alone:

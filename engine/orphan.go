@@ -27,6 +27,15 @@ func (l *loop) unlicensed(it *item) {
 	l.ack(it.delivery)
 }
 
+// repel ends a message whose sender may not send it (S2): it is terminated, and nothing is
+// written.
+func (l *loop) repel(it *item) {
+	l.cfg.Observer.Count(observer.MetricRefused, 1, "reason", "topic")
+	l.log.Warn("a message is refused: who sent it has the key of another topic", "job", it.msg.Job.String(),
+		"kind", string(it.msg.Kind), "topic", it.topic)
+	_ = it.delivery.Term("it is not of this topic")
+}
+
 // orphan handles a message whose job is not here. If only the tombstone of the job is left, the
 // message can do nothing any more, and its row ends (C5, P29). A start that names no flow was
 // sent for a child that had not begun. If its order is gone too, the order was cancelled, or

@@ -33,6 +33,7 @@ const (
 	MetricRedelivered  = "quipu.redeliveries"       // deliveries after the first
 	MetricStale        = "quipu.stale"              // stale verdicts
 	MetricUnlicensed   = "quipu.unlicensed"         // acked: neither a receipt nor a dispatch row
+	MetricRefused      = "quipu.refused"            // messages that are not authentic, or cannot be checked, by reason (S2)
 	MetricDecidedAgain = "quipu.decided_again"      // lost test-and-sets
 	MetricHot          = "quipu.hot"                // messages by outcome: decided without a load, loaded, or lost
 	MetricDead         = "quipu.dead_letters"       // dead letters written

@@ -25,6 +25,7 @@ var counters = map[string]struct{ unit, help string }{
 	observer.MetricTransitions:  {"{message}", "Messages handled."},
 	observer.MetricRedelivered:  {"{message}", "Deliveries after the first."},
 	observer.MetricStale:        {"{message}", "Messages with a stale verdict."},
+	observer.MetricRefused:      {"{message}", "Messages that nobody acts on: not authentic, or no key to check them."},
 	observer.MetricUnlicensed:   {"{message}", "Messages acked that have neither a receipt nor a dispatch row."},
 	observer.MetricDecidedAgain: {"{batch}", "Batches decided again after a lost test-and-set."},
 	observer.MetricDead:         {"{letter}", "Dead letters written, by reason."},

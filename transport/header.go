@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 // Header names on the wire (T7). Names are exact: NATS header keys are
@@ -18,13 +20,20 @@ const (
 	HeaderOriginSeq     = "Quipu-Origin-Seq"
 	HeaderPublishedAt   = "Quipu-Published-At"
 	HeaderTraceparent   = "traceparent"
+	HeaderTopic         = "Quipu-Topic"
+	HeaderMAC           = "Quipu-Mac"
 )
 
-// EncodeHeader calls set once per wire header of m, including Nats-Msg-Id and the sum. It
-// leaves out an unknown origin, publishing time or trace.
+// EncodeHeader calls set once per wire header of m, including Nats-Msg-Id and the MAC, or
+// the sum of a message that was not signed. It leaves out an unknown origin, publishing
+// time, trace or topic.
 func EncodeHeader(m *Message, set func(name, value string)) {
 	encodeFields(m, set)
-	set(HeaderSum, sum(m))
+	if m.mac != "" {
+		set(HeaderMAC, m.mac)
+	} else {
+		set(HeaderSum, sum(m))
+	}
 }
 
 func encodeFields(m *Message, set func(name, value string)) {
@@ -44,13 +53,23 @@ func encodeFields(m *Message, set func(name, value string)) {
 	if h.Traceparent != "" {
 		set(HeaderTraceparent, h.Traceparent)
 	}
+	if h.Topic != "" {
+		set(HeaderTopic, h.Topic)
+	}
 }
 
-// HeaderSize is the number of bytes of m's headers on the wire, which max_payload counts
-// in addition to the body.
+// maxMAC is the size of the longest MAC: an id of four digits and 16 bytes in hexadecimal.
+const maxMAC = 4 + 1 + 2*keyring.MACBytes
+
+// HeaderSize bounds the number of bytes of m's headers on the wire, which max_payload
+// counts in addition to the body. It has room for a MAC in the header and in the id.
 func HeaderSize(m *Message) int {
 	const version, line, end = len("NATS/1.0\r\n"), len(": \r\n"), len("\r\n")
-	size := version + end + len(HeaderSum) + sumDigits + line
+	idMAC := 1 + maxMAC // of the id
+	if m.mac != "" {
+		idMAC = 0 // the id has it
+	}
+	size := version + end + len(HeaderMAC) + maxMAC + line + idMAC
 	encodeFields(m, func(name, value string) { size += len(name) + len(value) + line })
 	return size
 }
@@ -70,6 +89,7 @@ func DecodeHeader(get func(name string) string) (Header, error) {
 		OriginSeq:     d.number(HeaderOriginSeq, maxInt64),
 		PublishedAt:   d.number(HeaderPublishedAt, maxInt64),
 		Traceparent:   d.traceparent(),
+		Topic:         d.topic(),
 	}
 	if d.err != nil {
 		return Header{}, d.err
@@ -130,6 +150,15 @@ func (d *decoder) traceparent() string {
 	value := d.get(HeaderTraceparent)
 	if len(value) > MaxTraceparent {
 		d.fail(HeaderTraceparent, value, fmt.Sprintf("want at most %d bytes", MaxTraceparent))
+		return ""
+	}
+	return value
+}
+
+func (d *decoder) topic() string {
+	value := d.get(HeaderTopic)
+	if value != "" && ValidateTopic(value) != nil {
+		d.fail(HeaderTopic, value, "want a topic")
 		return ""
 	}
 	return value

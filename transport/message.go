@@ -145,6 +145,9 @@ type Header struct {
 	PublishedAt int64
 	// Traceparent is the W3C trace context; empty without one.
 	Traceparent string
+	// Topic is the topic for which a response speaks (S2); empty in every message of the
+	// engine.
+	Topic string
 }
 
 // Message is one message on its way. Body must not be changed after Send.
@@ -160,18 +163,24 @@ type Message struct {
 	// ByBus says that the message must go by a server, because its sender gives up its
 	// hold on the work once the message is sent. It is not on the wire.
 	ByBus bool
+	// mac is set by Sign.
+	mac string
 }
 
-// ID is the Nats-Msg-Id: guid.epoch.publication (T2). It contains the publication, so
-// that a re-send, or the committing attempt after a failed one (L7), is never suppressed
-// as a duplicate.
+// ID is the Nats-Msg-Id: guid.epoch.publication (T2), and the MAC of a signed message. It
+// contains the publication, so that a re-send, or the committing attempt after a failed
+// one (L7), is never suppressed as a duplicate. With the MAC nobody without the key can
+// suppress a message by publishing its id first (S1).
 func (m *Message) ID() string {
-	b := make([]byte, 0, 64)
+	b := make([]byte, 0, 96)
 	b = hex.AppendEncode(b, m.Header.GUID[:])
 	b = append(b, '.')
 	b = strconv.AppendInt(b, m.Header.Epoch, 10)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(m.Header.Publication), 10)
+	if m.mac != "" {
+		b = append(append(b, '.'), m.mac...)
+	}
 	return string(b)
 }
 
@@ -212,6 +221,12 @@ var (
 	// ErrMalformed is a delivery whose headers cannot be read: write a dead letter, then
 	// call Term (T3).
 	ErrMalformed = errors.New("malformed message")
+	// ErrForged is a delivery whose MAC does not hold: do nothing with it, count it, and
+	// call Term (S2).
+	ErrForged = errors.New("message is not authentic")
+	// ErrNoKey is a delivery that this process cannot check, or a message that it cannot
+	// sign, because it has no key for the topic (S1): hand it back.
+	ErrNoKey = errors.New("no key for this message")
 	// ErrFinished is a second Ack, Nak or Term of one delivery.
 	ErrFinished = errors.New("delivery is already finished")
 )

@@ -68,7 +68,7 @@ func headerOf(t *rapid.T) transport.Header {
 	return h
 }
 
-// T7: an encoded header is read back unchanged, and has the size that HeaderSize says.
+// T7: an encoded header is read back unchanged, and has at most the size that HeaderSize says.
 func TestHeaderRoundTrip_T7(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -81,7 +81,7 @@ func TestHeaderRoundTrip_T7(t *testing.T) {
 			text += name + ": " + value + "\r\n"
 		})
 		require.Equal(t, m.ID(), wire[transport.HeaderMsgID])
-		require.Len(t, text+"\r\n", transport.HeaderSize(&m))
+		require.LessOrEqual(t, len(text+"\r\n"), transport.HeaderSize(&m))
 		got, err := transport.DecodeHeader(func(name string) string { return wire[name] })
 		require.NoError(t, err)
 		require.Equal(t, m.Header, got)
@@ -159,7 +159,7 @@ func FuzzDecode(f *testing.F) {
 		if len(changed) > 0 {
 			changed[int(at)%len(changed)] ^= flip
 		}
-		got, err := transport.Decode(m.To, func(name string) string { return wire[name] }, changed)
+		got, err := transport.Decode(m.To, func(name string) string { return wire[name] }, changed, nil)
 		if bytes.Equal(body, changed) {
 			require.NoError(t, err)
 			require.Equal(t, m.Header, got.Header)

@@ -36,11 +36,14 @@ func sum(m *Message) string {
 	return fmt.Sprintf("%0*x", sumDigits, crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, m.Body))
 }
 
-// Decode reads a message that was delivered from a destination: its headers, see
-// DecodeHeader, and its body. A message that is not as it was sent is an error that wraps
-// ErrMalformed; the result then has no header.
-func Decode(from Destination, get func(name string) string, body []byte) (Message, error) {
+// Decode reads a message that was delivered from a destination: its MAC (Keys may be nil),
+// its headers, see DecodeHeader, and its body. A message that is not as it was sent is an
+// error that wraps ErrForged, ErrNoKey or ErrMalformed; the result then has no header.
+func Decode(from Destination, get func(name string) string, body []byte, keys Keys) (Message, error) {
 	m := Message{To: from, Body: body}
+	if err := authentic(from, get, body, keys); err != nil {
+		return m, err
+	}
 	var err error
 	if m.Header, err = DecodeHeader(get); err != nil {
 		return m, err

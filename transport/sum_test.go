@@ -19,7 +19,7 @@ func onWire(m *transport.Message) map[string]string {
 }
 
 func read(headers map[string]string, body []byte) (transport.Message, error) {
-	return transport.Decode(transport.ToStart(), func(name string) string { return headers[name] }, body)
+	return transport.Decode(transport.ToStart(), func(name string) string { return headers[name] }, body, nil)
 }
 
 // F17: whichever bit of a header's name or value or of the body flips, the message is

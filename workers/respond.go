@@ -54,7 +54,7 @@ func (r *run) message(response *wire.Response) transport.Message {
 			// is no duplicate of a lost answer, and the look before a re-send finds an
 			// answer that is under way (T2).
 			Publication: asked.Publication, PublishedAt: asked.PublishedAt, Epoch: asked.Epoch,
-			Traceparent: r.trace(),
+			Traceparent: r.trace(), Topic: r.h.topic,
 		},
 		// The request is acked once the response is out, so the response must outlast
 		// this process. That is not needed where the run holds its row from the

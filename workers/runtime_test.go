@@ -35,7 +35,7 @@ func TestResponseMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, transport.ToLane(wire.LaneOf(job, 4)), m.To)
 	require.Equal(t, transport.Header{
-		GUID: collation.ResponseGUID(guid(t, q), 1), Publication: 1, Turn: 1, Epoch: 1, PublishedAt: 77,
+		GUID: collation.ResponseGUID(guid(t, q), 1), Publication: 1, Turn: 1, Epoch: 1, PublishedAt: 77, Topic: "sum",
 	}, m.Header)
 	require.Equal(t, &wire.Hint{
 		Kind: journal.MessageResponse, Job: q.Job, Row: q.Request, Activity: "charge", DAD: ",0,0", Turn: 1, Flow: "order", Version: "1",

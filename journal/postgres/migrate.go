@@ -74,6 +74,9 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if err := c.exec(ctx, steps.String()); err != nil {
 		return err
 	}
+	if err := c.firstKey(ctx); err != nil {
+		return err
+	}
 	if err := c.extend(ctx, s.migrateLock()); err != nil {
 		return err
 	}

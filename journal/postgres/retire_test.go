@@ -355,7 +355,7 @@ func TestW11RetireDies(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { _, err := s.Retire(ctx, a.keep); done <- err }()
-	waitFor(t, s, "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE entries DETACH%' AND wait_event_type = 'Lock'")
+	waitFor(t, s, "SELECT 1 FROM pg_inherits WHERE inhdetachpending")
 	more, err := s.Retire(t.Context(), a.keep)
 	require.NoError(t, err)
 	require.False(t, more, "only one does it at a time")

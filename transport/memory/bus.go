@@ -140,7 +140,7 @@ func (b *Bus) Len(d transport.Destination) int {
 // Inject puts a message with raw wire headers on the bus, as a foreign client
 // might; faults do not touch it.
 func (b *Bus) Inject(to transport.Destination, headers map[string]string, body []byte) {
-	m, err := transport.Decode(to, func(name string) string { return headers[name] }, body)
+	m, err := transport.Decode(to, func(name string) string { return headers[name] }, body, nil)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.put(&m, err, time.Now())

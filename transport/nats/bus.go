@@ -37,7 +37,8 @@ type Bus struct {
 	owned     sync.WaitGroup // goroutines that end with ctx
 	consumers sync.WaitGroup // running Consume calls
 	pulling   pulling        // the running Consume calls by destination
-	closing   sync.RWMutex   // orders consumers.Add against Close
+	strangers strangers
+	closing   sync.RWMutex // orders consumers.Add against Close
 	closed    bool
 }
 

@@ -99,6 +99,14 @@ type Config struct {
 	// PullExpires is the life of one pull request, default 30 s, at least two heartbeats.
 	PullExpires time.Duration
 
+	// Keys sign and check messages (S1); nil: messages carry no MAC, and none is checked.
+	// A message that is not authentic is terminated here, and one that cannot be checked
+	// is handed back; nobody else sees either.
+	Keys transport.Keys
+	// Refused counts those messages: transport.ErrForged or transport.ErrNoKey. It is
+	// called from any goroutine and must not block. nil: nobody counts.
+	Refused func(why error)
+
 	// Log gets outages and recoveries; default slog.Default().
 	Log *slog.Logger
 }

@@ -197,6 +197,12 @@ func (c *consumer) accept(from *binding, msg *natsgo.Msg) {
 		return
 	}
 	c.requested--
+	if errors.Is(d.err, transport.ErrForged) || errors.Is(d.err, transport.ErrNoKey) {
+		c.request()
+		c.mu.Unlock()
+		c.bus.refuse(d)
+		return
+	}
 	c.held++
 	c.queue = append(c.queue, d)
 	c.request()

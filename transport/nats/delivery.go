@@ -39,7 +39,7 @@ func newDelivery(c *consumer, msg *natsgo.Msg) *delivery {
 			return values[0]
 		}
 		return ""
-	}, msg.Data)
+	}, msg.Data, c.bus.cfg.Keys)
 	if meta, err := msg.Metadata(); err == nil {
 		d.count = int(meta.NumDelivered) //nolint:gosec // a count
 	}

@@ -82,7 +82,12 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	failed := failures{done: done}
 	defer failed.report()
 	for i := range msgs {
-		if err := msgs[i].Validate(limit); err != nil {
+		m := msgs[i]
+		err := m.Sign(b.cfg.Keys)
+		if err == nil {
+			err = m.Validate(limit)
+		}
+		if err != nil {
 			if done == nil {
 				b.cfg.Log.Error("message cannot be sent", "space", b.cfg.Space, "error", err)
 			}
@@ -95,7 +100,7 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 			}
 			return fmt.Errorf("send: %d of %d messages handed over: %w", i, len(msgs), err)
 		}
-		if err := b.pub.send(b.wire(&msgs[i]), msgs[i].To.Kind, i, done); err != nil {
+		if err := b.pub.send(b.wire(&m), m.To.Kind, i, done); err != nil {
 			failed.add(i, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/quipu-journal/quipu/transport"
@@ -16,7 +17,8 @@ const witnessWait = 2 * time.Second
 
 // Witness returns what was attested last in the space; "" if nothing was, or if NATS has lost it.
 // It shows a database that is older than what NATS has seen of it (S13). The error wraps
-// transport.ErrUnavailable.
+// transport.ErrUnavailable, or is that of a MAC that does not hold (S2): nobody but an engine
+// attests.
 func (b *Bus) Witness(ctx context.Context) (string, error) {
 	if !b.nc.IsConnected() {
 		return "", fmt.Errorf("read the witness: %w: not connected", transport.ErrUnavailable)
@@ -27,13 +29,27 @@ func (b *Bus) Witness(ctx context.Context) (string, error) {
 	if err == nil {
 		var msg *jetstream.RawStreamMsg
 		if msg, err = stream.GetLastMsgForSubject(ctx, b.witnessConfig().Subjects[0]); err == nil {
-			return string(msg.Data), nil
+			return string(msg.Data), b.attested(msg)
 		}
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil
 	}
 	return "", ioError("read the witness", err)
+}
+
+// witnessText begins the text of an attestation's MAC.
+const witnessText = "quipu-witness-v1"
+
+// attested checks the MAC of an attestation.
+func (b *Bus) attested(msg *jetstream.RawStreamMsg) error {
+	if b.cfg.Keys == nil {
+		return nil
+	}
+	if err := b.cfg.Keys.Check("", msg.Header.Get(transport.HeaderMAC), []byte(witnessText), msg.Data); err != nil {
+		return fmt.Errorf("the witness is not the space's: %w", err)
+	}
+	return nil
 }
 
 // Attest leaves a text for Witness in place of the one before, and makes its stream if need be.
@@ -45,10 +61,19 @@ func (b *Bus) Attest(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, witnessWait)
 	defer cancel()
 	want := b.witnessConfig()
-	_, err := b.js.Publish(ctx, want.Subjects[0], []byte(text))
+	msg := natsgo.NewMsg(want.Subjects[0])
+	msg.Data = []byte(text)
+	if b.cfg.Keys != nil {
+		mac, err := b.cfg.Keys.Sign("", []byte(witnessText), msg.Data)
+		if err != nil {
+			return fmt.Errorf("attest: %w", err)
+		}
+		msg.Header.Set(transport.HeaderMAC, mac)
+	}
+	_, err := b.js.PublishMsg(ctx, msg)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) {
 		if _, err = b.js.CreateOrUpdateStream(ctx, want); err == nil {
-			_, err = b.js.Publish(ctx, want.Subjects[0], []byte(text))
+			_, err = b.js.PublishMsg(ctx, msg)
 		}
 	}
 	if err != nil {

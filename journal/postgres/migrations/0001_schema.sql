@@ -47,6 +47,7 @@ CREATE TABLE space (
     epoch   bigint  NOT NULL DEFAULT 1 CHECK (epoch > 0),
     expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
     floor   bigint  NOT NULL DEFAULT 0 CHECK (floor >= 0), -- every job begins in a generation above it (W11)
+    signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
     version integer NOT NULL,
     -- The database that the space was last accepted in (S13): the cluster's system identifier and its timeline. beat
     -- is raised about once a second, so it says how new what is stored here is. halted says why nothing may be
@@ -73,6 +74,26 @@ BEGIN
         )
         SELECT FROM back WHERE started <= until);
 END $$;
+
+-- The root secrets of the space (S1). A key signs from signs on; from ends on, its MACs of messages do not hold. No
+-- row is deleted, because the MACs of entries are checked with old keys, too.
+CREATE TABLE keys (
+    id     integer PRIMARY KEY CHECK (id > 0),
+    secret bytea   NOT NULL CHECK (octet_length(secret) = 32),
+    made   bigint  NOT NULL,
+    signs  bigint  NOT NULL,
+    ends   bigint
+);
+
+-- What is derived from them for each topic, for logins that may not read the secrets (S1).
+CREATE TABLE topic_keys (
+    topic text    NOT NULL,
+    id    integer NOT NULL REFERENCES keys,
+    key   bytea   NOT NULL CHECK (octet_length(key) = 32),
+    signs bigint  NOT NULL,
+    ends  bigint,
+    PRIMARY KEY (topic, id)
+);
 
 CREATE TABLE flows (
     name       text    NOT NULL,

@@ -28,6 +28,8 @@ GRANT UPDATE (beat, halted, epoch, timeline) ON {schema}.space TO {role_engine};
 GRANT SELECT, USAGE ON
     {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
+GRANT SELECT ON {schema}.keys TO {role_engine};
+GRANT SELECT, INSERT ON {schema}.topic_keys TO {role_engine};
 
 -- worker: sessions, leases, effects, payloads. Of a job it moves only the head, when it holds a request that ran
 -- too often.
@@ -38,6 +40,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_worker};
 GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
 GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.resolved_waits TO {role_worker};
 GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
+GRANT SELECT ON {schema}.topic_keys TO {role_worker};
 
 -- sealer: reads heads and hashes.
 GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
@@ -50,5 +53,6 @@ GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombstones TO {role_rete
 GRANT UPDATE (floor) ON {schema}.space TO {role_retention};
 GRANT SELECT ON {schema}.partitions TO {role_retention};
 
--- verifier: reads.
+-- verifier: reads, but no secret.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};
+REVOKE ALL ON {schema}.keys, {schema}.topic_keys FROM {role_verifier};

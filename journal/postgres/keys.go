@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/keyring"
+)
+
+// Keys implements keyring.Source: it reads what the login may know.
+func (s *Store) Keys(ctx context.Context) (keyring.Keys, error) {
+	var k keyring.Keys
+	err := s.look(ctx, "keys", func(c *conn) (err error) {
+		k, err = s.keys(ctx, c)
+		return err
+	})
+	return k, err
+}
+
+func (s *Store) keys(ctx context.Context, c *conn) (keyring.Keys, error) {
+	k := keyring.Keys{}
+	if known := s.where.known.Load(); known != nil {
+		k.Space = known.Space
+	}
+	var roots, topics bool
+	err := c.query(ctx, "keys_may", func(v row) error {
+		k.On, k.Now, roots, topics = v.bool(0), v.int(1), v.bool(2), v.bool(3)
+		return nil
+	})
+	if err != nil || !roots && !topics {
+		return k, err
+	}
+	if roots {
+		return k, c.query(ctx, "keys_roots", func(v row) error {
+			k.Roots = append(k.Roots, keyring.Root{ID: int(v.int(0)), Secret: v.bytes(1), Signs: v.int(2), Ends: v.int(3)})
+			return nil
+		})
+	}
+	return k, c.query(ctx, "keys_topics", func(v row) error {
+		k.Topics = append(k.Topics, keyring.TopicKey{Topic: v.text(0), ID: int(v.int(1)), Key: v.bytes(2), Signs: v.int(3), Ends: v.int(4)})
+		return nil
+	})
+}
+
+// firstKey makes the first root secret in the transaction of a migration.
+func (c *conn) firstKey(ctx context.Context) error {
+	return c.query(ctx, "keys_first", nil, newSecret())
+}
+
+func newSecret() []byte {
+	b := make([]byte, keyring.SecretBytes)
+	_, _ = rand.Read(b) // it never fails
+	return b
+}
+
+// RotateKeys adds a root secret that signs after keyring.Grace, lets those before it end after
+// keyring.Keep more, and derives the keys of all known topics. With atOnce the new one signs at
+// once and the others do not hold any more: messages that are under way are sent again by their
+// rows. It returns the id of the new key. It needs the owner's rights.
+func (s *Store) RotateKeys(ctx context.Context, atOnce bool) (id int, err error) {
+	grace, keep := keyring.Grace, keyring.Grace+keyring.Keep
+	if atOnce {
+		grace, keep = 0, 0
+	}
+	err = s.call(ctx, "rotate the keys", func(c *conn) error {
+		id, err = s.rotateKeys(ctx, c, grace, keep)
+		if err != nil {
+			abandon(ctx, c)
+		}
+		return err
+	})
+	return id, err
+}
+
+func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Duration) (id int, err error) {
+	names := []string{"begin", "keys_lock", "keys_end", "keys_end_topics", "keys_add", "keys_known", "keys_may", "keys_roots", "keys_put", "commit", "rollback"}
+	if err := c.require(ctx, names...); err != nil {
+		return 0, err
+	}
+	var topics []string
+	err = c.run(
+		ctx, step{name: "begin"}, step{name: "keys_lock"},
+		step{"keys_end", [][]byte{pInt(keep.Microseconds())}, nil}, step{"keys_end_topics", [][]byte{pInt(keep.Microseconds())}, nil},
+		step{"keys_add", [][]byte{newSecret(), pInt(grace.Microseconds())}, func(v row) error { id = int(v.int(0)); return nil }},
+		step{"keys_known", nil, func(v row) error { topics = append(topics, v.text(0)); return nil }},
+	)
+	if err != nil {
+		return 0, err
+	}
+	if id > keyring.MaxKeys {
+		return 0, fmt.Errorf("the space has %d keys, the limit", keyring.MaxKeys)
+	}
+	k, err := s.keys(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	ring := keyring.New(k)
+	var derived []keyring.TopicKey
+	for _, topic := range topics {
+		derived = append(derived, ring.TopicKeys(topic)...)
+	}
+	return id, c.run(ctx, putKeys(derived), step{name: "commit"})
+}
+
+// PutTopicKeys stores derived keys, for logins that may not read the secrets (S1).
+func (s *Store) PutTopicKeys(ctx context.Context, keys []keyring.TopicKey) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	return s.call(ctx, "store keys of topics", func(c *conn) error {
+		put := putKeys(keys)
+		return c.query(ctx, put.name, nil, put.params...)
+	})
+}
+
+func putKeys(keys []keyring.TopicKey) step {
+	topics, ids, values, signs, ends := texts(len(keys)), ints(len(keys)), byteas(len(keys)), ints(len(keys)), ints(len(keys))
+	for _, k := range keys {
+		topics.text(k.Topic)
+		ids.int(int64(k.ID))
+		values.bytes(k.Key)
+		signs.int(k.Signs)
+		ends.someInt(k.Ends)
+	}
+	return step{"keys_put", [][]byte{topics.value(), ids.value(), values.value(), signs.value(), ends.value()}, nil}
+}
+
+// SetSigned lets the space authenticate its messages, or not (S3). Processes follow within half
+// a minute.
+func (s *Store) SetSigned(ctx context.Context, signed bool) error {
+	_, err := s.change(ctx, "keys_switch", pBool(signed))
+	return err
+}
