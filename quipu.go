@@ -124,20 +124,13 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.NATS != "" || c.InProcess != nil {
-		rt.bus, err = nats.Open(ctx, nats.Config{
-			URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
-			Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
-			WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
-			Keys: rt.keys, Refused: func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) },
-		})
-		if err != nil {
+		if err := rt.reach(ctx); err != nil {
 			return err
 		}
-		if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
-			return store.Unavailable(err.Error())
+		if rt.publishes() {
+			cfg.Bus = rt.bus
 		}
-		cfg.Bus = rt.bus
-		if !how.NoLocal {
+		if cfg.Bus != nil && !how.NoLocal {
 			here := local.New(rt.bus, holder(c.Name))
 			cfg.Bus, cfg.Local = here, here
 		}
@@ -146,7 +139,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.flows = rt.committer.Flows()
-	if rt.bus != nil {
+	if cfg.Bus != nil {
 		if rt.eng, err = engine.Over(rt.committer); err != nil {
 			return err
 		}
@@ -182,12 +175,50 @@ func (rt *Runtime) watch(ctx context.Context) error {
 	return nil
 }
 
+// onNATS is what this process does on NATS (S4).
+func (rt *Runtime) onNATS() nats.Part {
+	switch {
+	case slices.Contains(rt.cfg.Roles, RoleEngine):
+		return nats.Engine
+	case slices.Contains(rt.cfg.Roles, RoleWorkers):
+		return nats.Worker
+	}
+	return nats.Client
+}
+
 // refusedBecause names why a message was refused, for a metric.
 func refusedBecause(why error) string {
 	if errors.Is(why, transport.ErrNoKey) {
 		return "no_key"
 	}
 	return "forged"
+}
+
+// reach connects to NATS.
+func (rt *Runtime) reach(ctx context.Context) (err error) {
+	c := rt.cfg
+	rt.bus, err = nats.Open(ctx, nats.Config{
+		URL: c.NATS, Space: c.Space, Lanes: c.Lanes, InProcess: c.InProcess,
+		Credentials: c.Credentials, NKeySeed: c.NKeySeed, LaneAckWait: c.AckWait,
+		WorkAckWait: c.AckWait, Engines: rt.session.Engines, Log: c.Logger,
+		Inbox:        nats.Inbox(c.Space, rt.onNATS(), rt.topics()),
+		LeaveStreams: rt.onNATS() != nats.Engine,
+		Keys:         rt.keys, Refused: func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
+		return store.Unavailable(err.Error())
+	}
+	return nil
+}
+
+// publishes says whether this process sends what it starts. A client that cannot sign leaves that
+// to the engines: the database announces it (W9).
+func (rt *Runtime) publishes() bool {
+	ring := rt.keys.Ring()
+	return !ring.On() || ring.Derives() || rt.onNATS() != nats.Client
 }
 
 // listen listens on the job's subject, if there is a bus (W5).

@@ -24,16 +24,20 @@ func block(t *testing.T, kind string) string {
 func TestT6DerivedAsStated(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
-	consumer, derived := block(t, "consumer"), block(t, "derived")
+	derived, signed := block(t, "derived"), block(t, "mac")
 	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", `
-		import { consumerOf, laneOf, responseGuid } from "./wire.js";
-		const d = JSON.parse(process.argv[1]);
+		import { authentic, consumerOf, laneOf, mac, readKeys, responseGuid } from "./wire.js";
+		const d = JSON.parse(process.argv[1]), m = JSON.parse(process.argv[2]);
 		const derived = { ...d, response: responseGuid(d.request, d.turn), lane: laneOf(d.job, d.lanes) };
-		console.log(JSON.stringify([consumerOf("shop", "payments.charge", 30000), derived]));`, derived)
+		const keys = readKeys(m.key);
+		const signed = { ...m, mac: mac(keys[0], m.to, (name) => m.headers[name], m.body) };
+		const request = { get: (name) => (name === "Quipu-Mac" ? mac(keys[0], "work.a", () => "", "x") : "") };
+		const checks = [["a", "x"], ["b", "x"], ["a", "y"]].map(([topic, body]) => authentic(keys, topic, request, body));
+		console.log(JSON.stringify([consumerOf("payments.charge"), derived, signed, checks]));`, derived, signed)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.JSONEq(t, "["+consumer+","+derived+"]", string(out))
+	require.JSONEq(t, `["work-payments=charge",`+derived+","+signed+",[true,false,false]]", string(out))
 }
 
 // The packages are pinned, and the lock file belongs to this package.json. This is also checked

@@ -62,11 +62,13 @@ func install(t *testing.T) (dir string) {
 }
 
 // launch runs a worker until the test ends, when it is killed if it still runs.
-func launch(t *testing.T, dir, nats string, env ...string) *process {
+func launch(t *testing.T, dir string, s *Space, env ...string) *process {
 	t.Helper()
+	key, err := s.Runtime.Keys().Topic(t.Context(), "labels.print")
+	require.NoError(t, err)
 	p := &process{t: t, ended: make(chan struct{}), more: make(chan struct{})}
 	p.cmd = exec.Command("node", "worker.js")
-	p.cmd.Dir, p.cmd.Env = dir, append(append(os.Environ(), "QUIPU_NATS="+nats), env...)
+	p.cmd.Dir, p.cmd.Env = dir, append(append(os.Environ(), "QUIPU_NATS="+s.NATS, "QUIPU_TOPIC_KEY="+key), env...)
 	var stderr strings.Builder
 	p.cmd.Stderr = &stderr
 	out, err := p.cmd.StdoutPipe()

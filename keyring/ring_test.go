@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -146,6 +147,12 @@ func (s *source) PutTopicKeys(_ context.Context, keys []keyring.TopicKey) error 
 	return s.err
 }
 
+func (s *source) topics() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.stored)
+}
+
 // A process follows the keys of its space, asks for a key that it misses, and stores those of
 // the topics that it signs for.
 func TestKeeper(t *testing.T) {
@@ -162,13 +169,13 @@ func TestKeeper(t *testing.T) {
 		_, err = k.Sign("ship", []byte("x"))
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, []string{"pay", "ship"}, s.stored)
+		require.Equal(t, []string{"pay", "ship"}, s.topics())
 
 		s.mu.Lock()
 		s.keys.Roots = []keyring.Root{root(1), root(2)}
 		s.mu.Unlock()
 		time.Sleep(30 * time.Second)
-		require.ElementsMatch(t, []string{"pay", "ship", "pay", "pay", "ship", "ship"}, s.stored, "both keys of both")
+		require.ElementsMatch(t, []string{"pay", "ship", "pay", "pay", "ship", "ship"}, s.topics(), "both keys of both")
 
 		s.mu.Lock()
 		s.err = errors.New("away")

@@ -2,7 +2,12 @@ package transport_test
 
 import (
 	"bytes"
+	"encoding/hex"
+	"encoding/json"
 	"maps"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -113,4 +118,28 @@ func TestS2AWorkerSpeaksForItsTopic(t *testing.T) {
 	}
 	_, err = delivered(answer.To, wired(signedMessage(t, transport.ToLane(0), "", engine)), answer.Body, worker)
 	require.ErrorIs(t, err, transport.ErrNoKey, "it cannot check messages of the engine")
+}
+
+// S3: the MAC of docs/wire.md is that of the code.
+func TestS3MACAsStated(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/wire.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```json mac\n(.*?)```").FindSubmatch(text)
+	require.NotNil(t, block)
+	var stated struct {
+		Key, To, Body, MAC string
+		Headers            map[string]string
+	}
+	require.NoError(t, json.Unmarshal(block[1], &stated))
+	_, digits, _ := strings.Cut(stated.Key, ":")
+	key, err := hex.DecodeString(digits)
+	require.NoError(t, err)
+	worker := ring(t, keyring.TopicKey{Topic: "payments.charge", ID: 7, Key: key})
+	require.Equal(t, stated.Key, keyring.TopicKey{ID: 7, Key: key}.String())
+	stated.Headers[transport.HeaderMAC] = stated.MAC
+	m, err := delivered(transport.ToLane(2), stated.Headers, []byte(stated.Body), worker)
+	require.NoError(t, err)
+	require.NoError(t, m.Sign(worker))
+	require.Equal(t, stated.MAC, wired(&m)[transport.HeaderMAC])
 }

@@ -8,15 +8,40 @@ import (
 	"time"
 )
 
-// RegisterBuiltins adds handlers for the topics http, echo, sleep and fail, so that a
-// worker process is useful without any Go code (5.3). docs/handlers.md describes their
-// inputs and outputs.
-func RegisterBuiltins(r *Registry) {
-	registerBuiltins(r, newHTTPTransport())
+// Builtins are the built-in handlers: the topics http, echo, sleep and fail (5.3).
+// docs/handlers.md describes their inputs and outputs. The fields say what http may do
+// (S14); the zero value is what RegisterBuiltins registers.
+type Builtins struct {
+	// HTTPDeny are host names, IP addresses and CIDRs that http does not call. It has
+	// precedence over HTTPAllow. At most MaxHTTPRules.
+	HTTPDeny []string
+	// HTTPAllow, if it is not empty, is all that http calls: host names, IP addresses and
+	// CIDRs, at most MaxHTTPRules. Link-local, metadata, multicast and unspecified addresses
+	// are refused also then, unless an entry is such an address, or a CIDR within one of
+	// these ranges: a host name or 0.0.0.0/0 does not open them.
+	HTTPAllow []string
+	// Secrets looks up what ${secret:NAME} stands for, once in each call. It must be safe
+	// for concurrent use, and its error must not hold the value. Default: there are no
+	// secrets.
+	Secrets func(name string) (Secret, error)
 }
 
-func registerBuiltins(r *Registry, outside http.RoundTripper) {
-	client := newHTTPClient(outside)
+// RegisterBuiltins registers Builtins{}, so that a worker process is useful without any Go
+// code (5.3).
+func RegisterBuiltins(r *Registry) { Builtins{}.Register(r) }
+
+// Register adds the handlers to r. Registry.Check returns the entries of HTTPDeny and
+// HTTPAllow that are no host, address or CIDR.
+func (b Builtins) Register(r *Registry) {
+	reach, err := newReach(b.HTTPAllow, b.HTTPDeny)
+	if err != nil {
+		r.mistake("http", err)
+	}
+	b.register(r, newHTTPTransport(reach))
+}
+
+func (b Builtins) register(r *Registry, outside http.RoundTripper) {
+	client := &httpClient{client: http.Client{Transport: outside}, secrets: b.Secrets}
 	HandleRaw(r, "echo", echo)
 	HandleRaw(r, "sleep", sleep)
 	HandleRaw(r, "fail", fail)

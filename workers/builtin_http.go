@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,13 +43,17 @@ const keyHeader = "Idempotency-Key"
 // ClassHTTP is the class of an error status that a receiver answered with.
 const ClassHTTP = "http"
 
-// HTTPRequest is the input of the built-in http handler.
+// HTTPRequest is the input of the built-in http handler. ${secret:NAME} in URL and in the
+// values of Headers stands for a secret of the worker (S14).
 type HTTPRequest struct {
 	Method  string            `json:"method"` // default GET
 	URL     string            `json:"url"`    // http or https
 	Headers map[string]string `json:"headers"`
 	Body    json.RawMessage   `json:"body"`   // a string is sent as it is, everything else as JSON
 	Verify  *HTTPVerify       `json:"verify"` // how to find out whether the call was done; not for GET and HEAD
+	// RecordHeaders names headers of the response that are recorded although they hold
+	// credentials, such as Set-Cookie.
+	RecordHeaders []string `json:"record_headers"`
 }
 
 // HTTPResponse is the output of the built-in http handler.
@@ -58,12 +63,24 @@ type HTTPResponse struct {
 	Body    json.RawMessage   `json:"body"`    // JSON if the content type says so and it parses, otherwise a string
 }
 
-type httpClient struct{ client http.Client }
+// credentials are the headers of a response that are not recorded unless RecordHeaders
+// names them: what is in them lets others act for the worker.
+var credentials = map[string]bool{
+	"Set-Cookie": true, "Set-Cookie2": true, "Cookie": true,
+	"Authorization": true, "Authentication-Info": true, "Www-Authenticate": true,
+	"Proxy-Authorization": true, "Proxy-Authentication-Info": true, "Proxy-Authenticate": true,
+}
 
-func newHTTPTransport() *http.Transport {
+type httpClient struct {
+	client  http.Client // without CheckRedirect, which is of the call
+	secrets func(name string) (Secret, error)
+}
+
+// newHTTPTransport has no proxy: a proxy would resolve the name and make the connection
+// itself, where nothing is checked.
+func newHTTPTransport(r reach) *http.Transport {
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:            r.dial,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxIdleConns:           256,
@@ -73,20 +90,30 @@ func newHTTPTransport() *http.Transport {
 	}
 }
 
-func newHTTPClient(outside http.RoundTripper) *httpClient {
-	return &httpClient{client: http.Client{Transport: outside, CheckRedirect: redirect}}
-}
-
-// redirect follows a redirect only where repeating the request does no harm.
-func redirect(next *http.Request, via []*http.Request) error {
-	first := via[0].Method
+// redirect follows a redirect only where repeating the request does no harm. Secrets do
+// not go to another host, and no URL goes on as a Referer.
+func (s *sent) redirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
 	switch {
-	case first != http.MethodGet && first != http.MethodHead:
+	case first.Method != http.MethodGet && first.Method != http.MethodHead:
 		return http.ErrUseLastResponse
 	case len(via) > MaxRedirects:
 		return fmt.Errorf("over %d redirects", MaxRedirects)
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
 		return fmt.Errorf("redirect to scheme %.20q, allowed are http and https", next.URL.Scheme)
+	}
+	next.Header.Del("Referer")
+	elsewhere := func(q *http.Request) bool {
+		return q.URL.Host != first.URL.Host || first.URL.Scheme == "https" && q.URL.Scheme != "https"
+	}
+	if !elsewhere(next) && !slices.ContainsFunc(via, elsewhere) {
+		return nil
+	}
+	if text := next.URL.String(); s.hide(text) != text {
+		return errors.New("redirect to another host with a secret in its url")
+	}
+	for _, name := range s.headers {
+		next.Header.Del(name)
 	}
 	return nil
 }
@@ -121,15 +148,18 @@ func (c *httpClient) do(ctx context.Context, in *HTTPRequest) (HTTPResponse, err
 	}
 	return effects.Do(ctx, "http", func(ctx context.Context) (HTTPResponse, error) {
 		out, err := c.call(ctx, in)
-		if in.Verify != nil {
-			err = unsent(err)
+		if _, nothing := errors.AsType[*unsentError](err); nothing && in.Verify != nil {
+			err = effects.NotDone(err)
 		}
 		return out, err
 	}, options...)
 }
 
 func (in *HTTPRequest) check() error {
-	u, err := url.Parse(in.URL)
+	if err := in.checkReferences(); err != nil {
+		return err
+	}
+	u, err := url.Parse(reference.ReplaceAllLiteralString(in.URL, "x"))
 	if err != nil {
 		return errors.New("url cannot be parsed") // the error would repeat it, with its secrets
 	}
@@ -147,18 +177,24 @@ func (c *httpClient) call(ctx context.Context, in *HTTPRequest) (HTTPResponse, e
 		ctx, cancel = context.WithTimeout(ctx, DefaultHTTPTimeout)
 		defer cancel()
 	}
-	q, err := in.build(ctx)
+	s, err := c.resolve(in)
+	if err != nil {
+		return HTTPResponse{}, &unsentError{err}
+	}
+	q, err := in.build(ctx, s)
 	if err != nil {
 		return HTTPResponse{}, Fatal(badInput("http", err))
 	}
-	p, err := c.client.Do(q)
+	client := c.client
+	client.CheckRedirect = s.redirect
+	p, err := client.Do(q)
 	if err != nil {
-		return HTTPResponse{}, unsaid(q, err)
+		return HTTPResponse{}, s.unsaid(q, err)
 	}
 	defer p.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(p.Body, MaxHTTPBody+1))
 	if err != nil {
-		return HTTPResponse{}, unsaid(q, err)
+		return HTTPResponse{}, s.unsaid(q, err)
 	}
 	if again(p.StatusCode) {
 		err := &Error{Code: p.StatusCode, Class: ClassHTTP, Message: said(q, p.StatusCode)}
@@ -173,10 +209,13 @@ func (c *httpClient) call(ctx context.Context, in *HTTPRequest) (HTTPResponse, e
 			Message: fmt.Sprintf("%s: the body of the response is over %d bytes", said(q, p.StatusCode), MaxHTTPBody),
 		})
 	}
-	return HTTPResponse{Status: p.StatusCode, Headers: flat(p.Header), Body: readable(p.Header.Get("Content-Type"), body)}, nil
+	return HTTPResponse{
+		Status: p.StatusCode, Headers: flat(p.Header, in.RecordHeaders, s),
+		Body: s.hideIn(readable(p.Header.Get("Content-Type"), body)),
+	}, nil
 }
 
-func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
+func (in *HTTPRequest) build(ctx context.Context, s *sent) (*http.Request, error) {
 	body, kind := []byte(in.Body), "application/json"
 	var text string
 	if len(body) > 0 && body[0] == '"' && json.Unmarshal(body, &text) == nil {
@@ -185,7 +224,7 @@ func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
 	if string(body) == "null" {
 		body = nil
 	}
-	q, err := http.NewRequestWithContext(ctx, in.Method, in.URL, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(ctx, in.Method, s.inURL(in.URL), bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("method or url cannot be used")
 	}
@@ -193,11 +232,12 @@ func (in *HTTPRequest) build(ctx context.Context) (*http.Request, error) {
 		q.Header.Set("Content-Type", kind)
 	}
 	for name, value := range in.Headers {
-		q.Header.Set(name, value)
+		q.Header.Set(name, s.inHeader(name, value))
 	}
 	if host := q.Header.Get("Host"); host != "" {
 		q.Host = host
 	}
+	s.basic(q.URL.User)
 	if key := effects.Key(ctx); key != "" {
 		q.Header.Del(keyHeader)
 		name := keyHeader
@@ -233,13 +273,34 @@ func said(q *http.Request, status int) string {
 	return fmt.Sprintf("%s %s://%s answered %d %s", q.Method, q.URL.Scheme, q.URL.Host, status, http.StatusText(status))
 }
 
-// unsaid is the error of a call without an answer.
-func unsaid(q *http.Request, err error) error {
+// unsaid is the error of a call without an answer. Its text may repeat what the receiver
+// sent, such as a Location, so secrets are hidden in it.
+func (s *sent) unsaid(q *http.Request, err error) error {
+	to := fmt.Sprintf("%s %s://%s", q.Method, q.URL.Scheme, q.URL.Host)
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return Fatal(&Error{Code: http.StatusForbidden, Class: ClassRefused, Message: s.hide(to + ": " + refused.Error())})
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	unsent := ok && op.Op == "dial"
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err
 	}
-	return fmt.Errorf("%s %s://%s: %w", q.Method, q.URL.Scheme, q.URL.Host, err)
+	err = fmt.Errorf("%s: %w", to, err)
+	if text := s.hide(err.Error()); text != err.Error() {
+		err = errors.New(text) // without the chain, which would have it still
+	}
+	if unsent {
+		return &unsentError{err}
+	}
+	return err
 }
+
+// unsentError is an error that came before there was a connection: the call was certainly
+// not done (E5).
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
 
 // retryAfter reads the header: seconds, or a date.
 func retryAfter(value string) (time.Duration, bool) {
@@ -252,10 +313,14 @@ func retryAfter(value string) (time.Duration, bool) {
 	return 0, false
 }
 
-func flat(h http.Header) map[string]string {
+// flat are the headers that are recorded.
+func flat(h http.Header, record []string, s *sent) map[string]string {
 	out := make(map[string]string, len(h))
 	for name, values := range h {
-		out[name] = strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD")
+		asked := slices.ContainsFunc(record, func(r string) bool { return strings.EqualFold(r, name) })
+		if asked || !credentials[name] {
+			out[s.hide(name)] = s.hide(strings.ToValidUTF8(strings.Join(values, ", "), "\uFFFD"))
+		}
 	}
 	return out
 }

@@ -3,9 +3,7 @@ package workers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -26,7 +24,8 @@ const keyTemplate = "${key}"
 
 // HTTPVerify is the request by which the built-in http handler finds out whether its call
 // was done (3.3). The request must not change anything. In URL and header values ${key}
-// stands for the effect's key, which is also sent as Idempotency-Key.
+// stands for the effect's key, which is also sent as Idempotency-Key, and ${secret:NAME}
+// for a secret.
 //
 // 2xx means done: an unfinished call gets that answer as its output, a completed one
 // keeps its recorded output. 404 and 410 mean not done; for an unfinished call the
@@ -45,7 +44,7 @@ func (c *httpClient) options(in *HTTPRequest) ([]effects.Option, error) {
 	if in.Verify == nil {
 		return []effects.Option{effects.Idempotent}, nil
 	}
-	look := &httpLook{client: c, ask: *in.Verify, settle: DefaultSettle}
+	look := &httpLook{client: c, ask: *in.Verify, record: in.RecordHeaders, settle: DefaultSettle}
 	if err := look.check(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
@@ -57,6 +56,7 @@ func (c *httpClient) options(in *HTTPRequest) ([]effects.Option, error) {
 type httpLook struct {
 	client *httpClient
 	ask    HTTPVerify
+	record []string // HTTPRequest.RecordHeaders
 	settle time.Duration
 }
 
@@ -86,7 +86,7 @@ func (v *httpLook) check() error {
 }
 
 func (v *httpLook) request(key string) HTTPRequest {
-	q := HTTPRequest{Method: v.ask.Method, URL: strings.ReplaceAll(v.ask.URL, keyTemplate, key), Headers: map[string]string{}}
+	q := HTTPRequest{Method: v.ask.Method, URL: strings.ReplaceAll(v.ask.URL, keyTemplate, key), Headers: map[string]string{}, RecordHeaders: v.record}
 	for name, value := range v.ask.Headers {
 		q.Headers[name] = strings.ReplaceAll(value, keyTemplate, key)
 	}
@@ -129,13 +129,4 @@ func (v *httpLook) Verify(ctx context.Context, q effects.Question) (effects.Answ
 			return effects.Answer{}, err
 		}
 	}
-}
-
-// unsent marks an error that came before there was a connection: the call was certainly
-// not done (E5).
-func unsent(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return effects.NotDone(err)
-	}
-	return err
 }

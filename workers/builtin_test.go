@@ -73,11 +73,15 @@ func (rc *receiver) seen() []string {
 	return rc.keys
 }
 
-func builtinHouse(t *testing.T) *house {
+// builtinHouse serves the built-in handlers, as Register does.
+func builtinHouse(t *testing.T, b ...Builtins) *house {
 	h := newHouse(t)
-	outside := newHTTPTransport()
+	b = append(b, Builtins{})
+	reach, err := newReach(b[0].HTTPAllow, b[0].HTTPDeny)
+	require.NoError(t, err)
+	outside := newHTTPTransport(reach)
 	t.Cleanup(outside.CloseIdleConnections)
-	registerBuiltins(h.reg, outside)
+	b[0].register(h.reg, outside)
 	h.open()
 	return h
 }

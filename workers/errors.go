@@ -32,6 +32,9 @@ const (
 	ClassVerification = "verification"         // an effect that its verifier contradicts (3.3)
 	ClassConfirm      = collation.ClassConfirm // the same, in a mode that leaves the decision to a person
 	ClassMisfit       = collation.ClassMisfit  // a recorded result that its handler cannot read; parked
+
+	ClassRefused = "refused" // of the built-in http: an address that it does not call (S14)
+	ClassSecret  = "secret"  // of the built-in http: a secret that is missing, or not for that host (S14)
 )
 
 // MaxErrorData bounds the data of an error, in bytes of canonical JSON. Larger data is

@@ -88,6 +88,8 @@ func FuzzHTTPInput(f *testing.F) {
 		`{"url":"http://h/x?${key}","method":"PUT","body":"text","verify":{"url":"http://h/${key}","settle":"1s","mode":"strict"}}`,
 		`{"url":"file:///etc/passwd"}`, `{"url":"http://"}`, `{"url":"http://h","method":"A B"}`, `{"url":"http://h","headers":{"a\r\nb":"c","Host":"z"}}`,
 		`{"url":"http://h","verify":{"settle":"-1s"}}`,
+		`{"url":"https://u:${secret:a}@h:1/${secret:b}?k=${secret:a}","headers":{"A":"Bearer ${secret:c}"}}`,
+		`{"url":"https://${secret:a}/"}`, `{"url":"https://h/${secret:a b}"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -99,23 +101,34 @@ func FuzzHTTPInput(f *testing.F) {
 		if in.Method = strings.ToUpper(in.Method); in.Method == "" {
 			in.Method = http.MethodGet
 		}
-		c := newHTTPClient(nil)
+		const secret = "s3/c@r:e?t#%&+ x"
+		host := ""
+		c := &httpClient{secrets: func(string) (Secret, error) { return Secret{Value: secret, Hosts: []string{host}}, nil }}
 		if options, err := c.options(&in); err == nil {
 			require.NotEmpty(t, options)
 		}
 		if in.check() != nil {
 			return
 		}
-		q, err := in.build(t.Context())
+		plain, err := url.Parse(reference.ReplaceAllLiteralString(in.URL, "x"))
+		require.NoError(t, err)
+		host = plain.Hostname()
+		s, err := c.resolve(&in)
+		if err != nil {
+			require.NotContains(t, err.Error(), secret)
+			return
+		}
+		q, err := in.build(t.Context(), s)
 		if err != nil {
 			require.NotContains(t, err.Error(), "/", "a url may hold secrets (4.5)")
 			return
 		}
 		require.Contains(t, []string{"http", "https"}, q.URL.Scheme)
 		require.NotEmpty(t, q.URL.Host)
+		require.Equal(t, []string{plain.Scheme, plain.Host}, []string{q.URL.Scheme, q.URL.Host}, "no secret leads elsewhere (S14)")
 		said := said(q, 500)
 		require.NotContains(t, said, "@", "no user, no password (4.5)")
-		inner := unsaid(q, &url.Error{Op: "Get", URL: in.URL, Err: errors.New("refused")})
+		inner := s.unsaid(q, &url.Error{Op: "Get", URL: in.URL, Err: errors.New("refused")})
 		require.True(t, strings.HasSuffix(inner.Error(), ": refused"))
 	})
 }
@@ -127,7 +140,7 @@ func FuzzHTTPAnswer(f *testing.F) {
 	f.Add("application/problem+json; charset=utf-8", `{"a":1,"a":2}`, "Fri, 31 Dec 9999 23:59:59 GMT")
 	f.Add("text/html", "a\x00b\xff", "-1")
 	f.Fuzz(func(t *testing.T, kind, body, after string) {
-		out := HTTPResponse{Status: 200, Headers: flat(http.Header{"A": {kind, after}}), Body: readable(kind, []byte(body))}
+		out := HTTPResponse{Status: 200, Headers: flat(http.Header{"A": {kind, after}}, nil, &sent{}), Body: readable(kind, []byte(body))}
 		got, err := canonical.Payload(out.Body)
 		require.NoError(t, err)
 		require.Equal(t, string(got), string(out.Body))
@@ -168,7 +181,7 @@ func FuzzLookedUp(f *testing.F) {
 	f.Fuzz(func(t *testing.T, recorded []byte) {
 		called := false
 		outside := roundTrip(func(*http.Request) (*http.Response, error) { called = true; return nil, errors.New("away") })
-		look := &httpLook{client: newHTTPClient(outside), ask: HTTPVerify{Method: http.MethodGet, URL: "http://h/x", Mode: effects.Warn}}
+		look := &httpLook{client: &httpClient{client: http.Client{Transport: outside}}, ask: HTTPVerify{Method: http.MethodGet, URL: "http://h/x", Mode: effects.Warn}}
 		a, err := look.Verify(t.Context(), effects.Question{Key: "k", Recorded: append([]byte{}, recorded...)})
 		var was HTTPResponse
 		switch {

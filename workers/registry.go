@@ -125,10 +125,21 @@ func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessa
 		errs = append(errs, errors.New("it is registered twice"))
 	}
 	if err := errors.Join(errs...); err != nil {
-		r.errs = append(r.errs, fmt.Errorf("handler of topic %.80q: %w", topic, err))
+		r.errs = append(r.errs, ofTopic(topic, err))
 		return
 	}
 	r.handlers[topic] = h
+}
+
+// mistake keeps an error for Check.
+func (r *Registry) mistake(topic string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, ofTopic(topic, err))
+}
+
+func ofTopic(topic string, err error) error {
+	return fmt.Errorf("handler of topic %.80q: %w", topic, err)
 }
 
 // given refuses a handler without a function.

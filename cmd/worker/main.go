@@ -51,7 +51,7 @@ func newCommand(s cli.Streams) *cobra.Command {
 		Short: "Take part in the work of a space",
 		Long: `Take part in the work of a space until SIGTERM or SIGINT. The process is an engine,
 which decides and commits; a worker with the built-in handlers http, echo, sleep and
-fail; or both (--roles).
+fail (not with --no-builtins); or both (--roles).
 
 At the start it waits for its servers (--wait), checks their settings and prints what
 it found. It refuses to start (exit code 4) on a setting with which committed work could

@@ -26,7 +26,9 @@ type options struct {
 	postgres, nats, creds, nkey string // only of worker, not of worker dev
 
 	space, flows, http, log, level, name     string
-	archive                                  string
+	archive, secrets                         string
+	httpAllow, httpDeny                      []string
+	noBuiltins                               bool
 	roles                                    []string
 	lanes, concurrency, committers, maxBatch int
 	hot                                      int
@@ -65,11 +67,15 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.BoolVar(&o.mode.Stepwise, "stepwise", false, "commit each step of a message by itself: slower, same result")
 	f.BoolVar(&o.mode.NoFold, "no-fold", false, "do not commit the first step of a child activity together with its parent's")
 	f.BoolVar(&o.mode.NoLocal, "no-local", false, "send every message by NATS, also those that this process could hand to itself in memory")
+	f.BoolVar(&o.noBuiltins, "no-builtins", false, "do not serve the built-in handlers http, echo, sleep and fail")
+	f.StringSliceVar(&o.httpAllow, "http-allow", nil, "all that the handler http may call, a `LIST` of host names, IP addresses and CIDRs; default: everything but link-local, metadata, multicast and unspecified addresses")
+	f.StringSliceVar(&o.httpDeny, "http-deny", nil, "what the handler http may not call, also if it is allowed: a `LIST` of host names, IP addresses and CIDRs")
+	f.StringVar(&o.secrets, "secrets", "", "`DIR` with the secrets of the handler http: NAME is the value, NAME.hosts the hosts that it is sent to; default: the variables QUIPU_SECRET_NAME and QUIPU_HOSTS_NAME")
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
 	cli.FromEnv(f, "space", "flows", "roles", "http", "archive", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
-		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "log", "log-level", "trace-errors")
+		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "no-builtins", "http-allow", "http-deny", "secrets", "log", "log-level", "trace-errors")
 }
 
 func allRoles() (names []string) {

@@ -32,6 +32,8 @@ type process struct {
 	log   *slog.Logger
 	flows []flowFile
 	env   func(string) (string, bool)
+
+	handlers *workers.Registry
 }
 
 // newProcess checks everything that needs no server.
@@ -47,7 +49,14 @@ func newProcess(o options, s cli.Streams) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &process{opts: o, err: s.Err, log: log, flows: flows, env: s.Env}, nil
+	p := &process{opts: o, err: s.Err, log: log, flows: flows, env: s.Env, handlers: workers.New()}
+	if !o.noBuiltins {
+		p.builtins().Register(p.handlers)
+	}
+	if err := p.handlers.Check(); err != nil { // of --http-allow and --http-deny
+		return nil, cli.Exit(cli.CodeUsage, err)
+	}
+	return p, nil
 }
 
 // hotBytes converts --hot-mib for quipu.Config, where a negative value means none.
@@ -61,11 +70,9 @@ func hotBytes(mib int) int {
 // config returns the runtime's configuration, without the servers of worker dev.
 func (p *process) config() quipu.Config {
 	o := p.opts
-	reg := workers.New()
-	workers.RegisterBuiltins(reg)
 	cfg := quipu.Config{
 		Postgres: o.postgres, NATS: o.nats, Space: o.space, Credentials: o.creds, NKeySeed: o.nkey,
-		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
+		Workers: p.handlers, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
 		NoMigrate: o.noMigrate,
 		Name:      o.name, Build: cli.Build(), Logger: p.log,

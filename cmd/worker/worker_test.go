@@ -82,6 +82,8 @@ func TestUsage(t *testing.T) {
 		"no such port":    {[]string{"dev", "--data", t.TempDir(), "--nats-port", "99999"}, nil, "1 to 65535"},
 		"variable":        {servers, map[string]string{"QUIPU_MAX_BATCH": "many"}, "QUIPU_MAX_BATCH"},
 		"no directory":    {append(servers, "--flows", filepath.Join(t.TempDir(), "none")), nil, "--flows"},
+		"http-allow":      {append(servers, "--http-allow", "10.0.0.0/8,http://x"), nil, `http-allow "http://x"`},
+		"http-deny":       {servers, map[string]string{"QUIPU_HTTP_DENY": "10.0.0.0/8,x:80"}, `http-deny "x:80"`},
 		"argument":        {[]string{"now"}, nil, "unknown command"},
 		"space":           {append(servers, "--space", "Über"), nil, "Space"},
 		"servers only":    {[]string{"dev", "--servers-only", "--http", ":0"}, nil, "--servers-only"},

@@ -1,5 +1,5 @@
 // The wire contract of docs/wire.md as functions without I/O.
-import { createHash } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
 export const maxInline = 262144; // bytes of an output inside a message
 const maxText = 16384; // bytes of an error's message or stack
@@ -8,17 +8,41 @@ const maxRetryAfter = 7 * 24 * 3600 * 1000; // ms
 
 export const streamOf = (space) => `QUIPU_${space}_WORK`;
 
-// consumerOf is the durable consumer that all workers of a topic share.
-export const consumerOf = (space, topic, ackWaitMs) => ({
-  durable_name: `work-${topic.replaceAll(".", "=")}`,
-  filter_subject: `quipu.${space}.work.${topic}`,
-  deliver_policy: "all",
-  ack_policy: "explicit",
-  ack_wait: ackWaitMs * 1e6,
-  max_deliver: -1,
-  max_ack_pending: 65536,
-  max_waiting: 4096,
+export const consumerOf = (topic) => `work-${topic.replaceAll(".", "=")}`;
+
+// askOf is where an engine is asked for the consumer of a topic.
+export const askOf = (space, topic) => `quipu.${space}.consumer.${topic}`;
+
+// inboxOf is the prefix of the inboxes of a worker of one topic.
+export const inboxOf = (space, topic) => `_INBOX.${space}.${consumerOf(topic)}`;
+
+// readKeys reads the keys of a topic as `quipu topic-key` prints them: ID:HEX,…,
+// the newest first. Without keys nothing is signed, and nothing is checked.
+export const readKeys = (text) => (text ?? "").split(",").filter(Boolean).map((one) => {
+  const [id, hex] = one.split(":");
+  return { id, key: Buffer.from(hex, "hex") };
 });
+
+const signed = [
+  "Quipu-Topic", "Quipu-Guid", "Quipu-Publication", "Quipu-Turn", "Quipu-Epoch",
+  "Quipu-Origin-Session", "Quipu-Origin-Seq", "Quipu-Published-At", "traceparent",
+];
+
+// mac is the code of a message under a key: of its destination, of the headers
+// that decide, and of its body.
+export function mac({ id, key }, to, get, body) {
+  const text = [to, ...signed.map((name) => (get(name) ?? "").trim())].map((line) => `${line}\n`).join("");
+  return `${id}.${createHmac("sha256", key).update(text).update(body).digest("hex").slice(0, 32)}`;
+}
+
+// authentic says whether a request was made with one of the keys.
+export function authentic(keys, topic, headers, body) {
+  const said = Buffer.from(headers?.get("Quipu-Mac") ?? "");
+  return keys.length === 0 || keys.some((one) => {
+    const want = Buffer.from(mac(one, `work.${topic}`, (name) => headers?.get(name), body));
+    return want.length === said.length && timingSafeEqual(want, said);
+  });
+}
 
 // readRequest takes a message apart; what it throws is for good.
 export function readRequest(headers, body, space, topic) {
@@ -64,23 +88,24 @@ export function responseGuid(request, turn) {
 }
 
 // message is the response to a request: where it goes, its headers, its body.
-export function message(request, headers, response, lanes) {
+export function message(request, headers, response, lanes, keys) {
   const guid = responseGuid(request.request, request.turn);
-  const out = { "Quipu-Guid": guid, "Quipu-Turn": String(request.turn) };
+  const out = { "Quipu-Guid": guid, "Quipu-Turn": String(request.turn), "Quipu-Topic": request.topic };
   for (const name of ["Quipu-Publication", "Quipu-Epoch", "Quipu-Published-At", "traceparent"]) {
     const value = headers.get(name);
     if (value) out[name] = value;
   }
-  out["Nats-Msg-Id"] = `${guid}.${out["Quipu-Epoch"]}.${out["Quipu-Publication"]}`;
-  const hint = {
+  const body = JSON.stringify({
     kind: "response", job: request.job, row: request.request, activity: request.activity, dad: request.dad,
     turn: request.turn, flow: request.flow, version: request.version, response,
-  };
-  return {
-    subject: `quipu.${request.space}.lane.${laneOf(request.job, lanes)}`,
-    headers: out,
-    body: JSON.stringify(hint),
-  };
+  });
+  const lane = `lane.${laneOf(request.job, lanes)}`;
+  out["Nats-Msg-Id"] = `${guid}.${out["Quipu-Epoch"]}.${out["Quipu-Publication"]}`;
+  if (keys.length > 0) {
+    out["Quipu-Mac"] = mac(keys[0], lane, (name) => out[name], body);
+    out["Nats-Msg-Id"] += `.${out["Quipu-Mac"]}`;
+  }
+  return { subject: `quipu.${request.space}.${lane}`, headers: out, body };
 }
 
 // Failure is what a handler throws to say how its run ended. Codes 400 to 499

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, headers } from "@nats-io/transport-node";
-import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { jetstream } from "@nats-io/jetstream";
 import { handlers } from "./labels.js";
 import * as wire from "./wire.js";
 
@@ -11,17 +11,22 @@ const dev = env.QUIPU_NATS ? {} : JSON.parse(readFileSync(".quipu/dev.json")); /
 const space = env.QUIPU_SPACE ?? dev.space ?? "default";
 const lanes = Number(env.QUIPU_LANES ?? 16); // as in every process of the space
 const slots = Number(env.QUIPU_CONCURRENCY ?? 8); // runs at a time, per topic
-const ackWaitMs = Number(env.QUIPU_ACK_WAIT_MS ?? 30_000); // of a consumer that this worker makes
 const drainMs = Number(env.QUIPU_DRAIN_MS ?? 20_000); // for runs under way when it is told to end
 
 const pullMs = 2_000; // life of a pull request; the end waits for the last one
+const askMs = 5_000; // until an engine has made the consumer
 const publishMs = 5_000; // until a PubAck
 const troubleMs = 1_000; // before a request that met trouble comes again
 const handBackMs = 10; // … one for another worker
 const busyMs = 5_000; // … and one whose run goes on here
 
-const nc = await connect({ servers: env.QUIPU_NATS ?? dev.nats, name: "label-worker", maxReconnectAttempts: -1, waitOnFirstConnect: true });
-const jsm = await jetstreamManager(nc, { checkAPI: false });
+const [topic] = Object.keys(handlers); // the rights, the key and the inboxes are of one topic
+const keys = wire.readKeys(env.QUIPU_TOPIC_KEY); // what `quipu topic-key` prints; without it the space must not sign
+
+const nc = await connect({
+  servers: env.QUIPU_NATS ?? dev.nats, name: "label-worker", maxReconnectAttempts: -1, waitOnFirstConnect: true,
+  inboxPrefix: wire.inboxOf(space, topic),
+});
 const js = jetstream(nc);
 const limit = Math.min(wire.maxInline, Math.floor(nc.info.max_payload / 2));
 
@@ -30,26 +35,23 @@ const stopping = new AbortController(); // no new work
 const cutOff = new AbortController(); // runs under way are handed back
 const say = (event, more) => console.log(JSON.stringify({ event, ...more }));
 
-// bind makes the topic's consumer where it is missing. Its settings, the ack
-// wait too, are those of whoever made it.
-async function bind(topic) {
-  const stream = wire.streamOf(space);
-  const wanted = wire.consumerOf(space, topic, ackWaitMs);
-  const known = await jsm.consumers.info(stream, wanted.durable_name).catch((err) => {
-    if (err.name !== "ConsumerNotFoundError") throw err;
-    return jsm.consumers.add(stream, wanted);
-  });
-  return { consumer: await js.consumers.get(stream, wanted.durable_name), beatMs: known.config.ack_wait / 1e6 / 3 };
+// bind lets an engine make the topic's consumer, or say that it is there.
+async function bind() {
+  const { ack_wait: wait, error } = (await nc.request(wire.askOf(space, topic), "", { timeout: askMs })).json();
+  if (error) throw new Error(error);
+  const name = wire.consumerOf(topic);
+  const info = { stream_name: wire.streamOf(space), name, config: { durable_name: name } };
+  return { consumer: js.consumers.getConsumerFromInfo(info), beatMs: wait / 1e6 / 3 };
 }
 
 // slot handles one request after another: no more is pulled than there are slots.
-async function slot(topic, handler) {
+async function slot(handler) {
   let bound;
   while (!stopping.signal.aborted) {
     try {
-      bound ??= await bind(topic);
+      bound ??= await bind();
       const m = await bound.consumer.next({ expires: pullMs });
-      if (m) await take(m, topic, handler, bound.beatMs);
+      if (m) await take(m, handler, bound.beatMs);
     } catch (err) {
       bound = undefined; // server, stream or consumer is gone: bind again
       say("trouble", { topic, error: err.message });
@@ -59,8 +61,12 @@ async function slot(topic, handler) {
 }
 
 // take brings one delivery to its end: answered and acked, or handed back.
-async function take(m, topic, handler, beatMs) {
+async function take(m, handler, beatMs) {
   let request;
+  if (!wire.authentic(keys, topic, m.headers, m.data)) {
+    say("not authentic", { topic });
+    return m.term("not authentic");
+  }
   try {
     request = wire.readRequest(m.headers, m.string(), space, topic);
   } catch (err) {
@@ -83,7 +89,7 @@ async function take(m, topic, handler, beatMs) {
       say("handed back", about);
       return m.nak(handBackMs);
     }
-    const out = wire.message(request, m.headers, response, lanes);
+    const out = wire.message(request, m.headers, response, lanes, keys);
     const h = headers();
     for (const [name, value] of Object.entries(out.headers)) h.set(name, value);
     await js.publish(out.subject, out.body, { headers: h, timeout: publishMs }); // the PubAck first …
@@ -126,7 +132,7 @@ for (const name of ["SIGTERM", "SIGINT"]) {
     setTimeout(() => cutOff.abort(), drainMs).unref();
   });
 }
-say("ready", { space, topics: Object.keys(handlers) });
-await Promise.all(Object.entries(handlers).flatMap(([topic, handler]) => Array.from({ length: slots }, () => slot(topic, handler))));
+say("ready", { space, topic });
+await Promise.all(Array.from({ length: slots }, () => slot(handlers[topic])));
 await nc.drain(); // the last acks leave
 process.exit(0); // a handler that ignores its signal ends here

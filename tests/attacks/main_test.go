@@ -24,7 +24,7 @@ const patience = 60 * time.Second
 type target struct {
 	t    *testing.T
 	dsn  string
-	nats *dev.NATS
+	nats *dev.NATS // nil: the test has a server of its own
 }
 
 func newTarget(t *testing.T) *target {
@@ -36,9 +36,12 @@ func newTarget(t *testing.T) *target {
 func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *quipu.Runtime {
 	g.t.Helper()
 	cfg := quipu.Config{
-		Postgres: g.dsn, NATS: g.nats.URL(), Space: "shop", Workers: reg,
+		Postgres: g.dsn, Space: "shop", Workers: reg,
 		Resend: 400 * time.Millisecond, Lease: 2 * time.Second, AckWait: 2 * time.Second,
 		Logger: slog.New(slog.DiscardHandler),
+	}
+	if g.nats != nil {
+		cfg.NATS = g.nats.URL()
 	}
 	for _, f := range change {
 		f(&cfg)

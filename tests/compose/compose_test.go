@@ -52,6 +52,21 @@ func load(t *testing.T) file {
 	return f
 }
 
+// pinned is an image with its whole version, for people, and its digest, for machines.
+var pinned = regexp.MustCompile(`:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}( |$)`)
+
+// S16: an image that is built is built from pinned ones.
+func TestS16DockerfileIsPinned(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(dockerfilePath)
+	require.NoError(t, err)
+	bases := regexp.MustCompile(`(?m)^FROM (.*)$`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, bases)
+	for _, base := range bases {
+		require.Regexp(t, pinned, base[1])
+	}
+}
+
 func isWorker(name string) bool { return strings.HasPrefix(name, "worker-") }
 
 func TestServices(t *testing.T) {
@@ -62,7 +77,7 @@ func TestServices(t *testing.T) {
 		names = append(names, name)
 		require.True(t, (s.Image == "") != (s.Build == ""), "%s has either an image or a build", name)
 		if s.Image != "" {
-			require.Regexp(t, regexp.MustCompile(`:\d`), s.Image, "%s is pinned to a version", name)
+			require.Regexp(t, pinned, s.Image, "%s is pinned to a version and a digest (S16)", name)
 		}
 	}
 	slices.Sort(names)
@@ -167,7 +182,7 @@ func TestDockerfile(t *testing.T) {
 	require.NoError(t, err)
 	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(mod))
 	require.NotNil(t, language)
-	require.Contains(t, dockerfile, "golang:"+language[1]+"-", "builds with the module's Go")
+	require.Contains(t, dockerfile, "golang:"+language[1]+".", "builds with the module's Go")
 }
 
 // TestComposeConfig has Compose itself read the file where it is installed.

@@ -38,6 +38,7 @@ type Bus struct {
 	consumers sync.WaitGroup // running Consume calls
 	pulling   pulling        // the running Consume calls by destination
 	strangers strangers
+	answering sync.Once    // answers to workers that ask for a consumer
 	closing   sync.RWMutex // orders consumers.Add against Close
 	closed    bool
 }
@@ -105,13 +106,21 @@ func newBus(nc *natsgo.Conn, cfg Config, owns bool) (*Bus, error) {
 func jetStream(nc *natsgo.Conn, domain string) (jetstream.JetStream, string, error) {
 	if domain == "" {
 		js, err := jetstream.New(nc)
-		return js, "$JS.API.", err
+		return js, apiPrefix(domain), err
 	}
 	js, err := jetstream.NewWithDomain(nc, domain)
 	if err != nil {
 		return nil, "", fmt.Errorf("jetstream domain %q: %w", domain, err)
 	}
-	return js, "$JS." + domain + ".API.", nil
+	return js, apiPrefix(domain), nil
+}
+
+// apiPrefix begins the subjects of the JetStream API.
+func apiPrefix(domain string) string {
+	if domain == "" {
+		return "$JS.API."
+	}
+	return "$JS." + domain + ".API."
 }
 
 // keepHouse watches the connection and expires PubAcks until the bus ends.

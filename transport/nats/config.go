@@ -64,6 +64,8 @@ type Config struct {
 	InProcess natsgo.InProcessConnProvider
 	// Name is the connection's name in the server's monitoring; default "quipu-<space>".
 	Name string
+	// Inbox is the prefix of this connection's inboxes, see Inbox; default "_INBOX".
+	Inbox string
 	// Domain is the JetStream domain, default none.
 	Domain string
 
@@ -98,6 +100,10 @@ type Config struct {
 	Heartbeat time.Duration
 	// PullExpires is the life of one pull request, default 30 s, at least two heartbeats.
 	PullExpires time.Duration
+
+	// LeaveStreams says that this process neither makes nor changes streams and consumers.
+	// Engines do, and a worker asks them for the consumer of its topic (S4).
+	LeaveStreams bool
 
 	// Keys sign and check messages (S1); nil: messages carry no MAC, and none is checked.
 	// A message that is not authentic is terminated here, and one that cannot be checked
@@ -191,6 +197,9 @@ func (c Config) options() ([]natsgo.Option, error) {
 	}
 	if c.InProcess != nil {
 		opts = append(opts, natsgo.InProcessServer(c.InProcess))
+	}
+	if c.Inbox != "" {
+		opts = append(opts, natsgo.CustomInboxPrefix(c.Inbox))
 	}
 	if c.TLS != nil {
 		opts = append(opts, natsgo.Secure(c.TLS))

@@ -247,7 +247,11 @@ func (c *consumer) supervise(ctx context.Context) {
 			sleep(ctx, asideFor+rand.N(asideFor))
 			continue
 		}
-		pause := backoff.Delay(losses, backoffFirst, backoffMax, rand.N[time.Duration])
+		most := backoffMax
+		if c.bus.cfg.LeaveStreams {
+			most = askedMax // it waits for an engine
+		}
+		pause := backoff.Delay(losses, backoffFirst, most, rand.N[time.Duration])
 		c.bus.cfg.Log.Warn("consumer lost, binding again",
 			"space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
 		sleep(ctx, pause)

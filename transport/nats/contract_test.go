@@ -6,9 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/transport"
@@ -21,19 +19,39 @@ func contract(t *testing.T) string {
 	return string(text)
 }
 
-// T6: a consumer that a foreign worker makes by docs/wire.md is the same as that of a Go
-// worker on the topic.
-func TestT6ConsumerAsStated(t *testing.T) {
+// S4: what an engine answers to a worker that asks for its consumer is as docs/wire.md has it.
+func TestS4AnswerAsStated(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?s)```json consumer\n(.*?)```").FindStringSubmatch(contract(t))
 	require.NotNil(t, block)
 	d := json.NewDecoder(strings.NewReader(block[1]))
 	d.DisallowUnknownFields()
-	var stated jetstream.ConsumerConfig
+	var stated asked
 	require.NoError(t, d.Decode(&stated))
-	cfg, err := Config{Space: "shop", WorkAckWait: 30 * time.Second}.normalise() // as in a worker without a database
+	require.Equal(t, asked{AckWait: defaultWorkAckWait}, stated)
+	require.Contains(t, contract(t), "`error`")
+}
+
+// S4: the rights of a worker are those that docs/wire.md names.
+func TestS4RightsAsStated(t *testing.T) {
+	t.Parallel()
+	_, section, ok := strings.Cut(contract(t), "\n## What it may do on NATS\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\n## ")
+	publish, subscribe, ok := strings.Cut(section, "It may subscribe")
+	require.True(t, ok)
+	subjects := func(text string) (out []string) {
+		for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(text, -1) {
+			if strings.ContainsAny(m[1], "$*>") || strings.HasPrefix(m[1], "quipu.") {
+				out = append(out, m[1])
+			}
+		}
+		return out
+	}
+	r, err := RightsOf(Config{Space: "shop"}, Worker, []string{"payments.charge"})
 	require.NoError(t, err)
-	require.Equal(t, (&Bus{cfg: cfg}).consumerConfig(transport.ToWork("payments.charge")), stated)
+	require.ElementsMatch(t, r.Publish, subjects(publish))
+	require.ElementsMatch(t, r.Subscribe, subjects(subscribe))
 }
 
 // T6, T7: subjects, streams, headers and the acknowledgement texts are those of
@@ -47,15 +65,14 @@ func TestT6NamesAsStated(t *testing.T) {
 		string(ackPayload), string(progressPayload), "+TERM",
 	}
 	transport.EncodeHeader(&transport.Message{Header: transport.Header{
-		GUID: [16]byte{1}, OriginSession: [16]byte{1}, PublishedAt: 1, Traceparent: "00",
+		GUID: [16]byte{1}, OriginSession: [16]byte{1}, PublishedAt: 1, Traceparent: "00", Topic: "TOPIC",
 	}}, func(name, _ string) { stated = append(stated, name) })
-	require.Len(t, stated, 6+10)
+	require.Len(t, stated, 6+11)
+	stated = append(stated, transport.HeaderMAC, b.askSubject("TOPIC"))
 	stated = append(stated, strings.TrimRight(b.endedSubject([16]byte{}), "0")+"JOB")
 	for _, word := range stated {
 		require.Contains(t, text, "`"+word, word)
 	}
 	require.Equal(t, `-NAK {"delay": 10000000}`, string(nakPayload(0)))
 	require.Contains(t, text, "`-NAK {\"delay\": NANOSECONDS}`, at least "+strings.Replace(transport.MinNakDelay.String(), "ms", " ms", 1))
-	require.Contains(t, text, "3 s unless configured")
-	require.Equal(t, 3*time.Second, defaultWorkAckWait)
 }

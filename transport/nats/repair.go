@@ -16,11 +16,12 @@ const (
 )
 
 // repair makes a stream again that a publish found missing, with at most one attempt at a
-// time per stream. It never blocks the caller.
+// time per stream. It never blocks the caller. A process that makes no streams leaves it to
+// the engines.
 func (b *Bus) repair(kind transport.Kind) {
 	b.closing.RLock()
 	defer b.closing.RUnlock()
-	if b.closed || !b.streams.busy[kind].TryLock() {
+	if b.closed || b.cfg.LeaveStreams || !b.streams.busy[kind].TryLock() {
 		return
 	}
 	b.streams.busy[kind].Unlock()

@@ -46,8 +46,17 @@ type ensured struct {
 }
 
 // Ensure implements transport.Bus. It makes the three streams, the consumers of all lanes
-// and of the start queue, and those of the topics that this process consumes (T5).
+// and of the start queue, and those of the topics that this process consumes (T5). From
+// then on it makes the consumers that workers ask for (S4). A process that makes no
+// streams does nothing here.
 func (b *Bus) Ensure(ctx context.Context) error {
+	if b.cfg.LeaveStreams {
+		return nil
+	}
+	var err error
+	if b.answering.Do(func() { err = b.answer() }); err != nil {
+		return err
+	}
 	for _, kind := range kinds {
 		if err := b.ensureStream(ctx, kind); err != nil {
 			return err
@@ -88,6 +97,9 @@ func (b *Bus) ensureBeforeBreak(ctx context.Context, breaks <-chan struct{}, d t
 		case <-watched:
 		}
 	}()
+	if b.cfg.LeaveStreams {
+		return b.ask(ctx, d)
+	}
 	return b.ensureDestination(ctx, d)
 }
 
@@ -228,17 +240,22 @@ func (b *Bus) forget(kind transport.Kind) {
 	b.streams.mu.Unlock()
 }
 
-// consumes notes a topic, so that Ensure makes its consumer too.
-func (b *Bus) consumes(d transport.Destination) {
+// consumes notes a topic, so that Ensure makes its consumer too. It reports false for a
+// topic beyond the limit.
+func (b *Bus) consumes(d transport.Destination) bool {
 	if d.Kind != transport.Work {
-		return
+		return true
 	}
 	b.streams.mu.Lock()
 	defer b.streams.mu.Unlock()
 	if b.streams.topics == nil {
 		b.streams.topics = make(map[string]struct{})
 	}
-	b.streams.topics[d.Topic] = struct{}{}
+	if len(b.streams.topics) < maxTopics {
+		b.streams.topics[d.Topic] = struct{}{}
+	}
+	_, known := b.streams.topics[d.Topic]
+	return known
 }
 
 func (b *Bus) streamName(kind transport.Kind) string {

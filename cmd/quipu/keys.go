@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/transport/nats"
+)
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "List or rotate the keys that sign the messages of the space",
+		Long: `List the keys with which the messages of the space are signed, without the secrets. A
+message without a valid signature does nothing. The keys are made with the space; engines
+and workers read them from the database. docs/security.md says who can read which.`,
+		Example: "  quipu keys\n  quipu keys rotate",
+		Args:    cobra.NoArgs,
+	}
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			on, err := rt.Keys().On(ctx)
+			if err != nil {
+				return err
+			}
+			all, err := rt.Keys().List(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printKeys(on, all)
+		})
+	})
+	cmd.AddCommand(a.rotateCommand(), a.switchCommand(true), a.switchCommand(false))
+	return cmd
+}
+
+// keyView is a key as the command prints it in JSON.
+type keyView struct {
+	ID    int        `json:"id"`
+	Signs time.Time  `json:"signs"`
+	Ends  *time.Time `json:"ends,omitempty"`
+}
+
+func (a *app) printKeys(on bool, all []quipu.Key) error {
+	t := newTable(a.streams.Out, "KEY", "SIGNS FROM", "HOLDS UNTIL")
+	for _, k := range all {
+		if a.json() {
+			v := keyView{ID: k.ID, Signs: k.Signs.UTC()}
+			if ends := k.Ends.UTC(); !k.Ends.IsZero() {
+				v.Ends = &ends
+			}
+			if err := a.object(v); err != nil {
+				return err
+			}
+			continue
+		}
+		until := "-"
+		if !k.Ends.IsZero() {
+			until = k.Ends.Local().Format(time.DateTime)
+		}
+		t.row(fmt.Sprint(k.ID), k.Signs.Local().Format(time.DateTime), until)
+	}
+	if err := t.flush(); err != nil || a.json() {
+		return err
+	}
+	switch {
+	case !on:
+		fmt.Fprintf(a.streams.Err, "the space %s does not sign its messages: `quipu keys on` lets it\n", a.spaceName())
+	case len(all) == 0:
+		fmt.Fprintln(a.streams.Err, "this login may not read the keys: use that of an engine or of the owner")
+	}
+	return nil
+}
+
+func (a *app) rotateCommand() *cobra.Command {
+	var now bool
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Add a key, and let the old ones end",
+		Long: `Add a key, and let the old ones end. The new key signs after a minute, when all processes
+have read it. The old one holds for a day more. Give workers in other languages their new
+key within that day (quipu topic-key).
+
+--now is for a key that was stolen: the new key signs at once, and no other holds.
+Messages that are under way are refused and come again by their rows within seconds. A
+worker in another language is refused until it has its new key.
+
+It needs the login of the owner.`,
+		Example: "  quipu keys rotate\n  quipu keys rotate --now",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&now, "now", false, "let the other keys end at once")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			id, err := rt.Keys().Rotate(ctx, now)
+			if err != nil {
+				return err
+			}
+			when := "signs in a minute; the others hold for a day more"
+			if now {
+				when = "signs from now on; the others do not hold any more"
+			}
+			_, err = fmt.Fprintf(a.streams.Out, "key %d %s\n", id, when)
+			return err
+		})
+	})
+	return cmd
+}
+
+func (a *app) switchCommand(on bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "on",
+		Short: "Let the space sign its messages",
+		Long: `Let the space sign its messages, and refuse others. A new space does. Processes follow
+within half a minute. It needs the login of the owner.`,
+		Example: "  quipu keys on",
+		Args:    cobra.NoArgs,
+	}
+	if !on {
+		cmd.Use, cmd.Short, cmd.Example = "off", "Let the space take messages without a signature", "  quipu keys off"
+		cmd.Long = `Let the space take messages without a signature: whoever can publish on its subjects can
+then answer requests and flood it. Use it where workers in other languages cannot have a
+key. Processes follow within half a minute. It needs the login of the owner.`
+	}
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			if err := rt.Keys().Switch(ctx, on); err != nil {
+				return err
+			}
+			text := "signs its messages"
+			if !on {
+				text = "takes messages without a signature"
+			}
+			_, err := fmt.Fprintf(a.streams.Out, "the space %s %s\n", a.spaceName(), text)
+			return err
+		})
+	})
+	return cmd
+}
+
+func (a *app) topicKeyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "topic-key TOPIC",
+		Short: "Print the key of a topic, for a worker in another language",
+		Long: `Print the keys of a topic that hold, the newest first, as ID:HEX with commas between: the
+value of QUIPU_TOPIC_KEY of a worker in another language (docs/wire.md). Who has it can
+answer the requests of the topic, so keep it like a password. Go workers need none: they
+read it from the database.`,
+		Example: "  QUIPU_TOPIC_KEY=$(quipu topic-key labels.print) node worker.js",
+		Args:    cli.Args(1, 1),
+	}
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			text, err := rt.Keys().Topic(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.streams.Out, text)
+			return err
+		})
+	})
+	return cmd
+}
+
+func (a *app) permissionsCommand() *cobra.Command {
+	var role, domain, inbox string
+	var topics []string
+	cmd := &cobra.Command{
+		Use:   "nats-permissions",
+		Short: "Print the rights on NATS that a process needs",
+		Long: `Print the rights on NATS that a process needs, as a block of the server's configuration
+for one user. It asks no server.
+
+--role is engine, worker or client. A process that has several roles takes the first of
+these. A worker names each topic that it serves, those of built-in handlers, too: its
+inboxes depend on them.`,
+		Example: "  quipu nats-permissions --space shop --role engine\n  quipu nats-permissions --space shop --role worker --topic pay.charge --topic http",
+		Args:    cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&role, "role", "", "`ROLE` of the process: engine, worker or client")
+	f.StringArrayVar(&topics, "topic", nil, "`TOPIC` that a worker serves; may be repeated")
+	f.StringVar(&domain, "domain", "", "`NAME` of the JetStream domain; default: none")
+	f.StringVar(&inbox, "inbox", "", "`PREFIX` of the inboxes of a worker in another language; default: that of Go processes")
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		if _, err := cli.ReadEnv(cmd, a.streams.Env); err != nil {
+			return err
+		}
+		rights, err := nats.RightsOf(nats.Config{Space: a.spaceName(), Domain: domain, Inbox: inbox}, nats.Part(role), topics)
+		if err != nil {
+			return cli.Exit(cli.CodeUsage, err)
+		}
+		_, err = fmt.Fprint(a.streams.Out, rights)
+		return err
+	})
+	return cmd
+}

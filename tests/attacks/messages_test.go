@@ -1,0 +1,261 @@
+package attacks
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// refusals counts the refused messages.
+type refusals struct {
+	observer.Nop
+
+	n atomic.Int64
+}
+
+func (r *refusals) Count(metric string, n int64, _ ...string) {
+	if metric == observer.MetricRefused {
+		r.n.Add(n)
+	}
+}
+
+// till is a job whose charge waits in its handler until release is called. The engine and the
+// worker are two processes.
+type till struct {
+	*target
+
+	client  *quipu.Runtime
+	nc      *natsgo.Conn
+	js      jetstream.JetStream
+	job     quipu.Job
+	runs    atomic.Int64
+	refused refusals
+	release func()
+}
+
+func newTill(t *testing.T) *till {
+	t.Helper()
+	p := &till{target: newTarget(t)}
+	began, open := make(chan struct{}), make(chan struct{})
+	p.release = sync.OnceFunc(func() { close(open) })
+	t.Cleanup(p.release)
+	reg := workers.New()
+	first := sync.OnceFunc(func() { close(began) })
+	workers.Handle(reg, "pay.charge", func(ctx context.Context, amount int) (int, error) {
+		p.runs.Add(1)
+		first()
+		select {
+		case <-open:
+		case <-ctx.Done():
+		}
+		return amount, nil
+	})
+	p.client = p.open(nil, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleEngine}, &p.refused })
+	p.deploy(p.client, payFlow)
+	p.run(p.client)
+	p.run(p.open(reg, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleWorkers}, &p.refused }))
+	var err error
+	p.job, err = p.client.Start(t.Context(), "pay", "till", 7)
+	require.NoError(t, err)
+	<-began
+	p.nc, err = natsgo.Connect(p.nats.URL())
+	require.NoError(t, err)
+	t.Cleanup(p.nc.Close)
+	p.js, err = jetstream.New(p.nc)
+	require.NoError(t, err)
+	return p
+}
+
+// ends releases the handler: the job ends with what its own handler said, in one run.
+func (p *till) ends() {
+	p.t.Helper()
+	p.release()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	out, err := quipu.WaitAs[int](ctx, p.client, p.job)
+	require.NoError(p.t, err)
+	require.Equal(p.t, 7, out)
+	require.Equal(p.t, int64(1), p.runs.Load())
+	require.Zero(p.t, p.count("dead_letters"))
+}
+
+// count reads the number of rows of a table.
+func (p *till) count(table string) (n int) {
+	p.t.Helper()
+	db, err := pgx.Connect(p.t.Context(), p.dsn)
+	require.NoError(p.t, err)
+	defer func() { _ = db.Close(context.Background()) }()
+	require.NoError(p.t, db.QueryRow(p.t.Context(), "SELECT count(*) FROM quipu_shop."+table).Scan(&n))
+	return n
+}
+
+// answer is a response to the charge of 1000, as its worker would send it.
+func (p *till) answer(topic string) *transport.Message {
+	p.t.Helper()
+	db, err := pgx.Connect(p.t.Context(), p.dsn)
+	require.NoError(p.t, err)
+	defer func() { _ = db.Close(context.Background()) }()
+	var job, guid [16]byte
+	require.NoError(p.t, db.QueryRow(p.t.Context(), "SELECT job, guid FROM quipu_shop.dispatches WHERE kind = 'request'").Scan(&job, &guid))
+	return &transport.Message{
+		To: transport.ToLane(wire.LaneOf(job, 16)),
+		Header: transport.Header{
+			GUID: collation.ResponseGUID(guid, 1), Publication: 1, Turn: 1, Epoch: 1, Topic: topic,
+		},
+		Body: wire.Encode(&wire.Hint{
+			Kind: journal.MessageResponse, Job: journal.JobID(job).String(), Row: journal.GUID(guid).String(),
+			Activity: "charge", DAD: ",0,0", Turn: 1, Flow: "pay", Version: "1",
+			Response: &wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte("1000")},
+		}),
+	}
+}
+
+// publish sends a message as somebody does who has the bus and nothing else.
+func (p *till) publish(m *transport.Message) {
+	p.t.Helper()
+	msg := &natsgo.Msg{Subject: "quipu.shop." + m.To.String(), Header: natsgo.Header{}, Data: m.Body}
+	transport.EncodeHeader(m, func(name, value string) { msg.Header[name] = []string{value} })
+	_, err := p.js.PublishMsg(p.t.Context(), msg)
+	require.NoError(p.t, err)
+}
+
+// refuses waits until n messages were refused.
+func (p *till) refuses(n int64) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return p.refused.n.Load() >= n }, patience, time.Millisecond)
+}
+
+// ring is what the owner of the database has, or somebody with the keys of some topics alone.
+func (p *till) ring(topics ...string) *keyring.Ring {
+	p.t.Helper()
+	db, err := pgx.Connect(p.t.Context(), p.dsn)
+	require.NoError(p.t, err)
+	defer func() { _ = db.Close(context.Background()) }()
+	k := keyring.Keys{On: true, Roots: []keyring.Root{{ID: 1}}}
+	require.NoError(p.t, db.QueryRow(p.t.Context(), "SELECT id, (SELECT secret FROM quipu_shop.keys) FROM quipu_shop.space").Scan(&k.Space, &k.Roots[0].Secret))
+	all := keyring.New(k)
+	if topics == nil {
+		return all
+	}
+	k.Roots = nil
+	for _, topic := range topics {
+		k.Topics = append(k.Topics, all.TopicKeys(topic)...)
+	}
+	return keyring.New(k)
+}
+
+// A stranger on the bus answers somebody else's request (S2).
+func TestForgedResponse(t *testing.T) {
+	t.Parallel()
+	p := newTill(t)
+	for i, topic := range []string{"", "pay.charge"} {
+		m := p.answer(topic)
+		m.Header.Publication += i // or the stream takes the second for a duplicate
+		p.publish(m)
+	}
+	p.refuses(2)
+	p.ends()
+}
+
+// The worker of one topic answers the request of another, and sends messages of the engine (S2).
+func TestStolenTopic(t *testing.T) {
+	t.Parallel()
+	p := newTill(t)
+	m := p.answer("ship")
+	require.NoError(t, m.Sign(p.ring("ship")))
+	p.publish(m)
+	p.refuses(1)
+	m = p.answer("pay.charge")
+	m.Header.Publication = 2
+	m.Body = wire.Encode(&wire.Hint{
+		Kind: journal.MessageInterrupt, Job: journal.JobID{1}.String(), Row: journal.GUID{1}.String(), DAD: string(collation.RootDAD),
+	})
+	require.NoError(t, m.Sign(p.ring("pay.charge")))
+	p.publish(m)
+	p.refuses(2)
+	p.ends()
+}
+
+// Whoever has the key of the topic is its worker: the attacks above fail by the signature alone.
+func TestTheKeyOfTheTopicIsAllThatIsMissing(t *testing.T) {
+	t.Parallel()
+	p := newTill(t)
+	m := p.answer("pay.charge")
+	require.NoError(t, m.Sign(p.ring("pay.charge")))
+	p.publish(m)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := quipu.WaitAs[int](ctx, p.client, p.job)
+	require.NoError(t, err)
+	require.Equal(t, 1000, out)
+}
+
+// A stranger on the bus makes a worker run its handler (S2).
+func TestForgedRequest(t *testing.T) {
+	t.Parallel()
+	p := newTill(t)
+	m := &transport.Message{
+		To: transport.ToWork("pay.charge"), Header: transport.Header{GUID: [16]byte{9}, Publication: 1, Turn: 1, Epoch: 1},
+		Body: wire.Encode(&wire.Request{
+			Space: "shop", Job: p.job.ID.String(), Key: "till", Generation: 1, Flow: "pay", Version: "1", Activity: "charge", DAD: ",0,0",
+			Topic: "pay.charge", Request: journal.GUID{9}.String(), Turn: 1, Attempt: 1, Attempts: 1, Input: []byte("1000"),
+		}),
+	}
+	p.publish(m)
+	p.refuses(1)
+	p.ends()
+}
+
+// A stranger publishes under the id of an answer that is still to come, so that the stream drops
+// the answer as a duplicate (S1).
+func TestAnswerSuppressedByItsID(t *testing.T) {
+	t.Parallel()
+	p := newTill(t)
+	m := p.answer("pay.charge")
+	m.Body = []byte("nonsense")
+	p.publish(m)
+	p.refuses(1)
+	p.ends()
+}
+
+// A stranger floods the streams with what cannot be read: nothing of it is written (S15).
+func TestDeadLetterFlood(t *testing.T) {
+	t.Parallel()
+	p := newTill(t)
+	const flood = 5000
+	for i := range flood {
+		msg := &natsgo.Msg{Subject: "quipu.shop.lane." + strconv.Itoa(i%16), Data: []byte("{"), Header: natsgo.Header{}}
+		switch i % 4 {
+		case 0:
+			msg.Subject = "quipu.shop.start"
+		case 1:
+			msg.Subject = "quipu.shop.work.pay.charge"
+		case 2:
+			msg.Header["Quipu-Guid"] = []string{hex.EncodeToString(make([]byte, 16))}
+		default:
+			msg.Header["Quipu-Mac"] = []string{"1." + hex.EncodeToString(make([]byte, 16))}
+		}
+		_, err := p.js.PublishMsgAsync(msg)
+		require.NoError(t, err)
+	}
+	p.refuses(flood)
+	p.ends()
+}
