@@ -27,7 +27,7 @@ type options struct {
 
 	space, flows, http, log, level, name     string
 	archive                                  string
-	roles                                    []string
+	roles, accept                            []string
 	lanes, concurrency, committers, maxBatch int
 	hot                                      int
 	resend, lease, ackWait, drain, wait      time.Duration
@@ -43,7 +43,8 @@ func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.nkey, "nats-nkey", "", "`FILE` with an NKey seed")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
 	f.DurationVar(&o.wait, "wait", defaultWait, "`TIME` to wait for the servers at the start; 0: do not wait")
-	cli.FromEnv(f, "postgres", "nats", "nats-creds", "nats-nkey", "no-migrate", "wait")
+	f.StringSliceVar(&o.accept, "accept", nil, "`LIST` of checks of the servers that are accepted although they fail, such as fsync-off of a managed database")
+	cli.FromEnv(f, "postgres", "nats", "nats-creds", "nats-nkey", "no-migrate", "wait", "accept")
 }
 
 func (o *options) define(f *pflag.FlagSet) {

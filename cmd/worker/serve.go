@@ -67,8 +67,8 @@ func (p *process) config() quipu.Config {
 		Postgres: o.postgres, NATS: o.nats, Space: o.space, Credentials: o.creds, NKeySeed: o.nkey,
 		Workers: reg, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
-		NoMigrate: o.noMigrate,
-		Name:      o.name, Build: cli.Build(), Logger: p.log,
+		NoMigrate: o.noMigrate, Accept: o.accept,
+		Name: o.name, Build: cli.Build(), Logger: p.log,
 	}
 	for _, r := range o.roles {
 		cfg.Roles = append(cfg.Roles, quipu.Role(r))

@@ -75,7 +75,7 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 func (r *Report) checkPayload() {
 	switch {
 	case r.MaxPayload < MinMaxPayload:
-		r.Problems = append(r.Problems, fmt.Sprintf("max_payload is %d bytes, at least %d are needed: raise it in the server's configuration", r.MaxPayload, MinMaxPayload))
+		r.Problems = append(r.Problems, fmt.Sprintf("max-payload: max_payload is %d bytes, at least %d are needed: raise it in the server's configuration", r.MaxPayload, MinMaxPayload))
 	case r.MaxPayload < InlinePayload:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("max_payload is %d bytes: requests carry inputs over that by reference", r.MaxPayload))
 	}
@@ -92,7 +92,7 @@ func (r *Report) checkVersion() {
 func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
 	_, err := b.js.AccountInfo(ctx)
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-		r.Problems = append(r.Problems, "JetStream is not enabled for this account: start the server with JetStream (nats-server -js) or enable it for the account")
+		r.Problems = append(r.Problems, "jetstream-off: JetStream is not enabled for this account: start the server with JetStream (nats-server -js) or enable it for the account")
 		return nil
 	}
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
 			Name: name, Replicas: info.Config.Replicas, MaxBytes: info.Config.MaxBytes, Messages: info.State.Msgs, Bytes: info.State.Bytes,
 		})
 		for _, problem := range streamProblems(info.Config) {
-			r.Problems = append(r.Problems, "stream "+name+": "+problem)
+			r.Problems = append(r.Problems, "stream-settings: stream "+name+": "+problem)
 		}
 	}
 	return nil
