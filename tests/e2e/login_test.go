@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -131,8 +130,8 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 
 			connect := append(servers, s.flags...)
 			worker := exec.Command(filepath.Join(bin, "worker"), append(connect, "--nats-max-mib", "64", "--nats-max-age", "36h", "--nats-prefix", "acme")...)
-			var said bytes.Buffer
-			worker.Stderr = &said
+			said := &tail{}
+			worker.Stderr = said
 			require.NoError(t, worker.Start())
 			defer func() {
 				require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
