@@ -115,6 +115,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {
 		return err
 	}
+	rt.store.Seal(rt.keys)
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,

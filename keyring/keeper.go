@@ -147,3 +147,15 @@ func (k *Keeper) Check(topic, mac string, text ...[]byte) error {
 	}
 	return err
 }
+
+// SignEntry is Ring.SignEntry of the present ring.
+func (k *Keeper) SignEntry(text ...[]byte) []byte { return k.Ring().SignEntry(text...) }
+
+// CheckEntry is Ring.CheckEntry of the present ring.
+func (k *Keeper) CheckEntry(mac []byte, text ...[]byte) error {
+	err := k.Ring().CheckEntry(mac, text...)
+	if errors.Is(err, ErrStale) {
+		k.soon()
+	}
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ const (
 	SecretBytes = 32
 	// MACBytes is the size of a MAC.
 	MACBytes = 16
+	// EntryMACBytes is the size of the MAC of an entry, with the id of its key.
+	EntryMACBytes = 4 + MACBytes
 	// Grace is how long a new key only checks before it signs. By then every process has
 	// read it.
 	Grace = time.Minute
@@ -36,6 +39,8 @@ var (
 	// ErrNoKey says that this process has no key for the topic: its login may not read it,
 	// or it does not exist yet.
 	ErrNoKey = errors.New("no key")
+	// ErrStale says that the keys were read too long ago to tell: read them, and check again.
+	ErrStale = errors.New("the keys of the space were read too long ago")
 )
 
 // Root is one root secret of a space. Times are the database's, in microseconds.
@@ -128,7 +133,8 @@ func (r *Ring) Sign(topic string, text ...[]byte) (string, error) {
 	}
 	now := r.now()
 	var by *key
-	for _, k := range r.of(topic) { // the newest that signs; a first key may sign before its time
+	keys := r.of(topic)
+	for _, k := range keys { // the newest that signs; a first key may sign before its time
 		if k.Ends == 0 || k.Ends > now {
 			if by == nil || k.Signs <= now {
 				by = k
@@ -138,6 +144,7 @@ func (r *Ring) Sign(topic string, text ...[]byte) (string, error) {
 	if by == nil {
 		return "", noKey(topic)
 	}
+	r.keep(topic, keys)
 	mac := by.sum(text)
 	return strconv.Itoa(by.ID) + "." + hex.EncodeToString(mac[:]), nil
 }
@@ -162,6 +169,7 @@ func (r *Ring) Check(topic, mac string, text ...[]byte) error {
 			continue
 		}
 		if want := k.sum(text); hmac.Equal(want[:], sum) {
+			r.keep(topic, keys)
 			return nil
 		}
 		return fmt.Errorf("%w: its MAC is not that of key %d", ErrForged, id)
@@ -192,28 +200,34 @@ func readMAC(text string) (id int, mac []byte, err error) {
 	return id, mac, nil
 }
 
-// SignEntry returns the MAC of a stored text under the newest key: four bytes with the
-// key's id, then the MAC. nil: the process has no root secret.
+// SignEntry returns the MAC of an entry: four bytes with the key's id, then the MAC. It
+// takes the newest key that every process has read by now. nil: the process has no root
+// secret.
 func (r *Ring) SignEntry(text ...[]byte) []byte {
-	if len(r.entry) == 0 {
+	var by *key
+	for _, k := range r.entry {
+		if by == nil || k.Signs+Grace.Microseconds() <= r.now() {
+			by = k
+		}
+	}
+	if by == nil {
 		return nil
 	}
-	k := r.entry[len(r.entry)-1]
-	mac := k.sum(text)
-	id := uint32(k.ID) //nolint:gosec // at most MaxKeys
-	return append([]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}, mac[:]...)
+	mac := by.sum(text)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(by.ID)), mac[:]...) //nolint:gosec // at most MaxKeys
 }
 
 // CheckEntry says whether a MAC of SignEntry is of the text. Keys that have ended hold for
-// it, too. The errors are those of Check.
+// it, too. The error is ErrForged; ErrNoKey for a process without root secrets; ErrStale
+// where the key may be newer than this ring.
 func (r *Ring) CheckEntry(mac []byte, text ...[]byte) error {
 	if len(r.entry) == 0 {
 		return noKey("")
 	}
-	if len(mac) != 4+MACBytes {
+	if len(mac) != EntryMACBytes {
 		return fmt.Errorf("%w: it has no MAC", ErrForged)
 	}
-	id := int(mac[0])<<24 | int(mac[1])<<16 | int(mac[2])<<8 | int(mac[3])
+	id := int(binary.BigEndian.Uint32(mac))
 	for _, k := range r.entry {
 		if k.ID != id {
 			continue
@@ -221,9 +235,17 @@ func (r *Ring) CheckEntry(mac []byte, text ...[]byte) error {
 		if want := k.sum(text); hmac.Equal(want[:], mac[4:]) {
 			return nil
 		}
+		return fmt.Errorf("%w: its MAC is not that of key %d", ErrForged, id)
 	}
-	return fmt.Errorf("%w: its MAC is not that of key %d", ErrForged, id)
+	if r.age() > Grace/2 {
+		return fmt.Errorf("%w: they have no key %d", ErrStale, id)
+	}
+	return fmt.Errorf("%w: the space has no key %d", ErrForged, id)
 }
+
+// age is how long ago the keys were read. Where the machine stood still one of the two
+// clocks may have stood, too.
+func (r *Ring) age() time.Duration { return max(time.Since(r.loaded), time.Since(r.loaded.Round(0))) }
 
 // of returns the keys of a topic, and of the engine for "".
 func (r *Ring) of(topic string) []*key {
@@ -239,12 +261,21 @@ func (r *Ring) of(topic string) []*key {
 	for _, t := range r.TopicKeys(topic) {
 		keys = append(keys, newKey(Root{ID: t.ID, Signs: t.Signs, Ends: t.Ends}, t.Key))
 	}
+	return keys
+}
+
+// keep keeps the derived keys of a topic that somebody with a key has named: a stranger's
+// message can name any.
+func (r *Ring) keep(topic string, keys []*key) {
+	r.mu.RLock()
+	known := topic == "" || r.topics[topic] != nil || len(r.topics) >= maxTopics
+	r.mu.RUnlock()
+	if known {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.topics) < maxTopics { // a forged message can name any topic
-		r.topics[topic] = keys
-	}
-	return keys
+	r.topics[topic] = keys
 }
 
 // maxTopics bounds the topics whose keys a ring keeps derived.

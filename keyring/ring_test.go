@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -85,17 +86,49 @@ func TestS1Rotation(t *testing.T) {
 	require.ErrorIs(t, ringOf(old, fresh).Check("", mac, []byte("x")), keyring.ErrForged)
 }
 
-// S9: the MAC of an entry holds as long as the space.
+// S9: the MAC of an entry holds as long as the space. It is made with a key that every process
+// has read; a ring that may be older than the key does not call the entry forged.
 func TestS9MACOfAnEntry(t *testing.T) {
 	t.Parallel()
-	old := root(1)
-	mac := ringOf(old).SignEntry([]byte("entry"))
-	old.Ends = 1
-	r := ringOf(old, root(2))
-	require.NoError(t, r.CheckEntry(mac, []byte("entry")))
-	require.ErrorIs(t, r.CheckEntry(mac, []byte("Entry")), keyring.ErrForged)
-	require.ErrorIs(t, r.CheckEntry(nil, []byte("entry")), keyring.ErrForged)
-	require.ErrorIs(t, ringOf(root(3)).CheckEntry(mac, []byte("entry")), keyring.ErrForged)
+	synctest.Test(t, func(t *testing.T) {
+		old := root(1)
+		mac := ringOf(old).SignEntry([]byte("entry"))
+		old.Ends = 1
+		fresh := root(2)
+		fresh.Signs = 1_000_000 // now, as after `keys rotate --now`
+		before, r := ringOf(old), ringOf(old, fresh)
+		require.NoError(t, r.CheckEntry(mac, []byte("entry")))
+		require.ErrorIs(t, r.CheckEntry(mac, []byte("Entry")), keyring.ErrForged)
+		require.ErrorIs(t, r.CheckEntry(nil, []byte("entry")), keyring.ErrForged)
+		require.ErrorIs(t, ringOf(root(3)).CheckEntry(mac, []byte("entry")), keyring.ErrForged)
+		require.Equal(t, mac, r.SignEntry([]byte("entry")), "not everybody has read the new key")
+
+		time.Sleep(keyring.Grace)
+		mac = r.SignEntry([]byte("entry"))
+		require.NoError(t, r.CheckEntry(mac, []byte("entry")))
+		require.ErrorIs(t, before.CheckEntry(mac, []byte("entry")), keyring.ErrStale)
+		require.ErrorIs(t, ringOf(old).CheckEntry(mac, []byte("entry")), keyring.ErrForged, "it was read just now")
+	})
+}
+
+// S15: what a ring keeps does not grow by the topics that strangers name.
+func TestS15StrangersTopicsAreNotKept(t *testing.T) {
+	t.Parallel()
+	r := ringOf(root(1))
+	mac, err := r.Sign("pay", []byte("x"))
+	require.NoError(t, err)
+	size := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := size()
+	for i := range 64 {
+		require.ErrorIs(t, r.Check(strings.Repeat(string(rune('a'+i)), 1<<20), mac, []byte("x")), keyring.ErrForged)
+	}
+	require.Less(t, size(), before+16<<20)
+	runtime.KeepAlive(r)
 }
 
 // S3: a space can run without MACs.

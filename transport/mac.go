@@ -1,21 +1,17 @@
 package transport
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/quipu-journal/quipu/keyring"
 )
 
 // Keys make and check the MACs of messages (S1); a keyring.Ring is one. topic is that of
 // the key, and "" is the engine's key.
 type Keys interface {
-	// Sign returns the MAC of the text, "" in a space without MACs. The error is
-	// keyring.ErrNoKey.
+	// Sign returns the MAC of the text, "" in a space without MACs. The error is ErrNoKey.
 	Sign(topic string, text ...[]byte) (mac string, err error)
-	// Check returns nil, keyring.ErrForged or keyring.ErrNoKey.
+	// Check returns nil, ErrForged or ErrNoKey.
 	Check(topic, mac string, text ...[]byte) error
 }
 
@@ -42,7 +38,7 @@ func (m *Message) Sign(keys Keys) error {
 	text := covered(m.To, func(name string) string { return values[slices.Index(signed[:], name)] })
 	mac, err := keys.Sign(m.signer(), text, m.Body)
 	if err != nil {
-		return fmt.Errorf("%w: message to %s: %w", ErrNoKey, m.To, err)
+		return fmt.Errorf("message to %s: %w", m.To, err)
 	}
 	m.mac = mac
 	return nil
@@ -62,18 +58,16 @@ func authentic(from Destination, get func(name string) string, body []byte, keys
 		return nil
 	}
 	by := get(HeaderTopic)
-	if from.Kind == Work {
-		by = from.Topic
-	}
-	err := keys.Check(by, get(HeaderMAC), covered(from, get), body)
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, keyring.ErrNoKey):
-		return fmt.Errorf("%w: message from %s: %w", ErrNoKey, from, err)
-	default:
-		return fmt.Errorf("%w: message from %s: %w", ErrForged, from, err)
+	case from.Kind == Work:
+		by = from.Topic
+	case by != "" && ValidateTopic(by) != nil:
+		return fmt.Errorf("message from %s: %w: its topic is none", from, ErrForged)
 	}
+	if err := keys.Check(by, get(HeaderMAC), covered(from, get), body); err != nil {
+		return fmt.Errorf("message from %s: %w", from, err)
+	}
+	return nil
 }
 
 // covered is the text that a MAC covers before the body: the destination and the values of

@@ -86,6 +86,7 @@ func TestS2StrangersAreNotRead(t *testing.T) {
 		{},
 		{transport.HeaderGUID: "nonsense"},
 		{transport.HeaderMAC: "1.00"},
+		{transport.HeaderTopic: strings.Repeat("x", transport.MaxTopic+1)},
 		wired(signedMessage(t, transport.ToStart(), "", nil)),
 	} {
 		_, err := delivered(transport.ToStart(), wire, nil, keys)

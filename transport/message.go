@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 // Kind says which of the three queues of a space a message travels on (T5).
@@ -223,10 +225,10 @@ var (
 	ErrMalformed = errors.New("malformed message")
 	// ErrForged is a delivery whose MAC does not hold: do nothing with it, count it, and
 	// call Term (S2).
-	ErrForged = errors.New("message is not authentic")
+	ErrForged = keyring.ErrForged
 	// ErrNoKey is a delivery that this process cannot check, or a message that it cannot
 	// sign, because it has no key for the topic (S1): hand it back.
-	ErrNoKey = errors.New("no key for this message")
+	ErrNoKey = keyring.ErrNoKey
 	// ErrFinished is a second Ack, Nak or Term of one delivery.
 	ErrFinished = errors.New("delivery is already finished")
 )

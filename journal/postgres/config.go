@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Config says where the space is stored. The zero value of a field means its default.
@@ -38,9 +36,6 @@ type Config struct {
 	Migrating bool
 	// Writer and Build are recorded in the entries that the store writes itself, for audits.
 	Writer, Build string
-	// Seal gives entries of main chains their MACs and checks those of entries whose results are
-	// read (S9). nil: neither.
-	Seal store.Sealer
 	// Logger logs reconnections and resolved commits. Default: discards.
 	Logger *slog.Logger
 }

@@ -17,6 +17,19 @@ const sealedText = `int8send(%[1]s.seq) || set_byte('\x00', 0, coalesce(octet_le
 // sealedHead is the length of what comes before the MAC.
 const sealedHead = 9
 
+// Seal lets the store give entries of main chains their MACs, and check those of entries whose
+// results are read (S9). The keys are in the database, so it is called after Open, and before
+// anything is committed or read.
+func (s *Store) Seal(by store.Sealer) { s.seal.Store(&by) }
+
+// sealer is what Seal set; nil before.
+func (s *Store) sealer() store.Sealer {
+	if by := s.seal.Load(); by != nil {
+		return *by
+	}
+	return nil
+}
+
 // sealed reads an entry of a main chain for its result, and checks its MAC (S9):
 // *store.ChangedError, errCorrupt.
 func (s *Store) sealed(job journal.JobID, b []byte) (*journal.Entry, error) {
@@ -26,7 +39,7 @@ func (s *Store) sealed(job journal.JobID, b []byte) (*journal.Entry, error) {
 	if n > 0 {
 		mac = b[sealedHead : sealedHead+n]
 	}
-	if err := store.Sealed(s.cfg.Seal, job, journal.MainChain, seq, body, mac); err != nil {
+	if err := store.Sealed(s.sealer(), job, journal.MainChain, seq, body, mac); err != nil {
 		return nil, err
 	}
 	return decode(job, body)
@@ -49,12 +62,13 @@ func (p *place) holds(e *journal.Entry) error {
 // merge joins the plans of one batch, and gives the entries of main chains their MACs.
 func (s *Store) merge(plans []store.Chained) (*writes, error) {
 	w, err := merge(plans)
-	if err != nil || s.cfg.Seal == nil {
+	by := s.sealer()
+	if err != nil || by == nil {
 		return w, err
 	}
 	for i := range w.entries {
 		if e := &w.entries[i]; e.chain.IsZero() {
-			e.mac = s.cfg.Seal.Sum(e.job, e.chain, e.seq, e.body)
+			e.mac = store.Seal(by, e.job, e.chain, e.seq, e.body)
 		}
 	}
 	return w, nil

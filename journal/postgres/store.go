@@ -24,6 +24,7 @@ type Store struct {
 
 	space     atomic.Pointer[journal.GUID] // the space's id; nil until the schema exists
 	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
+	seal      atomic.Pointer[store.Sealer] // see Seal
 }
 
 var _ store.Store = (*Store)(nil)

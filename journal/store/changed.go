@@ -2,9 +2,12 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 // ChangedError is an ErrRejected that says that stored bytes are not those that were written
@@ -47,30 +50,46 @@ func SameFlow(ref journal.FlowRef, definition []byte) error {
 	return nil
 }
 
-// Sealer makes and checks the MACs of entries whose results are read again at run time (S9). Its
-// keys are those of the space's engines (S1), so that who can write the tables can make a hash,
-// but no MAC. It is safe for concurrent use.
+// Sealer makes and checks the MACs of entries whose results are read again at run time (S9);
+// keyring.Keeper is one. Its keys are those of the space's engines (S1), so that who can write the
+// tables can make a hash, but no MAC. It is safe for concurrent use.
 type Sealer interface {
-	// Sum returns the MAC of an entry with the id of its key, at most MaxMAC bytes. nil: this
-	// process has no key; its entries then count as changed for those that have one.
-	Sum(job journal.JobID, chain journal.GUID, seq int64, body []byte) []byte
-	// Holds reports whether mac, nil for none, is a MAC of the entry under any key of the space.
-	Holds(job journal.JobID, chain journal.GUID, seq int64, body, mac []byte) bool
+	// SignEntry returns the MAC of a text, keyring.EntryMACBytes; nil: this process has no key.
+	SignEntry(text ...[]byte) []byte
+	// CheckEntry returns nil, keyring.ErrForged, or keyring.ErrNoKey or keyring.ErrStale where it
+	// cannot tell.
+	CheckEntry(mac []byte, text ...[]byte) error
 }
 
-// MaxMAC bounds the MAC of an entry, with the id of its key, in bytes.
-const MaxMAC = 64
+// entryText is what the MAC of an entry covers: its place and its body. The space is in the key.
+func entryText(job journal.JobID, chain journal.GUID, seq int64, body []byte) (place, text []byte) {
+	place = make([]byte, 0, len(job)+len(chain)+8)
+	place = append(append(place, job[:]...), chain[:]...)
+	return binary.BigEndian.AppendUint64(place, uint64(seq)), body
+}
 
-// Sealed checks an entry that was read for its result (S9). A nil sealer checks nothing: the
-// space, or this process, has no keys. Error: *ChangedError.
+// Seal returns the MAC of an entry that is about to be written (S9).
+func Seal(by Sealer, job journal.JobID, chain journal.GUID, seq int64, body []byte) []byte {
+	place, text := entryText(job, chain, seq, body)
+	return by.SignEntry(place, text)
+}
+
+// Sealed checks an entry that was read for its result (S9). It checks nothing where this process
+// has no keys: by is nil, or has none. Errors: *ChangedError; ErrUnavailable where the keys have to
+// be read first.
 func Sealed(by Sealer, job journal.JobID, chain journal.GUID, seq int64, body, mac []byte) error {
-	switch {
-	case by == nil || by.Holds(job, chain, seq, body, mac):
+	if by == nil {
 		return nil
-	case mac == nil:
-		return &ChangedError{entryRow(job, chain, seq), "it has no MAC"}
 	}
-	return &ChangedError{entryRow(job, chain, seq), "its MAC does not hold"}
+	place, text := entryText(job, chain, seq, body)
+	err := by.CheckEntry(mac, place, text)
+	switch {
+	case err == nil || errors.Is(err, keyring.ErrNoKey):
+		return nil
+	case errors.Is(err, keyring.ErrStale):
+		return Unavailable(err.Error())
+	}
+	return &ChangedError{entryRow(job, chain, seq), err.Error()}
 }
 
 func entryRow(job journal.JobID, chain journal.GUID, seq int64) string {

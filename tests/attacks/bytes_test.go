@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"iter"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +14,11 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -203,28 +199,13 @@ func TestAttackADefinitionIsChanged(t *testing.T) {
 	}
 }
 
-// fixed is a ring of one key.
-type fixed struct{ space journal.GUID }
-
-func (f fixed) Sum(job journal.JobID, chain journal.GUID, seq int64, body []byte) []byte {
-	mac := journal.MAC([]byte("a key of the engines"), f.space, job, chain, seq, body)
-	return mac[:]
-}
-
-func (f fixed) Holds(job journal.JobID, chain journal.GUID, seq int64, body, mac []byte) bool {
-	return bytes.Equal(mac, f.Sum(job, chain, seq, body))
-}
-
 // S9: a result in an entry that somebody has changed, with a hash that fits, is not used: who can
 // write the table has no key.
 func TestAttackAResultInAnEntryIsChanged(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
-	st, err := postgres.Open(t.Context(), postgres.Config{DSN: g.dsn, Space: "shop", Seal: fixed{}, Migrating: true})
-	require.NoError(t, err)
-	t.Cleanup(st.Close)
-	require.NoError(t, st.Migrate(t.Context()))
-	rt := g.open(nil)
+	rt := g.open(nil, func(c *quipu.Config) { c.HotBytes = -1 }) // so that the entries are read again
+	st := below.Of(rt)
 	g.deploy(rt, `
 flow: short
 version: "1"
@@ -234,17 +215,15 @@ activities:
 transitions: {start: [gate]}
 output: "${ start.output.said }"
 `)
-	eng := g.engine(st)
-	ref, f, err := eng.Committer().Flows().Resolve(t.Context(), "short", "")
-	require.NoError(t, err)
+	g.run(rt)
 	keys := []string{"changed", "stripped", "moved", "honest"}
 	ids := map[string]journal.JobID{}
 	for _, key := range keys {
-		s := eng.Committer().Start(t.Context(), []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: []byte(`{"said":"pay 10"}`)}})
-		require.NoError(t, s[0].Err)
-		ids[key] = s[0].Job
+		job, err := rt.Start(t.Context(), "short", key, map[string]string{"said": "pay 10"})
+		require.NoError(t, err)
+		ids[key] = job.ID
 		g.until(func() bool {
-			v, err := st.Job(t.Context(), s[0].Job)
+			v, err := st.Job(t.Context(), job.ID)
 			require.NoError(t, err)
 			return len(v.Waits) == 1
 		})
@@ -277,19 +256,4 @@ func (g *target) forge(st store.Store, id journal.JobID, old, with, mac string) 
 	hash := journal.Next(journal.Genesis(space, id, 1, journal.MainChain), body)
 	require.EqualValues(g.t, 1, g.sql(`UPDATE entries SET body = $2, hash = $3, mac = `+mac+`
 		WHERE seq = 1 AND chain = '00000000-0000-0000-0000-000000000000' AND n = (SELECT n FROM jobs WHERE id = $1)`, id.String(), body, hash[:]))
-}
-
-// engine runs an engine over a store until the test ends.
-func (g *target) engine(st store.Store) *engine.Engine {
-	g.t.Helper()
-	bus, err := nats.Open(g.t.Context(), nats.Config{URL: g.nats.URL(), Space: "shop", Log: slog.New(slog.DiscardHandler)})
-	require.NoError(g.t, err)
-	g.t.Cleanup(func() { require.NoError(g.t, bus.Close()) })
-	eng, err := engine.New(g.t.Context(), engine.Config{Store: st, Bus: bus, Space: "shop", Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(g.t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- eng.Run(ctx) }()
-	g.t.Cleanup(func() { stop(); require.NoError(g.t, <-done) })
-	return eng
 }

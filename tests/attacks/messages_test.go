@@ -94,27 +94,25 @@ func (p *till) ends() {
 	require.NoError(p.t, err)
 	require.Equal(p.t, 7, out)
 	require.Equal(p.t, int64(1), p.runs.Load())
-	require.Zero(p.t, p.count("dead_letters"))
+	var letters int
+	p.read("SELECT count(*) FROM quipu_shop.dead_letters", &letters)
+	require.Zero(p.t, letters)
 }
 
-// count reads the number of rows of a table.
-func (p *till) count(table string) (n int) {
+// read reads one row of the space.
+func (p *till) read(query string, to ...any) {
 	p.t.Helper()
 	db, err := pgx.Connect(p.t.Context(), p.dsn)
 	require.NoError(p.t, err)
 	defer func() { _ = db.Close(context.Background()) }()
-	require.NoError(p.t, db.QueryRow(p.t.Context(), "SELECT count(*) FROM quipu_shop."+table).Scan(&n))
-	return n
+	require.NoError(p.t, db.QueryRow(p.t.Context(), query).Scan(to...))
 }
 
 // answer is a response to the charge of 1000, as its worker would send it.
 func (p *till) answer(topic string) *transport.Message {
 	p.t.Helper()
-	db, err := pgx.Connect(p.t.Context(), p.dsn)
-	require.NoError(p.t, err)
-	defer func() { _ = db.Close(context.Background()) }()
 	var job, guid [16]byte
-	require.NoError(p.t, db.QueryRow(p.t.Context(), "SELECT job, guid FROM quipu_shop.dispatches WHERE kind = 'request'").Scan(&job, &guid))
+	p.read("SELECT job, guid FROM quipu_shop.dispatches WHERE kind = 'request'", &job, &guid)
 	return &transport.Message{
 		To: transport.ToLane(wire.LaneOf(job, 16)),
 		Header: transport.Header{
@@ -146,11 +144,8 @@ func (p *till) refuses(n int64) {
 // ring is what the owner of the database has, or somebody with the keys of some topics alone.
 func (p *till) ring(topics ...string) *keyring.Ring {
 	p.t.Helper()
-	db, err := pgx.Connect(p.t.Context(), p.dsn)
-	require.NoError(p.t, err)
-	defer func() { _ = db.Close(context.Background()) }()
 	k := keyring.Keys{On: true, Roots: []keyring.Root{{ID: 1}}}
-	require.NoError(p.t, db.QueryRow(p.t.Context(), "SELECT id, (SELECT secret FROM quipu_shop.keys) FROM quipu_shop.space").Scan(&k.Space, &k.Roots[0].Secret))
+	p.read("SELECT id, (SELECT secret FROM quipu_shop.keys) FROM quipu_shop.space", &k.Space, &k.Roots[0].Secret)
 	all := keyring.New(k)
 	if topics == nil {
 		return all

@@ -241,13 +241,21 @@ func (c *cell) end() {
 	c.ended = time.Since(began)
 }
 
-// drain ends every process that lives: each must end well (T10).
+// drain ends every process that lives: each must end well (T10). One that was
+// started a moment ago is asked when it is open: before, a signal just ends it.
 func (c *cell) drain() {
 	for _, p := range append(c.others, c.victim) {
 		select {
 		case <-p.gone:
 			continue
 		default:
+		}
+		select {
+		case <-p.gone:
+			require.FailNow(c.t, "a process ended before it was open", "%v: %s", p.err, p.log)
+		case <-time.After(patience):
+			require.FailNow(c.t, "a process does not open", "%s", p.log)
+		case <-p.open:
 		}
 		p.signal(syscall.SIGTERM)
 		select {

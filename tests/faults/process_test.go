@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"net/http"
@@ -24,6 +25,7 @@ type process struct {
 	t    testing.TB
 	cmd  *exec.Cmd
 	log  *tail
+	open chan struct{} // closed when its runtime is open
 	gone chan struct{} // closed when it has ended
 	err  error         // how, then
 }
@@ -32,11 +34,19 @@ func startProcess(t testing.TB, program string, c play.Config) *process {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	require.NoError(t, err)
-	p := &process{t: t, cmd: exec.Command(program), log: &tail{}, gone: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(program), log: &tail{}, open: make(chan struct{}), gone: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), play.Env+"="+string(raw))
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	p.cmd.Stderr = p.log
 	require.NoError(t, p.cmd.Start())
-	go func() { p.err = p.cmd.Wait(); close(p.gone) }()
+	go func() {
+		if line, _ := bufio.NewReader(out).ReadString('\n'); line == "open\n" {
+			close(p.open)
+		}
+		p.err = p.cmd.Wait()
+		close(p.gone)
+	}()
 	t.Cleanup(p.kill)
 	return p
 }

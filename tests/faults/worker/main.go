@@ -44,6 +44,7 @@ func run() error {
 		return err
 	}
 	defer rt.Close()
+	fmt.Println("open") // a signal is heeded from here on, and asks for a drain
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
