@@ -119,6 +119,9 @@ func (b *builder) abandon(own int64, cause *journal.Close) {
 	}
 	slices.SortFunc(all, func(x, y gone) int { return byBytes(x.key.GUID, y.key.GUID) })
 	b.gone = append(b.gone, all...)
+	for i := range all {
+		b.undelivered(b.s.Rows[all[i].key.GUID])
+	}
 	slices.SortFunc(undo, func(x, y *Row) int { return byBytes(x.GUID, y.GUID) })
 	for _, row := range undo {
 		b.orderUndo(row, cause.Code, closeReason(cause))

@@ -170,19 +170,22 @@ func (r *Row) answer(now Micros, with *journal.Response) {
 
 // Overdue decides on a request that nobody answered within its time (E9). It reads the job and
 // the request's row. nil: its time has not come, or it is answered. It turns the row into an
-// answer 408, without an entry: the answer's own entry records it.
-func Overdue(s *State, request journal.GUID) *Plan {
+// answer 408, with an entry that says so (S12).
+func Overdue(s *State, request journal.GUID, mode Mode) *Plan {
 	x := s.Rows[request]
 	if s.Job.State != journal.JobOpen || x == nil || x.Kind != journal.MessageRequest || x.WithinAt == Never || x.WithinAt > s.Now {
 		return nil
 	}
+	w := newWriter(s, &Message{Kind: x.Kind, Job: s.Job.ID, GUID: request, Row: request}, mode)
+	w.key, w.p.Done = InstanceKey{x.Activity, x.DAD}, true
+	w.entry(journal.KindOverdue)
 	row := *x
-	row.Rev++
 	row.answer(s.Now, &journal.Response{
 		Kind: journal.ResponseTerminal, Code: CodeTimeout,
 		Error: &journal.Failure{Class: classWithin, Message: "no answer within the activity's `within`: look for workers of its topic"},
 	})
-	return &Plan{Job: s.Job.ID, Message: request, Outcome: Handled, Done: true, Update: []Row{row}}
+	w.change(row, true)
+	return w.seal()
 }
 
 // classWithin is the error class of what did not end within its time.

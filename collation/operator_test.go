@@ -64,12 +64,13 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 	case "act":
 		return x.act(t, d)
 	case "overdue":
-		p := collation.Overdue(x.s, request)
+		p := collation.Overdue(x.s, request, collation.Mode{Writer: "suite"})
 		if p == nil {
 			return "nothing\n"
 		}
-		require.Nil(t, p.Entry)
 		x.s.Apply(p)
+		u := p.Entry.Updated[0]
+		return fmt.Sprintf("entry %d %s: %s turn %d attempt %d held %q\n", p.Entry.Seq, p.Entry.Kind, u.Kind, u.Turn, u.Attempt, u.Held) + x.stands()
 	}
 	return x.stands()
 }

@@ -267,6 +267,9 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 	for _, g := range e.CancelledByClose {
 		fmt.Fprintf(b, "  cancelled by close %s\n", w.names[g])
 	}
+	for _, d := range e.Undelivered {
+		fmt.Fprintf(b, "  undelivered signal %d of %s%s, ends its wait: %t\n", d.Number, d.Activity, d.DAD, d.Ends)
+	}
 	if e.Abandoned > 0 {
 		fmt.Fprintf(b, "  abandoned %d\n", e.Abandoned)
 	}

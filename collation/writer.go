@@ -157,6 +157,7 @@ func (w *writer) change(row Row, told bool) {
 // hold marks a row as held for a person, with a dead letter that says why (C16, E10). The
 // caller writes the row.
 func (w *writer) hold(row *Row, held, reason, message string) {
+	w.undelivered(row)
 	row.Held = held
 	w.letter(row, reason, message)
 }
@@ -206,5 +207,21 @@ func (w *writer) stale() {
 	w.p.Outcome = Stale
 	w.entry(journal.KindStale)
 	w.write(0, journal.VerdictStale)
+	w.undelivered(w.row)
 	w.end()
+}
+
+// undelivered records the signal of a wake-up that the entry does not hand to its repeating
+// hook. Every other wake-up's id derives from what the journal has already (S12).
+func (w *writer) undelivered(row *Row) {
+	if row == nil || row.Kind != journal.MessageWakeUp {
+		return
+	}
+	r, err := journal.DecodeResponse(row.Body)
+	if err != nil || r.By != journal.BySignal || r.Number == 0 {
+		return
+	}
+	w.p.Entry.Undelivered = append(w.p.Entry.Undelivered, journal.Delivery{
+		Activity: row.Activity, DAD: string(row.DAD), Signal: r.Signal, Number: r.Number, Ends: r.Kind == journal.ResponseTerminal,
+	})
 }

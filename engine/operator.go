@@ -73,7 +73,7 @@ func (x *action) decide(b *batch) error {
 }
 
 // overdue ends the requests that nobody answered in time, each by a call of its own (E9). A
-// call reads the job and the row, decides by collation.Overdue, and writes the row. A job that
+// call reads the job and the row, decides by collation.Overdue, and writes the row and an entry. A job that
 // somebody else has locked is left to the next look.
 func (s *sweeper) overdue(ctx context.Context) error {
 	late, err := s.e.cfg.Store.Late(ctx, sweepLimit)
@@ -89,9 +89,9 @@ func (s *sweeper) overdue(ctx context.Context) error {
 				if st == nil {
 					return nil
 				}
-				if p := collation.Overdue(st, k.GUID); p != nil {
+				if p := collation.Overdue(st, k.GUID, b.mode); p != nil {
+					b.plans = append(b.plans, store.Chain(&st.Job, p))
 					st.Apply(p)
-					b.plans = append(b.plans, store.Chained{Plan: p})
 				}
 				return nil
 			},

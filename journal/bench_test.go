@@ -11,7 +11,7 @@ import (
 const typical = `{"a":"charge","as":"2","b":{"o":{"id":"r-1","lines":[{"amount":12.5,"sku":"a-1"},{"amount":3,"sku":"b-2"}],"ok":true},` +
 	`"q":"RBNvo1WzZ4oRRq0W9-hkng"},"bd":{"h":"YpclM0INoAGiEwzAUrsb5jA3kbgP5eQS3cq0dJTFgmc","s":2},"by":{"b":"f7fce57","w":"w-1"},` +
 	`"d":",0,0","do":"ewc","s":[{"a":"ship","as":"leg1","l":1},{"i":"0-abO_1uhc-pblylLliagQ","t":"shipping"}],` +
-	`"se":2,"t":1700000000004000,"v":2}`
+	`"se":2,"t":1700000000004000,"v":3}`
 
 func BenchmarkAppendEntry(b *testing.B) {
 	e, err := journal.Decode(body(typical))

@@ -1,7 +1,7 @@
 package journal
 
 // Version is the format version of the entry bodies that this build writes.
-const Version = 2
+const Version = 3
 
 // MaxEntryBytes bounds the body of one entry, in bytes: a result may have 1 MiB (E6), the rest
 // is for Quipu's own fields.
@@ -26,6 +26,7 @@ const (
 	KindQuarantine      Kind = "quarantine"
 	KindExpired         Kind = "expired"
 	KindResumed         Kind = "resumed" // the next generation resumes the closed job
+	KindOverdue         Kind = "overdue" // nobody answered a request within its time (E9)
 )
 
 // Mark names a durable point that an entry's plan passed (1.6, 1.7). With Stepwise the marks of
@@ -151,10 +152,11 @@ type Entry struct {
 	Updated          []Updated
 	Elements         *Elements
 	Waits            []Wait
-	Ended            GUID   // the row of the message, if this entry ends it; zero: none
-	Cancelled        []GUID // timers, waits and bounds that the end of their activity cancelled
-	CancelledByClose []GUID // rows and waits that a close cancelled
-	Abandoned        int    // obligations that a close ended early (C15)
+	Ended            GUID       // the row of the message, if this entry ends it; zero: none
+	Cancelled        []GUID     // timers, waits and bounds that the end of their activity cancelled
+	CancelledByClose []GUID     // rows and waits that a close cancelled
+	Undelivered      []Delivery // to repeating hooks, which this entry refuses, holds or cancels
+	Abandoned        int        // obligations that a close ended early (C15)
 	Close            *Close
 	Bound            *Bound // the effect chain that a response binds (J8)
 	Flow             *FlowRef
@@ -217,6 +219,16 @@ type Wait struct {
 	GUID       GUID
 	Topic, Key string
 	Repeat     bool
+}
+
+// Delivery is the delivery of a signal to a repeating hook that the entry refuses, holds or
+// cancels. The id of its wake-up derives from the hook's wait and the signal, so without it no
+// reader could tell what the wake-up was (V10, V11).
+type Delivery struct {
+	Activity, DAD string // of the hook
+	Signal        GUID
+	Number        int  // among the signals of the wait, from 1
+	Ends          bool // it has ended the wait
 }
 
 // Parent is the await or the durable function that started a job (1.11).

@@ -79,7 +79,7 @@ func TestEntriesRoundTrip(t *testing.T) {
 
 // wrap is a lawful body with members before and after its frame.
 func wrap(before, after string) string {
-	return `{` + before + `"as":"1"` + after + `,"v":2}`
+	return `{` + before + `"as":"1"` + after + `,"v":3}`
 }
 
 var deep = strings.Repeat("[", 400) + strings.Repeat("]", 400)
@@ -92,11 +92,11 @@ var refusedBodies = []struct {
 	{"nothing", ``, journal.ErrNotCanonical},
 	{"no object", `[]`, journal.ErrNotCanonical},
 	{"no version", `{"as":"1"}`, journal.ErrUnknownVersion},
-	{"later version", `{"as":"1","v":3}`, journal.ErrUnknownVersion},
+	{"later version", `{"as":"1","v":4}`, journal.ErrUnknownVersion},
 	{"the version before", `{"act":"a","job":"00000000-0000-8000-8000-000000000001","k":"leg1","v":1}`, journal.ErrUnknownVersion},
-	{"no kind", `{"v":2}`, journal.ErrUnknownKind},
-	{"unknown kind", `{"as":"3","v":2}`, journal.ErrUnknownKind},
-	{"a kind in full letters", `{"as":"leg1","v":2}`, journal.ErrUnknownKind},
+	{"no kind", `{"v":3}`, journal.ErrUnknownKind},
+	{"unknown kind", `{"as":"3","v":3}`, journal.ErrUnknownKind},
+	{"a kind in full letters", `{"as":"leg1","v":3}`, journal.ErrUnknownKind},
 	{"unknown mark", wrap(``, `,"do":"z"`), journal.ErrUnknownField},
 	{"unknown field", wrap(``, `,"u":1`), journal.ErrUnknownField},
 	{"unknown field in place", wrap(``, `,"asa":1`), journal.ErrUnknownField},
@@ -116,9 +116,9 @@ var refusedBodies = []struct {
 	{"a suspension's empty list of pauses", wrap(``, `,"b":{"p":[]}`), journal.ErrNotCanonical},
 	{"a pause's payload of another spelling", wrap(``, `,"b":{"p":[{"in":1e2}]}`), journal.ErrNotCanonical},
 	{"a pause's time as a number", wrap(``, `,"b":{"p":[{"f":5}]}`), journal.ErrNotCanonical},
-	{"unknown field of a wait", `{"as":"1","v":2,"w":[{"x":1}]}`, journal.ErrUnknownField},
+	{"unknown field of a wait", `{"as":"1","v":3,"w":[{"x":1}]}`, journal.ErrUnknownField},
 	{"unknown field of a flow", wrap(``, `,"f":{"x":1}`), journal.ErrUnknownField},
-	{"keys out of order", `{"as":"1","a":"a","v":2}`, journal.ErrNotCanonical},
+	{"keys out of order", `{"as":"1","a":"a","v":3}`, journal.ErrNotCanonical},
 	{"key twice", wrap(``, `,"as":"1"`), journal.ErrNotCanonical},
 	{"white space", wrap(``, ``) + "\n", journal.ErrNotCanonical},
 	{"trailing data", wrap(``, ``) + `{}`, journal.ErrNotCanonical},
@@ -186,8 +186,8 @@ func TestPayloadsOfEveryDepthAreAccepted(t *testing.T) {
 
 // seeds are bodies for the fuzzers.
 var seeds = []string{
-	`{"a":"a","as":"1","v":2}`, `{"as":"c","i":{"a":[1,"\""]},"v":2}`,
-	`{"as":"2","b":{"q":"AAAAAAAAAAAAAAAAAAAAAQ"},"do":"ewc","s":[{"a":"w","as":"leg1","l":1},{"t":"t"}],"se":1,"v":2,"w":[{"t":"t"}]}`,
+	`{"a":"a","as":"1","v":3}`, `{"as":"c","i":{"a":[1,"\""]},"v":3}`,
+	`{"as":"2","b":{"q":"AAAAAAAAAAAAAAAAAAAAAQ"},"do":"ewc","s":[{"a":"w","as":"leg1","l":1},{"t":"t"}],"se":1,"v":3,"w":[{"t":"t"}]}`,
 }
 
 func FuzzDecode(f *testing.F) {

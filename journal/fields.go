@@ -52,6 +52,7 @@ func entryFields(c *codec, e *Entry) {
 	parts(c, "w", &e.Waits, waitFields)
 	list(c, "wd", &e.CancelledByClose, uuid)
 	part(c, "wr", &e.Trouble, troubleFields)
+	parts(c, "ws", &e.Undelivered, deliveryFields)
 	implied(c, "x", &e.Ended, e.impliedEnd(), uuid)
 }
 
@@ -251,6 +252,14 @@ func waitFields(c *codec, w *Wait) {
 	field(c, "k", &w.Key, text)
 	field(c, "r", &w.Repeat, truth)
 	field(c, "t", &w.Topic, text)
+}
+
+func deliveryFields(c *codec, d *Delivery) {
+	implied(c, "a", &d.Activity, c.entry.Activity, text)
+	implied(c, "d", &d.DAD, c.entry.DAD, word)
+	field(c, "e", &d.Ends, truth)
+	field(c, "n", &d.Number, number)
+	field(c, "sg", &d.Signal, uuid)
 }
 
 // The following values are tuples: arrays in which every element has its place, even if it is

@@ -63,6 +63,12 @@ func moves(t *rapid.T, e *journal.Entry) {
 	}))
 	e.Ended = guids().Draw(t, "ended")
 	e.CancelledByClose = lists(t, "cancelled", guids())
+	e.Undelivered = lists(t, "undelivered", rapid.Custom(func(t *rapid.T) journal.Delivery {
+		return journal.Delivery{
+			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Signal: guids().Draw(t, "signal"),
+			Number: counts().Draw(t, "number"), Ends: rapid.Bool().Draw(t, "ends"),
+		}
+	}))
 	e.Cancelled = lists(t, "cancelled", guids())
 	e.Open = optional(counts()).Draw(t, "open")
 	e.Elements = optional(rapid.Custom(func(t *rapid.T) journal.Elements {

@@ -46,7 +46,7 @@ func full() *journal.Entry {
 		Elements: &journal.Elements{Count: 7, Parallel: 5, Inputs: journal.Sums{}.Append(journal.Sum(guid(27)))}, Open: new(int),
 		Waits: []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
 		Ended: guid(11), CancelledByClose: []journal.GUID{guid(12), guid(13)},
-		Cancelled: []journal.GUID{guid(22), guid(23)},
+		Cancelled: []journal.GUID{guid(22), guid(23)}, Undelivered: []journal.Delivery{{Activity: "feed", DAD: ",0,1", Signal: guid(36), Number: 3, Ends: true}},
 		Abandoned: 2,
 		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
 		Bound:     &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},

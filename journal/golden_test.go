@@ -11,12 +11,12 @@ const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":
 	`"q":{"by":"timer","e":{"c":"error","d":{"n":1.5},"m":"gathered","s":"main.go:1\n\tat f"},"o":[null],"st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIw","ge":2,"s":6}},` +
 	`"r":"000111100000001","s":[{"a":"next","d":",0,0,0","g":"AAAAAAAAgACAAAAAAAAACQ","i":"AAAAAAAAgACAAAAAAAAAGg","l":"000000000000001","n":2,"t":"t.x"},{"a":"","as":"start","at":"9223372036854775807","g":"AAAAAAAAgACAAAAAAAAAFA","j":"AAAAAAAAgACAAAAAAAAAFA"}],` +
 	`"se":0,"sp":"shop","t":1700000000000000,"tg":["customer:42","vip"],"tr":"00-aa-bb-01","up":[{"g":"AAAAAAAAgACAAAAAAAAACg","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
-	`"v":2,"w":[{"g":"AAAAAAAAgACAAAAAAAAAFQ","k":"o-42","r":1,"t":"paid"}],"wd":["AAAAAAAAgACAAAAAAAAADA","AAAAAAAAgACAAAAAAAAADQ"],` +
-	`"wr":{"m":"90 entries","r":"stuck"},"x":"AAAAAAAAgACAAAAAAAAACw"}`
+	`"v":3,"w":[{"g":"AAAAAAAAgACAAAAAAAAAFQ","k":"o-42","r":1,"t":"paid"}],"wd":["AAAAAAAAgACAAAAAAAAADA","AAAAAAAAgACAAAAAAAAADQ"],` +
+	`"wr":{"m":"90 entries","r":"stuck"},"ws":[{"a":"feed","d":",0,1","e":1,"n":3,"sg":"AAAAAAAAgACAAAAAAAAAJA"}],"x":"AAAAAAAAgACAAAAAAAAACw"}`
 
 // goldenHashes are h₀, h₁ over goldenBody and h₂ of its chain.
 var goldenHashes = [3]string{
 	"9b81745bd642efa8676fd215eed24c849e839d413dfcb05878bc513286dff50f",
-	"c15cef9cb551c3f6f6e5ad32e00eec6aec9ac47d6daa691aa87b2c864911193d",
-	"c9045c67a4caef461a6bfb2aafc6349dbe25e75cad6dd6fb0e845d324b5ad20f",
+	"da596f797f9e46cf909a729190e97b0befff98419d8972667e77ccfcf5d099e7",
+	"32f2769debf6e29c12a5618446f185a7174556101c299492ab1ab04d10da9cba",
 }

@@ -15,8 +15,8 @@ import (
 func TestZeroFieldsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]journal.Entry{
-		`{"as":"sg","v":2}`: {},
-		`{"as":"sg","b":{"of":{},"p":[{}]},"p":{},"q":{},"s":[{}],"up":[{}],"v":2,"w":[{}]}`: {
+		`{"as":"sg","v":3}`: {},
+		`{"as":"sg","b":{"of":{},"p":[{}]},"p":{},"q":{},"s":[{}],"up":[{}],"v":3,"w":[{}]}`: {
 			Dispatched: []journal.Dispatched{{GUID: journal.DeriveRequest(journal.GUID{}, 0), Kind: journal.MessageRequest}},
 			Updated:    []journal.Updated{{Kind: journal.MessageRequest, Turn: 0, Attempt: 0}},
 			Waits:      []journal.Wait{{GUID: journal.DeriveWakeUp(journal.GUID{}, journal.BySignal, "")}},
@@ -25,13 +25,13 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 				Kind: journal.ResponseTerminal, Code: 200, Pauses: make([]journal.Pause, 1), Of: &journal.PauseRef{},
 			},
 		},
-		`{"as":"sg","bd":{},"c":{"e":{}},"e":{"k":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},"f":{},"op":{},"v":2,"wr":{}}`: {
+		`{"as":"sg","bd":{},"c":{"e":{}},"e":{"k":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},"f":{},"op":{},"v":3,"wr":{}}`: {
 			Close: &journal.Close{State: journal.JobCompleted, Error: &journal.Failure{}}, Trouble: &journal.Trouble{}, Flow: &journal.FlowRef{},
 			Effect: &journal.Effect{Key: journal.Digest{1}, Class: "guarded", Turn: 1, Fence: 1},
 			Bound:  &journal.Bound{}, Operator: &journal.Operator{},
 		},
 		// Counts are written even if they are zero.
-		`{"as":"sg","el":[0,0,""],"o":0,"se":0,"v":2}`: {
+		`{"as":"sg","el":[0,0,""],"o":0,"se":0,"v":3}`: {
 			Elements: &journal.Elements{}, Open: new(int), Semaphore: new(int64),
 		},
 	} {

@@ -8,7 +8,8 @@ import (
 // arrival makes up the row of a message that no entry of this job dispatched: the delivery of a
 // signal, the outcome of a child, an interrupt. The entry tells its kind; the laws judge
 // whether its id derives. nil: the message is none of these.
-func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
+func (j *Job) arrival(e *journal.Entry, f *facts) *Row {
+	inst := f.inst
 	row := &Row{Activity: e.Activity, DAD: collation.DAD(e.DAD), Outside: true}
 	switch e.Kind {
 	case journal.KindInterrupt:
@@ -32,7 +33,7 @@ func (j *Job) arrival(e *journal.Entry, inst *Instance) *Row {
 	case e.Kind == journal.KindLeg2:
 		return nil
 	default:
-		return j.unsaid(e, inst, row)
+		return j.unsaid(e, f, row)
 	}
 	j.waited(e, inst, row)
 	return row
@@ -53,7 +54,8 @@ func (j *Job) waited(e *journal.Entry, inst *Instance, row *Row) {
 
 // unsaid finds out what a message is whose entry does not say what it brought, because it is
 // stale or held.
-func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
+func (j *Job) unsaid(e *journal.Entry, f *facts, row *Row) *Row {
+	inst := f.inst
 	if child, turn := inst.outcome(e.GUID); turn > 0 {
 		row.Kind, row.child, row.Turn = journal.MessageOutcome, child, turn
 		return row
@@ -62,13 +64,28 @@ func (j *Job) unsaid(e *journal.Entry, inst *Instance, row *Row) *Row {
 	switch {
 	case p != nil && p.Kind == journal.PauseChild:
 		row.Kind, row.child = journal.MessageOutcome, journal.JobID(g)
-	case p != nil && p.Kind == journal.PauseSignal && e.GUID == g, inst.Repeat, e.GUID == inst.waitID():
+	case p != nil && p.Kind == journal.PauseSignal && e.GUID == g, f.undelivered[e.GUID] != nil, !inst.Repeat && e.GUID == inst.waitID():
 		row.Kind = journal.MessageWakeUp
 		j.waited(e, inst, row)
 	default:
 		return nil
 	}
 	return row
+}
+
+// undelivered derives the wake-ups whose signals the entry names without handing them over.
+func (j *Job) undelivered(e *journal.Entry) map[journal.GUID]*journal.Delivery {
+	if len(e.Undelivered) == 0 {
+		return nil
+	}
+	out := make(map[journal.GUID]*journal.Delivery, len(e.Undelivered))
+	for n := range e.Undelivered {
+		d := &e.Undelivered[n]
+		if i := j.Instances[collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}]; i != nil && i.Repeat {
+			out[journal.DeriveSignalled(i.waitID(), d.Signal)] = d
+		}
+	}
+	return out
 }
 
 // outcome finds the child of an await to which the outcome's id belongs, and its turn; 0: none.

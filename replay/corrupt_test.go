@@ -114,7 +114,7 @@ var rawCases = map[string]struct {
 		j.Records = j.Records[:len(j.Records)-4]
 	}},
 	"V16 a version": {replay.V16, 4, "unknown entry version", func(j *replaytest.Journal) {
-		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":2`), []byte(`"v":3`), 1)
+		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":3`), []byte(`"v":4`), 1)
 		j.Reseal()
 	}},
 	"V16 a kind": {replay.V16, 4, "unknown entry kind", func(j *replaytest.Journal) {
@@ -125,12 +125,12 @@ var rawCases = map[string]struct {
 		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"do":"ewc"`), []byte(`"do":"ewz"`), 1)
 		j.Reseal()
 	}},
-	"V16 an entry of the format before": {replay.V16, 4, "unknown entry version 1: this build reads version 2", func(j *replaytest.Journal) {
+	"V16 an entry of the format before": {replay.V16, 4, "unknown entry version 1: this build reads version 3", func(j *replaytest.Journal) {
 		j.Records[3].Body = []byte(`{"act":"w1","dad":",0,0","gen":1,"k":"leg2","leg":2,"sp":"test","v":1}`)
 		j.Reseal()
 	}},
 	"V16 a field": {replay.V16, 4, "unknown entry field", func(j *replaytest.Journal) {
-		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":2`), []byte(`"v":2,"vv":1`), 1)
+		j.Records[3].Body = bytes.Replace(j.Records[3].Body, []byte(`"v":3`), []byte(`"v":3,"vv":1`), 1)
 		j.Reseal()
 	}},
 }

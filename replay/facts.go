@@ -60,6 +60,9 @@ type facts struct {
 	// undoes are the jobs that may run compensations of requests that the entry ends, with these
 	// requests (3.5).
 	undoes map[journal.JobID]journal.GUID
+	// undelivered are the wake-ups of repeating hooks whose signals the entry names without
+	// handing them over.
+	undelivered map[journal.GUID]*journal.Delivery
 
 	moves []journal.LedgerMove // of activity ledgers
 	late  bool                 // it arrives at a join that was taken before (1.10)
@@ -83,6 +86,7 @@ func (j *Job) read(e *journal.Entry) facts {
 		start: e.GUID == e.Job.Start(), known: j.Receipts[e.GUID],
 	}
 	f.inst, f.moves = j.Instances[f.key], e.Moves()
+	f.undelivered = j.undelivered(e)
 	for i := range f.moves {
 		before, after := collation.ActivityLedger(j.ledger(keyOf(&f.moves[i]))), collation.ActivityLedger(f.moves[i].After)
 		f.late = f.late || before.JoinTaken() && after.Arrivals() > before.Arrivals()
@@ -98,7 +102,7 @@ func (j *Job) read(e *journal.Entry) facts {
 	f.rowID = j.rowOf(e, f.known)
 	f.row = j.Rows[f.rowID]
 	if f.row == nil && f.known == nil && f.rowID == e.GUID {
-		f.row = j.arrival(e, f.inst)
+		f.row = j.arrival(e, &f)
 		f.arrives = f.row != nil
 	}
 	f.brings(e)

@@ -140,7 +140,7 @@ func (a *auditor) result(c Check) Result {
 	if slices.Contains(unproved, c) && blind == "" && r.Note != "" {
 		r.Status = NotProved
 	}
-	if c == V12 && blind == "" && a.blindEffects != "" {
+	if (c == V10 || c == V12) && blind == "" && a.blindEffects != "" {
 		r.Note = join(r.Note, "effects not looked at: "+a.blindEffects)
 	}
 	r.Note = join(r.Note, a.outside(c))
@@ -160,15 +160,8 @@ func join(parts ...string) string {
 // outside says which part of a check only other journals could prove.
 func (a *auditor) outside(c Check) string {
 	switch {
-	case c == V10 && a.job.Left+a.underivable > 0:
-		left, lost := "", ""
-		if a.job.Left > 0 {
-			left = fmt.Sprintf("%d messages left for other jobs or for waits: what became of them is not told here", a.job.Left)
-		}
-		if a.underivable > 0 {
-			lost = fmt.Sprintf("%d wake-ups of repeating hooks, which nobody handled, cannot be derived", a.underivable)
-		}
-		return join(left, lost)
+	case c == V10 && a.job.Left > 0:
+		return fmt.Sprintf("%d messages left for other jobs or for waits: what became of them is not told here", a.job.Left)
 	case c == V11 && a.external > 0:
 		return fmt.Sprintf("%d interrupts came from outside", a.external)
 	}

@@ -49,6 +49,11 @@ func running() *replaytest.Journal {
 		Succeed(`1`).Journal()
 }
 
+// awake is running up to 7.
+func awake() *replaytest.Journal {
+	return function().Suspend(nap, ok).Wake("nap").Deliver("order.ok", "order-42", 200, `{}`).Suspend(later, ok).Journal()
+}
+
 // crossed no longer names a signal that was delivered before: 5 nap, 6 only later, 7 the
 // refused signal.
 func crossed() *replaytest.Journal {

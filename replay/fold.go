@@ -15,6 +15,7 @@ func (j *Job) fold(e *journal.Entry, f facts, hash journal.Digest) {
 	if !e.Chain.IsZero() {
 		j.Chains[e.Chain] = head
 		j.foldEffect(e)
+		j.foldReleased(e)
 		return
 	}
 	j.At = head

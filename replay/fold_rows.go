@@ -104,6 +104,7 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 		u := &e.Updated[i]
 		if row := j.Rows[u.GUID]; row != nil {
 			row.Kind, row.Turn, row.Attempt, row.NextAt, row.Held = u.Kind, u.Turn, u.Attempt, u.NextAt, u.Held
+			j.release(u.GUID, row)
 		}
 	}
 	for _, gone := range [...][]journal.GUID{ended(e), e.CancelledByClose, e.Cancelled} {
@@ -115,6 +116,25 @@ func (j *Job) foldRows(e *journal.Entry, f *facts) {
 	}
 	if f.marks.has(closed) {
 		clear(j.Waits) // also delivered ones, whose wake-ups were cancelled
+	}
+}
+
+// foldReleased follows the row that the end of an effect released (E4). Entries of the two
+// chains may come in any order: a request is parked once in a turn, so its turn tells which
+// parking is meant.
+func (j *Job) foldReleased(e *journal.Entry) {
+	for i := range e.Updated {
+		j.released[e.Chain] = max(j.released[e.Chain], e.Updated[i].Turn)
+		if row := j.Rows[e.Chain]; row != nil {
+			j.release(e.Chain, row)
+		}
+	}
+}
+
+// release frees a parked row whose effect has ended.
+func (j *Job) release(g journal.GUID, row *Row) {
+	if row.Held == collation.HeldParked && row.Turn > 0 && j.released[g] == row.Turn {
+		row.Held = ""
 	}
 }
 

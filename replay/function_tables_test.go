@@ -85,8 +85,7 @@ func TestCorruptFunctionsFailExactlyTheirCheck(t *testing.T) {
 	}
 }
 
-// E13: a request that sleeps although something has come is a lost wake-up. Only the row shows
-// whether it was turned because its bound passed.
+// E13: a request that sleeps although something has come is a lost wake-up.
 func TestSleepingOnIsFound(t *testing.T) {
 	t.Parallel()
 	j := rested().Lie(func(entries []*journal.Entry) []*journal.Entry {
@@ -94,8 +93,6 @@ func TestSleepingOnIsFound(t *testing.T) {
 		return entries
 	})
 	requireOnly(t, j.Verify(true), replay.V10, 0, `sleeps, though "nap" has come`)
-	edit(j.Stored.Rows, isRequest, func(r *collation.Row) { r.Kind = journal.MessageAnswer })
-	requireClean(t, j, true)
 }
 
 // A message on its way to a function has a row before any entry mentions it.
@@ -131,11 +128,13 @@ func TestHeldSignalsAreNoFault(t *testing.T) {
 	for _, w := range j.Stored.Waits {
 		row = wake(&w, signal, collation.CodeOK)
 	}
+	ending := journal.Delivery{Activity: "h", DAD: ",0,0", Signal: signal, Number: 2, Ends: true}
 	letter := func(entries []*journal.Entry) *journal.Entry {
 		return &journal.Entry{
 			Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 5, Kind: journal.KindDeadLetter, GUID: row.GUID,
 			Activity: "h", DAD: ",0,0", Trouble: &journal.Trouble{Reason: "stuck", Message: "refused"},
-			Updated: []journal.Updated{{GUID: row.GUID, Kind: row.Kind, NextAt: 1, Held: collation.HeldStuck}},
+			Updated:     []journal.Updated{{GUID: row.GUID, Kind: row.Kind, NextAt: 1, Held: collation.HeldStuck}},
+			Undelivered: []journal.Delivery{ending},
 		}
 	}
 	told := j.Lie(func(entries []*journal.Entry) []*journal.Entry { return append(entries, letter(entries)) })
@@ -151,8 +150,8 @@ func TestHeldSignalsAreNoFault(t *testing.T) {
 			Space: entries[0].Space, Job: entries[0].Job, Generation: 1, Seq: 6, Kind: journal.KindInterrupt, GUID: interrupt,
 			DAD: ",0", Marks: []journal.Mark{journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
 			Receipt: 111_100_000_000, Semaphore: new(int64), Abandoned: 2, Ended: interrupt,
-			CancelledByClose: []journal.GUID{leg1, row.GUID},
-			Close:            &journal.Close{State: journal.JobInterrupted, Code: 410, Error: &journal.Failure{Class: "interrupted"}},
+			CancelledByClose: []journal.GUID{leg1, row.GUID}, Undelivered: []journal.Delivery{ending},
+			Close: &journal.Close{State: journal.JobInterrupted, Code: 410, Error: &journal.Failure{Class: "interrupted"}},
 		})
 	})
 	requireClean(t, closed, false)

@@ -66,6 +66,8 @@ type Job struct {
 
 	outputs bool
 	wakers  map[journal.GUID]journal.GUID // which pause a message wakes
+	// released are the turns in which the end of an effect released a parked request (E4).
+	released map[journal.GUID]int
 }
 
 // Outcome is how a job ended.
@@ -97,6 +99,7 @@ func New(h Header, options ...Option) *Job {
 		Pauses:      make(map[journal.GUID]*Pause),
 		Undos:       make(map[journal.GUID]int64),
 		wakers:      make(map[journal.GUID]journal.GUID),
+		released:    make(map[journal.GUID]int),
 	}
 	for _, o := range options {
 		o(j)

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -159,16 +158,8 @@ func completes(e *journal.Entry, f *facts) bool {
 	return !f.halts && e.Close != nil && e.Close.State == journal.JobCompleted
 }
 
-// delivered reports whether the row is a signal's delivery to the wait, known from a dead
-// letter.
-func (a *auditor) delivered(g journal.GUID, w *Wait) bool {
-	row := a.job.Rows[g]
-	return row != nil && row.Outside && row.Kind == journal.MessageWakeUp && row.key() == w.key()
-}
-
 // closeWaits checks that a close ends every wait (V13, C15): it is cancelled, or the closing
-// message consumed it. If a repeating hook was about to end, only the wake-up is left, and its
-// id cannot be derived from this journal.
+// message consumed it, or the close cancels the delivery that has ended it.
 func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
 	if len(a.job.Waits) == 0 {
 		return
@@ -186,7 +177,7 @@ func (a *auditor) closeWaits(e *journal.Entry, f *facts) {
 	}
 	for _, g := range sortedGUIDs(a.job.Waits) {
 		w := a.job.Waits[g]
-		if ended[g] || w.Repeat && slices.ContainsFunc(e.CancelledByClose, func(g journal.GUID) bool { return a.unheard(g) || a.delivered(g, w) }) {
+		if ended[g] || f.delivered(w) {
 			continue
 		}
 		a.at(V13, e, "the close leaves the wait %s of %s %s for signal %s", g, w.Activity, w.DAD, w.Topic)

@@ -17,6 +17,7 @@ func (a *auditor) effect(e *journal.Entry) {
 	if e.GUID != e.Chain || !bare(e) {
 		a.at(V8, e, "an entry of effect %q says more than that", e.Effect.Name)
 	}
+	a.releasedLaw(e)
 	a.effectOnce(e)
 	a.effectInTurn(e)
 }

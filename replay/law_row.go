@@ -129,17 +129,10 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 		a.at(V13, e, "wait %s is %s, but does not stand%s", g, how, gone.fate())
 		return
 	}
-	if how == byClose && a.unheard(g) && a.repeats > 0 {
-		a.underivable++ // the wake-up of a repeating hook that nobody handled
+	if how == byClose && f.undelivered[g] != nil {
 		return
 	}
 	a.at(V10, e, "row %s is %s, but does not stand%s", g, how, a.fate(g))
-}
-
-// unheard reports whether no entry so far mentions the message.
-func (a *auditor) unheard(g journal.GUID) bool {
-	_, gone := a.gone[g]
-	return !gone && a.job.Rows[g] == nil && a.job.Waits[g] == nil && a.job.Children[g] == nil
 }
 
 // releaseLaw checks the rows that a message updates besides its own. The end of an element
@@ -151,6 +144,9 @@ func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 		if len(e.Updated) == 0 {
 			a.at(V10, e, "an operator acts on no row")
 		}
+		return
+	case journal.KindOverdue:
+		a.overdueLaw(e, f)
 		return
 	case journal.KindDeadLetter:
 		if len(e.Updated) != 1 || e.Updated[0].Held == "" || e.Trouble == nil {
@@ -216,16 +212,17 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 			a.gone[d.GUID] = goneRow{seq: e.Seq, left: d.Folded == 0}
 		}
 	}
+	for i := range e.Updated {
+		if u := &e.Updated[i]; u.Held == collation.HeldParked {
+			a.parked[rowTurn{u.GUID, u.Turn}] = e.Seq
+		}
+	}
 	if e.Kind == journal.KindOperator {
 		a.operators[e.GUID] = e.Seq
 		a.judge(e)
 	}
-	switch {
-	case !f.arrives:
-	case f.row.Kind == journal.MessageInterrupt:
+	if f.arrives && f.row.Kind == journal.MessageInterrupt {
 		a.external++
-	case f.row.Kind == journal.MessageWakeUp && e.Kind == journal.KindStale && f.inst.Repeat:
-		a.underivable++ // its id contains that of the signal, which this entry does not name
 	}
 	if f.consumes(e) {
 		g, _ := a.job.waitOf(f.inst)

@@ -3,7 +3,6 @@ package replay
 import (
 	"strconv"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -50,8 +49,7 @@ func (a *auditor) inTurn(e *journal.Entry, f *facts) {
 	if r == nil || f.row == nil {
 		return
 	}
-	overdue := r.Kind == journal.ResponseTerminal && r.Code == collation.CodeTimeout // the row turns without an entry (E9)
-	if f.row.asleep() && f.message == journal.MessageResponse && !overdue {
+	if f.row.asleep() && f.message == journal.MessageResponse {
 		a.at(V12, e, "request %s is answered in turn %d by a response of kind %s while it sleeps", f.rowID, f.row.Turn, r.Kind)
 	}
 	turn, attempt, of := f.row.Turn, f.row.Attempt, "the row "+f.rowID.String()

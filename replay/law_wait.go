@@ -20,10 +20,8 @@ func (a *auditor) waitLaw(e *journal.Entry, f *facts) {
 		} else if slices.ContainsFunc(e.Waits[:i], func(o journal.Wait) bool { return o.GUID == w.GUID }) {
 			a.at(V13, e, "wait %s is registered twice", w.GUID)
 		}
-		if w.Repeat {
-			a.repeats++
-		}
 	}
+	a.undeliveredLaw(e, f)
 	if e.Kind == journal.KindLeg2 && f.known == nil && f.row != nil && !f.wakes(e) {
 		a.wakeUpLaw(e, f)
 	}

@@ -96,11 +96,8 @@ var suspensionLies = map[string]lie{
 	"V10 a suspension that goes on at once": {suspended, replay.V10, 4, "sent out again: true; something that it names has come: false", func(main func(int) *journal.Entry) {
 		main(4).Updated[0].NextAt = main(4).Time
 	}},
-	"V10 a suspension that sleeps on what came": {running, replay.V10, 7, "sent out again: false; something that it names has come: true", func(main func(int) *journal.Entry) {
+	"V10 a suspension that sleeps on what came": {awake, replay.V10, 7, "sent out again: false; something that it names has come: true", func(main func(int) *journal.Entry) {
 		main(7).Updated[0].NextAt = 0
-		main(8).Response.Code, main(8).Response.Output = 408, nil
-		main(8).Response.Error = &journal.Failure{Class: "within"}
-		main(8).Close = &journal.Close{State: journal.JobFailed, Code: 408, Error: &journal.Failure{Class: "within"}}
 	}},
 	"V12 a suspension that raises the attempt": {suspended, replay.V12, 4, "the entry allows turn 2, attempt 1", func(main func(int) *journal.Entry) {
 		main(4).Updated[0].Attempt = 2

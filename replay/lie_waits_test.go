@@ -3,9 +3,6 @@ package replay_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
@@ -187,20 +184,4 @@ var stopLies = map[string]lie{
 func TestLiesAboutWhatIsAwaited(t *testing.T) {
 	t.Parallel()
 	requireLies(t, waitLies, childLies, stopLies)
-}
-
-// If a close cancels the wake-up of a repeating hook, the wake-up's id cannot be derived from
-// this journal. The report notes that; it is no violation.
-func TestCancelledWakeUpsAreSaid(t *testing.T) {
-	t.Parallel()
-	lost := collation.SignalledGUID(journal.GUID{1}, journal.GUID{2})
-	j := repeatedFailure()
-	requireClean(t, j, true)
-	forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry {
-		last := entries[len(entries)-1]
-		last.CancelledByClose = append(last.CancelledByClose, lost)
-		return entries
-	})
-	r := requireClean(t, forged, false)
-	require.Contains(t, r.Result(replay.V10).Note, "1 wake-ups of repeating hooks, which nobody handled, cannot be derived")
 }

@@ -6,8 +6,7 @@ import (
 )
 
 // comparePauses compares what the row of a request says that its function waits for (V13), and
-// checks that the request is sent again once something has come (E13). A row that was turned
-// because its `within` passed has no further turn.
+// checks that the request is sent again once something has come (E13).
 func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 	if len(s.Pauses) != len(r.Pauses) {
 		a.whole(V13, "row %s (%s %s) is stored with %d things that it waits for, the entries give %d",
@@ -28,7 +27,7 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 			came = p.Name
 		}
 	}
-	if came != "" && r.asleep() && s.Kind == journal.MessageRequest {
+	if came != "" && r.asleep() {
 		a.whole(V10, "request %s of %s %s sleeps, though %q has come", g, r.Activity, r.DAD, came)
 	}
 }

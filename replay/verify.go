@@ -83,7 +83,6 @@ type auditor struct {
 	ordinals map[collation.InstanceKey]int
 	bounds   map[journal.GUID]bound
 	numbers  map[signalNumber]int64 // of signals that repeating hooks consumed, with the entry
-	repeats  int                    // waits of repeating hooks so far
 	// operators are the operators' actions, with their entries.
 	operators map[journal.GUID]int64
 	// adrift are waits that a function no longer waits for and that no entry cancelled, with the
@@ -99,9 +98,11 @@ type auditor struct {
 	calls  map[place]string
 	judged map[journal.Digest]judgement
 	undone map[journal.GUID]int64
-	// external counts interrupts; underivable counts wake-ups of repeating hooks that were
-	// cancelled or refused. Nothing else is known of these.
-	external, underivable int
+	// parked are the turns in which requests were parked and not released by the end of an
+	// effect yet, with their entries.
+	parked map[rowTurn]int64
+	// external counts interrupts, of which nothing else is known.
+	external int
 
 	copies []Copy // from earlier generations
 	given  given
@@ -136,6 +137,7 @@ func newAuditor(h Header, stored *Stored) *auditor {
 		ordinals: make(map[collation.InstanceKey]int),
 		bounds:   make(map[journal.GUID]bound),
 		numbers:  make(map[signalNumber]int64),
+		parked:   make(map[rowTurn]int64),
 
 		operators: make(map[journal.GUID]int64),
 		adrift:    make(map[journal.GUID]int64),

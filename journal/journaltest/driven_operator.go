@@ -51,11 +51,11 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 			if st == nil {
 				return nil, nil
 			}
-			p := collation.Overdue(st, k.GUID)
+			p := collation.Overdue(st, k.GUID, effectMode)
 			if turned = p != nil; !turned {
 				return nil, nil
 			}
-			return []store.Chained{{Plan: p}}, nil
+			return []store.Chained{store.Chain(&st.Job, p)}, nil
 		})
 		if turned && err == nil {
 			n++

@@ -45,14 +45,13 @@ func (w *world) publish(r *collation.Row) {
 	}
 }
 
-// overdue turns a request past its bound into an answer, as a store does: without
-// an entry (E9).
+// overdue ends a request as if its time had passed (E9).
 func (w *world) overdue(g journal.GUID) {
-	row := *w.state.Rows[g]
-	row.Kind, row.Held, row.Input = journal.MessageAnswer, "", row.Body
-	row.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "timeout", Message: "too late"}})
-	w.state.Rows[g] = &row
-	w.publish(&row)
+	late := *w.state
+	late.Now = max(late.Now, late.Rows[g].WithinAt)
+	p := collation.Overdue(&late, g, w.u.o.Mode)
+	w.commit(p)
+	w.publish(w.state.Rows[g])
 }
 
 // answerOf reads the body of an answer's row.
