@@ -167,6 +167,7 @@ type Entry struct {
 	Next             JobID    // the job that resumes this one, on resumed entries
 	Effect           *Effect
 	Operator         *Operator
+	Repaired         []Difference // what an operator's repair changed in the tables (S11)
 	Trouble          *Trouble
 	// Writer and Build serve audits only. Without them an entry has those of the entry before
 	// it.
@@ -416,6 +417,10 @@ type Effect struct {
 
 // Operator is what a person did (E10).
 type Operator struct{ Action, Who, Reason string }
+
+// Difference is one thing in the tables that is not what the journal says (S11). Without a Column
+// it is the whole row: Stored is "" for one that is missing, Journal for one that must not stand.
+type Difference struct{ Table, Row, Column, Stored, Journal string }
 
 // Trouble is why a message was dead-lettered or a job quarantined.
 type Trouble struct{ Reason, Message string }

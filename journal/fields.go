@@ -36,6 +36,7 @@ func entryFields(c *codec, e *Entry) {
 	part(c, "p", &e.Parent, parentFields)
 	part(c, "q", &e.Result, resultFields)
 	implied(c, "r", &e.Receipt, e.impliedReceipt(), ledger)
+	parts(c, "rp", &e.Repaired, differenceFields)
 	c.sender = sender{e.GUID, e.Activity, e.DAD}
 	parts(c, "s", &e.Dispatched, dispatchedFields)
 	optional(c, "se", &e.Semaphore, number)
@@ -172,6 +173,14 @@ func operatorFields(c *codec, o *Operator) {
 	field(c, "a", &o.Action, text)
 	field(c, "r", &o.Reason, text)
 	field(c, "w", &o.Who, text)
+}
+
+func differenceFields(c *codec, d *Difference) {
+	field(c, "c", &d.Column, text)
+	field(c, "j", &d.Journal, text)
+	field(c, "r", &d.Row, text)
+	field(c, "s", &d.Stored, text)
+	field(c, "t", &d.Table, text)
 }
 
 func parentFields(c *codec, p *Parent) {

@@ -63,6 +63,12 @@ func moves(t *rapid.T, e *journal.Entry) {
 	}))
 	e.Ended = guids().Draw(t, "ended")
 	e.CancelledByClose = lists(t, "cancelled", guids())
+	e.Repaired = lists(t, "repaired", rapid.Custom(func(t *rapid.T) journal.Difference {
+		return journal.Difference{
+			Table: texts().Draw(t, "table"), Row: texts().Draw(t, "row"), Column: texts().Draw(t, "column"),
+			Stored: texts().Draw(t, "stored"), Journal: texts().Draw(t, "journal"),
+		}
+	}))
 	e.Undelivered = lists(t, "undelivered", rapid.Custom(func(t *rapid.T) journal.Delivery {
 		return journal.Delivery{
 			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Signal: guids().Draw(t, "signal"),

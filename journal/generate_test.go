@@ -61,6 +61,7 @@ func full() *journal.Entry {
 			Taken: &journal.Taken{Generation: 1, Chain: guid(33), Seq: 7},
 		},
 		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again"},
+		Repaired: []journal.Difference{{Table: "jobs", Row: "order-42", Column: "semaphore", Stored: "7", Journal: "1"}},
 		Trouble:  &journal.Trouble{Reason: "stuck", Message: "90 entries"},
 		From: &journal.From{
 			Job: journal.JobID{15: 28}, Generation: 2, Head: journal.Head{Seq: 40, Hash: digest(29)},

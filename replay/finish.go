@@ -46,6 +46,7 @@ func (a *auditor) finish() *Report {
 		a.report(V14, journal.MainChain, 0, "two replays gave the digests %s and %s", r.Digest, other)
 		r.First = a.lead
 	}
+	r.Broken, r.Differences, r.Unlisted = a.broken, a.differences, a.unlisted
 	r.Counts.Instances, r.Counts.Messages, r.Counts.Rows = len(a.job.Instances), len(a.job.Receipts), len(a.job.Rows)
 	r.Counts.Waits, r.Counts.Left, r.Counts.Chains = len(a.job.Waits), a.job.Left, len(a.job.Chains)
 	r.Counts.Functions, r.Counts.Wakes = a.job.functions()

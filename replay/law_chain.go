@@ -81,7 +81,7 @@ func (a *auditor) headReached(c cursor) {
 		a.report(V3, c.chain, c.seq, "the chain ends at entry %d, the stored head says entry %d", c.seq, head.Seq)
 		a.short = fmt.Sprintf("the chain ends at entry %d, the tables are those of entry %d", c.seq, head.Seq)
 	case head.Hash != c.hash:
-		a.report(V3, c.chain, c.seq, "the last hash is %s, the stored head says %s", c.hash, head.Hash)
+		a.differs(V3, c.seq, of(TableJobs, a.h.Job.String(), "head_hash", head.Hash, c.hash), "the last hash is %s, the stored head says %s", c.hash, head.Hash)
 	}
 }
 

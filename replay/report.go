@@ -115,6 +115,12 @@ type Report struct {
 	Open   []Open
 	// OpenCount is the number of all open things, beyond MaxOpen, too.
 	OpenCount int
+	// Broken is the first violation by the journal itself, nil for none. Differences are what the
+	// tables have otherwise than the journal, at most MaxDifferences; Unlisted counts the others
+	// (S11).
+	Broken      *Violation
+	Differences []Difference
+	Unlisted    int
 	// From is what the job resumes; nil: nothing. Copies is what it says to have taken over, for
 	// HandOver to compare.
 	From   *journal.From

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -35,26 +36,21 @@ func (a *auditor) compare() {
 	}
 }
 
-// whole reports a difference between tables and entries.
-func (a *auditor) whole(c Check, format string, args ...any) {
-	a.report(c, journal.MainChain, 0, format, args...)
-}
-
 func (a *auditor) compareInstances() {
 	for _, key := range sortedKeys(a.stored.Instances) {
 		l := a.stored.Instances[key]
 		i := a.job.Instances[key]
 		switch {
 		case i == nil:
-			a.whole(V4, "stored ledger of %s %s is %s, no entry moved it", key.Activity, key.DAD, l)
+			a.differs(V4, 0, ofInstance(key, "", l, ""), "stored ledger of %s %s is %s, no entry moved it", key.Activity, key.DAD, l)
 		case i.Ledger != l:
-			a.whole(V4, "stored ledger of %s %s is %s, the entries give %s; %s", key.Activity, key.DAD, l, i.Ledger,
+			a.differs(V4, 0, ofInstance(key, "ledger", l, i.Ledger), "stored ledger of %s %s is %s, the entries give %s; %s", key.Activity, key.DAD, l, i.Ledger,
 				activityDigits.differ(journal.Ledger(l), journal.Ledger(i.Ledger)))
 		}
 	}
 	for _, key := range sortedKeys(a.job.Instances) {
 		if _, ok := a.stored.Instances[key]; !ok {
-			a.whole(V4, "no ledger of %s %s is stored, the entries give %s", key.Activity, key.DAD, a.job.Instances[key].Ledger)
+			a.differs(V4, 0, ofInstance(key, "", "", a.job.Instances[key].Ledger), "no ledger of %s %s is stored, the entries give %s", key.Activity, key.DAD, a.job.Instances[key].Ledger)
 		}
 	}
 }
@@ -62,11 +58,19 @@ func (a *auditor) compareInstances() {
 // compareResumed compares which job is resumed, and which job resumes this one.
 func (a *auditor) compareResumed() {
 	if s, j := a.stored.From, a.job.From; (s == nil) != (j == nil) || s != nil && !bytes.Equal(journal.EncodeFrom(s), journal.EncodeFrom(j)) {
-		a.whole(V11, "the table says otherwise than the first entry what the job resumes")
+		a.differs(V11, 0, of(TableJobs, a.h.Job.String(), "origin", told(s), told(j)), "the table says otherwise than the first entry what the job resumes")
 	}
 	if a.stored.Next != a.job.Next {
-		a.whole(V15, "the table says that job %s resumes it, the entries job %s", a.stored.Next, a.job.Next)
+		a.differs(V15, 0, of(TableJobs, a.h.Job.String(), "next", a.stored.Next, a.job.Next), "the table says that job %s resumes it, the entries job %s", a.stored.Next, a.job.Next)
 	}
+}
+
+// told is what a job resumes, in a difference.
+func told(f *journal.From) string {
+	if f == nil {
+		return ""
+	}
+	return f.Job.String()
 }
 
 func (a *auditor) compareReceipts() {
@@ -75,29 +79,29 @@ func (a *auditor) compareReceipts() {
 		r := a.job.Receipts[g]
 		switch {
 		case r == nil:
-			a.whole(V4, "stored GUID ledger %s is %s, no entry moved it", g, s.Ledger)
+			a.differs(V4, 0, ofMessage(TableReceipts, g, "", s.Ledger, ""), "stored GUID ledger %s is %s, no entry moved it", g, s.Ledger)
 		case r.gone:
-			a.whole(V4, "stored GUID ledger %s is %s, entry %d and those after it ended its message and its row", g, s.Ledger, r.Seq)
+			a.differs(V4, 0, ofMessage(TableReceipts, g, "", s.Ledger, ""), "stored GUID ledger %s is %s, entry %d and those after it ended its message and its row", g, s.Ledger, r.Seq)
 		case r.Ledger != s.Ledger:
-			a.whole(V4, "stored GUID ledger %s is %s, the entries give %s; %s", g, s.Ledger, r.Ledger,
+			a.differs(V4, 0, ofMessage(TableReceipts, g, "ledger", s.Ledger, r.Ledger), "stored GUID ledger %s is %s, the entries give %s; %s", g, s.Ledger, r.Ledger,
 				guidDigits.differ(journal.Ledger(s.Ledger), journal.Ledger(r.Ledger)))
 		case r.Verdict != s.Verdict:
-			a.whole(V4, "stored verdict of message %s is %s, the entries give %s", g, s.Verdict, r.Verdict)
+			a.differs(V4, 0, ofMessage(TableReceipts, g, "verdict", s.Verdict, r.Verdict), "stored verdict of message %s is %s, the entries give %s", g, s.Verdict, r.Verdict)
 		}
 	}
 	for _, g := range sortedGUIDs(a.job.Receipts) {
 		if _, ok := a.stored.Receipts[g]; !ok && !a.job.Receipts[g].gone {
-			a.whole(V4, "no receipt of message %s is stored, the entries give %s", g, a.job.Receipts[g].Ledger)
+			a.differs(V4, 0, ofMessage(TableReceipts, g, "", "", a.job.Receipts[g].Ledger), "no receipt of message %s is stored, the entries give %s", g, a.job.Receipts[g].Ledger)
 		}
 	}
 }
 
 func (a *auditor) compareJob() {
 	if s := a.stored.Semaphore; s != a.job.Semaphore {
-		a.whole(V6, "the stored semaphore is %d, the entries give %d", s, a.job.Semaphore)
+		a.differs(V6, 0, of(TableJobs, a.h.Job.String(), "semaphore", s, a.job.Semaphore), "the stored semaphore is %d, the entries give %d", s, a.job.Semaphore)
 	}
 	if s := a.stored.State; s != a.job.State {
-		a.whole(V7, "the stored state is %s, the entries give %s", s, a.job.State)
+		a.differs(V7, 0, of(TableJobs, a.h.Job.String(), "state", s, a.job.State), "the stored state is %s, the entries give %s", s, a.job.State)
 	}
 }
 
@@ -106,12 +110,12 @@ func (a *auditor) compareOpen() {
 	for _, key := range sortedKeys(a.job.Instances) {
 		i := a.job.Instances[key]
 		if s := a.stored.Open[key]; s != i.Open {
-			a.whole(V6, "%d elements of %s %s are stored as open, the entries give %d", s, key.Activity, key.DAD, i.Open)
+			a.differs(V6, 0, ofInstance(key, "open", s, i.Open), "%d elements of %s %s are stored as open, the entries give %d", s, key.Activity, key.DAD, i.Open)
 		}
 	}
 	for _, key := range sortedKeys(a.stored.Open) {
 		if a.job.Instances[key] == nil {
-			a.whole(V6, "%d elements of %s %s are stored as open, no entry wrote them", a.stored.Open[key], key.Activity, key.DAD)
+			a.differs(V6, 0, ofInstance(key, "open", a.stored.Open[key], 0), "%d elements of %s %s are stored as open, no entry wrote them", a.stored.Open[key], key.Activity, key.DAD)
 		}
 	}
 }
@@ -123,20 +127,25 @@ func (a *auditor) compareEffects() {
 		r := a.job.Effects[s.Key]
 		switch {
 		case stored[s.Key]:
-			a.whole(V9, "two rows are stored of effect %q, key %s", s.Name, s.Key)
+			a.differs(V9, 0, ofEffect(s.Key, s.Name, "", "two rows", "one row"), "two rows are stored of effect %q, key %s", s.Name, s.Key)
 		case r == nil:
-			a.whole(V9, "a row is stored of effect %q, key %s, no entry speaks of it", s.Name, s.Key)
+			a.differs(V9, 0, ofEffect(s.Key, s.Name, "", s.State, ""), "a row is stored of effect %q, key %s, no entry speaks of it", s.Name, s.Key)
 		case s.Name != r.Name || s.Class != r.Class || s.N != r.N || s.State != r.State || s.Position != r.Position:
-			a.whole(V9, "effect %q, key %s: stored as %q of class %s, n %d, at %q, %s; the entries give %q of class %s, n %d, at %q, %s",
+			a.differs(V9, 0, ofEffect(s.Key, r.Name, "name, class, not_done, position, state", effectText(s.Name, s.Class, s.N, s.Position, s.State), effectText(r.Name, r.Class, r.N, r.Position, r.State)), "effect %q, key %s: stored as %q of class %s, n %d, at %q, %s; the entries give %q of class %s, n %d, at %q, %s",
 				r.Name, s.Key, s.Name, s.Class, s.N, s.Position, s.State, r.Name, r.Class, r.N, r.Position, r.State)
 		case s.Result != r.Result:
-			a.whole(V9, "effect %q, key %s: the stored result has digest %s, the recorded one %s", r.Name, s.Key, s.Result, r.Result)
+			a.differs(V9, 0, ofEffect(s.Key, r.Name, "result", s.Result, r.Result), "effect %q, key %s: the stored result has digest %s, the recorded one %s", r.Name, s.Key, s.Result, r.Result)
 		}
 		stored[s.Key] = true
 	}
 	for _, key := range sortedDigests(a.job.Effects) {
 		if !stored[key] {
-			a.whole(V9, "no row is stored of effect %q, key %s", a.job.Effects[key].Name, key)
+			a.differs(V9, 0, ofEffect(key, a.job.Effects[key].Name, "", "", a.job.Effects[key].State), "no row is stored of effect %q, key %s", a.job.Effects[key].Name, key)
 		}
 	}
+}
+
+// effectText shows the columns of an effect that never change alone.
+func effectText(name, class string, n int, position string, state EffectState) string {
+	return fmt.Sprintf("%s, %s, %d, %s, %s", name, class, n, position, state)
 }

@@ -9,7 +9,7 @@ import (
 // checks that the request is sent again once something has come (E13).
 func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 	if len(s.Pauses) != len(r.Pauses) {
-		a.whole(V13, "row %s (%s %s) is stored with %d things that it waits for, the entries give %d",
+		a.differs(V13, 0, ofMessage(TableDispatches, g, "pauses", len(s.Pauses), len(r.Pauses)), "row %s (%s %s) is stored with %d things that it waits for, the entries give %d",
 			g, r.Activity, r.DAD, len(s.Pauses), len(r.Pauses))
 		return
 	}
@@ -20,7 +20,7 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 			PauseRef: p.PauseRef, GUID: id, Timeout: p.Kind == journal.PauseSignal && p.Due > 0, Taken: p.Taken > 0, Came: p.Came,
 		}
 		if s.Pauses[i] != want {
-			a.whole(V13, "row %s (%s %s) is stored to wait for %+v, the entries give %+v", g, r.Activity, r.DAD, s.Pauses[i], want)
+			a.differs(V13, 0, ofMessage(TableDispatches, g, "pauses", s.Pauses[i], want), "row %s (%s %s) is stored to wait for %+v, the entries give %+v", g, r.Activity, r.DAD, s.Pauses[i], want)
 			return
 		}
 		if p.Came {
@@ -28,7 +28,7 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 		}
 	}
 	if came != "" && r.asleep() {
-		a.whole(V10, "request %s of %s %s sleeps, though %q has come", g, r.Activity, r.DAD, came)
+		a.report(V10, journal.MainChain, 0, "request %s of %s %s sleeps, though %q has come", g, r.Activity, r.DAD, came)
 	}
 }
 
@@ -47,12 +47,12 @@ func (a *auditor) compareResolved() {
 	}
 	for _, g := range sortedGUIDs(a.stored.ResolvedWaits) {
 		if s := a.stored.ResolvedWaits[g]; s != came[g] {
-			a.whole(V13, "what came to a function by message %s is stored as %+v, the entries give %+v", g, s, came[g])
+			a.differs(V13, 0, ofMessage(TableResolved, g, "", s, came[g]), "what came to a function by message %s is stored as %+v, the entries give %+v", g, s, came[g])
 		}
 	}
 	for _, g := range sortedGUIDs(came) {
 		if _, ok := a.stored.ResolvedWaits[g]; !ok {
-			a.whole(V13, "no row is stored of %s %q, which came to a function by message %s", came[g].Kind, came[g].Name, g)
+			a.differs(V13, 0, ofMessage(TableResolved, g, "", "", came[g]), "no row is stored of %s %q, which came to a function by message %s", came[g].Kind, came[g].Name, g)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (a *auditor) compareUndo() {
 	for _, g := range sortedGUIDs(a.stored.Rows) {
 		_, ended := a.bounds[g]
 		if s := a.stored.Rows[g]; s.Undo != (registered[g] && !ended) {
-			a.whole(V9, "row %s of %s %s says that compensations are registered: %t, the entries: %t", g, s.Activity, s.DAD, s.Undo, registered[g])
+			a.differs(V9, 0, ofMessage(TableDispatches, g, "undo", s.Undo, registered[g] && !ended), "row %s of %s %s says that compensations are registered: %t, the entries: %t", g, s.Activity, s.DAD, s.Undo, registered[g])
 		}
 	}
 }

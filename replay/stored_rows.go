@@ -11,13 +11,13 @@ func (a *auditor) compareRows(came *arrivals) {
 		if r := a.job.Rows[g]; r != nil {
 			a.compareRow(g, &s, r)
 		} else if !came.rows[g] {
-			a.whole(V10, "a %s row %s of %s %s is stored, but must not stand%s", s.Kind, g, s.Activity, s.DAD, a.fate(g))
+			a.differs(V10, 0, ofMessage(TableDispatches, g, "", s.Kind, ""), "a %s row %s of %s %s is stored, but must not stand%s", s.Kind, g, s.Activity, s.DAD, a.fate(g))
 		}
 	}
 	for _, g := range sortedGUIDs(a.job.Rows) {
 		if _, ok := a.stored.Rows[g]; !ok {
 			r := a.job.Rows[g]
-			a.whole(V10, "no %s row %s of %s %s is stored, dispatched by entry %d and not ended", r.Kind, g, r.Activity, r.DAD, r.Origin)
+			a.differs(V10, 0, ofMessage(TableDispatches, g, "", "", r.Kind), "no %s row %s of %s %s is stored, dispatched by entry %d and not ended", r.Kind, g, r.Activity, r.DAD, r.Origin)
 		}
 	}
 }
@@ -26,31 +26,23 @@ func (a *auditor) compareRows(came *arrivals) {
 // that came from outside.
 func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
 	untold := a.blindEffects != "" && r.Held == collation.HeldParked // its effects may have released it
-	differ := func(c Check, what string, stored, rebuilt any) {
-		a.whole(c, "the stored %s of row %s (%s %s) is %v, the entries give %v", what, g, r.Activity, r.DAD, stored, rebuilt)
+	differ := func(is bool, c Check, column, what string, stored, rebuilt any) {
+		if is {
+			a.differs(c, 0, ofMessage(TableDispatches, g, column, stored, rebuilt),
+				"the stored %s of row %s (%s %s) is %v, the entries give %v", what, g, r.Activity, r.DAD, stored, rebuilt)
+		}
 	}
-	switch {
-	case s.Kind != r.Kind:
-		differ(V10, "kind", s.Kind, r.Kind)
-	case s.Activity != r.Activity:
-		differ(V10, "activity", s.Activity, r.Activity)
-	case s.DAD != r.DAD:
-		differ(V10, "address", s.DAD, r.DAD)
-	case s.Kind == journal.MessageRequest && journal.SumOf(s.Body) != r.Input:
-		differ(V10, "input", journal.SumOf(s.Body), r.Input)
-	case s.Element != r.Element:
-		differ(V10, "element", s.Element, r.Element)
-	case s.Held != r.Held && !untold:
-		differ(V10, "reason for being held", s.Held, r.Held)
-	case s.Origin != r.Origin && !r.Outside:
-		differ(V10, "origin", s.Origin, r.Origin)
-	case s.Turn != r.Turn:
-		differ(V12, "turn", s.Turn, r.Turn)
-	case s.Attempt != r.Attempt:
-		differ(V12, "attempt", s.Attempt, r.Attempt)
-	default:
-		a.comparePauses(g, s, r)
-	}
+	sum := journal.SumOf(s.Body)
+	differ(s.Kind != r.Kind, V10, "kind", "kind", s.Kind, r.Kind)
+	differ(s.Activity != r.Activity, V10, "activity", "activity", s.Activity, r.Activity)
+	differ(s.DAD != r.DAD, V10, "dad", "address", s.DAD, r.DAD)
+	differ(s.Kind == journal.MessageRequest && r.Kind == s.Kind && sum != r.Input, V10, "body", "input", sum, r.Input)
+	differ(s.Element != r.Element, V10, "element", "element", s.Element, r.Element)
+	differ(s.Held != r.Held && !untold, V10, "held", "reason for being held", s.Held, r.Held)
+	differ(s.Origin != r.Origin && !r.Outside, V10, "origin", "origin", s.Origin, r.Origin)
+	differ(s.Turn != r.Turn, V12, "turn", "turn", s.Turn, r.Turn)
+	differ(s.Attempt != r.Attempt, V12, "attempt", "attempt", s.Attempt, r.Attempt)
+	a.comparePauses(g, s, r)
 }
 
 // arrivals are stored rows that others wrote: messages on their way to this job that no entry
@@ -108,34 +100,32 @@ func (a *auditor) compareWaits(came *arrivals) {
 	for _, g := range sortedGUIDs(a.stored.Waits) {
 		s := a.stored.Waits[g]
 		w := a.job.Waits[g]
-		differ := func(what string, stored, rebuilt any) {
-			a.whole(V13, "the stored %s of wait %s (%s %s) is %v, the entries give %v", what, g, s.Activity, s.DAD, stored, rebuilt)
+		if w == nil {
+			a.differs(V13, 0, ofMessage(TableWaits, g, "", s.Topic, ""), "wait %s of %s %s for signal %s is stored, but must not stand%s", g, s.Activity, s.DAD, s.Topic, a.fate(g))
+			continue
 		}
-		switch {
-		case w == nil:
-			a.whole(V13, "wait %s of %s %s for signal %s is stored, but must not stand%s", g, s.Activity, s.DAD, s.Topic, a.fate(g))
-		case s.Activity != w.Activity || s.DAD != w.DAD:
-			differ("address", s.Activity+" "+string(s.DAD), w.Activity+" "+string(w.DAD))
-		case s.Topic != w.Topic:
-			differ("topic", s.Topic, w.Topic)
-		case s.Key != w.Key:
-			differ("key", s.Key, w.Key)
-		case s.Repeat != w.Repeat:
-			differ("repetition", s.Repeat, w.Repeat)
-		case s.Request != w.Request:
-			differ("request", s.Request, w.Request)
-		case s.Origin != w.Origin:
-			differ("origin", s.Origin, w.Origin)
-		case s.Count < w.Last:
-			differ("number of the last signal", s.Count, w.Last)
-		case came.ended[g]:
-			a.whole(V13, "wait %s of %s %s is stored, and so is the signal that ended it", g, s.Activity, s.DAD)
+		differ := func(is bool, column, what string, stored, rebuilt any) {
+			if is {
+				a.differs(V13, 0, ofMessage(TableWaits, g, column, stored, rebuilt),
+					"the stored %s of wait %s (%s %s) is %v, the entries give %v", what, g, s.Activity, s.DAD, stored, rebuilt)
+			}
+		}
+		differ(s.Activity != w.Activity, "activity", "activity", s.Activity, w.Activity)
+		differ(s.DAD != w.DAD, "dad", "address", s.DAD, w.DAD)
+		differ(s.Topic != w.Topic, "topic", "topic", s.Topic, w.Topic)
+		differ(s.Key != w.Key, "key", "key", s.Key, w.Key)
+		differ(s.Repeat != w.Repeat, "repeat", "repetition", s.Repeat, w.Repeat)
+		differ(s.Request != w.Request, "request", "request", s.Request, w.Request)
+		differ(s.Origin != w.Origin, "origin", "origin", s.Origin, w.Origin)
+		differ(s.Count < w.Last, "count", "number of the last signal", s.Count, w.Last)
+		if came.ended[g] {
+			a.differs(V13, 0, ofMessage(TableWaits, g, "", s.Topic, ""), "wait %s of %s %s is stored, and so is the signal that ended it", g, s.Activity, s.DAD)
 		}
 	}
 	for _, g := range sortedGUIDs(a.job.Waits) {
 		if _, ok := a.stored.Waits[g]; !ok && !came.ended[g] {
 			w := a.job.Waits[g]
-			a.whole(V13, "no wait %s of %s %s for signal %s is stored, registered by entry %d and not ended", g, w.Activity, w.DAD, w.Topic, w.Origin)
+			a.differs(V13, 0, ofMessage(TableWaits, g, "", "", w.Topic), "no wait %s of %s %s for signal %s is stored, registered by entry %d and not ended", g, w.Activity, w.DAD, w.Topic, w.Origin)
 		}
 	}
 }

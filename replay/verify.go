@@ -109,6 +109,12 @@ type auditor struct {
 	// refs are the outputs that entries name by digest, with the first entry that does.
 	refs map[journal.Digest]int64
 
+	// differences are those of the tables, with the number of those that are not listed. broken is
+	// the first violation by the journal itself.
+	differences []Difference
+	unlisted    int
+	broken      *Violation
+
 	first  map[Check]*Violation
 	notes  map[Check]string
 	lead   *Violation
@@ -152,13 +158,22 @@ func newAuditor(h Header, stored *Stored) *auditor {
 	}
 }
 
-// report keeps the first violation of each check.
+// report keeps the first violation of each check by the journal itself.
 func (a *auditor) report(c Check, chain journal.GUID, seq int64, format string, args ...any) {
-	if a.first[c] != nil {
+	if a.first[c] != nil && a.broken != nil {
 		return
 	}
 	v := &Violation{Check: c, Chain: chain, Seq: seq, Message: fmt.Sprintf(format, args...)}
-	a.first[c] = v
+	if a.broken == nil {
+		a.broken = v
+	}
+	a.violate(v)
+}
+
+func (a *auditor) violate(v *Violation) {
+	if a.first[v.Check] == nil {
+		a.first[v.Check] = v
+	}
 	if a.lead == nil {
 		a.lead = v
 	}

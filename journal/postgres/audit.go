@@ -87,6 +87,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 	x := &store.Stored{
 		Instances:     map[collation.InstanceKey]collation.ActivityLedger{},
 		Open:          map[collation.InstanceKey]int{},
+		Whole:         map[collation.InstanceKey]collation.Instance{},
 		Waits:         map[journal.GUID]collation.Wait{},
 		Receipts:      map[journal.GUID]store.StoredReceipt{},
 		Rows:          map[journal.GUID]collation.Row{},
@@ -99,6 +100,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 		}},
 		{"audit_instances", nil, func(v row) error {
 			key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
+			x.Whole[key] = *i
 			if i.Ledger != 0 {
 				x.Instances[key] = i.Ledger
 			}
