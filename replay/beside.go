@@ -89,20 +89,20 @@ func (a *auditor) payloadLaw() {
 func (a *auditor) definitionLaw() {
 	want := a.job.Flow.Digest
 	if s := a.stored; s != nil && s.Flow != a.job.Flow {
-		a.whole(V19, "the job's row carries flow %s version %s, digest %s; the first entry says %s version %s, digest %s",
+		a.report(V19, journal.MainChain, 0, "the job's row carries flow %s version %s, digest %s; the first entry says %s version %s, digest %s",
 			s.Flow.Name, s.Flow.Version, s.Flow.Digest, a.job.Flow.Name, a.job.Flow.Version, want)
 	}
 	switch d := a.beside.Definition; {
 	case d == nil && a.beside.Whole && a.job.ClosedAt == 0:
-		a.whole(V19, "the definition of flow %s version %s is not stored, and the job is open", a.job.Flow.Name, a.job.Flow.Version)
+		a.report(V19, journal.MainChain, 0, "the definition of flow %s version %s is not stored, and the job is open", a.job.Flow.Name, a.job.Flow.Version)
 	case d == nil:
 		a.note(V19, "the flow's definition is not in this input")
 	default:
 		if sum := journal.Digest(sha256.Sum256(d)); sum != want {
-			a.whole(V19, "the definition of flow %s version %s has the SHA-256 %s, the first entry says %s",
+			a.report(V19, journal.MainChain, 0, "the definition of flow %s version %s has the SHA-256 %s, the first entry says %s",
 				a.job.Flow.Name, a.job.Flow.Version, sum, want)
 		} else if f := a.given.flow; f != nil && (f.Name() != a.job.Flow.Name || f.Version() != a.job.Flow.Version) {
-			a.whole(V19, "the definition is that of flow %s version %s, the first entry says %s version %s",
+			a.report(V19, journal.MainChain, 0, "the definition is that of flow %s version %s, the first entry says %s version %s",
 				f.Name(), f.Version(), a.job.Flow.Name, a.job.Flow.Version)
 		}
 	}
