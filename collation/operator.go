@@ -19,6 +19,7 @@ const (
 	ActionDone   = "done"
 	ActionAnswer = "answer"
 	ActionResume = "resume" // of a job that has closed
+	ActionRepair = "repair" // of a job's tables, from its journal (S11)
 )
 
 // Action is an operator's decision on a dead letter, one of three (E10, 3.3). Retry releases

@@ -70,6 +70,8 @@ type Plan struct {
 	Dead         []DeadLetter
 	Letters      []LetterEnd   // ended by an operator, by test-and-set
 	ResolvedWait *ResolvedWait // recorded by this plan (E12)
+	// Repair is what an operator's repair writes besides (S11); nil: it is none.
+	Repair *Repair
 	// Chain is what the plan writes on the effect chain of a request (J8). It may come without
 	// an Entry.
 	Chain *ChainWrite

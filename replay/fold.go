@@ -178,6 +178,10 @@ func (j *Job) foldState(e *journal.Entry, f *facts) {
 		}
 	case e.Kind == journal.KindQuarantine:
 		j.State = journal.JobQuarantined
+	case repairs(e) && j.ClosedAt > 0:
+		j.State = j.Close.State
+	case repairs(e):
+		j.State = journal.JobOpen
 	}
 	if f.marks.has(closed) && j.ClosedAt == 0 {
 		j.Closer, j.ClosedAt, j.Ended = e.GUID, e.Seq, e.Time

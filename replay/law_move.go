@@ -21,6 +21,27 @@ func (a *auditor) overdueLaw(e *journal.Entry, f *facts) {
 	}
 }
 
+// repairs reports whether the entry is an operator's repair of the tables (S11).
+func repairs(e *journal.Entry) bool {
+	return e.Kind == journal.KindOperator && e.Operator != nil && e.Operator.Action == collation.ActionRepair
+}
+
+// repairLaw checks a repair (V10, V11): of a job that nobody runs, and of the tables alone, so
+// that nothing changes by the journal but the state in which the job goes on.
+func (a *auditor) repairLaw(e *journal.Entry) {
+	if a.job.State == journal.JobOpen {
+		a.at(V10, e, "the tables of a job that is open are repaired")
+	}
+	rest := *e
+	rest.Operator = nil
+	if len(e.Updated) > 0 || !bare(&rest) || e.Effect != nil {
+		a.at(V10, e, "a repair does something else, too")
+	}
+	if want := journal.DeriveOperator(e.Job.Start(), collation.ActionRepair, int(e.Seq)); e.GUID != want {
+		a.at(V11, e, "the repair has id %s, not %s", e.GUID, want)
+	}
+}
+
 // rowTurn names one turn of a request.
 type rowTurn struct {
 	request journal.GUID

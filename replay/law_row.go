@@ -47,6 +47,9 @@ func (a *auditor) rowLaw(e *journal.Entry, f *facts) {
 		}
 	}
 	a.releaseLaw(e, f)
+	if len(e.Repaired) > 0 && !repairs(e) {
+		a.at(V10, e, "an entry of kind %s says what it repaired", e.Kind)
+	}
 }
 
 // repeated finds an id that occurs twice in a list.
@@ -141,7 +144,9 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 	switch e.Kind {
 	case journal.KindOperator:
-		if len(e.Updated) == 0 {
+		if repairs(e) {
+			a.repairLaw(e)
+		} else if len(e.Updated) == 0 {
 			a.at(V10, e, "an operator acts on no row")
 		}
 		return

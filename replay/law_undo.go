@@ -75,6 +75,17 @@ func (a *auditor) undosLaw() {
 	}
 }
 
+// Compensates reports whether the function of a request has registered compensations, and has
+// not ended (3.5).
+func (j *Job) Compensates(request journal.GUID) bool {
+	for _, r := range j.Receipts {
+		if r.Row == request && r.Kind == journal.ResponseTerminal {
+			return false
+		}
+	}
+	return j.compensates()[request]
+}
+
 // compensates lists the requests whose functions registered compensations.
 func (j *Job) compensates() map[journal.GUID]bool {
 	out := make(map[journal.GUID]bool)

@@ -62,6 +62,10 @@ type Receipt struct {
 	gone   bool             // it went with the row of its message (W12)
 }
 
+// Gone reports whether the receipt went with the row of its message, so that the table has none
+// (W12).
+func (r *Receipt) Gone() bool { return r.gone }
+
 func (r *Receipt) key() collation.InstanceKey {
 	return collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
 }
@@ -94,6 +98,9 @@ type Row struct {
 func (r *Row) asleep() bool {
 	return r.Kind == journal.MessageRequest && r.Held == "" && r.NextAt == 0 && len(r.Pauses) > 0
 }
+
+// Asleep reports whether the row is that of a suspended function, which is not sent by time.
+func (r *Row) Asleep() bool { return r.asleep() }
 
 // key is the instance that the row is addressed to.
 func (r *Row) key() collation.InstanceKey {

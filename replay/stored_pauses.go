@@ -14,17 +14,13 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 		return
 	}
 	came := ""
-	for i, id := range r.Pauses {
-		p := a.job.Pauses[id]
-		want := collation.Pause{
-			PauseRef: p.PauseRef, GUID: id, Timeout: p.Kind == journal.PauseSignal && p.Due > 0, Taken: p.Taken > 0, Came: p.Came,
-		}
+	for i, want := range a.job.StoredPauses(r) {
 		if s.Pauses[i] != want {
 			a.differs(V13, 0, ofMessage(TableDispatches, g, "pauses", s.Pauses[i], want), "row %s (%s %s) is stored to wait for %+v, the entries give %+v", g, r.Activity, r.DAD, s.Pauses[i], want)
 			return
 		}
-		if p.Came {
-			came = p.Name
+		if want.Came {
+			came = want.Name
 		}
 	}
 	if came != "" && r.asleep() {
@@ -38,16 +34,14 @@ func (a *auditor) compareResolved() {
 		a.note(V13, "the rows of what functions waited for are not in this input")
 		return
 	}
-	came := make(map[journal.GUID]collation.ResolvedWait)
-	for message, id := range a.job.wakers {
-		r := a.job.Receipts[message]
-		if p := a.job.Pauses[id]; p != nil && r != nil && r.of == id && r.Ledger.Step1() {
-			came[message] = collation.ResolvedWait{Request: p.Request, GUID: message, PauseRef: p.PauseRef, Seq: r.Seq}
-		}
-	}
+	came := a.job.Resolved()
 	for _, g := range sortedGUIDs(a.stored.ResolvedWaits) {
 		if s := a.stored.ResolvedWaits[g]; s != came[g] {
-			a.differs(V13, 0, ofMessage(TableResolved, g, "", s, came[g]), "what came to a function by message %s is stored as %+v, the entries give %+v", g, s, came[g])
+			want := ""
+			if came[g].Seq > 0 {
+				want = shown(came[g])
+			}
+			a.differs(V13, 0, ofMessage(TableResolved, g, "", s, want), "what came to a function by message %s is stored as %+v, the entries give %+v", g, s, came[g])
 		}
 	}
 	for _, g := range sortedGUIDs(came) {
@@ -55,6 +49,31 @@ func (a *auditor) compareResolved() {
 			a.differs(V13, 0, ofMessage(TableResolved, g, "", "", came[g]), "no row is stored of %s %q, which came to a function by message %s", came[g].Kind, came[g].Name, g)
 		}
 	}
+}
+
+// Resolved lists the resolved waits of durable functions, by the message that brought each (E12).
+func (j *Job) Resolved() map[journal.GUID]collation.ResolvedWait {
+	came := make(map[journal.GUID]collation.ResolvedWait)
+	for message, id := range j.wakers {
+		r := j.Receipts[message]
+		if p := j.Pauses[id]; p != nil && r != nil && r.of == id && r.Ledger.Step1() {
+			came[message] = collation.ResolvedWait{Request: p.Request, GUID: message, PauseRef: p.PauseRef, Seq: r.Seq}
+		}
+	}
+	return came
+}
+
+// StoredPauses is what the row of a request says that its function waits for, and what of it has
+// come.
+func (j *Job) StoredPauses(r *Row) []collation.Pause {
+	var out []collation.Pause
+	for _, id := range r.Pauses {
+		p := j.Pauses[id]
+		out = append(out, collation.Pause{
+			PauseRef: p.PauseRef, GUID: id, Timeout: p.Kind == journal.PauseSignal && p.Due > 0, Taken: p.Taken > 0, Came: p.Came,
+		})
+	}
+	return out
 }
 
 // compareUndo compares the mark on rows of functions that registered compensations (V9). The

@@ -21,6 +21,9 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
 	}
 	j := s.jobs[p.Job]
+	if err := s.repair(u, j, p.Repair); err != nil {
+		return err
+	}
 	for i := range p.Ledgers {
 		if err := j.moveLedger(u, &p.Ledgers[i]); err != nil {
 			return err

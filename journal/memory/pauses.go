@@ -86,3 +86,15 @@ func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID
 	}
 	return all, nil
 }
+
+// unwake takes a resolved wait away.
+func (j *job) unwake(u *undo, g journal.GUID) {
+	w := j.resolved[g]
+	if w == nil {
+		return
+	}
+	drop(u, j.resolved, g)
+	if of := j.came[w.Request]; of != nil {
+		set(u, &of.resolved, slices.DeleteFunc(slices.Clone(of.resolved), func(x *collation.ResolvedWait) bool { return x.GUID == g }))
+	}
+}

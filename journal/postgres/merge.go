@@ -35,6 +35,7 @@ type writes struct {
 	chains    []*collation.Row      // rows of requests, as their effects leave them
 	effects   []effectWrite
 	payloads  []payloadWrite
+	repairs   []repairWrite
 	judged    []effectWrite // completed effects that an operator judged
 	signals   []collation.SignalWrite
 	announce  bool // whether the commit announces due rows
@@ -178,6 +179,9 @@ func (m *merger) plan(c *store.Chained) error {
 		return err
 	}
 	m.entries = append(m.entries, entryWrite{job: p.Job, seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
+	if err := m.repair(p); err != nil {
+		return err
+	}
 	for i := range p.Ledgers {
 		if err := m.instance(p.Job, &p.Ledgers[i]); err != nil {
 			return err

@@ -11,6 +11,7 @@ var writeStatements = []string{
 	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
 	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
 	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_put", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
+	"repair_instances", "repair_receipts", "repair_waits", "repair_effects", "repair_resolved",
 }
 
 // queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
@@ -29,6 +30,7 @@ func (w *writes) queue(b *batch) {
 		queueBirths(b, w.births)
 	}
 	w.queueJobs(b)
+	w.queueRepairs(b)
 	w.queueInstances(b)
 	w.queueReceipts(b)
 	if len(w.entries) > 0 {

@@ -1,0 +1,47 @@
+-- An operator's repair of the tables of a job from its journal (S11). These statements delete what is inserted anew in
+-- the same transaction, or must not stand. The job is locked, and compared by its guard.
+
+-- name: repair_instances
+-- deletes instances. $1 jobs, $2 activities, $3 addresses.
+DELETE FROM instances i
+USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS w (job, activity, dad) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
+
+-- name: repair_receipts
+-- deletes receipts. $1 jobs, $2 GUIDs.
+DELETE FROM receipts r
+USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+WHERE r.n = w.n AND r.guid = w.guid
+
+-- name: repair_waits
+-- deletes waits, unless a signal has taken or counted them since they were read, which is an error. $1 jobs, $2 GUIDs,
+-- $3 counts.
+WITH gone AS (
+    DELETE FROM waits t
+    USING unnest($1::uuid[], $2::uuid[], $3::int8[]) AS w (job, guid, count)
+    WHERE t.job = w.job AND t.guid = w.guid AND t.count = w.count
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost waits, deleted ' || count(*) AS int) END
+FROM gone
+
+-- name: repair_effects
+-- deletes effects, unless their state or fence has changed since they were read, which is an error. $1 jobs, $2 keys,
+-- $3 states, $4 fences.
+WITH gone AS (
+    DELETE FROM effects e
+    USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::int8[]) AS w (job, key, state, fence)
+           JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    WHERE e.n = w.n AND e.key = w.key AND e.state = w.state AND e.fence = w.fence
+    RETURNING 1
+)
+SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
+            ELSE CAST('quipu: lost effects, deleted ' || count(*) AS int) END
+FROM gone
+
+-- name: repair_resolved
+-- deletes resolved waits. $1 jobs, $2 GUIDs.
+DELETE FROM resolved_waits t
+USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+WHERE t.n = w.n AND t.guid = w.guid
