@@ -118,7 +118,12 @@ func (x *examined) read(s *store.Stored, records iter.Seq2[journal.Record, error
 	x.stored = s
 	header, tables := s.Replay()
 	x.job = replay.New(header, replay.KeepOutputs)
-	x.report, err = replay.Verify(header, tables, func(yield func(journal.Record, error) bool) {
+	beside, err := replay.ReadBeside(s.Beside)
+	if err != nil {
+		return err
+	}
+	beside.Whole = true
+	x.report, err = replay.Verify(header, tables, beside, func(yield func(journal.Record, error) bool) {
 		for r, err := range records {
 			if err == nil {
 				x.remember(r)
