@@ -58,10 +58,10 @@ func (w *writes) queueRepairs(b *batch) {
 		}
 		d := &r.Drop
 		if n := len(d.Instances); n > 0 {
-			activity, dad := texts(n), uuids(n)
+			activity, dad := texts(n), texts(n)
 			for _, k := range d.Instances {
 				activity.text(k.Activity)
-				dad.uuid(k.DAD.Key())
+				dad.text(string(k.DAD))
 			}
 			b.queue("repair_instances", jobs(n), activity.value(), dad.value())
 		}

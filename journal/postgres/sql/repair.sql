@@ -1,11 +1,10 @@
--- An operator's repair of the tables of a job from its journal (S11). These statements delete what is inserted anew in
--- the same transaction, or must not stand. The job is locked, and compared by its guard.
-
 -- name: repair_instances
--- deletes instances. $1 jobs, $2 activities, $3 addresses.
+-- deletes instances that an operator's repair inserts anew, or that must not stand (S11). The job is locked, and compared
+-- by its guard. So with the statements below. $1 jobs, $2 activities, $3 addresses. The key of a
+-- damaged row may not be that of its address.
 DELETE FROM instances i
-USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS w (job, activity, dad) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
+USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (job, activity, dad) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+WHERE i.n = w.n AND i.activity = w.activity AND i.dad_text = w.dad
 
 -- name: repair_receipts
 -- deletes receipts. $1 jobs, $2 GUIDs.
