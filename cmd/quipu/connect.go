@@ -154,7 +154,7 @@ func codeOf(err error) int {
 		return codeEnded
 	}
 	switch {
-	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt),
+	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt), errors.Is(err, quipu.ErrRepair),
 		errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected):
 		return codeRefused
 	case errors.Is(err, quipu.ErrNotFound):

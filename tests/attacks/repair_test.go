@@ -259,3 +259,27 @@ func TestRowsOfAJobAreChanged(t *testing.T) {
 		v.ends(job)
 	}
 }
+
+// TestAnEntryOfAJobIsChanged: who changes an entry, or takes one away, has changed the authority.
+// Nothing is rebuilt from that: the job stays quarantined, and fsck says so (S11).
+func TestAnEntryOfAJobIsChanged(t *testing.T) {
+	t.Parallel()
+	forgeries := []string{
+		"update entries set body = replace(convert_from(body, 'UTF8'), '\"one\"', '\"two\"')::bytea where seq = 3 and chain = '00000000-0000-0000-0000-000000000000' and n = @",
+		"delete from entries where seq = 2 and chain = '00000000-0000-0000-0000-000000000000' and n = @",
+		"delete from entries where seq = 2 and chain <> '00000000-0000-0000-0000-000000000000' and n = @",
+	}
+	v := newVictims(t, len(forgeries))
+	v.quarantine()
+	for i, forged := range forgeries {
+		job := v.jobs[i]
+		before := v.all(job)
+		v.sql(strings.ReplaceAll(forged, "@", "(select n from jobs where id = '"+job.ID.String()+"')"))
+		require.NotEmpty(t, v.fsck(job).Broken, forged)
+		_, err := v.rt.Operator().Repair(t.Context(), job.ID, "ann", "hope")
+		require.ErrorIs(t, err, quipu.ErrRepair)
+		require.ErrorContains(t, err, "its journal breaks a law")
+		require.Equal(t, before, v.all(job))
+	}
+	require.Equal(t, len(forgeries), v.count("jobs where state = 'quarantined'"))
+}
