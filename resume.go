@@ -103,7 +103,7 @@ func resumable(v *store.JobView) error {
 	case v.State == journal.JobOpen:
 		return errors.New("it is open: `quipu why` says what it waits for")
 	case v.State == journal.JobQuarantined:
-		return errors.New("it is quarantined: verify its journal")
+		return errors.New("it is quarantined: `quipu fsck` says what differs from its journal")
 	case v.State == journal.JobCompleted:
 		return errors.New("it has completed: there is nothing left to do")
 	case !v.Ended:

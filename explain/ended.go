@@ -37,7 +37,7 @@ func (e *explainer) quarantined() {
 		why = fmt.Sprintf("%s (entry %d)", l.Trouble.Message, l.Seq)
 	}
 	r := e.add(nil, KindQuarantined, "the job is quarantined: ", why, "; its messages are taken and nothing of it goes on")
-	r.Commands = []string{"journal-verify --job " + e.v.ID.String()}
+	r.Commands = []string{"quipu fsck " + e.v.ID.String(), "journal-verify --job " + e.v.ID.String()}
 }
 
 // closed says how the job ended, by whom, and with what.

@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
 		"Lease": leases, "Sessions": sessions, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses,
-		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries,
+		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries, "Repairs": repairs,
 	}
 	for group, cases := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -280,6 +280,12 @@ func (w *twin) operate() {
 	if w.chance("foreign", 15) {
 		_ = w.driven().DeadLetter(w.ctx, collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "undecodable", Message: "drawn"}, []byte{0, 0xff})
 	}
+	if jobs, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage}); err == nil && w.chance("repair", 20) {
+		if j, ok := recent(w, "repaired", jobs); ok {
+			_ = w.driven().Repair(w.ctx, j.ID)
+			return
+		}
+	}
 	list, err := w.memory.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
 	require.NoError(w, err)
 	x, _ := recent(w, "letter", list)
