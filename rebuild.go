@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -110,7 +111,31 @@ func (x *examined) fixEffect(key journal.Digest) {
 		}
 	}
 	f.Fence, f.Holder = last.Effect.Fence, last.Writer
+	if f.State == collation.EffectStarted {
+		f.Until = x.inFlight(&f, last)
+	}
 	x.Effects = append(x.Effects, f)
+}
+
+// guardedCall is how long the call of a Guarded effect without a timeout may last: ten leases of
+// the default (E4).
+const guardedCall = 30 * time.Second
+
+// inFlight is until when the call of a started effect may last, by the timeout of its activity:
+// nobody takes it over before (E4).
+func (x *examined) inFlight(f *collation.Effect, start *journal.Entry) collation.Micros {
+	row := x.job.Rows[f.Request]
+	if row == nil || f.Class == collation.ClassUndo {
+		return collation.Never
+	}
+	act := x.activity(collation.InstanceKey{Activity: row.Activity, DAD: row.DAD})
+	switch {
+	case act != nil && act.Timeout > 0:
+		return collation.Micros(start.Time + act.Timeout.Microseconds())
+	case f.Class == collation.ClassGuarded:
+		return collation.Micros(start.Time + guardedCall.Microseconds())
+	}
+	return collation.Never
 }
 
 // fixWait makes a wait anew.

@@ -283,3 +283,26 @@ func TestAnEntryOfAJobIsChanged(t *testing.T) {
 	}
 	require.Equal(t, len(forgeries), v.count("jobs where state = 'quarantined'"))
 }
+
+// TestARequestAndItsFlowAreChanged: a row that the journal cannot give back is named with what to do, and
+// nothing is written (S11).
+func TestARequestAndItsFlowAreChanged(t *testing.T) {
+	t.Parallel()
+	v := newVictims(t, 1)
+	job := v.jobs[0]
+	v.quarantine()
+	v.sql("delete from dispatches where topic = 'pay'; update flows set definition = replace(convert_from(definition, 'UTF8'), '.output.n', '.output.m')::bytea")
+	before := v.all(job)
+	f, err := v.rt.Operator().Repair(t.Context(), job.ID, "ann", "hope")
+	require.ErrorIs(t, err, quipu.ErrRepair)
+	left := 0
+	for _, d := range f.Differences {
+		if d.Left != "" {
+			require.Equal(t, "dispatches", d.Table)
+			require.Contains(t, d.Left, "from a backup")
+			left++
+		}
+	}
+	require.Equal(t, 1, left)
+	require.Equal(t, before, v.all(job))
+}
