@@ -116,14 +116,9 @@ func (o Operator) examine(ctx context.Context, id journal.JobID) (*examined, err
 // read reads the tables and the journal, and compares them.
 func (x *examined) read(s *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
 	x.stored = s
-	header, tables := s.Replay()
+	header, _ := s.Replay()
 	x.job = replay.New(header, replay.KeepOutputs)
-	beside, err := replay.ReadBeside(s.Beside)
-	if err != nil {
-		return err
-	}
-	beside.Whole = true
-	x.report, err = replay.Verify(header, tables, beside, func(yield func(journal.Record, error) bool) {
+	x.report, err = s.Verify(nil, func(yield func(journal.Record, error) bool) {
 		for r, err := range records {
 			if err == nil {
 				x.remember(r)

@@ -18,7 +18,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -173,8 +172,7 @@ func (v *victims) fsck(job quipu.Job) quipu.Findings {
 func (v *victims) proved(job quipu.Job) {
 	v.t.Helper()
 	require.NoError(v.t, below.Of(v.rt).Audit(v.t.Context(), job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		h, tables := s.Replay()
-		r, err := replay.Verify(h, tables, records)
+		r, err := s.Verify(nil, records)
 		if err == nil {
 			require.Nil(v.t, r.First)
 		}
