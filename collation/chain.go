@@ -3,6 +3,7 @@ package collation
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -79,18 +80,24 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 		c.record(w, journal.KindEffectStarted, l.Holder, &e, mode)
 	}
 	f = &w.Effect
-	f.Turn, f.Fence, f.Holder, f.Until = l.Turn, l.Fence, l.Holder, Never
+	f.Turn, f.Fence, f.Holder, f.Until = l.Turn, l.Fence, l.Holder, mode.CallEnds(f.Class, l.Timeout, c.Now)
 	f.Live = f.Request == c.Request
-	switch {
-	case f.Class == ClassUndo:
-	case l.Timeout > 0:
-		f.Until = c.Now + Micros(l.Timeout.Microseconds())
-	case f.Class == ClassGuarded && mode.InFlight > 0: // a verifier is not asked before that (3.3)
-		f.Until = c.Now + mode.InFlight
-	}
 	out.Plan, out.EffectRow = c.move(w), f.EffectRow
 	out.Plan.Session = l.Session
 	return out, nil
+}
+
+// CallEnds is when a call that began at start has certainly ended (E4). timeout is that of its
+// activity; 0: none. Never: unknown.
+func (m Mode) CallEnds(class string, timeout time.Duration, start Micros) Micros {
+	switch {
+	case class == ClassUndo:
+	case timeout > 0:
+		return start + Micros(timeout.Microseconds())
+	case class == ClassGuarded && m.InFlight > 0: // a verifier is not asked before that (3.3)
+		return start + m.InFlight
+	}
+	return Never
 }
 
 // Finish decides on the outcome of an effect (E5): completed, or not done. Results are written

@@ -59,6 +59,9 @@ func (l ActivityLedger) JoinTaken() bool { return l/unitTaken%10 == 1 }
 // Arrivals is positions 6–7.
 func (l ActivityLedger) Arrivals() int { return int(l / unitArrivals % 100) }
 
+// Join is the ledger with nothing but what arrivals count: positions 5–7.
+func (l ActivityLedger) Join() ActivityLedger { return l % unitComplete / unitArrivals * unitArrivals }
+
 // Leg2Entries is positions 8–15.
 func (l ActivityLedger) Leg2Entries() int { return int(l % unitArrivals) }
 

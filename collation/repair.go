@@ -56,6 +56,8 @@ func Repaired(s *State, r *Repairing, mode Mode) (*Plan, error) {
 		return nil, staleFor("the job has changed since it was read")
 	case j.State == journal.JobOpen || j.State == journal.JobExpired:
 		return nil, misfit("the job is %s: only a quarantined or a closed one is repaired", j.State)
+	case j.Head.Seq != r.Head.Seq:
+		return nil, misfit("the stored head is entry %d, the journal ends at entry %d", j.Head.Seq, r.Head.Seq)
 	}
 	of := *s
 	of.Job.Head = r.Head
@@ -74,8 +76,5 @@ func Repaired(s *State, r *Repairing, mode Mode) (*Plan, error) {
 		p.Update = append(p.Update, row)
 	}
 	p.Insert, p.Delete, p.Waits, p.Repair = r.Rows.Insert, r.Rows.Delete, r.Waits, &r.Repair
-	if r.Head.Seq != s.Job.Head.Seq {
-		return nil, misfit("the stored head is entry %d, the journal ends at entry %d", s.Job.Head.Seq, r.Head.Seq)
-	}
 	return p, nil
 }

@@ -73,8 +73,8 @@ func (x *action) decide(b *batch) error {
 }
 
 // overdue ends the requests that nobody answered in time, each by a call of its own (E9). A
-// call reads the job and the row, decides by collation.Overdue, and writes the row and an entry. A job that
-// somebody else has locked is left to the next look.
+// call reads the job and the row, decides by collation.Overdue, and writes the row and an entry.
+// A job that somebody else has locked is left to the next look.
 func (s *sweeper) overdue(ctx context.Context) error {
 	late, err := s.e.cfg.Store.Late(ctx, sweepLimit)
 	if err != nil || len(late) == 0 {

@@ -133,7 +133,7 @@ func (r *Ring) Sign(topic string, text ...[]byte) (string, error) {
 	}
 	now := r.now()
 	var by *key
-	keys := r.of(topic)
+	keys, derived := r.of(topic)
 	for _, k := range keys { // the newest that signs; a first key may sign before its time
 		if k.Ends == 0 || k.Ends > now {
 			if by == nil || k.Signs <= now {
@@ -144,7 +144,9 @@ func (r *Ring) Sign(topic string, text ...[]byte) (string, error) {
 	if by == nil {
 		return "", noKey(topic)
 	}
-	r.keep(topic, keys)
+	if derived {
+		r.keep(topic, keys)
+	}
 	mac := by.sum(text)
 	return strconv.Itoa(by.ID) + "." + hex.EncodeToString(mac[:]), nil
 }
@@ -159,7 +161,7 @@ func (r *Ring) Check(topic, mac string, text ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	keys := r.of(topic)
+	keys, derived := r.of(topic)
 	if len(keys) == 0 {
 		return noKey(topic)
 	}
@@ -169,7 +171,9 @@ func (r *Ring) Check(topic, mac string, text ...[]byte) error {
 			continue
 		}
 		if want := k.sum(text); hmac.Equal(want[:], sum) {
-			r.keep(topic, keys)
+			if derived {
+				r.keep(topic, keys)
+			}
 			return nil
 		}
 		return fmt.Errorf("%w: its MAC is not that of key %d", ErrForged, id)
@@ -247,35 +251,32 @@ func (r *Ring) CheckEntry(mac []byte, text ...[]byte) error {
 // clocks may have stood, too.
 func (r *Ring) age() time.Duration { return max(time.Since(r.loaded), time.Since(r.loaded.Round(0))) }
 
-// of returns the keys of a topic, and of the engine for "".
-func (r *Ring) of(topic string) []*key {
+// of returns the keys of a topic, and of the engine for "". derived says that they were derived
+// for this call: they are kept once a MAC holds.
+func (r *Ring) of(topic string) (keys []*key, derived bool) {
 	if topic == "" {
-		return r.engine
+		return r.engine, false
 	}
 	r.mu.RLock()
 	keys, known := r.topics[topic]
 	r.mu.RUnlock()
-	if known || len(r.keys.Roots) == 0 {
-		return keys
+	if known || !r.Derives() {
+		return keys, false
 	}
 	for _, t := range r.TopicKeys(topic) {
 		keys = append(keys, newKey(Root{ID: t.ID, Signs: t.Signs, Ends: t.Ends}, t.Key))
 	}
-	return keys
+	return keys, true
 }
 
 // keep keeps the derived keys of a topic that somebody with a key has named: a stranger's
 // message can name any.
 func (r *Ring) keep(topic string, keys []*key) {
-	r.mu.RLock()
-	known := topic == "" || r.topics[topic] != nil || len(r.topics) >= maxTopics
-	r.mu.RUnlock()
-	if known {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.topics[topic] = keys
+	if len(r.topics) < maxTopics {
+		r.topics[topic] = keys
+	}
 }
 
 // maxTopics bounds the topics whose keys a ring keeps derived.

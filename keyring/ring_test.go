@@ -139,6 +139,8 @@ func TestS3WithoutMACs(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, mac)
 	require.NoError(t, r.Check("pay", "", []byte("x")))
+	require.NoError(t, r.CheckEntry(r.SignEntry([]byte("x")), []byte("x")), "entries have them all the same (S9)")
+	require.ErrorIs(t, r.CheckEntry(nil, []byte("x")), keyring.ErrForged)
 }
 
 // The derivations are a contract with workers in other languages and with stored MACs: they never change.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -33,12 +34,18 @@ type Difference struct {
 // maxShown bounds a value that a difference shows, in bytes.
 const maxShown = 200
 
+// shown is a value as a difference shows it: the entry of a repair holds it, so it is cut between
+// characters.
 func shown(value any) string {
 	s := fmt.Sprint(value)
-	if len(s) > maxShown {
-		s = s[:maxShown] + "…"
+	if len(s) <= maxShown {
+		return s
 	}
-	return s
+	end := maxShown
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
 
 // differs lists a difference and reports it as a violation. seq is 0, or the entry to which the
@@ -56,8 +63,7 @@ func (a *auditor) differs(c Check, seq int64, d Difference, format string, args 
 
 // of makes the difference of one column; column "": of a whole row.
 func of(table, row, column string, stored, rebuilt any) Difference {
-	d := Difference{Difference: journal.Difference{Table: table, Row: row, Column: column, Stored: shown(stored), Journal: shown(rebuilt)}}
-	return d
+	return Difference{Difference: journal.Difference{Table: table, Row: row, Column: column, Stored: shown(stored), Journal: shown(rebuilt)}}
 }
 
 func ofInstance(k collation.InstanceKey, column string, stored, rebuilt any) Difference {

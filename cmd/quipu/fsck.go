@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 func (a *app) fsckCommand() *cobra.Command {
@@ -92,11 +94,12 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 			return look(job)
 		})
 	}
-	if !all {
-		return a.quarantined(ctx, rt, look)
+	jobs := quarantined(ctx, rt)
+	if all {
+		jobs = below.Of(rt).AuditJobs(ctx, nil)
 	}
 	var code worst
-	for id, err := range below.Of(rt).AuditJobs(ctx, nil) {
+	for id, err := range jobs {
 		if err != nil {
 			return err
 		}
@@ -113,26 +116,26 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 	return code.err()
 }
 
-// quarantined looks at the quarantined jobs.
-func (a *app) quarantined(ctx context.Context, rt *quipu.Runtime, look func(quipu.Job) error) error {
-	var code worst
-	filter := quipu.JobFilter{State: "quarantined", Limit: 1000}
-	for {
-		jobs, err := rt.Jobs(ctx, filter)
-		if err != nil {
-			return err
-		}
-		for i := range jobs {
-			if err := look(jobs[i].Job); codeOf(err) == codeRefused {
-				code.add(codeRefused)
-			} else if err != nil {
-				return err
+// quarantined lists the quarantined jobs.
+func quarantined(ctx context.Context, rt *quipu.Runtime) iter.Seq2[journal.JobID, error] {
+	return func(yield func(journal.JobID, error) bool) {
+		filter := quipu.JobFilter{State: journal.JobQuarantined, Limit: 1000}
+		for {
+			jobs, err := rt.Jobs(ctx, filter)
+			if err != nil {
+				yield(journal.JobID{}, err)
+				return
 			}
+			for i := range jobs {
+				if !yield(jobs[i].Job.ID, nil) {
+					return
+				}
+			}
+			if len(jobs) < filter.Limit {
+				return
+			}
+			filter.Before = jobs[len(jobs)-1].Cursor
 		}
-		if len(jobs) < filter.Limit {
-			return code.err()
-		}
-		filter.Before = jobs[len(jobs)-1].Cursor
 	}
 }
 
@@ -179,7 +182,7 @@ func (a *app) findings(f *quipu.Findings, repaired bool) error {
 		return say("repaired, %d differences", len(f.Differences))
 	case f.Broken != "":
 		return say("its journal breaks a law, and is not repaired: %s", f.Broken)
-	case len(f.Differences) == 0 && f.State == "quarantined":
+	case len(f.Differences) == 0 && f.State == journal.JobQuarantined:
 		return say("quarantined, its tables are what its journal gives: repair lets it go on")
 	}
 	return nil

@@ -19,9 +19,9 @@ func TestFindingsArePrinted(t *testing.T) {
 	f := quipu.Findings{
 		Job: quipu.Job{ID: journal.JobID{1}, Key: "order-42"}, State: "quarantined",
 		Differences: []quipu.Difference{
-			{Table: "jobs", Row: "1", Column: "semaphore", Stored: "9", Journal: "1"},
-			{Table: "dispatches", Row: "2", Stored: "", Journal: "answer", Left: "restore it"},
-			{Table: "waits", Row: "3", Stored: "paid"},
+			{Difference: journal.Difference{Table: "jobs", Row: "1", Column: "semaphore", Stored: "9", Journal: "1"}},
+			{Difference: journal.Difference{Table: "dispatches", Row: "2", Journal: "answer"}, Left: "restore it"},
+			{Difference: journal.Difference{Table: "waits", Row: "3", Stored: "paid"}},
 		},
 	}
 	print := func(f quipu.Findings, output string, repaired bool) string {

@@ -90,7 +90,7 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 		return 0, err
 	}
 	if id > keyring.MaxKeys {
-		return 0, fmt.Errorf("the space has %d keys, the limit", keyring.MaxKeys)
+		return 0, fmt.Errorf("the space has %d keys, the limit: none is added, the newest goes on signing", keyring.MaxKeys)
 	}
 	k, err := s.keys(ctx, c)
 	if err != nil {

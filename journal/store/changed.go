@@ -61,17 +61,16 @@ type Sealer interface {
 	CheckEntry(mac []byte, text ...[]byte) error
 }
 
-// entryText is what the MAC of an entry covers: its place and its body. The space is in the key.
-func entryText(job journal.JobID, chain journal.GUID, seq int64, body []byte) (place, text []byte) {
-	place = make([]byte, 0, len(job)+len(chain)+8)
+// entryPlace is what the MAC of an entry covers before its body. The space is in the key.
+func entryPlace(job journal.JobID, chain journal.GUID, seq int64) []byte {
+	place := make([]byte, 0, len(job)+len(chain)+8)
 	place = append(append(place, job[:]...), chain[:]...)
-	return binary.BigEndian.AppendUint64(place, uint64(seq)), body
+	return binary.BigEndian.AppendUint64(place, uint64(seq))
 }
 
 // Seal returns the MAC of an entry that is about to be written (S9).
 func Seal(by Sealer, job journal.JobID, chain journal.GUID, seq int64, body []byte) []byte {
-	place, text := entryText(job, chain, seq, body)
-	return by.SignEntry(place, text)
+	return by.SignEntry(entryPlace(job, chain, seq), body)
 }
 
 // Sealed checks an entry that was read for its result (S9). It checks nothing where this process
@@ -81,8 +80,7 @@ func Sealed(by Sealer, job journal.JobID, chain journal.GUID, seq int64, body, m
 	if by == nil {
 		return nil
 	}
-	place, text := entryText(job, chain, seq, body)
-	err := by.CheckEntry(mac, place, text)
+	err := by.CheckEntry(mac, entryPlace(job, chain, seq), body)
 	switch {
 	case err == nil || errors.Is(err, keyring.ErrNoKey):
 		return nil

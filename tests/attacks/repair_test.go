@@ -216,6 +216,7 @@ var damages = []struct{ table, do string }{
 	{"dispatches", "delete from dispatches where kind = 'wakeup' and job = JOB"},
 	{"dispatches", "update dispatches set guid = '00000000-0000-8000-8000-000000000002' where topic = 'book' and job = JOB"},
 	{"waits", "update waits set topic = 'other', mailbox = '00000000-0000-8000-8000-000000000002' where topic = 'asked' and job = JOB"},
+	{"waits", "update waits set key = 'x' || repeat('é', 150) where topic = 'asked' and job = JOB"},
 	{"waits", "delete from waits where job = JOB"},
 	{"effects", "update effects set result = '\"refunded\"' where n = N"},
 	{"effects", "delete from effects where n = N"},

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"collation"},
 	{"replay", "history"},
 	{"journal/store", "observer", "wire"},
-	{"effects", "transport", "explain", "journal/archive", "internal/below"},
+	{"effects", "transport", "explain", "repair", "journal/archive", "internal/below"},
 	{"durable", "session"},
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
@@ -35,7 +35,7 @@ var layers = [][]string{
 var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay", "history"}
 
 // careful are packages that are pure themselves and read the views of a port.
-var careful = []string{"explain"}
+var careful = []string{"explain", "repair"}
 
 // impure are the standard packages, with all below them, that pure ones do
 // without. net/url only parses.

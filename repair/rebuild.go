@@ -1,4 +1,4 @@
-package quipu
+package repair
 
 import (
 	"errors"
@@ -20,8 +20,8 @@ import (
 const leftAnswer = "the answer's text stands nowhere else: restore the row from a backup"
 
 // fixInstance makes an instance anew.
-func (x *examined) fixInstance(key collation.InstanceKey) string {
-	stored, stands := x.stored.Whole[key]
+func (x *Case) fixInstance(key collation.InstanceKey) string {
+	stored, stands := x.tables.Whole[key]
 	rebuilt := x.job.Instances[key]
 	if rebuilt == nil {
 		x.Drop.Instances = append(x.Drop.Instances, key)
@@ -45,7 +45,7 @@ func (x *examined) fixInstance(key collation.InstanceKey) string {
 	return ""
 }
 
-func (x *examined) activity(key collation.InstanceKey) *flow.Activity {
+func (x *Case) activity(key collation.InstanceKey) *flow.Activity {
 	if x.flow == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (x *examined) activity(key collation.InstanceKey) *flow.Activity {
 
 // more is what an instance keeps beside its ledger, as its Leg1 wrote it and the entries since
 // have moved it.
-func (x *examined) more(key collation.InstanceKey, i *replay.Instance) (collation.More, error) {
+func (x *Case) more(key collation.InstanceKey, i *replay.Instance) (collation.More, error) {
 	if i.Leg1.IsZero() || !i.Ledger.Leg1Complete() || i.Ledger.State() == 1 {
 		return collation.More{}, nil // an arrival at a join, or a trigger
 	}
@@ -80,8 +80,8 @@ func (x *examined) more(key collation.InstanceKey, i *replay.Instance) (collatio
 	return more, nil
 }
 
-func (x *examined) fixReceipt(g journal.GUID) {
-	if _, stored := x.stored.Receipts[g]; stored {
+func (x *Case) fixReceipt(g journal.GUID) {
+	if _, stored := x.tables.Receipts[g]; stored {
 		x.Drop.Receipts = append(x.Drop.Receipts, g)
 	}
 	if r := x.job.Receipts[g]; r != nil && !r.Gone() {
@@ -90,10 +90,10 @@ func (x *examined) fixReceipt(g journal.GUID) {
 }
 
 // fixEffect makes the row of an effect anew, from its chain.
-func (x *examined) fixEffect(key journal.Digest) {
+func (x *Case) fixEffect(key journal.Digest) {
 	f := collation.Effect{Until: collation.Never}
-	for i := range x.stored.Effects {
-		if s := &x.stored.Effects[i]; s.Key == key {
+	for i := range x.tables.Effects {
+		if s := &x.tables.Effects[i]; s.Key == key {
 			x.Drop.Effects = append(x.Drop.Effects, collation.DroppedEffect{Key: key, State: s.State, Fence: s.Fence})
 			f.Vouched = s.Vouched
 		}
@@ -117,30 +117,23 @@ func (x *examined) fixEffect(key journal.Digest) {
 	x.Effects = append(x.Effects, f)
 }
 
-// guardedCall is how long the call of a Guarded effect without a timeout may last: ten leases of
-// the default (E4).
-const guardedCall = 30 * time.Second
-
 // inFlight is until when the call of a started effect may last, by the timeout of its activity:
 // nobody takes it over before (E4).
-func (x *examined) inFlight(f *collation.Effect, start *journal.Entry) collation.Micros {
+func (x *Case) inFlight(f *collation.Effect, start *journal.Entry) collation.Micros {
 	row := x.job.Rows[f.Request]
-	if row == nil || f.Class == collation.ClassUndo {
+	if row == nil {
 		return collation.Never
 	}
-	act := x.activity(collation.InstanceKey{Activity: row.Activity, DAD: row.DAD})
-	switch {
-	case act != nil && act.Timeout > 0:
-		return collation.Micros(start.Time + act.Timeout.Microseconds())
-	case f.Class == collation.ClassGuarded:
-		return collation.Micros(start.Time + guardedCall.Microseconds())
+	var timeout time.Duration
+	if act := x.activity(collation.InstanceKey{Activity: row.Activity, DAD: row.DAD}); act != nil {
+		timeout = act.Timeout
 	}
-	return collation.Never
+	return x.mode.CallEnds(f.Class, timeout, collation.Micros(start.Time))
 }
 
 // fixWait makes a wait anew.
-func (x *examined) fixWait(g journal.GUID) string {
-	stored, stands := x.stored.Waits[g]
+func (x *Case) fixWait(g journal.GUID) string {
+	stored, stands := x.tables.Waits[g]
 	if stands {
 		x.Drop.Waits = append(x.Drop.Waits, collation.CancelledWait{GUID: g, Count: stored.Count})
 	}
@@ -150,7 +143,7 @@ func (x *examined) fixWait(g journal.GUID) string {
 	}
 	w := stored
 	if !stands {
-		w = collation.Wait{GUID: g, Job: x.stored.Job.ID, Since: collation.Micros(x.main[r.Origin].Time)}
+		w = collation.Wait{GUID: g, Job: x.Stored.ID, Since: collation.Micros(x.main[r.Origin].Time)}
 		if r.Request.IsZero() {
 			p, err := x.again(collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}, x.leg1Of(r))
 			if err != nil {
@@ -167,7 +160,7 @@ func (x *examined) fixWait(g journal.GUID) string {
 	return ""
 }
 
-func (x *examined) leg1Of(w *replay.Wait) journal.GUID {
+func (x *Case) leg1Of(w *replay.Wait) journal.GUID {
 	if i := x.job.Instances[collation.InstanceKey{Activity: w.Activity, DAD: w.DAD}]; i != nil {
 		return i.Leg1
 	}
@@ -175,8 +168,8 @@ func (x *examined) leg1Of(w *replay.Wait) journal.GUID {
 }
 
 // deliveries visits the signals on their way to a wait.
-func (x *examined) deliveries(w *replay.Wait, visit func(journal.GUID, *journal.Response)) {
-	for g, s := range x.stored.Rows {
+func (x *Case) deliveries(w *replay.Wait, visit func(journal.GUID, *journal.Response)) {
+	for g, s := range x.tables.Rows {
 		if s.Kind != journal.MessageWakeUp || s.Activity != w.Activity || s.DAD != w.DAD {
 			continue
 		}
@@ -187,7 +180,7 @@ func (x *examined) deliveries(w *replay.Wait, visit func(journal.GUID, *journal.
 }
 
 // delivered reports whether the signal that ended the wait is on its way.
-func (x *examined) delivered(g journal.GUID, w *replay.Wait) (is bool) {
+func (x *Case) delivered(g journal.GUID, w *replay.Wait) (is bool) {
 	x.deliveries(w, func(row journal.GUID, r *journal.Response) {
 		is = is || row == g || w.Repeat && r.Kind == journal.ResponseTerminal
 	})
@@ -195,26 +188,26 @@ func (x *examined) delivered(g journal.GUID, w *replay.Wait) (is bool) {
 }
 
 // numbered is the greatest number of a signal on its way to the wait.
-func (x *examined) numbered(w *replay.Wait) (n int) {
+func (x *Case) numbered(w *replay.Wait) (n int) {
 	x.deliveries(w, func(_ journal.GUID, r *journal.Response) { n = max(n, r.Number) })
 	return n
 }
 
 // again does the work of a Leg1 once more, on the results that the journal has, and returns its
 // plan: the rows, waits and columns that it wrote.
-func (x *examined) again(key collation.InstanceKey, leg1 journal.GUID) (*collation.Plan, error) {
+func (x *Case) again(key collation.InstanceKey, leg1 journal.GUID) (*collation.Plan, error) {
 	at, i := x.worked(leg1), x.job.Instances[key]
 	if x.flow == nil || at == nil || i == nil {
 		return nil, errors.New("its flow is not deployed, or no entry made it: restore the row from a backup")
 	}
-	j := x.stored.Job
+	j := x.Stored
 	j.State, j.Head, j.From = journal.JobOpen, journal.Head{Seq: at.Seq - 1}, nil
 	s := &collation.State{
 		Job: j, Flow: x.flow, Now: collation.Micros(at.Time), Instances: map[collation.InstanceKey]*collation.Instance{key: nil},
 		Receipts: map[journal.GUID]*collation.Receipt{}, Results: map[collation.InstanceKey]*flow.Result{}, Latest: map[string]*flow.Result{},
 		Rows: map[journal.GUID]*collation.Row{leg1: {GUID: leg1, Job: j.ID, Kind: journal.MessageLeg1, Activity: key.Activity, DAD: key.DAD}},
 	}
-	if arrived := i.Ledger / joinDigit % 1000 * joinDigit; arrived > 0 {
+	if arrived := i.Ledger.Join(); arrived > 0 {
 		s.Instances[key] = &collation.Instance{Ledger: arrived}
 	}
 	m := &collation.Message{Kind: journal.MessageLeg1, Job: j.ID, GUID: leg1, Row: leg1, Activity: key.Activity, DAD: key.DAD}
@@ -240,15 +233,11 @@ func (x *examined) again(key collation.InstanceKey, leg1 journal.GUID) (*collati
 	return nil, errors.New("what it was made of is not in the journal: restore the row from a backup")
 }
 
-// joinDigit is the weight of the last digit of a join's arrivals (1.2), maxNeeds bounds how often
-// a decision asks for more state.
-const (
-	joinDigit = 100_000_000
-	maxNeeds  = 32
-)
+// maxNeeds bounds how often a decision asks for more state.
+const maxNeeds = 32
 
 // worked finds the entry that did the work of a Leg1.
-func (x *examined) worked(leg1 journal.GUID) *journal.Entry {
+func (x *Case) worked(leg1 journal.GUID) *journal.Entry {
 	for _, e := range x.main {
 		if e.Kind == journal.KindLeg1 && e.GUID == leg1 && slices.Contains(e.Marks, journal.MarkWork) {
 			return e
@@ -263,7 +252,7 @@ func (x *examined) worked(leg1 journal.GUID) *journal.Entry {
 }
 
 // result is the result at an address, as the entry that recorded it has it; nil: there is none.
-func (x *examined) result(key collation.InstanceKey) (*flow.Result, error) {
+func (x *Case) result(key collation.InstanceKey) (*flow.Result, error) {
 	r := x.job.Passes[key]
 	if i := x.job.Instances[key]; i != nil {
 		r = &i.Recorded
@@ -273,9 +262,9 @@ func (x *examined) result(key collation.InstanceKey) (*flow.Result, error) {
 	}
 	e := x.main[r.ResultSeq]
 	if e.Response != nil && !e.Response.Ref.IsZero() && e.Result == nil {
-		output, err := x.payload(e.Response.Ref)
-		if err != nil {
-			return nil, fmt.Errorf("the output of %s is not there: %w", key.Activity, err)
+		output := x.beside.Payloads[e.Response.Ref].Body
+		if output == nil {
+			return nil, fmt.Errorf("the outputs of the job are over %d bytes together: restore the row from a backup", replay.MaxPayloads)
 		}
 		whole, with := *e, *e.Response
 		with.Output, with.Ref = output, journal.Digest{}

@@ -1,4 +1,4 @@
-package quipu
+package repair
 
 import (
 	"slices"
@@ -10,9 +10,9 @@ import (
 
 // fixRow makes a dispatch row as the journal gives it. A row that stands keeps its publications,
 // and its body if that has the sum of the entry.
-func (x *examined) fixRow(g journal.GUID) string {
+func (x *Case) fixRow(g journal.GUID) string {
 	r := x.job.Rows[g]
-	stored, stands := x.stored.Rows[g]
+	stored, stands := x.tables.Rows[g]
 	switch {
 	case r == nil:
 		x.Rows.Delete = append(x.Rows.Delete, g)
@@ -35,7 +35,7 @@ func (x *examined) fixRow(g journal.GUID) string {
 }
 
 // shape sets the columns that the journal tells.
-func (x *examined) shape(row *collation.Row, g journal.GUID, r *replay.Row) {
+func (x *Case) shape(row *collation.Row, g journal.GUID, r *replay.Row) {
 	held := row.Held
 	row.Kind, row.Activity, row.DAD, row.Element, row.Held = r.Kind, r.Activity, r.DAD, r.Element, r.Held
 	row.Turn, row.Attempt, row.Pauses = r.Turn, r.Attempt, x.job.StoredPauses(r)
@@ -53,7 +53,7 @@ func (x *examined) shape(row *collation.Row, g journal.GUID, r *replay.Row) {
 }
 
 // body is the body of a row that stands: its own, or the input of a request made once more.
-func (x *examined) body(g journal.GUID, r *replay.Row, stored *collation.Row) ([]byte, string) {
+func (x *Case) body(g journal.GUID, r *replay.Row, stored *collation.Row) ([]byte, string) {
 	switch {
 	case r.Kind == journal.MessageRequest && journal.SumOf(stored.Body) != r.Input:
 		made, why := x.row(g, r)
@@ -68,8 +68,8 @@ func (x *examined) body(g journal.GUID, r *replay.Row, stored *collation.Row) ([
 
 // row makes a row that does not stand. Its fence is higher than any that was given out, so that
 // no run goes on that had the old one.
-func (x *examined) row(g journal.GUID, r *replay.Row) (collation.Row, string) {
-	row := collation.Row{GUID: g, Job: x.stored.Job.ID, Kind: r.Kind, Activity: r.Activity, DAD: r.DAD, Topic: r.Topic, NextAt: collation.Never}
+func (x *Case) row(g journal.GUID, r *replay.Row) (collation.Row, string) {
+	row := collation.Row{GUID: g, Job: x.Stored.ID, Kind: r.Kind, Activity: r.Activity, DAD: r.DAD, Topic: r.Topic, NextAt: collation.Never}
 	switch {
 	case r.Outside:
 		return row, "the message came from outside: send it again, or restore the row from a backup"
@@ -102,7 +102,7 @@ func (x *examined) row(g journal.GUID, r *replay.Row) (collation.Row, string) {
 }
 
 // pause is the pause of a function that a timer ends, nil for none.
-func (x *examined) pause(g journal.GUID) *replay.Pause {
+func (x *Case) pause(g journal.GUID) *replay.Pause {
 	for id, p := range x.job.Pauses {
 		if id == g && p.Kind == journal.PauseSleep || p.Kind == journal.PauseSignal && journal.DeriveTimeout(id) == g {
 			return p
@@ -113,7 +113,7 @@ func (x *examined) pause(g journal.GUID) *replay.Pause {
 
 // sent makes the row that the Leg1 of its instance has sent, once more. The input of a request
 // must have the sum that the entry says.
-func (x *examined) sent(g journal.GUID, r *replay.Row) (collation.Row, string) {
+func (x *Case) sent(g journal.GUID, r *replay.Row) (collation.Row, string) {
 	key := collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
 	if r.Kind == journal.MessageCycle {
 		for k, i := range x.job.Instances {
@@ -139,8 +139,8 @@ func (x *examined) sent(g journal.GUID, r *replay.Row) (collation.Row, string) {
 
 // release makes what a run held due again: its answer may have come while the job was out of
 // service. Nothing is written to a closed job.
-func (x *examined) release() {
-	if x.State != journal.JobOpen || x.findings.Broken != "" {
+func (x *Case) release() {
+	if x.State != journal.JobOpen || x.Broken != "" {
 		return
 	}
 	free := func(row *collation.Row) bool {
@@ -160,7 +160,7 @@ func (x *examined) release() {
 	for _, g := range x.Rows.Delete {
 		touched[g] = true
 	}
-	for g, row := range x.stored.Rows {
+	for g, row := range x.tables.Rows {
 		if !touched[g] && free(&row) {
 			x.Rows.Update = append(x.Rows.Update, row)
 		}
