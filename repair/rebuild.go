@@ -21,7 +21,7 @@ const leftAnswer = "the answer's text stands nowhere else: restore the row from 
 
 // fixInstance makes an instance anew.
 func (x *Case) fixInstance(key collation.InstanceKey) string {
-	stored, stands := x.tables.Whole[key]
+	stored, stands := x.tables.Instances[key]
 	rebuilt := x.job.Instances[key]
 	if rebuilt == nil {
 		x.Drop.Instances = append(x.Drop.Instances, key)

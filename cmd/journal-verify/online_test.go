@@ -24,8 +24,11 @@ func stored(j *replaytest.Journal) *store.Stored {
 			ID: j.Header.Job, Space: j.Header.Space, Key: j.Header.Key, Generation: j.Header.Generation,
 			Head: j.Header.Head, State: j.Stored.State, Semaphore: j.Stored.Semaphore, Flow: j.Stored.Flow,
 		},
-		FlowDigest: j.Header.Flow, Instances: j.Stored.Instances, Open: j.Stored.Open, Rows: j.Stored.Rows, Waits: j.Stored.Waits,
+		FlowDigest: j.Header.Flow, Instances: map[collation.InstanceKey]collation.Instance{}, Rows: j.Stored.Rows, Waits: j.Stored.Waits,
 		Receipts: map[journal.GUID]store.StoredReceipt{},
+	}
+	for key, l := range j.Stored.Instances {
+		s.Instances[key] = collation.Instance{Ledger: l, More: collation.More{Open: j.Stored.Open[key]}}
 	}
 	s.Beside = func(yield func(journal.Beside, error) bool) {
 		yield(journal.Beside{Definition: true, Digest: j.Header.Flow, Body: j.Beside.Definition}, nil)

@@ -137,7 +137,8 @@ func (w *world) audit(id journal.JobID, visit func(*store.Stored, iter.Seq2[jour
 
 // digits checks ledgers and receipts (I2, I5, I10).
 func (w *world) digits(s *store.Stored) {
-	for key, l := range s.Instances {
+	for key, i := range s.Instances {
+		l := i.Ledger
 		at := sample{s.Job.ID, key}
 		before := w.samples[at]
 		if before == l {

@@ -58,7 +58,7 @@ func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Rep
 	if r.State == journal.JobQuarantined {
 		r.State = journal.JobOpen
 	}
-	for key, i := range s.Whole {
+	for key, i := range s.Instances {
 		r.Drop.Instances = append(r.Drop.Instances, key)
 		r.Instances = append(r.Instances, collation.LedgerWrite{
 			Key: key, New: true, Join: i.Ledger.Arrivals() > 0 || i.Ledger.JoinTaken(), After: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More,
@@ -147,7 +147,7 @@ func repairOther(b *bench) {
 	}}
 	require.NoError(b, b.s.repair(b.ctx(), r, rows))
 	t := b.tables(id)
-	require.Equal(b, collation.ActivityLedger(1_000_000_000_000), t.Instances[work])
+	require.Equal(b, collation.ActivityLedger(1_000_000_000_000), t.Instances[work].Ledger)
 	require.Equal(b, store.StoredReceipt{Ledger: 11_000_000_001, Verdict: journal.VerdictHandled}, t.Receipts[g])
 	require.Len(b, t.Rows, 1)
 	require.Equal(b, row.Body, t.Rows[g].Body)

@@ -106,8 +106,7 @@ func (s *Store) beside(j *job) iter.Seq2[journal.Beside, error] {
 // tables copies what the tables hold of a job; for a tombstone only its header.
 func (s *Store) tables(j *job) *store.Stored {
 	out := &store.Stored{
-		Job: j.Job, Next: j.next, Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(j.instances)),
-		Open: map[collation.InstanceKey]int{}, Whole: make(map[collation.InstanceKey]collation.Instance, len(j.instances)), Waits: make(map[journal.GUID]collation.Wait, len(j.waits)),
+		Job: j.Job, Next: j.next, Instances: make(map[collation.InstanceKey]collation.Instance, len(j.instances)), Waits: make(map[journal.GUID]collation.Wait, len(j.waits)),
 		Receipts: make(map[journal.GUID]store.StoredReceipt, len(j.receipts)),
 		Rows:     make(map[journal.GUID]collation.Row, len(s.rows[j.ID])), ResolvedWaits: make(map[journal.GUID]collation.ResolvedWait, len(j.resolved)),
 	}
@@ -115,13 +114,7 @@ func (s *Store) tables(j *job) *store.Stored {
 		return out
 	}
 	for key, i := range j.instances {
-		out.Whole[key] = *i
-		if i.Ledger != 0 {
-			out.Instances[key] = i.Ledger
-		}
-		if i.Open != 0 {
-			out.Open[key] = i.Open
-		}
+		out.Instances[key] = *i
 	}
 	for g, w := range j.waits {
 		out.Waits[g] = *w

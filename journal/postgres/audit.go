@@ -85,9 +85,7 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 // stored reads what the tables hold besides the entries; for a tombstone only its header.
 func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.Stored, error) {
 	x := &store.Stored{
-		Instances:     map[collation.InstanceKey]collation.ActivityLedger{},
-		Open:          map[collation.InstanceKey]int{},
-		Whole:         map[collation.InstanceKey]collation.Instance{},
+		Instances:     map[collation.InstanceKey]collation.Instance{},
 		Waits:         map[journal.GUID]collation.Wait{},
 		Receipts:      map[journal.GUID]store.StoredReceipt{},
 		Rows:          map[journal.GUID]collation.Row{},
@@ -99,14 +97,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 			return nil
 		}},
 		{"audit_instances", nil, func(v row) error {
-			key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
-			x.Whole[key] = *i
-			if i.Ledger != 0 {
-				x.Instances[key] = i.Ledger
-			}
-			if i.Open != 0 {
-				x.Open[key] = i.Open
-			}
+			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = *readInstance(v, 2)
 			return nil
 		}},
 		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},

@@ -239,9 +239,7 @@ type Reader interface {
 // Stored is what the tables hold of one job beside the journal.
 type Stored struct {
 	Job           collation.Job
-	Instances     map[collation.InstanceKey]collation.ActivityLedger // those with digits
-	Open          map[collation.InstanceKey]int                      // elements that have not ended, by instance; only where there are any
-	Whole         map[collation.InstanceKey]collation.Instance       // all rows of instances, with all columns
+	Instances     map[collation.InstanceKey]collation.Instance
 	Waits         map[journal.GUID]collation.Wait
 	Receipts      map[journal.GUID]StoredReceipt
 	Rows          map[journal.GUID]collation.Row

@@ -3,6 +3,7 @@ package store
 import (
 	"iter"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
@@ -26,9 +27,18 @@ func (s *Stored) Verify(flows *replay.Flows, entries iter.Seq2[journal.Record, e
 func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
-		State: j.State, Semaphore: j.Semaphore, Instances: s.Instances, Open: s.Open, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
+		State: j.State, Semaphore: j.Semaphore, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
 		From: j.From, Next: s.Next, Flow: j.Flow,
-		Receipts: make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
+		Receipts:  make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
+		Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(s.Instances)), Open: map[collation.InstanceKey]int{},
+	}
+	for key, i := range s.Instances {
+		if i.Ledger != 0 {
+			t.Instances[key] = i.Ledger
+		}
+		if i.Open != 0 {
+			t.Open[key] = i.Open
+		}
 	}
 	for g, r := range s.Receipts {
 		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
