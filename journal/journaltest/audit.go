@@ -138,7 +138,7 @@ func auditStored(b *bench) {
 		require.Equal(b, v.JobSummary.Job, s.Job)
 		require.Len(b, s.Instances, len(v.Instances))
 		for _, i := range v.Instances {
-			require.Equal(b, i.Ledger, s.Instances[i.Key])
+			require.Equal(b, i.Ledger, s.Instances[i.Key].Ledger)
 		}
 		require.Len(b, s.Rows, len(v.Rows))
 		for _, r := range v.Rows {
