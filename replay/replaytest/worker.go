@@ -20,7 +20,10 @@ func (w *world) publish(r *collation.Row) {
 	var err error
 	switch r.Kind {
 	case journal.MessageAnswer:
-		m.GUID, m.Response = r.Answers(), answerOf(r)
+		m.GUID = r.Answers()
+		if w.state.Receipts[m.GUID] == nil { // once it is accepted, its entry has it (1.7)
+			m.Response, err = journal.DecodeResponse(r.Body)
+		}
 	case journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		m.Response, err = journal.DecodeResponse(r.Body)
 	case journal.MessageRequest:
@@ -52,15 +55,6 @@ func (w *world) overdue(g journal.GUID) {
 	p := collation.Overdue(&late, g, w.u.o.Mode)
 	w.commit(p)
 	w.publish(w.state.Rows[g])
-}
-
-// answerOf reads the body of an answer's row.
-func answerOf(r *collation.Row) *journal.Response {
-	x, err := journal.DecodeResponse(r.Body)
-	if err != nil {
-		panic(err)
-	}
-	return x
 }
 
 func (w *world) respond(r *collation.Row) *journal.Response {
