@@ -1,0 +1,85 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// Times of a Source (O4).
+const (
+	// AskEvery is how long its readings are used again, however often metrics are collected.
+	AskEvery = 5 * time.Second
+	// askTime bounds one question.
+	askTime = 4 * time.Second
+)
+
+// asking remembers what a Source said last.
+type asking struct {
+	source observer.Source
+
+	mu       sync.Mutex // held while the source is asked: other collectors wait for its answer
+	at       time.Time
+	readings []observer.Reading
+	failing  bool
+	over     bool
+}
+
+// Ask implements observer.Observer.
+func (t *Telemetry) Ask(source observer.Source) (forget func()) {
+	if t.instruments == nil {
+		return func() {}
+	}
+	all := make([]metric.Observable, 0, len(t.instruments.asked))
+	for _, x := range t.instruments.asked {
+		all = append(all, x.observe)
+	}
+	a := &asking{source: source}
+	registered, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		for _, r := range t.read(ctx, a) {
+			if x := t.instruments.asked[r.Metric]; x != nil {
+				o.ObserveFloat64(x.observe.(metric.Float64Observable), r.Value, x.options(r.Attributes)...)
+			}
+		}
+		return nil
+	}, all...)
+	if err != nil {
+		t.logger.Error("gauges cannot be read", "error", err)
+		return func() {}
+	}
+	return func() {
+		_ = registered.Unregister()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.over = true
+	}
+}
+
+// read returns what the source says, or said less than AskEvery ago.
+func (t *Telemetry) read(ctx context.Context, a *asking) []observer.Reading {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return nil
+	}
+	if !a.at.IsZero() && time.Since(a.at) < AskEvery {
+		return a.readings
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	readings, err := a.source(ctx)
+	if failing := err != nil; failing != a.failing { // logged once per series
+		a.failing = failing
+		if failing {
+			t.logger.Warn("some gauges cannot be read; their metrics are missing", "error", err)
+		} else {
+			t.logger.Info("all gauges are read again")
+		}
+	}
+	a.at, a.readings = time.Now(), readings
+	return readings
+}
