@@ -69,6 +69,7 @@ type Runtime struct {
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	ran       atomic.Bool
+	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
 }
@@ -91,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{})}
+	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{}), forget: func() {}}
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {
@@ -103,6 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		rt.Close()
 		return nil, err
 	}
+	rt.forget = cfg.Observer.Ask(rt.gauges)
 	return rt, nil
 }
 
@@ -228,7 +230,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
 // Check says whether this process can do its work, for a readiness probe. The database must
-// answer, NATS must be connected where it is configured, and Run, if it was called, must neither
+// answer, NATS must answer where it is configured, and Run, if it was called, must neither
 // be starting nor draining (ErrNotReady). ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
@@ -244,8 +246,10 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
-	if rt.bus != nil && !rt.bus.Connected() {
-		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	if rt.bus != nil {
+		if err := rt.bus.Answers(ctx); err != nil {
+			return fmt.Errorf("%w: NATS does not answer", ErrNotReady)
+		}
 	}
 	return nil
 }
@@ -334,6 +338,7 @@ func responseWait(ackWait time.Duration) time.Duration {
 
 // Close ends the connections and every open Wait. Call it after Run has returned.
 func (rt *Runtime) Close() {
+	rt.forget()
 	rt.waiters.Close()
 	if rt.stop != nil {
 		rt.stop()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quipu-journal/quipu/observer"
@@ -40,11 +41,7 @@ func (t *Telemetry) Ask(source observer.Source) (forget func()) {
 	}
 	a := &asking{source: source}
 	registered, err := t.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		for _, r := range t.read(ctx, a) {
-			if x := t.instruments.asked[r.Metric]; x != nil {
-				o.ObserveFloat64(x.observe.(metric.Float64Observable), r.Value, x.options(r.Attributes)...)
-			}
-		}
+		t.report(o, t.read(ctx, a))
 		return nil
 	}, all...)
 	if err != nil {
@@ -82,4 +79,31 @@ func (t *Telemetry) read(ctx context.Context, a *asking) []observer.Reading {
 	}
 	a.at, a.readings = time.Now(), readings
 	return readings
+}
+
+// report gives readings to a collector. Several values of a label may have become Other: they are
+// one number then, the sum, or of times the longest.
+func (t *Telemetry) report(o metric.Observer, readings []observer.Reading) {
+	type series struct {
+		metric string
+		set    attribute.Distinct
+	}
+	reported := map[series]float64{}
+	for _, r := range readings {
+		x := t.instruments.asked[r.Metric]
+		if x == nil {
+			continue
+		}
+		options, value := x.options(r.Attributes), r.Value
+		set := metric.NewObserveConfig(options).Attributes()
+		one := series{r.Metric, set.Equivalent()}
+		switch before, again := reported[one]; {
+		case again && x.unit == "s":
+			value = max(value, before)
+		case again:
+			value += before
+		}
+		reported[one] = value
+		o.ObserveFloat64(x.observe, value, options...)
+	}
 }

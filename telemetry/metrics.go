@@ -36,6 +36,7 @@ type instruments struct {
 // of a known series allocates nothing here.
 type instrument[O any] struct {
 	labels  []string
+	unit    string
 	values  *values
 	counter metric.Int64Counter
 	record  metric.Float64Histogram
@@ -84,7 +85,7 @@ func (i *instruments) add(m metric.Meter, d observer.Metric) (err error) {
 }
 
 func newInstrument[O any](d observer.Metric, v *values) *instrument[O] {
-	return &instrument[O]{labels: d.Labels, values: v, series: map[[observer.MaxLabels]string][]O{}}
+	return &instrument[O]{labels: d.Labels, unit: d.Unit, values: v, series: map[[observer.MaxLabels]string][]O{}}
 }
 
 // options are those of the series that the attributes name. Attributes that the metric does not

@@ -127,11 +127,20 @@ func TestO4LabelsAreBounded(t *testing.T) {
 		tel.Count(observer.MetricHandled, 1, "topic", fmt.Sprint("t", n), "outcome", "success")
 		tel.Observe(observer.MetricHandling, 1, "topic", fmt.Sprint("t", n))
 	}
+	tel.Ask(func(context.Context) (all []observer.Reading, _ error) {
+		for n := range 3 * telemetry.MaxValues {
+			all = append(all, observer.Reading{Metric: observer.MetricQueued, Value: 1, Attributes: []string{"topic", fmt.Sprint("t", n)}},
+				observer.Reading{Metric: observer.MetricOldest, Value: float64(n), Attributes: []string{"topic", fmt.Sprint("t", n)}})
+		}
+		return all, nil
+	})
 	tel.Count(observer.MetricBegun, 1, "flow", strings.Repeat("ü", telemetry.MaxLabel))
 	page := scrape(t, tel)
 	require.Equal(t, telemetry.MaxValues+1, strings.Count(page, "\nquipu_handler_attempts_total{"))
 	require.Contains(t, page, `quipu_handler_attempts_total{quipu_outcome="success",quipu_space="shop",quipu_topic="other"} 200`)
 	require.Contains(t, page, `quipu_handler_seconds_count{quipu_space="shop",quipu_topic="other"} 200`)
+	require.Contains(t, page, `quipu_topic_queued{quipu_space="shop",quipu_topic="other"} 200`, "together")
+	require.Contains(t, page, `quipu_topic_oldest_seconds{quipu_space="shop",quipu_topic="other"} 299`, "the longest")
 	require.Contains(t, page, `quipu_flow="`+strings.Repeat("ü", telemetry.MaxLabel/2)+`"`)
 }
 

@@ -125,8 +125,11 @@ func TestDev(t *testing.T) {
 		status, text := get(t, file.HTTP+path)
 		require.Equal(t, http.StatusOK, status, text)
 	}
-	_, counted := get(t, file.HTTP+"/debug/counters")
-	require.Contains(t, counted, `"quipu.transitions`)
+	_, metrics := get(t, file.HTTP+"/metrics")
+	require.Contains(t, metrics, `quipu_transitions_total{quipu_space="default"} `)
+	require.Contains(t, metrics, `quipu_jobs{quipu_flow="hello",quipu_space="default",quipu_state="open"} 0`)
+	require.Contains(t, metrics, `quipu_sessions{quipu_role="engine",quipu_space="default"} 1`)
+	require.Contains(t, metrics, `quipu_lanes_unpulled{quipu_space="default"} `)
 	require.Contains(t, first.out.String(), "quipu --dev "+data+" start hello KEY")
 	require.NotContains(t, first.out.String()+first.err.String(), "postgres://quipu:", "no password is printed (4.5)")
 

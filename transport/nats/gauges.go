@@ -77,7 +77,7 @@ func (b *Bus) consumersOf(ctx context.Context, kind transport.Kind, visit func(*
 func (b *Bus) topics(ctx context.Context) ([]Queue, error) {
 	prefix := b.subject(transport.ToWork(""))
 	queued, after := map[string]int64{}, map[string]uint64{}
-	stream, err := b.stream(ctx, transport.Work)
+	stream, err := b.js.Stream(ctx, b.streamName(transport.Work)) // Info writes into its handle
 	if err != nil {
 		return nil, notFound(err)
 	}
@@ -122,6 +122,8 @@ func (b *Bus) Answers(ctx context.Context) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("nats: %w: not connected", transport.ErrUnavailable)
 	}
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.PubAckWait) // a flush has to have a deadline
+	defer cancel()
 	if err := b.nc.FlushWithContext(ctx); err != nil {
 		return errors.Join(transport.ErrUnavailable, err)
 	}
