@@ -68,6 +68,7 @@ type Runtime struct {
 	keys      *keyring.Keeper
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
+	unwatch   func() // stops the watcher; nil: there is none
 	ran       atomic.Bool
 	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
@@ -82,9 +83,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	rt := &Runtime{cfg: cfg, ready: make(chan struct{}), forget: func() {}}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
-		Migrating: !cfg.NoMigrate, Writer: cfg.Name, Build: cfg.Build,
+		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
 	})
 	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
 		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
@@ -92,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{}), forget: func() {}}
+	rt.store = st
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {
@@ -144,6 +146,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := rt.watch(ctx); err != nil {
+		return err
+	}
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	rt.stop, rt.stopped = stop, make(chan error, 1)
 	go func() {
@@ -153,6 +158,22 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		<-watched
 		rt.stopped <- err
 	}()
+	return nil
+}
+
+// watch looks which database this is, and goes on looking until Close (S13).
+func (rt *Runtime) watch(ctx context.Context) error {
+	if mode.From(ctx).AnyDatabase {
+		return nil
+	}
+	w := &watcher{rt: rt}
+	if err := w.look(ctx); errors.Is(err, ErrAnotherDatabase) {
+		return err
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { w.run(watching); close(ended) }()
+	rt.unwatch = func() { stop(); <-ended }
 	return nil
 }
 
@@ -230,8 +251,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
 // Check says whether this process can do its work, for a readiness probe. The database must
-// answer, NATS must answer where it is configured, and Run, if it was called, must neither
-// be starting nor draining (ErrNotReady). ctx bounds it.
+// answer, NATS must answer where it is configured, and Run, if it was called, must neither be
+// starting nor draining (ErrNotReady). The database must be the one that the space was accepted
+// in (ErrAnotherDatabase, which comes with ErrNotReady). ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -242,6 +264,9 @@ func (rt *Runtime) Check(ctx context.Context) error {
 		if rt.draining.Load() {
 			return fmt.Errorf("%w: it drains, or has ended", ErrNotReady)
 		}
+	}
+	if err := rt.elsewhere(); err != nil {
+		return err
 	}
 	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("the database does not answer: %w", err)
@@ -315,7 +340,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 		Registry: c.Workers, Bus: eng.Bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Session: rt.session, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
-		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
+		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch.Load, Observer: c.Observer, Logger: c.Logger,
 	})
 	if err != nil {
 		return err
@@ -340,6 +365,10 @@ func responseWait(ackWait time.Duration) time.Duration {
 func (rt *Runtime) Close() {
 	rt.forget()
 	rt.waiters.Close()
+	if rt.unwatch != nil {
+		rt.unwatch()
+		rt.unwatch = nil
+	}
 	if rt.stop != nil {
 		rt.stop()
 		if err := <-rt.stopped; err != nil {

@@ -13,6 +13,7 @@ import (
 
 func init() {
 	below.Of = func(runtime any) store.Store { return runtime.(*Runtime).store }
+	below.Witness = func(ctx context.Context, runtime any) (store.Mark, error) { return runtime.(*Runtime).witness(ctx) }
 }
 
 // JobSummary is one line of a list of jobs. A time that has not come is zero.

@@ -23,6 +23,7 @@ const (
 	MetricVerified     = "quipu.effects.verified"
 	MetricSignals      = "quipu.signals"
 	MetricScheduled    = "quipu.scheduled"
+	MetricAnother      = "quipu.another_database"
 	MetricBlind        = "quipu.gauges.failed"
 
 	MetricWaiting     = "quipu.waiting"
@@ -111,6 +112,7 @@ func counted() []Metric {
 		n(MetricVerified, "{answer}", "Answers of verifiers. Of unfinished effects: done, not_done, unknown; of completed ones: confirmed, contradicted, unconfirmed.", "mode", "outcome"),
 		n(MetricSignals, "{signal}", "Signals by what became of them: consumed, kept, missed, duplicate.", "outcome"),
 		n(MetricScheduled, "{job}", "Jobs due by a schedule: started, already, refused.", "outcome"),
+		n(MetricAnother, "{time}", "Times that the process found its database to be another one than the space's, and stopped working."),
 		n(MetricBlind, "{ask}", "Times that gauges could not be asked, by server: postgres, nats.", "server"),
 	}
 }

@@ -72,7 +72,7 @@ alone, for a decision on the whole list.`,
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.letters(ctx, rt, f, limit, ids) })
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.letters(ctx, rt, f, limit, ids) })
 	})
 	return cmd
 }

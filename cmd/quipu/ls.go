@@ -46,7 +46,7 @@ func (a *app) lsCommand() *cobra.Command {
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			listed, err := a.list(ctx, rt, f, limit, keysOnly)
 			if err == nil && listed == 0 && f.Flow != "" {
 				err = deployedFlow(ctx, rt, f.Flow)

@@ -24,7 +24,8 @@ func (a *app) whyCommand() *cobra.Command {
 		Short: "Say what jobs wait for",
 		Long: `Say what jobs wait for and what happens next, in one sentence for each thing that is
 open. What needs a person comes first, with the commands that answer it. For a job that
-has ended, say how and why.`,
+has ended, say how and why. In a database that is another one than the space's no process
+works; then the command says why (quipu recover).`,
 		Example: "  quipu why order-42\n  quipu ls --state open --keys | quipu why -",
 		Args:    cli.Args(1, -1),
 	}
@@ -38,7 +39,7 @@ has ended, say how and why.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit) })
 		})
 	})

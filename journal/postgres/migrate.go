@@ -108,9 +108,8 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 	}
 	version, name := 0, ""
 	err = c.query(ctx, "schema_version", func(v row) error {
-		id := v.guid(2)
 		version, name = int(v.int(0)), v.text(1)
-		s.space.Store(&id)
+		s.where.seen(store.Mark{Space: v.guid(2), Epoch: v.int(3), Beat: v.int(4)})
 		return nil
 	})
 	if err == nil && name != "" && name != s.cfg.Space {

@@ -277,13 +277,16 @@ func TestRoles(t *testing.T) {
 		r := as(t, s, role)
 		for _, forbidden := range []string{
 			"UPDATE entries SET hash = hash", "TRUNCATE entries", "DROP TABLE entries", "CREATE TABLE mine ()",
-			"UPDATE space SET epoch = 2", "UPDATE space SET expire = 1",
+			"UPDATE space SET system = 2", "UPDATE space SET doubt = 0", "UPDATE space SET expire = 1",
 		} {
 			requireForbidden(t, r.run(t, forbidden), role, forbidden)
 		}
 		requireForbidden(t, r.run(t, "DELETE FROM entries"), role, "DELETE FROM entries")
 		if role != "engine" && role != "worker" {
 			requireForbidden(t, r.run(t, "INSERT INTO batches VALUES (gen_random_uuid(), 1, 1)"), role, "INSERT")
+		}
+		if role != "engine" {
+			requireForbidden(t, r.run(t, "UPDATE space SET epoch = 2"), role, "epoch")
 		}
 	}
 	requireForbidden(t, worker.run(t, "UPDATE jobs SET semaphore = 0"), "worker", "semaphore")

@@ -124,7 +124,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		first := firstColumns(t, c)
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
-			if !strings.Contains(statements[name], "$") || name == "letters" { // a page from the end of the table
+			if !strings.Contains(statements[name], "$") || name == "letters" || name == "place_requests" { // a page from the end of the table; all that is open, once in the life of a database
 				continue
 			}
 			lines := explain(t, c, name)
