@@ -15,6 +15,8 @@ import (
 const (
 	// AskEvery is how long its readings are used again, however often metrics are collected.
 	AskEvery = 5 * time.Second
+	// askShare bounds the part of its time that a server spends on a slow answer: 1/askShare.
+	askShare = 10
 	// askTime bounds one question.
 	askTime = 4 * time.Second
 )
@@ -24,7 +26,7 @@ type asking struct {
 	source observer.Source
 
 	mu       sync.Mutex // held while the source is asked: other collectors wait for its answer
-	at       time.Time
+	until    time.Time  // the readings are used until then
 	readings []observer.Reading
 	failing  bool
 	over     bool
@@ -56,16 +58,17 @@ func (t *Telemetry) Ask(source observer.Source) (forget func()) {
 	}
 }
 
-// read returns what the source says, or said less than AskEvery ago.
+// read returns what the source says, or said a short time ago.
 func (t *Telemetry) read(ctx context.Context, a *asking) []observer.Reading {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
 		return nil
 	}
-	if !a.at.IsZero() && time.Since(a.at) < AskEvery {
+	if time.Now().Before(a.until) {
 		return a.readings
 	}
+	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	readings, err := a.source(ctx)
@@ -77,7 +80,8 @@ func (t *Telemetry) read(ctx context.Context, a *asking) []observer.Reading {
 			t.logger.Info("all gauges are read again")
 		}
 	}
-	a.at, a.readings = time.Now(), readings
+	a.readings = readings
+	a.until = time.Now().Add(max(AskEvery, askShare*time.Since(begun)))
 	return readings
 }
 

@@ -66,7 +66,9 @@ func (i *instruments) add(m metric.Meter, d observer.Metric) (err error) {
 	switch d.Kind {
 	case observer.Counter:
 		x := newInstrument[metric.AddOption](d, &i.values)
-		x.counter, err = m.Int64Counter(d.Name, unit, help)
+		if x.counter, err = m.Int64Counter(d.Name, unit, help); err == nil && len(d.Labels) == 0 {
+			x.counter.Add(context.Background(), 0) // it is there before the first one: an alert compares it with that
+		}
 		i.counters[d.Name] = x
 	case observer.Distribution:
 		x := newInstrument[metric.RecordOption](d, &i.values)

@@ -88,6 +88,8 @@ func (p *page) readyz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch err := p.look(r.Context(), *check); {
+	case errors.Is(err, quipu.ErrAnotherDatabase):
+		say(w, http.StatusServiceUnavailable, "the database is another one than the space's: see quipu recover") // its error names clusters
 	case errors.Is(err, quipu.ErrNotReady):
 		say(w, http.StatusServiceUnavailable, err.Error())
 	case err != nil:
