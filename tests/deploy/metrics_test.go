@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,61 +22,93 @@ const root = "../../"
 
 var update = flag.Bool("update", false, "write the tables of docs/metrics.md anew")
 
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(root + name)
+	require.NoError(t, err)
+	return string(text)
+}
+
 // instrument is a metric as Prometheus sees it.
 type instrument struct {
 	observer.Metric
-	name   string // of Prometheus
-	labels []string
+	name   string   // of Prometheus
+	labels []string // of its series, without those that Prometheus adds
 }
 
-var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
-
-// export lets a worker's telemetry serve one metric, and reads how it is called.
-func export(t *testing.T, m observer.Metric) instrument {
-	t.Helper()
-	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{
+// page is what a worker serves when each metric was measured once, with all its labels.
+func page() (string, error) {
+	tel, shutdown, err := telemetry.New(context.Background(), telemetry.Config{
 		Space: "shop", Prometheus: true, Getenv: func(string) string { return "" },
 	})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, shutdown(context.Background())) }()
-	var pairs []string
-	for _, l := range m.Labels {
-		pairs = append(pairs, l, "x")
+	if err != nil {
+		return "", err
 	}
-	switch m.Kind {
-	case observer.Counter:
-		tel.Count(m.Name, 1, pairs...)
-	case observer.Distribution:
-		tel.Observe(m.Name, 1, pairs...)
-	default:
-		tel.Ask(func(context.Context) ([]observer.Reading, error) {
-			return []observer.Reading{{Metric: m.Name, Value: 1, Attributes: pairs}}, nil
-		})
+	var asked []observer.Reading
+	for _, m := range observer.Metrics() {
+		var pairs []string
+		for _, l := range m.Labels {
+			pairs = append(pairs, l, "x")
+		}
+		switch m.Kind {
+		case observer.Counter:
+			tel.Count(m.Name, 1, pairs...)
+		case observer.Distribution:
+			tel.Observe(m.Name, 1, pairs...)
+		default:
+			asked = append(asked, observer.Reading{Metric: m.Name, Value: 1, Attributes: pairs})
+		}
 	}
+	tel.Ask(func(context.Context) ([]observer.Reading, error) { return asked, nil })
 	w := httptest.NewRecorder()
-	tel.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
-	found := typeLine.FindAllStringSubmatch(w.Body.String(), -1)
-	require.Len(t, found, 1, "%s: %s", m.Name, w.Body)
-	x := instrument{Metric: m, name: found[0][1], labels: []string{"quipu_space"}}
-	for _, l := range m.Labels {
-		require.Contains(t, w.Body.String(), "quipu_"+l+`="x"`)
-		x.labels = append(x.labels, "quipu_"+l)
+	tel.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	return w.Body.String(), shutdown(context.Background())
+}
+
+var (
+	served  = sync.OnceValues(page)
+	comment = regexp.MustCompile(`(?m)^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)\n\S+\{(.*)\}`)
+	label   = regexp.MustCompile(`(\w+)="`)
+)
+
+// instruments are the metrics of the code, in its order.
+func instruments(t *testing.T) []instrument {
+	t.Helper()
+	text, err := served()
+	require.NoError(t, err)
+	found := map[string][]string{} // by help, which each has of its own
+	for _, m := range comment.FindAllStringSubmatch(text, -1) {
+		found[m[2]] = m
 	}
-	if m.Kind == observer.Distribution {
-		require.Equal(t, "histogram", found[0][2])
-		x.labels = append(x.labels, "le")
+	all := observer.Metrics()
+	require.Len(t, found, len(all), text)
+	out := make([]instrument, len(all))
+	for i, m := range all {
+		at := found[m.Help]
+		require.NotNil(t, at, "%s: %s", m.Name, text)
+		out[i] = instrument{Metric: m, name: at[1]}
+		for _, l := range label.FindAllStringSubmatch(at[4], -1) {
+			out[i].labels = append(out[i].labels, l[1])
+		}
+		want := []string{"quipu_space"}
+		for _, l := range m.Labels {
+			want = append(want, "quipu_"+l)
+		}
+		if m.Kind == observer.Distribution {
+			want = append(want, "le")
+		}
+		require.ElementsMatch(t, want, out[i].labels, m.Name)
 	}
-	return x
+	return out
 }
 
 // series are the instruments by the names of their series.
 func series(t *testing.T) map[string]instrument {
 	t.Helper()
 	all := map[string]instrument{}
-	for _, m := range observer.Metrics() {
-		x := export(t, m)
+	for _, x := range instruments(t) {
 		names := []string{x.name}
-		if m.Kind == observer.Distribution {
+		if x.Kind == observer.Distribution {
 			names = []string{x.name + "_bucket", x.name + "_sum", x.name + "_count"}
 		}
 		for _, name := range names {
@@ -89,56 +122,48 @@ func series(t *testing.T) map[string]instrument {
 // tables are the parts of docs/metrics.md that the code gives.
 func tables(t *testing.T) map[string]string {
 	t.Helper()
-	out := map[string]*strings.Builder{"process": {}, "now": {}, "space": {}}
-	for _, b := range out {
-		b.WriteString("| Prometheus | OTLP | type | labels | unit | meaning |\n|---|---|---|---|---|---|\n")
-	}
-	for _, m := range observer.Metrics() {
-		x, part, kind := export(t, m), "process", string(m.Kind)
+	const head = "| Prometheus | OTLP | type | labels | unit | meaning |\n|---|---|---|---|---|---|\n"
+	out := map[string]string{"process": head, "now": head, "space": head}
+	for _, x := range instruments(t) {
+		part, kind := "process", string(x.Kind)
 		switch {
-		case m.Space:
+		case x.Space:
 			part = "space"
-		case m.Kind == observer.Gauge, m.Kind == observer.Total:
+		case x.Kind == observer.Gauge, x.Kind == observer.Total:
 			part = "now"
 		}
-		if m.Kind == observer.Total {
+		if x.Kind == observer.Total {
 			kind = "counter"
 		}
-		labels := make([]string, len(m.Labels))
-		for i, l := range m.Labels {
-			labels[i] = "`quipu_" + l + "`"
+		var labels []string
+		for _, l := range x.Labels {
+			labels = append(labels, "`quipu_"+l+"`")
 		}
-		unit := strings.Trim(m.Unit, "{}")
+		unit := strings.Trim(x.Unit, "{}")
 		if unit == "s" {
 			unit = "seconds"
 		}
-		fmt.Fprintf(out[part], "| `%s` | `%s` | %s | %s | %s | %s |\n", x.name, m.Name, kind, strings.Join(labels, ", "), unit, m.Help)
+		out[part] += fmt.Sprintf("| `%s` | `%s` | %s | %s | %s | %s |\n", x.name, x.Name, kind, strings.Join(labels, ", "), unit, x.Help)
 	}
-	text := map[string]string{}
-	for name, b := range out {
-		text[name] = b.String()
-	}
-	return text
+	return out
 }
 
 // O4: docs/metrics.md lists the instruments of the code.
 func TestO4MetricsPage(t *testing.T) {
 	t.Parallel()
-	path := root + "docs/metrics.md"
-	have, err := os.ReadFile(path)
-	require.NoError(t, err)
-	page := string(have)
+	have := read(t, "docs/metrics.md")
+	want := have
 	for name, table := range tables(t) {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
-		before, rest, found := strings.Cut(page, begin)
+		before, rest, found := strings.Cut(want, begin)
 		require.True(t, found, begin)
 		_, after, found := strings.Cut(rest, end)
 		require.True(t, found, end)
-		page = before + begin + "\n" + table + "\n" + end + after
+		want = before + begin + "\n" + table + "\n" + end + after
 	}
 	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(page), 0o644))
+		require.NoError(t, os.WriteFile(root+"docs/metrics.md", []byte(want), 0o644))
 		return
 	}
-	require.Equal(t, page, string(have), "go test ./tests/deploy -run Page -update writes it anew")
+	require.Equal(t, want, have, "go test ./tests/deploy -run Page -update writes it anew")
 }
