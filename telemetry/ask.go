@@ -16,7 +16,7 @@ const (
 	// AskEvery is how long its readings are used again, however often metrics are collected.
 	AskEvery = 5 * time.Second
 	// askShare bounds the part of its time that a server spends on a slow answer: 1/askShare.
-	askShare = 10
+	askShare = 20
 	// askTime bounds one question.
 	askTime = 4 * time.Second
 )

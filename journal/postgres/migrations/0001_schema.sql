@@ -125,8 +125,8 @@ CREATE TABLE partitions (
 );
 
 -- One row per key: the job, or its tombstone. Jobs that another has resumed have rows, too, with a next. No index
--- covers a value that a message changes, so that updates stay HOT. expires_at is when a closed job becomes a
--- tombstone, and then when the tombstone ends.
+-- covers a value that messages change but the close, so that the other updates stay HOT. expires_at is when a closed
+-- job becomes a tombstone, and then when the tombstone ends.
 --
 -- n is the job's number in this schema (W10). The history tables are keyed by it, so that new rows go to the right
 -- edge of every index, and partitioned by it. It grows with time, is drawn at inception, changes when the job is
