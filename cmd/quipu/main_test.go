@@ -32,6 +32,7 @@ func TestUsage(t *testing.T) {
 		"no worker dev":    {none, []string{"ls"}, cli.CodeFailed, "worker dev --data"},
 		"database away":    {some, []string{"ls"}, cli.CodeFailed, "unavailable"},
 		"no DSN":           {nil, []string{"ls", "--postgres", "not a dsn"}, cli.CodeUsage, "quipu ls: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db: "},
+		"no URL":           {some, []string{"ls", "--nats", "http://u:secret@a"}, cli.CodeUsage, "quipu ls: --nats (QUIPU_NATS) is not like nats://host:4222 (several are separated by commas); number 1: the scheme \"http\""},
 		"space":            {some, []string{"ls", "--space", "Über"}, cli.CodeUsage, "space"},
 		"NATS CA":          {some, []string{"wait", "k", "--nats", "nats://127.0.0.1:1", "--nats-ca", "/none"}, cli.CodeUsage, "--nats-ca (QUIPU_NATS_CA) /none cannot be used: "},
 		"format":           {some, []string{"ls", "-o", "xml"}, cli.CodeUsage, "table or json"},
