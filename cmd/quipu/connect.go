@@ -37,7 +37,7 @@ const (
 	looks                // only reads, also in another database than the space's (S13)
 	watches              // also learns of ends of jobs, by NATS where it is known
 	starts               // also publishes and traces what it sends
-	makes                // migrates the schema
+	makes                // makes the space, or migrates its schema
 	recovers             // accepts another database; asks NATS where it is known
 )
 
@@ -146,6 +146,9 @@ func (a *app) explain(err error) error {
 		return nil
 	}
 	if code := cli.Code(err); code != cli.CodeFailed {
+		return err
+	}
+	if _, missing := errors.AsType[*postgres.NoSpaceError](err); missing {
 		return err
 	}
 	switch {

@@ -388,13 +388,19 @@ func (s *space) operator(key string) journal.Operator {
 	return journal.Operator{}
 }
 
-// TestSchemaIsMissing: the database has no schema yet.
-func TestSchemaIsMissing(t *testing.T) {
+// TestSpaceIsMissing: only migrate makes a space; a typo is answered with the spaces that there are.
+func TestSpaceIsMissing(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}
-	r := clitest.Do(t, run, env, "", "ls")
-	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
-	require.Contains(t, r.Err, "start a worker")
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}}
+	flow := filepath.Join(t.TempDir(), "hello.yaml")
+	require.NoError(t, os.WriteFile(flow, []byte("flow: hello\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"), 0o644))
+	require.Equal(t, "quipu ls: the database has no space default: it has none; `quipu migrate --space default` makes it\n", s.fails(cli.CodeFailed, "", "ls").Err)
+	s.ok("", "migrate", "--space", "shop")
+	for _, args := range [][]string{{"deploy", flow}, {"ls"}, {"start", "hello", "k"}, {"why", "k"}} {
+		r := s.fails(cli.CodeFailed, "", append(args, "--space", "shpo")...)
+		require.Contains(t, r.Err, "the database has no space shpo: it has shop; `quipu migrate --space shpo` makes it\n")
+	}
+	s.ok("", "deploy", flow, "--space", "shop")
 }
 
 // 4.5: migrate makes the schema and the roles, and may be repeated.
