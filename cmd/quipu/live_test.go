@@ -36,6 +36,14 @@ func newSpace(t *testing.T) *space {
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "cut", cutOff)
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (any, error) {
+		id := workers.Info(ctx).Key
+		out, err := workers.Child[any](ctx, "pay", "declined", map[string]any{}, workers.ChildKey(id+"/pay"))
+		if err != nil {
+			return nil, fmt.Errorf("booked in vain: %w", err)
+		}
+		return out, nil
+	})
 	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
 	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg})
 	require.NoError(t, err)
@@ -298,7 +306,7 @@ func TestWaitTimeout(t *testing.T) {
 	s.deploy("slow", "1", "nobody", "{}")
 	s.ok("", "start", "slow", "s1", "--input", `{"name":"Ada"}`)
 	r := s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s")
-	require.Contains(t, r.Err, "step at ,0,0 needs a handler of nobody")
+	require.Contains(t, r.Err, "step needs a handler of nobody")
 	r = s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s", "-o", "json")
 	require.Equal(t, "timeout", objects(t, r.Out)[0]["state"])
 	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
@@ -345,7 +353,7 @@ func TestDeadLetters_E10(t *testing.T) {
 	ids := s.dead(3)
 	require.Contains(t, s.ok("", "dead", "ls"), "DEAD  JOB")
 	require.Contains(t, s.ok("", "show", "resolved"), "held: parked; see dead letters")
-	s.why("resolved", "step at ,0,0 waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
+	s.why("resolved", "step waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
 
 	require.Contains(t, s.ok(ids["resolved"]+"\n", "dead", "resolve", "-", "--result", `"charged"`, "--reason", "seen in the books"), "resolved")
 	require.Equal(t, "resolved  completed  {\"text\":\"charged\"}\n", s.ok("", "wait", "resolved", "--timeout", "1m"))
