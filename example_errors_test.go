@@ -109,7 +109,7 @@ func ExampleOpen() {
 	// Output:
 	// connected
 	// mend the configuration: quipu configuration: space "Shop": a lower-case letter, then up to 31 of a-z, 0-9 and -
-	// migrate first: schema version mismatch: schema quipu_other has version 0, this build needs 1: run `quipu migrate`
+	// migrate first: the database has no space other: it has default; `quipu migrate --space other` makes it
 	// try again later
 }
 

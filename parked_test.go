@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,7 +73,7 @@ func TestWaitsForAPerson(t *testing.T) {
 	require.Len(t, parked.DeadLetters, 1)
 	letter := parked.DeadLetters[0]
 	require.Equal(t, late.DeadLetters, parked.DeadLetters)
-	require.Equal(t, []string{"c-1", "parked", "quipu_call", "charge"}, []string{letter.Job.Key, letter.Reason, letter.Flow, letter.Topic})
+	require.Equal(t, []string{"c-1", "parked", "quipu_call", "charge"}, []string{letter.Job.Key, string(letter.Reason), letter.Flow, letter.Topic})
 	require.ErrorContains(t, err, `job "c-1" waits for a person; dead letter`)
 	require.ErrorContains(t, err, "`quipu why c-1`")
 
@@ -102,4 +104,21 @@ func TestWaitsForAPerson(t *testing.T) {
 	require.Equal(t, "receipt", receipt)
 	_, err = quipu.WaitAs[int](t.Context(), s.Runtime, job)
 	require.ErrorContains(t, err, "output of job c-1 is no int")
+}
+
+// Each reason of a dead letter has its advice in docs/cli.md.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/cli.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "### Reasons of dead letters")
+	table, _, _ = strings.Cut(table, "\n## ")
+	reasons := []quipu.DeadLetterReason{
+		quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit, quipu.ReasonNondeterminism, quipu.ReasonUndo,
+		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonUndecodable, quipu.ReasonForeign, quipu.ReasonRefused,
+	}
+	require.Equal(t, len(reasons)+2, strings.Count(table, "\n|"))
+	for _, reason := range reasons {
+		require.Contains(t, table, "| `"+string(reason)+"` |")
+	}
 }

@@ -68,17 +68,27 @@ type Instance struct {
 	Child             journal.JobID
 }
 
+// Held says why a message is held, and not sent.
+type Held string
+
+// Why messages are held.
+const (
+	HeldParked   Held = collation.HeldParked   // a person has to decide (E10)
+	HeldStuck    Held = collation.HeldStuck    // it cannot be handled; a person has to decide
+	HeldParallel Held = collation.HeldParallel // an element that waits for its turn
+)
+
 // Message is an open message of a job.
 type Message struct {
 	ID                journal.GUID
-	Kind              string // request, leg1, wakeup, …
+	Kind              journal.MessageKind
 	Activity, Address string
 	Topic             string // of a request
 	Element           int    // its index in the list, under `each`
 	Turn, Attempt     int
 	Sent              time.Time // last sent
 	Due               time.Time // when the sweeper looks at it next; zero if it does not
-	Held              string    // why it is held, or ""
+	Held              Held      // why it is held, or ""
 	Holder            string    // the handler run that has it, or ""
 }
 
@@ -164,8 +174,8 @@ func info(v *store.JobView) *JobInfo {
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		out.Messages = append(out.Messages, Message{
-			ID: r.GUID, Kind: string(r.Kind), Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: r.Held, Holder: r.Holder,
+			ID: r.GUID, Kind: r.Kind, Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
+			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held), Holder: r.Holder,
 		})
 	}
 	for i := range v.Waits {
