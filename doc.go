@@ -8,7 +8,8 @@
 // continues a failed one. StartTx and SignalTx write in the caller's own transaction or in that
 // of a DoTx. Call runs one handler without a flow.
 //
-// Job, Jobs, History, Children and Journal read the state of jobs and what happened in them.
+// Job, Jobs, AllJobs, CountJobs, History, Children and Journal read the state of jobs and what
+// happened in them.
 // Operator takes people's decisions on dead letters. Processes lists the live processes.
 //
 //	reg := workers.New()

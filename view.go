@@ -101,16 +101,6 @@ type Wait struct {
 	Signals           int // signals so far, if it repeats
 }
 
-// JobFilter selects a page of jobs. A zero field does not filter.
-type JobFilter struct {
-	State  journal.JobState
-	Flow   string
-	Prefix string   // of the key
-	Tags   []string // the job has all of them
-	Before string   // the Cursor of the last job of the previous page
-	Limit  int      // defaults to 100, at most 1 000
-}
-
 // Job reads the state of a job: ErrNotFound.
 func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
 	job, err := rt.known(ctx, job)
@@ -122,21 +112,6 @@ func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
 		return nil, err
 	}
 	return info(v), nil
-}
-
-// Jobs lists a page of jobs, newest first, without those that another has resumed.
-func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
-	views, err := rt.store.Jobs(ctx, store.JobFilter{
-		State: f.State, Flow: f.Flow, Prefix: f.Prefix, Tags: f.Tags, Before: f.Before, Limit: f.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]JobSummary, len(views))
-	for i := range views {
-		all[i] = summary(&views[i])
-	}
-	return all, nil
 }
 
 // moment converts a time of the database; never is the zero time.

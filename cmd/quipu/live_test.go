@@ -239,6 +239,11 @@ func TestListShowExport(t *testing.T) {
 	require.Empty(t, s.ok("", "ls", "--prefix", "x"))
 	require.Equal(t, "b1\n", s.ok("", "ls", "--limit", "1", "-k"), "newest first")
 	require.Contains(t, s.ok("", "ls"), "KEY  FLOW   VERSION  STATE")
+	require.Equal(t, "b1\nh1\n", s.ok("", "ls", "--state", "completed,failed", "--version", "1", "--from", "1h", "-k"))
+	require.Empty(t, s.ok("", "ls", "--to", "1h", "-k"))
+	require.Empty(t, s.ok("", "ls", "--version", "2", "-k"))
+	require.Equal(t, "STATE      JOBS\ncompleted  1\nfailed     1\n", s.ok("", "ls", "--count", "--from", "2020-01-01T00:00:00Z"))
+	require.Equal(t, map[string]any{"jobs": map[string]any{"failed": 1.0}, "looked": 2.0, "cut": false}, objects(t, s.ok("", "ls", "--count", "--state", "failed", "-o", "json"))[0])
 
 	shown := s.ok("", "show", "h1", "b1")
 	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "✓ step   worker echo  done", `input    {"name":"Ada"}`, "step  done (waited ", "      in     \"Ada\"\n", "      out    \"Ada\"\n", "      error  business: no such customer\n", "state    failed with code 422", "no such customer", "✗ step   worker fail  failed, code 422"} {

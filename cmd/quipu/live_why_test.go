@@ -115,6 +115,7 @@ func TestWhyOfARealJob(t *testing.T) {
 	} {
 		require.Contains(t, shown, said)
 	}
+	require.Equal(t, "o1/child\n", s.ok("", "ls", "--parent", "o1", "--keys"))
 	v := objects(t, s.ok("", "show", "o1/child", "-o", "json"))[0]
 	require.Equal(t, "child", v["parent"].(map[string]any)["activity"])
 	require.Len(t, v["waits"], 1)

@@ -329,7 +329,7 @@ func (w *world) finished() bool {
 // views returns all jobs in the state, or in any, as they are now.
 func (w *world) views(in journal.JobState) []*store.JobView {
 	ctx := context.Background()
-	jobs, err := w.store.Jobs(ctx, store.JobFilter{State: in, Limit: store.MaxPage})
+	jobs, err := w.store.Jobs(ctx, store.JobFilter{States: []journal.JobState{in}, Limit: store.MaxPage})
 	if err != nil {
 		panic(err)
 	}
