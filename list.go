@@ -99,7 +99,8 @@ type JobCounts struct {
 
 // CountJobs counts the jobs that a filter selects; Before and Limit do not count. It reads each job
 // of the time range, with the Tags and of the Parent, at most MaxCounted: so its cost grows with
-// that number, not with the number that it counts.
+// that number, not with the number that it counts. A million jobs take a second or two of one
+// core of the database.
 func (rt *Runtime) CountJobs(ctx context.Context, f JobFilter) (JobCounts, error) {
 	counts, looked, err := rt.store.CountJobs(ctx, f.store())
 	return JobCounts{ByState: counts, Looked: looked, Cut: looked >= MaxCounted}, err
