@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -251,7 +252,8 @@ func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 // Check says whether this process can do its work, for a readiness probe. The database must
 // answer, NATS must be connected where it is configured, and Run, if it was called, must neither
 // be starting nor draining (ErrNotReady). The database must be the one that the space was accepted
-// in (ErrAnotherDatabase, which comes with ErrNotReady). ctx bounds it.
+// in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
+// have the JetStream streams of the space; those that are missing are made. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -271,6 +273,11 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	}
 	if rt.bus != nil && !rt.bus.Connected() {
 		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	}
+	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		if err := rt.bus.Streams(ctx); err != nil {
+			return fmt.Errorf("%w: the streams of the space cannot be had: %w", ErrNotReady, err)
+		}
 	}
 	return nil
 }
