@@ -15,9 +15,10 @@ const MaxCounted = store.MaxCounted
 
 // JobFilter selects jobs. A zero field does not filter.
 //
-// From and To, Tags and Parent have an index: only jobs that fit them are read. The other fields
-// are compared with each of these jobs, from the newest on, until a page is full. So give a time
-// range where few jobs fit: without one, a filter that fits nothing reads every job of the space.
+// From and To, Tags and Parent have an index: only jobs that fit them are read. Of Tags all jobs
+// are read for each page, so they are for what few jobs have. The other fields are compared with
+// each of these jobs, from the newest on, until a page is full. So give a time range where few jobs
+// fit: without one, a filter that fits nothing reads every job of the space.
 type JobFilter struct {
 	States   []journal.JobState // the job is in one of them
 	Flow     string

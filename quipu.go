@@ -77,7 +77,8 @@ type Runtime struct {
 
 // Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
 // where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
-// reached, or with the server's own error.
+// reached, with ErrSchema under NoMigrate where the space is of another build or not there (the
+// error names the spaces that are), or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

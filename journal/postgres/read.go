@@ -132,19 +132,29 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary
 	if err != nil {
 		return nil, err
 	}
-	name := "job_list"
-	switch {
-	case !f.Parent.IsZero():
-		name, params = "job_list_children", append(params, pTexts(f.Tags), pUUID(f.Parent))
-	case len(f.Tags) > 0:
-		name, params = "job_list_tagged", append(params, pTexts(f.Tags))
-	}
 	var all []store.JobSummary
-	err = s.query(ctx, name, func() { all = nil }, func(v row) error {
+	err = s.selected(ctx, "job_list", &f, params, func() { all = nil }, func(v row) error {
 		all = append(all, s.readSummary(v))
 		return nil
-	}, params...)
+	})
 	return all, err
+}
+
+// selected runs the form of a statement that has the index for a filter.
+func (s *Store) selected(ctx context.Context, name string, f *store.JobFilter, params [][]byte, reset func(), visit func(row) error) error {
+	steps := []step{{name, params, visit}}
+	switch {
+	case !f.Parent.IsZero():
+		steps[0] = step{name + "_children", append(params, pTexts(f.Tags), pUUID(f.Parent)), visit}
+	case len(f.Tags) > 0:
+		steps = []step{{"bitmap", nil, nil}, {name + "_tagged", append(params, pTexts(f.Tags)), visit}}
+	}
+	return s.look(ctx, name, func(c *conn) error {
+		if reset(); len(steps) == 1 {
+			return c.query(ctx, steps[0].name, visit, steps[0].params...)
+		}
+		return c.snapshot(ctx, steps...)
+	})
 }
 
 // filtered returns the parameters that all statements about a filter have. A cursor stands for the
@@ -180,13 +190,14 @@ func (s *Store) CountJobs(ctx context.Context, f store.JobFilter) (counts map[jo
 	if err != nil {
 		return nil, 0, err
 	}
-	err = s.query(ctx, "job_counted", func() { counts, looked = map[journal.JobState]int64{}, 0 }, func(v row) error {
+	reset := func() { counts, looked = map[journal.JobState]int64{}, 0 }
+	err = s.selected(ctx, "job_counted", &f, params, reset, func(v row) error {
 		if n := v.int(1); n > 0 {
 			counts[journal.JobState(v.text(0))] = n
 		}
 		looked += v.int(2)
 		return nil
-	}, append(params, pTexts(f.Tags), pUUID(f.Parent))...)
+	})
 	return counts, looked, err
 }
 

@@ -1,8 +1,10 @@
 package expr_test
 
 import (
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/flow/internal/expr"
@@ -23,4 +25,19 @@ func TestClashNamesThePlaceInItsOwnText(t *testing.T) {
 		_, err := program.AppendJSON(nil, data)
 		require.EqualError(t, err, message, source)
 	}
+}
+
+// A program that fails may be evaluated by many at once.
+func TestClashesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	program, problems := expr.NewCompiler().Compile(`a.output.list.map(x, x && true)`, data)
+	require.Empty(t, problems)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			_, err := program.AppendJSON(nil, data)
+			assert.ErrorContains(t, err, "&& cannot be applied to a number (column 24 of the expression)")
+		})
+	}
+	all.Wait()
 }
