@@ -11,7 +11,7 @@ import (
 
 // natsFlags are the flags of the fields of a bus's configuration (S5).
 var natsFlags = map[string]string{
-	"URL": "nats",
+	"URL":         "nats",
 	"Credentials": "nats-creds", "NKeySeed": "nats-nkey", "CA": "nats-ca", "Cert": "nats-cert", "Key": "nats-key",
 	"Domain": "nats-domain", "Prefix": "nats-prefix", "Replicas": "nats-replicas", "MaxBytes": "nats-max-mib", "MaxAge": "nats-max-age",
 	"PlacementCluster": "nats-cluster", "PlacementTags": "nats-tags",

@@ -1,8 +1,9 @@
-package wire
+package e2e
 
 import (
 	"context"
 	"testing"
+	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 			require.NoError(t, err)
 			s.Start()
 			t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-			require.True(t, s.ReadyForConnections(patience))
+			require.True(t, s.ReadyForConnections(time.Minute))
 			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), NATS: s.ClientURL(), Roles: []quipu.Role{quipu.RoleEngine}})
 			require.NoError(t, err)
 			defer rt.Close()
