@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,14 +90,23 @@ func (p *page) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	switch err := p.look(r.Context(), *check); {
 	case errors.Is(err, quipu.ErrAnotherDatabase):
-		say(w, http.StatusServiceUnavailable, "the database is another one than the space's: see quipu recover") // its error names clusters
+		say(w, http.StatusServiceUnavailable, "the database is another one than the space's: see quipu recover")
 	case errors.Is(err, quipu.ErrNotReady):
-		say(w, http.StatusServiceUnavailable, err.Error())
+		say(w, http.StatusServiceUnavailable, outermost(err))
 	case err != nil:
-		say(w, http.StatusServiceUnavailable, "the database does not answer") // its error may name users and hosts
+		say(w, http.StatusServiceUnavailable, "the database does not answer")
 	default:
 		say(w, http.StatusOK, "ready")
 	}
+}
+
+// outermost is the text of an ErrNotReady without the cause behind it, which may name hosts and users.
+func outermost(err error) string {
+	if all, is := err.(interface{ Unwrap() []error }); is {
+		cause := all.Unwrap()
+		return strings.TrimSuffix(err.Error(), ": "+cause[len(cause)-1].Error())
+	}
+	return err.Error()
 }
 
 // look asks the servers, at most once in readyFor.

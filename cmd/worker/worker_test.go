@@ -3,15 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/dev/devtest"
@@ -76,9 +79,9 @@ func TestUsage(t *testing.T) {
 		"level":           {append(servers, "--log-level", "loud"), nil, "debug, info"},
 		"negative":        {append(servers, "--concurrency", "-1"), nil, "--concurrency -1"},
 		"negative time":   {append(servers, "--lease", "-1s"), nil, "--lease -1s"},
-		"too many":        {append(servers, "--concurrency", "16385"), nil, "the limit is 16384"},
-		"too large":       {append(servers, "--max-batch", "501"), nil, "the limit is 500"},
-		"too many lanes":  {append(servers, "--lanes", "1025"), nil, "the limit is 1024"},
+		"too many":        {append(servers, "--concurrency", "16385"), nil, "--concurrency 16385: at most 16384"},
+		"too large":       {append(servers, "--max-batch", "501"), nil, "--max-batch 501: at most 500"},
+		"too many lanes":  {append(servers, "--lanes", "1025"), nil, "--lanes 1025: at most 1024"},
 		"too short":       {append(servers, "--lease", "1ms"), nil, "30ms to 1h"},
 		"too many copies": {append(servers, "--nats-replicas", "6"), nil, "--nats-replicas (QUIPU_NATS_REPLICAS) is 6, allowed are 1 to 5"},
 		"too soon":        {servers, map[string]string{"QUIPU_NATS_MAX_AGE": "10m"}, "--nats-max-age (QUIPU_NATS_MAX_AGE) is 10m0s: at least 1h0m0s"},
@@ -141,12 +144,23 @@ func TestO4ReadinessIsAskedSeldom(t *testing.T) {
 	defer func() { require.NoError(t, p.close()) }()
 	status, _ := get(t, p.URL()+"/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, status, "it is starting")
-	asked := 0
-	p.asks(func(context.Context) error { asked++; return errors.New("user quipu at db.example") })
-	for range 10 {
-		status, text := get(t, p.URL()+"/readyz")
-		require.Equal(t, http.StatusServiceUnavailable, status)
-		require.Equal(t, "the database does not answer\n", text)
+	why := errors.New("user quipu at db.example")
+	for said, err := range map[string]error{
+		"the database does not answer":                                      why,
+		"the database is another one than the space's: see quipu recover":   fmt.Errorf("%w: %w: %w", quipu.ErrNotReady, quipu.ErrAnotherDatabase, why),
+		"the process takes no work: the streams of the space cannot be had": fmt.Errorf("%w: the streams of the space cannot be had: %w", quipu.ErrNotReady, why),
+		"the process takes no work: it is starting":                         fmt.Errorf("%w: it is starting", quipu.ErrNotReady),
+	} {
+		asked := 0
+		p.mu.Lock()
+		p.asked = time.Time{}
+		p.mu.Unlock()
+		p.asks(func(context.Context) error { asked++; return err })
+		for range 10 {
+			status, text := get(t, p.URL()+"/readyz")
+			require.Equal(t, http.StatusServiceUnavailable, status)
+			require.Equal(t, said+"\n", text)
+		}
+		require.Less(t, asked, 10)
 	}
-	require.Less(t, asked, 10)
 }

@@ -169,6 +169,7 @@ CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fa
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 -- For gauge_jobs alone (O4): CASE keeps the planner from taking it for other statements about open jobs.
 CREATE INDEX jobs_standing ON jobs (flow_name, state) WHERE CASE WHEN state IN ('open', 'quarantined') THEN true END;
+CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
 -- Tombstones whose key was used again. Late messages of the job are recognized by them (C5), and retention archives
