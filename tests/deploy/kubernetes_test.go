@@ -121,8 +121,8 @@ func objects(t *testing.T) map[string]object {
 	return out
 }
 
-// known are the flags and variables of a command, by the table of docs/cli.md below a heading.
-func known(t *testing.T, command string) (flags, variables []string) {
+// options are the flags and variables of a command, by the table of docs/cli.md below a heading.
+func options(t *testing.T, command string) (flags, variables []string) {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, "docs/cli.md"), "\n## `"+command+"`\n")
 	require.True(t, found)
@@ -139,7 +139,7 @@ func known(t *testing.T, command string) (flags, variables []string) {
 func TestO5ContainersAreConfigured(t *testing.T) {
 	t.Parallel()
 	all := objects(t)
-	flags, variables := known(t, "worker")
+	flags, variables := options(t, "worker")
 	secrets := map[string]string{}
 	for id, o := range all {
 		for _, c := range o.Spec.Template.Spec.Containers {
