@@ -70,6 +70,8 @@ func ExampleOperator_DeadLetters() {
 	}
 	err = rt.Operator().Decide(ctx, decision(letters[0]))
 	fmt.Println("somebody was faster:", errors.Is(err, quipu.ErrStale))
+	dropped, err := rt.Operator().DroppedLetters(ctx)
+	fmt.Println("letters of strangers that were dropped:", dropped, err)
 	// Output:
 	// order-1 waits for a person: true
 	// order-2 waits for a person: true
@@ -84,6 +86,7 @@ func ExampleOperator_DeadLetters() {
 	// order-4 under way, or nobody knows: ask the other side
 	// order-4  job "order-4" failed with code 402: the customer has left
 	// somebody was faster: true
+	// letters of strangers that were dropped: 0 <nil>
 }
 
 // probe answers the readiness probe of a process: 200 while it takes work.
