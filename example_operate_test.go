@@ -169,12 +169,14 @@ func ExampleRole() {
 	// <nil> <nil>
 }
 
-// The owner sets up a space once: how long closed jobs are kept, and database roles with the
-// least rights that a process needs.
+// The owner sets up a space once: whether it keeps keys or digests of keys, how long closed jobs are
+// kept, and database roles with the least rights that a process needs.
 func ExampleRuntime_Roles() {
 	ctx := context.Background()
 	rt, dsn, end := exampleOf(quipu.Config{Space: "books"})
 	defer end()
+	must(rt.KeepPrivateKeys(ctx))
+	fmt.Println(rt.PrivateKeys(ctx))
 	must(rt.SetExpireDefault(ctx, 90*24*time.Hour))
 	fmt.Println(rt.ExpireDefault(ctx))
 
@@ -187,6 +189,7 @@ func ExampleRuntime_Roles() {
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	fmt.Println(names, err)
 	// Output:
+	// true <nil>
 	// 2160h0m0s <nil>
 	// [quipu_books_engine quipu_books_owner quipu_books_retention quipu_books_sealer quipu_books_verifier quipu_books_worker] <nil>
 }

@@ -3,6 +3,7 @@ package quipu
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -116,6 +117,9 @@ func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
 
 // Jobs lists a page of jobs, newest first, without those that another has resumed.
 func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
+	if rt.kept(f.Prefix) != f.Prefix {
+		return nil, fmt.Errorf("%w: the space keeps digests of keys, which say nothing of how a key begins: give the whole key to Find", ErrKey)
+	}
 	views, err := rt.store.Jobs(ctx, store.JobFilter{
 		State: f.State, Flow: f.Flow, Prefix: f.Prefix, Tags: f.Tags, Before: f.Before, Limit: f.Limit,
 	})
