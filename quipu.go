@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +78,8 @@ type Runtime struct {
 
 // Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
 // where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
-// reached, or with the server's own error.
+// reached, with ErrSchema under NoMigrate where the space is of another build or not there (the
+// error names the spaces that are), or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -257,7 +259,8 @@ func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 // Check says whether this process can do its work, for a readiness probe. The database must
 // answer, NATS must be connected where it is configured, and Run, if it was called, must neither
 // be starting nor draining (ErrNotReady). The database must be the one that the space was accepted
-// in (ErrAnotherDatabase, which comes with ErrNotReady). ctx bounds it.
+// in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
+// have the JetStream streams of the space; those that are missing are made. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -277,6 +280,11 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	}
 	if rt.bus != nil && !rt.bus.Connected() {
 		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	}
+	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		if err := rt.bus.Streams(ctx); err != nil {
+			return fmt.Errorf("%w: the streams of the space cannot be had: %w", ErrNotReady, err)
+		}
 	}
 	return nil
 }

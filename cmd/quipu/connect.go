@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 // app has what the commands share: streams, connection flags, the output format.
@@ -36,7 +37,7 @@ const (
 	looks                // only reads, also in another database than the space's (S13)
 	watches              // also learns of ends of jobs, by NATS where it is known
 	starts               // also publishes and traces what it sends
-	makes                // migrates the schema
+	makes                // makes the space, or migrates its schema
 	recovers             // accepts another database; asks NATS where it is known
 )
 
@@ -51,6 +52,11 @@ func (a *app) configure(cmd *cobra.Command) error {
 	// export has its own --output, so the format keeps its default there.
 	if !slices.Contains([]string{"table", "json"}, a.output) {
 		return cli.Exitf(cli.CodeUsage, "-o %.40q: use table or json", a.output)
+	}
+	if a.nats != "" { // also where this command does not use it: it is a slip in any case
+		if err := transport.CheckURL(a.nats); err != nil {
+			return cli.Configuration(err)
+		}
 	}
 	dir, err := cli.ChooseDev(a.postgres, postgres, a.dev, dev)
 	switch {
@@ -140,6 +146,9 @@ func (a *app) explain(err error) error {
 		return nil
 	}
 	if code := cli.Code(err); code != cli.CodeFailed {
+		return err
+	}
+	if _, missing := errors.AsType[*postgres.NoSpaceError](err); missing {
 		return err
 	}
 	switch {

@@ -66,7 +66,7 @@ nothing in the space are kept; a line on stderr says how many older ones were dr
 	cmd.Flags().BoolVar(&f.All, "all", false, "also those that have ended")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only of jobs of this `FLOW`")
 	cmd.Flags().StringVar(&f.Topic, "topic", "", "only requests of this `TOPIC`")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "only with this `REASON`, such as parked")
+	cmd.Flags().StringVar((*string)(&f.Reason), "reason", "", "only with this `REASON`, such as parked")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N`; 0 is all")
 	cmd.Flags().BoolVar(&ids, "ids", false, "print ids alone, one in a line")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {

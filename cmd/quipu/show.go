@@ -292,7 +292,7 @@ func sections(w io.Writer, tables ...*table) error {
 // done. The table cuts them.
 func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	for i := range dead {
-		if d := &dead[i]; d.State == "open" {
+		if d := &dead[i]; d.State == quipu.LetterOpen {
 			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Message))
 		}
 	}

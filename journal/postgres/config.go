@@ -83,6 +83,11 @@ func (c Config) withDefaults() (Config, error) {
 // quotes.
 func schemaOf(space string) string { return "quipu_" + strings.ReplaceAll(space, "-", "_") }
 
+// spaceOf is the space of a schema: the name of a space has no _.
+func spaceOf(schema string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(schema, "quipu_"), "_", "-")
+}
+
 // parameters are set on every connection of ours. Every statement finds its rows by primary key from
 // arrays, so a plan is made once, always with index look-ups, whatever the table statistics say.
 func parameters(schema string) map[string]string {

@@ -28,8 +28,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open connects to the space and checks its schema: store.ErrSchema if it is not this build's and
-// Config.Migrating is not set. The caller closes the Store.
+// Open connects to the space and checks its schema: store.ErrSchema if it is not this build's, or
+// missing (*NoSpaceError), and Config.Migrating is not set. The caller closes the Store.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -169,6 +169,7 @@ CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
 -- Tombstones whose key was used again. Late messages of the job are recognized by them (C5), and retention archives

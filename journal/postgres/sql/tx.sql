@@ -18,6 +18,10 @@ ROLLBACK
 -- lets this transaction scan whole tables. No statement that handles a message does.
 SET LOCAL enable_seqscan = on
 
+-- name: bitmap
+-- lets this transaction use the index on tags, which PostgreSQL reads by a bitmap alone.
+SET LOCAL enable_bitmapscan = on
+
 -- name: clock
 -- reads the database's clock in microseconds (J5).
 SELECT micros()
