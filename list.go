@@ -24,7 +24,7 @@ type JobFilter struct {
 	States   []journal.JobState // the job is in one of them
 	Flow     string
 	Version  string        // of the flow
-	Prefix   string        // of the key, or of its digest in a space with private keys
+	Prefix   string        // of the key; where keys are private, a whole digest, with which derived keys of children begin
 	Tags     []string      // the job has all of them
 	Parent   journal.JobID // the job that started it, by an await or a function
 	From, To time.Time     // it started at From or later, and before To
@@ -58,7 +58,7 @@ func instant(t time.Time) collation.Micros {
 
 // Jobs lists a page of jobs, newest first, without those that another has resumed. An expired job
 // is only a tombstone. ErrRejected says that Before is no Cursor, or Limit too high; ErrKey, that the
-// Prefix is none of a digest, in a space with private keys.
+// Prefix begins a key that is private.
 func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
 	if err := rt.checkPrefix(f.Prefix); err != nil {
 		return nil, err

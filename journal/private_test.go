@@ -20,8 +20,14 @@ func TestPrivateKey(t *testing.T) {
 	require.Equal(t, child, PrivateKey("shop", child))
 	seen := map[string]bool{}
 	for _, of := range [][2]string{
-		{"shop", "ann@example.org"}, {"mall", "ann@example.org"}, {"shop", "ann"}, {"sho", "pann"}, {"shop", "sha256:"},
-		{"shop", strings.ToUpper(key)}, {"shop", key[:len(key)-1]}, {"shop", key[:len(key)-1] + "g"},
+		{"shop", "ann@example.org"},
+		{"mall", "ann@example.org"},
+		{"shop", "ann"},
+		{"sho", "pann"},
+		{"shop", "sha256:"},
+		{"shop", strings.ToUpper(key)},
+		{"shop", key[:len(key)-1]},
+		{"shop", key[:len(key)-1] + "g"},
 	} {
 		made := PrivateKey(of[0], of[1])
 		require.Len(t, made, len(key))
