@@ -67,8 +67,8 @@ type Runtime struct {
 	committer *engine.Committer
 	session   *session.Keeper
 	keys      *keyring.Keeper
-	kept      func(key string) string // what the space keeps of a key (S15)
-	stop      context.CancelFunc      // stops the committer
+	private   bool               // the space keeps digests of keys (S15)
+	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none
 	ran       atomic.Bool
@@ -121,16 +121,14 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.store.Seal(rt.keys)
-	private, err := rt.store.PrivateKeys(ctx)
-	if err != nil {
+	if rt.private, err = rt.store.PrivateKeys(ctx); err != nil {
 		return err
 	}
 	cfg := engine.Config{
-		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: rt.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
-	rt.kept = cfg.KeptKey
 	if c.usesNATS() {
 		if err := rt.reach(ctx); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -143,6 +144,12 @@ func (rt *Runtime) PrivateKeys(ctx context.Context) (bool, error) { return rt.st
 // after it; processes that were running begin no job any more until they restart. It needs the
 // rights of the owner.
 func (rt *Runtime) KeepPrivateKeys(ctx context.Context) error { return rt.store.SetPrivateKeys(ctx) }
+
+// kept is what the space keeps of a key (S15).
+func (rt *Runtime) kept(key string) string {
+	c := engine.Config{Space: rt.cfg.Space, Private: rt.private}
+	return c.KeptKey(key)
+}
 
 // Roles creates the space's group roles with least rights (4.5): owner, engine, worker, sealer,
 // retention and verifier. It needs CREATEROLE. Repeat it after each migration.
