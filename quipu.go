@@ -73,9 +73,10 @@ type Runtime struct {
 	draining  atomic.Bool   // set when Run drains, and never reset
 }
 
-// Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
-// where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
-// reached, or with the server's own error.
+// Open connects to Postgres, checks its settings (S7), migrates the schema unless NoMigrate is
+// set, and connects to NATS where a URL is given. It fails with ErrConfig, with ErrPreflight where
+// a setting would break the promise, with ErrUnavailable where a server cannot be reached, or with
+// the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -93,11 +94,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{})}
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
-	if !cfg.NoMigrate {
-		if err := st.Migrate(ctx); err != nil {
-			st.Close()
-			return nil, err
-		}
+	if err := rt.admit(ctx); err != nil {
+		st.Close()
+		return nil, err
 	}
 	if err := rt.connect(ctx); err != nil {
 		rt.Close()
@@ -162,7 +161,7 @@ func refusedBecause(why error) string {
 	return "forged"
 }
 
-// reach connects to NATS.
+// reach connects to NATS and checks it.
 func (rt *Runtime) reach(ctx context.Context) (err error) {
 	c := rt.cfg
 	over := c.natsConfig()
@@ -174,7 +173,7 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 	if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
 		return store.Unavailable(err.Error())
 	}
-	return nil
+	return rt.checkNATS(ctx)
 }
 
 // publishes says whether this process sends what it starts. A client that cannot sign leaves that

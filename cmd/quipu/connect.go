@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
+	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/telemetry"
 )
@@ -23,6 +24,7 @@ type app struct {
 	streams                            cli.Streams
 	postgres, nats, space, dev, output string
 	over                               natsflags.Flags
+	accept                             []string
 }
 
 // need says what a command does with its connection.
@@ -30,8 +32,9 @@ type need uint8
 
 const (
 	reads   need = iota // takes the schema as it is
+	writes              // also changes what is there
 	watches             // also learns of ends of jobs, by NATS where it is known
-	starts              // also publishes and traces what it sends
+	starts              // writes, and also publishes and traces what it sends
 	makes               // migrates the schema
 )
 
@@ -74,7 +77,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	if err := a.configure(cmd); err != nil {
 		return err
 	}
-	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Logger: slog.New(slog.DiscardHandler)}
+	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler)}
 	if what == watches || what == starts {
 		over, err := a.over.Options()
 		if err != nil {
@@ -90,7 +93,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		cfg.Observer = tel
 		defer a.flush(cmd.Context(), flush)
 	}
-	rt, err := quipu.Open(cmd.Context(), cfg)
+	rt, err := quipu.Open(mode.With(cmd.Context(), mode.Mode{Reads: what == reads || what == watches}), cfg)
 	if err != nil {
 		return a.explain(err)
 	}

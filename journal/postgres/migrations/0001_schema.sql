@@ -40,7 +40,17 @@ CREATE TABLE space (
     expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
     floor   bigint  NOT NULL DEFAULT 0 CHECK (floor >= 0), -- every job begins in a generation above it (W11)
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
+    chain_seq  bigint NOT NULL DEFAULT 0 CHECK (chain_seq >= 0), -- chain_*: the head of the space's own chain (S7)
+    chain_hash digest, -- NULL while the chain is empty
     version integer NOT NULL
+);
+
+-- The space's own chain (S7): what operators decided about the space itself. Insert only.
+CREATE TABLE space_entries (
+    seq  bigint NOT NULL PRIMARY KEY CHECK (seq > 0),
+    body bytea  NOT NULL,
+    hash digest NOT NULL,
+    xid  xid8   NOT NULL DEFAULT pg_current_xact_id()
 );
 
 -- The root secrets of the space (S1). A key signs from signs on; from ends on, its MACs of messages do not hold. No

@@ -13,6 +13,13 @@ GRANT EXECUTE ON FUNCTION {schema}.micros() TO
 GRANT SELECT ON {schema}.space TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
 
+GRANT SELECT ON {schema}.space_entries TO
+    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+
+-- The space's own chain (S7).
+GRANT INSERT ON {schema}.space_entries TO {role_engine};
+GRANT UPDATE (chain_seq, chain_hash) ON {schema}.space TO {role_engine};
+
 -- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead letters. StartTx and SignalTx in a
 -- caller's transaction need its rights.
 GRANT SELECT, INSERT ON {schema}.entries, {schema}.resolved_waits TO {role_engine};
