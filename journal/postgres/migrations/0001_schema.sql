@@ -256,6 +256,16 @@ CREATE INDEX dispatches_mail ON dispatches (job) WHERE kind = 'signal' AND held 
 CREATE INDEX dispatches_session ON dispatches (session) WHERE holder IS NOT NULL; -- such a row is mostly not due
 CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 
+-- The topics of workers' logins (S8). Policies of row-level security, and whoever else needs to know the topics of the
+-- session's login, ask quipu_topics. The policies are made with the roles (roles/roles.sql).
+CREATE TABLE worker_topics (
+    login text NOT NULL,
+    topic text NOT NULL,
+    PRIMARY KEY (login, topic)
+);
+CREATE FUNCTION quipu_topics() RETURNS text[] LANGUAGE sql STABLE SECURITY DEFINER
+    RETURN ARRAY(SELECT t.topic FROM worker_topics t WHERE t.login = session_user);
+
 -- The sessions of processes (W8). The holder of a row keeps it while the session that the row names exists and is
 -- not dead. lease is how long, in microseconds, a session lives without a renewal; since is when it began to be
 -- renewed without a gap. Engines share the lanes; all processes have the same number of them. name, build, roles
@@ -271,7 +281,8 @@ CREATE TABLE sessions (
     lease      bigint  NOT NULL CHECK (lease > 0),
     renewed_at bigint  NOT NULL,
     since      bigint  NOT NULL,
-    dead       boolean NOT NULL DEFAULT false
+    dead       boolean NOT NULL DEFAULT false,
+    login      text    NOT NULL DEFAULT session_user -- a worker's login changes its own sessions alone (S8)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- The open waits for signals (1.11). Deleting a wait decides between its signal and its timer. mailbox stands for
@@ -322,7 +333,8 @@ CREATE INDEX signals_at ON signals (at);
 -- Effects by their key (3.1). seq is the entry of the request's chain that first named the effect. turn and until
 -- belong to a started effect: the turn of its run, and the start plus the timeout of the attempt, if any (E4).
 -- position is the place of the call in a durable function (E15), '' elsewhere. vouched: an operator confirmed the
--- result (3.3). not_done: how often the effect was recorded as not done before (E5).
+-- result (3.3). not_done: how often the effect was recorded as not done before (E5). topic is that of the request,
+-- for the logins of workers (S8).
 CREATE TABLE effects (
     n       bigint NOT NULL,
     key     bytea  NOT NULL CHECK (octet_length(key) = 32),
@@ -340,6 +352,7 @@ CREATE TABLE effects (
     until   bigint,
     position text   NOT NULL DEFAULT '',
     vouched boolean NOT NULL DEFAULT false,
+    topic   text   NOT NULL DEFAULT '',
     PRIMARY KEY (n, key)
 ) PARTITION BY RANGE (n);
 CREATE INDEX effects_request ON effects (n, request, seq) WHERE request IS NOT NULL; -- always so: it is not to serve look-ups by n and key
