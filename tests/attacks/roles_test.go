@@ -24,11 +24,11 @@ flow: order
 version: "1"
 activities:
   t: {type: trigger}
-  a: {type: worker, topic: pay.charge, input: "${t.output}"}
-  b: {type: worker, topic: ship.label, input: "${t.output}"}
+  a: {type: worker, topic: pay.charge, input: "${ t.output }"}
+  b: {type: worker, topic: ship.label, input: "${ t.output }"}
 transitions:
-  - {from: t, to: a}
-  - {from: a, to: b}
+  t: [{to: a}]
+  a: [{to: b}]
 `
 
 // login makes a login of the cluster, in roles of the space, and returns its connection string.
