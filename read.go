@@ -132,7 +132,8 @@ func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error 
 }
 
 // Roles creates the space's group roles with least rights (S8): owner, engine, operator,
-// worker, retention and verifier. The login of a worker is bound to topics by `quipu grant worker`. It needs CREATEROLE. Repeat it after each migration.
+// worker, client, retention and verifier. The login of a worker is bound to topics by `quipu grant
+// worker`. It needs CREATEROLE. Repeat it after each migration.
 func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx) }
 
 // Child is a job that an activity of another job waits for.

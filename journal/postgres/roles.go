@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -19,13 +18,13 @@ var roleGrants string
 var rolePolicies string
 
 // roleNames are the group roles of a space (S8).
-var roleNames = []string{"owner", "engine", "operator", "worker", "retention", "verifier"}
+var roleNames = []string{"owner", "engine", "operator", "worker", "client", "retention", "verifier"}
 
 // RoleName is the name of a group role of a space: quipu_<space>_<role>.
 func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 
 // Roles creates the group roles of the space that are missing, and grants each only what it needs
-// (S8): engine, operator, worker, retention, verifier, and owner, which owns the schema. A login
+// (S8): engine, operator, worker, client, retention, verifier, and owner, which owns the schema. A login
 // becomes a member of the roles that its process plays; that of a worker is bound to topics by
 // GrantWorker. Roles needs CREATEROLE and the rights of the schema's owner. Repeat it after each
 // migration.
@@ -56,13 +55,17 @@ func (s *Store) Roles(ctx context.Context) error {
 // roleText puts the names of the schema and of the roles into a text.
 func (s *Store) roleText(text string) string {
 	words := []string{"{schema}", pgx.Identifier{s.schema}.Sanitize(), "{name}", s.schema}
-	var all, others []string
+	var all, others []string // others see all rows
 	for _, role := range roleNames {
 		name := pgx.Identifier{RoleName(s.cfg.Space, role)}.Sanitize()
-		words, all = append(words, "{role_"+role+"}", name), append(all, name)
+		words = append(words, "{role_"+role+"}", name)
+		if role != "owner" { // it has more rights
+			all = append(all, name)
+		}
+		if role != "worker" && role != "client" {
+			others = append(others, name)
+		}
 	}
-	others = slices.Delete(slices.Clone(all), slices.Index(roleNames, "worker"), slices.Index(roleNames, "worker")+1)
-	all = slices.Delete(all, slices.Index(roleNames, "owner"), slices.Index(roleNames, "owner")+1) // it has more rights
 	words = append(words, "{all}", strings.Join(all, ", "), "{others}", strings.Join(others, ", "))
 	return strings.NewReplacer(words...).Replace(text)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,28 @@ transitions:
   t: [{to: a}]
   a: [{to: b}]
 `
+
+// making keeps two tests from making the same roles, which all databases of a server share.
+var making sync.Mutex
+
+// roles migrates the space and makes its roles.
+func (g *target) roles() *quipu.Runtime {
+	g.t.Helper()
+	making.Lock()
+	defer making.Unlock()
+	owner := g.open(nil)
+	require.NoError(g.t, owner.Roles(g.t.Context()))
+	return owner
+}
+
+// refused says that the login has no right to a statement.
+func (g *target) refused(c *pgx.Conn, statement string) {
+	g.t.Helper()
+	_, err := c.Exec(g.t.Context(), statement)
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	require.True(g.t, ok, "%s: %v", statement, err)
+	require.Equal(g.t, "42501", pg.Code, "%s: %v", statement, err)
+}
 
 // login makes a login of the cluster, in roles of the space, and returns its connection string.
 func (g *target) login(admin *pgx.Conn, role string, topics ...string) string {
@@ -79,9 +102,7 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
 	admin := g.admin()
-	owner := g.open(nil)
-	require.NoError(t, owner.Roles(t.Context()))
-	g.deploy(owner, twoTopics)
+	g.deploy(g.roles(), twoTopics)
 	engine := g.login(admin, "engine")
 	charge, label := g.login(admin, "worker", "pay.charge"), g.login(admin, "worker", "ship.label")
 
@@ -122,6 +143,8 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 	require.Equal(t, 3, g.count(admin, "effects"))
 	require.Zero(t, g.count(thief, "entries WHERE chain = '00000000-0000-0000-0000-000000000000'"), "no main chain is read")
 	require.Less(t, g.count(thief, "entries"), g.count(admin, "entries WHERE chain <> '00000000-0000-0000-0000-000000000000'"))
+	require.Zero(t, g.count(thief, "topic_keys WHERE topic = 'ship.label'"), "it cannot speak for another topic")
+	require.Positive(t, g.count(thief, "topic_keys"))
 	require.Zero(t, g.changed(thief, "UPDATE dispatches SET holder = 'me', fence = 99"))
 	require.Zero(t, g.changed(thief, "UPDATE effects SET result = '1' WHERE name = 'label'"))
 	require.Zero(t, g.changed(thief, "UPDATE sessions SET dead = true WHERE login <> session_user"))
@@ -134,13 +157,10 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 		"INSERT INTO space_entries (seq, body, hash) SELECT 1, '{}', head_hash FROM jobs", "UPDATE space SET epoch = 2", "UPDATE space SET chain_seq = 9",
 		"INSERT INTO worker_topics VALUES (session_user, 'ship.label')", "SELECT FROM worker_topics",
 		"DELETE FROM jobs", "DELETE FROM entries", "DELETE FROM effects", "DELETE FROM dispatches", "UPDATE entries SET hash = hash",
-		"SELECT FROM instances", "SELECT FROM receipts", "SELECT FROM waits", "SELECT FROM signals", "SELECT FROM flows", "SELECT FROM payloads",
+		"SELECT FROM instances", "SELECT FROM receipts", "SELECT FROM waits", "SELECT FROM signals", "SELECT FROM flows", "SELECT FROM payloads", "SELECT FROM keys",
 		"SELECT FROM " + g.partition(admin, "entries"),
 	} {
-		_, err := thief.Exec(ctx, forbidden)
-		pg, ok := errors.AsType[*pgconn.PgError](err)
-		require.True(t, ok, "%s: %v", forbidden, err)
-		require.Equal(t, "42501", pg.Code, "%s: %v", forbidden, err)
+		g.refused(thief, forbidden)
 	}
 }
 

@@ -1,11 +1,11 @@
--- What a worker's login sees and writes of the tables that hold all topics (S8). For the other roles each policy is
+-- What the logins of workers and clients see and write of the tables that hold all topics (S8). For the other roles each policy is
 -- the constant true, which the planner drops: their statements have the plans that they have without it.
 DO $$
 DECLARE
     t text;
     p record;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['jobs', 'dispatches', 'sessions', 'effects', 'entries', 'payloads', 'resolved_waits', 'dead_letters'] LOOP
+    FOREACH t IN ARRAY ARRAY['jobs', 'dispatches', 'sessions', 'effects', 'entries', 'payloads', 'resolved_waits', 'dead_letters', 'topic_keys'] LOOP
         FOR p IN SELECT policyname FROM pg_policies WHERE schemaname = '{name}' AND tablename = t LOOP
             EXECUTE format('DROP POLICY %I ON {schema}.%I', p.policyname, t);
         END LOOP;
@@ -61,3 +61,26 @@ CREATE POLICY worker_read ON {schema}.dead_letters FOR SELECT TO {role_worker} U
 CREATE POLICY worker_end ON {schema}.dead_letters FOR UPDATE TO {role_worker} USING (EXISTS (
     SELECT FROM {schema}.dispatches d WHERE d.job = dead_letters.job AND d.guid = dead_letters.guid));
 CREATE POLICY worker_add ON {schema}.dead_letters FOR INSERT TO {role_worker} WITH CHECK (state = 'open');
+
+CREATE POLICY worker_read ON {schema}.topic_keys FOR SELECT TO {role_worker} USING (
+    topic = ANY ((SELECT {schema}.quipu_topics())::text[]));
+
+-- A client sees jobs and can lock them, but it changes none.
+CREATE POLICY client_read ON {schema}.jobs FOR SELECT TO {role_client} USING (true);
+CREATE POLICY client_lock ON {schema}.jobs FOR UPDATE TO {role_client} USING (true) WITH CHECK (false);
+
+-- Of the journal it reads with what a job began, and how it ended.
+CREATE POLICY client_read ON {schema}.entries FOR SELECT TO {role_client} USING (
+    chain = '00000000-0000-0000-0000-000000000000' AND EXISTS (
+        SELECT FROM {schema}.jobs j WHERE j.n = entries.n AND entries.seq IN (1, j.closed_seq, j.tasks_seq)));
+
+-- It writes three kinds of rows. A start with the topic ask has no parent, whatever its body says (collation.TopicAsk).
+CREATE POLICY client_read ON {schema}.dispatches FOR SELECT TO {role_client} USING (
+    kind IN ('signal', 'interrupt') OR kind = 'start' AND topic = 'ask');
+CREATE POLICY client_lock ON {schema}.dispatches FOR UPDATE TO {role_client} USING (
+    kind IN ('signal', 'interrupt') OR kind = 'start' AND topic = 'ask') WITH CHECK (false);
+CREATE POLICY client_add ON {schema}.dispatches FOR INSERT TO {role_client} WITH CHECK (
+    held IS NULL AND sender IS NULL AND holder IS NULL AND session IS NULL AND NOT undo AND NOT dead AND (
+        kind = 'interrupt'
+        OR kind = 'signal' AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = dispatches.job)
+        OR kind = 'start' AND topic = 'ask' AND guid = job AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = dispatches.job)));

@@ -18,7 +18,7 @@ GRANT SELECT, INSERT, UPDATE ON
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals TO {role_engine}, {role_operator};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_engine};
-GRANT SELECT ON {schema}.sessions TO {role_operator};
+GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_operator}; -- a commit locks the sessions that it works for
 GRANT SELECT, INSERT ON {schema}.tombstones, {schema}.payloads TO {role_engine}, {role_operator};
 GRANT SELECT ON {schema}.partitions TO {role_engine}, {role_operator};
 GRANT SELECT, USAGE ON
@@ -41,6 +41,15 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_worker};
 GRANT SELECT, INSERT, UPDATE (state, result, error, fence, holder, turn, until, vouched) ON {schema}.effects TO {role_worker};
 GRANT SELECT, INSERT, UPDATE (state) ON {schema}.dead_letters TO {role_worker};
 GRANT SELECT ON {schema}.resolved_waits, {schema}.topic_keys TO {role_worker};
+
+-- client: asks for starts, signals and interrupts, by rows that an engine handles, and reads results. It can lock a
+-- job, and its policies let it change none. It sees no keys, and writes no entry and no ledger.
+GRANT SELECT ON {schema}.entries, {schema}.flows, {schema}.tombstones TO {role_client};
+GRANT SELECT, UPDATE (trace) ON {schema}.jobs TO {role_client};
+GRANT SELECT, INSERT, UPDATE (rev) ON {schema}.dispatches TO {role_client};
+GRANT SELECT, INSERT ON {schema}.signals, {schema}.batches TO {role_client};
+GRANT SELECT ON {schema}.receipts TO {role_client};
+GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_client}; -- as for the operator, and without a policy it sees none
 
 -- retention: turns closed jobs whose time has passed into tombstones, removes their open rows, and ends old
 -- tombstones (J7, W11). Dropping partitions needs the owner's rights.
