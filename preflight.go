@@ -29,6 +29,7 @@ func (rt *Runtime) admit(ctx context.Context) error {
 	for _, warning := range report.Warnings {
 		c.Logger.Warn("preflight warns", "server", "postgres", "warning", warning)
 	}
+	rt.login = report.Login
 	c.Logger.Info("preflight", "server", "postgres", "version", report.Server, "checked", report.Facts)
 	if !c.NoMigrate {
 		if err := rt.store.Migrate(ctx); err != nil {

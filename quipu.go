@@ -66,6 +66,7 @@ type Runtime struct {
 	committer *engine.Committer
 	session   *session.Keeper
 	keys      *keyring.Keeper
+	login     string             // at the database; "" for a process that only reads
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	ran       atomic.Bool
@@ -117,7 +118,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	rt.store.Seal(rt.keys)
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
-		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
+		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: rt.login,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.usesNATS() {

@@ -278,6 +278,7 @@ type Mode struct {
 	// in µs. Compensations begin after that (3.5).
 	Outside       Micros
 	Writer, Build string // audit only
+	Login         string // of the process at the database; for the entries of operators (S8)
 }
 
 // MaxFold bounds the activities that one transaction may fold (C11).

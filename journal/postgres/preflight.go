@@ -13,6 +13,7 @@ const minServer = 150000
 // Preflight is the result of the checks at start (S7).
 type Preflight struct {
 	Server   string           // its version
+	Login    string           // of this process: the session's user
 	Facts    []string         // what was checked, one line each, for people
 	Warnings []string         // what does not break the promise
 	Accepted []store.Weakness // what would break it, and was accepted by its name
@@ -29,6 +30,7 @@ func (s *Store) Preflight(ctx context.Context, accept []string) (*Preflight, err
 		b.queue("preflight")
 		r := b.send(ctx)
 		r.each(func(v row) error {
+			p.Login = v.text(7)
 			found = p.judge(&serverSettings{
 				version: v.int(0), fsync: v.text(1), fullPages: v.text(2), commit: v.text(3), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
 			})
