@@ -185,7 +185,7 @@ func ExampleRuntime_Roles() {
 	fmt.Println(names, err)
 	// Output:
 	// 2160h0m0s <nil>
-	// [quipu_books_engine quipu_books_operator quipu_books_owner quipu_books_retention quipu_books_verifier quipu_books_worker] <nil>
+	// [quipu_books_client quipu_books_engine quipu_books_operator quipu_books_owner quipu_books_retention quipu_books_verifier quipu_books_worker] <nil>
 }
 
 // A handler's log names its job, activity and attempt by itself.

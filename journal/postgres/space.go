@@ -52,12 +52,6 @@ func (s *Store) Accept(ctx context.Context, accepted []store.Weakness) error {
 	return nil
 }
 
-// forbidden says that the login has no right to do it.
-func forbidden(err error) bool {
-	pg := serverError(err)
-	return pg != nil && pg.Code == "42501"
-}
-
 // SpaceEntries reads the space's own chain (S7), as operators see it.
 func (s *Store) SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error) {
 	chain, err := s.SpaceChain(ctx)

@@ -6,7 +6,8 @@ GRANT ALL ON SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role_owner};
 GRANT USAGE ON SCHEMA {schema} TO {all};
-GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.quipu_topics() TO {all};
+GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.quipu_topics(), {schema}.server_system(), {schema}.server_timeline(),
+    {schema}.in_doubt(uuid) TO {all};
 GRANT SELECT ON {schema}.space, {schema}.space_entries TO {all};
 
 -- engine: starts, commits, delivers signals, sweeps, deploys. StartTx and SignalTx in a caller's transaction need its
@@ -21,6 +22,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_engine};
 GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_operator}; -- a commit locks the sessions that it works for
 GRANT SELECT, INSERT ON {schema}.tombstones, {schema}.payloads TO {role_engine}, {role_operator};
 GRANT SELECT ON {schema}.partitions TO {role_engine}, {role_operator};
+-- It says that it lives, and that the database is another one; it accepts only a promotion without a loss (S13).
+GRANT UPDATE (beat, halted, epoch, timeline) ON {schema}.space TO {role_engine};
+GRANT UPDATE (beat) ON {schema}.space TO {role_operator};
 GRANT SELECT, USAGE ON
     {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years
     TO {role_engine}, {role_operator};
