@@ -74,6 +74,10 @@ CREATE POLICY client_read ON {schema}.entries FOR SELECT TO {role_client} USING 
     chain = '00000000-0000-0000-0000-000000000000' AND EXISTS (
         SELECT FROM {schema}.jobs j WHERE j.n = entries.n AND entries.seq IN (1, j.closed_seq, j.tasks_seq)));
 
+-- It learns that a job waits for a person.
+CREATE POLICY client_read ON {schema}.dead_letters FOR SELECT TO {role_client} USING (EXISTS (
+    SELECT FROM {schema}.jobs j WHERE j.id = dead_letters.job));
+
 -- It writes three kinds of rows. A start with the topic ask has no parent, whatever its body says (collation.TopicAsk).
 CREATE POLICY client_read ON {schema}.dispatches FOR SELECT TO {role_client} USING (
     kind IN ('signal', 'interrupt') OR kind = 'start' AND topic = 'ask');

@@ -52,7 +52,7 @@ GRANT SELECT ON {schema}.entries, {schema}.flows, {schema}.tombstones TO {role_c
 GRANT SELECT, UPDATE (trace) ON {schema}.jobs TO {role_client};
 GRANT SELECT, INSERT, UPDATE (rev) ON {schema}.dispatches TO {role_client};
 GRANT SELECT, INSERT ON {schema}.signals, {schema}.batches TO {role_client};
-GRANT SELECT ON {schema}.receipts TO {role_client};
+GRANT SELECT ON {schema}.receipts, {schema}.dead_letters TO {role_client};
 GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_client}; -- as for the operator, and without a policy it sees none
 
 -- retention: turns closed jobs whose time has passed into tombstones, removes their open rows, and ends old
