@@ -97,6 +97,8 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	}
 	if what == recovers {
 		cfg.NATSWait = 0
+	} else {
+		cfg.Roles = []quipu.Role{quipu.RoleSchedule} // none of those that need more than a client's rights on NATS
 	}
 	if what == starts {
 		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})

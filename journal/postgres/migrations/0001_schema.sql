@@ -249,7 +249,8 @@ ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 -- sender is set on the start of a child that was not handled yet: the job that awaits the child (C15). pauses
 -- (JSON) and undo belong to requests of durable functions (3.5); with undo, input keeps the request's body after an
 -- answer replaced it. A start with undo starts a job of compensations; its sender is the job whose function they
--- belong to. Every write of a row raises rev, so that a decision on an earlier reading can be checked (W6).
+-- belong to. A start with the topic ask is what a client asks for, under an id of its own (S8). Every write of a row
+-- raises rev, so that a decision on an earlier reading can be checked (W6).
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
@@ -355,7 +356,7 @@ CREATE TABLE resolved_waits (
 CREATE INDEX resolved_waits_request ON resolved_waits (n, request, seq);
 
 -- The signals from outside, by which a repeated one is recognized, with what became of them; also the interrupts
--- that met a closed job (W12).
+-- that met a closed job (W12), and the starts that clients asked for (S8).
 CREATE TABLE signals (
     guid  uuid   NOT NULL PRIMARY KEY,
     state text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
