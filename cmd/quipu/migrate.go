@@ -31,9 +31,9 @@ in its log: then run this again.
 has 720h. A process reads it when it starts.
 
 --roles also makes the group roles quipu_SPACE_owner, _engine, _operator, _worker,
-_retention and _verifier, with the least rights that each needs. Only the owner can change
-or delete an entry of the journal. The login of a worker sees the requests of its topics
-only: quipu grant worker. Retention turns expired jobs into tombstones; to drop
+_client, _retention and _verifier, with the least rights that each needs. Only the owner
+can change or delete an entry of the journal. The login of a worker sees the requests of
+its topics only: quipu grant worker. Retention turns expired jobs into tombstones; to drop
 their journals, as whole partitions, it needs the owner's role as well. Grant the roles to
 the users that your processes log in as. A process that logs in as the owner has all
 rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
