@@ -189,8 +189,23 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 	started := rt.committer.Start(ctx, starts)
 	for i, end := range ends {
 		end(started[i].Err)
+		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))
 	}
 	return started
+}
+
+// startOutcome names how a start ended, for a metric.
+func startOutcome(err error) string {
+	there, is := errors.AsType[*store.AlreadyStartedError](err)
+	switch {
+	case err == nil:
+		return "begun"
+	case !is:
+		return "failed"
+	case there.SameFlow && there.SameInput:
+		return "existing"
+	}
+	return "conflict"
 }
 
 // prepare checks one request against its flow.

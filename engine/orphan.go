@@ -110,7 +110,6 @@ func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *
 func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) *call {
 	letter.Raw, letter.Message = d.Message().Body, wire.CutText(letter.Message)
 	return l.end(&orphan{&letter, row}, d, callDeadLetter, func() {
-		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
 		_ = d.Term(letter.Reason)
 	})
 }
@@ -139,10 +138,7 @@ func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 		Kind: row.Kind, Reason: reasonUnheard, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
-	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() {
-		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", reasonUnheard)
-		l.ack(it.delivery)
-	}))
+	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() { l.ack(it.delivery) }))
 }
 
 // DeadLetter records a message for which no row was read, undecodable or foreign, with its bytes

@@ -81,6 +81,9 @@ type Client interface {
 	CountJobs(ctx context.Context, f JobFilter) (counts map[journal.JobState]int64, looked int64, err error)
 	// Counts counts the jobs by state, without those that another has resumed.
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
+	// Gauges counts what is open and what is late, for metrics (O4). It is cheap however many jobs
+	// there are.
+	Gauges(ctx context.Context) (*Gauges, error)
 	// ActiveFlow returns the version for new jobs: ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// Flow returns the canonical definition of one version: ErrNotFound.

@@ -242,7 +242,6 @@ type RowGuard struct {
 
 // Timing says when the sweeper has work.
 type Timing struct {
-	Lag  time.Duration // how long the oldest due row is overdue
 	Next time.Duration // until the next row is due or a request is late; 0: there is none
 	Late bool          // Late may have something to list
 }
