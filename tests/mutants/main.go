@@ -121,6 +121,9 @@ func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err err
 	if s.pkg == worlds {
 		args = append(args, "-seeds", strconv.FormatUint(limit, 10), "-until")
 	}
+	if draws(s.pkg) {
+		args = append(args, "-rapid.nofailfile") // what a mutant breaks is not tried again
+	}
 	cmd := exec.Command(tests, args...)
 	cmd.Dir = filepath.FromSlash(s.pkg)
 	out, failed := cmd.CombinedOutput()
@@ -131,6 +134,15 @@ func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err err
 		return 0, "", fmt.Errorf("mutant %s: its tests cannot run: %w\n%s", m.name, failed, out)
 	}
 	return seeds, broke, nil
+}
+
+// draws says that a package has tests with drawn inputs, which keep those that failed.
+func draws(pkg string) bool {
+	names, _ := filepath.Glob(filepath.Join(filepath.FromSlash(pkg), "*_test.go"))
+	return slices.ContainsFunc(names, func(name string) bool {
+		source, err := os.ReadFile(name)
+		return err == nil && bytes.Contains(source, []byte(`"pgregory.net/rapid"`))
+	})
 }
 
 // overlay writes the files that the mutant changes, and for go build what they
