@@ -68,6 +68,7 @@ type Runtime struct {
 	session   *session.Keeper
 	keys      *keyring.Keeper
 	login     string             // at the database; "" for a process that only reads
+	private   bool               // the space keeps digests of keys (S15)
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none
@@ -122,8 +123,11 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.store.Seal(rt.keys)
+	if rt.private, err = rt.store.PrivateKeys(ctx); err != nil {
+		return err
+	}
 	cfg := engine.Config{
-		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: rt.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: rt.login,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
@@ -343,7 +347,7 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 
 func (rt *Runtime) scheduler() *scheduler {
 	return &scheduler{
-		store: rt.store, flows: rt.flows, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
+		store: rt.store, flows: rt.flows, kept: rt.kept, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
 	}
 }
 

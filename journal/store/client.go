@@ -61,6 +61,8 @@ type Client interface {
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
 	// DeadLetters lists dead letters, newest first.
 	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
+	// DroppedLetters says how many stray dead letters retention has dropped (S15).
+	DroppedLetters(ctx context.Context) (int64, error)
 	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
 	// tombstone. *ChangedError: what is stored has another digest (S9).
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)

@@ -50,6 +50,8 @@ CREATE TABLE space (
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
     chain_seq  bigint NOT NULL DEFAULT 0 CHECK (chain_seq >= 0), -- chain_*: the head of the space's own chain (S7)
     chain_hash digest, -- NULL while the chain is empty
+    private boolean NOT NULL DEFAULT false, -- keys of jobs and signals are kept as digests (S15)
+    dropped bigint  NOT NULL DEFAULT 0 CHECK (dropped >= 0), -- how many stray dead letters retention has dropped (S15)
     version integer NOT NULL,
     -- The database that the space was last accepted in (S13): the cluster's system identifier and its timeline. beat
     -- is raised about once a second, so it says how new what is stored here is. halted says why nothing may be
@@ -402,7 +404,9 @@ CREATE TABLE payloads (
     PRIMARY KEY (n, digest)
 ) PARTITION BY RANGE (n);
 
--- Dead letters (E10). A letter of a foreign message has no row.
+-- Dead letters (E10). A letter of a foreign message has no row. stray is the size in bytes of one for whose message no
+-- row was read: retention bounds these, by number and size (S15). It is null for the others, and becomes so when an
+-- operator decides on its row.
 CREATE TABLE dead_letters (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job      uuid   NOT NULL,
@@ -414,12 +418,14 @@ CREATE TABLE dead_letters (
     message  text   NOT NULL,
     ledger   bigint NOT NULL,
     raw      bytea,
+    stray    bigint,
     at       bigint NOT NULL,
     state    text   NOT NULL DEFAULT 'open'
         CHECK (state IN ('open', 'retried', 'resolved', 'failed', 'answered'))
 );
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
 CREATE INDEX dead_letters_open ON dead_letters (reason) WHERE CASE WHEN state = 'open' THEN true END; -- for gauge_dead alone, as jobs_standing
+CREATE INDEX dead_letters_stray ON dead_letters (id) INCLUDE (stray) WHERE stray IS NOT NULL;
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
 -- so the batch was not committed.
