@@ -67,8 +67,8 @@ type Runtime struct {
 	committer *engine.Committer
 	session   *session.Keeper
 	keys      *keyring.Keeper
-	login     string             // at the database; "" for a process that only reads
 	private   bool               // the space keeps digests of keys (S15)
+	login     string             // at the database; "" for a process that only reads
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none

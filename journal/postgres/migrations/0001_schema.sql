@@ -48,10 +48,10 @@ CREATE TABLE space (
     expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
     floor   bigint  NOT NULL DEFAULT 0 CHECK (floor >= 0), -- every job begins in a generation above it (W11)
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
-    chain_seq  bigint NOT NULL DEFAULT 0 CHECK (chain_seq >= 0), -- chain_*: the head of the space's own chain (S7)
-    chain_hash digest, -- NULL while the chain is empty
     private boolean NOT NULL DEFAULT false, -- keys of jobs and signals are kept as digests (S15)
     dropped bigint  NOT NULL DEFAULT 0 CHECK (dropped >= 0), -- how many stray dead letters retention has dropped (S15)
+    chain_seq  bigint NOT NULL DEFAULT 0 CHECK (chain_seq >= 0), -- chain_*: the head of the space's own chain (S7)
+    chain_hash digest, -- NULL while the chain is empty
     version integer NOT NULL,
     -- The database that the space was last accepted in (S13): the cluster's system identifier and its timeline. beat
     -- is raised about once a second, so it says how new what is stored here is. halted says why nothing may be
