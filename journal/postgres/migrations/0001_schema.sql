@@ -424,13 +424,8 @@ CREATE TABLE dead_letters (
         CHECK (state IN ('open', 'retried', 'resolved', 'failed', 'answered'))
 );
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
-<<<<<<< HEAD
 CREATE INDEX dead_letters_open ON dead_letters (reason) WHERE CASE WHEN state = 'open' THEN true END; -- for gauge_dead alone, as jobs_standing
 CREATE INDEX dead_letters_stray ON dead_letters (id) INCLUDE (stray) WHERE stray IS NOT NULL;
-=======
-CREATE INDEX dead_letters_stray ON dead_letters (id) INCLUDE (stray) WHERE stray IS NOT NULL;
-CREATE INDEX dead_letters_open ON dead_letters (reason) WHERE CASE WHEN state = 'open' THEN true END; -- for gauge_dead alone, as jobs_standing
->>>>>>> 031e829c18d5c8a6b0b4c62e892e213c2a2a3dcf
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
 -- so the batch was not committed.
