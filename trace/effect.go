@@ -1,0 +1,68 @@
+package trace
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// effect adds an entry of an effect chain. An effect begins with its first entry and ends with its
+// outcome. A run that takes it over begins it again.
+func (b *Builder) effect(e *journal.Entry) {
+	f := e.Effect
+	if f == nil {
+		return
+	}
+	of := effectKey{e.Chain, f.Key}
+	i, open := b.effects[of]
+	if e.Kind == journal.KindEffectStarted {
+		if open {
+			b.end(i, e.Time, Attribute{Key: "quipu.taken_over", Number: 1})
+		}
+		b.effects[of] = b.begun(e)
+		if f.Class == "undo" { // it only registers a compensation
+			b.end(b.effects[of], e.Time)
+		}
+		return
+	}
+	if !open {
+		i = b.begun(e)
+	}
+	delete(b.effects, of)
+	s := &b.tree.Spans[i]
+	if s.End == 0 {
+		s.Failure = f.Error
+		b.end(i, e.Time)
+	}
+}
+
+// begun begins the span of an effect.
+func (b *Builder) begun(e *journal.Entry) int {
+	f := e.Effect
+	name, _, _ := strings.Cut(f.Name, "[") // the rest is its key
+	s := Span{
+		ID: span("effect", e.Chain[:], binary.BigEndian.AppendUint64(nil, uint64(e.Seq))), Parent: b.attempted(e),
+		Part: PartEffect, About: name, Kind: Client, Start: e.Time,
+		Attributes: texts("quipu.effect", f.Key.String(), "quipu.class", f.Class, "quipu.writer", e.Writer),
+	}
+	s.Attributes = append(s.Attributes, numbers("quipu.fence", f.Fence)...)
+	if f.Late {
+		s.Attributes = append(s.Attributes, Attribute{Key: "quipu.late", Number: 1})
+	}
+	return b.begin(s)
+}
+
+// attempted is the attempt in which an effect ran.
+func (b *Builder) attempted(e *journal.Entry) SpanID {
+	r := b.requests[e.Chain]
+	if r == nil {
+		return b.id(b.job)
+	}
+	b.turn(e.Chain, r, e.Time)
+	id := OfAttempt(e.Chain, e.Effect.Turn)
+	if b.attempts[id] {
+		return id
+	}
+	return b.parent(r.place)
+}
