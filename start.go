@@ -14,7 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
 )
 
 // Limits of a start.
@@ -178,19 +177,14 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 // became active meanwhile.
 const maxFlowMoves = 5
 
-// begin starts checked jobs, at most MaxStarts, each with its own trace. A start fails with
+// begin starts checked jobs, at most MaxStarts, under the caller's span. A start fails with
 // engine.ErrFlowMoved when another version of its flow has become active.
 func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Started {
-	ends := make([]func(error), len(starts))
+	trace := rt.cfg.Observer.Trace(ctx)
 	for i := range starts {
-		s := &starts[i]
-		s.Trace, ends[i] = rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
+		starts[i].Trace = trace
 	}
-	started := rt.committer.Start(ctx, starts)
-	for i, end := range ends {
-		end(started[i].Err)
-	}
-	return started
+	return rt.committer.Start(ctx, starts)
 }
 
 // prepare checks one request against its flow.

@@ -98,7 +98,7 @@ func (r *run) call() (e ending) {
 // open makes the handler's context. It ends with the drain, with the attempt's timeout
 // (E9), or when the run loses its request.
 func (r *run) open() (stop func()) {
-	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject(0))
+	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject())
 	ctx, cancel := context.WithCancelCause(ctx)
 	leave := func() {}
 	if ms := r.req.TimeoutMS; ms > 0 {
@@ -273,10 +273,10 @@ func (r *run) trace() string {
 	return r.d.Message().Header.Traceparent
 }
 
-func (r *run) subject(code int) observer.Subject {
+func (r *run) subject() observer.Subject {
 	return observer.Subject{
 		Space: r.req.Space, Job: r.req.Job, Key: r.req.Key, Flow: r.req.Flow, Activity: r.req.Activity, DAD: r.req.DAD,
-		GUID: r.req.Request, Topic: r.h.topic, Code: code, Turn: r.req.Turn, Attempt: r.req.Attempt,
+		GUID: r.req.Request, Topic: r.h.topic, Turn: r.req.Turn, Attempt: r.req.Attempt,
 	}
 }
 
