@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,9 +18,7 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal/archive"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -101,10 +98,12 @@ type Config struct {
 // ConfigFromEnv reads a Config from the environment, in the variables of the worker command:
 // QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas), QUIPU_LANES,
 // QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB, QUIPU_RESEND, QUIPU_LEASE,
-// QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NAME; and for NATSOptions
-// QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NATS_CA, QUIPU_NATS_CERT, QUIPU_NATS_KEY,
-// QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX, QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB, QUIPU_NATS_MAX_AGE,
-// QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS (with commas). Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
+// QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NAME, QUIPU_NO_MIGRATE (true or
+// false); for NATSOptions QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NATS_CA, QUIPU_NATS_CERT,
+// QUIPU_NATS_KEY, QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX, QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB,
+// QUIPU_NATS_MAX_AGE, QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS (with commas); and in these, which the
+// command does not have: QUIPU_MAX_CONNS, QUIPU_NATS_WAIT, QUIPU_WAIT_LOOK (durations),
+// QUIPU_BUILD. Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
 // (ConfigFromDev). An empty variable counts as unset. The error is ErrConfig and names the
 // variable. No variable is required here: Open fails where neither QUIPU_POSTGRES nor QUIPU_DEV
 // has set Postgres, and Run where a role needs NATS and neither QUIPU_NATS nor QUIPU_DEV has set
@@ -118,7 +117,7 @@ func ConfigFromEnv() (Config, error) {
 		}
 	}
 	for name, to := range map[string]*string{
-		"POSTGRES": &c.Postgres, "NATS": &c.NATS, "SPACE": &c.Space, "ARCHIVE": &c.Archive, "NAME": &c.Name,
+		"POSTGRES": &c.Postgres, "NATS": &c.NATS, "SPACE": &c.Space, "ARCHIVE": &c.Archive, "NAME": &c.Name, "BUILD": &c.Build,
 	} {
 		*to = cmp.Or(os.Getenv("QUIPU_"+name), *to)
 	}
@@ -129,6 +128,8 @@ func ConfigFromEnv() (Config, error) {
 		fromEnv("COMMITTERS", &c.Committers, strconv.Atoi), fromEnv("MAX_BATCH", &c.MaxBatch, strconv.Atoi), fromEnv("HOT_MIB", &hot, strconv.Atoi),
 		fromEnv("RESEND", &c.Resend, time.ParseDuration), fromEnv("LEASE", &c.Lease, time.ParseDuration),
 		fromEnv("ACK_WAIT", &c.AckWait, time.ParseDuration), fromEnv("DRAIN", &c.Drain, time.ParseDuration),
+		fromEnv("MAX_CONNS", &c.MaxConns, strconv.Atoi), fromEnv("NO_MIGRATE", &c.NoMigrate, strconv.ParseBool),
+		fromEnv("NATS_WAIT", &c.NATSWait, time.ParseDuration), fromEnv("WAIT_LOOK", &c.WaitLook, time.ParseDuration),
 	}
 	if c.HotBytes = hot << 20; os.Getenv("QUIPU_HOT_MIB") == "0" {
 		c.HotBytes = -1
@@ -227,23 +228,20 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.checkNATS()
 }
 
-// limits refuses numbers that the parts of the runtime would refuse only later.
+// limits refuses numbers and times that the parts of the runtime would refuse only later.
 func (c *Config) limits() error {
-	for _, f := range []struct {
-		name    string
-		n, most int
-	}{
-		{"Lanes", c.Lanes, transport.MaxLanes},
-		{"Concurrency", c.Concurrency, transport.MaxSlots},
-		{"Committers", c.Committers, math.MaxInt},
-		{"MaxBatch", c.MaxBatch, store.MaxBatch},
-		{"MaxConns", c.MaxConns, math.MaxInt32},
+	for name, n := range map[string]int{
+		"Lanes": c.Lanes, "Concurrency": c.Concurrency, "Committers": c.Committers, "MaxBatch": c.MaxBatch, "MaxConns": c.MaxConns,
 	} {
-		switch {
-		case f.n < 0:
-			return fmt.Errorf("%w: Config.%s is %d: at least 1, or 0 for the default", ErrConfig, f.name, f.n)
-		case f.n > f.most:
-			return fmt.Errorf("%w: Config.%s is %d: at most %d", ErrConfig, f.name, f.n, f.most)
+		if err := engine.CheckNumber(name, n); err != nil {
+			return fmt.Errorf("%w: Config.%s is %w", ErrConfig, name, err)
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"Resend": c.Resend, "Lease": c.Lease, "AckWait": c.AckWait, "Drain": c.Drain, "WaitLook": c.WaitLook,
+	} {
+		if err := engine.CheckTime(name, d); err != nil {
+			return fmt.Errorf("%w: Config.%s is %w", ErrConfig, name, err)
 		}
 	}
 	return nil

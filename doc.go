@@ -6,10 +6,12 @@
 // works for the space until its context ends, in one or more roles: engine, workers, schedule,
 // retention. Wait waits for the end of a job. Signal wakes hooks, Interrupt ends a job, Resume
 // continues a failed one. StartTx and SignalTx write in the caller's own transaction or in that
-// of a DoTx. Call runs one handler without a flow.
+// of a DoTx. Call runs one handler without a flow. FlowOf gives a flow the Go types of its input
+// and output.
 //
-// Job, Jobs, History, Children and Journal read the state of jobs and what happened in them.
-// Operator takes people's decisions on dead letters. Processes lists the live processes.
+// Job, Jobs, AllJobs, CountJobs, History, Children and Journal read the state of jobs and what
+// happened in them. Operator takes people's decisions on dead letters. Processes lists the live
+// processes.
 //
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })

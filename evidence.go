@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -26,12 +28,15 @@ const (
 	EffectNotDone   EffectState = "not_done"  // it runs again under the next key (E5)
 )
 
+// ClassUndo is the class of a compensation (3.5), which no effect of a handler has.
+const ClassUndo effects.Class = collation.ClassUndo
+
 // Effect is an effect of a job, with the journal entries about it.
 type Effect struct {
 	Job     Job
 	Key     journal.Digest
 	Name    string
-	Class   string // pure, tx, idempotent, guarded, or undo for a compensation (E3)
+	Class   effects.Class // or ClassUndo
 	State   EffectState
 	NotDone int          // how often it was recorded as not done before (E5)
 	Request journal.GUID // the activity's request
@@ -212,7 +217,7 @@ func (s *effectFilter) take(e *journal.Entry) {
 		i = len(s.out.Effects)
 		s.at[e.Effect.Key] = i
 		s.out.Effects = append(s.out.Effects, Effect{
-			Job: s.out.Job, Key: e.Effect.Key, Name: e.Effect.Name, Class: e.Effect.Class, NotDone: e.Effect.N,
+			Job: s.out.Job, Key: e.Effect.Key, Name: e.Effect.Name, Class: effects.Class(e.Effect.Class), NotDone: e.Effect.N,
 			Request: e.Chain, Activity: e.Activity, Address: e.DAD,
 		})
 	}
@@ -230,7 +235,7 @@ func (s *effectFilter) finish() {
 		row := &s.stored.Effects[i]
 		if at, ok := s.at[row.Key]; ok {
 			f := &s.out.Effects[at]
-			f.Name, f.Class, f.NotDone, f.State = row.Name, row.Class, row.N, EffectState(row.State)
+			f.Name, f.Class, f.NotDone, f.State = row.Name, effects.Class(row.Class), row.N, EffectState(row.State)
 			f.Result, f.Error, f.Position, f.Vouched = row.Result, row.Error, row.Position, row.Vouched
 		}
 	}

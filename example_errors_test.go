@@ -22,6 +22,8 @@ func status(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
+	case errors.Is(err, quipu.ErrAnotherDatabase): // nothing was done, and waiting does not help: a person recovers the space
+		return http.StatusInternalServerError
 	case errors.Is(err, quipu.ErrUnavailable), // nothing was done: call again
 		errors.Is(err, quipu.ErrUnknown), // it may have been: call again under the same key
 		errors.Is(err, quipu.ErrNotReady), errors.Is(err, quipu.ErrClosed):
@@ -107,7 +109,7 @@ func ExampleOpen() {
 	// Output:
 	// connected
 	// mend the configuration: quipu configuration: space "Shop": a lower-case letter, then up to 31 of a-z, 0-9 and -
-	// migrate first: schema version mismatch: schema quipu_other has version 0, this build needs 1: run `quipu migrate`
+	// migrate first: the database has no space other: it has default; `quipu migrate --space other` makes it
 	// try again later
 }
 
@@ -115,7 +117,6 @@ func ExampleOpen() {
 func Example_limits() {
 	fmt.Println("job:", quipu.MaxKey, "bytes of key,", quipu.MaxInput, "of input,", quipu.MaxTags, "tags of", quipu.MaxTag)
 	fmt.Println("start:", quipu.MaxStarts, "in a call, up to", quipu.MaxDelay, "ahead")
-	fmt.Println("schedule:", quipu.MaxCatchUp, "missed times in a look")
 	fmt.Println("signal:", quipu.MaxSignalTopic, "bytes of topic,", quipu.MaxSignalKey, "of key,", quipu.MaxPayload, "of payload")
 	fmt.Println("signal: kept for", quipu.DefaultKeep, "or up to", quipu.MaxKeep)
 	fmt.Println("idempotency key:", quipu.MaxIdempotencyKey, "bytes")
@@ -131,7 +132,6 @@ func Example_limits() {
 	// Output:
 	// job: 512 bytes of key, 1048576 of input, 10 tags of 64
 	// start: 500 in a call, up to 87600h0m0s ahead
-	// schedule: 1000 missed times in a look
 	// signal: 128 bytes of topic, 512 of key, 262144 of payload
 	// signal: kept for 24h0m0s or up to 720h0m0s
 	// idempotency key: 512 bytes

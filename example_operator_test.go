@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -28,17 +29,46 @@ func ExampleOperator() {
 	var parked *quipu.ParkedError
 	fmt.Println("parked:", errors.As(err, &parked))
 	for _, l := range parked.DeadLetters {
-		fmt.Println(l.Job.Key, l.Topic, l.Reason)
+		fmt.Println(l.Job.Key, l.Topic, l.Reason, l.Kind == journal.MessageResponse)
+		if l.Reason != quipu.ReasonParked || l.State != quipu.LetterOpen {
+			fmt.Println(help(l.Reason))
+			continue
+		}
 		must(rt.Operator().Decide(ctx, quipu.Decision{
 			DeadLetter: l.ID, Verdict: quipu.Done, Result: 7, Who: "ann", Reason: "it is in their books",
 		}))
 	}
 	out, err := quipu.WaitAs[int](ctx, rt, job)
 	fmt.Println(out, err)
+
+	all, err := rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{All: true, Reason: quipu.ReasonParked})
+	must(err)
+	for _, l := range all {
+		switch l.State {
+		case quipu.LetterRetried, quipu.LetterResolved, quipu.LetterFailed:
+			fmt.Println("dead letter of", l.Activity, "was", l.State)
+		case quipu.LetterAnswered:
+			fmt.Println("its answer came after all")
+		}
+	}
 	// Output:
 	// parked: true
-	// invoice-7 bank.lost parked
+	// invoice-7 bank.lost parked true
 	// 7 <nil>
+	// dead letter of move was resolved
+}
+
+// help says what kind of trouble a dead letter tells of.
+func help(reason quipu.DeadLetterReason) string {
+	switch reason {
+	case quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit:
+		return "about an effect: look outside"
+	case quipu.ReasonNondeterminism, quipu.ReasonUndo, quipu.ReasonRuns:
+		return "about a handler: fix it, then retry"
+	case quipu.ReasonStuck, quipu.ReasonRefused, quipu.ReasonForeign, quipu.ReasonUndecodable, quipu.ReasonChanged:
+		return "about the message: its text says which"
+	}
+	return "unknown to this version"
 }
 
 // A start may be repeated until it succeeds. Another input with the same key is a conflict.

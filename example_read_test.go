@@ -42,6 +42,14 @@ func ExampleRuntime_Job() {
 	}
 	w, timer := info.Waits[0], info.Messages[0]
 	fmt.Printf("%s: %s waits for %s %s, or until %s later\n", info.State, w.Activity, w.Topic, w.Key, timer.Due.Sub(w.Since).Round(time.Hour))
+	switch timer.Held {
+	case quipu.HeldParked, quipu.HeldStuck:
+		fmt.Println("a person has to decide")
+	case quipu.HeldParallel:
+		fmt.Println("it waits for its turn")
+	default:
+		fmt.Println("the", timer.Kind, "comes when it is due")
+	}
 
 	_, err = rt.Signal(ctx, w.Topic, w.Key, map[string]bool{"ok": true})
 	must(err)
@@ -55,6 +63,7 @@ func ExampleRuntime_Job() {
 	// review 0
 	// start 200
 	// open: review waits for order.reviewed order-1, or until 72h0m0s later
+	// the wakeup comes when it is due
 	// completed true 200 {"approved":true,"by":"signal"}
 	// kept for 720h0m0s
 }
@@ -198,7 +207,7 @@ func ExampleRuntime_Evidence() {
 		proof := ev.Final && ev.Violation == ""
 		fmt.Printf("%s: %d in %s job, proof: %t\n", name, len(ev.Effects), ev.State, proof)
 		for _, e := range ev.Effects {
-			fmt.Println(e.Activity, e.Class, outcome(e))
+			fmt.Println(e.Activity, e.Class, e.Class == quipu.ClassUndo, outcome(e))
 		}
 	}
 
@@ -212,7 +221,7 @@ func ExampleRuntime_Evidence() {
 	fmt.Println(errors.Is(err, quipu.ErrNotFound))
 	// Output:
 	// charge: 1 in completed job, proof: true
-	// charge idempotent done: "receipt-1"
+	// charge idempotent false done: "receipt-1"
 	// refund: 0 in completed job, proof: true
 	// charge of order-1
 	// true

@@ -160,3 +160,40 @@ func ExampleRuntime_Activate() {
 	// other content: true
 	// not deployed: true
 }
+
+// Flows with the Go types of their input and output, as a package has them.
+type (
+	wish struct {
+		Total int `json:"total"`
+	}
+	approvedBy struct {
+		Approved bool   `json:"approved"`
+		By       string `json:"by"`
+	}
+)
+
+var approvals quipu.TypedFlow[wish, approvedBy] = quipu.FlowOf[wish, approvedBy]("approval")
+
+// The compiler looks after the input and the output of a flow.
+func ExampleFlowOf() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	job, err := approvals.Start(ctx, rt, "order-1", wish{Total: 12}, quipu.Tags{"vip"})
+	must(err)
+	_, err = rt.Signal(ctx, "order.reviewed", job.Key, map[string]bool{"ok": true})
+	must(err)
+	out, err := approvals.Wait(ctx, rt, job)
+	must(err)
+	fmt.Println(out.Approved, out.By)
+
+	out, err = approvals.Call(ctx, rt, "order-1", wish{Total: 12}) // once more: the same job
+	fmt.Println(out.Approved, err)
+	_, err = approvals.Call(ctx, rt, "order-1", wish{Total: 13})
+	fmt.Println(err)
+	// Output:
+	// true signal
+	// true <nil>
+	// the key "order-1" has a job with another input: take another key
+}

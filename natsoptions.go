@@ -121,6 +121,8 @@ func (c Config) checkNATS() error {
 	err := c.natsConfig().Check()
 	bad, ok := errors.AsType[*transport.ConfigError](err)
 	switch {
+	case ok && bad.Field == "URL":
+		return fmt.Errorf("%w: Config.NATS %w", ErrConfig, bad.Err)
 	case ok && strings.HasPrefix(bad.Field, "LaneAckWait"):
 		return fmt.Errorf("%w: Config.AckWait in ms %w", ErrConfig, bad.Err)
 	case ok:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -18,61 +17,6 @@ type Operator struct{ rt *Runtime }
 
 // Operator returns the operator's interface to the space.
 func (rt *Runtime) Operator() Operator { return Operator{rt} }
-
-// DeadLetter is a message that cannot go on by itself. Its dispatch row, if it has one, is held
-// until an operator decides or a late answer arrives.
-type DeadLetter struct {
-	ID       int64
-	Job      Job    // zero for a message without a job
-	Flow     string // of the job
-	Topic    string // of the request, while its row exists
-	Kind     string // of the message: request, leg1, wakeup, outcome, …
-	Activity string
-	Address  string // of the activity's instance
-	Ledger   string // the instance's 15 digits when the dead letter was written; empty for none
-	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused, changed
-	Message  string
-	At       time.Time
-	State    string // open, retried, resolved, failed, or answered
-}
-
-func deadLetter(v *store.DeadView) DeadLetter {
-	ledger := ""
-	if v.Letter.Ledger != 0 {
-		ledger = v.Letter.Ledger.String()
-	}
-	return DeadLetter{
-		Kind: string(v.Letter.Kind), Ledger: ledger,
-		ID: v.ID, Job: Job{ID: v.Letter.Job, Key: v.Key}, Flow: v.Flow, Topic: v.Topic, Activity: v.Letter.Activity, Address: string(v.Letter.DAD),
-		Reason: v.Letter.Reason, Message: v.Letter.Message, At: time.UnixMicro(int64(v.At)), State: v.State,
-	}
-}
-
-// DeadLetterFilter selects a page of dead letters. A zero field does not filter.
-type DeadLetterFilter struct {
-	All    bool // also those that have ended
-	Flow   string
-	Topic  string // of the request, while its row exists
-	Reason string
-	Jobs   []journal.JobID // at most 1 000; with it only All and Limit of the other fields count
-	Before int64           // the ID of the last one of the previous page
-	Limit  int             // defaults to 100, at most 1 000
-}
-
-// DeadLetters lists a page of dead letters, newest first.
-func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLetter, error) {
-	views, err := o.rt.store.DeadLetters(ctx, store.DeadFilter{
-		All: f.All, Flow: f.Flow, Topic: f.Topic, Reason: f.Reason, Jobs: f.Jobs, Before: f.Before, Limit: f.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]DeadLetter, len(views))
-	for i := range views {
-		all[i] = deadLetter(&views[i])
-	}
-	return all, nil
-}
 
 // Verdict is an operator's decision on a dead letter.
 type Verdict string

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,7 @@ type Runtime struct {
 	keys      *keyring.Keeper
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
+	unwatch   func() // stops the watcher; nil: there is none
 	ran       atomic.Bool
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
@@ -75,15 +77,17 @@ type Runtime struct {
 
 // Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
 // where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
-// reached, or with the server's own error.
+// reached, with ErrSchema under NoMigrate where the space is of another build or not there (the
+// error names the spaces that are), or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	rt := &Runtime{cfg: cfg, ready: make(chan struct{})}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
-		Migrating: !cfg.NoMigrate, Writer: cfg.Name, Build: cfg.Build,
+		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
 	})
 	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
 		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
@@ -91,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, store: st, ready: make(chan struct{})}
+	rt.store = st
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if !cfg.NoMigrate {
 		if err := st.Migrate(ctx); err != nil {
@@ -142,6 +146,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := rt.watch(ctx); err != nil {
+		return err
+	}
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	rt.stop, rt.stopped = stop, make(chan error, 1)
 	go func() {
@@ -151,6 +158,22 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		<-watched
 		rt.stopped <- err
 	}()
+	return nil
+}
+
+// watch looks which database this is, and goes on looking until Close (S13).
+func (rt *Runtime) watch(ctx context.Context) error {
+	if mode.From(ctx).AnyDatabase {
+		return nil
+	}
+	w := &watcher{rt: rt}
+	if err := w.look(ctx); errors.Is(err, ErrAnotherDatabase) {
+		return err
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() { w.run(watching); close(ended) }()
+	rt.unwatch = func() { stop(); <-ended }
 	return nil
 }
 
@@ -229,7 +252,9 @@ func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
 // Check says whether this process can do its work, for a readiness probe. The database must
 // answer, NATS must be connected where it is configured, and Run, if it was called, must neither
-// be starting nor draining (ErrNotReady). ctx bounds it.
+// be starting nor draining (ErrNotReady). The database must be the one that the space was accepted
+// in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
+// have the JetStream streams of the space; those that are missing are made. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -241,11 +266,19 @@ func (rt *Runtime) Check(ctx context.Context) error {
 			return fmt.Errorf("%w: it drains, or has ended", ErrNotReady)
 		}
 	}
+	if err := rt.elsewhere(); err != nil {
+		return err
+	}
 	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
 	if rt.bus != nil && !rt.bus.Connected() {
 		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	}
+	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		if err := rt.bus.Streams(ctx); err != nil {
+			return fmt.Errorf("%w: the streams of the space cannot be had: %w", ErrNotReady, err)
+		}
 	}
 	return nil
 }
@@ -311,7 +344,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 		Registry: c.Workers, Bus: eng.Bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Session: rt.session, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
-		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch, Observer: c.Observer, Logger: c.Logger,
+		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch.Load, Observer: c.Observer, Logger: c.Logger,
 	})
 	if err != nil {
 		return err
@@ -335,6 +368,10 @@ func responseWait(ackWait time.Duration) time.Duration {
 // Close ends the connections and every open Wait. Call it after Run has returned.
 func (rt *Runtime) Close() {
 	rt.waiters.Close()
+	if rt.unwatch != nil {
+		rt.unwatch()
+		rt.unwatch = nil
+	}
 	if rt.stop != nil {
 		rt.stop()
 		if err := <-rt.stopped; err != nil {

@@ -19,9 +19,9 @@ import (
 
 // Bounds of the scheduler.
 const (
-	// MaxCatchUp bounds the jobs that one look starts for one flow; the next look continues
+	// maxCatchUp bounds the jobs that one look starts for one flow; the next look continues
 	// there.
-	MaxCatchUp = 1000
+	maxCatchUp = 1000
 	// lookMost and lookLeast bound the pause between two looks. A newly activated flow is seen
 	// after lookMost at the latest.
 	lookMost  = 5 * time.Second
@@ -124,7 +124,7 @@ func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, err
 // tick starts the due jobs of one flow and moves the flow's position behind them.
 func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (next time.Duration, err error) {
 	now := time.UnixMicro(int64(at.Now))
-	fire, upTo := c.spec.Missed(time.UnixMicro(int64(at.Last)), now, string(c.CatchUp), MaxCatchUp)
+	fire, upTo := c.spec.Missed(time.UnixMicro(int64(at.Last)), now, string(c.CatchUp), maxCatchUp)
 	if len(fire) > 0 {
 		if err := s.start(ctx, at.Ref, c, fire); err != nil {
 			return 0, err

@@ -13,6 +13,7 @@ import (
 
 func init() {
 	below.Of = func(runtime any) store.Store { return runtime.(*Runtime).store }
+	below.Witness = func(ctx context.Context, runtime any) (store.Mark, error) { return runtime.(*Runtime).witness(ctx) }
 }
 
 // JobSummary is one line of a list of jobs. A time that has not come is zero.
@@ -67,17 +68,27 @@ type Instance struct {
 	Child             journal.JobID
 }
 
+// Held says why a message is held, and not sent.
+type Held string
+
+// Why messages are held.
+const (
+	HeldParked   Held = collation.HeldParked   // a person has to decide (E10)
+	HeldStuck    Held = collation.HeldStuck    // it cannot be handled; a person has to decide
+	HeldParallel Held = collation.HeldParallel // an element that waits for its turn
+)
+
 // Message is an open message of a job.
 type Message struct {
 	ID                journal.GUID
-	Kind              string // request, leg1, wakeup, …
+	Kind              journal.MessageKind
 	Activity, Address string
 	Topic             string // of a request
 	Element           int    // its index in the list, under `each`
 	Turn, Attempt     int
 	Sent              time.Time // last sent
 	Due               time.Time // when the sweeper looks at it next; zero if it does not
-	Held              string    // why it is held, or ""
+	Held              Held      // why it is held, or ""
 	Holder            string    // the handler run that has it, or ""
 }
 
@@ -88,16 +99,6 @@ type Wait struct {
 	Since             time.Time
 	Repeat            bool
 	Signals           int // signals so far, if it repeats
-}
-
-// JobFilter selects a page of jobs. A zero field does not filter.
-type JobFilter struct {
-	State  journal.JobState
-	Flow   string
-	Prefix string   // of the key
-	Tags   []string // the job has all of them
-	Before string   // the Cursor of the last job of the previous page
-	Limit  int      // defaults to 100, at most 1 000
 }
 
 // Job reads the state of a job: ErrNotFound.
@@ -111,21 +112,6 @@ func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
 		return nil, err
 	}
 	return info(v), nil
-}
-
-// Jobs lists a page of jobs, newest first, without those that another has resumed.
-func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
-	views, err := rt.store.Jobs(ctx, store.JobFilter{
-		State: f.State, Flow: f.Flow, Prefix: f.Prefix, Tags: f.Tags, Before: f.Before, Limit: f.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]JobSummary, len(views))
-	for i := range views {
-		all[i] = summary(&views[i])
-	}
-	return all, nil
 }
 
 // moment converts a time of the database; never is the zero time.
@@ -163,8 +149,8 @@ func info(v *store.JobView) *JobInfo {
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		out.Messages = append(out.Messages, Message{
-			ID: r.GUID, Kind: string(r.Kind), Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: r.Held, Holder: r.Holder,
+			ID: r.GUID, Kind: r.Kind, Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
+			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held), Holder: r.Holder,
 		})
 	}
 	for i := range v.Waits {

@@ -22,6 +22,9 @@ type Chain struct {
 	Row     *Row // nil: gone
 	Head    journal.Head
 	Now     Micros
+	// Doubt says that the database may have lost commits of the job (S13): a Guarded effect without
+	// a recorded start may have been made.
+	Doubt   bool
 	Effects map[journal.Digest]*Effect // the effects that were asked for and exist
 	// Past are the effects of earlier generations that were asked for.
 	Past map[journal.Digest]*PastEffect
@@ -46,13 +49,14 @@ type ChainWrite struct {
 // Effected is the result of a decision on an effect: the effect as it stands now.
 type Effected struct {
 	EffectRow
-	Taken bool  // an unfinished start was taken over (E4)
+	Taken bool  // an unfinished start was taken over (E4), or one whose record may be lost (S13)
 	Plan  *Plan // nil: nothing is to be written
 }
 
 // Start decides on the start of an effect. It takes over an unfinished one (E4), and one that
 // an earlier generation of the job has. Effects of class pure and tx get no entry before their
-// outcome. A run without a lease gets one. Errors: ErrStale, ErrLeased.
+// outcome. A run without a lease gets one. In a job that is in doubt, the first start of a Guarded
+// effect counts as taken over (S13). Errors: ErrStale, ErrLeased.
 func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	fence, current := c.fence(&l)
 	f := c.Effects[e.Key]
@@ -60,7 +64,8 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	case !current || l.Session == 0:
 		return Effected{}, ErrStale
 	case f != nil && (f.State != EffectStarted || f.Class == ClassUndo || f.Fence >= fence):
-		return Effected{EffectRow: f.EffectRow}, nil
+		own := f.Fence == fence && f.Holder == l.Holder // the answer to the start was lost
+		return Effected{EffectRow: f.EffectRow, Taken: own && c.doubts(f)}, nil
 	case f == nil && c.Past[e.Key] != nil:
 		return c.takeOver(c.Past[e.Key], l, e, mode)
 	case e.Class == ClassPure || e.Class == ClassTx:
@@ -82,6 +87,7 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	f = &w.Effect
 	f.Turn, f.Fence, f.Holder, f.Until = l.Turn, l.Fence, l.Holder, mode.CallEnds(f.Class, l.Timeout, c.Now)
 	f.Live = f.Request == c.Request
+	out.Taken = out.Taken || c.doubts(f)
 	out.Plan, out.EffectRow = c.move(w), f.EffectRow
 	out.Plan.Session = l.Session
 	return out, nil
@@ -98,6 +104,12 @@ func (m Mode) CallEnds(class string, timeout time.Duration, start Micros) Micros
 		return start + m.InFlight
 	}
 	return Never
+}
+
+// doubts says that an effect may have been made by a run of which nothing is recorded: its
+// verifier or a person says whether it was. What was found not done before is in no doubt.
+func (c *Chain) doubts(f *Effect) bool {
+	return c.Doubt && f.Class == ClassGuarded && f.State == EffectStarted && f.N == 0
 }
 
 // Finish decides on the outcome of an effect (E5): completed, or not done. Results are written

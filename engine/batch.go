@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,8 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 			l.untake(b)
 		}
 	}()
+	epoch := l.epoch()
+	w.items = l.present(b, w.items, epoch)
 	if w.items, err = l.guess(ctx, tx, b, w); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
@@ -112,7 +115,9 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	if err != nil {
 		return nil, l.abandon(ctx, err)
 	}
-	b.meet(loaded)
+	if b.meet(loaded); l.epoch() != epoch {
+		return nil, l.abandon(ctx, errEpoch)
+	}
 	if err := l.askAll(ctx, tx, b, calls); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
@@ -130,6 +135,27 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	l.keep(b)
 	b.took = time.Since(began)
 	return b, nil
+}
+
+// errEpoch says that the space went on in another database while a batch waited for one.
+var errEpoch = fmt.Errorf("%w: the space is in another epoch", store.ErrLost)
+
+// present leaves out the messages of other epochs. What of them is open is sent again by its row
+// (T4), in the database that was accepted: what it does not know is no stranger's.
+func (l *loop) present(b *batch, items []*item, epoch int64) []*item {
+	other := func(it *item) bool { return it.epoch != epoch }
+	if !slices.ContainsFunc(items, other) {
+		return items
+	}
+	here := make([]*item, 0, len(items))
+	for _, it := range items {
+		if other(it) {
+			b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
+		} else {
+			here = append(here, it)
+		}
+	}
+	return here
 }
 
 // meet adds what was loaded to the states that the batch has.

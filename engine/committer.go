@@ -61,7 +61,8 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the epoch of space %s: %w", cfg.Space, err)
 		}
-		c.pub = &Publisher{Bus: cfg.Bus, Flows: c.flows, Space: cfg.Space, Lanes: cfg.Lanes, Epoch: epoch, Observer: cfg.Observer}
+		c.pub = &Publisher{Bus: cfg.Bus, Flows: c.flows, Space: cfg.Space, Lanes: cfg.Lanes, Observer: cfg.Observer}
+		c.pub.Epoch.Store(epoch)
 	}
 	for range cfg.Committers {
 		c.loops = append(c.loops, &loop{
@@ -120,6 +121,24 @@ func refuse(calls chan *call) {
 
 // errEnded answers a call that came after the committer had stopped.
 var errEnded = fmt.Errorf("%w: %w", store.Unavailable("nothing was done"), ErrClosed)
+
+// epoch is that of the space (T4); 0 without a bus.
+func (c *Committer) epoch() int64 {
+	if c.pub == nil {
+		return 0
+	}
+	return c.pub.Epoch.Load()
+}
+
+// Recovered says that the space goes on in another database, in a new epoch (S13). What this
+// process has read before counts no more, and messages of other epochs do nothing (T4).
+func (c *Committer) Recovered(epoch int64) {
+	c.hot.clear()
+	c.flows.reset()
+	if c.pub != nil {
+		c.pub.Epoch.Store(epoch)
+	}
+}
 
 // publishes reports whether this process publishes what it commits now. Otherwise the rows are
 // due at once, for the engines' sweepers.

@@ -130,17 +130,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Local != nil && c.Session == nil {
 		return c, fmt.Errorf("%w: Local needs a Session", ErrConfig)
 	}
-	for _, f := range []struct {
-		name    string
-		n, most int
-	}{
-		{"MaxBatch", c.MaxBatch, store.MaxBatch},
-		{"Lanes", c.Lanes, transport.MaxLanes},
-		{"LaneSlots", c.LaneSlots, transport.MaxSlots},
-		{"StartSlots", c.StartSlots, transport.MaxSlots},
+	for name, n := range map[string]int{
+		"MaxBatch": c.MaxBatch, "Lanes": c.Lanes, "LaneSlots": c.LaneSlots, "StartSlots": c.StartSlots, "Committers": c.Committers, "Aside": c.Aside,
 	} {
-		if f.n > f.most {
-			return c, fmt.Errorf("%w: Config.%s is %d: at most %d", ErrConfig, f.name, f.n, f.most)
+		if err := CheckNumber(name, n); err != nil {
+			return c, fmt.Errorf("%w: Config.%s is %w", ErrConfig, name, err)
 		}
 	}
 	if c.Writer == "" {

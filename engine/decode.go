@@ -14,6 +14,7 @@ import (
 type item struct {
 	delivery transport.Delivery
 	msg      collation.Message
+	epoch    int64   // of the message (T4)
 	flow     flowKey // a hint; the job's header is what counts
 	plan     *collation.Plan
 	loads    int    // its loads in this transaction
@@ -35,7 +36,7 @@ func decode(d transport.Delivery) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	it := &item{delivery: d, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic}
+	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic}
 	m := &it.msg
 	m.Kind, m.Activity, m.Turn = h.Kind, h.Activity, h.Turn
 	if m.Job, err = journal.ParseJobID(h.Job); err != nil {

@@ -80,7 +80,7 @@ func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
 	job := journal.JobID{n, 6: 0x80, 8: 0x80}
 	d := &acked{done: make(chan string, 1)}
-	return &item{delivery: d, msg: collation.Message{
+	return &item{delivery: d, epoch: 1, msg: collation.Message{
 		Kind: kind, Job: job, GUID: job.Start(), Row: job.Start(), DAD: collation.RootDAD,
 	}}, d
 }
@@ -197,7 +197,7 @@ func TestT2LaterComesAgainSoon(t *testing.T) {
 	c, _ := bench(t, &watched{})
 	for range 100 {
 		d := &delayed{count: laterTimes - 1}
-		it := &item{delivery: d, plan: &collation.Plan{Outcome: collation.Later, Done: true}}
+		it := &item{delivery: d, epoch: 1, plan: &collation.Plan{Outcome: collation.Later, Done: true}}
 		require.Empty(t, c.settle(t.Context(), &batch{loaded: &store.Loaded{}, decided: []*item{it}}))
 		require.GreaterOrEqual(t, d.by, 50*time.Millisecond)
 		require.Less(t, d.by, 150*time.Millisecond)

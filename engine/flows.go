@@ -140,6 +140,15 @@ func (f *Flows) Forget(name string) {
 	delete(f.active, name)
 }
 
+// reset drops everything: another database may have other flows (S13).
+func (f *Flows) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keep = nil
+	clear(f.known)
+	clear(f.active)
+}
+
 // install deploys a built-in flow. If another build has stored the name and the version
 // already, that definition stays and is returned.
 func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, error) {

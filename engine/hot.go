@@ -75,6 +75,15 @@ func (h *hot) drop(jobs ...journal.JobID) {
 	}
 }
 
+// clear forgets all jobs.
+func (h *hot) clear() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bytes = 0
+	clear(h.byJob)
+	h.used.Init()
+}
+
 func (h *hot) remove(job journal.JobID) {
 	if e := h.byJob[job]; e != nil {
 		h.bytes -= h.used.Remove(e).(*kept).size

@@ -120,7 +120,7 @@ func (w *warmth) begin(key string) collation.Row {
 
 // response is a worker's response to a request.
 func response(r *collation.Row) *item {
-	return &item{flow: flowKey{"two", "1"}, msg: collation.Message{
+	return &item{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
 		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID, Activity: r.Activity,
 		DAD: r.DAD, Turn: r.Turn, Response: &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`)},
 	}}

@@ -152,7 +152,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		if d.Count() > 1 {
 			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
 		}
-		if d.Err() == nil && d.Message().Header.Epoch != l.pub.Epoch {
+		if d.Err() == nil && d.Message().Header.Epoch != l.pub.Epoch.Load() {
 			// A message of another epoch: what of it is still open is sent again by its row (T4).
 			l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
 			l.ack(d)

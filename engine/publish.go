@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -19,7 +20,7 @@ type Publisher struct {
 	Flows *Flows
 	Space string
 	Lanes int
-	Epoch int64
+	Epoch atomic.Int64 // of the space (T4); it rises when another database is accepted (S13)
 	// Observer names the spans under which handlers work.
 	Observer observer.Observer
 }
@@ -62,7 +63,7 @@ func (p *Publisher) publish(ctx context.Context, out []store.Outgoing, from Orig
 func (p *Publisher) message(ctx context.Context, o *store.Outgoing) (transport.Message, error) {
 	r := &o.Row
 	m := transport.Message{Header: transport.Header{
-		GUID: r.GUID, Publication: r.Publication, Turn: r.Turn, Epoch: p.Epoch,
+		GUID: r.GUID, Publication: r.Publication, Turn: r.Turn, Epoch: p.Epoch.Load(),
 		PublishedAt: int64(r.PublishedAt), Traceparent: o.Trace,
 	}}
 	if r.Kind == journal.MessageRequest {

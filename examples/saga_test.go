@@ -130,7 +130,7 @@ func TestTripThatIsInterrupted(t *testing.T) {
 	require.Equal(t, journal.JobInterrupted, stopped.State)
 	var undo []quipu.JobSummary
 	require.Eventually(t, func() bool {
-		undo, err = o.Jobs(t.Context(), quipu.JobFilter{Flow: flow.UndoName, State: journal.JobCompleted})
+		undo, err = o.Jobs(t.Context(), quipu.JobFilter{Flow: flow.UndoName, States: []journal.JobState{journal.JobCompleted}})
 		return err == nil && len(undo) == 1
 	}, time.Minute, 10*time.Millisecond)
 	require.Contains(t, undo[0].Job.Key, "trip-3")

@@ -80,7 +80,7 @@ func (e *explainer) closer() string {
 	case l.Activity == "":
 		return ""
 	default:
-		return fmt.Sprintf(", by %s at %s", l.Activity, l.DAD)
+		return ", by " + e.named(l.Activity, collation.DAD(l.DAD))
 	}
 }
 

@@ -70,35 +70,35 @@ var ended = map[string]struct {
 	"completed": {
 		[]func(*world){closed(journal.JobCompleted, 200, ""), func(w *world) { w.Output = []byte(`{"id":7}`) }},
 		[]explain.Kind{explain.KindClosed},
-		`the job completed with code 200 after 40 s, by charge at ,0,0; its output is {"id":7}`, nil,
+		`the job completed with code 200 after 40 s, by charge; its output is {"id":7}`, nil,
 	},
 	"failed": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), func(w *world) { w.job.Last.Abandoned = 2 }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; no transition of all takes this error (on: error); 2 open obligations were abandoned; mend what failed first", nil,
+		"the job failed with code 402 after 40 s, by charge: no money; no transition of all takes this error (on: error); 2 open obligations were abandoned; mend what failed first", nil,
 	},
 	"by its child": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild(journal.JobFailed, "order-42/bill-1")},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "order-42/bill-1") failed: no money; no transition of all takes this error (on: error); mend what failed first`,
+		`the job failed with code 402 after 40 s, by bill, whose child (job "order-42/bill-1") failed: no money; no transition of all takes this error (on: error); mend what failed first`,
 		[]string{"quipu why order-42/bill-1", "quipu resume order-42/bill-1", "quipu resume order-42"},
 	},
 	"by its child, which is gone": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", "")},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
+		"the job failed with code 402 after 40 s, by bill, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
 		[]string{"quipu resume order-42"},
 	},
 	"by its child, which nobody looked up": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), failedChild("", ""), func(w *world) { w.job.Find = nil }},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
+		"the job failed with code 402 after 40 s, by bill, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
 		[]string{"quipu why " + other.String(), "quipu resume " + other.String(), "quipu resume order-42"},
 	},
 	"by its child, which was interrupted": {
 		[]func(*world){closed(journal.JobFailed, 410, "stop"), failedChild(journal.JobInterrupted, "bills")},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 410 after 40 s, by bill at ,0,0, whose child (job "bills") was interrupted: stop; no transition of all takes this error (on: error); mend what failed first`,
+		`the job failed with code 410 after 40 s, by bill, whose child (job "bills") was interrupted: stop; no transition of all takes this error (on: error); mend what failed first`,
 		[]string{"quipu why bills", "quipu resume bills", "quipu resume order-42"},
 	},
 	"by its child, which was resumed and completed": {
@@ -114,7 +114,7 @@ var ended = map[string]struct {
 			}
 		}},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 402 after 40 s, by bill at ,0,0, whose child (job "a b") failed and was resumed, and is completed now: no money; no transition of all takes this error (on: error)`,
+		`the job failed with code 402 after 40 s, by bill, whose child (job "a b") failed and was resumed, and is completed now: no money; no transition of all takes this error (on: error)`,
 		[]string{"quipu resume order-42"},
 	},
 	"with a child that is still open": {
@@ -124,13 +124,13 @@ var ended = map[string]struct {
 			i.Child = other
 		}},
 		[]explain.Kind{explain.KindClosed},
-		`the job failed with code 402 after 40 s, by charge at ,0,0: no money; no transition of all takes this error (on: error); mend what failed first`,
+		`the job failed with code 402 after 40 s, by charge: no money; no transition of all takes this error (on: error); mend what failed first`,
 		[]string{"quipu why bills", "quipu resume order-42"},
 	},
 	"by a business error": {
 		[]func(*world){closed(journal.JobFailed, 402, "no money"), answered(1, 402, "no money", "")},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by charge at ,0,0: no money; no transition of all takes this error (on: error); mend what failed first",
+		"the job failed with code 402 after 40 s, by charge: no money; no transition of all takes this error (on: error); mend what failed first",
 		[]string{"quipu resume order-42"},
 	},
 	"by a transition": {
@@ -138,20 +138,20 @@ var ended = map[string]struct {
 			w.job.Last.Trouble = &journal.Trouble{Reason: collation.ReasonExpression, Message: "no such key: id"}
 		}},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 500 after 40 s, by charge at ,0,0: no such key: id; mend what failed first",
+		"the job failed with code 500 after 40 s, by charge: no such key: id; mend what failed first",
 		[]string{"quipu resume order-42"},
 	},
 	"after all attempts": {
 		[]func(*world){closed(journal.JobFailed, 500, "refused\nat x\nat y"), answered(5, 500, "refused\nat x\nat y", "")},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 500 after 40 s, by charge at ,0,0 after 5 attempts: refused… (quipu log order-42 --raw shows all); " +
+		"the job failed with code 500 after 40 s, by charge after 5 attempts: refused… (quipu log order-42 --raw shows all); " +
 			"no transition of all takes this error (on: error); mend what failed first",
 		nil,
 	},
 	"by a panic": {
 		[]func(*world){closed(journal.JobFailed, 500, "panic: no till"), answered(5, 500, "panic: no till", top+thrown+origin+below)},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 500 after 40 s, by charge at ,0,0 after 5 attempts: panic: no till, at /app/my shop/charge.go:12 (quipu log order-42 --raw shows all); " +
+		"the job failed with code 500 after 40 s, by charge after 5 attempts: panic: no till, at /app/my shop/charge.go:12 (quipu log order-42 --raw shows all); " +
 			"no transition of all takes this error (on: error); mend what failed first",
 		nil,
 	},
@@ -161,13 +161,13 @@ var ended = map[string]struct {
 			w.instance("bill", ",0,0", 201100000000001).Attempt = 3
 		}},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 402 after 40 s, by bill at ,0,0 after 3 attempts, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
+		"the job failed with code 402 after 40 s, by bill after 3 attempts, whose child (job " + other.String() + ") failed: no money; no transition of all takes this error (on: error); mend what failed first",
 		nil,
 	},
 	"with a long message": {
 		[]func(*world){closed(journal.JobFailed, 500, strings.Repeat("ü", 150))},
 		[]explain.Kind{explain.KindClosed},
-		"the job failed with code 500 after 40 s, by charge at ,0,0: " + strings.Repeat("ü", 100) + "… (quipu log order-42 --raw shows all); no transition of all takes this error (on: error); mend what failed first",
+		"the job failed with code 500 after 40 s, by charge: " + strings.Repeat("ü", 100) + "… (quipu log order-42 --raw shows all); no transition of all takes this error (on: error); mend what failed first",
 		nil,
 	},
 	"by the output of its flow": {
@@ -202,7 +202,7 @@ var ended = map[string]struct {
 	"interrupted by itself": {
 		[]func(*world){closed(journal.JobInterrupted, 410, "refused"), func(w *world) { w.job.Last.Activity, w.job.Last.Kind = "stop", journal.KindLeg1 }},
 		[]explain.Kind{explain.KindClosed},
-		"the job was interrupted with code 410 after 40 s, by stop at ,0,0: refused", nil,
+		"the job was interrupted with code 410 after 40 s, by stop: refused", nil,
 	},
 	"interrupted from outside, to be removed": {
 		[]func(*world){closed(journal.JobInterrupted, 410, "refused"), func(w *world) {
@@ -228,7 +228,7 @@ var ended = map[string]struct {
 			w.letter(w.row(journal.MessageOutcome, "bill"), "stuck", "refused by the database")
 		}},
 		[]explain.Kind{explain.KindPerson, explain.KindTasks, explain.KindClosed},
-		"bill at ,0,0 waits for a person since 2 min: dead letter 7 (stuck): refused by the database", nil,
+		"bill waits for a person since 2 min: dead letter 7 (stuck): refused by the database", nil,
 	},
 	"quarantined": {
 		[]func(*world){func(w *world) {

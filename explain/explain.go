@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,11 @@ type Job struct {
 	Now collation.Micros
 	// Last is the entry that closed or quarantined the job; nil if it was not looked up.
 	Last *journal.Entry
+	// Child is the child whose failure the function that failed the job passed on; zero if there
+	// is none, or if it was not looked up (PassedOn).
+	Child journal.JobID
+	// Addresses puts the address of each instance into the sentences, in place of its pass.
+	Addresses bool
 	// Find looks up another job, such as a child, and returns nil if there is none.
 	// Without Find nothing is looked up.
 	Find func(journal.JobID) *store.JobSummary
@@ -121,6 +127,7 @@ type explainer struct {
 // spot is everything that is open at one instance.
 type spot struct {
 	collation.InstanceKey
+	place    string         // its pass or its address, where the activity has several
 	act      *flow.Activity // nil without a flow
 	inst     *collation.Instance
 	requests []*collation.Row // and answers to them
@@ -178,9 +185,31 @@ func (e *explainer) gather() {
 			s.wait = w
 		}
 	}
+	e.place()
 	slices.SortFunc(e.spots, func(a, b *spot) int {
 		return cmp.Or(cmp.Compare(a.index(), b.index()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
 	})
+}
+
+// place says which of several instances of its activity each spot is: by the pass, or where that
+// does not tell them apart (in a loop within a loop) by the address.
+func (e *explainer) place() {
+	type pass struct {
+		activity string
+		number   int
+	}
+	alike := map[pass]int{}
+	for _, s := range e.spots {
+		alike[pass{s.Activity, s.DAD.Pass()}]++
+	}
+	for _, s := range e.spots {
+		switch n := s.DAD.Pass(); {
+		case e.Addresses || alike[pass{s.Activity, n}] > 1:
+			s.place = " at " + string(s.DAD)
+		case n > 1:
+			s.place = fmt.Sprintf(" (pass %d)", n)
+		}
+	}
 }
 
 // at is the spot of the key; it makes a new one if needed.

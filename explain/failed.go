@@ -93,10 +93,30 @@ func (e *explainer) mend() string {
 
 // failedChild is the child whose failure closed the job; zero if something else did.
 func (e *explainer) failedChild() journal.JobID {
-	if l := e.Last; l != nil && l.Response != nil && e.v.State == journal.JobFailed {
+	if e.v.State != journal.JobFailed {
+		return journal.JobID{}
+	}
+	if l := e.Last; l != nil && l.Response != nil && !l.Response.Child.IsZero() {
 		return l.Response.Child
 	}
-	return journal.JobID{}
+	return e.Child
+}
+
+// PassedOn returns the child whose failure closed a job by way of its function: the last of the
+// outcomes whose error is in the message that closed the job, as a workers.ChildError spells it.
+// Zero says that there is none. outcomes are entries with the outcomes of children, in their
+// order.
+func PassedOn(closed *journal.Failure, outcomes []*journal.Entry) (child journal.JobID) {
+	for _, e := range outcomes {
+		x := e.Response
+		if x == nil || x.Error == nil || x.Request.IsZero() || closed == nil {
+			continue
+		}
+		if strings.Contains(closed.Message, fmt.Sprintf("ended with error %d (%s): %s", x.Code, x.Error.Class, x.Error.Message)) {
+			child = x.Child
+		}
+	}
+	return child
 }
 
 // latest is the last generation of a job's key that exists; nil if the job is not known.

@@ -33,7 +33,11 @@ func (e *explainer) asked(s *spot, r *collation.Row) string {
 	switch {
 	case e.undoes():
 		p := e.v.Parent
-		return fmt.Sprintf("%s (compensations of %s at %s of job %s)", s.name(), p.Activity, p.DAD, e.jobName(p.Job))
+		of := p.Activity
+		if e.Addresses {
+			of += " at " + p.DAD
+		}
+		return fmt.Sprintf("%s (compensations of %s of job %s)", s.name(), of, e.jobName(p.Job))
 	case function(r):
 		return s.name() + " (function)"
 	}

@@ -85,7 +85,7 @@ var sleepingStates = map[string]state{
 			w.alarm(request, pauses[0], now+72*hour)
 			w.alarm(request, pauses[1], now+2*hour)
 		}, kind: explain.KindSuspended, due: now + 2*hour, do: []string{"quipu signal order.reviewed order-42"},
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for signal order.reviewed with key "order-42", at most until 2026-11-24 12:00:00 UTC, ` +
+		text: `charge (function) is suspended in turn 3: it waits for signal order.reviewed with key "order-42", at most until 2026-11-24 12:00:00 UTC, ` +
 			`and timer "cool-off", due in 2 h, at 2026-11-21 14:00:00 UTC`,
 	},
 	"a signal under another name": {
@@ -93,25 +93,25 @@ var sleepingStates = map[string]state{
 			r := w.asleep(signal("first", false))
 			w.waitsFor(r.GUID, r.Pauses[0], "order.reviewed", "order-42")
 		}, kind: explain.KindSuspended, do: []string{"quipu signal order.reviewed order-42"},
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for signal order.reviewed with key "order-42" ("first")`,
+		text: `charge (function) is suspended in turn 3: it waits for signal order.reviewed with key "order-42" ("first")`,
 	},
 	"a child that has not begun": {
 		make: func(w *world) {
 			r := w.asleep(childOf("inv"))
 			w.ordered(r.Pauses[0])
 		}, kind: explain.KindSuspended,
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for child "inv" (job "order-42/inv" of flow invoice), which has not begun`,
+		text: `charge (function) is suspended in turn 3: it waits for child "inv" (job "order-42/inv" of flow invoice), which has not begun`,
 	},
 	"a child, not looked up": {
 		make: func(w *world) { w.asleep(childOf("inv")) }, kind: explain.KindSuspended,
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for child "inv" (job ` + namedChild("inv").String() + `)`,
+		text: `charge (function) is suspended in turn 3: it waits for child "inv" (job ` + namedChild("inv").String() + `)`,
 	},
 	"a child that is gone": {
 		make: func(w *world) {
 			w.asleep(childOf("inv"))
 			w.job.Find = func(journal.JobID) *store.JobSummary { return nil }
 		}, kind: explain.KindSuspended,
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for child "inv" (job ` + namedChild("inv").String() + `), which is not known here`,
+		text: `charge (function) is suspended in turn 3: it waits for child "inv" (job ` + namedChild("inv").String() + `), which is not known here`,
 	},
 	"a child that is open, and a bound": {
 		make: func(w *world) {
@@ -120,7 +120,7 @@ var sleepingStates = map[string]state{
 				return &store.JobSummary{Job: collation.Job{Key: "order-42/inv", State: journal.JobOpen}}
 			}
 		}, kind: explain.KindSuspended,
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for child "inv" (job "order-42/inv"), which is open; without an end it gets error 408 in 30 s`,
+		text: `charge (function) is suspended in turn 3: it waits for child "inv" (job "order-42/inv"), which is open; without an end it gets error 408 in 30 s`,
 	},
 	"what came between": {
 		make: func(w *world) {
@@ -128,7 +128,7 @@ var sleepingStates = map[string]state{
 			came.Taken, came.Came, taken.Taken = true, true, true
 			w.asleep(came, taken, sleep("lost"))
 		}, kind: explain.KindSuspended,
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for sleep "nap", which has come, sleep "rest", which is being handled, ` +
+		text: `charge (function) is suspended in turn 3: it waits for sleep "nap", which has come, sleep "rest", which is being handled, ` +
 			`and sleep "lost", of which nothing stands`,
 	},
 	"many things": {
@@ -143,7 +143,7 @@ var sleepingStates = map[string]state{
 				w.alarm(request, pauses[i], now+collation.Micros(12-i)*second)
 			}
 		}, kind: explain.KindSuspended, due: now + 2*second,
-		text: `charge at ,0,0 (function) is suspended in turn 3: it waits for timer "s0", due in 12 s, timer "s1", due in 11 s, timer "s2", due in 10 s, ` +
+		text: `charge (function) is suspended in turn 3: it waits for timer "s0", due in 12 s, timer "s1", due in 11 s, timer "s2", due in 10 s, ` +
 			`timer "s3", due in 9 s, timer "s4", due in 8 s, timer "s5", due in 7 s, timer "s6", due in 6 s, timer "s7", due in 5 s, and 3 more`,
 	},
 	"leased again": {
@@ -151,14 +151,14 @@ var sleepingStates = map[string]state{
 			r := w.asleep(sleep("nap"))
 			r.Holder, r.NextAt, r.TurnSent, r.Attempt = "host-1", collation.Never, 4, 2
 		}, kind: explain.KindLease,
-		text: "charge at ,0,0 (function) is with host-1, turn 4, attempt 2 of 5; it is free as soon as that process is not heard of",
+		text: "charge (function) is with host-1, turn 4, attempt 2 of 5; it is free as soon as that process is not heard of",
 	},
 	"sent out again": {
 		make: func(w *world) {
 			r := w.asleep(sleep("nap"))
 			r.NextAt, r.TurnSent = now+second, 4
 		}, kind: explain.KindWorker,
-		text: "charge at ,0,0 (function) was sent to pay.charge 4 s ago, turn 4, attempt 1 of 5; it waits for the response, and is looked for again in 1 s",
+		text: "charge (function) was sent to pay.charge 4 s ago, turn 4, attempt 1 of 5; it waits for the response, and is looked for again in 1 s",
 	},
 	"elements": {
 		make: func(w *world) {
@@ -167,7 +167,7 @@ var sleepingStates = map[string]state{
 			i := &w.Instances[len(w.Instances)-1].Instance
 			i.Leg1, i.Open, i.Count = leg1, 1, 3
 		}, kind: explain.KindEach,
-		text: "items at ,0,0: 2 of 3 elements have ended; 1 suspended",
+		text: "items: 2 of 3 elements have ended; 1 suspended",
 	},
 }
 
@@ -209,31 +209,31 @@ func TestWhySaysThatAFunctionIsWoken(t *testing.T) {
 		"a timer that went off": {func(w *world) {
 			r := w.asleep(sleep("nap"))
 			w.alarm(r.GUID, r.Pauses[0], now-second)
-		}, explain.KindUnsent, `charge at ,0,0 (function) was woken by its timer "nap"; the message was not published yet, an engine does that`},
+		}, explain.KindUnsent, `charge (function) was woken by its timer "nap"; the message was not published yet, an engine does that`},
 		"a bound that has passed": {func(w *world) {
 			r := w.asleep(signal("ok", true))
 			request, p := r.GUID, r.Pauses[0]
 			w.waitsFor(request, p, "order.ok", "k")
 			w.alarm(request, p, now-second)
-		}, explain.KindUnsent, `charge at ,0,0 (function) waited in vain for its signal "ok"; the message was not published yet, an engine does that`},
+		}, explain.KindUnsent, `charge (function) waited in vain for its signal "ok"; the message was not published yet, an engine does that`},
 		"a signal": {func(w *world) {
 			r := w.asleep(signal("ok", false))
 			w.woken(r.GUID, r.Pauses[0])
-		}, explain.KindEngine, `charge at ,0,0 (function) was woken by its signal "ok"; the message went to the engines 4 s ago and is looked for again in 1 s`},
+		}, explain.KindEngine, `charge (function) was woken by its signal "ok"; the message went to the engines 4 s ago and is looked for again in 1 s`},
 		"an outcome": {func(w *world) {
 			r := w.asleep(childOf("inv"))
 			w.woken(r.GUID, r.Pauses[0])
-		}, explain.KindEngine, `charge at ,0,0 (function) has the outcome of its child "inv"; the message went to the engines 4 s ago and is looked for again in 1 s`},
+		}, explain.KindEngine, `charge (function) has the outcome of its child "inv"; the message went to the engines 4 s ago and is looked for again in 1 s`},
 		"what it waits for no more": {func(w *world) {
 			r := w.asleep(signal("ok", false))
 			request, p := r.GUID, r.Pauses[0]
 			r.Pauses = []collation.Pause{sleep("nap")}
 			w.woken(request, p)
-		}, explain.KindEngine, "charge at ,0,0 (function) has a wake that it does not wait for any more; the message went to the engines 4 s ago and is looked for again in 1 s"},
+		}, explain.KindEngine, "charge (function) has a wake that it does not wait for any more; the message went to the engines 4 s ago and is looked for again in 1 s"},
 		"a stuck one": {func(w *world) {
 			r := w.asleep(signal("ok", false))
 			w.letter(w.woken(r.GUID, r.Pauses[0]), "stuck", "refused by the database")
-		}, explain.KindPerson, "charge at ,0,0 waits for a person since 2 min: dead letter 7 (stuck): refused by the database"},
+		}, explain.KindPerson, "charge waits for a person since 2 min: dead letter 7 (stuck): refused by the database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,7 +248,7 @@ func TestWhySaysThatAFunctionIsWoken(t *testing.T) {
 	}
 	w := newWorld(t, everything)
 	w.woken(journal.GUID{9}, sleep("nap"))
-	require.Contains(t, explain.Why(&w.job)[0].Text, "charge at ,0,0 (function) has a wake for a request that has ended")
+	require.Contains(t, explain.Why(&w.job)[0].Text, "charge (function) has a wake for a request that has ended")
 }
 
 // E10, E15: a parked function is explained, with what a person can do.
@@ -268,7 +268,7 @@ func TestWhySaysWhyAFunctionIsParked(t *testing.T) {
 			w.alarm(request, p, now+hour)
 			reasons := explain.Why(&w.job)
 			require.Len(t, reasons, 1)
-			require.Equal(t, "charge at ,0,0 waits for a person since 2 min: dead letter 7 (parked): "+message, reasons[0].Text)
+			require.Equal(t, "charge waits for a person since 2 min: dead letter 7 (parked): "+message, reasons[0].Text)
 			require.Equal(t, explain.KindPerson, reasons[0].Kind)
 			require.Equal(t, "quipu dead retry 7", reasons[0].Commands[0])
 		})
@@ -283,10 +283,10 @@ func TestWhyNamesCompensations(t *testing.T) {
 	w.Flow = journal.FlowRef{Name: flow.UndoName, Version: "pay.charge"}
 	w.Parent = &journal.Parent{Job: other, Activity: "charge", DAD: ",0,0"}
 	w.request("charge", "pay.charge", 1)
-	require.Equal(t, "charge at ,0,0 (compensations of charge at ,0,0 of job "+other.String()+") was sent to pay.charge 4 s ago, attempt 1 of 5; it waits for the response, and is looked for again in 1 s",
+	require.Equal(t, "charge (compensations of charge of job "+other.String()+") was sent to pay.charge 4 s ago, attempt 1 of 5; it waits for the response, and is looked for again in 1 s",
 		explain.Why(&w.job)[0].Text)
 	w.knows(journal.JobInterrupted)
-	require.Contains(t, explain.Why(&w.job)[0].Text, `(compensations of charge at ,0,0 of job "order-42/bill-1")`)
+	require.Contains(t, explain.Why(&w.job)[0].Text, `(compensations of charge of job "order-42/bill-1")`)
 
 	ended := newWorld(t, everything)
 	closed(journal.JobInterrupted, 410, "refused")(ended)

@@ -53,7 +53,7 @@ func TestWhyNamesTheMissingArrivals_C13(t *testing.T) {
 				w.instance("early", pass("2"), 201110100000001)
 				w.instance("merge", pass("2"), 10200000000)
 				w.instance("c", pass("2"), 1100000000000)
-			}, "merge at ,0,2,0 has 2 of 3 arrivals; missing are those of c",
+			}, "merge (pass 3) has 2 of 3 arrivals; missing are those of c",
 		},
 		"an earlier pass says nothing": {
 			func(w *world) {
@@ -61,7 +61,7 @@ func TestWhyNamesTheMissingArrivals_C13(t *testing.T) {
 				w.instance("a", pass("2"), done)
 				w.instance("early", pass("2"), 201110100000001)
 				w.instance("merge", pass("2"), 10200000000)
-			}, "merge at ,0,2,0 has 2 of 3 arrivals",
+			}, "merge (pass 3) has 2 of 3 arrivals",
 		},
 		"a way that is long": {
 			func(w *world) {
@@ -70,7 +70,7 @@ func TestWhyNamesTheMissingArrivals_C13(t *testing.T) {
 				w.instance("early", pass("2"), 100000000)
 				w.instance("merge", pass("2"), 10200000000)
 				w.instance("c", pass("2"), done)
-			}, "early at ,0,2,0 has 1 of 2 arrivals, none of them taken; missing are those of b2",
+			}, "early (pass 3) has 1 of 2 arrivals, none of them taken; missing are those of b2",
 		},
 		"a branch on its way": {
 			func(w *world) {
@@ -80,7 +80,7 @@ func TestWhyNamesTheMissingArrivals_C13(t *testing.T) {
 				w.instance("merge", pass("2"), 10200000000)
 				r := w.row(journal.MessageLeg1, "c")
 				r.DAD = pass("2")
-			}, "merge at ,0,2,0 has 2 of 3 arrivals; missing are those of c",
+			}, "merge (pass 3) has 2 of 3 arrivals; missing are those of c",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,6 +114,6 @@ func TestWhyNamesAJoinThatAJoinWaitsFor(t *testing.T) {
 	r.DAD, r.Turn, r.Attempt, r.TurnSent = ",0,0,0", 1, 1, 1
 	reasons := explain.Why(&w.job)
 	require.Len(t, reasons, 3)
-	require.Equal(t, "early at ,0,0,0 has 1 of 2 arrivals, none of them taken; missing are those of b2", reasons[1].Text)
-	require.Equal(t, "merge at ,0,0,0 has 2 of 3 arrivals; missing are those of early", reasons[2].Text)
+	require.Equal(t, "early has 1 of 2 arrivals, none of them taken; missing are those of b2", reasons[1].Text)
+	require.Equal(t, "merge has 2 of 3 arrivals; missing are those of early", reasons[2].Text)
 }

@@ -64,7 +64,18 @@ func (e *explainer) due(r *collation.Row) bool {
 func sent(r *collation.Row) bool { return r.Publication > 0 && r.TurnSent == r.Turn }
 
 // name is the instance in a sentence.
-func (s *spot) name() string { return s.Activity + " at " + string(s.DAD) }
+func (s *spot) name() string { return s.Activity + s.place }
+
+// named is the instance of a key in a sentence, also one of which nothing is open.
+func (e *explainer) named(activity string, dad collation.DAD) string {
+	if s := e.by[collation.InstanceKey{Activity: activity, DAD: dad}]; s != nil {
+		return s.name()
+	}
+	if e.Addresses {
+		return activity + " at " + string(dad)
+	}
+	return activity
+}
 
 // message explains a row whose message is on its way to the engines.
 func (e *explainer) message(s *spot, r *collation.Row) {

@@ -28,7 +28,12 @@ func (e *explainer) person(s *spot, r *collation.Row) bool {
 func (e *explainer) letters() {
 	for i := range e.v.Dead {
 		if d := &e.v.Dead[i]; d.State == "open" && !e.told[d.ID] {
-			e.letter(&spot{InstanceKey: collation.InstanceKey{Activity: d.Letter.Activity, DAD: d.Letter.DAD}}, d)
+			key := collation.InstanceKey{Activity: d.Letter.Activity, DAD: d.Letter.DAD}
+			s := e.by[key]
+			if s == nil {
+				s = &spot{InstanceKey: key}
+			}
+			e.letter(s, d)
 		}
 	}
 }
@@ -37,7 +42,7 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 	e.told[d.ID] = true
 	name := "the job"
 	if s.Activity != "" {
-		name = s.name()
+		name = s.name() + e.element(s, d)
 	}
 	r := e.add(s, KindPerson, fmt.Sprintf("%s waits for a person since %s: dead letter %d (%s): %s",
 		name, span(micros(e.Now-d.At)), d.ID, d.Letter.Reason, d.Letter.Message))
@@ -58,6 +63,14 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 	default: // nobody else can give its result
 		r.Commands = []string{retry, e.interrupt()}
 	}
+}
+
+// element names the element of a list that a dead letter is about.
+func (e *explainer) element(s *spot, d *store.DeadView) string {
+	if r := e.rows[d.Letter.Row]; r != nil && s.inst != nil && s.inst.Count > 0 {
+		return fmt.Sprintf("[%d]", r.Element)
+	}
+	return ""
 }
 
 func (e *explainer) interrupt() string { return "quipu interrupt " + word(e.v.Key) }

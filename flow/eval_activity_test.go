@@ -34,7 +34,7 @@ func TestEach(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{"i":2,"n":4.5,"v":2}`, string(got))
 	_, err = x.ElementInput(scope, elements[1], 1)
-	require.EqualError(t, err, "input of x: ${ index + item.v + start.output.base }: + does not take a number and list")
+	require.EqualError(t, err, "input of x: ${ index + item.v + start.output.base }: + cannot be applied to a number and a list (column 7 of the expression)")
 	_, err = x.Input(scope)
 	require.ErrorContains(t, err, "index is known for an element only")
 
@@ -56,7 +56,7 @@ func TestEach(t *testing.T) {
 	_, err = plain.Each(input("[1," + most[1:]))
 	require.EqualError(t, err, "each of x: ${ start.output.map(n, n * 2) }: the list has 10001 elements, at most 10000 are allowed")
 	_, err = plain.Each(input(`["a"]`))
-	require.EqualError(t, err, "each of x: ${ start.output.map(n, n * 2) }: * does not take string and a number")
+	require.EqualError(t, err, "each of x: ${ start.output.map(n, n * 2) }: * cannot be applied to a string and a number (column 23 of the expression)")
 	direct := with(t, `type: worker, topic: a, each: start.output`)
 	for output, want := range map[string]string{
 		`{}`: "each of x: ${ start.output }: must be a list, this is a mapping",

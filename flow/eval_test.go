@@ -60,7 +60,7 @@ func TestE11AFailedExpressionNamesItsPlace(t *testing.T) {
 	_, err = charge.Input(results{})
 	require.ErrorContains(t, err, "the result of start was not loaded")
 	_, err = charge.Out[1].Taken(results{"charge": ran(`{"risk":"high"}`)})
-	require.EqualError(t, err, "when of the transition to ship of charge: ${ charge.output.risk <= 0.5 }: <= does not take string and a number")
+	require.EqualError(t, err, "when of the transition to ship of charge: ${ charge.output.risk <= 0.5 }: <= cannot be applied to a string and a number (column 20 of the expression)")
 	_, err = f.Output(results{})
 	require.EqualError(t, err, "output: ${ charge.output.id }: no such key: id; charge did not run, so its output is null: test charge.skipped first")
 }

@@ -60,7 +60,9 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 		ev.Waited = span(t.since[own.key], e.Time)
 	}
 	if x.Taken != nil {
-		ev.Text += takenOver(x.Taken)
+		if ev.Text += takenOver(x.Taken); x.Kind == journal.ResponseTerminal && ev.Input == nil {
+			ev.Input = t.takenInput(own.key)
+		}
 		if !x.Taken.Chain.IsZero() { // a response has no chain: it is the outcome of a child
 			ev.Text += " of its child"
 			ev.Job = journal.JobID(x.Taken.Chain)
@@ -161,6 +163,7 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 		}
 		if e.Result.Taken != nil {
 			ev.Text += takenOver(e.Result.Taken)
+			ev.Input = t.takenInput(own.key)
 		}
 		if e.Result.Output != nil {
 			ev.Output = &Value{JSON: e.Result.Output}

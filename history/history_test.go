@@ -242,8 +242,9 @@ transitions: {start: [first], first: [second]}
 	}
 }
 
-// An element that is taken over was not sent again, so the journal has no sum of its input.
-func TestATakenOverElementHasNoInput(t *testing.T) {
+// What is taken over was not sent again, so the journal has no sum of its input. It is what the flow
+// evaluates to, as it did when it was sent.
+func TestInputsOfWhatIsTakenOver(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("listed", []byte(`
 flow: listed
@@ -251,7 +252,9 @@ version: "1"
 activities:
   start: {type: trigger}
   reserve: {type: worker, topic: t, each: "${ [7, 8] }", input: {sku: "${ item }"}}
-transitions: {start: [reserve]}
+  pay: {type: worker, topic: p, input: {n: "${ 1 + 2 }"}, output: "${ pay.output }"}
+  nap: {type: hook, sleep: 1h}
+transitions: {start: [reserve, pay, nap]}
 `))
 	require.NoError(t, err)
 	leg1 := journal.GUID{1}
@@ -266,11 +269,19 @@ transitions: {start: [reserve]}
 			Count: 2, Parallel: 2, Inputs: journal.Sums{}.Append(journal.Sum{}).Append(journal.SumOf([]byte(`{"sku":8}`))),
 		}},
 		answer(3, 0, &journal.Taken{Generation: 1, Seq: 4}), answer(4, 1, nil),
+		{Kind: journal.KindLeg2, Seq: 5, Time: 5, Activity: "pay", DAD: ",0,0", Result: &journal.Result{Code: 200, Output: []byte(`1`), Taken: &journal.Taken{Generation: 1, Seq: 5}}},
+		{Kind: journal.KindLeg2, Seq: 6, Time: 6, Activity: "nap", DAD: ",0,0", Response: &journal.Response{
+			Kind: journal.ResponseTerminal, Code: 200, By: journal.ByTimer, Taken: &journal.Taken{Generation: 1, Seq: 6},
+		}},
 	})
+	pay, nap := events[len(events)-2], events[len(events)-1]
+	require.Equal(t, `{"n":3}`, said(pay.Input))
+	require.Nil(t, nap.Input)
+	events = events[:len(events)-2]
 	require.Equal(t, "1 of 2 elements sent to t, 2 at a time; the others are taken over", events[1].Text)
 	taken, sent := events[len(events)-2], events[len(events)-1]
 	require.Equal(t, []any{0, "done, taken over from generation 1"}, []any{taken.Element, taken.Text})
-	require.Nil(t, taken.Input)
+	require.Equal(t, `{"sku":7}`, said(taken.Input))
 	require.Equal(t, 1, sent.Element)
 	require.Equal(t, `{"sku":8}`, said(sent.Input))
 }

@@ -143,19 +143,20 @@ func (t *Teller) elements(e *journal.Entry, entered leg1s) {
 		for i := range e.Elements.Inputs.Len() {
 			r := &request{place: place{at.key, i}, due: e.Time}
 			sum := e.Elements.Inputs.At(i)
-			if sum.IsZero() { // it was not sent: its result is taken over
-				t.send(collation.RequestGUID(leg1, i), r)
-				taken++
-				continue
-			}
-			r.input = checked(sum, func() ([]byte, error) {
+			evaluate := func() ([]byte, error) {
 				if err == nil && i >= len(items) {
 					return nil, fmt.Errorf("its list has %d elements by now", len(items))
 				} else if err != nil {
 					return nil, err
 				}
 				return a.ElementInput(s, items[i], i)
-			})
+			}
+			if sum.IsZero() { // it was not sent: its result is taken over
+				taken++
+				r.input = unsent(evaluate)
+			} else {
+				r.input = checked(sum, evaluate)
+			}
 			t.send(collation.RequestGUID(leg1, i), r)
 		}
 		ev := t.event(e, KindSent, at)
@@ -198,6 +199,25 @@ func checked(sum journal.Sum, evaluate func() ([]byte, error)) *Value {
 		return &Value{Missing: "it evaluates to something else than what was sent"}
 	}
 	return &Value{JSON: b}
+}
+
+// unsent is an input that was not sent, because the result is taken over. The flow and what it
+// reads are those of the generation that sent it, so it is evaluated to the same.
+func unsent(evaluate func() ([]byte, error)) *Value {
+	b, err := evaluate()
+	if err != nil {
+		return &Value{Missing: "it is in the generation that sent it: " + err.Error()}
+	}
+	return &Value{JSON: b}
+}
+
+// takenInput is the input of a worker or an await whose result is taken over.
+func (t *Teller) takenInput(key collation.InstanceKey) *Value {
+	a := t.activity(key)
+	if a == nil || a.HasEach || a.Type != flow.TypeWorker && a.Type != flow.TypeAwait {
+		return nil
+	}
+	return unsent(func() ([]byte, error) { return a.Input(&scope{t, a, key.DAD}) })
 }
 
 // scope is what an expression of an activity sees: the results so far.

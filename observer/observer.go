@@ -36,6 +36,7 @@ const (
 	MetricTimerLag     = "quipu.timers.lag.seconds" // how late the latest due timer is
 	MetricSignals      = "quipu.signals"            // by outcome
 	MetricScheduled    = "quipu.scheduled"          // jobs started by the clock, by outcome
+	MetricAnother      = "quipu.another_database"   // times that the database was found to be another one (S13)
 )
 
 // Subject says what a span is about. Empty fields are left out.

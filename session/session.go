@@ -41,6 +41,7 @@ type Keeper struct {
 	late    *time.Timer   // fires when the session is no longer certain to be alive
 	runs    map[*watched]struct{}
 	back    []store.Lease // leases to hand back
+	given   bool          // the session is given up
 	engines int           // living engines at the last renewal; 0: not known
 }
 
@@ -66,7 +67,7 @@ func New(cfg Config) *Keeper {
 func (k *Keeper) Current() (id int64, alive bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.own == nil || time.Since(k.renewed) >= k.sure() {
+	if k.own == nil || k.given || time.Since(k.renewed) >= k.sure() {
 		return 0, false
 	}
 	return k.own.ID(), true
@@ -88,6 +89,16 @@ func (k *Keeper) Ended(id int64) {
 	if k.own != nil && k.own.ID() == id {
 		k.renewed = time.Time{}
 	}
+}
+
+// GiveUp ends the session here, as if others had ended it, because it is of another database
+// (S13). Its runs lose what they have at once. Run opens another session when the database lets
+// it.
+func (k *Keeper) GiveUp() {
+	k.mu.Lock()
+	k.given, k.renewed, k.back = true, time.Time{}, nil
+	k.mu.Unlock()
+	k.tell(store.ErrStale)
 }
 
 // Watch watches over a run of a handler until stop is called. lease gives the run's hold
@@ -159,6 +170,13 @@ func (k *Keeper) pause() time.Duration {
 
 // round opens the session, or renews it, looks after the runs, and hands leases back.
 func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
+	k.mu.Lock()
+	given := k.given
+	k.given = false
+	k.mu.Unlock()
+	if given && k.own != nil {
+		k.lose()
+	}
 	if k.own == nil {
 		return true, k.open(ctx)
 	}

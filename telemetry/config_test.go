@@ -135,7 +135,7 @@ func TestMetricsHaveBoundedAttributes(t *testing.T) {
 	counters := []string{
 		observer.MetricTransitions, observer.MetricRedelivered, observer.MetricStale, observer.MetricUnlicensed,
 		observer.MetricDecidedAgain, observer.MetricDead, observer.MetricResent, observer.MetricHandled, observer.MetricEffects,
-		observer.MetricVerified,
+		observer.MetricVerified, observer.MetricAnother,
 	}
 	for _, name := range counters {
 		tel.Count(name, 2, "reason", "poison", "job", "of high cardinality", "odd")

@@ -35,6 +35,7 @@ var counters = map[string]struct{ unit, help string }{
 	observer.MetricVerified:     {"{answer}", "Answers of verifiers, by mode and outcome: done, not_done, unknown; of completed effects confirmed, contradicted, unconfirmed."},
 	observer.MetricSignals:      {"{signal}", "Signals, by what became of them: consumed, kept, missed, duplicate."},
 	observer.MetricScheduled:    {"{job}", "Jobs due by a schedule, by outcome: started, already, refused."},
+	observer.MetricAnother:      {"{database}", "Times that the database was found to be another one than the space's."},
 }
 
 // distributions are the metrics that Observe records.

@@ -50,8 +50,8 @@ type Config struct {
 	// Space of the requests; a request of another space is foreign.
 	Space string
 	// Epoch of the space (T4). Requests of another epoch are acked and counted; 0 accepts
-	// every epoch.
-	Epoch int64
+	// every epoch, and so does nil.
+	Epoch func() int64
 	// Lanes of the space (T9), default DefaultLanes; the same in all processes.
 	Lanes int
 	// Holder names this process in rows; default: the host and a random part. Each run
@@ -92,6 +92,9 @@ func (c Config) normalise() (Config, error) {
 	orDefault(&c.ResponseWait, DefaultResponseWait)
 	orDefault(&c.Drain, DefaultDrain)
 	orDefault(&c.Grace, DefaultGrace)
+	if c.Epoch == nil {
+		c.Epoch = func() int64 { return 0 }
+	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}
 	}

@@ -38,7 +38,7 @@ func (r *run) prepare() bool {
 		return false
 	}
 	h := &r.d.Message().Header
-	if want := r.rt.cfg.Epoch; want != 0 && h.Epoch != want {
+	if want := r.rt.cfg.Epoch(); want != 0 && h.Epoch != want {
 		r.count("other_epoch")
 		r.settle(r.d.Ack)
 		return false

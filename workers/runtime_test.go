@@ -302,7 +302,7 @@ func TestC10InfrastructureIsNeverAResponse(t *testing.T) {
 func TestT4AnotherEpochIsAcked(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.cfg.Epoch = 2
+	h.cfg.Epoch = func() int64 { return 2 }
 	HandleRaw(h.reg, "echo", echo)
 	h.open()
 	h.send(ask("echo", 1, `1`), 1)

@@ -129,6 +129,23 @@ func TestDatabaseDoesNotOpen(t *testing.T) {
 	require.Contains(t, r.err, "open space s: the database is unavailable")
 }
 
+// A connection string that cannot be read is named by its flag and its variable.
+func TestDatabaseOfABadDSN(t *testing.T) {
+	t.Parallel()
+	for _, env := range []environment{
+		{open: openPostgres, getenv: func(name string) string { return map[string]string{"QUIPU_POSTGRES": "host=a port=b"}[name] }},
+		{open: openPostgres},
+	} {
+		args := []string{}
+		if env.getenv == nil {
+			args = []string{"--postgres", "host=a port=b"}
+		}
+		r := command(t, env, nil, args...)
+		require.Equal(t, exitUnreadable, r.code)
+		require.Contains(t, r.err, "journal-verify: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db")
+	}
+}
+
 func TestDatabaseWithoutJobs(t *testing.T) {
 	t.Parallel()
 	r := online(t, &database{})
@@ -164,7 +181,7 @@ func TestProgressLine(t *testing.T) {
 	p.bytes(50)
 	p.job()
 	p.entries(300)
-	require.Equal(t, "[#######·······················]  25 %  1 jobs, 300 entries, 150 entries/s", p.line(2*time.Second))
+	require.Equal(t, "[#######·······················]  25 %  1 job, 300 entries, 150 entries/s", p.line(2*time.Second))
 	require.Equal(t, "0 jobs, 0 entries, 0 entries/s", (&progress{}).line(0))
 	q := &progress{of: total{jobs: 2}}
 	q.job()

@@ -18,6 +18,9 @@ type outcome struct {
 	err    error
 }
 
+// proved says that there is nothing wrong with the job.
+func (o *outcome) proved() bool { return o.err == nil && !o.report.Violated() }
+
 // unit verifies one job of a database, or the jobs of one file in their order.
 type unit func(ctx context.Context, emit func(outcome))
 

@@ -32,6 +32,7 @@ func (l *lines) finish() error         { return nil }
 // was not.
 type table struct {
 	out     io.Writer
+	quiet   bool // only what is not proved, and the sum
 	begun   bool
 	jobs    int
 	bad     int
@@ -54,15 +55,15 @@ type tally struct {
 // maxNotes bounds the distinct notes that the summary shows for one check.
 const maxNotes = 3
 
-func newTable(out io.Writer) *table {
-	return &table{out: out, tally: make(map[replay.Check]*tally)}
+func newTable(out io.Writer, quiet bool) *table {
+	return &table{out: out, quiet: quiet, tally: make(map[replay.Check]*tally)}
 }
 
 const row = "%-36s  %-24s  %-11s  %8s  %-10s  %s\n"
 
 func (t *table) print(o outcome) error {
 	var b strings.Builder
-	if !t.begun {
+	if !t.begun && !t.quiet {
 		fmt.Fprintf(&b, row, "JOB", "KEY", "STATE", "ENTRIES", "RESULT", "")
 		t.begun = true
 	}
@@ -98,6 +99,9 @@ func (t *table) print(o outcome) error {
 	t.effects += r.Counts.Effects
 	t.waiting += r.Counts.Functions
 	t.wakes += r.Counts.Wakes
+	if t.quiet && o.proved() {
+		return nil
+	}
 	return t.write(b.String())
 }
 
@@ -131,6 +135,9 @@ func (t *table) finish() error {
 	if t.jobs == 0 {
 		return t.write("no jobs\n")
 	}
+	if t.quiet {
+		return t.write(t.sum())
+	}
 	fmt.Fprintf(&b, "\n%-4s  %-30s  %8s  %8s  %10s\n", "", "CHECK", "PROVED", "VIOLATED", "NOT PROVED")
 	for _, c := range replay.Checks {
 		y := t.tally[c]
@@ -143,14 +150,34 @@ func (t *table) finish() error {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "\n%d jobs, %d entries, %d open obligations: %d proved, %d violated, %d unreadable.\n",
-		t.jobs, t.entries, t.open, t.jobs-t.bad-t.failed, t.bad, t.failed)
+	fmt.Fprintf(&b, "\n%s", t.sum())
 	if t.chains > 0 || t.waiting > 0 {
 		fmt.Fprintf(&b, "Of the entries %d are of effects, in %d chains; %d requests of functions suspended, %d wakes came to them.\n",
 			t.effects, t.chains, t.waiting, t.wakes)
 	}
 	b.WriteString("Not proved by any input without a seal: that entries, hashes, heads and tables were not all written anew together.\n")
 	return t.write(b.String())
+}
+
+// sum is the line that sums up what was verified.
+func (t *table) sum() string {
+	of := fmt.Sprintf("%s, %s", counted(t.entries, "entry", "entries"), counted(int64(t.open), "open obligation", "open obligations"))
+	switch {
+	case t.jobs > 1:
+		return fmt.Sprintf("%d jobs, %s: %d proved, %d violated, %d unreadable.\n", t.jobs, of, t.jobs-t.bad-t.failed, t.bad, t.failed)
+	case t.failed > 0:
+		return "1 job: it could not be read.\n"
+	case t.bad > 0:
+		return fmt.Sprintf("1 job, %s: it violates the laws above.\n", of)
+	}
+	return fmt.Sprintf("1 job, %s: proved.\n", of)
+}
+
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (t *table) write(s string) error {

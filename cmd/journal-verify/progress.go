@@ -100,7 +100,7 @@ func (p *progress) line(after time.Duration) string {
 		bar = fmt.Sprintf("[%s%s] %3.0f %%  ", strings.Repeat("#", full), strings.Repeat("·", barWidth-full), part*100)
 	}
 	entries := p.nEntries.Load()
-	return fmt.Sprintf("%s%d jobs, %d entries, %.0f entries/s", bar, p.nJobs.Load(), entries,
+	return fmt.Sprintf("%s%s, %s, %.0f entries/s", bar, counted(p.nJobs.Load(), "job", "jobs"), counted(entries, "entry", "entries"),
 		float64(entries)/max(after.Seconds(), 0.001))
 }
 

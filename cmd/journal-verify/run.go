@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal/postgres"
 )
 
 // Exit codes.
@@ -36,7 +37,8 @@ type flags struct {
 	jobs       []string
 	files      []string
 	json       bool
-	quiet      bool
+	quiet      bool // print only what is not proved, and the sum
+	noBar      bool
 	both       bool // files, and also flags that name a database
 }
 
@@ -76,7 +78,8 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 	cmd.Flags().StringVar(&f.space, "space", env.getenv("QUIPU_SPACE"), "the space to verify (QUIPU_SPACE); default: default")
 	cmd.Flags().StringArrayVar(&f.jobs, "job", nil, "verify only this job, by key or id; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object for each job")
-	cmd.Flags().BoolVar(&f.quiet, "no-progress", false, "no progress bar, even on a terminal")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "only the jobs that are not proved, and the last line")
+	cmd.Flags().BoolVar(&f.noBar, "no-progress", false, "no progress bar, even on a terminal")
 	// The connection string may have a password, which usage must not show.
 	cmd.Flags().Lookup("postgres").DefValue, cmd.Flags().Lookup("dev").DefValue = "", ""
 	cmd.SetArgs(args)
@@ -127,6 +130,9 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 		f.space = defaultSpace
 	}
 	r, err := env.open(ctx, f.dsn, f.space)
+	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
+		return nil, total{}, nil, cli.Configuration(err)
+	}
 	if err != nil {
 		return nil, total{}, nil, fmt.Errorf("open space %s: %w", f.space, err)
 	}
@@ -142,8 +148,8 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 func verify(
 	ctx context.Context, f *flags, units iter.Seq2[unit, error], of total, stdout, stderr io.Writer,
 ) (int, error) {
-	bar := newProgress(stderr, of, f.quiet)
-	var p printer = newTable(stdout)
+	bar := newProgress(stderr, of, f.noBar)
+	var p printer = newTable(stdout, f.quiet)
 	if f.json {
 		p = newLines(stdout)
 	}
@@ -157,6 +163,9 @@ func verify(
 			code = exitUnreadable
 		}
 		bar.pause()
+		if f.quiet && f.json && o.proved() {
+			return nil
+		}
 		return p.print(o)
 	})
 	bar.stop()

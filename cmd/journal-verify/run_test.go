@@ -190,6 +190,31 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// --quiet prints only what is not proved, and the sum, which reads well for one job, too.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	list := jobs(3)
+	bad := tampered(list[1])
+	all, one, violated := save(t, exported(t, list[0], bad, list[2])), save(t, exported(t, list[0])), save(t, exported(t, bad))
+
+	r := files(t, "--quiet", all)
+	require.Equal(t, exitViolated, r.code)
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	require.Contains(t, lines[0], bad.Header.Job.String())
+	require.Contains(t, lines[1], "V2 at entry 4")
+	require.Regexp(t, `^3 jobs, \d+ entries, \d+ open obligations?: 2 proved, 1 violated, 0 unreadable\.$`, lines[len(lines)-1])
+	require.NotContains(t, r.out, list[0].Header.Job.String())
+	require.NotContains(t, r.out, "CHECK")
+
+	require.Regexp(t, `^1 job, \d+ entries, \d+ open obligations?: proved\.\n$`, files(t, "--quiet", one).out)
+	require.Regexp(t, `(?m)^1 job, \d+ entries, \d+ open obligations?: it violates the laws above\.$`, files(t, violated).out)
+	require.Contains(t, files(t, save(t, nil)).out, "1 job: it could not be read.\n")
+
+	objects := files(t, "--quiet", "--json", all).objects(t)
+	require.Len(t, objects, 1)
+	require.Equal(t, bad.Header.Job.String(), objects[0].Job)
+}
+
 // The connection string is a secret: no output shows it.
 func TestConnectionStringIsNotShown(t *testing.T) {
 	t.Parallel()

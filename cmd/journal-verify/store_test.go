@@ -235,7 +235,7 @@ func TestPostgresVerifies(t *testing.T) {
 			require.Contains(t, r.out, "8 proved, 0 violated, 0 unreadable")
 			none := command(t, env, nil, "--postgres", dsn, "--space", "other")
 			require.Equal(t, exitUnreadable, none.code)
-			require.Contains(t, none.err, store.ErrSchema.Error())
+			require.Contains(t, none.err, "the database has no space other: it has test;")
 		})
 	}
 }

@@ -14,8 +14,12 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 // app has what the commands share: streams, connection flags, the output format.
@@ -29,10 +33,12 @@ type app struct {
 type need uint8
 
 const (
-	reads   need = iota // takes the schema as it is
-	watches             // also learns of ends of jobs, by NATS where it is known
-	starts              // also publishes and traces what it sends
-	makes               // migrates the schema
+	reads    need = iota // takes the schema as it is
+	looks                // only reads, also in another database than the space's (S13)
+	watches              // also learns of ends of jobs, by NATS where it is known
+	starts               // also publishes and traces what it sends
+	makes                // makes the space, or migrates its schema
+	recovers             // accepts another database; asks NATS where it is known
 )
 
 // configure completes the flags of cmd from the environment and dev.json.
@@ -46,6 +52,11 @@ func (a *app) configure(cmd *cobra.Command) error {
 	// export has its own --output, so the format keeps its default there.
 	if !slices.Contains([]string{"table", "json"}, a.output) {
 		return cli.Exitf(cli.CodeUsage, "-o %.40q: use table or json", a.output)
+	}
+	if a.nats != "" { // also where this command does not use it: it is a slip in any case
+		if err := transport.CheckURL(a.nats); err != nil {
+			return cli.Configuration(err)
+		}
 	}
 	dir, err := cli.ChooseDev(a.postgres, postgres, a.dev, dev)
 	switch {
@@ -75,12 +86,19 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		return err
 	}
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Logger: slog.New(slog.DiscardHandler)}
-	if what == watches || what == starts {
+	ctx := cmd.Context()
+	if what == watches || what == starts || what == recovers {
 		over, err := a.over.Options()
 		if err != nil {
 			return err
 		}
 		cfg.NATS, cfg.NATSOptions = a.nats, over
+	}
+	if what == recovers {
+		cfg.NATSWait = 0
+	}
+	if what == recovers || what == looks {
+		ctx = mode.With(ctx, mode.Mode{AnyDatabase: true})
 	}
 	if what == starts {
 		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})
@@ -90,11 +108,14 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		cfg.Observer = tel
 		defer a.flush(cmd.Context(), flush)
 	}
-	rt, err := quipu.Open(cmd.Context(), cfg)
+	rt, err := quipu.Open(ctx, cfg)
 	if err != nil {
 		return a.explain(err)
 	}
 	defer rt.Close()
+	if err := below.Of(rt).(*postgres.Store).Another(); err != nil && what == looks {
+		fmt.Fprintln(a.streams.Err, "no process works here:", plain(err.Error()))
+	}
 	return a.explain(f(cmd.Context(), rt))
 }
 
@@ -125,6 +146,9 @@ func (a *app) explain(err error) error {
 		return nil
 	}
 	if code := cli.Code(err); code != cli.CodeFailed {
+		return err
+	}
+	if _, missing := errors.AsType[*postgres.NoSpaceError](err); missing {
 		return err
 	}
 	switch {

@@ -65,14 +65,14 @@ alone, for a decision on the whole list.`,
 	cmd.Flags().BoolVar(&f.All, "all", false, "also those that have ended")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only of jobs of this `FLOW`")
 	cmd.Flags().StringVar(&f.Topic, "topic", "", "only requests of this `TOPIC`")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "only with this `REASON`, such as parked")
+	cmd.Flags().StringVar((*string)(&f.Reason), "reason", "", "only with this `REASON`, such as parked")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N`; 0 is all")
 	cmd.Flags().BoolVar(&ids, "ids", false, "print ids alone, one in a line")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.letters(ctx, rt, f, limit, ids) })
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.letters(ctx, rt, f, limit, ids) })
 	})
 	return cmd
 }

@@ -123,7 +123,7 @@ type effectEntry struct {
 
 func effectOf(f *quipu.Effect) effectView {
 	v := effectView{
-		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.NotDone, Job: f.Job.ID.String(), JobKey: f.Job.Key,
+		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: string(f.Class), N: f.NotDone, Job: f.Job.ID.String(), JobKey: f.Job.Key,
 		Request: f.Request.String(), Activity: f.Activity, DAD: f.Address, Position: f.Position, Vouched: f.Vouched,
 		Result: raw(f.Result), Error: failureOf(f.Error), Entries: []effectEntry{},
 	}
@@ -206,7 +206,7 @@ func outcome(f *quipu.Effect) string {
 	switch {
 	case f.State == quipu.EffectNotDone:
 		return "not done: it definitely did not happen under this key, and may run again under the next"
-	case f.State == quipu.EffectStarted && f.Class == store.ClassUndo:
+	case f.State == quipu.EffectStarted && f.Class == quipu.ClassUndo:
 		return "registered, and has not run here: it runs if the function fails; for a job that others end, in a job of its own, which is found by the key alone"
 	case f.State == quipu.EffectStarted:
 		return "started: its call outside is under way, or its outcome is unknown"

@@ -37,7 +37,7 @@ there, or has expired, is reported, and the other jobs are exported.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			if path == "-" {
 				_, err := a.exportJobs(ctx, cmd, rt, keys, export.NewWriter(a.streams.Out))
 				return err

@@ -18,10 +18,10 @@ func (a *app) deployCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy FILE...",
 		Short: "Deploy flows",
-		Long: `Deploy the flows of files (YAML or JSON; - is standard input). If the space has no schema
-yet, make it. If a file has faults, all faults of all files are printed with their places,
-and nothing is deployed. A version that is there with the same content stays as it is.
-With other content it is refused: give the flow a new version.
+		Long: `Deploy the flows of files (YAML or JSON; - is standard input). The space must be there:
+quipu migrate makes one. If a file has faults, all faults of all files are printed with
+their places, and nothing is deployed. A version that is there with the same content
+stays as it is. With other content it is refused: give the flow a new version.
 
 New jobs take a version that is new; running jobs keep theirs. With --inactive a new
 version waits for quipu activate, unless it is the first of its flow. What is likely to
@@ -35,7 +35,7 @@ be a mistake is a warning, and is deployed.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, makes, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.deploy(ctx, rt, flows, inactive)
 		})
 	})

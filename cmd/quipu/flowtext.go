@@ -26,7 +26,7 @@ canonical form: keys are sorted, defaults are spelled out, and comments are gone
 		Example: "  quipu flows show order 2 > order.json",
 		Args:    cli.Args(2, 2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 				text, err := flowText(ctx, rt, args[0], args[1])
 				if err != nil {
 					return err
@@ -54,7 +54,7 @@ second, - is only in the first, ~ is in both with other values.`,
 		Example: "  quipu flows diff order 1 2",
 		Args:    cli.Args(3, 3),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 				var sides [2]any
 				for i := range sides {
 					text, err := flowText(ctx, rt, args[0], args[1+i])

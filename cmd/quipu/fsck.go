@@ -119,22 +119,10 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 // quarantined lists the quarantined jobs.
 func quarantined(ctx context.Context, rt *quipu.Runtime) iter.Seq2[journal.JobID, error] {
 	return func(yield func(journal.JobID, error) bool) {
-		filter := quipu.JobFilter{State: journal.JobQuarantined, Limit: 1000}
-		for {
-			jobs, err := rt.Jobs(ctx, filter)
-			if err != nil {
-				yield(journal.JobID{}, err)
+		for job, err := range rt.AllJobs(ctx, quipu.JobFilter{States: []journal.JobState{journal.JobQuarantined}}) {
+			if !yield(job.Job.ID, err) {
 				return
 			}
-			for i := range jobs {
-				if !yield(jobs[i].Job.ID, nil) {
-					return
-				}
-			}
-			if len(jobs) < filter.Limit {
-				return
-			}
-			filter.Before = jobs[len(jobs)-1].Cursor
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestWaitsSayWhatFor(t *testing.T) {
 	s.ok("", "start", "closed", "w1")
 	s.why("w1", "waits for signal gate")
 	require.Contains(t, s.fails(codeTimeout, "", "wait", "w1", "--timeout", "300ms").Err,
-		`job "w1" has not ended in time: gate at ,0,0 waits for signal gate with key "w1"`)
+		`job "w1" has not ended in time: gate waits for signal gate with key "w1"`)
 
 	var called, waited clitest.Buffer
 	codes := make(chan int, 2)

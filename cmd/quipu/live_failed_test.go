@@ -36,6 +36,30 @@ activities:
 transitions: {start: [step]}
 `
 
+const functionFlow = `
+flow: function
+version: "1"
+activities:
+  start: {type: trigger}
+  book: {type: worker, topic: book}
+transitions: {start: [book]}
+`
+
+// A durable function passes the failure of its child on, and why names the child.
+func TestWhyOfAFunctionWhoseChildFailed(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("declined", declined)
+	s.deployText("function", functionFlow)
+	s.ok("", "start", "function", "b1")
+	s.fails(codeEnded, "", "wait", "b1", "--timeout", "1m")
+	said := s.ok("", "why", "b1")
+	require.Contains(t, said, `by book, whose child (job "b1/pay") failed: child "pay" of flow declined ended with error 402`)
+	s.inOrder(said, "    quipu why b1/pay\n", "    quipu resume b1/pay\n", "    quipu resume b1\n")
+	require.NotContains(t, said, ",0")
+	require.Contains(t, s.ok("", "why", "b1", "--digits"), "by book at ,0,0, whose child")
+}
+
 // What why offers for a failed job is what resume takes.
 func TestWhyOfFailedJobs(t *testing.T) {
 	t.Parallel()
@@ -49,10 +73,10 @@ func TestWhyOfFailedJobs(t *testing.T) {
 	s.fails(codeEnded, "", "wait", "f1", "f2", "f3", "--timeout", "1m")
 
 	said := s.ok("", "why", "f1")
-	require.Contains(t, said, `by pay at ,0,0, whose child (job "f1/pay") failed: declined; no transition of parent takes this error (on: error); it is removed in `)
+	require.Contains(t, said, `by pay, whose child (job "f1/pay") failed: declined; no transition of parent takes this error (on: error); it is removed in `)
 	s.inOrder(said, "; mend what failed first\n", "    quipu why f1/pay\n", "    quipu resume f1/pay\n", "    quipu resume f1\n")
 	require.Contains(t, s.fails(codeStale, "", "resume", "f1").Err, "f1/pay")
-	require.Contains(t, s.ok("", "why", "f1/pay"), "by pay at ,0,0,0: declined; no transition of declined takes this error (on: error); it is removed in ")
+	require.Contains(t, s.ok("", "why", "f1/pay"), "by pay: declined; no transition of declined takes this error (on: error); it is removed in ")
 	s.ok("", "resume", "f1/pay")
 	s.fails(codeEnded, "", "wait", "f1/pay", "--timeout", "1m")
 	require.Contains(t, s.ok("", "why", "f1"), `whose child (job "f1/pay") failed and was resumed, and failed again: declined`)
@@ -63,7 +87,7 @@ func TestWhyOfFailedJobs(t *testing.T) {
 	s.ok("", "resume", "f2", "--from", "charge")
 
 	said = s.ok("", "why", "f3")
-	s.inOrder(said, "by step at ,0,0 after 2 attempts: panic: no till…, at ", "live_test.go:", " (quipu log f3 --raw shows all)")
+	s.inOrder(said, "by step after 2 attempts: panic: no till…, at ", "live_test.go:", " (quipu log f3 --raw shows all)")
 	told := s.ok("", "log", "f3")
 	require.Equal(t, 2, strings.Count(told, "error  panic: no till (+1 line; --raw)\n"), told)
 	s.inOrder(told, "attempt 1 failed", "error  panic: no till", "at     ", "live_test.go:", " (--raw shows the stack)\n", "attempt 2", "the job failed with code 500")

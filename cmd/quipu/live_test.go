@@ -36,6 +36,14 @@ func newSpace(t *testing.T) *space {
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "cut", cutOff)
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (any, error) {
+		id := workers.Info(ctx).Key
+		out, err := workers.Child[any](ctx, "pay", "declined", map[string]any{}, workers.ChildKey(id+"/pay"))
+		if err != nil {
+			return nil, fmt.Errorf("booked in vain: %w", err)
+		}
+		return out, nil
+	})
 	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
 	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg})
 	require.NoError(t, err)
@@ -231,6 +239,11 @@ func TestListShowExport(t *testing.T) {
 	require.Empty(t, s.ok("", "ls", "--prefix", "x"))
 	require.Equal(t, "b1\n", s.ok("", "ls", "--limit", "1", "-k"), "newest first")
 	require.Contains(t, s.ok("", "ls"), "KEY  FLOW   VERSION  STATE")
+	require.Equal(t, "b1\nh1\n", s.ok("", "ls", "--state", "completed,failed", "--version", "1", "--from", "1h", "-k"))
+	require.Empty(t, s.ok("", "ls", "--to", "1h", "-k"))
+	require.Empty(t, s.ok("", "ls", "--version", "2", "-k"))
+	require.Equal(t, "STATE      JOBS\ncompleted  1\nfailed     1\n", s.ok("", "ls", "--count", "--from", "2020-01-01T00:00:00Z"))
+	require.Equal(t, map[string]any{"jobs": map[string]any{"failed": 1.0}, "looked": 2.0, "cut": false}, objects(t, s.ok("", "ls", "--count", "--state", "failed", "-o", "json"))[0])
 
 	shown := s.ok("", "show", "h1", "b1")
 	for _, said := range []string{"state    completed with code 200", `"text": "Ada"`, "✓ step   worker echo  done", `input    {"name":"Ada"}`, "step  done (waited ", "      in     \"Ada\"\n", "      out    \"Ada\"\n", "      error  business: no such customer\n", "state    failed with code 422", "no such customer", "✗ step   worker fail  failed, code 422"} {
@@ -298,7 +311,7 @@ func TestWaitTimeout(t *testing.T) {
 	s.deploy("slow", "1", "nobody", "{}")
 	s.ok("", "start", "slow", "s1", "--input", `{"name":"Ada"}`)
 	r := s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s")
-	require.Contains(t, r.Err, "step at ,0,0 needs a handler of nobody")
+	require.Contains(t, r.Err, "step needs a handler of nobody")
 	r = s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s", "-o", "json")
 	require.Equal(t, "timeout", objects(t, r.Out)[0]["state"])
 	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
@@ -345,7 +358,7 @@ func TestDeadLetters_E10(t *testing.T) {
 	ids := s.dead(3)
 	require.Contains(t, s.ok("", "dead", "ls"), "DEAD  JOB")
 	require.Contains(t, s.ok("", "show", "resolved"), "held: parked; see dead letters")
-	s.why("resolved", "step at ,0,0 waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
+	s.why("resolved", "step waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
 
 	require.Contains(t, s.ok(ids["resolved"]+"\n", "dead", "resolve", "-", "--result", `"charged"`, "--reason", "seen in the books"), "resolved")
 	require.Equal(t, "resolved  completed  {\"text\":\"charged\"}\n", s.ok("", "wait", "resolved", "--timeout", "1m"))
@@ -388,13 +401,19 @@ func (s *space) operator(key string) journal.Operator {
 	return journal.Operator{}
 }
 
-// TestSchemaIsMissing: the database has no schema yet.
-func TestSchemaIsMissing(t *testing.T) {
+// TestSpaceIsMissing: only migrate makes a space; a typo is answered with the spaces that there are.
+func TestSpaceIsMissing(t *testing.T) {
 	t.Parallel()
-	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}
-	r := clitest.Do(t, run, env, "", "ls")
-	require.Equal(t, cli.CodeFailed, r.Code, r.Err)
-	require.Contains(t, r.Err, "start a worker")
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t)}}
+	flow := filepath.Join(t.TempDir(), "hello.yaml")
+	require.NoError(t, os.WriteFile(flow, []byte("flow: hello\nversion: \"1\"\nactivities: {start: {type: trigger}}\n"), 0o644))
+	require.Equal(t, "quipu ls: the database has no space default: it has none; `quipu migrate --space default` makes it\n", s.fails(cli.CodeFailed, "", "ls").Err)
+	s.ok("", "migrate", "--space", "shop")
+	for _, args := range [][]string{{"deploy", flow}, {"ls"}, {"start", "hello", "k"}, {"why", "k"}} {
+		r := s.fails(cli.CodeFailed, "", append(args, "--space", "shpo")...)
+		require.Contains(t, r.Err, "the database has no space shpo: it has shop; `quipu migrate --space shpo` makes it\n")
+	}
+	s.ok("", "deploy", flow, "--space", "shop")
 }
 
 // 4.5: migrate makes the schema and the roles, and may be repeated.

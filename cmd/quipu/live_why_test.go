@@ -77,17 +77,17 @@ func TestWhyOfARealJob(t *testing.T) {
 	s.deployText("open", open)
 	s.ok("", "start", "open", "o1")
 	s.why("o1",
-		"o1 (open)", "charge at ,0,0 needs a handler of nobody, and no process that is alive has one", "    quipu processes\n",
-		"charge at ,0,0 was sent to nobody", "attempt 1 of 3; it waits for the response",
-		"items at ,0,0: 0 of 3 elements have ended; 2 sent to nobody, 1 held, at most 2 are under way at once",
-		`asked at ,0,0 waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1\n",
-		`review at ,0,0 waits for signal order.reviewed with key "o1" or for its timer, which goes off in 2 d 23 h`,
-		`feed at ,0,0 waits for signal feed.item with key "o1"`, "0 signals so far, one with code 200 ends it",
-		"nap at ,0,0 sleeps and wakes in 59 min",
-		`child at ,0,0 waits for job "o1/child", which is open`,
+		"o1 (open)", "charge needs a handler of nobody, and no process that is alive has one", "    quipu processes\n",
+		"charge was sent to nobody", "attempt 1 of 3; it waits for the response",
+		"items: 0 of 3 elements have ended; 2 sent to nobody, 1 held, at most 2 are under way at once",
+		`asked waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1\n",
+		`review waits for signal order.reviewed with key "o1" or for its timer, which goes off in 2 d 23 h`,
+		`feed waits for signal feed.item with key "o1"`, "0 signals so far, one with code 200 ends it",
+		"nap sleeps and wakes in 59 min",
+		`child waits for job "o1/child", which is open`,
 	)
 	s.ok("", "signal", "order.asked", "o1")
-	s.why("o1", "merge at ,0,0 has 1 of 2 arrivals; missing are those of charge")
+	s.why("o1", "merge has 1 of 2 arrivals; missing are those of charge")
 	s.ok("", "signal", "feed.item", "o1", "--code", "202")
 	s.why("o1", "1 signal so far")
 
@@ -115,6 +115,7 @@ func TestWhyOfARealJob(t *testing.T) {
 	} {
 		require.Contains(t, shown, said)
 	}
+	require.Equal(t, "o1/child\n", s.ok("", "ls", "--parent", "o1", "--keys"))
 	v := objects(t, s.ok("", "show", "o1/child", "-o", "json"))[0]
 	require.Equal(t, "child", v["parent"].(map[string]any)["activity"])
 	require.Len(t, v["waits"], 1)
@@ -138,7 +139,7 @@ func TestSignals(t *testing.T) {
 	o := objects(t, s.ok("", "signal", "gate", "s2", `"yes"`, "--all", "-o", "json"))[0]
 	require.Equal(t, map[string]any{"topic": "gate", "key": "s2", "state": "consumed", "duplicate": false, "reached": 1.0}, o)
 	require.Equal(t, `s2  completed  {"gate":"yes"}`+"\n", s.ok("", "wait", "s2", "--timeout", "1m"))
-	require.Contains(t, s.ok("", "why", "s2"), `by gate at ,0,0; its output is {"gate":"yes"}`)
+	require.Contains(t, s.ok("", "why", "s2"), `by gate; its output is {"gate":"yes"}`)
 
 	s.ok("", "start", "closed", "s3")
 	s.ok("", "signal", "gate", "s3", "--code", "403")
@@ -179,7 +180,7 @@ func TestReplayOfARealJob(t *testing.T) {
 	s.deployText("closed", closed)
 	s.deployText("open", open)
 	s.ok("", "start", "open", "r1")
-	s.why("r1", "which is open", "nap at", "feed at", "review at", "asked at", "items at", "charge at")
+	s.why("r1", "which is open", "nap sleeps", "feed waits", "review waits", "asked waits", "items: 0 of", "charge was sent")
 	s.ok("", "signal", "order.asked", "r1")
 	s.why("r1", "1 of 2 arrivals")
 
@@ -224,7 +225,7 @@ func TestShowOfALoop_C6(t *testing.T) {
 	s := newSpace(t)
 	s.deployText("loop", loop)
 	s.ok("", "start", "loop", "l1")
-	require.Contains(t, s.why("l1", "gate at ,0,2,0,0 waits for signal gate"), "quipu signal gate l1")
+	require.Contains(t, s.why("l1", "gate (pass 3) waits for signal gate"), "quipu signal gate l1")
 	shown := s.ok("", "show", "l1", "--digits")
 	for _, said := range []string{
 		"✓ pivot     hook, pivot    done, 3 passes", "✓ step      worker echo    done, 3 passes",
@@ -235,7 +236,7 @@ func TestShowOfALoop_C6(t *testing.T) {
 	}
 	s.ok("", "signal", "gate", "l1")
 	s.ok("", "wait", "l1", "--timeout", "1m")
-	require.Contains(t, s.ok("", "why", "l1"), "by gate at ,0,2,0,0")
+	require.Contains(t, s.ok("", "why", "l1"), "by gate (pass 3)")
 	require.Contains(t, s.ok("", "replay", "l1", "--at", "2"), "at       entry 2 of ")
 }
 
@@ -282,6 +283,8 @@ func TestResumes(t *testing.T) {
 	told := s.ok("", "log", "r1")
 	require.Contains(t, told, "generation 2 goes on with generation 1; decided by ann (paid in); the earlier job is "+old+"\n")
 	require.Contains(t, told, "taken over from generation 1")
+	require.Regexp(t, `first +done, taken over from generation 1.*\n +in +\{"n":1\}`, told)
+	require.Regexp(t, `first +done, taken over from generation 1.*\n +in +\{"n":1\}`, s.ok("", "show", "r1"))
 	var again struct{ Generation int }
 	require.NoError(t, json.Unmarshal([]byte(s.ok("", "resume", "r1", "-o", "json")), &again))
 	require.Equal(t, 3, again.Generation)
@@ -297,8 +300,8 @@ activities:
 transitions: {start: [reserve]}
 `
 
-// The elements of a list that succeeded are taken over. They were not sent again, so the log
-// has no input for them; it has that of the others.
+// The elements of a list that succeeded are taken over. They were not sent again; the log shows
+// their inputs, too.
 func TestALogOfElementsThatAreTakenOver(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -310,6 +313,7 @@ func TestALogOfElementsThatAreTakenOver(t *testing.T) {
 	for _, told := range []string{s.ok("", "log", "p1"), s.ok("", "show", "p1")} {
 		require.Contains(t, told, "reserve[0]  done, taken over from generation 1")
 		require.Contains(t, told, `{"for":"long"}`)
+		require.Contains(t, told, `{"for":"0s"}`)
 		require.NotContains(t, told, "it evaluates to something else")
 	}
 }

@@ -55,7 +55,7 @@ has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 		case follow && len(keys) > 1:
 			return cli.Exitf(cli.CodeUsage, "--follow: give one key, not %d", len(keys))
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			l.rt = rt
 			return a.each(cmd, keys, func(key string) error { return l.log(ctx, key, follow) })
 		})

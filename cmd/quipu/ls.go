@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -21,37 +24,50 @@ var states = []string{
 
 func (a *app) lsCommand() *cobra.Command {
 	var f store.JobFilter
-	var state string
-	var limit int
-	var keysOnly bool
+	var o lsOptions
 	cmd := &cobra.Command{
-		Use:     "ls",
-		Short:   "List jobs",
-		Long:    `List jobs, newest first. An expired job is only a tombstone; --state expired lists those.`,
-		Example: "  quipu ls --state open --flow order\n  quipu ls --state failed --keys | quipu show -",
+		Use:   "ls",
+		Short: "List jobs",
+		Long: `List jobs, newest first. An expired job is only a tombstone; --state expired lists those.
+
+--from, --to, --tag and --parent use an index. The other filters are compared with each
+job, from the newest on: where few jobs fit, give a time range. --count prints how many
+jobs there are by state, of the newest 1000000 of the time range.`,
+		Example: "  quipu ls --state open --flow order\n  quipu ls --state failed,interrupted --from 24h --keys | quipu show -\n  quipu ls --count --from 2026-11-01T00:00:00Z",
 		Args:    cobra.NoArgs,
 	}
-	cmd.Flags().StringVar(&state, "state", "", "only jobs in this `STATE`: open, completed, failed, interrupted, quarantined or expired")
+	cmd.Flags().StringSliceVar(&o.states, "state", nil, "only jobs in this `STATE`: open, completed, failed, interrupted, quarantined or expired; several with commas")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only jobs of this `FLOW`")
+	cmd.Flags().StringVar(&f.Version, "version", "", "only jobs of this `VERSION` of their flow")
+	cmd.Flags().StringVar(&o.from, "from", "", "only jobs that started at this `TIME` or later: RFC 3339, or how long ago, such as 24h")
+	cmd.Flags().StringVar(&o.to, "to", "", "only jobs that started before this `TIME`, as in --from")
+	cmd.Flags().StringVar(&o.parent, "parent", "", "only jobs that this job started, given by its `KEY` or id")
+	cmd.Flags().BoolVar(&o.count, "count", false, "print the number of jobs by state instead")
 	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only jobs whose key begins with this `TEXT`")
 	cmd.Flags().StringArrayVar(&f.Tags, "tag", nil, "only jobs with this `TAG`; may be repeated: with all of them")
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N` jobs; 0 is all")
-	cmd.Flags().BoolVarP(&keysOnly, "keys", "k", false, "print keys alone, one in a line")
+	cmd.Flags().IntVar(&o.limit, "limit", 100, "at most `N` jobs; 0 is all")
+	cmd.Flags().BoolVarP(&o.keysOnly, "keys", "k", false, "print keys alone, one in a line")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		f.State = journal.JobState(state)
-		if state != "" && !known(states, state) {
-			return cli.Exitf(cli.CodeUsage, "--state %.40q: use one of %v", state, states)
+		if err := o.read(&f, time.Now()); err != nil {
+			return err
 		}
-		if limit < 0 {
-			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
-		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			listed, err := a.list(ctx, rt, f, limit, keysOnly)
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+			if o.parent != "" {
+				parent, err := find(ctx, rt, o.parent)
+				if err != nil {
+					return err
+				}
+				f.Parent = parent.ID
+			}
+			if o.count {
+				return a.count(ctx, rt, f)
+			}
+			listed, err := a.list(ctx, rt, f, o.limit, o.keysOnly)
 			if err == nil && listed == 0 && f.Flow != "" {
 				err = deployedFlow(ctx, rt, f.Flow)
 			}
-			if err == nil && listed == 0 && !keysOnly && !a.json() {
+			if err == nil && listed == 0 && !o.keysOnly && !a.json() {
 				a.none("jobs")
 			}
 			return err
@@ -60,13 +76,67 @@ func (a *app) lsCommand() *cobra.Command {
 	return cmd
 }
 
-func known(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
+// lsOptions are the flags of ls that are not in the filter as they are.
+type lsOptions struct {
+	states           []string
+	from, to, parent string
+	limit            int
+	keysOnly, count  bool
+}
+
+// read checks the flags and completes the filter.
+func (o *lsOptions) read(f *store.JobFilter, now time.Time) (err error) {
+	for _, state := range o.states {
+		if !slices.Contains(states, state) {
+			return cli.Exitf(cli.CodeUsage, "--state %.40q: use one of %v", state, states)
+		}
+		f.States = append(f.States, journal.JobState(state))
+	}
+	if o.limit < 0 {
+		return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", o.limit)
+	}
+	if f.From, err = earlier("--from", o.from, now); err != nil {
+		return err
+	}
+	f.To, err = earlier("--to", o.to, now)
+	return err
+}
+
+// earlier reads a time of the past; 0 for none.
+func earlier(flag, text string, now time.Time) (collation.Micros, error) {
+	if text == "" {
+		return 0, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if ago, e := time.ParseDuration(text); err != nil && e == nil && ago >= 0 {
+		at, err = now.Add(-ago), nil
+	}
+	if err != nil {
+		return 0, cli.Exitf(cli.CodeUsage, "%s %.40q: use a time such as 2026-11-24T18:00:00Z, or how long ago, such as 24h", flag, text)
+	}
+	return collation.Micros(at.UnixMicro()), nil
+}
+
+// count prints the numbers of jobs by state.
+func (a *app) count(ctx context.Context, rt *quipu.Runtime, f store.JobFilter) error {
+	counts, looked, err := below.Of(rt).CountJobs(ctx, f)
+	if err != nil {
+		return err
+	}
+	cut := looked >= store.MaxCounted
+	if a.json() {
+		return a.object(map[string]any{"jobs": counts, "looked": looked, "cut": cut})
+	}
+	t := newTable(a.streams.Out, "STATE", "JOBS")
+	for _, state := range states {
+		if n := counts[journal.JobState(state)]; n > 0 {
+			t.row(state, n)
 		}
 	}
-	return false
+	if cut {
+		fmt.Fprintf(a.streams.Err, "only the newest %d jobs of the time range were looked at: give --from and --to\n", looked)
+	}
+	return t.flush()
 }
 
 // deployedFlow returns an error if a flow, of which there are no jobs, is not deployed.
@@ -89,7 +159,7 @@ func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, li
 	t := newTable(a.streams.Out, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
 	for limit == 0 || listed < limit {
 		f.Limit = store.MaxPage // may be more than is left, since tombstones are skipped
-		if limit > 0 && f.State != "" {
+		if limit > 0 && len(f.States) > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
 		page, err := below.Of(rt).Jobs(ctx, f)
@@ -97,7 +167,7 @@ func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, li
 			return listed, err
 		}
 		for i := range page {
-			if page[i].State == journal.JobExpired && f.State == "" {
+			if page[i].State == journal.JobExpired && len(f.States) == 0 {
 				continue
 			}
 			if limit > 0 && listed == limit {

@@ -18,12 +18,13 @@ func (a *app) processesCommand() *cobra.Command {
 		Long: `List the living processes, oldest first, at most 1000, with their roles and the topics
 that they have handlers for. A process that is silent for its lease (3 s by default) is
 not listed any more. Clients, processes with only the roles schedule and retention, and
-workers in other languages are never listed.`,
+workers in other languages are never listed. In a database that is another one than the
+space's no process works; then the command says why (quipu recover).`,
 		Example: "  quipu processes",
 		Args:    cobra.NoArgs,
 	}
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			all, err := rt.Processes(ctx)
 			if err != nil {
 				return err

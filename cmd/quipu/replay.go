@@ -38,7 +38,7 @@ No handler runs. Effects are left out, because they have chains of their own.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error { return a.replay(ctx, rt, key, at) })
 		})
 	})

@@ -92,9 +92,9 @@ func (a *app) showCommand() *cobra.Command {
 			return err
 		}
 		if effect != "" {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
+			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			s := &shower{app: a, rt: rt, style: explain.Style{Lines: lines, Color: a.colored()}, digits: digits}
 			return a.each(cmd, keys, func(key string) error { return s.show(ctx, key) })
 		})
@@ -292,7 +292,7 @@ func sections(w io.Writer, tables ...*table) error {
 // done. The table cuts them.
 func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	for i := range dead {
-		if d := &dead[i]; d.State == "open" {
+		if d := &dead[i]; d.State == quipu.LetterOpen {
 			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Message))
 		}
 	}

@@ -255,8 +255,8 @@ type letter struct {
 
 func letterOf(d *quipu.DeadLetter) letter {
 	l := letter{
-		ID: d.ID, Key: d.Job.Key, State: d.State, Kind: d.Kind, Activity: d.Activity, DAD: d.Address, Ledger: d.Ledger,
-		Reason: d.Reason, Message: d.Message, At: timeOf(d.At),
+		ID: d.ID, Key: d.Job.Key, State: string(d.State), Kind: string(d.Kind), Activity: d.Activity, DAD: d.Address, Ledger: d.Ledger,
+		Reason: string(d.Reason), Message: d.Message, At: timeOf(d.At),
 	}
 	if !d.Job.ID.IsZero() {
 		l.Job = d.Job.ID.String()

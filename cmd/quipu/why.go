@@ -19,16 +19,20 @@ import (
 
 func (a *app) whyCommand() *cobra.Command {
 	var limit int
+	var digits bool
 	cmd := &cobra.Command{
 		Use:   "why KEY... | why -",
 		Short: "Say what jobs wait for",
 		Long: `Say what jobs wait for and what happens next, in one sentence for each thing that is
 open. What needs a person comes first, with the commands that answer it. For a job that
-has ended, say how and why.`,
+has ended, say how and why. In a database that is another one than the space's no process
+works; then the command says why (quipu recover). An activity of a loop is named with its
+pass, an element of a list with its number, from 0.`,
 		Example: "  quipu why order-42\n  quipu ls --state open --keys | quipu why -",
 		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most `N` sentences of a job; 0 is all")
+	cmd.Flags().BoolVar(&digits, "digits", false, "name the address of each activity")
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {
@@ -38,8 +42,8 @@ has ended, say how and why.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit) })
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit, digits) })
 		})
 	})
 	return cmd
@@ -56,11 +60,12 @@ type reason struct {
 	Commands []string   `json:"commands,omitempty"`
 }
 
-func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int) error {
+func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int, digits bool) error {
 	j, err := look(ctx, rt, key)
 	if err != nil {
 		return err
 	}
+	j.Addresses = digits
 	reasons := explain.Why(j)
 	more := 0
 	if limit > 0 && len(reasons) > limit {
@@ -115,20 +120,30 @@ func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, err
 		j.Processes = []store.ProcessView{} // not nil: they were read, and there are none
 	}
 	if v.State != journal.JobOpen && v.State != journal.JobExpired {
-		j.Last, err = closing(ctx, rt, job)
+		err = closing(ctx, rt, job, j)
 	}
 	return j, err
 }
 
-// closing returns the entry that closed or quarantined the job.
-func closing(ctx context.Context, rt *quipu.Runtime, job quipu.Job) (*journal.Entry, error) {
+// closing looks up the entry that closed or quarantined the job, and which child had failed.
+func closing(ctx context.Context, rt *quipu.Runtime, job quipu.Job, j *explain.Job) error {
+	var outcomes []*journal.Entry
 	for e, err := range rt.Journal(ctx, job) {
 		if err != nil {
-			return nil, err
+			return err
+		}
+		if x := e.Response; x != nil && !x.Child.IsZero() && x.Code != collation.CodeOK {
+			if outcomes = append(outcomes, e); len(outcomes) > maxOutcomes {
+				outcomes = outcomes[1:]
+			}
 		}
 		if e.Kind == journal.KindQuarantine || slices.Contains(e.Marks, journal.MarkClosed) {
-			return e, nil
+			j.Last, j.Child = e, explain.PassedOn(j.View.Error, outcomes)
+			return nil
 		}
 	}
-	return nil, nil
+	return nil
 }
+
+// maxOutcomes bounds the failed children that are compared with the error of the job.
+const maxOutcomes = 1000

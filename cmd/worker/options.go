@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,9 +15,8 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/internal/mode"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -124,40 +122,36 @@ func (o *options) check() error {
 	return err
 }
 
-// minLease and maxLease bound leases and ack waits, as in package workers.
-const (
-	minLease = 30 * time.Millisecond
-	maxLease = time.Hour
-)
-
-// limits checks numbers and times that the runtime would refuse only after it has taken work.
+// limits checks numbers and times that the runtime would refuse only after the servers were asked.
 // Zero is the default.
 func (o *options) limits() error {
+	fault := func(flag string, err error) error { return cli.Exitf(cli.CodeUsage, "--%s %w", flag, err) }
 	for _, f := range []struct {
-		name    string
-		n, most int
+		flag, field string
+		n           int
 	}{
-		{"concurrency", o.concurrency, transport.MaxSlots},
-		{"committers", o.committers, math.MaxInt},
-		{"max-batch", o.maxBatch, store.MaxBatch},
-		{"hot-mib", o.hot, math.MaxInt32},
-		{"lanes", o.lanes, transport.MaxLanes},
+		{"concurrency", "Concurrency", o.concurrency},
+		{"committers", "Committers", o.committers},
+		{"max-batch", "MaxBatch", o.maxBatch},
+		{"hot-mib", "HotMiB", o.hot},
+		{"lanes", "Lanes", o.lanes},
 	} {
-		switch {
-		case f.n < 0:
-			return cli.Exitf(cli.CodeUsage, "--%s %d: use a number of 1 or more, or leave it out", f.name, f.n)
-		case f.n > f.most:
-			return cli.Exitf(cli.CodeUsage, "--%s %d: the limit is %d", f.name, f.n, f.most)
+		if err := engine.CheckNumber(f.field, f.n); err != nil {
+			return fault(f.flag, err)
 		}
 	}
-	for name, d := range map[string]time.Duration{"resend": o.resend, "lease": o.lease, "ack-wait": o.ackWait, "drain": o.drain, "wait": o.wait} {
-		if d < 0 {
-			return cli.Exitf(cli.CodeUsage, "--%s %s: use a positive time such as 10s", name, d)
-		}
-	}
-	for name, d := range map[string]time.Duration{"lease": o.lease, "ack-wait": o.ackWait} {
-		if d != 0 && (d < minLease || d > maxLease) {
-			return cli.Exitf(cli.CodeUsage, "--%s %s: use %s to %s", name, d, minLease, maxLease)
+	for _, f := range []struct {
+		flag, field string
+		d           time.Duration
+	}{
+		{"resend", "Resend", o.resend},
+		{"lease", "Lease", o.lease},
+		{"ack-wait", "AckWait", o.ackWait},
+		{"drain", "Drain", o.drain},
+		{"wait", "Wait", o.wait},
+	} {
+		if err := engine.CheckTime(f.field, f.d); err != nil {
+			return fault(f.flag, err)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -97,7 +98,11 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 	if len(missing) > 0 {
 		return cli.Exitf(cli.CodeUsage, "missing: %s; `worker dev` brings both servers itself", strings.Join(missing, " and "))
 	}
-	if err := postgres.CheckDSN(cfg.Postgres); err != nil {
+	err = postgres.CheckDSN(cfg.Postgres)
+	if err == nil && cfg.NATS != "" {
+		err = transport.CheckURL(cfg.NATS)
+	}
+	if err != nil {
 		return cli.Configuration(err)
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{

@@ -49,7 +49,7 @@ func (w *world) retain() {
 // lastWords verifies the jobs that are about to be removed, since nobody can later.
 func (w *world) lastWords() {
 	now := collation.Micros(time.Now().Add(w.weather.skew).UnixMicro())
-	for _, v := range w.views("") {
+	for _, v := range w.views() {
 		if !v.State.Closed() || v.State == journal.JobExpired || v.ExpiresAt == collation.Never || v.ExpiresAt > now {
 			continue // a tombstone keeps its time until its job's rows are gone
 		}

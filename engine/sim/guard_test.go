@@ -215,7 +215,7 @@ func (w *world) rowsStand(s *store.Stored) {
 func (w *world) judge() bool {
 	known := map[journal.JobID]bool{}
 	w.open = w.open[:0]
-	views := w.views("")
+	views := w.views()
 	for _, v := range views {
 		if known[v.ID] = true; v.State == journal.JobExpired {
 			continue

@@ -76,7 +76,7 @@ func (w *world) export(name string) error {
 		return err
 	}
 	out := export.NewWriter(file)
-	for _, v := range w.views("") {
+	for _, v := range w.views() {
 		if v.State == journal.JobExpired {
 			continue // its journal was removed
 		}

@@ -318,7 +318,7 @@ func (w *world) finished() bool {
 	if counts[journal.JobOpen] > 0 {
 		return false
 	}
-	for _, v := range w.views("") {
+	for _, v := range w.views() {
 		if v.State != journal.JobExpired && (!v.Ended || len(v.Rows) > 0) {
 			return false
 		}
@@ -326,10 +326,10 @@ func (w *world) finished() bool {
 	return true
 }
 
-// views returns all jobs in the state, or in any, as they are now.
-func (w *world) views(in journal.JobState) []*store.JobView {
+// views returns all jobs in one of the states, or in any, as they are now.
+func (w *world) views(in ...journal.JobState) []*store.JobView {
 	ctx := context.Background()
-	jobs, err := w.store.Jobs(ctx, store.JobFilter{State: in, Limit: store.MaxPage})
+	jobs, err := w.store.Jobs(ctx, store.JobFilter{States: in, Limit: store.MaxPage})
 	if err != nil {
 		panic(err)
 	}
@@ -348,7 +348,7 @@ func (w *world) views(in journal.JobState) []*store.JobView {
 func (w *world) hang() {
 	w.wrongs = append(w.wrongs, w.guard.open...)
 	w.wrong("I11: %v after the faults, after %d calls, not all has ended", time.Since(w.calmed), w.steps)
-	for _, v := range w.views("") {
+	for _, v := range w.views() {
 		if v.Ended && len(v.Rows) == 0 {
 			continue
 		}

@@ -6,7 +6,10 @@ import "context"
 type Mode struct {
 	Stepwise bool // commits at every mark (C11)
 	NoFold   bool // commits children's Leg1 apart (C11)
-	NoLocal  bool // sends every request by NATS, even if a handler of the process is free (W7)
+	// AnyDatabase opens a database that is another one than the space's, for commands that look
+	// (S13).
+	AnyDatabase bool
+	NoLocal     bool // sends every request by NATS, even if a handler of the process is free (W7)
 }
 
 type key struct{}

@@ -115,6 +115,16 @@ func childSpawn(b *bench) {
 	found, err := b.s.FindJob(b.ctx(), "child-1")
 	require.NoError(b, err)
 	require.Equal(b, row.Job, found)
+	for _, f := range []store.JobFilter{{Parent: order.Parent.Job}, {Parent: order.Parent.Job, States: []journal.JobState{journal.JobOpen}}} {
+		page, err := b.s.Jobs(b.ctx(), f)
+		require.NoError(b, err)
+		require.Len(b, page, 1)
+		require.Equal(b, row.Job, page[0].ID)
+		counts, looked, err := b.s.CountJobs(b.ctx(), f)
+		require.NoError(b, err)
+		require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
+		require.EqualValues(b, 1, looked)
+	}
 	_, err = b.s.Order(b.ctx(), row.Job)
 	require.ErrorIs(b, err, store.ErrNotFound)
 	created := b.chain(row.Job, journal.MainChain)[0]

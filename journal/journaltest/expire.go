@@ -250,7 +250,7 @@ func expireLists(b *bench) {
 	require.Equal(b, int64(1), counts[journal.JobExpired])
 	require.Equal(b, int64(1), counts[journal.JobOpen])
 	require.Zero(b, counts[journal.JobCompleted])
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{State: journal.JobExpired})
+	page, err := b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}})
 	require.NoError(b, err)
 	require.Len(b, page, 1)
 	require.Equal(b, b.view(was.ID).JobSummary, page[0])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -192,14 +193,15 @@ func listFilters(b *bench) {
 	b.answer(c, done, "work", success(`1`))
 	open := b.requested(c, one, "order-2")
 	forked := b.requested(c, fork, "invoice_1")
+	started := func(id journal.JobID) collation.Micros { return b.view(id).Started }
 	for _, k := range []struct {
 		filter store.JobFilter
 		want   []journal.JobID
 	}{
 		{store.JobFilter{}, []journal.JobID{forked, open, done}},
-		{store.JobFilter{State: journal.JobOpen}, []journal.JobID{forked, open}},
-		{store.JobFilter{State: journal.JobCompleted}, []journal.JobID{done}},
-		{store.JobFilter{State: journal.JobFailed}, nil},
+		{store.JobFilter{States: []journal.JobState{journal.JobOpen}}, []journal.JobID{forked, open}},
+		{store.JobFilter{States: []journal.JobState{journal.JobCompleted}}, []journal.JobID{done}},
+		{store.JobFilter{States: []journal.JobState{journal.JobFailed}}, nil},
 		{store.JobFilter{Flow: "one"}, []journal.JobID{open, done}},
 		{store.JobFilter{Flow: "on"}, nil},
 		{store.JobFilter{Prefix: "order-"}, []journal.JobID{open, done}},
@@ -209,7 +211,14 @@ func listFilters(b *bench) {
 		{store.JobFilter{Prefix: "order_"}, nil},
 		{store.JobFilter{Prefix: "%"}, nil},
 		{store.JobFilter{Prefix: `\`}, nil},
-		{store.JobFilter{Prefix: "order", Flow: "one", State: journal.JobOpen}, []journal.JobID{open}},
+		{store.JobFilter{States: []journal.JobState{journal.JobCompleted, journal.JobOpen}, Flow: "one"}, []journal.JobID{open, done}},
+		{store.JobFilter{Version: "1", Flow: "fork"}, []journal.JobID{forked}},
+		{store.JobFilter{Version: "2"}, nil},
+		{store.JobFilter{From: started(open)}, []journal.JobID{forked, open}},
+		{store.JobFilter{To: started(open)}, []journal.JobID{done}},
+		{store.JobFilter{From: started(done), To: started(forked)}, []journal.JobID{open, done}},
+		{store.JobFilter{Parent: done}, nil},
+		{store.JobFilter{Prefix: "order", Flow: "one", States: []journal.JobState{journal.JobOpen}}, []journal.JobID{open}},
 	} {
 		page, err := b.s.Jobs(b.ctx(), k.filter)
 		require.NoError(b, err)
@@ -220,7 +229,17 @@ func listFilters(b *bench) {
 			require.Equal(b, j.ID == done, j.Closed != 0)
 		}
 		require.Equal(b, k.want, got, "%+v", k.filter)
+		counts, _, err := b.s.CountJobs(b.ctx(), k.filter)
+		require.NoError(b, err)
+		all := map[journal.JobState]int64{}
+		for i := range page {
+			all[page[i].State]++
+		}
+		require.Equal(b, all, counts, "%+v", k.filter)
 	}
+	_, looked, err := b.s.CountJobs(b.ctx(), store.JobFilter{Flow: "gone", From: started(open)})
+	require.NoError(b, err)
+	require.EqualValues(b, 2, looked, "those of the time range")
 }
 
 func listCounts(b *bench) {
@@ -271,6 +290,10 @@ func listTags(b *bench) {
 		}
 		require.ElementsMatch(b, c.want, got, "%v", c.tags)
 	}
+	counts, looked, err := b.s.CountJobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"})
+	require.NoError(b, err)
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
+	require.EqualValues(b, 2, looked, "those with the tag")
 	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
 	require.NoError(b, err)
 	require.Len(b, page, 1)

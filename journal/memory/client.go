@@ -163,9 +163,28 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, 
 	return out[:min(len(out), f.Limit)], nil
 }
 
+// CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
+func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts = map[journal.JobState]int64{}
+	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}
+	for _, j := range s.jobs {
+		if j.replaced != collation.Never || !j.next.IsZero() || !j.matches(&frame) {
+			continue
+		}
+		if looked++; j.matches(&f) {
+			counts[j.State]++
+		}
+	}
+	return counts, looked, nil
+}
+
 func (j *job) matches(f *store.JobFilter) bool {
-	return (f.State == "" || j.State == f.State) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
-		strings.HasPrefix(j.Key, f.Prefix) &&
+	child := j.Parent != nil && j.Parent.Job == f.Parent
+	return (len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
+		(f.Version == "" || j.Flow.Version == f.Version) && (f.Parent.IsZero() || child) &&
+		j.Started >= f.From && (f.To == 0 || j.Started < f.To) && strings.HasPrefix(j.Key, f.Prefix) &&
 		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) })
 }
 

@@ -30,7 +30,8 @@ type committer struct {
 	raw     *pgx.Conn
 	session journal.GUID
 	seq     int64
-	patient bool // it waits for locks of others
+	term    int64 // of its last connection (S13)
+	patient bool  // it waits for locks of others
 	open    bool
 	states  map[journal.JobID]*collation.State
 	mail    *mail // mailboxes of the open transaction
@@ -63,17 +64,30 @@ func (c *committer) connect(ctx context.Context) error {
 		closeSoon(raw)
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	c.conn, c.raw, c.session, c.seq = w, raw, session, 0
+	c.conn, c.raw, c.session, c.seq, c.term = w, raw, session, 0, w.term
 	return nil
 }
 
-// ready connects if there is no connection.
+// ready connects if there is no connection that may be used.
 func (c *committer) ready(ctx context.Context) error {
-	if c.conn != nil && !c.conn.pg.IsClosed() {
+	if err := c.s.where.refused(); err != nil {
+		c.drop()
+		return err
+	}
+	if c.conn != nil && !c.conn.pg.IsClosed() && c.s.where.current(c.conn) == nil {
 		return nil
 	}
 	c.drop()
 	return c.connect(ctx)
+}
+
+// here says whether what was decided may be committed: the space is where it was.
+func (c *committer) here() error {
+	err := c.s.where.refused()
+	if term := c.s.where.term.Load(); err == nil && c.term != term {
+		c.term, err = term, errTerm
+	}
+	return err
 }
 
 // dial opens a connection outside the pool.
@@ -81,11 +95,14 @@ func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Con
 	cfg := s.pool.Config().ConnConfig
 	cfg.RuntimeParams["application_name"] = applicationName(session)
 	s.hosts.follow(cfg)
+	term := s.where.term.Load()
 	raw, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	return wrap(raw), raw, nil
+	w := wrap(raw)
+	w.term = term
+	return w, raw, nil
 }
 
 // closeSoon closes a connection without waiting long for the server.
@@ -128,10 +145,13 @@ func (c *committer) Rollback(ctx context.Context) error {
 // Commit writes the plans and commits, in one round trip (J6). The transaction has ended,
 // whatever the answer. The end of ctx does not cancel a running COMMIT (J4).
 func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
-	if !c.open {
-		if err := c.ready(ctx); err != nil {
-			return classify("commit", err)
-		}
+	err := c.here()
+	if err == nil && !c.open {
+		err = c.ready(ctx)
+	}
+	if err != nil {
+		c.drop() // an open transaction is rolled back
+		return classify("commit", err)
 	}
 	w, err := c.s.merge(plans)
 	if err != nil {

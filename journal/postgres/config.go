@@ -34,6 +34,12 @@ type Config struct {
 	ResolveTimeout time.Duration
 	// Migrating lets Open accept a missing or older schema, for Migrate.
 	Migrating bool
+	// AnyDatabase lets the store work in a database that is another one than the space's (S13):
+	// for commands that only look, and for Recover.
+	AnyDatabase bool
+	// Accepted, if set, is called when the space goes on in a database that was accepted, before
+	// anything is read there (S13).
+	Accepted func(epoch int64)
 	// Writer and Build are recorded in the entries that the store writes itself, for audits.
 	Writer, Build string
 	// Logger logs reconnections and resolved commits. Default: discards.
@@ -76,6 +82,11 @@ func (c Config) withDefaults() (Config, error) {
 // schemaOf names the schema of a space; the name needs no escaping beyond
 // quotes.
 func schemaOf(space string) string { return "quipu_" + strings.ReplaceAll(space, "-", "_") }
+
+// spaceOf is the space of a schema: the name of a space has no _.
+func spaceOf(schema string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(schema, "quipu_"), "_", "-")
+}
 
 // parameters are set on every connection of ours. Every statement finds its rows by primary key from
 // arrays, so a plan is made once, always with index look-ups, whatever the table statistics say.

@@ -23,6 +23,7 @@ type conn struct {
 	// backend by it (J4).
 	name string
 	pid  uint32 // the number of its backend; 0 on a connection that is not ours
+	term int64  // when it was made outside the pool: the term of the store then (S13)
 }
 
 // customKey is where a pooled connection keeps its conn.

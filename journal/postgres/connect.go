@@ -105,9 +105,10 @@ const pidKey = "quipu-pid"
 // errPooled says that two statements of one connection met two backends.
 var errPooled = errors.New("another backend of the server answers than before")
 
-// arrive is what every connection does first: it makes the settings, and learns the number of its
-// backend. A pooler takes few settings at the start of a connection and gives a number of its
-// own, so that neither can be left to the protocol.
+// arrive is what every connection does first: it makes the settings, learns the number of its
+// backend, and finds out whether this is the space's database (S13). A pooler takes few settings
+// at the start of a connection and gives a number of its own, so that neither can be left to the
+// protocol.
 func (s *Store) arrive(settings map[string]string) pgconn.AfterConnectFunc {
 	names, values := make([]string, 0, len(settings)), make([]string, 0, len(settings))
 	for name, value := range settings {
@@ -123,13 +124,16 @@ func (s *Store) arrive(settings map[string]string) pgconn.AfterConnectFunc {
 		pg.CustomData()[pidKey] = pid
 		s.hosts.answered(pg)
 		if pid == pg.PID() {
-			return nil
+			return s.compare(ctx, pg)
 		}
 		again, err := backend(ctx, pg, "connection_backend")
 		if err == nil && again != pid {
 			err = errPooled
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.compare(ctx, pg)
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, wait bool) []step {
 				Job: collation.Job{
 					ID: x.Job, Space: s.cfg.Space, Generation: v.int(chainWidth), State: journal.JobState(v.text(chainWidth + 1)), Trace: v.text(chainWidth + 2),
 				},
-				Request: x.GUID, Row: x, Head: x.Effects, Effects: make(map[journal.Digest]*collation.Effect, 1),
+				Request: x.GUID, Row: x, Head: x.Effects, Doubt: v.bool(chainWidth + 3), Effects: make(map[journal.Digest]*collation.Effect, 1),
 			}
 			return nil
 		}},

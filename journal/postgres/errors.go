@@ -48,6 +48,9 @@ func classify(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if other := elsewhere(op, err); other != nil {
+		return other
+	}
 	return fmt.Errorf("postgres: %s: %w: %w", op, kindOf(err), err)
 }
 
@@ -132,6 +135,12 @@ func serverError(err error) *pgconn.PgError {
 	return nil
 }
 
+// forbidden says that the login lacks a right.
+func forbidden(err error) bool {
+	pg := serverError(err)
+	return pg != nil && pg.Code == "42501"
+}
+
 // undecided says that the error leaves the outcome of the commit open: the connection broke, or
 // the server ended the session, perhaps after it had committed.
 func undecided(err error) bool {
@@ -167,6 +176,9 @@ func rejected(op string, err error) error {
 
 // settle classifies the error of a write, if it is not classified yet.
 func settle(op string, err error) error {
+	if other := elsewhere(op, err); other != nil {
+		return other
+	}
 	if err == nil || classified(err) {
 		return err
 	}
@@ -175,6 +187,9 @@ func settle(op string, err error) error {
 
 // settleRead classifies the error of a read, which cannot have committed anything.
 func settleRead(op string, err error) error {
+	if other := elsewhere(op, err); other != nil {
+		return other
+	}
 	if err != nil && !classified(err) {
 		return classify(op, err)
 	}
@@ -215,7 +230,7 @@ func (d *doubt) retry(ctx context.Context, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.of(call())
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
-		if !again || attempt == maxAttempts || ctx.Err() != nil {
+		if !again || errors.Is(err, store.ErrAnotherDatabase) || attempt == maxAttempts || ctx.Err() != nil {
 			return err
 		}
 		timer := time.NewTimer(backoff.Delay(attempt-1, firstDelay, longestDelay, rand.N[time.Duration]))

@@ -21,8 +21,8 @@ func (s *Store) Keys(ctx context.Context) (keyring.Keys, error) {
 
 func (s *Store) keys(ctx context.Context, c *conn) (keyring.Keys, error) {
 	k := keyring.Keys{}
-	if id := s.space.Load(); id != nil {
-		k.Space = *id
+	if known := s.where.known.Load(); known != nil {
+		k.Space = known.Space
 	}
 	var roots, topics bool
 	err := c.query(ctx, "keys_may", func(v row) error {

@@ -108,9 +108,8 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 	}
 	version, name := 0, ""
 	err = c.query(ctx, "schema_version", func(v row) error {
-		id := v.guid(2)
 		version, name = int(v.int(0)), v.text(1)
-		s.space.Store(&id)
+		s.where.seen(store.Mark{Space: v.guid(2), Epoch: v.int(3), Beat: v.int(4)})
 		return nil
 	})
 	if err == nil && name != "" && name != s.cfg.Space {
@@ -128,9 +127,60 @@ func (s *Store) checkSchema(ctx context.Context, migrating bool) error {
 		if err != nil || version == len(migrations) || migrating && version < len(migrations) {
 			return err
 		}
+		if version == 0 {
+			return s.noSpace(ctx, c)
+		}
 		return s.wrongSchema(version)
 	})
 }
+
+// NoSpaceError says that the database has no such space, and which it has. It is a
+// store.ErrSchema.
+type NoSpaceError struct {
+	Space string
+	// Spaces are the spaces that the database has, in their order.
+	Spaces []string
+}
+
+// maxSpacesNamed bounds the spaces that the text of a NoSpaceError names.
+const maxSpacesNamed = 20
+
+// Error names the spaces that there are, and what makes this one.
+func (e *NoSpaceError) Error() string {
+	there := "it has none"
+	if n := len(e.Spaces); n > 0 {
+		there = "it has " + strings.Join(e.Spaces[:min(n, maxSpacesNamed)], ", ")
+		if n > maxSpacesNamed {
+			there += fmt.Sprintf(" and %d more", n-maxSpacesNamed)
+		}
+	}
+	return fmt.Sprintf("the database has no space %s: %s; `quipu migrate --space %s` makes it", e.Space, there, e.Space)
+}
+
+// Unwrap returns store.ErrSchema.
+func (e *NoSpaceError) Unwrap() error { return store.ErrSchema }
+
+// noSpace looks which spaces there are.
+func (s *Store) noSpace(ctx context.Context, c *conn) error {
+	e := &NoSpaceError{Space: s.cfg.Space}
+	results, err := c.pg.Exec(ctx, spacesText).ReadAll()
+	if err != nil {
+		return err
+	}
+	for _, row := range results[0].Rows {
+		if schema := string(row[0]); schema == s.schema {
+			return fmt.Errorf("%w: this login may not use schema %s: grant it one of the roles that `quipu migrate --space %s --roles` makes",
+				store.ErrSchema, s.schema, s.cfg.Space)
+		}
+		e.Spaces = append(e.Spaces, spaceOf(string(row[0])))
+	}
+	return e
+}
+
+// spacesText lists the schemas of spaces. It is no statement of sql/, since those are prepared in
+// the schema of a space.
+const spacesText = `SELECT n.nspname FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+WHERE n.nspname LIKE 'quipu\_%' AND c.relname = 'space' AND c.relkind = 'r' ORDER BY n.nspname`
 
 func (s *Store) wrongSchema(version int) error {
 	if version > len(migrations) {

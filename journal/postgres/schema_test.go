@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/url"
 	"strings"
@@ -133,6 +134,41 @@ func TestSchemaVersions(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrSchema)
 	require.ErrorContains(t, err, "newer build")
 	require.ErrorIs(t, s.Migrate(t.Context()), store.ErrSchema)
+}
+
+// A space that is not there is named with those that are, for a typo.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	open := func(dsn, space string) error {
+		s, err := Open(t.Context(), Config{DSN: dsn, Space: space})
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	require.EqualError(t, open(dsn, "shop"), "the database has no space shop: it has none; `quipu migrate --space shop` makes it")
+	for _, space := range []string{"shop", "night-jobs"} {
+		s, err := Open(t.Context(), Config{DSN: dsn, Space: space, Migrating: true})
+		require.NoError(t, err)
+		require.NoError(t, s.Migrate(t.Context()))
+		s.Close()
+	}
+	err := open(dsn, "shpo")
+	require.EqualError(t, err, "the database has no space shpo: it has night-jobs, shop; `quipu migrate --space shpo` makes it")
+	require.ErrorIs(t, err, store.ErrSchema)
+
+	login := strings.ToLower("quipu_nobody_" + rand.Text()[:10])
+	s, err := Open(t.Context(), Config{DSN: dsn, Space: "shop"})
+	require.NoError(t, err)
+	defer s.Close()
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	password, _ := u.User.Password()
+	require.NoError(t, s.run(t, "CREATE ROLE "+login+" LOGIN PASSWORD '"+password+"'"))
+	defer func() { require.NoError(t, s.run(t, "DROP ROLE "+login)) }()
+	u.User = url.UserPassword(login, password)
+	require.ErrorContains(t, open(u.String(), "shop"), "this login may not use schema quipu_shop: grant it one of the roles")
 }
 
 // Spaces whose names differ only in - and _ would share a schema, so the second is refused.
@@ -277,13 +313,16 @@ func TestRoles(t *testing.T) {
 		r := as(t, s, role)
 		for _, forbidden := range []string{
 			"UPDATE entries SET hash = hash", "TRUNCATE entries", "DROP TABLE entries", "CREATE TABLE mine ()",
-			"UPDATE space SET epoch = 2", "UPDATE space SET expire = 1",
+			"UPDATE space SET system = 2", "UPDATE space SET doubt = 0", "UPDATE space SET expire = 1",
 		} {
 			requireForbidden(t, r.run(t, forbidden), role, forbidden)
 		}
 		requireForbidden(t, r.run(t, "DELETE FROM entries"), role, "DELETE FROM entries")
 		if role != "engine" && role != "worker" {
 			requireForbidden(t, r.run(t, "INSERT INTO batches VALUES (gen_random_uuid(), 1, 1)"), role, "INSERT")
+		}
+		if role != "engine" {
+			requireForbidden(t, r.run(t, "UPDATE space SET epoch = 2"), role, "epoch")
 		}
 	}
 	requireForbidden(t, worker.run(t, "UPDATE jobs SET semaphore = 0"), "worker", "semaphore")

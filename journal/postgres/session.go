@@ -109,7 +109,11 @@ func (l *line) call(ctx context.Context, op, name string, visit func(row) error,
 }
 
 func (l *line) connect(ctx context.Context) error {
-	if l.conn != nil && !l.conn.pg.IsClosed() {
+	if err := l.s.where.refused(); err != nil {
+		l.drop()
+		return err
+	}
+	if l.conn != nil && !l.conn.pg.IsClosed() && l.s.where.current(l.conn) == nil {
 		return nil
 	}
 	l.drop()

@@ -104,6 +104,10 @@ func explain(t *testing.T, c *conn, name string) []string {
 	for i := range args {
 		args[i] = "NULL"
 	}
+	if strings.HasSuffix(name, "_tagged") {
+		require.NoError(t, c.exec(t.Context(), "BEGIN; "+statements["bitmap"]))
+		defer func() { require.NoError(t, c.exec(t.Context(), "COMMIT")) }()
+	}
 	require.NoError(t, c.exec(t.Context(), "PREPARE p AS "+statements[name]))
 	results, err := c.pg.Exec(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE p("+strings.Join(args, ",")+")").ReadAll()
 	require.NoError(t, err)
@@ -124,7 +128,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		first := firstColumns(t, c)
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
-			if !strings.Contains(statements[name], "$") || name == "letters" { // a page from the end of the table
+			if !strings.Contains(statements[name], "$") || name == "letters" || name == "place_requests" { // a page from the end of the table; all that is open, once in the life of a database
 				continue
 			}
 			lines := explain(t, c, name)
@@ -182,16 +186,22 @@ func TestPlans(t *testing.T) {
 			"pauses_of_request": {
 				"Index Scan using resolved_waits_0_n_request_seq_idx", "Index Scan using entries_0_pkey", "Index Scan using dispatches_pkey",
 			},
-			"signals_late":   {"Index Scan using dispatches_within"},
-			"expire_mark":    {"Index Scan using jobs_expires"},
-			"expire_end":     {"Index Scan using jobs_expires", "Index Scan using tombstones_expires"},
-			"retire_live":    {"Index Scan using jobs_n_key"},
-			"retire_jobs":    {"Index Scan using jobs_n_key", "Index Scan using tombstones_n_key"},
-			"effects_by_key": {"Index Cond: (((n >> 16) = g.part) AND (key = $1))"},
-			"effects_read":   {"Index Cond: ((n = j.n) AND (key = w.key))"},
-			"effects_past":   {"Index Cond: ((n = a.n) AND (key = w.key))"},
-			"load_effects":   {"Index Cond: ((n = j.n) AND (request = w.request))"},
-			"prune":          {"Index Scan using batches_at", "Index Scan using signals_at"},
+			"job_list":             {"Index Scan Backward using jobs_started"},
+			"job_list_children":    {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $10) AND (ROW(started, id) < ROW($6, $7)) AND (started >= $5))"},
+			"job_counted":          {"Index Scan Backward using jobs_started"},
+			"job_counted_tagged":   {"Bitmap Index Scan on jobs_tags"},
+			"job_list_tagged":      {"Bitmap Index Scan on jobs_tags"},
+			"job_counted_children": {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $10) AND (ROW(started, id) < ROW($6, $7)) AND (started >= $5))"},
+			"signals_late":         {"Index Scan using dispatches_within"},
+			"expire_mark":          {"Index Scan using jobs_expires"},
+			"expire_end":           {"Index Scan using jobs_expires", "Index Scan using tombstones_expires"},
+			"retire_live":          {"Index Scan using jobs_n_key"},
+			"retire_jobs":          {"Index Scan using jobs_n_key", "Index Scan using tombstones_n_key"},
+			"effects_by_key":       {"Index Cond: (((n >> 16) = g.part) AND (key = $1))"},
+			"effects_read":         {"Index Cond: ((n = j.n) AND (key = w.key))"},
+			"effects_past":         {"Index Cond: ((n = a.n) AND (key = w.key))"},
+			"load_effects":         {"Index Cond: ((n = j.n) AND (request = w.request))"},
+			"prune":                {"Index Scan using batches_at", "Index Scan using signals_at"},
 		} {
 			plan := strings.Join(explain(t, c, name), "\n")
 			for _, part := range parts {

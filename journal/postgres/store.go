@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -22,15 +21,15 @@ type Store struct {
 	hosts  hosts
 	log    *slog.Logger
 
-	space     atomic.Pointer[journal.GUID] // the space's id; nil until the schema exists
+	where     whereabouts                  // which database this is (S13)
 	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
 	seal      atomic.Pointer[store.Sealer] // see Seal
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open connects to the space and checks its schema: store.ErrSchema if it is not this build's and
-// Config.Migrating is not set. The caller closes the Store.
+// Open connects to the space and checks its schema: store.ErrSchema if it is not this build's, or
+// missing (*NoSpaceError), and Config.Migrating is not set. The caller closes the Store.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -40,7 +39,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, schema: schemaOf(cfg.Space), log: cfg.Logger}
+	s := &Store{cfg: cfg, schema: schemaOf(cfg.Space), log: cfg.Logger, where: whereabouts{admits: cfg.AnyDatabase}}
 	pc.BeforeConnect, pc.ConnConfig.AfterConnect = s.before, s.arrive(parameters(s.schema))
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
@@ -74,6 +73,9 @@ func (s *Store) Close() { s.users.Close(); s.pool.Close() }
 
 // with lends a pooled connection to call.
 func (s *Store) with(ctx context.Context, call func(*conn) error) error {
+	if err := s.where.refused(); err != nil {
+		return err
+	}
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotSent, err)

@@ -50,6 +50,9 @@ func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error
 		}
 		return store.RejectedFor(misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx))
 	}
+	if err := s.where.refused(); err != nil {
+		return settle("join", err)
+	}
 	return s.within(ctx, t, "join", func(g *callerTx) error { return do(joined{s, g}) })
 }
 
@@ -63,10 +66,17 @@ type joined struct {
 func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
 	w, _ := gather(wants)
 	loaded := &store.Loaded{Holders: map[string]*collation.Holder{}, Known: map[journal.GUID]store.SignalState{}}
-	here := false
-	space := step{"tx_space", nil, func(v row) error { id := j.s.space.Load(); here = id != nil && *id == v.guid(0); return nil }}
+	here, accepted, known := false, true, j.s.where.known.Load()
+	space := step{"tx_space", nil, func(v row) error {
+		here = known != nil && known.Space == v.guid(0)
+		accepted = here && known.Epoch == v.int(1) && v.bool(2)
+		return nil
+	}}
 	clock := step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }}
 	err := j.g.enter(ctx, append(append([]step{space, clock}, j.s.readStarts(w, loaded, wait)...), w.readMail(loaded)...)...)
+	if here && !accepted {
+		return nil, anotherf("the transaction is not where the space goes on: begin it again" + advice)
+	}
 	if !here && (err == nil || errors.Is(kindOf(err), store.ErrSchema)) {
 		return nil, store.Rejected(fmt.Sprintf("the transaction is on another database than the space %q: "+
 			"take one on the database that the Runtime was opened with", j.s.cfg.Space))

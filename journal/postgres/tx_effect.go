@@ -101,6 +101,9 @@ func (s *Store) Body(
 func (x *txRun) attempt(
 	ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
+	if err := x.s.where.refused(); err != nil {
+		return nil, err
+	}
 	pooled, err := x.s.users.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)

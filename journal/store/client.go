@@ -73,6 +73,10 @@ type Client interface {
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
 	// Jobs lists jobs, newest first, without those that another has resumed.
 	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
+	// CountJobs counts by state the jobs that a filter selects, and says how many jobs it looked
+	// at: at most MaxCounted, the newest of its time range (with Tags or a Parent: of the jobs that
+	// have them). Before and Limit do not count.
+	CountJobs(ctx context.Context, f JobFilter) (counts map[journal.JobState]int64, looked int64, err error)
 	// Counts counts the jobs by state, without those that another has resumed.
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
 	// ActiveFlow returns the version for new jobs: ErrNotFound.
@@ -113,14 +117,21 @@ type Schedule struct {
 	Last, Now collation.Micros
 }
 
-// JobFilter selects a page of jobs. Before is the Cursor of the page before.
+// MaxCounted bounds the jobs that CountJobs looks at.
+const MaxCounted = 1_000_000
+
+// JobFilter selects a page of jobs. Before is the Cursor of the page before. A zero field selects
+// all.
 type JobFilter struct {
-	State  journal.JobState // "" any
-	Flow   string           // "" any
-	Prefix string           // of the key
-	Tags   []string         // the job has all of them
-	Before string
-	Limit  int // default 100, at most MaxPage
+	States   []journal.JobState // one of them
+	Flow     string
+	Version  string           // of the flow
+	Prefix   string           // of the key
+	Tags     []string         // the job has all of them
+	Parent   journal.JobID    // an await or a function of it started the job
+	From, To collation.Micros // started from the one until before the other; 0: no bound
+	Before   string
+	Limit    int // default 100, at most MaxPage
 }
 
 // JobSummary is one line of a list of jobs.

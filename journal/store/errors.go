@@ -22,6 +22,10 @@ var (
 	// ErrLogin comes with ErrUnavailable: the server is there and does not let this login in, or it
 	// has no such database. Waiting does not help, until somebody changes that.
 	ErrLogin = errors.New("the database refuses the login")
+	// ErrAnotherDatabase comes with ErrUnavailable: the server was promoted, or the database was
+	// restored to an older point (S13). Nothing is decided until somebody accepts it (`quipu
+	// recover`); then the process goes on by itself.
+	ErrAnotherDatabase = errors.New("the database is another one")
 	// ErrUnknown says that the outcome of a commit could not be found out (J4).
 	ErrUnknown = errors.New("the outcome of a commit is unknown")
 	// ErrRejected is collation.ErrRejected.

@@ -1,10 +1,12 @@
 package differential
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"iter"
 	"maps"
 	"os"
@@ -200,7 +202,8 @@ func (w *twin) views() {
 	_, _ = read(w, "flows", func(s store.Store) ([]store.FlowView, error) { return s.Flows(ctx) })
 	_, _ = read(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(ctx) })
 	f := store.JobFilter{
-		State: pick(w, "state", "", journal.JobOpen, journal.JobFailed), Flow: pick(w, "flow", "", "first", "kid"),
+		States: pick(w, "state", nil, []journal.JobState{journal.JobOpen}, []journal.JobState{journal.JobFailed, journal.JobCompleted}),
+		Flow:   pick(w, "flow", "", "first", "kid"), Version: pick(w, "version", "", "1", "2"), Parent: pick(w, "parent", w.parents()...),
 		Prefix: pick(w, "prefix", "", "k", "k0/"), Limit: pick(w, "limit", 0, 1, 2, -1, store.MaxPage+1),
 	}
 	_, _ = read(w, "jobs", func(s store.Store) ([]store.JobSummary, error) {
@@ -212,6 +215,10 @@ func (w *twin) views() {
 		f.Before = first[len(first)-1].Cursor
 		next, err := s.Jobs(ctx, f)
 		return append(first, next...), err
+	})
+	_, _ = read(w, "counted jobs", func(s store.Store) (string, error) {
+		counts, looked, err := s.CountJobs(ctx, f)
+		return fmt.Sprint(counts, looked), err
 	})
 	ids, err := read(w, "audited jobs", func(s store.Store) (out []journal.JobID, err error) {
 		for id, err := range s.AuditJobs(ctx, nil) {
@@ -227,6 +234,20 @@ func (w *twin) views() {
 		w.view(id)
 	}
 	w.tables("views")
+}
+
+// parents are the parents of jobs, after none.
+func (w *twin) parents() []journal.JobID {
+	list, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage})
+	require.NoError(w, err)
+	all := []journal.JobID{{}}
+	for i := range list {
+		if p := list[i].Parent; p != nil && !slices.Contains(all, p.Job) {
+			all = append(all, p.Job)
+		}
+	}
+	slices.SortFunc(all, func(a, b journal.JobID) int { return bytes.Compare(a[:], b[:]) })
+	return all
 }
 
 func (w *twin) view(id journal.JobID) {

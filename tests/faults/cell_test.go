@@ -54,6 +54,8 @@ type cell struct {
 	others  []*process
 	at      play.At
 	kills   int
+	unwatch func()        // ends the samples
+	asked   int           // dead letters that were decided
 	note    string        // what the fault came to
 	ended   time.Duration // from the fault to the end of the last job
 	left    string        // why it is not played
@@ -82,7 +84,7 @@ func (c *cell) choice(of string, n int) int {
 func (c *cell) run(t *testing.T, l *lane) {
 	c.t, c.lane = t, l
 	c.setUp()
-	watch := c.watch()
+	c.unwatch = c.watch()
 	config := c.config()
 	config.Postgres, config.NATS = through(t, c.dsn, c.pg), through(t, l.nats.URL(), c.bus)
 	config.Point, config.Nth, config.Control = c.point, 1+c.choice("nth", nths(c.point)), c.control.URL
@@ -105,10 +107,13 @@ func (c *cell) run(t *testing.T, l *lane) {
 		c.startJobs() // what the victim does not get to
 	}
 	c.end()
-	c.t.Logf("at %.60s, and %s from the fault's end to the end of every job; %s", c.at.About, c.ended.Round(time.Millisecond), c.note)
+	c.t.Logf("at %.60s, and %s from the fault's end to the end of every job; %d dead letters decided; %s", c.at.About, c.ended.Round(time.Millisecond), c.asked, c.note)
 	c.drain()
-	watch()
+	c.unwatch()
 	c.check()
+	if c.kind.loses {
+		c.guardedOnce()
+	}
 	c.done = true
 }
 
@@ -143,7 +148,7 @@ func (c *cell) setUp() {
 func (c *cell) config() play.Config {
 	return play.Config{
 		Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
-		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true,
+		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
 	}
 }
 
@@ -231,6 +236,9 @@ func (c *cell) end() {
 	began := time.Now()
 	for id, job := range c.started {
 		c.eventually("I11: the end of "+id, func() error {
+			if c.kind.loses {
+				c.answer()
+			}
 			v, err := below.Of(c.rt).Job(c.t.Context(), job.ID)
 			if err == nil && !v.Ended {
 				err = fmt.Errorf("it is %s: %+v", v.State, v)

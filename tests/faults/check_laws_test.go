@@ -154,7 +154,7 @@ func effectsOnce(ctx context.Context, w *world) error {
 	if err := effectsLaw.hold(ctx, w.db); err != nil {
 		return err
 	}
-	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex'), name || ' ' || convert_from(result, 'UTF8') FROM effects WHERE class = 'idempotent' AND state = 'completed'")
+	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex'), name || ' ' || convert_from(result, 'UTF8') FROM effects WHERE class IN ('idempotent', 'guarded') AND state = 'completed'")
 	if err != nil {
 		return err
 	}

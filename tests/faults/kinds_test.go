@@ -23,10 +23,11 @@ type kind struct {
 	least bool // the victim has its limits at their minimum (F16)
 	small bool // it is played on a disk that can be filled (F5)
 	other bool // it takes another build (F18)
+	loses bool // commits are lost; a Guarded effect shows whether that is noticed (F6, F7)
 }
 
 // kinds are the faults of a cell.
-var kinds = []*kind{
+var kinds = append([]*kind{
 	{name: "F1 kill", do: (*cell).kill},
 	{name: "F2 stop", do: (*cell).stop},
 	{name: "F3 terminated backends", do: (*cell).terminate},
@@ -58,7 +59,7 @@ var kinds = []*kind{
 	})},
 	{name: "F16 least", do: (*cell).kill, least: true},
 	{name: "F18 two builds", do: (*cell).otherBuild, other: true},
-}
+}, rewinds...)
 
 // kill is kill −9; another process takes over.
 func (c *cell) kill() {

@@ -84,15 +84,20 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// choose is F1 at some points, in a soak at all, and a few others that need no more than
-// every machine has, each of another fault.
+// choose is F1 at some points, in a soak at all, F6 and F7 at one, and a few others that need no
+// more than every machine has, each of another fault.
 func choose(cells []*cell, dice *rand.Rand) (out []*cell) {
 	cells = slices.Clone(cells)
 	dice.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
-	points, faults := map[fault.Point]bool{}, map[*kind]bool{}
+	points, faults, lost := map[fault.Point]bool{}, map[*kind]bool{}, map[string]bool{}
 	for _, c := range cells {
 		switch {
 		case c.kind.small || c.kind.other:
+		case c.kind.loses: // F6 and F7, each once
+			if fault := c.kind.name[:2]; !lost[fault] {
+				lost[fault] = true
+				out = append(out, c)
+			}
 		case c.kind == kinds[0] && (soak.On() || !points[c.point] && len(points) < ofF1):
 			points[c.point] = true
 			out = append(out, c)

@@ -102,7 +102,12 @@ func unmentioned(t *testing.T, root, examples []*file) (broken []string) {
 	pkg, _, _ := typed(t, set, nil, root, false)
 	_, info, trees := typed(t, set, pkg, examples, true)
 	names := exported(pkg)
-	met := func(o types.Object) { delete(names, o) }
+	met := func(o types.Object) {
+		if method, ok := o.(*types.Func); ok {
+			o = method.Origin() // a method of a generic type stands once among the names
+		}
+		delete(names, o)
+	}
 	for _, tree := range trees {
 		for _, d := range tree.Decls {
 			if ownTest(d) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +49,7 @@ var _ transport.Bus = (*Bus)(nil)
 
 // Open connects and returns the bus. It succeeds without a server: the connection is made
 // in the background, and until then every call returns transport.ErrUnavailable. Errors
-// are those of the configuration.
+// are those of the configuration, a *transport.ConfigError.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg, err := cfg.normalise()
 	if err != nil {
@@ -67,9 +66,6 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	opts = append(opts, natsgo.ReconnectErrHandler(func(_ *natsgo.Conn, err error) { failed.Store(&err) }))
 	nc, err := natsgo.Connect(cfg.URL, opts...)
 	if err != nil {
-		if unreadable, ok := errors.AsType[*url.Error](err); ok {
-			err = unreadable.Err // without the URL, which may hold a password
-		}
 		return nil, fmt.Errorf("connect to nats at %s: %w", redactURL(cfg.URL), err)
 	}
 	bus, err := newBus(nc, cfg, true)

@@ -167,6 +167,7 @@ func (c Config) normalise() (Config, error) {
 		c.Log = slog.Default()
 	}
 	for _, err := range []error{
+		c.checkURL(),
 		validateSpace(c.Space),
 		between("Lanes", int64(c.Lanes), 1, transport.MaxLanes),
 		between("Replicas", int64(c.Replicas), 1, 5),
@@ -185,6 +186,14 @@ func (c Config) normalise() (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// checkURL reads the URL where it is used.
+func (c Config) checkURL() error {
+	if c.URL == "" || c.InProcess != nil {
+		return nil
+	}
+	return transport.CheckURL(c.URL)
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -57,10 +57,8 @@ func (b *Bus) Ensure(ctx context.Context) error {
 	if b.answering.Do(func() { err = b.answer() }); err != nil {
 		return err
 	}
-	for _, kind := range kinds {
-		if err := b.ensureStream(ctx, kind); err != nil {
-			return err
-		}
+	if err := b.Streams(ctx); err != nil {
+		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(ensureParallel)
@@ -68,6 +66,17 @@ func (b *Bus) Ensure(ctx context.Context) error {
 		group.Go(func() error { return b.ensureConsumer(ctx, d) })
 	}
 	return group.Wait()
+}
+
+// Streams says whether the streams of the space can be had: it makes those that are missing. The
+// error names the stream. ctx bounds it, and repairWait where another call makes the stream.
+func (b *Bus) Streams(ctx context.Context) error {
+	for _, kind := range kinds {
+		if err := b.ensureStream(ctx, kind); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Bus) destinations() []transport.Destination {

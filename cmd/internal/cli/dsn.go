@@ -11,6 +11,7 @@ import (
 
 // natsFlags are the flags of the fields of a bus's configuration (S5).
 var natsFlags = map[string]string{
+	"URL":         "nats",
 	"Credentials": "nats-creds", "NKeySeed": "nats-nkey", "CA": "nats-ca", "Cert": "nats-cert", "Key": "nats-key",
 	"Domain": "nats-domain", "Prefix": "nats-prefix", "Replicas": "nats-replicas", "MaxBytes": "nats-max-mib", "MaxAge": "nats-max-age",
 	"PlacementCluster": "nats-cluster", "PlacementTags": "nats-tags",
@@ -18,7 +19,7 @@ var natsFlags = map[string]string{
 
 // Configuration makes a usage error of an error about the configuration of a runtime. A
 // connection string that cannot be read, or an option of NATS that cannot be used, is named by
-// its flag and its variable.
+// its flag and its variable. A nil err stays nil.
 func Configuration(err error) error {
 	if dsn, ok := errors.AsType[*postgres.DSNError](err); ok {
 		err = fmt.Errorf("--postgres (QUIPU_POSTGRES): %w", dsn)

@@ -66,6 +66,7 @@ type Problem struct {
 type Program struct {
 	refs []Ref
 	path []string // if shared is nil: the keys to follow from refs[0]
+	cuts []cut    // where the text has its mentions
 	*shared
 }
 
@@ -73,6 +74,8 @@ type Program struct {
 type shared struct {
 	program cel.Program
 	kind    *cel.Type
+	checked *cel.Ast
+	cuts    []cut // of the text that it was made of
 }
 
 // Refs returns the mentions, in order.
@@ -147,14 +150,14 @@ func (c *Compiler) Compile(text string, scope Scope) (*Program, []Problem) {
 	}
 	shape := b.shape()
 	if known := c.shapes[shape]; known != nil {
-		return &Program{refs: b.refs, shared: known}, nil
+		return &Program{refs: b.refs, cuts: b.cuts, shared: known}, nil
 	}
 	built, problems := b.build(env, parsed)
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	c.shapes[shape] = built
-	return &Program{refs: b.refs, shared: built}, nil
+	return &Program{refs: b.refs, cuts: b.cuts, shared: built}, nil
 }
 
 // build checks the bound tree, restores the exact literals and makes a program.
@@ -172,7 +175,7 @@ func (b *binder) build(env *cel.Env, parsed *cel.Ast) (*shared, []Problem) {
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
 	}
-	return &shared{program: program, kind: checked.OutputType()}, nil
+	return &shared{program: program, kind: checked.OutputType(), checked: checked, cuts: b.cuts}, nil
 }
 
 // pricing charges for the bytes of a string, bytes or decimal result of our own
@@ -216,6 +219,7 @@ func problemsOf(text string, issues *cel.Issues) []Problem {
 	for _, e := range issues.Errors() {
 		message, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Syntax error: "), " expecting {") // a list of all tokens
 		message = strings.Replace(message, "mismatched input '<EOF>'", "the expression ends too early", 1)
+		message = plainly(message)
 		problems = append(problems, Problem{Offset: offsetOf(text, e.Location.Line(), e.Location.Column()), Message: message})
 	}
 	return problems

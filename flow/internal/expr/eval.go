@@ -139,12 +139,19 @@ func (v *values) ResolveName(name string) (any, bool) {
 }
 
 func (p *Program) eval(src Source) (ref.Val, error) {
-	activation := &values{program: p, src: src, known: make([]ref.Val, len(p.refs))}
+	activation := p.activation(src)
 	value, _, err := p.program.Eval(activation)
-	if activation.err != nil {
+	switch {
+	case activation.err != nil:
 		return nil, activation.err
+	case err != nil:
+		return nil, p.clashed(err, src)
 	}
-	return value, err
+	return value, nil
+}
+
+func (p *Program) activation(src Source) *values {
+	return &values{program: p, src: src, known: make([]ref.Val, len(p.refs))}
 }
 
 // appendValue writes a value as canonical JSON; depth counts the objects and arrays

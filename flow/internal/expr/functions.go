@@ -133,7 +133,7 @@ func toNumber(v ref.Val) ref.Val {
 	case isNumber(v):
 		return v
 	case !ok:
-		return types.NewErr("number does not take %s", typeName(v))
+		return mismatch("number", v)
 	}
 	spelled, err := canonical.Payload([]byte(text))
 	if err != nil || spelled[0] != '-' && (spelled[0] < '0' || spelled[0] > '9') {
@@ -217,7 +217,7 @@ func abs(v ref.Val) ref.Val {
 func sum(v ref.Val) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {
-		return types.NewErr("sum takes a list, not %s", typeName(v))
+		return mismatch("sum", v)
 	}
 	var total ref.Val = types.Int(0)
 	for it := list.Iterator(); it.HasNext() == types.True && !types.IsError(total); {

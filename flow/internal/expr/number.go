@@ -219,15 +219,5 @@ func appendNumber(dst []byte, v ref.Val) ([]byte, error) {
 	return dst, fmt.Errorf("%s is not a number", v.Type().TypeName())
 }
 
-func mismatch(sign string, a, b ref.Val) ref.Val {
-	return types.NewErr("%s does not take %s and %s", sign, typeName(a), typeName(b))
-}
-
 // typeName is the name of a value's type in messages.
-func typeName(v ref.Val) string {
-	switch v.(type) {
-	case types.Int, *decimal:
-		return "a number"
-	}
-	return v.Type().TypeName()
-}
+func typeName(v ref.Val) string { return kindOf(v.Type().TypeName()) }

@@ -5,6 +5,14 @@
 CREATE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE
     RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- The identity of the server (S13). The control file would give the timeline late after a promotion. A standby has
+-- none of its own: 0.
+CREATE FUNCTION server_system() RETURNS bigint LANGUAGE sql STABLE
+    RETURN (SELECT system_identifier FROM pg_control_system());
+CREATE FUNCTION server_timeline() RETURNS bigint LANGUAGE sql STABLE
+    RETURN CASE WHEN pg_is_in_recovery() THEN 0
+           ELSE ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint END;
+
 -- Checks of a column's value are in its domain: a session reads those once, but a table's checks with every
 -- statement that writes the table (W12).
 CREATE DOMAIN digest AS bytea CONSTRAINT digest_bytes CHECK (octet_length(VALUE) = 32);
@@ -40,8 +48,32 @@ CREATE TABLE space (
     expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
     floor   bigint  NOT NULL DEFAULT 0 CHECK (floor >= 0), -- every job begins in a generation above it (W11)
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
-    version integer NOT NULL
-);
+    version integer NOT NULL,
+    -- The database that the space was last accepted in (S13): the cluster's system identifier and its timeline. beat
+    -- is raised about once a second, so it says how new what is stored here is. halted says why nothing may be
+    -- decided, promote that a promotion without a loss is accepted beforehand. Guarded effects of jobs that were
+    -- started up to doubt may have been made although they are not recorded; 0: none.
+    system   bigint  NOT NULL DEFAULT server_system(),
+    timeline bigint  NOT NULL DEFAULT server_timeline(),
+    beat     bigint  NOT NULL DEFAULT 0 CHECK (beat >= 0),
+    halted   text,
+    promote  boolean NOT NULL DEFAULT false,
+    doubt    bigint  NOT NULL DEFAULT 0 CHECK (doubt >= 0)
+) WITH (fillfactor = 10);
+
+-- in_doubt says whether a job, or one that it goes back to, was started up to the time of space.doubt (S13).
+CREATE FUNCTION in_doubt(job uuid) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    until bigint := (SELECT s.doubt FROM space s);
+BEGIN
+    RETURN until > 0 AND EXISTS (
+        WITH RECURSIVE back (id, started, parent_job, root) AS (
+            SELECT j.id, j.started, j.parent_job, j.root FROM jobs j WHERE j.id = job
+            UNION
+            SELECT j.id, j.started, j.parent_job, j.root FROM back b JOIN jobs j ON j.id IN (b.parent_job, b.root)
+        )
+        SELECT FROM back WHERE started <= until);
+END $$;
 
 -- The root secrets of the space (S1). A key signs from signs on; from ends on, its MACs of messages do not hold. No
 -- row is deleted, because the MACs of entries are checked with old keys, too.
@@ -135,6 +167,7 @@ CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
 -- Tombstones whose key was used again. Late messages of the job are recognized by them (C5), and retention archives

@@ -8,7 +8,7 @@ GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role_owner};
 GRANT USAGE ON SCHEMA {schema} TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
-GRANT EXECUTE ON FUNCTION {schema}.micros() TO
+GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.server_system(), {schema}.server_timeline(), {schema}.in_doubt(uuid) TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
 GRANT SELECT ON {schema}.space TO
     {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
@@ -23,6 +23,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.tombstones TO {role_engine};
 GRANT SELECT ON {schema}.partitions TO {role_engine};
+-- It says that it lives, and that the database is another one; it accepts only a promotion without a loss (S13).
+GRANT UPDATE (beat, halted, epoch, timeline) ON {schema}.space TO {role_engine};
 GRANT SELECT, USAGE ON
     {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};

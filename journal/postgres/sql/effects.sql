@@ -1,7 +1,7 @@
 -- name: chains_lock
 -- locks dispatch rows, each of which is the lock of its effect chain (J8), in the order of the arrays, waiting for
--- each. Reads what effects need of them and of their jobs. $1 jobs, $2 GUIDs.
-SELECT {chain:d}, j.generation, j.state, j.trace
+-- each. Reads what effects need of them and of their jobs, and whether the job is in doubt (S13). $1 jobs, $2 GUIDs.
+SELECT {chain:d}, j.generation, j.state, j.trace, (SELECT s.doubt > 0 FROM space s WHERE s.single) AND in_doubt(j.id)
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 JOIN jobs j ON j.id = d.job
@@ -10,7 +10,7 @@ FOR UPDATE OF d
 -- name: chains_lock_skip
 -- is chains_lock for rows that no other transaction has locked: a batch of effects does not wait (J8). $1 jobs, $2
 -- GUIDs.
-SELECT {chain:d}, j.generation, j.state, j.trace
+SELECT {chain:d}, j.generation, j.state, j.trace, (SELECT s.doubt > 0 FROM space s WHERE s.single) AND in_doubt(j.id)
 FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 JOIN jobs j ON j.id = d.job

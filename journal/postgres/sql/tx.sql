@@ -18,6 +18,10 @@ ROLLBACK
 -- lets this transaction scan whole tables. No statement that handles a message does.
 SET LOCAL enable_seqscan = on
 
+-- name: bitmap
+-- lets this transaction use the index on tags, which PostgreSQL reads by a bitmap alone.
+SET LOCAL enable_bitmapscan = on
+
 -- name: clock
 -- reads the database's clock in microseconds (J5).
 SELECT micros()
@@ -28,8 +32,9 @@ SELECT micros()
 SELECT current_setting('search_path'), set_config('search_path', $1::text, true)
 
 -- name: tx_space
--- reads the id of the space in the database of a caller's transaction.
-SELECT id FROM space WHERE single
+-- reads the id and the epoch of the space in the database of a caller's transaction, and whether the space was
+-- accepted there (S13).
+SELECT id, epoch, halted IS NULL AND timeline = server_timeline() AND system = server_system() FROM space WHERE single
 
 -- name: tx_leave
 -- resets the search path of a caller's transaction. $1 search path.

@@ -1,6 +1,6 @@
 -- name: schema_version
--- reads the version, name and id of the space; it runs before anything else.
-SELECT version, name, id FROM space
+-- reads the version, name and id of the space, its epoch and its beat; it runs before anything else.
+SELECT version, name, id, epoch, beat FROM space
 
 -- name: epoch
 -- reads the epoch of the space (T4).

@@ -8,26 +8,76 @@ SELECT state, count(*) FROM jobs WHERE next IS NULL GROUP BY state
 
 -- name: job_list
 -- lists a page of jobs, newest first, without those that another has resumed. coalesce(next, id) keeps the planner
--- from reading a whole index of jobs without a next. $1 state or '', $2 flow or '', $3 prefix of the key, $4 and $5
--- start time and id of the last job of the previous page, $6 limit.
+-- from reading a whole index of jobs without a next. $1 states or none, $2 flow or '', $3 its version or '', $4 prefix
+-- of the key, $5 the first start time, $6 and $7 start time and id of the last job of the previous page, or of no job
+-- any more, $8 limit.
 SELECT {job:j},
        j.closed
 FROM jobs j
-WHERE coalesce(j.next, j.id) = j.id AND ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND starts_with(j.key, $3::text) AND (j.started, j.id) < ($4::int8, $5::uuid)
+WHERE coalesce(j.next, j.id) = j.id AND (j.started, j.id) < ($6::int8, $7::uuid) AND j.started >= $5::int8
+  AND (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
+  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
 ORDER BY j.started DESC, j.id DESC
-LIMIT $6::int8
+LIMIT $8::int8
 
 -- name: job_list_tagged
--- is job_list for jobs that have all of the tags $7. It uses the index on tags, which is fast for rare tags.
+-- is job_list for jobs that have all of the tags $9. It reads all of them by the index on tags, which is fast for rare
+-- tags. OFFSET 0 keeps the planner from walking by start time instead. It runs after bitmap.
+SELECT {job:j},
+       j.closed
+FROM (SELECT * FROM jobs t WHERE t.tags <> '' AND string_to_array(t.tags, E'\n') @> $9::text[] OFFSET 0) j
+WHERE coalesce(j.next, j.id) = j.id AND (j.started, j.id) < ($6::int8, $7::uuid) AND j.started >= $5::int8
+  AND (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
+  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
+ORDER BY j.started DESC, j.id DESC
+LIMIT $8::int8
+
+-- name: job_list_children
+-- is job_list for the children of the job $10, by their index, that have all of the tags $9.
 SELECT {job:j},
        j.closed
 FROM jobs j
-WHERE coalesce(j.next, j.id) = j.id AND j.tags <> '' AND string_to_array(j.tags, E'\n') @> $7::text[]
-  AND ($1::text = '' OR j.state = $1::text) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND starts_with(j.key, $3::text) AND (j.started, j.id) < ($4::int8, $5::uuid)
+WHERE j.parent_job = $10::uuid
+  AND coalesce(j.next, j.id) = j.id AND (j.started, j.id) < ($6::int8, $7::uuid) AND j.started >= $5::int8
+  AND (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
+  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
+  AND (cardinality($9::text[]) = 0 OR string_to_array(j.tags, E'\n') @> $9::text[])
 ORDER BY j.started DESC, j.id DESC
-LIMIT $6::int8
+LIMIT $8::int8
+
+-- name: job_counted
+-- counts by state what job_list gives, among the newest $8 jobs of the time range, and says how many these were.
+SELECT j.state,
+       count(*) FILTER (WHERE (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[]))
+         AND ($2::text = '' OR j.flow_name = $2::text) AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)),
+       count(*)
+FROM (SELECT * FROM jobs t
+      WHERE coalesce(t.next, t.id) = t.id AND (t.started, t.id) < ($6::int8, $7::uuid) AND t.started >= $5::int8
+      ORDER BY t.started DESC, t.id DESC LIMIT $8::int8) j
+GROUP BY j.state
+
+-- name: job_counted_tagged
+-- is job_counted among $8 jobs that have all of the tags $9. It runs after bitmap.
+SELECT j.state,
+       count(*) FILTER (WHERE (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[]))
+         AND ($2::text = '' OR j.flow_name = $2::text) AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)),
+       count(*)
+FROM (SELECT * FROM (SELECT * FROM jobs u WHERE u.tags <> '' AND string_to_array(u.tags, E'\n') @> $9::text[] OFFSET 0) t
+      WHERE coalesce(t.next, t.id) = t.id AND (t.started, t.id) < ($6::int8, $7::uuid) AND t.started >= $5::int8
+      LIMIT $8::int8) j
+GROUP BY j.state
+
+-- name: job_counted_children
+-- is job_counted among the newest $8 children of the job $10 that have all of the tags $9.
+SELECT j.state,
+       count(*) FILTER (WHERE (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[]))
+         AND ($2::text = '' OR j.flow_name = $2::text) AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)),
+       count(*)
+FROM (SELECT * FROM jobs t
+      WHERE t.parent_job = $10::uuid AND coalesce(t.next, t.id) = t.id AND (t.started, t.id) < ($6::int8, $7::uuid) AND t.started >= $5::int8
+        AND (cardinality($9::text[]) = 0 OR string_to_array(t.tags, E'\n') @> $9::text[])
+      ORDER BY t.started DESC, t.id DESC LIMIT $8::int8) j
+GROUP BY j.state
 
 -- name: job_view
 -- reads a job with the entries that closed it and that ran its completion tasks. $1 id.

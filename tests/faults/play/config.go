@@ -25,6 +25,7 @@ type Config struct {
 	Concurrency           int           // 0: its default
 	Start                 []string      // ids of jobs that the process starts itself
 	Build                 string        // its name in the journal
+	Guarded               bool          // the effect of ship is Guarded
 
 	// Where the process stands still: at the point, passed for the Nth time, from
 	// 1; it tells Control and goes on when that answers. "" is nowhere.

@@ -24,14 +24,18 @@ INSERT INTO accounts SELECT n, 1000 FROM generate_series(0, 3) n ON CONFLICT DO 
 // Total is what all accounts have together.
 const Total = 4000
 
-// Handlers registers the handlers of Flow.
-func Handlers(outside string) *workers.Registry {
+// Handlers registers the handlers of Flow. With guarded the effect of ship is Guarded.
+func Handlers(outside string, guarded bool) *workers.Registry {
 	reg := workers.New()
 	for _, topic := range []string{"charge", "ship", "rest"} {
+		class := effects.Idempotent
+		if guarded && topic == "ship" {
+			class = effects.Guarded
+		}
 		workers.Handle(reg, topic, func(ctx context.Context, in Order) (map[string]string, error) {
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
 				return call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
-			}, effects.Idempotent)
+			}, class)
 		})
 	}
 	workers.Handle(reg, "move", func(ctx context.Context, in Order) (map[string]bool, error) {

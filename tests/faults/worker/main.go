@@ -35,7 +35,7 @@ func run() error {
 	defer stop()
 	arm(&c)
 	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal}), quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside),
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside, c.Guarded),
 		HotBytes: c.HotBytes, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -1,0 +1,128 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// ErrAnotherDatabase says that the server was promoted, or the database restored to an older
+// point, since the process knows the space (S13). It is an ErrUnavailable: nothing is decided,
+// started or leased until somebody accepts the database with `quipu recover`, or, for a promotion
+// without a loss, has done so beforehand. Then a running process goes on by itself.
+var ErrAnotherDatabase = store.ErrAnotherDatabase
+
+const (
+	// watchEvery is the time between two looks at which database this is.
+	watchEvery = time.Second
+	// watchTime bounds one look.
+	watchTime = 5 * time.Second
+)
+
+// watcher compares the database with what this process, the space and NATS know of it (S13).
+type watcher struct {
+	rt      *Runtime
+	found   bool // that it is another one, and nobody has accepted it yet
+	failing bool // the last look failed for another reason
+}
+
+// run looks once a second until ctx ends.
+func (w *watcher) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchEvery):
+		}
+		w.note(ctx, w.look(ctx))
+	}
+}
+
+// look compares once. An engine also raises the beat of the space, and leaves it in NATS.
+func (w *watcher) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, watchTime)
+	defer cancel()
+	rt := w.rt
+	engine := rt.bus != nil && slices.Contains(rt.cfg.Roles, RoleEngine)
+	var left store.Mark
+	if engine {
+		var err error
+		if left, err = rt.witness(ctx); err != nil { // before the look: the database may be newer, never older
+			rt.cfg.Logger.Log(ctx, w.level(err), "NATS does not say how new the database was", "error", err)
+		}
+	}
+	got, err := rt.store.Watch(ctx, engine, left)
+	if err != nil {
+		return err
+	}
+	if got.Accepted {
+		rt.cfg.Logger.Warn("the space goes on in the database that was accepted", "space", rt.cfg.Space, "epoch", got.Mark.Epoch)
+	}
+	if engine {
+		if err := rt.bus.Attest(ctx, got.Mark.String()); err != nil {
+			rt.cfg.Logger.Debug("how new the database is could not be left in NATS; it is tried again", "error", err)
+		}
+	}
+	return nil
+}
+
+// level is that of a look that NATS does not help: loud where somebody else has written there.
+func (w *watcher) level(err error) slog.Level {
+	if errors.Is(err, transport.ErrUnavailable) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}
+
+// accepted goes on in another database, before anything is read there.
+func (rt *Runtime) accepted(epoch int64) {
+	rt.committer.Recovered(epoch)
+	rt.session.GiveUp()
+}
+
+// witness is the newest mark that an engine left in NATS; zero for none.
+func (rt *Runtime) witness(ctx context.Context) (m store.Mark, err error) {
+	if rt.bus == nil {
+		return m, nil
+	}
+	text, err := rt.bus.Witness(ctx)
+	if err == nil && text != "" {
+		m, err = store.ParseMark(text)
+	}
+	return m, err
+}
+
+// note tells people what a look found.
+func (w *watcher) note(ctx context.Context, err error) {
+	rt := w.rt
+	if !errors.Is(err, ErrAnotherDatabase) { // a process that only met it in passing is still to give up
+		if elsewhere := rt.store.Another(); elsewhere != nil {
+			err = elsewhere
+		}
+	}
+	another := errors.Is(err, ErrAnotherDatabase)
+	switch {
+	case another && !w.found:
+		rt.session.GiveUp()
+		rt.cfg.Observer.Count(observer.MetricAnother, 1)
+		rt.cfg.Logger.Error("this process takes no work", "space", rt.cfg.Space, "error", err)
+	case err != nil && !another && !w.failing && ctx.Err() == nil:
+		rt.cfg.Logger.Warn("which database this is cannot be looked at; it is tried again", "error", err)
+	}
+	w.found, w.failing = another, err != nil && !another
+}
+
+// elsewhere says that the process takes no work, because the database is another one.
+func (rt *Runtime) elsewhere() error {
+	if err := rt.store.Another(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Another says why the database is another one than the space's (S13), as far as this process
+// knows; nil: it is not. The error is store.ErrAnotherDatabase.
+func (s *Store) Another() error {
+	if why := s.where.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Watched is the answer of Watch.
+type Watched struct {
+	// Mark is the newest of the database, for the witness in NATS; zero where the database is
+	// another one.
+	Mark store.Mark
+	// Accepted says that the process goes on after another database was noticed, or in an epoch
+	// that it did not know: what it has read before counts no more.
+	Accepted bool
+}
+
+// Watch compares the database with what this process knows of it, and with the newest mark that
+// was left outside; zero for none (S13). If the database is another one, the store refuses
+// everything until Watch finds that it was accepted. The error is then store.ErrAnotherDatabase.
+// With beat the space's beat is raised, and what the database cannot say of itself is written
+// into it: it is older than it was.
+func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w Watched, err error) {
+	work := func(c *conn) (err error) { w, err = s.watch(ctx, c, beat, left); return err }
+	if s.where.refused() == nil {
+		err = s.with(ctx, work)
+	} else { // what was true of an open connection may be true no more
+		err = s.apart(ctx, work)
+	}
+	return w, settle("watch", err)
+}
+
+// apart lends a new connection, which is let in anywhere.
+func (s *Store) apart(ctx context.Context, call func(*conn) error) error {
+	c, raw, err := s.dial(context.WithValue(ctx, admitted{}, true), newSession())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	defer closeSoon(raw)
+	return call(c)
+}
+
+func (s *Store) watch(ctx context.Context, c *conn, beat bool, left store.Mark) (w Watched, err error) {
+	marks := s.where.marks() // before the look: the database may be newer, never older
+	p, err := s.inspect(ctx, c.pg)
+	if err != nil {
+		return w, err
+	}
+	if left.Space == p.mark.Space {
+		marks = append(marks, left)
+	}
+	err = p.judge(marks...)
+	if err != nil && beat && p.promote && p.promoted() && p.older(marks) == nil {
+		if p, err = s.promote(ctx, c, p); err == nil {
+			err = p.judge(marks...)
+		}
+	}
+	if errors.Is(err, store.ErrAnotherDatabase) {
+		s.leave(err)
+		if beat && p.halted == "" && p.older(marks) != nil {
+			s.halt(ctx, c, p, err)
+		}
+	}
+	if err != nil {
+		return w, err
+	}
+	return s.watched(ctx, c, p, beat)
+}
+
+// watched is the end of a look that found the space's database.
+func (s *Store) watched(ctx context.Context, c *conn, p *site, beat bool) (w Watched, err error) {
+	known := s.where.known.Load()
+	if w.Accepted = known == nil || p.mark.Epoch > known.Epoch || s.Another() != nil; w.Accepted {
+		s.accept(p.mark)
+	}
+	if beat {
+		err = c.query(ctx, "place_beat", func(v row) error { p.mark.Beat = v.int(0); return nil }, pInt(p.mark.Epoch))
+	}
+	if err != nil {
+		return w, err
+	}
+	s.where.seen(p.mark)
+	w.Mark = p.mark
+	return w, nil
+}
+
+// promote accepts a promotion that was allowed beforehand. Another process may do it first.
+func (s *Store) promote(ctx context.Context, c *conn, p *site) (*site, error) {
+	if err := c.query(ctx, "place_promote", nil, pInt(p.mark.Epoch), pInt(p.accepted.timeline)); err != nil {
+		return p, fmt.Errorf("accept the promotion: %w", err)
+	}
+	s.log.Warn("a promotion was accepted, as the space allows beforehand: the epoch is raised", "timeline", p.timeline, "epoch", p.mark.Epoch+1)
+	return s.inspect(ctx, c.pg)
+}
+
+// halt tells the processes that cannot know it themselves.
+func (s *Store) halt(ctx context.Context, c *conn, p *site, why error) {
+	if err := c.query(ctx, "place_halt", nil, pInt(p.mark.Epoch), pText(strings.TrimSuffix(why.Error(), advice))); err != nil {
+		s.log.Warn("the space could not be marked as halted; processes without NATS do not notice", "error", err)
+	}
+}

@@ -1,0 +1,108 @@
+package quipu
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// MaxCounted bounds the jobs that CountJobs looks at.
+const MaxCounted = store.MaxCounted
+
+// JobFilter selects jobs. A zero field does not filter.
+//
+// From and To, Tags and Parent have an index: only jobs that fit them are read. Of Tags all jobs
+// are read for each page, so they are for what few jobs have. The other fields are compared with
+// each of these jobs, from the newest on, until a page is full. So give a time range where few jobs
+// fit: without one, a filter that fits nothing reads every job of the space.
+type JobFilter struct {
+	States   []journal.JobState // the job is in one of them
+	Flow     string
+	Version  string        // of the flow
+	Prefix   string        // of the key
+	Tags     []string      // the job has all of them
+	Parent   journal.JobID // the job that started it, by an await or a function
+	From, To time.Time     // it started at From or later, and before To
+	Before   string        // the Cursor of the last job of the previous page
+	Limit    int           // defaults to 100, at most 1 000
+}
+
+func (f *JobFilter) store() store.JobFilter {
+	return store.JobFilter{
+		States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Tags: f.Tags, Parent: f.Parent,
+		From: instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
+	}
+}
+
+// instant converts a time for the database; the zero time is no time.
+func instant(t time.Time) collation.Micros {
+	if t.IsZero() {
+		return 0
+	}
+	return collation.Micros(t.UnixMicro())
+}
+
+// Jobs lists a page of jobs, newest first, without those that another has resumed. An expired job
+// is only a tombstone. ErrRejected says that Before is no Cursor, or Limit too high.
+func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
+	views, err := rt.store.Jobs(ctx, f.store())
+	if err != nil {
+		return nil, err
+	}
+	all := make([]JobSummary, len(views))
+	for i := range views {
+		all[i] = summary(&views[i])
+	}
+	return all, nil
+}
+
+// AllJobs yields the jobs that Jobs lists page by page, from the Cursor Before on if there is one.
+// Limit is the size of a page. The pages are read one after another: a job that starts meanwhile
+// is not yielded, and one that ends may be yielded as open. After an error it ends.
+func (rt *Runtime) AllJobs(ctx context.Context, f JobFilter) iter.Seq2[JobSummary, error] {
+	return func(yield func(JobSummary, error) bool) {
+		if f.Limit <= 0 {
+			f.Limit = store.MaxPage
+		}
+		for {
+			page, err := rt.Jobs(ctx, f)
+			if err != nil {
+				yield(JobSummary{}, err)
+				return
+			}
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			if len(page) < f.Limit {
+				return
+			}
+			f.Before = page[len(page)-1].Cursor
+		}
+	}
+}
+
+// JobCounts are the numbers of jobs that a filter selects.
+type JobCounts struct {
+	ByState map[journal.JobState]int64 // states without a job are not there
+	// Looked is how many jobs were compared with the filter: those of its time range, with its Tags
+	// and of its Parent.
+	Looked int64
+	// Cut says that there are more than MaxCounted of them. Only the newest were looked at (with
+	// Tags or a Parent: any), so the numbers are too low.
+	Cut bool
+}
+
+// CountJobs counts the jobs that a filter selects; Before and Limit do not count. It reads each job
+// of the time range, with the Tags and of the Parent, at most MaxCounted: so its cost grows with
+// that number, not with the number that it counts. A million jobs take a second or two of one
+// core of the database.
+func (rt *Runtime) CountJobs(ctx context.Context, f JobFilter) (JobCounts, error) {
+	counts, looked, err := rt.store.CountJobs(ctx, f.store())
+	return JobCounts{ByState: counts, Looked: looked, Cut: looked >= MaxCounted}, err
+}

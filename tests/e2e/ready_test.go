@@ -1,0 +1,48 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// T5: a process with an engine is not ready where NATS answers and has no streams for it. With
+// JetStream it makes them.
+func TestNoStreamsIsNotReady(t *testing.T) {
+	t.Parallel()
+	for name, has := range map[string]bool{"with JetStream": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := natsserver.NewServer(&natsserver.Options{
+				Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			})
+			require.NoError(t, err)
+			s.Start()
+			t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+			require.True(t, s.ReadyForConnections(time.Minute))
+			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), NATS: s.ClientURL(), Roles: []quipu.Role{quipu.RoleEngine}})
+			require.NoError(t, err)
+			defer rt.Close()
+			require.NoError(t, rt.Check(t.Context()), "a client needs no streams")
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- rt.Run(ctx) }()
+			<-rt.Ready()
+			err = rt.Check(t.Context())
+			if has {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, quipu.ErrNotReady)
+				require.ErrorContains(t, err, "the streams of the space cannot be had: ensure stream QUIPU_default_LANES: ")
+			}
+			stop()
+			require.NoError(t, <-done)
+		})
+	}
+}
