@@ -167,6 +167,7 @@ CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_closed ON jobs (closed, id) WHERE closed IS NOT NULL;
 CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
@@ -393,6 +394,12 @@ CREATE TABLE dead_letters (
         CHECK (state IN ('open', 'retried', 'resolved', 'failed', 'answered'))
 );
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
+
+-- Up to which close the traces of jobs were sent (O2): an optimistic mark, since a commit may come later than its time.
+CREATE TABLE traces (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    upto   bigint  NOT NULL
+);
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
 -- so the batch was not committed.

@@ -22,6 +22,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions
     TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.tombstones TO {role_engine};
+GRANT SELECT, INSERT, UPDATE ON {schema}.traces TO {role_engine};
 GRANT SELECT ON {schema}.partitions TO {role_engine};
 -- It says that it lives, and that the database is another one; it accepts only a promotion without a loss (S13).
 GRANT UPDATE (beat, halted, epoch, timeline) ON {schema}.space TO {role_engine};
