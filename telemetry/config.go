@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -50,6 +51,9 @@ type Config struct {
 
 	// Traces says where spans come from; TracesJournal.
 	Traces Traces
+	// Endpoint is the URL of a collector that takes spans by OTLP over HTTP, such as
+	// http://localhost:4318, in place of what the variables say.
+	Endpoint string
 	// Exporter replaces the OTLP exporter for spans. Telemetry's shutdown shuts it down.
 	Exporter sdktrace.SpanExporter
 	// Reader replaces the OTLP exporter for metrics; shut down as above.
@@ -133,7 +137,13 @@ func (c Config) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if c.Exporter != nil {
 		return &serial{next: c.Exporter}, nil
 	}
-	protocol, err := c.protocol("TRACES")
+	protocol, err := protocolHTTP, error(nil)
+	var options []otlptracehttp.Option
+	if c.Endpoint != "" {
+		options, err = at(c.Endpoint)
+	} else {
+		protocol, err = c.protocol("TRACES")
+	}
 	if err != nil || protocol == protocolOff {
 		return nil, err
 	}
@@ -141,12 +151,25 @@ func (c Config) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if protocol == protocolGRPC {
 		exporter, err = otlptracegrpc.New(ctx)
 	} else {
-		exporter, err = otlptracehttp.New(ctx)
+		exporter, err = otlptracehttp.New(ctx, options...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: OTLP traces over %s: %w", ErrConfig, protocol, err)
 	}
 	return &serial{next: exporter}, nil
+}
+
+// at is the option for the traces of a collector. As with the variable, a URL without a path gets
+// the standard one.
+func at(endpoint string) ([]otlptracehttp.Option, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%w: %.200q is no URL of a collector: use one such as http://localhost:4318", ErrConfig, endpoint)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/v1/traces"
+	}
+	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(u.String())}, nil
 }
 
 // serial gives an exporter one call at a time, as its contract wants: trees do not go through the
