@@ -22,7 +22,7 @@ type Builder struct {
 	cycles   map[journal.GUID]bool
 	pauses   map[journal.GUID]int  // spans of the pauses of functions
 	children map[journal.JobID]int // spans of awaited children
-	effects  map[effectKey]int     // spans of effects that have not ended
+	effects  map[effectKey]running // that have not ended
 }
 
 // place is an instance.
@@ -67,7 +67,7 @@ func New(traced func(journal.JobID) string) *Builder {
 		traced: traced, job: -1,
 		places: map[place]*activity{}, requests: map[journal.GUID]*request{}, sent: map[journal.GUID]int64{}, attempts: map[SpanID]bool{},
 		messages: map[journal.GUID]int{}, cycles: map[journal.GUID]bool{}, pauses: map[journal.GUID]int{},
-		children: map[journal.JobID]int{}, effects: map[effectKey]int{},
+		children: map[journal.JobID]int{}, effects: map[effectKey]running{},
 	}
 }
 

@@ -8,33 +8,45 @@ import (
 )
 
 // effect adds an entry of an effect chain. An effect begins with its first entry and ends with its
-// outcome. A run that takes it over begins it again.
+// outcome. A run that takes it over says so, and
+// may begin it again.
 func (b *Builder) effect(e *journal.Entry) {
 	f := e.Effect
 	if f == nil {
 		return
 	}
 	of := effectKey{e.Chain, f.Key}
-	i, open := b.effects[of]
+	x, open := b.effects[of]
 	if e.Kind == journal.KindEffectStarted {
 		if open {
-			b.end(i, e.Time, Attribute{Key: "quipu.taken_over", Number: 1})
+			b.end(x.span, e.Time, Attribute{Key: "quipu.taken_over", Number: 1})
 		}
-		b.effects[of] = b.begun(e)
+		x = running{b.begun(e), f.Fence}
+		b.effects[of] = x
 		if f.Class == "undo" { // it only registers a compensation
-			b.end(b.effects[of], e.Time)
+			b.end(x.span, e.Time)
 		}
 		return
 	}
 	if !open {
-		i = b.begun(e)
+		x = running{b.begun(e), f.Fence}
 	}
 	delete(b.effects, of)
-	s := &b.tree.Spans[i]
-	if s.End == 0 {
-		s.Failure = f.Error
-		b.end(i, e.Time)
+	s := &b.tree.Spans[x.span]
+	if s.End != 0 {
+		return
 	}
+	s.Failure = f.Error
+	if f.Fence > x.fence { // another run found it begun
+		s.Attributes = append(s.Attributes, Attribute{Key: "quipu.taken_over", Number: 1})
+	}
+	b.end(x.span, e.Time)
+}
+
+// running is an effect that has begun, under a fence.
+type running struct {
+	span  int
+	fence int64
 }
 
 // begun begins the span of an effect.
