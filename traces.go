@@ -127,4 +127,3 @@ func (rt *Runtime) trees(ctx context.Context, jobs []journal.JobID) (trees []*tr
 	}
 	return trees, nil
 }
-

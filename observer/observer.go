@@ -78,9 +78,9 @@ type Observer interface {
 	// Attempt makes the context of a handler's run; traceparent is that of Under. The returned
 	// function gets the outcome and the effects of the run.
 	Attempt(ctx context.Context, traceparent string, s Subject) (context.Context, func(err error, effects []Span))
-	// Traces says whether the trees of ended jobs are taken here, and Sampled whether that of
-	// one job is, by what is stored with it (O2).
+	// Traces says whether the trees of ended jobs are taken here (O2).
 	Traces() bool
+	// Sampled says whether the tree of a job is taken, by what is stored with it.
 	Sampled(job journal.JobID, traceparent string) bool
 	// Trees takes what has ended of the trees, and returns when it has been delivered. It may
 	// be called for a tree again.

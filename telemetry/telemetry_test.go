@@ -64,11 +64,15 @@ func sample(traceparent string) *tree.Tree {
 	x := &tree.Tree{Job: job, Context: tree.Of(job, traceparent), Space: "shop", Key: "o-1", State: journal.JobFailed}
 	root := tree.OfJob(job)
 	x.Spans = []tree.Span{
-		{ID: root, Parent: x.Context.Caller, Part: tree.PartJob, About: "order", Kind: tree.Consumer, Start: 1, End: 9,
+		{
+			ID: root, Parent: x.Context.Caller, Part: tree.PartJob, About: "order", Kind: tree.Consumer, Start: 1, End: 9,
 			Attributes: []tree.Attribute{{Key: "quipu.key", Text: strings.Repeat("é", telemetry.MaxText)}, {Key: "quipu.generation", Number: 1}},
-			Links:      []tree.Link{{Trace: tree.TraceID{7}, Span: tree.SpanID{8}, Why: "parent"}}},
-		{ID: tree.OfAttempt(journal.GUID{4}, 1), Parent: root, Part: tree.PartAttempt, About: "charge", Start: 2, End: 5,
-			Failure: &journal.Failure{Class: "declined", Message: "card 4111 was declined"}, Code: 402},
+			Links:      []tree.Link{{Trace: tree.TraceID{7}, Span: tree.SpanID{8}, Why: "parent"}},
+		},
+		{
+			ID: tree.OfAttempt(journal.GUID{4}, 1), Parent: root, Part: tree.PartAttempt, About: "charge", Start: 2, End: 5,
+			Failure: &journal.Failure{Class: "declined", Message: "card 4111 was declined"}, Code: 402,
+		},
 		{ID: tree.SpanID{6}, Parent: root, Part: tree.PartEffect, About: "open", Start: 2},
 	}
 	return x

@@ -28,8 +28,9 @@ took, its name. In the column of times "…" is a span that is still open.
 
 --otlp sends the spans to a collector, such as Jaeger, instead of printing them. They are
 the spans, with the same ids, that a worker sends when the job has ended. So what was
-sampled away, lost or forgotten is there again, and sending it twice changes nothing. Of
-an open job what has ended is sent: send it again later for the rest.
+sampled away, lost or forgotten is there again. What is sent twice is the same bytes, which
+docs/traces.md says what collectors do with. Of an open job what has ended is sent: send it
+again later for the rest.
 
 --svg prints a picture instead. -o json prints one object per span. A journal has at most
 ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,

@@ -66,13 +66,23 @@ func picture(w io.Writer, x *trace.Tree) error {
 			took = "open"
 		}
 		at := svgNames + scale*float64(r.s.Start-start)
-		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`, 4+12*r.depth, y+13, escaped(r.s.Name()))
+		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`, 4+12*r.depth, y+13, escaped(r.s.Name()+element(r.s)))
 		fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`, colour(r.s), at, y+4, max(1.5, scale*float64(to-r.s.Start)), svgRow-7)
 		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", svgNames+svgBars+6, y+13, took)
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// element names the element of a list, as log does.
+func element(s *trace.Span) string {
+	for _, a := range s.Attributes {
+		if a.Key == "quipu.element" {
+			return fmt.Sprintf("[%d]", a.Number)
+		}
+	}
+	return ""
 }
 
 func escaped(text string) string {

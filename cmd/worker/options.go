@@ -75,7 +75,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.secrets, "secrets", "", "`DIR` with the secrets of the handler http: NAME is the value, NAME.hosts the hosts that it is sent to; default: the variables QUIPU_SECRET_NAME and QUIPU_HOSTS_NAME")
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
-	f.StringVar(&o.traces, "trace", string(telemetry.TracesJournal), "where spans come from, if a collector is named: from-journal (the tree of a job when it has ended), live (also when each message was committed and published) or off")
+	f.StringVar(&o.traces, "trace", string(telemetry.TracesJournal), "`SOURCE` of spans, if a collector is named: from-journal (the tree of a job when it has ended), live (also when each message was committed and published) or off")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
 	cli.FromEnv(f, "space", "flows", "roles", "http", "archive", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
 		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "no-builtins", "http-allow", "http-deny", "secrets", "log", "log-level", "trace", "trace-errors")
