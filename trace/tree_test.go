@@ -62,7 +62,9 @@ func oneTree(t require.TestingT, tree *trace.Tree) {
 		}
 		byID[s.ID] = s
 		closed := tree.State.Closed() && tree.Spans[0].End != 0
-		require.False(t, closed && s.End == 0 && s.Part != trace.PartEffect, "%s is open: %s", s.Name(), text(tree))
+		if closed && s.End == 0 && s.Part != trace.PartEffect {
+			require.Fail(t, s.Name()+" is open", text(tree))
+		}
 	}
 	require.Len(t, tree.Depths(), len(byID))
 }
@@ -74,6 +76,6 @@ func grows(t require.TestingT, early, late *trace.Tree) {
 		later[s.ID] = s
 	}
 	for _, s := range early.Ended() {
-		require.Equal(t, later[s.ID], s, "%s", text(late))
+		require.Equal(t, later[s.ID], s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,7 +53,7 @@ const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 func (r *trail) Trace(context.Context) string { return parent }
 
 func (r *trail) Told(m observer.Message, spans ...observer.Span) {
-	fmt.Fprintf(r, "told %+v %+v\n", m, spans)
+	fmt.Fprintf(r, "span %+v %+v\n", m, spans)
 }
 
 func (r *trail) Traces() bool { return true }
@@ -61,7 +62,8 @@ func (r *trail) Sampled(journal.JobID, string) bool { return true }
 
 func (r *trail) Trees(_ context.Context, trees ...*trace.Tree) error {
 	for _, x := range trees {
-		fmt.Fprintf(r, "tree %+v\n", *x)
+		whole, err := json.Marshal(x)
+		fmt.Fprintf(r, "tree %s %v\n", whole, err)
 	}
 	return nil
 }
