@@ -25,11 +25,10 @@ type recorder struct {
 	mu     sync.Mutex
 	spans  map[observer.Message][]observer.Span
 	counts map[string]int64
-	gauges map[string]float64
 }
 
 func record() *recorder {
-	return &recorder{spans: map[observer.Message][]observer.Span{}, counts: map[string]int64{}, gauges: map[string]float64{}}
+	return &recorder{spans: map[observer.Message][]observer.Span{}, counts: map[string]int64{}}
 }
 
 func (r *recorder) Told(m observer.Message, spans ...observer.Span) {
@@ -42,12 +41,6 @@ func (r *recorder) Count(metric string, n int64, attributes ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts[strings.Join(append([]string{metric}, attributes...), " ")] += n
-}
-
-func (r *recorder) Observe(metric string, value float64, _ ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gauges[metric] = max(r.gauges[metric], value)
 }
 
 // hangs requires that what was told of a job hangs in the tree of its journal, and returns the names
@@ -75,7 +68,7 @@ func (r *recorder) hangs(t *testing.T, tree *trace.Tree, traceparent string) []s
 }
 
 // What an engine tells of every kind of message hangs in the tree that the journal gives (O1). A
-// child has a trace of its own, linked to its parent's. Signals and late timers are counted.
+// child has a trace of its own, linked to its parent's. Signals and jobs are counted.
 func TestSpansAndCountersOfEveryKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,27 +111,25 @@ transitions:
 		kid := r.tree(r.find("the-child"))
 		require.Equal(t, []string{"dispatch work", "response work", "start start"}, told.hangs(t, kid, ""))
 		require.Equal(t, trace.Context{Trace: trace.Of(kid.Job, "").Trace}, kid.Context)
-		require.Equal(t, trace.OfActivity(id, "ask", address(tree, "ask"), 0), kid.Spans[0].Links[0].Span)
+		require.Equal(t, named(tree, "activity ask").ID, kid.Spans[0].Links[0].Span)
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome consumed"])
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome kept"])
-		require.Contains(t, told.gauges, observer.MetricTimerLag)
-		require.Less(t, told.gauges[observer.MetricTimerLag], 0.05, "it is sent when it is due, however seldom the sweeper looks")
+		require.EqualValues(t, 1, told.counts["quipu.jobs.begun flow child"])
+		require.EqualValues(t, 1, told.counts["quipu.jobs.closed flow all state interrupted"])
+		require.EqualValues(t, 1, told.counts["quipu.jobs.closed flow child state completed"])
+		slept := named(tree, "wait nap")
+		require.InDelta(t, time.Second, time.Duration(slept.End-slept.Start)*time.Microsecond, float64(50*time.Millisecond), "it is sent when it is due, however seldom the sweeper looks")
 	})
 }
 
-// address is where an activity stands.
-func address(tree *trace.Tree, activity string) (dad string) {
-	for _, s := range tree.Spans {
-		if s.Part != trace.PartActivity || s.About != activity {
-			continue
-		}
-		for _, a := range s.Attributes {
-			if a.Key == "quipu.dad" {
-				dad = a.Text
-			}
+// named is the first span of a name.
+func named(tree *trace.Tree, name string) (s trace.Span) {
+	for i := range tree.Spans {
+		if tree.Spans[i].Name() == name {
+			return tree.Spans[i]
 		}
 	}
-	return dad
+	return s
 }
 
 // tree is what the journal of a job gives.
