@@ -35,7 +35,7 @@ func build(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir
-	if err := gobuild.Build("", dir, "../cmd/worker", "../cmd/quipu", "../cmd/journal-verify", "../cmd/demo/paysvc", "./saga/trips"); err != nil {
+	if err := gobuild.Build("", dir, "../cmd/worker", "../cmd/quipu", "../cmd/journal-verify", "../cmd/demo/paysvc", "./saga/trips", "./tutorial/shop"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -52,3 +52,44 @@ func TestPageAboutOperations(t *testing.T) {
 		require.Contains(t, out, says)
 	}
 }
+
+// The commands of docs/tutorial.md, as they stand there; its code is that of the example.
+func TestPageOfTheTutorial(t *testing.T) {
+	t.Parallel()
+	worker, commands, _ := strings.Cut(page(t, "tutorial.md"), "\n")
+	require.Equal(t, "bin/worker dev --flows examples/tutorial", worker)
+	dir := place(t)
+	work(t, dir, worker)
+	out := sh(t, dir, commands)
+	t.Log(out)
+	for _, says := range []string{
+		`order-1  completed  {"parcel":`, "order-2  completed", "taken over by", `order-3  completed  {"parcel":"collected"`,
+		"confirmed by an operator", "3 proved, 0 violated", "order-3 ", "VIOLATED", "\nrefused\n",
+	} {
+		require.Contains(t, out, says)
+	}
+	bank, err := os.ReadFile(filepath.Join(dir, ".quipu/bank.txt"))
+	require.NoError(t, err)
+	require.Equal(t, 3, strings.Count(string(bank), "\n"), "%s", bank)
+	carrier, err := os.ReadFile(filepath.Join(dir, ".quipu/carrier.txt"))
+	require.NoError(t, err)
+	require.Equal(t, 3, strings.Count(string(carrier), "\n"), "%s", carrier)
+}
+
+// The code in docs/tutorial.md is that of the example, word for word.
+func TestTutorialShowsItsCode(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/tutorial.md")
+	require.NoError(t, err)
+	for language, name := range map[string]string{"go": "tutorial/shop/main.go", "yaml": "tutorial/order.yaml"} {
+		code, err := os.ReadFile(name)
+		require.NoError(t, err)
+		blocks := strings.Split(string(text), "```"+language+"\n")[1:]
+		require.NotEmpty(t, blocks)
+		for _, rest := range blocks {
+			block, _, closed := strings.Cut(rest, "```")
+			require.True(t, closed)
+			require.Contains(t, string(code), block)
+		}
+	}
+}
