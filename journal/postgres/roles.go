@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 //go:embed roles/roles.sql
@@ -71,9 +72,22 @@ func (s *Store) roleText(text string) string {
 }
 
 // GrantWorker makes a login a worker of the space, bound to these topics beside those that it has
-// (S8). store.ErrNotFound: there is no such login, or the roles were not made.
+// (S8). It stores their keys, so that the worker has them with its first request (S1).
+// store.ErrNotFound: there is no such login, or the roles were not made.
 func (s *Store) GrantWorker(ctx context.Context, login string, topics []string) error {
-	return s.bind(ctx, "GRANT %s TO %s", login, "topics_grant", pText(login), pTexts(topics))
+	if err := s.bind(ctx, "GRANT %s TO %s", login, "topics_grant", pText(login), pTexts(topics)); err != nil {
+		return err
+	}
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	ring := keyring.New(keys)
+	var derived []keyring.TopicKey
+	for _, topic := range topics {
+		derived = append(derived, ring.TopicKeys(topic)...)
+	}
+	return s.PutTopicKeys(ctx, derived)
 }
 
 // RevokeWorker takes topics from the login of a worker; without topics, all of them, and then it
