@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,23 @@ func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 // GrantWorker. Roles needs CREATEROLE and the rights of the schema's owner. Repeat it after each
 // migration.
 func (s *Store) Roles(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		err := s.makeRoles(ctx)
+		if pg := serverError(err); pg == nil || tries == maxRoles || !slices.Contains(madeMeanwhile, pg.Code) {
+			return err
+		}
+	}
+}
+
+// maxRoles bounds how often Roles begins again because another process makes the same roles. They
+// belong to the server, not to the database.
+const maxRoles = 10
+
+// madeMeanwhile are the errors of that: unique_violation, duplicate_object, and a row of the
+// catalogue that was updated at the same time.
+var madeMeanwhile = []string{"23505", "42710", "XX000"}
+
+func (s *Store) makeRoles(ctx context.Context) error {
 	return s.call(ctx, "roles", func(c *conn) error {
 		var text strings.Builder
 		text.WriteString("BEGIN;")
