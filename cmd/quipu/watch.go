@@ -63,7 +63,7 @@ func (a *app) frames() func([]store.JobSummary) error {
 	s := &screen{w: a.streams.Out}
 	return func(page []store.JobSummary) error {
 		return s.draw(func(w io.Writer) error {
-			fmt.Fprintf(w, "%s  %s  %s\n", time.Now().Format(time.DateTime), a.spaceName(), number(len(page), "job"))
+			fmt.Fprintf(w, "%s  %s  %s\n", time.Now().Format(time.DateTime), a.spaceName(), number(int64(len(page)), "job"))
 			t := jobsTable(w)
 			for i := range page {
 				jobRow(t, &page[i])
@@ -74,7 +74,7 @@ func (a *app) frames() func([]store.JobSummary) error {
 }
 
 // number says how many there are of a thing, whose plural has an s.
-func number(n int, thing string) string {
+func number(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
