@@ -12,7 +12,9 @@ import (
 
 // Record reads what is recorded of requests; every store is one.
 type Record interface {
+	// Effects lists the recorded effects of a request, in the order of their first entries.
 	Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error)
+	// Pauses lists what a durable function has waited for, and then what it still waits for.
 	Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error)
 }
 

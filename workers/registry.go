@@ -32,7 +32,7 @@ type handler struct {
 	durable     bool
 	fn          Handler
 	takes       func(input json.RawMessage) error // refuses what does not fit its type; nil: it has none
-	uses        []func(next Handler) Handler // of the registry; filled in by all
+	uses        []func(next Handler) Handler      // of the registry; filled in by all
 }
 
 // New returns an empty registry.
