@@ -288,7 +288,7 @@ func call(v *store.JobView, f *flow.Flow, r *collation.Row) workers.Call {
 	if act, ok := f.Activity(r.Activity); ok {
 		c.Attempts, c.TimeoutMS = act.Retry.Attempts, act.Timeout.Milliseconds()
 	}
-	if v.From != nil {
+	if v.From != nil && !v.From.Forks() {
 		root, generation := v.Root()
 		c.Root, c.RootGeneration = root.String(), generation
 	}
