@@ -228,7 +228,7 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 		ev.Text += ", the next generation goes on"
 		ev.Job = e.Next
 	case journal.KindForked:
-		ev.Text += ", another job goes on from an earlier entry"
+		ev.Text += ", from an earlier entry, as job"
 		ev.Job = e.Next
 	}
 	t.tell(e, &ev)
