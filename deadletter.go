@@ -82,8 +82,12 @@ type DeadLetterFilter struct {
 	Limit    int             // defaults to 100, at most 1 000
 }
 
-// DeadLetters lists a page of dead letters, newest first.
+// DeadLetters lists a page of dead letters, newest first. ErrKey says that the Prefix begins a key
+// that is private.
 func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLetter, error) {
+	if err := o.rt.checkPrefix(f.Prefix); err != nil {
+		return nil, err
+	}
 	views, err := o.rt.store.DeadLetters(ctx, store.DeadFilter{
 		All: f.All, Flow: f.Flow, Topic: f.Topic, Reason: string(f.Reason), Prefix: f.Prefix,
 		From: instant(f.From), To: instant(f.To), Jobs: f.Jobs, Before: f.Before, Limit: f.Limit,
@@ -96,4 +100,11 @@ func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLe
 		all[i] = deadLetter(&views[i])
 	}
 	return all, nil
+}
+
+// DroppedLetters says how many dead letters of the space retention has dropped: of those that
+// anybody could have caused, because no row was read for their message, it keeps the newest 1 000,
+// with at most 16 MiB of texts and messages (S15).
+func (o Operator) DroppedLetters(ctx context.Context) (int64, error) {
+	return o.rt.store.DroppedLetters(ctx)
 }

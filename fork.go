@@ -46,6 +46,7 @@ func (rt *Runtime) Fork(ctx context.Context, key string, at int64, as string, op
 	if err != nil {
 		return Job{}, err
 	}
+	key = job.Key
 	v, err := rt.store.Job(ctx, job.ID)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
@@ -71,7 +72,7 @@ func (rt *Runtime) Fork(ctx context.Context, key string, at int64, as string, op
 	if as == "" {
 		return refused(errors.New("give the new job a key of its own"))
 	}
-	if _, err := engine.CheckStart(f, as, c.input); err != nil {
+	if as, err = engine.CheckStart(f, as, c.input, rt.kept); err != nil {
 		return Job{}, err
 	}
 	from.Job = job.ID

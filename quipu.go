@@ -67,24 +67,28 @@ type Runtime struct {
 	committer *engine.Committer
 	session   *session.Keeper
 	keys      *keyring.Keeper
+	private   bool               // the space keeps digests of keys (S15)
+	login     string             // at the database; "" for a process that only reads
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none
 	ran       atomic.Bool
+	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
 }
 
-// Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
-// where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
-// reached, with ErrSchema under NoMigrate where the space is of another build or not there (the
-// error names the spaces that are), or with the server's own error.
+// Open connects to Postgres, checks its settings (S7), migrates the schema unless NoMigrate is
+// set, and connects to NATS where a URL is given. It fails with ErrConfig, with ErrPreflight where
+// a setting would break the promise, with ErrUnavailable where a server cannot be reached, with
+// ErrSchema under NoMigrate where the space is of another build or not there (the error names the
+// spaces that are), or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, ready: make(chan struct{})}
+	rt := &Runtime{cfg: cfg, ready: make(chan struct{}), forget: func() {}}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
 		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
@@ -97,16 +101,15 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.store = st
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
-	if !cfg.NoMigrate {
-		if err := st.Migrate(ctx); err != nil {
-			st.Close()
-			return nil, err
-		}
+	if err := rt.admit(ctx); err != nil {
+		st.Close()
+		return nil, err
 	}
 	if err := rt.connect(ctx); err != nil {
 		rt.Close()
 		return nil, err
 	}
+	rt.forget = cfg.Observer.Ask(rt.gauges)
 	return rt, nil
 }
 
@@ -120,9 +123,12 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.store.Seal(rt.keys)
+	if rt.private, err = rt.store.PrivateKeys(ctx); err != nil {
+		return err
+	}
 	cfg := engine.Config{
-		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
-		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
+		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: rt.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: rt.login,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.usesNATS() {
@@ -185,26 +191,29 @@ func refusedBecause(why error) string {
 	return "forged"
 }
 
-// reach connects to NATS.
+// reach connects to NATS and checks it.
 func (rt *Runtime) reach(ctx context.Context) (err error) {
 	c := rt.cfg
 	over := c.natsConfig()
 	over.Engines, over.Keys = rt.session.Engines, rt.keys
 	over.Refused = func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) }
+	for _, reason := range []string{"forged", "no_key", "topic"} { // they are there before the first one: an alert compares them with that
+		c.Observer.Count(observer.MetricRefused, 0, "reason", reason)
+	}
 	if rt.bus, err = nats.Open(ctx, over); err != nil {
 		return err
 	}
 	if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
 		return store.Unavailable(err.Error())
 	}
-	return nil
+	return rt.checkNATS(ctx)
 }
 
 // publishes says whether this process sends what it starts. A client that cannot sign leaves that
 // to the engines: the database announces it (W9).
 func (rt *Runtime) publishes() bool {
 	ring := rt.keys.Ring()
-	return !ring.On() || ring.Derives() || rt.cfg.onNATS() != nats.Client
+	return !ring.On() || ring.Derives() || rt.cfg.onNATS() == nats.Worker
 }
 
 // listen listens on the job's subject, if there is a bus (W5).
@@ -251,8 +260,8 @@ func (rt *Runtime) Run(ctx context.Context) error {
 func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
 // Check says whether this process can do its work, for a readiness probe. The database must
-// answer, NATS must be connected where it is configured, and Run, if it was called, must neither
-// be starting nor draining (ErrNotReady). The database must be the one that the space was accepted
+// answer, NATS must answer where it is configured, and Run, if it was called, must neither be
+// starting nor draining (ErrNotReady). The database must be the one that the space was accepted
 // in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
 // have the JetStream streams of the space; those that are missing are made. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
@@ -272,8 +281,10 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
-	if rt.bus != nil && !rt.bus.Connected() {
-		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	if rt.bus != nil {
+		if err := rt.bus.Answers(ctx); err != nil {
+			return fmt.Errorf("%w: NATS does not answer", ErrNotReady)
+		}
 	}
 	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
 		if err := rt.bus.Streams(ctx); err != nil {
@@ -322,6 +333,8 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	case role == RoleRetention:
 		keep := archive.To(rt.cfg.Archive)
 		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, keep, rt.cfg.Logger) }, nil
+	case rt.eng == nil && rt.bus != nil:
+		return nil, fmt.Errorf("%w: the role %s needs a database login that may read the keys of the space: one with the role %s", ErrConfig, role, postgres.RoleName(rt.cfg.Space, "engine"))
 	case rt.eng == nil:
 		return nil, fmt.Errorf("%w: the role %s needs NATS, and Config.NATS is empty: give a URL such as nats://host:4222 (with ConfigFromEnv: QUIPU_NATS, or QUIPU_DEV)", ErrConfig, role)
 	case role == RoleEngine:
@@ -334,7 +347,7 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 
 func (rt *Runtime) scheduler() *scheduler {
 	return &scheduler{
-		store: rt.store, flows: rt.flows, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
+		store: rt.store, flows: rt.flows, kept: rt.kept, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
 	}
 }
 
@@ -367,6 +380,7 @@ func responseWait(ackWait time.Duration) time.Duration {
 
 // Close ends the connections and every open Wait. Call it after Run has returned.
 func (rt *Runtime) Close() {
+	rt.forget()
 	rt.waiters.Close()
 	if rt.unwatch != nil {
 		rt.unwatch()

@@ -39,6 +39,8 @@ type Config struct {
 	Bus   transport.Bus // required for an engine
 	Flows *Flows        // compiled flows shared with others; its own
 	Space string        // required, for names and logs
+	// Private says that the space keeps digests of the keys of jobs and signals (S15).
+	Private bool
 
 	Lanes      int // of the space, equal in all its processes; 16
 	Committers int // transactions in progress; 2; more only cost
@@ -79,6 +81,7 @@ type Config struct {
 
 	Writer   string // names this process in entries (audit only); host and pid
 	Build    string // audit only
+	Login    string // of this process at the database, for the entries of operators (S8)
 	Observer observer.Observer
 	Logger   *slog.Logger
 }
@@ -178,8 +181,16 @@ func (c *Config) Mode() collation.Mode {
 		Resend:   collation.Micros(c.Resend.Microseconds()),
 		InFlight: collation.Micros((inFlight * c.Lease).Microseconds()),
 		Outside:  collation.Micros((outside * c.Lease).Microseconds()),
-		Writer:   c.Writer, Build: c.Build,
+		Private:  c.Private, Writer: c.Writer, Build: c.Build, Login: c.Login,
 	}
+}
+
+// KeptKey is what the space keeps of a key (S15).
+func (c *Config) KeptKey(key string) string {
+	if !c.Private || key == "" {
+		return key
+	}
+	return journal.PrivateKey(c.Space, key)
 }
 
 // DefaultWriter names this process by its host and its id.

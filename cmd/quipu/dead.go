@@ -60,7 +60,8 @@ func (a *app) deadLsCommand() *cobra.Command {
 		Short: "List dead letters",
 		Long: `List dead letters, newest first: the open ones, or all with --all. --ids prints ids
 alone, for a decision on the whole list. --prefix, --from and --to are compared with each
-dead letter, as the other filters are.`,
+dead letter, as the other filters are. The newest 1 000 of messages that belong to nothing
+in the space are kept; a line on stderr says how many older ones were dropped.`,
 		Example: "  quipu dead ls --flow order --reason parked\n" +
 			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
 		Args: cobra.NoArgs,
@@ -115,10 +116,18 @@ func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetter
 		}
 		f.Before = page[len(page)-1].ID
 	}
-	if listed == 0 && !ids && !a.json() {
+	if ids || a.json() {
+		return nil
+	}
+	if listed == 0 {
 		a.none("dead letters")
 	}
-	return nil
+	dropped, err := rt.Operator().DroppedLetters(ctx)
+	if err == nil && dropped > 0 {
+		fmt.Fprintf(a.streams.Err, "%d older dead letters were dropped: only the newest %d of messages that belong to nothing are kept\n",
+			dropped, store.MaxStrays)
+	}
+	return err
 }
 
 func (a *app) lettersTable() *table {
@@ -308,7 +317,7 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, act func(co
 	if err != nil {
 		return err
 	}
-	return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+	return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 		var code worst
 		for _, id := range ids {
 			if err := act(ctx, rt, id); err != nil {

@@ -23,8 +23,8 @@ func TestForkCommand(t *testing.T) {
 	require.Equal(t, "h-1", r["fork_of"])
 	require.Equal(t, "h-3  completed  {\"text\":{\"a\":1}}\n", s.ok("", "wait", "h-3", "--timeout", "1m"))
 
-	s.inOrder(s.ok("", "log", "h-1"), "the job completed", "ada: fork (once more), from an earlier entry, as job h-2")
-	s.inOrder(s.ok("", "log", "h-2"), "it goes on from entry 1 of another job; decided by ada (once more)", "h-1", "sent to echo")
+	s.inOrder(s.ok("", "log", "h-1"), "the job completed", "ada (login quipu): fork (once more), from an earlier entry, as job h-2")
+	s.inOrder(s.ok("", "log", "h-2"), "it goes on from entry 1 of another job; decided by ada", "h-1", "sent to echo")
 	s.inOrder(s.ok("", "log", "h-3"), "step  done, taken over from entry ", "of the job that it was forked from")
 	require.Contains(t, s.ok("", "show", "h-3"), "fork     of entry ")
 	require.NotContains(t, s.ok("", "why", "h-3"), "resume")
