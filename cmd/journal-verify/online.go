@@ -97,7 +97,7 @@ func jobUnit(r reader, id journal.JobID, flows *replay.Flows) unit {
 }
 
 // handOver compares what a job has taken from other jobs with their journals: the generations
-// that it resumes, and the children that those waited for.
+// that it resumes, the job that a fork goes on from, and the children that those waited for.
 func handOver(ctx context.Context, r reader, report *replay.Report) error {
 	var others []journal.JobID
 	for i := range report.Copies {
@@ -107,6 +107,9 @@ func handOver(ctx context.Context, r reader, report *replay.Report) error {
 	}
 	if report.From != nil {
 		others = append(others, report.From.Job)
+		if f := report.From.Fork; f != nil && f.Job != report.From.Job {
+			others = append(others, f.Job)
+		}
 	}
 	for i := 0; i < len(others); i++ {
 		err := r.Audit(ctx, others[i], func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
