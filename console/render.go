@@ -141,7 +141,7 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		c.cfg.Logger.Error("a request of the console failed", "path", r.URL.Path, "error", err)
 	}
-	c.render(w, r, status, &view{Template: "error", Title: what, Data: errorPage{what, err.Error()}})
+	c.render(w, r, status, &view{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
 }
 
 // zipped compresses what is text. A stream of events is sent as it is.

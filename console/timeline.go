@@ -66,7 +66,7 @@ func timelineOf(r *look.Reading) *timeline {
 	if len(r.Events) == 0 {
 		return nil
 	}
-	t := &timeline{From: r.Events[0].Time, To: time.UnixMicro(int64(r.Job.Now)), Width: laneName + laneWidth}
+	t := &timeline{From: r.Events[0].Time, To: time.UnixMicro(int64(r.Job.Now)), Width: laneName + laneWidth + margin*2}
 	if closed := r.Job.View.Closed; closed != collation.Never && r.Job.View.State.Closed() {
 		t.To = time.UnixMicro(int64(closed))
 	}

@@ -62,13 +62,12 @@ func newWorld(t *testing.T) *world {
 	w.deploy("order", "invoice", "nightly")
 	w.start("done", map[string]any{"order": 1}, quipu.Tags{"customer:42"})
 	w.start("failing", map[string]any{"order": 2, "looks": 3, "fails": 2})
-	w.start("parked", map[string]any{"order": 3, "cut": true})
 	w.start("waiting", map[string]any{"order": 4, "wait": "1h"})
 	_, err = rt.Start(t.Context(), "nightly", "nightly-1", nil)
 	require.NoError(t, err)
 	w.ends("done")
 	w.ends("failing")
-	w.until("parked", func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 1 })
+	w.cut("parked")
 	w.until("waiting", func(j *quipu.JobInfo) bool { return len(j.Messages) == 1 && len(j.Waits) == 1 })
 	return w
 }
@@ -88,6 +87,13 @@ func (w *world) start(key string, input any, opts ...quipu.StartOption) {
 	w.t.Helper()
 	_, err := w.rt.Start(w.t.Context(), "order", key, input, opts...)
 	require.NoError(w.t, err)
+}
+
+// cut starts a job that is parked for a person.
+func (w *world) cut(key string) {
+	w.t.Helper()
+	w.start(key, map[string]any{"order": 3, "cut": true})
+	w.until(key, func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 1 })
 }
 
 // patience bounds the waiting for a job.
