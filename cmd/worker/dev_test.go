@@ -128,6 +128,12 @@ func TestDev(t *testing.T) {
 	_, counted := get(t, file.HTTP+"/debug/counters")
 	require.Contains(t, counted, `"quipu.transitions`)
 	require.Contains(t, first.out.String(), "quipu --dev "+data+" start hello KEY")
+	_, said, found := strings.Cut(first.out.String(), "  console   ")
+	require.True(t, found, "the address of the console (O6)")
+	console, _, _ := strings.Cut(said, "\n")
+	status, page := get(t, console+"/jobs")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, ">one</a>")
 	require.NotContains(t, first.out.String()+first.err.String(), "postgres://quipu:", "no password is printed (4.5)")
 
 	second := clitest.Do(t, run, nil, "", "dev", "--data", data)
