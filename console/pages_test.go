@@ -162,14 +162,18 @@ func foreignRequests(t *testing.T, w *world) {
 }
 
 // has wants the text in a page. Its message is short.
-func has(t *testing.T, page, text string, says ...any) {
+func has(t *testing.T, page, text string, says ...string) {
 	t.Helper()
-	require.True(t, strings.Contains(page, text), append([]any{"the page has no " + text}, says...)...)
+	if !strings.Contains(page, text) {
+		require.FailNow(t, "the page has no "+text, strings.Join(says, " "))
+	}
 }
 
-func hasNot(t *testing.T, page, text string, says ...any) {
+func hasNot(t *testing.T, page, text string, says ...string) {
 	t.Helper()
-	require.False(t, strings.Contains(page, text), append([]any{"the page has " + text}, says...)...)
+	if strings.Contains(page, text) {
+		require.FailNow(t, "the page has "+text, strings.Join(says, " "))
+	}
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
