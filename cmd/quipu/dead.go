@@ -57,7 +57,8 @@ func (a *app) deadLsCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List dead letters",
 		Long: `List dead letters, newest first: the open ones, or all with --all. --ids prints ids
-alone, for a decision on the whole list.`,
+alone, for a decision on the whole list. The newest 1 000 of messages that belong to
+nothing in the space are kept; a line on stderr says how many older ones were dropped.`,
 		Example: "  quipu dead ls --flow order --reason parked\n" +
 			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
 		Args: cobra.NoArgs,
@@ -102,10 +103,18 @@ func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetter
 		}
 		f.Before = page[len(page)-1].ID
 	}
-	if listed == 0 && !ids && !a.json() {
+	if ids || a.json() {
+		return nil
+	}
+	if listed == 0 {
 		a.none("dead letters")
 	}
-	return nil
+	dropped, err := rt.Operator().DroppedLetters(ctx)
+	if err == nil && dropped > 0 {
+		fmt.Fprintf(a.streams.Err, "%d older dead letters were dropped: only the newest %d of messages that belong to nothing are kept\n",
+			dropped, store.MaxStrays)
+	}
+	return err
 }
 
 func (a *app) lettersTable() *table {

@@ -108,7 +108,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
 		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,
-		Getenv: p.getenv, Logger: p.log,
+		Prometheus: p.opts.http != "", Getenv: p.getenv, Logger: p.log,
 	})
 	if err != nil {
 		return cli.Exit(cli.CodeUsage, err)
@@ -121,9 +121,8 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 		}
 	}()
 	tel.SetGlobal() // for handlers' own spans and the exporters' errors
-	counts := newCounters(tel)
-	cfg.Observer = counts
-	page, err := openPage(ctx, p.opts.http, counts)
+	cfg.Observer = tel
+	page, err := openPage(ctx, p.opts.http, tel.Metrics())
 	if err != nil {
 		return err
 	}

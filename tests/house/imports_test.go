@@ -54,6 +54,7 @@ var homes = []struct {
 	{"github.com/nats-io/nats.go", []string{"transport/nats", "dev", "tests"}},
 	{"github.com/nats-io/nats-server", []string{"dev", "tests"}},
 	{"go.opentelemetry.io", []string{"telemetry", "tests"}},
+	{"github.com/prometheus", []string{"telemetry", "tests"}},
 	{"github.com/stretchr/testify", []string{"journal/journaltest", "transport/transporttest", "dev/devtest", "cmd/internal/cli/clitest", "tests"}},
 }
 
