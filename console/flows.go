@@ -132,6 +132,7 @@ type spacePage struct {
 	Epoch   int64
 	Expire  time.Duration
 	Signed  bool
+	Private bool // keys of jobs and signals are kept as digests
 	Keys    []quipu.Key
 	KeysHid string // why the keys are not shown
 }
@@ -155,6 +156,9 @@ func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
 		return nil, err
 	}
 	if p.Signed, err = c.rt.Keys().On(ctx); err != nil {
+		return nil, err
+	}
+	if p.Private, err = c.rt.PrivateKeys(ctx); err != nil {
 		return nil, err
 	}
 	if p.Keys, err = c.rt.Keys().List(ctx); err != nil {

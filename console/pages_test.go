@@ -125,8 +125,12 @@ func refusedPages(t *testing.T, w *world) {
 		require.Equal(t, status, w.do(w.request(http.MethodGet, page, nil)).StatusCode, page)
 	}
 	for _, form := range []url.Values{
-		{}, {"id": {"1"}}, {"id": {"1"}, "verdict": {"retry"}}, {"id": {"1"}, "verdict": {"done"}, "reason": {"x"}, "result": {"{"}},
-		{"id": {"1"}, "verdict": {"fail"}, "reason": {"x"}, "code": {"200"}}, {"id": {"1"}, "verdict": {"burn"}, "reason": {"x"}},
+		{},
+		{"id": {"1"}},
+		{"id": {"1"}, "verdict": {"retry"}},
+		{"id": {"1"}, "verdict": {"done"}, "reason": {"x"}, "result": {"{"}},
+		{"id": {"1"}, "verdict": {"fail"}, "reason": {"x"}, "code": {"200"}},
+		{"id": {"1"}, "verdict": {"burn"}, "reason": {"x"}},
 		{"id": {"x"}, "verdict": {"retry"}, "reason": {"x"}, "effect": {"abc"}},
 	} {
 		require.Equal(t, http.StatusBadRequest, w.post("/dead", form).StatusCode, form)
@@ -138,7 +142,9 @@ func refusedPages(t *testing.T, w *world) {
 // O6: a page of somebody else reaches nothing by the browser of who has a console.
 func foreignRequests(t *testing.T, w *world) {
 	for _, header := range []http.Header{
-		{"Origin": {"http://example.com"}}, {"Origin": {"null"}}, {"Origin": {""}},
+		{"Origin": {"http://example.com"}},
+		{"Origin": {"null"}},
+		{"Origin": {""}},
 		{"Origin": {w.page.URL}, "Sec-Fetch-Site": {"cross-site"}},
 	} {
 		req := w.request(http.MethodPost, w.of("waiting")+"/interrupt", url.Values{"reason": {"x"}})

@@ -51,8 +51,12 @@ func newPages() *pages {
 type link struct{ Section, Page, Text, Key string }
 
 var links = []link{
-	{"jobs", "/jobs", "Jobs", "j"}, {"dead", "/dead", "Dead letters", "d"}, {"topics", "/topics", "Topics", "t"},
-	{"processes", "/processes", "Processes", "p"}, {"flows", "/flows", "Flows", "f"}, {"schedules", "/schedules", "Schedules", "s"},
+	{"jobs", "/jobs", "Jobs", "j"},
+	{"dead", "/dead", "Dead letters", "d"},
+	{"topics", "/topics", "Topics", "t"},
+	{"processes", "/processes", "Processes", "p"},
+	{"flows", "/flows", "Flows", "f"},
+	{"schedules", "/schedules", "Schedules", "s"},
 	{"space", "/space", "Space", "x"},
 }
 
