@@ -108,6 +108,9 @@ type StartResult struct {
 // job with other content gives *ConflictError. Other errors: ErrInput, ErrKey, ErrNotFound for a
 // flow that is not deployed, ErrUnavailable (nothing was begun), ErrUnknown (the job may have
 // begun; repeat the call).
+//
+// With a database login of the role client an engine begins the job, and Start waits for it, at
+// most 30 s: ErrUnknown then (S8).
 func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
@@ -186,7 +189,11 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 		s := &starts[i]
 		s.Trace, ends[i] = rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
 	}
-	started := rt.committer.Start(ctx, starts)
+	begin := rt.committer.Start
+	if !rt.keys.Ring().Derives() {
+		begin = rt.committer.Ask // a login without the keys makes no inception (S8)
+	}
+	started := begin(ctx, starts)
 	for i, end := range ends {
 		end(started[i].Err)
 		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))

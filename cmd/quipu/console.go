@@ -30,7 +30,7 @@ another name. What is decided there is journaled with the name of the user who r
 	cmd.Flags().StringVar(&addr, "http", "127.0.0.1:8400", "loopback `ADDRESS` to listen on; port 0 is any free one")
 	cmd.Flags().StringVar(&trace, "trace-url", "", "`URL` of a trace in a tracing system, with {trace} in the place of its id; default: no links to traces")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, watches, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, serves, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.console(ctx, rt, addr, trace)
 		})
 	})
