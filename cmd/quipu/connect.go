@@ -38,6 +38,7 @@ const (
 	looks                // only reads, also in another database than the space's (S13)
 	writes               // also changes what is there
 	watches              // also learns of ends of jobs, by NATS where it is known
+	serves               // writes, and asks NATS where it is known
 	starts               // writes, and also publishes, and counts, what it sends
 	makes                // makes the space, or migrates its schema
 	recovers             // accepts another database; asks NATS where it is known
@@ -88,7 +89,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		return err
 	}
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler)}
-	if what == watches || what == starts || what == recovers {
+	if what == watches || what == serves || what == starts || what == recovers {
 		over, err := a.over.Options()
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -64,7 +65,7 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 		}
 		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			if o.parent != "" {
-				parent, err := find(ctx, rt, o.parent)
+				parent, err := look.Find(ctx, rt, o.parent)
 				if err != nil {
 					return err
 				}

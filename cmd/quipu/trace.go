@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/trace"
 )
@@ -80,7 +81,7 @@ func (t *tracer) run(ctx context.Context, cmd *cobra.Command, a *app, rt *quipu.
 		show = func(x *trace.Tree) error { return a.sendTrace(ctx, tel, x) }
 	}
 	return a.each(cmd, keys, func(key string) error {
-		job, err := find(ctx, rt, key)
+		job, err := look.Find(ctx, rt, key)
 		if err != nil {
 			return err
 		}

@@ -140,6 +140,12 @@ func TestDev(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, status, path)
 	}
 	require.Contains(t, first.out.String(), "quipu --dev "+data+" start hello KEY")
+	_, said, found := strings.Cut(first.out.String(), "  console   ")
+	require.True(t, found, "the address of the console (O6)")
+	console, _, _ := strings.Cut(said, "\n")
+	status, page := get(t, console+"/jobs")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, ">order-4711</a>")
 	require.NotContains(t, first.out.String()+first.err.String(), "postgres://quipu:", "no password is printed (4.5)")
 
 	second := clitest.Do(t, run, nil, "", "dev", "--data", data)

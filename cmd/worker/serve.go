@@ -35,6 +35,7 @@ type process struct {
 	env   func(string) (string, bool)
 
 	handlers *workers.Registry
+	console  webConsole
 }
 
 // newProcess checks everything that needs no server.
@@ -142,12 +143,17 @@ func (p *process) getenv(name string) string {
 	return value
 }
 
-func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) error {
+func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) (err error) {
 	rt, err := p.open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer rt.Close()
+	closeConsole, err := p.openConsole(ctx, rt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeConsole()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running := make(chan error, 1)

@@ -1,0 +1,2 @@
+// Package serve runs an HTTP server on a loopback address until its context ends.
+package serve
