@@ -15,10 +15,11 @@
 # make jaeger  the trace of a job in a real Jaeger, which is built once, in some minutes
 #              chaos, faults, sim, linear, mutants, fuzz and differential say in a line at their
 #              end what they counted
+# make roles   the end-to-end tests, each process under a login with the least rights (S8)
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential jaeger build fmt postgres
+.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential jaeger roles build fmt postgres
 
 # One test binary may run this long; the slowest is tests/e2e. All of make test takes
 # 4 to 10 minutes on two cores, by the machine, most of it in tests/e2e, tests/faults and the
@@ -71,6 +72,9 @@ faults: postgres
 
 DURING ?= 1h
 FROM ?= $(shell date +%s)000
+
+roles: postgres
+	QUIPU_LEAST_ROLES=1 go test ./tests/e2e -race -count=1 -timeout $(TIMEOUT)
 
 sim:
 	go test ./engine/sim -run TestSimulation -v -count=1 -timeout 0 -during $(DURING) -from $(FROM)

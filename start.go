@@ -108,6 +108,9 @@ type StartResult struct {
 // job with other content gives *ConflictError. Other errors: ErrInput, ErrKey, ErrNotFound for a
 // flow that is not deployed, ErrUnavailable (nothing was begun), ErrUnknown (the job may have
 // begun; repeat the call).
+//
+// With a database login of the role client an engine begins the job, and Start waits for it, at
+// most 30 s: ErrUnknown then (S8).
 func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
@@ -185,7 +188,11 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 	for i := range starts {
 		starts[i].Trace = trace
 	}
-	started := rt.committer.Start(ctx, starts)
+	begin := rt.committer.Start
+	if !rt.keys.Ring().Derives() {
+		begin = rt.committer.Ask // a login without the keys makes no inception (S8)
+	}
+	started := begin(ctx, starts)
 	for i := range started {
 		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))
 	}

@@ -50,6 +50,9 @@ func (it *item) lose(e *store.LostError) {
 // inception with the first steps, or on the refusal. It writes these, and the answer "it has
 // begun" if nobody waits for the child's end.
 func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
+	if row.Topic == collation.TopicAsk {
+		return l.asked(ctx, b, it, row)
+	}
 	order, err := row.Order()
 	if err != nil {
 		b.later = append(b.later, l.deadLetter(it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err)))

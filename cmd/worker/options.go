@@ -29,7 +29,7 @@ type options struct {
 	archive, secrets                         string
 	httpAllow, httpDeny                      []string
 	noBuiltins                               bool
-	roles                                    []string
+	roles, accept                            []string
 	lanes, concurrency, committers, maxBatch int
 	hot                                      int
 	resend, lease, ackWait, drain, wait      time.Duration
@@ -44,7 +44,8 @@ func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required for the roles engine and workers")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
 	f.DurationVar(&o.wait, "wait", defaultWait, "`TIME` to wait for the servers at the start; 0: do not wait")
-	cli.FromEnv(f, "postgres", "nats", "no-migrate", "wait")
+	f.StringSliceVar(&o.accept, "accept", nil, "`LIST` of checks of the servers that are accepted although they fail, such as fsync-off of a managed database")
+	cli.FromEnv(f, "postgres", "nats", "no-migrate", "wait", "accept")
 	o.over.DefineConnection(f)
 	o.over.DefineStreams(f)
 }
