@@ -97,7 +97,7 @@ differential: postgres
 
 build:
 	@mkdir -p bin
-	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips
+	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips ./examples/tutorial/shop
 
 fmt:
 	go tool gofumpt -w .
