@@ -177,7 +177,7 @@ func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, n
 		return s, nil, &refusal{cause: errAsk}
 	}
 	s = store.Start{
-		Active: a.Version == "", Key: a.Key, Trace: a.Trace, At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
+		Active: a.Version == "", Key: l.cfg.KeptKey(a.Key), Trace: a.Trace, At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
 	}
 	if s.Flow, f, err = l.flows.Resolve(ctx, a.Flow, a.Version); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
@@ -189,6 +189,9 @@ func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, n
 	s.Input, err = canonical.Payload(a.Input)
 	if err == nil {
 		s.Key, err = CheckStart(f, s.Key, s.Input, l.cfg.KeptKey)
+	}
+	if err == nil && f.Identity() == flow.Strict && s.Key != l.cfg.KeptKey(f.StrictKey(s.Input)) {
+		err = errAsk
 	}
 	if err == nil {
 		s.Tags, err = CheckTags(a.Tags)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,8 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 		var runs atomic.Int64
 		r := start(t, cfg, busmem.Config{Seed: 1, Duplicate: 0.2}, nil, echo(&runs))
 		r.deploy(askFlow)
+		r.deploy(strings.Replace(askFlow, "flow: small", "flow: strict\nidentity: strict", 1))
+		strict := r.asks("strict", "", `{"x":1}`).Flow
 		c := r.eng.Committer()
 		var starts []store.Start
 		for i := range 20 {
@@ -66,6 +69,7 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 			"trace":           func(s *store.Start) { s.Trace = string(make([]byte, 1000)) },
 			"tag":             func(s *store.Start) { s.Tags = []string{""} },
 			"key":             func(s *store.Start) { s.Key = "a\nb" },
+			"derived key":     func(s *store.Start) { s.Flow = strict },
 		} {
 			s := r.asks("small", "new", `{"x":1}`)
 			change(&s)

@@ -35,7 +35,7 @@ be a mistake is a warning, and is deployed.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.deploy(ctx, rt, flows, inactive)
 		})
 	})

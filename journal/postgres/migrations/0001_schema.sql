@@ -180,6 +180,7 @@ CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_closed ON jobs (closed, id) WHERE closed IS NOT NULL;
 -- For gauge_jobs alone (O4): CASE keeps the planner from taking it for other statements about open jobs.
 CREATE INDEX jobs_standing ON jobs (flow_name, state) WHERE CASE WHEN state IN ('open', 'quarantined') THEN true END;
 CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
@@ -428,6 +429,12 @@ CREATE TABLE dead_letters (
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
 CREATE INDEX dead_letters_open ON dead_letters (reason) WHERE CASE WHEN state = 'open' THEN true END; -- for gauge_dead alone, as jobs_standing
 CREATE INDEX dead_letters_stray ON dead_letters (id) INCLUDE (stray) WHERE stray IS NOT NULL;
+
+-- Up to which close the traces of jobs were sent (O2): an optimistic mark, since a commit may come later than its time.
+CREATE TABLE traces (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    upto   bigint  NOT NULL
+);
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
 -- so the batch was not committed.
