@@ -33,7 +33,7 @@ Functions of Go are compared by the program that has them: Runtime.CheckOpen.`,
 		Args:    cobra.ArbitraryArgs,
 	}
 	cmd.Flags().BoolVar(&open, "against-open", false, "compare with the open jobs of the space, too")
-	cmd.Flags().StringSliceVar(&topics, "topics", nil, "a LIST of all topics that will be served; default: topics are not compared")
+	cmd.Flags().StringSliceVar(&topics, "topics", nil, "`LIST` of all topics that will be served; default: topics are not compared")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if !open && (len(args) == 0 || len(topics) > 0) {
 			return cli.Exitf(cli.CodeUsage, "give files, or --against-open; --topics goes with --against-open")
