@@ -203,7 +203,9 @@ func TestBoundsAndHeaders(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	open, inside := make(chan struct{}), make(chan struct{}, MaxRequests)
-	g := New(Config{Tokens: func(_ context.Context, token string) (Who, bool, error) { return Who{Name: token, Role: Viewer}, true, nil }, Logger: quiet})
+	g := New(Config{Tokens: func(_ context.Context, token string) (Who, bool, error) {
+		return Who{Name: token, Role: Viewer}, true, nil
+	}, Logger: quiet})
 	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-open }))
 	ask := func(token string) int {
 		r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()

@@ -30,6 +30,7 @@ GRANT SELECT, USAGE ON
 GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
 GRANT SELECT ON {schema}.keys TO {role_engine};
 GRANT SELECT, INSERT ON {schema}.topic_keys TO {role_engine};
+GRANT SELECT ON {schema}.tokens TO {role_engine}; -- it serves the HTTP API; tokens are made by the owner
 
 -- worker: sessions, leases, effects, payloads. Of a job it moves only the head, when it holds a request that ran
 -- too often.
@@ -55,4 +56,4 @@ GRANT SELECT ON {schema}.partitions TO {role_retention};
 
 -- verifier: reads, but no secret.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};
-REVOKE ALL ON {schema}.keys, {schema}.topic_keys FROM {role_verifier};
+REVOKE ALL ON {schema}.keys, {schema}.topic_keys, {schema}.tokens FROM {role_verifier};
