@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -79,14 +78,9 @@ func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[un
 func jobUnit(r reader, id journal.JobID, flows *replay.Flows) unit {
 	return func(ctx context.Context, emit func(outcome)) {
 		bar := progressOf(ctx)
-		var report *replay.Report
-		err := r.Audit(ctx, id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
-			report, err = s.Verify(flows, watched(ctx, bar, entries))
-			return err
+		report, err := store.VerifyJob(ctx, r, id, flows, func(entries iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
+			return watched(ctx, bar, entries)
 		})
-		if err == nil {
-			err = handOver(ctx, r, report)
-		}
 		bar.job()
 		if err != nil {
 			emit(outcome{job: id, err: fmt.Errorf("audit job %s: %w", id, err)})
@@ -94,43 +88,4 @@ func jobUnit(r reader, id journal.JobID, flows *replay.Flows) unit {
 		}
 		emit(outcome{job: id, report: report})
 	}
-}
-
-// handOver compares what a job has taken from other jobs with their journals: the generations
-// that it resumes, and the children that those waited for.
-func handOver(ctx context.Context, r reader, report *replay.Report) error {
-	var others []journal.JobID
-	for i := range report.Copies {
-		if c := &report.Copies[i]; c.Chain.IsZero() && !c.Taken.Chain.IsZero() && !slices.Contains(others, journal.JobID(c.Taken.Chain)) {
-			others = append(others, journal.JobID(c.Taken.Chain))
-		}
-	}
-	if report.From != nil {
-		others = append(others, report.From.Job)
-	}
-	for i := 0; i < len(others); i++ {
-		err := r.Audit(ctx, others[i], func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-			if s.Job.State == journal.JobExpired {
-				report.Unproved(fmt.Sprintf("job %s has expired, from which it took something over", s.Job.ID))
-				return nil
-			}
-			header, _ := s.Replay()
-			broken, err := report.HandOver(header, entries)
-			if broken != nil {
-				report.Violate(broken)
-			}
-			if from := s.Job.From; from != nil && report.From != nil && s.Job.Key == report.Header.Key && !slices.Contains(others, from.Job) {
-				others = append(others, from.Job)
-			}
-			return err
-		})
-		if errors.Is(err, store.ErrNotFound) {
-			report.Unproved(fmt.Sprintf("job %s is not there, from which it took something over", others[i]))
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/journal"
 )
 
 // each calls do for each key. An error about one job (not found, refused, ended) is reported and
@@ -30,24 +29,6 @@ func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error)
 		}
 	}
 	return code.err()
-}
-
-// find returns the job that has the key, or else the job with that id, so that earlier
-// generations of a key are found.
-func find(ctx context.Context, rt *quipu.Runtime, key string) (quipu.Job, error) {
-	job, err := rt.Find(ctx, key)
-	if !errors.Is(err, quipu.ErrNotFound) {
-		return job, err
-	}
-	id, bad := journal.ParseJobID(key)
-	if bad != nil {
-		return job, err
-	}
-	v, bad := rt.Job(ctx, quipu.Job{ID: id})
-	if bad != nil {
-		return job, err
-	}
-	return v.Job, nil
 }
 
 // maxCompletions bounds the keys that shell completion offers.

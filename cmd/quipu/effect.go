@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -34,7 +35,7 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 		}
 		return a.effects([]quipu.Effect{*f})
 	}
-	job, err := find(ctx, rt, jobs[0])
+	job, err := look.Find(ctx, rt, jobs[0])
 	if err != nil {
 		return err
 	}

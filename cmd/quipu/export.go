@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/export"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -68,17 +65,11 @@ func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 // reported and does not stop the others (cli.ErrReported).
 func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer) (n int, err error) {
 	err = a.each(cmd, keys, func(key string) error {
-		job, err := find(ctx, rt, key)
+		job, err := look.Find(ctx, rt, key)
 		if err != nil {
 			return err
 		}
-		if err := below.Of(rt).Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-			if s.Job.State == journal.JobExpired {
-				return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
-			}
-			j := &s.Job
-			return out.Job(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest}, s.Beside, records)
-		}); err != nil {
+		if err := look.Export(ctx, rt, job.ID, out); err != nil {
 			return fmt.Errorf("export job %q: %w", key, err)
 		}
 		n++

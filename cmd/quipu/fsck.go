@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -57,7 +58,7 @@ rebuilt, nothing is written, and the line says what to do.`,
 		}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error {
-				job, err := find(ctx, rt, key)
+				job, err := look.Find(ctx, rt, key)
 				if err != nil {
 					return err
 				}
@@ -75,7 +76,7 @@ rebuilt, nothing is written, and the line says what to do.`,
 // check looks at the named jobs, or at all that are quarantined, or at all. Differences are
 // codeRefused.
 func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, all bool) error {
-	look := func(job quipu.Job) error {
+	inspect := func(job quipu.Job) error {
 		f, err := rt.Operator().Fsck(ctx, job.ID)
 		if err == nil {
 			err = a.findings(&f, false)
@@ -87,11 +88,11 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 	}
 	if len(keys) > 0 {
 		return a.each(cmd, keys, func(key string) error {
-			job, err := find(ctx, rt, key)
+			job, err := look.Find(ctx, rt, key)
 			if err != nil {
 				return err
 			}
-			return look(job)
+			return inspect(job)
 		})
 	}
 	jobs := quarantined(ctx, rt)
@@ -103,7 +104,7 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 		if err != nil {
 			return err
 		}
-		switch err := look(quipu.Job{ID: id}); codeOf(err) {
+		switch err := inspect(quipu.Job{ID: id}); codeOf(err) {
 		case codeRefused:
 			code.add(codeRefused)
 		case codeNotFound: // it has expired meanwhile

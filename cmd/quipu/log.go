@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -81,7 +82,7 @@ type teller struct {
 const lookAgain = 500 * time.Millisecond
 
 func (l *teller) log(ctx context.Context, key string, follow bool) error {
-	job, err := find(ctx, l.rt, key)
+	job, err := look.Find(ctx, l.rt, key)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -54,7 +55,7 @@ jobs there are by state, of the newest 1000000 of the time range.`,
 		}
 		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			if o.parent != "" {
-				parent, err := find(ctx, rt, o.parent)
+				parent, err := look.Find(ctx, rt, o.parent)
 				if err != nil {
 					return err
 				}

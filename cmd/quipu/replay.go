@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
@@ -46,7 +47,7 @@ No handler runs. Effects are left out, because they have chains of their own.`,
 }
 
 func (a *app) replay(ctx context.Context, rt *quipu.Runtime, key string, at int64) error {
-	job, err := find(ctx, rt, key)
+	job, err := look.Find(ctx, rt, key)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -129,7 +130,7 @@ type shown struct {
 }
 
 func (s *shower) show(ctx context.Context, key string) error {
-	job, err := find(ctx, s.rt, key)
+	job, err := look.Find(ctx, s.rt, key)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (s *shower) show(ctx context.Context, key string) error {
 		return err
 	}
 	slices.Reverse(v.letters)
-	v.flow = definition(ctx, s.rt, v.JobView)
+	v.flow = look.Definition(ctx, s.rt, v.Flow)
 	var events []history.Event
 	events, v.silent = s.rt.History(ctx, job)
 	v.activities = history.Activities(events)
@@ -296,20 +297,6 @@ func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Message))
 		}
 	}
-}
-
-// definition returns the job's flow, nil if this build cannot read it or it was changed: then
-// there is no graph.
-func definition(ctx context.Context, rt *quipu.Runtime, v *store.JobView) *flow.Flow {
-	text, err := below.Of(rt).Flow(ctx, v.Flow.Name, v.Flow.Version)
-	if err != nil || store.SameFlow(v.Flow, text) != nil {
-		return nil
-	}
-	f, err := flow.FromCanonical(text)
-	if err != nil {
-		return nil
-	}
-	return f
 }
 
 func (s *shower) header(v *shown, parent string) {

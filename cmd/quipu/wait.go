@@ -152,7 +152,7 @@ const lateLook = 5 * time.Second
 // lateBecause says what a job waits for, as why does: the first thing, which is the most urgent.
 func lateBecause(ctx context.Context, rt *quipu.Runtime, key string) string {
 	var reasons []explain.Reason
-	if j, err := look(ctx, rt, key); err == nil {
+	if j, err := explained(ctx, rt, key); err == nil {
 		reasons = explain.Why(j)
 	}
 	switch len(reasons) {

@@ -3,18 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/look"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -61,7 +57,7 @@ type reason struct {
 }
 
 func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int, digits bool) error {
-	j, err := look(ctx, rt, key)
+	j, err := explained(ctx, rt, key)
 	if err != nil {
 		return err
 	}
@@ -93,57 +89,11 @@ func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int,
 	return nil
 }
 
-// look reads everything that explains the state of a job.
-func look(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, error) {
-	job, err := find(ctx, rt, key)
+// explained reads everything that explains the state of a job.
+func explained(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, error) {
+	job, err := look.Find(ctx, rt, key)
 	if err != nil {
 		return nil, err
 	}
-	v, err := below.Of(rt).Job(ctx, job.ID)
-	if err != nil {
-		return nil, err
-	}
-	j := &explain.Job{
-		View: v, Flow: definition(ctx, rt, v), Now: collation.Micros(time.Now().UnixMicro()), Zone: time.Local,
-		Find: func(id journal.JobID) *store.JobSummary {
-			other, err := below.Of(rt).Job(ctx, id)
-			if err != nil {
-				return nil
-			}
-			return &other.JobSummary
-		},
-	}
-	if j.Processes, err = below.Of(rt).Processes(ctx); err != nil {
-		return nil, err
-	}
-	if j.Processes == nil {
-		j.Processes = []store.ProcessView{} // not nil: they were read, and there are none
-	}
-	if v.State != journal.JobOpen && v.State != journal.JobExpired {
-		err = closing(ctx, rt, job, j)
-	}
-	return j, err
+	return look.Now(ctx, rt, job.ID)
 }
-
-// closing looks up the entry that closed or quarantined the job, and which child had failed.
-func closing(ctx context.Context, rt *quipu.Runtime, job quipu.Job, j *explain.Job) error {
-	var outcomes []*journal.Entry
-	for e, err := range rt.Journal(ctx, job) {
-		if err != nil {
-			return err
-		}
-		if x := e.Response; x != nil && !x.Child.IsZero() && x.Code != collation.CodeOK {
-			if outcomes = append(outcomes, e); len(outcomes) > maxOutcomes {
-				outcomes = outcomes[1:]
-			}
-		}
-		if e.Kind == journal.KindQuarantine || slices.Contains(e.Marks, journal.MarkClosed) {
-			j.Last, j.Child = e, explain.PassedOn(j.View.Error, outcomes)
-			return nil
-		}
-	}
-	return nil
-}
-
-// maxOutcomes bounds the failed children that are compared with the error of the job.
-const maxOutcomes = 1000

@@ -25,8 +25,8 @@ var layers = [][]string{
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
 	{"."},
-	{"dev", "api", "console", "quiputest"},
-	{"cmd/internal", "examples"},
+	{"dev", "internal/look", "quiputest"},
+	{"cmd/internal", "api", "console", "examples"},
 	{"cmd", "tests"},
 }
 

@@ -1,0 +1,32 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// Verify runs all checks on a job, as journal-verify does. build is this build, as entries name
+// builds. Errors are those of reading; faults of the journal are in the report.
+func Verify(ctx context.Context, rt *quipu.Runtime, id journal.JobID, build string) (*replay.Report, error) {
+	same := func(entries iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] { return entries }
+	return store.VerifyJob(ctx, below.Of(rt), id, replay.NewFlows(build), same)
+}
+
+// Export writes one job: ErrNotFound, also if it has expired.
+func Export(ctx context.Context, rt *quipu.Runtime, id journal.JobID, out *export.Writer) error {
+	return below.Of(rt).Audit(ctx, id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		if s.Job.State == journal.JobExpired {
+			return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
+		}
+		j := &s.Job
+		return out.Job(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest}, s.Beside, records)
+	})
+}
