@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,12 +106,12 @@ func TestO10SignalAndInterrupt(t *testing.T) {
 	require.Equal(t, api.Signalled{State: "kept"}, sent)
 	w.is(w.ask(access.Client, http.MethodPost, "/signals", signal, "Idempotency-Key", "s1"), http.StatusOK, &sent)
 	require.True(t, sent.Duplicate)
-	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r1"}`), http.StatusCreated, &s)
+	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r1", "input": {"review": "r1"}}`), http.StatusCreated, &s)
 	require.JSONEq(t, `{"ok": true}`, string(w.ended("r1").Output))
 	w.is(w.ask(access.Client, http.MethodPost, "/signals", `{"topic": "order.reviewed", "key": "r1", "all": true}`), http.StatusOK, &sent)
 	require.Equal(t, "missed", sent.State)
 
-	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r2"}`), http.StatusCreated, &s)
+	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r2", "input": {"review": "r2"}}`), http.StatusCreated, &s)
 	var cut api.Interrupted
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", `{"reason": "cancelled", "code": 499}`, "Idempotency-Key", "i1"), http.StatusOK, &cut)
 	require.Equal(t, api.Interrupted{Key: "r2", Job: s.Job}, cut)
@@ -133,7 +134,7 @@ func TestO10Reads(t *testing.T) {
 		w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "hello", "key": "`+key+`", "input": {"name": "Ada"}, "tags": ["t"]}`), http.StatusCreated, &s)
 		w.ended(key)
 	}
-	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r1"}`), http.StatusCreated, &s)
+	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r1", "input": {"review": "r1"}}`), http.StatusCreated, &s)
 	var keys []string
 	for cursor, more := "", true; more; {
 		var page api.Page
@@ -266,5 +267,23 @@ func TestO10Events(t *testing.T) {
 	out := next("ended")
 	require.True(t, out.Ended)
 	require.Equal(t, 502, out.Code)
-	require.False(t, lines.Scan(), "the stream has ended")
+	for lines.Scan() { // to the end of the stream
+		require.Empty(t, lines.Text())
+	}
+	require.NoError(t, lines.Err())
+}
+
+// What holds answers against the document notices one that does not fit.
+func TestDescribedFindsWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	d, err := described()
+	require.NoError(t, err)
+	good := map[string]any{"key": "k", "job": "0195d5e2-7b1c-4c57-8a52-2f0a6f1c2d3e", "start": "new"}
+	require.NoError(t, d.fits("#/components/schemas/Started", good))
+	for name, wrong := range map[string]any{"key": 1, "job": "k", "start": "old", "more": true} {
+		bad := maps.Clone(good)
+		bad[name] = wrong
+		require.Error(t, d.fits("#/components/schemas/Started", bad), name)
+	}
+	require.Error(t, d.fits("#/paths/~1jobs/post/responses/201/content/application~1json/schema", map[string]any{}))
 }
