@@ -52,6 +52,9 @@ QUIPU_DEV, .quipu/dev.json (which ` + "`worker dev`" + ` writes in its directory
 --nats is optional. Without it the database announces jobs, signals and interrupts to
 the engines; an engine that misses the announcement finds them within about a second.
 
+With --api URL, for people without a password of the database, these ask the HTTP API of a
+running quipu console: ` + remotely + `.
+
 With -o json every command prints one JSON object per line. With - in the place of jobs
 or dead letters, their keys or ids are read from standard input, one per line.
 
@@ -70,7 +73,8 @@ func (a *app) persistent(f *pflag.FlagSet) {
 	f.StringVar(&a.nats, "nats", "", "`URL` of the NATS servers")
 	f.StringVar(&a.space, "space", "", "`NAME` of the space; default: default, or that of --dev")
 	f.StringVar(&a.dev, "dev", "", "data `DIR` of a running worker dev")
+	f.StringVar(&a.api, "api", "", "`URL` of the HTTP API to ask instead of the database; its token is taken from QUIPU_TOKEN")
 	f.StringVarP(&a.output, "output", "o", "table", "`FORMAT` of what is printed: table or json")
-	cli.FromEnv(f, "postgres", "nats", "space", "dev", "output")
+	cli.FromEnv(f, "postgres", "nats", "space", "dev", "api", "output")
 	a.over.DefineConnection(f)
 }
