@@ -1,5 +1,5 @@
 # make demo    orders through two workers, one of them killed; then verified
-# make test    all tests; installs Postgres where it is missing (root, apt-get)
+# make test    all tests; installs Postgres and Chromium where they are missing (root, apt-get)
 # make check   what a change must pass before it is handed in
 # make soak    all tests, and what make test repeats a few times for luck as often as it
 #              takes to find what is rare
@@ -17,7 +17,7 @@
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential build fmt postgres
+.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential build fmt postgres chromium
 
 # One test binary may run this long; the slowest is tests/e2e. All of make test takes
 # 4 to 10 minutes on two cores, by the machine, most of it in tests/e2e, tests/faults and the
@@ -39,11 +39,11 @@ demo: postgres build
 
 # make check has the linters, too. Here they would take minutes where nothing is compiled yet:
 # vet and staticcheck read every dependency, govulncheck all that they call. gofumpt takes seconds.
-test: postgres
+test: postgres chromium
 	scripts/format
 	go test -vet=off -race -shuffle=on -p $(PARALLEL) -timeout $(TIMEOUT) ./...
 
-check: postgres
+check: postgres chromium
 	scripts/format
 	go vet ./...
 	go vet -tags chaos,faults ./fault ./tests/...
@@ -52,7 +52,7 @@ check: postgres
 	scripts/vulnerabilities
 	go test -vet=off -race -shuffle=on -p $(PARALLEL) -timeout $(TIMEOUT) ./...
 
-soak: postgres
+soak: postgres chromium
 	QUIPU_SOAK=1 go test -race -shuffle=on -count=1 -timeout 0 ./...
 
 bench: postgres build
@@ -96,3 +96,6 @@ fmt:
 
 postgres:
 	@scripts/ensure-postgres >/dev/null
+
+chromium:
+	@scripts/ensure-chromium

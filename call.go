@@ -44,9 +44,9 @@ func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, er
 	}
 	input, err := marshal(in)
 	if err != nil {
-		return Job{}, fmt.Errorf("%w, key %.80q: %w", ErrInput, key, err)
+		return Job{}, fmt.Errorf("%w, key %.80q: %w", ErrInput, rt.kept(key), err)
 	}
-	if key, err = engine.CheckStart(f, key, input); err != nil {
+	if key, err = engine.CheckStart(f, key, input, rt.kept); err != nil {
 		return Job{}, err
 	}
 	begun := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})

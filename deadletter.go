@@ -93,3 +93,10 @@ func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLe
 	}
 	return all, nil
 }
+
+// DroppedLetters says how many dead letters of the space retention has dropped: of those that
+// anybody could have caused, because no row was read for their message, it keeps the newest 1 000,
+// with at most 16 MiB of texts and messages (S15).
+func (o Operator) DroppedLetters(ctx context.Context) (int64, error) {
+	return o.rt.store.DroppedLetters(ctx)
+}

@@ -70,6 +70,8 @@ func ExampleOperator_DeadLetters() {
 	}
 	err = rt.Operator().Decide(ctx, decision(letters[0]))
 	fmt.Println("somebody was faster:", errors.Is(err, quipu.ErrStale))
+	dropped, err := rt.Operator().DroppedLetters(ctx)
+	fmt.Println("letters of strangers that were dropped:", dropped, err)
 	// Output:
 	// order-1 waits for a person: true
 	// order-2 waits for a person: true
@@ -84,6 +86,7 @@ func ExampleOperator_DeadLetters() {
 	// order-4 under way, or nobody knows: ask the other side
 	// order-4  job "order-4" failed with code 402: the customer has left
 	// somebody was faster: true
+	// letters of strangers that were dropped: 0 <nil>
 }
 
 // probe answers the readiness probe of a process: 200 while it takes work.
@@ -166,12 +169,14 @@ func ExampleRole() {
 	// <nil> <nil>
 }
 
-// The owner sets up a space once: how long closed jobs are kept, and database roles with the
-// least rights that a process needs.
+// The owner sets up a space once: whether it keeps keys or digests of keys, how long closed jobs are
+// kept, and database roles with the least rights that a process needs.
 func ExampleRuntime_Roles() {
 	ctx := context.Background()
 	rt, dsn, end := exampleOf(quipu.Config{Space: "books"})
 	defer end()
+	must(rt.KeepPrivateKeys(ctx))
+	fmt.Println(rt.PrivateKeys(ctx))
 	must(rt.SetExpireDefault(ctx, 90*24*time.Hour))
 	fmt.Println(rt.ExpireDefault(ctx))
 
@@ -184,6 +189,7 @@ func ExampleRuntime_Roles() {
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	fmt.Println(names, err)
 	// Output:
+	// true <nil>
 	// 2160h0m0s <nil>
 	// [quipu_books_engine quipu_books_owner quipu_books_retention quipu_books_sealer quipu_books_verifier quipu_books_worker] <nil>
 }

@@ -53,7 +53,7 @@ func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...Interru
 	}
 	fresh, closed, err := rt.committer.Interrupt(ctx, row)
 	if err != nil {
-		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", jobKey, err)
+		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", job.Key, err)
 	}
 	return InterruptResult{Job: job, Duplicate: !fresh, Closed: closed}, nil
 }

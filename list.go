@@ -2,6 +2,7 @@ package quipu
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -23,7 +24,7 @@ type JobFilter struct {
 	States   []journal.JobState // the job is in one of them
 	Flow     string
 	Version  string        // of the flow
-	Prefix   string        // of the key
+	Prefix   string        // of the key; where keys are private, a whole digest, with which derived keys of children begin
 	Tags     []string      // the job has all of them
 	Parent   journal.JobID // the job that started it, by an await or a function
 	From, To time.Time     // it started at From or later, and before To
@@ -38,6 +39,15 @@ func (f *JobFilter) store() store.JobFilter {
 	}
 }
 
+// checkPrefix refuses the beginning of a key where the space has digests of keys alone (S15).
+func (rt *Runtime) checkPrefix(prefix string) error {
+	if rt.kept(prefix) == prefix {
+		return nil
+	}
+	return fmt.Errorf("%w: prefix %.80q: the space has digests of keys (sha256:…), which say nothing of how a key begins: give the whole key to Find",
+		ErrKey, prefix)
+}
+
 // instant converts a time for the database; the zero time is no time.
 func instant(t time.Time) collation.Micros {
 	if t.IsZero() {
@@ -47,8 +57,12 @@ func instant(t time.Time) collation.Micros {
 }
 
 // Jobs lists a page of jobs, newest first, without those that another has resumed. An expired job
-// is only a tombstone. ErrRejected says that Before is no Cursor, or Limit too high.
+// is only a tombstone. ErrRejected says that Before is no Cursor, or Limit too high; ErrKey, that the
+// Prefix begins a key that is private.
 func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
+	if err := rt.checkPrefix(f.Prefix); err != nil {
+		return nil, err
+	}
 	views, err := rt.store.Jobs(ctx, f.store())
 	if err != nil {
 		return nil, err
@@ -103,6 +117,9 @@ type JobCounts struct {
 // that number, not with the number that it counts. A million jobs take a second or two of one
 // core of the database.
 func (rt *Runtime) CountJobs(ctx context.Context, f JobFilter) (JobCounts, error) {
+	if err := rt.checkPrefix(f.Prefix); err != nil {
+		return JobCounts{}, err
+	}
 	counts, looked, err := rt.store.CountJobs(ctx, f.store())
 	return JobCounts{ByState: counts, Looked: looked, Cut: looked >= MaxCounted}, err
 }

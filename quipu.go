@@ -67,10 +67,12 @@ type Runtime struct {
 	committer *engine.Committer
 	session   *session.Keeper
 	keys      *keyring.Keeper
+	private   bool               // the space keeps digests of keys (S15)
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none
 	ran       atomic.Bool
+	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
 }
@@ -84,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, ready: make(chan struct{})}
+	rt := &Runtime{cfg: cfg, ready: make(chan struct{}), forget: func() {}}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
 		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
@@ -107,6 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		rt.Close()
 		return nil, err
 	}
+	rt.forget = cfg.Observer.Ask(rt.gauges)
 	return rt, nil
 }
 
@@ -120,8 +123,11 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.store.Seal(rt.keys)
+	if rt.private, err = rt.store.PrivateKeys(ctx); err != nil {
+		return err
+	}
 	cfg := engine.Config{
-		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: rt.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
@@ -191,6 +197,9 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 	over := c.natsConfig()
 	over.Engines, over.Keys = rt.session.Engines, rt.keys
 	over.Refused = func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) }
+	for _, reason := range []string{"forged", "no_key", "topic"} { // they are there before the first one: an alert compares them with that
+		c.Observer.Count(observer.MetricRefused, 0, "reason", reason)
+	}
 	if rt.bus, err = nats.Open(ctx, over); err != nil {
 		return err
 	}
@@ -251,8 +260,8 @@ func (rt *Runtime) Run(ctx context.Context) error {
 func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 
 // Check says whether this process can do its work, for a readiness probe. The database must
-// answer, NATS must be connected where it is configured, and Run, if it was called, must neither
-// be starting nor draining (ErrNotReady). The database must be the one that the space was accepted
+// answer, NATS must answer where it is configured, and Run, if it was called, must neither be
+// starting nor draining (ErrNotReady). The database must be the one that the space was accepted
 // in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
 // have the JetStream streams of the space; those that are missing are made. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
@@ -272,8 +281,10 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("the database does not answer: %w", err)
 	}
-	if rt.bus != nil && !rt.bus.Connected() {
-		return fmt.Errorf("%w: NATS is not connected", ErrNotReady)
+	if rt.bus != nil {
+		if err := rt.bus.Answers(ctx); err != nil {
+			return fmt.Errorf("%w: NATS does not answer", ErrNotReady)
+		}
 	}
 	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
 		if err := rt.bus.Streams(ctx); err != nil {
@@ -334,7 +345,7 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 
 func (rt *Runtime) scheduler() *scheduler {
 	return &scheduler{
-		store: rt.store, flows: rt.flows, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
+		store: rt.store, flows: rt.flows, kept: rt.kept, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
 	}
 }
 
@@ -367,6 +378,7 @@ func responseWait(ackWait time.Duration) time.Duration {
 
 // Close ends the connections and every open Wait. Call it after Run has returned.
 func (rt *Runtime) Close() {
+	rt.forget()
 	rt.waiters.Close()
 	if rt.unwatch != nil {
 		rt.unwatch()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -15,6 +16,7 @@ import (
 
 // Find returns the job that has the key.
 func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
+	key = rt.kept(key)
 	id, err := rt.store.FindJob(ctx, key)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: %w", key, err)
@@ -25,6 +27,7 @@ func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
 // known returns the job with its ID; it looks up a job that has only a key.
 func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
 	if !job.ID.IsZero() || job.Key == "" {
+		job.Key = rt.kept(job.Key)
 		return job, nil
 	}
 	return rt.Find(ctx, job.Key)
@@ -129,6 +132,23 @@ func (rt *Runtime) ExpireDefault(ctx context.Context) (time.Duration, error) {
 // rights of the owner.
 func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error {
 	return rt.store.SetExpireDefault(ctx, d)
+}
+
+// PrivateKeys says whether the space keeps digests of the keys of jobs and signals, instead of the
+// keys (S15).
+func (rt *Runtime) PrivateKeys(ctx context.Context) (bool, error) { return rt.store.PrivateKeys(ctx) }
+
+// KeepPrivateKeys lets the space keep digests, for good: "sha256:" and the SHA-256, in hexadecimal,
+// over the space and the key. Every method takes a key or its digest, and returns the digest. It is
+// for a new space: one that has jobs or signals is refused with ErrRejected. Open the space again
+// after it; processes that were running begin no job any more until they restart. It needs the
+// rights of the owner.
+func (rt *Runtime) KeepPrivateKeys(ctx context.Context) error { return rt.store.SetPrivateKeys(ctx) }
+
+// kept is what the space keeps of a key (S15).
+func (rt *Runtime) kept(key string) string {
+	c := engine.Config{Space: rt.cfg.Space, Private: rt.private}
+	return c.KeptKey(key)
 }
 
 // Roles creates the space's group roles with least rights (4.5): owner, engine, worker, sealer,

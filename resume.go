@@ -58,6 +58,7 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 	if err != nil {
 		return Job{}, err
 	}
+	key = job.Key
 	v, err := rt.store.Job(ctx, job.ID)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: %w", key, err)

@@ -37,6 +37,7 @@ type scheduler struct {
 		MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
 	}
 	flows    *engine.Flows
+	kept     func(key string) string // what the space keeps of a key (S15)
 	begin    func(ctx context.Context, starts []store.Start) []store.Started
 	observer observer.Observer
 	log      *slog.Logger
@@ -152,7 +153,7 @@ func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, ti
 	}
 	starts := make([]store.Start, len(times))
 	for i, at := range times {
-		key, err := engine.CheckStart(f, schedule.Key(ref.Name, at), c.Input)
+		key, err := engine.CheckStart(f, schedule.Key(ref.Name, at), c.Input, s.kept)
 		if err != nil {
 			s.log.Error("a flow refuses what its schedule starts it with", "flow", ref.Name, "version", ref.Version, "times", len(times), "error", err)
 			s.observer.Count(observer.MetricScheduled, int64(len(times)), "outcome", "refused")

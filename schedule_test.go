@@ -54,7 +54,7 @@ func (c *clockwork) run(n int, span time.Duration) {
 	defer stop()
 	done := make(chan error, n)
 	for range n {
-		s := &scheduler{store: c.store, flows: engine.NewFlows(c.store), begin: c.begin, observer: observer.Nop{}, log: discard()}
+		s := &scheduler{store: c.store, flows: engine.NewFlows(c.store), kept: func(key string) string { return key }, begin: c.begin, observer: observer.Nop{}, log: discard()}
 		go func() { done <- s.run(ctx) }()
 	}
 	for range n {

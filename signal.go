@@ -111,6 +111,7 @@ func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payl
 	if err := checkSignal(topic, key); err != nil {
 		return nil, err
 	}
+	key = rt.kept(key)
 	o := signalOptions{code: collation.CodeOK, keep: DefaultKeep}
 	for _, opt := range opts {
 		if err := opt.toSignal(&o); err != nil {

@@ -189,8 +189,23 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 	started := rt.committer.Start(ctx, starts)
 	for i, end := range ends {
 		end(started[i].Err)
+		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))
 	}
 	return started
+}
+
+// startOutcome names how a start ended, for a metric.
+func startOutcome(err error) string {
+	there, is := errors.AsType[*store.AlreadyStartedError](err)
+	switch {
+	case err == nil:
+		return "begun"
+	case !is:
+		return "failed"
+	case there.SameFlow && there.SameInput:
+		return "existing"
+	}
+	return "conflict"
 }
 
 // prepare checks one request against its flow.
@@ -204,17 +219,17 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 		return store.Start{}, err
 	}
 	if r.Delay < 0 || r.Delay > MaxDelay || time.Until(r.At) > MaxDelay {
-		return store.Start{}, fmt.Errorf("%w: key %.80q: a start is delayed by 0s to %v", ErrInput, r.Key, MaxDelay)
+		return store.Start{}, fmt.Errorf("%w: key %.80q: a start is delayed by 0s to %v", ErrInput, rt.kept(r.Key), MaxDelay)
 	}
 	input, err := marshal(r.Input)
 	if err != nil {
-		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, r.Key, err)
+		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, rt.kept(r.Key), err)
 	}
-	key, err := engine.CheckStart(f, r.Key, input)
+	key, err := engine.CheckStart(f, r.Key, input, rt.kept)
 	if err != nil {
 		return store.Start{}, err
 	}
-	if f.Identity() == flow.Strict && r.Key != "" && key != f.StrictKey(input) {
+	if f.Identity() == flow.Strict && r.Key != "" && key != rt.kept(f.StrictKey(input)) {
 		return store.Start{}, fmt.Errorf("%w: %.80q: flow %s derives the key of a job from its input (identity: strict): leave the key out",
 			ErrKey, key, f.Name())
 	}

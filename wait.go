@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 )
 
 // JobError says that a job ended without completing: its state, and the code and cause of its
@@ -89,6 +90,7 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 		return nil, fmt.Errorf("wait: %w", err)
 	}
 	o, err := rt.waiters.Wait(ctx, job.ID, options.untilParked)
+	rt.cfg.Observer.Count(observer.MetricWaits, 1, "outcome", waitOutcome(ctx, err))
 	if parked, is := errors.AsType[*engine.ParkedError](err); is {
 		return nil, parkedBy(job, parked.DeadLetters)
 	}
@@ -103,6 +105,19 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 		return nil, &JobError{Job: Job{ID: job.ID, Key: o.Key}, State: o.State, Code: o.Code, Cause: o.Error}
 	}
 	return o.Output, nil
+}
+
+// waitOutcome names how a wait ended, for a metric.
+func waitOutcome(ctx context.Context, err error) string {
+	switch _, parked := errors.AsType[*engine.ParkedError](err); {
+	case err == nil:
+		return "ended"
+	case parked:
+		return "parked"
+	case ctx.Err() != nil:
+		return "left"
+	}
+	return "failed"
 }
 
 // lateLook bounds the look for why a job has not ended in time.

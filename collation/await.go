@@ -68,6 +68,7 @@ func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at M
 	if o.Key == "" {
 		o.Key = childKey(b.s.Job.Key, name, child)
 	}
+	o.Key = b.kept(o.Key)
 	var body bytes.Buffer
 	text := json.NewEncoder(&body)
 	text.SetEscapeHTML(false) // the input stays canonical: its sum is in the entry (W12)

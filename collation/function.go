@@ -172,7 +172,7 @@ func (b *builder) arm(row *Row, p *Pause, named *journal.Pause) error {
 		b.alarm(p.GUID, row.GUID, named.For)
 	case journal.PauseSignal:
 		b.wait(Wait{
-			GUID: p.GUID, Job: b.m.Job, Activity: b.key.Activity, DAD: b.key.DAD, Topic: named.Topic, Key: named.Key,
+			GUID: p.GUID, Job: b.m.Job, Activity: b.key.Activity, DAD: b.key.DAD, Topic: named.Topic, Key: b.kept(named.Key),
 			Since: b.s.Now, Origin: b.p.Entry.Seq, Request: row.GUID,
 		})
 		if named.For > 0 {

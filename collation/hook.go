@@ -22,6 +22,7 @@ func (b *builder) hook(t *task) error {
 	}
 	if t.act.Topic != "" && err == nil {
 		name, err = t.act.Key(t)
+		name = b.kept(name)
 	}
 	if err != nil {
 		return b.answer(t, expressionAnswer(err))

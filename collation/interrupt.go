@@ -30,16 +30,17 @@ func (b *builder) interrupts(t *task) error {
 		Code: x.Code, Reason: x.Reason, Throw: b.act.Throw, Descend: b.act.Descend,
 		From: fmt.Sprintf("%s of job %s", b.act.Name, b.s.Job.Key),
 	}
-	if x.Target == "" || x.Target == b.s.Job.Key {
+	key := b.kept(x.Target)
+	if key == "" || key == b.s.Job.Key {
 		return b.interruptOwn(o)
 	}
-	target, err := read(b, b.s.Keys, x.Target, &b.need.Keys)
+	target, err := read(b, b.s.Keys, key, &b.need.Keys)
 	if err != nil {
 		return err
 	}
 	if target == (journal.JobID{}) {
 		return b.stepsWith(&journal.Result{Code: CodeNotFound, Error: &journal.Failure{
-			Class: classNotFound, Message: fmt.Sprintf("there is no job with the key %q", x.Target),
+			Class: classNotFound, Message: fmt.Sprintf("there is no job with the key %q", key),
 		}}, nil)
 	}
 	row, err := o.Row(InterruptGUID(b.m.GUID, target), target, b.s.Now)

@@ -142,4 +142,12 @@ type DeadLetter struct {
 	Message  string
 	Ledger   ActivityLedger
 	Raw      []byte // the message itself, if it has no row: for a person, never read back
+	// Stray says that no row was read for the message: anybody may have sent it. Retention bounds
+	// such dead letters (S15). It is never read back.
+	Stray bool
+}
+
+// Size is what a stray dead letter counts for in the bound of retention, in bytes (S15).
+func (d *DeadLetter) Size() int {
+	return len(d.Activity) + len(d.DAD) + len(d.Message) + len(d.Raw)
 }

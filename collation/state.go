@@ -276,7 +276,9 @@ type Mode struct {
 	InFlight Micros
 	// Outside is how long a run may still be busy after somebody else has answered its request,
 	// in µs. Compensations begin after that (3.5).
-	Outside       Micros
+	Outside Micros
+	// Private says that the space keeps digests of the keys of jobs and signals (S15).
+	Private       bool
 	Writer, Build string // audit only
 }
 

@@ -59,7 +59,7 @@ func (b *builder) perform(scope flow.Scope) (*journal.Result, *Row, error) {
 			return nil, nil, err
 		}
 		s := &Signal{
-			GUID: SentGUID(b.m.GUID), Topic: b.act.Topic, Key: sent.Key, Code: sent.Code, Payload: sent.Payload,
+			GUID: SentGUID(b.m.GUID), Topic: b.act.Topic, Key: b.kept(sent.Key), Code: sent.Code, Payload: sent.Payload,
 			All: b.act.All, Sent: b.s.Now, Trace: b.s.Job.Trace,
 		}
 		row, err := s.Row(b.s.Job.Space)

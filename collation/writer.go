@@ -182,6 +182,15 @@ func (w *writer) resolve() {
 	}
 }
 
+// kept is what the space keeps of the key of a job or a signal that a flow or a function names
+// (S15).
+func (w *writer) kept(key string) string {
+	if !w.mode.Private || key == "" {
+		return key
+	}
+	return journal.PrivateKey(w.s.Job.Space, key)
+}
+
 // wait registers a wait for a signal.
 func (w *writer) wait(x Wait) { w.p.Waits = append(w.p.Waits, x) }
 

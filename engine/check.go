@@ -26,9 +26,17 @@ var (
 	ErrKey = errors.New("refused key")
 )
 
-// CheckStart checks the key and the canonical input of a start, and returns the key. Under
-// identity strict a missing key is derived from the input (E16). Errors: ErrInput, ErrKey.
-func CheckStart(f *flow.Flow, key string, input []byte) (string, error) {
+// CheckStart checks the key and the canonical input of a start, and returns what the space keeps
+// of the key: kept(key) (S15). Under identity strict a missing key is derived from the input
+// (E16). Errors: ErrInput, ErrKey.
+func CheckStart(f *flow.Flow, key string, input []byte, kept func(key string) string) (string, error) {
+	if f.Identity() == flow.Strict && key == "" {
+		key = f.StrictKey(input)
+	}
+	if err := checkKey(f, key); err != nil {
+		return "", err
+	}
+	key = kept(key)
 	if len(input) > MaxInput {
 		return "", fmt.Errorf("%w for flow %s, key %.80q: the input has %d bytes in its canonical form, the limit is %d",
 			ErrInput, f.Name(), key, len(input), MaxInput)
@@ -36,10 +44,7 @@ func CheckStart(f *flow.Flow, key string, input []byte) (string, error) {
 	if err := f.CheckInput(input); err != nil {
 		return "", fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, f.Name(), key, err)
 	}
-	if f.Identity() == flow.Strict && key == "" {
-		key = f.StrictKey(input)
-	}
-	return key, checkKey(f, key)
+	return key, nil
 }
 
 func checkKey(f *flow.Flow, key string) error {

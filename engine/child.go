@@ -158,9 +158,10 @@ func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order 
 	switch {
 	case err != nil:
 	case heard(order):
-		key, err = CheckStart(f, key, input)
+		key, err = CheckStart(f, key, input, l.cfg.KeptKey)
 	default:
 		err = checkKey(f, key)
+		key = l.cfg.KeptKey(key)
 	}
 	if err != nil {
 		return none, nil, &refusal{http.StatusBadRequest, "input", err}

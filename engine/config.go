@@ -39,6 +39,8 @@ type Config struct {
 	Bus   transport.Bus // required for an engine
 	Flows *Flows        // compiled flows shared with others; its own
 	Space string        // required, for names and logs
+	// Private says that the space keeps digests of the keys of jobs and signals (S15).
+	Private bool
 
 	Lanes      int // of the space, equal in all its processes; 16
 	Committers int // transactions in progress; 2; more only cost
@@ -178,8 +180,16 @@ func (c *Config) Mode() collation.Mode {
 		Resend:   collation.Micros(c.Resend.Microseconds()),
 		InFlight: collation.Micros((inFlight * c.Lease).Microseconds()),
 		Outside:  collation.Micros((outside * c.Lease).Microseconds()),
-		Writer:   c.Writer, Build: c.Build,
+		Private:  c.Private, Writer: c.Writer, Build: c.Build,
 	}
+}
+
+// KeptKey is what the space keeps of a key (S15).
+func (c *Config) KeptKey(key string) string {
+	if !c.Private || key == "" {
+		return key
+	}
+	return journal.PrivateKey(c.Space, key)
 }
 
 // DefaultWriter names this process by its host and its id.

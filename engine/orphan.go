@@ -108,9 +108,8 @@ func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *
 // poison records a message that can never be handled, and terminates it (T3). Its row, if it
 // has one, ends as well, so that it is not sent for ever (C10).
 func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) *call {
-	letter.Raw = d.Message().Body
+	letter.Raw, letter.Message = d.Message().Body, wire.CutText(letter.Message)
 	return l.end(&orphan{&letter, row}, d, callDeadLetter, func() {
-		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", letter.Reason)
 		_ = d.Term(letter.Reason)
 	})
 }
@@ -121,12 +120,14 @@ const callDeadLetter = "dead letter"
 // deadLetter is poison for a message that could be decoded.
 func (l *loop) deadLetter(it *item, reason string, cause error) *call {
 	row := it.key()
-	return l.poison(it.delivery, collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error()}, &row)
+	letter := collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error(), Stray: reason == reasonForeign}
+	return l.poison(it.delivery, letter, &row)
 }
 
 // unheard handles compensations that cannot begin. Nobody is there to get a refusal, and what
 // they should undo remains. So the row sends them again, ever more rarely (T2), until they can
-// begin. Dead letters report it at publications 1, 2, 4, 8 ….
+// begin. Dead letters report it at publications 1, 2, 4, 8 …. They name no row, since nobody
+// decides on it, but they are not strays: the row was read (S15).
 func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 	l.log.Error("compensations cannot begin; they are tried again", "job", row.Job.String(), "publication", row.Publication, "error", cause)
 	if bits.OnesCount(uint(row.Publication)) != 1 || it.delivery.Count() != 1 {
@@ -137,16 +138,14 @@ func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 		Kind: row.Kind, Reason: reasonUnheard, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
-	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() {
-		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", reasonUnheard)
-		l.ack(it.delivery)
-	}))
+	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() { l.ack(it.delivery) }))
 }
 
-// DeadLetter records a message without a row, undecodable or foreign, with its bytes (T3).
+// DeadLetter records a message for which no row was read, undecodable or foreign, with its bytes
+// (T3, S15).
 // Errors: store.ErrUnavailable: nothing was recorded. store.ErrUnknown: it may have been.
 func (c *Committer) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	d.Raw = raw
+	d.Raw, d.Stray = raw, true
 	one := &call{name: callDeadLetter, decide: (&orphan{letter: &d}).decide, size: len(raw)}
 	c.do(ctx, one)
 	return one.err

@@ -8,14 +8,10 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// tell hands the finished batch to the observer: counters, and for each plan of a traced job
-// one span with its parts (5.4).
+// tell hands the finished batch to the observer: for each plan of a traced job one span with
+// its parts (5.4).
 func (l *loop) tell(b *batch) {
-	o := l.cfg.Observer
-	o.Observe(observer.MetricBatch, float64(len(b.decided)))
-	if len(b.plans) > 0 {
-		o.Observe(observer.MetricCommit, b.took.Seconds())
-	}
+	l.count(b)
 	end := time.Now()
 	all := b.decided
 	for _, p := range b.folded {
@@ -23,24 +19,68 @@ func (l *loop) tell(b *batch) {
 	}
 	for _, it := range all {
 		p := it.plan
-		if p.Entry != nil && p.Entry.Kind == journal.KindCreated {
-			continue // its span is the root of its trace
+		if p.Entry == nil || p.Entry.Kind == journal.KindCreated || p.Entry.Trace == "" {
+			continue // the span of an inception is the root of its trace
 		}
-		switch p.Outcome {
-		case collation.Handled:
-			o.Count(observer.MetricTransitions, 1)
-		case collation.Stale:
-			o.Count(observer.MetricStale, 1)
-		case collation.Unlicensed, collation.Settled, collation.HeldBack:
-			o.Count(observer.MetricUnlicensed, 1)
-		}
-		if len(p.Dead) > 0 {
-			o.Count(observer.MetricDead, int64(len(p.Dead)), "reason", p.Dead[0].Reason)
-		}
-		if p.Entry != nil && p.Entry.Trace != "" {
-			o.Told(p.Entry.Trace, l.span(b, it, end))
+		l.cfg.Observer.Told(p.Entry.Trace, l.span(b, it, end))
+	}
+}
+
+// count adds the batch to the metrics. What every message has is added up first, so that it
+// costs the batch one call (O4).
+func (l *loop) count(b *batch) {
+	o := l.cfg.Observer
+	o.Observe(observer.MetricBatch, float64(len(b.decided)))
+	if len(b.plans) > 0 {
+		o.Observe(observer.MetricCommit, b.took.Seconds())
+	}
+	handled, stale, unlicensed := int64(0), int64(0), int64(0)
+	add := func(p *collation.Plan) {
+		switch {
+		case p.Entry != nil && p.Entry.Kind == journal.KindCreated:
+		case p.Outcome == collation.Handled:
+			handled++
+		case p.Outcome == collation.Stale:
+			stale++
+		case p.Outcome == collation.Unlicensed, p.Outcome == collation.Settled, p.Outcome == collation.HeldBack:
+			unlicensed++
 		}
 	}
+	for _, it := range b.decided {
+		add(it.plan)
+	}
+	for _, p := range b.folded {
+		add(p)
+	}
+	o.Count(observer.MetricTransitions, handled)
+	o.Count(observer.MetricStale, stale)
+	o.Count(observer.MetricUnlicensed, unlicensed)
+	for i := range b.plans {
+		l.countPlan(b, b.plans[i].Plan)
+	}
+}
+
+// countPlan counts the dead letters of a plan, and the job that it begins, closes or
+// quarantines.
+func (l *loop) countPlan(b *batch, p *collation.Plan) {
+	for i := range p.Dead {
+		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", p.Dead[i].Reason)
+	}
+	if p.NewState == "" || p.Repair != nil {
+		return
+	}
+	flow := ""
+	if st := b.loaded.States[p.Job]; st != nil {
+		flow = st.Job.Flow.Name
+	}
+	if p.Entry != nil && p.Entry.Flow != nil {
+		flow = p.Entry.Flow.Name
+	}
+	if p.NewState == journal.JobOpen {
+		l.cfg.Observer.Count(observer.MetricBegun, 1, "flow", flow)
+		return
+	}
+	l.cfg.Observer.Count(observer.MetricClosed, 1, "flow", flow, "state", string(p.NewState))
 }
 
 func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {

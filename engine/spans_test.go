@@ -25,11 +25,10 @@ type recorder struct {
 	roots  []observer.Subject
 	spans  map[string][]observer.Span // by traceparent
 	counts map[string]int64
-	gauges map[string]float64
 }
 
 func record() *recorder {
-	return &recorder{spans: map[string][]observer.Span{}, counts: map[string]int64{}, gauges: map[string]float64{}}
+	return &recorder{spans: map[string][]observer.Span{}, counts: map[string]int64{}}
 }
 
 func (r *recorder) Root(_ context.Context, s observer.Subject) (string, func(error)) {
@@ -51,12 +50,6 @@ func (r *recorder) Count(metric string, n int64, attributes ...string) {
 	r.counts[strings.Join(append([]string{metric}, attributes...), " ")] += n
 }
 
-func (r *recorder) Observe(metric string, value float64, _ ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gauges[metric] = max(r.gauges[metric], value)
-}
-
 // named lists the spans of a trace as "name activity", sorted.
 func (r *recorder) named(trace string) []string {
 	r.mu.Lock()
@@ -70,7 +63,7 @@ func (r *recorder) named(trace string) []string {
 }
 
 // 5.4: every kind of message is a span in its job's trace. A child has a trace of its own,
-// linked to its parent's. Signals and late timers are counted.
+// linked to its parent's. Signals and jobs are counted.
 func TestSpansAndCountersOfEveryKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,17 +107,23 @@ transitions:
 		require.Equal(t, []string{"leg1 work", "leg2 work", "trigger start"}, told.named(r.view(r.find("the-child")).Trace))
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome consumed"])
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome kept"])
-		require.Contains(t, told.gauges, observer.MetricTimerLag)
-		require.Less(t, told.gauges[observer.MetricTimerLag], 0.05, "it is sent when it is due, however seldom the sweeper looks")
+		require.EqualValues(t, 1, told.counts["quipu.jobs.begun flow child"])
+		require.EqualValues(t, 1, told.counts["quipu.jobs.closed flow all state interrupted"])
+		require.EqualValues(t, 1, told.counts["quipu.jobs.closed flow child state completed"])
+		var asleep, woken time.Time
 		for _, s := range told.spans[r.trace] {
 			switch s.Name + " " + s.Subject.Activity {
 			case "wakeup nap":
 				require.Equal(t, "timer", s.Subject.By)
+				woken = s.Start
+			case "leg1 nap":
+				asleep = s.Start
 			case "wakeup wait":
 				require.Equal(t, "signal", s.Subject.By)
 			case "outcome ask":
 				require.Equal(t, r.find("the-child").String(), s.Subject.Child)
 			}
 		}
+		require.InDelta(t, time.Second, woken.Sub(asleep), float64(50*time.Millisecond), "it is sent when it is due, however seldom the sweeper looks")
 	})
 }

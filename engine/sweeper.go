@@ -160,8 +160,6 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		late := s.overdue(ctx) // its failure delays no other row
 		defer func() { err = errors.Join(late, err) }()
 	}
-	s.e.cfg.Observer.Observe(observer.MetricOutboxLag, t.Lag.Seconds())
-	s.e.cfg.Observer.Observe(observer.MetricTimerLag, timerLag(due, t.Lag).Seconds())
 	if len(due) == 0 {
 		return false, nil
 	}
@@ -187,15 +185,6 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 
 func sends(claims []store.Claim) bool {
 	return slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Send })
-}
-
-// timerLag bounds how late a due timer is: the oldest due row comes before it.
-func timerLag(due []store.DueRow, lag time.Duration) time.Duration {
-	timer := func(r store.DueRow) bool { return r.Kind == journal.MessageWakeUp && r.Publication == 0 }
-	if !slices.ContainsFunc(due, timer) {
-		return 0
-	}
-	return lag
 }
 
 // decide says for each due row whether to send it now. The first publication of a turn is sent

@@ -167,10 +167,20 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		}), "it can be ended")
 		r.interrupt(taken, stopped, "")
 		r.ended([]journal.JobID{taken})
+		for range store.MaxStrays + 1 { // S15: these drop each other, and not the letters of the row
+			require.NoError(t, r.eng.Committer().DeadLetter(ctx, collation.DeadLetter{Reason: "undecodable"}, nil))
+		}
 		go func() { _ = engine.Retain(ctx, r.store, nil, r.eng.Config().Logger) }()
 		time.Sleep(time.Hour)
 		r.asking(child)
 		require.Equal(t, "taken", r.view(child).Key)
+		dropped, err := r.store.DroppedLetters(ctx)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), dropped)
+		for _, l := range letters {
+			_, err = r.store.Letter(ctx, l.ID)
+			require.NoError(t, err)
+		}
 	})
 }
 

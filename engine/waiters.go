@@ -116,6 +116,17 @@ func (w *Waiters) Wait(ctx context.Context, job journal.JobID, untilParked bool)
 	}
 }
 
+// Len returns the number of waits.
+func (w *Waiters) Len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, j := range w.jobs {
+		n += len(j.by)
+	}
+	return n
+}
+
 // Told makes the waits for these jobs look, because the jobs may have ended. It does not block.
 func (w *Waiters) Told(jobs []journal.JobID) {
 	w.mu.Lock()

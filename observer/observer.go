@@ -25,29 +25,6 @@ const (
 	SpanEffect    = "effect"
 )
 
-// Names of the metrics (spec 5.4).
-const (
-	MetricTransitions  = "quipu.transitions"        // messages handled
-	MetricBatch        = "quipu.batch.size"         // messages per transaction
-	MetricCommit       = "quipu.commit.seconds"     // load to commit
-	MetricRedelivered  = "quipu.redeliveries"       // deliveries after the first
-	MetricStale        = "quipu.stale"              // stale verdicts
-	MetricUnlicensed   = "quipu.unlicensed"         // acked: neither a receipt nor a dispatch row
-	MetricRefused      = "quipu.refused"            // messages that are not authentic, or cannot be checked, by reason (S2)
-	MetricDecidedAgain = "quipu.decided_again"      // lost test-and-sets
-	MetricHot          = "quipu.hot"                // messages by outcome: decided without a load, loaded, or lost
-	MetricDead         = "quipu.dead_letters"       // dead letters written
-	MetricResent       = "quipu.resent"             // rows sent again by the sweeper
-	MetricHandled      = "quipu.handler.attempts"   // handler runs, by topic and outcome
-	MetricEffects      = "quipu.effects"            // by class and outcome
-	MetricVerified     = "quipu.effects.verified"   // answers of verifiers, by mode and outcome
-	MetricOutboxLag    = "quipu.outbox.lag.seconds" // age of the oldest due row
-	MetricTimerLag     = "quipu.timers.lag.seconds" // how late the latest due timer is
-	MetricSignals      = "quipu.signals"            // by outcome
-	MetricScheduled    = "quipu.scheduled"          // jobs started by the clock, by outcome
-	MetricAnother      = "quipu.another_database"   // times that the database was found to be another one (S13)
-)
-
 // Subject says what a span is about. Empty fields are left out.
 type Subject struct {
 	Space, Job, Key, Flow string
@@ -88,11 +65,25 @@ type Observer interface {
 	// own spans nest in it. The returned function gets the outcome and the effects of the
 	// run.
 	Attempt(ctx context.Context, traceparent string, s Subject) (context.Context, func(err error, effects []Span))
-	// Count adds n to a counter. Attributes are key, value pairs.
+	// Count adds n to a counter of Metrics. Attributes are key, value pairs. An unknown metric
+	// and an attribute that it does not take are dropped.
 	Count(metric string, n int64, attributes ...string)
-	// Observe records one value of a distribution, or a gauge's new value.
+	// Observe records one value of a distribution. Attributes are as in Count.
 	Observe(metric string, value float64, attributes ...string)
+	// Ask has the source asked whenever somebody collects the metrics, at most once in some
+	// seconds. No call of it is under way when forget has returned.
+	Ask(source Source) (forget func())
 }
+
+// Reading is a value of a gauge or a total. Attributes are key, value pairs.
+type Reading struct {
+	Metric     string
+	Value      float64
+	Attributes []string
+}
+
+// Source reads gauges and totals. Beside an error it returns what it could read. ctx bounds it.
+type Source func(ctx context.Context) ([]Reading, error)
 
 // Nop is the Observer that drops everything.
 type Nop struct{}
@@ -118,3 +109,6 @@ func (Nop) Count(string, int64, ...string) {}
 
 // Observe implements Observer.
 func (Nop) Observe(string, float64, ...string) {}
+
+// Ask implements Observer.
+func (Nop) Ask(Source) func() { return func() {} }

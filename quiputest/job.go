@@ -77,7 +77,8 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", engine.ErrInput, err)
 	}
-	if key, err = engine.CheckStart(f, key, body); err != nil {
+	cfg := w.eng.Config()
+	if key, err = engine.CheckStart(f, key, body, cfg.KeptKey); err != nil {
 		return nil, err
 	}
 	started := w.eng.Committer().Start(context.Background(), []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body}})

@@ -212,7 +212,7 @@ func (x *Case) again(key collation.InstanceKey, leg1 journal.GUID) (*collation.P
 	}
 	m := &collation.Message{Kind: journal.MessageLeg1, Job: j.ID, GUID: leg1, Row: leg1, Activity: key.Activity, DAD: key.DAD}
 	for range maxNeeds {
-		p, need := collation.Step(s, m, collation.Mode{})
+		p, need := collation.Step(s, m, collation.Mode{Private: journal.IsPrivateKey(j.Key)})
 		if need == nil {
 			return p, nil
 		}

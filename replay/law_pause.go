@@ -91,7 +91,7 @@ func (a *auditor) registeredLaw(e *journal.Entry, n *namedPause) {
 		i := slices.IndexFunc(e.Waits, func(w journal.Wait) bool { return w.GUID == n.id })
 		if i < 0 {
 			missing("wait")
-		} else if w := &e.Waits[i]; w.Topic != n.Topic || w.Key != n.Key || w.Repeat {
+		} else if w := &e.Waits[i]; w.Topic != n.Topic || !a.keeps(w, n.Key) || w.Repeat {
 			a.at(V13, e, "the wait of %q is for signal %s with key %q, repeats: %t; the function waits for signal %s with key %q",
 				n.Name, w.Topic, w.Key, w.Repeat, n.Topic, n.Key)
 		}

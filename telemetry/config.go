@@ -41,6 +41,8 @@ type Config struct {
 	SpanProcessor sdktrace.SpanProcessor
 	// Reader replaces the OTLP exporter for metrics; shut down as above.
 	Reader metric.Reader
+	// Prometheus has Telemetry.Metrics serve the same metrics as text (O4).
+	Prometheus bool
 	// Getenv reads the OTEL_ variables that choose exporters; os.Getenv. The exporters
 	// read their own variables themselves.
 	Getenv func(string) string

@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
@@ -115,46 +113,4 @@ func TestResourceNamesTheProcess(t *testing.T) {
 		got, _ := set.Value(key)
 		require.Equal(t, want, got.AsString(), key)
 	}
-}
-
-// Each metric of the port has an instrument; only a few attributes are allowed.
-func TestMetricsHaveBoundedAttributes(t *testing.T) {
-	t.Parallel()
-	reader := metric.NewManualReader()
-	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Reader: reader, Getenv: env()})
-	require.NoError(t, err)
-	counters := []string{
-		observer.MetricTransitions, observer.MetricRedelivered, observer.MetricStale, observer.MetricUnlicensed,
-		observer.MetricDecidedAgain, observer.MetricDead, observer.MetricResent, observer.MetricHandled, observer.MetricEffects,
-		observer.MetricVerified, observer.MetricAnother,
-	}
-	for _, name := range counters {
-		tel.Count(name, 2, "reason", "poison", "job", "of high cardinality", "odd")
-		tel.Count(name, 1, "reason", "poison")
-	}
-	tel.Observe(observer.MetricBatch, 7)
-	tel.Observe(observer.MetricCommit, 0.004)
-	tel.Observe(observer.MetricOutboxLag, 3)
-	tel.Observe(observer.MetricOutboxLag, 1)
-	tel.Count("unknown", 1)
-	tel.Observe("unknown", 1)
-
-	var data metricdata.ResourceMetrics
-	require.NoError(t, reader.Collect(t.Context(), &data))
-	require.Len(t, data.ScopeMetrics, 1)
-	got := map[string]metricdata.Aggregation{}
-	for _, m := range data.ScopeMetrics[0].Metrics {
-		require.NotEmpty(t, m.Description)
-		got[m.Name] = m.Data
-	}
-	require.Len(t, got, len(counters)+3)
-	for _, name := range counters {
-		points := got[name].(metricdata.Sum[int64]).DataPoints
-		require.Len(t, points, 1, name)
-		require.EqualValues(t, 3, points[0].Value)
-		require.Equal(t, attribute.NewSet(attribute.String("quipu.reason", "poison")), points[0].Attributes)
-	}
-	require.EqualValues(t, 1, got[observer.MetricBatch].(metricdata.Histogram[float64]).DataPoints[0].Count)
-	require.EqualValues(t, 1, got[observer.MetricOutboxLag].(metricdata.Gauge[float64]).DataPoints[0].Value)
-	require.NoError(t, shutdown(t.Context()))
 }

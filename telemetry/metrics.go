@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -9,115 +11,159 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// MaxSeries bounds the attribute sets of one metric; all others are counted together in
-// the set otel.metric.overflow.
-const MaxSeries = 500
+// Limits of what a metric may have, so that no collector is flooded (O4).
+const (
+	// MaxValues bounds the values of a label in one process. A value beyond them is Other.
+	MaxValues = 100
+	// MaxSeries bounds the attribute sets of one metric; all others are counted together in
+	// the set otel.metric.overflow.
+	MaxSeries = 2000
+	// MaxLabel bounds a label's value, in bytes.
+	MaxLabel = 64
+	// Other stands for all values of a label beyond MaxValues.
+	Other = "other"
+)
 
-// MaxLabel bounds an attribute's value in a metric, in bytes.
-const MaxLabel = 64
-
-// labels are the attributes that a metric may have: kinds of things, never jobs, keys or
-// addresses.
-var labels = map[string]bool{"reason": true, "topic": true, "outcome": true, "class": true, "mode": true}
-
-// counters are the metrics that Count adds to.
-var counters = map[string]struct{ unit, help string }{
-	observer.MetricTransitions:  {"{message}", "Messages handled."},
-	observer.MetricRedelivered:  {"{message}", "Deliveries after the first."},
-	observer.MetricStale:        {"{message}", "Messages with a stale verdict."},
-	observer.MetricRefused:      {"{message}", "Messages that nobody acts on: not authentic, or no key to check them."},
-	observer.MetricUnlicensed:   {"{message}", "Messages acked that have neither a receipt nor a dispatch row."},
-	observer.MetricDecidedAgain: {"{batch}", "Batches decided again after a lost test-and-set."},
-	observer.MetricDead:         {"{letter}", "Dead letters written, by reason."},
-	observer.MetricResent:       {"{message}", "Rows sent again by the sweeper."},
-	observer.MetricHandled:      {"{attempt}", "Handler runs, by topic and outcome."},
-	observer.MetricEffects:      {"{effect}", "Effects, by class and outcome."},
-	observer.MetricVerified:     {"{answer}", "Answers of verifiers, by mode and outcome: done, not_done, unknown; of completed effects confirmed, contradicted, unconfirmed."},
-	observer.MetricSignals:      {"{signal}", "Signals, by what became of them: consumed, kept, missed, duplicate."},
-	observer.MetricScheduled:    {"{job}", "Jobs due by a schedule, by outcome: started, already, refused."},
-	observer.MetricAnother:      {"{database}", "Times that the database was found to be another one than the space's."},
-}
-
-// distributions are the metrics that Observe records.
-var distributions = map[string]struct {
-	unit, help string
-	bounds     []float64
-}{
-	observer.MetricBatch: {"{message}", "Messages per transaction.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}},
-	observer.MetricCommit: {
-		"s", "Load to commit of a batch.",
-		[]float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
-	},
-}
-
-// gauges are the metrics whose last value Observe sets.
-var gauges = map[string]struct{ unit, help string }{
-	observer.MetricOutboxLag: {"s", "Age of the oldest due row."},
-	observer.MetricTimerLag:  {"s", "How late a due timer is at most."},
-}
-
-// instruments are made once; afterwards the maps are read-only.
+// instruments are made once; afterwards only their series grow.
 type instruments struct {
-	counters      map[string]metric.Int64Counter
-	distributions map[string]metric.Float64Histogram
-	gauges        map[string]metric.Float64Gauge
+	counters      map[string]*instrument[metric.AddOption]
+	distributions map[string]*instrument[metric.RecordOption]
+	asked         map[string]*instrument[metric.ObserveOption]
+	values        values
 }
 
-func newInstruments(m metric.Meter) (instruments, error) {
-	out := instruments{
-		counters:      make(map[string]metric.Int64Counter, len(counters)),
-		distributions: make(map[string]metric.Float64Histogram, len(distributions)),
-		gauges:        make(map[string]metric.Float64Gauge, len(gauges)),
+// instrument is one metric with the options of its series, which are made once: a measurement
+// of a known series allocates nothing here.
+type instrument[O any] struct {
+	labels  []string
+	unit    string
+	values  *values
+	counter metric.Int64Counter
+	record  metric.Float64Histogram
+	observe metric.Float64Observable
+
+	mu     sync.RWMutex
+	series map[[observer.MaxLabels]string][]O
+}
+
+func newInstruments(m metric.Meter) (*instruments, error) {
+	out := &instruments{
+		counters:      map[string]*instrument[metric.AddOption]{},
+		distributions: map[string]*instrument[metric.RecordOption]{},
+		asked:         map[string]*instrument[metric.ObserveOption]{},
+		values:        values{known: map[string]map[string]bool{}},
 	}
-	var err error
-	for name, d := range counters {
-		if out.counters[name], err = m.Int64Counter(name, metric.WithUnit(d.unit), metric.WithDescription(d.help)); err != nil {
-			return out, err
-		}
-	}
-	for name, d := range distributions {
-		out.distributions[name], err = m.Float64Histogram(name, metric.WithUnit(d.unit), metric.WithDescription(d.help),
-			metric.WithExplicitBucketBoundaries(d.bounds...))
-		if err != nil {
-			return out, err
-		}
-	}
-	for name, d := range gauges {
-		if out.gauges[name], err = m.Float64Gauge(name, metric.WithUnit(d.unit), metric.WithDescription(d.help)); err != nil {
-			return out, err
+	for _, d := range observer.Metrics() {
+		if err := out.add(m, d); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// Count implements observer.Observer. It ignores an unknown metric, and any attribute
-// other than reason, topic, outcome, class and mode.
-func (t *Telemetry) Count(name string, n int64, pairs ...string) {
-	if c, ok := t.instruments.counters[name]; ok {
-		c.Add(context.Background(), n, set(pairs))
+func (i *instruments) add(m metric.Meter, d observer.Metric) (err error) {
+	unit, help := metric.WithUnit(d.Unit), metric.WithDescription(d.Help)
+	switch d.Kind {
+	case observer.Counter:
+		x := newInstrument[metric.AddOption](d, &i.values)
+		if x.counter, err = m.Int64Counter(d.Name, unit, help); err == nil && len(d.Labels) == 0 {
+			x.counter.Add(context.Background(), 0) // it is there before the first one: an alert compares it with that
+		}
+		i.counters[d.Name] = x
+	case observer.Distribution:
+		x := newInstrument[metric.RecordOption](d, &i.values)
+		x.record, err = m.Float64Histogram(d.Name, unit, help, metric.WithExplicitBucketBoundaries(d.Bounds...))
+		i.distributions[d.Name] = x
+	case observer.Gauge:
+		x := newInstrument[metric.ObserveOption](d, &i.values)
+		x.observe, err = m.Float64ObservableGauge(d.Name, unit, help)
+		i.asked[d.Name] = x
+	case observer.Total:
+		x := newInstrument[metric.ObserveOption](d, &i.values)
+		x.observe, err = m.Float64ObservableCounter(d.Name, unit, help)
+		i.asked[d.Name] = x
 	}
+	return err
 }
 
-// Observe implements observer.Observer; it ignores the same as Count.
-func (t *Telemetry) Observe(name string, value float64, pairs ...string) {
-	if d, ok := t.instruments.distributions[name]; ok {
-		d.Record(context.Background(), value, set(pairs))
-	} else if g, ok := t.instruments.gauges[name]; ok {
-		g.Record(context.Background(), value, set(pairs))
-	}
+func newInstrument[O any](d observer.Metric, v *values) *instrument[O] {
+	return &instrument[O]{labels: d.Labels, unit: d.Unit, values: v, series: map[[observer.MaxLabels]string][]O{}}
 }
 
-var emptySet = metric.WithAttributeSet(*attribute.EmptySet())
-
-func set(pairs []string) metric.MeasurementOption {
-	if len(pairs) < 2 {
-		return emptySet
-	}
-	out := make([]attribute.KeyValue, 0, len(pairs)/2)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if labels[pairs[i]] {
-			out = append(out, attribute.String("quipu."+pairs[i], cut(pairs[i+1], MaxLabel)))
+// options are those of the series that the attributes name. Attributes that the metric does not
+// take are dropped.
+func (i *instrument[O]) options(pairs []string) []O {
+	var key [observer.MaxLabels]string
+	for n := 0; n+1 < len(pairs); n += 2 {
+		if at := slices.Index(i.labels, pairs[n]); at >= 0 {
+			key[at] = pairs[n+1]
 		}
 	}
-	return metric.WithAttributeSet(attribute.NewSet(out...))
+	i.mu.RLock()
+	known, ok := i.series[key]
+	i.mu.RUnlock()
+	if ok {
+		return known
+	}
+	own, all := []attribute.KeyValue(nil), true
+	for at, label := range i.labels {
+		value, known := i.values.bound(label, key[at])
+		all = all && known
+		if value != "" {
+			own = append(own, attribute.String("quipu."+label, value))
+		}
+	}
+	made := []O{metric.WithAttributeSet(attribute.NewSet(own...)).(O)}
+	if all { // otherwise there may be any number of them
+		i.mu.Lock()
+		i.series[key] = made
+		i.mu.Unlock()
+	}
+	return made
+}
+
+// values are the values that each label has had, up to MaxValues of each.
+type values struct {
+	mu    sync.Mutex
+	known map[string]map[string]bool // by label
+}
+
+// bound returns the value to use for a label. known says that it is one of its MaxValues.
+func (v *values) bound(label, value string) (bounded string, known bool) {
+	if value == "" {
+		return "", true
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known[label] == nil {
+		v.known[label] = map[string]bool{}
+	}
+	short := cut(value, MaxLabel)
+	if !v.known[label][short] {
+		if len(v.known[label]) >= MaxValues {
+			return Other, false
+		}
+		v.known[label][short] = true
+	}
+	return short, short == value
+}
+
+// Count implements observer.Observer.
+func (t *Telemetry) Count(name string, n int64, pairs ...string) {
+	if t.instruments == nil {
+		return
+	}
+	if c := t.instruments.counters[name]; c != nil {
+		c.counter.Add(context.Background(), n, c.options(pairs)...)
+	}
+}
+
+// Observe implements observer.Observer.
+func (t *Telemetry) Observe(name string, value float64, pairs ...string) {
+	if t.instruments == nil {
+		return
+	}
+	if d := t.instruments.distributions[name]; d != nil {
+		d.record.Record(context.Background(), value, d.options(pairs)...)
+	}
 }

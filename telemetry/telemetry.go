@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strconv"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -34,7 +37,9 @@ type Telemetry struct {
 	logger    *slog.Logger
 
 	metrics     *sdkmetric.MeterProvider // nil when metrics are off
-	instruments instruments
+	meter       metric.Meter
+	instruments *instruments // nil when metrics are off
+	page        http.Handler // nil without Config.Prometheus
 }
 
 var _ observer.Observer = (*Telemetry)(nil)
@@ -59,16 +64,36 @@ func New(ctx context.Context, cfg Config) (t *Telemetry, shutdown func(context.C
 		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(t.hold))
 		t.tracer = t.spans.Tracer(scope)
 	}
-	reader, err := cfg.reader(ctx)
-	if err == nil && reader != nil {
-		t.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithResource(res), sdkmetric.WithReader(reader),
-			sdkmetric.WithCardinalityLimit(MaxSeries))
-		t.instruments, err = newInstruments(t.metrics.Meter(scope))
-	}
-	if err != nil {
+	if err := t.measure(ctx, cfg, res); err != nil {
 		return nil, nil, errors.Join(err, t.shutdown(ctx))
 	}
 	return t, t.shutdown, nil
+}
+
+// measure makes the instruments, if anybody collects them.
+func (t *Telemetry) measure(ctx context.Context, cfg Config, res *resource.Resource) error {
+	opts := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithCardinalityLimit(MaxSeries)}
+	reader, err := cfg.reader(ctx)
+	if err != nil {
+		return err
+	}
+	if reader != nil {
+		opts = append(opts, sdkmetric.WithReader(reader))
+	}
+	if cfg.Prometheus {
+		var exporter sdkmetric.Reader
+		if exporter, t.page, err = prometheusPage(cfg.Logger); err != nil {
+			return err
+		}
+		opts = append(opts, sdkmetric.WithReader(exporter))
+	}
+	if reader == nil && t.page == nil {
+		return nil
+	}
+	t.metrics = sdkmetric.NewMeterProvider(opts...)
+	t.meter = t.metrics.Meter(scope)
+	t.instruments, err = newInstruments(t.meter)
+	return err
 }
 
 func (t *Telemetry) shutdown(ctx context.Context) error {

@@ -149,7 +149,7 @@ func (r *run) conclude(e ending) {
 			r.nak(transport.MinNakDelay) // the drain cut the attempt off, so it did not fail (E9)
 			return
 		}
-		r.finished(string(response.Kind), e.err, response.Code)
+		r.finished(outcome(response), e.err, response.Code)
 		r.respond(response)
 	}
 }
@@ -256,10 +256,22 @@ func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBusy
 
 func (r *run) finished(outcome string, err error, code int) {
 	r.count(outcome)
+	r.rt.cfg.Observer.Observe(observer.MetricHandling, time.Since(r.called).Seconds(), "topic", r.h.topic)
 	if err == nil && code >= lowestErrorCode {
 		err = fmt.Errorf("error %d", code)
 	}
 	r.end(err, r.session.Spans())
+}
+
+// outcome names a response for a metric: a terminal one is a success or an error.
+func outcome(r *wire.Response) string {
+	switch {
+	case r.Kind != journal.ResponseTerminal:
+		return string(r.Kind)
+	case r.Code >= lowestErrorCode:
+		return "error"
+	}
+	return "success"
 }
 
 func (r *run) count(outcome string) {

@@ -58,7 +58,8 @@ func (a *app) deadLsCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List dead letters",
 		Long: `List dead letters, newest first: the open ones, or all with --all. --ids prints ids
-alone, for a decision on the whole list.`,
+alone, for a decision on the whole list. The newest 1 000 of messages that belong to
+nothing in the space are kept; a line on stderr says how many older ones were dropped.`,
 		Example: "  quipu dead ls --flow order --reason parked\n" +
 			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
 		Args: cobra.NoArgs,
@@ -74,11 +75,13 @@ alone, for a decision on the whole list.`,
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
 		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			read := remote.DeadLetters
-			if rt != nil {
-				read = rt.Operator().DeadLetters
+			if rt == nil {
+				return a.letters(ctx, remote.DeadLetters, f, limit, ids)
 			}
-			return a.letters(ctx, read, f, limit, ids)
+			if err := a.letters(ctx, rt.Operator().DeadLetters, f, limit, ids); err != nil || ids || a.json() {
+				return err
+			}
+			return a.dropped(ctx, rt)
 		})
 	})
 	return cmd
@@ -115,6 +118,16 @@ func (a *app) letters(ctx context.Context, read func(context.Context, quipu.Dead
 		a.none("dead letters")
 	}
 	return nil
+}
+
+// dropped says how many dead letters were dropped.
+func (a *app) dropped(ctx context.Context, rt *quipu.Runtime) error {
+	dropped, err := rt.Operator().DroppedLetters(ctx)
+	if err == nil && dropped > 0 {
+		fmt.Fprintf(a.streams.Err, "%d older dead letters were dropped: only the newest %d of messages that belong to nothing are kept\n",
+			dropped, store.MaxStrays)
+	}
+	return err
 }
 
 func (a *app) lettersTable() *table {

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -55,19 +54,19 @@ second, - is only in the first, ~ is in both with other values.`,
 		Args:    cli.Args(3, 3),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-				var sides [2]any
+				var sides [2][]byte
 				for i := range sides {
 					text, err := flowText(ctx, rt, args[0], args[1+i])
 					if err != nil {
 						return err
 					}
-					d := json.NewDecoder(bytes.NewReader(text))
-					d.UseNumber()
-					if err := d.Decode(&sides[i]); err != nil {
-						return err
-					}
+					sides[i] = text
 				}
-				return a.differences(differences("", sides[0], sides[1], nil))
+				found, err := look.Differences(sides[0], sides[1])
+				if err != nil {
+					return err
+				}
+				return a.differences(found)
 			})
 		}),
 	}
@@ -81,51 +80,7 @@ func flowText(ctx context.Context, rt *quipu.Runtime, name, version string) ([]b
 	return text, err
 }
 
-// difference is one place where two versions differ; nil stands for a side that has nothing
-// there.
-type difference struct {
-	Path   string `json:"path"`
-	Before any    `json:"before,omitempty"`
-	After  any    `json:"after,omitempty"`
-}
-
-// differences compares two JSON values: objects member by member, all others as a whole.
-func differences(path string, before, after any, found []difference) []difference {
-	x, isObject := before.(map[string]any)
-	y, areObjects := after.(map[string]any)
-	if !isObject || !areObjects {
-		if string(spell(before)) != string(spell(after)) {
-			found = append(found, difference{path, before, after})
-		}
-		return found
-	}
-	all := maps.Clone(x)
-	maps.Copy(all, y)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		inner := key
-		if path != "" {
-			inner = path + "." + key
-		}
-		_, had := x[key]
-		_, has := y[key]
-		switch {
-		case !had:
-			found = append(found, difference{Path: inner, After: y[key]})
-		case !has:
-			found = append(found, difference{Path: inner, Before: x[key]})
-		default:
-			found = differences(inner, x[key], y[key], found)
-		}
-	}
-	return found
-}
-
-func spell(v any) []byte {
-	text, _ := json.Marshal(v) // it was read from JSON, so it cannot fail
-	return text
-}
-
-func (a *app) differences(found []difference) error {
+func (a *app) differences(found []look.Difference) error {
 	for _, d := range found {
 		if a.json() {
 			if err := a.object(d); err != nil {
@@ -136,11 +91,11 @@ func (a *app) differences(found []difference) error {
 		line := ""
 		switch {
 		case d.Before == nil:
-			line = fmt.Sprintf("+ %s: %s", d.Path, spell(d.After))
+			line = fmt.Sprintf("+ %s: %s", d.Path, look.Spell(d.After))
 		case d.After == nil:
-			line = fmt.Sprintf("- %s: %s", d.Path, spell(d.Before))
+			line = fmt.Sprintf("- %s: %s", d.Path, look.Spell(d.Before))
 		default:
-			line = fmt.Sprintf("~ %s: %s → %s", d.Path, spell(d.Before), spell(d.After))
+			line = fmt.Sprintf("~ %s: %s → %s", d.Path, look.Spell(d.Before), look.Spell(d.After))
 		}
 		if _, err := fmt.Fprintln(a.streams.Out, plain(line)); err != nil {
 			return err

@@ -63,7 +63,7 @@ or dead letters, their keys or ids are read from standard input, one per line.
 	a.persistent(root.PersistentFlags())
 	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.processesCommand(),
 		a.showCommand(), a.logCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.deadCommand(),
-		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.tokenCommand(), a.recoverCommand())
+		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.tokenCommand(), a.recoverCommand(), a.consoleCommand())
 	return root
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) migrateCommand() *cobra.Command {
-	var roles bool
+	var roles, private bool
 	var expire string
 	cmd := &cobra.Command{
 		Use:   "migrate",
@@ -30,6 +30,10 @@ in its log: then run this again.
 --expire sets how long closed jobs are kept if their flow does not say it. A new space
 has 720h. A process reads it when it starts.
 
+--private-keys lets a new space keep digests of the keys of jobs and signals instead of
+the keys, for good. A space that has jobs is refused. Processes that run already begin no
+job any more: restart them.
+
 --roles also makes the group roles quipu_SPACE_owner, _engine, _worker, _sealer,
 _retention and _verifier, with the least rights that each needs. Only the owner can change
 or delete an entry of the journal. Retention turns expired jobs into tombstones; to drop
@@ -40,6 +44,7 @@ rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().StringVar(&expire, "expire", "", "`TIME` that closed jobs are kept whose flow does not say it, 1s to 87600h, or never; default: what the space has")
+	cmd.Flags().BoolVar(&private, "private-keys", false, "keep digests of keys, in a new space")
 	cmd.Flags().BoolVar(&roles, "roles", false, "make the least-privilege roles too")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		keep, err := expireFlag(expire)
@@ -47,6 +52,11 @@ rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 			return err
 		}
 		return a.with(cmd, makes, func(ctx context.Context, rt *quipu.Runtime) error {
+			if private {
+				if err := rt.KeepPrivateKeys(ctx); err != nil {
+					return err
+				}
+			}
 			if roles {
 				if err := rt.Roles(ctx); err != nil {
 					return err

@@ -20,6 +20,7 @@ type devOptions struct {
 	data, pgBin            string
 	postgresPort, natsPort int
 	install, serversOnly   bool
+	console                string
 }
 
 func newDevCommand(s cli.Streams) *cobra.Command {
@@ -32,6 +33,9 @@ func newDevCommand(s cli.Streams) *cobra.Command {
 Postgres from the local binaries (also as root), with the settings of production. All
 data is in one directory. A restart finds it there, and uses the same ports if they are
 free.
+
+It serves the console, the web page of the space, and prints its address (--console,
+docs/console.md).
 
 When it is ready it writes DIR/dev.json with "postgres", "nats", "http", "pid" and
 "space", which ` + "`quipu --dev DIR`" + ` reads. It removes the file when it
@@ -49,7 +53,8 @@ ends. A second worker dev on the same directory is refused.
 	f.StringVar(&d.pgBin, "postgres-bin", "", "`DIR` with initdb and postgres; default: looked for")
 	f.BoolVar(&d.install, "install-postgres", false, "install Postgres with apt-get, as root, if it is missing")
 	f.BoolVar(&d.serversOnly, "servers-only", false, "run the servers alone: workers are other processes")
-	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only")
+	f.StringVar(&d.console, "console", consoleAddr, "loopback `ADDRESS` of the console, the web page of the space; empty: none; default: this one, or any free port if it is taken")
+	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only", "console")
 	o.define(f)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
@@ -62,6 +67,7 @@ ends. A second worker dev on the same directory is refused.
 		if err != nil {
 			return err
 		}
+		p.console.addr, p.console.given = d.console, cmd.Flags().Changed("console")
 		return p.dev(cmd.Context(), d, s.Out)
 	})
 	return cmd
@@ -123,6 +129,9 @@ func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) 
 	fmt.Fprintf(out, "worker dev is ready. Data: %s\n  nats      %s\n  postgres  127.0.0.1:%d, see %s\n", dir, s.nats.URL(), s.postgresPort(), cli.DevPath(dir))
 	if http != "" {
 		fmt.Fprintf(out, "  http      %s\n", http)
+	}
+	if p.console.url != "" {
+		fmt.Fprintf(out, "  console   %s\n", p.console.url)
 	}
 	fmt.Fprintf(out, "\nNext, in another terminal:\n")
 	if len(p.flows) == 0 {

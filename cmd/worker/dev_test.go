@@ -120,14 +120,32 @@ func TestDev(t *testing.T) {
 	first := start(t, nil, "dev", "--data", data, "--flows", flows, "--http", ":0")
 	file := first.ready(data)
 	require.Equal(t, os.Getpid(), file.PID)
-	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, file, "one"))
+	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, file, "order-4711"))
 	for _, path := range []string{"/healthz", "/readyz"} {
 		status, text := get(t, file.HTTP+path)
 		require.Equal(t, http.StatusOK, status, text)
 	}
-	_, counted := get(t, file.HTTP+"/debug/counters")
-	require.Contains(t, counted, `"quipu.transitions`)
+	_, metrics := get(t, file.HTTP+"/metrics")
+	require.Contains(t, metrics, `quipu_transitions_total{quipu_space="default"} `)
+	require.Contains(t, metrics, `quipu_jobs{quipu_flow="hello",quipu_space="default",quipu_state="open"} 0`)
+	require.Contains(t, metrics, `quipu_sessions{quipu_role="engine",quipu_space="default"} 1`)
+	require.Contains(t, metrics, `quipu_lanes_unpulled{quipu_space="default"} `)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for _, hidden := range []string{"order-4711", "Ada", "postgres:", "nats:", "127.0.0.1", host, "go_info"} {
+		require.NotContains(t, metrics, hidden, "whoever asks learns flows and topics, and nothing else (O4)")
+	}
+	for _, path := range []string{"/", "/debug/pprof/", "/debug/vars"} {
+		status, _ := get(t, file.HTTP+path)
+		require.Equal(t, http.StatusNotFound, status, path)
+	}
 	require.Contains(t, first.out.String(), "quipu --dev "+data+" start hello KEY")
+	_, said, found := strings.Cut(first.out.String(), "  console   ")
+	require.True(t, found, "the address of the console (O6)")
+	console, _, _ := strings.Cut(said, "\n")
+	status, page := get(t, console+"/jobs")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, ">one</a>")
 	require.NotContains(t, first.out.String()+first.err.String(), "postgres://quipu:", "no password is printed (4.5)")
 
 	second := clitest.Do(t, run, nil, "", "dev", "--data", data)
@@ -145,7 +163,7 @@ func TestDev(t *testing.T) {
 	require.Equal(t, file.Postgres, next.Postgres, "the same port and password")
 	require.Equal(t, file.NATS, next.NATS)
 	require.Empty(t, next.HTTP)
-	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, next, "one"), "the first run's job")
+	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, next, "order-4711"), "the first run's job")
 	require.JSONEq(t, `{"text":"Bye, Ada"}`, runJob(t, next, "two"), "the new version is active")
 	require.Zero(t, again.end(), again.err.String())
 }

@@ -58,8 +58,9 @@ it found. It refuses to start (exit code 4) on a setting with which committed wo
 be lost. Then it deploys the flows in the flows directory (.yaml, .yml, .json). New jobs
 take a version that is new to the space; a version that is there already changes nothing.
 
-The HTTP server listens on loopback only: /healthz, /readyz, /debug/counters.
-Traces and metrics go to OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
+The HTTP server (--http) has /metrics for Prometheus, /healthz and /readyz. They give
+nothing away, and need no login. Traces and metrics also go to
+OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
 If GOGC is not set, it is 400: more memory, less time for garbage collection. Set
 GOMEMLIMIT where memory is scarce.
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.space, "space", quipu.DefaultSpace, "`NAME` of the space")
 	f.StringVar(&o.flows, "flows", "", "`DIR` with flows to deploy at start, searched with its subdirectories")
 	f.StringSliceVar(&o.roles, "roles", allRoles(), "what this process does, a `LIST` of engine, workers, schedule (starts jobs by the clock) and retention (removes closed jobs whose time has passed)")
-	f.StringVar(&o.http, "http", "", "loopback `ADDRESS` of the HTTP server, such as 127.0.0.1:8080 or :8080; port 0 is any free one; default: none")
+	f.StringVar(&o.http, "http", "", "`ADDRESS` of the HTTP server, such as :9090, which is on this machine alone, or 0.0.0.0:9090; port 0 is any free one; default: none")
 	f.StringVar(&o.archive, "archive", "", "`DIR` for the journals of expired jobs: one file for each partition, written before it is dropped; default: no archive")
 	f.StringVar(&o.name, "name", "", "`NAME` of this process in the journal; default: host and process id")
 	f.IntVar(&o.concurrency, "concurrency", 0, "`N` handlers at a time, per topic; default: 64")
@@ -117,7 +116,7 @@ func (o *options) check() error {
 	if o.http == "" {
 		return nil
 	}
-	addr, err := loopbackOnly(o.http)
+	addr, err := listenOn(o.http)
 	o.http = addr
 	return err
 }
@@ -157,18 +156,15 @@ func (o *options) limits() error {
 	return nil
 }
 
-// loopbackOnly returns the address with its host filled in. Without authentication nothing is
-// served beyond loopback (4.5).
-func loopbackOnly(addr string) (string, error) {
+// listenOn returns the address with its host filled in: what names no host is for this machine
+// alone.
+func listenOn(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", cli.Exit(cli.CodeUsage, fmt.Errorf("--http: %w: use an address such as 127.0.0.1:8080", err))
+		return "", cli.Exit(cli.CodeUsage, fmt.Errorf("--http: %w: use an address such as 127.0.0.1:9090 or 0.0.0.0:9090", err))
 	}
-	if host == "" || host == "localhost" {
+	if host == "" {
 		host = "127.0.0.1"
-	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return "", cli.Exitf(cli.CodeUsage, "--http %.80q: the HTTP server has no authentication and is for this machine alone: use 127.0.0.1:PORT", addr)
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -35,6 +35,7 @@ type process struct {
 	env   func(string) (string, bool)
 
 	handlers *workers.Registry
+	console  webConsole
 }
 
 // newProcess checks everything that needs no server.
@@ -107,7 +108,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
 		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,
-		Getenv: p.getenv, Logger: p.log,
+		Prometheus: p.opts.http != "", Getenv: p.getenv, Logger: p.log,
 	})
 	if err != nil {
 		return cli.Exit(cli.CodeUsage, err)
@@ -120,9 +121,8 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 		}
 	}()
 	tel.SetGlobal() // for handlers' own spans and the exporters' errors
-	counts := newCounters(tel)
-	cfg.Observer = counts
-	page, err := openPage(ctx, p.opts.http, counts)
+	cfg.Observer = tel
+	page, err := openPage(ctx, p.opts.http, tel.Metrics())
 	if err != nil {
 		return err
 	}
@@ -143,12 +143,17 @@ func (p *process) getenv(name string) string {
 	return value
 }
 
-func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) error {
+func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) (err error) {
 	rt, err := p.open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer rt.Close()
+	closeConsole, err := p.openConsole(ctx, rt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeConsole()) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running := make(chan error, 1)

@@ -1,18 +1,23 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/observer"
 )
 
 func TestMain(m *testing.M) { devtest.Main(m) }
@@ -69,8 +74,7 @@ func TestUsage(t *testing.T) {
 		"no database":     {servers[2:], nil, "missing: --postgres (QUIPU_POSTGRES); "},
 		"no DSN":          {[]string{"--postgres", "not a dsn", "--nats", "nats://127.0.0.1:1"}, nil, "--postgres (QUIPU_POSTGRES): "},
 		"role":            {append(servers, "--roles", "engine,cook"), nil, `"cook"`},
-		"beyond loopback": {append(servers, "--http", "0.0.0.0:8080"), nil, "for this machine alone"},
-		"no port":         {append(servers, "--http", "8080"), nil, "127.0.0.1:8080"},
+		"no port":         {append(servers, "--http", "8080"), nil, "127.0.0.1:9090"},
 		"log":             {servers, map[string]string{"QUIPU_LOG": "xml"}, "text or json"},
 		"level":           {append(servers, "--log-level", "loud"), nil, "debug, info"},
 		"negative":        {append(servers, "--concurrency", "-1"), nil, "--concurrency -1"},
@@ -120,16 +124,43 @@ func TestFlowFaults(t *testing.T) {
 	require.Contains(t, r.Err, "2 of 3 flow files have faults; nothing was deployed")
 }
 
-func TestCounters(t *testing.T) {
+// An address without a host is for this machine alone; any other is taken as it is (O4).
+func TestO4ListensWhereItIsTold(t *testing.T) {
 	t.Parallel()
-	c := newCounters(observer.Nop{})
-	c.Count("a", 1)
-	c.Count("a", 2)
-	c.Count("b", 1, "topic", "http", "outcome", "ok")
-	require.Equal(t, map[string]int64{"a": 3, "b{topic=http,outcome=ok}": 1}, c.n)
-	for i := range 2 * maxSeries {
-		c.Count("many", 1, "n", string(rune(0x4e00+i)))
+	for given, want := range map[string]string{
+		":9090": "127.0.0.1:9090", "0.0.0.0:9090": "0.0.0.0:9090", "[::]:0": "[::]:0", "db.example:1": "db.example:1",
+	} {
+		addr, err := listenOn(given)
+		require.NoError(t, err)
+		require.Equal(t, want, addr)
 	}
-	require.Len(t, c.n, maxSeries+1, "past the limit the attributes are left out")
-	require.EqualValues(t, 2*maxSeries-(maxSeries-2), c.n["many"])
+}
+
+// O4: whoever asks /readyz often does not ask the servers often, and learns no names from them.
+func TestO4ReadinessIsAskedSeldom(t *testing.T) {
+	t.Parallel()
+	p, err := openPage(t.Context(), "127.0.0.1:0", http.NotFoundHandler())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.close()) }()
+	status, _ := get(t, p.URL()+"/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, status, "it is starting")
+	why := errors.New("user quipu at db.example")
+	for said, err := range map[string]error{
+		"the database does not answer":                                      why,
+		"the database is another one than the space's: see quipu recover":   fmt.Errorf("%w: %w: %w", quipu.ErrNotReady, quipu.ErrAnotherDatabase, why),
+		"the process takes no work: the streams of the space cannot be had": fmt.Errorf("%w: the streams of the space cannot be had: %w", quipu.ErrNotReady, why),
+		"the process takes no work: it is starting":                         fmt.Errorf("%w: it is starting", quipu.ErrNotReady),
+	} {
+		asked := 0
+		p.mu.Lock()
+		p.asked = time.Time{}
+		p.mu.Unlock()
+		p.asks(func(context.Context) error { asked++; return err })
+		for range 10 {
+			status, text := get(t, p.URL()+"/readyz")
+			require.Equal(t, http.StatusServiceUnavailable, status)
+			require.Equal(t, said+"\n", text)
+		}
+		require.Less(t, asked, 10)
+	}
 }

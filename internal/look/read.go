@@ -36,6 +36,24 @@ type Reading struct {
 	Events  []history.Event
 	// Silent says why Entries and Events are not there; nil: they are.
 	Silent error
+
+	writers map[*journal.Entry]string
+}
+
+// Writer is the process that wrote an entry: an entry that does not say it has the writer of the
+// one before it.
+func (r *Reading) Writer(e *journal.Entry) string {
+	if r.writers == nil {
+		r.writers = make(map[*journal.Entry]string, len(r.Entries))
+		last := map[journal.GUID]string{}
+		for _, e := range r.Entries {
+			if e.Writer != "" {
+				last[e.Chain] = e.Writer
+			}
+			r.writers[e] = last[e.Chain]
+		}
+	}
+	return r.writers[e]
 }
 
 // Read reads a job as it stands, or, with at from 1, as it stood at that entry of its main chain.

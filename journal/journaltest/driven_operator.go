@@ -64,9 +64,9 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 	return n, err
 }
 
-// DeadLetter records a message without a row (T3).
+// DeadLetter records a message for which no row was read (T3, S15).
 func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw []byte) error {
-	letter.Raw = raw
+	letter.Raw, letter.Stray = raw, true
 	return d.transact(ctx, nil, func(*store.Loaded) ([]store.Chained, error) {
 		return []store.Chained{{Plan: collation.WriteDeadLetter(letter)}}, nil
 	})

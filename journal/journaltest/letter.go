@@ -16,6 +16,8 @@ var letters = map[string]func(*bench){
 	"letters are asked for by flow, topic, reason, job":   letterFilter,
 	"what has ended is stale, what is not is not found":   letterEnded,
 	"a dead letter without a row ends by an answer only":  letterAlone,
+	"the oldest stray letters are dropped, and no others": letterStrays,
+	"stray letters are bounded by their bytes, too":       letterBytes,
 }
 
 func (b *bench) letters(all bool) []store.DeadView {
@@ -124,4 +126,88 @@ func letterAlone(b *bench) {
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: id, Response: success(`1`), Who: "ann"}))
 	require.Empty(b, b.letters(false))
 	require.Equal(b, "resolved", b.letters(true)[0].State)
+}
+
+// write writes n dead letters alike with one commit.
+func (b *bench) write(c store.Committer, n int, d collation.DeadLetter) {
+	b.Helper()
+	_, err := c.Load(b.ctx(), nil, true)
+	require.NoError(b, err)
+	plans := make([]store.Chained, n)
+	for i := range plans {
+		plans[i].Plan = collation.WriteDeadLetter(d)
+	}
+	require.NoError(b, c.Commit(b.ctx(), plans))
+}
+
+// reasons counts the letters by their reasons.
+func (b *bench) reasons() map[string]int {
+	b.Helper()
+	n, f := map[string]int{}, store.DeadFilter{All: true, Limit: store.MaxPage}
+	for {
+		page, err := b.s.DeadLetters(b.ctx(), f)
+		require.NoError(b, err)
+		for i := range page {
+			n[page[i].Letter.Reason]++
+		}
+		if len(page) < f.Limit {
+			return n
+		}
+		f.Before = page[len(page)-1].ID
+	}
+}
+
+func (b *bench) dropped() int64 {
+	b.Helper()
+	n, err := b.s.DroppedLetters(b.ctx())
+	require.NoError(b, err)
+	return n
+}
+
+// letterStrays floods a space with letters of messages without a row, behind those that must
+// stay (S15): of a job, of compensations that cannot begin, and one that names the row of a job
+// and on which an operator has decided, because the next decision on the row counts it (E10).
+func letterStrays(b *bench) {
+	c := b.committer()
+	r := b.asked(c)
+	for range store.MaxRuns {
+		b.lease(r, "w")
+	}
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
+	require.ErrorIs(b, err, store.ErrExhausted)
+	b.write(c, 1, collation.DeadLetter{Kind: journal.MessageStart, Reason: "undo"})
+	b.write(c, 1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Stray: true})
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
+	b.write(c, 1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Stray: true})
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: success(`1`), Who: "ann"}))
+	b.write(c, 60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Stray: true})
+	b.expire(1)
+	require.Zero(b, b.dropped(), "they are within the bound")
+
+	b.write(c, store.MaxStrays, collation.DeadLetter{Reason: "new", Stray: true})
+	more, err := b.s.Expire(b.ctx(), 50)
+	require.NoError(b, err)
+	require.True(b, more)
+	require.Equal(b, map[string]int{"runs": 1, "undo": 1, "acted": 1, "old": 11, "new": store.MaxStrays}, b.reasons(), "the oldest first")
+	b.expire(50)
+	kept := map[string]int{"runs": 1, "undo": 1, "acted": 1, "new": store.MaxStrays}
+	require.Equal(b, kept, b.reasons())
+	require.Equal(b, int64(61), b.dropped())
+	b.expire(50)
+	require.Equal(b, kept, b.reasons())
+}
+
+// letterBytes keeps of large strays as many as the bound allows (S15).
+func letterBytes(b *bench) {
+	c := b.committer()
+	large := collation.DeadLetter{Reason: "large", Raw: make([]byte, 1<<20), Stray: true}
+	b.write(c, 4, collation.DeadLetter{Reason: "small", Stray: true})
+	b.write(c, 1, collation.DeadLetter{Reason: "own", Raw: large.Raw})
+	b.write(c, store.MaxStrayBytes>>20, large)
+	b.expire(10)
+	require.Equal(b, 4, b.reasons()["small"], "they have no bytes")
+	b.write(c, 1, collation.DeadLetter{Reason: "last", Message: "x", Stray: true})
+	b.expire(10)
+	require.Equal(b, map[string]int{"own": 1, "large": store.MaxStrayBytes>>20 - 1, "last": 1}, b.reasons())
+	require.Equal(b, int64(5), b.dropped())
 }

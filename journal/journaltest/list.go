@@ -24,11 +24,13 @@ var flows = map[string]func(*bench){
 }
 
 var lists = map[string]func(*bench){
-	"pages cover the jobs, newest first": listPages,
-	"filters by state, flow and key":     listFilters,
-	"jobs are counted by state":          listCounts,
-	"jobs are found by their tags":       listTags,
-	"a delayed start is due at its time": listDelayed,
+	"pages cover the jobs, newest first":   listPages,
+	"filters by state, flow and key":       listFilters,
+	"jobs are counted by state":            listCounts,
+	"gauges of what is open and late (O4)": listGauges,
+	"gauges of quarantined jobs (O4)":      listGaugesQuarantined,
+	"jobs are found by their tags":         listTags,
+	"a delayed start is due at its time":   listDelayed,
 }
 
 func digest(n byte) journal.Digest { return journal.Digest{n} }

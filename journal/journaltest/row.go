@@ -57,10 +57,9 @@ func rowDue(b *bench) {
 	for i := range 12 {
 		ids = append(ids, b.start(f, fmt.Sprint(i)))
 	}
-	due, timing, err = b.s.Due(b.ctx(), 5)
+	due, _, err = b.s.Due(b.ctx(), 5)
 	require.NoError(b, err)
 	require.Len(b, due, 5)
-	require.GreaterOrEqual(b, timing.Lag, time.Duration(0))
 	due = b.due(100)
 	require.Len(b, due, 12)
 	at := collation.Micros(0)

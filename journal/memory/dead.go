@@ -11,14 +11,54 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-type letter struct{ view store.DeadView }
+// letter is a dead letter. stray says that retention bounds it by its size (S15).
+type letter struct {
+	view  store.DeadView
+	stray bool
+	size  int
+}
 
 // addLetter drops the raw message, which only serves people who look into a database.
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
-	d.Raw = nil
+	l := &letter{stray: d.Stray, size: d.Size()}
+	d.Raw, d.Stray = nil, false
 	set(u, &s.letterID, s.letterID+1)
-	v := store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: collation.LetterOpen}
-	set(u, &s.letters, append(s.letters, &letter{view: v}))
+	l.view = store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: collation.LetterOpen}
+	set(u, &s.letters, append(s.letters, l))
+}
+
+// dropStrays drops the oldest stray dead letters beyond their bound, at most limit, and counts
+// them (S15).
+func (s *Store) dropStrays(u *undo, limit int) (dropped int) {
+	n, size, beyond := 0, 0, int64(0)
+	for _, l := range slices.Backward(s.letters) {
+		if !l.stray {
+			continue
+		}
+		if n, size = n+1, size+l.size; n > store.MaxStrays || size > store.MaxStrayBytes {
+			beyond = l.view.ID
+			break
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(s.letters), func(l *letter) bool {
+		gone := l.stray && l.view.ID <= beyond && dropped < limit
+		if gone {
+			dropped++
+		}
+		return gone
+	})
+	if dropped > 0 {
+		set(u, &s.letters, kept)
+		set(u, &s.dropped, s.dropped+int64(dropped))
+	}
+	return dropped
+}
+
+// DroppedLetters implements store.Client.
+func (s *Store) DroppedLetters(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dropped, nil
 }
 
 // moveLetters writes a plan's dead letters. It ends those that an operator acted on, and those
@@ -120,6 +160,9 @@ func (s *Store) endLetter(u *undo, e *collation.LetterEnd) error {
 		return lost("dead letter %d is not open", e.ID)
 	}
 	set(u, &l.view.State, e.State)
+	if !l.view.Letter.Row.IsZero() { // what an operator did to a row is counted
+		set(u, &l.stray, false)
+	}
 	return nil
 }
 

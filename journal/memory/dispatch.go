@@ -34,7 +34,6 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	if len(rows) == 0 {
 		return nil, t, nil
 	}
-	t.Lag = time.Duration(now-rows[0].NextAt) * time.Microsecond
 	out := make([]store.DueRow, 0, min(len(rows), limit))
 	for _, r := range rows[:min(len(rows), limit)] {
 		out = append(out, store.DueRow{

@@ -68,7 +68,7 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 				set(u, &j.expires, s.now()+micros(store.TombstoneAge))
 			}
 		}
-		more = min(jobs, ends, left.rows, left.letters) == 0
+		more = min(jobs, ends, left.rows, left.letters, limit-s.dropStrays(u, limit)) == 0
 		return nil
 	})
 	return more && err == nil, err

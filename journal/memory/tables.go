@@ -26,8 +26,11 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 		visit("signals", g, x.state, x.at)
 	}
 	for _, l := range s.letters {
-		d := &l.view.Letter
-		visit("dead_letters", l.view.ID, d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, l.view.At, l.view.State)
+		d, stray := &l.view.Letter, 0
+		if l.stray {
+			stray = l.size
+		}
+		visit("dead_letters", l.view.ID, d.Job, d.Row, d.Kind, d.Activity, d.DAD, d.Reason, d.Message, d.Ledger, stray, l.view.At, l.view.State)
 	}
 	for _, m := range s.members {
 		visit("sessions", m.id, m.is.Name, m.lease, m.renewed, m.since, m.dead)

@@ -135,6 +135,12 @@ func serverError(err error) *pgconn.PgError {
 	return nil
 }
 
+// forbidden says that the login lacks a right.
+func forbidden(err error) bool {
+	pg := serverError(err)
+	return pg != nil && pg.Code == "42501"
+}
+
 // undecided says that the error leaves the outcome of the commit open: the connection broke, or
 // the server ended the session, perhaps after it had committed.
 func undecided(err error) bool {

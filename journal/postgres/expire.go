@@ -12,9 +12,10 @@ import (
 // history goes with its partition (W11).
 var expireOpen = []string{"expire_waits", "expire_dispatches", "expire_dead_letters"}
 
-// Expire turns closed jobs whose time has passed into tombstones, removes their open rows, and
-// ends old tombstones: at most limit rows of each table, in one transaction. It skips rows that
-// another transaction has locked; the next call takes them.
+// Expire turns closed jobs whose time has passed into tombstones, removes their open rows, ends
+// old tombstones, and drops stray dead letters beyond their bound: at most limit rows of each
+// table, in one transaction. It skips jobs that another transaction has locked; the next call
+// takes them.
 func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 	limit = min(limit, store.MaxSweep)
 	err = s.call(ctx, "expire", func(c *conn) (err error) {
@@ -25,16 +26,21 @@ func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 }
 
 func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, err error) {
-	names := []string{"begin", "expire_mark", "expire_take", "expire_end", "expire_cleared", "commit", "rollback"}
+	names := []string{"begin", "expire_mark", "expire_take", "expire_end", "expire_strays", "expire_cleared", "commit", "rollback"}
 	if err := c.require(ctx, slices.Concat(names, expireOpen)...); err != nil {
 		return false, err
 	}
 	full := func(v row) error { more = more || v.int(0) >= limit; return nil }
 	var open []journal.JobID
+	var strays int64
 	stay := pInt(store.TombstoneAge.Microseconds())
 	err = c.run(
 		ctx, step{name: "begin"}, step{"expire_mark", [][]byte{pInt(limit), stay}, full},
 		step{"expire_end", [][]byte{pInt(limit), stay, pInt(partitionJobs)}, full},
+		step{"expire_strays", [][]byte{pInt(store.MaxStrays), pInt(store.MaxStrayBytes), pInt(limit)}, func(v row) error {
+			strays = v.int(0)
+			return full(v)
+		}},
 		step{"expire_take", [][]byte{pInt(limit)}, func(v row) error { open = append(open, v.job(0)); return nil }},
 	)
 	if err != nil {
@@ -53,6 +59,9 @@ func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, er
 	err = c.run(ctx, append(steps, step{name: "commit"})...)
 	if err != nil && !c.idle() {
 		abandon(ctx, c)
+	}
+	if err == nil && strays > 0 {
+		s.log.Warn("old dead letters of messages that belong to nothing were dropped", "dropped", strays, "kept", store.MaxStrays)
 	}
 	return more, err
 }

@@ -17,6 +17,12 @@ func (s *Store) Letter(ctx context.Context, id int64) (l *collation.Letter, err 
 	return l, err
 }
 
+// DroppedLetters implements store.Client.
+func (s *Store) DroppedLetters(ctx context.Context) (n int64, err error) {
+	err = s.query(ctx, "letters_dropped", nil, func(v row) error { n = v.int(0); return nil })
+	return n, err
+}
+
 func pInts(ids ...int64) []byte {
 	c := ints(len(ids))
 	for _, id := range ids {

@@ -149,12 +149,13 @@ func (d *whereabouts) marks(more ...store.Mark) []store.Mark {
 type admitted struct{}
 
 // compare is what every connection does first: it compares the server and the space with what
-// this process knows. Where the schema does not exist, the caller finds that out.
+// this process knows. Where the schema does not exist, or may not be used, Open finds that out.
 func (s *Store) compare(ctx context.Context, pg *pgconn.PgConn) error {
 	marks := s.where.marks() // before the look: the database may be newer, never older
 	p, err := s.inspect(ctx, pg)
 	switch {
-	case errors.Is(err, store.ErrSchema), err == nil && ctx.Value(admitted{}) != nil:
+	case errors.Is(err, store.ErrSchema), err == nil && ctx.Value(admitted{}) != nil,
+		forbidden(err) && s.where.known.Load() == nil:
 		return nil
 	case err != nil:
 		return err

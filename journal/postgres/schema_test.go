@@ -278,6 +278,8 @@ func TestRoles(t *testing.T) {
 	row := request(t, engine, id)
 	_, _, err := engine.Due(t.Context(), 10)
 	require.NoError(t, err)
+	_, err = engine.Gauges(t.Context())
+	require.NoError(t, err)
 	_, err = journaltest.Driven{Store: engine}.TurnOverdue(t.Context(), 10)
 	require.NoError(t, err)
 

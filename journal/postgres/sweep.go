@@ -28,9 +28,6 @@ func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store
 		if t.Late = v.bool(2); v.null(3) {
 			return nil // no row is due
 		}
-		if len(due) == 0 {
-			t.Lag = time.Duration(now-v.int(11)) * time.Microsecond
-		}
 		due = append(due, store.DueRow{
 			Job: v.job(3), GUID: v.guid(4), Kind: journal.MessageKind(v.text(5)), Topic: v.text(6),
 			Publication: int(v.int(7)), Turn: int(v.int(8)), TurnSent: int(v.int(9)),

@@ -176,10 +176,9 @@ func TestSweepSkipsLockedRows(t *testing.T) {
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), "SELECT 1 FROM "+s.schema+".dispatches WHERE guid = $1 FOR UPDATE", [16]byte(held))
 	require.NoError(t, err)
-	due, overdue, err := s.Due(t.Context(), 10)
+	due, _, err := s.Due(t.Context(), 10)
 	require.NoError(t, err)
 	require.Len(t, due, 4)
-	require.Positive(t, overdue.Lag)
 	claims := make([]store.Claim, len(due))
 	for i, d := range due {
 		claims[i] = store.Claim{Row: d, Send: true, Again: time.Minute}

@@ -175,9 +175,14 @@ func (w *writes) queueRows(b *batch) {
 func queueLetters(b *batch, letters []letterWrite) {
 	n := len(letters)
 	job, guid, kind, activity, dad := uuids(n), uuids(n), texts(n), texts(n), texts(n)
-	reason, message, ledger, state, raw := texts(n), texts(n), ints(n), texts(n), byteas(n)
+	reason, message, ledger, state, raw, stray := texts(n), texts(n), ints(n), texts(n), byteas(n), ints(n)
 	for i := range letters {
 		l := &letters[i]
+		if l.Stray {
+			stray.int(int64(l.Size()))
+		} else {
+			stray.null()
+		}
 		job.uuid(l.Job)
 		guid.uuid(l.Row)
 		kind.text(string(l.Kind))
@@ -190,7 +195,7 @@ func queueLetters(b *batch, letters []letterWrite) {
 		raw.someBytes(l.Raw)
 	}
 	b.queue("write_letters", job.value(), guid.value(), kind.value(), activity.value(), dad.value(),
-		reason.value(), message.value(), ledger.value(), state.value(), raw.value())
+		reason.value(), message.value(), ledger.value(), state.value(), raw.value(), stray.value())
 }
 
 func queuePayloads(b *batch, payloads []payloadWrite) {

@@ -61,6 +61,8 @@ type Client interface {
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
 	// DeadLetters lists dead letters, newest first.
 	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
+	// DroppedLetters says how many stray dead letters retention has dropped (S15).
+	DroppedLetters(ctx context.Context) (int64, error)
 	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
 	// tombstone. *ChangedError: what is stored has another digest (S9).
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
@@ -79,6 +81,9 @@ type Client interface {
 	CountJobs(ctx context.Context, f JobFilter) (counts map[journal.JobState]int64, looked int64, err error)
 	// Counts counts the jobs by state, without those that another has resumed.
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
+	// Gauges counts what is open and what is late, for metrics (O4). It is cheap however many jobs
+	// there are.
+	Gauges(ctx context.Context) (*Gauges, error)
 	// ActiveFlow returns the version for new jobs: ErrNotFound.
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// Flow returns the canonical definition of one version: ErrNotFound.

@@ -76,7 +76,8 @@ type Retention interface {
 	// Expire turns closed jobs whose time has passed into tombstones and removes their open rows
 	// (J7); from then on their history is hidden. It ends tombstones of age TombstoneAge whose
 	// history is gone, and raises the floor of generations, so that no key gets a generation
-	// twice (W11). It changes at most limit rows of each table; more says that there is more to
+	// twice (W11). Of dead letters that are strays the newest MaxStrays stay, with at most
+	// MaxStrayBytes; the others are dropped and counted (S15). It changes at most limit rows of each table; more says that there is more to
 	// do. A job stays while a job of its compensations is ordered or not closed (3.5).
 	Expire(ctx context.Context, limit int) (more bool, err error)
 	// Retire drops the history of tombstones (W11), in whole partitions whose jobs have all
@@ -86,6 +87,13 @@ type Retention interface {
 	// to do. ErrOwner.
 	Retire(ctx context.Context, archive Archive) (more bool, err error)
 }
+
+// Bounds of the dead letters of a space for whose messages no row was read (S15): anybody who can
+// publish may have sent these.
+const (
+	MaxStrays     = 1000
+	MaxStrayBytes = 16 << 20 // of their texts and messages: collation.DeadLetter.Size
+)
 
 // Archive keeps the jobs of a partition before it is dropped; after an error the partition stays.
 // name identifies the partition, for a file name. each visits its jobs in the order in which they
@@ -234,7 +242,6 @@ type RowGuard struct {
 
 // Timing says when the sweeper has work.
 type Timing struct {
-	Lag  time.Duration // how long the oldest due row is overdue
 	Next time.Duration // until the next row is due or a request is late; 0: there is none
 	Late bool          // Late may have something to list
 }

@@ -102,7 +102,7 @@ func office(t *testing.T, without ...string) (client *quipu.Runtime, urlOf func(
 // S4: the rights that the program prints are enough for engines, workers and clients.
 func TestS4PrintedRightsAreEnough(t *testing.T) {
 	t.Parallel()
-	client, _, log, _ := office(t)
+	client, urlOf, log, _ := office(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, key := range []string{"a", "b", "c"} {
@@ -112,6 +112,13 @@ func TestS4PrintedRightsAreEnough(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 7, out)
 	}
+	bus, err := nats.Open(ctx, nats.Config{URL: urlOf("engine"), Space: "shop", Inbox: nats.Inbox("shop", nats.Engine, nil)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, bus.Close()) }()
+	require.NoError(t, bus.Reach(ctx, patience))
+	queues, err := bus.Queues(ctx)
+	require.NoError(t, err, "what engines measure (O4)")
+	require.Equal(t, "pay.charge", queues.Topics[0].Topic)
 	require.False(t, log.has("ermissions"), "nothing was refused")
 }
 

@@ -53,7 +53,7 @@ func load(t *testing.T) file {
 }
 
 // pinned is an image with its whole version, for people, and its digest, for machines.
-var pinned = regexp.MustCompile(`:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}( |$)`)
+var pinned = regexp.MustCompile(`:v?\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}( |$)`)
 
 // S16: an image that is built is built from pinned ones.
 func TestS16DockerfileIsPinned(t *testing.T) {
@@ -81,7 +81,7 @@ func TestServices(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	require.Equal(t, []string{"jaeger", "nats", "postgres", "worker-a", "worker-b"}, names)
+	require.Equal(t, []string{"grafana", "jaeger", "nats", "postgres", "prometheus", "worker-a", "worker-b"}, names)
 }
 
 func TestHealthChecksAndDependencies(t *testing.T) {
@@ -160,8 +160,10 @@ func TestEnvironment(t *testing.T) {
 		}
 		require.Contains(t, s.Environment["QUIPU_POSTGRES"], "@postgres:5432/"+f.Services["postgres"].Environment["POSTGRES_DB"])
 		require.Equal(t, "nats://nats:4222", s.Environment["QUIPU_NATS"])
-		require.True(t, strings.HasPrefix(s.Environment["QUIPU_HTTP"], "127.0.0.1:"), "nothing beyond loopback (4.5)")
-		require.Contains(t, strings.Join(s.Healthcheck.Test, " "), s.Environment["QUIPU_HTTP"], "%s: its health is asked where it is served", name)
+		port, everywhere := strings.CutPrefix(s.Environment["QUIPU_HTTP"], "0.0.0.0:")
+		require.True(t, everywhere, "%s: Prometheus reads it (O4)", name)
+		require.Empty(t, s.Ports, "%s: and nobody outside", name)
+		require.Contains(t, strings.Join(s.Healthcheck.Test, " "), "http://127.0.0.1:"+port+"/healthz", "%s: its health is asked where it is served", name)
 		require.Contains(t, strings.Join(s.Volumes, " "), ":"+s.Environment["QUIPU_FLOWS"]+":ro", name)
 	}
 }
@@ -193,4 +195,53 @@ func TestComposeConfig(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), "docker", "compose", "-f", composePath, "config", "--quiet").CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// O5: Prometheus reads every worker and the alerts, and Grafana reads Prometheus and the dashboard.
+func TestO5Monitoring(t *testing.T) {
+	t.Parallel()
+	f := load(t)
+	decode := func(name string, v any) {
+		text, err := os.ReadFile("../../deploy/" + name)
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(text, v))
+	}
+	var prometheus struct {
+		Rules   []string `yaml:"rule_files"`
+		Scrapes []struct {
+			Static []struct {
+				Targets []string `yaml:"targets"`
+			} `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	decode("prometheus/prometheus.yml", &prometheus)
+	var workers []string
+	for name, s := range f.Services {
+		if isWorker(name) {
+			workers = append(workers, name+strings.TrimPrefix(s.Environment["QUIPU_HTTP"], "0.0.0.0"))
+		}
+	}
+	require.ElementsMatch(t, workers, prometheus.Scrapes[0].Static[0].Targets)
+	require.Equal(t, []string{"/etc/prometheus/alerts.yml"}, prometheus.Rules)
+	require.Contains(t, f.Services["prometheus"].Volumes, "./deploy/prometheus:/etc/prometheus:ro")
+	require.FileExists(t, "../../deploy/prometheus/alerts.yml")
+
+	var source struct {
+		Datasources []struct {
+			Type string `yaml:"type"`
+			URL  string `yaml:"url"`
+		} `yaml:"datasources"`
+	}
+	decode("grafana/provisioning/datasources/prometheus.yml", &source)
+	require.Equal(t, "prometheus", source.Datasources[0].Type)
+	require.Equal(t, "http://prometheus:9090", source.Datasources[0].URL)
+	var boards struct {
+		Providers []struct {
+			Options map[string]string `yaml:"options"`
+		} `yaml:"providers"`
+	}
+	decode("grafana/provisioning/dashboards/quipu.yml", &boards)
+	require.Contains(t, f.Services["grafana"].Volumes, "./deploy/grafana/provisioning:/etc/grafana/provisioning:ro")
+	require.Contains(t, f.Services["grafana"].Volumes, "./deploy/grafana/quipu.json:"+boards.Providers[0].Options["path"]+"/quipu.json:ro")
+	require.FileExists(t, "../../deploy/grafana/quipu.json")
 }

@@ -37,7 +37,7 @@ var columns = map[string]string{
 	"effects": `job, key, request, seq, name, class, not_done, state, result, error, fence, holder, CASE WHEN state = 'started' THEN turn END,
 		CASE WHEN state = 'started' THEN until END, position, vouched`,
 	"payloads":     `job, digest, body`,
-	"dead_letters": `id, job, guid, kind, activity, dad, reason, message, ledger, at, state`,
+	"dead_letters": `id, job, guid, kind, activity, dad, reason, message, ledger, stray, at, state`,
 	"sessions":     `id, name, lease, renewed_at, since, dead`,
 	"flows":        `name, version, digest, definition, active, deployed, CASE WHEN active THEN scheduled END`,
 }

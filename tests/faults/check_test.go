@@ -149,6 +149,9 @@ const (
 func (c *cell) world(db looker) *world {
 	w := &world{db: db, dsn: c.dsn, space: c.space, jobs: slices.Sorted(maps.Keys(c.started))}
 	w.applied, w.asked = c.outside.books()
+	if c.kind.loses {
+		require.NoError(c.t, w.forget(c.t.Context()))
+	}
 	return w
 }
 

@@ -26,7 +26,8 @@ var layers = [][]string{
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
 	{"."},
 	{"dev", "internal/look", "quiputest"},
-	{"cmd/internal", "api", "console", "examples"},
+	{"api", "console"},
+	{"cmd/internal", "examples"},
 	{"cmd", "tests"},
 }
 
@@ -54,6 +55,7 @@ var homes = []struct {
 	{"github.com/nats-io/nats.go", []string{"transport/nats", "dev", "tests"}},
 	{"github.com/nats-io/nats-server", []string{"dev", "tests"}},
 	{"go.opentelemetry.io", []string{"telemetry", "tests"}},
+	{"github.com/prometheus", []string{"telemetry", "tests"}},
 	{"github.com/stretchr/testify", []string{"journal/journaltest", "transport/transporttest", "dev/devtest", "cmd/internal/cli/clitest", "tests"}},
 }
 

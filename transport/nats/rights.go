@@ -102,7 +102,7 @@ func (b *Bus) engineRights() Rights {
 	for _, kind := range kinds {
 		stream := b.streamName(kind)
 		for _, call := range []string{
-			"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.DELETE.", "STREAM.MSG.GET.", "STREAM.MSG.DELETE.",
+			"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.DELETE.", "STREAM.MSG.GET.", "STREAM.MSG.DELETE.", "CONSUMER.LIST.",
 		} {
 			r.Publish = append(r.Publish, b.api+call+stream)
 		}

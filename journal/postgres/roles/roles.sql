@@ -47,11 +47,11 @@ GRANT SELECT ON {schema}.topic_keys TO {role_worker};
 GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
 
 -- retention: turns closed jobs whose time has passed into tombstones, removes their open rows, and ends old
--- tombstones (J7, W11). Dropping partitions needs the owner's rights.
+-- tombstones (J7, W11), and bounds stray dead letters (S15). Dropping partitions needs the owner's rights.
 GRANT SELECT, DELETE ON
     {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
 GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombstones TO {role_retention};
-GRANT UPDATE (floor) ON {schema}.space TO {role_retention};
+GRANT UPDATE (floor, dropped) ON {schema}.space TO {role_retention};
 GRANT SELECT ON {schema}.partitions TO {role_retention};
 
 -- verifier: reads, but no secret.

@@ -61,6 +61,26 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
+-- name: expire_strays
+-- removes the oldest stray dead letters, so that at most the newest $1 stay, and of these at most $2 bytes; and counts
+-- them (S15). $3 limit. Returns their number.
+WITH newest AS MATERIALIZED (
+    SELECT id, stray FROM dead_letters WHERE stray IS NOT NULL AND id > 0 ORDER BY id DESC LIMIT $1::int8 + 1
+), beyond AS MATERIALIZED (
+    SELECT max(id) AS id
+    FROM (SELECT id, row_number() OVER w AS n, sum(stray) OVER w AS bytes FROM newest WINDOW w AS (ORDER BY id DESC)) AS s
+    WHERE n > $1::int8 OR bytes > $2::int8
+), gone AS (
+    DELETE FROM dead_letters
+    WHERE stray IS NOT NULL
+      AND id = ANY (ARRAY(SELECT l.id FROM dead_letters l
+                          WHERE l.stray IS NOT NULL AND l.id <= (SELECT id FROM beyond) ORDER BY l.id LIMIT $3::int8))
+    RETURNING 1
+), counted AS (
+    UPDATE space s SET dropped = s.dropped + w.n FROM (SELECT count(*) AS n FROM gone) AS w WHERE s.single AND w.n > 0
+)
+SELECT count(*) FROM gone
+
 -- name: expire_cleared
 -- sets the time of tombstones without open rows. $1 ids, $2 how long a tombstone stays.
 WITH current AS (

@@ -34,10 +34,16 @@ SELECT l.id, l.job, l.guid, l.state, l.reason,
         WHERE m.job = l.job AND m.guid = l.guid AND m.state IN ('retried', 'resolved', 'failed'))
 FROM dead_letters l WHERE l.id = ANY ($1::int8[])
 
+-- name: letters_dropped
+-- reads how many stray dead letters retention has dropped (S15).
+SELECT dropped FROM space
+
 -- name: letters_act
--- ends open dead letters by test-and-set (E10). $1 ids, $2 states.
+-- ends open dead letters by test-and-set (E10). One with a row is no stray any more: what an operator did to a row is
+-- counted (S15). $1 ids, $2 states.
 WITH ended AS (
-    UPDATE dead_letters l SET state = w.state
+    UPDATE dead_letters l
+    SET state = w.state, stray = CASE WHEN l.guid = '00000000-0000-0000-0000-000000000000' THEN l.stray END
     FROM unnest($1::int8[], $2::text[]) AS w (id, state)
     WHERE l.id = w.id AND l.state = 'open'
     RETURNING 1

@@ -1,0 +1,348 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// Limits of a job's page; what is more is counted.
+const (
+	maxReasons    = 20
+	maxActivities = 100
+	maxEvents     = 200
+	maxRows       = 100
+)
+
+// jobPage is one job (O8), as it stands or as it stood at an entry.
+type jobPage struct {
+	V            *store.JobView
+	Job          quipu.Job
+	Started      time.Time
+	Closed       time.Time
+	Took         time.Duration
+	Expires      time.Time
+	Input        *history.Value
+	Reasons      []reason
+	MoreReasons  int
+	Past         bool
+	At, Head     int64
+	AtTime       time.Time
+	AtWhat       []string
+	Open         []replay.Open
+	Graph        *graph
+	Timeline     *timeline
+	Only         string // the activity that is selected
+	Activities   []history.Activity
+	MoreActs     int
+	Strips       []strip
+	MoreStrips   int
+	Effects      []*effect
+	Events       []event
+	MoreEvents   int
+	FirstEvent   int
+	NextEvents   int // the first of the next page, 0 for none
+	Query        string
+	Silent       error
+	Letters      []quipu.DeadLetter
+	Rows         []collation.Row
+	MoreRows     int
+	Children     []child
+	Parent       *quipu.Parent
+	ParentKey    string
+	Resumes      journal.JobID
+	ResumedBy    journal.JobID
+	Trace        string // address of its trace, "" for none
+	Report       *replay.Report
+	VerifyFailed error
+}
+
+// reason is one sentence about a job, with the commands that the terminal has for it.
+type reason struct {
+	explain.Reason
+	Due time.Time
+}
+
+// event is an event with the key of the other job that it is about.
+type event struct {
+	history.Event
+	Key string
+}
+
+// child is a job that this one started.
+type child struct {
+	ID       journal.JobID
+	Key      string
+	Activity string
+	State    string
+}
+
+// job shows one job.
+func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
+	id, err := journal.ParseJobID(r.PathValue("id"))
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	q := r.URL.Query()
+	at, err := number("at", q.Get("at"))
+	if err != nil {
+		return nil, err
+	}
+	read, err := look.Read(ctx, c.rt, id, at)
+	if err != nil {
+		return nil, err
+	}
+	payloads := access.Of(ctx).Payloads
+	if !payloads {
+		hide(read)
+	}
+	p := &jobPage{Only: q.Get("activity"), Query: q.Get("q")}
+	p.head(read)
+	c.names(ctx, p)
+	p.state(read)
+	if err := c.current(ctx, p, read); err != nil {
+		return nil, err
+	}
+	if !payloads {
+		for _, f := range p.Effects {
+			f.Result, f.Error = nil, hidden(f.Error)
+		}
+	}
+	from, err := number("from", q.Get("from"))
+	if err != nil {
+		return nil, err
+	}
+	p.journal(ctx, c, read, int(from))
+	if q.Get("verify") != "" {
+		p.Report, p.VerifyFailed = look.Verify(ctx, c.rt, id, c.cfg.Build)
+	}
+	still := p.Past || p.Report != nil || p.V.State.Closed() && p.V.Ended
+	return &view{Template: "job", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+}
+
+// hide takes the payloads away before anything is made of them, so that a search does not find
+// them either (O11).
+func hide(r *look.Reading) {
+	gone := &history.Value{Missing: "not shown to a viewer"}
+	v := r.Job.View
+	v.Output, v.Error = nil, hidden(v.Error)
+	for i := range r.Events {
+		ev := &r.Events[i]
+		if ev.Input != nil {
+			ev.Input = gone
+		}
+		if ev.Output != nil {
+			ev.Output = gone
+		}
+		ev.Error = hidden(ev.Error)
+	}
+}
+
+// hidden is an error without its data and its stack.
+func hidden(f *journal.Failure) *journal.Failure {
+	if f == nil {
+		return nil
+	}
+	return &journal.Failure{Class: f.Class, Message: f.Message}
+}
+
+func number(name, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, bad("%s %.40q: use a number", name, text)
+	}
+	return n, nil
+}
+
+// head fills what the job's row says.
+func (p *jobPage) head(r *look.Reading) {
+	v := r.Job.View
+	p.V, p.Job, p.Head, p.Silent = v, quipu.Job{ID: v.ID, Key: v.Key}, r.Head, r.Silent
+	p.Started, p.Closed, p.Expires = instant(v.Started), instant(v.Closed), instant(v.ExpiresAt)
+	until := r.Job.Now
+	if v.State.Closed() && v.Closed != collation.Never {
+		until = v.Closed
+	}
+	p.Took = time.Duration(until-v.Started) * time.Microsecond
+	p.At = p.Head
+	if r.At != nil {
+		p.Past, p.At, p.AtTime, p.Open = true, r.At.Seq, time.UnixMicro(r.At.Time), r.Open
+		for i := range r.Events {
+			if ev := &r.Events[i]; ev.Chain.IsZero() && ev.Seq == r.At.Seq {
+				p.AtWhat = append(p.AtWhat, strings.TrimSpace(placed(ev)+" "+ev.Text))
+			}
+		}
+	}
+	if v.Parent != nil {
+		p.Parent = &quipu.Parent{Job: quipu.Job{ID: v.Parent.Job}, Activity: v.Parent.Activity, Address: v.Parent.DAD}
+	}
+	if v.From != nil {
+		p.Resumes = v.From.Job
+	}
+	p.ResumedBy = v.Next
+}
+
+func instant(t collation.Micros) time.Time {
+	if t == collation.Never {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t))
+}
+
+// names looks up the keys of other jobs, and the address of the trace.
+func (c *console) names(ctx context.Context, p *jobPage) {
+	if p.Parent != nil {
+		p.ParentKey = c.keyOf(ctx, p.Parent.Job.ID)
+	}
+	seen := map[journal.JobID]bool{}
+	for i := range p.V.Instances {
+		in := &p.V.Instances[i]
+		if in.Child.IsZero() || seen[in.Child] || len(p.Children) == maxRows {
+			continue
+		}
+		seen[in.Child] = true
+		p.Children = append(p.Children, child{in.Child, c.keyOf(ctx, in.Child), in.Key.Activity, "awaited"})
+	}
+	if fields := strings.Split(p.V.Trace, "-"); c.cfg.Trace != "" && len(fields) == 4 {
+		p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", fields[1])
+	}
+}
+
+// state fills the parts that show how far the job is.
+func (p *jobPage) state(r *look.Reading) {
+	p.Graph = graphOf(explain.Survey(r.Job))
+	p.Timeline = timelineOf(r)
+	p.Strips, p.MoreStrips = stripsOf(r, p.Only)
+	p.Effects = effectsOf(r)
+	p.Rows = p.V.Rows
+	if len(p.Rows) > maxRows {
+		p.Rows, p.MoreRows = p.Rows[:maxRows], len(p.Rows)-maxRows
+	}
+	if p.Past {
+		if len(p.Open) > maxRows {
+			p.Open = p.Open[:maxRows]
+		}
+	} else {
+		for _, x := range explain.Why(r.Job) {
+			if len(p.Reasons) == maxReasons {
+				p.MoreReasons++
+				continue
+			}
+			p.Reasons = append(p.Reasons, reason{x, instant(x.Due)})
+		}
+	}
+	for _, a := range history.Activities(r.Events) {
+		if p.Only != "" && a.Activity != p.Only {
+			continue
+		}
+		if len(p.Activities) == maxActivities {
+			p.MoreActs++
+			continue
+		}
+		p.Activities = append(p.Activities, a)
+	}
+}
+
+// current adds what stands beside the journal: dead letters, children, the outcome of effects.
+func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) error {
+	for i := range p.V.Dead {
+		d := &p.V.Dead[i]
+		p.Letters = append(p.Letters, quipu.DeadLetter{
+			ID: d.ID, Job: p.Job, Flow: d.Flow, Topic: d.Topic, Kind: d.Letter.Kind, Activity: d.Letter.Activity, Address: string(d.Letter.DAD),
+			Reason: quipu.DeadLetterReason(d.Letter.Reason), Message: d.Letter.Message, At: instant(d.At), State: quipu.DeadLetterState(d.State),
+		})
+	}
+	if p.Past {
+		return nil
+	}
+	rows, err := below.Of(c.rt).JobEffects(ctx, p.V.ID)
+	if err != nil {
+		return err
+	}
+	outcome := map[string]*store.JobEffect{}
+	for i := range rows {
+		outcome[rows[i].Key.String()] = &rows[i]
+	}
+	for _, f := range p.Effects {
+		if x := outcome[f.Key]; x != nil {
+			f.State, f.Class, f.Result, f.Error = strings.ReplaceAll(string(x.State), "_", " "), x.Class, x.Result, x.Error
+		}
+	}
+	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: p.V.ID, Limit: maxRows})
+	if err != nil {
+		return err
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		at := slices.IndexFunc(p.Children, func(x child) bool { return x.ID == j.Job.ID })
+		if at < 0 {
+			p.Children = append(p.Children, child{j.Job.ID, j.Job.Key, "", string(j.State)})
+		} else {
+			p.Children[at].State = string(j.State)
+		}
+	}
+	return nil
+}
+
+// journal fills the events that fit the search.
+func (p *jobPage) journal(ctx context.Context, c *console, r *look.Reading, from int) {
+	p.FirstEvent = from
+	keys := map[journal.JobID]string{}
+	n := 0
+	for i := range r.Events {
+		ev := &r.Events[i]
+		if ev.Kind == history.KindStarted && p.Input == nil {
+			p.Input = ev.Input
+		}
+		if p.Only != "" && ev.Activity != p.Only || !fits(ev, p.Query) {
+			continue
+		}
+		n++
+		switch {
+		case n <= from:
+		case len(p.Events) == maxEvents:
+			p.MoreEvents++
+			p.NextEvents = from + maxEvents
+		default:
+			x := event{Event: *ev}
+			if !ev.Job.IsZero() {
+				key, known := keys[ev.Job]
+				if !known {
+					key = c.keyOf(ctx, ev.Job)
+					keys[ev.Job] = key
+				}
+				x.Key = key
+			}
+			p.Events = append(p.Events, x)
+		}
+	}
+}
+
+// fits reports an event with the text in its words, its activity, its values or its error.
+func fits(ev *history.Event, text string) bool {
+	if text == "" {
+		return true
+	}
+	text = strings.ToLower(text)
+	in := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
+	value := func(v *history.Value) bool { return v != nil && in(string(v.JSON)) }
+	return in(ev.Activity) || in(string(ev.Kind)) || in(ev.Text) || value(ev.Input) || value(ev.Output) ||
+		ev.Error != nil && (in(ev.Error.Message) || in(ev.Error.Class)) || text == strconv.FormatInt(ev.Seq, 10)
+}

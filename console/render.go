@@ -1,0 +1,263 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// view is what a template shows.
+type view struct {
+	Template string
+	Title    string
+	Section  string // of the navigation
+	Still    bool   // the page does not follow the space
+	Part     bool   // without the frame around it
+	Data     any
+
+	Space, Build, Page, Said string // set by render
+}
+
+// pages are the templates, one set for each page.
+type pages struct{ sets map[string]*template.Template }
+
+var names = []string{"jobs", "counts", "job", "processes", "topics", "flows", "flow", "schedules", "dead", "space", "bulk", "error"}
+
+// newPages reads the embedded templates; a mistake in one is a mistake of the build.
+func newPages() *pages {
+	base := template.Must(template.New("frame.html").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
+	p := &pages{sets: map[string]*template.Template{}}
+	for _, name := range names {
+		p.sets[name] = template.Must(template.Must(base.Clone()).ParseFS(files, "templates/"+name+".html"))
+	}
+	return p
+}
+
+// link is a page of the navigation, with its key after g.
+type link struct{ Section, Page, Text, Key string }
+
+var links = []link{
+	{"jobs", "/jobs", "Jobs", "j"},
+	{"dead", "/dead", "Dead letters", "d"},
+	{"topics", "/topics", "Topics", "t"},
+	{"processes", "/processes", "Processes", "p"},
+	{"flows", "/flows", "Flows", "f"},
+	{"schedules", "/schedules", "Schedules", "s"},
+	{"space", "/space", "Space", "x"},
+}
+
+// functions are what templates call.
+var functions = template.FuncMap{
+	"links": func() []link { return links },
+	"when":  when, "clock": clock, "instant": instant, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"short": short, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
+	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
+	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },
+	"symbol":  symbol, "class": func(s explain.State) string { return strings.ReplaceAll(string(s), " ", "-") }, "classes": strings.Fields, "dense": dense,
+	"job": func(id journal.JobID) string { return "/jobs/" + id.String() }, "join": strings.Join,
+	"query": func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
+	"minus": func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b }, "placed": func(ev history.Event) string { return placed(&ev) },
+}
+
+// cut is a text of at most n characters.
+func cut(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return text
+}
+
+// dense is how dark the bar of n attempts is, from 1 to 4.
+func dense(n int) int {
+	switch {
+	case n < 3:
+		return 1
+	case n < 10:
+		return 2
+	case n < 100:
+		return 3
+	}
+	return 4
+}
+
+// render writes a page whole, or the error of its template.
+func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *view) {
+	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, with(r.URL.RequestURI(), "said", "")
+	if r.Header.Get("Sec-Fetch-Site") == "same-origin" { // a link of a stranger puts no words here
+		v.Said = cut(r.URL.Query().Get("said"), 1000)
+	}
+	name := "frame.html"
+	if v.Part {
+		name = "main"
+	}
+	var b bytes.Buffer
+	if err := c.pages.sets[v.Template].ExecuteTemplate(&b, name, v); err != nil {
+		c.cfg.Logger.Error("a page of the console could not be made", "page", v.Template, "error", err)
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the caller may have gone
+}
+
+// errorPage is the data of the page that says what went wrong.
+type errorPage struct{ What, Text string }
+
+// badError is a request that cannot be read.
+type badError struct{ text string }
+
+func (e badError) Error() string { return e.text }
+
+func bad(format string, args ...any) error { return badError{fmt.Sprintf(format, args...)} }
+
+// fail shows an error as a page.
+func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, what := http.StatusInternalServerError, "It could not be done"
+	var request badError
+	switch {
+	case errors.As(err, &request), errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrRejected), errors.Is(err, quipu.ErrKey):
+		status, what = http.StatusBadRequest, "This cannot be done"
+	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, look.ErrPast):
+		status, what = http.StatusNotFound, "Not found"
+	case errors.Is(err, quipu.ErrTombstone):
+		status, what = http.StatusGone, "Expired"
+	case errors.Is(err, quipu.ErrStale):
+		status, what = http.StatusConflict, "It has ended already"
+	case errors.Is(err, quipu.ErrUnavailable):
+		status, what = http.StatusServiceUnavailable, "The database does not answer"
+	}
+	if status == http.StatusInternalServerError {
+		c.cfg.Logger.Error("a request of the console failed", "path", r.URL.Path, "error", err)
+	}
+	c.render(w, r, status, &view{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
+}
+
+// zipped compresses what is text. A stream of events is sent as it is.
+func zipped(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || r.URL.Path == "/live" || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/export") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Add("Vary", "Accept-Encoding")
+		z := &zipper{ResponseWriter: w, z: gzip.NewWriter(w)}
+		next.ServeHTTP(z, r)
+		if z.wrote {
+			_ = z.z.Close() // the caller may have gone
+		}
+	})
+}
+
+// zipper compresses the body of a response.
+type zipper struct {
+	http.ResponseWriter
+	z     *gzip.Writer
+	wrote bool
+}
+
+// WriteHeader implements http.ResponseWriter. A response without a body is not compressed.
+func (z *zipper) WriteHeader(status int) {
+	z.Header().Del("Content-Length")
+	if status == http.StatusNotModified || status >= 300 && status < 400 {
+		z.Header().Del("Content-Encoding")
+	}
+	z.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (z *zipper) Write(b []byte) (int, error) {
+	if z.Header().Get("Content-Encoding") == "" {
+		return z.ResponseWriter.Write(b)
+	}
+	z.Header().Del("Content-Length")
+	z.wrote = true
+	return z.z.Write(b)
+}
+
+// when is a moment with its day, in the zone of the server.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format("2006-01-02 15:04:05.000")
+}
+
+// clock is the time of day of a moment.
+func clock(t time.Time) string { return t.Local().Format("15:04:05.000") }
+
+// short is a duration with about three digits.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// pretty is JSON on several lines.
+func pretty(b []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, b, "", "  ") != nil {
+		return string(b)
+	}
+	return out.String()
+}
+
+func size(b []byte) string { return counted(len(b), "byte") }
+
+func counted[N int | int64](n N, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func title(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// with is an address with one parameter of its query set, or taken away if the value is empty.
+func with(page, name, value string) string {
+	u, err := url.Parse(page)
+	if err != nil {
+		return page
+	}
+	q := u.Query()
+	q.Del(name)
+	if value != "" {
+		q.Set(name, value)
+	}
+	u.RawQuery = q.Encode()
+	return u.RequestURI()
+}

@@ -1,0 +1,174 @@
+package console_test
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/stretchr/testify/require"
+)
+
+// O13: every page of a space in which jobs have run, in light and dark, wide and at 360 px: nothing
+// in the browser's console, nothing from another host, little weight, names for everything,
+// contrast, nothing wider than the window.
+func everyPage(x *tab) {
+	t, w := x.t, x.w
+	for name, path := range map[string]string{
+		"jobs": "/jobs", "filtered": "/jobs?flow=order&state=open&state=completed", "counts": "/jobs/counts?last=24h", "none": "/jobs?prefix=nothing",
+		"job": w.of("failing"), "parked": w.of("parked"), "waiting": w.of("waiting"), "nobody": w.of("nightly-1"), "past": w.of("failing") + "?at=9",
+		"verify": w.of("done") + "?verify=1", "activity": w.of("failing") + "?activity=look", "dead": "/dead", "topics": "/topics", "processes": "/processes",
+		"flows": "/flows", "flow": "/flows/order?with=1", "schedules": "/schedules", "space": "/space", "bulk": "/bulk?flow=order",
+	} {
+		x.looks(1280, "light")
+		x.opened(path)
+		require.Less(t, x.weight, int64(maxWeight), path)
+		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = true })`)
+		for _, look := range []struct {
+			width  int64
+			scheme string
+		}{{1280, "light"}, {1280, "dark"}, {360, "dark"}, {360, "light"}} {
+			x.looks(look.width, look.scheme)
+			require.Empty(t, eval[[]string](x, audit), "%s, %d px, %s", path, look.width, look.scheme)
+		}
+		x.clean(path)
+		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = false })`)
+		x.picture(name + "-360")
+		x.looks(1280, "dark")
+		x.picture(name + "-dark")
+		x.looks(1280, "light")
+		x.picture(name)
+	}
+}
+
+// O13, O6: pages that are open follow the space, and keep what is open, focused and typed.
+func livePages(x *tab) {
+	t, w := x.t, x.w
+	x.opened("/jobs?flow=order&prefix=fresh")
+	x.says("No jobs.")
+	w.start("fresh", map[string]any{"order": 7, "wait": "1h"})
+	x.says("fresh")
+	x.opened(w.of("fresh"))
+	x.says("approved")
+	eval[chromedp.Void](x, `document.querySelector("details.ledger").open = true; document.querySelector("details.ledger summary").focus()`)
+	_, err := w.rt.Signal(t.Context(), "approved", "fresh", nil)
+	require.NoError(t, err)
+	x.is(`document.querySelector("h1 .state").textContent === "completed"`)
+	x.is(`document.querySelector("details.ledger").open && document.activeElement.tagName === "SUMMARY"`)
+
+	w.start("typing", map[string]any{"order": 8, "wait": "1h"})
+	w.until("typing", func(j *quipu.JobInfo) bool { return len(j.Waits) == 1 && len(j.Messages) == 1 })
+	x.opened(w.of("typing"))
+	x.run(chromedp.SendKeys(chromedp.CSS("#why-end"), "half a sen"))
+	_, err = w.rt.Signal(t.Context(), "approved", "typing", nil)
+	require.NoError(t, err)
+	w.ends("typing")
+	x.is(`document.querySelector("#live").textContent !== ""`)
+	x.is(`document.querySelector("#why-end").value === "half a sen"`)
+	x.clean("live")
+}
+
+// O13: keys alone reach every page and every act.
+func keysAlone(x *tab) {
+	w := x.w
+	x.opened("/jobs")
+	for key, title := range map[string]string{"d": "Dead letters", "t": "Topics", "p": "Processes", "f": "Flows", "s": "Schedules", "x": "Space", "j": "Jobs"} {
+		x.press("g"+key, fmt.Sprintf(`document.querySelector("h1").textContent.startsWith(%q) && `, title)+ready)
+	}
+	x.opened("/jobs")
+	x.press("j", `document.activeElement.classList.contains("row")`)
+	x.press("j", `document.activeElement !== document.querySelector("a.row")`)
+	x.press("k", `document.activeElement === document.querySelector("a.row")`)
+	x.press("\r", `location.pathname.startsWith("/jobs/") && `+ready)
+	x.press("/", `document.activeElement.id === "jump"`)
+	eval[chromedp.Void](x, `document.activeElement.value = ""`) // a driven browser types the key, too
+	x.press("failing\r", `document.title.startsWith("failing") && `+ready)
+	x.press("[", `document.querySelector(".past") && `+ready)
+	x.press("]", `document.querySelector("#at").value === document.querySelector("#at").max && `+ready)
+	x.press("?", `document.getElementById("keys").open`)
+	x.press("\u001b", `!document.getElementById("keys").open`)
+
+	w.cut("keys")
+	x.opened("/dead")
+	x.tabTo(`document.activeElement.name === "id" && document.activeElement.closest("li").innerText.includes("keys")`)
+	x.keys(" ")
+	x.tabTo(`document.activeElement.id === "reason"`)
+	x.keys("by keys alone")
+	x.tabTo(`document.activeElement.value === "done"`)
+	x.keys("\r")
+	x.says("1 dead letter decided: done")
+	w.ends("keys")
+	x.clean("keyboard")
+}
+
+// press presses keys until they have done what they do: Chromium drops those that come while a page
+// begins.
+func (x *tab) press(keys, expression string) {
+	x.t.Helper()
+	done := func() bool {
+		is, err := chromedp.Run(x.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		return err == nil && is
+	}
+	for range 10 {
+		x.keys(keys)
+		for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
+			if done() {
+				return
+			}
+		}
+	}
+	x.is(expression)
+}
+
+// tabTo presses Tab until the element has the focus.
+func (x *tab) tabTo(expression string) {
+	x.t.Helper()
+	for range 60 {
+		x.keys("\t")
+		if eval[bool](x, expression) {
+			return
+		}
+	}
+	require.Fail(x.t, "Tab does not lead there", expression)
+}
+
+// O13: the acts and tools of the pages, by a mouse.
+func actsByMouse(x *tab) {
+	t, w := x.t, x.w
+	press := func(selector string) { x.t.Helper(); x.run(chromedp.Click(chromedp.CSS(selector))) }
+	x.opened(w.of("failing"))
+	press(`a[href*="verify=1"]`)
+	x.says("No check is violated.")
+	x.opened(w.of("failing"))
+	press(`svg.graph a[aria-label^="look:"] rect`)
+	x.says("Activities: look")
+	eval[chromedp.Void](x, `(() => { const s = document.querySelector("#at"); s.value = 3; s.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	x.says("As it stood at entry 3")
+	press(`[data-forth]`)
+	x.says("As it stood at entry 4")
+	wide := eval[float64](x, `document.querySelector("svg.graph").getBoundingClientRect().width`)
+	press(`[aria-label="Graph larger"]`)
+	x.is(fmt.Sprintf(`document.querySelector("svg.graph").getBoundingClientRect().width > %f`, wide))
+
+	w.cut("mouse")
+	x.opened(w.of("mouse"))
+	press(`input[name=id]`)
+	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "seen in the books"))
+	press(`button[value=done]`)
+	x.says("1 dead letter decided: done")
+	x.is(`document.querySelector("h1 .state").textContent === "completed"`)
+
+	w.start("sale", map[string]any{"order": 9, "wait": "1h"})
+	x.opened("/bulk?" + url.Values{"flow": {"order"}, "prefix": {"sale"}}.Encode())
+	x.says("The filter selects 1 job")
+	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "sale cancelled"))
+	press(`button[value=interrupt]`)
+	x.says("Finished: 1 job looked at, 1 done")
+	w.ends("sale")
+	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "sale"})
+	require.NoError(t, err)
+	require.Equal(t, journal.JobInterrupted, j.State)
+	x.clean("acts")
+}

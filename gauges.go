@@ -1,0 +1,85 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/quipu-journal/quipu/observer"
+)
+
+// gauges reads what the metrics say of now (O4). Every process has its own gauges; those of the
+// space are read by its engines, so that a hundred workers do not ask a hundred times.
+func (rt *Runtime) gauges(ctx context.Context) ([]observer.Reading, error) {
+	var out readings
+	pool := rt.store.Pool()
+	out.add(observer.MetricWaiting, float64(rt.waiters.Len()))
+	out.add(observer.MetricConnections, float64(pool.Used), "state", "used")
+	out.add(observer.MetricConnections, float64(pool.Idle), "state", "idle")
+	out.add(observer.MetricPoolLimit, float64(pool.Limit))
+	out.add(observer.MetricPoolWaits, float64(pool.Waits))
+	out.add(observer.MetricPoolWaited, pool.Waited.Seconds())
+	if rt.eng == nil || !slices.Contains(rt.cfg.Roles, RoleEngine) || !rt.ran.Load() {
+		return out, nil
+	}
+	return out, errors.Join(
+		rt.failed("postgres", out.space(ctx, rt)),
+		rt.failed("nats", out.queues(ctx, rt)),
+	)
+}
+
+// failed counts that gauges could not be read.
+func (rt *Runtime) failed(server string, err error) error {
+	if err != nil {
+		rt.cfg.Observer.Count(observer.MetricBlind, 1, "server", server)
+	}
+	return err
+}
+
+// readings are the readings of one look.
+type readings []observer.Reading
+
+func (r *readings) add(metric string, value float64, attributes ...string) {
+	*r = append(*r, observer.Reading{Metric: metric, Value: value, Attributes: attributes})
+}
+
+// space adds what the database says.
+func (r *readings) space(ctx context.Context, rt *Runtime) error {
+	g, err := rt.store.Gauges(ctx)
+	if err != nil {
+		return err
+	}
+	for of, n := range g.Jobs {
+		r.add(observer.MetricJobs, float64(n), "flow", of.Flow, "state", string(of.State))
+	}
+	for reason, n := range g.Dead {
+		r.add(observer.MetricDeadOpen, float64(n), "reason", reason)
+	}
+	for topic, n := range g.Running {
+		r.add(observer.MetricRunning, float64(n), "topic", topic)
+	}
+	for _, role := range AllRoles() {
+		r.add(observer.MetricSessions, float64(g.Processes[string(role)]), "role", string(role))
+	}
+	r.add(observer.MetricOverdue, float64(g.Overdue.N))
+	r.add(observer.MetricOverdueAge, g.Overdue.Age.Seconds())
+	r.add(observer.MetricTimersLate, float64(g.Timers.N))
+	r.add(observer.MetricTimersLateAge, g.Timers.Age.Seconds())
+	r.add(observer.MetricRetention, float64(g.Expired.N))
+	r.add(observer.MetricRetentionBehind, g.Expired.Age.Seconds())
+	return nil
+}
+
+// queues adds what NATS says.
+func (r *readings) queues(ctx context.Context, rt *Runtime) error {
+	q, err := rt.bus.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	r.add(observer.MetricLanesUnpulled, float64(q.Unpulled))
+	for _, t := range q.Topics {
+		r.add(observer.MetricQueued, float64(t.Queued), "topic", t.Topic)
+		r.add(observer.MetricOldest, t.Oldest.Seconds(), "topic", t.Topic)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Gauges implements store.Client.
+func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	g := &store.Gauges{Jobs: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
+	named := slices.Sorted(maps.Keys(s.flows))
+	for _, name := range named[:min(len(named), store.MaxGaugedBy)] {
+		for _, state := range []journal.JobState{journal.JobOpen, journal.JobQuarantined} {
+			g.Jobs[store.JobsOf{Flow: name, State: state}] = 0
+		}
+	}
+	for _, j := range s.jobs {
+		if of := (store.JobsOf{Flow: j.Flow.Name, State: j.State}); g.Jobs[of] < store.MaxGaugedJobs {
+			if _, shown := g.Jobs[of]; shown {
+				g.Jobs[of]++
+			}
+		}
+		if j.expires != collation.Never && j.expires <= now {
+			add(&g.Expired, now-j.expires)
+		}
+	}
+	for _, r := range s.collect(func(j *job, r *collation.Row) bool {
+		return due(r, now) && (j == nil || j.State != journal.JobQuarantined)
+	}, func(r *collation.Row) collation.Micros { return r.NextAt }) {
+		add(&g.Overdue, now-r.NextAt)
+		if r.Kind == journal.MessageWakeUp && r.Publication == 0 {
+			add(&g.Timers, now-r.NextAt)
+		}
+	}
+	s.collect(func(_ *job, r *collation.Row) bool {
+		if r.Kind == journal.MessageRequest && r.Holder != "" {
+			g.Running[r.Topic]++
+		}
+		return false
+	}, nil)
+	for _, l := range s.letters {
+		if l.view.State == collation.LetterOpen {
+			g.Dead[l.view.Letter.Reason]++
+		}
+	}
+	for id, m := range s.members {
+		if s.alive(id) && m.renewed > now-m.lease {
+			for _, role := range m.is.Roles {
+				g.Processes[role]++
+			}
+		}
+	}
+	most(g.Running)
+	most(g.Dead)
+	return g, nil
+}
+
+// add adds one thing that is late by age.
+func add(b *store.Backlog, age collation.Micros) {
+	b.N = min(b.N+1, store.MaxGauged)
+	b.Age = max(b.Age, time.Duration(age)*time.Microsecond)
+}
+
+// most keeps the names with the highest counts.
+func most(counts map[string]int64) {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for _, name := range names[min(len(names), store.MaxGaugedBy):] {
+		delete(counts, name)
+	}
+}

@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// PrivateKeys says whether the space keeps digests of the keys of jobs and signals (S15).
+func (s *Store) PrivateKeys(ctx context.Context) (private bool, err error) {
+	err = s.query(ctx, "private", nil, func(v row) error { private = v.bool(0); return nil })
+	return private, err
+}
+
+// errKeys says why a space cannot have private keys.
+var errKeys = fmt.Errorf("%w: the space has jobs or signals whose keys stand in clear: a space keeps digests from its beginning, so make a new one", store.ErrRejected)
+
+// SetPrivateKeys lets the space keep digests, for good (S15). From then on the tables refuse a job
+// with any other key. A space with jobs or messages is refused: ErrRejected. It needs the owner's
+// rights.
+func (s *Store) SetPrivateKeys(ctx context.Context) error {
+	if private, err := s.PrivateKeys(ctx); private || err != nil {
+		return err
+	}
+	return s.call(ctx, "private keys", func(c *conn) error {
+		if err := c.require(ctx, "begin", "private_jobs", "private_tombstones", "private_set", "commit", "rollback"); err != nil {
+			return err
+		}
+		set := false
+		err := c.run(
+			ctx, step{name: "begin"}, step{name: "private_jobs"}, step{name: "private_tombstones"},
+			step{"private_set", nil, func(row) error { set = true; return nil }},
+		)
+		if pg := serverError(err); pg != nil && pg.Code == "23514" || err == nil && !set {
+			err = errKeys
+		}
+		if err != nil {
+			abandon(ctx, c)
+			return err
+		}
+		return c.run(ctx, step{name: "commit"})
+	})
+}

@@ -1,0 +1,55 @@
+-- name: gauge_jobs
+-- counts the open and the quarantined jobs of each deployed flow, by the index on them (O4). $1 flows, $2 jobs that
+-- are counted of each flow and state.
+SELECT f.name, s.state,
+       (SELECT count(*) FROM (SELECT FROM jobs j WHERE j.flow_name = f.name AND j.state = s.state
+                              AND CASE WHEN j.state IN ('open', 'quarantined') THEN true END LIMIT $2::int8) AS n)
+FROM (SELECT name FROM flows WHERE active AND name >= '' ORDER BY name LIMIT $1::int8) AS f CROSS JOIN (VALUES ('open'), ('quarantined')) AS s (state)
+
+-- name: gauge_running
+-- counts the requests that processes hold, by topic (O4). There are no more than the processes have slots. OFFSET 0
+-- looks each session up in the index of what it holds. $1 topics.
+SELECT d.topic, count(*)
+FROM sessions s CROSS JOIN LATERAL (
+    SELECT r.topic FROM dispatches r WHERE r.session = s.id AND r.holder IS NOT NULL AND r.kind = 'request' OFFSET 0
+) AS d
+GROUP BY d.topic ORDER BY count(*) DESC, d.topic
+LIMIT $1::int8
+
+-- name: gauge_dead
+-- counts open dead letters by reason (O4). $1 letters that are counted, $2 reasons.
+SELECT l.reason, count(*)
+FROM (SELECT reason FROM dead_letters WHERE CASE WHEN state = 'open' THEN true END AND reason >= '' LIMIT $1::int8) AS l
+GROUP BY l.reason ORDER BY count(*) DESC, l.reason
+LIMIT $2::int8
+
+-- name: gauge_processes
+-- counts the live processes by role (O4).
+SELECT r.role, count(*)
+FROM sessions s CROSS JOIN micros() AS now CROSS JOIN unnest(s.roles) AS r (role)
+WHERE NOT s.dead AND s.renewed_at > now - s.lease
+GROUP BY r.role
+
+-- name: gauge_late
+-- counts what is late, and says since when (O4): rows that are due, timers among them, and jobs and tombstones whose
+-- time has passed. $1 how many of each are counted. Returns six numbers: each count with the microseconds since the
+-- oldest became due, null for none.
+SELECT d.rows, c.now - d.first, d.timers, c.now - d.timer,
+       e.jobs + t.tombstones, c.now - least(e.first, t.first)
+FROM (SELECT micros() AS now OFFSET 0) AS c
+CROSS JOIN LATERAL (
+    SELECT count(*) AS rows, min(w.next_at) AS first,
+           count(*) FILTER (WHERE w.timer) AS timers, min(w.next_at) FILTER (WHERE w.timer) AS timer
+    FROM (SELECT r.next_at, r.kind = 'wakeup' AND r.publication = 0 AS timer
+          FROM dispatches r LEFT JOIN jobs j ON j.id = r.job
+          WHERE r.held IS NULL AND r.next_at IS NOT NULL AND r.next_at <= c.now AND j.state IS DISTINCT FROM 'quarantined'
+          ORDER BY r.next_at LIMIT $1::int8) AS w
+) AS d
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs, min(x.expires_at) AS first
+    FROM (SELECT j.expires_at FROM jobs j WHERE j.expires_at IS NOT NULL AND j.expires_at <= c.now ORDER BY j.expires_at LIMIT $1::int8) AS x
+) AS e
+CROSS JOIN LATERAL (
+    SELECT count(*) AS tombstones, min(x.expires_at) AS first
+    FROM (SELECT o.expires_at FROM tombstones o WHERE o.expires_at <= c.now ORDER BY o.expires_at LIMIT $1::int8) AS x
+) AS t

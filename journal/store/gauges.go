@@ -1,0 +1,42 @@
+package store
+
+import (
+	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits of Gauges. What is more is not counted, so that no question reads a large table (O4).
+const (
+	MaxGaugedJobs = 100_000 // of one flow and state
+	MaxGauged     = 10_000  // of anything else
+	MaxGaugedBy   = 100     // flows, topics, reasons
+)
+
+// Gauges is what the space has now. It is read by indexes of what is open, within the limits
+// above.
+type Gauges struct {
+	// Jobs counts the open and the quarantined jobs of each deployed flow, the first flows by name.
+	Jobs map[JobsOf]int64
+	// Running counts the requests that a process holds, by topic; the topics with most of them.
+	Running map[string]int64
+	// Dead counts the open dead letters by reason; the reasons with most of them.
+	Dead map[string]int64
+	// Processes counts the live processes by role.
+	Processes map[string]int64
+	// Overdue are the rows that Due lists, Timers those of them that are timers which were not
+	// sent before, Expired the jobs and tombstones whose time has passed.
+	Overdue, Timers, Expired Backlog
+}
+
+// JobsOf names the jobs of one flow in one state.
+type JobsOf struct {
+	Flow  string
+	State journal.JobState
+}
+
+// Backlog is a number of things that are late, and how late the oldest is.
+type Backlog struct {
+	N   int64
+	Age time.Duration
+}
