@@ -3,7 +3,10 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,4 +121,20 @@ func TestO10Schemas(t *testing.T) {
 		_, err := c.Compile("openapi.json#/components/schemas/" + name)
 		require.NoError(t, err, name)
 	}
+}
+
+// The page of the API names every operation with its role, and every code with its status.
+func TestO10Page(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/api.md")
+	require.NoError(t, err)
+	for _, r := range routes {
+		require.Regexp(t, "(?m)^\\| `"+regexp.QuoteMeta(r.method+" "+r.path)+"` \\|.*\\| "+string(r.role)+" \\|$", string(page))
+	}
+	for _, k := range known {
+		require.Regexp(t, fmt.Sprintf("(?m)^\\|.*`%s`.*\\| %d \\|", k.code, k.status), string(page))
+	}
+	require.Contains(t, string(page), fmt.Sprintf("over %d requests of one caller", access.MaxOfOne))
+	require.Contains(t, string(page), fmt.Sprintf("over %d requests under way", access.MaxRequests))
+	require.Contains(t, string(page), fmt.Sprintf("at most %d MiB", access.DefaultMaxBody>>20))
 }
