@@ -52,7 +52,7 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	options := []quipu.InterruptOption{quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow)}
+	options := []quipu.InterruptOption{quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow), quipu.Who(access.Of(r.Context()).Name)}
 	if body.Code != 0 {
 		options = append(options, quipu.Code(body.Code))
 	}

@@ -64,6 +64,7 @@ func (a *api) start(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	req.Who = access.Of(r.Context()).Name
 	ctx, cancel := bounded(r)
 	defer cancel()
 	all, err := a.rt.StartMany(ctx, []quipu.StartRequest{req})

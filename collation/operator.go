@@ -20,6 +20,9 @@ const (
 	ActionAnswer = "answer"
 	ActionResume = "resume" // of a job that has closed
 	ActionRepair = "repair" // of a job's tables, from its journal (S11)
+
+	ActionStart     = "start"     // of a job, on somebody's behalf (O11)
+	ActionInterrupt = "interrupt" // from outside, on somebody's behalf (O11)
 )
 
 // Action is an operator's decision on a dead letter, one of three (E10, 3.3). Retry releases

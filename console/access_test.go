@@ -44,5 +44,5 @@ func TestO11Viewer(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, as(client, http.MethodPost, "/dead", reason).StatusCode)
 	require.Equal(t, http.StatusSeeOther, as(client, http.MethodPost, w.of("waiting")+"/interrupt", reason).StatusCode)
 	w.ends("waiting")
-	has(t, w.get(w.of("waiting")), "shop: x", "who interrupted it")
+	has(t, w.get(w.of("waiting")), "shop: interrupt", "who interrupted it")
 }

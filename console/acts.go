@@ -136,10 +136,9 @@ func (c *console) interrupt(w http.ResponseWriter, r *http.Request) {
 	c.done(w, r, "/jobs/"+id.String(), "the interrupt is on its way: an engine ends the job")
 }
 
-// end interrupts the job of a key. The reason names who asks, as the journal has no other place
-// for it.
+// end interrupts the job of a key.
 func (c *console) end(r *http.Request, key, reason string) error {
-	opts := []quipu.InterruptOption{quipu.Reason(c.who(r) + ": " + reason)}
+	opts := []quipu.InterruptOption{quipu.Reason(reason), quipu.Who(c.who(r))}
 	if r.PostFormValue("descend") != "" {
 		opts = append(opts, quipu.Descend(true))
 	}
