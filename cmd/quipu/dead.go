@@ -309,7 +309,7 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, d quipu.Dec
 	if err != nil {
 		return err
 	}
-	return a.ask(cmd, reads, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+	return a.ask(cmd, writes, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 		if remote != nil && cmd.Flags().Changed("who") {
 			return cli.Exitf(cli.CodeUsage, "--who: by --api it is the name of the token")
 		}

@@ -82,8 +82,8 @@ func instant(t collation.Micros) time.Time {
 	return time.UnixMicro(int64(t))
 }
 
-// micros is a time of an answer.
-func micros(t *time.Time) collation.Micros {
+// inMicros is a time of an answer.
+func inMicros(t *time.Time) collation.Micros {
 	if t == nil {
 		return collation.Never
 	}
@@ -92,10 +92,10 @@ func micros(t *time.Time) collation.Micros {
 
 // summaryFrom is a job as a list has it. The API does not give heads.
 func summaryFrom(s *api.Summary) store.JobSummary {
-	out := store.JobSummary{Closed: micros(s.Closed)}
+	out := store.JobSummary{Closed: inMicros(s.Closed)}
 	out.ID, _ = journal.ParseJobID(s.Job)
 	out.Key, out.Generation, out.State, out.Semaphore, out.Tags = s.Key, s.Generation, journal.JobState(s.State), s.Semaphore, s.Tags
-	out.Flow.Name, out.Flow.Version, out.Head.Seq, out.Started = s.Flow, s.Version, s.Entries, micros(&s.Started)
+	out.Flow.Name, out.Flow.Version, out.Head.Seq, out.Started = s.Flow, s.Version, s.Entries, inMicros(&s.Started)
 	return out
 }
 
@@ -111,7 +111,7 @@ func (a *app) showBy(ctx context.Context, remote *api.Client, key string) error 
 	w := a.streams.Out
 	fmt.Fprintf(w, "job      %s (%s)\nflow     %s version %s\nstate    %s", plain(j.Key), j.Job, j.Flow, j.Version, j.State)
 	if j.Closed != nil {
-		fmt.Fprintf(w, " with code %d after %s", j.Code, took(micros(&j.Started), micros(j.Closed)))
+		fmt.Fprintf(w, " with code %d after %s", j.Code, took(inMicros(&j.Started), inMicros(j.Closed)))
 	}
 	fmt.Fprintf(w, "\nstarted  %s\n", local(&j.Started))
 	if len(j.Tags) > 0 {

@@ -41,7 +41,7 @@ way that nobody else reads. NAME says who that is.`,
 	cmd.Flags().StringVar(&role, "role", string(access.Viewer), "`ROLE`: viewer, client or operator")
 	cmd.Flags().DurationVar(&holds, "for", 0, "it holds for this `TIME`; default: until it is revoked")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 			token, err := rt.Tokens().Create(ctx, args[0], access.Role(role), holds)
 			if err != nil {
 				return err
@@ -102,7 +102,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Example: "  quipu token revoke shop", Args: cli.Args(1, -1),
 	}
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, args, func(name string) error {
 				if err := rt.Tokens().Revoke(ctx, name); err != nil {
 					return err

@@ -153,7 +153,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 var fewIndexes = []string{"partitions_pkey", "sessions_pkey", "tokens_name_key"}
 
 // few matches scans of tables with few rows.
-var few = regexp.MustCompile(`Seq Scan on (sessions|partitions|keys|topic_keys|tokens)\b`)
+var few = regexp.MustCompile(`Seq Scan on (sessions|partitions|keys|topic_keys|traces|tokens)\b`)
 
 // indexScan matches a scan by an index in a plan.
 var indexScan = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w+) on`)
@@ -197,6 +197,7 @@ func TestPlans(t *testing.T) {
 			"job_counted_children": {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $10) AND (ROW(started, id) < ROW($6, $7)) AND (started >= $5))"},
 			"signals_late":         {"Index Scan using dispatches_within"},
 			"expire_mark":          {"Index Scan using jobs_expires"},
+			"traces_ended":         {"Index Scan using jobs_closed", "Index Cond: (ROW(closed, id) > ROW($1, $2))"},
 			"expire_end":           {"Index Scan using jobs_expires", "Index Scan using tombstones_expires"},
 			"retire_live":          {"Index Scan using jobs_n_key"},
 			"retire_jobs":          {"Index Scan using jobs_n_key", "Index Scan using tombstones_n_key"},
