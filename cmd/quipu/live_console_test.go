@@ -57,8 +57,13 @@ func TestO11ConsoleBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	for _, args := range [][]string{
-		{"--http", "8400"}, {"--tls-cert", "x"}, {"--tls-cert", "x", "--tls-key", "y"}, {"--proxy-from", "10.0.0.0/8"}, {"--proxy-from", "ten", "--proxy-header", "X-User"},
-		{"--proxy-role-header", "X-Role"}, {"--http", "nowhere.invalid:1"},
+		{"--http", "8400"},
+		{"--tls-cert", "x"},
+		{"--tls-cert", "x", "--tls-key", "y"},
+		{"--proxy-from", "10.0.0.0/8"},
+		{"--proxy-from", "ten", "--proxy-header", "X-User"},
+		{"--proxy-role-header", "X-Role"},
+		{"--http", "nowhere.invalid:1"},
 	} {
 		require.Contains(t, s.fails(cli.CodeUsage, "", append([]string{"console"}, args...)...).Err, args[0], args)
 	}
