@@ -34,6 +34,28 @@ func decision(l quipu.DeadLetter) quipu.Decision {
 	return d
 }
 
+// Which topics have work that nobody serves: here a worker is missing.
+func ExampleRuntime_Topics() {
+	ctx := context.Background()
+	rt, _, end := example(pays)
+	defer end()
+	_, err := rt.Start(ctx, "pays", "order-1", nil)
+	must(err)
+	for {
+		topics, err := rt.Topics(ctx)
+		must(err)
+		i := slices.IndexFunc(topics, func(t quipu.Topic) bool { return t.Name == "bank.charge" })
+		if i < 0 || topics[i].Queued == 0 || topics[i].Queued == quipu.Unknown { // not there yet
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		t := topics[i]
+		fmt.Println(t.Name, "queued:", t.Queued, "running:", t.Running, "served by:", len(t.Processes), "processes, oldest known:", t.Oldest > 0)
+		break
+	}
+	// Output: bank.charge queued: 1 running: 0 served by: 0 processes, oldest known: true
+}
+
 // An operator's inbox: the dead letters of a space, and the four verdicts.
 func ExampleOperator_DeadLetters() {
 	ctx := context.Background()

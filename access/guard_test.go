@@ -96,7 +96,7 @@ func TestLoopbackAndRebinding(t *testing.T) {
 		require.Equal(t, http.StatusOK, w.Code, host)
 		require.JSONEq(t, `{"Name": "ada", "Role": "operator", "Payloads": true}`, w.Body.String())
 	}
-	for _, host := range []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "192.0.2.1", "", "0.0.0.0:80"} {
+	for _, host := range []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "192.0.2.1", "", "0.0.0.0:80", "[::]:1", "127.0.0.1.nip.io", "2130706433"} {
 		w, p := ask(asked{host: host})
 		require.Equal(t, http.StatusMisdirectedRequest, w.Code, host)
 		require.Equal(t, CodeWrongHost, p.Code)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/console"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -76,6 +78,12 @@ func TestO7Bulk(t *testing.T) {
 func TestO6Live(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	short := httptest.NewUnstartedServer(console.New(w.rt, console.Config{}))
+	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond // a stream outlasts both
+	short.Start()
+	defer short.Close()
+	w.page.Close()
+	w.page = short
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	req := w.request(http.MethodGet, "/live?page="+url.QueryEscape("/jobs?prefix=live-"), nil).WithContext(ctx)
@@ -96,6 +104,9 @@ func TestO6Live(t *testing.T) {
 		return ""
 	}
 	has(t, next(), "No jobs.")
+	for range 2 { // two looks later
+		require.True(t, pages.Scan() && pages.Scan(), "%v", pages.Err())
+	}
 	w.start("live-1", map[string]any{"order": 1})
 	has(t, next(), ">live-1</a>")
 }

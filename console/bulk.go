@@ -139,8 +139,7 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 	head, foot, _ := strings.Cut(b.String(), list)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	out := &progress{w: w, flush: http.NewResponseController(w)}
-	_ = out.flush.SetWriteDeadline(time.Time{}) // it lasts as long as it takes
+	out := &progress{w: w, flush: endless(w)}
 	out.write(head + list)
 	c.each(r.Context(), p, act, out)
 	out.write(foot)
@@ -203,7 +202,7 @@ func (c *console) exportMany(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	download(w, "jobs.jsonl")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	endless(w)
 	out := export.NewWriter(w)
 	for j, err := range c.rt.AllJobs(r.Context(), p.jobs) {
 		if err == nil && j.State != journal.JobExpired {

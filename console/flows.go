@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -132,12 +133,19 @@ type spacePage struct {
 	Epoch   int64
 	Expire  time.Duration
 	Signed  bool
+	Private bool                  // keys of jobs and signals are kept as digests
+	Log     []*journal.SpaceEntry // what was decided about the space itself, the oldest first
 	Keys    []quipu.Key
 	KeysHid string // why the keys are not shown
 }
 
 // another is a store that knows whether its database is another one than the space's (S13).
 type another interface{ Another() error }
+
+// spaceReader reads the chain of a space.
+type spaceReader interface {
+	SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error)
+}
 
 // space shows what holds for the whole space.
 func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
@@ -156,6 +164,14 @@ func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
 	}
 	if p.Signed, err = c.rt.Keys().On(ctx); err != nil {
 		return nil, err
+	}
+	if p.Private, err = c.rt.PrivateKeys(ctx); err != nil {
+		return nil, err
+	}
+	if s, ok := below.Of(c.rt).(spaceReader); ok {
+		if p.Log, err = s.SpaceEntries(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if p.Keys, err = c.rt.Keys().List(ctx); err != nil {
 		p.KeysHid = err.Error()

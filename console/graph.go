@@ -44,6 +44,7 @@ type edge struct {
 type graph struct {
 	Nodes         []*node
 	Edges         []edge
+	Left          int // where the picture begins; below 0 beside a cycle
 	Width, Height int
 	List          []explain.Standing // where there are too many to draw
 }
@@ -104,6 +105,7 @@ func graphOf(standings []explain.Standing) *graph {
 	for i := range standings {
 		g.lines(standings, nodes, i, chains)
 	}
+	g.Width -= g.Left
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *node) bool { return n.Bend })
 	return g
 }
@@ -188,16 +190,28 @@ func (g *graph) lines(standings []explain.Standing, nodes []*node, i int, chains
 		g.Edges = append(g.Edges, e)
 	}
 	if a.Type == flow.TypeCycle && a.To != nil {
-		from, to := nodes[i], nodes[a.To.Index]
-		right := max(from.X+from.Width, to.X+to.Width) + nodeGap
-		g.Width = max(g.Width, right+margin)
-		g.Edges = append(g.Edges, edge{
-			Path: fmt.Sprintf("M%d %d C%d %d %d %d %d %d", from.X+from.Width, from.Y+nodeHeight/2, right+nodeGap, from.Y+nodeHeight/2,
-				right+nodeGap, to.Y+nodeHeight/2, to.X+to.Width, to.Y+nodeHeight/2),
-			Class: "edge back", Text: a.Name + " goes back to " + a.To.Name,
-		})
-		g.Width = max(g.Width, right+nodeGap+margin)
+		g.back(nodes[i], nodes[a.To.Index])
 	}
+}
+
+// back draws the way of a cycle to its pivot: between the layers, and past them on the nearer side.
+func (g *graph) back(from, to *node) {
+	const out = 18 // how far it passes the layers
+	left, right := from.X, from.X+from.Width
+	for _, n := range g.Nodes {
+		if n.layer >= to.layer && n.layer < from.layer {
+			left, right = min(left, n.X), max(right, n.X+n.Width)
+		}
+	}
+	side, leaves, comes := left-out, from.Middle-nodeWidth/4, to.Middle-nodeWidth/4
+	if from.Middle > to.Middle {
+		side, leaves, comes = right+out, from.Middle+nodeWidth/4, to.Middle+nodeWidth/4
+	}
+	g.Edges = append(g.Edges, edge{
+		Path:  fmt.Sprintf("M%d %d V%d H%d V%d H%d V%d", leaves, from.Y, from.Y-out/2, side, to.Y-out, comes, to.Y),
+		Class: "edge back", Text: from.Name + " goes back to " + to.Name,
+	})
+	g.Left, g.Width = min(g.Left, side-margin), max(g.Width, side+margin)
 }
 
 // kindOf is the type of an activity in a word or two.

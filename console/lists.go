@@ -27,31 +27,67 @@ func (c *console) processes(ctx context.Context, _ *http.Request) (*view, error)
 	return &view{Template: "processes", Title: "Processes", Section: "processes", Data: all}, nil
 }
 
-// topic is one topic of a space.
+// topic is one topic of a space, with the flows that send to it.
 type topic struct {
-	Name  string
-	Flows []string // the active flows that send to it
-	By    []string // the processes that serve it
+	quipu.Topic
+	Flows []string // active ones
 	Dead  int      // open dead letters
 }
 
-// topicsPage lists the topics that active flows send to, or processes serve.
+// topicsPage lists the topics that active flows send to, that processes serve, or that have
+// requests (O9).
 type topicsPage struct {
 	Topics []*topic
-	Nobody int // topics that flows send to and nobody serves
+	Nobody int  // topics that flows send to and nobody serves
+	Blind  bool // the queues cannot be read here
 }
 
 func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
+	known, err := c.rt.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &topicsPage{Blind: slices.ContainsFunc(known, func(t quipu.Topic) bool { return t.Queued == quipu.Unknown })}
 	all := map[string]*topic{}
+	for _, t := range known {
+		t.Oldest = t.Oldest.Truncate(time.Second) // what changes with every look says nothing
+		all[t.Name] = &topic{Topic: t}
+	}
 	of := func(name string) *topic {
 		if all[name] == nil {
-			all[name] = &topic{Name: name}
+			all[name] = &topic{Topic: quipu.Topic{Name: name}}
 		}
 		return all[name]
 	}
-	active, err := below.Of(c.rt).Schedules(ctx) // the active versions
+	if err := c.senders(ctx, of); err != nil {
+		return nil, err
+	}
+	letters, err := c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{Limit: store.MaxPage})
 	if err != nil {
 		return nil, err
+	}
+	for i := range letters {
+		if letters[i].Topic != "" {
+			of(letters[i].Topic).Dead++
+		}
+	}
+	for _, t := range all {
+		p.Topics = append(p.Topics, t)
+		if len(t.Processes) == 0 {
+			p.Nobody++
+		}
+	}
+	slices.SortFunc(p.Topics, func(a, b *topic) int {
+		return cmp.Or(cmp.Compare(min(len(a.Processes), 1), min(len(b.Processes), 1)), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
+	})
+	return &view{Template: "topics", Title: "Topics", Section: "topics", Data: p}, nil
+}
+
+// senders notes which active flows send to which topics.
+func (c *console) senders(ctx context.Context, of func(string) *topic) error {
+	active, err := below.Of(c.rt).Schedules(ctx) // the active versions
+	if err != nil {
+		return err
 	}
 	for i := range active {
 		f := look.Definition(ctx, c.rt, active[i].Ref)
@@ -67,36 +103,7 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 			}
 		}
 	}
-	living, err := c.rt.Processes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range living {
-		for _, name := range living[i].Topics {
-			t := of(name)
-			t.By = append(t.By, living[i].Name)
-		}
-	}
-	letters, err := c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{Limit: store.MaxPage})
-	if err != nil {
-		return nil, err
-	}
-	for i := range letters {
-		if letters[i].Topic != "" {
-			of(letters[i].Topic).Dead++
-		}
-	}
-	p := &topicsPage{}
-	for _, t := range all {
-		p.Topics = append(p.Topics, t)
-		if len(t.By) == 0 {
-			p.Nobody++
-		}
-	}
-	slices.SortFunc(p.Topics, func(a, b *topic) int {
-		return cmp.Or(cmp.Compare(min(len(a.By), 1), min(len(b.By), 1)), cmp.Compare(a.Name, b.Name))
-	})
-	return &view{Template: "topics", Title: "Topics", Section: "topics", Data: p}, nil
+	return nil
 }
 
 // scheduled is a flow that the clock starts.

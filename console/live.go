@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/quipu-journal/quipu/access"
 )
 
 const (
@@ -40,8 +38,7 @@ func (c *console) follow(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("%d pages are followed already", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
-	out := http.NewResponseController(w)
-	access.Extend(w, follows+time.Minute)
+	out := endless(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	asked := r.Clone(r.Context())
@@ -75,6 +72,14 @@ func (c *console) follow(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(max(lookAgain, slower*time.Since(began))):
 		}
 	}
+}
+
+// endless lets an answer last as long as somebody reads it, whatever the server's timeouts are.
+func endless(w http.ResponseWriter) *http.ResponseController {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // a server that cannot do it has no such timeouts
+	_ = c.SetWriteDeadline(time.Time{})
+	return c
 }
 
 // between is what stands in the element main of a page.

@@ -103,6 +103,8 @@ func verifyPage(t *testing.T, w *world) {
 func listPages(t *testing.T, w *world) {
 	has(t, w.get("/topics"), "books.close")
 	has(t, w.get("/topics"), "1 topic that nobody serves")
+	topics := w.get("/topics")
+	has(t, topics, `<tr class="nobody"><th scope="row">books.close</th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
 	has(t, w.get("/processes"), "worker-1")
 	has(t, w.get("/flows"), `/flows/order?version=1`)
 	has(t, w.get("/flows/order"), `class="graph"`)

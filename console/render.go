@@ -63,7 +63,7 @@ var links = []link{
 // functions are what templates call.
 var functions = template.FuncMap{
 	"links": func() []link { return links },
-	"when":  when, "clock": clock, "instant": instant, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"short": short, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
 	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
 	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },

@@ -92,6 +92,7 @@ func timelineOf(r *look.Reading) *timeline {
 		t.add(&t.Lanes[n], ev)
 	}
 	t.unfinished(r, at)
+	t.Lanes = slices.DeleteFunc(t.Lanes, func(l lane) bool { return len(l.Bars) == 0 })
 	for i := range t.Lanes {
 		t.Bars += len(t.Lanes[i].Bars)
 	}

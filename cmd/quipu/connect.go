@@ -39,6 +39,7 @@ const (
 	looks                // only reads, also in another database than the space's (S13)
 	writes               // also changes what is there
 	watches              // also learns of ends of jobs, by NATS where it is known
+	serves               // writes, and asks NATS where it is known
 	starts               // writes, and also publishes, and counts, what it sends
 	makes                // makes the space, or migrates its schema
 	recovers             // accepts another database; asks NATS where it is known
@@ -98,7 +99,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		return cli.Exitf(cli.CodeUsage, "%s needs the database: give --postgres or --dev. By --api go %s", cmd.CommandPath(), remotely)
 	}
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler)}
-	if what == watches || what == starts || what == recovers {
+	if what == watches || what == serves || what == starts || what == recovers {
 		over, err := a.over.Options()
 		if err != nil {
 			return err

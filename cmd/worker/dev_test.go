@@ -145,7 +145,7 @@ func TestDev(t *testing.T) {
 	console, _, _ := strings.Cut(said, "\n")
 	status, page := get(t, console+"/jobs")
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, page, ">one</a>")
+	require.Contains(t, page, ">order-4711</a>")
 	require.NotContains(t, first.out.String()+first.err.String(), "postgres://quipu:", "no password is printed (4.5)")
 
 	second := clitest.Do(t, run, nil, "", "dev", "--data", data)

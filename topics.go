@@ -1,0 +1,73 @@
+package quipu
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Unknown is the Queued of a topic whose queue cannot be read here.
+const Unknown = -1
+
+// Topic is what a space has of one topic now.
+type Topic struct {
+	Name string
+	// Queued are the requests that wait in NATS for a process; Unknown without NATS, or without the
+	// rights of an engine there. Oldest is how long the oldest of them has been there, 0 where that
+	// was not looked at.
+	Queued int64
+	Oldest time.Duration
+	// Running are the requests that processes hold. A request of less than a third of the ack wait
+	// is held only where the process took it over from its own commit (W7).
+	Running int64
+	// Processes are the names of the living processes that have a handler for it, the oldest first.
+	// A worker in another language is none of them.
+	Processes []string
+}
+
+// Topics lists the topics that living processes serve, and those with requests that wait or run, by
+// name. Of the latter it has the 100 with most. It is for people: what it says is past already.
+func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
+	g, err := rt.store.Gauges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	living, err := rt.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*Topic{}
+	of := func(name string) *Topic {
+		if all[name] == nil {
+			all[name] = &Topic{Name: name, Queued: Unknown}
+		}
+		return all[name]
+	}
+	for name, n := range g.Running {
+		of(name).Running = n
+	}
+	for i := range living {
+		for _, name := range living[i].Topics {
+			t := of(name)
+			t.Processes = append(t.Processes, living[i].Name)
+		}
+	}
+	if rt.bus != nil {
+		if q, err := rt.bus.Queues(ctx); err == nil {
+			for _, t := range all {
+				t.Queued = 0
+			}
+			for _, t := range q.Topics {
+				x := of(t.Topic)
+				x.Queued, x.Oldest = t.Queued, t.Oldest
+			}
+		}
+	}
+	out := make([]Topic, 0, len(all))
+	for _, t := range all {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
