@@ -144,10 +144,9 @@ func (e *UndoError) Unwrap() error { return e.Err }
 // Pause is the wait before the next attempt.
 func (e *UndoError) Pause() wire.Pause {
 	wait := backoff.Delay(e.Failures-1, firstUndoWait, longestUndoWait, nil)
-	return wire.Pause{Kind: journal.PauseSleep, Name: undoPause(e.Name, e.Failures), Position: undoPosition, For: wait.Microseconds()}
+	ref := journal.UndoPause(e.Name, e.Failures)
+	return wire.Pause{Kind: ref.Kind, Name: ref.Name, Position: ref.Position, For: wait.Microseconds()}
 }
-
-func undoPause(name string, failures int) string { return fmt.Sprintf("undo:%s:%d", name, failures) }
 
 // Undo runs the compensations that have not run, the latest registered first, each with
 // its own key (effects.Key). It ends with the first failure, an *UndoError; other errors
@@ -219,7 +218,7 @@ func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.Effec
 func (w *walk) failures(name string) int {
 	n := 0
 	for _, p := range w.waited {
-		if p.Position == undoPosition && p.Response != nil && p.Name == undoPause(name, n+1) {
+		if p.Response != nil && p.PauseRef == journal.UndoPause(name, n+1) {
 			n++
 		}
 	}
