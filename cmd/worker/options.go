@@ -113,6 +113,9 @@ func (o *options) check() error {
 	if _, err := o.over.Options(); err != nil {
 		return err
 	}
+	if err := o.checkSecrets(); err != nil {
+		return err
+	}
 	if o.http == "" {
 		return nil
 	}
