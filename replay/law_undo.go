@@ -69,7 +69,7 @@ func (a *auditor) undosLaw() {
 	}
 	for _, key := range sortedDigests(a.job.Effects) {
 		f := a.job.Effects[key]
-		if seq := a.undone[f.Request]; seq > 0 && f.Class == ClassUndo && f.State != EffectCompleted {
+		if seq := a.undone[f.Request]; seq > 0 && f.Class == ClassUndo && f.State == EffectStarted {
 			a.report(V8, journal.MainChain, seq, "the response says that the compensations of request %s have run, %q has not", f.Request, f.Name)
 		}
 	}
