@@ -346,13 +346,19 @@ func TestResumeCompensated(t *testing.T) {
 	s := newSpaceOf(t, reg, trips)
 	s.failed(s.begin("trips", "t-1", map[string]any{}))
 	require.Equal(t, map[string]int{"flight": 1, "cancel": 1, "hotel": 1}, o.count())
+	for n := 2; n < 4; n++ { // what it did anew is undone anew
+		again, err := s.Resume(t.Context(), "t-1")
+		require.NoError(t, err)
+		s.failed(again)
+		require.Equal(t, map[string]int{"flight": n, "cancel": n, "hotel": n}, o.count())
+	}
 	o.mend("hotel")
-	second, err := s.Resume(t.Context(), "t-1")
+	last, err := s.Resume(t.Context(), "t-1")
 	require.NoError(t, err)
-	s.output(second, `{"trip":"flight 2, hotel 2"}`)
-	require.Equal(t, map[string]int{"flight": 2, "cancel": 1, "hotel": 2}, o.count())
+	s.output(last, `{"trip":"flight 4, hotel 4"}`)
+	require.Equal(t, map[string]int{"flight": 4, "cancel": 3, "hotel": 4}, o.count())
 	n := 0
 	keys.Range(func(any, any) bool { n++; return true })
-	require.Equal(t, 2, n)
+	require.Equal(t, 4, n)
 	s.proved()
 }
