@@ -362,3 +362,41 @@ func TestResumeCompensated(t *testing.T) {
 	require.Equal(t, 4, n)
 	s.proved()
 }
+
+const hooked = `
+flow: hooked
+version: "1"
+output: {by: "${ asked.by }", said: "${ asked.output }", slept: "${ nap.by }", late: "${ never.code }"}
+activities:
+  start: {type: trigger}
+  asked: {type: hook, signal: trip.agreed, key: "${ job.id }", within: 1h}
+  nap:   {type: hook, sleep: 1ms}
+  never: {type: hook, signal: trip.never, key: "${ job.id }", within: 1ms}
+  work:  {type: worker, topic: work}
+transitions: {start: [asked], asked: [nap], nap: [never], never: [{to: work, on: error}]}
+`
+
+// Hooks that a signal, a timer or their bound has ended do not wait again, and keep what woke
+// them.
+func TestResumeHooks(t *testing.T) {
+	t.Parallel()
+	o := newTally("work")
+	reg := workers.New()
+	workers.Handle(reg, "work", func(context.Context, any) (string, error) {
+		got, err := o.do("work")
+		if err != nil {
+			return "", workers.Fatal(err)
+		}
+		return got, nil
+	})
+	s := newSpaceOf(t, reg, hooked)
+	job := s.begin("hooked", "h-1", map[string]any{})
+	_, err := s.Signal(t.Context(), "trip.agreed", "h-1", "by ann")
+	require.NoError(t, err)
+	s.failed(job)
+	o.mend("work")
+	second, err := s.Resume(t.Context(), "h-1")
+	require.NoError(t, err)
+	s.output(second, `{"by":"signal","said":"by ann","slept":"timer","late":408}`)
+	s.proved()
+}
