@@ -18,6 +18,7 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal/archive"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -29,10 +30,9 @@ type Config struct {
 	Postgres string
 	// NATS is the URL of the servers, several separated by commas. The roles engine and workers
 	// need it. A client needs none: the database announces its commits to the engines (W9), and
-	// Wait polls.
+	// Wait polls. Defaults to none.
 	NATS string
-	// NATSOptions are the login, TLS, names and streams of NATS (S5). The zero value needs none of
-	// them.
+	// NATSOptions are the login, TLS, names and streams of NATS (S5). Defaults to none of them.
 	NATSOptions NATSOptions
 	// Space is the name of the space: [a-z][a-z0-9-]{0,31}. Defaults to DefaultSpace.
 	Space string
@@ -75,6 +75,10 @@ type Config struct {
 	// Defaults to 1 s.
 	WaitLook time.Duration
 
+	// Accept has the names of checks of the preflight that an operator accepts although they fail,
+	// such as fsync-off of a managed database that is durable in another way (S7). The first time
+	// is recorded in the space's own chain. Defaults to none.
+	Accept []string
 	// NoMigrate leaves the schema alone, where another role owns it (4.5). Defaults to false.
 	NoMigrate bool
 	// Archive is a directory for the journals of expired jobs. Before the role retention drops a
@@ -99,7 +103,7 @@ type Config struct {
 // QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas), QUIPU_LANES,
 // QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB, QUIPU_RESEND, QUIPU_LEASE,
 // QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NAME, QUIPU_NO_MIGRATE (true or
-// false); for NATSOptions QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NATS_CA, QUIPU_NATS_CERT,
+// false), QUIPU_ACCEPT (with commas); for NATSOptions QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NATS_CA, QUIPU_NATS_CERT,
 // QUIPU_NATS_KEY, QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX, QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB,
 // QUIPU_NATS_MAX_AGE, QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS (with commas); and in these, which the
 // command does not have: QUIPU_MAX_CONNS, QUIPU_NATS_WAIT, QUIPU_WAIT_LOOK (durations),
@@ -134,12 +138,21 @@ func ConfigFromEnv() (Config, error) {
 	if c.HotBytes = hot << 20; os.Getenv("QUIPU_HOT_MIB") == "0" {
 		c.HotBytes = -1
 	}
-	for role := range strings.SplitSeq(os.Getenv("QUIPU_ROLES"), ",") {
-		if role = strings.TrimSpace(role); role != "" {
-			c.Roles = append(c.Roles, Role(role))
+	for _, role := range listFromEnv("ROLES") {
+		c.Roles = append(c.Roles, Role(role))
+	}
+	c.Accept = listFromEnv("ACCEPT")
+	return c, errors.Join(errs...)
+}
+
+// listFromEnv reads a variable with commas.
+func listFromEnv(name string) (list []string) {
+	for word := range strings.SplitSeq(os.Getenv("QUIPU_"+name), ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			list = append(list, word)
 		}
 	}
-	return c, errors.Join(errs...)
+	return list
 }
 
 // fromEnv reads a variable, if it is set.
@@ -206,6 +219,9 @@ func (c Config) withDefaults() (Config, error) {
 		if !slices.Contains(AllRoles(), r) {
 			return c, fmt.Errorf("%w: role %q: the roles are %v", ErrConfig, r, AllRoles())
 		}
+	}
+	if err := store.CheckAccept(c.Accept); err != nil {
+		return c, fmt.Errorf("%w: Accept: %w", ErrConfig, err)
 	}
 	if err := archive.Check(c.Archive); err != nil {
 		return c, fmt.Errorf("%w: Archive: %w: make the directory first", ErrConfig, err)

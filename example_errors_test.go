@@ -80,7 +80,8 @@ func Example_errors() {
 	// 410 job "order-1" interrupted with code 410: withdrawn
 }
 
-// Errors of Open: a bad Config, a server that is away, a schema of another build.
+// Errors of Open: a bad Config, a server that is away or would lose what
+// it acknowledged, a schema of another build.
 func ExampleOpen() {
 	ctx := context.Background()
 	servers := &exampleT{}
@@ -91,11 +92,15 @@ func ExampleOpen() {
 		{Postgres: dsn, Space: "Shop"},
 		{Postgres: dsn, Space: "other", NoMigrate: true}, // nobody has made its schema
 		{Postgres: dsn, NATS: "nats://127.0.0.1:1", NATSWait: 1},
+		{Postgres: dsn + "&synchronous_commit=off"},
+		{Postgres: dsn + "&synchronous_commit=off", Accept: []string{"synchronous-commit-off"}},
 	} {
 		rt, err := quipu.Open(ctx, cfg)
 		switch {
 		case errors.Is(err, quipu.ErrConfig):
 			fmt.Println("mend the configuration:", err)
+		case errors.Is(err, quipu.ErrPreflight):
+			fmt.Println("mend the servers:", err)
 		case errors.Is(err, quipu.ErrSchema):
 			fmt.Println("migrate first:", err)
 		case errors.Is(err, quipu.ErrUnavailable):
@@ -111,6 +116,8 @@ func ExampleOpen() {
 	// mend the configuration: quipu configuration: space "Shop": a lower-case letter, then up to 31 of a-z, 0-9 and -
 	// migrate first: the database has no space other: it has default; `quipu migrate --space other` makes it
 	// try again later
+	// mend the servers: postgres: preflight refused: synchronous-commit-off: synchronous_commit is off: set it to on or stricter, or a crash loses what was acknowledged (or accept it: --accept synchronous-commit-off)
+	// connected
 }
 
 // A value over a limit is refused before anything is done. The error names the limit.

@@ -30,7 +30,7 @@ func ExampleRuntime_AllJobs() {
 		must(err)
 		fmt.Println(job.Job.Key, job.State)
 	}
-	// Output:
+	// Unordered output:
 	// order-4 open
 	// order-3 interrupted
 	// order-2 open

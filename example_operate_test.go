@@ -191,7 +191,7 @@ func ExampleRuntime_Roles() {
 	// Output:
 	// true <nil>
 	// 2160h0m0s <nil>
-	// [quipu_books_engine quipu_books_owner quipu_books_retention quipu_books_sealer quipu_books_verifier quipu_books_worker] <nil>
+	// [quipu_books_client quipu_books_engine quipu_books_operator quipu_books_owner quipu_books_retention quipu_books_verifier quipu_books_worker] <nil>
 }
 
 // A handler's log names its job, activity and attempt by itself.
@@ -213,5 +213,6 @@ func ExampleLogger() {
 	_, err := rt.Call(ctx, "post.price", "parcel-1", Parcel{Grams: 500})
 	must(err)
 	// Output:
+	// level=WARN msg="preflight warns" server=nats warning="streams have one replica (R1): losing that server's disk loses messages, the rows send them again"
 	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call turn=1 attempt=1 grams=500
 }

@@ -68,6 +68,7 @@ type Runtime struct {
 	session   *session.Keeper
 	keys      *keyring.Keeper
 	private   bool               // the space keeps digests of keys (S15)
+	login     string             // at the database; "" for a process that only reads
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
 	unwatch   func() // stops the watcher; nil: there is none
@@ -77,10 +78,11 @@ type Runtime struct {
 	draining  atomic.Bool   // set when Run drains, and never reset
 }
 
-// Open connects to Postgres, migrates the schema unless NoMigrate is set, and connects to NATS
-// where a URL is given. It fails with ErrConfig, with ErrUnavailable where a server cannot be
-// reached, with ErrSchema under NoMigrate where the space is of another build or not there (the
-// error names the spaces that are), or with the server's own error.
+// Open connects to Postgres, checks its settings (S7), migrates the schema unless NoMigrate is
+// set, and connects to NATS where a URL is given. It fails with ErrConfig, with ErrPreflight where
+// a setting would break the promise, with ErrUnavailable where a server cannot be reached, with
+// ErrSchema under NoMigrate where the space is of another build or not there (the error names the
+// spaces that are), or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -99,11 +101,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt.store = st
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
-	if !cfg.NoMigrate {
-		if err := st.Migrate(ctx); err != nil {
-			st.Close()
-			return nil, err
-		}
+	if err := rt.admit(ctx); err != nil {
+		st.Close()
+		return nil, err
 	}
 	if err := rt.connect(ctx); err != nil {
 		rt.Close()
@@ -128,7 +128,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	}
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: rt.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
-		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build,
+		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: rt.login,
 		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.usesNATS() {
@@ -191,7 +191,7 @@ func refusedBecause(why error) string {
 	return "forged"
 }
 
-// reach connects to NATS.
+// reach connects to NATS and checks it.
 func (rt *Runtime) reach(ctx context.Context) (err error) {
 	c := rt.cfg
 	over := c.natsConfig()
@@ -206,14 +206,14 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 	if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
 		return store.Unavailable(err.Error())
 	}
-	return nil
+	return rt.checkNATS(ctx)
 }
 
 // publishes says whether this process sends what it starts. A client that cannot sign leaves that
 // to the engines: the database announces it (W9).
 func (rt *Runtime) publishes() bool {
 	ring := rt.keys.Ring()
-	return !ring.On() || ring.Derives() || rt.cfg.onNATS() != nats.Client
+	return !ring.On() || ring.Derives() || rt.cfg.onNATS() == nats.Worker
 }
 
 // listen listens on the job's subject, if there is a bus (W5).
@@ -236,6 +236,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		if parts[i], err = rt.part(role); err != nil {
 			return err
 		}
+	}
+	if rt.cfg.Observer.Traces() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		parts = append(parts, rt.traces)
 	}
 	leave, err := rt.join(ctx)
 	if err != nil {
@@ -333,6 +336,8 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	case role == RoleRetention:
 		keep := archive.To(rt.cfg.Archive)
 		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, keep, rt.cfg.Logger) }, nil
+	case rt.eng == nil && rt.bus != nil:
+		return nil, fmt.Errorf("%w: the role %s needs a database login that may read the keys of the space: one with the role %s", ErrConfig, role, postgres.RoleName(rt.cfg.Space, "engine"))
 	case rt.eng == nil:
 		return nil, fmt.Errorf("%w: the role %s needs NATS, and Config.NATS is empty: give a URL such as nats://host:4222 (with ConfigFromEnv: QUIPU_NATS, or QUIPU_DEV)", ErrConfig, role)
 	case role == RoleEngine:

@@ -151,8 +151,9 @@ func (rt *Runtime) kept(key string) string {
 	return c.KeptKey(key)
 }
 
-// Roles creates the space's group roles with least rights (4.5): owner, engine, worker, sealer,
-// retention and verifier. It needs CREATEROLE. Repeat it after each migration.
+// Roles creates the space's group roles with least rights (S8): owner, engine, operator,
+// worker, client, retention and verifier. The login of a worker is bound to topics by `quipu grant
+// worker`. It needs CREATEROLE. Repeat it after each migration.
 func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx) }
 
 // Child is a job that an activity of another job waits for.

@@ -64,6 +64,9 @@ type SignalResult struct {
 // output of the hook. It is anything that encoding/json marshals; json.RawMessage is taken as it
 // is.
 //
+// With a database login of the role client an engine delivers the signal: the state is then
+// SignalKept, or for a Duplicate what became of the first (S8).
+//
 // Errors: ErrSignal, or the store's. With ErrUnavailable nothing was sent; with ErrUnknown it may
 // have been, and the call may be repeated under an IdempotencyKey.
 func (rt *Runtime) Signal(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
@@ -82,7 +85,11 @@ func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payloa
 		return SignalResult{}, err
 	}
 	began := time.Now()
-	done, err := rt.committer.Signal(ctx, *s)
+	send := rt.committer.Signal
+	if !rt.keys.Ring().Derives() {
+		send = rt.committer.Post // a login without the keys leaves the waits to the engines (S8)
+	}
+	done, err := send(ctx, *s)
 	if err != nil {
 		return SignalResult{}, fmt.Errorf("signal %s: %w", topic, err)
 	}
@@ -97,11 +104,11 @@ func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began t
 	}
 	o.Count(observer.MetricSignals, 1, "outcome", outcome)
 	for i := range done.Out {
-		if out := &done.Out[i]; out.Trace != "" {
-			subject := engine.SignalSubject(rt.cfg.Space, out)
-			subject.Topic, subject.Link = s.Topic, s.Trace
-			o.Told(out.Trace, observer.Span{Name: observer.SpanSignal, Subject: subject, Start: began, End: time.Now()})
-		}
+		out := &done.Out[i]
+		subject := engine.SignalSubject(rt.cfg.Space, out)
+		subject.Topic, subject.Link = s.Topic, s.Trace
+		o.Told(observer.Message{Job: out.Row.Job, Traceparent: out.Trace, GUID: out.Row.GUID},
+			observer.Span{Name: observer.SpanSignal, Subject: subject, Start: began, End: time.Now()})
 	}
 	return SignalResult{State: SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached}
 }

@@ -108,6 +108,9 @@ type StartResult struct {
 // job with other content gives *ConflictError. Other errors: ErrInput, ErrKey, ErrNotFound for a
 // flow that is not deployed, ErrUnavailable (nothing was begun), ErrUnknown (the job may have
 // begun; repeat the call).
+//
+// With a database login of the role client an engine begins the job, and Start waits for it, at
+// most 30 s: ErrUnknown then (S8).
 func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
@@ -178,17 +181,19 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 // became active meanwhile.
 const maxFlowMoves = 5
 
-// begin starts checked jobs, at most MaxStarts, each with its own trace. A start fails with
+// begin starts checked jobs, at most MaxStarts, under the caller's span. A start fails with
 // engine.ErrFlowMoved when another version of its flow has become active.
 func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Started {
-	ends := make([]func(error), len(starts))
+	trace := rt.cfg.Observer.Trace(ctx)
 	for i := range starts {
-		s := &starts[i]
-		s.Trace, ends[i] = rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
+		starts[i].Trace = trace
 	}
-	started := rt.committer.Start(ctx, starts)
-	for i, end := range ends {
-		end(started[i].Err)
+	begin := rt.committer.Start
+	if !rt.keys.Ring().Derives() {
+		begin = rt.committer.Ask // a login without the keys makes no inception (S8)
+	}
+	started := begin(ctx, starts)
+	for i := range started {
 		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))
 	}
 	return started

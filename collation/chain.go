@@ -268,7 +268,8 @@ func (c *Chain) move(w *ChainWrite) *Plan {
 	return &Plan{Job: c.Job.ID, Message: c.Request, Outcome: Handled, Done: true, Chain: w}
 }
 
-// Exhaust holds a request that ran too often, with a dead letter (E9, E10). It reads the job,
+// Exhaust holds a request that ran too often, with a dead letter (E9, E10). An engine decides it,
+// on a due row whose runs are over MaxRuns: a worker does not write the main chain. It reads the job,
 // the request's row and its instance. ErrStale: the turn is over. ErrLeased: an effect has
 // ended meanwhile, so the request may run again.
 func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need, error) {
@@ -288,7 +289,7 @@ func Exhaust(s *State, request journal.GUID, turn int, mode Mode) (*Plan, *Need,
 	w.entry(journal.KindDeadLetter)
 	held := *x // the due time is kept (C16)
 	held.letGo()
-	w.hold(&held, HeldStuck, ReasonRuns, fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", x.Runs))
+	w.hold(&held, HeldStuck, ReasonRuns, fmt.Sprintf("the request ran %d times without an answer: its handler may kill its process", min(x.Runs, MaxRuns)))
 	w.change(held, true)
 	return w.seal(), nil, nil
 }

@@ -24,11 +24,17 @@ const (
 	labelOutcome  = "quipu-outcome-v1"
 	labelStop     = "quipu-interrupt-v1"
 	labelUndo     = "quipu-undo-v1"
+	labelAsk      = "quipu-ask-v1"
 )
 
 // NewJobID derives the id of one generation of a key (C8). No two generations share an id.
 func NewJobID(space, key string, generation int64) journal.JobID {
 	return journal.JobID(newGUID(labelStart, text(space), text(key), number(generation)))
+}
+
+// AskID derives the id under which a client asks for a start. nonce is fresh with each call.
+func AskID(space, key, nonce string) journal.JobID {
+	return journal.JobID(newGUID(labelAsk, text(space), text(key), text(nonce)))
 }
 
 // Leg1GUID derives the GUID of the Leg1 message that the message parent

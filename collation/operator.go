@@ -87,7 +87,7 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 		Kind: row.Kind, Job: s.Job.ID, GUID: OperatorGUID(l.Row, a.Name(), l.Acted), Row: row.GUID,
 	}, mode)
 	w.key, w.p.Done = InstanceKey{row.Activity, row.DAD}, true
-	w.entry(journal.KindOperator).Operator = &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason}
+	w.entry(journal.KindOperator).Operator = &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason, Login: mode.Login}
 	switch {
 	case a.Response == nil:
 		if need, err := w.release(&row, l, a); need != nil || err != nil {

@@ -67,7 +67,7 @@ func Repaired(s *State, r *Repairing, mode Mode) (*Plan, error) {
 	}, mode)
 	w.key, w.p.Done = InstanceKey{DAD: RootDAD}, true
 	e := w.entry(journal.KindOperator)
-	e.Operator = &journal.Operator{Action: ActionRepair, Who: r.Who, Reason: r.Reason}
+	e.Operator = &journal.Operator{Action: ActionRepair, Who: r.Who, Reason: r.Reason, Login: mode.Login}
 	e.Repaired = r.Differences
 	p := w.p
 	p.Semaphore.After, p.NewState = r.Semaphore, r.State

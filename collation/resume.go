@@ -67,7 +67,7 @@ func (e *End) response() *journal.Response {
 func Resumed(s *State, next journal.JobID, who, reason string, mode Mode) *Plan {
 	w := newWriter(s, &Message{Job: s.Job.ID}, mode)
 	e := w.entry(journal.KindResumed)
-	e.Next, e.Operator = next, &journal.Operator{Action: ActionResume, Who: who, Reason: reason}
+	e.Next, e.Operator = next, &journal.Operator{Action: ActionResume, Who: who, Reason: reason, Login: mode.Login}
 	w.p.Done, w.p.Next = true, next
 	return w.seal()
 }

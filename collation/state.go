@@ -280,6 +280,7 @@ type Mode struct {
 	// Private says that the space keeps digests of the keys of jobs and signals (S15).
 	Private       bool
 	Writer, Build string // audit only
+	Login         string // of the process at the database; for the entries of operators (S8)
 }
 
 // MaxFold bounds the activities that one transaction may fold (C11).

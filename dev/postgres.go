@@ -72,6 +72,8 @@ type PostgresOptions struct {
 	// Settings are further server settings, such as shared_buffers. They cannot override what the
 	// promise needs (fsync, full_page_writes, synchronous_commit, 4.4).
 	Settings map[string]string
+	// Weak are settings that win over all others, for a server that breaks the promise (S7).
+	Weak map[string]string
 }
 
 // Postgres is a private cluster and its server, a child of this process.
@@ -220,6 +222,9 @@ func (p *Postgres) args(port int) []string {
 	set("fsync", "on")
 	set("full_page_writes", "on")
 	set("synchronous_commit", "on")
+	for name, value := range p.opts.Weak {
+		set(name, value)
+	}
 	return args
 }
 

@@ -81,6 +81,7 @@ type Config struct {
 
 	Writer   string // names this process in entries (audit only); host and pid
 	Build    string // audit only
+	Login    string // of this process at the database, for the entries of operators (S8)
 	Observer observer.Observer
 	Logger   *slog.Logger
 }
@@ -180,7 +181,7 @@ func (c *Config) Mode() collation.Mode {
 		Resend:   collation.Micros(c.Resend.Microseconds()),
 		InFlight: collation.Micros((inFlight * c.Lease).Microseconds()),
 		Outside:  collation.Micros((outside * c.Lease).Microseconds()),
-		Private:  c.Private, Writer: c.Writer, Build: c.Build,
+		Private:  c.Private, Writer: c.Writer, Build: c.Build, Login: c.Login,
 	}
 }
 

@@ -160,50 +160,10 @@ func (w worker) HandBack(ctx context.Context, l store.Lease) error {
 	return w.Requests.HandBack(ctx, l)
 }
 
-// Lease implements store.Worker: a request that ran too often is held.
+// Lease implements store.Worker.
 func (w worker) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
 	defer w.c.hot.drop(job)
-	l, err := w.Requests.Lease(ctx, job, request, turn, holder, session)
-	if !errors.Is(err, store.ErrExhausted) {
-		return l, err
-	}
-	x := &exhaust{job: job, request: request, turn: turn}
-	one := &call{name: "exhaust", want: x.want, decide: x.ask}
-	if w.c.do(ctx, one); one.err != nil {
-		return l, one.err
-	}
-	return l, err
-}
-
-// exhaust holds a request that ran too often. It reads the job, the row and the instance. It
-// decides by collation.Exhaust. It writes a dead letter with its entry, and the held row (E9,
-// E10).
-type exhaust struct {
-	job     journal.JobID
-	request journal.GUID
-	turn    int
-}
-
-func (x *exhaust) want() []store.Want { return []store.Want{{Job: x.job, Row: x.request}} }
-
-func (x *exhaust) ask(b *batch) error {
-	st := b.loaded.States[x.job]
-	switch {
-	case b.loaded.Busy[x.job]:
-		return store.ErrBusy
-	case st == nil:
-		return fmt.Errorf("request %s: %w", x.request, store.ErrStale)
-	}
-	p, need, err := collation.Exhaust(st, x.request, x.turn, b.mode)
-	switch {
-	case need != nil:
-		return needs{x.job: need}
-	case err != nil:
-		return fmt.Errorf("request %s: %w", x.request, err)
-	}
-	b.plans = append(b.plans, store.Chain(&st.Job, p))
-	st.Apply(p)
-	return nil
+	return w.Requests.Lease(ctx, job, request, turn, holder, session)
 }

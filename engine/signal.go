@@ -37,6 +37,40 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 	return out, nil
 }
 
+// Post writes the row of a signal, which an engine then delivers: the part of a client whose login
+// may take no waits (S8). The answer says that the signal is kept, or known. Errors are those of
+// Signal.
+func (c *Committer) Post(ctx context.Context, in collation.Signal) (store.Signalled, error) {
+	var out store.Signalled
+	x := &call{
+		name: "signal", size: len(in.Payload), want: func() []store.Want { return []store.Want{{Known: in.GUID}} },
+		decide: func(b *batch) (err error) {
+			var p *collation.Plan
+			if p, out, err = b.post(in); p != nil {
+				b.plans = append(b.plans, store.Chained{Plan: p})
+			}
+			return err
+		},
+	}
+	if c.do(ctx, x); x.err != nil {
+		return store.Signalled{}, x.err
+	}
+	return out, nil
+}
+
+// post decides to write the row of a signal, unless it is known.
+func (b *batch) post(in collation.Signal) (*collation.Plan, store.Signalled, error) {
+	if state, known := b.loaded.Known[in.GUID]; known {
+		return nil, store.Signalled{State: state, Duplicate: true}, nil
+	}
+	p, err := collation.Send(b.space, in, b.loaded.Now)
+	if err != nil {
+		return nil, store.Signalled{}, fmt.Errorf("%w: %w", store.ErrRejected, err)
+	}
+	b.loaded.Known[in.GUID] = store.SignalKept
+	return p, store.Signalled{State: store.SignalKept}, nil
+}
+
 // SignalTx sends a signal inside the caller's transaction tx, the store's handle (E17). Its row
 // commits with tx or not at all; an engine then delivers it. If another open transaction sends
 // the same signal, SignalTx waits for it. Errors are those of Joiner.
@@ -46,15 +80,10 @@ func (c *Committer) SignalTx(ctx context.Context, tx any, in collation.Signal) (
 		if err != nil {
 			return err
 		}
-		state, known := loaded.Known[in.GUID]
-		if out = (store.Signalled{State: state, Duplicate: known}); known {
-			return nil
+		var p *collation.Plan
+		if p, out, err = c.batch(loaded, false).post(in); err != nil || p == nil {
+			return err
 		}
-		p, err := collation.Send(c.cfg.Space, in, loaded.Now)
-		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrRejected, err)
-		}
-		out.State = store.SignalKept
 		return t.Commit(ctx, []store.Chained{{Plan: p}})
 	})
 	if err != nil {
@@ -180,11 +209,10 @@ func (l *loop) delivered(b *batch) {
 	end := time.Now()
 	for _, h := range b.handed {
 		for i := range h.out {
-			if o := &h.out[i]; o.Trace != "" {
-				l.cfg.Observer.Told(o.Trace, observer.Span{
-					Name: observer.SpanSignal, Start: b.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
-				})
-			}
+			o := &h.out[i]
+			l.cfg.Observer.Told(observer.Message{Job: o.Row.Job, Traceparent: o.Trace, GUID: o.Row.GUID}, observer.Span{
+				Name: observer.SpanSignal, Start: b.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
+			})
 		}
 		l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", string(h.state))
 		l.ack(h.delivery)
@@ -195,6 +223,6 @@ func (l *loop) delivered(b *batch) {
 func SignalSubject(space string, o *store.Outgoing) observer.Subject {
 	return observer.Subject{
 		Space: space, Job: o.Row.Job.String(), Key: o.JobKey, Flow: o.Flow.Name,
-		Activity: o.Row.Activity, DAD: string(o.Row.DAD), GUID: o.Row.GUID.String(), By: string(journal.BySignal),
+		Activity: o.Row.Activity, DAD: string(o.Row.DAD), GUID: o.Row.GUID.String(),
 	}
 }

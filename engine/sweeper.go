@@ -164,8 +164,10 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 		return false, nil
 	}
 	s.briskUntil = time.Now().Add(brisk)
+	due, blind := s.exhaust(ctx, due)
 	s.unserved.look(ctx, s.e, due)
-	claims, blind := s.decide(ctx, due)
+	claims, unseen := s.decide(ctx, due)
+	blind = errors.Join(blind, unseen)
 	if len(claims) == 0 {
 		return false, blind
 	}

@@ -183,6 +183,17 @@ func (t *Teller) created(e *journal.Entry) {
 	t.tell(e, &ev)
 }
 
+// says names who decided: the name that he gave, and his login at the database.
+func says(o *journal.Operator) string {
+	switch {
+	case o.Login == "" || o.Login == o.Who:
+		return o.Who
+	case o.Who == "":
+		return "login " + o.Login
+	}
+	return o.Who + " (login " + o.Login + ")"
+}
+
 // resumes says what a job resumes, and who decided.
 func resumes(e *journal.Entry) string {
 	x := e.From
@@ -210,8 +221,8 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 	}
 	ev := t.event(e, KindOperator, own)
 	ev.Text = e.Operator.Action
-	if e.Operator.Who != "" {
-		ev.Text = e.Operator.Who + ": " + ev.Text
+	if who := says(e.Operator); who != "" {
+		ev.Text = who + ": " + ev.Text
 	}
 	if e.Effect != nil {
 		ev.Text += " effect " + e.Effect.Name

@@ -415,8 +415,9 @@ type Effect struct {
 	Taken *Taken
 }
 
-// Operator is what a person did (E10).
-type Operator struct{ Action, Who, Reason string }
+// Operator is what a person did (E10). Who is the name that the person gave, Login the
+// session_user of the database login; "" in a store without logins (S8).
+type Operator struct{ Action, Who, Reason, Login string }
 
 // Difference is one thing in the tables that is not what the journal says (S11). Without a Column
 // it is the whole row: Stored is "" for one that is missing, Journal for one that must not stand.

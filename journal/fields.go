@@ -171,6 +171,7 @@ func boundFields(c *codec, b *Bound) {
 
 func operatorFields(c *codec, o *Operator) {
 	field(c, "a", &o.Action, text)
+	field(c, "l", &o.Login, text)
 	field(c, "r", &o.Reason, text)
 	field(c, "w", &o.Who, text)
 }

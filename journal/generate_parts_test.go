@@ -132,7 +132,7 @@ func facts(t *rapid.T, e *journal.Entry) {
 	})).Draw(t, "effect")
 	e.From, e.Next = optional(froms()).Draw(t, "from"), journal.JobID(guids().Draw(t, "next"))
 	e.Operator = optional(rapid.Custom(func(t *rapid.T) journal.Operator {
-		return journal.Operator{Action: texts().Draw(t, "action"), Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason")}
+		return journal.Operator{Action: texts().Draw(t, "action"), Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason"), Login: texts().Draw(t, "login")}
 	})).Draw(t, "operator")
 	e.Trouble = optional(rapid.Custom(func(t *rapid.T) journal.Trouble {
 		return journal.Trouble{Reason: texts().Draw(t, "reason"), Message: texts().Draw(t, "message")}

@@ -60,7 +60,7 @@ func full() *journal.Entry {
 			Result: []byte(`[1,2]`), Error: failure("no"), Late: true, Position: "4.1.2",
 			Taken: &journal.Taken{Generation: 1, Chain: guid(33), Seq: 7},
 		},
-		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again"},
+		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again", Login: "ops"},
 		Repaired: []journal.Difference{{Table: "jobs", Row: "order-42", Column: "semaphore", Stored: "7", Journal: "1"}},
 		Trouble:  &journal.Trouble{Reason: "stuck", Message: "90 entries"},
 		From: &journal.From{

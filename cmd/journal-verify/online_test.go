@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -186,4 +187,36 @@ func TestProgressLine(t *testing.T) {
 	q := &progress{of: total{jobs: 2}}
 	q.job()
 	require.Contains(t, q.line(time.Second), "50 %")
+}
+
+// chained is a database with a chain of the space itself.
+type chained struct {
+	*database
+	chain replay.SpaceChain
+}
+
+func (c *chained) SpaceChain(context.Context) (*replay.SpaceChain, error) { return &c.chain, nil }
+
+// S7: the chain of the space itself is verified with its jobs, and has lines of its own.
+func TestSpaceChain_S7(t *testing.T) {
+	t.Parallel()
+	body, err := journal.EncodeSpace(&journal.SpaceEntry{Kind: journal.SpaceAccepted, Facts: map[string]string{"check": "fsync-off", "value": "off"}})
+	require.NoError(t, err)
+	hash := journal.Next(journal.SpaceGenesis("test", journal.GUID{1}), body)
+	d := &chained{&database{list: jobs(1)}, replay.SpaceChain{
+		Name: "test", ID: journal.GUID{1}, Head: journal.Head{Seq: 1, Hash: hash}, Entries: []journal.Record{{Seq: 1, Body: body, Hash: hash}},
+	}}
+	verify := func(args ...string) result {
+		env := environment{open: func(context.Context, string, string) (reader, error) { return d, nil }}
+		return command(t, env, nil, append(args, "--postgres", "x", "--space", "test")...)
+	}
+	r := verify()
+	require.Equal(t, exitProved, r.code, r.err)
+	require.Contains(t, r.out, "The chain of space test itself, 1 entries:\nV1    seqs are contiguous             proved\n")
+	require.NotContains(t, verify("--job", "job-0").out, "itself", "one job was asked for")
+	d.chain.Head.Seq = 2
+	r = verify("--json")
+	require.Equal(t, exitViolated, r.code, r.err)
+	require.Contains(t, r.out, `"chain":"space","result":"violated"`)
+	require.Contains(t, r.out, "the space's row says head 2")
 }

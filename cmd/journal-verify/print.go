@@ -14,6 +14,7 @@ import (
 type printer interface {
 	print(o outcome) error
 	finish() error
+	space(name string, r *replay.SpaceReport) error // the chain of the space itself, at the very end
 }
 
 // lines prints one JSON object for each job.

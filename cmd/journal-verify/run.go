@@ -39,7 +39,8 @@ type flags struct {
 	json       bool
 	quiet      bool // print only what is not proved, and the sum
 	noBar      bool
-	both       bool // files, and also flags that name a database
+	chain      spaceReader // the chain of the space itself, if it is verified, too
+	both       bool        // files, and also flags that name a database
 }
 
 // errInput is wrapped by errors of the command line.
@@ -141,6 +142,9 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 		r.Close()
 		return nil, total{}, nil, err
 	}
+	if chain, ok := r.(spaceReader); ok && len(f.jobs) == 0 {
+		f.chain = chain
+	}
 	return storeUnits(ctx, r, ids), countJobs(ctx, r, ids), r.Close, nil
 }
 
@@ -175,5 +179,12 @@ func verify(
 	if jobs == 0 && len(f.files) > 0 {
 		return exitUnreadable, errors.New("no job in this input")
 	}
-	return code, p.finish()
+	if err := p.finish(); err != nil || f.chain == nil {
+		return code, err
+	}
+	spaces, err := verifySpace(ctx, f.chain, p)
+	if spaces == exitViolated || code == exitProved {
+		code = spaces
+	}
+	return code, err
 }

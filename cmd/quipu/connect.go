@@ -27,6 +27,7 @@ type app struct {
 	streams                            cli.Streams
 	postgres, nats, space, dev, output string
 	over                               natsflags.Flags
+	accept                             []string
 }
 
 // need says what a command does with its connection.
@@ -35,8 +36,9 @@ type need uint8
 const (
 	reads    need = iota // takes the schema as it is
 	looks                // only reads, also in another database than the space's (S13)
+	writes               // also changes what is there
 	watches              // also learns of ends of jobs, by NATS where it is known
-	starts               // also publishes and traces what it sends
+	starts               // writes, and also publishes, and counts, what it sends
 	makes                // makes the space, or migrates its schema
 	recovers             // accepts another database; asks NATS where it is known
 )
@@ -85,8 +87,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	if err := a.configure(cmd); err != nil {
 		return err
 	}
-	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Logger: slog.New(slog.DiscardHandler)}
-	ctx := cmd.Context()
+	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler)}
 	if what == watches || what == starts || what == recovers {
 		over, err := a.over.Options()
 		if err != nil {
@@ -96,9 +97,8 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	}
 	if what == recovers {
 		cfg.NATSWait = 0
-	}
-	if what == recovers || what == looks {
-		ctx = mode.With(ctx, mode.Mode{AnyDatabase: true})
+	} else {
+		cfg.Roles = []quipu.Role{quipu.RoleSchedule} // none of those that need more than a client's rights on NATS
 	}
 	if what == starts {
 		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})
@@ -108,7 +108,10 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		cfg.Observer = tel
 		defer a.flush(cmd.Context(), flush)
 	}
-	rt, err := quipu.Open(ctx, cfg)
+	rt, err := quipu.Open(mode.With(cmd.Context(), mode.Mode{
+		Reads:       what == reads || what == watches || what == looks,
+		AnyDatabase: what == recovers || what == looks,
+	}), cfg)
 	if err != nil {
 		return a.explain(err)
 	}
@@ -119,7 +122,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	return a.explain(f(cmd.Context(), rt))
 }
 
-// flushWait bounds the sending of the last spans.
+// flushWait bounds the sending of the last metrics.
 const flushWait = 5 * time.Second
 
 // getenv reads the OTEL_ variables from the environment of this call.
@@ -131,12 +134,12 @@ func (a *app) getenv(name string) string {
 	return value
 }
 
-// flush sends the root spans of the jobs' traces. A failure does not affect the jobs.
+// flush sends what was counted. A failure does not affect the jobs.
 func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWait)
 	defer cancel()
 	if err := shutdown(ctx); err != nil {
-		fmt.Fprintln(a.streams.Err, "the spans of the starts were not sent:", err)
+		fmt.Fprintln(a.streams.Err, "the metrics were not sent:", err)
 	}
 }
 

@@ -304,7 +304,7 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, act func(co
 	if err != nil {
 		return err
 	}
-	return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+	return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 		var code worst
 		for _, id := range ids {
 			if err := act(ctx, rt, id); err != nil {

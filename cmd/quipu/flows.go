@@ -35,7 +35,7 @@ be a mistake is a warning, and is deployed.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.deploy(ctx, rt, flows, inactive)
 		})
 	})
@@ -150,7 +150,7 @@ func (a *app) activateCommand() *cobra.Command {
 		Long:  `Set the version of a flow that new jobs take. Running jobs keep theirs.`,
 		Args:  cli.Args(2, 2),
 		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 				if err := rt.Activate(ctx, args[0], args[1]); err != nil {
 					return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
 				}

@@ -96,7 +96,7 @@ It needs the login of the owner.`,
 	}
 	cmd.Flags().BoolVar(&now, "now", false, "let the other keys end at once")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 			id, err := rt.Keys().Rotate(ctx, now)
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ then answer requests and flood it. Use it where workers in other languages canno
 key. Processes follow within half a minute. It needs the login of the owner.`
 	}
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
 			if err := rt.Keys().Switch(ctx, on); err != nil {
 				return err
 			}

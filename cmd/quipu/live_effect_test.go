@@ -37,7 +37,7 @@ func TestDeadDone_E10(t *testing.T) {
 	o := objects(t, s.ok("", "dead", "done", ids["done"], "--result", `"seen"`, "--effect", key, "--reason", "in the books", "-o", "json"))
 	require.Equal(t, "done", o[0]["state"])
 	require.Equal(t, "done  completed  {\"text\":\"seen\"}\n", s.ok("", "wait", "done", "--timeout", "1m"))
-	require.Equal(t, journal.Operator{Action: "done", Who: "ada", Reason: "in the books"}, s.operator("done"))
+	require.Equal(t, journal.Operator{Action: "done", Who: "ada", Reason: "in the books", Login: "quipu"}, s.operator("done"))
 	shown := s.ok("", "show", "--effect", "call", "done")
 	for _, said := range []string{"effect   call (" + key + ")", "step at ,0,0", "state    completed", `result   "seen"`, "effect.started", "effect.completed", "done: in the books"} {
 		require.Contains(t, shown, said)

@@ -26,7 +26,7 @@ func TestLogOfAParkedEffect_E10(t *testing.T) {
 	s.ok("", "dead", "done", ids["p-1"], "--result", `"seen"`, "--reason", "in the books")
 	s.ok("", "wait", "p-1", "--timeout", "1m")
 	s.inOrder(s.ok("", "log", "p-1"),
-		"waits for a person", "step  ada: done effect call (in the books)", "step  effect call is done", `out    "seen"`,
+		"waits for a person", "step  ada (login quipu): done effect call (in the books)", "step  effect call is done", `out    "seen"`,
 		"step  done (waited ", `out    "seen"`, "the job completed (took ", `out    {"text":"seen"}`)
 
 	all := objects(t, s.ok("", "log", "p-1", "-o", "json"))

@@ -379,7 +379,7 @@ func TestDeadLetters_E10(t *testing.T) {
 		states[o["key"]] = o["state"]
 	}
 	require.Equal(t, map[any]any{"retried": "retried", "resolved": "resolved", "failed": "failed"}, states)
-	require.Equal(t, journal.Operator{Action: "answer", Who: "ada", Reason: "seen in the books"}, s.operator("resolved"))
+	require.Equal(t, journal.Operator{Action: "answer", Who: "ada", Reason: "seen in the books", Login: "quipu"}, s.operator("resolved"))
 	require.Equal(t, "grace", s.operator("failed").Who)
 }
 

@@ -279,7 +279,7 @@ func TestResumes(t *testing.T) {
 	old := was["job"].(string)
 	require.Contains(t, s.ok("", "show", "r1"), "resumes  generation 1, job "+old)
 	require.Contains(t, s.ok("", "show", old), "resumed  as job ")
-	require.Contains(t, s.ok("", "log", old), "ann: resume (paid in), the next generation goes on as job ")
+	require.Contains(t, s.ok("", "log", old), "ann (login quipu): resume (paid in), the next generation goes on as job ")
 	told := s.ok("", "log", "r1")
 	require.Contains(t, told, "generation 2 goes on with generation 1; decided by ann (paid in); the earlier job is "+old+"\n")
 	require.Contains(t, told, "taken over from generation 1")

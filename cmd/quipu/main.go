@@ -59,8 +59,8 @@ or dead letters, their keys or ids are read from standard input, one per line.
 	}
 	a.persistent(root.PersistentFlags())
 	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.processesCommand(),
-		a.showCommand(), a.logCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.deadCommand(),
-		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.recoverCommand())
+		a.showCommand(), a.logCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.deadCommand(),
+		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand())
 	return root
 }
 
@@ -71,6 +71,7 @@ func (a *app) persistent(f *pflag.FlagSet) {
 	f.StringVar(&a.space, "space", "", "`NAME` of the space; default: default, or that of --dev")
 	f.StringVar(&a.dev, "dev", "", "data `DIR` of a running worker dev")
 	f.StringVarP(&a.output, "output", "o", "table", "`FORMAT` of what is printed: table or json")
-	cli.FromEnv(f, "postgres", "nats", "space", "dev", "output")
+	f.StringSliceVar(&a.accept, "accept", nil, "`LIST` of checks of the database that are accepted although they fail, such as fsync-off")
+	cli.FromEnv(f, "postgres", "nats", "space", "dev", "output", "accept")
 	a.over.DefineConnection(f)
 }

@@ -34,9 +34,10 @@ has 720h. A process reads it when it starts.
 the keys, for good. A space that has jobs is refused. Processes that run already begin no
 job any more: restart them.
 
---roles also makes the group roles quipu_SPACE_owner, _engine, _worker, _sealer,
-_retention and _verifier, with the least rights that each needs. Only the owner can change
-or delete an entry of the journal. Retention turns expired jobs into tombstones; to drop
+--roles also makes the group roles quipu_SPACE_owner, _engine, _operator, _worker,
+_client, _retention and _verifier, with the least rights that each needs. Only the owner
+can change or delete an entry of the journal. The login of a worker sees the requests of
+its topics only: quipu grant worker. Retention turns expired jobs into tombstones; to drop
 their journals, as whole partitions, it needs the owner's role as well. Grant the roles to
 the users that your processes log in as. A process that logs in as the owner has all
 rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,

@@ -212,6 +212,9 @@ func TestPreflightRefuses_4_4(t *testing.T) {
 	r := clitest.Do(t, run, nil, "", "--postgres", dsn, "--nats", devtest.NATS(t).URL())
 	require.Equal(t, codePreflight, r.Code, r.Err)
 	require.Contains(t, r.Err, "synchronous_commit")
+	r = clitest.Do(t, run, nil, "", "--postgres", dsn, "--nats", devtest.NATS(t).URL(), "--accept", "sloth")
+	require.Equal(t, cli.CodeUsage, r.Code, r.Err)
+	require.Contains(t, r.Err, "synchronous-commit-off can be accepted")
 }
 
 // TestFlowVersions: a directory deploys new versions and does not go back to old ones.

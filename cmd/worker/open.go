@@ -79,6 +79,8 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
 		return nil, cli.Configuration(err)
+	case errors.Is(err, quipu.ErrPreflight):
+		return nil, cli.Exit(codePreflight, err)
 	case err != nil && gone != nil:
 		return nil, fmt.Errorf("%w; and %w", gone, err)
 	case err != nil:
@@ -91,9 +93,6 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 	}()
 	if gone != nil {
 		return nil, gone
-	}
-	if err := p.preflightPostgres(ctx, rt); err != nil {
-		return nil, err
 	}
 	return rt, deployFlows(ctx, rt, p.flows, p.log)
 }

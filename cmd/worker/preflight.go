@@ -8,7 +8,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
@@ -39,25 +38,5 @@ func (p *process) preflightNATS(ctx context.Context, cfg quipu.Config) error {
 		return err
 	}
 	p.log.Info("preflight", "server", "nats", "version", report.ServerVersion, "max_payload", report.MaxPayload, "streams", len(report.Streams))
-	return nil
-}
-
-// preflightPostgres checks the settings and the schema, and prints what it found.
-func (p *process) preflightPostgres(ctx context.Context, rt *quipu.Runtime) error {
-	st, ok := below.Of(rt).(*postgres.Store)
-	if !ok {
-		return fmt.Errorf("no preflight for a store of type %T", below.Of(rt))
-	}
-	report, err := st.Preflight(ctx)
-	if report == nil {
-		return err
-	}
-	for _, warning := range report.Warnings {
-		p.log.Warn("preflight warns", "server", "postgres", "warning", warning)
-	}
-	if err != nil {
-		return cli.Exit(codePreflight, err)
-	}
-	p.log.Info("preflight", "server", "postgres", "version", report.Server, "checked", report.Facts)
 	return nil
 }

@@ -75,8 +75,8 @@ func (p *process) config() quipu.Config {
 		Postgres: o.postgres, NATS: o.nats, Space: o.space,
 		Workers: p.handlers, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
-		NoMigrate: o.noMigrate,
-		Name:      o.name, Build: cli.Build(), Logger: p.log,
+		NoMigrate: o.noMigrate, Accept: o.accept,
+		Name: o.name, Build: cli.Build(), Logger: p.log,
 	}
 	cfg.NATSOptions, _ = o.over.Options() // check has looked at them
 	for _, r := range o.roles {
@@ -106,7 +106,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 		return cli.Configuration(err)
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
-		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,
+		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText, Traces: telemetry.Traces(p.opts.traces),
 		Prometheus: p.opts.http != "", Getenv: p.getenv, Logger: p.log,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import "context"
 type Mode struct {
 	Stepwise bool // commits at every mark (C11)
 	NoFold   bool // commits children's Leg1 apart (C11)
+	Reads    bool // only reads, so that no setting of a server can break the promise (S7)
 	// AnyDatabase opens a database that is another one than the space's, for commands that look
 	// (S13).
 	AnyDatabase bool

@@ -89,7 +89,7 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	return out.EffectRow, nil
 }
 
-// Lease implements store.Worker. It holds a request that ran too often.
+// Lease implements store.Worker. As an engine would, it holds a request that ran too often.
 func (d Driven) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {

@@ -38,7 +38,7 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	for _, r := range rows[:min(len(rows), limit)] {
 		out = append(out, store.DueRow{
 			Job: r.Job, GUID: r.GUID, Kind: r.Kind, Topic: r.Topic, Publication: r.Publication,
-			Turn: r.Turn, TurnSent: r.TurnSent, PublishedAt: r.PublishedAt, Now: now,
+			Turn: r.Turn, TurnSent: r.TurnSent, Runs: r.Runs, PublishedAt: r.PublishedAt, Now: now,
 		})
 	}
 	return out, t, nil

@@ -201,6 +201,17 @@ func (s *Store) take(u *undo, row *collation.Row, l *store.Lease) {
 	s.putRow(u, row)
 }
 
+// exhaust makes the row of a request that ran too often due, marked by its runs, so that an engine
+// holds it (S8).
+func (s *Store) exhaust(u *undo, row *collation.Row) {
+	if row.Runs > store.MaxRuns {
+		return
+	}
+	row.Runs++
+	row.Holder, row.Session, row.NextAt = "", 0, s.now()
+	s.putRow(u, row)
+}
+
 func (j *job) lease(row *collation.Row) store.Lease {
 	return store.Lease{
 		Job: j.ID, Request: row.GUID, Space: j.Space, Generation: j.Generation, Turn: row.Turn,
@@ -212,7 +223,7 @@ func (j *job) lease(row *collation.Row) store.Lease {
 func (s *Store) Lease(
 	ctx context.Context, id journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
-	l := store.Lease{Holder: holder, Session: session}
+	l, spent := store.Lease{Holder: holder, Session: session}, false
 	err := s.writeRow(ctx, "lease", id, request, func(u *undo, j *job) error {
 		row, err := s.asked(j, request, turn)
 		switch {
@@ -223,12 +234,17 @@ func (s *Store) Lease(
 		case row.Holder != "" && row.Holder != holder || j.busy(row, s.now()):
 			return store.ErrLeased
 		case row.Runs >= store.MaxRuns:
-			return store.ErrExhausted
+			spent = true
+			s.exhaust(u, row)
+			return nil
 		}
 		s.take(u, row, &l)
 		l = j.lease(row)
 		return nil
 	})
+	if err == nil && spent {
+		err = store.ErrExhausted
+	}
 	if err != nil {
 		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, err)
 	}

@@ -34,6 +34,7 @@ func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request 
 // Lease implements store.Requests (E9).
 func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
 	l := store.Lease{Job: job, Request: request, Space: s.cfg.Space, Turn: turn, Holder: holder, Session: session}
+	marked := false
 	err := s.call(ctx, "lease", func(c *conn) error {
 		taken := false
 		err := c.query(ctx, "lease_take", func(v row) error {
@@ -54,11 +55,19 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		case st.holder != "" && st.holder != holder, st.busy:
 			return s.refuse("lease", store.ErrLeased, request)
 		case st.runs >= store.MaxRuns:
+			err := c.query(ctx, "lease_exhausted", func(row) error { marked = true; return nil },
+				pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(store.MaxRuns))
+			if err != nil {
+				return err
+			}
 			return s.refuse("lease", store.ErrExhausted, request)
 		}
 		// The obstacle has gone meanwhile: the message will come again.
 		return s.refuse("lease", store.ErrLeased, request)
 	})
+	if marked && s.announce() {
+		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	}
 	return l, err
 }
 

@@ -116,7 +116,7 @@ func TestExtendNeedsTheOwner(t *testing.T) {
 	require.NoError(t, engine.Extend(t.Context()))
 	nextIn(t, s, 2)
 	later := startJobs(t, engine, "l")[0]
-	for _, role := range []string{"engine", "worker", "verifier"} { // who has a right on the table has it on the new partitions
+	for _, role := range []string{"engine", "verifier"} { // who has a right on the table has it on the new partitions
 		for _, id := range []journal.JobID{id, later} {
 			require.Equal(t, 1, as(t, s, role).rows(t, fmt.Sprintf("receipts JOIN jobs USING (n) WHERE id = '%s'", id)), role)
 		}

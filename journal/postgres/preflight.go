@@ -3,40 +3,50 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
+
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // minServer is the oldest server version that the statements are tested on.
 const minServer = 150000
 
-// Preflight is the result of the checks at start (4.4).
+// Preflight is the result of the checks at start (S7).
 type Preflight struct {
-	Server   string   // its version
-	Facts    []string // what was checked, one line each, for people
-	Warnings []string // what does not break the promise
+	Server   string           // its version
+	Login    string           // of this process: the session's user
+	Facts    []string         // what was checked, one line each, for people
+	Warnings []string         // what does not break the promise
+	Accepted []store.Weakness // what would break it, and was accepted by its name
 }
 
-// Preflight checks the server settings that the promise rests on (4.4). Its error names every
-// setting that would break it. A schema of another version is store.ErrSchema.
-func (s *Store) Preflight(ctx context.Context) (*Preflight, error) {
+// Preflight checks the server settings that the promise rests on, in one round trip (S7). What
+// would break it and is not in accept is a store.ErrPreflight, which names all of it.
+func (s *Store) Preflight(ctx context.Context, accept []string) (*Preflight, error) {
 	p := &Preflight{}
-	var faults []string
-	err := s.query(ctx, "preflight", func() { *p, faults = Preflight{}, nil }, func(v row) error {
-		faults = p.judge(&serverSettings{
-			version: v.int(0), fsync: v.text(1), fullPages: v.text(2), commit: v.text(3), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
+	var found []store.Weakness
+	err := s.look(ctx, "preflight", func(c *conn) error {
+		*p = Preflight{}
+		b := (&conn{pg: c.pg}).batch() // not prepared: it is asked once
+		b.queue("preflight")
+		r := b.send(ctx)
+		r.each(func(v row) error {
+			p.Login = v.text(7)
+			found = p.judge(&serverSettings{
+				version: v.int(0), fsync: v.text(1), fullPages: v.text(2), commit: v.text(3), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
+			})
+			return nil
 		})
-		return nil
+		return r.close()
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(faults) > 0 {
-		return p, fmt.Errorf("postgres: preflight: %s", strings.Join(faults, "; "))
+	if p.Accepted, err = store.Judge(found, accept); err != nil {
+		return p, fmt.Errorf("postgres: %w", err)
 	}
-	if err := s.checkSchema(ctx, false); err != nil {
-		return p, err
+	for _, w := range p.Accepted {
+		p.Warnings = append(p.Warnings, "accepted by an operator: "+w.Check+": "+w.What)
 	}
-	p.Facts = append(p.Facts, fmt.Sprintf("schema %s = version %d", s.schema, len(migrations)))
 	return p, nil
 }
 
@@ -51,25 +61,25 @@ type serverSettings struct {
 	standby   bool
 }
 
-// judge records the settings, and returns the faults that break the promise.
-func (p *Preflight) judge(is *serverSettings) (faults []string) {
+// judge records the settings, and returns what breaks the promise.
+func (p *Preflight) judge(is *serverSettings) (found []store.Weakness) {
 	p.Server = is.server
-	must := func(ok bool, what, value, do string) {
+	must := func(ok bool, check, what, value, do string) {
 		p.Facts = append(p.Facts, what+" = "+value)
 		if !ok {
-			faults = append(faults, fmt.Sprintf("%s is %s: %s", what, value, do))
+			found = append(found, store.Weakness{Check: check, Value: value, What: fmt.Sprintf("%s is %s: %s", what, value, do)})
 		}
 	}
-	must(is.version >= minServer, "server version", is.server, "use PostgreSQL 15 or newer")
-	must(is.fsync == "on", "fsync", is.fsync, "switch it on, or a crash loses what was committed")
-	must(is.fullPages == "on", "full_page_writes", is.fullPages, "switch it on, or a crash tears pages")
-	must(durable(is.commit), "synchronous_commit", is.commit, "set it to on or stricter, or a crash loses what was acknowledged")
-	must(!is.standby, "role", role(is.standby), "connect to the primary")
+	must(is.version >= minServer, store.CheckVersion, "server version", is.server, "use PostgreSQL 15 or newer")
+	must(is.fsync == "on", store.CheckFsync, "fsync", is.fsync, "switch it on, or a crash loses what was committed")
+	must(is.fullPages == "on", store.CheckFullPages, "full_page_writes", is.fullPages, "switch it on, or a crash tears pages")
+	must(durable(is.commit), store.CheckCommit, "synchronous_commit", is.commit, "set it to on or stricter, or a crash loses what was acknowledged")
+	must(!is.standby, store.CheckStandby, "role", role(is.standby), "connect to the primary")
 	p.Facts = append(p.Facts, "data_checksums = "+is.checksums)
 	if is.checksums != "on" {
 		p.Warnings = append(p.Warnings, "data checksums are off: the database does not notice pages that its disk corrupted")
 	}
-	return faults
+	return found
 }
 
 // durable says whether a commit is on disk before it is acknowledged.

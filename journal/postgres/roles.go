@@ -4,25 +4,50 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 //go:embed roles/roles.sql
 var roleGrants string
 
-// roleNames are the group roles of a space (4.5).
-var roleNames = []string{"owner", "engine", "worker", "sealer", "retention", "verifier"}
+//go:embed roles/policies.sql
+var rolePolicies string
+
+// roleNames are the group roles of a space (S8).
+var roleNames = []string{"owner", "engine", "operator", "worker", "client", "retention", "verifier"}
 
 // RoleName is the name of a group role of a space: quipu_<space>_<role>.
 func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 
 // Roles creates the group roles of the space that are missing, and grants each only what it needs
-// (4.5): engine, worker, sealer, retention, verifier, and owner, which owns the schema. A login
-// becomes a member of the roles that its process plays. Roles needs CREATEROLE and the rights of
-// the schema's owner. Repeat it after each migration.
+// (S8): engine, operator, worker, client, retention, verifier, and owner, which owns the schema. A login
+// becomes a member of the roles that its process plays; that of a worker is bound to topics by
+// GrantWorker. Roles needs CREATEROLE and the rights of the schema's owner. Repeat it after each
+// migration.
 func (s *Store) Roles(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		err := s.makeRoles(ctx)
+		if pg := serverError(err); pg == nil || tries == maxRoles || !slices.Contains(madeMeanwhile, pg.Code) {
+			return err
+		}
+	}
+}
+
+// maxRoles bounds how often Roles begins again because another process makes the same roles. They
+// belong to the server, not to the database.
+const maxRoles = 10
+
+// madeMeanwhile are the errors of that: unique_violation, duplicate_object, and a row of the
+// catalogue that was updated at the same time.
+var madeMeanwhile = []string{"23505", "42710", "XX000"}
+
+func (s *Store) makeRoles(ctx context.Context) error {
 	return s.call(ctx, "roles", func(c *conn) error {
 		var text strings.Builder
 		text.WriteString("BEGIN;")
@@ -36,11 +61,7 @@ func (s *Store) Roles(ctx context.Context) error {
 				fmt.Fprintf(&text, "CREATE ROLE %s NOLOGIN;", pgx.Identifier{name}.Sanitize())
 			}
 		}
-		words := []string{"{schema}", pgx.Identifier{s.schema}.Sanitize()}
-		for _, role := range roleNames {
-			words = append(words, "{role_"+role+"}", pgx.Identifier{RoleName(s.cfg.Space, role)}.Sanitize())
-		}
-		text.WriteString(strings.NewReplacer(words...).Replace(roleGrants))
+		text.WriteString(s.roleText(roleGrants + rolePolicies))
 		text.WriteString("COMMIT")
 		if err := c.exec(ctx, text.String()); err != nil {
 			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
@@ -48,4 +69,78 @@ func (s *Store) Roles(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// roleText puts the names of the schema and of the roles into a text.
+func (s *Store) roleText(text string) string {
+	words := []string{"{schema}", pgx.Identifier{s.schema}.Sanitize(), "{name}", s.schema}
+	var all, others []string // others see all rows
+	for _, role := range roleNames {
+		name := pgx.Identifier{RoleName(s.cfg.Space, role)}.Sanitize()
+		words = append(words, "{role_"+role+"}", name)
+		if role != "owner" { // it has more rights
+			all = append(all, name)
+		}
+		if role != "worker" && role != "client" {
+			others = append(others, name)
+		}
+	}
+	words = append(words, "{all}", strings.Join(all, ", "), "{others}", strings.Join(others, ", "))
+	return strings.NewReplacer(words...).Replace(text)
+}
+
+// GrantWorker makes a login a worker of the space, bound to these topics beside those that it has
+// (S8). It stores their keys, so that the worker has them with its first request (S1).
+// store.ErrNotFound: there is no such login, or the roles were not made.
+func (s *Store) GrantWorker(ctx context.Context, login string, topics []string) error {
+	if err := s.bind(ctx, "GRANT %s TO %s", login, "topics_grant", pText(login), pTexts(topics)); err != nil {
+		return err
+	}
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	ring := keyring.New(keys)
+	var derived []keyring.TopicKey
+	for _, topic := range topics {
+		derived = append(derived, ring.TopicKeys(topic)...)
+	}
+	return s.PutTopicKeys(ctx, derived)
+}
+
+// RevokeWorker takes topics from the login of a worker; without topics, all of them, and then it
+// is no worker of the space any more (S8).
+func (s *Store) RevokeWorker(ctx context.Context, login string, topics []string) error {
+	membership := "REVOKE %s FROM %s"
+	if len(topics) > 0 {
+		membership = ""
+	}
+	return s.bind(ctx, membership, login, "topics_revoke", pText(login), pTexts(topics))
+}
+
+// bind changes the topics of a login, and its membership of the role worker.
+func (s *Store) bind(ctx context.Context, membership, login, statement string, params ...[]byte) error {
+	return s.call(ctx, "roles", func(c *conn) error {
+		if membership != "" {
+			role := pgx.Identifier{RoleName(s.cfg.Space, "worker")}.Sanitize()
+			err := c.exec(ctx, fmt.Sprintf(membership, role, pgx.Identifier{login}.Sanitize()))
+			if pg := serverError(err); pg != nil && pg.Code == "42704" {
+				return fmt.Errorf("%w: %s: make the login with CREATE ROLE … LOGIN, and the roles of the space with `quipu migrate --roles`", store.ErrNotFound, pg.Message)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return c.query(ctx, statement, nil, params...)
+	})
+}
+
+// WorkerTopics lists the topics of each login that is bound to some (S8).
+func (s *Store) WorkerTopics(ctx context.Context) (map[string][]string, error) {
+	all := make(map[string][]string)
+	err := s.query(ctx, "topics_list", func() { clear(all) }, func(v row) error {
+		all[v.text(0)] = append(all[v.text(0)], v.text(1))
+		return nil
+	})
+	return all, err
 }

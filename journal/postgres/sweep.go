@@ -30,7 +30,7 @@ func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store
 		}
 		due = append(due, store.DueRow{
 			Job: v.job(3), GUID: v.guid(4), Kind: journal.MessageKind(v.text(5)), Topic: v.text(6),
-			Publication: int(v.int(7)), Turn: int(v.int(8)), TurnSent: int(v.int(9)),
+			Publication: int(v.int(7)), Turn: int(v.int(8)), TurnSent: int(v.int(9)), Runs: int(v.int(11)),
 			PublishedAt: collation.Micros(v.int(10)), Now: collation.Micros(now),
 		})
 		return nil

@@ -255,6 +255,7 @@ type DueRow struct {
 	Publication int
 	Turn        int
 	TurnSent    int
+	Runs        int
 	PublishedAt collation.Micros
 	Now         collation.Micros
 }

@@ -37,7 +37,7 @@ var (
 	// ErrJobClosed says that the job of the request has ended (E9).
 	ErrJobClosed = errors.New("the job is closed")
 	// ErrExhausted says that a request ran more than MaxRuns times without an answer. Its row is
-	// now held, with a dead letter (E9).
+	// due, and an engine holds it, with a dead letter (E9).
 	ErrExhausted = errors.New("the request was run too often without an answer")
 	// ErrNotFound says that the thing asked for does not exist.
 	ErrNotFound = errors.New("not found")

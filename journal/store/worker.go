@@ -14,8 +14,8 @@ type Requests interface {
 	// holder and session, raises fence and runs, and makes the row not due (E9, W8). ErrStale:
 	// the row is gone, was answered or has another turn. ErrSession: the session has ended.
 	// ErrLeased: another run has it, or an unfinished effect of this turn may still be running
-	// (E4). ErrExhausted: runs is over MaxRuns; the store only says so, and a Worker holds the
-	// row.
+	// (E4). ErrExhausted: the request ran MaxRuns times; runs is then one more, and the row is due, so that
+	// an engine holds it (S8).
 	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (Lease, error)
 	// Keep takes the lease of a long run that began without one. For a run that has it, it
 	// changes nothing that counts. ErrStale, or ErrJobClosed.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
@@ -30,6 +31,7 @@ const childEnv = "QUIPU_E2E_CHILD"
 
 type childConfig struct {
 	Postgres, NATS, Space, Receiver string
+	Worker                          string // the database for the handlers' own login; "" for none
 	Stepwise, NoFold                bool
 	Resend, Lease                   time.Duration // Lease is the ack wait as well
 	// Zero means the default of quipu.Config.
@@ -54,19 +56,29 @@ func childMain(config string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold}), quipu.Config{
+	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold})
+	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
 		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: c.Drain, NoMigrate: true,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
 	}
-	defer rt.Close()
-	childRuntime.Store(rt)
-	if err := rt.Run(ctx); err != nil {
+	runtimes := []quipu.Config{cfg}
+	if c.Worker != "" {
+		runtimes = []quipu.Config{engineOf(cfg), workersOf(cfg, c.Worker)}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, cfg := range runtimes {
+		rt, err := quipu.Open(ctx, cfg)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer rt.Close()
+		childRuntime.Store(rt)
+		g.Go(func() error { return rt.Run(ctx) })
+	}
+	if err := g.Wait(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

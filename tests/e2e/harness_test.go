@@ -37,11 +37,16 @@ type env struct {
 	space    string
 	stepwise bool
 	log      *tail
+	logins   *logins // under least roles
 }
 
 func newEnv(t *testing.T, stepwise bool) *env {
 	t.Helper()
-	return &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &tail{}}
+	e := &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &tail{}}
+	if leastRoles {
+		e.least()
+	}
+	return e
 }
 
 // inAMode runs a scenario in the normal mode or stepwise, as the dice say, and in
@@ -67,11 +72,15 @@ const (
 )
 
 func (e *env) config(reg *workers.Registry) quipu.Config {
-	return quipu.Config{
+	cfg := quipu.Config{
 		Postgres: e.dsn, NATS: e.nats.URL(), NATSWait: -1, Space: e.space, Workers: reg,
 		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
 	}
+	if leastRoles {
+		cfg.Postgres, cfg.NoMigrate = e.logins.engine, true
+	}
+	return cfg
 }
 
 // open connects a runtime that the test's end closes.
@@ -95,8 +104,17 @@ func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *qui
 	for _, f := range change {
 		f(&cfg)
 	}
-	rt = e.open(cfg)
-	return rt, e.work(rt)
+	if !leastRoles || len(cfg.Roles) > 0 {
+		rt = e.open(cfg)
+		return rt, e.work(rt)
+	}
+	rt = e.open(engineOf(cfg))
+	if reg == nil {
+		return rt, e.work(rt)
+	}
+	hands := e.open(workersOf(cfg, e.worker(reg.Topics())))
+	halt, stop := e.work(hands), e.work(rt)
+	return rt, func() { halt(); stop() }
 }
 
 func (e *env) work(rt *quipu.Runtime) (stop func()) {

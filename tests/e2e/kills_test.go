@@ -12,10 +12,14 @@ import (
 )
 
 func (e *env) child(r *receiver) childConfig {
-	return childConfig{
+	c := childConfig{
 		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise,
 		Resend: quickResend, Lease: quickLease,
 	}
+	if leastRoles {
+		c.Postgres, c.Worker = e.logins.engine, e.worker(outside(r.URL).Topics())
+	}
+	return c
 }
 
 // outageScenario starts jobs, lets trouble happen until they have all ended,
@@ -62,7 +66,7 @@ func TestP20StreamsDeleted(t *testing.T) {
 		jobs, times := soak.Times(40, 100), 3
 		outageScenario(e, jobs, func(rt *quipu.Runtime, r *receiver) {
 			r.delay = 2 * time.Millisecond
-			e.work(e.open(e.config(outside(r.URL))))
+			e.run(outside(r.URL))
 			for deleted := range times {
 				e.progress(r, deleted*3*jobs/(times+1))
 				e.deleteStreams()

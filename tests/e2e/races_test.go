@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -134,10 +135,9 @@ func TestP13P15Races(t *testing.T) {
 		e.deploy(rt, replaced(contests[name].flow, "NAME", name))
 	}
 	for i := range 2 {
-		startChild(t, childConfig{
-			Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Resend: quickResend, Lease: quickLease,
-			Stepwise: i == 1, MaxBatch: 1 + 49*i,
-		})
+		c := e.child(&receiver{Server: &httptest.Server{}})
+		c.Stepwise, c.MaxBatch = i == 1, 1+49*i
+		startChild(t, c)
 	}
 	var mu sync.Mutex
 	won := map[string]int{}

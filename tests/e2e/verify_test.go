@@ -282,7 +282,9 @@ func TestE10VerifyAsksAPerson(t *testing.T) {
 		f, err = rt.Effect(ctx, l.key(t, "confirmed", 0))
 		require.NoError(t, err)
 		require.True(t, f.Vouched)
-		require.Equal(t, journal.Operator{Action: collation.ActionDone, Who: "ann", Reason: "it is in their books"}, *f.Entries[len(f.Entries)-1].Operator)
+		said := *f.Entries[len(f.Entries)-1].Operator
+		require.NotEmpty(t, said.Login)
+		require.Equal(t, journal.Operator{Action: collation.ActionDone, Who: "ann", Reason: "it is in their books", Login: said.Login}, said)
 		e.clean(rt)
 	})
 }
@@ -345,7 +347,7 @@ func TestJ8AnEffectThatDidNotHappen(t *testing.T) {
 			}
 		}
 		f := ev.Effects[len(ev.Effects)-1]
-		require.Equal(t, []any{"step", ",0,0", quipu.EffectCompleted, "guarded"}, []any{f.Activity, f.Address, f.State, f.Class})
+		require.Equal(t, []any{"step", ",0,0", quipu.EffectCompleted, effects.Guarded}, []any{f.Activity, f.Address, f.State, f.Class})
 		require.JSONEq(t, `{"receipt":"order-1"}`, string(f.Result))
 		var kinds []journal.Kind
 		for _, entry := range f.Entries {

@@ -29,54 +29,81 @@ func main() {
 	}
 }
 
-// run takes the guards away that are named, or all, and prints what noticed.
+// run takes the guards away that are named, or all, and prints what noticed, and then of the
+// claims that they are about whether they were shown. “claims” stands for all of these.
 func run(names []string) error {
 	all, err := mutants()
 	if err != nil {
 		return err
 	}
+	page, err := os.ReadFile("GUARANTEES.md")
+	if err != nil {
+		return err
+	}
+	stated := claims(string(page))
 	limit, err := strconv.ParseUint(cmp.Or(os.Getenv("SEEDS"), "2000"), 10, 64)
 	if err != nil {
 		return fmt.Errorf("SEEDS: %w", err)
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(m *mutant) bool { return m.name == name }) {
+		if name != ofClaims && !slices.ContainsFunc(all, func(m *mutant) bool { return m.name == name }) {
 			return fmt.Errorf("no mutant is called %s", name)
 		}
 	}
 	begun, played, survived := time.Now(), 0, 0
-	fmt.Printf("%-16s  %-6s  %s\n", "guard", "seeds", "what broke")
+	fmt.Printf("%-18s  %-6s  %s\n", "guard", "seeds", "what broke")
 	for _, m := range all {
-		if len(names) > 0 && !slices.Contains(names, m.name) {
-			continue
+		for _, s := range m.shows {
+			about := about(stated, s)
+			if len(names) > 0 && !slices.Contains(names, m.name) && !(slices.Contains(names, ofClaims) && len(about) > 0) {
+				continue
+			}
+			red, bad := m.report(s, limit)
+			if bad != nil {
+				err = errors.Join(err, bad)
+				continue
+			}
+			for _, c := range about {
+				c.note(m.name, red)
+			}
+			if played++; !red {
+				survived++
+			}
 		}
-		seeds, broke, bad := m.play(limit)
-		if bad != nil {
-			err = errors.Join(err, bad)
-			continue
-		}
-		played++
-		shown := strconv.FormatUint(seeds, 10)
-		switch {
-		case broke == "":
-			shown, broke, survived = "-", "SURVIVED "+m.pkg+" "+m.tests, survived+1
-		case m.pkg != worlds:
-			shown = "test"
-		case seeds == 0:
-			shown = "crash"
-		}
-		fmt.Printf("%-16s  %-6s  %s\n", m.name, shown, broke)
 	}
-	fmt.Printf("%d mutants, %d not noticed, in %v; at most %d seeds for each\n", played, survived, time.Since(begun).Round(time.Second), limit)
+	fmt.Printf("%d guards taken away, %d not noticed, in %v; at most %d seeds for each\n", played, survived, time.Since(begun).Round(time.Second), limit)
 	if survived > 0 {
 		err = errors.Join(err, fmt.Errorf("%d survived", survived))
 	}
-	return err
+	return errors.Join(err, summary(stated, len(names) == 0 || slices.Contains(names, ofClaims)))
+}
+
+// ofClaims names the mutants that a test of GUARANTEES.md has to notice.
+const ofClaims = "claims"
+
+// report plays the mutant, and prints what noticed.
+func (m *mutant) report(s show, limit uint64) (red bool, err error) {
+	seeds, broke, err := m.play(s, limit)
+	if err != nil {
+		return false, err
+	}
+	shown := strconv.FormatUint(seeds, 10)
+	switch {
+	case broke == "":
+		fmt.Printf("%-18s  %-6s  SURVIVED %s %s\n", m.name, "-", s.pkg, s.tests)
+		return false, nil
+	case s.pkg != worlds:
+		shown = "test"
+	case seeds == 0:
+		shown = "crash"
+	}
+	fmt.Printf("%-18s  %-6s  %s\n", m.name, shown, broke)
+	return true, nil
 }
 
 // play builds the tests with the mutant in the product's place, runs them, and says
 // after how many seeds what broke: nothing, where the mutant was not noticed.
-func (m *mutant) play(limit uint64) (seeds uint64, broke string, err error) {
+func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err error) {
 	dir, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
 		return 0, "", err
@@ -87,15 +114,18 @@ func (m *mutant) play(limit uint64) (seeds uint64, broke string, err error) {
 		return 0, "", err
 	}
 	tests := filepath.Join(dir, "tests")
-	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", tests, "./"+m.pkg).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", tests, "./"+s.pkg).CombinedOutput(); err != nil {
 		return 0, "", fmt.Errorf("mutant %s does not build: %w\n%s", m.name, err, out)
 	}
-	args := []string{"-test.timeout=15m", "-test.run", m.tests + "|" + prepare}
-	if m.pkg == worlds {
+	args := []string{"-test.timeout=15m", "-test.run", s.tests + "|" + prepare}
+	if s.pkg == worlds {
 		args = append(args, "-seeds", strconv.FormatUint(limit, 10), "-until")
 	}
+	if draws(s.pkg) {
+		args = append(args, "-rapid.nofailfile") // what a mutant breaks is not tried again
+	}
 	cmd := exec.Command(tests, args...)
-	cmd.Dir = filepath.FromSlash(m.pkg)
+	cmd.Dir = filepath.FromSlash(s.pkg)
 	out, failed := cmd.CombinedOutput()
 	if failed == nil {
 		return 0, "", nil
@@ -104,6 +134,15 @@ func (m *mutant) play(limit uint64) (seeds uint64, broke string, err error) {
 		return 0, "", fmt.Errorf("mutant %s: its tests cannot run: %w\n%s", m.name, failed, out)
 	}
 	return seeds, broke, nil
+}
+
+// draws says that a package has tests with drawn inputs, which keep those that failed.
+func draws(pkg string) bool {
+	names, _ := filepath.Glob(filepath.Join(filepath.FromSlash(pkg), "*_test.go"))
+	return slices.ContainsFunc(names, func(name string) bool {
+		source, err := os.ReadFile(name)
+		return err == nil && bytes.Contains(source, []byte(`"pgregory.net/rapid"`))
+	})
 }
 
 // overlay writes the files that the mutant changes, and for go build what they

@@ -22,8 +22,9 @@ func TestMutantsFitTheProduct(t *testing.T) {
 		changed, err := m.apply(os.DirFS(root))
 		require.NoError(t, err)
 		require.NotEmpty(t, changed)
-		test, _, _ := strings.Cut(m.tests, "/")
-		require.True(t, has(t, m.pkg, strings.Trim(test, "^$")), "mutant %s: %s has no %s", m.name, m.pkg, test)
+		for _, s := range m.shows {
+			require.True(t, has(t, s.pkg, s.test()), "mutant %s: %s has no %s", m.name, s.pkg, s.tests)
+		}
 	}
 }
 
@@ -40,10 +41,10 @@ func has(t *testing.T, pkg, test string) bool {
 
 func TestEdits(t *testing.T) {
 	t.Parallel()
-	const head = "A guard (C5).\nnoticed by a/b ^TestX$/y\n\n"
+	const head = "A guard (C5).\nnoticed by a/b ^TestX$/y\nnoticed by c TestY\n\n"
 	m, err := parse("x", head+"a.go\n-one\n-\ttwo\n+three\n-four\n\nb.go\n-five\n\n-six\n+\n+seven\n")
 	require.NoError(t, err)
-	require.Equal(t, &mutant{"x", "A guard (C5).", "a/b", "^TestX$/y", []edit{
+	require.Equal(t, &mutant{"x", "A guard (C5).", []show{{"a/b", "^TestX$/y"}, {"c", "TestY"}}, []edit{
 		{"a.go", "one\n\ttwo", "three"}, {"a.go", "four", ""}, {"b.go", "five", ""}, {"b.go", "six", "\nseven"},
 	}}, m)
 	product := fstest.MapFS{"a.go": {Data: []byte("one\n\ttwo four\n")}, "b.go": {Data: []byte("five six")}}

@@ -16,9 +16,20 @@ var files embed.FS
 type mutant struct {
 	name  string
 	guard string // what it holds
-	pkg   string // the directory of the tests that have to notice
-	tests string // which of them, as of go test -run
+	shows []show // each of them has to notice
 	edits []edit
+}
+
+// show is what has to notice that a guard is gone.
+type show struct {
+	pkg   string // the directory of the tests
+	tests string // which of them, as of go test -run
+}
+
+// test is the test without its cases.
+func (s show) test() string {
+	test, _, _ := strings.Cut(s.tests, "/")
+	return strings.Trim(test, "^$")
 }
 
 // edit puts other text in the place of one that a file has once.
@@ -35,14 +46,20 @@ func mutants() (all []*mutant, err error) {
 	return all, err
 }
 
-var heading = regexp.MustCompile(`^(\S.*\.)\nnoticed by (\S+) (\S+)\n\n`)
+var (
+	heading = regexp.MustCompile(`^(\S.*\.)\n((?:noticed by \S+ \S+\n)+)\n`)
+	noticed = regexp.MustCompile(`noticed by (\S+) (\S+)\n`)
+)
 
 func parse(name, source string) (*mutant, error) {
 	head := heading.FindStringSubmatch(source)
 	if head == nil {
-		return nil, fmt.Errorf("mutant %s: wanted are a sentence, “noticed by PACKAGE TESTS” and a blank line", name)
+		return nil, fmt.Errorf("mutant %s: wanted are a sentence, lines “noticed by PACKAGE TESTS” and a blank line", name)
 	}
-	m := &mutant{name: name, guard: head[1], pkg: head[2], tests: head[3]}
+	m := &mutant{name: name, guard: head[1]}
+	for _, s := range noticed.FindAllStringSubmatch(head[2], -1) {
+		m.shows = append(m.shows, show{s[1], s[2]})
+	}
 	file, text, instead := "", []string(nil), []string(nil)
 	end := func() {
 		if len(text) > 0 {

@@ -82,7 +82,7 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 func (r *Report) checkPayload() {
 	switch {
 	case r.MaxPayload < MinMaxPayload:
-		r.Problems = append(r.Problems, fmt.Sprintf("max_payload is %d bytes, at least %d are needed: raise it in the server's configuration", r.MaxPayload, MinMaxPayload))
+		r.Problems = append(r.Problems, fmt.Sprintf("max-payload: max_payload is %d bytes, at least %d are needed: raise it in the server's configuration", r.MaxPayload, MinMaxPayload))
 	case r.MaxPayload < InlinePayload:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("max_payload is %d bytes: requests carry inputs over that by reference", r.MaxPayload))
 	}
@@ -99,7 +99,7 @@ func (r *Report) checkVersion() {
 func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
 	_, err := b.js.AccountInfo(ctx)
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-		r.Problems = append(r.Problems, "JetStream is not enabled for this account: start the server with JetStream (nats-server -js) or enable it for the account")
+		r.Problems = append(r.Problems, "jetstream-off: JetStream is not enabled for this account: start the server with JetStream (nats-server -js) or enable it for the account")
 		return nil
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
 		})
 		want, _ := b.raised(info.Config, kind)
 		for _, problem := range b.streamProblems(&want, kind) {
-			r.Problems = append(r.Problems, "stream "+name+": "+problem)
+			r.Problems = append(r.Problems, "stream-settings: stream "+name+": "+problem)
 		}
 		for _, warning := range b.streamWarnings(&want) {
 			r.Warnings = append(r.Warnings, "stream "+name+": "+warning)

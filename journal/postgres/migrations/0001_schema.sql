@@ -50,6 +50,8 @@ CREATE TABLE space (
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
     private boolean NOT NULL DEFAULT false, -- keys of jobs and signals are kept as digests (S15)
     dropped bigint  NOT NULL DEFAULT 0 CHECK (dropped >= 0), -- how many stray dead letters retention has dropped (S15)
+    chain_seq  bigint NOT NULL DEFAULT 0 CHECK (chain_seq >= 0), -- chain_*: the head of the space's own chain (S7)
+    chain_hash digest, -- NULL while the chain is empty
     version integer NOT NULL,
     -- The database that the space was last accepted in (S13): the cluster's system identifier and its timeline. beat
     -- is raised about once a second, so it says how new what is stored here is. halted says why nothing may be
@@ -76,6 +78,14 @@ BEGIN
         )
         SELECT FROM back WHERE started <= until);
 END $$;
+
+-- The space's own chain (S7): what operators decided about the space itself. Insert only.
+CREATE TABLE space_entries (
+    seq  bigint NOT NULL PRIMARY KEY CHECK (seq > 0),
+    body bytea  NOT NULL,
+    hash digest NOT NULL,
+    xid  xid8   NOT NULL DEFAULT pg_current_xact_id()
+);
 
 -- The root secrets of the space (S1). A key signs from signs on; from ends on, its MACs of messages do not hold. No
 -- row is deleted, because the MACs of entries are checked with old keys, too.
@@ -169,6 +179,7 @@ CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
 CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX jobs_closed ON jobs (closed, id) WHERE closed IS NOT NULL;
 -- For gauge_jobs alone (O4): CASE keeps the planner from taking it for other statements about open jobs.
 CREATE INDEX jobs_standing ON jobs (flow_name, state) WHERE CASE WHEN state IN ('open', 'quarantined') THEN true END;
 CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
@@ -243,7 +254,8 @@ ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 -- sender is set on the start of a child that was not handled yet: the job that awaits the child (C15). pauses
 -- (JSON) and undo belong to requests of durable functions (3.5); with undo, input keeps the request's body after an
 -- answer replaced it. A start with undo starts a job of compensations; its sender is the job whose function they
--- belong to. Every write of a row raises rev, so that a decision on an earlier reading can be checked (W6).
+-- belong to. A start with the topic ask is what a client asks for, under an id of its own (S8). Every write of a row
+-- raises rev, so that a decision on an earlier reading can be checked (W6).
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
@@ -283,6 +295,16 @@ CREATE INDEX dispatches_mail ON dispatches (job) WHERE kind = 'signal' AND held 
 CREATE INDEX dispatches_session ON dispatches (session) WHERE holder IS NOT NULL; -- such a row is mostly not due
 CREATE INDEX dispatches_sender ON dispatches (sender) WHERE sender IS NOT NULL;
 
+-- The topics of workers' logins (S8). Policies of row-level security, and whoever else needs to know the topics of the
+-- session's login, ask quipu_topics. The policies are made with the roles (roles/roles.sql).
+CREATE TABLE worker_topics (
+    login text NOT NULL,
+    topic text NOT NULL,
+    PRIMARY KEY (login, topic)
+);
+CREATE FUNCTION quipu_topics() RETURNS text[] LANGUAGE sql STABLE SECURITY DEFINER
+    RETURN ARRAY(SELECT t.topic FROM worker_topics t WHERE t.login = session_user);
+
 -- The sessions of processes (W8). The holder of a row keeps it while the session that the row names exists and is
 -- not dead. lease is how long, in microseconds, a session lives without a renewal; since is when it began to be
 -- renewed without a gap. Engines share the lanes; all processes have the same number of them. name, build, roles
@@ -298,7 +320,8 @@ CREATE TABLE sessions (
     lease      bigint  NOT NULL CHECK (lease > 0),
     renewed_at bigint  NOT NULL,
     since      bigint  NOT NULL,
-    dead       boolean NOT NULL DEFAULT false
+    dead       boolean NOT NULL DEFAULT false,
+    login      text    NOT NULL DEFAULT session_user -- a worker's login changes its own sessions alone (S8)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- The open waits for signals (1.11). Deleting a wait decides between its signal and its timer. mailbox stands for
@@ -338,7 +361,7 @@ CREATE TABLE resolved_waits (
 CREATE INDEX resolved_waits_request ON resolved_waits (n, request, seq);
 
 -- The signals from outside, by which a repeated one is recognized, with what became of them; also the interrupts
--- that met a closed job (W12).
+-- that met a closed job (W12), and the starts that clients asked for (S8).
 CREATE TABLE signals (
     guid  uuid   NOT NULL PRIMARY KEY,
     state text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
@@ -349,7 +372,8 @@ CREATE INDEX signals_at ON signals (at);
 -- Effects by their key (3.1). seq is the entry of the request's chain that first named the effect. turn and until
 -- belong to a started effect: the turn of its run, and the start plus the timeout of the attempt, if any (E4).
 -- position is the place of the call in a durable function (E15), '' elsewhere. vouched: an operator confirmed the
--- result (3.3). not_done: how often the effect was recorded as not done before (E5).
+-- result (3.3). not_done: how often the effect was recorded as not done before (E5). topic is that of the request,
+-- for the logins of workers (S8).
 CREATE TABLE effects (
     n       bigint NOT NULL,
     key     bytea  NOT NULL CHECK (octet_length(key) = 32),
@@ -367,6 +391,7 @@ CREATE TABLE effects (
     until   bigint,
     position text   NOT NULL DEFAULT '',
     vouched boolean NOT NULL DEFAULT false,
+    topic   text   NOT NULL DEFAULT '',
     PRIMARY KEY (n, key)
 ) PARTITION BY RANGE (n);
 CREATE INDEX effects_request ON effects (n, request, seq) WHERE request IS NOT NULL; -- always so: it is not to serve look-ups by n and key
@@ -402,6 +427,12 @@ CREATE TABLE dead_letters (
 CREATE INDEX dead_letters_row ON dead_letters (job, guid);
 CREATE INDEX dead_letters_open ON dead_letters (reason) WHERE CASE WHEN state = 'open' THEN true END; -- for gauge_dead alone, as jobs_standing
 CREATE INDEX dead_letters_stray ON dead_letters (id) INCLUDE (stray) WHERE stray IS NOT NULL;
+
+-- Up to which close the traces of jobs were sent (O2): an optimistic mark, since a commit may come later than its time.
+CREATE TABLE traces (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    upto   bigint  NOT NULL
+);
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
 -- so the batch was not committed.

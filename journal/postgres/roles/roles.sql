@@ -1,49 +1,60 @@
--- The rights of the group roles of one space (4.5). {schema} is its schema, {role_x} the role x. Only the owner can
--- change journaled entries: the others insert and read them.
+-- The rights of the group roles of one space (S8). {schema} is its schema, {role_x} the role x, {all} all of them. Only
+-- the owner can change journaled entries, and only retention and the owner delete them and jobs.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
-REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM
-    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {all};
 GRANT ALL ON SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role_owner};
-GRANT USAGE ON SCHEMA {schema} TO
-    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
-GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.server_system(), {schema}.server_timeline(), {schema}.in_doubt(uuid) TO
-    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
-GRANT SELECT ON {schema}.space TO
-    {role_engine}, {role_worker}, {role_sealer}, {role_retention}, {role_verifier};
+GRANT USAGE ON SCHEMA {schema} TO {all};
+GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.quipu_topics(), {schema}.server_system(), {schema}.server_timeline(),
+    {schema}.in_doubt(uuid) TO {all};
+GRANT SELECT ON {schema}.space, {schema}.space_entries TO {all};
 
--- engine: starts, commits, delivers signals, sweeps, deploys, acts on dead letters. StartTx and SignalTx in a
--- caller's transaction need its rights.
-GRANT SELECT, INSERT ON {schema}.entries, {schema}.resolved_waits TO {role_engine};
+-- engine: starts, commits, delivers signals, sweeps, deploys. StartTx and SignalTx in a caller's transaction need its
+-- rights. operator: acts on dead letters, interrupts, resumes. What it decides is what an engine would write, so it
+-- has the same tables, but no sessions: it takes no work.
+GRANT SELECT, INSERT ON {schema}.entries, {schema}.resolved_waits TO {role_engine}, {role_operator};
 GRANT SELECT, INSERT, UPDATE ON
-    {schema}.jobs, {schema}.instances, {schema}.flows, {schema}.effects, {schema}.dead_letters TO {role_engine};
+    {schema}.jobs, {schema}.instances, {schema}.flows, {schema}.effects, {schema}.dead_letters TO {role_engine}, {role_operator};
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals, {schema}.sessions
-    TO {role_engine};
-GRANT SELECT, INSERT ON {schema}.tombstones TO {role_engine};
-GRANT SELECT ON {schema}.partitions TO {role_engine};
+    {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals TO {role_engine}, {role_operator};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_engine};
+GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_operator}; -- a commit locks the sessions that it works for
+GRANT SELECT, INSERT ON {schema}.tombstones, {schema}.payloads TO {role_engine}, {role_operator};
+GRANT SELECT ON {schema}.partitions TO {role_engine}, {role_operator};
+GRANT SELECT, INSERT, UPDATE ON {schema}.traces TO {role_engine};
 -- It says that it lives, and that the database is another one; it accepts only a promotion without a loss (S13).
 GRANT UPDATE (beat, halted, epoch, timeline) ON {schema}.space TO {role_engine};
+GRANT UPDATE (beat) ON {schema}.space TO {role_operator};
 GRANT SELECT, USAGE ON
-    {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years TO {role_engine};
-GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine};
-GRANT SELECT ON {schema}.keys TO {role_engine};
-GRANT SELECT, INSERT ON {schema}.topic_keys TO {role_engine};
+    {schema}.numbers_never, {schema}.numbers_days, {schema}.numbers_months, {schema}.numbers_years
+    TO {role_engine}, {role_operator};
+GRANT INSERT ON {schema}.space_entries TO {role_engine}, {role_operator};
+GRANT UPDATE (chain_seq, chain_hash) ON {schema}.space TO {role_engine}, {role_operator};
+GRANT SELECT ON {schema}.keys TO {role_engine}, {role_operator};
+GRANT SELECT, INSERT ON {schema}.topic_keys TO {role_engine}, {role_operator};
 
--- worker: sessions, leases, effects, payloads. Of a job it moves only the head, when it holds a request that ran
--- too often.
-GRANT SELECT, INSERT ON {schema}.entries, {schema}.payloads TO {role_worker};
-GRANT SELECT, UPDATE (head_seq, head_hash) ON {schema}.jobs TO {role_worker};
-GRANT SELECT, UPDATE ON {schema}.dispatches TO {role_worker};
+-- worker: sessions, leases, effects, payloads, of the topics of its login (see the policies). Of a request's row it
+-- moves what a run changes: who has it, when it is due, how often it ran, and the head of its effects. It can lock
+-- a job, and its policy lets it change none.
+GRANT SELECT, INSERT ON {schema}.entries, {schema}.batches TO {role_worker};
+GRANT INSERT ON {schema}.payloads TO {role_worker};
+GRANT SELECT, UPDATE (trace) ON {schema}.jobs TO {role_worker};
+GRANT SELECT, UPDATE (next_at, held, dead, turn_sent, runs, holder, session, fence, effects_seq, effects_hash, undo, rev)
+    ON {schema}.dispatches TO {role_worker};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_worker};
-GRANT SELECT, INSERT, UPDATE ON {schema}.effects, {schema}.dead_letters TO {role_worker};
-GRANT SELECT ON {schema}.instances, {schema}.receipts, {schema}.flows, {schema}.resolved_waits TO {role_worker};
-GRANT SELECT, INSERT ON {schema}.batches TO {role_worker};
-GRANT SELECT ON {schema}.topic_keys TO {role_worker};
+GRANT SELECT, INSERT, UPDATE (state, result, error, fence, holder, turn, until, vouched) ON {schema}.effects TO {role_worker};
+GRANT SELECT, INSERT, UPDATE (state) ON {schema}.dead_letters TO {role_worker};
+GRANT SELECT ON {schema}.resolved_waits, {schema}.topic_keys TO {role_worker};
 
--- sealer: reads heads and hashes.
-GRANT SELECT ON {schema}.jobs, {schema}.entries TO {role_sealer};
+-- client: asks for starts, signals and interrupts, by rows that an engine handles, and reads results. It can lock a
+-- job, and its policies let it change none. It sees no keys, and writes no entry and no ledger.
+GRANT SELECT ON {schema}.entries, {schema}.flows, {schema}.tombstones TO {role_client};
+GRANT SELECT, UPDATE (trace) ON {schema}.jobs TO {role_client};
+GRANT SELECT, INSERT, UPDATE (rev) ON {schema}.dispatches TO {role_client};
+GRANT SELECT, INSERT ON {schema}.signals, {schema}.batches TO {role_client};
+GRANT SELECT ON {schema}.receipts, {schema}.dead_letters TO {role_client};
+GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_client}; -- as for the operator, and without a policy it sees none
 
 -- retention: turns closed jobs whose time has passed into tombstones, removes their open rows, and ends old
 -- tombstones (J7, W11), and bounds stray dead letters (S15). Dropping partitions needs the owner's rights.

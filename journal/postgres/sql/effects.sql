@@ -61,9 +61,11 @@ ORDER BY a.place, a.generation DESC
 -- writes effects, each once. A result is written once (E5): an effect that has one is an error. $1 jobs, $2
 -- requests, $3 seqs of the first entries, $4 turns, $5 ends of attempts.
 WITH put AS (
-    INSERT INTO effects AS e (n, request, seq, turn, until, {effect})
+    INSERT INTO effects AS e (n, request, seq, turn, until, {effect}, topic)
     SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
-           request, seq, turn, until, {effect}
+           request, seq, turn, until, {effect},
+           coalesce((SELECT d.topic FROM dispatches d WHERE d.job = w.job AND d.guid = w.request),
+                    (SELECT o.topic FROM jobs j JOIN effects o ON o.n = j.n AND o.key = w.key WHERE j.id = w.job), '')
     FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect param 6})
         AS w (job, request, seq, turn, until, {effect})
     ON CONFLICT (n, key) DO UPDATE

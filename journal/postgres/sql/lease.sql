@@ -15,6 +15,15 @@ WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn =
   AND j.id = d.job AND j.state = 'open'
 RETURNING d.fence, d.runs, j.generation
 
+-- name: lease_exhausted
+-- makes the row of a request that ran too often due, marked by its runs, so that an engine holds it (S8). $1 job, $2
+-- request, $3 turn, $4 holder, $5 most runs.
+UPDATE dispatches d
+SET rev = d.rev + 1, runs = d.runs + 1, holder = NULL, session = NULL, next_at = micros()
+WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.held IS NULL
+  AND d.runs = $5::int8 AND (d.holder IS NULL OR d.holder = $4::text)
+RETURNING 1
+
 -- name: lease_keep
 -- takes the lease of a run that has none. An earlier call of the run may have taken it without learning so; the
 -- fence is one higher then (E9). For a run that has its lease it changes nothing that counts. $1 job, $2 request,

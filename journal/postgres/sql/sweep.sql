@@ -5,7 +5,7 @@
 SELECT c.now, least((SELECT min(n.next_at) FROM dispatches n WHERE n.held IS NULL AND n.next_at IS NOT NULL AND n.next_at > c.now),
                     (SELECT min(n.within_at) FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at > c.now)),
        EXISTS (SELECT FROM dispatches n WHERE n.within_at IS NOT NULL AND n.within_at <= c.now AND n.kind = 'request'),
-       d.job, d.guid, d.kind, d.topic, d.publication, d.turn, d.turn_sent, d.published_at
+       d.job, d.guid, d.kind, d.topic, d.publication, d.turn, d.turn_sent, d.published_at, d.runs
 FROM (SELECT micros() AS now OFFSET 0) c
 LEFT JOIN LATERAL (
     SELECT d.*

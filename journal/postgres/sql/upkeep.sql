@@ -15,10 +15,10 @@ SELECT pg_backend_pid()::int8, count(set_config(s.name, s.value, false)) FROM un
 SELECT pg_backend_pid()::int8
 
 -- name: preflight
--- reads the settings that the promise rests on (4.4).
+-- reads the settings that the promise rests on (S7), and the session's user (S8).
 SELECT current_setting('server_version_num')::int8, current_setting('fsync'), current_setting('full_page_writes'),
        current_setting('synchronous_commit'), pg_is_in_recovery(), current_setting('data_checksums'),
-       current_setting('server_version')
+       current_setting('server_version'), session_user::text
 
 -- name: resolve_terminate
 -- ends the backend of a commit with an unknown outcome, so that nothing waits for it (J4). $1 backend pid, $2 its

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func (a *app) spaceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "space",
+		Short: "Look at the space itself",
+		Long:  `Look at the space itself.`,
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(a.spaceLogCommand())
+	return cmd
+}
+
+func (a *app) spaceLogCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "log",
+		Short: "Show what was decided about the space itself",
+		Long: `Show the space's own chain of entries, oldest first: what operators decided about the
+space itself, who it was, by which login of the database, and when. An entry "accepted"
+says that a check of the preflight was accepted although it failed, and which value it
+saw. journal-verify checks the chain.`,
+		Example: "  quipu space log",
+		Args:    cobra.NoArgs,
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+				all, err := below.Of(rt).(spaceReader).SpaceEntries(ctx)
+				if err != nil {
+					return err
+				}
+				return a.spaceLog(all)
+			})
+		}),
+	}
+}
+
+// spaceReader reads the chain of a space.
+type spaceReader interface {
+	SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error)
+}
+
+func (a *app) spaceLog(all []*journal.SpaceEntry) error {
+	if len(all) == 0 && !a.json() {
+		a.none("entries about the space itself")
+		return nil
+	}
+	t := newTable(a.streams.Out, "SEQ", "AT", "ENTRY", "WHO", "LOGIN", "BUILD", "FACTS")
+	for _, e := range all {
+		when := time.UnixMicro(e.At)
+		if a.json() {
+			if err := a.object(map[string]any{
+				"seq": e.Seq, "at": when.UTC(), "entry": e.Kind, "who": e.Who, "login": e.Login, "build": e.Build, "facts": e.Facts,
+			}); err != nil {
+				return err
+			}
+			continue
+		}
+		var facts []string
+		for _, name := range slices.Sorted(maps.Keys(e.Facts)) {
+			facts = append(facts, name+"="+plain(e.Facts[name]))
+		}
+		t.row(int(e.Seq), when.Local().Format(time.DateTime), string(e.Kind), plain(e.Who), plain(e.Login), e.Build, strings.Join(facts, " "))
+	}
+	return t.flush()
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// Bounds of a start that a client asks for.
+const (
+	// askWait is how long a client waits for an engine.
+	askWait = 30 * time.Second
+	// firstLook is the pause before the first look; it doubles up to lastLook.
+	firstLook = 5 * time.Millisecond
+	lastLook  = 200 * time.Millisecond
+	// maxTrace bounds a client's traceparent, bytes.
+	maxTrace = 128
+	// maxDelay is the longest delay of a start.
+	maxDelay = collation.Micros(flow.MaxSleep / time.Microsecond)
+)
+
+// errAsk says that the row of a client's start has what no start of Ask has.
+var errAsk = errors.New("it is not what a client asks for")
+
+// ask is a start by a process that has no keys, so that it may not write an inception (S8, S9).
+// It writes a start row, which an engine answers, unless a job has the key already.
+type ask struct {
+	store.Start
+	nonce   string
+	id      journal.GUID // of the row and of its record
+	written bool         // the row may stand
+	open    bool         // nothing is known of its end
+	out     store.Started
+}
+
+// Ask begins jobs as Start does, but by an engine: it writes start rows, and waits until they are
+// answered, at most askWait (S8). Errors in the results are those of Start, and ErrFlowMoved where
+// an engine refused the start because of the flow. With store.ErrUnknown an engine may begin the
+// job later.
+func (c *Committer) Ask(ctx context.Context, starts []store.Start) []store.Started {
+	asks, calls := make([]*ask, len(starts)), make([]*call, len(starts))
+	for i := range starts {
+		a := &ask{Start: starts[i], nonce: rand.Text()}
+		a.id = collation.AskID(c.cfg.Space, a.Key, a.nonce).Start()
+		asks[i], calls[i] = a, &call{name: callStart, want: a.want, decide: a.ask, size: len(a.Input)}
+	}
+	c.do(ctx, calls...)
+	for i, a := range asks {
+		if a.open, a.out.Err = calls[i].err == nil && a.written, errors.Join(calls[i].err, a.out.Err); a.open {
+			a.out.Err = fmt.Errorf("start of %.80q: %w: no engine has begun the job yet", a.Key, store.ErrUnknown)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	for pause := firstLook; c.look(ctx, asks); pause = min(2*pause, lastLook) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	out := make([]store.Started, len(asks))
+	for i, a := range asks {
+		out[i] = a.out
+	}
+	return out
+}
+
+// look asks what became of the open rows. It returns false when none is left, or ctx has ended.
+func (c *Committer) look(ctx context.Context, asks []*ask) bool {
+	var calls []*call
+	for _, a := range asks {
+		if a.open {
+			calls = append(calls, &call{name: callStart, want: a.want, decide: a.see})
+		}
+	}
+	if len(calls) == 0 || ctx.Err() != nil {
+		return false
+	}
+	c.do(ctx, calls...) // after an error of one the row is as open as before
+	return true
+}
+
+func (a *ask) want() []store.Want {
+	return []store.Want{{Key: a.Key}, {Known: a.id}}
+}
+
+// ask writes the row, unless somebody has the key.
+func (a *ask) ask(b *batch) error {
+	a.written, a.out = false, store.Started{}
+	if held := b.holder(a.Key); held != nil && held.State != journal.JobExpired {
+		a.out = taken(&a.Start, held)
+		return nil
+	}
+	order := collation.Ask{
+		Flow: a.Flow.Name, Version: a.Flow.Version, Key: a.Key, Input: a.Input, Tags: a.Tags, Trace: a.Trace,
+		At: a.At, Delay: collation.Micros(a.Delay.Microseconds()),
+	}
+	if a.Active {
+		order.Version = ""
+	}
+	p, err := order.Asked(b.space, a.nonce, b.loaded.Now)
+	if err != nil {
+		return fmt.Errorf("%w: %w", store.ErrRejected, err)
+	}
+	a.written = true
+	b.plans = append(b.plans, store.Chained{Plan: p})
+	return nil
+}
+
+// see reads the record of the row, and who has the key.
+func (a *ask) see(b *batch) error {
+	held := b.holder(a.Key)
+	state, known := b.loaded.Known[a.id]
+	switch there := held != nil && held.State != journal.JobExpired; {
+	case known && state == store.SignalKept:
+		return nil
+	case there && state == store.SignalConsumed:
+		a.out = store.Started{Job: held.ID}
+	case there:
+		a.out = taken(&a.Start, held)
+	case state == store.SignalMissed:
+		a.out = store.Started{Err: ErrFlowMoved}
+	default:
+		return nil
+	}
+	a.open = false
+	return nil
+}
+
+// asked begins the job that the start row of a client asks for, as a start of this process would,
+// or refuses it. It reads the row, which is locked, and who has the key, but only after the key was
+// lost to another. It decides on the inception with the first steps. It writes these, and the end
+// of the row with its record.
+func (l *loop) asked(ctx context.Context, b *batch, it *item, row *collation.Row) error {
+	s, f, err := l.prepareAsked(ctx, it, row, b.loaded.Now)
+	no, refused := errors.AsType[*refusal](err)
+	switch {
+	case refused:
+		l.log.Warn("a client's start is refused", "key", s.Key, "flow", s.Flow.Name, "error", no)
+	case err != nil:
+		return err
+	}
+	begun := false
+	if err == nil {
+		in := s.Inception(b.space, b.loaded.Now)
+		in.Publish, in.Keep = b.sends, f.Expire()
+		if p := collation.Begin(in, b.holder(s.Key), b.mode); p != nil {
+			begun = true
+			if first := b.begin(p, f); first != nil {
+				b.folded = append(b.folded, first)
+			}
+		}
+	}
+	b.plans = append(b.plans, store.Chained{Plan: collation.Answered(row, begun)})
+	b.ended = append(b.ended, it)
+	return nil
+}
+
+// prepareAsked checks what a client wrote as a start of this process is checked: nothing of it is
+// trusted. Error: *refusal.
+func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, now collation.Micros) (s store.Start, f *flow.Flow, err error) {
+	a, err := row.Ask()
+	switch {
+	case it.reject != nil:
+		return s, nil, &refusal{cause: it.reject}
+	case err != nil:
+		return s, nil, &refusal{cause: err}
+	case a.Flow == flow.UndoName || len(a.Trace) > maxTrace || a.Delay < 0 || max(a.Delay, a.At-now) > maxDelay:
+		return s, nil, &refusal{cause: errAsk}
+	}
+	s = store.Start{
+		Active: a.Version == "", Key: l.cfg.KeptKey(a.Key), Trace: a.Trace, At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
+	}
+	if s.Flow, f, err = l.flows.Resolve(ctx, a.Flow, a.Version); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			err = &refusal{cause: err}
+		}
+		return s, nil, err
+	}
+	s.Trigger = f.Trigger().Name
+	s.Input, err = canonical.Payload(a.Input)
+	if err == nil {
+		s.Key, err = CheckStart(f, s.Key, s.Input, l.cfg.KeptKey)
+	}
+	if err == nil && f.Identity() == flow.Strict && s.Key != l.cfg.KeptKey(f.StrictKey(s.Input)) {
+		err = errAsk
+	}
+	if err == nil {
+		s.Tags, err = CheckTags(a.Tags)
+	}
+	if err != nil {
+		return s, nil, &refusal{cause: err}
+	}
+	it.child.asks = s.Key
+	return s, f, nil
+}

@@ -1,0 +1,59 @@
+package quipu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport/nats"
+)
+
+// ErrPreflight is wrapped by the error of Open about a setting of Postgres or NATS that would
+// break the promise (S7). The error names each check and what to do; Config.Accept accepts some
+// of them by their names.
+var ErrPreflight = store.ErrPreflight
+
+// admit checks the database, migrates the schema, and records what Config.Accept accepted. A
+// process that only reads needs nothing of it.
+func (rt *Runtime) admit(ctx context.Context) error {
+	c := rt.cfg
+	if mode.From(ctx).Reads {
+		return nil
+	}
+	report, err := rt.store.Preflight(ctx, c.Accept)
+	if err != nil {
+		return err
+	}
+	for _, warning := range report.Warnings {
+		c.Logger.Warn("preflight warns", "server", "postgres", "warning", warning)
+	}
+	rt.login = report.Login
+	c.Logger.Info("preflight", "server", "postgres", "version", report.Server, "checked", report.Facts)
+	if !c.NoMigrate {
+		if err := rt.store.Migrate(ctx); err != nil {
+			return err
+		}
+	}
+	if len(report.Accepted) == 0 {
+		return nil
+	}
+	return rt.store.Accept(ctx, report.Accepted)
+}
+
+// checkNATS checks the server and the streams that are there, if NATS was waited for. Streams
+// that break the promise are also refused where they are used.
+func (rt *Runtime) checkNATS(ctx context.Context) error {
+	if rt.cfg.NATSWait < 0 || !rt.bus.Connected() {
+		return nil
+	}
+	report, err := rt.bus.Preflight(ctx)
+	for _, warning := range report.Warnings {
+		rt.cfg.Logger.Warn("preflight warns", "server", "nats", "warning", warning)
+	}
+	if errors.Is(err, nats.ErrPreflight) {
+		return fmt.Errorf("%w: %w", ErrPreflight, err)
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package attacks
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/replay"
+)
+
+// TestDatabaseWithoutFsync_S7: a database that loses what it acknowledged is refused by every
+// process that writes, until an operator accepts it by name. The space's own chain says who.
+func TestDatabaseWithoutFsync_S7(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user must be able to enter it
+	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	open := func(accept ...string) (*quipu.Runtime, error) {
+		return quipu.Open(t.Context(), quipu.Config{
+			Postgres: pg.DSN("postgres"), Space: "shop", Name: "ann", Build: "v1", Accept: accept, Logger: slog.New(slog.DiscardHandler),
+		})
+	}
+	_, err = open()
+	require.ErrorIs(t, err, quipu.ErrPreflight)
+	require.ErrorContains(t, err, "fsync-off: fsync is off")
+	_, err = open("synchronous-commit-off")
+	require.ErrorIs(t, err, quipu.ErrPreflight, "another weakness")
+	_, err = open("standby")
+	require.ErrorContains(t, err, "cannot be accepted")
+	_, err = open("fsync")
+	require.ErrorContains(t, err, "fsync-off, full-page-writes-off, synchronous-commit-off can be accepted")
+
+	for range 2 { // recorded once
+		rt, err := open("fsync-off")
+		require.NoError(t, err)
+		st := below.Of(rt).(*postgres.Store)
+		entries, err := st.SpaceEntries(t.Context())
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		e := entries[0]
+		require.Equal(t, journal.SpaceAccepted, e.Kind)
+		require.Equal(t, map[string]string{"check": "fsync-off", "value": "off"}, e.Facts)
+		require.Equal(t, []string{"ann", "quipu", "v1"}, []string{e.Who, e.Login, e.Build})
+		require.NotZero(t, e.At)
+		rt.Close()
+	}
+}
+
+// TestForgedAcceptance_S7: who changes what was accepted in the table is found by the chain.
+func TestForgedAcceptance_S7(t *testing.T) {
+	t.Parallel()
+	g := newTarget(t)
+	rt := g.open(nil, func(c *quipu.Config) {
+		c.Postgres += "&synchronous_commit=off"
+		c.Accept = []string{"synchronous-commit-off"}
+	})
+	st := below.Of(rt).(*postgres.Store)
+	chain, err := st.SpaceChain(t.Context())
+	require.NoError(t, err)
+	require.False(t, replay.VerifySpace(chain).Violated())
+	require.Equal(t, 1, replay.VerifySpace(chain).Entries)
+
+	admin, err := pgx.Connect(t.Context(), g.dsn)
+	require.NoError(t, err)
+	defer admin.Close(context.Background())
+	_, err = admin.Exec(t.Context(), `UPDATE quipu_shop.space_entries SET body = convert_to(replace(convert_from(body, 'UTF8'), '"off"', '"on"'), 'UTF8')`)
+	require.NoError(t, err)
+	chain, err = st.SpaceChain(t.Context())
+	require.NoError(t, err)
+	require.True(t, replay.VerifySpace(chain).Violated())
+}
