@@ -90,7 +90,7 @@ func (j *Job) Compensates(request journal.GUID) bool {
 func (j *Job) compensates() map[journal.GUID]bool {
 	out := make(map[journal.GUID]bool)
 	for _, f := range j.Effects {
-		if f.Class == ClassUndo {
+		if f.Class == ClassUndo && f.State != EffectNotDone { // not done: it has run in an earlier generation
 			out[f.Request] = true
 		}
 	}
