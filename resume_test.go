@@ -400,3 +400,37 @@ func TestResumeHooks(t *testing.T) {
 	s.output(second, `{"by":"signal","said":"by ann","slept":"timer","late":408}`)
 	s.proved()
 }
+
+// The same where somebody else ended the function, so that a job of its own undid its work.
+func TestResumeCompensatedElsewhere(t *testing.T) {
+	t.Parallel()
+	o := newTally()
+	reg := workers.New()
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
+		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
+			return "", err
+		}
+		if _, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") }); err != nil {
+			return "", err
+		}
+		return workers.Await[string](ctx, "trip.agreed", 0)
+	})
+	s := newSpaceOf(t, reg, trips)
+	job := s.begin("trips", "t-1", map[string]any{})
+	for n := 1; n < 4; n++ {
+		s.waits(job)
+		_, err := s.Interrupt(t.Context(), "t-1")
+		require.NoError(t, err)
+		s.failed(job)
+		require.Eventually(t, func() bool { return o.count()["cancel"] == n }, time.Minute, 10*time.Millisecond)
+		require.Equal(t, map[string]int{"flight": n, "cancel": n}, o.count())
+		job, err = s.Resume(t.Context(), "t-1")
+		require.NoError(t, err)
+	}
+	s.waits(job)
+	_, err := s.Signal(t.Context(), "trip.agreed", "t-1", "by ann")
+	require.NoError(t, err)
+	s.output(job, `{"trip":"by ann"}`)
+	require.Equal(t, map[string]int{"flight": 4, "cancel": 3}, o.count())
+	s.proved()
+}
