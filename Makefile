@@ -12,13 +12,14 @@
 # make mutants a guard removed at a time: the simulator or a test has to notice; scripts/mutants NAME... for some
 # make fuzz    every fuzz target for FUZZTIME (1m), one after another
 # make differential  both stores side by side: QUIPU_DIFFERENTIAL sequences (100)
+# make jaeger  the trace of a job in a real Jaeger, which is built once, in some minutes
 #              chaos, faults, sim, linear, mutants, fuzz and differential say in a line at their
 #              end what they counted
 # make roles   the end-to-end tests, each process under a login with the least rights (S8)
 # make build   the commands, into bin/
 # make fmt     gofumpt on everything
 
-.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential roles build fmt postgres chromium
+.PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential jaeger roles build fmt postgres chromium
 
 # One test binary may run this long; the slowest is tests/e2e. All of make test takes
 # 4 to 10 minutes on two cores, by the machine, most of it in tests/e2e, tests/faults and the
@@ -55,6 +56,9 @@ check: postgres chromium
 
 soak: postgres chromium
 	QUIPU_SOAK=1 go test -race -shuffle=on -count=1 -timeout 0 ./...
+
+jaeger: postgres
+	QUIPU_JAEGER=$$(scripts/jaeger) go test -vet=off -count=1 -tags jaeger -timeout $(TIMEOUT) ./tests/trace -run Jaeger
 
 bench: postgres build
 	go build -o bin/bench ./tests/bench
@@ -93,7 +97,7 @@ differential: postgres
 
 build:
 	@mkdir -p bin
-	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips
+	@scripts/aloud 'Building the commands into bin/' go build -o bin/ ./cmd/... ./examples/saga/trips ./examples/tutorial/shop
 
 fmt:
 	go tool gofumpt -w .

@@ -30,10 +30,9 @@ type Config struct {
 	Postgres string
 	// NATS is the URL of the servers, several separated by commas. The roles engine and workers
 	// need it. A client needs none: the database announces its commits to the engines (W9), and
-	// Wait polls.
+	// Wait polls. Defaults to none.
 	NATS string
-	// NATSOptions are the login, TLS, names and streams of NATS (S5). The zero value needs none of
-	// them.
+	// NATSOptions are the login, TLS, names and streams of NATS (S5). Defaults to none of them.
 	NATSOptions NATSOptions
 	// Space is the name of the space: [a-z][a-z0-9-]{0,31}. Defaults to DefaultSpace.
 	Space string

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/trace"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -225,4 +227,36 @@ func ExampleRuntime_Evidence() {
 	// refund: 0 in completed job, proof: true
 	// charge of order-1
 	// true
+}
+
+// What did the job spend its time on? The journal gives the tree of spans that a collector has of it.
+func ExampleRuntime_Trace() {
+	ctx := context.Background()
+	reg := workers.New()
+	workers.Handle(reg, "bank.charge", func(context.Context, any) (string, error) { return "receipt-1", nil })
+	rt, _, end := example(pays, reg)
+	defer end()
+	job, err := rt.Start(ctx, "pays", "order-1", nil)
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	must(err)
+
+	tree, err := rt.Trace(ctx, job)
+	must(err)
+	depths := tree.Depths()
+	for i := range tree.Spans {
+		if s := &tree.Spans[i]; s.Part != trace.PartStep {
+			fmt.Println(strings.Repeat("  ", depths[i])+s.Name(), s.End >= s.Start)
+		}
+	}
+	// Output:
+	// job pays true
+	//   activity start true
+	//     start start true
+	//   activity charge true
+	//     dispatch charge true
+	//     attempt charge true
+	//       queued charge true
+	//       run charge true
+	//     response charge true
 }

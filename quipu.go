@@ -237,6 +237,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	if rt.cfg.Observer.Traces() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		parts = append(parts, rt.traces)
+	}
 	leave, err := rt.join(ctx)
 	if err != nil {
 		return err

@@ -104,11 +104,11 @@ func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began t
 	}
 	o.Count(observer.MetricSignals, 1, "outcome", outcome)
 	for i := range done.Out {
-		if out := &done.Out[i]; out.Trace != "" {
-			subject := engine.SignalSubject(rt.cfg.Space, out)
-			subject.Topic, subject.Link = s.Topic, s.Trace
-			o.Told(out.Trace, observer.Span{Name: observer.SpanSignal, Subject: subject, Start: began, End: time.Now()})
-		}
+		out := &done.Out[i]
+		subject := engine.SignalSubject(rt.cfg.Space, out)
+		subject.Topic, subject.Link = s.Topic, s.Trace
+		o.Told(observer.Message{Job: out.Row.Job, Traceparent: out.Trace, GUID: out.Row.GUID},
+			observer.Span{Name: observer.SpanSignal, Subject: subject, Start: began, End: time.Now()})
 	}
 	return SignalResult{State: SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached}
 }

@@ -181,21 +181,19 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 // became active meanwhile.
 const maxFlowMoves = 5
 
-// begin starts checked jobs, at most MaxStarts, each with its own trace. A start fails with
+// begin starts checked jobs, at most MaxStarts, under the caller's span. A start fails with
 // engine.ErrFlowMoved when another version of its flow has become active.
 func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Started {
-	ends := make([]func(error), len(starts))
+	trace := rt.cfg.Observer.Trace(ctx)
 	for i := range starts {
-		s := &starts[i]
-		s.Trace, ends[i] = rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: s.Key, Flow: s.Flow.Name})
+		starts[i].Trace = trace
 	}
 	begin := rt.committer.Start
 	if !rt.keys.Ring().Derives() {
 		begin = rt.committer.Ask // a login without the keys makes no inception (S8)
 	}
 	started := begin(ctx, starts)
-	for i, end := range ends {
-		end(started[i].Err)
+	for i := range started {
 		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))
 	}
 	return started

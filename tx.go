@@ -7,7 +7,6 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/observer"
 )
 
 // Tx is the caller's own transaction on the space's database: a pgx.Tx of a connection or a pool,
@@ -40,10 +39,8 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 		if err != nil {
 			return Job{}, err
 		}
-		trace, end := rt.cfg.Observer.Root(ctx, observer.Subject{Space: rt.cfg.Space, Key: start.Key, Flow: start.Flow.Name})
-		start.Trace = trace
+		start.Trace = rt.cfg.Observer.Trace(ctx)
 		begun, err := rt.committer.StartTx(ctx, tx, start)
-		end(errors.Join(err, begun.Err))
 		switch {
 		case errors.Is(err, engine.ErrFlowMoved) && attempt < maxFlowMoves:
 			continue

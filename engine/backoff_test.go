@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/wire"
@@ -55,7 +56,7 @@ func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 	require.NoError(t, err)
 	bus := busmem.New(busmem.Config{MaxPayload: 16 << 10})
 	defer func() { require.NoError(t, bus.Close()) }()
-	p := &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: 1}
+	p := &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: 1, Observer: observer.Nop{}}
 	for size, inside := range map[int]bool{8 << 10: true, 8<<10 + 1: false} {
 		m := transport.Message{}
 		body := []byte(`"` + strings.Repeat("x", size-2) + `"`)

@@ -12,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -35,10 +34,8 @@ func (r *refusal) Error() string { return r.cause.Error() }
 
 // begun is what an item that begins a child keeps between attempts.
 type begun struct {
-	asks  string // the key of its order
-	key   string // the same key, once its holder has to be looked up
-	trace string
-	end   func(error) // ends the child's trace; nil: there is none yet
+	asks string // the key of its order
+	key  string // the same key, once its holder has to be looked up
 }
 
 // lose learns what the inception of a child was lost to.
@@ -82,9 +79,8 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 // begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
 func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, order *collation.StartOrder) error {
 	held := b.holder(in.Key)
-	l.root(it, in.Key, in.Flow.Name, order)
 	in.Keep = f.Expire()
-	in.Space, in.Now, in.Trace = b.space, b.loaded.Now, it.child.trace
+	in.Space, in.Now = b.space, b.loaded.Now // a child has a trace of its own, linked to its parent's (O1)
 	p := collation.Begin(in, held, b.mode)
 	if p == nil {
 		return &refusal{http.StatusConflict, "conflict", fmt.Errorf(
@@ -101,29 +97,11 @@ func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, o
 		p.Done = false
 	}
 	b.decide(it, p)
-	b.after = append(b.after, func(context.Context) { it.child.end(nil) })
 	return nil
-}
-
-// root begins the trace of a child, once: a trace of its own, linked to the parent's (5.4).
-func (l *loop) root(it *item, key, flowName string, order *collation.StartOrder) {
-	if it.child.end != nil {
-		return
-	}
-	it.child.trace, it.child.end = l.cfg.Observer.Root(context.Background(), observer.Subject{
-		Space: l.cfg.Space, Job: it.msg.Job.String(), Key: key, Flow: flowName, Link: order.Trace,
-	})
-	if it.child.trace == "" {
-		it.child.trace = order.Trace // no tracing here, but perhaps elsewhere
-	}
 }
 
 // refuse ends the row of a start with the error of the await that ordered it.
 func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.StartOrder, no *refusal) {
-	if it.child.end != nil {
-		it.child.end(no)
-		it.child.end = nil
-	}
 	reply := order.Refusal(row.Job, no.code, no.class, wire.CutText(no.Error()), b.loaded.Now, b.mode)
 	b.plans = append(b.plans, store.Chained{Plan: &collation.Plan{
 		Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Done: true,

@@ -61,7 +61,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the epoch of space %s: %w", cfg.Space, err)
 		}
-		c.pub = &Publisher{Bus: cfg.Bus, Flows: c.flows, Space: cfg.Space, Lanes: cfg.Lanes}
+		c.pub = &Publisher{Bus: cfg.Bus, Flows: c.flows, Space: cfg.Space, Lanes: cfg.Lanes, Observer: cfg.Observer}
 		c.pub.Epoch.Store(epoch)
 	}
 	for range cfg.Committers {

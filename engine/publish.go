@@ -9,6 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -20,6 +21,8 @@ type Publisher struct {
 	Space string
 	Lanes int
 	Epoch atomic.Int64 // of the space (T4); it rises when another database is accepted (S13)
+	// Observer names the spans under which handlers work.
+	Observer observer.Observer
 }
 
 // Origin is the commit that a message comes from: a committer's session and its local seq (L1).
@@ -99,8 +102,10 @@ func (p *Publisher) request(ctx context.Context, o *store.Outgoing, m *transport
 		Space: p.Space, Job: r.Job.String(), Key: o.JobKey, Generation: o.Generation,
 		Flow: o.Flow.Name, Version: o.Flow.Version, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
 		Topic: r.Topic, Request: r.GUID.String(), Turn: r.Turn, Attempt: r.Attempt, Attempts: act.Retry.Attempts,
-		Fence: r.Fence, TimeoutMS: act.Timeout.Milliseconds(), Trace: o.Trace,
+		Fence: r.Fence, TimeoutMS: act.Timeout.Milliseconds(),
+		Trace: p.Observer.Under(observer.Message{Job: r.Job, Traceparent: o.Trace, GUID: r.GUID}, r.Turn),
 	}
+	m.Header.Traceparent = q.Trace
 	if !o.Root.IsZero() {
 		q.Root, q.RootGeneration = o.Root.String(), o.RootGeneration
 	}

@@ -209,11 +209,10 @@ func (l *loop) delivered(b *batch) {
 	end := time.Now()
 	for _, h := range b.handed {
 		for i := range h.out {
-			if o := &h.out[i]; o.Trace != "" {
-				l.cfg.Observer.Told(o.Trace, observer.Span{
-					Name: observer.SpanSignal, Start: b.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
-				})
-			}
+			o := &h.out[i]
+			l.cfg.Observer.Told(observer.Message{Job: o.Row.Job, Traceparent: o.Trace, GUID: o.Row.GUID}, observer.Span{
+				Name: observer.SpanSignal, Start: b.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
+			})
 		}
 		l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", string(h.state))
 		l.ack(h.delivery)
@@ -224,6 +223,6 @@ func (l *loop) delivered(b *batch) {
 func SignalSubject(space string, o *store.Outgoing) observer.Subject {
 	return observer.Subject{
 		Space: space, Job: o.Row.Job.String(), Key: o.JobKey, Flow: o.Flow.Name,
-		Activity: o.Row.Activity, DAD: string(o.Row.DAD), GUID: o.Row.GUID.String(), By: string(journal.BySignal),
+		Activity: o.Row.Activity, DAD: string(o.Row.DAD), GUID: o.Row.GUID.String(),
 	}
 }

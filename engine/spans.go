@@ -8,22 +8,34 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 )
 
-// tell hands the finished batch to the observer: for each plan of a traced job one span with
-// its parts (5.4).
+// tell hands the finished batch to the observer: for each plan when it was committed and
+// published, which its entry does not tell (O2).
 func (l *loop) tell(b *batch) {
 	l.count(b)
-	end := time.Now()
-	all := b.decided
-	for _, p := range b.folded {
-		all = append(all, &item{plan: p, msg: collation.Message{Kind: journal.MessageStart, Job: p.Job}})
-	}
-	for _, it := range all {
-		p := it.plan
-		if p.Entry == nil || p.Entry.Kind == journal.KindCreated || p.Entry.Trace == "" {
-			continue // the span of an inception is the root of its trace
+	end, committed := time.Now(), b.began.Add(b.took)
+	told := func(p *collation.Plan) {
+		if p.Entry == nil || !handles(p.Entry.Kind) {
+			return
 		}
-		l.cfg.Observer.Told(p.Entry.Trace, l.span(b, it, end))
+		spans := [2]observer.Span{{Name: observer.SpanCommit, Start: b.began, End: committed}}
+		n := 1
+		if len(p.Insert) > 0 {
+			spans[1] = observer.Span{Name: observer.SpanPublish, Start: committed, End: end}
+			n++
+		}
+		l.cfg.Observer.Told(observer.Message{Job: p.Entry.Job, Traceparent: p.Entry.Trace, GUID: p.Entry.GUID}, spans[:n]...)
 	}
+	for _, it := range b.decided {
+		told(it.plan)
+	}
+	for _, p := range b.folded {
+		told(p)
+	}
+}
+
+// handles says whether an entry of the kind handles a message, and so gives it a span.
+func handles(k journal.Kind) bool {
+	return k == journal.KindLeg1 || k == journal.KindLeg2 || k == journal.KindStale || k == journal.KindInterrupt
 }
 
 // count adds the batch to the metrics. What every message has is added up first, so that it
@@ -81,70 +93,4 @@ func (l *loop) countPlan(b *batch, p *collation.Plan) {
 		return
 	}
 	l.cfg.Observer.Count(observer.MetricClosed, 1, "flow", flow, "state", string(p.NewState))
-}
-
-func (l *loop) span(b *batch, it *item, end time.Time) observer.Span {
-	e := it.plan.Entry
-	job := &b.loaded.States[it.msg.Job].Job
-	s := observer.Span{
-		Name: spanNames[it.msg.Kind], Start: b.began, End: end,
-		Subject: observer.Subject{
-			Space: job.Space, Job: job.ID.String(), Key: job.Key, Flow: job.Flow.Name,
-			Activity: e.Activity, DAD: e.DAD, GUID: e.GUID.String(), Turn: it.msg.Turn,
-		},
-	}
-	for i := range it.plan.Ledgers {
-		if m := &it.plan.Ledgers[i]; m.Before != m.After {
-			s.Subject.Before, s.Subject.After = m.Before.String(), m.After.String()
-			break
-		}
-	}
-	if r := e.Response; r != nil {
-		s.Subject.Code, s.Subject.Attempt, s.Subject.By = r.Code, r.Attempt, string(r.By)
-		if !r.Child.IsZero() {
-			s.Subject.Child = r.Child.String()
-		}
-	}
-	committed := b.began.Add(b.took)
-	for _, m := range e.Marks {
-		if name := stepNames[m]; name != "" {
-			s.Children = append(s.Children, observer.Span{Name: name, Subject: stepSubject(s.Subject, it.plan), Start: b.began, End: committed})
-		}
-	}
-	s.Children = append(s.Children, observer.Span{Name: observer.SpanCommit, Start: b.began, End: committed})
-	if len(it.plan.Insert) > 0 {
-		s.Children = append(s.Children, observer.Span{Name: observer.SpanPublish, Start: committed, End: end})
-	}
-	return s
-}
-
-// spanNames are the span names by message kind.
-var spanNames = map[journal.MessageKind]string{
-	journal.MessageStart:     observer.SpanTrigger,
-	journal.MessageLeg1:      observer.SpanLeg1,
-	journal.MessageResponse:  observer.SpanLeg2,
-	journal.MessageAnswer:    observer.SpanLeg2,
-	journal.MessageWakeUp:    observer.SpanWakeUp,
-	journal.MessageOutcome:   observer.SpanOutcome,
-	journal.MessageCycle:     observer.SpanCycle,
-	journal.MessageInterrupt: observer.SpanInterrupt,
-}
-
-var stepNames = map[journal.Mark]string{
-	journal.MarkWork:     observer.SpanStep1,
-	journal.MarkChildren: observer.SpanStep2,
-	journal.MarkTasks:    observer.SpanStep3,
-}
-
-// stepSubject shows the GUID ledger, because steps change that.
-func stepSubject(s observer.Subject, p *collation.Plan) observer.Subject {
-	s.Before, s.After = "", ""
-	if p.Entry.Receipts() {
-		var before collation.GUIDLedger
-		if p.Receipt != nil {
-			before = p.Receipt.Before
-		}
-		s.Before, s.After = before.String(), collation.GUIDLedger(p.Entry.Receipt).String()
-	}
-	return s
 }

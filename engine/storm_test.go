@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -98,7 +99,7 @@ func TestT11ManyTimersAreNoStorm(t *testing.T) {
 		bus := &lanes{}
 		cfg, err := Config{Store: st, Bus: bus, Space: "test"}.withDefaults()
 		require.NoError(t, err)
-		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes}, committer: idle()}
+		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes, Observer: observer.Nop{}}, committer: idle()}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute+time.Second)
 		defer stop()
 		require.NoError(t, (&sweeper{e: e}).run(ctx))

@@ -35,7 +35,7 @@ func build(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir
-	if err := gobuild.Build("", dir, "../cmd/worker", "../cmd/quipu", "../cmd/demo/paysvc", "./saga/trips"); err != nil {
+	if err := gobuild.Build("", dir, "../cmd/worker", "../cmd/quipu", "../cmd/journal-verify", "../cmd/demo/paysvc", "./saga/trips", "./tutorial/shop"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -127,13 +127,10 @@ func work(t *testing.T, dir, command string) {
 	}
 }
 
-// sh runs commands as a reader does, one after another. Each must succeed.
-func sh(t *testing.T, dir, commands string) string {
+// sh runs commands as a reader does, one after another, with env added. Each must succeed.
+func sh(t *testing.T, dir, commands string, env ...string) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	free := l.Addr().String()
-	require.NoError(t, l.Close())
+	free := freeAddress(t)
 	commands = strings.ReplaceAll(commands, paysvc, free)
 	commands = strings.ReplaceAll(commands, "bin/paysvc", "bin/paysvc --addr "+free)
 
@@ -141,8 +138,18 @@ func sh(t *testing.T, dir, commands string) string {
 	defer cancel()
 	// Background processes of a failed command end with the shell.
 	cmd := exec.CommandContext(ctx, "sh", "-c", "set -ex\ntrap 'kill $! 2>/dev/null || :' EXIT\n"+commands)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Dir, cmd.WaitDelay = dir, 15*time.Second // a program built with the race detector takes a second to end
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
 }

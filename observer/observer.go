@@ -3,26 +3,17 @@ package observer
 import (
 	"context"
 	"time"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/trace"
 )
 
-// Names of the spans (spec 5.4).
+// Names of the spans that exist live only: no entry tells of them (O2).
 const (
-	SpanStart     = "start"
-	SpanLeg1      = "leg1"
-	SpanLeg2      = "leg2" // a response or an answer
-	SpanTrigger   = "trigger"
-	SpanWakeUp    = "wakeup"
-	SpanOutcome   = "outcome"
-	SpanCycle     = "cycle"
-	SpanInterrupt = "interrupt"
-	SpanSignal    = "signal" // the delivery to a wait
-	SpanStep1     = "step1"
-	SpanStep2     = "step2"
-	SpanStep3     = "step3"
-	SpanCommit    = "commit"
-	SpanPublish   = "publish"
-	SpanAttempt   = "attempt"
-	SpanEffect    = "effect"
+	SpanCommit  = "commit"
+	SpanPublish = "publish"
+	SpanSignal  = "signal" // the delivery to a wait
+	SpanEffect  = "effect" // of Attempt
 )
 
 // Subject says what a span is about. Empty fields are left out.
@@ -30,41 +21,47 @@ type Subject struct {
 	Space, Job, Key, Flow string
 	Activity, DAD, GUID   string
 	Topic                 string
-	Before, After         string // digits
-	Code                  int
 	Turn, Attempt         int
-	By                    string // what woke a hook: signal or timer
-	Child                 string // the child whose outcome this is
-	// Link is the traceparent of a span in another trace that caused this one: the parent
-	// of a child job, the sender of a signal.
+	// Link is the traceparent of a span in another trace that caused this one: the sender of a
+	// signal.
 	Link string
 }
 
-// Span is a finished piece of work with its parts as Children. A span is reported with
-// all its parts or, after a crash, not at all, so that no orphan is left in a job's tree.
+// Span is a finished piece of work.
 type Span struct {
 	Name       string
 	Subject    Subject
 	Start, End time.Time
 	Err        error
-	Children   []Span
+}
+
+// Message names a message of a job, under whose span something happened (O1).
+type Message struct {
+	Job         journal.JobID
+	Traceparent string // as it is stored with the job
+	GUID        journal.GUID
 }
 
 // Observer receives what the runtime does. Implementations must be safe for concurrent
 // use and fast: they are called on the hot path.
 type Observer interface {
-	// Root opens the span of a job's start under the caller's span in ctx, if there is
-	// one, and returns its traceparent ("" without tracing). end is called once.
-	Root(ctx context.Context, s Subject) (traceparent string, end func(error))
 	// Trace returns the traceparent of the caller's span in ctx, "" without one.
 	Trace(ctx context.Context) string
-	// Told reports finished work under the span that traceparent names, which is the
-	// job's root. Without a traceparent it does nothing.
-	Told(traceparent string, spans ...Span)
-	// Attempt opens the span of a handler's run. The returned context lets the handler's
-	// own spans nest in it. The returned function gets the outcome and the effects of the
-	// run.
+	// Under returns the traceparent of one turn of a request, for its handler's own spans, ""
+	// if nothing is traced. m names the request.
+	Under(m Message, turn int) string
+	// Told reports finished work under the span of a message.
+	Told(m Message, spans ...Span)
+	// Attempt makes the context of a handler's run; traceparent is that of Under. The returned
+	// function gets the outcome and the effects of the run.
 	Attempt(ctx context.Context, traceparent string, s Subject) (context.Context, func(err error, effects []Span))
+	// Traces says whether the trees of ended jobs are taken here (O2).
+	Traces() bool
+	// Sampled says whether the tree of a job is taken, by what is stored with it.
+	Sampled(job journal.JobID, traceparent string) bool
+	// Trees takes what has ended of the trees, and returns when it has been delivered. It may
+	// be called for a tree again.
+	Trees(ctx context.Context, trees ...*trace.Tree) error
 	// Count adds n to a counter of Metrics. Attributes are key, value pairs. An unknown metric
 	// and an attribute that it does not take are dropped.
 	Count(metric string, n int64, attributes ...string)
@@ -90,19 +87,28 @@ type Nop struct{}
 
 var _ Observer = Nop{}
 
-// Root implements Observer.
-func (Nop) Root(context.Context, Subject) (string, func(error)) { return "", func(error) {} }
-
 // Trace implements Observer.
 func (Nop) Trace(context.Context) string { return "" }
 
+// Under implements Observer. It passes on what the starter had, so that others may trace.
+func (Nop) Under(m Message, _ int) string { return m.Traceparent }
+
 // Told implements Observer.
-func (Nop) Told(string, ...Span) {}
+func (Nop) Told(Message, ...Span) {}
 
 // Attempt implements Observer.
 func (Nop) Attempt(ctx context.Context, _ string, _ Subject) (context.Context, func(error, []Span)) {
 	return ctx, func(error, []Span) {}
 }
+
+// Traces implements Observer.
+func (Nop) Traces() bool { return false }
+
+// Sampled implements Observer.
+func (Nop) Sampled(journal.JobID, string) bool { return false }
+
+// Trees implements Observer.
+func (Nop) Trees(context.Context, ...*trace.Tree) error { return nil }
 
 // Count implements Observer.
 func (Nop) Count(string, int64, ...string) {}

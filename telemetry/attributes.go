@@ -31,20 +31,15 @@ const (
 	keyDAD      = "quipu.dad"
 	keyGUID     = "quipu.guid"
 	keyTopic    = "quipu.topic"
-	keyBefore   = "quipu.ledger.before"
-	keyAfter    = "quipu.ledger.after"
-	keyCode     = "quipu.code"
 	keyTurn     = "quipu.turn"
 	keyAttempt  = "quipu.attempt"
-	keyBy       = "quipu.by"
-	keyChild    = "quipu.child"
-	keyDropped  = "quipu.spans.dropped"
+	keyLink     = "quipu.link"
 	keyError    = "error.type"
 )
 
 // attributes are the non-empty fields of a subject.
 func attributes(s observer.Subject) []attribute.KeyValue {
-	out := make([]attribute.KeyValue, 0, 15)
+	out := make([]attribute.KeyValue, 0, 10)
 	for _, f := range [...]struct{ key, value string }{
 		{keySpace, s.Space},
 		{keyJob, s.Job},
@@ -54,10 +49,6 @@ func attributes(s observer.Subject) []attribute.KeyValue {
 		{keyDAD, s.DAD},
 		{keyGUID, s.GUID},
 		{keyTopic, s.Topic},
-		{keyBefore, s.Before},
-		{keyAfter, s.After},
-		{keyBy, s.By},
-		{keyChild, s.Child},
 	} {
 		if f.value != "" {
 			out = append(out, attribute.String(f.key, cut(f.value, MaxText)))
@@ -66,7 +57,7 @@ func attributes(s observer.Subject) []attribute.KeyValue {
 	for _, f := range [...]struct {
 		key   string
 		value int
-	}{{keyCode, s.Code}, {keyTurn, s.Turn}, {keyAttempt, s.Attempt}} {
+	}{{keyTurn, s.Turn}, {keyAttempt, s.Attempt}} {
 		if f.value != 0 {
 			out = append(out, attribute.Int(f.key, f.value))
 		}
@@ -78,10 +69,7 @@ func attributes(s observer.Subject) []attribute.KeyValue {
 // flow, so it has few values however many jobs run.
 func spanName(kind string, s observer.Subject) string {
 	about := s.Activity
-	switch {
-	case kind == observer.SpanEffect && s.Topic != "":
-		about = s.Topic
-	case about == "":
+	if about == "" {
 		about = s.Flow
 	}
 	if about == "" {
@@ -92,12 +80,11 @@ func spanName(kind string, s observer.Subject) string {
 
 func spanKind(kind string) trace.SpanKind {
 	switch kind {
-	case observer.SpanStart, observer.SpanPublish:
+	case observer.SpanPublish:
 		return trace.SpanKindProducer
-	case observer.SpanTrigger, observer.SpanLeg1, observer.SpanLeg2, observer.SpanWakeUp, observer.SpanOutcome,
-		observer.SpanCycle, observer.SpanInterrupt, observer.SpanSignal, observer.SpanAttempt:
+	case observer.SpanSignal:
 		return trace.SpanKindConsumer
-	case observer.SpanCommit, observer.SpanEffect:
+	case observer.SpanCommit:
 		return trace.SpanKindClient
 	}
 	return trace.SpanKindInternal

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -24,6 +26,16 @@ const DefaultService = "quipu"
 // ErrConfig is wrapped by errors about a Config or the OTEL_ variables.
 var ErrConfig = errors.New("telemetry configuration")
 
+// Traces says where the spans of jobs come from.
+type Traces string
+
+// The sources of spans (O2). The tree of a job comes from its journal when the job has ended.
+const (
+	TracesJournal Traces = "from-journal"
+	TracesLive    Traces = "live" // besides, when each message was committed and published, as it happens
+	TracesOff     Traces = "off"
+)
+
 // Config configures a Telemetry. A zero field means the default that its comment gives
 // last.
 type Config struct {
@@ -36,9 +48,13 @@ type Config struct {
 	// text may carry users' data.
 	ErrorText bool
 
-	// SpanProcessor replaces the OTLP exporter for spans. Telemetry's shutdown shuts it
-	// down.
-	SpanProcessor sdktrace.SpanProcessor
+	// Traces says where spans come from; TracesJournal.
+	Traces Traces
+	// Endpoint is the URL of a collector that takes spans by OTLP over HTTP, such as
+	// http://localhost:4318, in place of what the variables say.
+	Endpoint string
+	// Exporter replaces the OTLP exporter for spans. Telemetry's shutdown shuts it down.
+	Exporter sdktrace.SpanExporter
 	// Reader replaces the OTLP exporter for metrics; shut down as above.
 	Reader metric.Reader
 	// Prometheus has Telemetry.Metrics serve the same metrics as text (O4).
@@ -51,6 +67,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Traces == "" {
+		c.Traces = TracesJournal
+	}
 	if c.Service == "" {
 		c.Service = DefaultService
 	}
@@ -107,12 +126,25 @@ func (c Config) signal(signal, name string) string {
 	return c.Getenv("OTEL_EXPORTER_OTLP_" + name)
 }
 
-// spans is the processor for spans; nil when tracing is off.
-func (c Config) spans(ctx context.Context) (sdktrace.SpanProcessor, error) {
-	if c.SpanProcessor != nil {
-		return c.SpanProcessor, nil
+// exporter is the exporter for spans; nil when tracing is off.
+func (c Config) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	switch c.Traces {
+	case TracesJournal, TracesLive:
+	case TracesOff:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("%w: Config.Traces is %.40q: use %s, %s or %s", ErrConfig, c.Traces, TracesJournal, TracesLive, TracesOff)
 	}
-	protocol, err := c.protocol("TRACES")
+	if c.Exporter != nil {
+		return inTurn(c.Exporter), nil
+	}
+	protocol, err := protocolHTTP, error(nil)
+	var options []otlptracehttp.Option
+	if c.Endpoint != "" {
+		options, err = at(c.Endpoint)
+	} else {
+		protocol, err = c.protocol("TRACES")
+	}
 	if err != nil || protocol == protocolOff {
 		return nil, err
 	}
@@ -120,12 +152,81 @@ func (c Config) spans(ctx context.Context) (sdktrace.SpanProcessor, error) {
 	if protocol == protocolGRPC {
 		exporter, err = otlptracegrpc.New(ctx)
 	} else {
-		exporter, err = otlptracehttp.New(ctx)
+		exporter, err = otlptracehttp.New(ctx, options...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: OTLP traces over %s: %w", ErrConfig, protocol, err)
 	}
-	return sdktrace.NewBatchSpanProcessor(exporter), nil
+	return inTurn(exporter), nil
+}
+
+// at is the option for the traces of a collector. As with the variable, a URL without a path gets
+// the standard one.
+func at(endpoint string) ([]otlptracehttp.Option, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%w: %.200q is no URL of a collector: use one such as http://localhost:4318", ErrConfig, endpoint)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/v1/traces"
+	}
+	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(u.String())}, nil
+}
+
+// serial gives an exporter one call at a time, as its contract wants: trees do not go through the
+// batches of other spans.
+type serial struct {
+	turn chan struct{} // has room for one
+	next sdktrace.SpanExporter
+}
+
+func inTurn(next sdktrace.SpanExporter) *serial {
+	return &serial{make(chan struct{}, 1), next}
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (s *serial) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
+	return s.next.ExportSpans(ctx, spans)
+}
+
+// Shutdown implements sdktrace.SpanExporter.
+func (s *serial) Shutdown(ctx context.Context) error { return s.next.Shutdown(ctx) }
+
+// sampler reads OTEL_TRACES_SAMPLER and its argument.
+func (c Config) sampler() (sdktrace.Sampler, error) {
+	const name = "OTEL_TRACES_SAMPLER"
+	by := c.Getenv(name)
+	by, parent := strings.CutPrefix(by, "parentbased_")
+	var s sdktrace.Sampler
+	switch by {
+	case "":
+		s, parent = sdktrace.AlwaysSample(), true
+	case "always_on":
+		s = sdktrace.AlwaysSample()
+	case "always_off":
+		s = sdktrace.NeverSample()
+	case "traceidratio":
+		ratio, err := 1.0, error(nil)
+		if arg := c.Getenv(name + "_ARG"); arg != "" {
+			ratio, err = strconv.ParseFloat(arg, 64)
+		}
+		if err != nil || ratio < 0 || ratio > 1 {
+			return nil, fmt.Errorf("%w: %s_ARG=%.40q: use a number from 0 to 1", ErrConfig, name, c.Getenv(name+"_ARG"))
+		}
+		s = sdktrace.TraceIDRatioBased(ratio)
+	default:
+		return nil, fmt.Errorf("%w: %s=%.40q: use always_on, always_off or traceidratio, each also after parentbased_", ErrConfig, name, c.Getenv(name))
+	}
+	if parent {
+		s = sdktrace.ParentBased(s)
+	}
+	return s, nil
 }
 
 // reader is the reader for metrics; nil when metrics are off.

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/telemetry"
 )
@@ -35,14 +36,18 @@ func TestOffUnlessAsked(t *testing.T) {
 	} {
 		tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
 		require.NoError(t, err)
-		root, end := tel.Root(t.Context(), observer.Subject{})
-		require.Empty(t, root)
-		end(nil)
+		require.Empty(t, tel.Trace(t.Context()))
 		remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
-		root, end = tel.Root(trace.ContextWithRemoteSpanContext(t.Context(), remote), observer.Subject{})
-		require.Equal(t, "00-01000000000000000000000000000000-0200000000000000-00", root)
-		end(nil)
-		tel.Told(root, observer.Span{Name: observer.SpanLeg1})
+		stored := tel.Trace(trace.ContextWithRemoteSpanContext(t.Context(), remote))
+		require.Equal(t, "00-01000000000000000000000000000000-0200000000000000-00", stored)
+		require.Equal(t, stored, tel.Under(observer.Message{Traceparent: stored}, 1))
+		require.False(t, tel.Traces())
+		require.False(t, tel.Sampled(journal.JobID{}, caller))
+		require.NoError(t, tel.Trees(t.Context(), sample("")))
+		ctx, done := tel.Attempt(t.Context(), caller, observer.Subject{})
+		require.Equal(t, t.Context(), ctx)
+		done(nil, nil)
+		tel.Told(observer.Message{}, observer.Span{Name: observer.SpanCommit})
 		tel.Count(observer.MetricDead, 1)
 		tel.Observe(observer.MetricBatch, 1)
 		_, span := tel.TracerProvider().Tracer("x").Start(t.Context(), "x")
@@ -57,11 +62,15 @@ func TestFaultySettingsAreRefused(t *testing.T) {
 		env("OTEL_TRACES_EXPORTER", "zipkin"),
 		env("OTEL_METRICS_EXPORTER", "prometheus"),
 		env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+		env("OTEL_TRACES_SAMPLER", "jaeger_remote"),
+		env("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "half"),
 	} {
 		_, _, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
 		require.ErrorIs(t, err, telemetry.ErrConfig)
 		require.ErrorContains(t, err, "use ")
 	}
+	_, _, err := telemetry.New(t.Context(), telemetry.Config{Getenv: env(), Traces: "sometimes"})
+	require.ErrorIs(t, err, telemetry.ErrConfig)
 }
 
 // The exporters take their endpoint from the standard variables: traces and
@@ -76,8 +85,7 @@ func TestExportsOverHTTP(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Space: "shop"})
 	require.NoError(t, err)
-	_, end := tel.Root(t.Context(), observer.Subject{Flow: "order"})
-	end(nil)
+	require.NoError(t, tel.Trees(t.Context(), sample("")))
 	tel.Count(observer.MetricTransitions, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -103,8 +111,9 @@ func TestResourceNamesTheProcess(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.version=9")
 	out := tracetest.NewInMemoryExporter()
 	tel := process(t, out, telemetry.Config{Space: "shop", Version: "1", Name: "host/1"})
-	_, end := tel.Root(t.Context(), observer.Subject{})
-	end(nil)
+	_, span := tel.TracerProvider().Tracer("shop").Start(t.Context(), "own")
+	span.End()
+	flush(t, tel)
 	set := out.GetSpans()[0].Resource.Set()
 	for key, want := range map[attribute.Key]string{
 		"service.name": telemetry.DefaultService, "service.version": "9", "service.instance.id": "host/1",

@@ -8,14 +8,12 @@
 //
 // # One job, one tree
 //
-// The root of a job's trace is the span of its start. Its traceparent is stored with the
-// job, so every later span, in any process and after any restart, is placed under it.
-// Engines report their commits as finished spans with all their parts; the spans of a
-// handler nest in the span of its attempt. Spans reach the exporter parent first, and
-// spans that a handler opens are held back until its attempt has ended. So a killed
-// process leaves no span without an exported parent below the root. If a starter is
-// killed within the export delay (OTEL_BSP_SCHEDULE_DELAY, 5 s) the root itself is lost;
-// the spans of that job still share one trace id.
+// The spans of a job come from its journal when it has ended (package trace, O2), so they
+// do not depend on what a killed process had sent. Their ids follow from the job and its
+// messages. So a handler's own spans, in any process, hang in the attempt that the tree will
+// have. With TracesLive the commits and publishes of each message are spans, too, as they
+// happen. The spans of a tree are the same bytes from whatever process they come; their
+// resource is service.name "quipu" and quipu.space, and names no process.
 //
 // # What is in a span
 //

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
@@ -19,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/quipu-journal/quipu/observer"
+	tree "github.com/quipu-journal/quipu/trace"
 )
 
 // scope is the instrumentation scope of all spans and metrics.
@@ -30,8 +30,10 @@ const traceparent = "traceparent"
 // Telemetry is the observer.Observer over OpenTelemetry (5.4). It is safe for
 // concurrent use.
 type Telemetry struct {
-	spans     *sdktrace.TracerProvider // nil when tracing is off
-	hold      *holder
+	exporter  sdktrace.SpanExporter    // nil when tracing is off
+	spans     *sdktrace.TracerProvider // of handlers, and of what exists live only
+	sampler   sdktrace.Sampler
+	live      bool
 	tracer    trace.Tracer
 	errorText bool
 	logger    *slog.Logger
@@ -54,15 +56,16 @@ func New(ctx context.Context, cfg Config) (t *Telemetry, shutdown func(context.C
 	if err != nil {
 		return nil, nil, err
 	}
-	processor, err := cfg.spans(ctx)
-	if err != nil {
+	t = &Telemetry{errorText: cfg.ErrorText, logger: cfg.Logger, tracer: noop.Tracer{}}
+	if t.sampler, err = cfg.sampler(); err != nil {
 		return nil, nil, err
 	}
-	t = &Telemetry{errorText: cfg.ErrorText, logger: cfg.Logger, tracer: noop.Tracer{}}
-	if processor != nil {
-		t.hold = &holder{next: processor}
-		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(t.hold))
-		t.tracer = t.spans.Tracer(scope)
+	if t.exporter, err = cfg.exporter(ctx); err != nil {
+		return nil, nil, err
+	}
+	if t.exporter != nil {
+		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSampler(t.sampler), sdktrace.WithSpanProcessor(&holder{next: sdktrace.NewBatchSpanProcessor(t.exporter)}))
+		t.tracer, t.live = t.spans.Tracer(scope), cfg.Traces == TracesLive
 	}
 	if err := t.measure(ctx, cfg, res); err != nil {
 		return nil, nil, errors.Join(err, t.shutdown(ctx))
@@ -107,9 +110,8 @@ func (t *Telemetry) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// TracerProvider gives handlers tracers whose spans nest in their attempt. Spans of
-// another provider join the same trace, but are not held back until the attempt has
-// ended.
+// TracerProvider gives handlers tracers whose spans nest in their attempt. Those of another
+// provider do so, too.
 func (t *Telemetry) TracerProvider() trace.TracerProvider {
 	if t.spans == nil {
 		return noop.NewTracerProvider()
@@ -127,71 +129,53 @@ func (t *Telemetry) SetGlobal() {
 	}))
 }
 
-// Root implements observer.Observer. With tracing off it returns the caller's own
-// traceparent, so that others may trace.
-func (t *Telemetry) Root(ctx context.Context, s observer.Subject) (string, func(error)) {
-	if t.spans == nil {
-		return inject(ctx), func(error) {}
-	}
-	ctx, span := t.start(ctx, observer.SpanStart, s)
-	return inject(ctx), func(err error) {
-		t.fail(span, err)
-		span.End()
-	}
-}
-
 // Trace implements observer.Observer.
 func (t *Telemetry) Trace(ctx context.Context) string { return inject(ctx) }
 
-// Told implements observer.Observer.
-func (t *Telemetry) Told(parent string, spans ...observer.Span) {
-	ctx, ok := t.under(context.Background(), parent)
-	if !ok {
+// Under implements observer.Observer. With tracing off it passes on what the starter had, so that
+// others may trace.
+func (t *Telemetry) Under(m observer.Message, turn int) string {
+	if t.exporter == nil {
+		return m.Traceparent
+	}
+	c := tree.Of(m.Job, m.Traceparent)
+	return c.Traceparent(tree.OfAttempt(m.GUID, turn), byte(t.flags(c)))
+}
+
+// Told implements observer.Observer. It makes spans only if Config.Traces is TracesLive.
+func (t *Telemetry) Told(m observer.Message, spans ...observer.Span) {
+	if !t.live {
 		return
 	}
+	c := tree.Of(m.Job, m.Traceparent)
+	ctx := trace.ContextWithRemoteSpanContext(context.Background(), remote(c.Traceparent(tree.OfMessage(m.GUID), byte(t.flags(c)))))
 	for i := range spans {
-		t.told(ctx, &spans[i])
+		s := &spans[i]
+		opts := []trace.SpanStartOption{trace.WithSpanKind(spanKind(s.Name)), trace.WithTimestamp(s.Start)}
+		if sc := remote(s.Subject.Link); sc.IsValid() {
+			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
+		}
+		_, span := t.tracer.Start(ctx, spanName(s.Name, s.Subject), opts...)
+		if span.IsRecording() {
+			span.SetAttributes(attributes(s.Subject)...)
+			t.fail(span, s.Err)
+			span.End(trace.WithTimestamp(s.End))
+		}
 	}
 }
 
-// told makes one span with its parts. It ends a span before its parts begin, so that the
-// exporter gets parents first.
-func (t *Telemetry) told(ctx context.Context, s *observer.Span) {
-	ctx, span := t.start(ctx, s.Name, s.Subject, trace.WithTimestamp(s.Start))
-	if span.IsRecording() {
-		t.fail(span, s.Err)
-		span.End(trace.WithTimestamp(s.End))
+// Attempt implements observer.Observer. Spans that the handler opens in the context nest in the
+// attempt's span, which the job's tree has, whatever becomes of this process. The context also has
+// baggage: quipu.job (its id), quipu.activity and quipu.attempt, for the logs and spans of what
+// the handler calls.
+func (t *Telemetry) Attempt(ctx context.Context, traceparent string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
+	nothing := func(error, []observer.Span) {}
+	sc := remote(traceparent)
+	if t.exporter == nil || !sc.IsValid() {
+		return ctx, nothing
 	}
-	for i := range s.Children {
-		t.told(ctx, &s.Children[i])
-	}
-}
-
-// Attempt implements observer.Observer. Spans that the handler opens in the context are
-// exported when the attempt has ended, after its own span. The context also has baggage:
-// quipu.job (its id), quipu.activity and quipu.attempt, for the logs and spans of what the
-// handler calls.
-func (t *Telemetry) Attempt(ctx context.Context, parent string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
-	under, ok := t.under(ctx, parent)
-	if !ok {
-		return ctx, func(error, []observer.Span) {}
-	}
-	at := &held{}
-	// The attempt's own span must not be held by an attempt around it.
-	under, span := t.start(context.WithValue(under, heldKey{}, (*held)(nil)), observer.SpanAttempt, s)
-	at.trace = span.SpanContext().TraceID()
-	under = carry(under, "quipu.job", s.Job, "quipu.activity", s.Activity, keyAttempt, strconv.Itoa(s.Attempt))
-	return context.WithValue(under, heldKey{}, at), func(err error, effects []observer.Span) {
-		t.fail(span, err)
-		if n := at.lost(); n > 0 {
-			span.SetAttributes(attribute.Int(keyDropped, n))
-		}
-		span.End()
-		for i := range effects {
-			t.told(under, &effects[i])
-		}
-		t.hold.release(at)
-	}
+	ctx = trace.ContextWithRemoteSpanContext(ctx, sc)
+	return carry(ctx, "quipu.job", s.Job, "quipu.activity", s.Activity, keyAttempt, strconv.Itoa(s.Attempt)), nothing
 }
 
 // carry adds names and values to the baggage of ctx. What baggage cannot have is left out.
@@ -205,31 +189,6 @@ func carry(ctx context.Context, pairs ...string) context.Context {
 		}
 	}
 	return baggage.ContextWithBaggage(ctx, all)
-}
-
-func (t *Telemetry) start(ctx context.Context, kind string, s observer.Subject, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
-	opts = append(opts, trace.WithSpanKind(spanKind(kind)))
-	if sc := remote(s.Link); sc.IsValid() {
-		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
-	}
-	ctx, span := t.tracer.Start(ctx, spanName(kind, s), opts...)
-	if span.IsRecording() {
-		span.SetAttributes(attributes(s)...)
-	}
-	return ctx, span
-}
-
-// under is ctx below the remote span that parent names; false when there is nothing to
-// trace. Only the stored traceparent decides about a job's trace, not a span in ctx.
-func (t *Telemetry) under(ctx context.Context, parent string) (context.Context, bool) {
-	if t.spans == nil || parent == "" {
-		return ctx, false
-	}
-	sc := remote(parent)
-	if !sc.IsValid() {
-		return ctx, false
-	}
-	return trace.ContextWithRemoteSpanContext(ctx, sc), true
 }
 
 // remote is the span that a traceparent names; invalid if it names none.

@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,8 +16,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/telemetry"
+	tree "github.com/quipu-journal/quipu/trace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,10 +27,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // process is one process of a space; all processes export to the same place.
 func process(t *testing.T, out *tracetest.InMemoryExporter, cfg telemetry.Config) *telemetry.Telemetry {
 	t.Helper()
-	cfg.SpanProcessor = sdktrace.NewSimpleSpanProcessor(keep{out})
-	cfg.Getenv = func(string) string { return "" }
-	tel, _, err := telemetry.New(t.Context(), cfg)
+	cfg.Exporter = keep{out}
+	if cfg.Getenv == nil {
+		cfg.Getenv = env()
+	}
+	tel, shutdown, err := telemetry.New(t.Context(), cfg)
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, shutdown(context.Background())) })
 	return tel
 }
 
@@ -38,24 +42,10 @@ type keep struct{ *tracetest.InMemoryExporter }
 
 func (keep) Shutdown(context.Context) error { return nil }
 
-// requireTree checks that the spans are one tree: one trace, one root, and the parent of
-// every other span was exported before it.
-func requireTree(t *testing.T, spans tracetest.SpanStubs, callers trace.SpanContext) {
+// flush sends what the provider has batched.
+func flush(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
-	require.NotEmpty(t, spans)
-	seen := map[trace.SpanID]bool{}
-	roots := 0
-	for _, s := range spans {
-		require.Equal(t, spans[0].SpanContext.TraceID(), s.SpanContext.TraceID(), s.Name)
-		if s.Parent.SpanID() == callers.SpanID() {
-			roots++
-		} else {
-			require.True(t, seen[s.Parent.SpanID()], "%s has no exported parent", s.Name)
-		}
-		seen[s.SpanContext.SpanID()] = true
-	}
-	require.Equal(t, 1, roots)
-	require.Len(t, seen, len(spans))
+	require.NoError(t, tel.TracerProvider().(*sdktrace.TracerProvider).ForceFlush(t.Context()))
 }
 
 func names(spans tracetest.SpanStubs) []string {
@@ -66,162 +56,187 @@ func names(spans tracetest.SpanStubs) []string {
 	return out
 }
 
-func find(t *testing.T, spans tracetest.SpanStubs, name string) tracetest.SpanStub {
-	t.Helper()
-	for _, s := range spans {
-		if s.Name == name {
-			return s
+const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// sample is the tree of a small job, with a failed attempt.
+func sample(traceparent string) *tree.Tree {
+	job := journal.JobID{1, 2, 3}
+	x := &tree.Tree{Job: job, Context: tree.Of(job, traceparent), Space: "shop", Key: "o-1", State: journal.JobFailed}
+	root := tree.OfJob(job)
+	x.Spans = []tree.Span{
+		{
+			ID: root, Parent: x.Context.Caller, Part: tree.PartJob, About: "order", Kind: tree.Consumer, Start: 1, End: 9,
+			Attributes: []tree.Attribute{{Key: "quipu.key", Text: strings.Repeat("é", telemetry.MaxText)}, {Key: "quipu.generation", Number: 1}},
+			Links:      []tree.Link{{Trace: tree.TraceID{7}, Span: tree.SpanID{8}, Why: "parent"}},
+		},
+		{
+			ID: tree.OfAttempt(journal.GUID{4}, 1), Parent: root, Part: tree.PartAttempt, About: "charge", Start: 2, End: 5,
+			Failure: &journal.Failure{Class: "declined", Message: "card 4111 was declined"}, Code: 402,
+		},
+		{ID: tree.SpanID{6}, Parent: root, Part: tree.PartEffect, About: "open", Start: 2},
+	}
+	return x
+}
+
+// Handlers' own spans nest in the attempt that the journal's tree has, in whatever process they
+// are made: also in one that is killed before its attempt ends (O1).
+func TestHandlersSpansHangInTheTree(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []string{"", caller} {
+		out := tracetest.NewInMemoryExporter()
+		engine, killed, second := process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{})
+		x := sample(stored)
+		under := engine.Under(observer.Message{Job: x.Job, Traceparent: stored, GUID: journal.GUID{4}}, 1)
+		mine, err := baggage.Parse("tenant=7")
+		require.NoError(t, err)
+		for _, tel := range []*telemetry.Telemetry{killed, second} {
+			ctx, done := tel.Attempt(baggage.ContextWithBaggage(t.Context(), mine), under,
+				observer.Subject{Job: "j", Activity: "charge", Attempt: 2})
+			for name, value := range map[string]string{"tenant": "7", "quipu.job": "j", "quipu.activity": "charge", "quipu.attempt": "2"} {
+				require.Equal(t, value, baggage.FromContext(ctx).Member(name).Value())
+			}
+			_, own := tel.TracerProvider().Tracer("shop").Start(ctx, "prepare")
+			own.End()
+			if tel == second {
+				done(nil, nil)
+			}
+			flush(t, tel)
+		}
+		require.NoError(t, second.Trees(t.Context(), x))
+		spans := out.GetSpans()
+		require.Equal(t, []string{"prepare", "prepare", "job order", "attempt charge"}, names(spans), "what has not ended is not sent")
+		for _, s := range spans {
+			require.Equal(t, x.Context.Trace.String(), s.SpanContext.TraceID().String())
+		}
+		require.Equal(t, x.Context.Caller.String(), spans[2].Parent.SpanID().String())
+		for _, own := range spans[:2] {
+			require.Equal(t, spans[3].SpanContext.SpanID(), own.Parent.SpanID())
 		}
 	}
-	require.Failf(t, "no such span", "%s is not among %v", name, names(spans))
-	return tracetest.SpanStub{}
 }
 
-func step(name, activity string, at time.Time, children ...observer.Span) observer.Span {
-	return observer.Span{
-		Name: name, Subject: observer.Subject{Job: "j", Activity: activity, DAD: ",0,0"},
-		Start: at, End: at.Add(time.Millisecond), Children: children,
-	}
-}
-
-// The steps of a job run in three processes; one is killed in an attempt whose handler
-// had already ended spans of its own (5.4).
-func TestOneJobIsOneTreeAcrossACrash(t *testing.T) {
+// A span inside another is sent when the outermost one has ended, after it: a process that is killed
+// before leaves none whose parent was not sent. A handler with more spans than MaxHeld loses none.
+func TestSpansGoAfterTheOutermostOne(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
-	starter, engine := process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{})
-	killed, second := process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{})
-
-	root, end := starter.Root(t.Context(), observer.Subject{Space: "shop", Key: "order-1", Flow: "order"})
-	require.Regexp(t, `^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`, root)
-	end(nil)
-	began := time.Now().Add(-time.Minute)
-	engine.Told(root, step(observer.SpanTrigger, "start", began,
-		step(observer.SpanStep1, "start", began), step(observer.SpanCommit, "", began)))
-	engine.Told(root, step(observer.SpanLeg1, "charge", began, step(observer.SpanPublish, "", began)))
-
-	before := len(out.GetSpans())
-	ctx, _ := killed.Attempt(t.Context(), root, observer.Subject{Activity: "charge", Turn: 1})
-	_, own := killed.TracerProvider().Tracer("shop").Start(ctx, "prepare")
-	own.End()
-	require.Len(t, out.GetSpans(), before, "nothing of an attempt that never ends is exported")
-
-	mine, err := baggage.Parse("tenant=7")
-	require.NoError(t, err)
-	ctx, done := second.Attempt(baggage.ContextWithBaggage(t.Context(), mine), root, observer.Subject{Job: "j", Activity: "charge", Turn: 1, Attempt: 2})
-	for name, value := range map[string]string{"tenant": "7", "quipu.job": "j", "quipu.activity": "charge", "quipu.attempt": "2"} {
-		require.Equal(t, value, baggage.FromContext(ctx).Member(name).Value())
-	}
-	outerCtx, outer := second.TracerProvider().Tracer("shop").Start(ctx, "outer")
-	_, inner := second.TracerProvider().Tracer("shop").Start(outerCtx, "inner")
+	tel := process(t, out, telemetry.Config{})
+	tracer := tel.TracerProvider().Tracer("shop")
+	handler, _ := tel.Attempt(t.Context(), caller, observer.Subject{})
+	ctx, outer := tracer.Start(handler, "outer")
+	inside, middle := tracer.Start(ctx, "middle")
+	_, inner := tracer.Start(inside, "inner")
+	_, late := tracer.Start(ctx, "late")
 	inner.End()
+	middle.End()
+	_, other := tracer.Start(handler, "other")
+	other.End()
+	flush(t, tel)
+	require.Equal(t, []string{"other"}, names(out.GetSpans()))
 	outer.End()
-	done(nil, []observer.Span{step(observer.SpanEffect, "charge", began)})
-	engine.Told(root, step(observer.SpanLeg2, "charge", began, step(observer.SpanStep2, "charge", began)))
+	late.End()
+	flush(t, tel)
+	require.Equal(t, []string{"other", "outer", "middle", "inner", "late"}, names(out.GetSpans()))
 
-	spans := out.GetSpans()
-	requireTree(t, spans, trace.SpanContext{})
-	require.Equal(t, []string{
-		"start order", "trigger start", "step1 start", "commit", "leg1 charge", "publish",
-		"attempt charge", "effect charge", "outer", "inner", "leg2 charge", "step2 charge",
-	}, names(spans))
-	attempt := find(t, spans, "attempt charge").SpanContext.SpanID()
-	require.Equal(t, attempt, find(t, spans, "effect charge").Parent.SpanID())
-	require.Equal(t, attempt, find(t, spans, "outer").Parent.SpanID())
-	leg1 := find(t, spans, "leg1 charge")
-	require.True(t, leg1.StartTime.Equal(began) && leg1.EndTime.Equal(began.Add(time.Millisecond)))
-}
-
-// A job that is started within a caller's trace is part of it.
-func TestCallersTraceIsHonoured(t *testing.T) {
-	t.Parallel()
-	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
-	remote := trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true,
-	})
-	root, end := tel.Root(trace.ContextWithRemoteSpanContext(t.Context(), remote), observer.Subject{Flow: "order"})
-	end(nil)
-	tel.Told(root, step(observer.SpanLeg1, "charge", time.Now()))
-	spans := out.GetSpans()
-	requireTree(t, spans, remote)
-	require.Equal(t, remote.TraceID(), spans[0].SpanContext.TraceID())
-}
-
-// A child job has its own trace, linked to its parent's (5.4).
-func TestChildIsLinkedToItsParent(t *testing.T) {
-	t.Parallel()
-	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
-	parent, end := tel.Root(t.Context(), observer.Subject{Flow: "order"})
-	end(nil)
-	for _, link := range []string{parent, "", "nonsense"} {
-		child, end := tel.Root(t.Context(), observer.Subject{Flow: "invoice", Link: link})
-		end(nil)
-		require.NotEqual(t, parent[:36], child[:36], "another trace")
+	ctx, outer = tracer.Start(handler, "outer")
+	for range telemetry.MaxHeld + 1 {
+		_, span := tracer.Start(ctx, "one of many")
+		span.End()
 	}
+	flush(t, tel)
+	require.Len(t, out.GetSpans(), 5+1)
+	outer.End()
+	flush(t, tel)
+	require.Len(t, out.GetSpans(), 5+1+telemetry.MaxHeld+1)
+}
+
+// A tree is the same bytes from every process, so that a collector drops what it has (O2).
+func TestTreesAreTheSameFromEveryProcess(t *testing.T) {
+	t.Parallel()
+	out := tracetest.NewInMemoryExporter()
+	first := process(t, out, telemetry.Config{Name: "a", Version: "1", Service: "one", Traces: telemetry.TracesLive})
+	second := process(t, out, telemetry.Config{Name: "b", Version: "2"})
+	require.NoError(t, first.Trees(t.Context(), sample(caller)))
+	require.NoError(t, second.Trees(t.Context(), sample(caller)))
 	spans := out.GetSpans()
 	require.Len(t, spans, 4)
-	require.Len(t, spans[1].Links, 1)
-	require.Equal(t, spans[0].SpanContext.SpanID(), spans[1].Links[0].SpanContext.SpanID())
-	require.Equal(t, spans[0].SpanContext.TraceID(), spans[1].Links[0].SpanContext.TraceID())
-	require.Empty(t, spans[2].Links)
-	require.Empty(t, spans[3].Links)
-	require.Equal(t, parent[:36], tel.Trace(trace.ContextWithRemoteSpanContext(t.Context(), spans[0].SpanContext))[:36])
-	require.Empty(t, tel.Trace(t.Context()))
+	require.Equal(t, spans[:2].Snapshots(), spans[2:].Snapshots())
+	require.Equal(t, `quipu.space=shop,service.name=quipu`, spans[0].Resource.Encoded(attribute.DefaultEncoder()))
+	require.Equal(t, []attribute.KeyValue{attribute.String("quipu.link", "parent")}, spans[0].Links[0].Attributes)
 }
 
-// A trace that the caller does not sample is not sampled here, and its traceparent tells
-// others.
-func TestUnsampledStaysUnsampled(t *testing.T) {
+// What no entry tells is a span of TracesLive only, under that of its message.
+func TestLiveSpans(t *testing.T) {
+	t.Parallel()
+	m := observer.Message{Job: journal.JobID{1}, GUID: journal.GUID{5}}
+	for traces, want := range map[telemetry.Traces][]string{telemetry.TracesJournal: {}, telemetry.TracesLive: {"commit", "signal wait"}} {
+		out := tracetest.NewInMemoryExporter()
+		tel := process(t, out, telemetry.Config{Traces: traces})
+		tel.Told(m, observer.Span{Name: observer.SpanCommit, Start: time.Now(), End: time.Now()},
+			observer.Span{Name: observer.SpanSignal, Subject: observer.Subject{Activity: "wait", Link: caller}, Start: time.Now(), End: time.Now()})
+		flush(t, tel)
+		spans := out.GetSpans()
+		require.Equal(t, want, names(spans))
+		for _, s := range spans {
+			require.Equal(t, tree.OfMessage(m.GUID).String(), s.Parent.SpanID().String())
+			require.Equal(t, tree.Of(m.Job, "").Trace.String(), s.SpanContext.TraceID().String())
+		}
+		if len(spans) > 0 {
+			require.Len(t, spans[1].Links, 1)
+		}
+	}
+}
+
+// A trace that the caller does not sample is not sampled here, and its traceparent tells others.
+// The sampler decides about jobs without a caller, the same in every process.
+func TestSampling(t *testing.T) {
 	t.Parallel()
 	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
-	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, Remote: true})
-	root, end := tel.Root(trace.ContextWithRemoteSpanContext(t.Context(), remote), observer.Subject{})
-	require.True(t, strings.HasSuffix(root, "-00"), root)
-	end(nil)
-	tel.Told(root, step(observer.SpanLeg1, "charge", time.Now(), step(observer.SpanCommit, "", time.Now())))
-	ctx, done := tel.Attempt(t.Context(), root, observer.Subject{})
+	tel := process(t, out, telemetry.Config{Traces: telemetry.TracesLive})
+	dark := caller[:len(caller)-2] + "00"
+	m := observer.Message{Job: journal.JobID{1}, Traceparent: dark, GUID: journal.GUID{5}}
+	require.True(t, strings.HasSuffix(tel.Under(m, 1), "-00"))
+	require.False(t, tel.Sampled(m.Job, dark))
+	require.True(t, tel.Sampled(m.Job, caller))
+	require.True(t, tel.Sampled(m.Job, ""))
+	tel.Told(m, observer.Span{Name: observer.SpanCommit})
+	ctx, _ := tel.Attempt(t.Context(), tel.Under(m, 1), observer.Subject{})
 	require.False(t, trace.SpanContextFromContext(ctx).IsSampled())
-	done(nil, nil)
+	flush(t, tel)
 	require.Empty(t, out.GetSpans())
+
+	tenth := env("OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG", "0.1")
+	one, two := process(t, out, telemetry.Config{Getenv: tenth}), process(t, out, telemetry.Config{Getenv: tenth})
+	sampled := 0
+	for i := range 1000 {
+		job := journal.DeriveJob("shop", fmt.Sprint(i), 1)
+		require.Equal(t, one.Sampled(job, ""), two.Sampled(job, ""))
+		if one.Sampled(job, "") {
+			sampled++
+		}
+		require.True(t, one.Sampled(job, caller))
+	}
+	require.InDelta(t, 100, sampled, 40)
+	never := process(t, out, telemetry.Config{Getenv: env("OTEL_TRACES_SAMPLER", "always_off")})
+	require.False(t, never.Sampled(m.Job, caller))
 }
 
 func TestAttributesAndStatusHoldNoPayload(t *testing.T) {
 	t.Parallel()
-	subject := observer.Subject{
-		Space: "shop", Job: "j", Key: strings.Repeat("é", telemetry.MaxText), Flow: "order", Activity: "charge", DAD: ",0,0",
-		GUID: "g", Topic: "payments.charge", Before: "001100000000000", After: "201100000000001", Code: 402, Turn: 2, Attempt: 1,
-		By: "signal", Child: "c",
-	}
-	cause := fmt.Errorf("charge: %w", &declined{card: "4111"})
 	for _, text := range []bool{false, true} {
 		out := tracetest.NewInMemoryExporter()
-		tel := process(t, out, telemetry.Config{ErrorText: text})
-		root, end := tel.Root(t.Context(), observer.Subject{})
-		end(nil)
-		_, done := tel.Attempt(t.Context(), root, subject)
-		done(cause, nil)
-		span := out.GetSpans()[1]
-		attributes := attribute.NewSet(span.Attributes...)
-		require.Equal(t, 16, attributes.Len(), "%v", span.Attributes)
-		for key, want := range map[attribute.Key]attribute.Value{
-			"quipu.space": attribute.StringValue("shop"), "quipu.ledger.before": attribute.StringValue("001100000000000"),
-			"quipu.ledger.after": attribute.StringValue("201100000000001"), "quipu.code": attribute.IntValue(402),
-			"quipu.turn": attribute.IntValue(2), "quipu.attempt": attribute.IntValue(1), "quipu.dad": attribute.StringValue(",0,0"),
-			"quipu.by": attribute.StringValue("signal"), "quipu.child": attribute.StringValue("c"),
-			"error.type": attribute.StringValue("*telemetry_test.declined"),
-		} {
-			got, ok := attributes.Value(key)
-			require.True(t, ok, key)
-			require.Equal(t, want, got, key)
+		tel := process(t, out, telemetry.Config{ErrorText: text, Traces: telemetry.TracesLive})
+		require.NoError(t, tel.Trees(t.Context(), sample("")))
+		tel.Told(observer.Message{}, observer.Span{Name: observer.SpanCommit, Err: fmt.Errorf("charge: %w", &declined{card: "4111"})})
+		flush(t, tel)
+		spans := out.GetSpans()
+		require.Len(t, spans[0].Attributes[0].Value.AsString(), telemetry.MaxText)
+		require.Equal(t, attribute.Int64("quipu.generation", 1), spans[0].Attributes[1])
+		for i, kind := range map[int]string{1: "declined", 2: "*telemetry_test.declined"} {
+			require.Contains(t, spans[i].Attributes, attribute.String("error.type", kind))
+			require.Equal(t, codes.Error, spans[i].Status.Code)
+			require.Equal(t, text, strings.Contains(spans[i].Status.Description, "4111"), spans[i].Status.Description)
 		}
-		key, _ := attributes.Value("quipu.key")
-		require.Len(t, key.AsString(), telemetry.MaxText)
-		require.Equal(t, codes.Error, span.Status.Code)
-		require.Equal(t, text, strings.Contains(span.Status.Description, "4111"), span.Status.Description)
-		require.Empty(t, span.Events)
 	}
 }
 
@@ -229,68 +244,14 @@ type declined struct{ card string }
 
 func (d *declined) Error() string { return "card " + d.card + " was declined" }
 
-// Errors of contexts have names by which a dashboard can group.
-func TestErrorTypes(t *testing.T) {
-	t.Parallel()
-	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
-	for _, err := range []error{context.DeadlineExceeded, fmt.Errorf("x: %w", context.Canceled), errors.New("x")} {
-		_, end := tel.Root(t.Context(), observer.Subject{})
-		end(err)
-	}
-	var got []string
-	for _, s := range out.GetSpans() {
-		got = append(got, s.Status.Description)
-	}
-	require.Equal(t, []string{"timeout", "canceled", "*errors.errorString"}, got)
-}
-
-// A handler with more spans than MaxHeld only loses its own; a span that ends after its
-// attempt is exported when it ends.
-func TestHeldSpansAreBounded(t *testing.T) {
-	t.Parallel()
-	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
-	root, end := tel.Root(t.Context(), observer.Subject{})
-	end(nil)
-	ctx, done := tel.Attempt(t.Context(), root, observer.Subject{Activity: "charge"})
-	tracer := tel.TracerProvider().Tracer("shop")
-	_, late := tracer.Start(ctx, "late")
-	for range telemetry.MaxHeld + 1 {
-		_, span := tracer.Start(ctx, "one of many")
-		span.End()
-	}
-	done(nil, nil)
-	require.Equal(t, []string{"start", "attempt charge"}, names(out.GetSpans()))
-	require.Contains(t, out.GetSpans()[1].Attributes, attribute.Int("quipu.spans.dropped", telemetry.MaxHeld+1))
-	late.End()
-	requireTree(t, out.GetSpans(), trace.SpanContext{})
-	require.Len(t, out.GetSpans(), 3)
-}
-
-// Spans of another trace in a handler's context are not held.
-func TestOtherTracesAreNotHeld(t *testing.T) {
-	t.Parallel()
-	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
-	root, end := tel.Root(t.Context(), observer.Subject{})
-	end(nil)
-	ctx, done := tel.Attempt(t.Context(), root, observer.Subject{})
-	_, other := tel.TracerProvider().Tracer("shop").Start(ctx, "other", trace.WithNewRoot())
-	other.End()
-	require.Equal(t, []string{"start", "other"}, names(out.GetSpans()))
-	done(nil, nil)
-}
-
+// Without a traceparent a handler's context is left alone.
 func TestWithoutTraceparentNothingIsTraced(t *testing.T) {
 	t.Parallel()
-	out := tracetest.NewInMemoryExporter()
-	tel := process(t, out, telemetry.Config{})
+	tel := process(t, tracetest.NewInMemoryExporter(), telemetry.Config{})
 	for _, parent := range []string{"", "nonsense", "00-0-0-01"} {
-		tel.Told(parent, step(observer.SpanLeg1, "charge", time.Now()))
 		ctx, done := tel.Attempt(t.Context(), parent, observer.Subject{})
 		require.Equal(t, t.Context(), ctx)
-		done(errors.New("x"), []observer.Span{step(observer.SpanEffect, "charge", time.Now())})
+		done(nil, nil)
 	}
-	require.Empty(t, out.GetSpans())
+	require.Empty(t, tel.Trace(t.Context()))
 }

@@ -18,7 +18,7 @@ type Call struct {
 	Turn              int // answers so far, suspensions included, plus 1
 	Attempt, Attempts int // failed attempts so far, plus 1; the policy's limit
 	TimeoutMS         int64
-	Trace             string // W3C traceparent of the job, or ""
+	Trace             string // W3C traceparent to work under, or ""
 	// Root and RootGeneration name, for a job that resumes another, the first job of that
 	// chain, under whose name effect keys are made. "": the job resumes none.
 	Root           string
@@ -34,6 +34,10 @@ func Info(ctx context.Context) Call {
 	if q == nil {
 		return Call{}
 	}
+	return callOf(q)
+}
+
+func callOf(q *wire.Request) Call {
 	return Call{
 		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
 		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,

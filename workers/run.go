@@ -98,7 +98,9 @@ func (r *run) call() (e ending) {
 // open makes the handler's context. It ends with the drain, with the attempt's timeout
 // (E9), or when the run loses its request.
 func (r *run) open() (stop func()) {
-	ctx, end := r.rt.cfg.Observer.Attempt(r.rt.base, r.trace(), r.subject(0))
+	o := r.rt.cfg.Observer
+	// Whoever sent the request may not trace, so the span is named here, too.
+	ctx, end := o.Attempt(r.rt.base, o.Under(observer.Message{Job: r.job, Traceparent: r.trace(), GUID: r.request}, r.req.Turn), r.subject())
 	ctx, cancel := context.WithCancelCause(ctx)
 	leave := func() {}
 	if ms := r.req.TimeoutMS; ms > 0 {
@@ -285,10 +287,10 @@ func (r *run) trace() string {
 	return r.d.Message().Header.Traceparent
 }
 
-func (r *run) subject(code int) observer.Subject {
+func (r *run) subject() observer.Subject {
 	return observer.Subject{
 		Space: r.req.Space, Job: r.req.Job, Key: r.req.Key, Flow: r.req.Flow, Activity: r.req.Activity, DAD: r.req.DAD,
-		GUID: r.req.Request, Topic: r.h.topic, Code: code, Turn: r.req.Turn, Attempt: r.req.Attempt,
+		GUID: r.req.Request, Topic: r.h.topic, Turn: r.req.Turn, Attempt: r.req.Attempt,
 	}
 }
 

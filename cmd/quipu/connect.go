@@ -39,7 +39,7 @@ const (
 	writes               // also changes what is there
 	watches              // also learns of ends of jobs, by NATS where it is known
 	serves               // writes, and asks NATS where it is known
-	starts               // writes, and also publishes and traces what it sends
+	starts               // writes, and also publishes, and counts, what it sends
 	makes                // makes the space, or migrates its schema
 	recovers             // accepts another database; asks NATS where it is known
 )
@@ -123,7 +123,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	return a.explain(f(cmd.Context(), rt))
 }
 
-// flushWait bounds the sending of the last spans.
+// flushWait bounds the sending of the last metrics.
 const flushWait = 5 * time.Second
 
 // getenv reads the OTEL_ variables from the environment of this call.
@@ -135,12 +135,12 @@ func (a *app) getenv(name string) string {
 	return value
 }
 
-// flush sends the root spans of the jobs' traces. A failure does not affect the jobs.
+// flush sends what was counted. A failure does not affect the jobs.
 func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWait)
 	defer cancel()
 	if err := shutdown(ctx); err != nil {
-		fmt.Fprintln(a.streams.Err, "the spans of the starts were not sent:", err)
+		fmt.Fprintln(a.streams.Err, "the metrics were not sent:", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -33,6 +34,7 @@ type options struct {
 	hot                                      int
 	resend, lease, ackWait, drain, wait      time.Duration
 	noMigrate, telemetryText                 bool
+	traces                                   string
 	mode                                     mode.Mode
 }
 
@@ -73,9 +75,10 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.secrets, "secrets", "", "`DIR` with the secrets of the handler http: NAME is the value, NAME.hosts the hosts that it is sent to; default: the variables QUIPU_SECRET_NAME and QUIPU_HOSTS_NAME")
 	f.StringVar(&o.log, "log", "text", "`FORMAT` of the log on standard error: text or json")
 	f.StringVar(&o.level, "log-level", "info", "least `LEVEL` that is logged: debug, info, warn or error")
+	f.StringVar(&o.traces, "trace", string(telemetry.TracesJournal), "`SOURCE` of spans, if a collector is named: from-journal (the tree of a job when it has ended), live (also when each message was committed and published) or off")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
 	cli.FromEnv(f, "space", "flows", "roles", "http", "archive", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
-		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "no-builtins", "http-allow", "http-deny", "secrets", "log", "log-level", "trace-errors")
+		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "no-builtins", "http-allow", "http-deny", "secrets", "log", "log-level", "trace", "trace-errors")
 }
 
 func allRoles() (names []string) {
@@ -110,6 +113,9 @@ func (o *options) check() error {
 	}
 	if err := o.limits(); err != nil {
 		return err
+	}
+	if traces := []string{string(telemetry.TracesJournal), string(telemetry.TracesLive), string(telemetry.TracesOff)}; o.traces != "" && !slices.Contains(traces, o.traces) {
+		return cli.Exitf(cli.CodeUsage, "--trace %.40q: use one of %s", o.traces, strings.Join(traces, ", "))
 	}
 	if _, err := o.over.Options(); err != nil {
 		return err

@@ -107,7 +107,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 		return cli.Configuration(err)
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
-		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,
+		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText, Traces: telemetry.Traces(p.opts.traces),
 		Prometheus: p.opts.http != "", Getenv: p.getenv, Logger: p.log,
 	})
 	if err != nil {

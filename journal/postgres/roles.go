@@ -4,11 +4,13 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 //go:embed roles/roles.sql
@@ -29,6 +31,23 @@ func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 // GrantWorker. Roles needs CREATEROLE and the rights of the schema's owner. Repeat it after each
 // migration.
 func (s *Store) Roles(ctx context.Context) error {
+	for tries := 1; ; tries++ {
+		err := s.makeRoles(ctx)
+		if pg := serverError(err); pg == nil || tries == maxRoles || !slices.Contains(madeMeanwhile, pg.Code) {
+			return err
+		}
+	}
+}
+
+// maxRoles bounds how often Roles begins again because another process makes the same roles. They
+// belong to the server, not to the database.
+const maxRoles = 10
+
+// madeMeanwhile are the errors of that: unique_violation, duplicate_object, and a row of the
+// catalogue that was updated at the same time.
+var madeMeanwhile = []string{"23505", "42710", "XX000"}
+
+func (s *Store) makeRoles(ctx context.Context) error {
 	return s.call(ctx, "roles", func(c *conn) error {
 		var text strings.Builder
 		text.WriteString("BEGIN;")
@@ -71,9 +90,22 @@ func (s *Store) roleText(text string) string {
 }
 
 // GrantWorker makes a login a worker of the space, bound to these topics beside those that it has
-// (S8). store.ErrNotFound: there is no such login, or the roles were not made.
+// (S8). It stores their keys, so that the worker has them with its first request (S1).
+// store.ErrNotFound: there is no such login, or the roles were not made.
 func (s *Store) GrantWorker(ctx context.Context, login string, topics []string) error {
-	return s.bind(ctx, "GRANT %s TO %s", login, "topics_grant", pText(login), pTexts(topics))
+	if err := s.bind(ctx, "GRANT %s TO %s", login, "topics_grant", pText(login), pTexts(topics)); err != nil {
+		return err
+	}
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	ring := keyring.New(keys)
+	var derived []keyring.TopicKey
+	for _, topic := range topics {
+		derived = append(derived, ring.TopicKeys(topic)...)
+	}
+	return s.PutTopicKeys(ctx, derived)
 }
 
 // RevokeWorker takes topics from the login of a worker; without topics, all of them, and then it

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/keyring"
 )
 
 // S8: row-level security costs an engine nothing. Its statements have the plans that the owner of
@@ -53,4 +56,25 @@ func permitted(t *testing.T, c *conn, name string) bool {
 	err := c.exec(t.Context(), "EXPLAIN EXECUTE q("+strings.Join(args, ",")+")")
 	require.NoError(t, c.exec(t.Context(), "DEALLOCATE q"))
 	return !forbidden(err)
+}
+
+// S1, S8: a login that is bound to a topic has its key at once, and no other one.
+func TestGrantedTopicsHaveTheirKeys_S8(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	require.NoError(t, s.Roles(t.Context()))
+	require.ErrorIs(t, s.GrantWorker(t.Context(), "nobody_has_this", []string{"pay"}), store.ErrNotFound)
+	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{"pay"}))
+	own, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.PutTopicKeys(t.Context(), keyring.New(own).TopicKeys("ship")))
+
+	k, err := as(t, s, "worker").Keys(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, k.Roots)
+	require.Equal(t, keyring.New(own).TopicKeys("pay"), k.Topics)
+	require.NoError(t, s.RevokeWorker(t.Context(), "quipu", []string{"pay"}))
+	k, err = as(t, s, "worker").Keys(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, k.Topics)
 }

@@ -150,7 +150,7 @@ func TestStatementsUseIndexes(t *testing.T) {
 }
 
 // few matches scans of tables with few rows.
-var few = regexp.MustCompile(`Seq Scan on (sessions|partitions|keys|topic_keys)\b`)
+var few = regexp.MustCompile(`Seq Scan on (sessions|partitions|keys|topic_keys|traces)\b`)
 
 // indexScan matches a scan by an index in a plan.
 var indexScan = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w+) on`)
@@ -194,6 +194,7 @@ func TestPlans(t *testing.T) {
 			"job_counted_children": {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $10) AND (ROW(started, id) < ROW($6, $7)) AND (started >= $5))"},
 			"signals_late":         {"Index Scan using dispatches_within"},
 			"expire_mark":          {"Index Scan using jobs_expires"},
+			"traces_ended":         {"Index Scan using jobs_closed", "Index Cond: (ROW(closed, id) > ROW($1, $2))"},
 			"expire_end":           {"Index Scan using jobs_expires", "Index Scan using tombstones_expires"},
 			"retire_live":          {"Index Scan using jobs_n_key"},
 			"retire_jobs":          {"Index Scan using jobs_n_key", "Index Scan using tombstones_n_key"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,14 +31,9 @@ transitions:
   a: [{to: b}]
 `
 
-// making keeps two tests from making the same roles, which all databases of a server share.
-var making sync.Mutex
-
 // roles migrates the space and makes its roles.
 func (g *target) roles() *quipu.Runtime {
 	g.t.Helper()
-	making.Lock()
-	defer making.Unlock()
 	owner := g.open(nil)
 	require.NoError(g.t, owner.Roles(g.t.Context()))
 	return owner

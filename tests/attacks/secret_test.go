@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/trace"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -47,11 +50,23 @@ func (r *trail) String() string {
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func (r *trail) Root(_ context.Context, s observer.Subject) (string, func(error)) {
-	return parent, func(err error) { fmt.Fprintf(r, "root %+v %v\n", s, err) }
+func (r *trail) Trace(context.Context) string { return parent }
+
+func (r *trail) Told(m observer.Message, spans ...observer.Span) {
+	fmt.Fprintf(r, "span %+v %+v\n", m, spans)
 }
 
-func (r *trail) Told(_ string, spans ...observer.Span) { fmt.Fprintf(r, "span %+v\n", spans) }
+func (r *trail) Traces() bool { return true }
+
+func (r *trail) Sampled(journal.JobID, string) bool { return true }
+
+func (r *trail) Trees(_ context.Context, trees ...*trace.Tree) error {
+	for _, x := range trees {
+		whole, err := json.Marshal(x)
+		fmt.Fprintf(r, "tree %s %v\n", whole, err)
+	}
+	return nil
+}
 
 func (r *trail) Attempt(ctx context.Context, _ string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
 	return ctx, func(err error, effects []observer.Span) { fmt.Fprintf(r, "attempt %+v %v %+v\n", s, err, effects) }

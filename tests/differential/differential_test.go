@@ -81,7 +81,7 @@ func openDatabase(t *testing.T) *database {
 		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock);`+byJob())
 	require.NoError(t, err)
 	rows, err := raw.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'quipu_both'::regnamespace
-		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'space_entries', 'worker_topics', 'batches', 'partitions', 'keys', 'topic_keys')`)
+		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'space_entries', 'worker_topics', 'batches', 'partitions', 'keys', 'topic_keys', 'traces')`)
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -194,10 +194,8 @@ type stored struct {
 func (w *twin) views() {
 	ctx := w.ctx
 	w.due()
-	all := w.chance("all", 50)
-	_, _ = read(w, "letters", func(s store.Store) ([]store.DeadView, error) {
-		return s.DeadLetters(ctx, store.DeadFilter{All: all, Limit: 1000})
-	})
+	dead := store.DeadFilter{All: w.chance("all", 50), Prefix: pick(w, "letter prefix", "", "k", "k0/"), Limit: 1000}
+	_, _ = read(w, "letters", func(s store.Store) ([]store.DeadView, error) { return s.DeadLetters(ctx, dead) })
 	_, _ = read(w, "counts", func(s store.Store) (map[journal.JobState]int64, error) { return s.Counts(ctx) })
 	_, _ = read(w, "flows", func(s store.Store) ([]store.FlowView, error) { return s.Flows(ctx) })
 	_, _ = read(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(ctx) })

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -19,9 +18,6 @@ import (
 // leastRoles lets the processes of the tests log in with the least rights (S8): engines, and who
 // starts and waits, as an engine; handlers in a runtime of their own, as a worker of their topics.
 var leastRoles = os.Getenv("QUIPU_LEAST_ROLES") != ""
-
-// making keeps two tests from making the same roles, which all databases of a server share.
-var making sync.Mutex
 
 // made numbers the logins.
 var made atomic.Int64
@@ -37,8 +33,6 @@ type logins struct {
 // all logins.
 func (e *env) least() {
 	e.t.Helper()
-	making.Lock()
-	defer making.Unlock()
 	rt, err := quipu.Open(e.t.Context(), quipu.Config{Postgres: e.dsn, Space: e.space})
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)

@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"backoff", "canonical", "schedule", "fault", "internal/mode", "keyring"},
 	{"journal", "flow"},
 	{"collation"},
-	{"replay", "history"},
+	{"replay", "history", "trace"},
 	{"journal/store", "observer", "wire"},
 	{"effects", "transport", "explain", "repair", "journal/archive", "internal/below"},
 	{"durable", "session"},
@@ -32,7 +32,7 @@ var layers = [][]string{
 
 // pure are the packages that know no context, clock, randomness, network, SQL
 // or log; those inside their directories included, other layers excepted.
-var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay", "history"}
+var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay", "history", "trace"}
 
 // careful are packages that are pure themselves and read the views of a port.
 var careful = []string{"explain", "repair"}

@@ -52,14 +52,17 @@ var makeTarget = regexp.MustCompile(`\bmake ([a-z]+)\b`)
 func TestDocumentedTargetsExist(t *testing.T) {
 	t.Parallel()
 	makefile := "\n" + read(t, "Makefile")
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md", "GUARANTEES.md"} {
-		text := read(t, name)
+	walk(t, func(name string, content []byte) {
+		if !strings.HasSuffix(name, ".md") {
+			return
+		}
+		text := string(content)
 		for _, block := range append(blocks(text, "sh"), spans(text)...) {
 			for _, m := range makeTarget.FindAllStringSubmatch(block, -1) {
 				require.Contains(t, makefile, "\n"+m[1]+":", "%s names it", name)
 			}
 		}
-	}
+	})
 }
 
 func spans(text string) (out []string) {
@@ -72,37 +75,81 @@ func spans(text string) (out []string) {
 }
 
 var (
-	link   = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	link   = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 	fenced = regexp.MustCompile("(?s)```.*?```")
 )
 
-// deadLinks are the relative links of a document to what is not there.
-func deadLinks(name, text string, exists func(string) bool) (broken []string) {
+// deadLinks are the relative links of a document to what is not there: a file, or a heading of
+// another document or of its own. source gives the text of a file, or says that it is not there.
+func deadLinks(name, text string, source func(string) (string, bool)) (broken []string) {
 	for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 			continue
 		}
-		if target := path.Join(path.Dir(name), m[1]); !exists(target) {
+		target := path.Join(path.Dir(name), m[1])
+		if m[1] == "" {
+			target = name
+		}
+		there, ok := source(target)
+		switch {
+		case !ok:
 			broken = append(broken, fmt.Sprintf("%s links to %s, which is not there", name, target))
+		case m[2] != "" && strings.HasSuffix(target, ".md") && !anchors(there)[m[2]]:
+			broken = append(broken, fmt.Sprintf("%s links to %s#%s, and there is no such heading", name, target, m[2]))
 		}
 	}
 	return broken
 }
 
+var (
+	heading     = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	headingLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	noAnchor    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the names under which the headings of a document can be linked to: in small letters,
+// with - for a blank, without other signs.
+func anchors(text string) map[string]bool {
+	out, seen := map[string]bool{}, map[string]int{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		title := strings.ToLower(headingLink.ReplaceAllString(strings.TrimSpace(m[1]), "$1"))
+		anchor := strings.ReplaceAll(noAnchor.ReplaceAllString(title, ""), " ", "-")
+		if n := seen[anchor]; n > 0 { // a title that stands twice
+			out[fmt.Sprintf("%s-%d", anchor, n)] = true
+		}
+		seen[anchor]++
+		out[anchor] = true
+	}
+	return out
+}
+
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	exists := func(name string) bool {
+	all, err := contents()
+	require.NoError(t, err)
+	source := func(name string) (string, bool) {
+		if text, ok := all[name]; ok {
+			return string(text), true
+		}
 		_, err := os.Stat(filepath.Join(root, name))
-		return err == nil
+		return "", err == nil
 	}
 	var broken []string
 	walk(t, func(name string, content []byte) {
 		if strings.HasSuffix(name, ".md") {
-			broken = append(broken, deadLinks(name, string(content), exists)...)
+			broken = append(broken, deadLinks(name, string(content), source)...)
 		}
 	})
 	none(t, broken, "links within the repository")
-	require.Len(t, deadLinks("docs/x.md", "[a](y.md) [b](https://x) [c](../z.md#d)\n```\nf[x](y)\n```\n", func(n string) bool { return n == "z.md" }), 1)
+
+	known := func(name string) (string, bool) {
+		return "# A b\n## `c`, d!\n## A b\n```sh\n# no\n```\n", name == "z.md" || name == "docs/x.md"
+	}
+	good := "[a](https://x) [b](../z.md#a-b) [c](#c-d) [d](../z.md#a-b-1)\n```\nf[x](y)\n```\n"
+	require.Empty(t, deadLinks("docs/x.md", good, known))
+	for _, bad := range []string{"[a](y.md)", "[a](../z.md#d)", "[a](#no)"} {
+		require.Len(t, deadLinks("docs/x.md", good+bad, known), 1, bad)
+	}
 }
 
 var (

@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -49,13 +50,19 @@ func child(config string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Space: "shop"})
+	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Space: "shop", Traces: telemetry.TracesLive})
 	if err != nil {
 		return err
 	}
 	reg := workers.New()
 	workers.Handle(reg, "hold", func(ctx context.Context, in map[string]any) (map[string]any, error) {
 		return hold(ctx, tel, c.Gate, in)
+	})
+	workers.Handle(reg, "step", func(ctx context.Context, in map[string]any) (map[string]any, error) {
+		if in["fails"] == true && workers.Info(ctx).Attempt == 1 {
+			return nil, errors.New("the first attempt fails")
+		}
+		return in, nil
 	})
 	rt, err := quipu.Open(ctx, quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Workers: reg, Observer: tel,
@@ -71,12 +78,16 @@ func child(config string) error {
 	return shutdown(context.Background())
 }
 
-// hold opens a span of its own, has all ended spans exported, and then waits
-// outside until the gate lets it go.
+// hold opens spans of its own, has all ended spans exported, and then waits outside until the gate
+// lets it go. Then one span is still open, with an ended one inside.
 func hold(ctx context.Context, tel *telemetry.Telemetry, gate string, in map[string]any) (map[string]any, error) {
 	provider := tel.TracerProvider()
 	_, span := provider.Tracer("shop").Start(ctx, "own work")
 	span.End()
+	ctx, outer := provider.Tracer("shop").Start(ctx, "outer")
+	defer outer.End()
+	_, inner := provider.Tracer("shop").Start(ctx, "inner")
+	inner.End()
 	if p, ok := provider.(*sdktrace.TracerProvider); ok {
 		if err := p.ForceFlush(ctx); err != nil {
 			return nil, err

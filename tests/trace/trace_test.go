@@ -7,19 +7,17 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	span "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/trace"
 )
 
 // patience bounds every wait of the test.
@@ -54,14 +52,13 @@ func await[T any](t *testing.T, ctx context.Context, c <-chan T) {
 	}
 }
 
-// start runs a worker process that exports to the sink; ended is closed when it
-// has ended.
-func start(t *testing.T, c childConfig, s *sink) (process *os.Process, ended <-chan error) {
+// start runs a worker process that exports to the backend; ended is closed when it has ended.
+func start(t *testing.T, c childConfig, to backend) (process *os.Process, ended <-chan error) {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+string(raw), "OTEL_EXPORTER_OTLP_ENDPOINT="+s.server.URL,
+	cmd.Env = append(os.Environ(), childEnv+"="+string(raw), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
 		"OTEL_METRICS_EXPORTER=none", "OTEL_BSP_SCHEDULE_DELAY=50")
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
@@ -75,88 +72,208 @@ func start(t *testing.T, c childConfig, s *sink) (process *os.Process, ended <-c
 	return cmd.Process, done
 }
 
-// client is a runtime that starts jobs and is traced to the sink.
-func client(t *testing.T, c childConfig, s *sink) *quipu.Runtime {
+// client is a runtime that starts jobs, without tracing.
+func client(t *testing.T, c childConfig) *quipu.Runtime {
 	t.Helper()
-	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(s.server.URL+"/v1/traces"))
-	require.NoError(t, err)
-	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{
-		SpanProcessor: sdktrace.NewSimpleSpanProcessor(exporter), Getenv: func(string) string { return "" },
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, shutdown(context.Background())) })
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Observer: tel})
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Roles: []quipu.Role{quipu.RoleSchedule}})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
-	f, err := flow.New("held").Version("1").Trigger("begin").
-		Worker("wait", "hold", flow.Input(map[string]any{"n": "${ begin.output.n }"})).
-		Worker("again", "hold", flow.Input(map[string]any{"n": "${ begin.output.n }"})).
-		Transition("begin", "wait").Transition("wait", "again").Build()
-	require.NoError(t, err)
-	require.NoError(t, rt.Deploy(t.Context(), f))
+	for _, text := range []string{voyage, leg} {
+		f, err := flow.Parse("flow", []byte(text))
+		require.NoError(t, err)
+		require.NoError(t, rt.Deploy(t.Context(), f))
+	}
 	return rt
 }
 
-// A job whose worker is killed in the middle of a handler is one connected tree
-// all the same, over three processes (5.4).
+const voyage = `
+flow: voyage
+version: "1"
+activities:
+  begin: {type: trigger}
+  hold: {type: worker, topic: hold, input: {n: 1}}
+  load: {type: worker, topic: step, each: begin.output.crates, parallel: 2, input: {crate: "${ item }"}}
+  retry: {type: worker, topic: step, input: {fails: true}, retry: {backoff: 50ms, jitter: 0}}
+  pilot: {type: hook, signal: pilot.aboard, key: "${ job.id }"}
+  tow: {type: await, flow: leg, input: {n: 1}}
+  nap: {type: hook, sleep: 50ms}
+  chart: {type: worker, topic: step, input: {n: 7}}
+  moor: {type: worker, topic: step, input: {n: 8}}
+  unload: {type: worker, topic: step, input: {n: 9}}
+  tell: {type: signal, topic: voyage.over, key: k}
+  log: {type: worker, topic: step, input: {n: 10}}
+transitions:
+  begin: [hold]
+  hold: [load]
+  load: [retry]
+  retry: [pilot]
+  pilot: [tow]
+  tow: [nap]
+  nap: [chart, moor]
+  chart: [tell]
+  moor: [unload]
+  unload: [log]
+`
+
+const leg = `
+flow: leg
+version: "1"
+activities:
+  begin: {type: trigger}
+  pull: {type: worker, topic: step, input: {n: 1}}
+transitions: {begin: [pull]}
+`
+
+// A job of many steps over two workers, of which one is killed in the middle of a handler, is one
+// tree: in the collector when the job has ended, and the same after its trace is sent again from
+// the journal (O1, O2). to is a collector of the tests, or Jaeger (O3).
+func oneTree(t *testing.T, to backend) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g, url := newGate(t)
+	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Gate: url}
+	rt := client(t, c)
+	first, ended := start(t, c, to)
+	job, err := rt.Start(ctx, "voyage", "v-1", map[string]any{"crates": []int{1, 2, 3}})
+	require.NoError(t, err)
+	await(t, ctx, g.knocks)
+	start(t, c, to)
+	require.NoError(t, first.Kill())
+	await(t, ctx, ended)
+	await(t, ctx, g.knocks)
+	close(g.open)
+	_, err = rt.Signal(ctx, "pilot.aboard", "v-1", map[string]any{"pilot": "Ada"})
+	require.NoError(t, err)
+	_, err = rt.Wait(ctx, job)
+	require.NoError(t, err)
+
+	tree, err := rt.Trace(ctx, job)
+	require.NoError(t, err)
+	id := tree.Context.Trace.String()
+	spans := whole(t, ctx, to, id, "job voyage")
+	requireVoyage(t, spans)
+	child, err := rt.Trace(ctx, quipu.Job{ID: childOf(t, tree)})
+	require.NoError(t, err)
+	kids := whole(t, ctx, to, child.Context.Trace.String(), "job leg")
+	requireTree(t, kids, "", "job leg")
+	linked(t, spans, "child tow", kids, "job leg")
+	linked(t, kids, "job leg", spans, "activity tow")
+
+	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Endpoint: to.url(), Getenv: func(string) string { return "" }})
+	require.NoError(t, err)
+	require.NoError(t, tel.Trees(ctx, tree, child))
+	require.NoError(t, shutdown(ctx))
+	time.Sleep(settles) // a collector may take what it accepted later
+	require.Equal(t, names(spans), names(to.spans(ctx, id)), "sending it again changes nothing")
+	requireVoyage(t, to.spans(ctx, id))
+}
+
+// childOf is the id of the child that a tree names.
+func childOf(t *testing.T, tree *trace.Tree) journal.JobID {
+	t.Helper()
+	for _, s := range tree.Spans {
+		for _, a := range s.Attributes {
+			if a.Key == "quipu.child" {
+				id, err := journal.ParseJobID(a.Text)
+				require.NoError(t, err)
+				return id
+			}
+		}
+	}
+	require.Fail(t, "there is no child")
+	return journal.JobID{}
+}
+
+// settles is how long a collector may take to show what it has accepted.
+const settles = 500 * time.Millisecond
+
+// whole waits until the collector has the root of a trace, and what came before it.
+func whole(t *testing.T, ctx context.Context, to backend, id, root string) (spans []span) {
+	t.Helper()
+	for {
+		spans = to.spans(ctx, id)
+		if names(spans)[root] > 0 {
+			time.Sleep(settles)
+			return to.spans(ctx, id)
+		}
+		select {
+		case <-ctx.Done():
+			require.FailNow(t, "the trace did not come", "%v", names(spans))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// requireVoyage requires the tree of a voyage: every activity with its attempts.
+func requireVoyage(t *testing.T, spans []span) {
+	t.Helper()
+	requireTree(t, spans, "", "job voyage")
+	for activity, want := range map[string]map[string]int{
+		"begin":  {"start begin": 1},
+		"hold":   {"dispatch hold": 1, "attempt hold": 1, "queued hold": 1, "run hold": 1, "effect knock": 1, "own work": 2, "outer": 1, "inner": 1, "response hold": 1},
+		"load":   {"dispatch load": 1, "attempt load": 3, "queued load": 3, "run load": 3, "response load": 3},
+		"retry":  {"attempt retry": 2, "run retry": 2, "backoff retry": 1, "response retry": 2},
+		"pilot":  {"dispatch pilot": 1, "wait pilot": 1, "wakeup pilot": 1},
+		"tow":    {"dispatch tow": 1, "child tow": 1, "outcome tow": 1},
+		"nap":    {"wait nap": 1, "wakeup nap": 1},
+		"chart":  {"attempt chart": 1, "run chart": 1, "response chart": 1},
+		"moor":   {"attempt moor": 1, "run moor": 1, "response moor": 1},
+		"unload": {"attempt unload": 1, "run unload": 1, "response unload": 1},
+		"tell":   {"dispatch tell": 1, "send voyage.over": 1},
+		"log":    {"attempt log": 1, "run log": 1, "response log": 1},
+	} {
+		got := under(spans, "activity "+activity)
+		for name, n := range want {
+			require.Equal(t, n, got[name], "%s in activity %s: %v", name, activity, got)
+		}
+		require.Positive(t, got["step 2"]+got["dispatch "+activity], "%s: %v", activity, got)
+	}
+	require.Positive(t, names(spans)["commit"], "it is traced live")
+}
+
+// linked requires a link from one span to another.
+func linked(t *testing.T, from []span, name string, to []span, target string) {
+	t.Helper()
+	ids := map[string]string{}
+	for _, s := range to {
+		ids[s.ID] = s.Name
+	}
+	for _, s := range from {
+		if s.Name == name {
+			require.Len(t, s.Links, 1)
+			require.Equal(t, target, ids[s.Links[0]])
+			return
+		}
+	}
+	require.Fail(t, "no such span", name)
+}
+
 func TestOneJobIsOneTreeAcrossAKill(t *testing.T) {
+	t.Parallel()
+	oneTree(t, newSink(t))
+}
+
+// The trace of a job that ends while the collector is away, by a worker that is killed then, is sent
+// by the next worker (O2).
+func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s := newSink(t)
-	g, url := newGate(t)
-	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Gate: url}
-	rt := client(t, c, s)
-
+	s.away.Store(true)
+	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL()}
+	rt := client(t, c)
 	first, ended := start(t, c, s)
-	job, err := rt.Start(ctx, "held", "job-1", map[string]any{"n": 1})
+	job, err := rt.Start(ctx, "leg", "l-1", map[string]any{})
 	require.NoError(t, err)
-	await(t, ctx, g.knocks)
-	require.NoError(t, first.Kill())
-	await(t, ctx, ended)
-	for _, one := range s.all() {
-		require.NotEqual(t, "own work", one.GetName(), "a span in an attempt that never ended would be an orphan")
-	}
-
-	second, ended := start(t, c, s)
-	await(t, ctx, g.knocks)
-	close(g.open)
 	_, err = rt.Wait(ctx, job)
 	require.NoError(t, err)
-	require.NoError(t, second.Signal(syscall.SIGTERM))
+	require.NoError(t, first.Kill())
 	await(t, ctx, ended)
-	requireTree(t, s.all())
-}
-
-// requireTree holds that the spans are one trace with one root, the start, which
-// every other span reaches, and that the work of the job is in it.
-func requireTree(t *testing.T, spans []*span.Span) {
-	t.Helper()
-	byID := map[string]*span.Span{}
-	count := map[string]int{}
-	for _, s := range spans {
-		require.Equal(t, spans[0].GetTraceId(), s.GetTraceId(), s.GetName())
-		byID[string(s.GetSpanId())] = s
-		count[s.GetName()]++
-	}
-	for _, s := range spans {
-		steps := 0
-		for at := s; len(at.GetParentSpanId()) > 0; steps++ {
-			parent := byID[string(at.GetParentSpanId())]
-			require.NotNil(t, parent, "%s has no exported parent", at.GetName())
-			require.LessOrEqual(t, steps, len(spans))
-			at = parent
-		}
-		if steps == 0 {
-			require.Equal(t, "start held", s.GetName())
-		}
-	}
-	require.Len(t, byID, len(spans))
-	require.Equal(t, 1, count["start held"])
-	for _, name := range []string{"attempt wait", "attempt again", "leg2 wait", "leg2 again"} {
-		require.Equal(t, 1, count[name], "%s in %v", name, count)
-	}
-	require.Equal(t, 2, count["own work"], "%v", count)
-	require.Equal(t, 2, count["effect knock"], "%v", count)
-	require.Positive(t, count["commit"], "%v", count)
+	require.Empty(t, s.all)
+	s.away.Store(false)
+	start(t, c, s)
+	tree, err := rt.Trace(ctx, job)
+	require.NoError(t, err)
+	requireTree(t, whole(t, ctx, s, tree.Context.Trace.String(), "job leg"), "", "job leg")
 }

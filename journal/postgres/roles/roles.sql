@@ -22,6 +22,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_engine};
 GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_operator}; -- a commit locks the sessions that it works for
 GRANT SELECT, INSERT ON {schema}.tombstones, {schema}.payloads TO {role_engine}, {role_operator};
 GRANT SELECT ON {schema}.partitions TO {role_engine}, {role_operator};
+GRANT SELECT, INSERT, UPDATE ON {schema}.traces TO {role_engine};
 -- It says that it lives, and that the database is another one; it accepts only a promotion without a loss (S13).
 GRANT UPDATE (beat, halted, epoch, timeline) ON {schema}.space TO {role_engine};
 GRANT UPDATE (beat) ON {schema}.space TO {role_operator};
