@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// StartOption changes a start: Version, Delay, At, Tags.
+// StartOption changes a start: Version, Delay, At, Tags, Who.
 type StartOption interface{ toStart(r *StartRequest) }
 
 // Version is the flow version that a job starts on, instead of the active one.
@@ -36,7 +36,7 @@ func (t Tags) toStart(r *StartRequest) { r.Tags = append(r.Tags, t...) }
 type SignalOption interface{ toSignal(o *signalOptions) error }
 
 // InterruptOption changes an interrupt: IdempotencyKey, Code, Reason, Descend,
-// Throw.
+// Throw, Who.
 type InterruptOption interface {
 	toInterrupt(o *interruptOptions) error
 }

@@ -29,8 +29,16 @@ type From string
 
 func (a From) toResume(f *journal.From) { f.Activity = string(a) }
 
-// Who is the person who decides, for the journal.
+// Who is the person who decides or asks, for the journal. It is an option of Resume, Start and
+// Interrupt.
 type Who string
+
+func (w Who) toStart(r *StartRequest) { r.Who = string(w) }
+
+func (w Who) toInterrupt(o *interruptOptions) error {
+	o.order.Who = wire.CutText(string(w))
+	return nil
+}
 
 func (w Who) toResume(f *journal.From) { f.Who = wire.CutText(string(w)) }
 

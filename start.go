@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Limits of a start.
@@ -95,6 +96,8 @@ type StartRequest struct {
 	// Tags are labels by which Jobs finds the job (JobFilter.Tags): at most MaxTags, each of 1 to
 	// MaxTag bytes.
 	Tags []string
+	// Who asks for the job, for the journal (O11). Empty where the process itself does.
+	Who string
 }
 
 // StartResult is the outcome of one StartRequest.
@@ -239,7 +242,7 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 			ErrKey, key, f.Name())
 	}
 	start := store.Start{
-		Flow: ref, Active: r.Version == "", Trigger: f.Trigger().Name, Key: key, Input: input, Tags: tags, Delay: r.Delay,
+		Flow: ref, Active: r.Version == "", Trigger: f.Trigger().Name, Key: key, Input: input, Tags: tags, Delay: r.Delay, Who: wire.CutText(r.Who),
 	}
 	if !r.At.IsZero() {
 		start.At = max(0, collation.Micros(r.At.UnixMicro()))

@@ -29,6 +29,8 @@ type Inception struct {
 	From *journal.From
 	// Active says that the inception holds only if the flow's version is the active one.
 	Active bool
+	// Who asked for the job, where somebody else than the process did (O11).
+	Who string
 }
 
 // Holder is what has a key: a job or, in state expired, its tombstone. If ID is zero the
@@ -168,6 +170,9 @@ func Incept(in Inception, mode Mode) *Plan {
 		Dispatched: []journal.Dispatched{dispatched},
 		Flow:       &in.Flow, Input: in.Input, Tags: in.Tags, Parent: in.Parent, From: in.From,
 		Writer: mode.Writer, Build: mode.Build, Time: int64(in.Now), Trace: in.Trace,
+	}
+	if in.Who != "" {
+		e.Operator = &journal.Operator{Action: ActionStart, Who: in.Who}
 	}
 	p := &Plan{
 		Job: id, Message: id.Start(), Outcome: Handled, Entry: e,

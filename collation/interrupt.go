@@ -85,7 +85,10 @@ func (b *builder) interrupted() error {
 	if err := json.Unmarshal(b.row.Body, o); err != nil {
 		return errBroken("an interrupt that cannot be read: " + err.Error())
 	}
-	b.entry(journal.KindInterrupt)
+	e := b.entry(journal.KindInterrupt)
+	if o.Who != "" {
+		e.Operator = &journal.Operator{Action: ActionInterrupt, Who: o.Who}
+	}
 	return b.halt(o, 0)
 }
 

@@ -21,6 +21,9 @@ const (
 	ActionResume = "resume" // of a job that has closed
 	ActionFork   = "fork"   // of a job, from an entry of its journal
 	ActionRepair = "repair" // of a job's tables, from its journal (S11)
+
+	ActionStart     = "start"     // of a job, on somebody's behalf (O11)
+	ActionInterrupt = "interrupt" // from outside, on somebody's behalf (O11)
 )
 
 // Action is an operator's decision on a dead letter, one of three (E10, 3.3). Retry releases

@@ -127,7 +127,8 @@ type InterruptOrder struct {
 	Reason  string `json:"reason"`
 	Throw   bool   `json:"throw"`
 	Descend bool   `json:"descend"`
-	From    string `json:"from,omitempty"` // who sent it, for people
+	From    string `json:"from,omitempty"` // what sent it, for people
+	Who     string `json:"who,omitempty"`  // who asked for it, for the journal (O11)
 }
 
 // Row is the dispatch row of an interrupt of the target.

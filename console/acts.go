@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 )
 
 // who is the person who asks, for the journal.
-func (c *console) who(*http.Request) string { return c.cfg.Who }
+func (c *console) who(r *http.Request) string { return access.Of(r.Context()).Name }
 
 // back is the page that an act returns to: one of the console.
 func back(r *http.Request, otherwise string) string {
@@ -135,10 +136,9 @@ func (c *console) interrupt(w http.ResponseWriter, r *http.Request) {
 	c.done(w, r, "/jobs/"+id.String(), "the interrupt is on its way: an engine ends the job")
 }
 
-// end interrupts the job of a key. The reason names who asks, as the journal has no other place
-// for it.
+// end interrupts the job of a key.
 func (c *console) end(r *http.Request, key, reason string) error {
-	opts := []quipu.InterruptOption{quipu.Reason(c.who(r) + ": " + reason)}
+	opts := []quipu.InterruptOption{quipu.Reason(reason), quipu.Who(c.who(r))}
 	if r.PostFormValue("descend") != "" {
 		opts = append(opts, quipu.Descend(true))
 	}

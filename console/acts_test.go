@@ -46,7 +46,7 @@ func TestO8Acts(t *testing.T) {
 
 	require.Equal(t, http.StatusSeeOther, w.post(w.of("waiting")+"/interrupt", url.Values{"reason": {"cancelled"}}).StatusCode)
 	w.ends("waiting")
-	has(t, w.get(w.of("waiting")), "ada: cancelled")
+	has(t, w.get(w.of("waiting")), "ada: interrupt")
 }
 
 // O7: an act on all jobs that a filter selects, with its progress, and with none that began after

@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
 )
 
-// Config is what New needs beside the runtime. The zero value is good.
+// Config is what New needs beside the runtime.
 type Config struct {
+	// Guard decides who may see and do what. Required; its Wrap has to stand before the console.
+	Guard *access.Guard
 	// Build is this build, as entries of the journal name builds.
 	Build string
 	// Space is the name of the space, for the title.
 	Space string
-	// Who is written to the journal with what is decided here; default: console.
-	Who string
 	// Trace is the address of a trace in a tracing system, with {trace} in the place of its id;
 	// empty: pages have no such link.
 	Trace string
@@ -42,12 +43,10 @@ type console struct {
 // a second.
 const maxStreams = 32
 
-// New returns the console of the runtime's space (O6). It answers requests to a loopback address
-// alone: another Host is refused, and so is an act that another page asks for.
+// New returns the console of the runtime's space (O6). Viewers see its pages, those who may see no
+// payloads without them; clients also interrupt jobs, and operators decide on dead letters and act
+// on many jobs (O11).
 func New(rt *quipu.Runtime, cfg Config) http.Handler {
-	if cfg.Who == "" {
-		cfg.Who = "console"
-	}
 	if cfg.Space == "" {
 		cfg.Space = quipu.DefaultSpace
 	}
@@ -57,7 +56,7 @@ func New(rt *quipu.Runtime, cfg Config) http.Handler {
 	c := &console{rt: rt, cfg: cfg, mux: http.NewServeMux(), live: make(chan struct{}, maxStreams)}
 	c.pages = newPages()
 	c.routes()
-	return c.guard(zipped(c.mux))
+	return zipped(c.mux)
 }
 
 func (c *console) routes() {
@@ -69,15 +68,31 @@ func (c *console) routes() {
 		"GET /processes": c.processes, "GET /topics": c.topics, "GET /flows": c.flows, "GET /flows/{name}": c.flow,
 		"GET /schedules": c.schedules, "GET /dead": c.dead, "GET /space": c.space, "GET /bulk": c.bulk,
 	} {
-		c.mux.Handle(pattern, c.page(show))
+		c.handle(pattern, access.Viewer, c.page(show))
 	}
-	c.mux.HandleFunc("GET /job", c.find)
-	c.mux.HandleFunc("GET /jobs/{id}/export", c.export)
-	c.mux.HandleFunc("GET /bulk/export", c.exportMany)
-	c.mux.HandleFunc("GET /live", c.follow)
-	c.mux.HandleFunc("POST /dead", c.decide)
-	c.mux.HandleFunc("POST /jobs/{id}/interrupt", c.interrupt)
-	c.mux.HandleFunc("POST /bulk", c.runBulk)
+	c.handle("GET /job", access.Viewer, http.HandlerFunc(c.find))
+	c.handle("GET /jobs/{id}/export", access.Viewer, seeing(c.export))
+	c.handle("GET /bulk/export", access.Viewer, seeing(c.exportMany))
+	c.handle("GET /live", access.Viewer, http.HandlerFunc(c.follow))
+	c.handle("POST /dead", access.Operator, http.HandlerFunc(c.decide))
+	c.handle("POST /jobs/{id}/interrupt", access.Client, http.HandlerFunc(c.interrupt))
+	c.handle("POST /bulk", access.Operator, http.HandlerFunc(c.runBulk))
+}
+
+// handle serves a pattern to those with a role.
+func (c *console) handle(pattern string, role access.Role, h http.Handler) {
+	c.mux.Handle(pattern, c.cfg.Guard.Need(role, h))
+}
+
+// seeing serves what has payloads to those who may see them.
+func seeing(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !access.Of(r.Context()).Payloads {
+			http.Error(w, "a journal has payloads, which are not shown to a viewer", http.StatusForbidden)
+			return
+		}
+		h(w, r)
+	})
 }
 
 // show reads what a page shows. Its error becomes a page of its own.

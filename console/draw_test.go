@@ -101,14 +101,3 @@ func TestO8TimelineFolds(t *testing.T) {
 	}
 	require.Equal(t, attempts, sum)
 }
-
-// A loopback host, and nothing that only looks like one.
-func TestO6Loopback(t *testing.T) {
-	t.Parallel()
-	for host, is := range map[string]bool{
-		"127.0.0.1": true, "127.0.0.1:8400": true, "localhost": true, "localhost:1": true, "[::1]": true, "[::1]:8400": true, "127.8.9.1:2": true,
-		"": false, "localhost.example.com": false, "example.com:80": false, "10.0.0.1": false, "0.0.0.0:8400": false, "[::]:1": false, "127.0.0.1.nip.io": false, "2130706433": false,
-	} {
-		require.Equal(t, is, loopback(host), host)
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/history"
@@ -65,6 +66,7 @@ type jobPage struct {
 	Parent       *quipu.Parent
 	ParentKey    string
 	Resumes      journal.JobID
+	ForkOf       journal.JobID
 	ResumedBy    journal.JobID
 	Trace        string // address of its trace, "" for none
 	Report       *replay.Report
@@ -106,12 +108,21 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	payloads := access.Of(ctx).Payloads
+	if !payloads {
+		hide(read)
+	}
 	p := &jobPage{Only: q.Get("activity"), Query: q.Get("q")}
 	p.head(read)
 	c.names(ctx, p)
 	p.state(read)
 	if err := c.current(ctx, p, read); err != nil {
 		return nil, err
+	}
+	if !payloads {
+		for _, f := range p.Effects {
+			f.Result, f.Error = nil, hidden(f.Error)
+		}
 	}
 	from, err := number("from", q.Get("from"))
 	if err != nil {
@@ -123,6 +134,32 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 	}
 	still := p.Past || p.Report != nil || p.V.State.Closed() && p.V.Ended
 	return &view{Template: "job", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+}
+
+// hide takes the payloads away before anything is made of them, so that a search does not find
+// them either (O11).
+func hide(r *look.Reading) {
+	gone := &history.Value{Missing: "not shown to a viewer"}
+	v := r.Job.View
+	v.Output, v.Error = nil, hidden(v.Error)
+	for i := range r.Events {
+		ev := &r.Events[i]
+		if ev.Input != nil {
+			ev.Input = gone
+		}
+		if ev.Output != nil {
+			ev.Output = gone
+		}
+		ev.Error = hidden(ev.Error)
+	}
+}
+
+// hidden is an error without its data and its stack.
+func hidden(f *journal.Failure) *journal.Failure {
+	if f == nil {
+		return nil
+	}
+	return &journal.Failure{Class: f.Class, Message: f.Message}
 }
 
 func number(name, text string) (int64, error) {
@@ -158,7 +195,9 @@ func (p *jobPage) head(r *look.Reading) {
 	if v.Parent != nil {
 		p.Parent = &quipu.Parent{Job: quipu.Job{ID: v.Parent.Job}, Activity: v.Parent.Activity, Address: v.Parent.DAD}
 	}
-	if v.From != nil {
+	if v.From != nil && v.From.Forks() {
+		p.ForkOf = v.From.Job
+	} else if v.From != nil {
 		p.Resumes = v.From.Job
 	}
 	p.ResumedBy = v.Next

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/console"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 )
@@ -71,7 +71,7 @@ func TestO7PagesReadIndexes(t *testing.T) {
 		}
 		before := rowsRead(t, admin)
 		rt := open()
-		w := &world{t: t, rt: rt, page: httptest.NewServer(console.New(rt, console.Config{}))}
+		w := &world{t: t, rt: rt, page: httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))}
 		body := w.get(page)
 		w.page.Close()
 		rt.Close()

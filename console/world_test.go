@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/console"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
 	w := &world{t: t, rt: rt}
-	w.page = httptest.NewServer(console.New(rt, console.Config{Build: "test", Who: "ada", Trace: "http://127.0.0.1:16686/trace/{trace}"}))
+	w.page = httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
 	t.Cleanup(func() {
 		w.page.Close()
 		cancel()
@@ -70,6 +71,12 @@ func newWorld(t *testing.T) *world {
 	w.cut("parked")
 	w.until("waiting", func(j *quipu.JobInfo) bool { return len(j.Messages) == 1 && len(j.Waits) == 1 })
 	return w
+}
+
+// guarded is the console behind a guard.
+func guarded(rt *quipu.Runtime, cfg access.Config) http.Handler {
+	g := access.New(cfg)
+	return g.Wrap(console.New(rt, console.Config{Guard: g, Build: "test", Trace: "http://127.0.0.1:16686/trace/{trace}"}))
 }
 
 func (w *world) deploy(names ...string) {

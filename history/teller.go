@@ -135,7 +135,7 @@ func (t *Teller) entry(e *journal.Entry) {
 		return
 	case journal.KindOperator:
 		t.operator(e, own)
-	case journal.KindResumed, journal.KindForked:
+	case journal.KindResumed, journal.KindForked, journal.KindInterrupt:
 		t.operator(e, place{element: none})
 	case journal.KindDeadLetter, journal.KindQuarantine:
 		t.trouble(e, own)
@@ -166,6 +166,9 @@ func (t *Teller) created(e *journal.Entry) {
 	if p := e.Parent; p != nil {
 		ev.Text += ", by " + p.Activity
 		ev.Job = p.Job
+	}
+	if e.Operator != nil {
+		ev.Text += ", by " + e.Operator.Who
 	}
 	if len(e.Dispatched) > 0 && e.Dispatched[0].At > 0 {
 		ev.Text += ", not before " + time.UnixMicro(e.Dispatched[0].At).UTC().Format(time.DateTime) + " UTC"

@@ -55,8 +55,8 @@ has expired, a call with its KEY is a new one.`,
 }
 
 func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, input []byte) error {
-	output, err := a.patiently(ctx, rt, "quipu call", func(o ...quipu.WaitOption) (json.RawMessage, error) {
-		return rt.Call(ctx, topic, key, json.RawMessage(input), o...)
+	output, err := a.patiently(ctx, "quipu call", func(parked bool) (json.RawMessage, error) {
+		return rt.Call(ctx, topic, key, json.RawMessage(input), quipu.UntilParked(parked))
 	})
 	ended, failed := errors.AsType[*quipu.JobError](err)
 	switch {

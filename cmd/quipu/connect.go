@@ -26,6 +26,7 @@ import (
 type app struct {
 	streams                            cli.Streams
 	postgres, nats, space, dev, output string
+	api                                string
 	over                               natsflags.Flags
 	accept                             []string
 }
@@ -61,6 +62,12 @@ func (a *app) configure(cmd *cobra.Command) error {
 			return cli.Configuration(err)
 		}
 	}
+	if a.api != "" && !given("api") && (postgres || dev) {
+		a.api = "" // a flag comes before the environment
+	}
+	if a.api != "" {
+		return nil
+	}
 	dir, err := cli.ChooseDev(a.postgres, postgres, a.dev, dev)
 	switch {
 	case err != nil:
@@ -87,6 +94,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime) error) error {
 	if err := a.configure(cmd); err != nil {
 		return err
+	}
+	if a.api != "" {
+		return cli.Exitf(cli.CodeUsage, "%s needs the database: give --postgres or --dev. By --api go %s", cmd.CommandPath(), remotely)
 	}
 	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler)}
 	if what == watches || what == serves || what == starts || what == recovers {

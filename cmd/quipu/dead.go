@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -86,20 +87,30 @@ in the space are kept; a line on stderr says how many older ones were dropped.`,
 		if f.To, err = earlier("--to", to, now); err != nil {
 			return err
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.letters(ctx, rt, f, limit, ids) })
+		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+			if rt == nil {
+				return a.letters(ctx, remote.DeadLetters, f, limit, ids)
+			}
+			if err := a.letters(ctx, rt.Operator().DeadLetters, f, limit, ids); err != nil || ids || a.json() {
+				return err
+			}
+			return a.dropped(ctx, rt)
+		})
 	})
 	return cmd
 }
 
 // letters prints dead letters, a page at a time.
-func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetterFilter, limit int, ids bool) error {
+func (a *app) letters(ctx context.Context, read func(context.Context, quipu.DeadLetterFilter) ([]quipu.DeadLetter, error),
+	f quipu.DeadLetterFilter, limit int, ids bool,
+) error {
 	t := a.lettersTable()
 	listed := 0
 	for limit == 0 || listed < limit {
 		if f.Limit = store.MaxPage; limit > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
-		page, err := rt.Operator().DeadLetters(ctx, f)
+		page, err := read(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -116,12 +127,14 @@ func (a *app) letters(ctx context.Context, rt *quipu.Runtime, f quipu.DeadLetter
 		}
 		f.Before = page[len(page)-1].ID
 	}
-	if ids || a.json() {
-		return nil
-	}
-	if listed == 0 {
+	if listed == 0 && !ids && !a.json() {
 		a.none("dead letters")
 	}
+	return nil
+}
+
+// dropped says how many dead letters were dropped.
+func (a *app) dropped(ctx context.Context, rt *quipu.Runtime) error {
 	dropped, err := rt.Operator().DroppedLetters(ctx)
 	if err == nil && dropped > 0 {
 		fmt.Fprintf(a.streams.Err, "%d older dead letters were dropped: only the newest %d of messages that belong to nothing are kept\n",
@@ -170,9 +183,7 @@ recorded result is void, and the call is made again.`,
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd, args, "retried", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
-		})
+		return a.decide(cmd, args, "retried", quipu.Decision{Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -212,9 +223,7 @@ marks a compensation that failed too often as done. The dead letter and
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd, args, "done", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
-		})
+		return a.decide(cmd, args, "done", quipu.Decision{Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -271,9 +280,7 @@ handler does not run again. To answer for one effect of the request only, use do
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd, args, "resolved", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
-		})
+		return a.decide(cmd, args, "resolved", quipu.Decision{Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -297,9 +304,7 @@ there is none, the job fails.`,
 		if code < 400 || code > 599 {
 			return cli.Exitf(cli.CodeUsage, "--code %d: use 400 to 599", code)
 		}
-		return a.decide(cmd, args, "failed", func(ctx context.Context, rt *quipu.Runtime, id int64) error {
-			return rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: id, Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
-		})
+		return a.decide(cmd, args, "failed", quipu.Decision{Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -312,15 +317,23 @@ func (a *app) whoOf(d decision) string {
 }
 
 // decide acts on each dead letter; one that fails does not stop the others.
-func (a *app) decide(cmd *cobra.Command, args []string, word string, act func(context.Context, *quipu.Runtime, int64) error) error {
+func (a *app) decide(cmd *cobra.Command, args []string, word string, d quipu.Decision) error {
 	ids, err := a.numbers(args)
 	if err != nil {
 		return err
 	}
-	return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
+	return a.ask(cmd, writes, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+		if remote != nil && cmd.Flags().Changed("who") {
+			return cli.Exitf(cli.CodeUsage, "--who: by --api it is the name of the token")
+		}
+		act := remote.Decide
+		if rt != nil {
+			act = rt.Operator().Decide
+		}
 		var code worst
 		for _, id := range ids {
-			if err := act(ctx, rt, id); err != nil {
+			d.DeadLetter = id
+			if err := act(ctx, d); err != nil {
 				fmt.Fprintf(a.streams.Err, "%s: %v\n", cmd.CommandPath(), err) // it names the dead letter
 				code.add(codeOf(err))
 				continue

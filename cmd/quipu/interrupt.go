@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
@@ -43,8 +44,17 @@ on, unless you say --descend.`,
 		if id != "" {
 			options = append(options, quipu.IdempotencyKey(id))
 		}
-		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.each(cmd, keys, func(key string) error { return a.interrupt(ctx, rt, key, options) })
+		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+			return a.each(cmd, keys, func(key string) error {
+				if remote == nil {
+					return a.interrupt(ctx, rt, key, options)
+				}
+				done, err := remote.Interrupt(ctx, key, api.InterruptRequest{Code: code, Reason: reason, Descend: descend, NoThrow: noThrow}, id)
+				if err != nil {
+					return err
+				}
+				return a.interrupted(&done)
+			})
 		})
 	})
 	return cmd
@@ -66,16 +76,21 @@ func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, opti
 	if err != nil {
 		return err
 	}
+	return a.interrupted(&api.Interrupted{Key: key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed})
+}
+
+// interrupted prints what became of an interrupt.
+func (a *app) interrupted(done *api.Interrupted) error {
 	if done.Closed && !done.Duplicate { // it has ended since it was looked at
-		return cli.Exit(codeStale, fmt.Errorf("job %q: %w", key, errEnded))
+		return cli.Exit(codeStale, fmt.Errorf("job %q: %w", done.Key, errEnded))
 	}
 	if a.json() {
-		return a.object(map[string]any{"key": key, "job": done.Job.ID.String(), "duplicate": done.Duplicate})
+		return a.object(map[string]any{"key": done.Key, "job": done.Job, "duplicate": done.Duplicate})
 	}
 	text := "will be interrupted as soon as an engine takes the message"
 	if done.Duplicate {
 		text = "was interrupted before with this --id"
 	}
-	_, err = fmt.Fprintf(a.streams.Out, "%s %s\n", plain(key), text)
+	_, err := fmt.Fprintf(a.streams.Out, "%s %s\n", plain(done.Key), text)
 	return err
 }

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,18 +15,15 @@ import (
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// O6: quipu console serves the page on loopback, and nowhere else, until it is ended; a page that is
-// followed does not hold it up.
+// O6: quipu console serves the page until it is ended; a page that is followed does not hold it up.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", "{a: 1}")
 	s.ok("", "start", "hello", "hello-1", "--input", `{"name": "Ada"}`)
-	for _, addr := range []string{"0.0.0.0:0", "example.com:80", "[2001:db8::1]:80", "8400"} {
-		require.Contains(t, s.fails(cli.CodeUsage, "", "console", "--http", addr).Err, "--http", addr)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, err clitest.Buffer
@@ -45,8 +45,64 @@ func TestConsole(t *testing.T) {
 	require.NoError(t, readErr)
 	require.NoError(t, r.Body.Close())
 	require.Contains(t, string(text), ">hello-1</a>")
+	require.Equal(t, "hello-1\n", s.ok("", "ls", "-k", "--api", page), "the API stands beside it")
 	followed := get("/live?page=/jobs")
 	defer followed.Body.Close()
 	cancel()
 	require.Zero(t, <-done, err.String())
+}
+
+// O11: beyond loopback everybody has to say who they are, by TLS; flags that do not fit are refused.
+func TestO11ConsoleBeyondLoopback(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for _, args := range [][]string{
+		{"--http", "8400"},
+		{"--tls-cert", "x"},
+		{"--tls-cert", "x", "--tls-key", "y"},
+		{"--proxy-from", "10.0.0.0/8"},
+		{"--proxy-from", "ten", "--proxy-header", "X-User"},
+		{"--proxy-role-header", "X-Role"},
+		{"--http", "nowhere.invalid:1"},
+	} {
+		require.Contains(t, s.fails(cli.CodeUsage, "", append([]string{"console"}, args...)...).Err, args[0], args)
+	}
+	token := strings.TrimSpace(s.ok("", "token", "create", "ada"))
+	certs := devtest.NewCertificates(t, "nobody")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, err clitest.Buffer
+	done := make(chan int, 1)
+	go func() {
+		args := []string{"console", "--http", "0.0.0.0:0", "--tls-cert", certs.ServerCert, "--tls-key", certs.ServerKey}
+		done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err, Env: clitest.Env(s.env)})
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "\n") }, time.Minute, 10*time.Millisecond)
+	_, port, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out.String()), "console: https://"), "]:")
+	require.NotEmpty(t, port, out.String())
+	roots := x509.NewCertPool()
+	authority, readErr := os.ReadFile(certs.CA)
+	require.NoError(t, readErr)
+	require.True(t, roots.AppendCertsFromPEM(authority))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	ask := func(token string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost:"+port+"/jobs", nil)
+		require.NoError(t, err)
+		if token != "" {
+			req.SetBasicAuth("", token) // as a browser does
+		}
+		r, err := client.Do(req)
+		require.NoError(t, err)
+		require.NotEmpty(t, r.Header.Get("Strict-Transport-Security"))
+		require.NoError(t, r.Body.Close())
+		return r.StatusCode
+	}
+	require.Equal(t, http.StatusUnauthorized, ask(""))
+	require.Equal(t, http.StatusOK, ask(token))
+	s.ok("", "token", "revoke", "ada")
+	require.Equal(t, http.StatusUnauthorized, ask(token))
+	client.CloseIdleConnections()
+	cancel()
+	require.Zero(t, <-done, err.String())
+	require.NotContains(t, err.String(), token)
 }

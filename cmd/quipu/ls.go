@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
@@ -63,7 +64,10 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 		if err := o.read(&f, time.Now()); err != nil {
 			return err
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+			if remote != nil {
+				return a.listBy(ctx, remote, f, &o)
+			}
 			if o.parent != "" {
 				parent, err := look.Find(ctx, rt, o.parent)
 				if err != nil {
@@ -80,7 +84,7 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 			if o.watch {
 				return a.watch(ctx, rt, f, &o)
 			}
-			listed, err := a.list(ctx, rt, f, o.limit, o.keysOnly)
+			listed, err := a.list(ctx, below.Of(rt).Jobs, f, o.limit, o.keysOnly)
 			if err == nil && listed == 0 && f.Flow != "" {
 				err = deployedFlow(ctx, rt, f.Flow)
 			}
@@ -186,13 +190,15 @@ func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 
 // list prints a page at a time, so that memory does not grow with the list, and counts what it
 // prints.
-func (a *app) list(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, limit int, keysOnly bool) (listed int, err error) {
+func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilter) ([]store.JobSummary, error),
+	f store.JobFilter, limit int, keysOnly bool,
+) (listed int, err error) {
 	t := jobsTable(a.streams.Out)
 	for limit == 0 || listed < limit {
 		if f.Limit = store.MaxPage; limit > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
-		page, err := below.Of(rt).Jobs(ctx, f)
+		page, err := read(ctx, f)
 		if err != nil {
 			return listed, err
 		}

@@ -52,6 +52,9 @@ QUIPU_DEV, .quipu/dev.json (which ` + "`worker dev`" + ` writes in its directory
 --nats is optional. Without it the database announces jobs, signals and interrupts to
 the engines; an engine that misses the announcement finds them within about a second.
 
+With --api URL, for people without a password of the database, these ask the HTTP API of a
+running quipu console: ` + remotely + `.
+
 With -o json every command prints one JSON object per line. With - in the place of jobs
 or dead letters, their keys or ids are read from standard input, one per line.
 
@@ -60,7 +63,8 @@ or dead letters, their keys or ids are read from standard input, one per line.
 	a.persistent(root.PersistentFlags())
 	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.checkCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.topCommand(), a.processesCommand(),
 		a.showCommand(), a.logCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.forkCommand(), a.deadCommand(),
-		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand(), a.consoleCommand())
+		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand(),
+		a.tokenCommand(), a.consoleCommand())
 	return root
 }
 
@@ -70,8 +74,9 @@ func (a *app) persistent(f *pflag.FlagSet) {
 	f.StringVar(&a.nats, "nats", "", "`URL` of the NATS servers")
 	f.StringVar(&a.space, "space", "", "`NAME` of the space; default: default, or that of --dev")
 	f.StringVar(&a.dev, "dev", "", "data `DIR` of a running worker dev")
+	f.StringVar(&a.api, "api", "", "`URL` of the HTTP API to ask instead of the database; its token is taken from QUIPU_TOKEN")
 	f.StringVarP(&a.output, "output", "o", "table", "`FORMAT` of what is printed: table or json")
 	f.StringSliceVar(&a.accept, "accept", nil, "`LIST` of checks of the database that are accepted although they fail, such as fsync-off")
-	cli.FromEnv(f, "postgres", "nats", "space", "dev", "output", "accept")
+	cli.FromEnv(f, "postgres", "nats", "space", "dev", "api", "output", "accept")
 	a.over.DefineConnection(f)
 }

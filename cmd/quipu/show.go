@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
@@ -35,7 +36,8 @@ const showText = `Show jobs:
 - open rows (what was sent and what waits), waits for signals, dead letters
 
 Lists are cut at 200 rows, values at 200 bytes, and errors after their first line; -o json
-cuts nothing. quipu log shows what happened, in order.
+cuts nothing. quipu log shows what happened, in order. By --api there is no graph, and there
+are no inputs, effects or attempts.
 
 In the graph an activity stands below the one that it follows. Several below one are
 branches. A join stands below the activity at which its branches parted. ✓ done,
@@ -95,7 +97,10 @@ func (a *app) showCommand() *cobra.Command {
 		if effect != "" {
 			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+			if remote != nil {
+				return a.each(cmd, keys, func(key string) error { return a.showBy(ctx, remote, key) })
+			}
 			s := &shower{app: a, rt: rt, style: explain.Style{Lines: lines, Color: a.colored()}, digits: digits}
 			return a.each(cmd, keys, func(key string) error { return s.show(ctx, key) })
 		})

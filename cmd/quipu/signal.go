@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
@@ -54,8 +55,18 @@ input. A signal that is repeated with the same --id does nothing.`,
 		if !json.Valid(payload) {
 			return cli.Exitf(codeRefused, "the payload is no JSON: %.80s", payload)
 		}
-		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.signal(ctx, rt, args[0], args[1], payload, &f)
+		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+			out := signalled{Topic: args[0], Key: args[1]}
+			var err error
+			if remote != nil {
+				err = signalBy(ctx, remote, &out, payload, &f)
+			} else {
+				err = signal(ctx, rt, &out, payload, &f)
+			}
+			if err != nil {
+				return err
+			}
+			return a.signalled(&out, f.keep)
 		})
 	})
 	return cmd
@@ -70,7 +81,7 @@ type signalled struct {
 	Reached   int    `json:"reached"`
 }
 
-func (a *app) signal(ctx context.Context, rt *quipu.Runtime, topic, key string, payload []byte, f *signalFlags) error {
+func signal(ctx context.Context, rt *quipu.Runtime, out *signalled, payload []byte, f *signalFlags) error {
 	send, options := rt.Signal, []quipu.SignalOption{quipu.Code(f.code)}
 	if f.all {
 		send = rt.SignalAll
@@ -80,17 +91,30 @@ func (a *app) signal(ctx context.Context, rt *quipu.Runtime, topic, key string, 
 	if f.id != "" {
 		options = append(options, quipu.IdempotencyKey(f.id))
 	}
-	done, err := send(ctx, topic, key, json.RawMessage(payload), options...)
-	if err != nil {
-		return err
+	done, err := send(ctx, out.Topic, out.Key, json.RawMessage(payload), options...)
+	out.State, out.Duplicate, out.Reached = string(done.State), done.Duplicate, done.Reached
+	return err
+}
+
+// signalBy sends it by the API.
+func signalBy(ctx context.Context, remote *api.Client, out *signalled, payload []byte, f *signalFlags) error {
+	r := api.SignalRequest{Topic: out.Topic, Key: out.Key, Payload: payload, Code: f.code, All: f.all}
+	if !f.all {
+		r.Keep = f.keep.String()
 	}
-	out := signalled{Topic: topic, Key: key, State: string(done.State), Duplicate: done.Duplicate, Reached: done.Reached}
+	done, err := remote.Signal(ctx, r, f.id)
+	out.State, out.Duplicate, out.Reached = done.State, done.Duplicate, done.Reached
+	return err
+}
+
+// signalled prints what became of a signal.
+func (a *app) signalled(out *signalled, keep time.Duration) (err error) {
 	if a.json() {
 		err = a.object(out)
 	} else {
-		_, err = fmt.Fprintf(a.streams.Out, "signal %s %s %s\n", plain(topic), plain(key), out.text(f.keep))
+		_, err = fmt.Fprintf(a.streams.Out, "signal %s %s %s\n", plain(out.Topic), plain(out.Key), out.text(keep))
 	}
-	if err == nil && done.State == quipu.SignalMissed {
+	if err == nil && out.State == string(quipu.SignalMissed) {
 		return cli.Exit(codeNotFound, cli.ErrReported)
 	}
 	return err

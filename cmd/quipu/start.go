@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
@@ -65,7 +66,17 @@ A line that is refused is reported with its number, and the other lines are star
 		if r.Flow, r.Input = args[0], json.RawMessage(body); len(args) == 2 {
 			r.Key = args[1]
 		}
-		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error { return a.startOne(ctx, rt, r) })
+		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+			start := remote.Start
+			if rt != nil {
+				start = func(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) { return startOne(ctx, rt, r) }
+			}
+			job, err := start(ctx, r)
+			if err != nil {
+				return different(err)
+			}
+			return a.startedOne(job)
+		})
 	})
 	return cmd
 }
@@ -77,26 +88,23 @@ type started struct {
 	Start string `json:"start"` // new, or already
 }
 
-func (a *app) startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequest) error {
+func startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequest) (quipu.Job, error) {
 	results, err := rt.StartMany(ctx, []quipu.StartRequest{r})
 	if err != nil {
-		return err
+		return quipu.Job{}, err
 	}
-	job, word := results[0].Job, "new"
-	switch {
-	case results[0].Err != nil:
-		return different(results[0].Err)
-	case job.Existing:
-		word = "already"
+	return results[0].Job, results[0].Err
+}
+
+func (a *app) startedOne(job quipu.Job) error {
+	word, text := "new", "started"
+	if job.Existing {
+		word, text = "already", "was started already, with the same input"
 	}
 	if a.json() {
 		return a.object(started{Key: job.Key, Job: job.ID.String(), Start: word})
 	}
-	text := "started"
-	if word == "already" {
-		text = "was started already, with the same input"
-	}
-	_, err = fmt.Fprintf(a.streams.Out, "%s %s (job %s)\n", plain(job.Key), text, job.ID)
+	_, err := fmt.Fprintf(a.streams.Out, "%s %s (job %s)\n", plain(job.Key), text, job.ID)
 	return err
 }
 

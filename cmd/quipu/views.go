@@ -21,16 +21,20 @@ type summary struct {
 	State      string     `json:"state"`
 	Semaphore  int64      `json:"semaphore"`
 	Entries    int64      `json:"entries"`
-	Head       string     `json:"head"`
+	Head       string     `json:"head,omitempty"` // the API does not give it
 	Tags       []string   `json:"tags,omitempty"`
 	Started    *time.Time `json:"started"`
 	Closed     *time.Time `json:"closed,omitempty"`
 }
 
 func summaryOf(j *store.JobSummary) summary {
+	head := ""
+	if !j.Head.Hash.IsZero() {
+		head = j.Head.Hash.String()
+	}
 	return summary{
 		Key: j.Key, Job: j.ID.String(), Generation: j.Generation, Flow: j.Flow.Name, Version: j.Flow.Version, State: string(j.State),
-		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: j.Head.Hash.String(), Tags: j.Tags, Started: stamp(j.Started), Closed: stamp(j.Closed),
+		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: head, Tags: j.Tags, Started: stamp(j.Started), Closed: stamp(j.Closed),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
@@ -39,13 +40,13 @@ At the timeout, say of each job that is left what it waits for, as why does.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, watches, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.ask(cmd, watches, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 			if timeout > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
 				defer cancel()
 			}
-			w := &waiter{app: a, rt: rt, open: map[journal.JobID]string{}}
+			w := &waiter{app: a, rt: rt, remote: remote, open: map[journal.JobID]string{}}
 			return w.wait(ctx, keys)
 		})
 	})
@@ -57,10 +58,11 @@ var errTimeout = errors.New("the timeout has passed")
 // waiter waits for many jobs.
 type waiter struct {
 	*app
-	rt   *quipu.Runtime
-	open map[journal.JobID]string // keys of the jobs that have not ended
-	all  int
-	code worst
+	rt     *quipu.Runtime // nil: remote is asked
+	remote *api.Client
+	open   map[journal.JobID]string // keys of the jobs that have not ended
+	all    int
+	code   worst
 }
 
 // waited is how a job ended, or why the wait failed.
@@ -82,8 +84,11 @@ func (w *waiter) wait(ctx context.Context, keys []string) error {
 	for id, key := range w.open {
 		all.Go(func() {
 			job := quipu.Job{ID: id, Key: key}
-			output, err := w.patiently(waiting, w.rt, "quipu wait", func(o ...quipu.WaitOption) (json.RawMessage, error) {
-				return w.rt.Wait(waiting, job, o...)
+			output, err := w.patiently(waiting, "quipu wait", func(parked bool) (json.RawMessage, error) {
+				if w.rt == nil {
+					return w.remote.Wait(waiting, job.ID.String(), parked)
+				}
+				return w.rt.Wait(waiting, job, quipu.UntilParked(parked))
 			})
 			ends <- waited{job, output, err}
 		})
@@ -107,7 +112,7 @@ func (w *waiter) wait(ctx context.Context, keys []string) error {
 // find looks the keys up; unknown ones are reported and do not stop the others.
 func (w *waiter) find(ctx context.Context, keys []string) error {
 	for _, key := range keys {
-		job, err := w.rt.Find(ctx, key)
+		job, err := w.lookUp(ctx, key)
 		switch {
 		case errors.Is(err, quipu.ErrNotFound):
 			fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", err)
@@ -120,6 +125,17 @@ func (w *waiter) find(ctx context.Context, keys []string) error {
 	}
 	w.all = len(w.open)
 	return nil
+}
+
+func (w *waiter) lookUp(ctx context.Context, key string) (job quipu.Job, err error) {
+	if w.rt != nil {
+		return w.rt.Find(ctx, key)
+	}
+	found, err := w.remote.Job(ctx, key)
+	if err == nil {
+		job.ID, err = journal.ParseJobID(found.Job)
+	}
+	return job, err
 }
 
 // cut ends the wait early: by the timeout, a signal, or an error.
@@ -152,6 +168,9 @@ const lateLook = 5 * time.Second
 // lateBecause says what a job waits for, as why does: the first thing, which is the most urgent.
 func lateBecause(ctx context.Context, rt *quipu.Runtime, key string) string {
 	var reasons []explain.Reason
+	if rt == nil { // the API says less
+		return fmt.Sprintf("`quipu show %s` says what is open", key)
+	}
 	if j, err := explained(ctx, rt, key); err == nil {
 		reasons = explain.Why(j)
 	}
@@ -165,17 +184,15 @@ func lateBecause(ctx context.Context, rt *quipu.Runtime, key string) string {
 }
 
 // patiently waits with wait, also for a job that waits for a person. It then says so once.
-func (a *app) patiently(ctx context.Context, rt *quipu.Runtime, command string,
-	wait func(...quipu.WaitOption) (json.RawMessage, error),
-) (json.RawMessage, error) {
-	output, err := wait(quipu.UntilParked(true))
+func (a *app) patiently(ctx context.Context, command string, wait func(untilParked bool) (json.RawMessage, error)) (json.RawMessage, error) {
+	output, err := wait(true)
 	parked, is := errors.AsType[*quipu.ParkedError](err)
 	if !is || ctx.Err() != nil {
 		return output, err
 	}
 	key := plain(parked.Job.Key)
 	fmt.Fprintf(a.streams.Err, "%s: job %q waits for a person: quipu why %s\n", command, key, key)
-	return rt.Wait(ctx, parked.Job)
+	return wait(false)
 }
 
 // ending is a job that has ended, as wait prints it in JSON.

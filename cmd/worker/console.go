@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/serve"
-	"github.com/quipu-journal/quipu/console"
 )
 
 // consoleAddr is where worker dev serves the console unless something else has the port.
@@ -29,11 +30,18 @@ func (p *process) openConsole(ctx context.Context, rt *quipu.Runtime) (end func(
 	if c.addr == "" {
 		return func() error { return nil }, nil
 	}
-	user := p.getenv("USER")
-	h := console.New(rt, console.Config{Build: cli.Build(), Space: p.opts.space, Who: cmp.Or(user, "console"), Logger: p.log})
-	s, err := serve.Loopback(ctx, c.addr, h)
+	host, _, err := net.SplitHostPort(c.addr)
+	if err == nil && !serve.Loopback(host) {
+		err = fmt.Errorf("%.80q is not an address of this machine alone: use 127.0.0.1:PORT here, or quipu console, which asks for tokens", c.addr)
+	}
+	if err != nil {
+		return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--console: %w", err))
+	}
+	local := access.Who{Name: cmp.Or(p.getenv("USER"), "console"), Role: access.Operator}
+	h := serve.Site{Build: cli.Build(), Space: p.opts.space, Access: access.Config{Local: &local}, Logger: p.log}.Handler(rt)
+	s, err := serve.Listen(ctx, c.addr, nil, h)
 	if errors.Is(err, syscall.EADDRINUSE) && !c.given {
-		s, err = serve.Loopback(ctx, "127.0.0.1:0", h)
+		s, err = serve.Listen(ctx, "127.0.0.1:0", nil, h)
 	}
 	if err != nil {
 		return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--console: %w", err))

@@ -1,3 +1,3 @@
 // Package javascript is a worker without this library, written in JavaScript after docs/wire.md
-// (T6). Its test runs it with Node, if that is installed.
+// (T6), and a client after docs/api.md (O10). Their tests run them with Node, if that is installed.
 package javascript

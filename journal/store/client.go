@@ -31,12 +31,13 @@ type Start struct {
 	At    collation.Micros
 	Delay time.Duration
 	Trace string
+	Who   string // who asked for it, for the journal; "": the process itself
 }
 
 // Inception returns the inception that the start asks for, at a time of the database.
 func (s *Start) Inception(space string, now collation.Micros) collation.Inception {
 	return collation.Inception{
-		Space: space, Key: s.Key, Flow: s.Flow, Active: s.Active, Trigger: s.Trigger, Input: s.Input, Tags: s.Tags, Trace: s.Trace,
+		Space: space, Key: s.Key, Flow: s.Flow, Active: s.Active, Trigger: s.Trigger, Input: s.Input, Tags: s.Tags, Trace: s.Trace, Who: s.Who,
 		Now: now, At: max(s.At, now+collation.Micros(s.Delay.Microseconds())),
 	}
 }

@@ -81,7 +81,7 @@ func openDatabase(t *testing.T) *database {
 		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock);`+byJob())
 	require.NoError(t, err)
 	rows, err := raw.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'quipu_both'::regnamespace
-		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'space_entries', 'worker_topics', 'batches', 'partitions', 'keys', 'topic_keys', 'traces')`)
+		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'space_entries', 'worker_topics', 'batches', 'partitions', 'keys', 'topic_keys', 'traces', 'tokens')`)
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

@@ -20,13 +20,14 @@ var layers = [][]string{
 	{"collation"},
 	{"replay", "history", "trace"},
 	{"journal/store", "observer", "wire"},
-	{"effects", "transport", "explain", "repair", "journal/archive", "internal/below"},
+	{"effects", "transport", "explain", "repair", "journal/archive", "internal/below", "access"},
 	{"durable", "session"},
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
 	{"."},
 	{"dev", "internal/look", "quiputest"},
-	{"cmd/internal", "console", "examples"},
+	{"api", "console"},
+	{"cmd/internal", "examples"},
 	{"cmd", "tests"},
 }
 

@@ -1,2 +1,3 @@
-// Package serve runs an HTTP server on a loopback address until its context ends.
+// Package serve runs the HTTP server of a space, with the console and the API behind one guard,
+// until its context ends.
 package serve

@@ -2,49 +2,43 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/quipu-journal/quipu/access"
 )
 
-const (
-	readWait = 10 * time.Second // to read a request
-	stopWait = 2 * time.Second  // for running requests at the end; streams end at once
-)
+// stopWait bounds the end of running requests when the server ends; streams end at once.
+const stopWait = 2 * time.Second
 
 // Server is an HTTP server that listens.
 type Server struct {
 	server *http.Server
+	scheme string
 	addr   net.Addr
 	done   chan error
 	end    context.CancelFunc
 }
 
-// Loopback serves h on addr, HOST:PORT; port 0 is any free one. HOST is this machine: whoever
-// reaches another address would have no right to ask. An empty HOST is 127.0.0.1.
-func Loopback(ctx context.Context, addr string, h http.Handler) (*Server, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("%w: use an address such as 127.0.0.1:8400", err)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("%.80q is not an address of this machine alone, and there is no login: use 127.0.0.1:PORT", addr)
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+// Listen serves h on addr, HOST:PORT; port 0 is any free one. With a configuration it speaks TLS.
+func Listen(ctx context.Context, addr string, secure *tls.Config, h http.Handler) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{addr: l.Addr(), done: make(chan error, 1), end: end, server: &http.Server{
-		Handler: h, ReadHeaderTimeout: readWait, ReadTimeout: readWait, BaseContext: func(net.Listener) context.Context { return ctx },
-	}}
+	s := &Server{scheme: "http://", addr: l.Addr(), done: make(chan error, 1), end: end, server: access.Server(h)}
+	s.server.BaseContext = func(net.Listener) context.Context { return ctx }
+	serve := func() error { return s.server.Serve(l) }
+	if secure != nil {
+		s.scheme, s.server.TLSConfig = "https://", secure
+		serve = func() error { return s.server.ServeTLS(l, "", "") }
+	}
 	go func() {
-		err := s.server.Serve(l)
+		err := serve()
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil
 		}
@@ -54,7 +48,7 @@ func Loopback(ctx context.Context, addr string, h http.Handler) (*Server, error)
 }
 
 // URL is the address of the server.
-func (s *Server) URL() string { return "http://" + s.addr.String() }
+func (s *Server) URL() string { return s.scheme + s.addr.String() }
 
 // Done gives the error with which the server has ended by itself.
 func (s *Server) Done() <-chan error { return s.done }

@@ -107,6 +107,16 @@ CREATE TABLE topic_keys (
     PRIMARY KEY (topic, id)
 );
 
+-- Tokens of the HTTP API (O11). Only their SHA-256 stands here: from it nobody makes the token. Who has one acts with
+-- its name and its role, until it ends.
+CREATE TABLE tokens (
+    hash bytea  NOT NULL PRIMARY KEY CHECK (octet_length(hash) = 32),
+    name text   NOT NULL UNIQUE,
+    role text   NOT NULL CHECK (role IN ('viewer', 'client', 'operator')),
+    made bigint NOT NULL,
+    ends bigint
+);
+
 CREATE TABLE flows (
     name       text    NOT NULL,
     version    text    NOT NULL,

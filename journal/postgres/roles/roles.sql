@@ -33,6 +33,7 @@ GRANT INSERT ON {schema}.space_entries TO {role_engine}, {role_operator};
 GRANT UPDATE (chain_seq, chain_hash) ON {schema}.space TO {role_engine}, {role_operator};
 GRANT SELECT ON {schema}.keys TO {role_engine}, {role_operator};
 GRANT SELECT, INSERT ON {schema}.topic_keys TO {role_engine}, {role_operator};
+GRANT SELECT ON {schema}.tokens TO {role_engine}, {role_operator}; -- they serve the HTTP API; tokens are made by the owner
 
 -- worker: sessions, leases, effects, payloads, of the topics of its login (see the policies). Of a request's row it
 -- moves what a run changes: who has it, when it is due, how often it ran, and the head of its effects. It can lock
@@ -66,4 +67,4 @@ GRANT SELECT ON {schema}.partitions TO {role_retention};
 
 -- verifier: reads, but no secret.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};
-REVOKE ALL ON {schema}.keys, {schema}.topic_keys FROM {role_verifier};
+REVOKE ALL ON {schema}.keys, {schema}.topic_keys, {schema}.tokens FROM {role_verifier};

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func (a *api) signal(w http.ResponseWriter, r *http.Request) error {
+	var body SignalRequest
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	var options []quipu.SignalOption
+	if key := idempotencyKey(r); key != "" {
+		options = append(options, quipu.IdempotencyKey(key))
+	}
+	if body.Code != 0 {
+		options = append(options, quipu.Code(body.Code))
+	}
+	send := a.rt.Signal
+	switch {
+	case body.All && body.Keep != "":
+		return malformed("all and keep: a signal to all that wait now is not kept")
+	case body.All:
+		send = a.rt.SignalAll
+	case body.Keep != "":
+		keep := quipu.DefaultKeep
+		if err := duration("keep", body.Keep, &keep); err != nil {
+			return err
+		}
+		options = append(options, quipu.Keep(keep))
+	}
+	if body.Payload == nil {
+		body.Payload = json.RawMessage("null")
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	done, err := send(ctx, body.Topic, body.Key, body.Payload, options...)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, Signalled{State: string(done.State), Duplicate: done.Duplicate, Reached: done.Reached})
+}
+
+func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
+	var body InterruptRequest
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	options := []quipu.InterruptOption{quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow), quipu.Who(access.Of(r.Context()).Name)}
+	if body.Code != 0 {
+		options = append(options, quipu.Code(body.Code))
+	}
+	if body.Reason != "" {
+		options = append(options, quipu.Reason(body.Reason))
+	}
+	if key := idempotencyKey(r); key != "" {
+		options = append(options, quipu.IdempotencyKey(key))
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	done, err := a.rt.Interrupt(ctx, r.PathValue("job"), options...)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, Interrupted{Key: done.Job.Key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed})
+}
+
+func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
+	q := parameters(r, "all", "flow", "topic", "reason", "job", "cursor", "limit")
+	f := quipu.DeadLetterFilter{Limit: pageOf(q)}
+	read(q, "all", &f.All, strconv.ParseBool)
+	read(q, "flow", &f.Flow, plain)
+	read(q, "topic", &f.Topic, plain)
+	read(q, "reason", (*string)(&f.Reason), plain)
+	read(q, "cursor", &f.Before, number)
+	if q.values.Has("job") {
+		f.Jobs = make([]journal.JobID, 1)
+		read(q, "job", &f.Jobs[0], journal.ParseJobID)
+	}
+	if q.err != nil {
+		return q.err
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	all, err := a.rt.Operator().DeadLetters(ctx, f)
+	if err != nil {
+		return err
+	}
+	page := Letters{DeadLetters: letters(all)}
+	if len(all) == f.Limit && f.Jobs == nil {
+		page.Next = strconv.FormatInt(all[len(all)-1].ID, 10)
+	}
+	return answer(w, http.StatusOK, page)
+}
+
+func number(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
+
+func (a *api) decide(w http.ResponseWriter, r *http.Request) error {
+	n, err := number(r.PathValue("id"))
+	if err != nil {
+		return malformed("the id of a dead letter is a number: " + err.Error())
+	}
+	var body DecideRequest
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	d := quipu.Decision{
+		DeadLetter: n, Verdict: quipu.Verdict(body.Verdict), Code: body.Code, Message: body.Message, Who: access.Of(ctx).Name, Reason: body.Reason,
+	}
+	if body.Effect != "" {
+		if d.Effect, err = journal.ParseDigest(body.Effect); err != nil {
+			return malformed("effect: " + err.Error())
+		}
+	}
+	if body.Result != nil {
+		d.Result = body.Result
+	}
+	if err := a.rt.Operator().Decide(ctx, d); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

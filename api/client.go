@@ -1,0 +1,315 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Client asks the API of a space. Its methods answer as those of a quipu.Runtime do, with the same
+// errors; each also is an *access.Problem. Its methods are safe for concurrent use.
+type Client struct {
+	base, token string
+	http        *http.Client
+}
+
+// Limits of a Client.
+const (
+	maxAnswer = 64 << 20 // bytes of an answer
+	maxConns  = 64       // at a time; more calls wait for one
+	waitPause = time.Second
+)
+
+// NewClient makes a client. base is the URL of the server, without Path; the token may be "".
+func NewClient(base, token string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, fmt.Errorf("the URL of the API is such as https://quipu.example:8400, and has no password")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxConnsPerHost = maxConns
+	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), Path) + Path, token: token, http: &http.Client{Transport: transport}}, nil
+}
+
+// call is one request and the answer that is wanted.
+type call struct {
+	method, path string
+	query        url.Values
+	key          string // idempotency key
+	body, to     any
+}
+
+// remoteError is a problem of the API, and the error of the façade that it stands for.
+type remoteError struct {
+	problem *access.Problem
+	as      error
+}
+
+// Error is the text of the problem.
+func (e *remoteError) Error() string { return "the API: " + e.problem.Error() }
+
+// Unwrap gives both.
+func (e *remoteError) Unwrap() []error {
+	if e.as == nil {
+		return []error{e.problem}
+	}
+	return []error{e.problem, e.as}
+}
+
+// errorOf is the error that an answer stands for.
+func errorOf(p *access.Problem) error {
+	e := &remoteError{problem: p}
+	for _, k := range known {
+		if k.code == p.Code {
+			e.as = k.err
+		}
+	}
+	switch p.Code {
+	case CodeConflict:
+		e.as = &quipu.ConflictError{}
+	case CodeUnknown:
+		e.as = quipu.ErrUnknown
+	case access.CodeUnavailable, access.CodeBusy, access.CodeTooMany, CodeTimeout:
+		e.as = quipu.ErrUnavailable
+	}
+	return e
+}
+
+func (c *Client) do(ctx context.Context, x call) error {
+	var sent io.Reader
+	if x.body != nil {
+		text, err := json.Marshal(x.body)
+		if err != nil {
+			return fmt.Errorf("%w: %w", quipu.ErrInput, err)
+		}
+		sent = bytes.NewReader(text)
+	}
+	address := c.base + x.path
+	if len(x.query) > 0 {
+		address += "?" + x.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, x.method, address, sent)
+	if err != nil {
+		return err
+	}
+	if sent != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if x.key != "" {
+		r.Header.Set("Idempotency-Key", x.key)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("%w: the API does not answer: %w", quipu.ErrUnavailable, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%w: the answer of the API was cut off: %w", quipu.ErrUnknown, err)
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		p := &access.Problem{}
+		if json.Unmarshal(text, p) != nil || p.Code == "" {
+			return fmt.Errorf("%s answers %s: it is not the API of Quipu, or something stands before it", c.base, resp.Status)
+		}
+		return errorOf(p)
+	}
+	if x.to == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, x.to); err != nil {
+		return fmt.Errorf("%s answers what the API of Quipu does not: %w", c.base, err)
+	}
+	return nil
+}
+
+func jobPath(key, rest string) string { return "/jobs/" + url.PathEscape(key) + rest }
+
+// Start is Runtime.StartMany of one job.
+func (c *Client) Start(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) {
+	input, err := json.Marshal(r.Input)
+	if err != nil {
+		return quipu.Job{}, fmt.Errorf("%w: %w", quipu.ErrInput, err)
+	}
+	body := StartRequest{Flow: r.Flow, Version: r.Version, Key: r.Key, Input: input, At: moment(r.At), Tags: r.Tags}
+	if r.Delay != 0 {
+		body.Delay = r.Delay.String()
+	}
+	var s Started
+	if err := c.do(ctx, call{method: http.MethodPost, path: "/jobs", body: body, to: &s}); err != nil {
+		if there, is := errors.AsType[*quipu.ConflictError](err); is {
+			there.Job.Key = r.Key
+		}
+		return quipu.Job{}, err
+	}
+	return jobNamed(s.Key, s.Job, s.Start == "already")
+}
+
+// jobNamed reads the id of an answer.
+func jobNamed(key, text string, existing bool) (quipu.Job, error) {
+	n, err := journal.ParseJobID(text)
+	return quipu.Job{ID: n, Key: key, Existing: existing}, err
+}
+
+// Wait is Runtime.Wait for the job with a key. It asks again until ctx ends, also while the server
+// is away.
+func (c *Client) Wait(ctx context.Context, key string, untilParked bool) (json.RawMessage, error) {
+	query := url.Values{"timeout": {DefaultWait.String()}, "until_parked": {strconv.FormatBool(untilParked)}}
+	for {
+		var out Outcome
+		err := c.do(ctx, call{method: http.MethodGet, path: jobPath(key, "/wait"), query: query, to: &out})
+		switch {
+		case errors.Is(err, quipu.ErrUnavailable), errors.Is(err, quipu.ErrUnknown):
+			select {
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-time.After(waitPause):
+			}
+		case err != nil:
+			return nil, err
+		case out.Ended, untilParked && len(out.DeadLetters) > 0:
+			return out.result()
+		}
+	}
+}
+
+// result is what Runtime.Wait returns for it.
+func (o *Outcome) result() (json.RawMessage, error) {
+	job, err := jobNamed(o.Key, o.Job, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case !o.Ended:
+		all, err := lettersFrom(o.DeadLetters)
+		return nil, cmp.Or(err, error(&quipu.ParkedError{Job: job, DeadLetters: all}))
+	case o.State != string(journal.JobCompleted):
+		e := &quipu.JobError{Job: job, State: journal.JobState(o.State), Code: o.Code}
+		if f := o.Error; f != nil {
+			e.Cause = &journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}
+		}
+		return nil, e
+	}
+	return o.Output, nil
+}
+
+// Jobs is Runtime.Jobs; next is the cursor of the next page, "" after the last one.
+func (c *Client) Jobs(ctx context.Context, f quipu.JobFilter) (page []Summary, next string, err error) {
+	q := url.Values{"tag": f.Tags}
+	for _, s := range f.States {
+		q.Add("state", string(s))
+	}
+	for name, text := range map[string]string{
+		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "parent": id(f.Parent), "cursor": f.Before, "from": timeText(f.From), "to": timeText(f.To),
+	} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	var p Page
+	err = c.do(ctx, call{method: http.MethodGet, path: "/jobs", query: q, to: &p})
+	return p.Jobs, p.Next, err
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Job is Runtime.Job.
+func (c *Client) Job(ctx context.Context, key string) (*Job, error) {
+	out := &Job{}
+	return out, c.do(ctx, call{method: http.MethodGet, path: jobPath(key, ""), to: out})
+}
+
+// Signal is Runtime.Signal, or SignalAll. The idempotency key may be "".
+func (c *Client) Signal(ctx context.Context, s SignalRequest, idempotency string) (out Signalled, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: "/signals", key: idempotency, body: s, to: &out})
+	return out, err
+}
+
+// Interrupt is Runtime.Interrupt. The idempotency key may be "".
+func (c *Client) Interrupt(ctx context.Context, key string, r InterruptRequest, idempotency string) (out Interrupted, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: jobPath(key, "/interrupt"), key: idempotency, body: r, to: &out})
+	return out, err
+}
+
+// DeadLetters is Operator.DeadLetters; of Jobs it takes at most one.
+func (c *Client) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]quipu.DeadLetter, error) {
+	q := url.Values{"all": {strconv.FormatBool(f.All)}}
+	for name, text := range map[string]string{"flow": f.Flow, "topic": f.Topic, "reason": string(f.Reason)} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	if f.Before != 0 {
+		q.Set("cursor", strconv.FormatInt(f.Before, 10))
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	if len(f.Jobs) > 0 {
+		q.Set("job", f.Jobs[0].String())
+	}
+	var p Letters
+	if err := c.do(ctx, call{method: http.MethodGet, path: "/dead-letters", query: q, to: &p}); err != nil {
+		return nil, err
+	}
+	return lettersFrom(p.DeadLetters)
+}
+
+func lettersFrom(all []DeadLetter) ([]quipu.DeadLetter, error) {
+	out := make([]quipu.DeadLetter, len(all))
+	for i := range all {
+		d := &all[i]
+		out[i] = quipu.DeadLetter{
+			ID: d.ID, Job: quipu.Job{Key: d.Key}, Flow: d.Flow, Topic: d.Topic, Kind: journal.MessageKind(d.Kind), Activity: d.Activity, Address: d.Address,
+			Ledger: d.Ledger, Reason: quipu.DeadLetterReason(d.Reason), Message: d.Message, At: d.At, State: quipu.DeadLetterState(d.State),
+		}
+		if d.Job != "" {
+			var err error
+			if out[i].Job, err = jobNamed(d.Key, d.Job, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// Decide is Operator.Decide. Who decides is who has the token, whatever the decision says.
+func (c *Client) Decide(ctx context.Context, d quipu.Decision) error {
+	body := DecideRequest{Verdict: string(d.Verdict), Code: d.Code, Message: d.Message, Reason: d.Reason}
+	if d.Effect != (journal.Digest{}) {
+		body.Effect = d.Effect.String()
+	}
+	if d.Result != nil {
+		var err error
+		if body.Result, err = json.Marshal(d.Result); err != nil {
+			return fmt.Errorf("%w: %w", quipu.ErrInput, err)
+		}
+	}
+	return c.do(ctx, call{method: http.MethodPost, path: fmt.Sprintf("/dead-letters/%d/decision", d.DeadLetter), body: body})
+}

@@ -1,0 +1,214 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// idempotencyKey reads the header. It may be in quotes, as a structured field.
+func idempotencyKey(r *http.Request) string {
+	text := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
+	if bare, ok := strings.CutPrefix(text, `"`); ok {
+		return strings.TrimSuffix(bare, `"`)
+	}
+	return text
+}
+
+// request reads what is to be started. The idempotency key of a start is the job's key.
+func (s *StartRequest) request(header string) (quipu.StartRequest, error) {
+	r := quipu.StartRequest{Flow: s.Flow, Version: s.Version, Key: cmp.Or(s.Key, header), Input: s.Input, Tags: s.Tags}
+	if header != "" && r.Key != header {
+		return r, malformed("the job's key is what makes a start idempotent: leave Idempotency-Key out, or give the same text in both")
+	}
+	if s.Flow == "" {
+		return r, malformed("flow is missing")
+	}
+	if s.Input == nil {
+		r.Input = json.RawMessage("{}")
+	}
+	if s.At != nil {
+		r.At = *s.At
+	}
+	return r, duration("delay", s.Delay, &r.Delay)
+}
+
+// duration reads a duration of a body.
+func duration(name, text string, to *time.Duration) (err error) {
+	if text == "" {
+		return nil
+	}
+	if *to, err = time.ParseDuration(text); err != nil {
+		return malformed(name + ": " + err.Error() + ": it is a duration such as 90s or 24h")
+	}
+	return nil
+}
+
+func (a *api) start(w http.ResponseWriter, r *http.Request) error {
+	var body StartRequest
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	req, err := body.request(idempotencyKey(r))
+	if err != nil {
+		return err
+	}
+	req.Who = access.Of(r.Context()).Name
+	ctx, cancel := bounded(r)
+	defer cancel()
+	all, err := a.rt.StartMany(ctx, []quipu.StartRequest{req})
+	if err == nil {
+		err = all[0].Err
+	}
+	if err != nil {
+		return err
+	}
+	job, status, word := all[0].Job, http.StatusCreated, "new"
+	if job.Existing {
+		status, word = http.StatusOK, "already"
+	}
+	w.Header().Set("Location", Path+"/jobs/"+url.PathEscape(job.Key))
+	return answer(w, status, Started{Key: job.Key, Job: job.ID.String(), Start: word})
+}
+
+// filters are the parameters that select jobs.
+var filters = []string{"state", "flow", "version", "prefix", "tag", "parent", "from", "to"}
+
+// states are those that jobs can be selected by.
+var states = []journal.JobState{
+	journal.JobOpen, journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined, journal.JobExpired,
+}
+
+// filter reads them.
+func filter(q *query) quipu.JobFilter {
+	f := quipu.JobFilter{Tags: q.values["tag"]}
+	for _, s := range q.values["state"] {
+		if !slices.Contains(states, journal.JobState(s)) {
+			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter state: it is one of %v", states)))
+		}
+		f.States = append(f.States, journal.JobState(s))
+	}
+	read(q, "flow", &f.Flow, plain)
+	read(q, "version", &f.Version, plain)
+	read(q, "prefix", &f.Prefix, plain)
+	read(q, "parent", &f.Parent, journal.ParseJobID)
+	read(q, "from", &f.From, instant)
+	read(q, "to", &f.To, instant)
+	return f
+}
+
+func (a *api) list(w http.ResponseWriter, r *http.Request) error {
+	q := parameters(r, append(filters, "cursor", "limit")...)
+	f := filter(q)
+	f.Limit = pageOf(q)
+	read(q, "cursor", &f.Before, plain)
+	if q.err != nil {
+		return q.err
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	jobs, err := a.rt.Jobs(ctx, f)
+	if err != nil {
+		return err
+	}
+	page := Page{Jobs: make([]Summary, len(jobs))}
+	for i := range jobs {
+		page.Jobs[i] = summary(&jobs[i])
+	}
+	if len(jobs) == f.Limit {
+		page.Next = jobs[len(jobs)-1].Cursor
+	}
+	return answer(w, http.StatusOK, page)
+}
+
+// Limits of a page.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 1000
+)
+
+// pageOf reads the size of a page.
+func pageOf(q *query) int {
+	n := DefaultLimit
+	read(q, "limit", &n, strconv.Atoi)
+	if q.err == nil && (n < 1 || n > MaxLimit) {
+		q.err = malformed("parameter limit: it is 1 to " + strconv.Itoa(MaxLimit))
+	}
+	return n
+}
+
+func (a *api) count(w http.ResponseWriter, r *http.Request) error {
+	q := parameters(r, filters...)
+	f := filter(q)
+	if q.err != nil {
+		return q.err
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	counted, err := a.rt.CountJobs(ctx, f)
+	if err != nil {
+		return err
+	}
+	c := Counts{Jobs: map[string]int64{}, Looked: counted.Looked, Cut: counted.Cut}
+	for state, n := range counted.ByState {
+		c.Jobs[string(state)] = n
+	}
+	return answer(w, http.StatusOK, c)
+}
+
+func (a *api) get(w http.ResponseWriter, r *http.Request) error {
+	if err := parameters(r).err; err != nil {
+		return err
+	}
+	ctx, cancel := bounded(r)
+	defer cancel()
+	job, err := look.Find(ctx, a.rt, r.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	v, err := a.rt.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, jobOf(v, access.Of(ctx).Payloads))
+}
+
+// jobOf makes the answer, with what those who may see payloads see.
+func jobOf(v *quipu.JobInfo, payloads bool) *Job {
+	out := &Job{
+		Summary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: failure(v.Error, payloads), Expires: moment(v.ExpiresAt), Trace: v.Trace,
+		Resumes: id(v.Resumes), ResumedBy: id(v.ResumedBy), DeadLetters: letters(v.DeadLetters),
+		Activities: make([]Activity, len(v.Activities)), Messages: make([]Message, len(v.Messages)), Waits: make([]Wait, len(v.Waits)),
+	}
+	if out.Hidden = !payloads; payloads {
+		out.Output = v.Output
+	}
+	if p := v.Parent; p != nil {
+		out.Parent = &Parent{Job: id(p.Job.ID), Activity: p.Activity, Address: p.Address}
+	}
+	for i, x := range v.Activities {
+		out.Activities[i] = Activity{Activity: x.Activity, Address: x.Address, Ledger: x.Ledger, Code: x.Code, Child: id(x.Child)}
+	}
+	for i := range v.Messages {
+		m := &v.Messages[i]
+		out.Messages[i] = Message{
+			ID: m.ID.String(), Kind: string(m.Kind), Activity: m.Activity, Address: m.Address, Topic: m.Topic, Element: m.Element, Turn: m.Turn,
+			Attempt: m.Attempt, Sent: moment(m.Sent), Due: moment(m.Due), Held: string(m.Held), Holder: m.Holder,
+		}
+	}
+	for i, x := range v.Waits {
+		out.Waits[i] = Wait{Activity: x.Activity, Address: x.Address, Topic: x.Topic, Key: x.Key, Since: x.Since.UTC(), Repeat: x.Repeat, Signals: x.Signals}
+	}
+	return out
+}

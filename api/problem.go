@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
+)
+
+// The codes of problems, besides those of package access. docs/api.md says what to do.
+const (
+	CodeMalformed    = "malformed"              // 400: the request cannot be read
+	CodeNotFound     = "not_found"              // 404: no such job, flow or dead letter
+	CodeNoRoute      = "no_route"               // 404: the API has no such path
+	CodeMethod       = "method_not_allowed"     // 405
+	CodeConflict     = "conflict"               // 409: the key has a job with other content
+	CodeStale        = "stale"                  // 409: somebody else has decided, or it has ended
+	CodeExpired      = "expired"                // 410: the job's journal was removed
+	CodeTooLarge     = "too_large"              // 413: the body
+	CodeMediaType    = "unsupported_media_type" // 415: the body is no JSON
+	CodeInput        = "invalid_input"          // 422: against the flow's schema, or a limit
+	CodeKey          = "invalid_key"            // 422
+	CodeSignal       = "invalid_signal"         // 422
+	CodeInterrupt    = "invalid_interrupt"      // 422
+	CodeRejected     = "rejected"               // 422: the database cannot store it
+	CodeInternal     = "internal"               // 500: the server's log says more
+	CodeUnknown      = "unknown_outcome"        // 503: it may have taken effect; repeat it with the same key
+	CodeTimeout      = "timeout"                // 504: it took too long
+	retryAfter       = "1"                      // seconds
+	awayDetail       = "the database is away: nothing was done, try again"
+	unknownDetail    = "the answer of the database was lost: it may have taken effect; repeat it with the same key"
+	internalDetail   = "the server could not do it; its log says why"
+	timeoutDetail    = "it took too long; ask for less, or try again"
+	cannotReadDetail = "the body cannot be read: "
+)
+
+// known are the errors of the façade that a caller can do something about, each with its problem.
+// The text of the error is shown.
+var known = []struct {
+	err    error
+	status int
+	code   string
+}{
+	{quipu.ErrTombstone, http.StatusGone, CodeExpired},
+	{quipu.ErrNotFound, http.StatusNotFound, CodeNotFound},
+	{quipu.ErrStale, http.StatusConflict, CodeStale},
+	{quipu.ErrInput, http.StatusUnprocessableEntity, CodeInput},
+	{quipu.ErrKey, http.StatusUnprocessableEntity, CodeKey},
+	{quipu.ErrSignal, http.StatusUnprocessableEntity, CodeSignal},
+	{quipu.ErrInterrupt, http.StatusUnprocessableEntity, CodeInterrupt},
+	{quipu.ErrRejected, http.StatusUnprocessableEntity, CodeRejected},
+}
+
+// problemOf is the problem of an error. An error that may name users or hosts is not shown.
+func problemOf(err error) *access.Problem {
+	if p, ok := errors.AsType[*access.Problem](err); ok {
+		return p
+	}
+	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return access.NewProblem(http.StatusRequestEntityTooLarge, CodeTooLarge, cannotReadDetail+big.Error())
+	}
+	if c, ok := errors.AsType[*quipu.ConflictError](err); ok {
+		return access.NewProblem(http.StatusConflict, CodeConflict, c.Error())
+	}
+	switch {
+	case errors.Is(err, quipu.ErrUnknown):
+		return access.NewProblem(http.StatusServiceUnavailable, CodeUnknown, unknownDetail)
+	case errors.Is(err, quipu.ErrUnavailable), errors.Is(err, quipu.ErrClosed), errors.Is(err, quipu.ErrNotReady):
+		return access.NewProblem(http.StatusServiceUnavailable, access.CodeUnavailable, awayDetail)
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return access.NewProblem(k.status, k.code, strings.ToValidUTF8(err.Error(), "\ufffd"))
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return access.NewProblem(http.StatusGatewayTimeout, CodeTimeout, timeoutDetail)
+	}
+	return access.NewProblem(http.StatusInternalServerError, CodeInternal, internalDetail)
+}
+
+// malformed is the problem of a request that cannot be read.
+func malformed(detail string) error {
+	return access.NewProblem(http.StatusBadRequest, CodeMalformed, detail)
+}

@@ -1,0 +1,104 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal/export"
+)
+
+// longWait bounds the reading of a whole journal.
+const longWait = 10 * time.Minute
+
+func (a *api) verify(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := bounded(r)
+	defer cancel()
+	job, err := look.Find(ctx, a.rt, r.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	report, err := look.Verify(ctx, a.rt, job.ID, a.build)
+	if err != nil {
+		return err
+	}
+	out := Verified{
+		Key: report.Header.Key, Job: job.ID.String(), State: string(report.State), OK: !report.Violated(), Entries: report.Counts.Entries,
+		Head: report.Head.Hash.String(), Checks: make([]Check, len(report.Checks)),
+	}
+	if report.First != nil {
+		out.Violation = report.First.String()
+	}
+	for i, c := range report.Checks {
+		out.Checks[i] = Check{Rule: string(c.Check), Title: c.Check.Title(), Status: string(c.Status), Note: c.Note}
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func (a *api) export(w http.ResponseWriter, r *http.Request) error {
+	if who := access.Of(r.Context()); !who.Payloads {
+		return access.NewProblem(http.StatusForbidden, access.CodeForbidden, "a journal has payloads, which "+who.Name+" may not see")
+	}
+	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	access.Extend(w, longWait)
+	out := &late{w: w}
+	lines := export.NewWriter(out)
+	err = look.Export(r.Context(), a.rt, job.ID, lines)
+	if err == nil {
+		err = lines.Flush()
+	}
+	if err != nil && out.begun {
+		panic(http.ErrAbortHandler) // so that the caller sees that it is cut off
+	}
+	return err
+}
+
+// late writes the head of an export with its first bytes, so that an error before them is a
+// problem.
+type late struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+// Write writes a part of the export.
+func (l *late) Write(p []byte) (int, error) {
+	if !l.begun {
+		l.begun = true
+		l.w.Header().Set("Content-Type", "application/jsonl")
+		l.w.WriteHeader(http.StatusOK)
+	}
+	return l.w.Write(p)
+}
+
+func (a *api) flows(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := bounded(r)
+	defer cancel()
+	all, err := below.Of(a.rt).Flows(ctx)
+	if err != nil {
+		return err
+	}
+	out := Flows{Flows: make([]FlowVersion, len(all))}
+	for i, f := range all {
+		out.Flows[i] = FlowVersion{
+			Flow: f.Ref.Name, Version: f.Ref.Version, Digest: f.Ref.Digest.String(), Active: f.Active, Deployed: time.UnixMicro(int64(f.Deployed)).UTC(),
+		}
+	}
+	return answer(w, http.StatusOK, out)
+}
+
+func (a *api) flow(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := bounded(r)
+	defer cancel()
+	text, err := below.Of(a.rt).Flow(ctx, r.PathValue("flow"), r.PathValue("version"))
+	if err != nil {
+		return fmt.Errorf("read a definition: %w", err)
+	}
+	return answer(w, http.StatusOK, json.RawMessage(text))
+}

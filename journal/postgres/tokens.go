@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// MaxTokens bounds the tokens of a space.
+const MaxTokens = 1000
+
+// Token is what is stored of a token of the HTTP API, without its hash (O11).
+type Token struct {
+	Name       string
+	Role       access.Role
+	Made, Ends collation.Micros // Ends: collation.Never for one that is only revoked
+}
+
+func readToken(v row) Token {
+	t := Token{Name: v.text(0), Role: access.Role(v.text(1)), Made: collation.Micros(v.int(2)), Ends: collation.Never}
+	if !v.null(3) {
+		t.Ends = collation.Micros(v.int(3))
+	}
+	return t
+}
+
+// FindToken returns the token with the hash, if it holds now: store.ErrNotFound.
+func (s *Store) FindToken(ctx context.Context, hash [32]byte) (t Token, err error) {
+	found := false
+	err = s.query(ctx, "token_find", nil, func(v row) error {
+		t, found = readToken(v), true
+		return nil
+	}, hash[:])
+	if err == nil && !found {
+		err = fmt.Errorf("%w: no such token, or it has ended", store.ErrNotFound)
+	}
+	return t, err
+}
+
+// Tokens lists the tokens, the oldest first, also those that have ended.
+func (s *Store) Tokens(ctx context.Context) (all []Token, err error) {
+	err = s.query(ctx, "token_list", func() { all = nil }, func(v row) error {
+		all = append(all, readToken(v))
+		return nil
+	}, pInt(MaxTokens))
+	return all, err
+}
+
+// AddToken stores a token that holds for a time, 0 for until it is revoked. The error is
+// store.ErrRejected if the name has a token, or the space has MaxTokens. It needs the owner's
+// rights.
+func (s *Store) AddToken(ctx context.Context, hash [32]byte, name string, role access.Role, holds time.Duration) error {
+	var ends []byte
+	if holds > 0 {
+		ends = pInt(holds.Microseconds())
+	}
+	n, err := s.change(ctx, "token_add", hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: a token %q is there already, or the space has %d, the limit: revoke one", store.ErrRejected, name, MaxTokens)
+	}
+	return err
+}
+
+// RevokeToken ends a token at once: store.ErrNotFound. It needs the owner's rights.
+func (s *Store) RevokeToken(ctx context.Context, name string) error {
+	n, err := s.change(ctx, "token_revoke", pText(name))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: no token %q", store.ErrNotFound, name)
+	}
+	return err
+}

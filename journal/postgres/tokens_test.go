@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// O11: a token holds until it ends or is revoked; what is stored of it is no token.
+func TestO11Tokens(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	token := access.NewToken()
+	hash, ok := access.Hash(token)
+	require.True(t, ok)
+	require.NoError(t, s.AddToken(t.Context(), hash, "shop", access.Client, 0))
+	got, err := s.FindToken(t.Context(), hash)
+	require.NoError(t, err)
+	require.Equal(t, Token{Name: "shop", Role: access.Client, Made: got.Made, Ends: collation.Never}, got)
+
+	other, _ := access.Hash(access.NewToken())
+	require.ErrorIs(t, s.AddToken(t.Context(), other, "shop", access.Viewer, 0), store.ErrRejected, "a name has one token")
+	_, err = s.FindToken(t.Context(), other)
+	require.ErrorIs(t, err, store.ErrNotFound)
+
+	require.NoError(t, s.AddToken(t.Context(), other, "ada", access.Operator, time.Microsecond))
+	_, err = s.FindToken(t.Context(), other)
+	require.ErrorIs(t, err, store.ErrNotFound, "it has ended")
+	all, err := s.Tokens(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Equal(t, []string{"shop", "ada"}, []string{all[0].Name, all[1].Name})
+
+	require.NoError(t, s.RevokeToken(t.Context(), "shop"))
+	require.ErrorIs(t, s.RevokeToken(t.Context(), "shop"), store.ErrNotFound)
+	_, err = s.FindToken(t.Context(), hash)
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// O11, 4.5: engines look tokens up, only the owner makes them, and a reader of the journal does
+// not see them.
+func TestO11TokensOfRoles(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	require.NoError(t, s.Roles(t.Context()))
+	hash, _ := access.Hash(access.NewToken())
+	require.NoError(t, s.AddToken(t.Context(), hash, "shop", access.Client, 0))
+	engine := as(t, s, "engine")
+	_, err := engine.FindToken(t.Context(), hash)
+	require.NoError(t, err)
+	requireForbidden(t, engine.run(t, "UPDATE tokens SET role = 'operator'"), "engine", "UPDATE tokens")
+	requireForbidden(t, engine.RevokeToken(t.Context(), "shop"), "engine", "revoke")
+	for _, role := range []string{"worker", "sealer", "retention", "verifier"} {
+		requireForbidden(t, as(t, s, role).run(t, "SELECT FROM tokens"), role, "tokens")
+	}
+}
