@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/trace"
 )
 
 // Limits of a job's page; what is more is counted.
@@ -223,9 +224,7 @@ func (c *console) names(ctx context.Context, p *jobPage) {
 		seen[in.Child] = true
 		p.Children = append(p.Children, child{in.Child, c.keyOf(ctx, in.Child), in.Key.Activity, "awaited"})
 	}
-	if fields := strings.Split(p.V.Trace, "-"); c.cfg.Trace != "" && len(fields) == 4 {
-		p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", fields[1])
-	}
+	p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", trace.Of(p.V.ID, p.V.Trace).Trace.String())
 }
 
 // state fills the parts that show how far the job is.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/trace"
 )
 
 // O6–O9: every page, on jobs that have run, and every act on them.
@@ -61,6 +62,7 @@ func jobPage(t *testing.T, w *world) {
 	has(t, failing, "Leg2 messages accepted")
 	has(t, failing, "r-2", "the result of an effect")
 	has(t, failing, "failing/invoice", "a child")
+	has(t, failing, `href="http://127.0.0.1:16686/trace/`+trace.Of(w.id("failing"), "").Trace.String()+`"`)
 	parked := w.get(w.of("parked"))
 	has(t, parked, "quipu dead")
 	has(t, parked, "waits for a person")
