@@ -74,15 +74,23 @@ type DeadLetterFilter struct {
 	Flow   string
 	Topic  string // of the request, while its row exists
 	Reason DeadLetterReason
-	Jobs   []journal.JobID // at most 1 000; with it only All and Limit of the other fields count
-	Before int64           // the ID of the last one of the previous page
-	Limit  int             // defaults to 100, at most 1 000
+	Prefix string // of the job's key
+	// From and To select those that were written at From or later, and before To.
+	From, To time.Time
+	Jobs     []journal.JobID // at most 1 000; with it only All and Limit of the other fields count
+	Before   int64           // the ID of the last one of the previous page
+	Limit    int             // defaults to 100, at most 1 000
 }
 
-// DeadLetters lists a page of dead letters, newest first.
+// DeadLetters lists a page of dead letters, newest first. ErrKey says that the Prefix begins a key
+// that is private.
 func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLetter, error) {
+	if err := o.rt.checkPrefix(f.Prefix); err != nil {
+		return nil, err
+	}
 	views, err := o.rt.store.DeadLetters(ctx, store.DeadFilter{
-		All: f.All, Flow: f.Flow, Topic: f.Topic, Reason: string(f.Reason), Jobs: f.Jobs, Before: f.Before, Limit: f.Limit,
+		All: f.All, Flow: f.Flow, Topic: f.Topic, Reason: string(f.Reason), Prefix: f.Prefix,
+		From: instant(f.From), To: instant(f.To), Jobs: f.Jobs, Before: f.Before, Limit: f.Limit,
 	})
 	if err != nil {
 		return nil, err

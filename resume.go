@@ -75,6 +75,9 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 	if err := resumable(v); err != nil {
 		return refused(err)
 	}
+	if err := rt.sourced(ctx, v.From); err != nil {
+		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
+	}
 	text, err := rt.store.Flow(ctx, v.Flow.Name, v.Flow.Version)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: flow %s version %s: %w", key, v.Flow.Name, v.Flow.Version, err)
@@ -102,6 +105,18 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
 	}
 	return job, nil
+}
+
+// sourced returns ErrResume if the job from which a fork takes results over has expired.
+func (rt *Runtime) sourced(ctx context.Context, from *journal.From) error {
+	if from == nil || from.Fork == nil {
+		return nil
+	}
+	source, err := rt.store.Job(ctx, from.Fork.Job)
+	if errors.Is(err, ErrNotFound) || err == nil && source.State == journal.JobExpired {
+		return fmt.Errorf("%w: job %s, from which it takes results over, has expired: start a new job", ErrResume, from.Fork.Job)
+	}
+	return err
 }
 
 // resumable says why a job cannot be resumed, or nil.

@@ -4,35 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/trace"
 )
 
+// MaxTrace bounds the entries of a job of which a Trace is made.
+const MaxTrace = 50_000
+
 // Trace returns the tree of spans of a job, from its journal alone (O2). What has ended of it is the
-// same in every later tree. Errors are those of History.
+// same in every later tree. Errors: ErrNotFound, ErrTombstone, or one that says that the job has over
+// MaxTrace entries.
 func (rt *Runtime) Trace(ctx context.Context, job Job) (*trace.Tree, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	var entries []*journal.Entry
+	b, n := trace.New(), 0
 	for e, err := range rt.Journal(ctx, job) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("read the journal of job %s: %w", nameOf(job), err)
-		case len(entries) == MaxHistory:
-			return nil, fmt.Errorf("the journal of job %s has over %d entries: no trace is made of it", nameOf(job), MaxHistory)
+		case n == MaxTrace:
+			return nil, fmt.Errorf("the journal of job %s has over %d entries: no trace is made of it", nameOf(job), MaxTrace)
 		}
-		entries = append(entries, e)
+		b.Add(e)
+		n++
 	}
-	if len(entries) == 0 {
+	if n == 0 {
 		return nil, fmt.Errorf("read the journal of job %s: %w", nameOf(job), ErrTombstone)
 	}
 	// Other jobs are read when the journal has been: reading it holds a connection.
 	var failed error
-	b := trace.New(func(other journal.JobID) string {
+	t := b.Tree(func(other journal.JobID) string {
 		v, err := rt.store.Job(ctx, other)
 		if err != nil {
 			if !errors.Is(err, ErrNotFound) {
@@ -42,60 +51,91 @@ func (rt *Runtime) Trace(ctx context.Context, job Job) (*trace.Tree, error) {
 		}
 		return v.Trace
 	})
-	for _, e := range entries {
-		b.Add(e)
-	}
 	if failed != nil {
 		return nil, fmt.Errorf("read a job to which job %s is linked: %w", nameOf(job), failed)
 	}
-	return b.Tree(), nil
+	return t, nil
 }
 
 // traceLook is the pause between two looks for ended jobs whose trace is to be sent.
 const traceLook = time.Second
 
-// traceAway is how long a collector may refuse one trace after another until it is taken to be away.
-const traceAway = 10 * time.Second
+const (
+	// traceAway is how long a collector may refuse one trace after another until it is taken to be
+	// away.
+	traceAway = 10 * time.Second
+	// traceReads is how many journals are read at a time, and traceSpans how many spans are
+	// gathered before they are sent.
+	traceReads = 4
+	traceSpans = 2000
+	// traceFirst and traceMost bound the pause after a look that failed.
+	traceFirst = time.Second
+	traceMost  = 30 * time.Second
+)
 
 // traces sends the traces of ended jobs until ctx ends (O2). The mark in the database says what was
 // sent, so that nothing is lost with a process or while the collector is away.
 func (rt *Runtime) traces(ctx context.Context) error {
 	sender := rt.store.Traces()
-	for {
+	for failures := 0; ; {
 		began := time.Now()
-		if err := sender.Send(ctx, func(jobs []journal.JobID) error { return rt.sendTraces(ctx, jobs) }); err != nil && ctx.Err() == nil {
-			rt.cfg.Logger.Warn("the traces of ended jobs are not sent now; it is tried again", "error", err)
+		err := sender.Send(ctx, func(jobs []journal.JobID) error { return rt.sendTraces(ctx, jobs) })
+		pause := max(traceLook, time.Since(began))
+		if failures++; err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			pause = backoff.Delay(failures-1, traceFirst, traceMost, nil)
+			rt.cfg.Logger.Warn("the traces of ended jobs are not sent now; it is tried again", "error", err, "in", pause)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(max(traceLook, 4*time.Since(began))):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// sendTraces sends the traces of some jobs. One that alone is refused, while the collector takes
-// others, is given up: it must not hold up all that come after it.
+// sendTraces sends the traces of some jobs, some at a time.
 func (rt *Runtime) sendTraces(ctx context.Context, jobs []journal.JobID) error {
-	trees, err := rt.trees(ctx, jobs)
-	if err != nil || len(trees) == 0 {
-		return err
+	for len(jobs) > 0 {
+		var trees []*trace.Tree
+		for spans := 0; len(jobs) > 0 && spans < traceSpans; {
+			n := min(len(jobs), traceReads)
+			read, err := rt.trees(ctx, jobs[:n])
+			if err != nil {
+				return err
+			}
+			for _, t := range read {
+				trees, spans = append(trees, t), spans+len(t.Spans)
+			}
+			jobs = jobs[n:]
+		}
+		if len(trees) == 0 {
+			continue
+		}
+		if err := rt.cfg.Observer.Trees(ctx, trees...); err != nil {
+			if err := rt.sendSingly(ctx, trees, err); err != nil {
+				return err
+			}
+		}
 	}
-	refused := rt.cfg.Observer.Trees(ctx, trees...)
-	if refused == nil || len(trees) == 1 {
-		return refused
-	}
+	return nil
+}
+
+// sendSingly sends traces that were refused together one by one. One that alone is refused, while
+// the collector takes others, is given up: it must not hold up all that come after it.
+func (rt *Runtime) sendSingly(ctx context.Context, trees []*trace.Tree, refused error) error {
 	var errs []error
 	began := time.Now()
 	for i, t := range trees {
+		if len(trees) == 1 || len(errs) == i && time.Since(began) > traceAway {
+			return refused
+		}
 		if err := rt.cfg.Observer.Trees(ctx, t); err != nil {
 			errs = append(errs, fmt.Errorf("job %s: %w", t.Job, err))
 		}
-		if len(errs) > i && time.Since(began) > traceAway {
-			break
-		}
 	}
-	if len(errs) == len(trees) || time.Since(began) > traceAway || ctx.Err() != nil {
+	if len(errs) == len(trees) || ctx.Err() != nil {
 		return refused
 	}
 	for _, err := range errs {
@@ -104,26 +144,32 @@ func (rt *Runtime) sendTraces(ctx context.Context, jobs []journal.JobID) error {
 	return nil
 }
 
-// trees makes the trees of sampled jobs. One that cannot be made is logged: to read it again would
-// not help. Errors: those of a database that is away.
-func (rt *Runtime) trees(ctx context.Context, jobs []journal.JobID) (trees []*trace.Tree, err error) {
-	for _, id := range jobs {
-		v, err := rt.store.Job(ctx, id)
-		if err == nil && !rt.cfg.Observer.Sampled(id, v.Trace) {
-			continue
-		}
-		var t *trace.Tree
-		if err == nil {
-			t, err = rt.Trace(ctx, Job{ID: id, Key: v.Key})
-		}
-		switch {
-		case err == nil:
-			trees = append(trees, t)
-		case errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
-			return nil, err
-		case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTombstone):
-			rt.cfg.Logger.Error("no trace can be made of a job", "job", id.String(), "error", err)
-		}
+// trees makes the trees of those jobs that are sampled. One that cannot be made is logged: to read
+// it again would not help. Errors: those of a database that is away.
+func (rt *Runtime) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tree, error) {
+	trees := make([]*trace.Tree, len(jobs))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, id := range jobs {
+		g.Go(func() (err error) {
+			trees[i], err = rt.sampled(ctx, id)
+			switch {
+			case err == nil || errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
+				return err
+			case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTombstone):
+				rt.cfg.Logger.Error("no trace can be made of a job", "job", id.String(), "error", err)
+			}
+			return nil
+		})
 	}
-	return trees, nil
+	err := g.Wait()
+	return slices.DeleteFunc(trees, func(t *trace.Tree) bool { return t == nil }), err
+}
+
+// sampled makes the tree of a job; nil if it is not sampled.
+func (rt *Runtime) sampled(ctx context.Context, id journal.JobID) (*trace.Tree, error) {
+	v, err := rt.store.Job(ctx, id)
+	if err != nil || !rt.cfg.Observer.Sampled(id, v.Trace) {
+		return nil, err
+	}
+	return rt.Trace(ctx, Job{ID: id, Key: v.Key})
 }

@@ -44,6 +44,8 @@ type JobInfo struct {
 	// Resumes is the job that this one continues, ResumedBy the one that continues it. Both have
 	// the same key; zero for none.
 	Resumes, ResumedBy journal.JobID
+	// ForkOf is the job from one of whose entries this one goes on; zero: it is no fork.
+	ForkOf journal.JobID
 	// Activities are the instances that the job has reached, one for each pass.
 	Activities []Instance
 	// Messages are the open ones: sent, due, due later, or held.
@@ -137,8 +139,12 @@ func info(v *store.JobView) *JobInfo {
 	if p := v.Parent; p != nil {
 		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD}
 	}
-	if v.From != nil {
-		out.Resumes = v.From.Job
+	switch from := v.From; {
+	case from == nil:
+	case from.Forks():
+		out.ForkOf = from.Job
+	default:
+		out.Resumes = from.Job
 	}
 	out.ResumedBy = v.Next
 	for _, i := range v.Instances {

@@ -19,6 +19,7 @@ const (
 	ActionDone   = "done"
 	ActionAnswer = "answer"
 	ActionResume = "resume" // of a job that has closed
+	ActionFork   = "fork"   // of a job, from an entry of its journal
 	ActionRepair = "repair" // of a job's tables, from its journal (S11)
 
 	ActionStart     = "start"     // of a job, on somebody's behalf (O11)

@@ -4,6 +4,9 @@ package collation
 // earlier generations did. If one of them has the result of an instance, an element, a pause or
 // a child, that is the answer here. The same holds for effects (Chain.takeOver). Each copy
 // names the entry that it comes from.
+//
+// A fork does the same with the results that another job had at one of its entries. Of effects it
+// takes nothing over: its own have other keys.
 
 import (
 	"errors"
@@ -13,9 +16,11 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Past is what an earlier generation has of an instance or an element.
+// Past is what an earlier generation, or the job that a fork goes on from, has of an instance or
+// an element.
 type Past struct {
 	Generation int64
+	Forked     bool          // it is of the job that the fork goes on from
 	From       *journal.From // what that generation resumes; nil: nothing
 	Seq        int64         // of the entry that holds the result; 0: it has none
 	Result     *flow.Result
@@ -28,9 +33,11 @@ type PauseKey struct {
 	journal.PauseRef
 }
 
-// PastPause is what an earlier generation recorded of a pause.
+// PastPause is what an earlier generation, or the job that a fork goes on from, recorded of a
+// pause.
 type PastPause struct {
 	Generation, Seq int64
+	Forked          bool // it is of the job that the fork goes on from
 	Response        *journal.Response
 }
 
@@ -43,7 +50,7 @@ type End struct {
 
 // result makes a result of the copy.
 func (p *Past) result() *journal.Result {
-	r := &journal.Result{Code: p.Result.Code, Output: p.Result.Output, By: journal.By(p.Result.By), Taken: &journal.Taken{Generation: p.Generation, Seq: p.Seq}}
+	r := &journal.Result{Code: p.Result.Code, Output: p.Result.Output, By: journal.By(p.Result.By), Taken: &journal.Taken{Generation: p.Generation, Seq: p.Seq, Forked: p.Forked}}
 	if p.Result.Error != nil {
 		r.Error = FailureOf(p.Result.Error)
 	}
@@ -69,6 +76,16 @@ func Resumed(s *State, next journal.JobID, who, reason string, mode Mode) *Plan 
 	e := w.entry(journal.KindResumed)
 	e.Next, e.Operator = next, &journal.Operator{Action: ActionResume, Who: who, Reason: reason, Login: mode.Login}
 	w.p.Done, w.p.Next = true, next
+	return w.seal()
+}
+
+// Forked makes the entry that a job gets when another one begins from an earlier entry of it. It
+// names that job, and who decided and why. Nothing else of the job changes, and it may be open.
+func Forked(s *State, next journal.JobID, who, reason string, mode Mode) *Plan {
+	w := newWriter(s, &Message{Job: s.Job.ID}, mode)
+	e := w.entry(journal.KindForked)
+	e.Next, e.Operator = next, &journal.Operator{Action: ActionFork, Who: who, Reason: reason, Login: mode.Login}
+	w.p.Done = true
 	return w.seal()
 }
 
@@ -185,7 +202,7 @@ func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
 // copy is the recorded response, with the entry that it comes from.
 func (p *PastPause) copy() *journal.Response {
 	r := *p.Response
-	r.Of, r.Taken = nil, &journal.Taken{Generation: p.Generation, Seq: p.Seq}
+	r.Of, r.Taken = nil, &journal.Taken{Generation: p.Generation, Seq: p.Seq, Forked: p.Forked}
 	return &r
 }
 

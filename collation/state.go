@@ -32,13 +32,13 @@ type Job struct {
 	Tags       []string        // sorted
 	Trace      string          // traceparent under which the job was started, or ""
 	Parent     *journal.Parent // of a job that an await or a function started
-	From       *journal.From   // of a job that resumes another
+	From       *journal.From   // of a job that resumes another, or of a fork
 }
 
 // Root is the first of the jobs that resume each other, with its generation; effect keys
 // contain it (E1). A job that resumes none is its own root.
 func (j *Job) Root() (journal.JobID, int64) {
-	if j.From == nil {
+	if j.From == nil || j.From.Forks() {
 		return j.ID, j.Generation
 	}
 	return j.From.Root, j.From.RootGeneration

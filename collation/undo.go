@@ -44,7 +44,7 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 		Activity: row.Activity, DAD: string(row.DAD), Element: row.Element, Request: row.GUID.String(),
 		Code: code, Message: message, Input: input,
 	}
-	if job.From != nil {
+	if job.From != nil && !job.From.Forks() {
 		undo.Root, undo.RootGeneration = job.From.Root.String(), job.From.RootGeneration
 	}
 	raw, err := json.Marshal(&undo)

@@ -63,6 +63,9 @@ func (x *resume) decide(b *batch) error {
 	from := x.from
 	from.Generation, from.Head = st.Job.Generation, st.Job.Head
 	from.Root, from.RootGeneration = st.Job.Root()
+	if was := st.Job.From; was != nil {
+		from.Fork = was.Fork
+	}
 	in.From = &from
 	x.out = next
 	if first := b.begin(collation.Incept(in, b.mode), x.flow); first != nil {

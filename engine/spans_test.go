@@ -135,7 +135,7 @@ func named(tree *trace.Tree, name string) (s trace.Span) {
 // tree is what the journal of a job gives.
 func (r *rig) tree(id journal.JobID) *trace.Tree {
 	r.t.Helper()
-	b := trace.New(func(journal.JobID) string { return r.trace })
+	b := trace.New()
 	require.NoError(r.t, r.store.Audit(r.t.Context(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		for record, err := range records {
 			if err != nil {
@@ -149,5 +149,5 @@ func (r *rig) tree(id journal.JobID) *trace.Tree {
 		}
 		return nil
 	}))
-	return b.Tree()
+	return b.Tree(func(journal.JobID) string { return r.trace })
 }

@@ -75,6 +75,9 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 }
 
 func takenOver(x *journal.Taken) string {
+	if x.Forked {
+		return fmt.Sprintf(", taken over from entry %d of the job that it was forked from", x.Seq)
+	}
 	return fmt.Sprintf(", taken over from generation %d", x.Generation)
 }
 

@@ -135,7 +135,7 @@ func (t *Teller) entry(e *journal.Entry) {
 		return
 	case journal.KindOperator:
 		t.operator(e, own)
-	case journal.KindResumed, journal.KindInterrupt:
+	case journal.KindResumed, journal.KindForked, journal.KindInterrupt:
 		t.operator(e, place{element: none})
 	case journal.KindDeadLetter, journal.KindQuarantine:
 		t.trouble(e, own)
@@ -197,10 +197,13 @@ func says(o *journal.Operator) string {
 	return o.Who + " (login " + o.Login + ")"
 }
 
-// resumes says what a job resumes, and who decided.
+// resumes says what a job resumes, or was forked from, and who decided.
 func resumes(e *journal.Entry) string {
 	x := e.From
 	text := fmt.Sprintf("generation %d goes on with generation %d", e.Generation, x.Generation)
+	if x.Forks() && x.Fork != nil {
+		text = fmt.Sprintf("it goes on from entry %d of another job", x.Fork.At)
+	}
 	if x.Activity != "" && x.DAD == "" {
 		text += " from " + x.Activity + " on"
 	}
@@ -234,8 +237,12 @@ func (t *Teller) operator(e *journal.Entry, own place) {
 	if e.Operator.Reason != "" {
 		ev.Text += " (" + e.Operator.Reason + ")"
 	}
-	if e.Kind == journal.KindResumed {
+	switch e.Kind {
+	case journal.KindResumed:
 		ev.Text += ", the next generation goes on"
+		ev.Job = e.Next
+	case journal.KindForked:
+		ev.Text += ", from an earlier entry, as job"
 		ev.Job = e.Next
 	}
 	t.tell(e, &ev)

@@ -26,6 +26,7 @@ const (
 	KindQuarantine      Kind = "quarantine"
 	KindExpired         Kind = "expired"
 	KindResumed         Kind = "resumed" // the next generation resumes the closed job
+	KindForked          Kind = "forked"  // a job with a key of its own goes on from an earlier entry
 	KindOverdue         Kind = "overdue" // nobody answered a request within its time (E9)
 )
 
@@ -164,7 +165,7 @@ type Entry struct {
 	Input            []byte   // the job's input, on created entries
 	Tags             []string // the job's, sorted, on created entries
 	From             *From    // of a job that resumes another, on created entries
-	Next             JobID    // the job that resumes this one, on resumed entries
+	Next             JobID    // the job that resumes this one, or goes on from an entry of it, on resumed and forked entries
 	Effect           *Effect
 	Operator         *Operator
 	Repaired         []Difference // what an operator's repair changed in the tables (S11)
@@ -246,12 +247,14 @@ type Parent struct {
 const MaxFromChildren = 1000
 
 // From is what a job resumes: the last generation of its key, which failed or was interrupted.
-// Results and effects that exist there are taken over.
+// Results and effects that exist there are taken over. Of a fork it is the job of another key
+// from one of whose entries it goes on, in whatever state that one is.
 type From struct {
 	Job        JobID
 	Generation int64
-	Head       Head // of its main chain, including its resumed entry
+	Head       Head // of its main chain, including its resumed or forked entry
 	// Root is the first of the generations that resume each other. Effect keys contain it (E1).
+	// It is zero for a fork, whose effects have keys of their own.
 	Root           JobID
 	RootGeneration int64
 	// Activity is what is done again: with DAD the one instance that failed, without it every
@@ -262,7 +265,20 @@ type From struct {
 	Children []FromChild
 	Who      string
 	Reason   string
+	// Fork is set for a fork, and for a job that resumes one.
+	Fork *Fork
 }
+
+// Fork is the job whose results up to entry At of its main chain are taken over, those of that
+// entry included.
+type Fork struct {
+	Job        JobID
+	Generation int64
+	At         int64
+}
+
+// Forks reports whether this is of a fork, and not of a job that resumes another.
+func (f *From) Forks() bool { return f.Root.IsZero() }
 
 // FromChild is a child with the place that waited for it. Of is the pause of a durable
 // function; nil: an await.
@@ -280,6 +296,7 @@ type Taken struct {
 	Generation int64
 	Chain      GUID
 	Seq        int64
+	Forked     bool // it is one of the job that the fork goes on from, and not of an earlier generation
 }
 
 // Result is a result that the engine made for the entry's activity, if that is not the response

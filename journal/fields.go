@@ -137,6 +137,11 @@ func fromFields(c *codec, f *From) {
 	field(c, "rj", &f.Root, uuid)
 	field(c, "s", &f.Head.Seq, number)
 	field(c, "w", &f.Who, text)
+	part(c, "x", &f.Fork, func(c *codec, x *Fork) {
+		field(c, "at", &x.At, number)
+		implied(c, "ge", &x.Generation, f.Generation, number)
+		implied(c, "j", &x.Job, f.Job, uuid)
+	})
 }
 
 func fromChildFields(c *codec, x *FromChild) {
@@ -149,6 +154,7 @@ func fromChildFields(c *codec, x *FromChild) {
 
 func takenFields(c *codec, t *Taken) {
 	field(c, "c", &t.Chain, uuid)
+	field(c, "f", &t.Forked, truth)
 	field(c, "ge", &t.Generation, number)
 	field(c, "s", &t.Seq, number)
 }

@@ -157,7 +157,7 @@ func responses() *rapid.Generator[journal.Response] {
 
 func takens() *rapid.Generator[journal.Taken] {
 	return rapid.Custom(func(t *rapid.T) journal.Taken {
-		return journal.Taken{Generation: int64(counts().Draw(t, "generation")), Chain: guids().Draw(t, "chain"), Seq: int64(counts().Draw(t, "seq"))}
+		return journal.Taken{Generation: int64(counts().Draw(t, "generation")), Chain: guids().Draw(t, "chain"), Seq: int64(counts().Draw(t, "seq")), Forked: rapid.Bool().Draw(t, "forked")}
 	})
 }
 
@@ -174,7 +174,15 @@ func froms() *rapid.Generator[journal.From] {
 					Of: optional(pauseRefs()).Draw(t, "of"), Job: journal.JobID(guids().Draw(t, "job")),
 				}
 			})),
-			Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason"),
+			Who: texts().Draw(t, "who"), Reason: texts().Draw(t, "reason"), Fork: optional(forks()).Draw(t, "fork"),
+		}
+	})
+}
+
+func forks() *rapid.Generator[journal.Fork] {
+	return rapid.Custom(func(t *rapid.T) journal.Fork {
+		return journal.Fork{
+			Job: journal.JobID(guids().Draw(t, "job")), Generation: int64(counts().Draw(t, "generation")), At: int64(counts().Draw(t, "at")),
 		}
 	})
 }

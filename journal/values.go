@@ -150,7 +150,7 @@ func kind(c *codec, p *Kind) {
 var kindCodes = map[Kind]string{
 	KindCreated: "c", KindLeg1: "1", KindLeg2: "2", KindStale: "s", KindSignal: "sg", KindInterrupt: "i",
 	KindEffectStarted: "es", KindEffectCompleted: "ec", KindEffectFailed: "ef",
-	KindDeadLetter: "dl", KindOperator: "op", KindQuarantine: "q", KindExpired: "x", KindResumed: "rs", KindOverdue: "ov",
+	KindDeadLetter: "dl", KindOperator: "op", KindQuarantine: "q", KindExpired: "x", KindResumed: "rs", KindForked: "fk", KindOverdue: "ov",
 }
 
 var kindsOf = func() map[string]Kind {

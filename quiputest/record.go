@@ -130,7 +130,7 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 				Attempts: act.Retry.Attempts, TimeoutMS: act.Timeout.Milliseconds(),
 			},
 		}}
-		if from := r.job.From; from != nil {
+		if from := r.job.From; from != nil && !from.Forks() {
 			a.Call.Root, a.Call.RootGeneration = from.Root.String(), from.RootGeneration
 		}
 		a.answer, a.Call.Turn, a.Call.Attempt = r.turns(request)

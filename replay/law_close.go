@@ -118,7 +118,7 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 		return
 	}
 	switch e.Kind {
-	case journal.KindStale, journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired, journal.KindResumed:
+	case journal.KindStale, journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired, journal.KindResumed, journal.KindForked:
 		return
 	}
 	if e.GUID == a.job.Closer && f.marks == tasks {

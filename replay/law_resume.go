@@ -21,7 +21,7 @@ type Copy struct {
 	begun, met bool
 }
 
-// bornLaw checks what the first entry says of the job that it resumes (V11).
+// bornLaw checks what the first entry says of the job that it resumes, or goes on from (V11).
 func (a *auditor) bornLaw(e *journal.Entry) {
 	x := e.From
 	switch {
@@ -31,6 +31,12 @@ func (a *auditor) bornLaw(e *journal.Entry) {
 		}
 	case e.Parent != nil:
 		a.at(V11, e, "a job with a parent resumes job %s", x.Job)
+	case x.Fork != nil && (x.Fork.Job.IsZero() || x.Fork.At < 1 || x.Fork.Generation < 1):
+		a.at(V11, e, "it goes on from entry %d of job %s of generation %d", x.Fork.At, x.Fork.Job, x.Fork.Generation)
+	case x.Forks():
+		if f := x.Fork; f == nil || f.Job != x.Job || f.Generation != x.Generation || f.At >= x.Head.Seq || x.Activity != "" || len(x.Children) > 0 || x.RootGeneration != 0 {
+			a.at(V11, e, "a fork of job %s does not say which entry before %d it goes on from, or says more", x.Job, x.Head.Seq)
+		}
 	case x.Job.IsZero() || x.Root.IsZero() || x.Generation >= e.Generation || x.RootGeneration < 1 || x.RootGeneration > x.Generation || x.Head.Seq < 1:
 		a.at(V11, e, "generation %d resumes job %s of generation %d at entry %d, the first of which is job %s of generation %d",
 			e.Generation, x.Job, x.Generation, x.Head.Seq, x.Root, x.RootGeneration)
@@ -38,8 +44,14 @@ func (a *auditor) bornLaw(e *journal.Entry) {
 }
 
 // resumedLaw checks that a job is resumed only after it failed or was interrupted, and only
-// once (V15).
+// once (V15). Another may go on from an entry of it at any time.
 func (a *auditor) resumedLaw(e *journal.Entry) {
+	if e.Kind == journal.KindForked {
+		if e.Next.IsZero() || e.Operator == nil {
+			a.at(V15, e, "a job goes on from an entry of this one, and it is not said by whom and as what")
+		}
+		return
+	}
 	if e.Kind != journal.KindResumed {
 		if !e.Next.IsZero() {
 			a.at(V15, e, "an entry of kind %s names job %s as the next", e.Kind, e.Next)
@@ -57,8 +69,8 @@ func (a *auditor) resumedLaw(e *journal.Entry) {
 	}
 }
 
-// takenLaw checks that only a resuming job takes something over, and records what was taken
-// (V11).
+// takenLaw checks that only a resuming job or a fork takes something over, and records what was
+// taken (V11).
 func (a *auditor) takenLaw(e *journal.Entry) {
 	if x := e.Response; x != nil && x.Taken != nil {
 		a.taken(e, x.Taken, sumOf(x.Code, x.Output, x.Error))
@@ -80,6 +92,15 @@ func (a *auditor) taken(e *journal.Entry, x *journal.Taken, sum journal.Digest) 
 	switch {
 	case from == nil:
 		a.at(V11, e, "entry %d of generation %d is taken over by a job that resumes none", x.Seq, x.Generation)
+	case x.Forked:
+		f := from.Fork
+		if f == nil || !x.Chain.IsZero() || e.Effect != nil || x.Generation != f.Generation || x.Seq < 1 || x.Seq > f.At {
+			a.at(V11, e, "entry %d of generation %d is taken over from the job that the fork goes on from, which it does not cover", x.Seq, x.Generation)
+			return
+		}
+		a.copies = append(a.copies, Copy{Chain: e.Chain, Seq: e.Seq, Taken: *x, Sum: sum})
+	case from.Forks():
+		a.at(V11, e, "entry %d of generation %d is taken over by a fork, which resumes none", x.Seq, x.Generation)
 	case x.Generation < 1 || x.Seq < 1 || e.Effect != nil && x.Chain.IsZero(),
 		(x.Chain.IsZero() || e.Effect != nil) && (x.Generation < from.RootGeneration || x.Generation > from.Generation):
 		a.at(V11, e, "entry %d of generation %d is taken over by a job that resumes generations %d to %d", x.Seq, x.Generation, from.RootGeneration, from.Generation)
@@ -132,7 +153,7 @@ func (r *Report) HandOver(of Header, entries iter.Seq2[journal.Record, error]) (
 		if err != nil {
 			return nil, fmt.Errorf("entry %d of chain %s of job %s: %w", rec.Seq, rec.Chain, of.Job, err)
 		}
-		if r.handedOver(of, rec) && (e.Kind != journal.KindResumed || e.Next != r.Header.Job || rec.Hash != r.From.Head.Hash) {
+		if r.handedOver(of, rec) && (e.Kind != r.handsOver() || e.Next != r.Header.Job || rec.Hash != r.From.Head.Hash) {
 			return r.broken(journal.MainChain, 1, "entry %d of job %s, which it resumes, does not hand over to it", rec.Seq, of.Job), nil
 		}
 		for _, c := range wanted[rec.Chain] {
@@ -154,6 +175,14 @@ func (r *Report) handedOver(of Header, rec journal.Record) bool {
 	return r.From != nil && r.From.Job == of.Job && rec.Chain.IsZero() && rec.Seq == r.From.Head.Seq
 }
 
+// handsOver is the kind of the entry by which the job was handed over.
+func (r *Report) handsOver() journal.Kind {
+	if r.From.Forks() {
+		return journal.KindForked
+	}
+	return journal.KindResumed
+}
+
 func (r *Report) broken(chain journal.GUID, seq int64, format string, args ...any) *Violation {
 	return &Violation{Check: V11, Chain: chain, Seq: seq, Message: fmt.Sprintf(format, args...)}
 }
@@ -167,6 +196,10 @@ func (r *Report) wanted(of Header) map[journal.GUID][]*Copy {
 		switch {
 		case c.Chain.IsZero() && chain == journal.GUID(of.Job): // of a child
 			chain = journal.MainChain
+		case c.Taken.Forked:
+			if r.From == nil || r.From.Fork == nil || r.From.Fork.Job != of.Job {
+				continue
+			}
 		case c.Chain.IsZero() && !chain.IsZero() || of.Key != r.Header.Key || c.Generation != of.Generation:
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
@@ -137,7 +136,7 @@ func (c Config) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 		return nil, fmt.Errorf("%w: Config.Traces is %.40q: use %s, %s or %s", ErrConfig, c.Traces, TracesJournal, TracesLive, TracesOff)
 	}
 	if c.Exporter != nil {
-		return &serial{next: c.Exporter}, nil
+		return inTurn(c.Exporter), nil
 	}
 	protocol, err := protocolHTTP, error(nil)
 	var options []otlptracehttp.Option
@@ -158,7 +157,7 @@ func (c Config) exporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: OTLP traces over %s: %w", ErrConfig, protocol, err)
 	}
-	return &serial{next: exporter}, nil
+	return inTurn(exporter), nil
 }
 
 // at is the option for the traces of a collector. As with the variable, a URL without a path gets
@@ -177,14 +176,22 @@ func at(endpoint string) ([]otlptracehttp.Option, error) {
 // serial gives an exporter one call at a time, as its contract wants: trees do not go through the
 // batches of other spans.
 type serial struct {
-	mu   sync.Mutex
+	turn chan struct{} // has room for one
 	next sdktrace.SpanExporter
+}
+
+func inTurn(next sdktrace.SpanExporter) *serial {
+	return &serial{make(chan struct{}, 1), next}
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (s *serial) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
 	return s.next.ExportSpans(ctx, spans)
 }
 

@@ -64,7 +64,7 @@ func New(ctx context.Context, cfg Config) (t *Telemetry, shutdown func(context.C
 		return nil, nil, err
 	}
 	if t.exporter != nil {
-		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSampler(t.sampler), sdktrace.WithBatcher(t.exporter))
+		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSampler(t.sampler), sdktrace.WithSpanProcessor(&holder{next: sdktrace.NewBatchSpanProcessor(t.exporter)}))
 		t.tracer, t.live = t.spans.Tracer(scope), cfg.Traces == TracesLive
 	}
 	if err := t.measure(ctx, cfg, res); err != nil {

@@ -115,6 +115,41 @@ func TestHandlersSpansHangInTheTree(t *testing.T) {
 	}
 }
 
+// A span inside another is sent when the outermost one has ended, after it: a process that is killed
+// before leaves none whose parent was not sent. A handler with more spans than MaxHeld loses none.
+func TestSpansGoAfterTheOutermostOne(t *testing.T) {
+	t.Parallel()
+	out := tracetest.NewInMemoryExporter()
+	tel := process(t, out, telemetry.Config{})
+	tracer := tel.TracerProvider().Tracer("shop")
+	handler, _ := tel.Attempt(t.Context(), caller, observer.Subject{})
+	ctx, outer := tracer.Start(handler, "outer")
+	inside, middle := tracer.Start(ctx, "middle")
+	_, inner := tracer.Start(inside, "inner")
+	_, late := tracer.Start(ctx, "late")
+	inner.End()
+	middle.End()
+	_, other := tracer.Start(handler, "other")
+	other.End()
+	flush(t, tel)
+	require.Equal(t, []string{"other"}, names(out.GetSpans()))
+	outer.End()
+	late.End()
+	flush(t, tel)
+	require.Equal(t, []string{"other", "outer", "middle", "inner", "late"}, names(out.GetSpans()))
+
+	ctx, outer = tracer.Start(handler, "outer")
+	for range telemetry.MaxHeld + 1 {
+		_, span := tracer.Start(ctx, "one of many")
+		span.End()
+	}
+	flush(t, tel)
+	require.Len(t, out.GetSpans(), 5+1)
+	outer.End()
+	flush(t, tel)
+	require.Len(t, out.GetSpans(), 5+1+telemetry.MaxHeld+1)
+}
+
 // A tree is the same bytes from every process, so that a collector drops what it has (O2).
 func TestTreesAreTheSameFromEveryProcess(t *testing.T) {
 	t.Parallel()

@@ -6,9 +6,6 @@ import (
 
 // Builder makes the tree of one job from its entries.
 type Builder struct {
-	// traced returns the traceparent that is stored with another job of the space.
-	traced func(journal.JobID) string
-
 	tree  Tree
 	job   int  // the job's span, -1 before the first entry
 	tasks bool // the completion tasks are done: no message leaves anything open any more
@@ -57,14 +54,10 @@ type effectKey struct {
 	key   journal.Digest
 }
 
-// New makes the Builder of a job. traced returns the traceparent that is stored with another
-// job, "" if there is none; links to other jobs need it. nil: no job has one.
-func New(traced func(journal.JobID) string) *Builder {
-	if traced == nil {
-		traced = func(journal.JobID) string { return "" }
-	}
+// New makes the Builder of a job.
+func New() *Builder {
 	return &Builder{
-		traced: traced, job: -1,
+		job:    -1,
 		places: map[place]*activity{}, requests: map[journal.GUID]*request{}, sent: map[journal.GUID]int64{}, attempts: map[SpanID]bool{},
 		messages: map[journal.GUID]int{}, cycles: map[journal.GUID]bool{}, pauses: map[journal.GUID]int{},
 		children: map[journal.JobID]int{}, effects: map[effectKey]running{},
@@ -86,8 +79,24 @@ func (b *Builder) Add(e *journal.Entry) {
 	b.entry(e)
 }
 
-// Tree returns the spans, parents first.
-func (b *Builder) Tree() *Tree { return &b.tree }
+// Tree returns the spans, parents first. traced returns the traceparent that is stored with another
+// job to which one is linked, "" if there is none; nil: no job has one.
+func (b *Builder) Tree(traced func(journal.JobID) string) *Tree {
+	for i := range b.tree.Spans {
+		for n := range b.tree.Spans[i].Links {
+			l := &b.tree.Spans[i].Links[n]
+			if !l.Trace.IsZero() {
+				continue
+			}
+			stored := ""
+			if traced != nil {
+				stored = traced(l.Job)
+			}
+			l.Trace = Of(l.Job, stored).Trace
+		}
+	}
+	return &b.tree
+}
 
 // begin adds a span that is open, and returns its index.
 func (b *Builder) begin(s Span) int {
@@ -131,10 +140,10 @@ func (b *Builder) created(e *journal.Entry) {
 		s.Attributes = append(s.Attributes, texts("quipu.flow", e.Flow.Name, "quipu.version", e.Flow.Version)...)
 	}
 	if p := e.Parent; p != nil {
-		s.Links = append(s.Links, b.link(p.Job, OfActivity(p.Job, p.Activity, p.DAD, 0), "parent"))
+		s.Links = append(s.Links, Link{Job: p.Job, Span: OfActivity(p.Job, p.Activity, p.DAD, 0), Why: "parent"})
 	}
 	if f := e.From; f != nil {
-		s.Links = append(s.Links, b.link(f.Job, OfJob(f.Job), "resumes"))
+		s.Links = append(s.Links, link(f.Job, "resumes"))
 	}
 	b.job = b.begin(s)
 	a := b.activity(place{e.Activity, e.DAD}, e.Time, e.GUID)
@@ -143,10 +152,8 @@ func (b *Builder) created(e *journal.Entry) {
 	}
 }
 
-// link names a span of another job.
-func (b *Builder) link(job journal.JobID, of SpanID, why string) Link {
-	return Link{Trace: Of(job, b.traced(job)).Trace, Span: of, Why: why}
-}
+// link names the span of another job.
+func link(job journal.JobID, why string) Link { return Link{Job: job, Span: OfJob(job), Why: why} }
 
 // activity begins the span of an instance, once.
 func (b *Builder) activity(at place, since int64, leg1 journal.GUID) *activity {

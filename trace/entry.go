@@ -159,7 +159,7 @@ func (b *Builder) aside(e *journal.Entry, own place) {
 		s.Failure = &journal.Failure{Class: e.Trouble.Reason, Message: e.Trouble.Message}
 	}
 	if !e.Next.IsZero() {
-		s.Links = append(s.Links, b.link(e.Next, OfJob(e.Next), "resumed"))
+		s.Links = append(s.Links, link(e.Next, "resumed"))
 	}
 	if e.Kind == journal.KindInterrupt && b.messages[e.GUID] == 0 {
 		s.ID, s.Kind = OfMessage(e.GUID), Consumer

@@ -74,7 +74,7 @@ func (b *Builder) row(e *journal.Entry, d *journal.Dispatched, leg1s map[journal
 		}
 		if d.Kind == journal.MessageInterrupt {
 			s.About = "interrupt"
-			s.Links = append(s.Links, b.link(d.Job, OfJob(d.Job), "interrupts"))
+			s.Links = append(s.Links, link(d.Job, "interrupts"))
 		} else {
 			s.Attributes = append(s.Attributes, texts("quipu.signal", d.GUID.String())...)
 		}
@@ -100,7 +100,7 @@ func (b *Builder) child(e *journal.Entry, d *journal.Dispatched, leg1s map[journ
 	}
 	i := b.begin(Span{
 		ID: span("child", d.Job[:]), Parent: b.parent(at), Part: PartChild, About: at.activity, Kind: Producer, Start: e.Time,
-		Attributes: texts("quipu.child", d.Job.String()), Links: []Link{b.link(d.Job, OfJob(d.Job), "child")},
+		Attributes: texts("quipu.child", d.Job.String()), Links: []Link{link(d.Job, "child")},
 	})
 	b.children[d.Job] = i
 	if a := b.places[at]; a != nil {
@@ -260,7 +260,7 @@ func (b *Builder) pause(r *request, x *journal.Response, p *journal.Pause, at in
 	}
 	if p.Kind == journal.PauseChild {
 		child := journal.JobID(id)
-		s.Part, s.Links = PartChild, []Link{b.link(child, OfJob(child), "child")}
+		s.Part, s.Links = PartChild, []Link{link(child, "child")}
 		s.Attributes = append(s.Attributes, texts("quipu.child", child.String())...)
 	}
 	b.pauses[id] = b.begin(s)

@@ -69,9 +69,10 @@ type Attribute struct {
 	Number int64
 }
 
-// Link is a span of another trace that has to do with this one.
+// Link is a span of another job that has to do with this one.
 type Link struct {
-	Trace TraceID
+	Job   journal.JobID
+	Trace TraceID // of the job
 	Span  SpanID
 	Why   string // parent, child, resumes, resumed, interrupts
 }

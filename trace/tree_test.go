@@ -14,11 +14,11 @@ import (
 )
 
 func built(entries []*journal.Entry) *trace.Tree {
-	b := trace.New(nil)
+	b := trace.New()
 	for _, e := range entries {
 		b.Add(e)
 	}
-	return b.Tree()
+	return b.Tree(nil)
 }
 
 // Whatever happens to a job of any activities, in any order and mode: its spans are one tree whose

@@ -34,6 +34,10 @@ func Info(ctx context.Context) Call {
 	if q == nil {
 		return Call{}
 	}
+	return callOf(q)
+}
+
+func callOf(q *wire.Request) Call {
 	return Call{
 		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
 		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,

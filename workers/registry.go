@@ -31,7 +31,8 @@ type handler struct {
 	concurrency int // 0: the runtime's
 	durable     bool
 	fn          Handler
-	uses        []func(next Handler) Handler // of the registry; filled in by all
+	takes       func(input json.RawMessage) error // refuses what does not fit its type; nil: it has none
+	uses        []func(next Handler) Handler      // of the registry; filled in by all
 }
 
 // New returns an empty registry.
@@ -87,13 +88,15 @@ func Concurrency(n int) Option {
 // all mistakes: a bad topic, a topic registered twice, a bad option, no function, a
 // type of input or output that JSON cannot hold.
 func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
-	options = append(options[:len(options):len(options)], given(fn != nil), travel[In, Out]())
+	takes := func(h *handler) error {
+		h.takes = func(input json.RawMessage) error { _, err := read[In](topic, input); return err }
+		return nil
+	}
+	options = append(options[:len(options):len(options)], given(fn != nil), travel[In, Out](), takes)
 	HandleRaw(r, topic, func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-		var in In
-		if len(input) > 0 {
-			if err := json.Unmarshal(input, &in); err != nil {
-				return nil, &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("the input of %s does not fit into %T: %v", topic, in, err)}
-			}
+		in, err := read[In](topic, input)
+		if err != nil {
+			return nil, err
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
@@ -105,6 +108,17 @@ func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In)
 		}
 		return raw, nil
 	}, options...)
+}
+
+// read reads the input of a request as the type of its handler.
+func read[In any](topic string, input json.RawMessage) (in In, err error) {
+	if len(input) == 0 {
+		return in, nil
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return in, &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("the input of %s does not fit into %T: %v", topic, in, err)}
+	}
+	return in, nil
 }
 
 // HandleRaw registers fn for a topic. fn gets the input as it is and returns JSON; nil
@@ -170,6 +184,20 @@ func (r *Registry) all() ([]*handler, error) {
 	}
 	slices.SortFunc(hs, func(a, b *handler) int { return strings.Compare(a.topic, b.topic) })
 	return hs, errors.Join(r.errs...)
+}
+
+// of returns the handler of a topic.
+func (r *Registry) of(topic string) (*handler, error) {
+	all, err := r.all()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range all {
+		if h.topic == topic {
+			return h, nil
+		}
+	}
+	return nil, fmt.Errorf("topic %.80q has no handler in the registry", topic)
 }
 
 func (r *Registry) verified() map[string]verifier {

@@ -76,18 +76,9 @@ type Replayed struct {
 // Errors: an unknown topic, a bad id, a request of the flow of compensations. The
 // handler's context derives from ctx.
 func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, error) {
-	handlers, err := reg.all()
+	h, err := reg.of(q.Call.Topic)
 	if err != nil {
-		return nil, err
-	}
-	var h *handler
-	for _, x := range handlers {
-		if x.topic == q.Call.Topic {
-			h = x
-		}
-	}
-	if h == nil {
-		return nil, fmt.Errorf("replay: topic %.80q has no handler in the registry", q.Call.Topic)
+		return nil, fmt.Errorf("replay: %w", err)
 	}
 	if q.Call.Flow == flow.UndoName {
 		return nil, fmt.Errorf("replay: a request of %s runs the compensations of another request: replay that one", flow.UndoName)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,14 +53,16 @@ activity) has no result that somebody else could give: retry it, or interrupt it
 
 func (a *app) deadLsCommand() *cobra.Command {
 	var f quipu.DeadLetterFilter
+	var from, to string
 	var limit int
 	var ids bool
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List dead letters",
 		Long: `List dead letters, newest first: the open ones, or all with --all. --ids prints ids
-alone, for a decision on the whole list. The newest 1 000 of messages that belong to
-nothing in the space are kept; a line on stderr says how many older ones were dropped.`,
+alone, for a decision on the whole list. --prefix, --from and --to are compared with each
+dead letter, as the other filters are. The newest 1 000 of messages that belong to nothing
+in the space are kept; a line on stderr says how many older ones were dropped.`,
 		Example: "  quipu dead ls --flow order --reason parked\n" +
 			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
 		Args: cobra.NoArgs,
@@ -68,11 +71,21 @@ nothing in the space are kept; a line on stderr says how many older ones were dr
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only of jobs of this `FLOW`")
 	cmd.Flags().StringVar(&f.Topic, "topic", "", "only requests of this `TOPIC`")
 	cmd.Flags().StringVar((*string)(&f.Reason), "reason", "", "only with this `REASON`, such as parked")
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "only of jobs whose key begins with this `TEXT`")
+	cmd.Flags().StringVar(&from, "from", "", "only those of this `TIME` or later: RFC 3339, or how long ago, such as 24h")
+	cmd.Flags().StringVar(&to, "to", "", "only those before this `TIME`, as in --from")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most `N`; 0 is all")
 	cmd.Flags().BoolVar(&ids, "ids", false, "print ids alone, one in a line")
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) (err error) {
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
+		}
+		now := time.Now()
+		if f.From, err = earlier("--from", from, now); err != nil {
+			return err
+		}
+		if f.To, err = earlier("--to", to, now); err != nil {
+			return err
 		}
 		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 			if rt == nil {

@@ -31,7 +31,7 @@ be a mistake is a warning, and is deployed.`,
 	}
 	cmd.Flags().BoolVar(&inactive, "inactive", false, "let new jobs go on with the versions that they take now")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		flows, err := a.parse(args)
+		flows, err := a.parse(cmd, args)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ be a mistake is a warning, and is deployed.`,
 }
 
 // parse reads all files and prints the faults of all.
-func (a *app) parse(paths []string) ([]*flow.Flow, error) {
+func (a *app) parse(cmd *cobra.Command, paths []string) ([]*flow.Flow, error) {
 	var flows []*flow.Flow
 	faulty := 0
 	for _, path := range paths {
@@ -63,7 +63,7 @@ func (a *app) parse(paths []string) ([]*flow.Flow, error) {
 		flows = append(flows, f)
 	}
 	if faulty > 0 {
-		fmt.Fprintf(a.streams.Err, "quipu deploy: %d of %d files have faults; nothing was deployed\n", faulty, len(paths))
+		fmt.Fprintf(a.streams.Err, "%s: %d of %d files have faults; nothing was deployed\n", cmd.CommandPath(), faulty, len(paths))
 		return nil, cli.Exit(codeRefused, cli.ErrReported)
 	}
 	return flows, nil

@@ -357,6 +357,8 @@ func TestDeadLetters_E10(t *testing.T) {
 	}
 	ids := s.dead(3)
 	require.Contains(t, s.ok("", "dead", "ls"), "DEAD  JOB")
+	require.Equal(t, ids["failed"]+"\n", s.ok("", "dead", "ls", "--ids", "--prefix", "fa", "--from", "1h", "--reason", "parked", "--topic", "cut", "--flow", "parks"))
+	require.Empty(t, s.ok("", "dead", "ls", "--ids", "--to", "1h"))
 	require.Contains(t, s.ok("", "show", "resolved"), "held: parked; see dead letters")
 	s.why("resolved", "step waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
 

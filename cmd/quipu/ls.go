@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -24,6 +25,9 @@ var states = []string{
 	string(journal.JobQuarantined), string(journal.JobExpired),
 }
 
+// living are the states of jobs that are more than tombstones.
+var living = []journal.JobState{journal.JobOpen, journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined}
+
 func (a *app) lsCommand() *cobra.Command {
 	var f store.JobFilter
 	var o lsOptions
@@ -34,8 +38,12 @@ func (a *app) lsCommand() *cobra.Command {
 
 --from, --to, --tag and --parent use an index. The other filters are compared with each
 job, from the newest on: where few jobs fit, give a time range. --count prints how many
-jobs there are by state, of the newest 1000000 of the time range.`,
-		Example: "  quipu ls --state open --flow order\n  quipu ls --state failed,interrupted --from 24h --keys | quipu show -\n  quipu ls --count --from 2026-11-01T00:00:00Z",
+jobs there are by state, of the newest 1000000 of the time range.
+
+--watch goes on until it is interrupted. In a terminal it draws the list again about once
+a second. Elsewhere, with --keys and with -o json it adds a line for each job that is new
+among the newest --limit, at most 1000, and for each of them whose state has changed.`,
+		Example: "  quipu ls --watch --flow order\n  quipu ls --state open --flow order\n  quipu ls --state failed,interrupted --from 24h --keys | quipu show -\n  quipu ls --count --from 2026-11-01T00:00:00Z",
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().StringSliceVar(&o.states, "state", nil, "only jobs in this `STATE`: open, completed, failed, interrupted, quarantined or expired; several with commas")
@@ -49,6 +57,8 @@ jobs there are by state, of the newest 1000000 of the time range.`,
 	cmd.Flags().StringArrayVar(&f.Tags, "tag", nil, "only jobs with this `TAG`; may be repeated: with all of them")
 	cmd.Flags().IntVar(&o.limit, "limit", 100, "at most `N` jobs; 0 is all")
 	cmd.Flags().BoolVarP(&o.keysOnly, "keys", "k", false, "print keys alone, one in a line")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and show what changes")
+	cmd.MarkFlagsMutuallyExclusive("watch", "count")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		if err := o.read(&f, time.Now()); err != nil {
@@ -67,6 +77,12 @@ jobs there are by state, of the newest 1000000 of the time range.`,
 			}
 			if o.count {
 				return a.count(ctx, rt, f)
+			}
+			if len(f.States) == 0 {
+				f.States = living
+			}
+			if o.watch {
+				return a.watch(ctx, rt, f, &o)
 			}
 			listed, err := a.list(ctx, below.Of(rt).Jobs, f, o.limit, o.keysOnly)
 			if err == nil && listed == 0 && f.Flow != "" {
@@ -87,6 +103,7 @@ type lsOptions struct {
 	from, to, parent string
 	limit            int
 	keysOnly, count  bool
+	watch            bool
 }
 
 // read checks the flags and completes the filter.
@@ -100,26 +117,39 @@ func (o *lsOptions) read(f *store.JobFilter, now time.Time) (err error) {
 	if o.limit < 0 {
 		return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", o.limit)
 	}
-	if f.From, err = earlier("--from", o.from, now); err != nil {
+	if o.watch && (o.limit == 0 || o.limit > store.MaxPage) {
+		return cli.Exitf(cli.CodeUsage, "--limit %d: --watch shows 1 to %d jobs", o.limit, store.MaxPage)
+	}
+	from, err := earlier("--from", o.from, now)
+	if err != nil {
 		return err
 	}
-	f.To, err = earlier("--to", o.to, now)
+	to, err := earlier("--to", o.to, now)
+	f.From, f.To = moment(from), moment(to)
 	return err
 }
 
-// earlier reads a time of the past; 0 for none.
-func earlier(flag, text string, now time.Time) (collation.Micros, error) {
+// moment converts a time for the store; the zero time is no time.
+func moment(t time.Time) collation.Micros {
+	if t.IsZero() {
+		return 0
+	}
+	return collation.Micros(t.UnixMicro())
+}
+
+// earlier reads a time of the past; the zero time for none.
+func earlier(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
-		return 0, nil
+		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if ago, e := time.ParseDuration(text); err != nil && e == nil && ago >= 0 {
 		at, err = now.Add(-ago), nil
 	}
 	if err != nil {
-		return 0, cli.Exitf(cli.CodeUsage, "%s %.40q: use a time such as 2026-11-24T18:00:00Z, or how long ago, such as 24h", flag, text)
+		return at, cli.Exitf(cli.CodeUsage, "%s %.40q: use a time such as 2026-11-24T18:00:00Z, or how long ago, such as 24h", flag, text)
 	}
-	return collation.Micros(at.UnixMicro()), nil
+	return at, nil
 }
 
 // count prints the numbers of jobs by state.
@@ -163,10 +193,9 @@ func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilter) ([]store.JobSummary, error),
 	f store.JobFilter, limit int, keysOnly bool,
 ) (listed int, err error) {
-	t := newTable(a.streams.Out, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
+	t := jobsTable(a.streams.Out)
 	for limit == 0 || listed < limit {
-		f.Limit = store.MaxPage // may be more than is left, since tombstones are skipped
-		if limit > 0 && len(f.States) > 0 {
+		if f.Limit = store.MaxPage; limit > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
 		page, err := read(ctx, f)
@@ -174,12 +203,6 @@ func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilt
 			return listed, err
 		}
 		for i := range page {
-			if page[i].State == journal.JobExpired && len(f.States) == 0 {
-				continue
-			}
-			if limit > 0 && listed == limit {
-				break
-			}
 			listed++
 			if err := a.listed(t, &page[i], keysOnly); err != nil {
 				return listed, err
@@ -196,6 +219,14 @@ func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilt
 	return listed, nil
 }
 
+func jobsTable(w io.Writer) *table {
+	return newTable(w, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
+}
+
+func jobRow(t *table, j *store.JobSummary) {
+	t.row(j.Key, j.Flow.Name, j.Flow.Version, j.State, j.Semaphore, at(j.Started), took(j.Started, j.Closed))
+}
+
 func (a *app) listed(t *table, j *store.JobSummary, keysOnly bool) error {
 	switch {
 	case keysOnly:
@@ -204,6 +235,6 @@ func (a *app) listed(t *table, j *store.JobSummary, keysOnly bool) error {
 	case a.json():
 		return a.object(summaryOf(j))
 	}
-	t.row(j.Key, j.Flow.Name, j.Flow.Version, j.State, j.Semaphore, at(j.Started), took(j.Started, j.Closed))
+	jobRow(t, j)
 	return nil
 }

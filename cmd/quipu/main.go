@@ -26,7 +26,7 @@ const exitCodes = `Exit codes; a command about several items ends with the lowes
 - 0: done, or it was so already
 - 1: it could not be done: the database is away, a file cannot be read
 - 2: arguments, flags or configuration
-- 3: refused: a flow has faults, an input is against its schema, a key, signal or entry cannot be used, or the version or key is there with other content; fsck: a job differs from its journal
+- 3: refused: a flow has faults, an input is against its schema, a key, signal or entry cannot be used, or the version or key is there with other content; fsck: a job differs from its journal; check: something does not fit
 - 4: not found: no such job, flow, version, dead letter or effect; signal --all: nobody waits
 - 5: wait, call: a job failed or was interrupted
 - 6: wait, call: a job had not ended in time
@@ -61,8 +61,8 @@ or dead letters, their keys or ids are read from standard input, one per line.
 ` + exitCodes,
 	}
 	a.persistent(root.PersistentFlags())
-	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.processesCommand(),
-		a.showCommand(), a.logCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.deadCommand(),
+	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.checkCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.topCommand(), a.processesCommand(),
+		a.showCommand(), a.logCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.forkCommand(), a.deadCommand(),
 		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand(),
 		a.tokenCommand(), a.consoleCommand())
 	return root

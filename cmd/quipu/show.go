@@ -322,8 +322,12 @@ func (s *shower) header(v *shown, parent string) {
 	default:
 		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.DAD)
 	}
-	if v.From != nil {
-		fmt.Fprintf(w, "resumes  generation %d, job %s\n", v.From.Generation, v.From.Job)
+	switch from := v.From; {
+	case from == nil:
+	case from.Forks():
+		fmt.Fprintf(w, "fork     of entry %d of job %s\n", from.Fork.At, from.Job)
+	default:
+		fmt.Fprintf(w, "resumes  generation %d, job %s\n", from.Generation, from.Job)
 	}
 	if !v.Next.IsZero() {
 		fmt.Fprintf(w, "resumed  as job %s\n", v.Next)

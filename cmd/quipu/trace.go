@@ -34,7 +34,7 @@ docs/traces.md says what collectors do with. Of an open job what has ended is se
 again later for the rest.
 
 --svg prints a picture instead. -o json prints one object per span. A journal has at most
-` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
+` + strconv.Itoa(quipu.MaxTrace) + ` entries.`,
 		Example: "  quipu trace order-42\n  quipu ls --keys --limit 0 | quipu trace - --otlp http://localhost:4318",
 		Args:    cli.Args(1, -1),
 	}

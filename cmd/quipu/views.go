@@ -45,6 +45,8 @@ type view struct {
 	Parent     *parent         `json:"parent,omitempty"`
 	Resumes    string          `json:"resumes,omitempty"` // the job that it resumes
 	ResumedBy  string          `json:"resumed_by,omitempty"`
+	ForkOf     string          `json:"fork_of,omitempty"` // the job that it goes on from, and the entry
+	ForkAt     int64           `json:"fork_at,omitempty"`
 	Ended      bool            `json:"ended"`
 	Code       int             `json:"code,omitempty"`
 	Input      *valueView      `json:"input,omitempty"`
@@ -287,8 +289,12 @@ func viewOf(j *shown) view {
 		Input: valueOf(j.input), Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
 		Silent: silent, Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
 	}
-	if j.From != nil {
-		v.Resumes = j.From.Job.String()
+	switch from := j.From; {
+	case from == nil:
+	case from.Forks():
+		v.ForkOf, v.ForkAt = from.Job.String(), from.Fork.At
+	default:
+		v.Resumes = from.Job.String()
 	}
 	if !j.Next.IsZero() {
 		v.ResumedBy = j.Next.String()

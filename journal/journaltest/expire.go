@@ -28,6 +28,7 @@ var expiries = map[string]func(*bench){
 	"the second stays when the rest of the first is removed (P29)":    generationRest,
 	"one of many starters at once begins the next generation":         generationRace,
 	"a job that was resumed stays while the next is open":             generationResumed,
+	"a job that was forked stays while the fork is open":              generationForked,
 	"tombstones end when they are old, and raise the floor (W11)":     generationFloor,
 }
 

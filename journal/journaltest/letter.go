@@ -13,7 +13,7 @@ import (
 var letters = map[string]func(*bench){
 	"a message without a row is a dead letter alone (T3)": letterForeign,
 	"letters are listed newest first, within the limit":   letterList,
-	"letters are asked for by flow, topic, reason, job":   letterFilter,
+	"letters are asked for by what they are of":           letterFilter,
 	"what has ended is stale, what is not is not found":   letterEnded,
 	"a dead letter without a row ends by an answer only":  letterAlone,
 	"the oldest stray letters are dropped, and no others": letterStrays,
@@ -58,7 +58,7 @@ func letterList(b *bench) {
 	require.Equal(b, "4", rest[0].Letter.Message)
 }
 
-// letterFilter lists the dead letters of one flow, topic, reason or job.
+// letterFilter lists the dead letters of one flow, topic, reason, prefix of a key, time or job.
 func letterFilter(b *bench) {
 	r := b.asked(b.committer())
 	for range store.MaxRuns {
@@ -68,6 +68,7 @@ func letterFilter(b *bench) {
 	require.ErrorIs(b, err, store.ErrExhausted)
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: "foreign", Message: "else"}, nil))
 	v := b.view(r.Job)
+	at := b.letters(false)[0].At // of the newest, which has no job
 	for _, c := range []struct {
 		f    store.DeadFilter
 		want int
@@ -79,6 +80,12 @@ func letterFilter(b *bench) {
 		{store.DeadFilter{Topic: "other"}, 0},
 		{store.DeadFilter{Reason: "foreign"}, 1},
 		{store.DeadFilter{Reason: "foreign", Flow: v.Flow.Name}, 0},
+		{store.DeadFilter{Prefix: v.Key[:1]}, 1},
+		{store.DeadFilter{Prefix: v.Key + "%"}, 0},
+		{store.DeadFilter{From: at}, 1},
+		{store.DeadFilter{To: at}, 1},
+		{store.DeadFilter{From: at, To: at + 1, Reason: "foreign"}, 1},
+		{store.DeadFilter{From: at + 1}, 0},
 		{store.DeadFilter{Jobs: []journal.JobID{r.Job}}, 1},
 		{store.DeadFilter{Jobs: []journal.JobID{{9}}}, 0},
 	} {

@@ -1,6 +1,8 @@
 package journaltest
 
 import (
+	"fmt"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -97,4 +99,78 @@ func (b *bench) resumes(c store.Committer, id journal.JobID, dad collation.DAD) 
 		}, b.mode)
 		return c.Commit(b.ctx(), []store.Chained{last, store.Chain(&collation.Job{ID: next, Space: b.space(), Generation: 2}, born)})
 	}
+}
+
+// generationForked forks a completed job before and after its result. A fork finds what stood there
+// at its entry, and keeps the job from expiring.
+func generationForked(b *bench) {
+	c := b.committer()
+	id := b.finished(c, "k", b.now(c))
+	before := b.view(id)
+	var work collation.InstanceKey
+	var result int64
+	for _, i := range before.Instances {
+		if i.Key.Activity == "work" {
+			work, result = i.Key, i.ResultSeq
+		}
+	}
+	none := collation.PauseKey{InstanceKey: work, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "n", Position: "1"}}
+	var forks []journal.JobID
+	for _, has := range []bool{false, true} {
+		at, seq := result-1, int64(0)
+		if has {
+			at, seq = result, result
+		}
+		fork := b.forked(c, id, at, fmt.Sprint("fork ", at))
+		forks = append(forks, fork)
+		l, err := c.Load(b.ctx(), []store.Want{{Job: fork}}, true)
+		require.NoError(b, err)
+		require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{fork: {Past: []collation.InstanceKey{work}, Pauses: []collation.PauseKey{none}}}))
+		past := l.States[fork].Past[work]
+		require.Len(b, past, 1)
+		require.True(b, past[0].Forked)
+		require.Equal(b, int64(1), past[0].Generation)
+		require.Equal(b, seq, past[0].Seq)
+		require.Equal(b, has, past[0].Result != nil)
+		require.Nil(b, l.States[fork].PastPauses[none])
+		require.NoError(b, c.Rollback(b.ctx()))
+	}
+	v := b.view(id)
+	require.Equal(b, before.Head.Seq+2, v.Head.Seq, "each fork is an entry")
+	require.Equal(b, before.State, v.State)
+	require.Zero(b, v.Next)
+	found, err := b.s.FindJob(b.ctx(), "k")
+	require.NoError(b, err)
+	require.Equal(b, id, found, "the key stays its own")
+
+	b.expire(100)
+	require.Equal(b, journal.JobCompleted, b.view(id).State, "the forks read it")
+	b.audit(id)
+	b.run(c, forks[0])
+	b.finish(c, forks[0], collation.Never)
+	b.expire(100)
+	require.Equal(b, journal.JobCompleted, b.view(id).State, "one reads it still")
+	b.run(c, forks[1])
+	require.Equal(b, journal.JobCompleted, b.view(forks[1]).State, "it took the result over")
+	b.expire(100)
+	require.Equal(b, journal.JobExpired, b.view(id).State)
+	b.audit(forks...)
+}
+
+// forked commits a fork of a job.
+func (b *bench) forked(c store.Committer, id journal.JobID, at int64, key string) journal.JobID {
+	b.Helper()
+	f := b.deploy(one)
+	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	require.NoError(b, err)
+	st := l.States[id]
+	st.Flow = f
+	fork := collation.NewJobID(b.space(), key, 1)
+	last := store.Chain(&st.Job, collation.Forked(st, fork, "ann", "again", b.mode))
+	born := collation.Incept(collation.Inception{
+		Space: b.space(), Key: key, Generation: 1, Flow: st.Job.Flow, Trigger: f.Trigger().Name, Input: []byte(`{"n":7}`), Now: l.Now,
+		From: &journal.From{Job: id, Generation: 1, Head: st.Job.Head, Who: "ann", Fork: &journal.Fork{Job: id, Generation: 1, At: at}},
+	}, b.mode)
+	require.NoError(b, c.Commit(b.ctx(), []store.Chained{last, store.Chain(&collation.Job{ID: fork, Space: b.space(), Generation: 1}, born)}))
+	return fork
 }

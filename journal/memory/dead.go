@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -122,7 +123,8 @@ func selects(f *store.DeadFilter, v *store.DeadView) bool {
 		return (f.All || v.State == collation.LetterOpen) && slices.Contains(f.Jobs, v.Letter.Job)
 	}
 	return (f.All || v.State == collation.LetterOpen) && (f.Flow == "" || v.Flow == f.Flow) && (f.Topic == "" || v.Topic == f.Topic) &&
-		(f.Reason == "" || v.Letter.Reason == f.Reason) && (f.Before <= 0 || v.ID < f.Before)
+		(f.Reason == "" || v.Letter.Reason == f.Reason) && (f.Before <= 0 || v.ID < f.Before) &&
+		strings.HasPrefix(v.Key, f.Prefix) && v.At >= f.From && (f.To == 0 || v.At < f.To)
 }
 
 // Letter implements store.Engine.

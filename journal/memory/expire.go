@@ -147,7 +147,7 @@ func (j *job) all() iter.Seq2[journal.Record, error] {
 }
 
 // undone returns the jobs whose record is still needed: a job of their compensations is ordered
-// or not closed (3.5).
+// or not closed (3.5), or a job that takes something over from it is not closed.
 func (s *Store) undone() map[journal.JobID]bool {
 	out := map[journal.JobID]bool{}
 	for _, j := range s.jobs {
@@ -155,7 +155,7 @@ func (s *Store) undone() map[journal.JobID]bool {
 			out[j.Parent.Job] = true
 		}
 		if !j.State.Closed() {
-			for _, a := range s.past(j) {
+			for _, a := range s.takes(j) {
 				out[a.ID] = true
 			}
 		}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -15,9 +16,30 @@ func (j *job) root() journal.JobID {
 	return id
 }
 
+// takes is a job from which another takes over what its entries up to cut recorded.
+type takes struct {
+	*job
+	cut    int64
+	forked bool // the cut is that of a fork
+}
+
+// takes lists the generations that the job resumes, the latest first, and then the job from one of
+// whose entries it, or the fork that it resumes, goes on.
+func (s *Store) takes(j *job) (all []takes) {
+	for _, a := range s.past(j) {
+		all = append(all, takes{a, math.MaxInt64, false})
+	}
+	if j.From != nil && j.From.Fork != nil {
+		if a := s.living(j.From.Fork.Job); a != nil {
+			all = append(all, takes{a, j.From.Fork.At, true})
+		}
+	}
+	return all
+}
+
 // past lists the generations that the job resumes, the latest first.
 func (s *Store) past(j *job) (all []*job) {
-	if j.From == nil {
+	if j.From == nil || j.From.Forks() {
 		return nil
 	}
 	for _, a := range s.jobs {
@@ -32,16 +54,16 @@ func (s *Store) past(j *job) (all []*job) {
 // morePast reads what is needed of the generations that the job resumes.
 func (c *committer) morePast(j *job, st *collation.State, n *collation.Need) error {
 	s := c.s
-	past := s.past(j)
+	past := s.takes(j)
 	for _, key := range n.Past {
 		var all []collation.Past
 		for _, a := range past {
 			if err := a.whole([]collation.InstanceKey{key}, nil); err != nil {
 				return err
 			}
-			p := collation.Past{Generation: a.Generation, From: a.From, Result: a.result(key)}
-			if p.Result != nil {
-				p.Seq = a.instances[key].ResultSeq
+			p := collation.Past{Generation: a.Generation, Forked: a.forked, From: a.From}
+			if i := a.instances[key]; i != nil && i.ResultSeq > 0 && i.ResultSeq <= a.cut {
+				p.Seq, p.Result = i.ResultSeq, a.result(key)
 			}
 			all = append(all, p)
 		}
@@ -66,17 +88,17 @@ func have[K comparable, V any](m *map[K]V) map[K]V {
 
 // pastPause returns the latest generation's record of a pause. It is nil if there is none, or if
 // the compensations of its function have run.
-func (s *Store) pastPause(past []*job, key collation.PauseKey) *collation.PastPause {
+func (s *Store) pastPause(past []takes, key collation.PauseKey) *collation.PastPause {
 	for _, a := range past {
 		for _, w := range a.resolved {
 			e := a.entry(w.Seq)
-			if w.PauseRef != key.PauseRef || e.Activity != key.Activity || e.DAD != string(key.DAD) || !a.asks(w.Request, key) {
+			if w.PauseRef != key.PauseRef || w.Seq > a.cut || e.Activity != key.Activity || e.DAD != string(key.DAD) || !a.asks(w.Request, key) {
 				continue
 			}
-			if undone, _ := s.undoneOf(a, w.Request); undone {
+			if undone, _ := s.undoneOf(a.job, w.Request); undone {
 				return nil
 			}
-			return &collation.PastPause{Generation: a.Generation, Seq: w.Seq, Response: clone(e.Response)}
+			return &collation.PastPause{Generation: a.Generation, Forked: a.forked, Seq: w.Seq, Response: clone(e.Response)}
 		}
 	}
 	return nil

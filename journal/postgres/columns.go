@@ -124,13 +124,24 @@ var jobColumns = listOf("job",
 	field[collation.Job]{
 		name: "root", make: uuids,
 		put: func(c *column, x *collation.Job) {
-			if x.From == nil {
+			if x.From == nil || x.From.Forks() {
 				c.null()
 			} else {
 				c.uuid(x.From.Root)
 			}
 		},
 		get: func(row, int, *collation.Job) error { return nil }, // the column origin has it, too
+	},
+	field[collation.Job]{
+		name: "forked", make: uuids,
+		put: func(c *column, x *collation.Job) {
+			if x.From == nil || x.From.Fork == nil {
+				c.null()
+			} else {
+				c.uuid(x.From.Fork.Job)
+			}
+		},
+		get: func(row, int, *collation.Job) error { return nil }, // as root
 	},
 	field[collation.Job]{
 		name: "origin", make: byteas,

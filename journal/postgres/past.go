@@ -8,14 +8,28 @@ import (
 
 // past is what is asked of the generations that jobs resume.
 type past struct {
-	results []place
+	results []pastResult
 	pauses  []pastPause
 	ends    []pastEnd
 }
 
+type pastResult struct {
+	place
+	fork journal.Fork // zero: none
+}
+
 type pastPause struct {
-	job journal.JobID
-	key collation.PauseKey
+	job  journal.JobID
+	key  collation.PauseKey
+	fork journal.Fork // zero: none
+}
+
+// cutOf is the job that a fork, or what resumes one, goes on from, and up to which entry.
+func cutOf(st *collation.State) (fork journal.Fork) {
+	if from := st.Job.From; from != nil && from.Fork != nil {
+		fork = *from.Fork
+	}
+	return fork
 }
 
 type pastEnd struct{ asks, child journal.JobID }
@@ -24,12 +38,12 @@ type pastEnd struct{ asks, child journal.JobID }
 func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need) {
 	for _, k := range need.Past {
 		if first(&st.Past, k) {
-			p.results = append(p.results, place{job, k})
+			p.results = append(p.results, pastResult{place{job, k}, cutOf(st)})
 		}
 	}
 	for _, k := range need.Pauses {
 		if first(&st.PastPauses, k) {
-			p.pauses = append(p.pauses, pastPause{job, k})
+			p.pauses = append(p.pauses, pastPause{job, k, cutOf(st)})
 		}
 	}
 	for _, id := range need.Ends {
@@ -55,13 +69,13 @@ func first[K comparable, V any](m *map[K]V, k K) bool {
 // readsPast returns the statements for p.
 func (c *committer) readsPast(p *past) (steps []step) {
 	if len(p.results) > 0 {
-		steps = append(steps, step{"load_past", places(p.results), func(v row) error {
+		steps = append(steps, step{"load_past", p.resultPlaces(), func(v row) error {
 			at := p.results[v.int(0)-1]
 			from, err := readFrom(v, 3)
 			if err != nil {
 				return err
 			}
-			x := collation.Past{Generation: v.int(2), From: from}
+			x := collation.Past{Generation: v.int(2), Forked: v.bool(6), From: from}
 			if x.Result, err = c.readResult(place{v.job(1), at.key}, v, 5); x.Result != nil {
 				x.Seq = v.int(4)
 			}
@@ -71,7 +85,7 @@ func (c *committer) readsPast(p *past) (steps []step) {
 		}})
 	}
 	if len(p.pauses) > 0 {
-		steps = append(steps, step{"load_past_pauses", p.places(), func(v row) error {
+		steps = append(steps, step{"load_past_pauses", p.pausePlaces(), func(v row) error {
 			at := p.pauses[v.int(0)-1]
 			return c.readPastPause(at, v)
 		}})
@@ -93,9 +107,22 @@ func (c *committer) readsPast(p *past) (steps []step) {
 	return steps
 }
 
-func (p *past) places() [][]byte {
+func (p *past) resultPlaces() [][]byte {
+	n := len(p.results)
+	all, forked, cut := make([]place, n), uuids(n), ints(n)
+	for i := range p.results {
+		x := &p.results[i]
+		all[i] = x.place
+		forked.someUUID(x.fork.Job)
+		cut.int(x.fork.At)
+	}
+	return append(places(all), forked.value(), cut.value())
+}
+
+func (p *past) pausePlaces() [][]byte {
 	n := len(p.pauses)
 	job, kind, name, position, activity, dad := uuids(n), texts(n), texts(n), texts(n), texts(n), uuids(n)
+	forked, cut := uuids(n), ints(n)
 	for i := range p.pauses {
 		x := &p.pauses[i]
 		job.uuid(x.job)
@@ -104,8 +131,12 @@ func (p *past) places() [][]byte {
 		position.text(x.key.Position)
 		activity.text(x.key.Activity)
 		dad.uuid(x.key.DAD.Key())
+		forked.someUUID(x.fork.Job)
+		cut.int(x.fork.At)
 	}
-	return [][]byte{job.value(), kind.value(), name.value(), position.value(), activity.value(), dad.value()}
+	return [][]byte{
+		job.value(), kind.value(), name.value(), position.value(), activity.value(), dad.value(), forked.value(), cut.value(),
+	}
 }
 
 // readPastPause takes the record of the latest generation, if it is of this instance and element.
@@ -120,7 +151,7 @@ func (c *committer) readPastPause(at pastPause, v row) error {
 		!v.null(5) && collation.RequestGUID(v.guid(5), at.key.Element) != v.guid(4), v.bool(6):
 		return nil
 	}
-	st.PastPauses[at.key] = &collation.PastPause{Generation: v.int(1), Seq: v.int(2), Response: e.Response}
+	st.PastPauses[at.key] = &collation.PastPause{Generation: v.int(1), Forked: v.bool(8), Seq: v.int(2), Response: e.Response}
 	return nil
 }
 

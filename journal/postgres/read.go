@@ -262,8 +262,12 @@ func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.De
 	if f.Before <= 0 {
 		f.Before = math.MaxInt64
 	}
+	if f.To == 0 {
+		f.To = math.MaxInt64
+	}
 	name, params := "letters", [][]byte{
 		pBool(f.All), pText(f.Flow), pText(f.Topic), pText(f.Reason), pInt(f.Before), pInt(int64(f.Limit)),
+		pText(f.Prefix), pInt(int64(f.From)), pInt(int64(f.To)),
 	}
 	if len(f.Jobs) > 0 {
 		name, params = "letters_of_jobs", [][]byte{pUUIDs(f.Jobs), pBool(f.All), pInt(int64(f.Limit))}

@@ -197,9 +197,12 @@ type DeadFilter struct {
 	Flow   string
 	Topic  string // of the request, while its row exists
 	Reason string
-	Jobs   []journal.JobID // at most MaxPage; with it only All and Limit of the other fields count
-	Before int64           // the last id of the previous page
-	Limit  int             // default 100, at most MaxPage
+	Prefix string // of the job's key
+	// From and To select those that were written from the one until before the other; 0: no bound.
+	From, To collation.Micros
+	Jobs     []journal.JobID // at most MaxPage; with it only All and Limit of the other fields count
+	Before   int64           // the last id of the previous page
+	Limit    int             // default 100, at most MaxPage
 }
 
 // DeadView is one dead letter.

@@ -283,9 +283,9 @@ type Outgoing struct {
 	RootGeneration int64
 }
 
-// SetRoot sets Root from a job's origin; nil means that it resumes none.
+// SetRoot sets Root from a job's origin; nil means that it resumes none, and a fork resumes none.
 func (o *Outgoing) SetRoot(from *journal.From) {
-	if from != nil {
+	if from != nil && !from.Forks() {
 		o.Root, o.RootGeneration = from.Root, from.RootGeneration
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // VerifyJob verifies one job with all that is stored of it, and compares what it has taken from
-// other jobs with their journals: the generations that it resumes, and the children that those
-// waited for. flows is that of Stored.Verify. through passes on the job's entries, and may watch
+// other jobs with their journals: the generations that it resumes, the job that a fork goes on
+// from, and the children that those waited for. flows is that of Stored.Verify. through passes on the job's entries, and may watch
 // them. Errors are those of reading: ErrNotFound among others.
 func VerifyJob(ctx context.Context, r Reader, id journal.JobID, flows *replay.Flows,
 	through func(iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error],
@@ -38,6 +38,9 @@ func handOver(ctx context.Context, r Reader, report *replay.Report) error {
 	}
 	if report.From != nil {
 		others = append(others, report.From.Job)
+		if f := report.From.Fork; f != nil && f.Job != report.From.Job {
+			others = append(others, f.Job)
+		}
 	}
 	for i := 0; i < len(others); i++ {
 		err := r.Audit(ctx, others[i], func(s *Stored, entries iter.Seq2[journal.Record, error]) error {

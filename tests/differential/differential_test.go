@@ -194,10 +194,8 @@ type stored struct {
 func (w *twin) views() {
 	ctx := w.ctx
 	w.due()
-	all := w.chance("all", 50)
-	_, _ = read(w, "letters", func(s store.Store) ([]store.DeadView, error) {
-		return s.DeadLetters(ctx, store.DeadFilter{All: all, Limit: 1000})
-	})
+	dead := store.DeadFilter{All: w.chance("all", 50), Prefix: pick(w, "letter prefix", "", "k", "k0/"), Limit: 1000}
+	_, _ = read(w, "letters", func(s store.Store) ([]store.DeadView, error) { return s.DeadLetters(ctx, dead) })
 	_, _ = read(w, "counts", func(s store.Store) (map[journal.JobState]int64, error) { return s.Counts(ctx) })
 	_, _ = read(w, "flows", func(s store.Store) ([]store.FlowView, error) { return s.Flows(ctx) })
 	_, _ = read(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(ctx) })

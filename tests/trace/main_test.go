@@ -78,12 +78,16 @@ func child(config string) error {
 	return shutdown(context.Background())
 }
 
-// hold opens a span of its own, has all ended spans exported, and then waits
-// outside until the gate lets it go.
+// hold opens spans of its own, has all ended spans exported, and then waits outside until the gate
+// lets it go. Then one span is still open, with an ended one inside.
 func hold(ctx context.Context, tel *telemetry.Telemetry, gate string, in map[string]any) (map[string]any, error) {
 	provider := tel.TracerProvider()
 	_, span := provider.Tracer("shop").Start(ctx, "own work")
 	span.End()
+	ctx, outer := provider.Tracer("shop").Start(ctx, "outer")
+	defer outer.End()
+	_, inner := provider.Tracer("shop").Start(ctx, "inner")
+	inner.End()
 	if p, ok := provider.(*sdktrace.TracerProvider); ok {
 		if err := p.ForceFlush(ctx); err != nil {
 			return nil, err

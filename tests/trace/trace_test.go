@@ -210,7 +210,7 @@ func requireVoyage(t *testing.T, spans []span) {
 	requireTree(t, spans, "", "job voyage")
 	for activity, want := range map[string]map[string]int{
 		"begin":  {"start begin": 1},
-		"hold":   {"dispatch hold": 1, "attempt hold": 1, "queued hold": 1, "run hold": 1, "effect knock": 1, "own work": 2, "response hold": 1},
+		"hold":   {"dispatch hold": 1, "attempt hold": 1, "queued hold": 1, "run hold": 1, "effect knock": 1, "own work": 2, "outer": 1, "inner": 1, "response hold": 1},
 		"load":   {"dispatch load": 1, "attempt load": 3, "queued load": 3, "run load": 3, "response load": 3},
 		"retry":  {"attempt retry": 2, "run retry": 2, "backoff retry": 1, "response retry": 2},
 		"pilot":  {"dispatch pilot": 1, "wait pilot": 1, "wakeup pilot": 1},

@@ -123,6 +123,17 @@ func Terminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Size returns the width and the height of a terminal, in characters; 80 and 24 if it does not say.
+func Size(w io.Writer) (width, height int) {
+	if f, ok := w.(*os.File); ok {
+		width, height, _ = term.GetSize(int(f.Fd()))
+	}
+	if width <= 0 || height <= 0 {
+		return 80, 24
+	}
+	return width, height
+}
+
 // PathError returns an error about a file without the name of the system call.
 func PathError(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {

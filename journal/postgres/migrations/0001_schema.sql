@@ -181,7 +181,8 @@ CREATE TABLE jobs (
     parent_turn     integer, -- 0: a durable function is the parent, no await
     parent_awaited  boolean,
     root            uuid,  -- the first of the generations that the job resumes; NULL: it resumes none
-    origin          bytea, -- what it resumes, as its first entry says it
+    forked          uuid,  -- the job from one of whose entries it, or the fork that it resumes, goes on; NULL: none
+    origin          bytea, -- what it resumes or goes on from, as its first entry says it
     next            uuid   -- the job that resumes this one
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE next IS NULL;
@@ -193,6 +194,7 @@ CREATE INDEX jobs_closed ON jobs (closed, id) WHERE closed IS NOT NULL;
 -- For gauge_jobs alone (O4): CASE keeps the planner from taking it for other statements about open jobs.
 CREATE INDEX jobs_standing ON jobs (flow_name, state) WHERE CASE WHEN state IN ('open', 'quarantined') THEN true END;
 CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
+CREATE INDEX jobs_forked ON jobs (forked) WHERE forked IS NOT NULL; -- what goes on from a job keeps it
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
 
 -- Tombstones whose key was used again. Late messages of the job are recognized by them (C5), and retention archives
@@ -473,7 +475,7 @@ CREATE TYPE in_job AS (
     id uuid, key text, generation bigint, flow_name text, flow_version text, flow_digest bytea, state text,
     semaphore bigint, head_seq bigint, head_hash bytea, started bigint, tags text, trace text,
     parent_space text, parent_job uuid, parent_activity text, parent_dad text, parent_leg1 uuid,
-    parent_turn bigint, parent_awaited boolean, root uuid, origin bytea
+    parent_turn bigint, parent_awaited boolean, root uuid, forked uuid, origin bytea
 );
 CREATE TYPE in_wait AS (
     job uuid, guid uuid, activity text, dad text, topic text, key text, repeat boolean, max_age bigint,

@@ -1,12 +1,13 @@
 -- name: letters
 -- lists dead letters, newest first (E10), with the job's key and flow, and the topic of a request whose row exists.
 -- $1 also ended ones, $2 flow or '', $3 topic or '', $4 reason or '', $5 the last id of the previous page, $6
--- limit.
+-- limit, $7 prefix of the job's key, $8 and $9 written from the one until before the other.
 SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
        coalesce(j.flow_name, ''), coalesce(d.topic, '')
 FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
 WHERE ($1::bool OR l.state = 'open') AND ($2::text = '' OR j.flow_name = $2::text) AND ($3::text = '' OR d.topic = $3::text)
   AND ($4::text = '' OR l.reason = $4::text) AND l.id < $5::int8
+  AND starts_with(coalesce(j.key, ''), $7::text) AND l.at >= $8::int8 AND l.at < $9::int8
 ORDER BY l.id DESC
 LIMIT $6::int8
 

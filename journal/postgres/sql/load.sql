@@ -163,37 +163,52 @@ FROM jobs j JOIN instances i ON i.n = j.n
 WHERE j.id = ANY ($1::uuid[]) AND i.child IS NOT NULL
 
 -- name: load_past
--- reads instances, or elements, of the generations that jobs resume, the latest first. $1 jobs, $2 activities, $3
--- address keys. Returns the place in the arrays from 1, the generation with its job and its origin, and the entry
--- with the result, null without one.
+-- reads instances, or elements, of the generations that jobs resume, the latest first, and of the jobs that forks
+-- go on from, up to an entry. $1 jobs, $2 activities, $3 address keys, $4 these jobs or null, $5 the entries. Returns
+-- the place in the arrays from 1, the generation with its job and its origin, the entry with the result, null without
+-- one, and whether it is of such a job.
 SELECT w.place, a.id, a.generation, a.origin, i.result_seq,
        (SELECT {sealed e} FROM entries e
-        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
+        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq),
+       a.forked
 FROM (SELECT w.*, j.key, j.root, j.generation
-      FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place)
+      FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::uuid[], $5::int8[]) WITH ORDINALITY
+          AS w (job, activity, dad, forked, cut, place)
       JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-JOIN jobs a ON a.key = w.key AND a.next IS NOT NULL AND a.generation < w.generation AND coalesce(a.root, a.id) = w.root AND a.state <> 'expired'
+CROSS JOIN LATERAL (
+    SELECT p.id, p.n, p.generation, p.origin, 9223372036854775807 AS cut, false AS forked
+    FROM jobs p
+    WHERE p.key = w.key AND p.next IS NOT NULL AND p.generation < w.generation AND coalesce(p.root, p.id) = w.root AND p.state <> 'expired'
+    UNION ALL
+    SELECT p.id, p.n, p.generation, p.origin, w.cut, true FROM jobs p WHERE p.id = w.forked AND p.state <> 'expired'
+) AS a
 LEFT JOIN LATERAL (SELECT * FROM instances i
-                   WHERE i.n = a.n AND i.activity = w.activity AND i.dad = w.dad AND i.result_seq > 0 OFFSET 0) AS i ON true
-ORDER BY w.place, a.generation DESC
+                   WHERE i.n = a.n AND i.activity = w.activity AND i.dad = w.dad AND i.result_seq BETWEEN 1 AND a.cut OFFSET 0) AS i ON true
+ORDER BY w.place, a.forked, a.generation DESC
 
 -- name: load_past_pauses
--- reads resolved waits of functions in the generations that jobs resume, the latest first (E12). $1 jobs, $2 kinds,
--- $3 names, $4 positions, $5 activities, $6 address keys. Returns the place in the arrays from 1, the generation,
--- the seq and the entry, the request, the Leg1 of its list (null for none), whether its compensations have run or
--- will run, and the job of the generation.
+-- reads resolved waits of functions as load_past reads instances (E12). $1 jobs, $2 kinds, $3 names, $4 positions,
+-- $5 activities, $6 address keys, $7 jobs that forks go on from or null, $8 the entries. Returns the place in the
+-- arrays from 1, the generation, the seq and the entry, the request, the Leg1 of its list (null for none), whether its
+-- compensations have run or will run, the job of the generation, and whether it is one that a fork goes on from.
 SELECT w.place, a.generation, k.seq,
        (SELECT {sealed e} FROM entries e WHERE e.n = k.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = k.seq),
-       k.request, CASE WHEN i.count > 0 THEN i.leg1 END, {undone a k.request}, a.id
+       k.request, CASE WHEN i.count > 0 THEN i.leg1 END, {undone a k.request}, a.id, a.forked
 FROM (SELECT w.*, j.key, j.root, j.generation
-      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[]) WITH ORDINALITY
-          AS w (job, kind, name, position, activity, dad, place)
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[], $7::uuid[], $8::int8[]) WITH ORDINALITY
+          AS w (job, kind, name, position, activity, dad, forked, cut, place)
       JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-JOIN jobs a ON a.key = w.key AND a.next IS NOT NULL AND a.generation < w.generation AND coalesce(a.root, a.id) = w.root AND a.state <> 'expired'
+CROSS JOIN LATERAL (
+    SELECT p.id, p.n, p.generation, 9223372036854775807 AS cut, false AS forked
+    FROM jobs p
+    WHERE p.key = w.key AND p.next IS NOT NULL AND p.generation < w.generation AND coalesce(p.root, p.id) = w.root AND p.state <> 'expired'
+    UNION ALL
+    SELECT p.id, p.n, p.generation, w.cut, true FROM jobs p WHERE p.id = w.forked AND p.state <> 'expired'
+) AS a
 CROSS JOIN LATERAL (SELECT * FROM resolved_waits k
-                    WHERE k.n = a.n AND k.kind = w.kind AND k.name = w.name AND k.position = w.position OFFSET 0) AS k
+                    WHERE k.n = a.n AND k.kind = w.kind AND k.name = w.name AND k.position = w.position AND k.seq <= a.cut OFFSET 0) AS k
 LEFT JOIN LATERAL (SELECT * FROM instances i WHERE i.n = a.n AND i.activity = w.activity AND i.dad = w.dad OFFSET 0) AS i ON true
-ORDER BY w.place, a.generation DESC, k.seq
+ORDER BY w.place, a.forked, a.generation DESC, k.seq
 
 -- name: load_ends
 -- reads the last generations of children that have completed. $1 children. Returns the place in the array from 1,

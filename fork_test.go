@@ -1,0 +1,122 @@
+package quipu_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// entries lists, by activity, the numbers of the main chain's entries that hold its results.
+func (s *space) results(job quipu.Job) map[string]int64 {
+	s.t.Helper()
+	all := map[string]int64{}
+	for e, err := range s.Journal(s.t.Context(), job) {
+		require.NoError(s.t, err)
+		if e.Chain.IsZero() && e.Ledger.String()[0] == '2' {
+			all[e.Activity] = e.Seq
+		}
+	}
+	return all
+}
+
+// A fork has the results that the job had at the entry, and does the rest with effects of its own.
+// The job itself stays as it is, whatever its state.
+func TestFork(t *testing.T) {
+	t.Parallel()
+	o := newTally("card", "box 3")
+	reg := workers.New()
+	workers.Handle(reg, "reserve", o.outside("stock"))
+	workers.Handle(reg, "charge", o.outside("quote", "card"))
+	workers.Handle(reg, "pack", func(ctx context.Context, n int) (int, error) { return n * 10, nil })
+	s := newSpaceOf(t, reg, orders)
+	ctx := t.Context()
+	job := s.begin("orders", "o-1", map[string]any{"boxes": []int{1, 2}})
+	require.Contains(t, s.failed(job).Error(), "card was refused")
+	before, err := s.Job(ctx, job)
+	require.NoError(t, err)
+	results := s.results(job)
+	require.Equal(t, map[string]int{"stock": 1, "quote": 1, "card": 1}, o.count())
+
+	_, err = s.Fork(ctx, "o-1", before.Entries+1, "o-1b")
+	require.ErrorIs(t, err, quipu.ErrFork)
+	require.ErrorContains(t, err, "its journal has the entries 1 to")
+	_, err = s.Fork(ctx, "o-1", results["note"], "o-1b")
+	require.ErrorContains(t, err, "charge at ,0^5 was under way at entry")
+	_, err = s.Fork(ctx, "o-1", 1, "o-1")
+	require.ErrorContains(t, err, "has the key \"o-1\" already")
+	_, err = s.Fork(ctx, "o-1", 1, "")
+	require.ErrorIs(t, err, quipu.ErrFork)
+	_, err = s.Fork(ctx, "o-2", 1, "o-3")
+	require.ErrorIs(t, err, quipu.ErrNotFound)
+
+	o.mend("card")
+	fork, err := s.Fork(ctx, "o-1", results["pack"], "o-1b", quipu.Who("ann"), quipu.Reason("what if the card were valid"))
+	require.NoError(t, err)
+	s.output(fork, `{"paid":"card 2","ref":"stock 1!","told":"card 2","sizes":[10,20]}`)
+	require.Equal(t, map[string]int{"stock": 1, "quote": 2, "card": 2}, o.count(), "reserve was taken over, charge has keys of its own")
+	s.proved()
+
+	after, err := s.Job(ctx, job)
+	require.NoError(t, err)
+	require.Equal(t, before.State, after.State)
+	require.Equal(t, before.Entries+1, after.Entries)
+	info, err := s.Job(ctx, fork)
+	require.NoError(t, err)
+	require.Equal(t, job.ID, info.ForkOf)
+	require.Zero(t, info.Resumes)
+	_, err = s.Fork(ctx, "o-1b", 1, "o-1c")
+	require.ErrorContains(t, err, "is a fork itself")
+
+	whole, err := s.Fork(ctx, "o-1", 1, "o-1d")
+	require.NoError(t, err)
+	s.output(whole, `{"paid":"card 3","ref":"stock 2!","told":"card 3","sizes":[10,20]}`)
+	s.proved()
+}
+
+// A fork of a job that is open takes over what a function has waited for, and waits for the rest
+// itself. A fork that failed can be resumed, and still has what it takes over.
+func TestForkOfAnOpenJob(t *testing.T) {
+	t.Parallel()
+	o := newTally("ship")
+	reg := workers.New()
+	workers.Handle(reg, "pack", o.outside("box"))
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
+		if err := workers.Sleep(ctx, "rest", 20*time.Millisecond); err != nil {
+			return "", err
+		}
+		return workers.Await[string](ctx, "trip.agreed", 0)
+	})
+	workers.Handle(reg, "ship", o.outside("ship"))
+	s := newSpaceOf(t, reg, journeys)
+	ctx := t.Context()
+	job := s.begin("journeys", "j-1", map[string]any{"days": 3})
+	s.waits(job)
+	s.until("the function waits for its signal", func() bool {
+		v, err := s.Job(ctx, job)
+		return err == nil && len(v.Waits) == 1 && v.Waits[0].Topic == "trip.agreed"
+	})
+	info, err := s.Job(ctx, job)
+	require.NoError(t, err)
+	fork, err := s.Fork(ctx, "j-1", info.Entries, "j-2")
+	require.NoError(t, err)
+	s.waits(fork)
+	_, err = s.Signal(ctx, "trip.agreed", "j-2", "by ann")
+	require.NoError(t, err)
+	require.Contains(t, s.failed(fork).Error(), "ship was refused")
+	o.mend("ship")
+	again, err := s.Resume(ctx, "j-2")
+	require.NoError(t, err)
+	s.output(again, `null`)
+	require.Equal(t, map[string]int{"box": 1, "ship": 2}, o.count())
+
+	_, err = s.Signal(ctx, "trip.agreed", "j-1", "by bob")
+	require.NoError(t, err)
+	s.output(job, `null`)
+	require.Equal(t, map[string]int{"box": 1, "ship": 3}, o.count())
+	s.proved()
+}
