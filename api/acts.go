@@ -72,12 +72,15 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
-	q := parameters(r, "all", "flow", "topic", "reason", "job", "cursor", "limit")
+	q := parameters(r, "all", "flow", "topic", "reason", "prefix", "from", "to", "job", "cursor", "limit")
 	f := quipu.DeadLetterFilter{Limit: pageOf(q)}
 	read(q, "all", &f.All, strconv.ParseBool)
 	read(q, "flow", &f.Flow, plain)
 	read(q, "topic", &f.Topic, plain)
 	read(q, "reason", (*string)(&f.Reason), plain)
+	read(q, "prefix", &f.Prefix, plain)
+	read(q, "from", &f.From, instant)
+	read(q, "to", &f.To, instant)
 	read(q, "cursor", &f.Before, number)
 	if q.values.Has("job") {
 		f.Jobs = make([]journal.JobID, 1)

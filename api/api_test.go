@@ -191,7 +191,7 @@ func TestO11DecisionSaysWho(t *testing.T) {
 	require.Len(t, out.DeadLetters, 1)
 	require.Equal(t, "parked", out.DeadLetters[0].Reason)
 	var page api.Letters
-	w.is(w.ask(access.Viewer, http.MethodGet, "/dead-letters?flow=charge&topic=cut&reason=parked&limit=1&job="+s.Job, ""), http.StatusOK, &page)
+	w.is(w.ask(access.Viewer, http.MethodGet, "/dead-letters?flow=charge&topic=cut&reason=parked&prefix=c&from=2020-01-01T00:00:00Z&limit=1&job="+s.Job, ""), http.StatusOK, &page)
 	require.Equal(t, out.DeadLetters[0], page.DeadLetters[0])
 	path := "/dead-letters/1/decision"
 	w.refused(w.ask(access.Client, http.MethodPost, path, `{"verdict": "retry"}`), http.StatusForbidden, access.CodeForbidden)

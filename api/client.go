@@ -260,7 +260,9 @@ func (c *Client) Interrupt(ctx context.Context, key string, r InterruptRequest, 
 // DeadLetters is Operator.DeadLetters; of Jobs it takes at most one.
 func (c *Client) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]quipu.DeadLetter, error) {
 	q := url.Values{"all": {strconv.FormatBool(f.All)}}
-	for name, text := range map[string]string{"flow": f.Flow, "topic": f.Topic, "reason": string(f.Reason)} {
+	for name, text := range map[string]string{
+		"flow": f.Flow, "topic": f.Topic, "reason": string(f.Reason), "prefix": f.Prefix, "from": timeText(f.From), "to": timeText(f.To),
+	} {
 		if text != "" {
 			q.Set(name, text)
 		}

@@ -43,8 +43,13 @@ func (a *app) ask(cmd *cobra.Command, what need, f func(ctx context.Context, rt 
 
 // listBy lists jobs by the API.
 func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter, o *lsOptions) error {
-	if o.count {
+	switch {
+	case o.count:
 		return cli.Exitf(cli.CodeUsage, "--count needs the database; GET %s/counts of the API counts", api.Path)
+	case o.watch:
+		return cli.Exitf(cli.CodeUsage, "--watch needs the database: give --postgres or --dev")
+	case len(f.States) == 0:
+		f.States = living
 	}
 	if o.parent != "" {
 		parent, err := remote.Job(ctx, o.parent)
