@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/console"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -78,7 +78,7 @@ func TestO7Bulk(t *testing.T) {
 func TestO6Live(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	short := httptest.NewUnstartedServer(console.New(w.rt, console.Config{}))
+	short := httptest.NewUnstartedServer(guarded(w.rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))
 	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond // a stream outlasts both
 	short.Start()
 	defer short.Close()
