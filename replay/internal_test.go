@@ -35,3 +35,27 @@ func TestReplayThatDiffersIsViolated(t *testing.T) {
 		}
 	}
 }
+
+// V8: what a resumed function does anew is undone anew. No build writes a journal that says
+// otherwise, so the job is made by hand.
+func TestCompensationsAreRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	request := journal.GUID{1}
+	violation := func(effects ...*Effect) string {
+		a := newAuditor(Header{}, nil)
+		a.undone[request] = 7
+		for i, f := range effects {
+			f.Request, f.Name, f.Class, f.Position = request, "refund", ClassUndo, "2"
+			a.job.Effects[journal.Digest{byte(i)}] = f
+		}
+		a.undosLaw()
+		if v := a.first[V8]; v != nil {
+			return v.Message
+		}
+		return ""
+	}
+	require.Empty(t, violation(&Effect{State: EffectCompleted}))
+	require.Empty(t, violation(&Effect{State: EffectNotDone}, &Effect{N: 1, State: EffectCompleted}))
+	require.Contains(t, violation(&Effect{State: EffectStarted}), `"refund" has not`)
+	require.Contains(t, violation(&Effect{State: EffectNotDone}), `"refund" was not registered for what is done anew`)
+}

@@ -69,10 +69,26 @@ func (a *auditor) undosLaw() {
 	}
 	for _, key := range sortedDigests(a.job.Effects) {
 		f := a.job.Effects[key]
-		if seq := a.undone[f.Request]; seq > 0 && f.Class == ClassUndo && f.State == EffectStarted {
+		switch seq := a.undone[f.Request]; {
+		case seq == 0 || f.Class != ClassUndo || f.State == EffectCompleted:
+		case f.State == EffectStarted:
 			a.report(V8, journal.MainChain, seq, "the response says that the compensations of request %s have run, %q has not", f.Request, f.Name)
+		case !a.job.registeredAgain(f):
+			a.report(V8, journal.MainChain, seq, "the response says that the compensations of request %s have run, %q was not registered for what is done anew",
+				f.Request, f.Name)
 		}
 	}
+}
+
+// registeredAgain says that a compensation which is not done has a successor: what the function does
+// anew is undone under the next key (3.5).
+func (j *Job) registeredAgain(f *Effect) bool {
+	for _, other := range j.Effects {
+		if other.Class == ClassUndo && other.Request == f.Request && other.Position == f.Position && other.N == f.N+1 {
+			return true
+		}
+	}
+	return false
 }
 
 // Compensates reports whether the function of a request has registered compensations, and has
