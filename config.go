@@ -244,21 +244,27 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.checkNATS()
 }
 
-// limits refuses numbers and times that the parts of the runtime would refuse only later.
+// limits refuses numbers and times that the parts of the runtime would refuse only later, all at
+// once.
 func (c *Config) limits() error {
+	var faults []string
 	for name, n := range map[string]int{
 		"Lanes": c.Lanes, "Concurrency": c.Concurrency, "Committers": c.Committers, "MaxBatch": c.MaxBatch, "MaxConns": c.MaxConns,
 	} {
 		if err := engine.CheckNumber(name, n); err != nil {
-			return fmt.Errorf("%w: Config.%s is %w", ErrConfig, name, err)
+			faults = append(faults, fmt.Sprintf("Config.%s is %v", name, err))
 		}
 	}
 	for name, d := range map[string]time.Duration{
 		"Resend": c.Resend, "Lease": c.Lease, "AckWait": c.AckWait, "Drain": c.Drain, "WaitLook": c.WaitLook,
 	} {
 		if err := engine.CheckTime(name, d); err != nil {
-			return fmt.Errorf("%w: Config.%s is %w", ErrConfig, name, err)
+			faults = append(faults, fmt.Sprintf("Config.%s is %v", name, err))
 		}
 	}
-	return nil
+	if len(faults) == 0 {
+		return nil
+	}
+	slices.Sort(faults)
+	return fmt.Errorf("%w: %s", ErrConfig, strings.Join(faults, "; "))
 }

@@ -13,10 +13,17 @@
 // happened in them. Operator takes people's decisions on dead letters. Processes lists the live
 // processes.
 //
+// A program also needs three other packages: flow makes flows (flow.Parse, flow.New), workers
+// registers handlers and durable functions (workers.Handle, workers.HandleDurable), effects names
+// what a handler does outside (effects.Do; DoTx and HandleTx for SQL in the same database).
+// ConfigFromEnv reads a Config from the environment. Package quiputest tests all of it without
+// servers.
+//
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })
+//	f, err := flow.Parse("order.yaml", source)
 //	rt, err := quipu.Open(ctx, quipu.Config{Postgres: dsn, NATS: url, Space: "shop", Workers: reg})
-//	err = rt.Deploy(ctx, flows...)
+//	err = rt.Deploy(ctx, f)
 //	go rt.Run(ctx)
 //	job, err := rt.Start(ctx, "order", "order-42", input)
 //	out, err := rt.Wait(ctx, job)

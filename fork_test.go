@@ -2,6 +2,7 @@ package quipu_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -120,3 +121,76 @@ func TestForkOfAnOpenJob(t *testing.T) {
 	require.Equal(t, map[string]int{"box": 1, "ship": 3}, o.count())
 	s.proved()
 }
+
+// A fork is an entry in the middle of a job that goes on meanwhile, and that goes on as it would.
+func TestForkOfJobsThatRun(t *testing.T) {
+	t.Parallel()
+	o := newTally()
+	reg := workers.New()
+	workers.Handle(reg, "reserve", o.outside("stock"))
+	workers.Handle(reg, "charge", o.outside("card"))
+	workers.Handle(reg, "pack", func(ctx context.Context, n int) (int, error) { return n * 10, nil })
+	s := newSpaceOf(t, reg, orders)
+	const n = 20
+	var all []quipu.Job
+	for i := range n {
+		key := fmt.Sprint("o-", i)
+		all = append(all, s.begin("orders", key, map[string]any{"boxes": []int{1, 2, 3}}))
+		for _, as := range []string{"/a", "/b"} {
+			fork, err := s.Fork(t.Context(), key, 1, key+as)
+			require.NoError(t, err)
+			all = append(all, fork)
+		}
+	}
+	for _, job := range all {
+		_, err := s.Wait(t.Context(), job)
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[string]int{"stock": 3 * n, "card": 3 * n}, o.count(), "each did everything once")
+	s.proved()
+}
+
+// Elements of a list that had ended are taken over, and passes of a loop; the others are done
+// again. An entry at which a request was under way is refused only if it has recorded effects.
+func TestForkAmongElements(t *testing.T) {
+	t.Parallel()
+	o := newTally()
+	reg := workers.New()
+	workers.Handle(reg, "pack", func(ctx context.Context, n int) (int, error) {
+		_, err := o.do(fmt.Sprintf("box %d", n))
+		return n * 10, err
+	})
+	s := newSpaceOf(t, reg, boxes)
+	job := s.begin("boxes", "b-1", map[string]any{"boxes": []int{1, 2, 3, 4}})
+	s.output(job, `{"sizes":[10,20,30,40]}`)
+	var answers []int64
+	for e, err := range s.Journal(t.Context(), job) {
+		require.NoError(t, err)
+		if e.Activity == "pack" && e.Response != nil {
+			answers = append(answers, e.Seq)
+		}
+	}
+	require.Len(t, answers, 4)
+	for i, at := range answers {
+		before := o.count()
+		fork, err := s.Fork(t.Context(), "b-1", at, fmt.Sprint("b-1/", i))
+		require.NoError(t, err)
+		s.output(fork, `{"sizes":[10,20,30,40]}`)
+		again := 0
+		for name, n := range o.count() {
+			again += n - before[name]
+		}
+		require.Equal(t, 3-i, again, "entry %d has %d of the elements", at, i+1)
+	}
+	s.proved()
+}
+
+const boxes = `
+flow: boxes
+version: "1"
+output: {sizes: "${ pack.output }"}
+activities:
+  start: {type: trigger}
+  pack: {type: worker, topic: pack, each: "${ start.output.boxes }", input: "${ item }", parallel: 1}
+transitions: {start: [pack]}
+`

@@ -346,13 +346,91 @@ func TestResumeCompensated(t *testing.T) {
 	s := newSpaceOf(t, reg, trips)
 	s.failed(s.begin("trips", "t-1", map[string]any{}))
 	require.Equal(t, map[string]int{"flight": 1, "cancel": 1, "hotel": 1}, o.count())
+	for n := 2; n < 4; n++ { // what it did anew is undone anew
+		again, err := s.Resume(t.Context(), "t-1")
+		require.NoError(t, err)
+		s.failed(again)
+		require.Equal(t, map[string]int{"flight": n, "cancel": n, "hotel": n}, o.count())
+	}
 	o.mend("hotel")
-	second, err := s.Resume(t.Context(), "t-1")
+	last, err := s.Resume(t.Context(), "t-1")
 	require.NoError(t, err)
-	s.output(second, `{"trip":"flight 2, hotel 2"}`)
-	require.Equal(t, map[string]int{"flight": 2, "cancel": 1, "hotel": 2}, o.count())
+	s.output(last, `{"trip":"flight 4, hotel 4"}`)
+	require.Equal(t, map[string]int{"flight": 4, "cancel": 3, "hotel": 4}, o.count())
 	n := 0
 	keys.Range(func(any, any) bool { n++; return true })
-	require.Equal(t, 2, n)
+	require.Equal(t, 4, n)
+	s.proved()
+}
+
+const hooked = `
+flow: hooked
+version: "1"
+output: {by: "${ asked.by }", said: "${ asked.output }", slept: "${ nap.by }", late: "${ never.code }"}
+activities:
+  start: {type: trigger}
+  asked: {type: hook, signal: trip.agreed, key: "${ job.id }", within: 1h}
+  nap:   {type: hook, sleep: 1ms}
+  never: {type: hook, signal: trip.never, key: "${ job.id }", within: 1ms}
+  work:  {type: worker, topic: work}
+transitions: {start: [asked], asked: [nap], nap: [never], never: [{to: work, on: error}]}
+`
+
+// Hooks that a signal, a timer or their bound has ended do not wait again, and keep what woke
+// them.
+func TestResumeHooks(t *testing.T) {
+	t.Parallel()
+	o := newTally("work")
+	reg := workers.New()
+	workers.Handle(reg, "work", func(context.Context, any) (string, error) {
+		got, err := o.do("work")
+		if err != nil {
+			return "", workers.Fatal(err)
+		}
+		return got, nil
+	})
+	s := newSpaceOf(t, reg, hooked)
+	job := s.begin("hooked", "h-1", map[string]any{})
+	_, err := s.Signal(t.Context(), "trip.agreed", "h-1", "by ann")
+	require.NoError(t, err)
+	s.failed(job)
+	o.mend("work")
+	second, err := s.Resume(t.Context(), "h-1")
+	require.NoError(t, err)
+	s.output(second, `{"by":"signal","said":"by ann","slept":"timer","late":408}`)
+	s.proved()
+}
+
+// The same where somebody else ended the function, so that a job of its own undid its work.
+func TestResumeCompensatedElsewhere(t *testing.T) {
+	t.Parallel()
+	o := newTally()
+	reg := workers.New()
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
+		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
+			return "", err
+		}
+		if _, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") }); err != nil {
+			return "", err
+		}
+		return workers.Await[string](ctx, "trip.agreed", 0)
+	})
+	s := newSpaceOf(t, reg, trips)
+	job := s.begin("trips", "t-1", map[string]any{})
+	for n := 1; n < 4; n++ {
+		s.waits(job)
+		_, err := s.Interrupt(t.Context(), "t-1")
+		require.NoError(t, err)
+		s.failed(job)
+		require.Eventually(t, func() bool { return o.count()["cancel"] == n }, time.Minute, 10*time.Millisecond)
+		require.Equal(t, map[string]int{"flight": n, "cancel": n}, o.count())
+		job, err = s.Resume(t.Context(), "t-1")
+		require.NoError(t, err)
+	}
+	s.waits(job)
+	_, err := s.Signal(t.Context(), "trip.agreed", "t-1", "by ann")
+	require.NoError(t, err)
+	s.output(job, `{"trip":"by ann"}`)
+	require.Equal(t, map[string]int{"flight": 4, "cancel": 3}, o.count())
 	s.proved()
 }

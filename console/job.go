@@ -65,6 +65,7 @@ type jobPage struct {
 	Parent       *quipu.Parent
 	ParentKey    string
 	Resumes      journal.JobID
+	ForkOf       journal.JobID
 	ResumedBy    journal.JobID
 	Trace        string // address of its trace, "" for none
 	Report       *replay.Report
@@ -193,7 +194,9 @@ func (p *jobPage) head(r *look.Reading) {
 	if v.Parent != nil {
 		p.Parent = &quipu.Parent{Job: quipu.Job{ID: v.Parent.Job}, Activity: v.Parent.Activity, Address: v.Parent.DAD}
 	}
-	if v.From != nil {
+	if v.From != nil && v.From.Forks() {
+		p.ForkOf = v.From.Job
+	} else if v.From != nil {
 		p.Resumes = v.From.Job
 	}
 	p.ResumedBy = v.Next

@@ -32,7 +32,7 @@ func FuzzHistory(f *testing.F) {
 			seen[r.position] = true
 		}
 		for _, p := range positions {
-			require.Equal(t, p != "" && p != undoPosition, seen[p], "%q", p)
+			require.Equal(t, p != "" && p != journal.UndoPosition, seen[p], "%q", p)
 		}
 	})
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// undoPosition replaces the position in a pause between compensations, which is no call
-// of the function.
-const undoPosition = "undo"
-
 // history is what is recorded of a durable function, by the places of its calls
 // (E15). A place is a number of its branch; that of branch b of the fork at
 // position p is p.b.1, p.b.2 and so on. A function may have thousands of them and is
@@ -91,7 +87,7 @@ func (h *history) fill(rows []store.EffectRow, pauses []store.Pause) {
 	h.order, h.own = make([]*record, 0, n), make([]*record, 0, n)
 	slab := make([]record, n) // at once: there are many
 	put := func(position string) *record {
-		if position == "" || position == undoPosition {
+		if position == "" || position == journal.UndoPosition {
 			return nil
 		}
 		r := h.record(position)

@@ -69,22 +69,13 @@ func Compensate(ctx context.Context, name string, fn func(context.Context) error
 	if err := c.compareEffect(); err != nil {
 		return err
 	}
-	w, key := c.branch.w, c.key(0)
+	key, err := c.register(ctx)
+	if err != nil {
+		return err
+	}
+	w := c.branch.w
 	if w.registered(key) {
 		return c.judge(&effects.DuplicateError{First: name, Second: name, Kind: "compensation"})
-	}
-	if row, known := w.rows.ByKey[key]; known {
-		if err := c.Strays(&row); err != nil {
-			return err
-		}
-	} else {
-		if err := c.Begins(ctx, false); err != nil {
-			return err
-		}
-		if err := c.f.session.Register(ctx, c.effect); err != nil {
-			return err
-		}
-		c.Back()
 	}
 	w.mu.Lock()
 	w.undos[key] = &undo{name, fn}
@@ -96,6 +87,42 @@ func (w *walk) registered(key journal.Digest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.undos[key] != nil
+}
+
+// register records the registration of a compensation, once, and gives its key. One that has run
+// in an earlier generation is taken over as not done: what is done anew is undone under the next
+// key.
+func (c *call) register(ctx context.Context) (key journal.Digest, err error) {
+	begun := false
+	for n := 0; ; n++ {
+		key = c.key(n)
+		if c.branch.w.registered(key) {
+			return key, nil
+		}
+		row, known := c.branch.w.rows.ByKey[key]
+		switch {
+		case known:
+			err = c.Strays(&row)
+		case !begun:
+			if err = c.Begins(ctx, false); err != nil {
+				return key, err
+			}
+			begun = true
+			fallthrough
+		default:
+			row, err = c.f.session.Register(ctx, c.effect, n)
+		}
+		if err != nil {
+			return key, err
+		}
+		if row.State != store.EffectNotDone {
+			break
+		}
+	}
+	if begun {
+		c.Back()
+	}
+	return key, nil
 }
 
 // Undoable reports that the function has compensations, from this run or recorded.
@@ -144,10 +171,9 @@ func (e *UndoError) Unwrap() error { return e.Err }
 // Pause is the wait before the next attempt.
 func (e *UndoError) Pause() wire.Pause {
 	wait := backoff.Delay(e.Failures-1, firstUndoWait, longestUndoWait, nil)
-	return wire.Pause{Kind: journal.PauseSleep, Name: undoPause(e.Name, e.Failures), Position: undoPosition, For: wait.Microseconds()}
+	ref := journal.UndoPause(e.Name, e.Failures)
+	return wire.Pause{Kind: ref.Kind, Name: ref.Name, Position: ref.Position, For: wait.Microseconds()}
 }
-
-func undoPause(name string, failures int) string { return fmt.Sprintf("undo:%s:%d", name, failures) }
 
 // Undo runs the compensations that have not run, the latest registered first, each with
 // its own key (effects.Key). It ends with the first failure, an *UndoError; other errors
@@ -219,7 +245,7 @@ func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.Effec
 func (w *walk) failures(name string) int {
 	n := 0
 	for _, p := range w.waited {
-		if p.Position == undoPosition && p.Response != nil && p.Name == undoPause(name, n+1) {
+		if p.Response != nil && p.PauseRef == journal.UndoPause(name, n+1) {
 			n++
 		}
 	}

@@ -33,15 +33,16 @@ func (s *Session) Carry(ctx context.Context, c *Call, fn func() ([]byte, error))
 	return s.carry(ctx, c, func(context.Context, any) ([]byte, error) { return fn() })
 }
 
-// Register records the start of an own call, without an outcome.
-func (s *Session) Register(ctx context.Context, c *Call) error {
-	row, _, err := s.start(ctx, s.Effect(c, 0))
+// Register records the start of an own call under its n-th key, without an outcome. What it
+// returns is not done if the call has run in an earlier generation.
+func (s *Session) Register(ctx context.Context, c *Call, n int) (store.EffectRow, error) {
+	row, _, err := s.start(ctx, s.Effect(c, n))
 	if err != nil {
-		return s.trouble(c, "record it", err)
+		return row, s.trouble(c, "record it", err)
 	}
 	s.adopt(&row)
 	s.count(c, "registered")
-	return nil
+	return row, nil
 }
 
 // Record records the result of an own call.

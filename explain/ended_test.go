@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -46,6 +47,14 @@ func answered(attempt, code int, message, stack string) func(*world) {
 		if message != "" {
 			w.job.Last.Response.Error = &journal.Failure{Class: "error", Message: message, Stack: stack}
 		}
+	}
+}
+
+// late makes the error one of a class, and gives charge a limit.
+func late(class, limit string) func(*world) {
+	return func(w *world) {
+		w.Error.Class = class
+		w.job.Flow, _ = flow.Parse("f.yaml", []byte(strings.Replace(everything, "pay.charge,", "pay.charge, "+limit+",", 1)))
 	}
 }
 
@@ -198,6 +207,39 @@ var ended = map[string]struct {
 		"the job failed with code 500 after 40 s: every activity has ended, and then the output of the flow failed: ${ start.output.id }: no such key: id; " +
 			"the job keeps version 3 of its flow, so no resume helps it; a new version helps later jobs",
 		[]string{},
+	},
+	"by an expression that names a result": {
+		[]func(*world){output("charge.output.id", "no such key: id"), func(w *world) {
+			w.Error.Message = "when of the transition to stop of charge: ${ charge.output.id > 7 }: no such key: id"
+			w.job.Last.Activity, w.job.Last.Trouble = "charge", &journal.Trouble{Reason: collation.ReasonExpression}
+		}},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s, by charge: when of the transition to stop of charge: ${ charge.output.id > 7 }: no such key: id; " +
+			"the job keeps version 3 of its flow, so it helps to do again what made the output (--from); a new version helps later jobs",
+		[]string{"quipu resume order-42 --from charge"},
+	},
+	"by an expression that names its input": {
+		[]func(*world){output("start.output.id", ""), func(w *world) {
+			w.Error.Message = "input of merge: ${ start.output.net / start.output.n }: division by zero"
+		}},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 500 after 40 s, by merge: input of merge: ${ start.output.net / start.output.n }: division by zero; " +
+			"no transition of all takes this error (on: error); the job keeps version 3 of its flow, so no resume helps it; a new version helps later jobs",
+		[]string{},
+	},
+	"by its timeout": {
+		[]func(*world){closed(journal.JobFailed, 408, "context deadline exceeded"), late("timeout", "timeout: 90s")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 408 after 40 s, by charge: context deadline exceeded (an attempt of charge has 1 min 30 s: its timeout); " +
+			"no transition of all takes this error (on: error); mend what failed first",
+		[]string{"quipu resume order-42"},
+	},
+	"by its within": {
+		[]func(*world){closed(journal.JobFailed, 408, "no answer"), late("within", "within: 2h")},
+		[]explain.Kind{explain.KindClosed},
+		"the job failed with code 408 after 40 s, by charge: no answer (charge has 2 h, its within; its topic is pay.charge); " +
+			"no transition of all takes this error (on: error); mend what failed first",
+		[]string{"quipu resume order-42"},
 	},
 	"interrupted by itself": {
 		[]func(*world){closed(journal.JobInterrupted, 410, "refused"), func(w *world) { w.job.Last.Activity, w.job.Last.Kind = "stop", journal.KindLeg1 }},

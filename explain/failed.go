@@ -30,11 +30,14 @@ func (e *explainer) failed() string {
 		text += e.byChild(id)
 	}
 	if f := e.v.Error; f != nil {
-		text += ": " + e.said(f.Message, e.frame())
+		text += ": " + e.said(f.Message, e.frame()) + e.limit(f.Class)
 	}
 	l := e.Last
 	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" && !(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
 		text += "; no transition of " + e.v.Flow.Name + " takes this error (on: error)"
+	}
+	if e.expressionFailed() {
+		text += "; " + e.helps()
 	}
 	return text
 }
@@ -82,7 +85,7 @@ func (e *explainer) frame() string {
 
 // mend says that a resume alone would fail again.
 func (e *explainer) mend() string {
-	if e.v.State != journal.JobFailed || e.outputFailed() {
+	if e.v.State != journal.JobFailed || e.expressionFailed() {
 		return ""
 	}
 	if j := e.latest(e.failedChild()); j != nil && j.State == journal.JobCompleted {
@@ -186,11 +189,33 @@ func (e *explainer) childrenFirst() (commands []string) {
 	return commands
 }
 
+// limit names the time that was over, and the topic of an activity that nobody answered.
+func (e *explainer) limit(class string) string {
+	if e.Last == nil || e.Flow == nil {
+		return ""
+	}
+	a, ok := e.Flow.Activity(e.Last.Activity)
+	switch {
+	case !ok:
+	case class == "timeout" && a.Timeout > 0:
+		return fmt.Sprintf(" (an attempt of %s has %s: its timeout)", a.Name, span(a.Timeout))
+	case class == "within" && a.Within > 0 && a.Topic != "":
+		return fmt.Sprintf(" (%s has %s, its within; its topic is %s)", a.Name, span(a.Within), a.Topic)
+	}
+	return ""
+}
+
+// expressionFailed says that an expression failed the job: it gives the same from the same
+// results, so doing the activity again alone does not help.
+func (e *explainer) expressionFailed() bool {
+	f := e.v.Error
+	return f != nil && e.v.State == journal.JobFailed && f.Class == collation.ReasonExpression && e.failedChild().IsZero()
+}
+
 // outputFailed says that all activities ended without closing the job, and that the output of
 // the flow failed then.
 func (e *explainer) outputFailed() bool {
-	f := e.v.Error
-	return f != nil && e.v.State == journal.JobFailed && f.Class == collation.ReasonExpression && strings.HasPrefix(f.Message, outputPlace)
+	return e.expressionFailed() && strings.HasPrefix(e.v.Error.Message, outputPlace)
 }
 
 // outputPlace begins the message about the output of a flow; that of an activity names it.
@@ -198,21 +223,25 @@ const outputPlace = "output: "
 
 // byOutput says that the output of the flow failed, and what helps.
 func (e *explainer) byOutput() string {
+	return ": every activity has ended, and then the output of the flow failed: " + e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace), "") + "; " + e.helps()
+}
+
+// helps says whether a resume can help where an expression failed.
+func (e *explainer) helps() string {
 	helps := "so no resume helps it"
 	if e.Flow == nil || len(e.makers()) > 0 {
 		helps = "so it helps to do again what made the output (--from)"
 	}
-	return fmt.Sprintf(": every activity has ended, and then the output of the flow failed: %s; the job keeps version %s of its flow, %s; a new version helps later jobs",
-		e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace), ""), e.v.Flow.Version, helps)
+	return fmt.Sprintf("the job keeps version %s of its flow, %s; a new version helps later jobs", e.v.Flow.Version, helps)
 }
 
 // expression finds the expression in a message, and mentioned what may be an activity in it.
 var (
-	expression = regexp.MustCompile(`(?s)^output: \$\{ (.*?) \}: `)
+	expression = regexp.MustCompile(`(?s)^[\w :]+: \$\{ (.*?) \}: `)
 	mentioned  = regexp.MustCompile(`(?:^|[^.\w])(\w+)\.`)
 )
 
-// makers are the activities that the failed expression of the flow's output names, as far as
+// makers are the activities that the failed expression names, as far as
 // they ran and can be done again: a job that has completed is never started again.
 func (e *explainer) makers() (names []string) {
 	found := expression.FindStringSubmatch(e.v.Error.Message)
@@ -232,7 +261,7 @@ func (e *explainer) makers() (names []string) {
 // resumes are the commands that go on with a job that failed or was interrupted.
 func (e *explainer) resumes() []string {
 	resume := "quipu resume " + word(e.v.Key)
-	if !e.outputFailed() {
+	if !e.expressionFailed() {
 		return append(e.childrenFirst(), resume)
 	}
 	var commands []string

@@ -86,8 +86,11 @@ func (e *explainer) suspended(s *spot, r *collation.Row) {
 	if more := len(r.Pauses) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
-	x := e.add(s, KindSuspended, fmt.Sprintf("%s is suspended in turn %d: it waits for %s%s",
-		e.asked(s, r), r.Turn-1, listed(parts), e.bound(s, r)))
+	does := "is suspended in turn %d: it waits for %s"
+	if _, _, is := r.Pauses[0].Undo(); is {
+		does = "undoes what it did, turn %d: %s"
+	}
+	x := e.add(s, KindSuspended, e.asked(s, r)+" "+fmt.Sprintf(does, r.Turn-1, listed(parts))+e.bound(s, r))
 	x.Due, x.Commands = next, commands[:min(len(commands), maxPauses)]
 }
 
@@ -101,6 +104,9 @@ func (e *explainer) pause(s *spot, p *collation.Pause) (text string, due collati
 		return fmt.Sprintf("%s %q, which is being handled", p.Kind, p.Name), collation.Never
 	case p.Kind == journal.PauseSleep:
 		if r := e.rows[p.GUID]; r != nil {
+			if name, failures, is := p.Undo(); is {
+				return fmt.Sprintf("compensation %q has failed %s and runs again %s; the log of its worker says why", name, counted(failures, "time"), e.in(r.NextAt)), r.NextAt
+			}
 			return fmt.Sprintf("timer %q, due %s", p.Name, e.in(r.NextAt)), r.NextAt
 		}
 	case p.Kind == journal.PauseSignal:

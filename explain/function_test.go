@@ -20,7 +20,9 @@ func (w *world) asleep(pauses ...collation.Pause) *collation.Row {
 	r.Turn, r.TurnSent, r.NextAt = 4, 3, collation.Never
 	for i := range pauses {
 		p := &pauses[i]
-		p.Position = fmt.Sprint(i + 1)
+		if p.Position == "" {
+			p.Position = fmt.Sprint(i + 1)
+		}
 		p.GUID = collation.PauseGUID(r.GUID, p.PauseRef)
 	}
 	r.Pauses = pauses
@@ -145,6 +147,13 @@ var sleepingStates = map[string]state{
 		}, kind: explain.KindSuspended, due: now + 2*second,
 		text: `charge (function) is suspended in turn 3: it waits for timer "s0", due in 12 s, timer "s1", due in 11 s, timer "s2", due in 10 s, ` +
 			`timer "s3", due in 9 s, timer "s4", due in 8 s, timer "s5", due in 7 s, timer "s6", due in 6 s, timer "s7", due in 5 s, and 3 more`,
+	},
+	"a compensation that failed": {
+		make: func(w *world) {
+			r := w.asleep(collation.Pause{PauseRef: journal.UndoPause("refund", 6)})
+			w.alarm(r.GUID, r.Pauses[0], now+32*second)
+		}, kind: explain.KindSuspended, due: now + 32*second,
+		text: `charge (function) undoes what it did, turn 3: compensation "refund" has failed 6 times and runs again in 32 s; the log of its worker says why`,
 	},
 	"leased again": {
 		make: func(w *world) {

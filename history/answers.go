@@ -38,7 +38,7 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 	case journal.ResponseParked:
 		ev.Kind, ev.Text = KindParked, "waits for a person"
 	case journal.ResponseSuspended:
-		ev.Kind, ev.Text = KindWaits, "waits for "+pauses(x.Pauses)
+		ev.Kind, ev.Text = KindWaits, suspends(x.Pauses)
 		for i := range x.Pauses {
 			p := pause{x.Request, x.Pauses[i].PauseRef}
 			if t.since[p] == 0 {
@@ -87,6 +87,9 @@ func woke(x *journal.Response) string {
 	case x.Of == nil:
 		return "it goes on"
 	case x.By == journal.ByTimer:
+		if compensation, _, is := x.Of.Undo(); is {
+			return "compensation " + compensation + " is due again"
+		}
 		return named(*x.Of) + ": its time has passed"
 	case x.Of.Kind == journal.PauseChild:
 		return named(*x.Of) + " ended"
@@ -203,6 +206,17 @@ func (t *Teller) result(e *journal.Entry) *flow.Result {
 		r.Output = v.JSON
 	}
 	return r
+}
+
+// suspends says what a function waits for, or that a compensation failed and when it runs again.
+// The error of a compensation is not recorded before a person is asked.
+func suspends(all []journal.Pause) string {
+	if len(all) == 1 {
+		if compensation, failures, is := all[0].Undo(); is {
+			return fmt.Sprintf("compensation %s failed (failure %d); it runs again after %v", compensation, failures, micros(all[0].For))
+		}
+	}
+	return "waits for " + pauses(all)
 }
 
 // pauses lists the first pauses of a function.

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/quipu-journal/quipu/journal"
@@ -34,7 +36,8 @@ func (t *Teller) effect(ev *Event, e *journal.Entry) {
 	case e.Kind == journal.KindEffectFailed:
 		ev.Text = name + " was not done" + t.says(e)
 	case f.Name == "undo":
-		ev.Text = "begins to compensate"
+		code, failure := cause(f.Result)
+		ev.Text, ev.Error = fmt.Sprintf("failed with code %d: begins to compensate", code), failure
 	case f.Error != nil:
 		ev.Text = name + " is done: its outcome is an error"
 	default:
@@ -52,7 +55,24 @@ func (t *Teller) effect(ev *Event, e *journal.Entry) {
 	if f.Result != nil && f.Error == nil && f.Name != "undo" {
 		ev.Output = &Value{JSON: f.Result}
 	}
-	ev.Error = f.Error
+	if f.Error != nil {
+		ev.Error = f.Error
+	}
+}
+
+// cause reads the error for which a function is undone: the response that it would have given.
+func cause(result []byte) (code int, failure *journal.Failure) {
+	var r struct {
+		Code  int
+		Error *struct {
+			Class, Message, Stack string
+			Data                  json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(result, &r); err != nil || r.Error == nil {
+		return 0, nil
+	}
+	return r.Code, &journal.Failure{Class: r.Error.Class, Message: r.Error.Message, Data: r.Error.Data, Stack: r.Error.Stack}
 }
 
 // says tells who says what the outcome of an effect is, if it is not the run that began it.

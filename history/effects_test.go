@@ -3,6 +3,7 @@ package history_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -90,4 +91,49 @@ func TestOutcomesAfterACrash(t *testing.T) {
 			require.Contains(t, all.String(), "effect book is done\n", "where nothing crashed")
 		})
 	}
+}
+
+// A function that is undone tells why, and how often a compensation has failed.
+func TestAFailedCompensationIsTold(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		failures := 2
+		w.Serve(func(reg *workers.Registry) {
+			workers.HandleDurable(reg, "trip", func(ctx context.Context, _ any) (string, error) {
+				err := workers.Compensate(ctx, "refund", func(context.Context) error {
+					if failures--; failures >= 0 {
+						return errors.New("the account is closed")
+					}
+					return nil
+				})
+				return "", errors.Join(err, workers.Fail(409, "out of stock"))
+			})
+		})
+		job := w.Call("trip", "k", nil)
+		job.Fails(409)
+		var all []string
+		woken := 0
+		events := told(nil, job.Journal())
+		for i := range events {
+			text := events[i].Text
+			if text == "compensation refund is due again" {
+				woken++ // at the same time as what follows, so in no fixed order
+				continue
+			}
+			if e := events[i].Error; e != nil {
+				text += " | " + e.Class + ": " + e.Message
+			}
+			all = append(all, text)
+		}
+		require.Equal(t, []string{
+			"compensation refund is registered",
+			"failed with code 409: begins to compensate | business: out of stock",
+			"compensation refund failed (failure 1); it runs again after 1s",
+			"compensation refund failed (failure 2); it runs again after 2s",
+			"compensation refund is done",
+			"failed with code 409 | business: out of stock",
+			"the job failed with code 409 | business: out of stock",
+		}, all[2:])
+		require.Equal(t, 2, woken)
+	})
 }

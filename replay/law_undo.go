@@ -69,7 +69,7 @@ func (a *auditor) undosLaw() {
 	}
 	for _, key := range sortedDigests(a.job.Effects) {
 		f := a.job.Effects[key]
-		if seq := a.undone[f.Request]; seq > 0 && f.Class == ClassUndo && f.State != EffectCompleted {
+		if seq := a.undone[f.Request]; seq > 0 && f.Class == ClassUndo && f.State == EffectStarted {
 			a.report(V8, journal.MainChain, seq, "the response says that the compensations of request %s have run, %q has not", f.Request, f.Name)
 		}
 	}
@@ -90,7 +90,7 @@ func (j *Job) Compensates(request journal.GUID) bool {
 func (j *Job) compensates() map[journal.GUID]bool {
 	out := make(map[journal.GUID]bool)
 	for _, f := range j.Effects {
-		if f.Class == ClassUndo {
+		if f.Class == ClassUndo && f.State != EffectNotDone { // not done: it has run in an earlier generation
 			out[f.Request] = true
 		}
 	}

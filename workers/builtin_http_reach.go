@@ -77,7 +77,7 @@ func (r *rules) add(text string) error {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			return errors.New("not a CIDR such as 10.0.0.0/8")
+			return errors.New("not a CIDR such as 10.0.0.0/8; a host is written without scheme, port and path")
 		case p.Addr().Is4In6() && p.Bits() >= 96:
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
@@ -174,7 +175,10 @@ func (f *function) undo(ctx context.Context) ending {
 	case failed.Failures >= durable.MaxUndoAttempts:
 		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` with --result null takes it for done", failed))
 	}
-	return ending{response: wire.SuspendedUntil([]wire.Pause{failed.Pause()})}
+	pause := failed.Pause()
+	Logger(ctx).Warn("a compensation failed; it runs again", "compensation", failed.Name,
+		"failures", failed.Failures, "at_most", durable.MaxUndoAttempts, "in", time.Duration(pause.For)*time.Microsecond, "error", failed.Err)
+	return ending{response: wire.SuspendedUntil([]wire.Pause{pause})}
 }
 
 // cut is the response of a run that was cut off before its compensations. A drained run

@@ -1,10 +1,12 @@
 package workers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -173,6 +175,19 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	for _, k := range keys {
 		require.Equal(t, keys[0], k)
 	}
+}
+
+// The error of a compensation that runs again is recorded nowhere, so the log has it.
+func TestACompensationThatFailsIsLogged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+		err := Compensate(ctx, "refund", func(context.Context) error { return errors.New("the account is closed") })
+		return 0, errors.Join(err, Fail(409, "out of stock"))
+	}, `1`)
+	var log bytes.Buffer
+	ctx := context.WithValue(context.Background(), loggerKey{}, slog.New(slog.NewTextHandler(&log, nil)))
+	require.Equal(t, journal.ResponseSuspended, w.runIn(ctx).Kind)
+	require.Contains(t, log.String(), `compensation=refund failures=1 at_most=10 in=1s error="the account is closed"`)
 }
 
 // A lost branch may have something to take back too, although a replay does not run it.

@@ -30,12 +30,12 @@ With --repair the tables of the named jobs are written as the journal gives them
 transaction with an entry that holds the differences. Then the job goes on. Only a
 quarantined or a closed job is repaired. If its journal breaks a law, or a row cannot be
 rebuilt, nothing is written, and the line says what to do.`,
-		Example: "  quipu fsck\n  quipu fsck --all\n  quipu fsck order-42 --repair --by ann --reason \"the disk was replaced\"",
+		Example: "  quipu fsck\n  quipu fsck --all\n  quipu fsck order-42 --repair --who ann --reason \"the disk was replaced\"",
 		Args:    cli.Args(0, -1),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "look at every job, not only at the quarantined ones")
 	cmd.Flags().BoolVar(&repair, "repair", false, "write the tables of the named jobs as their journals give them")
-	cmd.Flags().StringVar(&who, "by", "", "`NAME` of who decides, for the journal; default: the user")
+	cmd.Flags().StringVar(&who, "who", "", "`NAME` of who decides, for the journal; default: the user")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why, for the journal")
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ rebuilt, nothing is written, and the line says what to do.`,
 		case repair && reason == "":
 			return cli.Exit(cli.CodeUsage, errors.New("--repair needs a --reason, for the journal"))
 		case !repair && (who != "" || reason != ""):
-			return cli.Exit(cli.CodeUsage, errors.New("--by and --reason belong to --repair"))
+			return cli.Exit(cli.CodeUsage, errors.New("--who and --reason belong to --repair"))
 		case all && len(args) > 0:
 			return cli.Exit(cli.CodeUsage, errors.New("--all needs no key"))
 		}

@@ -56,6 +56,6 @@ func TestFsckOfSoundJobs(t *testing.T) {
 	require.Contains(t, s.fails(codeRefused, "", "fsck", "f1", "--repair", "--reason", "to be sure").Err, "its tables are what its journal gives")
 	s.fails(cli.CodeUsage, "", "fsck", "--repair", "--reason", "x")
 	s.fails(cli.CodeUsage, "", "fsck", "f1", "--repair")
-	s.fails(cli.CodeUsage, "", "fsck", "f1", "--by", "ann")
+	s.fails(cli.CodeUsage, "", "fsck", "f1", "--who", "ann")
 	s.fails(cli.CodeUsage, "", "fsck", "f1", "--all")
 }

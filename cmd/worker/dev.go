@@ -94,6 +94,7 @@ func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err err
 	if err != nil {
 		return cmp.Or(ctx.Err(), err) // when ctx has ended, errors of servers that were just started do not matter
 	}
+	servers.alone = d.serversOnly
 	defer func() { err = errors.Join(err, servers.stop()) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,9 +135,12 @@ func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) 
 		fmt.Fprintf(out, "  console   %s\n", p.console.url)
 	}
 	fmt.Fprintf(out, "\nNext, in another terminal:\n")
-	if len(p.flows) == 0 {
+	switch {
+	case s.alone:
+		fmt.Fprintf(out, "  start your workers with QUIPU_DEV=%s: none runs here (docs/handlers.md)\n  quipu%s processes\n", dir, flag)
+	case len(p.flows) == 0:
 		fmt.Fprintf(out, "  quipu%s deploy examples/hello/hello.yaml\n  quipu%s start hello hello-1 --input '{\"name\": \"Ada\"}'\n  quipu%s wait hello-1\n", flag, flag, flag)
-	} else {
+	default:
 		fmt.Fprintf(out, "  quipu%s flows\n  quipu%s start %s KEY --input @input.json\n  quipu%s ls\n", flag, flag, p.flows[0].flow.Name(), flag)
 	}
 	_, err := fmt.Fprintln(out, "\nCtrl-C stops it; the data stays.")

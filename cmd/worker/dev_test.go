@@ -194,6 +194,7 @@ func TestServersOnly(t *testing.T) {
 	servers := start(t, nil, "dev", "--data", data, "--servers-only", "--space", "shop")
 	file := servers.ready(data)
 	require.Equal(t, "shop", file.Space)
+	servers.until("say who works", func() bool { return strings.Contains(servers.out.String(), "start your workers with QUIPU_DEV="+data) })
 	env := map[string]string{
 		"QUIPU_POSTGRES": file.Postgres, "QUIPU_NATS": file.NATS, "QUIPU_SPACE": file.Space,
 		"QUIPU_FLOWS": flowDir(t, "hello.yaml", version("1", "Hello,")),

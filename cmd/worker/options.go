@@ -120,6 +120,9 @@ func (o *options) check() error {
 	if _, err := o.over.Options(); err != nil {
 		return err
 	}
+	if err := o.checkSecrets(); err != nil {
+		return err
+	}
 	if o.http == "" {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -26,6 +27,17 @@ func (p *process) builtins() workers.Builtins {
 		b.Secrets = func(name string) (workers.Secret, error) { return secretOfDir(dir, name) }
 	}
 	return b
+}
+
+// checkSecrets refuses a directory that is not there: each call that needs a secret would fail.
+func (o *options) checkSecrets() error {
+	if o.secrets == "" {
+		return nil
+	}
+	if _, err := os.Stat(o.secrets); err != nil { // it need not be readable, only its files
+		return cli.Exit(cli.CodeUsage, fmt.Errorf("--secrets: %w", cli.PathError(err)))
+	}
+	return nil
 }
 
 func (p *process) secretOfEnv(name string) (workers.Secret, error) {

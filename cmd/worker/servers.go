@@ -33,6 +33,7 @@ var errPostgresEnded = errors.New("the private Postgres ended by itself; its log
 type servers struct {
 	nats     *dev.NATS
 	postgres *dev.Postgres
+	alone    bool // no worker runs beside them
 }
 
 // ports are kept over restarts, so that clients find the servers again.

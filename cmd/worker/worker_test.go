@@ -80,6 +80,7 @@ func TestUsage(t *testing.T) {
 		"negative":        {append(servers, "--concurrency", "-1"), nil, "--concurrency -1"},
 		"negative time":   {append(servers, "--lease", "-1s"), nil, "--lease -1s"},
 		"too many":        {append(servers, "--concurrency", "16385"), nil, "--concurrency 16385: at most 16384"},
+		"no secrets":      {append(servers, "--secrets", "/none"), nil, "--secrets: /none: no such file or directory"},
 		"too large":       {append(servers, "--max-batch", "501"), nil, "--max-batch 501: at most 500"},
 		"too many lanes":  {append(servers, "--lanes", "1025"), nil, "--lanes 1025: at most 1024"},
 		"too short":       {append(servers, "--lease", "1ms"), nil, "30ms to 1h"},

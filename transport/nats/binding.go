@@ -117,7 +117,7 @@ func (b *binding) onMessage(msg *natsgo.Msg) {
 		b.c.expired(b, n)
 	case status == statusNoResponders:
 		b.c.bus.forget(b.c.from.Kind)
-		b.fail(fmt.Errorf("%w: consumer or stream is gone", transport.ErrUnavailable))
+		b.fail(errGone)
 	default:
 		b.c.bus.forget(b.c.from.Kind)
 		b.fail(fmt.Errorf("%w: status %s %s", transport.ErrUnavailable, status, description))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,12 @@ const drainWait = 2 * time.Second
 
 // steady is how long a binding must live for its end to reset the backoff.
 const steady = 10 * time.Second
+
+// tellAgain is the pause between two warnings of a consumer that is lost again and again.
+const tellAgain = time.Minute
+
+// errGone says that nothing answers a pull.
+var errGone = fmt.Errorf("%w: consumer or stream is gone", transport.ErrUnavailable)
 
 // Consume implements transport.Bus (T5). When ctx ends, pulled deliveries that were not
 // handled get a Nak of transport.MinNakDelay.
@@ -233,6 +240,7 @@ func (c *consumer) waiting(from *binding) bool {
 
 // supervise binds, and binds again after every loss, until ctx ends (T5).
 func (c *consumer) supervise(ctx context.Context) {
+	var told time.Time
 	for losses := 0; ctx.Err() == nil; losses++ {
 		began := time.Now()
 		err := c.session(ctx)
@@ -252,8 +260,14 @@ func (c *consumer) supervise(ctx context.Context) {
 			most = askedMax // it waits for an engine
 		}
 		pause := backoff.Delay(losses, backoffFirst, most, rand.N[time.Duration])
-		c.bus.cfg.Log.Warn("consumer lost, binding again",
-			"space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
+		level, text := slog.LevelDebug, "consumer lost, binding again"
+		if losses == 0 || time.Since(told) >= tellAgain {
+			level, told = slog.LevelWarn, time.Now()
+		}
+		if c.bus.cfg.LeaveStreams && errors.Is(err, errGone) {
+			text = "a topic has no consumer: an engine of the space makes it, and is asked again"
+		}
+		c.bus.cfg.Log.Log(ctx, level, text, "space", c.bus.cfg.Space, "from", c.from.String(), "wait", pause, "error", err)
 		sleep(ctx, pause)
 	}
 }

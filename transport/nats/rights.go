@@ -66,7 +66,7 @@ func RightsOf(cfg Config, part Part, topics []string) (Rights, error) {
 		}, nil
 	case Worker:
 	default:
-		return Rights{}, fmt.Errorf("part %.40q: want %s, %s or %s", part, Engine, Worker, Client)
+		return Rights{}, fmt.Errorf("role %.40q: use %s, %s or %s", part, Engine, Worker, Client)
 	}
 	if len(topics) == 0 {
 		return Rights{}, fmt.Errorf("a worker has at least one topic")

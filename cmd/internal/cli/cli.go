@@ -96,7 +96,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	}
 	stopped := ctx.Err() != nil && code == CodeFailed
 	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) { // a person who presses Ctrl-C knows
-		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), err)
+		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), badValue(err))
 	}
 	if code == CodeUsage {
 		fmt.Fprintf(s.Err, "'%s --help' says how it is used.\n", cmd.CommandPath())

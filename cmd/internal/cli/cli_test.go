@@ -21,7 +21,10 @@ func command(fail error, seen *string) clitest.Run {
 	return func(ctx context.Context, args []string, s cli.Streams) int {
 		cmd := &cobra.Command{Use: "thing", Args: cobra.NoArgs}
 		value := cmd.Flags().String("max-batch", "5", "`N` of them")
-		cli.FromEnv(cmd.Flags(), "max-batch")
+		cmd.Flags().Int("limit", 5, "`N` at most")
+		cmd.Flags().Duration("delay", 0, "`TIME` to wait")
+		cmd.Flags().Bool("all", false, "all of them")
+		cli.FromEnv(cmd.Flags(), "max-batch", "limit")
 		cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 			if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
 				return err
@@ -46,6 +49,9 @@ func TestExitCodes(t *testing.T) {
 		"own code":     {cli.Exitf(7, "stale"), nil, 7, "thing: stale\n"},
 		"reported":     {cli.Exit(3, cli.ErrReported), nil, 3, ""},
 		"usage":        {cli.Exitf(cli.CodeUsage, "odd"), nil, cli.CodeUsage, "thing: odd\n'thing --help' says how it is used.\n"},
+		"no number":    {nil, []string{"--limit", "x"}, cli.CodeUsage, "thing: --limit \"x\": use a whole number\n"},
+		"no time":      {nil, []string{"--delay", "tomorrow"}, cli.CodeUsage, "thing: --delay \"tomorrow\": use a time such as 500ms, 30s or 72h\n"},
+		"no truth":     {nil, []string{"--all=perhaps"}, cli.CodeUsage, "thing: --all \"perhaps\": use true or false\n"},
 		"unknown flag": {nil, []string{"--odd"}, cli.CodeUsage, "unknown flag: --odd"},
 		"arguments":    {nil, []string{"odd"}, cli.CodeUsage, `unknown command "odd"`},
 	} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -51,10 +52,29 @@ func ReadEnv(cmd *cobra.Command, lookup func(string) (string, bool)) (set map[st
 			return
 		}
 		if e := cmd.Flags().Set(f.Name, value); e != nil {
-			err = Exit(CodeUsage, fmt.Errorf("environment variable %s: %w", name, e))
+			err = Exit(CodeUsage, fmt.Errorf("environment variable %s: %w", name, badValue(e)))
 			return
 		}
 		set[f.Name] = true
 	})
 	return set, err
+}
+
+// takes says what a flag takes, by the type of its value.
+var takes = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a time such as 500ms, 30s or 72h",
+}
+
+// badValue says what a flag takes, where the error of pflag has only what the parser of the value
+// says. Other errors stay.
+func badValue(err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	use, ok := takes[bad.GetFlag().Value.Type()]
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("--%s %q: use %s", bad.GetFlag().Name, bad.GetValue(), use)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,21 +23,16 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	text, err := os.ReadFile(".quipu/dev.json")
+	cfg, err := quipu.ConfigFromDev(".quipu")
 	if err != nil {
-		return fmt.Errorf("start `bin/worker dev` here before: %w", err)
-	}
-	var dev struct{ Postgres, NATS, Space string }
-	if err := json.Unmarshal(text, &dev); err != nil {
 		return err
 	}
 	reg := workers.New()
 	saga.Desk{
 		Agency: &saga.File{Path: ".quipu/trips.log"}, Patience: 24 * time.Hour, Cooling: time.Second,
 	}.Register(reg)
-	rt, err := quipu.Open(ctx, quipu.Config{
-		Postgres: dev.Postgres, NATS: dev.NATS, Space: dev.Space, Workers: reg, Roles: []quipu.Role{quipu.RoleWorkers},
-	})
+	cfg.Workers, cfg.Roles = reg, []quipu.Role{quipu.RoleWorkers}
+	rt, err := quipu.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
