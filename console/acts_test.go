@@ -104,7 +104,7 @@ func TestO6Live(t *testing.T) {
 		return ""
 	}
 	has(t, next(), "No jobs.")
-	for range 4 { // two looks later
+	for range 4 { // two looks later: each is a line and an empty one
 		require.True(t, pages.Scan(), "%v", pages.Err())
 	}
 	w.start("live-1", map[string]any{"order": 1})

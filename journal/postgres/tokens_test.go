@@ -42,7 +42,7 @@ func TestO11Tokens(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// O11, 4.5: engines look tokens up, only the owner makes them, and a reader of the journal does
+// O11, 4.5: engines and operators look tokens up, only the owner makes them, and a reader of the journal does
 // not see them.
 func TestO11TokensOfRoles(t *testing.T) {
 	t.Parallel()
@@ -50,12 +50,14 @@ func TestO11TokensOfRoles(t *testing.T) {
 	require.NoError(t, s.Roles(t.Context()))
 	hash, _ := access.Hash(access.NewToken())
 	require.NoError(t, s.AddToken(t.Context(), hash, "shop", access.Client, 0))
-	engine := as(t, s, "engine")
-	_, err := engine.FindToken(t.Context(), hash)
-	require.NoError(t, err)
-	requireForbidden(t, engine.run(t, "UPDATE tokens SET role = 'operator'"), "engine", "UPDATE tokens")
-	requireForbidden(t, engine.RevokeToken(t.Context(), "shop"), "engine", "revoke")
-	for _, role := range []string{"worker", "sealer", "retention", "verifier"} {
+	for _, role := range []string{"engine", "operator"} {
+		serves := as(t, s, role)
+		_, err := serves.FindToken(t.Context(), hash)
+		require.NoError(t, err)
+		requireForbidden(t, serves.run(t, "UPDATE tokens SET role = 'operator'"), role, "UPDATE tokens")
+		requireForbidden(t, serves.RevokeToken(t.Context(), "shop"), role, "revoke")
+	}
+	for _, role := range []string{"worker", "client", "retention", "verifier"} {
 		requireForbidden(t, as(t, s, role).run(t, "SELECT FROM tokens"), role, "tokens")
 	}
 }
