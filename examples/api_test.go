@@ -31,7 +31,7 @@ func TestO10Document(t *testing.T) {
 	work(t, dir, worker+" --console "+free)
 	out := sh(t, dir, strings.ReplaceAll(commands, console, free))
 	for _, line := range []string{
-		`"key":"trip-1"`, `"start":"new"`, `"topic":"approval.decided"`, `"duplicate":false,"reached":`,
+		`"key":"trip-1"`, `"start":"new"`, `"duplicate":false,"reached":`,
 		`"output":{"decision":{"by":"Grace"},"reminders":0,"status":"approved"}`, "event: ended", `"ok":true`, `"code":"invalid_input"`, "trip-1  approval",
 	} {
 		require.Contains(t, out, line)
