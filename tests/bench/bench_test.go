@@ -52,6 +52,7 @@ var lines = map[string][]string{
 	"retention": {"W10, 200 callers, retention running ÷ not ", "retention: jobs removed ÷ jobs that end meanwhile "},
 	"processes": {"3 processes ÷ 1, W10, 198 callers ", "3 processes ÷ 1, W10, 999 callers "},
 	"kill":      {"kill -9 of one of two workers: longest job "},
+	"costs":     {"W10, 200 callers, MACs, all by JetStream ", "W10, 200 callers, traces from the journal ", "W10, 200 callers, live traces "},
 	"idle":      {"queries of an idle process "},
 	"backlog":   {"backlog of 50 jobs of one step ", "backlog of 50 jobs of one step, memory "},
 }

@@ -68,6 +68,7 @@ func parts() []part {
 		{"retention", (*bench).retention},
 		{"processes", (*bench).processes},
 		{"kill", (*bench).kill},
+		{"costs", (*bench).costs},
 		{"idle", (*bench).idle},
 		{"backlog", (*bench).drained},
 		{"plot", (*bench).plots},
