@@ -133,7 +133,13 @@ func (x *tab) heard(event any) {
 
 func (x *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	x.t.Helper()
-	require.NoError(x.t, chromedp.Do(x.ctx, actions...))
+	var err error
+	for range 10 { // a live update may take away the element that was found
+		if err = chromedp.Do(x.ctx, actions...); err == nil || !strings.Contains(err.Error(), "Could not find node") {
+			break
+		}
+	}
+	require.NoError(x.t, err)
 }
 
 // command sends a command of the protocol.

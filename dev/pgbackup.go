@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // Names beside the data directory of a cluster.
@@ -75,16 +77,33 @@ func (p *Postgres) Promote(ctx context.Context, standby *Postgres) error {
 		err = p.replace(ctx, standby.data)
 	}
 	if err == nil {
-		var out []byte
-		if out, err = p.run(ctx, "", "pg_ctl", "promote", "-w", "-D", p.data); err != nil {
-			err = fmt.Errorf("pg_ctl promote: %w: %s", err, lastBytes(out, logTail))
-		}
+		err = p.promote(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("promote a standby: %w", err)
 	}
 	return nil
 }
+
+// promote ends the recovery of a standby. It answers before it says in its files that it is one.
+func (p *Postgres) promote(ctx context.Context) error {
+	for until := time.Now().Add(promoteWait); ; {
+		out, err := p.run(ctx, "", "pg_ctl", "promote", "-w", "-D", p.data)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil, time.Now().After(until), !strings.Contains(string(out), "not in standby mode"):
+			return fmt.Errorf("pg_ctl promote: %w: %s", err, lastBytes(out, logTail))
+		}
+		time.Sleep(promotePause)
+	}
+}
+
+// Bounds of promote.
+const (
+	promoteWait  = 10 * time.Second
+	promotePause = 50 * time.Millisecond
+)
 
 // replace stops the cluster and starts it with other data.
 func (p *Postgres) replace(ctx context.Context, data string) error {

@@ -44,6 +44,8 @@ type loop struct {
 	taken   gathered         // the buffers of gather, used again and again
 	clock   collation.Micros // the database's, as of clockAt by ours
 	clockAt time.Time
+	// clockGood says that the reading was not long under way, so that time can be told from it.
+	clockGood bool
 }
 
 // gathered is what a loop takes at once.
