@@ -157,6 +157,13 @@ func eval[T any](x *tab, expression string) T {
 	return v
 }
 
+// weighed is how many bytes the page has taken.
+func (x *tab) weighed() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.weight
+}
+
 // clean wants a page that did nothing wrong.
 func (x *tab) clean(says string) {
 	x.t.Helper()

@@ -24,7 +24,7 @@ func everyPage(x *tab) {
 	} {
 		x.looks(1280, "light")
 		x.opened(path)
-		require.Less(t, x.weight, int64(maxWeight), path)
+		require.Less(t, x.weighed(), int64(maxWeight), path)
 		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = true })`)
 		for _, look := range []struct {
 			width  int64
