@@ -176,6 +176,9 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 		}
 		t.tell(e, &ev)
 	}
+	if a := t.activity(own.key); a != nil && a.Passes() && (e.Result != nil || e.Response != nil) {
+		t.results[passOf(e, own.key)] = t.result(e)
+	}
 	for _, m := range e.Moves() {
 		key := instance(m.Activity, m.DAD)
 		switch ended := collation.ActivityLedger(m.After).Finalized() || e.Kind == journal.KindCreated; {
@@ -185,6 +188,14 @@ func (t *Teller) ended(e *journal.Entry, own place) {
 			t.results[key] = &flow.Result{Ran: true, Code: collation.CodeOK}
 		}
 	}
+}
+
+// passOf is the address of the pass that an entry ends: its index is the ordinal minus 1 (C6).
+func passOf(e *journal.Entry, key collation.InstanceKey) collation.InstanceKey {
+	if n := collation.GUIDLedger(e.Receipt).Ordinal(); n > 1 {
+		key.DAD = key.DAD.WithIndex(n - 1)
+	}
+	return key
 }
 
 // quiet reports an activity whose end is not told, because its deed is: the signal it
