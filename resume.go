@@ -78,14 +78,7 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 	if err := rt.sourced(ctx, v.From); err != nil {
 		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
 	}
-	text, err := rt.store.Flow(ctx, v.Flow.Name, v.Flow.Version)
-	if err != nil {
-		return Job{}, fmt.Errorf("job %q: flow %s version %s: %w", key, v.Flow.Name, v.Flow.Version, err)
-	}
-	if err := store.SameFlow(v.Flow, text); err != nil {
-		return Job{}, fmt.Errorf("job %q: %w", key, err)
-	}
-	f, err := flow.FromCanonical(text)
+	f, err := rt.flows.Get(ctx, v.Flow)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: %w", key, err)
 	}

@@ -213,7 +213,7 @@ func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls
 }
 
 // load reads what is wanted. There is no trip if nothing is wanted and the last reading of the
-// database's clock is recent.
+// database's clock is recent and was quick.
 func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want) (*store.Loaded, error) {
 	if age := time.Since(l.clockAt); len(wants) == 0 && l.clockGood && age < clockAge {
 		return &store.Loaded{Now: l.clock + collation.Micros(age.Microseconds())}, nil
