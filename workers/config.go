@@ -83,8 +83,8 @@ type Config struct {
 	Grace time.Duration
 	// Standing is how many suspended durable functions stay in memory where they wait,
 	// default none. The next turn of such a function goes on there if it comes to this
-	// process, and does not run it from its top; one run in fifty, and every one of the
-	// first fifty, still does. Deferred calls of the function run when it is over, or no
+	// process, and does not run it from its top; every one of the first 25 turns, and a
+	// turn whenever their number has grown by a 25th, still does. Deferred calls of the function run when it is over, or no
 	// longer stays.
 	Standing int
 	// Observer is told of attempts; default observer.Nop.

@@ -27,10 +27,10 @@ type stood struct {
 	nth  uint64
 }
 
-// often is how much of its turns a function may go on in, since it last ran from its top:
-// one in so many. So a function with few turns runs from its top in all of them, and
-// whatever differs from the record shows in the others before long (E15).
-const often = 50
+// often bounds the turns in which a function goes on before it runs from its top again:
+// one for every so many turns that it had by then. So a function of few turns always runs
+// from its top, and in a long one a difference from the record shows before long (E15).
+const often = 25
 
 // put keeps the function of a request for its next turn. If there are too many, the one
 // that stands longest is dropped.
