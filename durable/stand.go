@@ -92,21 +92,23 @@ func (w *walk) await() {
 	case <-w.main.over:
 	case <-s.at:
 		if !s.ctx.leave() {
-			w.drop()
+			_ = w.drop()
 			<-w.main.over
 		}
 	}
 }
 
-// drop ends a function that stands.
-func (w *walk) drop() {
+// drop lets a function that stands end.
+func (w *walk) drop() (stood bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.stand; s != nil && s.is {
-		s.is = false
-		close(s.came)
-		s.ctx.end(context.Canceled)
+	s := w.stand
+	if s == nil || !s.is {
+		return false
 	}
+	s.is = false
+	close(s.came)
+	return true
 }
 
 // Stands reports that the function stands at its wait after Run or GoOn: GoOn of the next
@@ -122,11 +124,20 @@ func (f *Function) Stands() bool {
 }
 
 // Drop ends the goroutine of a function that stands, as a wait without Config.Stands does
-// at once. A function that does not stand is left alone.
+// at once. It returns when the function's deferred calls have, at the latest after
+// Config.Grace. A function that does not stand is left alone.
 func (f *Function) Drop() {
-	if w := f.walking(); w != nil {
-		w.drop()
+	w := f.walking()
+	if w == nil || !w.drop() {
+		return
 	}
+	grace := time.NewTimer(f.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-w.main.over:
+	case <-grace.C:
+	}
+	w.stand.ctx.end(context.Canceled)
 }
 
 // GoOn goes on where from, the function of the turn before, stands, in place of Load and

@@ -35,16 +35,28 @@ const often = 25
 // put keeps the function of a request for its next turn. If there are too many, the one
 // that stands longest is dropped.
 func (s *standing) put(request journal.GUID, f stood) {
+	if out := s.replace(request, f); out.Function != nil {
+		out.Drop()
+	}
+}
+
+// replace is put; it gives the function that has to go, whose deferred calls may take
+// their time.
+func (s *standing) replace(request journal.GUID, f stood) (out stood) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, is := s.all[request]; is {
-		old.Drop()
-	} else if len(s.all) >= s.limit {
-		s.shrink()
-	}
 	if s.over {
-		f.Drop()
-		return
+		return f
+	}
+	out, is := s.all[request]
+	if !is && len(s.all) >= s.limit {
+		var longest journal.GUID
+		for other, g := range s.all {
+			if out.Function == nil || g.nth < out.nth {
+				longest, out = other, g
+			}
+		}
+		delete(s.all, longest)
 	}
 	if s.all == nil {
 		s.all = make(map[journal.GUID]stood)
@@ -52,45 +64,30 @@ func (s *standing) put(request journal.GUID, f stood) {
 	s.puts++
 	f.nth = s.puts
 	s.all[request] = f
-}
-
-// shrink drops the function that stands longest.
-func (s *standing) shrink() {
-	var longest journal.GUID
-	for request, f := range s.all {
-		if longest.IsZero() || f.nth < s.all[longest].nth {
-			longest = request
-		}
-	}
-	if f, is := s.all[longest]; is {
-		f.Drop()
-		delete(s.all, longest)
-	}
+	return out
 }
 
 // take gives the function with which that turn of the request goes on; ok is false where
 // there is none, or where it is time for a run from the top.
 func (s *standing) take(request journal.GUID, turn int) (f stood, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f, ok = s.all[request]; !ok {
-		return f, false
-	}
+	f, ok = s.all[request]
 	delete(s.all, request)
-	if turn != f.turn+1 || turn-f.top > f.top/often {
+	s.mu.Unlock()
+	if ok && (turn != f.turn+1 || turn-f.top > f.top/often) {
 		f.Drop()
 		return stood{}, false
 	}
-	return f, true
+	return f, ok
 }
 
 // close drops all functions, and those that are still put.
 func (s *standing) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	for _, f := range s.all {
+	all := s.all
+	s.over, s.all = true, nil
+	s.mu.Unlock()
+	for _, f := range all {
 		f.Drop()
 	}
-	s.all = nil
 }
