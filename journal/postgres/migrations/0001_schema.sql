@@ -493,10 +493,10 @@ CREATE TYPE in_placed AS (
 CREATE TYPE in_move AS (
     job uuid, sem_before bigint, sem_after bigint, seq_before bigint, seq_after bigint, hash bytea, state text,
     closes boolean, close_seq bigint, tasks_seq bigint, guid uuid, fresh boolean, before bigint, after bigint,
-    seq bigint, expires bigint
+    seq bigint, expires bigint, was_state text, was_hash bytea
 );
 CREATE TYPE in_head AS (
-    job uuid, semaphore bigint, before bigint, after bigint, hash bytea
+    job uuid, semaphore bigint, before bigint, after bigint, hash bytea, was_state text, was_hash bytea
 );
 CREATE TYPE in_entry AS (
     job uuid, chain uuid, seq bigint, body bytea, hash bytea, mac bytea
