@@ -52,7 +52,7 @@ func (b *bench) guess(base *collation.State, r *collation.Row) store.Chained {
 }
 
 func hotWhole(b *bench) {
-	c := b.committer()
+	c := b.hasty()
 	r := b.asked(c)
 	st := b.whole(c, r.Job)
 	require.True(b, st.Whole)
@@ -93,7 +93,7 @@ func hotWhole(b *bench) {
 }
 
 func hotCommit(b *bench) {
-	c := b.committer()
+	c := b.hasty()
 	r := b.asked(c)
 	st := b.hot(c, r.Job)
 	plan := b.guess(st, &r)
@@ -111,7 +111,7 @@ func hotCommit(b *bench) {
 
 // hotLost changes the job of one of two hot states in each possible way.
 func hotLost(b *bench) {
-	c := b.committer()
+	c := b.hasty()
 	alter := map[string]func(r *collation.Row){
 		"head": func(r *collation.Row) { b.altered(c, r.Job, func(*collation.Plan, *collation.State) {}) },
 		"state": func(r *collation.Row) {
@@ -167,7 +167,7 @@ func hotLost(b *bench) {
 }
 
 func hotHeld(b *bench) {
-	c, other := b.committer(), b.committer()
+	c, other := b.hasty(), b.committer()
 	r := b.asked(c)
 	plan := b.guess(b.hot(c, r.Job), &r)
 	_, err := other.Load(b.ctx(), []store.Want{{Job: r.Job, Row: r.GUID}}, true)
@@ -182,7 +182,7 @@ func hotHeld(b *bench) {
 }
 
 func hotRev(b *bench) {
-	c := b.committer()
+	c := b.hasty()
 	r := b.asked(c)
 	rev := r.Rev
 	raised := func(by string) {

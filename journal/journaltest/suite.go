@@ -143,9 +143,14 @@ func (b *bench) start(f *flow.Flow, key string) journal.JobID {
 }
 
 // committer opens a committer for the subtest.
-func (b *bench) committer() store.Committer {
+func (b *bench) committer() store.Committer { return b.opened(true) }
+
+// hasty opens one that does not wait for locks of others, as the loops of engines do not.
+func (b *bench) hasty() store.Committer { return b.opened(false) }
+
+func (b *bench) opened(patient bool) store.Committer {
 	b.Helper()
-	c, err := b.s.Committer(b.ctx(), true)
+	c, err := b.s.Committer(b.ctx(), patient)
 	require.NoError(b, err)
 	b.Cleanup(c.Close)
 	return c
