@@ -9,7 +9,9 @@
 // Compensate. Each call has a position (E15), and is compared with the record there; the
 // first difference ends the run. A walk is one run of the function, a branch is a line of
 // calls in it, and history is the record. A wait that is not over ends the goroutine of
-// its branch; when no branch can go on the run ends too (E12).
+// its branch; when no branch can go on the run ends too (E12). With Config.Stands the
+// goroutine stays there if the function waits for one thing, and GoOn of the next run goes
+// on with it if it may (stand).
 //
 // Package effects does not know this package, only the ports effects.Placer and
 // effects.Place. Function implements Placer: it gives a call its place. A call of a
