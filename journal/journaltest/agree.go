@@ -27,13 +27,12 @@ var agreements = map[string]func(*bench){
 }
 
 func agreeOrder(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	for _, n := range []int{9, 3, 7, 1, 5} {
 		w := collation.Wait{GUID: guid(n), Topic: "t", Key: "k", Since: collation.Micros(100 - n)}
 		row := collation.Row{GUID: guid(20 + n), Job: id, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0"}
-		b.altered(c, id, all(waits(w), inserts(row)))
-		b.order(c, id, n, true)
+		b.altered(id, all(waits(w), inserts(row)))
+		b.order(id, n, true)
 	}
 	v := b.view(id)
 	require.Len(b, v.Rows, 11)
@@ -43,8 +42,7 @@ func agreeOrder(b *bench) {
 }
 
 func agreeDue(b *bench) {
-	c := b.committer()
-	row := b.order(c, b.jobs(1)[0], 1, true)
+	row := b.order(b.jobs(1)[0], 1, true)
 	st := b.spawning(b.deploy(one), &row)
 	require.Positive(b, b.mode.Resend)
 	require.NoError(b, b.s.Spawn(b.ctx(), &row, st, nil, b.mode))
@@ -52,9 +50,9 @@ func agreeDue(b *bench) {
 }
 
 func agreeEffect(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	left := b.lease(b.row(id, journal.MessageRequest, "left"), "w")
+	b.odd = true
+	id := b.requested(fork, "k")
+	left := b.lease(b.request(id, "left"), "w")
 	right := b.lease(b.lone(id, "right", 1), "w")
 	b.startEffect(left, effect("other", 0))
 	for _, name := range []string{"pay", "log"} {
@@ -66,12 +64,10 @@ func agreeEffect(b *bench) {
 	require.False(b, row.Live, "the lease that counts is that of the request which started it")
 	b.finishEffect(right, completed(effect("pay", 0), `1`))
 	for request, n := range map[journal.GUID]int{left.Request: 3, right.Request: 0} {
-		list, err := b.s.Effects(b.ctx(), id, request)
-		require.NoError(b, err)
+		list := got(b.s.Effects(b.ctx(), id, request))(b)
 		require.Len(b, list, n)
 	}
-	all, err := b.s.JobEffects(b.ctx(), id)
-	require.NoError(b, err)
+	all := got(b.s.JobEffects(b.ctx(), id))(b)
 	require.Len(b, all, 3)
 	for _, f := range all {
 		require.Equal(b, left.Request, f.Request)
@@ -82,16 +78,15 @@ func agreeEffect(b *bench) {
 func (b *bench) lone(id journal.JobID, activity string, n int) collation.Row {
 	b.Helper()
 	for range n {
-		b.lease(b.row(id, journal.MessageRequest, activity), "w")
+		b.lease(b.request(id, activity), "w")
 	}
-	return b.row(id, journal.MessageRequest, activity)
+	return b.request(id, activity)
 }
 
 func agreeOnce(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	row := b.row(id, journal.MessageRequest, "work")
+	id := b.requested(one, "k")
+	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	row := b.request(id, "work")
 	deletes := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, row.GUID) }
 	before := b.view(id)
 	for name, add := range map[string]change{
@@ -101,16 +96,15 @@ func agreeOnce(b *bench) {
 		"inserted twice":      all(inserts(collation.Row{GUID: guid(2), Job: id}), inserts(collation.Row{GUID: guid(2), Job: id})),
 		"taken back twice":    all(cancelsWait(guid(1), 0), cancelsWait(guid(1), 0)),
 	} {
-		require.ErrorIs(b, b.alter(c, id, add), store.ErrRejected, name)
+		require.ErrorIs(b, b.alter(id, add), store.ErrRejected, name)
 		require.Equal(b, before, b.view(id), name)
 	}
 }
 
 func agreeExpired(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "work"), "w")
-	b.finish(c, id, 1)
+	id := b.requested(one, "k")
+	l := b.lease(b.request(id, "work"), "w")
+	b.finish(id, 1)
 	b.expire(100)
 	_, err := b.s.Keep(b.ctx(), l)
 	require.ErrorIs(b, err, store.ErrJobClosed)
@@ -120,10 +114,10 @@ func agreeExpired(b *bench) {
 }
 
 func agreePayload(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	r := b.row(id, journal.MessageRequest, "left")
-	b.altered(c, id, func(p *collation.Plan, _ *collation.State) {
+	b.odd = true
+	id := b.requested(fork, "k")
+	r := b.request(id, "left")
+	b.altered(id, func(p *collation.Plan, _ *collation.State) {
 		key := collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
 		i := b.view(id).Instances[slices.IndexFunc(b.view(id).Instances, func(i store.InstanceView) bool { return i.Key == key })]
 		p.Ledgers = append(p.Ledgers, collation.LedgerWrite{
@@ -134,24 +128,22 @@ func agreePayload(b *bench) {
 	})
 	key := collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}
 	for _, need := range []collation.Need{{Results: []collation.InstanceKey{key}}, {Latest: []string{r.Activity}}} {
-		_, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-		require.NoError(b, err)
-		require.ErrorIs(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}), store.ErrRejected)
-		require.NoError(b, c.Rollback(b.ctx()))
+		b.locked(b.c, store.Want{Job: id})
+		require.ErrorIs(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}), store.ErrRejected)
+		require.NoError(b, b.c.Rollback(b.ctx()))
 	}
-	_, err := c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{key}}}, true)
+	_, err := b.c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{key}}}, true)
 	require.ErrorIs(b, err, store.ErrRejected)
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 }
 
 func agreeHandBack(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "work"), "w")
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldParked })
-	at := b.row(id, journal.MessageRequest, "work").NextAt
+	id := b.requested(one, "k")
+	l := b.lease(b.request(id, "work"), "w")
+	b.rewrite(id, b.request(id, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldParked })
+	at := b.request(id, "work").NextAt
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	row := b.row(id, journal.MessageRequest, "work")
+	row := b.request(id, "work")
 	require.Equal(b, at, row.NextAt)
 	require.Zero(b, row.Runs)
 	require.Empty(b, row.Holder)
@@ -162,11 +154,9 @@ func agreeMarkers(b *bench) {
 	if !ok {
 		return // the test cannot wait for MarkerAge
 	}
-	c := b.committer()
-	b.requested(c, one, "k")
+	b.requested(one, "k")
 	clock.Advance(store.MarkerAge + 1000)
-	n, err := b.s.Prune(b.ctx(), 100)
-	require.NoError(b, err)
+	n := got(b.s.Prune(b.ctx(), 100))(b)
 	require.Positive(b, n)
 }
 
@@ -179,8 +169,7 @@ func agreeKept(b *bench) {
 	s.Keep = 2 * micros(store.SignalAge)
 	require.Equal(b, store.SignalKept, b.tell(s).State)
 	clock.Advance(store.SignalAge + 1000)
-	n, err := b.s.Prune(b.ctx(), 10)
-	require.NoError(b, err)
+	n := got(b.s.Prune(b.ctx(), 10))(b)
 	require.Equal(b, 1, n, "the marker of its commit")
 	require.True(b, b.tell(s).Duplicate, "it is still there")
 }
@@ -188,26 +177,23 @@ func agreeKept(b *bench) {
 // agreeToTombstone: a late message ends when it is handled; Expire removes only what the job
 // left.
 func agreeToTombstone(b *bench) {
-	c := b.committer()
-	was := b.tombstone(c, "k")
+	was := b.tombstone("k")
 	other := b.jobs(1)[0]
 	late := b.interruptOf(was.ID, "x")
-	b.altered(c, other, inserts(late))
+	b.altered(other, inserts(late))
 	b.expire(100)
-	require.NotNil(b, b.stored(c, other, keyOf(&late)))
+	require.NotNil(b, b.stored(other, keyOf(&late)))
 	b.discard(keyOf(&late))
-	require.Nil(b, b.stored(c, other, keyOf(&late)))
+	require.Nil(b, b.stored(other, keyOf(&late)))
 }
 
 func agreeLimits(b *bench) {
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
-		letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit})
-		require.NoError(b, err)
+		letters := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit}))(b)
 		require.Len(b, letters, 1)
-		jobs, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit})
-		require.NoError(b, err)
+		jobs := got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b)
 		require.Len(b, jobs, 1)
 	}
 	_, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
@@ -218,21 +204,20 @@ func agreeLimits(b *bench) {
 	require.ErrorIs(b, err, store.ErrRejected)
 	_, err = b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
 	require.ErrorIs(b, err, store.ErrRejected)
-	none, err := b.s.Claim(b.ctx(), nil)
-	require.NoError(b, err)
+	none := got(b.s.Claim(b.ctx(), nil))(b)
 	require.Empty(b, none)
 }
 
 func agreeTombstones(b *bench) {
-	c, d := b.committer(), b.committer()
-	was := b.tombstone(c, "k")
+	d := b.committer()
+	was := b.tombstone("k")
 	b.start(b.deploy(one), "k")
-	for _, c := range []store.Committer{c, d} {
+	for _, c := range []store.Committer{b.c, d} {
 		l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false)
 		require.NoError(b, err)
 		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
 		require.Empty(b, l.Busy)
 	}
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	require.NoError(b, d.Rollback(b.ctx()))
 }

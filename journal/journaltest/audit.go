@@ -44,6 +44,21 @@ func (b *bench) audit(ids ...journal.JobID) {
 	}
 }
 
+// maxAudited bounds how many jobs of a case are audited at its end.
+const maxAudited = 12
+
+// audited audits the jobs of a case, some of many.
+func (b *bench) audited() {
+	b.Helper()
+	var ids []journal.JobID
+	for id, err := range b.s.AuditJobs(b.ctx(), nil) {
+		if require.NoError(b, err); len(ids) < maxAudited {
+			ids = append(ids, id)
+		}
+	}
+	b.audit(ids...)
+}
+
 // chain decodes the entries of one chain.
 func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
 	b.Helper()
@@ -71,10 +86,9 @@ func auditJobs(b *bench) {
 	f := b.deploy(one)
 	var list []store.Start
 	for i := range 40 {
-		list = append(list, request(f, string(rune('A'+i)), `{}`))
+		list = append(list, starting(f, string(rune('A'+i)), `{}`))
 	}
-	out, err := b.s.Start(b.ctx(), list, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Start(b.ctx(), list, b.mode))(b)
 	var ids []journal.JobID
 	for _, o := range out {
 		ids = append(ids, o.Job)
@@ -109,8 +123,7 @@ func auditUnknown(b *bench) {
 		return nil
 	})
 	require.ErrorIs(b, err, store.ErrNotFound)
-	space, err := b.s.Space(b.ctx())
-	require.NoError(b, err)
+	space := got(b.s.Space(b.ctx()))(b)
 	require.NotEmpty(b, space)
 }
 
@@ -124,15 +137,13 @@ func auditError(b *bench) {
 		return mine
 	})
 	require.ErrorIs(b, err, mine)
-	b.audit(id)
 }
 
 func auditStored(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "right"), "w")
+	id := b.requested(fork, "k")
+	l := b.lease(b.request(id, "right"), "w")
 	b.startEffect(l, effect("pay", 0))
-	b.answer(c, id, "left", success(`1`))
+	b.answer(id, "left", success(`1`))
 	v := b.view(id)
 	err := b.s.Audit(b.ctx(), id, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
 		require.Equal(b, v.JobSummary.Job, s.Job)
@@ -150,17 +161,15 @@ func auditStored(b *bench) {
 		return nil
 	})
 	require.NoError(b, err)
-	b.audit(id)
 }
 
 func auditOrder(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
+	id := b.requested(fork, "k")
 	for _, activity := range []string{"left", "right"} {
-		l := b.lease(b.row(id, journal.MessageRequest, activity), "w")
+		l := b.lease(b.request(id, activity), "w")
 		b.startEffect(l, effect(activity, 0))
 		b.finishEffect(l, completed(effect(activity, 0), `1`))
-		b.answer(c, id, activity, success(`1`))
+		b.answer(id, activity, success(`1`))
 	}
 	var order []journal.Record
 	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
@@ -184,5 +193,4 @@ func auditOrder(b *bench) {
 	}
 	require.Equal(b, 3, chains)
 	require.Equal(b, journal.MainChain, order[0].Chain)
-	b.audit(id)
 }

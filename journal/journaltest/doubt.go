@@ -16,9 +16,9 @@ var doubts = map[string]func(*bench){
 }
 
 // doubtful starts effects, ends those that have a result, and parks their request.
-func (b *bench) doubtful(c store.Committer, class string, effects ...journal.Effect) collation.Row {
+func (b *bench) doubtful(class string, effects ...journal.Effect) collation.Row {
 	b.Helper()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.lease(r, "w")
 	for _, e := range effects {
 		start := e
@@ -30,16 +30,15 @@ func (b *bench) doubtful(c store.Committer, class string, effects ...journal.Eff
 	}
 	parked := failure(journal.ResponseParked, "was it paid?")
 	parked.Error.Class = class
-	b.answer(c, r.Job, "work", parked)
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	b.answer(r.Job, "work", parked)
+	row := b.request(r.Job, "work")
 	require.Equal(b, collation.HeldParked, row.Held)
 	return row
 }
 
 func (b *bench) effectOf(r collation.Row, key journal.Digest) store.EffectRow {
 	b.Helper()
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	list := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	i := slices.IndexFunc(list, func(f store.EffectRow) bool { return f.Key == key })
 	require.GreaterOrEqual(b, i, 0, "the request has such an effect")
 	return list[i]
@@ -47,16 +46,14 @@ func (b *bench) effectOf(r collation.Row, key journal.Digest) store.EffectRow {
 
 // doubtVoid removes one recorded result and confirms another.
 func doubtVoid(b *bench) {
-	c := b.committer()
 	pay, ship := completed(at("pay", store.ClassGuarded, "1"), `1`), completed(at("ship", store.ClassIdempotent, "2"), `2`)
-	r := b.doubtful(c, "confirm", pay, ship)
+	r := b.doubtful("confirm", pay, ship)
 	act := func(a store.Action) {
 		b.Helper()
 		a.ID, a.Who, a.Reason = b.letters(false)[0].ID, "ann", "looked it up"
 		require.NoError(b, b.s.Act(b.ctx(), a))
 		require.Empty(b, b.letters(false))
 		require.Len(b, b.due(10), 1, "due at once")
-		b.audit(r.Job)
 	}
 	act(store.Action{Retry: true, Effect: pay.Key})
 	f := b.effectOf(r, pay.Key)
@@ -64,24 +61,23 @@ func doubtVoid(b *bench) {
 	require.Nil(b, f.Result)
 	require.Equal(b, &journal.Failure{Class: store.FailureVoided, Message: "looked it up"}, f.Error)
 	require.Equal(b, `2`, string(b.effectOf(r, ship.Key).Result))
-	l := b.lease(b.row(r.Job, journal.MessageRequest, "work"), "w2")
+	l := b.lease(b.request(r.Job, "work"), "w2")
 	require.Equal(b, store.EffectNotDone, b.finishEffect(l, pay).State, "what was taken back stays so")
 
 	parked := failure(journal.ResponseParked, "was it sent?")
 	parked.Error.Class = "confirm"
-	b.answer(c, r.Job, "work", parked)
-	head := b.row(r.Job, journal.MessageRequest, "work").Effects
+	b.answer(r.Job, "work", parked)
+	head := b.request(r.Job, "work").Effects
 	act(store.Action{Done: []byte(`2`)})
-	require.Equal(b, head, b.row(r.Job, journal.MessageRequest, "work").Effects, "its outcome is what it was")
+	require.Equal(b, head, b.request(r.Job, "work").Effects, "its outcome is what it was")
 	f = b.effectOf(r, ship.Key)
 	require.Equal(b, []any{store.EffectCompleted, `2`, true}, []any{f.State, string(f.Result), f.Vouched})
 }
 
 // doubtLate: two operators decide, and a late completion comes.
 func doubtLate(b *bench) {
-	c := b.committer()
 	pay := at("pay", store.ClassGuarded, "")
-	r := b.doubtful(c, collation.ClassParked, pay)
+	r := b.doubtful(collation.ClassParked, pay)
 	id := b.letters(false)[0].ID
 	errs := make([]error, 3)
 	together(len(errs), func(i int) {
@@ -113,5 +109,4 @@ func doubtLate(b *bench) {
 	}
 	require.Len(b, b.chain(r.Job, r.GUID), 2, "one outcome")
 	require.Empty(b, b.letters(false))
-	b.audit(r.Job)
 }

@@ -138,22 +138,21 @@ func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, 
 }
 
 // must is handle for a message that must succeed.
-func (b *bench) must(c store.Committer, m *collation.Message) *collation.Plan {
+func (b *bench) must(m *collation.Message) *collation.Plan {
 	b.Helper()
-	p, err := b.handle(c, m)
-	require.NoError(b, err)
+	p := got(b.handle(b.c, m))(b)
 	require.Equal(b, collation.Handled, p.Outcome, "%s to %s", m.Kind, m.Activity)
 	return p
 }
 
 // run handles the engine's rows of a job until at most requests are left.
-func (b *bench) run(c store.Committer, id journal.JobID) {
+func (b *bench) run(id journal.JobID) {
 	b.Helper()
 	for range 1000 {
 		idle := true
 		for _, r := range b.view(id).Rows {
 			if r.Kind != journal.MessageRequest && r.Held == "" {
-				b.must(c, message(&r))
+				b.must(message(&r))
 				idle = false
 				break
 			}
@@ -166,19 +165,19 @@ func (b *bench) run(c store.Committer, id journal.JobID) {
 }
 
 // requested starts a job of the flow and runs it to its requests.
-func (b *bench) requested(c store.Committer, src, key string) journal.JobID {
+func (b *bench) requested(src, key string) journal.JobID {
 	b.Helper()
 	id := b.start(b.deploy(src), key)
-	b.run(c, id)
+	b.run(id)
 	return id
 }
 
 // answer handles a worker's response to the request of an activity, and then runs.
-func (b *bench) answer(c store.Committer, id journal.JobID, activity string, with *journal.Response) {
+func (b *bench) answer(id journal.JobID, activity string, with *journal.Response) {
 	b.Helper()
-	r := b.row(id, journal.MessageRequest, activity)
-	b.must(c, response(&r, with))
-	b.run(c, id)
+	r := b.request(id, activity)
+	b.must(response(&r, with))
+	b.run(id)
 }
 
 // handmade returns a plan that only extends the chain; cases add to it.
@@ -195,11 +194,10 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 }
 
 // rewrite replaces one row of a job by hand.
-func (b *bench) rewrite(c store.Committer, id journal.JobID, r collation.Row, change func(*collation.Row, collation.Micros)) {
+func (b *bench) rewrite(id journal.JobID, r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
 	m := message(&r)
-	l, err := b.load(c, m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
 	st := l.States[id]
 	p := handmade(st, m)
 	row := *st.Rows[r.GUID]
@@ -209,5 +207,5 @@ func (b *bench) rewrite(c store.Committer, id journal.JobID, r collation.Row, ch
 	p.Entry.Updated = []journal.Updated{{
 		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(row.NextAt), Held: row.Held,
 	}}
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
 }

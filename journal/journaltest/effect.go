@@ -42,16 +42,14 @@ func (b *bench) startEffect(l store.Lease, e journal.Effect) store.EffectRow {
 
 func (b *bench) finishEffect(l store.Lease, e journal.Effect) store.EffectRow {
 	b.Helper()
-	row, err := b.s.FinishEffect(b.ctx(), l, e, false)
-	require.NoError(b, err)
+	row := got(b.s.FinishEffect(b.ctx(), l, e, false))(b)
 	return row
 }
 
 func effectChain(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
-	none, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	none := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Empty(b, none)
 	names := []string{"z", "a", "m"}
 	for _, name := range names {
@@ -67,16 +65,14 @@ func effectChain(b *bench) {
 		require.JSONEq(b, `{"of":"`+name+`"}`, string(row.Result))
 		require.False(b, row.Live)
 	}
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	list := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Len(b, list, 3)
 	for i, state := range []store.EffectState{store.EffectCompleted, store.EffectStarted, store.EffectCompleted} {
 		require.Equal(b, names[i], list[i].Name, "in the order of their first entry")
 		require.Equal(b, state, list[i].State)
 	}
 	require.True(b, list[1].Live)
-	require.Equal(b, int64(5), b.row(r.Job, journal.MessageRequest, "work").Effects.Seq)
-	b.audit(r.Job)
+	require.Equal(b, int64(5), b.request(r.Job, "work").Effects.Seq)
 	entries := b.chain(r.Job, r.GUID)
 	require.Len(b, entries, 5)
 	for i, kind := range []journal.Kind{
@@ -95,7 +91,7 @@ func effectChain(b *bench) {
 }
 
 func effectEmpty(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	for i, result := range []string{`null`, `{}`, `""`, `[]`, ``} {
 		e := effect("e", i)
@@ -108,15 +104,13 @@ func effectEmpty(b *bench) {
 		require.Equal(b, store.EffectCompleted, row.State, "%q", result)
 		require.Equal(b, result, string(row.Result))
 	}
-	b.audit(r.Job)
 }
 
 // effectTimeout: the session of a run has ended, but its attempt has not.
 func effectTimeout(b *bench) {
-	c := b.committer()
 	for _, turned := range []bool{false, true} {
-		id := b.requested(c, one, fmt.Sprint("turned ", turned))
-		r := b.row(id, journal.MessageRequest, "work")
+		id := b.requested(one, fmt.Sprint("turned ", turned))
+		r := b.request(id, "work")
 		l := b.leaseFor(r, "w1", b.session("dies", b.span()))
 		l.Timeout = hour
 		b.startEffect(l, effect("pay", 0))
@@ -125,7 +119,7 @@ func effectTimeout(b *bench) {
 		b.finishEffect(l, completed(effect("ship", 0), `1`))
 		turn := 1
 		if turned { // the attempt has ended: its answer was accepted
-			b.answer(c, id, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
+			b.answer(id, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
 			turn = 2
 		}
 		next, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w2", b.live().ID())
@@ -137,7 +131,7 @@ func effectTimeout(b *bench) {
 			continue
 		}
 		require.ErrorIs(b, err, store.ErrLeased)
-		require.Zero(b, b.row(id, journal.MessageRequest, "work").Runs, "to wait is no run (E9)")
+		require.Zero(b, b.request(id, "work").Runs, "to wait is no run (E9)")
 		b.finishEffect(l, completed(effect("pay", 0), `1`))
 		b.lease(r, "w2")
 	}
@@ -145,7 +139,7 @@ func effectTimeout(b *bench) {
 
 // effectTimeoutPasses: after the attempt exactly one run takes the effect over.
 func effectTimeoutPasses(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	l.Timeout = b.span()
 	b.startEffect(l, effect("pay", 0))
@@ -160,15 +154,13 @@ func effectTimeoutPasses(b *bench) {
 	require.NoError(b, err)
 	require.True(b, taken)
 	require.Equal(b, "w2", row.Holder)
-	b.audit(r.Job)
 }
 
 func effectLate(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "right"), "w")
+	id := b.requested(fork, "k")
+	l := b.lease(b.request(id, "right"), "w")
 	b.startEffect(l, effect("pay", 0))
-	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
+	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
 	require.Equal(b, journal.JobFailed, b.view(id).State)
 	row := b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
 	require.Equal(b, store.EffectCompleted, row.State)
@@ -177,19 +169,16 @@ func effectLate(b *bench) {
 	entries := b.chain(id, l.Request)
 	require.Len(b, entries, 2)
 	require.True(b, entries[1].Effect.Late)
-	list, err := b.s.Effects(b.ctx(), id, l.Request)
-	require.NoError(b, err)
+	list := got(b.s.Effects(b.ctx(), id, l.Request))(b)
 	require.Equal(b, `"paid"`, string(list[0].Result))
-	b.audit(id)
 }
 
 func effectLimits(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	b.startEffect(l, effect("pay", 0))
 	large := []byte(`"` + strings.Repeat("x", wire.MaxResult-2) + `"`)
 	require.Len(b, b.finishEffect(l, completed(effect("pay", 0), string(large))).Result, wire.MaxResult)
 	require.NoError(b, b.s.PutPayload(b.ctx(), r.Job, sha256.Sum256(large), large))
 	require.ErrorIs(b, b.s.PutPayload(b.ctx(), journal.JobID{1}, sha256.Sum256([]byte(`1`)), []byte(`1`)), store.ErrNotFound)
-	b.audit(r.Job)
 }

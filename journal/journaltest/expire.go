@@ -33,31 +33,29 @@ var expiries = map[string]func(*bench){
 }
 
 // finished runs a job of flow one to its end; it expires at the time at.
-func (b *bench) finished(c store.Committer, key string, at collation.Micros) journal.JobID {
+func (b *bench) finished(key string, at collation.Micros) journal.JobID {
 	b.Helper()
-	id := b.requested(c, one, key)
-	b.finish(c, id, at)
+	id := b.requested(one, key)
+	b.finish(id, at)
 	return id
 }
 
 // finish answers the request of a job of flow one; the job expires at the time at.
-func (b *bench) finish(c store.Committer, id journal.JobID, at collation.Micros) {
+func (b *bench) finish(id journal.JobID, at collation.Micros) {
 	b.Helper()
-	r := b.row(id, journal.MessageRequest, "work")
+	r := b.request(id, "work")
 	m := response(&r, success(`1`))
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	p, err := b.plan(c, l.States[id], m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
+	p := got(b.plan(b.c, l.States[id], m))(b)
 	require.True(b, p.Tasks)
 	p.ExpiresAt = at
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
 }
 
 // tombstone runs a job until it is a tombstone, and returns its state before.
-func (b *bench) tombstone(c store.Committer, key string) *store.JobView {
+func (b *bench) tombstone(key string) *store.JobView {
 	b.Helper()
-	id := b.finished(c, key, b.now(c))
+	id := b.finished(key, b.now())
 	before := b.view(id)
 	b.expire(100)
 	require.Equal(b, journal.JobExpired, b.view(id).State)
@@ -68,8 +66,7 @@ func (b *bench) tombstone(c store.Committer, key string) *store.JobView {
 func (b *bench) expire(limit int) int {
 	b.Helper()
 	for calls := range 1000 {
-		more, err := b.s.Expire(b.ctx(), limit)
-		require.NoError(b, err)
+		more := got(b.s.Expire(b.ctx(), limit))(b)
 		if !more {
 			return calls
 		}
@@ -79,7 +76,7 @@ func (b *bench) expire(limit int) int {
 }
 
 // requireTombstone asks every reader for a job that is only a tombstone.
-func (b *bench) requireTombstone(c store.Committer, was *store.JobView) {
+func (b *bench) requireTombstone(was *store.JobView) {
 	b.Helper()
 	v := b.view(was.ID)
 	require.Equal(b, journal.JobExpired, v.State)
@@ -95,12 +92,9 @@ func (b *bench) requireTombstone(c store.Committer, was *store.JobView) {
 	require.ErrorIs(b, err, store.ErrNotFound)
 	_, err = b.s.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`))) // heavy stored it
 	require.ErrorIs(b, err, store.ErrNotFound)
-	ended, err := b.s.Ended(b.ctx(), []journal.JobID{was.ID})
-	require.NoError(b, err)
+	ended := got(b.s.Ended(b.ctx(), []journal.JobID{was.ID}))(b)
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, ended)
-	l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
+	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
 	require.Empty(b, l.States)
 	err = b.s.Audit(b.ctx(), was.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
@@ -116,65 +110,59 @@ func (b *bench) requireTombstone(c store.Committer, was *store.JobView) {
 }
 
 func expireTime(b *bench) {
-	c := b.committer()
-	at := b.now(c) + micros(b.span())
-	id := b.finished(c, "k", at)
+	at := b.now() + micros(b.span())
+	id := b.finished("k", at)
 	before := b.view(id)
-	early := b.now(c) < at
-	more, err := b.s.Expire(b.ctx(), 100)
-	require.NoError(b, err)
+	early := b.now() < at
+	more := got(b.s.Expire(b.ctx(), 100))(b)
 	require.False(b, more)
-	if early && b.now(c) < at { // otherwise the test was too slow to see it
+	if early && b.now() < at { // otherwise the test was too slow to see it
 		require.Equal(b, before, b.view(id))
-		b.audit(id)
 	}
 	b.eventually(func() bool {
 		b.expire(100)
 		return b.view(id).State == journal.JobExpired
 	})
-	b.requireTombstone(c, before)
+	b.requireTombstone(before)
 	require.Zero(b, b.expire(2), "nothing is left to be removed")
 }
 
 func expireNot(b *bench) {
-	c := b.committer()
-	open := b.requested(c, one, "open")
-	kept := b.finished(c, "kept", collation.Never)
-	later := b.finished(c, "later", b.now(c)+micros(hour))
-	odd := b.finished(c, "odd", b.now(c))
-	l, err := c.Load(b.ctx(), []store.Want{{Job: odd}}, true)
-	require.NoError(b, err)
+	open := b.requested(one, "open")
+	kept := b.finished("kept", collation.Never)
+	later := b.finished("later", b.now()+micros(hour))
+	odd := b.finished("odd", b.now())
+	l := b.locked(b.c, store.Want{Job: odd})
 	st := l.States[odd]
 	p := collation.Quarantine(st, &collation.Message{Job: odd}, b.mode, errors.New("a digit is wrong"))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
 	b.expire(100)
 	require.Equal(b, journal.JobOpen, b.view(open).State)
 	require.Equal(b, journal.JobQuarantined, b.view(odd).State, "a person must see it (J1)")
 	for _, id := range []journal.JobID{kept, later} {
 		require.Equal(b, journal.JobCompleted, b.view(id).State)
 	}
-	b.audit(open, kept, later)
 }
 
 // heavy runs a job that leaves rows in every table, to be removed at once.
-func (b *bench) heavy(c store.Committer, key string) *store.JobView {
+func (b *bench) heavy(key string) *store.JobView {
 	b.Helper()
-	id := b.requested(c, one, key)
+	id := b.requested(one, key)
 	for i := range 8 {
 		body := fmt.Appendf(nil, `"%d"`, i)
 		require.NoError(b, b.s.PutPayload(b.ctx(), id, sha256.Sum256(body), body))
-		b.altered(c, id, results(collation.InstanceKey{Activity: "work", DAD: collation.DAD(fmt.Sprint(",0,", i+1))}, true, `1`))
-		b.altered(c, id, func(p *collation.Plan, _ *collation.State) {
+		b.altered(id, results(collation.InstanceKey{Activity: "work", DAD: collation.DAD(fmt.Sprint(",0,", i+1))}, true, `1`))
+		b.altered(id, func(p *collation.Plan, _ *collation.State) {
 			p.Receipt = &collation.ReceiptWrite{GUID: guid(i), New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq}
 			p.Dead = []collation.DeadLetter{{Job: id, Row: guid(i), Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", Reason: "stuck"}}
 		})
-		r := b.row(id, journal.MessageRequest, "work")
-		b.altered(c, id, comes(r.GUID, &collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint(i), ""), GUID: guid(i)}))
+		r := b.request(id, "work")
+		b.altered(id, comes(r.GUID, &collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint(i), ""), GUID: guid(i)}))
 		l := b.lease(r, "w")
 		b.startEffect(l, effect(fmt.Sprint(i), 0))
 		b.finishEffect(l, completed(effect(fmt.Sprint(i), 0), `1`))
 	}
-	b.finish(c, id, b.now(c))
+	b.finish(id, b.now())
 	for i := range 8 {
 		_, _, err := b.s.Interrupt(b.ctx(), b.interruptOf(id, fmt.Sprint(i)), b.mode)
 		require.NoError(b, err)
@@ -183,54 +171,44 @@ func (b *bench) heavy(c store.Committer, key string) *store.JobView {
 }
 
 func expireBatches(b *bench) {
-	c := b.committer()
-	was, other := b.heavy(c, "heavy"), b.finished(c, "other", collation.Never)
-	more, err := b.s.Expire(b.ctx(), 3)
-	require.NoError(b, err)
+	was, other := b.heavy("heavy"), b.finished("other", collation.Never)
+	more := got(b.s.Expire(b.ctx(), 3))(b)
 	require.True(b, more)
 	calls := 1
 	for ; more; calls++ {
 		require.Less(b, calls, 1000)
-		b.requireTombstone(c, was)
-		more, err = b.s.Expire(b.ctx(), 3)
-		require.NoError(b, err)
+		b.requireTombstone(was)
+		more = got(b.s.Expire(b.ctx(), 3))(b)
 	}
-	b.requireTombstone(c, was)
+	b.requireTombstone(was)
 	require.GreaterOrEqual(b, calls, 3, "at most the limit of each table in a call: there are 8 letters")
-	letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 100})
-	require.NoError(b, err)
+	letters := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 100}))(b)
 	require.Empty(b, letters)
 	require.Empty(b, b.due(10))
 	late := b.interruptOf(was.ID, "0")
-	require.Nil(b, b.stored(c, other, keyOf(&late)))
-	b.audit(other)
+	require.Nil(b, b.stored(other, keyOf(&late)))
 }
 
 func expireBusy(b *bench) {
-	c, d := b.committer(), b.committer()
-	id := b.finished(c, "k", b.now(c))
-	_, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
+	id := b.finished("k", b.now())
+	b.locked(b.c, store.Want{Job: id})
 	b.expire(100)
 	require.Equal(b, journal.JobCompleted, b.view(id).State)
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	was := b.view(id)
 	b.expire(100)
-	b.requireTombstone(d, was)
+	b.requireTombstone(was)
 }
 
 func expireMany(b *bench) {
-	c := b.committer()
 	var was []*store.JobView
 	for i := range 6 {
-		was = append(was, b.heavy(c, fmt.Sprint(i)))
+		was = append(was, b.heavy(fmt.Sprint(i)))
 	}
 	together(4, func(int) {
 		for range 200 {
 			more, err := b.s.Expire(b.ctx(), 7)
-			if err != nil {
-				b.Errorf("expire: %v", err)
-			}
+			b.check(err)
 			if !more {
 				return
 			}
@@ -238,21 +216,18 @@ func expireMany(b *bench) {
 	})
 	b.expire(7) // a sweeper that met locked rows may have left some
 	for _, v := range was {
-		b.requireTombstone(c, v)
+		b.requireTombstone(v)
 	}
 }
 
 func expireLists(b *bench) {
-	c := b.committer()
-	was := b.tombstone(c, "k")
-	open := b.requested(c, one, "open")
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
+	was := b.tombstone("k")
+	open := b.requested(one, "open")
+	counts := got(b.s.Counts(b.ctx()))(b)
 	require.Equal(b, int64(1), counts[journal.JobExpired])
 	require.Equal(b, int64(1), counts[journal.JobOpen])
 	require.Zero(b, counts[journal.JobCompleted])
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}})
-	require.NoError(b, err)
+	page := got(b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}}))(b)
 	require.Len(b, page, 1)
 	require.Equal(b, b.view(was.ID).JobSummary, page[0])
 	audited := map[journal.JobID]bool{}
@@ -264,8 +239,7 @@ func expireLists(b *bench) {
 }
 
 func generationNext(b *bench) {
-	c := b.committer()
-	was := b.tombstone(c, "k")
+	was := b.tombstone("k")
 	f := b.deploy(one)
 	id := b.start(f, "k")
 	require.NotEqual(b, was.ID, id)
@@ -276,95 +250,79 @@ func generationNext(b *bench) {
 	require.Equal(b, collation.Never, v.ExpiresAt)
 	require.Zero(b, v.Closed)
 	require.False(b, v.Ended)
-	found, err := b.s.FindJob(b.ctx(), "k")
-	require.NoError(b, err)
+	found := got(b.s.FindJob(b.ctx(), "k"))(b)
 	require.Equal(b, id, found)
-	out, err := b.s.Start(b.ctx(), []store.Start{request(f, "k", `{"n":7}`)}, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Start(b.ctx(), []store.Start{starting(f, "k", `{"n":7}`)}, b.mode))(b)
 	var again *store.AlreadyStartedError
 	require.ErrorAs(b, out[0].Err, &again)
 	require.Equal(b, id, again.Job)
-	b.run(c, id)
-	b.finish(c, id, b.now(c))
+	b.run(id)
+	b.finish(id, b.now())
 	b.expire(100)
 	third := b.start(f, "k")
 	require.Equal(b, int64(3), b.view(third).Generation)
 	require.Equal(b, collation.NewJobID(b.space(), "k", 3), third)
-	b.audit(third)
 }
 
 func generationLate(b *bench) {
-	c := b.committer()
-	was := b.tombstone(c, "k")
+	was := b.tombstone("k")
 	id := b.start(b.deploy(one), "k")
 	before := b.view(id)
-	l, err := c.Load(b.ctx(), []store.Want{{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, {Job: id}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
+	l := b.look([]store.Want{{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, {Job: id}}...)
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)
 	late := b.interruptOf(was.ID, "x")
-	_, _, err = b.s.Interrupt(b.ctx(), late, b.mode)
+	_, _, err := b.s.Interrupt(b.ctx(), late, b.mode)
 	require.ErrorIs(b, err, store.ErrNotFound)
-	b.altered(c, id, inserts(late)) // as from a job that held its id
-	require.Equal(b, late.GUID, b.stored(c, id, keyOf(&late)).GUID)
+	b.altered(id, inserts(late)) // as from a job that held its id
+	require.Equal(b, late.GUID, b.stored(id, keyOf(&late)).GUID)
 	b.discard(keyOf(&late))
-	require.Nil(b, b.stored(c, id, keyOf(&late)))
+	require.Nil(b, b.stored(id, keyOf(&late)))
 	_, err = b.s.Job(b.ctx(), was.ID)
 	require.ErrorIs(b, err, store.ErrNotFound)
-	ended, err := b.s.Ended(b.ctx(), []journal.JobID{was.ID, id})
-	require.NoError(b, err)
+	ended := got(b.s.Ended(b.ctx(), []journal.JobID{was.ID, id}))(b)
 	require.Equal(b, map[journal.JobID]bool{was.ID: true, id: false}, ended, "who waits for the first is told that it is over")
 	after := b.view(id)
 	require.Equal(b, before.Rows, after.Rows)
 	require.Equal(b, before.Instances, after.Instances)
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
+	counts := got(b.s.Counts(b.ctx()))(b)
 	require.Equal(b, int64(1), counts[journal.JobOpen])
 	require.Zero(b, counts[journal.JobExpired], "one row per key")
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{})
-	require.NoError(b, err)
+	page := got(b.s.Jobs(b.ctx(), store.JobFilter{}))(b)
 	require.Len(b, page, 1)
-	b.audit(id)
 }
 
 // generationRest begins the second generation while most rows of the first still exist.
 func generationRest(b *bench) {
-	c := b.committer()
-	was := b.heavy(c, "k")
-	more, err := b.s.Expire(b.ctx(), 1)
-	require.NoError(b, err)
+	was := b.heavy("k")
+	more := got(b.s.Expire(b.ctx(), 1))(b)
 	require.True(b, more)
-	second := b.heavy(c, "k")
+	second := b.heavy("k")
 	require.Equal(b, int64(2), second.Generation)
 	for range 3 {
-		_, err = b.s.Expire(b.ctx(), 1)
-		require.NoError(b, err)
+		got(b.s.Expire(b.ctx(), 1))(b)
 	}
 	b.expire(2)
-	b.requireTombstone(c, second)
-	letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 100})
-	require.NoError(b, err)
+	b.requireTombstone(second)
+	letters := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 100}))(b)
 	require.Empty(b, letters)
-	id := b.requested(c, one, "k")
+	id := b.requested(one, "k")
 	require.Equal(b, int64(3), b.view(id).Generation)
 	before := b.view(id)
 	b.expire(1)
 	require.Equal(b, before, b.view(id))
 	left := b.interruptOf(was.ID, "0")
-	require.Nil(b, b.stored(c, id, keyOf(&left)))
-	b.audit(id)
+	require.Nil(b, b.stored(id, keyOf(&left)))
 }
 
 func generationRace(b *bench) {
-	c := b.committer()
 	f := b.deploy(one)
 	for round := range 3 {
 		key := fmt.Sprint(round)
-		b.tombstone(c, key)
+		b.tombstone(key)
 		var born atomic.Int64
 		together(6, func(int) {
-			out, err := b.s.Start(b.ctx(), []store.Start{request(f, key, `{"n":7}`)}, b.mode)
+			out, err := b.s.Start(b.ctx(), []store.Start{starting(f, key, `{"n":7}`)}, b.mode)
 			if err != nil {
 				b.Errorf("start: %v", err)
 				return
@@ -374,17 +332,14 @@ func generationRace(b *bench) {
 			}
 		})
 		require.Equal(b, int64(1), born.Load())
-		id, err := b.s.FindJob(b.ctx(), key)
-		require.NoError(b, err)
+		id := got(b.s.FindJob(b.ctx(), key))(b)
 		require.Equal(b, int64(2), b.view(id).Generation)
-		b.audit(id)
 	}
 }
 
 func generationFloor(b *bench) {
-	c := b.committer()
-	was := b.heavy(c, "k")
-	b.tombstone(c, "gone")
+	was := b.heavy("k")
+	b.tombstone("gone")
 	f := b.deploy(one)
 	b.expire(100)
 	second := b.start(f, "k")
@@ -395,14 +350,13 @@ func generationFloor(b *bench) {
 	for range 2 {
 		clock.Advance(store.TombstoneAge + time.Second)
 		b.expire(1)
-		require.True(b, b.isTombstone(c, was.ID), "its history is there")
+		require.True(b, b.isTombstone(was.ID), "its history is there")
 	}
-	more, err := b.s.Retire(b.ctx(), nil)
-	require.NoError(b, err)
+	more := got(b.s.Retire(b.ctx(), nil))(b)
 	require.False(b, more)
 	clock.Advance(store.TombstoneAge + time.Second)
 	b.expire(1)
-	require.False(b, b.isTombstone(c, was.ID))
+	require.False(b, b.isTombstone(was.ID))
 	for key, generation := range map[string]int64{"gone": 2, "new": 2} {
 		require.Equal(b, collation.NewJobID(b.space(), key, generation), b.start(f, key), key)
 	}
@@ -410,10 +364,8 @@ func generationFloor(b *bench) {
 }
 
 // isTombstone says whether a job is known as a tombstone.
-func (b *bench) isTombstone(c store.Committer, id journal.JobID) bool {
+func (b *bench) isTombstone(id journal.JobID) bool {
 	b.Helper()
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
+	l := b.look(store.Want{Job: id})
 	return l.Tombstones[id]
 }

@@ -32,9 +32,9 @@ var extras = map[string]func(*bench){
 var workKey = collation.InstanceKey{Activity: "work", DAD: ",0,0"}
 
 // instance reads one instance of a job.
-func (b *bench) instance(c store.Committer, id journal.JobID, key collation.InstanceKey) *collation.Instance {
+func (b *bench) instance(id journal.JobID, key collation.InstanceKey) *collation.Instance {
 	b.Helper()
-	return b.more(c, id, collation.Need{Instances: []collation.InstanceKey{key}}).Instances[key]
+	return b.more(id, collation.Need{Instances: []collation.InstanceKey{key}}).Instances[key]
 }
 
 var fullMore = collation.More{
@@ -42,34 +42,30 @@ var fullMore = collation.More{
 }
 
 func extraFields(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
-	b.altered(c, id, all(
+	b.altered(id, all(
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
 		func(p *collation.Plan, _ *collation.State) {
 			p.Entry.Activity, p.Entry.DAD, p.Entry.Open = workKey.Activity, string(workKey.DAD), new(int)
 			*p.Entry.Open = 3
 		},
 	))
-	require.Equal(b, &collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}, b.instance(c, id, workKey))
+	require.Equal(b, &collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}, b.instance(id, workKey))
 	v := b.view(id)
 	require.Equal(b, store.InstanceView{Key: workKey, Instance: collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}}, v.Instances[1])
-	trigger := b.instance(c, id, collation.InstanceKey{Activity: "start", DAD: ",0"})
+	trigger := b.instance(id, collation.InstanceKey{Activity: "start", DAD: ",0"})
 	require.Zero(b, trigger.More)
-	b.audit(id)
 }
 
 func extraOpen(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	write := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Open: -1}}
-	requireOneOf(b, b.alter(c, id, ledgers(write)), store.ErrLost, store.ErrRejected)
+	requireOneOf(b, b.alter(id, ledgers(write)), store.ErrLost, store.ErrRejected)
 	write.Open = 1
-	b.altered(c, id, all(ledgers(write), opens(1)))
+	b.altered(id, all(ledgers(write), opens(1)))
 	write.New, write.Before, write.Open = false, write.After, -1
-	requireOneOf(b, b.alter(c, id, ledgers(write)), store.ErrLost, store.ErrRejected)
-	require.Equal(b, 1, b.instance(c, id, workKey).Open)
-	b.audit(id)
+	requireOneOf(b, b.alter(id, ledgers(write)), store.ErrLost, store.ErrRejected)
+	require.Equal(b, 1, b.instance(id, workKey).Open)
 }
 
 // opens sets the number of open elements of that instance.
@@ -81,26 +77,24 @@ func opens(left int) change {
 }
 
 func extraJoinBack(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	write := collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 10_200_000_000}
-	b.altered(c, id, ledgers(write))
+	b.altered(id, ledgers(write))
 	write.New, write.Before = false, write.After
 	for _, after := range []collation.ActivityLedger{
 		10_100_000_000, 200_000_000, 300_000_000, 20_000_000_000, 20_200_000_000, 100_000_000_000 + 10_200_000_000, 0,
 	} {
 		write.After = after
-		err := b.alter(c, id, ledgers(write))
+		err := b.alter(id, ledgers(write))
 		require.Error(b, err, "%s → %s", write.Before, after)
 		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 	}
 	other := collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, After: 100_000_000}
-	requireOneOf(b, b.alter(c, id, ledgers(other)), store.ErrLost, store.ErrRejected)
+	requireOneOf(b, b.alter(id, ledgers(other)), store.ErrLost, store.ErrRejected)
 	other.After = 1_000_000_000_000
-	b.altered(c, id, ledgers(other))
+	b.altered(id, ledgers(other))
 	other.New, other.Before, other.After = false, other.After, 1_000_100_000_000
-	requireOneOf(b, b.alter(c, id, ledgers(other)), store.ErrLost, store.ErrRejected)
-	b.audit(id)
+	requireOneOf(b, b.alter(id, ledgers(other)), store.ErrLost, store.ErrRejected)
 }
 
 // results adds a result of the plan's own entry, at an address.
@@ -114,33 +108,30 @@ func results(key collation.InstanceKey, fresh bool, output string) change {
 }
 
 func extraPointer(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
-	b.altered(c, id, results(pass, true, `"third"`))
+	b.altered(id, results(pass, true, `"third"`))
 	seq := b.view(id).Head.Seq
 	require.Len(b, b.view(id).Instances, 1, "the trigger's")
-	require.Equal(b, &collation.Instance{ResultSeq: seq, Code: collation.CodeOK}, b.instance(c, id, pass))
-	got := b.more(c, id, collation.Need{Results: []collation.InstanceKey{pass, workKey}}).Results
+	require.Equal(b, &collation.Instance{ResultSeq: seq, Code: collation.CodeOK}, b.instance(id, pass))
+	got := b.more(id, collation.Need{Results: []collation.InstanceKey{pass, workKey}}).Results
 	require.Equal(b, map[collation.InstanceKey]*flow.Result{
 		pass: {Ran: true, Code: collation.CodeOK, Output: []byte(`"third"`)}, workKey: nil,
 	}, got)
-	require.ErrorIs(b, b.alter(c, id, results(pass, true, `"again"`)), store.ErrLost)
-	b.altered(c, id, results(pass, false, `"mapped"`))
-	got = b.more(c, id, collation.Need{Results: []collation.InstanceKey{pass}}).Results
+	require.ErrorIs(b, b.alter(id, results(pass, true, `"again"`)), store.ErrLost)
+	b.altered(id, results(pass, false, `"mapped"`))
+	got = b.more(id, collation.Need{Results: []collation.InstanceKey{pass}}).Results
 	require.Equal(b, `"mapped"`, string(got[pass].Output))
-	b.audit(id)
 }
 
 func extraLatest(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	latest := func() map[string]*flow.Result {
-		return b.more(c, id, collation.Need{Latest: []string{"work", "start", "nobody"}}).Latest
+		return b.more(id, collation.Need{Latest: []string{"work", "start", "nobody"}}).Latest
 	}
 	trigger := &flow.Result{Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)}
 	require.Equal(b, map[string]*flow.Result{"work": nil, "start": trigger, "nobody": nil}, latest())
-	b.altered(c, id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000}))
+	b.altered(id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000}))
 	require.Nil(b, latest()["work"], "it has no result yet")
 	for _, step := range []struct {
 		key  collation.InstanceKey
@@ -156,27 +147,24 @@ func extraLatest(b *bench) {
 		if step.key.Activity != "work" {
 			output = `"of another"`
 		}
-		b.altered(c, id, results(step.key, true, output))
+		b.altered(id, results(step.key, true, output))
 		require.Equal(b, step.want, string(latest()["work"].Output), "after %v", step.key)
 	}
-	b.audit(id)
 }
 
 func extraKeys(b *bench) {
-	c := b.committer()
 	ids := b.jobs(2)
-	st := b.more(c, ids[0], collation.Need{Keys: []string{"job-1", "nobody", "job-0"}})
+	st := b.more(ids[0], collation.Need{Keys: []string{"job-1", "nobody", "job-0"}})
 	require.Equal(b, map[string]journal.JobID{"job-0": ids[0], "job-1": ids[1], "nobody": {}}, st.Keys)
 }
 
 func extraClose(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	require.Nil(b, b.more(c, id, collation.Need{Close: true}).Close)
-	b.answer(c, id, "work", failure(journal.ResponseTerminal, "declined"))
-	got := b.more(c, id, collation.Need{Close: true}).Close
+	id := b.requested(one, "k")
+	require.Nil(b, b.more(id, collation.Need{Close: true}).Close)
+	b.answer(id, "work", failure(journal.ResponseTerminal, "declined"))
+	got := b.more(id, collation.Need{Close: true}).Close
 	require.Equal(b, journal.JobFailed, got.State)
 	require.Equal(b, collation.CodeInternal, got.Code)
 	require.Equal(b, "declined", got.Error.Message)
-	require.Nil(b, b.more(c, id, collation.Need{AllRows: true}).Close, "not asked for")
+	require.Nil(b, b.more(id, collation.Need{AllRows: true}).Close, "not asked for")
 }

@@ -10,12 +10,11 @@ import (
 )
 
 func extraRows(b *bench) {
-	c := b.committer()
 	ids := b.jobs(2)
-	child := b.order(c, ids[1], 1, true)
-	k := b.sent(c, ids[1], b.signal("t", "k", "x"))
+	child := b.order(ids[1], 1, true)
+	k := b.sent(ids[1], b.signal("t", "k", "x"))
 	other := collation.RowKey{Job: ids[1], GUID: ids[1].Start()}
-	st := b.more(c, ids[0], collation.Need{Rows: []collation.RowKey{
+	st := b.more(ids[0], collation.Need{Rows: []collation.RowKey{
 		keyOf(&child), k, other, {Job: ids[0], GUID: ids[0].Start()}, {Job: ids[0], GUID: guid(9)},
 	}})
 	require.Len(b, st.Rows, 5)
@@ -29,21 +28,19 @@ func extraRows(b *bench) {
 
 // extraStays asks for state that an earlier plan of the same transaction has changed.
 func extraStays(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
-	b.altered(c, id, all(
+	b.altered(id, all(
 		waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"}),
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3),
 	))
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
+	l := b.locked(b.c, store.Want{Job: id})
 	st := l.States[id]
 	need := map[journal.JobID]*collation.Need{id: {
 		Instances: []collation.InstanceKey{workKey}, Results: []collation.InstanceKey{workKey},
 		Waits: []journal.GUID{guid(1)}, Rows: []collation.RowKey{{Job: id, GUID: id.Start()}, {Job: id, GUID: guid(7)}},
 		Latest: []string{"work"}, AllRows: true,
 	}}
-	require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: {
+	require.NoError(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: {
 		Instances: need[id].Instances, Waits: need[id].Waits, Rows: need[id].Rows, Latest: need[id].Latest,
 	}}))
 	moved := fullMore
@@ -54,8 +51,8 @@ func extraStays(b *bench) {
 	st.Waits[guid(1)] = nil
 	st.Rows[id.Start()] = nil
 	st.Rows[guid(7)] = &collation.Row{GUID: guid(7), Job: id}
-	require.NoError(b, c.More(b.ctx(), need))
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.More(b.ctx(), need))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	require.Equal(b, "201100000000000", st.Instances[workKey].Ledger.String())
 	require.Equal(b, 2, st.Instances[workKey].Open)
 	require.Equal(b, 201, st.Results[workKey].Code)
@@ -67,22 +64,18 @@ func extraStays(b *bench) {
 }
 
 func extraExpires(b *bench) {
-	c := b.committer()
-	kept := b.finished(c, "kept", collation.Never)
+	kept := b.finished("kept", collation.Never)
 	require.Equal(b, collation.Never, b.view(kept).ExpiresAt)
-	at := b.now(c) + micros(hour)
-	expires := b.finished(c, "expires", at)
+	at := b.now() + micros(hour)
+	expires := b.finished("expires", at)
 	require.Equal(b, at, b.view(expires).ExpiresAt)
-	b.audit(kept, expires)
 }
 
 // extraBatch moves an instance twice, and an output pointer, in one transaction.
 func extraBatch(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
+	l := b.locked(b.c, store.Want{Job: id})
 	st := l.States[id]
 	var plans []store.Chained
 	for _, add := range []change{
@@ -100,26 +93,24 @@ func extraBatch(b *bench) {
 		plans = append(plans, store.Chain(&st.Job, p))
 		st.Apply(p)
 	}
-	require.NoError(b, c.Commit(b.ctx(), plans))
+	require.NoError(b, b.c.Commit(b.ctx(), plans))
 	require.Equal(b, &collation.Instance{
 		Ledger: 1_010_200_000_000, More: collation.More{Leg1: guid(3), Turn: 7},
-	}, b.instance(c, id, workKey))
-	require.Equal(b, `2`, string(b.more(c, id, collation.Need{Results: []collation.InstanceKey{pass}}).Results[pass].Output))
-	b.audit(id)
+	}, b.instance(id, workKey))
+	require.Equal(b, `2`, string(b.more(id, collation.Need{Results: []collation.InstanceKey{pass}}).Results[pass].Output))
 }
 
 // extraLost loses an own row when everything else of a plan was right.
 func extraLost(b *bench) {
-	c := b.committer()
 	ids := b.jobs(2)
-	child := b.order(c, ids[0], 1, true)
-	b.altered(c, ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	child := b.order(ids[0], 1, true)
+	b.altered(ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	kept := b.signal("t", "new", "x")
 	b.tell(kept)
 	before, other := b.view(ids[0]), b.view(ids[1])
 	reply := b.reply(&child, 200)
 	reply.Job = ids[1]
-	err := b.alter(c, ids[0], all(
+	err := b.alter(ids[0], all(
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
 		inserts(*reply), cancelsStart(keyOf(&child)), cancelsWait(guid(1), 0), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "new"}),
 		func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, guid(8)) },
@@ -127,17 +118,16 @@ func extraLost(b *bench) {
 	require.ErrorIs(b, err, store.ErrLost)
 	require.Equal(b, before, b.view(ids[0]))
 	require.Equal(b, other, b.view(ids[1]))
-	require.Equal(b, &child, b.stored(c, ids[0], keyOf(&child)))
-	require.Equal(b, collation.HeldKept, b.stored(c, ids[0], b.box(kept)).Held)
-	b.audit(ids...)
+	require.Equal(b, &child, b.stored(ids[0], keyOf(&child)))
+	require.Equal(b, collation.HeldKept, b.stored(ids[0], b.box(kept)).Held)
 }
 
 // extraElements lets one entry hold the result of an element and that of its list.
 func extraElements(b *bench) {
-	c := b.committer()
+	b.odd = true
 	id := b.jobs(1)[0]
 	element := collation.InstanceKey{Activity: "work[1]", DAD: workKey.DAD}
-	b.altered(c, id, func(p *collation.Plan, st *collation.State) {
+	b.altered(id, func(p *collation.Plan, st *collation.State) {
 		p.Entry.Kind, p.Entry.Operator = journal.KindLeg2, nil
 		p.Entry.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`), Element: 1}
 		results(element, true, `[0,1]`)(p, st)
@@ -145,7 +135,7 @@ func extraElements(b *bench) {
 			Key: workKey, New: true, After: 1_100_000_000_000, ResultSeq: p.Entry.Seq, Code: collation.CodeOK,
 		})(p, st)
 	})
-	got := b.more(c, id, collation.Need{Results: []collation.InstanceKey{element, workKey}, Latest: []string{"work"}})
+	got := b.more(id, collation.Need{Results: []collation.InstanceKey{element, workKey}, Latest: []string{"work"}})
 	require.Equal(b, `1`, string(got.Results[element].Output))
 	require.Equal(b, `[0,1]`, string(got.Results[workKey].Output))
 	require.Equal(b, `[0,1]`, string(got.Latest["work"].Output))

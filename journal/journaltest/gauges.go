@@ -13,8 +13,7 @@ import (
 
 func (b *bench) gauges() *store.Gauges {
 	b.Helper()
-	g, err := b.s.Gauges(b.ctx())
-	require.NoError(b, err)
+	g := got(b.s.Gauges(b.ctx()))(b)
 	return g
 }
 
@@ -22,20 +21,19 @@ func listGauges(b *bench) {
 	require.Equal(b, &store.Gauges{
 		Jobs: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
-	c := b.committer()
 	f := b.deploy(one)
 	for i := range 3 {
 		b.start(f, fmt.Sprint(i)) // their start rows are due
 	}
-	b.finished(c, "kept", b.now(c)+collation.Micros(time.Hour.Microseconds()))
-	b.finished(c, "expired", b.now(c)-collation.Micros(time.Minute.Microseconds()))
-	held := b.row(b.requested(c, one, "held"), journal.MessageRequest, "work")
+	b.finished("kept", b.now()+collation.Micros(time.Hour.Microseconds()))
+	b.finished("expired", b.now()-collation.Micros(time.Minute.Microseconds()))
+	held := b.request(b.requested(one, "held"), "work")
 	b.lease(held, "w")
-	late := b.requested(c, one, "late")
-	b.rewrite(c, late, b.row(late, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) {
+	late := b.requested(one, "late")
+	b.rewrite(late, b.request(late, "work"), func(r *collation.Row, now collation.Micros) {
 		r.NextAt = now - collation.Micros(time.Hour.Microseconds())
 	})
-	b.altered(c, late, func(p *collation.Plan, st *collation.State) {
+	b.altered(late, func(p *collation.Plan, st *collation.State) {
 		p.Insert = []collation.Row{{GUID: guid(1), Job: late, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0", NextAt: st.Now}}
 	})
 	for range 2 {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -29,17 +28,16 @@ func (b *bench) fresh(r collation.Row, holder string) store.Lease {
 // held checks that the run has taken a lease on the row.
 func (b *bench) held(r collation.Row, holder string, runs int) {
 	b.Helper()
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	row := b.request(r.Job, "work")
 	require.Equal(b, []any{holder, r.Fence + 1, runs}, []any{row.Holder, row.Fence, row.Runs})
 	require.Equal(b, b.live().ID(), row.Session)
 	require.Equal(b, collation.Never, row.NextAt, "nobody else is asked as long as it lasts (P21)")
 	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())
 	require.ErrorIs(b, err, store.ErrLeased)
-	b.audit(r.Job)
 }
 
 func holdStart(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	row := b.startEffect(b.fresh(r, "w1"), effect("pay", 0))
 	require.Equal(b, []any{r.Fence + 1, "w1", true}, []any{row.Fence, row.Holder, row.Live})
 	b.held(r, "w1", 1)
@@ -52,16 +50,15 @@ func holdStart(b *bench) {
 }
 
 func holdKeep(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.fresh(r, "w1")
 	row := b.startEffect(l, effect("pay", 0))
 	b.held(r, "w1", 1)
-	kept, err := b.s.Keep(b.ctx(), l)
-	require.NoError(b, err)
+	kept := got(b.s.Keep(b.ctx(), l))(b)
 	require.Equal(b, row.Fence, kept.Fence)
 	require.False(b, kept.Fresh, "it knows of its lease now")
 	b.held(r, "w1", 1)
-	_, err = b.s.Keep(b.ctx(), b.fresh(r, "w2"))
+	_, err := b.s.Keep(b.ctx(), b.fresh(r, "w2"))
 	require.ErrorIs(b, err, store.ErrStale)
 	l.Fresh = false
 	_, err = b.s.Keep(b.ctx(), l)
@@ -69,7 +66,7 @@ func holdKeep(b *bench) {
 }
 
 func holdMany(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	var mu sync.Mutex
 	began := 0
 	b.live()
@@ -85,15 +82,13 @@ func holdMany(b *bench) {
 	})
 	require.Equal(b, 1, began)
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	require.Equal(b, 1, b.row(r.Job, journal.MessageRequest, "work").Runs)
-	b.audit(r.Job)
+	require.Equal(b, 1, b.request(r.Job, "work").Runs)
 }
 
 // holdBody: the body of a Tx effect lasts, and its run takes the request meanwhile.
 func holdBody(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	r := b.row(id, journal.MessageRequest, "left")
+	id := b.requested(fork, "k")
+	r := b.request(id, "left")
 	l := b.fresh(r, "w1")
 	var kept store.Lease
 	row, err := b.s.TxEffect(b.ctx(), l, txEffect("rows"), func(ctx context.Context, _ any) (end store.TxEnd, err error) {
@@ -102,13 +97,10 @@ func holdBody(b *bench) {
 	})
 	require.NoError(b, err)
 	require.Equal(b, kept.Fence, row.Fence)
-	r = b.row(id, journal.MessageRequest, "right")
+	r = b.request(id, "right")
 	l = b.fresh(r, "w2")
 	calls := 0
-	row, err = b.s.TxEffect(b.ctx(), l, txEffect("more"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
-	kept, err = b.s.Keep(b.ctx(), l)
-	require.NoError(b, err)
+	row = got(b.s.TxEffect(b.ctx(), l, txEffect("more"), ends(&calls, resulting(`1`), nil)))(b)
+	kept = got(b.s.Keep(b.ctx(), l))(b)
 	require.Equal(b, row.Fence, kept.Fence)
-	b.audit(id)
 }

@@ -20,19 +20,17 @@ var hots = map[string]func(*bench){
 }
 
 // hot reads a whole job, as a committer keeps it.
-func (b *bench) hot(c store.Committer, id journal.JobID) *collation.State {
+func (b *bench) hot(id journal.JobID) *collation.State {
 	b.Helper()
-	st := b.whole(c, id)
+	st := b.whole(id)
 	require.True(b, st.Whole)
 	require.True(b, st.Keep())
 	return st
 }
 
-func (b *bench) whole(c store.Committer, id journal.JobID) *collation.State {
+func (b *bench) whole(id journal.JobID) *collation.State {
 	b.Helper()
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id, Whole: true}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
+	l := b.look(store.Want{Job: id, Whole: true})
 	st := l.States[id]
 	st.Flow = b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
 	return st
@@ -52,9 +50,8 @@ func (b *bench) guess(base *collation.State, r *collation.Row) store.Chained {
 }
 
 func hotWhole(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	st := b.whole(c, r.Job)
+	r := b.asked()
+	st := b.whole(r.Job)
 	require.True(b, st.Whole)
 	view := b.view(r.Job)
 	require.Len(b, st.Instances, len(view.Instances))
@@ -64,70 +61,66 @@ func hotWhole(b *bench) {
 	require.Equal(b, map[journal.GUID]*collation.Row{r.GUID: &r}, st.Rows)
 	require.JSONEq(b, `{"n":7}`, string(st.Results[collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}].Output))
 
-	l, err := c.Load(b.ctx(), []store.Want{{Job: r.Job}}, true)
-	require.NoError(b, err)
+	l := b.locked(b.c, store.Want{Job: r.Job})
 	require.False(b, l.States[r.Job].Whole, "it was not asked for")
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 
-	waiting := b.requested(c, one, "waiting")
-	b.altered(c, waiting, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	require.False(b, b.whole(c, waiting).Whole, "a signal may end its wait")
+	waiting := b.requested(one, "waiting")
+	b.altered(waiting, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	require.False(b, b.whole(waiting).Whole, "a signal may end its wait")
 
-	many := b.requested(c, one, "many")
-	b.altered(c, many, func(p *collation.Plan, _ *collation.State) {
+	many := b.requested(one, "many")
+	b.altered(many, func(p *collation.Plan, _ *collation.State) {
 		for n := range store.YoungRows {
 			p.Insert = append(p.Insert, collation.Row{GUID: guid(n), Job: many, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0"})
 		}
 	})
-	require.False(b, b.whole(c, many).Whole, "too many rows")
+	require.False(b, b.whole(many).Whole, "too many rows")
 
 	for range store.YoungSeq {
-		require.True(b, b.whole(c, r.Job).Whole)
+		require.True(b, b.whole(r.Job).Whole)
 		if b.view(r.Job).Head.Seq == store.YoungSeq {
 			break
 		}
-		b.altered(c, r.Job, func(*collation.Plan, *collation.State) {})
+		b.altered(r.Job, func(*collation.Plan, *collation.State) {})
 	}
-	b.altered(c, r.Job, func(*collation.Plan, *collation.State) {})
-	require.False(b, b.whole(c, r.Job).Whole, "too many entries")
+	b.altered(r.Job, func(*collation.Plan, *collation.State) {})
+	require.False(b, b.whole(r.Job).Whole, "too many entries")
 }
 
 func hotCommit(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	st := b.hot(c, r.Job)
+	r := b.asked()
+	st := b.hot(r.Job)
 	plan := b.guess(st, &r)
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{plan}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{plan}))
 	view := b.view(r.Job)
 	require.Equal(b, plan.Plan.Entry.Seq, view.Head.Seq)
 	require.Empty(b, view.Rows)
-	b.audit(r.Job)
-	err := c.Commit(b.ctx(), []store.Chained{plan})
+	err := b.c.Commit(b.ctx(), []store.Chained{plan})
 	lost, named := errors.AsType[*store.LostError](err)
 	require.True(b, named, "%v", err)
 	require.Equal(b, []journal.JobID{r.Job}, lost.Hot)
-	b.audit(r.Job)
 }
 
 // hotLost changes the job of one of two hot states in each possible way.
 func hotLost(b *bench) {
-	c := b.committer()
+	b.odd = true
 	alter := map[string]func(r *collation.Row){
-		"head": func(r *collation.Row) { b.altered(c, r.Job, func(*collation.Plan, *collation.State) {}) },
+		"head": func(r *collation.Row) { b.altered(r.Job, func(*collation.Plan, *collation.State) {}) },
 		"state": func(r *collation.Row) {
-			b.altered(c, r.Job, func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
+			b.altered(r.Job, func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
 		},
 		"row":   func(r *collation.Row) { b.lease(*r, "w") },
-		"gone":  func(r *collation.Row) { b.must(c, response(r, success(`2`))) },
+		"gone":  func(r *collation.Row) { b.must(response(r, success(`2`))) },
 		"other": func(*collation.Row) {},
 	}
 	var plans []store.Chained
 	rows := map[string]collation.Row{}
 	var want []journal.JobID
 	for name := range alter {
-		r := b.row(b.requested(c, one, name), journal.MessageRequest, "work")
+		r := b.request(b.requested(one, name), "work")
 		rows[name] = r
-		plans = append(plans, b.guess(b.hot(c, r.Job), &r))
+		plans = append(plans, b.guess(b.hot(r.Job), &r))
 	}
 	for name, change := range alter {
 		r := rows[name]
@@ -142,7 +135,7 @@ func hotLost(b *bench) {
 	var got []journal.JobID
 	for tries := 0; ; tries++ { // lost jobs are named before lost rows
 		require.Less(b, tries, 3)
-		err := c.Commit(b.ctx(), plans)
+		err := b.c.Commit(b.ctx(), plans)
 		if err == nil {
 			break
 		}
@@ -163,31 +156,27 @@ func hotLost(b *bench) {
 	}
 	require.ElementsMatch(b, want, got)
 	require.Empty(b, b.view(rows["other"].Job).Rows)
-	b.audit(rows["other"].Job)
 }
 
 func hotHeld(b *bench) {
-	c, other := b.committer(), b.committer()
-	r := b.asked(c)
-	plan := b.guess(b.hot(c, r.Job), &r)
-	_, err := other.Load(b.ctx(), []store.Want{{Job: r.Job, Row: r.GUID}}, true)
-	require.NoError(b, err)
-	err = c.Commit(b.ctx(), []store.Chained{plan})
+	other := b.committer()
+	r := b.asked()
+	plan := b.guess(b.hot(r.Job), &r)
+	b.locked(other, store.Want{Job: r.Job, Row: r.GUID})
+	err := b.c.Commit(b.ctx(), []store.Chained{plan})
 	lost, named := errors.AsType[*store.LostError](err)
 	require.True(b, named, "%v", err)
 	require.Equal(b, []journal.JobID{r.Job}, lost.Hot)
 	require.NoError(b, other.Rollback(b.ctx()))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{plan}), "nothing has changed")
-	b.audit(r.Job)
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{plan}), "nothing has changed")
 }
 
 func hotRev(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	rev := r.Rev
 	raised := func(by string) {
 		b.Helper()
-		now := b.row(r.Job, journal.MessageRequest, "work").Rev
+		now := b.request(r.Job, "work").Rev
 		require.Greater(b, now, rev, "by %s", by)
 		rev = now
 	}
@@ -199,30 +188,28 @@ func hotRev(b *bench) {
 	raised("the end of an effect")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
 	raised("handing back")
-	kept, err := b.s.Keep(b.ctx(), b.fresh(b.row(r.Job, journal.MessageRequest, "work"), "w2"))
-	require.NoError(b, err)
+	kept := got(b.s.Keep(b.ctx(), b.fresh(b.request(r.Job, "work"), "w2")))(b)
 	raised("being kept")
 	require.NoError(b, b.s.HandBack(b.ctx(), kept))
 	raised("handing back")
-	b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(*collation.Row, collation.Micros) {})
+	b.rewrite(r.Job, b.request(r.Job, "work"), func(*collation.Row, collation.Micros) {})
 	raised("a plan")
-	require.ErrorIs(b, b.alter(c, r.Job, func(p *collation.Plan, _ *collation.State) {
-		p.Update = append(p.Update, b.row(r.Job, journal.MessageRequest, "work"))
+	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
+		p.Update = append(p.Update, b.request(r.Job, "work"))
 	}), store.ErrLost, "a plan that does not")
-	hurried := b.row(b.requested(c, hasty, "hurried"), journal.MessageRequest, "work")
+	hurried := b.request(b.requested(hasty, "hurried"), "work")
 	b.overdue(1)
 	require.Greater(b, b.view(hurried.Job).Rows[0].Rev, hurried.Rev, "by being overdue")
 	for _, send := range []bool{true, false} {
-		b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
+		b.rewrite(r.Job, b.request(r.Job, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
 		raised("a plan")
-		_, err = b.s.Claim(b.ctx(), claims(b.due(10), send))
-		require.NoError(b, err)
+		got(b.s.Claim(b.ctx(), claims(b.due(10), send)))(b)
 		raised("a claim")
 	}
 
 	s := b.signal("t", "rev", "1")
 	require.Equal(b, store.SignalKept, b.tell(s).State)
-	before := b.stored(c, r.Job, b.box(s)).Rev
-	b.altered(c, r.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "rev"}))
-	require.Greater(b, b.stored(c, r.Job, b.box(s)).Rev, before, "a wait that makes it due")
+	before := b.stored(r.Job, b.box(s)).Rev
+	b.altered(r.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "rev"}))
+	require.Greater(b, b.stored(r.Job, b.box(s)).Rev, before, "a wait that makes it due")
 }

@@ -40,7 +40,6 @@ func interruptRow(b *bench) {
 	row.Publication, row.PublishedAt, row.NextAt = 1, got.PublishedAt, got.NextAt
 	require.Equal(b, row, got)
 	require.Equal(b, journal.JobOpen, v.State, "a row, not yet a close")
-	b.audit(id)
 }
 
 func interruptRace(b *bench) {
@@ -49,22 +48,18 @@ func interruptRace(b *bench) {
 	var fresh atomic.Int64
 	together(8, func(int) {
 		_, first, err := b.s.Interrupt(b.ctx(), row, b.mode)
-		if err != nil {
-			b.Errorf("interrupt: %v", err)
-		}
+		b.check(err)
 		if first {
 			fresh.Add(1)
 		}
 	})
 	require.Equal(b, int64(1), fresh.Load())
 	require.Len(b, b.view(id).Rows, 2)
-	b.audit(id)
 }
 
 // interruptHandled repeats interrupts while they are handled. A row that came after its receipt
 // would stay for ever.
 func interruptHandled(b *bench) {
-	c := b.committer()
 	for _, id := range b.jobs(10) {
 		row := b.interruptOf(id, "x")
 		_, _, err := b.s.Interrupt(b.ctx(), row, b.mode)
@@ -72,26 +67,22 @@ func interruptHandled(b *bench) {
 		together(4, func(i int) {
 			var err error
 			if i == 0 {
-				_, err = b.handle(c, message(&row))
+				_, err = b.handle(b.c, message(&row))
 			} else {
 				_, _, err = b.s.Interrupt(b.ctx(), row, b.mode)
 			}
-			if err != nil {
-				b.Errorf("%d: %v", i, err)
-			}
+			b.check(err)
 		})
 		v := b.view(id)
 		require.Equal(b, journal.JobInterrupted, v.State)
 		for _, r := range v.Rows {
 			require.NotEqual(b, row.GUID, r.GUID)
 		}
-		b.audit(id)
 	}
 }
 
 // interruptLate interrupts a closed job, and handles an interrupt that was sent before the close.
 func interruptLate(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	first, before, after := b.interruptOf(id, "first"), b.interruptOf(id, "before"), b.interruptOf(id, "after")
 	for _, row := range []collation.Row{first, before} {
@@ -99,7 +90,7 @@ func interruptLate(b *bench) {
 		require.NoError(b, err)
 		require.True(b, fresh)
 	}
-	b.must(c, message(&first))
+	b.must(message(&first))
 	closed := b.view(id)
 	require.Equal(b, journal.JobInterrupted, closed.State)
 
@@ -107,27 +98,23 @@ func interruptLate(b *bench) {
 	require.NoError(b, err)
 	require.True(b, fresh)
 	require.Nil(b, out)
-	p, err := b.handle(c, message(&before))
-	require.NoError(b, err)
+	p := got(b.handle(b.c, message(&before)))(b)
 	require.Equal(b, collation.Stale, p.Outcome)
 	for _, again := range []collation.Row{first, before, after} {
 		_, fresh, err := b.s.Interrupt(b.ctx(), again, b.mode)
 		require.NoError(b, err)
 		require.False(b, fresh)
 	}
-	p, err = b.handle(c, message(&before))
-	require.NoError(b, err)
+	p = got(b.handle(b.c, message(&before)))(b)
 	require.Equal(b, collation.Unlicensed, p.Outcome)
 	v := b.view(id)
 	require.Equal(b, closed.Head, v.Head)
 	require.Len(b, v.Rows, 1, "what the job's start has left, no interrupt")
-	b.audit(id)
 }
 
 func (b *bench) schedules() []store.Schedule {
 	b.Helper()
-	list, err := b.s.Schedules(b.ctx())
-	require.NoError(b, err)
+	list := got(b.s.Schedules(b.ctx()))(b)
 	return list
 }
 
@@ -136,8 +123,7 @@ func scheduleList(b *bench) {
 	for i, name := range []string{"b", "a"} {
 		for _, version := range []string{"1", "2"} {
 			r := journal.FlowRef{Name: name, Version: version, Digest: digest(byte(i))}
-			_, err := b.s.Deploy(b.ctx(), r, []byte(`1`), false)
-			require.NoError(b, err)
+			got(b.s.Deploy(b.ctx(), r, []byte(`1`), false))(b)
 		}
 	}
 	list := b.schedules()

@@ -77,33 +77,28 @@ func ledger(dad collation.DAD, fresh bool, before, after collation.ActivityLedge
 }
 
 func lawlessPlans(b *bench) {
-	c := b.committer()
 	f := b.deploy(one)
 	for name, spoil := range unlawful {
 		id := b.start(f, name)
 		before := b.view(id)
 		m := message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
-			l, err := b.load(c, m)
-			require.NoError(b, err)
+			l := got(b.load(b.c, m))(b)
 			st := l.States[id]
-			p, err := b.plan(c, st, m)
-			require.NoError(b, err)
+			p := got(b.plan(b.c, st, m))(b)
 			p.Receipt.Gone = gone
 			spoil(p)
-			err = c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+			err := b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
 			require.Error(b, err, name)
 			requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 			require.Equal(b, before, b.view(id), "%s: nothing is written", name)
 		}
-		b.must(c, m)
-		b.audit(id)
+		b.must(m)
 	}
 }
 
 // lawlessCarry sets an instance to its ceiling by hand and adds one.
 func lawlessCarry(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(one), "k")
 	m := message(&b.view(id).Rows[0])
 	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
@@ -122,63 +117,55 @@ func lawlessCarry(b *bench) {
 		{true, collation.LedgerWrite{Before: 99_100_099_999_999, After: 299_100_099_999_999}},
 	} {
 		move.write.Key = key
-		err := b.move(c, m, move.write)
+		err := b.move(m, move.write)
 		if move.lawful {
 			require.NoError(b, err, "%s → %s", move.write.Before, move.write.After)
 			continue
 		}
 		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 	}
-	b.audit(id)
 }
 
 // move writes one ledger by hand.
-func (b *bench) move(c store.Committer, m *collation.Message, w collation.LedgerWrite) error {
+func (b *bench) move(m *collation.Message, w collation.LedgerWrite) error {
 	b.Helper()
-	l, err := b.load(c, m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
 	st := l.States[m.Job]
 	p := handmade(st, m)
 	p.Ledgers = []collation.LedgerWrite{w}
 	p.Entry.Joins = []journal.LedgerMove{{Activity: w.Key.Activity, DAD: string(w.Key.DAD), After: journal.Ledger(w.After)}}
-	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+	return b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
 }
 
 func lawlessBack(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	b.answer(c, id, "right", success(`1`))
+	id := b.requested(fork, "k")
+	b.answer(id, "right", success(`1`))
 	m := message(&b.view(id).Rows[0])
 	done := collation.ActivityLedger(201_100_000_000_001)
 	for _, after := range []collation.ActivityLedger{
 		1_100_000_000_001, 201_100_000_000_000, 201_000_000_000_001, 200_100_000_000_001, 101_100_000_000_001, 0,
 	} {
-		err := b.move(c, m, collation.LedgerWrite{
+		err := b.move(m, collation.LedgerWrite{
 			Key: collation.InstanceKey{Activity: "right", DAD: ",0,0"}, Before: done, After: after,
 		})
 		require.Error(b, err, "%s → %s", done, after)
 		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 	}
-	b.audit(id)
 }
 
 // lawlessResult ends an effect twice, as if its outcome had not been read.
 func lawlessResult(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l, e := b.lease(r, "w1"), effect("pay", 0)
 	b.startEffect(l, e)
 	stands := b.finishEffect(l, completed(e, `1`))
-	loaded, err := c.Load(b.ctx(), chainWant(&l, &e), true)
-	require.NoError(b, err)
+	loaded := b.locked(b.c, chainWant(&l, &e)...)
 	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
 	plans, _, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
 		return h.Finish(l, completed(e, `2`), false, effectMode)
 	})
 	require.NoError(b, err)
-	require.ErrorIs(b, c.Commit(b.ctx(), plans), store.ErrLost)
-	rows, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	require.ErrorIs(b, b.c.Commit(b.ctx(), plans), store.ErrLost)
+	rows := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Equal(b, []store.EffectRow{stands}, rows)
-	b.audit(r.Job)
 }

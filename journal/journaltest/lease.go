@@ -25,9 +25,9 @@ var leases = map[string]func(*bench){
 }
 
 // asked starts a job of flow one and returns its request's row.
-func (b *bench) asked(c store.Committer) collation.Row {
+func (b *bench) asked() collation.Row {
 	b.Helper()
-	return b.row(b.requested(c, one, "k"), journal.MessageRequest, "work")
+	return b.request(b.requested(one, "k"), "work")
 }
 
 func (b *bench) lease(r collation.Row, holder string) store.Lease {
@@ -38,20 +38,18 @@ func (b *bench) lease(r collation.Row, holder string) store.Lease {
 // leaseFor is lease for a run of another process.
 func (b *bench) leaseFor(r collation.Row, holder string, of store.Session) store.Lease {
 	b.Helper()
-	l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, holder, of.ID())
-	require.NoError(b, err)
+	l := got(b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, holder, of.ID()))(b)
 	return l
 }
 
 func leaseTake(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
-	space, err := b.s.Space(b.ctx())
-	require.NoError(b, err)
+	space := got(b.s.Space(b.ctx()))(b)
 	require.Equal(b, store.Lease{
 		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(), Fence: 1, Runs: 1,
 	}, l)
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	row := b.request(r.Job, "work")
 	require.Equal(b, "w1", row.Holder)
 	require.Equal(b, int64(1), row.Fence)
 	require.Equal(b, 1, row.Runs)
@@ -60,21 +58,20 @@ func leaseTake(b *bench) {
 	again := b.lease(r, "w1")
 	require.Equal(b, int64(2), again.Fence, "its own lease is no hindrance: the process was started again")
 	require.Equal(b, 2, again.Runs)
-	b.audit(r.Job)
 }
 
 func leaseOther(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
 	require.ErrorIs(b, err, store.ErrLeased)
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	row := b.request(r.Job, "work")
 	require.Equal(b, l.Fence, row.Fence)
 	require.Equal(b, 1, row.Runs)
 }
 
 func leaseEnded(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	old := b.leaseFor(r, "w1", b.session("dies", b.span()))
 	b.letDie("dies")
 	l := b.lease(r, "w2")
@@ -85,12 +82,11 @@ func leaseEnded(b *bench) {
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
 	_, _, err = b.s.StartEffect(b.ctx(), old, effect("pay", 0))
 	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.Keep(b.ctx(), l)
-	require.NoError(b, err)
+	got(b.s.Keep(b.ctx(), l))(b)
 }
 
 func leaseRace(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	var mu sync.Mutex
 	var held []store.Lease
 	live := b.live().ID()
@@ -109,10 +105,10 @@ func leaseRace(b *bench) {
 }
 
 func leaseHandBack(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	row := b.request(r.Job, "work")
 	require.Zero(b, row.Runs)
 	require.Empty(b, row.Holder)
 	require.Zero(b, row.Session)
@@ -124,41 +120,37 @@ func leaseHandBack(b *bench) {
 }
 
 func leaseKeep(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	first := b.fresh(r, "w1")
 	first.Space = b.space()
-	l, err := b.s.Keep(b.ctx(), first)
-	require.NoError(b, err)
+	l := got(b.s.Keep(b.ctx(), first))(b)
 	want := first
 	want.Fence, want.Runs, want.Fresh = 1, 1, false
 	require.Equal(b, want, l)
 	b.held(r, "w1", 1)
-	_, err = b.s.Keep(b.ctx(), b.fresh(r, "w2"))
+	_, err := b.s.Keep(b.ctx(), b.fresh(r, "w2"))
 	require.ErrorIs(b, err, store.ErrStale)
 	for _, l := range []store.Lease{l, first} { // first: its answer was lost
-		again, err := b.s.Keep(b.ctx(), l)
-		require.NoError(b, err)
+		again := got(b.s.Keep(b.ctx(), l))(b)
 		require.Equal(b, want, again)
 		b.held(r, "w1", 1)
 	}
 }
 
 func leaseClosed(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "right"), "w")
-	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
+	id := b.requested(fork, "k")
+	l := b.lease(b.request(id, "right"), "w")
+	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
 	_, err := b.s.Keep(b.ctx(), l)
 	require.ErrorIs(b, err, store.ErrJobClosed)
 	_, err = b.s.Lease(b.ctx(), id, l.Request, 1, "w", b.live().ID())
 	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
 	_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
-	b.audit(id)
 }
 
 func leaseStale(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	for _, turn := range []int{0, 2} {
 		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w", b.live().ID())
 		require.ErrorIs(b, err, store.ErrStale, "turn %d", turn)
@@ -185,27 +177,24 @@ func leaseStale(b *bench) {
 		_, _, err = b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))
 		require.ErrorIs(b, err, store.ErrStale)
 	}
-	require.Equal(b, 1, b.row(r.Job, journal.MessageRequest, "work").Runs)
+	require.Equal(b, 1, b.request(r.Job, "work").Runs)
 	l.Fence = 0
 	require.NoError(b, b.s.HandBack(b.ctx(), l), "its holder says enough")
 }
 
 func leaseInput(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	input, err := b.s.Input(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	r := b.asked()
+	input := got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)
 	require.JSONEq(b, `{"n":7}`, string(input))
-	b.answer(c, r.Job, "work", success(`1`))
-	_, err = b.s.Input(b.ctx(), r.Job, r.GUID)
+	b.answer(r.Job, "work", success(`1`))
+	_, err := b.s.Input(b.ctx(), r.Job, r.GUID)
 	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
 }
 
 func leaseParked(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	b.answer(c, r.Job, "work", failure(journal.ResponseParked, "unknown outcome"))
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	r := b.asked()
+	b.answer(r.Job, "work", failure(journal.ResponseParked, "unknown outcome"))
+	row := b.request(r.Job, "work")
 	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, row.Turn, "w", b.live().ID())
 	require.ErrorIs(b, err, store.ErrStale)
 }

@@ -22,8 +22,7 @@ var letters = map[string]func(*bench){
 
 func (b *bench) letters(all bool) []store.DeadView {
 	b.Helper()
-	out, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: all, Limit: 100})
-	require.NoError(b, err)
+	out := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: all, Limit: 100}))(b)
 	return out
 }
 
@@ -45,22 +44,20 @@ func letterList(b *bench) {
 	for i := range 9 {
 		require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: "undecodable", Message: fmt.Sprint(i)}, nil))
 	}
-	list, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 4})
-	require.NoError(b, err)
+	list := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Limit: 4}))(b)
 	require.Len(b, list, 4)
 	for i, l := range list {
 		require.Equal(b, fmt.Sprint(8-i), l.Letter.Message)
 	}
 	require.Len(b, b.letters(true), 9)
-	rest, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Before: list[3].ID})
-	require.NoError(b, err)
+	rest := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: true, Before: list[3].ID}))(b)
 	require.Len(b, rest, 5)
 	require.Equal(b, "4", rest[0].Letter.Message)
 }
 
 // letterFilter lists the dead letters of one flow, topic, reason, prefix of a key, time or job.
 func letterFilter(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	for range store.MaxRuns {
 		b.lease(r, "w")
 	}
@@ -89,8 +86,7 @@ func letterFilter(b *bench) {
 		{store.DeadFilter{Jobs: []journal.JobID{r.Job}}, 1},
 		{store.DeadFilter{Jobs: []journal.JobID{{9}}}, 0},
 	} {
-		list, err := b.s.DeadLetters(b.ctx(), c.f)
-		require.NoError(b, err)
+		list := got(b.s.DeadLetters(b.ctx(), c.f))(b)
 		require.Len(b, list, c.want, "%+v", c.f)
 		for _, l := range list {
 			if l.Letter.Job == r.Job {
@@ -104,13 +100,13 @@ func letterFilter(b *bench) {
 // letterEnded holds a request that ran too often, and releases it once.
 func letterEnded(b *bench) {
 	require.ErrorIs(b, b.s.Act(b.ctx(), store.Action{ID: 99, Retry: true}), store.ErrNotFound)
-	r := b.asked(b.committer())
+	r := b.asked()
 	for range store.MaxRuns {
 		b.lease(r, "w")
 	}
 	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
 	require.ErrorIs(b, err, store.ErrExhausted)
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	row := b.request(r.Job, "work")
 	require.Equal(b, []any{collation.HeldStuck, true}, []any{row.Held, row.Dead})
 	require.Empty(b, b.due(10))
 	letter := b.letters(false)[0]
@@ -121,7 +117,6 @@ func letterEnded(b *bench) {
 	require.Equal(b, "retried", b.letters(true)[0].State)
 	require.Len(b, b.due(10), 1, "due at once")
 	require.Equal(b, 1, b.lease(r, "w").Runs, "the runs are counted anew")
-	b.audit(r.Job)
 }
 
 func letterAlone(b *bench) {
@@ -136,15 +131,14 @@ func letterAlone(b *bench) {
 }
 
 // write writes n dead letters alike with one commit.
-func (b *bench) write(c store.Committer, n int, d collation.DeadLetter) {
+func (b *bench) write(n int, d collation.DeadLetter) {
 	b.Helper()
-	_, err := c.Load(b.ctx(), nil, true)
-	require.NoError(b, err)
+	b.locked(b.c)
 	plans := make([]store.Chained, n)
 	for i := range plans {
 		plans[i].Plan = collation.WriteDeadLetter(d)
 	}
-	require.NoError(b, c.Commit(b.ctx(), plans))
+	require.NoError(b, b.c.Commit(b.ctx(), plans))
 }
 
 // reasons counts the letters by their reasons.
@@ -152,8 +146,7 @@ func (b *bench) reasons() map[string]int {
 	b.Helper()
 	n, f := map[string]int{}, store.DeadFilter{All: true, Limit: store.MaxPage}
 	for {
-		page, err := b.s.DeadLetters(b.ctx(), f)
-		require.NoError(b, err)
+		page := got(b.s.DeadLetters(b.ctx(), f))(b)
 		for i := range page {
 			n[page[i].Letter.Reason]++
 		}
@@ -166,8 +159,7 @@ func (b *bench) reasons() map[string]int {
 
 func (b *bench) dropped() int64 {
 	b.Helper()
-	n, err := b.s.DroppedLetters(b.ctx())
-	require.NoError(b, err)
+	n := got(b.s.DroppedLetters(b.ctx()))(b)
 	return n
 }
 
@@ -175,25 +167,23 @@ func (b *bench) dropped() int64 {
 // stay (S15): of a job, of compensations that cannot begin, and one that names the row of a job
 // and on which an operator has decided, because the next decision on the row counts it (E10).
 func letterStrays(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	for range store.MaxRuns {
 		b.lease(r, "w")
 	}
 	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
 	require.ErrorIs(b, err, store.ErrExhausted)
-	b.write(c, 1, collation.DeadLetter{Kind: journal.MessageStart, Reason: "undo"})
-	b.write(c, 1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Stray: true})
+	b.write(1, collation.DeadLetter{Kind: journal.MessageStart, Reason: "undo"})
+	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Stray: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
-	b.write(c, 1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Stray: true})
+	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Stray: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: success(`1`), Who: "ann"}))
-	b.write(c, 60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Stray: true})
+	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Stray: true})
 	b.expire(1)
 	require.Zero(b, b.dropped(), "they are within the bound")
 
-	b.write(c, store.MaxStrays, collation.DeadLetter{Reason: "new", Stray: true})
-	more, err := b.s.Expire(b.ctx(), 50)
-	require.NoError(b, err)
+	b.write(store.MaxStrays, collation.DeadLetter{Reason: "new", Stray: true})
+	more := got(b.s.Expire(b.ctx(), 50))(b)
 	require.True(b, more)
 	require.Equal(b, map[string]int{"runs": 1, "undo": 1, "acted": 1, "old": 11, "new": store.MaxStrays}, b.reasons(), "the oldest first")
 	b.expire(50)
@@ -206,14 +196,13 @@ func letterStrays(b *bench) {
 
 // letterBytes keeps of large strays as many as the bound allows (S15).
 func letterBytes(b *bench) {
-	c := b.committer()
 	large := collation.DeadLetter{Reason: "large", Raw: make([]byte, 1<<20), Stray: true}
-	b.write(c, 4, collation.DeadLetter{Reason: "small", Stray: true})
-	b.write(c, 1, collation.DeadLetter{Reason: "own", Raw: large.Raw})
-	b.write(c, store.MaxStrayBytes>>20, large)
+	b.write(4, collation.DeadLetter{Reason: "small", Stray: true})
+	b.write(1, collation.DeadLetter{Reason: "own", Raw: large.Raw})
+	b.write(store.MaxStrayBytes>>20, large)
 	b.expire(10)
 	require.Equal(b, 4, b.reasons()["small"], "they have no bytes")
-	b.write(c, 1, collation.DeadLetter{Reason: "last", Message: "x", Stray: true})
+	b.write(1, collation.DeadLetter{Reason: "last", Message: "x", Stray: true})
 	b.expire(10)
 	require.Equal(b, map[string]int{"own": 1, "large": store.MaxStrayBytes>>20 - 1, "last": 1}, b.reasons())
 	require.Equal(b, int64(5), b.dropped())

@@ -37,17 +37,12 @@ func digest(n byte) journal.Digest { return journal.Digest{n} }
 
 func flowDeploy(b *bench) {
 	r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
-	fresh, err := b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false)
-	require.NoError(b, err)
+	fresh := got(b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false))(b)
 	require.True(b, fresh)
-	fresh, err = b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false)
-	require.NoError(b, err)
+	fresh = got(b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false))(b)
 	require.False(b, fresh, "the same content again changes nothing")
-	got, err := b.s.Flow(b.ctx(), "f", "1")
-	require.NoError(b, err)
-	require.Equal(b, `{"a":1}`, string(got))
-	list, err := b.s.Flows(b.ctx())
-	require.NoError(b, err)
+	require.Equal(b, `{"a":1}`, string(got(b.s.Flow(b.ctx(), "f", "1"))(b)))
+	list := got(b.s.Flows(b.ctx()))(b)
 	require.Len(b, list, 1)
 	require.Equal(b, r, list[0].Ref)
 	require.True(b, list[0].Active)
@@ -55,35 +50,29 @@ func flowDeploy(b *bench) {
 }
 
 func flowTaken(b *bench) {
-	_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}, []byte(`1`), false)
-	require.NoError(b, err)
-	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(2)}, []byte(`2`), false)
+	got(b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}, []byte(`1`), false))(b)
+	_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(2)}, []byte(`2`), false)
 	require.ErrorIs(b, err, store.ErrVersionTaken)
-	got, err := b.s.Flow(b.ctx(), "f", "1")
-	require.NoError(b, err)
-	require.Equal(b, `1`, string(got))
+	require.Equal(b, `1`, string(got(b.s.Flow(b.ctx(), "f", "1"))(b)))
 }
 
 // flowExpire sets how long jobs are kept whose flow does not say it (W11).
 func flowExpire(b *bench) {
 	for _, d := range []time.Duration{0, flow.MinExpire, flow.MinExpire + 1, 720 * time.Hour, flow.MaxExpire} {
 		require.NoError(b, b.s.SetExpireDefault(b.ctx(), d))
-		got, err := b.s.ExpireDefault(b.ctx())
-		require.NoError(b, err)
+		got := got(b.s.ExpireDefault(b.ctx()))(b)
 		require.Equal(b, d.Truncate(time.Microsecond), got)
 	}
 	for _, d := range []time.Duration{-1, 1, flow.MinExpire - 1, flow.MaxExpire + 1} {
 		require.ErrorIs(b, b.s.SetExpireDefault(b.ctx(), d), store.ErrRejected)
 	}
-	got, err := b.s.ExpireDefault(b.ctx())
-	require.NoError(b, err)
+	got := got(b.s.ExpireDefault(b.ctx()))(b)
 	require.Equal(b, flow.MaxExpire, got)
 }
 
 func flowActivate(b *bench) {
 	for i, version := range []string{"1", "2", "10"} {
-		_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: version, Digest: digest(byte(i))}, fmt.Append(nil, i), false)
-		require.NoError(b, err)
+		got(b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: version, Digest: digest(byte(i))}, fmt.Append(nil, i), false))(b)
 		active, _, err := b.s.ActiveFlow(b.ctx(), "f")
 		require.NoError(b, err)
 		require.Equal(b, "1", active.Version, "this deploy does not activate")
@@ -93,22 +82,19 @@ func flowActivate(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, journal.FlowRef{Name: "f", Version: "10", Digest: digest(2)}, active)
 	require.Equal(b, `2`, string(canonical))
-	list, err := b.s.Flows(b.ctx())
-	require.NoError(b, err)
+	list := got(b.s.Flows(b.ctx()))(b)
 	require.Len(b, list, 3)
 	for _, f := range list {
 		require.Equal(b, f.Ref.Version == "10", f.Active)
 	}
 	for range 2 {
-		_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true)
-		require.NoError(b, err)
+		got(b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true))(b)
 		active, _, err = b.s.ActiveFlow(b.ctx(), "f")
 		require.NoError(b, err)
 		require.Equal(b, "11", active.Version, "a new one is active at once")
 	}
 	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
-	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true)
-	require.NoError(b, err)
+	got(b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true))(b)
 	active, _, err = b.s.ActiveFlow(b.ctx(), "f")
 	require.NoError(b, err)
 	require.Equal(b, "10", active.Version, "one that was there takes nothing back")
@@ -124,8 +110,7 @@ func flowUnknown(b *bench) {
 	_, _, err = b.s.ActiveFlow(b.ctx(), "f")
 	require.ErrorIs(b, err, store.ErrNotFound)
 	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "1"), store.ErrNotFound)
-	list, err := b.s.Flows(b.ctx())
-	require.NoError(b, err)
+	list := got(b.s.Flows(b.ctx()))(b)
 	require.Empty(b, list)
 }
 
@@ -134,9 +119,7 @@ func flowRace(b *bench) {
 	together(6, func(int) {
 		r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
 		ok, err := b.s.Deploy(b.ctx(), r, []byte(`1`), false)
-		if err != nil {
-			b.Errorf("deploy: %v", err)
-		}
+		b.check(err)
 		if ok {
 			fresh.Add(1)
 		}
@@ -145,12 +128,10 @@ func flowRace(b *bench) {
 }
 
 func flowEpoch(b *bench) {
-	epoch, err := b.s.Epoch(b.ctx())
-	require.NoError(b, err)
+	epoch := got(b.s.Epoch(b.ctx()))(b)
 	require.Positive(b, epoch)
 	require.NoError(b, b.s.Migrate(b.ctx()), "migrating again changes nothing")
-	again, err := b.s.Epoch(b.ctx())
-	require.NoError(b, err)
+	again := got(b.s.Epoch(b.ctx()))(b)
 	require.Equal(b, epoch, again)
 }
 
@@ -159,13 +140,11 @@ func listPages(b *bench) {
 	for batch := range 4 { // jobs of one batch may have the same start time
 		var list []store.Start
 		for i := range 6 {
-			list = append(list, request(f, fmt.Sprint(batch, i), `{}`))
+			list = append(list, starting(f, fmt.Sprint(batch, i), `{}`))
 		}
-		_, err := b.s.Start(b.ctx(), list, b.mode)
-		require.NoError(b, err)
+		got(b.s.Start(b.ctx(), list, b.mode))(b)
 	}
-	all, err := b.s.Jobs(b.ctx(), store.JobFilter{})
-	require.NoError(b, err)
+	all := got(b.s.Jobs(b.ctx(), store.JobFilter{}))(b)
 	require.Len(b, all, 24)
 	for i := 1; i < len(all); i++ {
 		require.GreaterOrEqual(b, all[i-1].Started, all[i].Started)
@@ -174,8 +153,7 @@ func listPages(b *bench) {
 		var paged []store.JobSummary
 		before := ""
 		for {
-			page, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before})
-			require.NoError(b, err)
+			page := got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before}))(b)
 			if len(page) == 0 {
 				break
 			}
@@ -185,16 +163,15 @@ func listPages(b *bench) {
 		}
 		require.Equal(b, all, paged, "pages of %d", limit)
 	}
-	_, err = b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})
+	_, err := b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})
 	require.Error(b, err)
 }
 
 func listFilters(b *bench) {
-	c := b.committer()
-	done := b.requested(c, one, "order-1")
-	b.answer(c, done, "work", success(`1`))
-	open := b.requested(c, one, "order-2")
-	forked := b.requested(c, fork, "invoice_1")
+	done := b.requested(one, "order-1")
+	b.answer(done, "work", success(`1`))
+	open := b.requested(one, "order-2")
+	forked := b.requested(fork, "invoice_1")
 	started := func(id journal.JobID) collation.Micros { return b.view(id).Started }
 	for _, k := range []struct {
 		filter store.JobFilter
@@ -222,8 +199,7 @@ func listFilters(b *bench) {
 		{store.JobFilter{Parent: done}, nil},
 		{store.JobFilter{Prefix: "order", Flow: "one", States: []journal.JobState{journal.JobOpen}}, []journal.JobID{open}},
 	} {
-		page, err := b.s.Jobs(b.ctx(), k.filter)
-		require.NoError(b, err)
+		page := got(b.s.Jobs(b.ctx(), k.filter))(b)
 		var got []journal.JobID
 		for _, j := range page {
 			got = append(got, j.ID)
@@ -245,18 +221,15 @@ func listFilters(b *bench) {
 }
 
 func listCounts(b *bench) {
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
+	counts := got(b.s.Counts(b.ctx()))(b)
 	require.Zero(b, counts[journal.JobOpen])
-	c := b.committer()
 	f := b.deploy(one)
 	for i := range 5 {
 		b.start(f, fmt.Sprint(i))
 	}
-	id := b.requested(c, one, "done")
-	b.answer(c, id, "work", success(`1`))
-	counts, err = b.s.Counts(b.ctx())
-	require.NoError(b, err)
+	id := b.requested(one, "done")
+	b.answer(id, "work", success(`1`))
+	counts = got(b.s.Counts(b.ctx()))(b)
 	require.Equal(b, int64(5), counts[journal.JobOpen])
 	require.Equal(b, int64(1), counts[journal.JobCompleted])
 	require.Zero(b, counts[journal.JobFailed])
@@ -266,10 +239,9 @@ func listTags(b *bench) {
 	f := b.deploy(one)
 	ids := map[string]journal.JobID{}
 	for key, tags := range map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}} {
-		r := request(f, key, `{}`)
+		r := starting(f, key, `{}`)
 		r.Tags = tags
-		out, err := b.s.Start(b.ctx(), []store.Start{r}, b.mode)
-		require.NoError(b, err)
+		out := got(b.s.Start(b.ctx(), []store.Start{r}, b.mode))(b)
 		require.NoError(b, out[0].Err)
 		ids[key] = out[0].Job
 		require.Equal(b, tags, b.view(out[0].Job).Tags)
@@ -284,8 +256,7 @@ func listTags(b *bench) {
 		{[]string{"customer"}, nil},
 		{[]string{"vip", "a b"}, nil},
 	} {
-		page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: c.tags})
-		require.NoError(b, err)
+		page := got(b.s.Jobs(b.ctx(), store.JobFilter{Tags: c.tags}))(b)
 		var got []string
 		for i := range page {
 			got = append(got, page[i].Key)
@@ -296,20 +267,17 @@ func listTags(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 	require.EqualValues(b, 2, looked, "those with the tag")
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
-	require.NoError(b, err)
+	page := got(b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1}))(b)
 	require.Len(b, page, 1)
-	rest, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Before: page[0].Cursor})
-	require.NoError(b, err)
+	rest := got(b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Before: page[0].Cursor}))(b)
 	require.Len(b, rest, 1)
 	require.NotEqual(b, page[0].Key, rest[0].Key)
 }
 
 func listDelayed(b *bench) {
-	r := request(b.deploy(one), "later", `{}`)
+	r := starting(b.deploy(one), "later", `{}`)
 	r.Delay = time.Hour
-	out, err := b.s.Start(b.ctx(), []store.Start{r}, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Start(b.ctx(), []store.Start{r}, b.mode))(b)
 	v := b.view(out[0].Job)
 	require.Len(b, v.Rows, 1)
 	require.Equal(b, v.Started+3_600_000_000, v.Rows[0].NextAt)
@@ -318,10 +286,9 @@ func listDelayed(b *bench) {
 	require.NoError(b, err)
 	require.Empty(b, due)
 
-	past := request(b.deploy(one), "past", `{}`)
+	past := starting(b.deploy(one), "past", `{}`)
 	past.At = v.Started - 1
-	out, err = b.s.Start(b.ctx(), []store.Start{past}, b.mode)
-	require.NoError(b, err)
+	out = got(b.s.Start(b.ctx(), []store.Start{past}, b.mode))(b)
 	v = b.view(out[0].Job)
 	require.Equal(b, v.Started, v.Rows[0].NextAt, "a time that has passed is now")
 }

@@ -27,12 +27,11 @@ var loads = map[string]func(*bench){
 }
 
 func loadAsked(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(one), "k")
 	row := b.row(id, journal.MessageStart, "start")
 	absent := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
 	trigger := collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
-	l, err := c.Load(b.ctx(), []store.Want{
+	l, err := b.c.Load(b.ctx(), []store.Want{
 		{Job: id, Receipt: id.Start(), Row: id.Start(), Instances: []collation.InstanceKey{trigger, absent}},
 		{Job: id, Receipt: journal.GUID{9}, Row: journal.GUID{8}, Results: []collation.InstanceKey{trigger, absent}},
 	}, true)
@@ -58,21 +57,19 @@ func loadAsked(b *bench) {
 	require.Nil(b, st.Results[absent])
 	require.Contains(b, st.Results, absent)
 	require.JSONEq(b, `{"n":7}`, string(st.Results[trigger].Output))
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 }
 
 func loadMore(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
+	id := b.requested(fork, "k")
+	l := b.locked(b.c, store.Want{Job: id})
 	st := l.States[id]
 	require.Empty(b, st.Instances)
 	require.Empty(b, st.Rows)
 	require.Empty(b, st.Results)
 	left := collation.InstanceKey{Activity: "left", DAD: ",0,0"}
 	trigger := collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
-	require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: {
+	require.NoError(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: {
 		Instances: []collation.InstanceKey{left}, Results: []collation.InstanceKey{trigger}, AllRows: true,
 	}}))
 	require.Equal(b, "001100000000000", st.Instances[left].Ledger.String())
@@ -84,15 +81,14 @@ func loadMore(b *bench) {
 	}
 	require.Len(b, want, 2)
 	require.Equal(b, want, st.Rows)
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 }
 
 func loadBusy(b *bench) {
-	c, d := b.committer(), b.committer()
+	d := b.committer()
 	f := b.deploy(one)
 	held, free := b.start(f, "held"), b.start(f, "free")
-	_, err := c.Load(b.ctx(), []store.Want{{Job: held}}, true)
-	require.NoError(b, err)
+	b.locked(b.c, store.Want{Job: held})
 	wants := []store.Want{{Job: held, Row: held.Start()}, {Job: free, Row: free.Start()}}
 	l, err := d.Load(b.ctx(), wants, false)
 	require.NoError(b, err)
@@ -100,7 +96,7 @@ func loadBusy(b *bench) {
 	require.Len(b, l.States, 1)
 	require.NotNil(b, l.States[free])
 	require.NoError(b, d.Rollback(b.ctx()))
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	l, err = d.Load(b.ctx(), wants, false)
 	require.NoError(b, err)
 	require.Empty(b, l.Busy)
@@ -109,32 +105,27 @@ func loadBusy(b *bench) {
 }
 
 func loadWait(b *bench) {
-	c, d := b.committer(), b.committer()
+	d := b.committer()
 	id := b.start(b.deploy(one), "k")
 	m := message(&b.view(id).Rows[0])
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	ch, err := b.decide(c, l.States[id], m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
+	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
 	go func() {
 		l, err := d.Load(b.ctx(), []store.Want{b.want(m)}, true)
-		if err != nil {
-			b.Errorf("load: %v", err)
-		}
+		b.check(err)
 		loaded <- l
 	}()
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{ch}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{ch}))
 	st := (<-loaded).States[id]
 	require.Nil(b, st.Rows[id.Start()], "what was committed meanwhile is read")
 	require.NoError(b, d.Rollback(b.ctx()))
 }
 
 func loadCancelled(b *bench) {
-	c, d := b.committer(), b.committer()
+	d := b.committer()
 	id := b.start(b.deploy(one), "k")
-	_, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
+	b.locked(b.c, store.Want{Job: id})
 	ctx, cancel := context.WithCancel(b.ctx())
 	ended := make(chan error, 1)
 	go func() {
@@ -143,7 +134,7 @@ func loadCancelled(b *bench) {
 	}()
 	cancel()
 	require.Error(b, <-ended)
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	e := b.committer()
 	b.eventually(func() bool { // a server may notice later that its client has gone
 		l, err := e.Load(b.ctx(), []store.Want{{Job: id}}, false)
@@ -184,60 +175,47 @@ func loadOrder(b *bench) {
 }
 
 func loadRollback(b *bench) {
-	c := b.committer()
-	require.NoError(b, c.Rollback(b.ctx()), "harmless without a transaction")
+	require.NoError(b, b.c.Rollback(b.ctx()), "harmless without a transaction")
 	id := b.start(b.deploy(one), "k")
 	before := b.view(id)
 	m := message(&before.Rows[0])
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	_, err = b.decide(c, l.States[id], m)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
+	l := got(b.load(b.c, m))(b)
+	got(b.decide(b.c, l.States[id], m))(b)
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	require.Equal(b, before, b.view(id))
-	b.must(c, m)
+	b.must(m)
 }
 
 func loadResponse(b *bench) {
 	b.mode.Stepwise = true
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
+	id := b.requested(one, "k")
+	r := b.request(id, "work")
 	m := response(&r, success(`{"paid":true}`))
-	p, err := b.once(c, m)
-	require.NoError(b, err)
+	p := got(b.once(b.c, m))(b)
 	require.False(b, p.Done)
 	for _, want := range []string{"000000000000001", "000010000000001"} {
-		l, err := b.load(c, m)
-		require.NoError(b, err)
+		l := got(b.load(b.c, m))(b)
 		receipt := l.States[id].Receipts[m.GUID]
 		require.Equal(b, want, receipt.Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt.Response, "the entry says what the message brought, not a redelivery (1.7)")
-		require.NoError(b, c.Rollback(b.ctx()))
-		_, err = b.once(c, response(&r, success(`{"paid":false}`)))
-		require.NoError(b, err)
+		require.NoError(b, b.c.Rollback(b.ctx()))
+		got(b.once(b.c, response(&r, success(`{"paid":false}`))))(b)
 	}
-	p, err = b.handle(c, m)
-	require.NoError(b, err)
+	p = got(b.handle(b.c, m))(b)
 	require.True(b, p.Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(id).Output))
-	l, err := b.load(c, m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
 	require.Nil(b, l.States[id].Receipts[m.GUID].Response, "complete: there is nothing to go on with")
-	require.NoError(b, c.Rollback(b.ctx()))
-	b.audit(id)
+	require.NoError(b, b.c.Rollback(b.ctx()))
 }
 
 func loadUnknown(b *bench) {
-	c := b.committer()
-	l, err := c.Load(b.ctx(), []store.Want{{Job: journal.JobID{1}, Row: journal.GUID{1}}}, true)
-	require.NoError(b, err)
+	l := b.locked(b.c, store.Want{Job: journal.JobID{1}, Row: journal.GUID{1}})
 	require.Empty(b, l.States)
 	require.Empty(b, l.Busy)
 	require.Empty(b, l.Tombstones)
-	require.NoError(b, c.Rollback(b.ctx()))
-	l, err = c.Load(b.ctx(), nil, false)
-	require.NoError(b, err)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	l = got(b.c.Load(b.ctx(), nil, false))(b)
 	require.Empty(b, l.States)
-	require.NoError(b, errors.Join(c.Rollback(b.ctx()), c.Rollback(b.ctx())))
+	require.NoError(b, errors.Join(b.c.Rollback(b.ctx()), b.c.Rollback(b.ctx())))
 }

@@ -21,50 +21,43 @@ var outcomes = map[string]func(*bench){
 // ending returns how one job ended. It also checks that Ended agrees.
 func (b *bench) ending(id journal.JobID) store.Outcome {
 	b.Helper()
-	got, err := b.s.Outcomes(b.ctx(), []journal.JobID{id})
-	require.NoError(b, err)
-	require.Len(b, got, 1)
-	o := got[id]
-	ended, err := b.s.Ended(b.ctx(), []journal.JobID{id})
-	require.NoError(b, err)
+	o, there := got(b.s.Outcomes(b.ctx(), []journal.JobID{id}))(b)[id]
+	require.True(b, there)
+	ended := got(b.s.Ended(b.ctx(), []journal.JobID{id}))(b)
 	require.Equal(b, map[journal.JobID]bool{id: o.Over()}, ended)
 	return o
 }
 
 func outcomeEnds(b *bench) {
-	c := b.committer()
-	open, failed := b.requested(c, fork, "open"), b.requested(c, fork, "failed")
-	b.answer(c, failed, "left", failure(journal.ResponseTerminal, "declined"))
-	done := b.requested(c, one, "done")
+	open, failed := b.requested(fork, "open"), b.requested(fork, "failed")
+	b.answer(failed, "left", failure(journal.ResponseTerminal, "declined"))
+	done := b.requested(one, "done")
 	require.Equal(b, store.Outcome{Key: "done", State: journal.JobOpen}, b.ending(done))
-	b.answer(c, done, "work", success(`{"n":7}`))
+	b.answer(done, "work", success(`{"n":7}`))
 
-	got, err := b.s.Outcomes(b.ctx(), []journal.JobID{done, failed, open, done})
-	require.NoError(b, err)
-	require.Len(b, got, 3)
-	require.Equal(b, store.Outcome{Key: "open", State: journal.JobOpen}, got[open])
-	require.Equal(b, b.ending(done), got[done])
+	list := got(b.s.Outcomes(b.ctx(), []journal.JobID{done, failed, open, done}))(b)
+	require.Len(b, list, 3)
+	require.Equal(b, store.Outcome{Key: "open", State: journal.JobOpen}, list[open])
+	require.Equal(b, b.ending(done), list[done])
 	v := b.view(done)
-	require.Equal(b, store.Outcome{Key: "done", State: journal.JobCompleted, Ended: true, Code: collation.CodeOK, Output: v.Output}, got[done])
+	require.Equal(b, store.Outcome{Key: "done", State: journal.JobCompleted, Ended: true, Code: collation.CodeOK, Output: v.Output}, list[done])
 	require.JSONEq(b, `{"got":{"n":7}}`, string(v.Output))
 	v = b.view(failed)
 	require.Equal(b, "declined", v.Error.Message)
-	require.Equal(b, store.Outcome{Key: "failed", State: journal.JobFailed, Ended: true, Code: collation.CodeInternal, Error: v.Error}, got[failed])
+	require.Equal(b, store.Outcome{Key: "failed", State: journal.JobFailed, Ended: true, Code: collation.CodeInternal, Error: v.Error}, list[failed])
 }
 
 func outcomeTasks(b *bench) {
 	b.mode.Stepwise = true
-	c := b.committer()
 	for key, with := range map[string]*journal.Response{
 		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
 	} {
-		id := b.requested(c, one, key)
-		r := b.row(id, journal.MessageRequest, "work")
+		id := b.requested(one, key)
+		r := b.request(id, "work")
 		m := response(&r, with)
 		closed := 0
 		for done := false; !done; {
-			p, err := b.once(c, m)
-			require.NoError(b, err)
+			p := got(b.once(b.c, m))(b)
 			done = p.Done
 			v, o := b.view(id), b.ending(id)
 			require.Equal(b, v.Ended, o.Ended)
@@ -80,21 +73,18 @@ func outcomeTasks(b *bench) {
 }
 
 func outcomeQuarantine(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(one), "k")
 	m := message(&b.view(id).Rows[0])
-	l, err := b.load(c, m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
 	p := collation.Quarantine(l.States[id], m, b.mode, errors.New("a digit is wrong"))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
 	o := b.ending(id)
 	require.Equal(b, store.Outcome{Key: "k", State: journal.JobQuarantined}, o)
 	require.True(b, o.Over())
 }
 
 func outcomeTombstone(b *bench) {
-	c := b.committer()
-	was := b.tombstone(c, "k")
+	was := b.tombstone("k")
 	gone := store.Outcome{Key: "k", State: journal.JobExpired, Ended: true}
 	require.Equal(b, gone, b.ending(was.ID))
 	id := b.start(b.deploy(one), "k")
@@ -103,9 +93,8 @@ func outcomeTombstone(b *bench) {
 }
 
 func outcomeUnknown(b *bench) {
-	got, err := b.s.Outcomes(b.ctx(), []journal.JobID{{1}})
-	require.NoError(b, err)
+	got := got(b.s.Outcomes(b.ctx(), []journal.JobID{{1}}))(b)
 	require.Empty(b, got)
-	_, err = b.s.Outcomes(b.ctx(), make([]journal.JobID, store.MaxOutcomes+1))
+	_, err := b.s.Outcomes(b.ctx(), make([]journal.JobID, store.MaxOutcomes+1))
 	require.ErrorIs(b, err, store.ErrRejected)
 }

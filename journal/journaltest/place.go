@@ -30,32 +30,28 @@ func at(name, class, position string) journal.Effect {
 }
 
 func placePosition(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	require.Equal(b, "2.0.1", b.startEffect(l, at("pay", store.ClassGuarded, "2.0.1")).Position)
 	require.Equal(b, "2.0.1", b.finishEffect(l, completed(at("pay", store.ClassGuarded, "2.0.1"), `1`)).Position)
 	require.Equal(b, "3", b.finishEffect(l, completed(at("now", store.ClassPure, "3"), `1`)).Position)
 	calls := 0
-	row, err := b.s.TxEffect(b.ctx(), l, at("rows", store.ClassTx, "4"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
+	row := got(b.s.TxEffect(b.ctx(), l, at("rows", store.ClassTx, "4"), ends(&calls, resulting(`1`), nil)))(b)
 	require.Equal(b, "4", row.Position)
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	list := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Equal(b, []string{"2.0.1", "3", "4"}, []string{list[0].Position, list[1].Position, list[2].Position})
 	var entries []string
 	for _, e := range b.chain(r.Job, r.GUID) {
 		entries = append(entries, e.Effect.Position)
 	}
 	require.Equal(b, []string{"2.0.1", "2.0.1", "3", "4"}, entries)
-	b.audit(r.Job)
 }
 
 func placeJob(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
+	id := b.requested(fork, "k")
 	leases := map[string]store.Lease{}
 	for _, activity := range []string{"left", "right"} {
-		leases[activity] = b.lease(b.row(id, journal.MessageRequest, activity), "w")
+		leases[activity] = b.lease(b.request(id, activity), "w")
 	}
 	order := []string{"right", "left", "right", "left"}
 	var last journal.Entry
@@ -68,9 +64,8 @@ func placeJob(b *bench) {
 		})
 	}
 	b.finishEffect(leases["left"], completed(effect("1", 0), `1`))
-	b.answer(c, id, "right", success(`1`))
-	list, err := b.s.JobEffects(b.ctx(), id)
-	require.NoError(b, err)
+	b.answer(id, "right", success(`1`))
+	list := got(b.s.JobEffects(b.ctx(), id))(b)
 	require.Len(b, list, len(order))
 	for i, f := range list {
 		require.Equal(b, fmt.Sprint(i), f.Name)
@@ -79,8 +74,7 @@ func placeJob(b *bench) {
 	}
 	require.Equal(b, []bool{false, false, false, true}, []bool{list[0].Live, list[1].Live, list[2].Live, list[3].Live})
 	require.Equal(b, `1`, string(list[1].Result))
-	none, err := b.s.JobEffects(b.ctx(), journal.JobID{1})
-	require.NoError(b, err)
+	none := got(b.s.JobEffects(b.ctx(), journal.JobID{1}))(b)
 	require.Empty(b, none)
 }
 
@@ -96,10 +90,9 @@ func (b *bench) eventuallyLater(last *journal.Entry, write func() *journal.Entry
 }
 
 func placeKey(b *bench) {
-	c := b.committer()
 	var rows []collation.Row
 	for _, key := range []string{"k", "l"} {
-		rows = append(rows, b.row(b.requested(c, one, key), journal.MessageRequest, "work"))
+		rows = append(rows, b.request(b.requested(one, key), "work"))
 	}
 	slices.SortFunc(rows, func(x, y collation.Row) int { return slices.Compare(y.Job[:], x.Job[:]) })
 	for i, r := range rows {
@@ -111,64 +104,54 @@ func placeKey(b *bench) {
 		b.startEffect(l, effect(fmt.Sprint(i), 0))
 	}
 	for i, r := range rows {
-		found, err := b.s.FindEffect(b.ctx(), effect(fmt.Sprint(i), 0).Key)
-		require.NoError(b, err)
+		found := got(b.s.FindEffect(b.ctx(), effect(fmt.Sprint(i), 0).Key))(b)
 		require.Len(b, found, 1)
 		require.Equal(b, []any{r.Job, r.GUID, "work", string(r.DAD)}, []any{found[0].Job, found[0].Request, found[0].Activity, found[0].DAD})
 		require.True(b, found[0].Live)
 	}
-	both, err := b.s.FindEffect(b.ctx(), effect("of both", 0).Key)
-	require.NoError(b, err)
+	both := got(b.s.FindEffect(b.ctx(), effect("of both", 0).Key))(b)
 	require.Len(b, both, 2)
 	require.Negative(b, slices.Compare(both[0].Job[:], both[1].Job[:]), "in the order of their ids, which is not that of their time")
-	none, err := b.s.FindEffect(b.ctx(), effect("of none", 0).Key)
-	require.NoError(b, err)
+	none := got(b.s.FindEffect(b.ctx(), effect("of none", 0).Key))(b)
 	require.Empty(b, none)
 }
 
 func placeExpired(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.lease(r, "w")
 	b.startEffect(l, effect("pay", 0))
 	b.finishEffect(l, completed(effect("pay", 0), `1`))
-	b.finish(c, r.Job, b.now(c))
-	_, err := b.s.Expire(b.ctx(), 1)
-	require.NoError(b, err)
+	b.finish(r.Job, b.now())
+	got(b.s.Expire(b.ctx(), 1))(b)
 	require.Equal(b, journal.JobExpired, b.view(r.Job).State)
-	list, err := b.s.JobEffects(b.ctx(), r.Job)
-	require.NoError(b, err)
+	list := got(b.s.JobEffects(b.ctx(), r.Job))(b)
 	require.Empty(b, list)
-	list, err = b.s.FindEffect(b.ctx(), effect("pay", 0).Key)
-	require.NoError(b, err)
+	list = got(b.s.FindEffect(b.ctx(), effect("pay", 0).Key))(b)
 	require.Empty(b, list)
-	rows, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	rows := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Empty(b, rows)
 }
 
 var undone = at("refund", store.ClassUndo, "5")
 
 func placeUndo(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	require.False(b, r.Undo)
 	l := b.lease(r, "w1")
 	b.startEffect(l, effect("pay", 0))
-	require.False(b, b.row(r.Job, journal.MessageRequest, "work").Undo)
+	require.False(b, b.request(r.Job, "work").Undo)
 	row := b.startEffect(l, undone)
 	require.Equal(b, []any{store.EffectStarted, store.ClassUndo, "5"}, []any{row.State, row.Class, row.Position})
-	after := b.row(r.Job, journal.MessageRequest, "work")
+	after := b.request(r.Job, "work")
 	require.True(b, after.Undo)
 	require.Equal(b, row, b.startEffect(l, undone))
 	require.Len(b, b.chain(r.Job, r.GUID), 2)
 	b.finishEffect(l, completed(effect("pay", 0), `1`))
-	require.True(b, b.row(r.Job, journal.MessageRequest, "work").Undo)
-	b.audit(r.Job)
+	require.True(b, b.request(r.Job, "work").Undo)
 }
 
 func placeUndoWay(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.leaseFor(r, "w1", b.session("dies", b.span()))
 	l.Timeout = hour
 	first := b.startEffect(l, undone)
@@ -179,13 +162,12 @@ func placeUndoWay(b *bench) {
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
 	parked := failure(journal.ResponseParked, "unknown outcome")
 	parked.Error.Class = collation.ClassParked
-	b.answer(c, r.Job, "work", parked)
-	require.Empty(b, b.row(r.Job, journal.MessageRequest, "work").Held, "nothing outside is unfinished (E4)")
-	b.audit(r.Job)
+	b.answer(r.Job, "work", parked)
+	require.Empty(b, b.request(r.Job, "work").Held, "nothing outside is unfinished (E4)")
 }
 
 func placeOne(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w")
 	const n = 24
 	together(n, func(i int) {
@@ -194,16 +176,12 @@ func placeOne(b *bench) {
 		if err == nil {
 			_, err = b.s.FinishEffect(b.ctx(), l, completed(e, fmt.Sprint(i/2)), false)
 		}
-		if err != nil {
-			b.Errorf("call %d: %v", i, err)
-		}
+		b.check(err)
 	})
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	list := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Len(b, list, n/2)
 	require.Len(b, b.chain(r.Job, r.GUID), n, "each starts and ends once")
 	for _, f := range list {
 		require.Equal(b, fmt.Sprint(f.N), string(f.Result))
 	}
-	b.audit(r.Job)
 }

@@ -22,22 +22,17 @@ var races = map[string]func(*bench){
 
 // raceOld decides a message twice from the same state and commits both.
 func raceOld(b *bench) {
-	c, d := b.committer(), b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	l, err := b.load(c, response(&r, success(`1`)))
-	require.NoError(b, err)
-	first, err := b.decide(c, l.States[id], response(&r, success(`1`)))
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	b.must(d, response(&r, success(`2`)))
-	_, err = b.load(c, response(&r, nil))
-	require.NoError(b, err)
-	require.ErrorIs(b, c.Commit(b.ctx(), []store.Chained{first}), store.ErrLost)
+	id := b.requested(one, "k")
+	r := b.request(id, "work")
+	l := got(b.load(b.c, response(&r, success(`1`))))(b)
+	first := got(b.decide(b.c, l.States[id], response(&r, success(`1`))))(b)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	b.must(response(&r, success(`2`)))
+	got(b.load(b.c, response(&r, nil)))(b)
+	require.ErrorIs(b, b.c.Commit(b.ctx(), []store.Chained{first}), store.ErrLost)
 	v := b.view(id)
 	require.JSONEq(b, `{"got":2}`, string(v.Output))
 	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
-	b.audit(id)
 }
 
 func raceHolders(b *bench) {
@@ -51,7 +46,6 @@ func raceHolders(b *bench) {
 	require.Equal(b, 8, outcomes[collation.Handled]+outcomes[collation.Settled]+outcomes[collation.Unlicensed])
 	require.Len(b, b.view(id).Rows, 1)
 	require.Equal(b, int64(1), b.view(id).Semaphore)
-	b.audit(id)
 }
 
 // everybody lets n committers handle a message at once, and counts outcomes.
@@ -77,24 +71,22 @@ func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collatio
 }
 
 func raceAnswers(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
+	id := b.requested(one, "k")
+	r := b.request(id, "work")
 	outcomes := b.everybody(8, func(i int) *collation.Message { return response(&r, success(fmt.Sprint(i))) })
 	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
 	v := b.view(id)
 	require.Equal(b, journal.JobCompleted, v.State)
 	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
-	b.audit(id)
 }
 
 func raceBranches(b *bench) {
-	c, d := b.committer(), b.committer()
+	d := b.committer()
 	for i := range 5 {
-		id := b.requested(c, fork, fmt.Sprint(i))
-		left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
+		id := b.requested(fork, fmt.Sprint(i))
+		left, right := b.request(id, "left"), b.request(id, "right")
 		together(2, func(n int) {
-			m, with := response(&left, success(`1`)), c
+			m, with := response(&left, success(`1`)), b.c
 			if n == 1 {
 				m, with = response(&right, success(`2`)), d
 			}
@@ -102,57 +94,48 @@ func raceBranches(b *bench) {
 				b.Errorf("branch %d: %v", n, err)
 			}
 		})
-		b.run(c, id)
-		b.answer(c, id, "next", success(`3`))
+		b.run(id)
+		b.answer(id, "next", success(`3`))
 		require.Equal(b, journal.JobCompleted, b.view(id).State)
-		b.audit(id)
 	}
 }
 
 // raceLease lets a worker lease a request while its answer is being decided. Either the lease
 // waits for the commit and learns that the turn was answered, or the commit loses to the lease.
 func raceLease(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
+	id := b.requested(one, "k")
+	r := b.request(id, "work")
 	m := response(&r, failure(journal.ResponseFailedAttempt, "no"))
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	ch, err := b.decide(c, l.States[id], m)
-	require.NoError(b, err)
+	l := got(b.load(b.c, m))(b)
+	ch := got(b.decide(b.c, l.States[id], m))(b)
 	leased, live := make(chan error, 1), b.live().ID()
 	go func() {
 		_, err := b.s.Lease(b.ctx(), id, r.GUID, r.Turn, "w", live)
 		leased <- err
 	}()
-	committed := c.Commit(b.ctx(), []store.Chained{ch})
+	committed := b.c.Commit(b.ctx(), []store.Chained{ch})
 	if err := <-leased; committed == nil {
 		require.ErrorIs(b, err, store.ErrStale)
-		require.Equal(b, 2, b.row(id, journal.MessageRequest, "work").Turn)
+		require.Equal(b, 2, b.request(id, "work").Turn)
 	} else {
 		require.ErrorIs(b, committed, store.ErrLost)
 		require.NoError(b, err)
-		require.Equal(b, 1, b.row(id, journal.MessageRequest, "work").Turn)
+		require.Equal(b, 1, b.request(id, "work").Turn)
 	}
-	b.audit(id)
 }
 
 func raceClaim(b *bench) {
-	c := b.committer()
 	f := b.deploy(one)
 	held, free := b.start(f, "held"), b.start(f, "free")
 	due, _, err := b.s.Due(b.ctx(), 10)
 	require.NoError(b, err)
 	require.Len(b, due, 2, "listing takes no lock")
-	_, err = c.Load(b.ctx(), []store.Want{{Job: held, Row: held.Start()}}, true)
-	require.NoError(b, err)
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	b.locked(b.c, store.Want{Job: held, Row: held.Start()})
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Len(b, out, 1)
 	require.Equal(b, free, out[0].Row.Job)
-	require.NoError(b, c.Rollback(b.ctx()))
-	out, err = b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	out = got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Len(b, out, 1)
 	require.Equal(b, held, out[0].Row.Job)
 }

@@ -83,18 +83,16 @@ func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Rep
 // quarantined is a job that is out of service, with a request, an effect and a wait.
 func (b *bench) quarantined() journal.JobID {
 	b.Helper()
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	row := b.row(id, journal.MessageRequest, "work")
+	id := b.requested(one, "k")
+	row := b.request(id, "work")
 	l := b.lease(row, "w")
 	_, _, err := b.s.StartEffect(b.ctx(), l, journal.Effect{Key: journal.Digest{1}, Name: "pay", Class: collation.ClassGuarded})
 	require.NoError(b, err)
 	m := message(&row)
-	loaded, err := b.load(c, m)
-	require.NoError(b, err)
+	loaded := got(b.load(b.c, m))(b)
 	st := loaded.States[id]
 	p := collation.Quarantine(st, m, b.mode, fmt.Errorf("a digit is wrong"))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
 	return id
 }
 
@@ -119,10 +117,10 @@ func repairSame(b *bench) {
 	}
 	after.Job = before.Job
 	require.Equal(b, before, after)
-	b.audit(id)
 }
 
 func repairOther(b *bench) {
+	b.odd = true
 	id := b.quarantined()
 	work := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
 	r, rows, err := b.s.Repairing(b.ctx(), id)
@@ -169,7 +167,7 @@ func repairOther(b *bench) {
 // close takes the job out of service again.
 func (b *bench) close(id journal.JobID) {
 	b.Helper()
-	b.altered(b.committer(), id, func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
+	b.altered(id, func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
 }
 
 func repairLost(b *bench) {

@@ -96,12 +96,10 @@ func rowClaim(b *bench) {
 	} {
 		row := due[0]
 		wrong(&row)
-		out, err := b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true))
-		require.NoError(b, err)
+		out := got(b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true)))(b)
 		require.Empty(b, out)
 	}
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Len(b, out, 1)
 	row := b.view(id).Rows[0]
 	require.Equal(b, row, out[0].Row)
@@ -109,19 +107,16 @@ func rowClaim(b *bench) {
 	require.Equal(b, row.Turn, row.TurnSent)
 	require.GreaterOrEqual(b, row.PublishedAt, due[0].Now)
 	require.Equal(b, row.PublishedAt+micros(hour), row.NextAt)
-	out, err = b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	out = got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Empty(b, out, "the second one has lost")
 	require.Empty(b, b.due(10))
-	b.audit(id)
 }
 
 func rowLater(b *bench) {
 	id := b.start(b.deploy(one), "k")
 	due := b.due(10)
 	before := b.view(id).Rows[0]
-	out, err := b.s.Claim(b.ctx(), claims(due, false))
-	require.NoError(b, err)
+	out := got(b.s.Claim(b.ctx(), claims(due, false)))(b)
 	require.Empty(b, out)
 	after := b.view(id).Rows[0]
 	require.GreaterOrEqual(b, after.NextAt, due[0].Now+micros(hour))
@@ -129,8 +124,7 @@ func rowLater(b *bench) {
 	after.NextAt, after.Rev = before.NextAt, before.Rev
 	require.Equal(b, before, after)
 	require.Empty(b, b.due(10))
-	out, err = b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	out = got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Empty(b, out, "it is not due any more")
 }
 
@@ -139,18 +133,15 @@ func rowSweepers(b *bench) {
 	const jobs = 60
 	var list []store.Start
 	for i := range jobs {
-		list = append(list, request(f, fmt.Sprint(i), `{}`))
+		list = append(list, starting(f, fmt.Sprint(i), `{}`))
 	}
-	_, err := b.s.Start(b.ctx(), list, b.mode)
-	require.NoError(b, err)
+	got(b.s.Start(b.ctx(), list, b.mode))(b)
 	var mu sync.Mutex
 	sent := map[journal.GUID]int{}
 	together(4, func(n int) {
 		for {
 			due, _, err := b.s.Due(b.ctx(), 7+n)
-			if err != nil {
-				b.Errorf("due: %v", err)
-			}
+			b.check(err)
 			if err != nil || len(due) == 0 {
 				return
 			}
@@ -173,36 +164,30 @@ func rowSweepers(b *bench) {
 }
 
 func rowGone(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(one), "k")
 	due := b.due(10)
-	b.must(c, message(&b.view(id).Rows[0]))
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	b.must(message(&b.view(id).Rows[0]))
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Empty(b, out)
 }
 
 func rowHeld(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(one), "k")
 	due := b.due(10)
 	require.Len(b, due, 1)
-	b.rewrite(c, id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
+	b.rewrite(id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
 	require.Empty(b, b.due(10))
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Empty(b, out, "held since it was listed")
-	b.rewrite(c, id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
+	b.rewrite(id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
 	require.Len(b, b.due(10), 1)
-	b.audit(id)
 }
 
 func rowTime(b *bench) {
-	c := b.committer()
 	f := b.deploy(one)
 	soon, later := b.start(f, "soon"), b.start(f, "later")
-	b.rewrite(c, later, b.view(later).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
-	b.rewrite(c, soon, b.view(soon).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
+	b.rewrite(later, b.view(later).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
+	b.rewrite(soon, b.view(soon).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
 	at := b.view(soon).Rows[0].NextAt
 	b.eventually(func() bool {
 		due := b.due(10)
@@ -221,40 +206,36 @@ func (b *bench) overdue(n int) {
 	b.Helper()
 	turned := 0
 	b.eventually(func() bool {
-		k, err := b.s.TurnOverdue(b.ctx(), 10)
-		require.NoError(b, err)
+		k := got(b.s.TurnOverdue(b.ctx(), 10))(b)
 		turned += k
 		return turned >= n
 	})
 	require.Equal(b, n, turned)
-	again, err := b.s.TurnOverdue(b.ctx(), 10)
-	require.NoError(b, err)
+	again := got(b.s.TurnOverdue(b.ctx(), 10))(b)
 	require.Zero(b, again)
 }
 
 // rowLate lists requests that are past their time, including held ones; collation decides them.
 func rowLate(b *bench) {
-	c := b.committer()
 	f := b.deploy(hasty)
-	b.requested(c, one, "patient")
+	b.requested(one, "patient")
 	var want []collation.RowKey
 	for i := range 3 {
 		id := b.start(f, fmt.Sprint(i))
-		b.run(c, id)
+		b.run(id)
 		if i == 1 {
-			b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
+			b.answer(id, "work", failure(journal.ResponseParked, "unknown outcome"))
 		}
-		r := b.row(id, journal.MessageRequest, "work")
+		r := b.request(id, "work")
 		want = append(want, keyOf(&r))
 	}
 	late := func(limit int) []collation.RowKey {
-		out, err := b.s.Late(b.ctx(), limit)
-		require.NoError(b, err)
+		out := got(b.s.Late(b.ctx(), limit))(b)
 		return out
 	}
 	b.eventually(func() bool { return len(late(10)) == len(want) })
 	within := func(k collation.RowKey) collation.Micros {
-		return b.row(k.Job, journal.MessageRequest, "work").WithinAt
+		return b.request(k.Job, "work").WithinAt
 	}
 	all := late(10)
 	require.ElementsMatch(b, want, all)
@@ -262,19 +243,16 @@ func rowLate(b *bench) {
 	require.Len(b, late(2), 2)
 	b.overdue(3)
 	for _, k := range want {
-		b.run(c, k.Job)
+		b.run(k.Job)
 		require.Equal(b, collation.CodeTimeout, b.view(k.Job).Code)
-		b.audit(k.Job)
 	}
 	require.Empty(b, b.letters(false), "the answer ends the letter, too (E10)")
 }
 
 func rowOutgoing(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "order-7")
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now })
-	out, err := b.s.Claim(b.ctx(), claims(b.due(10), true))
-	require.NoError(b, err)
+	id := b.requested(one, "order-7")
+	b.rewrite(id, b.request(id, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now })
+	out := got(b.s.Claim(b.ctx(), claims(b.due(10), true)))(b)
 	require.Len(b, out, 1)
 	v := b.view(id)
 	require.Equal(b, store.Outgoing{Row: v.Rows[0], JobKey: "order-7", Generation: 1, Flow: v.Flow, Trace: v.Trace}, out[0])
@@ -284,9 +262,8 @@ func rowOutgoing(b *bench) {
 }
 
 func rowTurned(b *bench) {
-	c := b.committer()
-	id := b.requested(c, hasty, "k")
-	r := b.row(id, journal.MessageRequest, "work")
+	id := b.requested(hasty, "k")
+	r := b.request(id, "work")
 	l := b.lease(r, "w")
 	b.overdue(1)
 	_, err := b.s.Lease(b.ctx(), id, r.GUID, 1, "w", l.Session)
@@ -297,16 +274,15 @@ func rowTurned(b *bench) {
 	require.ErrorIs(b, err, store.ErrStale)
 	_, err = b.s.Input(b.ctx(), id, r.GUID)
 	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
-	b.audit(id)
 }
 
 // rowFields writes every field of a row and reads it back.
 func rowFields(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
+	b.odd = true
+	id := b.requested(one, "k")
+	r := b.request(id, "work")
 	var want collation.Row
-	b.rewrite(c, id, r, func(r *collation.Row, now collation.Micros) {
+	b.rewrite(id, r, func(r *collation.Row, now collation.Micros) {
 		r.Topic, r.Element, r.Body = "t.other", 3, []byte(`{"é":1}`)
 		r.NextAt, r.Held, r.Dead = now+5, "why", true
 		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Attempt, r.Runs = 4, now-3, 5, 4, 2, 6
@@ -314,25 +290,24 @@ func rowFields(b *bench) {
 		r.Pauses, r.Undo, r.Input = everyPause(), true, []byte(`{"è":2}`)
 		want = *r
 	})
-	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
-	b.rewrite(c, id, want, func(r *collation.Row, _ collation.Micros) {
+	require.Equal(b, want, b.request(id, "work"))
+	b.rewrite(id, want, func(r *collation.Row, _ collation.Micros) {
 		r.NextAt, r.Held, r.Dead, r.Holder, r.Session = collation.Never, "", false, "", 0
 		r.WithinAt, r.PublishedAt = collation.Never, 0
 		r.Pauses, r.Undo, r.Input = nil, false, nil
 		want = *r
 	})
-	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
+	require.Equal(b, want, b.request(id, "work"))
 }
 
 func rowNext(b *bench) {
-	c := b.committer()
 	next := func() time.Duration {
 		_, t, err := b.s.Due(b.ctx(), 10)
 		require.NoError(b, err)
 		return t.Next
 	}
 	rewrite := func(id journal.JobID, change func(r *collation.Row, now collation.Micros)) {
-		b.rewrite(c, id, b.view(id).Rows[0], change)
+		b.rewrite(id, b.view(id).Rows[0], change)
 	}
 	id := b.start(b.deploy(one), "k")
 	require.Zero(b, next(), "it is due, and no other")
@@ -350,8 +325,8 @@ func rowNext(b *bench) {
 		require.NoError(b, err)
 		return t.Late
 	}
-	id = b.requested(c, fork, "late")
+	id = b.requested(fork, "late")
 	require.False(b, late())
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "right"), func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
+	b.rewrite(id, b.request(id, "right"), func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
 	require.True(b, late())
 }

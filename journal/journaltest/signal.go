@@ -28,10 +28,9 @@ var signals = map[string]func(*bench){
 }
 
 func signalWakes(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	w := collation.Wait{GUID: guid(1), Topic: "paid", Key: "k"}
-	b.altered(c, id, waits(w))
+	b.altered(id, waits(w))
 	seq := b.view(id).Head.Seq
 	s := b.signal("paid", "k", "first")
 	got := b.tell(s)
@@ -53,26 +52,22 @@ func signalWakes(b *bench) {
 		Kind: journal.ResponseTerminal, Code: collation.CodeOK, By: journal.BySignal, Signal: s.GUID, Output: []byte(`"first"`),
 	}, b.woken(&row))
 	require.Equal(b, seq, v.Head.Seq, "a delivery is no entry: the Leg2 that consumes it is")
-	b.audit(id)
 }
 
 func signalFields(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	want := collation.Wait{
 		GUID: guid(1), Job: id, Activity: "work", DAD: ",0,0", Topic: "a.b", Key: "clé 'x' \n", Repeat: true,
 		MaxAge: 7, Count: 3, Since: 5,
 	}
-	b.altered(c, id, waits(want))
+	b.altered(id, waits(want))
 	want.Origin = b.view(id).Head.Seq
 	require.Equal(b, []collation.Wait{want}, b.view(id).Waits)
-	require.Equal(b, map[journal.GUID]*collation.Wait{want.GUID: &want}, b.more(c, id, collation.Need{Waits: []journal.GUID{want.GUID}}).Waits)
-	b.audit(id)
+	require.Equal(b, map[journal.GUID]*collation.Wait{want.GUID: &want}, b.more(id, collation.Need{Waits: []journal.GUID{want.GUID}}).Waits)
 }
 
 // signalOldest registers waits in another order than by age.
 func signalOldest(b *bench) {
-	c := b.committer()
 	ids := b.jobs(5)
 	for _, w := range []struct {
 		job, guid int
@@ -80,7 +75,7 @@ func signalOldest(b *bench) {
 	}{
 		{0, 30, 300}, {1, 9, 100}, {2, 8, 200}, {3, 7, 200}, {0, 5, 200}, {4, 4, 200}, {1, 3, 200}, {0, 6, 400}, {4, 1, 500}, {1, 40, 50},
 	} {
-		b.altered(c, ids[w.job], waits(collation.Wait{GUID: guid(w.guid), Topic: "t", Key: "k", Since: w.since}))
+		b.altered(ids[w.job], waits(collation.Wait{GUID: guid(w.guid), Topic: "t", Key: "k", Since: w.since}))
 	}
 	for i, want := range []int{40, 9, 3, 4, 5, 7, 8, 30, 6, 1} {
 		got := b.tell(b.signal("t", "k", fmt.Sprint(i)))
@@ -88,13 +83,11 @@ func signalOldest(b *bench) {
 		require.Equal(b, guid(want), got.Out[0].Row.GUID, "signal %d", i)
 	}
 	require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", "more")).State)
-	b.audit(ids...)
 }
 
 func signalReach(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
-	b.altered(c, id, func(p *collation.Plan, st *collation.State) {
+	b.altered(id, func(p *collation.Plan, st *collation.State) {
 		for i := range collation.MaxReach + 1 {
 			p.Waits = append(p.Waits, collation.Wait{
 				GUID: guid(i), Job: id, Activity: "work", DAD: ",0,0", Topic: "t", Key: "k", Since: st.Now + collation.Micros(i),
@@ -110,16 +103,15 @@ func signalReach(b *bench) {
 }
 
 func signalBatch(b *bench) {
-	c := b.committer()
 	ids := b.jobs(20)
 	var keys []collation.RowKey
 	for i := range 100 {
 		id := ids[i%len(ids)]
 		key := fmt.Sprint("key-", i)
 		if i%2 == 0 {
-			b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: key}))
+			b.altered(id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: key}))
 		}
-		keys = append(keys, b.sent(c, id, b.signal("t", key, "x")))
+		keys = append(keys, b.sent(id, b.signal("t", key, "x")))
 	}
 	out := b.deliver(keys...)
 	require.Len(b, out, 50)
@@ -127,8 +119,7 @@ func signalBatch(b *bench) {
 		b.woken(&out[i].Row)
 	}
 	for i, k := range keys {
-		row := b.stored(c, ids[0], k)
+		row := b.stored(ids[0], k)
 		require.Equal(b, i%2 == 0, row == nil, "signal %d", i)
 	}
-	b.audit(ids...)
 }

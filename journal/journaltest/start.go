@@ -22,14 +22,11 @@ var starts = map[string]func(*bench){
 
 func startNew(b *bench) {
 	f := b.deploy(one)
-	out, err := b.s.Start(b.ctx(), []store.Start{request(f, "k", `{"n":7}`)}, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Start(b.ctx(), []store.Start{starting(f, "k", `{"n":7}`)}, b.mode))(b)
 	id := out[0].Job
-	space, err := b.s.Space(b.ctx())
-	require.NoError(b, err)
+	space := got(b.s.Space(b.ctx()))(b)
 	require.Equal(b, collation.NewJobID(space, "k", 1), id, "C8")
-	found, err := b.s.FindJob(b.ctx(), "k")
-	require.NoError(b, err)
+	found := got(b.s.FindJob(b.ctx(), "k"))(b)
 	require.Equal(b, id, found)
 
 	v := b.view(id)
@@ -38,7 +35,7 @@ func startNew(b *bench) {
 	require.Equal(b, int64(1), v.Head.Seq)
 	require.Equal(b, int64(1), v.Generation)
 	require.Equal(b, ref(f), v.Flow)
-	require.Equal(b, request(f, "", "").Trace, v.Trace)
+	require.Equal(b, starting(f, "", "").Trace, v.Trace)
 	require.Positive(b, v.Started)
 	require.Zero(b, v.Closed)
 	require.False(b, v.Ended)
@@ -51,7 +48,6 @@ func startNew(b *bench) {
 	require.Zero(b, v.Rows[0].Publication)
 	require.Positive(b, v.Rows[0].NextAt)
 
-	b.audit(id)
 }
 
 func startAgain(b *bench) {
@@ -62,13 +58,12 @@ func startAgain(b *bench) {
 		start               store.Start
 		sameFlow, sameInput bool
 	}{
-		{request(f, "k", `{"n":7}`), true, true},
-		{request(f, "k", `{"n":8}`), true, false},
-		{request(g, "k", `{"n":7}`), false, true},
-		{request(g, "k", `{}`), false, false},
+		{starting(f, "k", `{"n":7}`), true, true},
+		{starting(f, "k", `{"n":8}`), true, false},
+		{starting(g, "k", `{"n":7}`), false, true},
+		{starting(g, "k", `{}`), false, false},
 	} {
-		out, err := b.s.Start(b.ctx(), []store.Start{c.start}, b.mode)
-		require.NoError(b, err)
+		out := got(b.s.Start(b.ctx(), []store.Start{c.start}, b.mode))(b)
 		require.Equal(b, id, out[0].Job)
 		var again *store.AlreadyStartedError
 		require.ErrorAs(b, out[0].Err, &again)
@@ -81,30 +76,27 @@ func startAgain(b *bench) {
 // test-and-set are named, and nothing of the others is left.
 func startLost(b *bench) {
 	f := b.deploy(one)
-	held := b.start(f, "held")
-	c := b.committer()
+	b.start(f, "held")
 	begin := func(st store.Start) store.Chained {
 		return chain(collation.Begin(st.Inception(b.space(), 1), nil, b.mode))
 	}
-	other := request(f, "other", `{}`)
+	other := starting(f, "other", `{}`)
 	other.Flow.Version, other.Active = "0", true
-	active := request(f, "active", `{}`)
+	active := starting(f, "active", `{}`)
 	active.Active = true
 	var lost *store.LostError
-	err := c.Commit(b.ctx(), []store.Chained{begin(active), begin(request(f, "held", `{}`)), begin(request(f, "free", `{}`))})
+	err := b.c.Commit(b.ctx(), []store.Chained{begin(active), begin(starting(f, "held", `{}`)), begin(starting(f, "free", `{}`))})
 	require.ErrorAs(b, err, &lost)
 	require.ErrorIs(b, err, store.ErrLost)
 	require.Equal(b, []string{"held"}, lost.Keys)
 	require.Empty(b, lost.Flows)
-	err = c.Commit(b.ctx(), []store.Chained{begin(active), begin(other)})
+	err = b.c.Commit(b.ctx(), []store.Chained{begin(active), begin(other)})
 	require.ErrorAs(b, err, &lost)
 	require.Equal(b, []string{other.Flow.Name}, lost.Flows)
 	require.Empty(b, lost.Keys)
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
+	counts := got(b.s.Counts(b.ctx()))(b)
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{begin(active)}), "the connection goes on")
-	b.audit(held)
+	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{begin(active)}), "the connection goes on")
 }
 
 func startRace(b *bench) {
@@ -116,7 +108,7 @@ func startRace(b *bench) {
 	together(starters, func(i int) {
 		var list []store.Start
 		for k := range keys { // in different orders, so that starters could deadlock
-			list = append(list, request(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
+			list = append(list, starting(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
 		}
 		out, err := b.s.Start(b.ctx(), list, b.mode)
 		if err != nil {
@@ -138,9 +130,6 @@ func startRace(b *bench) {
 	require.Equal(b, int64(keys), born.Load(), "each key begins once")
 	for key, jobs := range ids {
 		require.Len(b, jobs, 1, "key %s", key)
-		for id := range jobs {
-			b.audit(id)
-		}
 	}
 }
 
@@ -149,7 +138,6 @@ func startUnknown(b *bench) {
 	require.ErrorIs(b, err, store.ErrNotFound)
 	_, err = b.s.Job(b.ctx(), journal.JobID{1})
 	require.ErrorIs(b, err, store.ErrNotFound)
-	ended, err := b.s.Ended(b.ctx(), []journal.JobID{{1}})
-	require.NoError(b, err)
+	ended := got(b.s.Ended(b.ctx(), []journal.JobID{{1}}))(b)
 	require.Empty(b, ended)
 }

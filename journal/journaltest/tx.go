@@ -43,20 +43,17 @@ func resulting(result string) store.TxEnd { return store.TxEnd{Result: []byte(re
 // untouched checks that nothing of an effect is recorded.
 func (b *bench) untouched(r collation.Row) {
 	b.Helper()
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
+	list := got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b)
 	require.Empty(b, list)
 	require.Empty(b, b.chain(r.Job, r.GUID))
-	b.audit(r.Job)
 }
 
 func txOnce(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
 	for range 2 {
-		row, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`{"n":1}`), nil))
-		require.NoError(b, err)
+		row := got(b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`{"n":1}`), nil)))(b)
 		require.Equal(b, store.EffectRow{
 			Key: effect("pay", 0).Key, Name: "pay", Class: "tx", State: store.EffectCompleted,
 			Result: []byte(`{"n":1}`), Fence: l.Fence, Holder: "w1",
@@ -68,11 +65,10 @@ func txOnce(b *bench) {
 	require.Equal(b, journal.KindEffectCompleted, entries[0].Kind)
 	require.Equal(b, "tx", entries[0].Effect.Class)
 	require.Equal(b, []any{1, l.Fence, false}, []any{entries[0].Effect.Turn, entries[0].Effect.Fence, entries[0].Effect.Late})
-	b.audit(r.Job)
 }
 
 func txError(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
 	own := errors.New("no such account")
@@ -81,13 +77,12 @@ func txError(b *bench) {
 	require.ErrorAs(b, err, new(*store.TxError))
 	require.Equal(b, 1, calls)
 	b.untouched(r)
-	_, err = b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
+	got(b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`1`), nil)))(b)
 	require.Equal(b, 2, calls, "its outcome is never unknown: it runs again")
 }
 
 func txPanic(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	require.PanicsWithValue(b, "broken", func() {
 		_, _ = b.s.TxEffect(b.ctx(), l, txEffect("pay"), func(context.Context, any) (store.TxEnd, error) { panic("broken") })
@@ -96,7 +91,7 @@ func txPanic(b *bench) {
 }
 
 func txContext(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	over := errors.New("the attempt is over")
 	ctx, cancel := context.WithCancelCause(b.ctx())
@@ -110,7 +105,7 @@ func txContext(b *bench) {
 }
 
 func txRecorded(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
 	refusal := store.TxEnd{Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}}
@@ -124,8 +119,7 @@ func txRecorded(b *bench) {
 		"not done": {notDone, store.EffectNotDone, journal.KindEffectFailed},
 	} {
 		for range 2 {
-			row, err := b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, want.end, nil))
-			require.NoError(b, err)
+			row := got(b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, want.end, nil)))(b)
 			require.Equal(b, want.state, row.State)
 			require.Equal(b, want.end.Error, row.Error)
 		}
@@ -133,16 +127,14 @@ func txRecorded(b *bench) {
 		require.Equal(b, want.kind, entries[len(entries)-1].Kind)
 	}
 	require.Equal(b, 2, calls)
-	b.audit(r.Job)
 }
 
 // txOvertaken: the effect sees at its end what happened to the request while the body ran.
 func txOvertaken(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.lease(r, "w1")
 	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), func(context.Context, any) (store.TxEnd, error) {
-		b.answer(c, r.Job, "work", success(`"by another"`))
+		b.answer(r.Job, "work", success(`"by another"`))
 		return resulting(`1`), nil
 	})
 	require.ErrorIs(b, err, store.ErrStale)
@@ -150,7 +142,7 @@ func txOvertaken(b *bench) {
 }
 
 func txTwo(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	var mu sync.Mutex
 	got := map[string]int{}
@@ -159,48 +151,40 @@ func txTwo(b *bench) {
 		row, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(string(rune('0'+i))), nil))
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			b.Errorf("%v", err)
-		}
+		b.check(err)
 		got[string(row.Result)]++
 	})
 	require.Len(b, got, 1, "all get what stands")
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	b.audit(r.Job)
 }
 
 func txEmpty(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	for _, result := range []string{`null`, `{}`, `""`} {
 		calls := 0
 		for range 2 {
-			row, err := b.s.TxEffect(b.ctx(), l, txEffect(result), ends(&calls, resulting(result), nil))
-			require.NoError(b, err)
+			row := got(b.s.TxEffect(b.ctx(), l, txEffect(result), ends(&calls, resulting(result), nil)))(b)
 			require.Equal(b, result, string(row.Result))
 		}
 		require.Equal(b, 1, calls)
 	}
-	b.audit(r.Job)
 }
 
 // txRemoved is a run that comes back after its job was removed. Whether its body runs again or
 // not, its writes are refused.
 func txRemoved(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting("1"), nil))
-	require.NoError(b, err)
-	b.finish(c, r.Job, b.now(c))
+	got(b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting("1"), nil)))(b)
+	b.finish(r.Job, b.now())
 	b.expire(100)
 	for _, name := range []string{"pay", "book"} {
 		_, err := b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, resulting("2"), nil))
 		require.ErrorIs(b, err, store.ErrStale, name)
 	}
-	list, err := b.s.JobEffects(b.ctx(), r.Job)
-	require.NoError(b, err)
+	list := got(b.s.JobEffects(b.ctx(), r.Job))(b)
 	require.Empty(b, list)
 	require.Empty(b, b.chain(r.Job, r.GUID))
 }
