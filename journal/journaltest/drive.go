@@ -193,19 +193,16 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 	}
 }
 
-// rewrite replaces one row of a job by hand.
-func (b *bench) rewrite(id journal.JobID, r collation.Row, change func(*collation.Row, collation.Micros)) {
+// rewrite replaces one row of a job by hand; the rest of the row is as it is stored now.
+func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
-	m := message(&r)
-	l := got(b.load(b.c, m))(b)
-	st := l.States[id]
-	p := handmade(st, m)
-	row := *st.Rows[r.GUID]
+	st := b.locked(b.c, b.want(message(&r))).States[r.Job]
+	p, row := handmade(st, message(&r)), *st.Rows[r.GUID]
 	row.Rev++
-	change(&row, l.Now)
+	change(&row, st.Now)
 	p.Update = []collation.Row{row}
 	p.Entry.Updated = []journal.Updated{{
 		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(row.NextAt), Held: row.Held,
 	}}
-	require.NoError(b, b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }

@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -16,21 +17,29 @@ import (
 type change func(p *collation.Plan, st *collation.State)
 
 // alter commits a handmade plan to a job.
-func (b *bench) alter(id journal.JobID, add change) error {
+func (b *bench) alter(id journal.JobID, changes ...change) error {
 	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
 	if err != nil {
 		return err
 	}
 	st := l.States[id]
 	p := handmade(st, &collation.Message{Job: id})
-	add(p, st)
-	return b.c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+	all(changes...)(p, st)
+	return b.commit(store.Chain(&st.Job, p))
 }
 
 // altered is alter, which must succeed.
-func (b *bench) altered(id journal.JobID, add change) {
+func (b *bench) altered(id journal.JobID, changes ...change) {
 	b.Helper()
-	require.NoError(b, b.alter(id, add))
+	require.NoError(b, b.alter(id, changes...))
+}
+
+// quarantine takes a job out of service.
+func (b *bench) quarantine(id journal.JobID) {
+	b.Helper()
+	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	p := collation.Quarantine(st, &collation.Message{Job: id}, b.mode, errors.New("a digit is wrong"))
+	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
 // more loads only what a need of a job names.
@@ -167,11 +176,11 @@ func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 func (b *bench) jobs(n int) []journal.JobID {
 	b.Helper()
 	f := b.deploy(one)
-	out := make([]journal.JobID, n)
-	for i := range out {
-		out[i] = b.start(f, fmt.Sprint("job-", i))
+	list := make([]store.Start, n)
+	for i := range list {
+		list[i] = starting(f, fmt.Sprint("job-", i), `{"n":7}`)
 	}
-	return out
+	return Begin(b, b.s, b.mode, list...)
 }
 
 // woken reads the response that a wake-up carries.

@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var sessions = map[string]func(*bench){
+var sessions = cases{
 	"one that is not renewed is ended by another, and what it held is free (W8)": sessionEnded,
 	"who was cut off himself declares nobody dead (W8)":                          sessionGap,
 	"one that is renewed is not ended (W8)":                                      sessionRenewed,
@@ -93,7 +93,7 @@ func sessionEnded(b *bench) {
 	for _, activity := range []string{"left", "right"} {
 		b.leaseFor(b.request(id, activity), "w", dies)
 	}
-	b.rewrite(id, b.request(id, "right"), func(r *collation.Row, now collation.Micros) {
+	b.rewrite(b.request(id, "right"), func(r *collation.Row, now collation.Micros) {
 		r.Held, r.NextAt = collation.HeldParked, now+micros(hour)
 	})
 	mine := b.lease(b.asked(), "w")
@@ -177,7 +177,7 @@ func sessionSent(b *bench) {
 		return id
 	}
 	lost, old, others := send("lost", dies), send("old", dies), send("others", b.live())
-	b.rewrite(old, b.view(old).Rows[0], func(r *collation.Row, now collation.Micros) {
+	b.rewrite(b.view(old).Rows[0], func(r *collation.Row, now collation.Micros) {
 		r.PublishedAt = now - micros(store.Unpublished+hour)
 	})
 	want := map[journal.JobID]collation.Row{}
@@ -219,7 +219,7 @@ func sessionOver(b *bench) {
 		_, err = b.s.FinishEffect(b.ctx(), l, completed(at("now", store.ClassPure, ""), `1`), false)
 		require.True(b, overBy(err), "%v", err)
 		calls := 0
-		_, err = b.s.TxEffect(b.ctx(), l, txEffect("rows"), ends(&calls, resulting(`1`), nil))
+		_, err = b.s.TxEffect(b.ctx(), l, at("rows", store.ClassTx, ""), body(&calls, resulting(`1`), nil))
 		require.True(b, overBy(err), "%v", err)
 		require.Equal(b, before, b.view(r.Job))
 		require.Empty(b, b.chain(r.Job, r.GUID))
@@ -320,7 +320,7 @@ func sessionLost(b *bench) {
 	b.answer(leased(fork, "right").Job, "left", failure(journal.ResponseTerminal, "declined"))
 	require.NoError(b, b.s.HandBack(b.ctx(), leased(one, "work")))
 	held := leased(one, "work")
-	b.rewrite(held.Job, b.request(held.Job, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
+	b.rewrite(b.request(held.Job, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
 	leases = append(leases, store.Lease{Job: journal.JobID{1}, Request: journal.GUID{1}, Turn: 1, Holder: "w"})
 	lost, err := b.live().Lost(b.ctx(), leases)
 	require.NoError(b, err)
