@@ -24,7 +24,7 @@ var commits = cases{
 // plans so far were applied to.
 func commitLoad(b *bench) {
 	id := b.start(b.deploy(fork), "k")
-	todo := []*collation.Message{message(&b.view(id).Rows[0])}
+	todo := []*collation.Message{Message(&b.view(id).Rows[0])}
 	instances := map[collation.InstanceKey]*collation.Instance{}
 	for ; len(todo) > 0; todo = todo[1:] {
 		m := todo[0]
@@ -54,9 +54,9 @@ func commitLoad(b *bench) {
 func caused(p *collation.Plan) (out []*collation.Message) {
 	for i := range p.Insert {
 		if r := &p.Insert[i]; r.Kind == journal.MessageRequest {
-			out = append(out, response(r, success(`{}`)))
+			out = append(out, Response(r, success(`{}`)))
 		} else {
-			out = append(out, message(r))
+			out = append(out, Message(r))
 		}
 	}
 	return out
@@ -149,7 +149,7 @@ func commitAtomic(b *bench) {
 	var before []*store.JobView
 	for _, id := range b.jobs(5) {
 		before = append(before, b.view(id))
-		ms = append(ms, message(&b.view(id).Rows[0]))
+		ms = append(ms, Message(&b.view(id).Rows[0]))
 	}
 	for lost := range ms {
 		_, err := b.batch(ms, func(plans []store.Chained) { plans[lost].Plan.Delete = append(plans[lost].Plan.Delete, guid(1)) })
@@ -197,7 +197,7 @@ func commitSession(b *bench) {
 
 func commitQuarantine(b *bench) {
 	id := b.jobs(1)[0]
-	m := message(&b.view(id).Rows[0])
+	m := Message(&b.view(id).Rows[0])
 	b.quarantine(id)
 	require.Equal(b, journal.JobQuarantined, b.view(id).State)
 	require.Empty(b, b.due(10), "the sweeper leaves a quarantined job alone (C16)")

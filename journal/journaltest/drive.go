@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// message returns the message of a row.
-func message(r *collation.Row) *collation.Message {
+// Message returns the message of a row.
+func Message(r *collation.Row) *collation.Message {
 	m := &collation.Message{
 		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
 	}
@@ -22,8 +22,8 @@ func message(r *collation.Row) *collation.Message {
 	return m
 }
 
-// response returns a worker's response to a request.
-func response(r *collation.Row, with *journal.Response) *collation.Message {
+// Response returns a worker's response to the current turn of a request.
+func Response(r *collation.Row, with *journal.Response) *collation.Message {
 	return &collation.Message{
 		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
 		Activity: r.Activity, DAD: r.DAD, Turn: r.Turn, Response: with,
@@ -67,7 +67,7 @@ func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded
 func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
 	if row := st.Rows[m.Row]; row != nil && m.Response == nil {
 		var err error
-		if m.Response, err = carried(row); err != nil {
+		if m.Response, err = Carried(row); err != nil {
 			return nil, err
 		}
 	}
@@ -83,8 +83,8 @@ func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Messag
 	return nil, errors.New("ten loads did not satisfy Step")
 }
 
-// carried returns the response in the body of a row, nil for kinds without one.
-func carried(row *collation.Row) (*journal.Response, error) {
+// Carried returns the response in the body of a row, nil for kinds without one.
+func Carried(row *collation.Row) (*journal.Response, error) {
 	switch row.Kind {
 	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		return journal.DecodeResponse(row.Body)
@@ -152,7 +152,7 @@ func (b *bench) run(id journal.JobID) {
 		idle := true
 		for _, r := range b.view(id).Rows {
 			if r.Kind != journal.MessageRequest && r.Held == "" {
-				b.must(message(&r))
+				b.must(Message(&r))
 				idle = false
 				break
 			}
@@ -176,7 +176,7 @@ func (b *bench) requested(src, key string) journal.JobID {
 func (b *bench) answer(id journal.JobID, activity string, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, activity)
-	b.must(response(&r, with))
+	b.must(Response(&r, with))
 	b.run(id)
 }
 
@@ -196,8 +196,8 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 // rewrite replaces one row of a job by hand; the rest of the row is as it is stored now.
 func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
-	st := b.locked(b.c, b.want(message(&r))).States[r.Job]
-	p, row := handmade(st, message(&r)), *st.Rows[r.GUID]
+	st := b.locked(b.c, b.want(Message(&r))).States[r.Job]
+	p, row := handmade(st, Message(&r)), *st.Rows[r.GUID]
 	row.Rev++
 	change(&row, st.Now)
 	p.Update = []collation.Row{row}

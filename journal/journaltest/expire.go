@@ -51,7 +51,7 @@ func (b *bench) finish(id journal.JobID, at collation.Micros) {
 func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, "work")
-	m := response(&r, with)
+	m := Response(&r, with)
 	st := got(b.load(b.c, m))(b).States[id]
 	p := got(b.plan(b.c, st, m))(b)
 	require.True(b, p.Tasks)

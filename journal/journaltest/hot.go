@@ -33,7 +33,7 @@ func (b *bench) guess(r *collation.Row) store.Chained {
 	base := b.whole(r.Job)
 	require.True(b, base.Whole && base.Keep())
 	st := base.Fork(base.Now)
-	p, need := collation.Step(st, response(r, success(`1`)), b.mode)
+	p, need := collation.Step(st, Response(r, success(`1`)), b.mode)
 	require.Nil(b, need)
 	c := store.Chain(&st.Job, p)
 	c.Guard = store.GuardOf(base, []*collation.Plan{p})
@@ -101,7 +101,7 @@ func hotLost(b *bench) {
 		"head":  func(r *collation.Row) { b.altered(r.Job) },
 		"state": func(r *collation.Row) { b.quarantine(r.Job) },
 		"row":   func(r *collation.Row) { b.lease(*r, "w") },
-		"gone":  func(r *collation.Row) { b.must(response(r, success(`2`))) },
+		"gone":  func(r *collation.Row) { b.must(Response(r, success(`2`))) },
 		"other": func(*collation.Row) {},
 	}
 	var plans []store.Chained

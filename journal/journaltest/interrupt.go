@@ -54,7 +54,7 @@ func interruptHandled(b *bench) {
 		together(4, func(i int) {
 			if i > 0 {
 				b.interrupt(row)
-			} else if _, err := b.handle(b.c, message(&row)); err != nil {
+			} else if _, err := b.handle(b.c, Message(&row)); err != nil {
 				b.Errorf("%v", err)
 			}
 		})
@@ -71,21 +71,21 @@ func interruptLate(b *bench) {
 	id := b.jobs(1)[0]
 	first, before, after := b.interruptOf(id, "first"), b.interruptOf(id, "before"), b.interruptOf(id, "after")
 	require.True(b, b.interrupt(first) && b.interrupt(before))
-	b.must(message(&first))
+	b.must(Message(&first))
 	closed := b.view(id)
 	require.Equal(b, journal.JobInterrupted, closed.State)
 	out, fresh, err := b.s.Interrupt(b.ctx(), after, b.mode)
 	require.NoError(b, err)
 	require.True(b, fresh)
 	require.Nil(b, out)
-	p := got(b.handle(b.c, message(&before)))(b)
+	p := got(b.handle(b.c, Message(&before)))(b)
 	require.Equal(b, collation.Stale, p.Outcome)
 	for _, again := range []collation.Row{first, before, after} {
 		_, fresh, err := b.s.Interrupt(b.ctx(), again, b.mode)
 		require.NoError(b, err)
 		require.False(b, fresh)
 	}
-	p = got(b.handle(b.c, message(&before)))(b)
+	p = got(b.handle(b.c, Message(&before)))(b)
 	require.Equal(b, collation.Unlicensed, p.Outcome)
 	v := b.view(id)
 	require.Equal(b, closed.Head, v.Head)

@@ -84,7 +84,7 @@ func lawlessPlans(b *bench) {
 	for name, spoil := range unlawful {
 		id := b.start(f, name)
 		before := b.view(id)
-		m := message(&before.Rows[0])
+		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
 			st := got(b.load(b.c, m))(b).States[id]
 			p := got(b.plan(b.c, st, m))(b)

@@ -249,7 +249,7 @@ func listTasks(b *bench) {
 		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
 	} {
 		r := b.request(b.requested(one, key), "work")
-		m, closed := response(&r, with), 0
+		m, closed := Response(&r, with), 0
 		for done := false; !done; {
 			done = got(b.once(b.c, m))(b).Done
 			v, o := b.view(r.Job), b.ending(r.Job)

@@ -147,7 +147,7 @@ func loadBusy(b *bench) {
 func loadWait(b *bench) {
 	d := b.committer()
 	id := b.jobs(1)[0]
-	m := message(&b.view(id).Rows[0])
+	m := Message(&b.view(id).Rows[0])
 	l := got(b.load(b.c, m))(b)
 	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
@@ -207,7 +207,7 @@ func loadOrder(b *bench) {
 func loadRollback(b *bench) {
 	require.NoError(b, b.c.Rollback(b.ctx()), "harmless without a transaction")
 	before := b.view(b.jobs(1)[0])
-	m := message(&before.Rows[0])
+	m := Message(&before.Rows[0])
 	l := got(b.load(b.c, m))(b)
 	got(b.decide(b.c, l.States[m.Job], m))(b)
 	require.NoError(b, b.c.Rollback(b.ctx()))
@@ -218,7 +218,7 @@ func loadRollback(b *bench) {
 func loadResponse(b *bench) {
 	b.mode.Stepwise = true
 	r := b.asked()
-	m := response(&r, success(`{"paid":true}`))
+	m := Response(&r, success(`{"paid":true}`))
 	receipt := func() *collation.Receipt {
 		l := got(b.load(b.c, m))(b)
 		require.NoError(b, b.c.Rollback(b.ctx()))
@@ -229,7 +229,7 @@ func loadResponse(b *bench) {
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
-		got(b.once(b.c, response(&r, success(`{"paid":false}`))))(b)
+		got(b.once(b.c, Response(&r, success(`{"paid":false}`))))(b)
 	}
 	require.True(b, got(b.handle(b.c, m))(b).Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))

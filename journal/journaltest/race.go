@@ -23,11 +23,11 @@ var races = cases{
 // raceOld decides a message twice from the same state and commits both.
 func raceOld(b *bench) {
 	r := b.asked()
-	l := got(b.load(b.c, response(&r, success(`1`))))(b)
-	first := got(b.decide(b.c, l.States[r.Job], response(&r, success(`1`))))(b)
+	l := got(b.load(b.c, Response(&r, success(`1`))))(b)
+	first := got(b.decide(b.c, l.States[r.Job], Response(&r, success(`1`))))(b)
 	require.NoError(b, b.c.Rollback(b.ctx()))
-	b.must(response(&r, success(`2`)))
-	got(b.load(b.c, response(&r, nil)))(b)
+	b.must(Response(&r, success(`2`)))
+	got(b.load(b.c, Response(&r, nil)))(b)
 	require.ErrorIs(b, b.commit(first), store.ErrLost)
 	require.JSONEq(b, `{"got":2}`, string(b.view(r.Job).Output))
 }
@@ -60,7 +60,7 @@ func raceHolders(b *bench) {
 	b.mode.Stepwise = true
 	id := b.jobs(1)[0]
 	row := b.view(id).Rows[0]
-	n := b.everybody(8, func(int) *collation.Message { return message(&row) })
+	n := b.everybody(8, func(int) *collation.Message { return Message(&row) })
 	require.NotZero(b, n[collation.Handled])
 	require.Equal(b, 8, n[collation.Handled]+n[collation.Settled]+n[collation.Unlicensed])
 	v := b.view(id)
@@ -70,7 +70,7 @@ func raceHolders(b *bench) {
 
 func raceAnswers(b *bench) {
 	r := b.asked()
-	outcomes := b.everybody(8, func(i int) *collation.Message { return response(&r, success(fmt.Sprint(i))) })
+	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, success(fmt.Sprint(i))) })
 	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
 	v := b.view(r.Job)
 	require.Equal(b, journal.JobCompleted, v.State)
@@ -81,7 +81,7 @@ func raceBranches(b *bench) {
 	for i := range 5 {
 		id := b.requested(fork, fmt.Sprint(i))
 		branches := []collation.Row{b.request(id, "left"), b.request(id, "right")}
-		n := b.everybody(2, func(i int) *collation.Message { return response(&branches[i], success(`1`)) })
+		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], success(`1`)) })
 		require.Equal(b, 2, n[collation.Handled])
 		b.run(id)
 		b.answer(id, "next", success(`3`))
@@ -93,7 +93,7 @@ func raceBranches(b *bench) {
 // waits for the commit and learns that the turn was answered, or the commit loses to the lease.
 func raceLease(b *bench) {
 	r := b.asked()
-	m := response(&r, failure(journal.ResponseFailedAttempt, "no"))
+	m := Response(&r, failure(journal.ResponseFailedAttempt, "no"))
 	ch := got(b.decide(b.c, got(b.load(b.c, m))(b).States[r.Job], m))(b)
 	leased, live := make(chan error, 1), b.live().ID()
 	go func() {

@@ -117,7 +117,7 @@ func rowHeld(b *bench) {
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "held since it was listed")
 	b.rewrite(b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
 	require.Len(b, b.due(10), 1)
-	b.must(message(&b.view(id).Rows[0]))
+	b.must(Message(&b.view(id).Rows[0]))
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "gone since it was listed")
 }
 
