@@ -45,7 +45,7 @@ func (b *bench) spawn(row, reply *collation.Row) error {
 	b.Helper()
 	order := got(row.Order())(b)
 	f := b.deploy(one)
-	if order.Version != "" {
+	if order.Version != "" { // of compensations
 		f = b.undoFlow()
 	}
 	return b.s.Spawn(b.ctx(), row, starting(f, order.Key, string(order.Input)), reply, b.mode)

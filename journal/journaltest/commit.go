@@ -107,7 +107,7 @@ func (b *bench) batch(ms []*collation.Message, spoil func([]store.Chained)) (pla
 	return plans, b.commit(plans...)
 }
 
-// together commits changes of one job as plans of one batch.
+// series commits changes of one job as plans of one batch.
 func (b *bench) series(id journal.JobID, changes ...change) error {
 	b.Helper()
 	st := b.locked(b.c, store.Want{Job: id}).States[id]

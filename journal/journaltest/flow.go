@@ -1,7 +1,6 @@
 package journaltest
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -142,7 +141,7 @@ func scheduleRace(b *bench) {
 		if collation.Micros(i) == won {
 			require.NoError(b, err)
 		} else {
-			require.ErrorIs(b, err, store.ErrLost, fmt.Sprint(i))
+			require.ErrorIs(b, err, store.ErrLost)
 		}
 	}
 }

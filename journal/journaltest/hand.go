@@ -69,8 +69,7 @@ func guid(n int) journal.GUID {
 
 func (b *bench) space() string {
 	b.Helper()
-	space := got(b.s.Space(b.ctx()))(b)
-	return space
+	return got(b.s.Space(b.ctx()))(b)
 }
 
 // waits adds a wait of the activity `work`, which the entry names.

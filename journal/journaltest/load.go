@@ -3,7 +3,6 @@ package journaltest
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -281,9 +280,9 @@ func loadTombstones(b *bench) {
 	d := b.committer()
 	was := b.tombstone("k")
 	b.start(b.deploy(one), "k")
-	for i, c := range []store.Committer{b.c, d} {
+	for _, c := range []store.Committer{b.c, d} {
 		l := got(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
-		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, fmt.Sprint(i))
+		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
 		require.Empty(b, l.Busy)
 	}
 }
