@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/quiputest/ordertest"
 	"github.com/quipu-journal/quipu/trace"
