@@ -81,7 +81,7 @@ func TestMiddleware(t *testing.T) {
 // The logger of a handler's context names the call.
 func TestLoggerOfAHandler(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log devtest.Log
 	reg := workers.New()
 	workers.Handle(reg, "charge", func(ctx context.Context, in int) (int, error) {
 		quipu.Logger(ctx).Info("charging", "amount", in)

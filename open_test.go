@@ -1,13 +1,11 @@
 package quipu_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,7 +72,7 @@ func TestRunNeedsNATS(t *testing.T) {
 // it has drained.
 func TestARuntimeIsNotSilent(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log devtest.Log
 	reg := workers.New()
 	workers.Handle(reg, "charge", func(context.Context, int) (int, error) { panic("no such card") })
 	rt, err := quipu.Open(t.Context(), quipu.Config{
@@ -181,22 +179,4 @@ func TestOpenReachesNATS(t *testing.T) {
 	require.Equal(t, quipu.AllRoles(), living[0].Roles)
 	stop()
 	require.NoError(t, <-done)
-}
-
-// lockedBuffer is a log for several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

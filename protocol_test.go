@@ -47,16 +47,8 @@ func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows .
 		require.NoError(t, err)
 		require.NoError(t, rt.Deploy(t.Context(), f))
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- rt.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		rt.Close()
-	})
+	t.Cleanup(rt.Close)
+	devtest.Work(t, rt.Run)
 	return &space{rt, t, cfg.Postgres}
 }
 

@@ -81,9 +81,8 @@ func newWorld(t *testing.T, change ...func(*access.Config)) *world {
 	quiet := slog.New(slog.DiscardHandler)
 	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: quiet})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- rt.Run(ctx) }()
+	t.Cleanup(rt.Close)
+	devtest.Work(t, rt.Run)
 	w := &world{t: t, rt: rt, tokens: map[access.Role]string{}}
 	for text := range strings.SplitSeq(flows, "---\n") {
 		f, err := flow.Parse("flows.yaml", []byte(text))
@@ -101,12 +100,7 @@ func newWorld(t *testing.T, change ...func(*access.Config)) *world {
 	guard := access.New(cfg)
 	server := httptest.NewServer(guard.Wrap(api.New(rt, api.Config{Guard: guard, Logger: quiet})))
 	w.url = server.URL + api.Path
-	t.Cleanup(func() {
-		server.Close()
-		cancel()
-		require.NoError(t, <-done)
-		rt.Close()
-	})
+	t.Cleanup(server.Close)
 	return w
 }
 

@@ -49,17 +49,11 @@ func newWorld(t *testing.T) *world {
 		Roles: []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- rt.Run(ctx) }()
+	t.Cleanup(rt.Close)
+	devtest.Work(t, rt.Run)
 	w := &world{t: t, rt: rt}
 	w.page = httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
-	t.Cleanup(func() {
-		w.page.Close()
-		cancel()
-		require.NoError(t, <-done)
-		rt.Close()
-	})
+	t.Cleanup(w.page.Close)
 	w.deploy("order", "invoice", "nightly")
 	w.start("done", map[string]any{"order": 1}, quipu.Tags{"customer:42"})
 	w.start("failing", map[string]any{"order": 2, "looks": 3, "fails": 2})

@@ -1,18 +1,17 @@
 package workers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -115,7 +114,7 @@ func TestVerifyCompleted(t *testing.T) {
 func TestEffectsWithoutAVerifierAreNamed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	var log lines
+	var log devtest.Log
 	h.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	do := func(name string, class effects.Class) func(context.Context, int) (int, error) {
 		return func(ctx context.Context, _ int) (int, error) {
@@ -140,24 +139,6 @@ func TestEffectsWithoutAVerifierAreNamed(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"body", "met"}, named)
-}
-
-// lines is a log for several goroutines.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func TestVerifyMistakes(t *testing.T) {

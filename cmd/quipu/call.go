@@ -43,11 +43,8 @@ has expired, a call with its KEY is a new one.`,
 			}
 		}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			if timeout > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
-				defer cancel()
-			}
+			ctx, cancel := within(ctx, timeout)
+			defer cancel()
 			return a.call(ctx, rt, args[0], args[1], input)
 		})
 	})

@@ -47,14 +47,8 @@ func newSpace(t *testing.T) *space {
 	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
 	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- rt.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-done)
-		rt.Close()
-	})
+	t.Cleanup(rt.Close)
+	devtest.Work(t, rt.Run)
 	return s
 }
 

@@ -52,10 +52,8 @@ func newLossy(t *testing.T) *lossy {
 	})
 	l.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: l.env["QUIPU_POSTGRES"], NATS: l.env["QUIPU_NATS"], Workers: reg})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- l.rt.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-done); l.rt.Close() })
+	t.Cleanup(l.rt.Close)
+	devtest.Work(t, l.rt.Run)
 	l.deploy("order", "1", "pay", "{}")
 	l.ok("", "start", "order", "order-1", "--input", `{"name":"Ada"}`)
 	return l

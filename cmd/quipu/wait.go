@@ -41,11 +41,8 @@ At the timeout, say of each job that is left what it waits for, as why does.`,
 			return err
 		}
 		return a.ask(cmd, watches, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			if timeout > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeoutCause(ctx, timeout, errTimeout)
-				defer cancel()
-			}
+			ctx, cancel := within(ctx, timeout)
+			defer cancel()
 			w := &waiter{app: a, rt: rt, remote: remote, open: map[journal.JobID]string{}}
 			return w.wait(ctx, keys)
 		})
@@ -54,6 +51,14 @@ At the timeout, say of each job that is left what it waits for, as why does.`,
 }
 
 var errTimeout = errors.New("the timeout has passed")
+
+// within ends the context after --timeout, with errTimeout; 0 is never.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, errTimeout)
+}
 
 // waiter waits for many jobs.
 type waiter struct {

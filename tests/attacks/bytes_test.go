@@ -177,7 +177,7 @@ func TestAttackADefinitionIsChanged(t *testing.T) {
 	g := newTarget(t)
 	before := g.open(gatedHandlers(), func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers} })
 	g.deploy(before, gated)
-	stop := g.runUntil(before)
+	stop := g.run(before)
 	ids := g.waiting(before, "attacked")
 	stop()
 	silent, err := before.Start(t.Context(), "gated", "silent", map[string]string{})

@@ -1,7 +1,6 @@
 package attacks
 
 import (
-	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -52,20 +51,12 @@ func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *qui
 	return rt
 }
 
-// run works with the runtime until the test ends.
-func (g *target) run(rt *quipu.Runtime) {
+// run works with the runtime until stop, or the test's end.
+func (g *target) run(rt *quipu.Runtime) (stop func()) {
 	g.t.Helper()
-	g.t.Cleanup(g.runUntil(rt))
-}
-
-// runUntil works with the runtime until stop.
-func (g *target) runUntil(rt *quipu.Runtime) (stop func()) {
-	g.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- rt.Run(ctx) }()
+	stop = devtest.Work(g.t, rt.Run)
 	<-rt.Ready()
-	return func() { cancel(); require.NoError(g.t, <-done) }
+	return stop
 }
 
 func (g *target) deploy(rt *quipu.Runtime, yaml string) {

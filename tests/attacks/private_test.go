@@ -34,7 +34,7 @@ func TestPrivateKeys(t *testing.T) {
 	owner := g.open(nil)
 	require.NoError(t, owner.KeepPrivateKeys(ctx))
 	require.NoError(t, owner.KeepPrivateKeys(ctx), "again")
-	seen, reg := &trail{}, workers.New()
+	seen, reg := newTrail(), workers.New()
 	seen.listen(t, g.nats.URL())
 	workers.Handle(reg, "pay.charge", func(ctx context.Context, _ int) (string, error) { return workers.Info(ctx).Key, nil })
 	workers.HandleDurable(reg, "ask", func(ctx context.Context, _ int) (any, error) { // its answer has these keys

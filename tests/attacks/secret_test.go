@@ -1,7 +1,6 @@
 package attacks
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/trace"
@@ -32,21 +31,11 @@ const secret = "sk_live_4eC39HqLyjWDarjtT1"
 // observer, and listens on every subject of NATS.
 type trail struct {
 	observer.Nop
-	mu   sync.Mutex
-	text bytes.Buffer
+	devtest.Log
 }
 
-func (r *trail) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
-
-func (r *trail) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
+// newTrail keeps more than a test says, so that nothing escapes it.
+func newTrail() *trail { return &trail{Log: devtest.Log{Keep: 64 << 20}} }
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -172,7 +161,7 @@ transitions: {start: [pay]}
 // nor the log has the secret.
 func TestS14AReceiverSendsTheSecretBack(t *testing.T) {
 	t.Parallel()
-	g, kept := newTarget(t), &trail{}
+	g, kept := newTarget(t), newTrail()
 	rt := secretive(t, g, kept)
 	g.deploy(rt, secretFlow)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -231,9 +220,9 @@ func TestS14AReceiverSendsTheSecretBack(t *testing.T) {
 // to himself; or redirects a call that has it. He gets nothing.
 func TestS14AnInputNamesASecret(t *testing.T) {
 	t.Parallel()
-	g, kept := newTarget(t), &trail{}
+	g, kept := newTarget(t), newTrail()
 	rt := secretive(t, g, kept)
-	got := &trail{}
+	got := newTrail()
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		fmt.Fprintf(got, "%s %v\n", q.RequestURI, q.Header)
 	}))

@@ -83,7 +83,7 @@ func TestChaos(t *testing.T) {
 	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {
 		ok := t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
 			dsn := devtest.Database(t, pg, fmt.Sprintf("quipu%d", round))
-			e := &env{t: t, dsn: dsn, nats: devtest.NATS(t), space: "shop", log: &tail{}}
+			e := &env{t: t, dsn: dsn, nats: devtest.NATS(t), space: "shop", log: &devtest.Log{Keep: keepLog}}
 			c := &chaos{e: e, pg: pg, r: newReceiver(t), url: e.nats.URL(), seed: seed, round: round, counts: map[string]int{}, sum: sum}
 			c.run()
 		})

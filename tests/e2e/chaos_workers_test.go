@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // What a worker process may take. The drains given to them are at most two
@@ -32,7 +34,7 @@ const mixed = "mixed"
 // kid is a worker process that lives in one of the slots.
 type kid struct {
 	cmd    *exec.Cmd
-	log    *tail
+	log    *devtest.Log
 	config string
 	done   chan struct{} // closed when the process has ended and was waited for
 	ours   atomic.Bool   // a fault asked for its end
@@ -51,7 +53,7 @@ func (c *chaos) spawn(dice *rand.Rand) (*kid, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kid{cmd: exec.Command(os.Args[0]), log: &tail{keep: kidTail}, config: string(raw), done: make(chan struct{})}
+	k := &kid{cmd: exec.Command(os.Args[0]), log: &devtest.Log{Keep: kidTail}, config: string(raw), done: make(chan struct{})}
 	k.cmd.Env = append(os.Environ(), childEnv+"="+k.config)
 	k.cmd.Stdout, k.cmd.Stderr = k.log, k.log
 	if err := k.cmd.Start(); err != nil {

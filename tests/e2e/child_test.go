@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/workers"
@@ -146,14 +147,14 @@ func call(ctx context.Context, receiver, key, what string) (map[string]string, e
 type child struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	log *tail
+	log *devtest.Log
 }
 
 func startChild(t *testing.T, c childConfig) *child {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	require.NoError(t, err)
-	p := &child{t: t, cmd: exec.Command(os.Args[0]), log: &tail{}}
+	p := &child{t: t, cmd: exec.Command(os.Args[0]), log: &devtest.Log{Keep: keepLog}}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+string(raw))
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	require.NoError(t, p.cmd.Start())

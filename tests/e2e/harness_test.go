@@ -29,6 +29,9 @@ import (
 // stranded (I11).
 const patience = 90 * time.Second
 
+// keepLog is how much of what a process says is kept for a failure.
+const keepLog = 8 << 10
+
 // env is a space of its own on real servers.
 type env struct {
 	t        *testing.T
@@ -36,13 +39,13 @@ type env struct {
 	nats     *dev.NATS
 	space    string
 	stepwise bool
-	log      *tail
+	log      *devtest.Log
 	logins   *logins // under least roles
 }
 
 func newEnv(t *testing.T, stepwise bool) *env {
 	t.Helper()
-	e := &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &tail{}}
+	e := &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &devtest.Log{Keep: keepLog}}
 	if leastRoles {
 		e.least()
 	}
@@ -106,32 +109,15 @@ func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *qui
 	}
 	if !leastRoles || len(cfg.Roles) > 0 {
 		rt = e.open(cfg)
-		return rt, e.work(rt)
+		return rt, devtest.Work(e.t, rt.Run)
 	}
 	rt = e.open(engineOf(cfg))
 	if reg == nil {
-		return rt, e.work(rt)
+		return rt, devtest.Work(e.t, rt.Run)
 	}
 	hands := e.open(workersOf(cfg, e.worker(reg.Topics())))
-	halt, stop := e.work(hands), e.work(rt)
+	halt, stop := devtest.Work(e.t, hands.Run), devtest.Work(e.t, rt.Run)
 	return rt, func() { halt(); stop() }
-}
-
-func (e *env) work(rt *quipu.Runtime) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- rt.Run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		require.NoError(e.t, <-done)
-	}
-	e.t.Cleanup(stop)
-	return stop
 }
 
 func (e *env) deploy(rt *quipu.Runtime, yaml string) *flow.Flow {

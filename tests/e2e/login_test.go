@@ -130,7 +130,7 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 
 			connect := append(servers, s.flags...)
 			worker := exec.Command(filepath.Join(bin, "worker"), append(connect, "--nats-max-mib", "64", "--nats-max-age", "36h", "--nats-prefix", "acme")...)
-			said := &tail{}
+			said := &devtest.Log{Keep: keepLog}
 			worker.Stderr = said
 			require.NoError(t, worker.Start())
 			defer func() {

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -14,17 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
-
-// maxLog is how much of what a process said last is kept.
-const maxLog = 256 << 10
 
 // process is a worker process that a cell started, stopped by its pid.
 type process struct {
 	t    testing.TB
 	cmd  *exec.Cmd
-	log  *tail
+	log  *devtest.Log
 	open chan struct{} // closed when its runtime is open
 	gone chan struct{} // closed when it has ended
 	err  error         // how, then
@@ -34,7 +31,7 @@ func startProcess(t testing.TB, program string, c play.Config) *process {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	require.NoError(t, err)
-	p := &process{t: t, cmd: exec.Command(program), log: &tail{}, open: make(chan struct{}), gone: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(program), log: &devtest.Log{}, open: make(chan struct{}), gone: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), play.Env+"="+string(raw))
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -60,27 +57,6 @@ func (p *process) signal(s syscall.Signal) {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // gone already is as good
 	<-p.gone
-}
-
-// tail keeps the last bytes written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (l *tail) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.b = append(l.b, b...); len(l.b) > maxLog {
-		l.b = bytes.Clone(l.b[len(l.b)-maxLog/2:])
-	}
-	return len(b), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.b)
 }
 
 // control is what a process stands still by: it asks, and goes on when it is

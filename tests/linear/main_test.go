@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/mode"
 )
 
@@ -75,7 +75,7 @@ type engine struct {
 	done chan struct{} // closed when it has ended and was waited for
 }
 
-func startEngine(c engineConfig, log *tail) (*engine, error) {
+func startEngine(c engineConfig, log *devtest.Log) (*engine, error) {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
@@ -91,28 +91,4 @@ func startEngine(c engineConfig, log *tail) (*engine, error) {
 		close(e.done)
 	}()
 	return e, nil
-}
-
-// tail keeps the end of what processes said.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const tailBytes = 32 << 10
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	t.b = t.b[max(0, len(t.b)-tailBytes):]
-	return len(p), nil
-}
-
-// String is the end of the output.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b)
 }

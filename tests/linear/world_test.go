@@ -47,7 +47,7 @@ type world struct {
 	dice  func(owner string) *rand.Rand
 	base  time.Time
 	rt    *quipu.Runtime // nothing stands between it and the servers
-	log   *tail          // of all processes
+	log   *devtest.Log   // of all processes
 	late  sync.WaitGroup // calls of clients that were taken for dead
 
 	mu      sync.Mutex
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string)
 	t.Helper()
 	w := &world{
 		t: t, pg: pg, nats: devtest.NATS(t), dsn: pg.DSN("quipu"), space: fmt.Sprintf("r%d", round), dice: dice, base: time.Now(),
-		log: &tail{}, counts: map[string]int{}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
+		log: &devtest.Log{Keep: 32 << 10}, counts: map[string]int{}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
 		engines: make([]*engine, engines),
 	}
 	w.url = w.nats.URL()

@@ -21,15 +21,14 @@ const closeWait = 5 * time.Second
 // defaultMaxPayload holds until a server has announced its own limit.
 const defaultMaxPayload = 1 << 20
 
-// Bus is a transport.Bus over JetStream. Make one with Open or New.
+// Bus is a transport.Bus over JetStream. Make one with Open.
 type Bus struct {
-	cfg  Config
-	nc   *natsgo.Conn
-	owns bool
-	js   jetstream.JetStream
-	api  string // prefix of the JetStream API, with the final dot
+	cfg Config
+	nc  *natsgo.Conn
+	js  jetstream.JetStream
+	api string // prefix of the JetStream API, with the final dot
 
-	failed    *atomic.Pointer[error] // why the last attempt to connect failed; nil of a connection that is not ours
+	failed    *atomic.Pointer[error] // why the last attempt to connect failed
 	link      *link
 	pub       *publisher
 	ears      *ears
@@ -68,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to nats at %s: %w", redactURL(cfg.URL), err)
 	}
-	bus, err := newBus(nc, cfg, true)
+	bus, err := newBus(nc, cfg)
 	if err != nil {
 		nc.Close()
 		return nil, err
@@ -77,22 +76,12 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	return bus, nil
 }
 
-// New is a bus on a connection that stays the caller's: Close leaves it open. The
-// connection should reconnect for ever (nats.MaxReconnects(-1)).
-func New(nc *natsgo.Conn, cfg Config) (*Bus, error) {
-	cfg, err := cfg.normalise()
-	if err != nil {
-		return nil, err
-	}
-	return newBus(nc, cfg, false)
-}
-
-func newBus(nc *natsgo.Conn, cfg Config, owns bool) (*Bus, error) {
+func newBus(nc *natsgo.Conn, cfg Config) (*Bus, error) {
 	js, api, err := jetStream(nc, cfg.Domain)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, nc: nc, owns: owns, js: js, api: api, link: newLink(nc), ears: newEars()}
+	b := &Bus{cfg: cfg, nc: nc, js: js, api: api, link: newLink(nc), ears: newEars()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.pub, err = newPublisher(nc, cfg.MaxInFlight, cfg.PubAckWait, b.repair)
 	if err != nil {
@@ -195,10 +184,8 @@ func (b *Bus) Reach(ctx context.Context, most time.Duration) error {
 
 // away is why the last attempt to connect failed.
 func (b *Bus) away() error {
-	if b.failed != nil {
-		if cause := b.failed.Load(); cause != nil {
-			return *cause
-		}
+	if cause := b.failed.Load(); cause != nil {
+		return *cause
 	}
 	return cmp.Or(b.nc.LastError(), errors.New("nothing answers there"))
 }
@@ -228,9 +215,7 @@ func (b *Bus) Close() error {
 	if b.nc.IsConnected() {
 		err = b.nc.FlushTimeout(closeWait)
 	}
-	if b.owns {
-		b.nc.Close()
-	}
+	b.nc.Close()
 	if err != nil {
 		return fmt.Errorf("close nats: flush the last acks: %w", err)
 	}

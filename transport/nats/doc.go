@@ -1,7 +1,7 @@
 // Package nats carries a space's messages over NATS JetStream. Apart from the embedded
 // server in dev, only this package knows nats.go.
 //
-// The way in is Open with a Config, or New on an existing connection. Both return a
+// The way in is Open with a Config. It returns a
 // transport.Bus.
 //
 // # Streams (T5)

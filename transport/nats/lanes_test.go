@@ -3,7 +3,6 @@ package nats
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,7 +132,7 @@ func TestLaneIsPinned_7_6(t *testing.T) {
 // end.
 func TestPinLapses_7_6(t *testing.T) {
 	e := newEngines(t, Config{Lanes: 1, Pin: 200 * time.Millisecond})
-	var said lines
+	var said devtest.Log
 	e.cfg.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var acks atomic.Bool
 	held := make(chan transport.Delivery, 16)
@@ -161,24 +160,6 @@ func TestPinLapses_7_6(t *testing.T) {
 	_, counts = e.round(a)
 	require.Equal(t, map[string]int{"a": 1}, counts)
 	require.NotContains(t, said.String(), "consumer lost")
-}
-
-// lines is the content of a log.
-type lines struct {
-	mu  sync.Mutex
-	all strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
 }
 
 // 4.4: Preflight warns about a server without priority groups.
