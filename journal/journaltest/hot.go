@@ -54,6 +54,7 @@ func (b *bench) lostHot(err error) []journal.JobID {
 }
 
 func hotWhole(b *bench) {
+	b.c = b.hasty()
 	r := b.asked()
 	st, view := b.whole(r.Job), b.view(r.Job)
 	require.True(b, st.Whole)
@@ -86,6 +87,7 @@ func hotWhole(b *bench) {
 }
 
 func hotCommit(b *bench) {
+	b.c = b.hasty()
 	r := b.asked()
 	plan := b.guess(&r)
 	require.NoError(b, b.commit(plan))
@@ -97,6 +99,7 @@ func hotCommit(b *bench) {
 
 // hotLost changes the jobs of hot states in each possible way, but one.
 func hotLost(b *bench) {
+	b.c = b.hasty()
 	changes := map[string]func(r *collation.Row){
 		"head":  func(r *collation.Row) { b.altered(r.Job) },
 		"state": func(r *collation.Row) { b.quarantine(r.Job) },
@@ -135,6 +138,7 @@ func hotLost(b *bench) {
 }
 
 func hotHeld(b *bench) {
+	b.c = b.hasty()
 	other := b.committer()
 	r := b.asked()
 	plan := b.guess(&r)
@@ -145,6 +149,7 @@ func hotHeld(b *bench) {
 }
 
 func hotRev(b *bench) {
+	b.c = b.hasty()
 	r := b.asked()
 	now := func() collation.Row { return b.request(r.Job, "work") }
 	rev := r.Rev
