@@ -80,22 +80,10 @@ func (o *office) row() collation.Row {
 // handle takes one message through the protocol.
 func (o *office) handle(m *collation.Message) {
 	o.t.Helper()
-	for done := false; !done; {
-		l, err := o.engine.Load(o.t.Context(), []store.Want{{
-			Job: m.Job, Receipt: m.GUID, Row: m.Row, Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
-		}}, true)
-		require.NoError(o.t, err)
-		st := l.States[m.Job]
-		st.Flow = o.flow
-		p, need := collation.Step(st, m, collation.Mode{})
-		for need != nil {
-			require.NoError(o.t, o.engine.More(o.t.Context(), map[journal.JobID]*collation.Need{m.Job: need}))
-			p, need = collation.Step(st, m, collation.Mode{})
-		}
-		require.Equal(o.t, collation.Handled, p.Outcome)
-		require.NoError(o.t, o.engine.Commit(o.t.Context(), []store.Chained{store.Chain(&st.Job, p)}))
-		done = p.Done
-	}
+	h := journaltest.Handler{C: o.engine, Flow: func(journal.FlowRef) *flow.Flow { return o.flow }}
+	p, err := h.Handle(o.t.Context(), m)
+	require.NoError(o.t, err)
+	require.Equal(o.t, collation.Handled, p.Outcome)
 }
 
 // request is the message of the request's row.

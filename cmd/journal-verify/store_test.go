@@ -146,24 +146,16 @@ func (s *space) handle(m *collation.Message) {
 // once decides and commits one plan of a message.
 func (s *space) once(m *collation.Message) (done bool) {
 	s.Helper()
-	l, err := s.c.Load(s.Context(), []store.Want{{
-		Job: m.Job, Receipt: m.GUID, Row: m.Row, Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
-	}}, true)
+	p, err := journaltest.Handler{C: s.c, Flow: s.flowOf, Mode: s.mode}.Once(s.Context(), m)
 	require.NoError(s, err)
-	st := l.States[m.Job]
-	require.NotNil(s, st)
-	if st.Flow = s.others[st.Job.Flow.Name]; st.Flow == nil {
-		st.Flow = s.flow
+	return p.Done
+}
+
+func (s *space) flowOf(ref journal.FlowRef) *flow.Flow {
+	if f := s.others[ref.Name]; f != nil {
+		return f
 	}
-	for {
-		p, need := collation.Step(st, m, s.mode)
-		if need == nil {
-			ch := store.Chain(&st.Job, p)
-			require.NoError(s, s.c.Commit(s.Context(), []store.Chained{ch}))
-			return p.Done
-		}
-		require.NoError(s, s.c.More(s.Context(), map[journal.JobID]*collation.Need{m.Job: need}))
-	}
+	return s.flow
 }
 
 // requireVerified runs jobs in a store, some to their end and some not, and

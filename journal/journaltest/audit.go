@@ -14,10 +14,9 @@ import (
 )
 
 var audits = cases{
-	"jobs come in the order of their ids":              auditJobs,
-	"the visitor's error is returned":                  auditError,
-	"what is stored is what the entries say (J1)":      auditStored,
-	"main chain first, then the effects, by seq (2.5)": auditOrder,
+	"jobs come in the order of their ids":         auditJobs,
+	"the visitor's error is returned":             auditError,
+	"what is stored is what the entries say (J1)": auditStored,
 }
 
 // byHand are the checks that handmade plans fail: they name rows, waits and digits of no flow.
@@ -131,30 +130,4 @@ func auditStored(b *bench) {
 	require.Len(b, s.Effects, 1)
 	require.Equal(b, store.EffectStarted, s.Effects[0].State)
 	require.Empty(b, s.Receipts, "each went with its row (W12)")
-}
-
-func auditOrder(b *bench) {
-	id := b.requested(fork, "k")
-	for _, activity := range []string{"left", "right"} {
-		l := b.lease(b.request(id, activity), "w")
-		b.startEffect(l, effect(activity, 0))
-		b.finishEffect(l, completed(effect(activity, 0), `1`))
-		b.answer(id, activity, success(`1`))
-	}
-	var last journal.Record
-	var chains []journal.GUID
-	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for r, err := range records {
-			require.NoError(b, err)
-			if len(chains) == 0 || r.Chain != last.Chain {
-				chains, last = append(chains, r.Chain), journal.Record{}
-			}
-			require.Equal(b, last.Seq+1, r.Seq, "a chain comes in one piece")
-			last = r
-		}
-		return nil
-	})
-	require.NoError(b, err)
-	require.Len(b, chains, 3)
-	require.Equal(b, journal.MainChain, chains[0])
 }

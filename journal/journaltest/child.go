@@ -40,15 +40,21 @@ func (b *bench) order(parent journal.JobID, n int, awaited bool) collation.Row {
 	return row
 }
 
-// spawn begins the child of an order.
-func (b *bench) spawn(row, reply *collation.Row) error {
+// spawning returns what begins the child of an order.
+func (b *bench) spawning(row, reply *collation.Row) func() error {
 	b.Helper()
 	order := got(row.Order())(b)
 	f := b.deploy(one)
 	if order.Version != "" { // of compensations
 		f = b.undoFlow()
 	}
-	return b.s.Spawn(b.ctx(), row, starting(f, order.Key, string(order.Input)), reply, b.mode)
+	st := starting(f, order.Key, string(order.Input))
+	return func() error { return b.s.Spawn(b.ctx(), row, st, reply, b.mode) }
+}
+
+func (b *bench) spawn(row, reply *collation.Row) error {
+	b.Helper()
+	return b.spawning(row, reply)()
 }
 
 // reply returns an outcome of the order's child.
@@ -80,12 +86,10 @@ func childSpawn(b *bench) {
 
 func childRace(b *bench) {
 	id := b.jobs(1)[0]
-	b.deploy(one)
 	for n := range 5 {
 		row := b.order(id, n, n%2 == 0)
-		reply := b.reply(&row, 200)
-		errs := make([]error, 6)
-		together(len(errs), func(i int) { errs[i] = b.spawn(&row, reply) })
+		spawn, errs := b.spawning(&row, b.reply(&row, 200)), make([]error, 6)
+		together(len(errs), func(i int) { errs[i] = spawn() })
 		begun := 0
 		for _, err := range errs {
 			if err == nil {
@@ -119,12 +123,13 @@ func childCancelRace(b *bench) {
 	id := b.jobs(1)[0]
 	for n := range 20 {
 		row := b.order(id, n, true)
+		spawn := b.spawning(&row, nil)
 		var took, begun error
 		together(2, func(i int) {
 			if i == 0 {
 				took = b.alter(id, cancelsStart(keyOf(&row)))
 			} else {
-				begun = b.spawn(&row, nil)
+				begun = spawn()
 			}
 		})
 		if took == nil {

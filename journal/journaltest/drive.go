@@ -1,12 +1,10 @@
 package journaltest
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -40,61 +38,19 @@ func failure(kind journal.ResponseKind, text string) *journal.Response {
 	}
 }
 
-func (b *bench) want(m *collation.Message) store.Want {
-	return store.Want{
-		Job: m.Job, Receipt: m.GUID, Row: m.Row,
-		Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
-	}
+func (b *bench) handler(c store.Committer) Handler {
+	flows := func(r journal.FlowRef) *flow.Flow { return b.flows[r.Name+" "+r.Version] }
+	return Handler{C: c, Flow: flows, Mode: b.mode}
 }
 
 // load opens a transaction for messages, waiting for their jobs.
 func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
-	wants := make([]store.Want, len(ms))
-	for i, m := range ms {
-		wants[i] = b.want(m)
-	}
-	l, err := c.Load(b.ctx(), wants, true)
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range l.States {
-		st.Flow = b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
-	}
-	return l, nil
-}
-
-// plan steps a message against its loaded state, and loads what that lacks.
-func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
-	if row := st.Rows[m.Row]; row != nil && m.Response == nil {
-		var err error
-		if m.Response, err = Carried(row); err != nil {
-			return nil, err
-		}
-	}
-	for range 10 {
-		p, need := collation.Step(st, m, b.mode)
-		if need == nil {
-			return p, nil
-		}
-		if err := c.More(b.ctx(), map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
-			return nil, err
-		}
-	}
-	return nil, errors.New("ten loads did not satisfy Step")
-}
-
-// Carried returns the response in the body of a row, nil for kinds without one.
-func Carried(row *collation.Row) (*journal.Response, error) {
-	switch row.Kind {
-	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
-		return journal.DecodeResponse(row.Body)
-	}
-	return nil, nil
+	return b.handler(c).Load(b.ctx(), ms...)
 }
 
 // decide plans a message, chains its entry and applies the plan to the state.
 func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Message) (store.Chained, error) {
-	p, err := b.plan(c, st, m)
+	p, err := b.handler(c).Plan(b.ctx(), st, m)
 	if err != nil {
 		return store.Chained{}, err
 	}
@@ -103,38 +59,12 @@ func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Mess
 	return ch, nil
 }
 
-// handle handles one message as the engine does: after a lost test-and-set it decides again. It
-// returns the last plan.
 func (b *bench) handle(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	for range 100 {
-		p, err := b.once(c, m)
-		switch {
-		case errors.Is(err, store.ErrLost):
-		case err != nil:
-			return nil, err
-		case p.Done:
-			return p, nil
-		default:
-			m.Entered = m.Kind == journal.MessageLeg1
-		}
-	}
-	return nil, fmt.Errorf("message %s came to no end", m.GUID)
+	return b.handler(c).Handle(b.ctx(), m)
 }
 
-// once decides and commits one plan of a message.
 func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	l, err := b.load(c, m)
-	if err != nil {
-		return nil, err
-	}
-	if l.States[m.Job] == nil {
-		return nil, errors.Join(fmt.Errorf("job %s was not loaded", m.Job), c.Rollback(b.ctx()))
-	}
-	ch, err := b.decide(c, l.States[m.Job], m)
-	if err != nil {
-		return nil, errors.Join(err, c.Rollback(b.ctx()))
-	}
-	return ch.Plan, c.Commit(b.ctx(), []store.Chained{ch})
+	return b.handler(c).Once(b.ctx(), m)
 }
 
 // must is handle for a message that must succeed.
@@ -196,7 +126,7 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 // rewrite replaces one row of a job by hand; the rest of the row is as it is stored now.
 func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
-	st := b.locked(b.c, b.want(Message(&r))).States[r.Job]
+	st := b.locked(b.c, WantOf(Message(&r))).States[r.Job]
 	p, row := handmade(st, Message(&r)), *st.Rows[r.GUID]
 	row.Rev++
 	change(&row, st.Now)

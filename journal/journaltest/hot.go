@@ -41,13 +41,6 @@ func (b *bench) guess(r *collation.Row) store.Chained {
 	return c
 }
 
-// impatient gives the case a committer that waits for locks only briefly, as those of engines do.
-func (b *bench) impatient() {
-	b.Helper()
-	b.c = got(b.s.Committer(b.ctx(), false))(b)
-	b.Cleanup(b.c.Close)
-}
-
 // lostHot returns the jobs that a commit names as lost; nil if it succeeded.
 func (b *bench) lostHot(err error) []journal.JobID {
 	b.Helper()
@@ -61,6 +54,7 @@ func (b *bench) lostHot(err error) []journal.JobID {
 }
 
 func hotWhole(b *bench) {
+	b.c = b.hasty()
 	r := b.asked()
 	st, view := b.whole(r.Job), b.view(r.Job)
 	require.True(b, st.Whole)
@@ -93,7 +87,7 @@ func hotWhole(b *bench) {
 }
 
 func hotCommit(b *bench) {
-	b.impatient()
+	b.c = b.hasty()
 	r := b.asked()
 	plan := b.guess(&r)
 	require.NoError(b, b.commit(plan))
@@ -105,7 +99,7 @@ func hotCommit(b *bench) {
 
 // hotLost changes the jobs of hot states in each possible way, but one.
 func hotLost(b *bench) {
-	b.impatient()
+	b.c = b.hasty()
 	changes := map[string]func(r *collation.Row){
 		"head":  func(r *collation.Row) { b.altered(r.Job) },
 		"state": func(r *collation.Row) { b.quarantine(r.Job) },
@@ -144,7 +138,7 @@ func hotLost(b *bench) {
 }
 
 func hotHeld(b *bench) {
-	b.impatient()
+	b.c = b.hasty()
 	other := b.committer()
 	r := b.asked()
 	plan := b.guess(&r)
@@ -155,6 +149,7 @@ func hotHeld(b *bench) {
 }
 
 func hotRev(b *bench) {
+	b.c = b.hasty()
 	r := b.asked()
 	now := func() collation.Row { return b.request(r.Job, "work") }
 	rev := r.Rev

@@ -151,7 +151,7 @@ func loadWait(b *bench) {
 	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
 	go func() {
-		l, err := d.Load(b.ctx(), []store.Want{b.want(m)}, true)
+		l, err := d.Load(b.ctx(), []store.Want{WantOf(m)}, true)
 		b.check(err)
 		loaded <- l
 	}()

@@ -151,9 +151,14 @@ func (b *bench) start(f *flow.Flow, key string) journal.JobID {
 }
 
 // committer opens a committer for the subtest.
-func (b *bench) committer() store.Committer {
+func (b *bench) committer() store.Committer { return b.opened(true) }
+
+// hasty opens one that does not wait for locks of others, as the loops of engines do not.
+func (b *bench) hasty() store.Committer { return b.opened(false) }
+
+func (b *bench) opened(patient bool) store.Committer {
 	b.Helper()
-	c := got(b.s.Committer(b.ctx(), true))(b)
+	c := got(b.s.Committer(b.ctx(), patient))(b)
 	b.Cleanup(c.Close)
 	return c
 }

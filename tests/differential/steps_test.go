@@ -124,7 +124,7 @@ func (w *twin) carry(ms ...*collation.Message) {
 	defer c.Close()
 	wants := make([]store.Want, len(ms))
 	for i, m := range ms {
-		wants[i] = store.Want{Job: m.Job, Receipt: m.GUID, Row: m.Row, Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}}
+		wants[i] = journaltest.WantOf(m)
 		w.messages = append(w.messages, m)
 	}
 	for range 20 {
@@ -159,16 +159,9 @@ func (w *twin) decide(c store.Committer, l *store.Loaded, ms []*collation.Messag
 			continue
 		}
 		st.Flow = w.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
-		if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
-			if m.Response, err = journaltest.Carried(row); err != nil {
-				return nil, false, err
-			}
-		}
-		p, need := collation.Step(st, &m, w.mode)
-		for ; need != nil; p, need = collation.Step(st, &m, w.mode) {
-			if err := c.More(w.ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
-				return nil, false, err
-			}
+		p, err := journaltest.Handler{C: c, Mode: w.mode}.Plan(w.ctx, st, &m)
+		if err != nil {
+			return nil, false, err
 		}
 		switch w.upTo("trouble", 80) { // what an engine makes of messages that it cannot handle
 		case 79:
