@@ -213,7 +213,7 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 // to the engines: the database announces it (W9).
 func (rt *Runtime) publishes() bool {
 	ring := rt.keys.Ring()
-	return !ring.On() || ring.Derives() || rt.cfg.onNATS() == nats.Worker
+	return !ring.On() || rt.decides() || rt.cfg.onNATS() == nats.Worker
 }
 
 // listen listens on the job's subject, if there is a bus (W5).
