@@ -50,7 +50,7 @@ func (w *watcher) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchTime)
 	defer cancel()
 	rt := w.rt
-	engine := rt.bus != nil && slices.Contains(rt.cfg.Roles, RoleEngine) && rt.keys.Ring().Derives() // by its login, too (S8)
+	engine := rt.bus != nil && slices.Contains(rt.cfg.Roles, RoleEngine) && rt.decides() // by its login, too (S8)
 	var left store.Mark
 	if engine {
 		var err error

@@ -103,6 +103,8 @@ func TestConfigLimits(t *testing.T) {
 		"Config.Lanes is 1025: at most 1024":                                     {Lanes: 1025},
 		"Config.Committers is -1: at least 1, or 0 for the default":              {Committers: -1},
 		"Config.Lease is 10ms: from 30ms to 1h0m0s, or 0 for the default":        {Lease: 10 * time.Millisecond},
+		"Config.Resend is 1ms: from 30ms to 1h0m0s, or 0 for the default":        {Resend: time.Millisecond},
+		"Config.WaitLook is 1ms: from 10ms to 1h0m0s, or 0 for the default":      {WaitLook: time.Millisecond},
 		"Config.Drain is -1s: a positive time such as 10s, or 0 for the default": {Drain: -time.Second},
 		"Config.Lanes is 1025: at most 1024; Config.Lease is 10ms: from 30ms":    {Lanes: 1025, Lease: 10 * time.Millisecond},
 	} {

@@ -24,6 +24,8 @@ func status(err error) int {
 		return http.StatusOK
 	case errors.Is(err, quipu.ErrAnotherDatabase): // nothing was done, and waiting does not help: a person recovers the space
 		return http.StatusInternalServerError
+	case errors.Is(err, quipu.ErrLogin): // nothing was done, and waiting does not help: the login lacks a role
+		return http.StatusInternalServerError
 	case errors.Is(err, quipu.ErrUnavailable), // nothing was done: call again
 		errors.Is(err, quipu.ErrUnknown), // it may have been: call again under the same key
 		errors.Is(err, quipu.ErrNotReady), errors.Is(err, quipu.ErrClosed):

@@ -235,6 +235,5 @@ func ExampleLogger() {
 	_, err := rt.Call(ctx, "post.price", "parcel-1", Parcel{Grams: 500})
 	must(err)
 	// Output:
-	// level=WARN msg="preflight warns" server=nats warning="streams have one replica (R1): losing that server's disk loses messages, the rows send them again"
 	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call turn=1 attempt=1 grams=500
 }

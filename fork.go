@@ -32,12 +32,15 @@ func (r Reason) toFork(f *journal.From) { r.toResume(f) }
 // has recorded effects, nobody can say which of them it had done by then. The error names the
 // entries before and from which it can be.
 //
-// Errors: ErrNotFound; ErrFork, which says what to do, also if as has a job already; ErrKey; or the
-// store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have been.
+// Errors: ErrNotFound; ErrFork, which says what to do, also if as has a job already; ErrKey; ErrLogin
+// for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have been.
 func (rt *Runtime) Fork(ctx context.Context, key string, at int64, as string, opts ...ForkOption) (Job, error) {
 	from := journal.From{Fork: &journal.Fork{At: at}}
 	for _, o := range opts {
 		o.toFork(&from)
+	}
+	if err := rt.covers("to fork a job"); err != nil {
+		return Job{}, err
 	}
 	job, err := rt.Find(ctx, key)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
@@ -77,8 +76,6 @@ func natsFromEnv(o *NATSOptions) error {
 	}
 	return err
 }
-
-func init() { below.NATS = func(c any) any { return c.(Config).natsConfig() } }
 
 // natsConfig is the configuration of the bus, as far as it is known before the database is.
 func (c Config) natsConfig() nats.Config {

@@ -152,6 +152,12 @@ func TestOpenReachesNATS(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "nats at nats://redacted@127.0.0.1:1 was not reached within 50ms")
 	require.NotContains(t, err.Error(), "secret")
+	both := cfg
+	both.Postgres = "postgres://127.0.0.1:2/x"
+	_, err = quipu.Open(t.Context(), both)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "127.0.0.1:2")
+	require.ErrorContains(t, err, "nats at nats://redacted@127.0.0.1:1 was not reached", "both are named")
 	cfg.NATSWait = -1
 	rt, err := quipu.Open(t.Context(), cfg)
 	require.NoError(t, err, "it may come later")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -49,11 +50,44 @@ func (rt *Runtime) checkNATS(ctx context.Context) error {
 		return nil
 	}
 	report, err := rt.bus.Preflight(ctx)
+	for _, problem := range report.Problems {
+		rt.cfg.Logger.Error("preflight refuses", "server", "nats", "problem", problem)
+	}
 	for _, warning := range report.Warnings {
 		rt.cfg.Logger.Warn("preflight warns", "server", "nats", "warning", warning)
 	}
 	if errors.Is(err, nats.ErrPreflight) {
 		return fmt.Errorf("%w: %w", ErrPreflight, err)
+	}
+	if err == nil {
+		rt.cfg.Logger.Info("preflight", "server", "nats", "version", report.ServerVersion, "max_payload", report.MaxPayload, "streams", len(report.Streams))
+	}
+	return err
+}
+
+// natsWait is how long Open waits for NATS: half of the time that is left at most, so that the
+// error still says what failed.
+func (rt *Runtime) natsWait(ctx context.Context) time.Duration {
+	wait := rt.cfg.NATSWait
+	if end, bounded := ctx.Deadline(); bounded {
+		wait = min(wait, time.Until(end)/2)
+	}
+	return wait
+}
+
+// alsoAway adds to the error about a database that is away whether NATS is away, too: who starts
+// the servers has to know of both.
+func (rt *Runtime) alsoAway(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLogin) || errors.Is(err, ErrAnotherDatabase) || !rt.cfg.usesNATS() || rt.cfg.NATSWait < 0 {
+		return err
+	}
+	bus, gone := nats.Open(ctx, rt.cfg.natsConfig())
+	if gone == nil {
+		gone = bus.Reach(ctx, rt.natsWait(ctx))
+		_ = bus.Close()
+	}
+	if gone != nil {
+		return fmt.Errorf("%w; and %w", err, gone)
 	}
 	return err
 }

@@ -97,13 +97,13 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, rt.alsoAway(ctx, err)
 	}
 	rt.store = st
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
 	if err := rt.admit(ctx); err != nil {
 		st.Close()
-		return nil, err
+		return nil, rt.alsoAway(ctx, err)
 	}
 	if err := rt.connect(ctx); err != nil {
 		rt.Close()
@@ -203,7 +203,7 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 	if rt.bus, err = nats.Open(ctx, over); err != nil {
 		return err
 	}
-	if err := rt.bus.Reach(ctx, c.NATSWait); err != nil {
+	if err := rt.bus.Reach(ctx, rt.natsWait(ctx)); err != nil {
 		return store.Unavailable(err.Error())
 	}
 	return rt.checkNATS(ctx)
@@ -213,7 +213,7 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 // to the engines: the database announces it (W9).
 func (rt *Runtime) publishes() bool {
 	ring := rt.keys.Ring()
-	return !ring.On() || ring.Derives() || rt.cfg.onNATS() == nats.Worker
+	return !ring.On() || rt.decides() || rt.cfg.onNATS() == nats.Worker
 }
 
 // listen listens on the job's subject, if there is a bus (W5).

@@ -81,6 +81,9 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 	if i := slices.Index(flows, nil); i >= 0 {
 		return fmt.Errorf("deploy: flow %d of %d is nil: give what flow.Parse or Build returned without an error", i+1, len(flows))
 	}
+	if err := rt.covers("to deploy flows"); err != nil && len(flows) > 0 {
+		return err
+	}
 	for _, f := range flows {
 		if flow.IsBuiltin(f.Name()) {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
@@ -118,6 +121,9 @@ func topicsOf(f *flow.Flow) []string {
 
 // Activate sets the version that new jobs take; running jobs keep theirs.
 func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
+	if err := rt.covers("to activate a flow"); err != nil {
+		return err
+	}
 	return rt.store.Activate(ctx, name, version)
 }
 

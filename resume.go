@@ -55,12 +55,15 @@ func (r Reason) toResume(f *journal.From) { f.Reason = wire.CutText(string(r)) }
 // other.
 //
 // Errors: ErrNotFound; ErrResume, which says what to do; ErrStale if somebody else has resumed
-// it; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have
+// it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have
 // been.
 func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption) (Job, error) {
 	from := journal.From{}
 	for _, o := range opts {
 		o.toResume(&from)
+	}
+	if err := rt.covers("to resume a job"); err != nil {
+		return Job{}, err
 	}
 	job, err := rt.Find(ctx, key)
 	if err != nil {

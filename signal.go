@@ -86,7 +86,7 @@ func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payloa
 	}
 	began := time.Now()
 	send := rt.committer.Signal
-	if !rt.keys.Ring().Derives() {
+	if !rt.decides() {
 		send = rt.committer.Post // a login without the keys leaves the waits to the engines (S8)
 	}
 	done, err := send(ctx, *s)

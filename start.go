@@ -192,7 +192,7 @@ func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Star
 		starts[i].Trace = trace
 	}
 	begin := rt.committer.Start
-	if !rt.keys.Ring().Derives() {
+	if !rt.decides() {
 		begin = rt.committer.Ask // a login without the keys makes no inception (S8)
 	}
 	started := begin(ctx, starts)

@@ -34,6 +34,9 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 	for _, o := range opts {
 		o.toStart(&r)
 	}
+	if err := rt.covers("to start a job in a transaction of your own"); err != nil {
+		return Job{}, err
+	}
 	for attempt := 0; ; attempt++ {
 		start, err := rt.prepare(ctx, r)
 		if err != nil {

@@ -28,9 +28,9 @@ var limits = map[string]Limit{
 	"AckWait":  {int64(30 * time.Millisecond), int64(time.Hour)},
 	"Drain":    {0, math.MaxInt64},
 	"Lease":    {int64(30 * time.Millisecond), int64(time.Hour)},
-	"Resend":   {0, math.MaxInt64},
+	"Resend":   {int64(30 * time.Millisecond), int64(time.Hour)}, // below it the sweeper would look for what is just under way
 	"Wait":     {0, math.MaxInt64},
-	"WaitLook": {0, math.MaxInt64},
+	"WaitLook": {int64(10 * time.Millisecond), int64(time.Hour)}, // each look is a query
 }
 
 // CheckNumber says why the field cannot have the number, or nil. 0 stands for its default and is

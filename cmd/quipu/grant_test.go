@@ -112,3 +112,27 @@ func TestAcceptsAWeakness_S7(t *testing.T) {
 		"facts": map[string]any{"check": "synchronous-commit-off", "value": "off"},
 	})
 }
+
+// S3: the key of a topic that nobody has is printed with a warning that names those that are like it.
+func TestTopicKeyWarnsOfAStrangeTopic_S3(t *testing.T) {
+	t.Parallel()
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "strange"}}
+	s.ok("", "migrate", "--roles")
+	s.ok("", "grant", "worker", "quipu", "labels.print", "labels.paint", "pay")
+	got := s.do("", "topic-key", "labels.print")
+	require.Equal(t, 0, got.Code)
+	require.Empty(t, got.Err)
+	got = s.do("", "topic-key", "label.print")
+	require.Equal(t, 0, got.Code)
+	require.Regexp(t, `^1:[0-9a-f]{64}\n$`, got.Out)
+	require.Equal(t, "no flow and no worker of the space strange has the topic label.print; like it are labels.print, labels.paint\n", got.Err)
+	require.Equal(t, "no flow and no worker of the space strange has the topic x\n", s.do("", "topic-key", "x").Err)
+	s.ok("", "revoke", "worker", "quipu")
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for pair, want := range map[[2]string]int{{"", ""}: 0, {"a", ""}: 1, {"", "ab"}: 2, {"abc", "abc"}: 0, {"label", "labels"}: 1, {"kitten", "sitting"}: 3} {
+		require.Equal(t, want, distance(pair[0], pair[1]), pair)
+	}
+}

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
@@ -150,7 +155,7 @@ func (a *app) topicKeyCommand() *cobra.Command {
 		Long: `Print the keys of a topic that hold, the newest first, as ID:HEX with commas between: the
 value of QUIPU_TOPIC_KEY of a worker in another language (docs/wire.md). Who has it can
 answer the requests of the topic, so keep it like a password. Go workers need none: they
-read it from the database.`,
+read it from the database. A topic that no flow and no worker has is a warning.`,
 		Example: "  QUIPU_TOPIC_KEY=$(quipu topic-key labels.print) node worker.js",
 		Args:    cli.Args(1, 1),
 	}
@@ -160,11 +165,59 @@ read it from the database.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.streams.Out, text)
-			return err
+			if _, err = fmt.Fprintln(a.streams.Out, text); err != nil {
+				return err
+			}
+			return a.strangeTopic(ctx, rt, args[0])
 		})
 	})
 	return cmd
+}
+
+// strangeTopic warns about a topic that no flow and no worker of the space has.
+func (a *app) strangeTopic(ctx context.Context, rt *quipu.Runtime, topic string) error {
+	known, err := below.Of(rt).(*postgres.Store).KnownTopics(ctx)
+	if err != nil || slices.Contains(known, topic) {
+		return err
+	}
+	near := nearest(topic, known)
+	if len(near) > 0 {
+		near[0] = "; like it are " + near[0]
+	}
+	fmt.Fprintf(a.streams.Err, "no flow and no worker of the space %s has the topic %s%s\n", a.spaceName(), topic, strings.Join(near, ", "))
+	return nil
+}
+
+// maxNear is how many names nearest returns.
+const maxNear = 3
+
+// nearest returns the names that are most like another one, the nearest first: those to which half
+// of its letters change at most.
+func nearest(name string, all []string) []string {
+	all = slices.DeleteFunc(slices.Clone(all), func(x string) bool { return distance(name, x) > max(len(name), len(x))/2 })
+	slices.SortStableFunc(all, func(x, y string) int { return cmp.Compare(distance(name, x), distance(name, y)) })
+	return all[:min(len(all), maxNear)]
+}
+
+// distance is how many letters are to be put in, taken out or replaced to make a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		left := row[0] // of the row before
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := left
+			if a[i] != b[j] {
+				changed++
+			}
+			left = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func (a *app) permissionsCommand() *cobra.Command {

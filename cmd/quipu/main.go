@@ -71,7 +71,7 @@ or dead letters, their keys or ids are read from standard input, one per line.
 // persistent defines the flags of every command.
 func (a *app) persistent(f *pflag.FlagSet) {
 	f.StringVar(&a.postgres, "postgres", "", "connection string of the database, as a `DSN`")
-	f.StringVar(&a.nats, "nats", "", "`URL` of the NATS servers")
+	f.StringVar(&a.nats, "nats", "", "`URL` of the NATS servers; a command that neither sends nor waits checks its form and does not connect")
 	f.StringVar(&a.space, "space", "", "`NAME` of the space; default: default, or that of --dev")
 	f.StringVar(&a.dev, "dev", "", "data `DIR` of a running worker dev")
 	f.StringVar(&a.api, "api", "", "`URL` of the HTTP API to ask instead of the database; its token is taken from QUIPU_TOKEN")

@@ -65,24 +65,14 @@ func away(err error) bool {
 	return cli.Code(err) == cli.CodeFailed && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, transport.ErrUnavailable))
 }
 
-// connect checks the servers, opens the runtime and deploys the flows. If both servers are away,
-// the error names both.
+// connect opens the runtime, which checks the servers, and deploys the flows.
 func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runtime, err error) {
-	var gone error
-	if cfg.NATS != "" {
-		if gone = p.askNATS(ctx, cfg); gone != nil && !away(gone) {
-			return nil, gone
-		}
-		cfg.NATSWait = -1 // askNATS has just waited for it
-	}
 	rt, err := quipu.Open(mode.With(ctx, p.opts.mode), cfg)
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
 		return nil, cli.Configuration(err)
 	case errors.Is(err, quipu.ErrPreflight):
 		return nil, cli.Exit(codePreflight, err)
-	case err != nil && gone != nil:
-		return nil, fmt.Errorf("%w; and %w", gone, err)
 	case err != nil:
 		return nil, err
 	}
@@ -91,19 +81,5 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 			rt.Close()
 		}
 	}()
-	if gone != nil {
-		return nil, gone
-	}
 	return rt, deployFlows(ctx, rt, p.flows, p.log)
-}
-
-// askNATS runs preflightNATS for at most half of the time that is left, so that the database is
-// checked, too.
-func (p *process) askNATS(ctx context.Context, cfg quipu.Config) error {
-	if end, bounded := ctx.Deadline(); bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
-		defer cancel()
-	}
-	return p.preflightNATS(ctx, cfg)
 }

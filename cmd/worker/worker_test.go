@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 		"http-allow":      {append(servers, "--http-allow", "10.0.0.0/8,http://x"), nil, `http-allow "http://x"`},
 		"http-deny":       {servers, map[string]string{"QUIPU_HTTP_DENY": "10.0.0.0/8,x:80"}, `http-deny "x:80"`},
 		"argument":        {[]string{"now"}, nil, "unknown command"},
-		"space":           {append(servers, "--space", "Über"), nil, "Space"},
+		"space":           {append(servers, "--space", "Über"), nil, `space "Über": a lower-case letter`},
 		"servers only":    {[]string{"dev", "--servers-only", "--http", ":0"}, nil, "--servers-only"},
 	} {
 		t.Run(name, func(t *testing.T) {

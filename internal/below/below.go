@@ -9,10 +9,6 @@ import (
 // Of returns the store of a *quipu.Runtime. The root package sets it.
 var Of func(runtime any) store.Store
 
-// NATS returns the configuration of the bus, a nats.Config of package transport/nats, of a
-// quipu.Config. The root package sets it.
-var NATS func(config any) any
-
 // Witness returns the newest mark that the space's engines left in the NATS of a *quipu.Runtime
 // (S13); zero if there is none, or no NATS. The root package sets it.
 var Witness func(ctx context.Context, runtime any) (store.Mark, error)

@@ -96,6 +96,8 @@ func kindOf(err error) error {
 		return store.Login("a pooler refuses a setting of the connection string: take it out, and set it with ALTER ROLE … SET")
 	case class == "28": // invalid authorization
 		return store.Login("the database refuses the user or the password")
+	case forbidden(err):
+		return store.Login("this login has no right to that: give it the role of the space that has it (`quipu grant ROLE LOGIN`), or use another login")
 	case pg.Code == "3D000": // invalid catalog name
 		return store.Login(noDatabase(err))
 	case class == "22", class == "23", class == "54":

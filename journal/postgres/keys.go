@@ -105,6 +105,12 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 	return id, c.run(ctx, putKeys(derived))
 }
 
+// KnownTopics lists the topics that have keys: those of deployed flows and of workers, now or before.
+func (s *Store) KnownTopics(ctx context.Context) (all []string, err error) {
+	err = s.query(ctx, "keys_known", func() { all = nil }, func(v row) error { all = append(all, v.text(0)); return nil })
+	return all, err
+}
+
 // PutTopicKeys stores derived keys, for logins that may not read the secrets (S1).
 func (s *Store) PutTopicKeys(ctx context.Context, keys []keyring.TopicKey) error {
 	if len(keys) == 0 {

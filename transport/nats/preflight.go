@@ -73,8 +73,8 @@ func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	for _, s := range r.Streams {
 		single = single || max(s.Replicas, b.cfg.Replicas) == 1
 	}
-	if single {
-		r.Warnings = append(r.Warnings, "streams have one replica (R1): losing that server's disk loses messages, the rows send them again")
+	if cluster := b.nc.ConnectedClusterName(); single && cluster != "" { // a server alone has no more to give
+		r.Warnings = append(r.Warnings, fmt.Sprintf("streams have one replica (R1) in the cluster %s: while that server is away no message moves, and what its disk loses the rows send again: --nats-replicas 3", cluster))
 	}
 	return r, r.verdict()
 }
