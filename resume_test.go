@@ -337,6 +337,12 @@ func TestResumeCompensated(t *testing.T) {
 		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
 			return "", err
 		}
+		_, _, err = workers.First(ctx, // which one it was is recorded, and decided anew when all is done anew
+			func(ctx context.Context) (int, error) { return 0, workers.Sleep(ctx, "rest", time.Millisecond) },
+			func(ctx context.Context) (int, error) { return 1, workers.Sleep(ctx, "week", 7*24*time.Hour) })
+		if err != nil {
+			return "", err
+		}
 		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
 		if err != nil {
 			return "", workers.Fatal(err)

@@ -213,7 +213,9 @@ func FuzzPayload(f *testing.F) {
 func only(list []byte) ([]byte, bool) {
 	s := canonical.Scan(list)
 	s.Enter('[')
-	s.Next(']')
+	if !s.Next(']') {
+		return nil, false
+	}
 	form := s.Form()
 	return form, !s.Next(']') && s.End() == nil
 }

@@ -93,9 +93,9 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 		}
 	}()
 	of := func(i int) context.Context { return contexts[i] }
-	if r := c.branch.w.recordedAt(c); r != nil {
+	if row := c.branch.w.won(c); row != nil {
 		var err error
-		if winner, err = c.winner(k, &r.effects[0]); err != nil {
+		if winner, err = c.winner(k, row); err != nil {
 			return 0, err
 		}
 		k.decided = true
@@ -177,6 +177,17 @@ func (w *walk) recordedAt(c *call) *record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.history.record(c.position)
+}
+
+// won is what is recorded of who won, nil for nothing. After compensations a resumed job has it as
+// not done, and decides anew (3.5).
+func (w *walk) won(c *call) *store.EffectRow {
+	if r := w.recordedAt(c); r != nil {
+		if last := &r.effects[len(r.effects)-1]; last.State != store.EffectNotDone {
+			return last
+		}
+	}
+	return nil
 }
 
 // winner is the recorded winner.

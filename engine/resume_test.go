@@ -98,6 +98,8 @@ func TestResumeInMemory(t *testing.T) {
 				require.Less(t, time.Since(before), 10*time.Minute, "the night is over")
 				require.Equal(t, map[string]int{"a": 1, "b1": 3, "b2": 3, "b3": 4, "b4": 3, "x": 1, "c": 2}, done)
 				require.Equal(t, third, r.find("k"))
+				_, err = r.eng.Committer().Resume(ctx, in, journal.From{Job: third, Who: "ann"})
+				require.ErrorIs(t, err, store.ErrStale, "it has completed")
 				require.Equal(t, second, r.view(first).Next)
 				require.Equal(t, first, r.view(second).From.Job)
 				require.Equal(t, first, r.view(third).From.Root)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
@@ -32,8 +33,23 @@ func requireClean(t require.TestingT, j *replaytest.Journal, tables bool) *repla
 	return r
 }
 
-// Honest journals of random worker trees under random interleavings verify clean, at every
-// point of their history, with their tables and without (2.5).
+// hooked is a worker between two hooks, all with expressions: one that waits for a signal or a
+// time, and one that passes through.
+var hooked = func() *flow.Flow {
+	f, err := flow.New("hooked").Version("1").Trigger("t").
+		Hook("asked", flow.WaitFor("go", "${ 'k' + string(t.output.n) }"), flow.Sleep("24h"), flow.Output(map[string]string{"by": "${ asked.by }"})).
+		Worker("w", "work", flow.Input("${ asked.output.by }")).
+		Hook("last", flow.Input("${ t.output.n }")).
+		Transition("t", "asked").Transition("asked", "w").Transition("w", "last").
+		Output("${ last.output }").Build()
+	if err != nil {
+		panic(err)
+	}
+	return f
+}()
+
+// Honest journals of random worker trees, and of hooks, under random interleavings verify clean,
+// at every point of their history, with their tables and without (2.5).
 func TestHonestJournalsVerifyClean(t *testing.T) {
 	t.Parallel()
 	for name, mode := range modes {
@@ -46,6 +62,9 @@ func TestHonestJournalsVerifyClean(t *testing.T) {
 					Choose:  rand.New(rand.NewPCG(seed, 1)).IntN,
 					Trouble: rapid.Bool().Draw(t, "trouble"), Effects: rapid.Bool().Draw(t, "effects"),
 					Steps: rapid.IntRange(0, 60).Draw(t, "steps"), // 0: to the end
+				}
+				if rapid.Bool().Draw(t, "hook") {
+					o.Flow = hooked
 				}
 				j := replaytest.Honest(o)
 				requireClean(t, j, true)

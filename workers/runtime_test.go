@@ -187,6 +187,13 @@ func TestT3PoisonGoesToTheDeadLettersFirst(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	HandleRaw(h.reg, "echo", echo)
+	record, standing := h.cfg.DeadLetter, []int{}
+	h.cfg.DeadLetter = func(ctx context.Context, d collation.DeadLetter, raw []byte) error {
+		h.mu.Lock()
+		standing = append(standing, h.bus.Len(transport.ToWork("echo")))
+		h.mu.Unlock()
+		return record(ctx, d, raw)
+	}
 	h.open()
 	good := ask("echo", 1, `1`)
 	for name, c := range map[string]struct {
@@ -217,6 +224,7 @@ func TestT3PoisonGoesToTheDeadLettersFirst(t *testing.T) {
 	h.bus.Inject(transport.ToWork("echo"), map[string]string{transport.HeaderGUID: strings.Repeat("a", 32)}, []byte("no json"))
 	h.gone("echo")
 	require.Len(t, h.letters, 8)
+	require.NotContains(t, standing, 0, "a message stands until its dead letter is recorded")
 	h.silent()
 }
 

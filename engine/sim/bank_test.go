@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -243,7 +244,7 @@ func (w *world) inBank(key string) bool {
 		return false
 	}
 	found, err := w.store.FindEffect(context.Background(), journal.Digest(raw))
-	return err == nil && len(found) == 1 && found[0].State == store.EffectCompleted
+	return err == nil && slices.ContainsFunc(found, func(f store.JobEffect) bool { return f.State == store.EffectCompleted })
 }
 
 // I13 and I1 of Tx effects can fail.

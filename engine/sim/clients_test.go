@@ -63,6 +63,10 @@ func (w *world) clientsBegin() {
 		w.starting.Add(1)
 		w.running.Go(func() { w.forker(most) })
 	}
+	if most := w.features.resumes; most > 0 {
+		w.starting.Add(1)
+		w.running.Go(func() { w.resumer(most) })
+	}
 	w.running.Go(w.outsider)
 	if w.plan.content.expire {
 		w.running.Go(w.retain)
@@ -238,6 +242,9 @@ func (w *world) looked(d *store.DeadView, a *store.Action, dice *rand.Rand) bool
 	}
 	for i := range rows {
 		if f := &rows[i]; f.Class == store.ClassGuarded && f.State == store.EffectStarted {
+			if w.receiver.away(f.Key.String()) { // for a job that this one resumes
+				return false
+			}
 			if a.Effect = f.Key; w.receiver.applied(f.Key.String()) {
 				a.Retry, a.Done = false, resultOf(f.Key.String())
 			}

@@ -10,8 +10,8 @@
 // ends: done, not done, done but reported as failed, or failed because its process died before or
 // after it. Time passes only when no call waits.
 //
-// A seed may also draw: a bank of Tx effects with follow-ups, verifiers, jobs that expire and
-// whose keys are used again, payloads too large for a message, partitions, storms of one message,
+// A seed may also draw: a bank of Tx effects with follow-ups, verifiers, forks of jobs at any of
+// their entries (O12), resumed jobs, jobs that expire and whose keys are used again, payloads too large for a message, partitions, storms of one message,
 // flurries of signals to one hook, outside services whose answers get lost, flipped bits, all
 // limits at their minimum. So each world stays small, and these features meet in many ways.
 //

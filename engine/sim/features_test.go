@@ -18,6 +18,7 @@ type features struct {
 	late      bool          // calls of a delivery fail, or acks are done and reported as failed
 	hold      time.Duration // of a partition, at most
 	forks     int           // how many jobs go on from entries of others, at most (O12)
+	resumes   int           // how many jobs that failed or were interrupted are resumed, at most
 	cuts      map[int]cut   // present ones, by slot
 }
 
@@ -93,19 +94,26 @@ func (w *world) drawFeatures() {
 	if f.doubt = one(10); f.doubt {
 		f.verify = true
 	}
-	f.forks = forksOf(w.seed)
+	f.forks, f.resumes = againOf(w.seed)
 	if w.weather.mild {
 		f.partition, f.late, f.doubt = 0, false, false
 	}
 }
 
-// forksOf has dice of its own: forks came later than the seeds that are kept.
-func forksOf(seed uint64) int {
+// againOf draws forks and resumes. It has dice of its own: they came later than the seeds that are
+// kept.
+func againOf(seed uint64) (forks, resumes int) {
 	dice := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // it must be repeatable
-	if isKept(seed) || dice.IntN(6) > 0 {
-		return 0
+	if isKept(seed) {
+		return 0, 0
 	}
-	return 1 + dice.IntN(3)
+	if dice.IntN(6) == 0 {
+		forks = 1 + dice.IntN(3)
+	}
+	if dice.IntN(6) == 0 && !drawContent(seed).expire {
+		resumes = 1 + dice.IntN(3)
+	}
+	return forks, resumes
 }
 
 // feature gives the processes what concerns them.

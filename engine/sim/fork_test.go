@@ -172,6 +172,13 @@ func (w *world) forksFit(views []*store.JobView) {
 		if v.From == nil || v.State == journal.JobExpired || !w.stored(v.From.Job) {
 			continue
 		}
+		same := func(s iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] { return s }
+		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, same); err == nil && report.Violated() {
+			w.wrong("V11: job %s, which goes on from another: %v", v.Key, report.First)
+		}
+		if !v.From.Forks() {
+			continue
+		}
 		jobs, taken := map[journal.JobID]*replay.Job{}, map[int64]*journal.Taken{}
 		for _, id := range []journal.JobID{v.From.Job, v.ID} {
 			w.audit(id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
@@ -191,10 +198,6 @@ func (w *world) forksFit(views []*store.JobView) {
 			for _, wrong := range unlike(was, v.From.Fork.At, j, taken) {
 				w.wrong("O12: fork %s of entry %d: %s", v.Key, v.From.Fork.At, wrong)
 			}
-		}
-		same := func(s iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] { return s }
-		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, same); err == nil && report.Violated() {
-			w.wrong("V11: fork %s: %v", v.Key, report.First)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, erro
 	notDone := false
 	if v.do {
 		var wrong string
-		if notDone, wrong = w.receiver.receive(key, request, e); wrong != "" {
+		if notDone, wrong = w.receiver.receive(key, w.placeOf(ctx), e); wrong != "" {
 			w.wrong("%s", wrong)
 		}
 	}

@@ -98,6 +98,13 @@ func (r *receiver) flying(key string) bool {
 	return false
 }
 
+// away says that a call with the key may still arrive, whoever made it.
+func (r *receiver) away(key string) bool {
+	r.rmu.Lock()
+	defer r.rmu.Unlock()
+	return r.flying(key)
+}
+
 // awaits says that a call of the request may still arrive: looking outside now proves nothing.
 func (r *receiver) awaits(request journal.GUID) bool {
 	r.rmu.Lock()

@@ -224,6 +224,7 @@ func FuzzRead(f *testing.F) {
 	require.NoError(f, w.Write(records(header(4).Job)[2]))
 	require.NoError(f, w.Flush())
 	f.Add(small.Bytes())
+	f.Add(bytes.Replace(small.Bytes(), []byte(`,"`), []byte(`, "`), 1))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		headers, asides, recs, err := readBoth(export.NewReader(bytes.NewReader(in)))
 		if err != nil {

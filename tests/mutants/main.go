@@ -114,7 +114,7 @@ func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err err
 		return 0, "", err
 	}
 	tests := filepath.Join(dir, "tests")
-	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", tests, "./"+s.pkg).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-overlay", overlay, "-ldflags=-s -w", "-c", "-o", tests, "./"+s.pkg).CombinedOutput(); err != nil {
 		return 0, "", fmt.Errorf("mutant %s does not build: %w\n%s", m.name, err, out)
 	}
 	args := []string{"-test.timeout=15m", "-test.run", s.tests + "|" + prepare}
@@ -122,7 +122,7 @@ func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err err
 		args = append(args, "-seeds", strconv.FormatUint(limit, 10), "-until")
 	}
 	if draws(s.pkg) {
-		args = append(args, "-rapid.nofailfile") // what a mutant breaks is not tried again
+		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=1ms") // what a mutant breaks is not tried again, nor made smaller
 	}
 	cmd := exec.Command(tests, args...)
 	cmd.Dir = filepath.FromSlash(s.pkg)
