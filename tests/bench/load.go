@@ -95,9 +95,16 @@ func runOriginals(ctx context.Context, rt *quipu.Runtime) (*originals, error) {
 		flow, key string
 		input     any
 	}{
-		{"w1", "completed", nil}, {"bad", "failed", nil}, {"timer", "interrupted", nil}, {"signal", "signal", nil}, {"timer", "timer", nil},
-		{"parent", "parent", nil}, {"queued", "queued", nil}, {"parked", "parked", nil},
-		{"list", "list", map[string]any{"items": items}}, {"half", "half", map[string]any{"items": items}},
+		{"w1", "completed", nil},
+		{"bad", "failed", nil},
+		{"timer", "interrupted", nil},
+		{"signal", "signal", nil},
+		{"timer", "timer", nil},
+		{"parent", "parent", nil},
+		{"queued", "queued", nil},
+		{"parked", "parked", nil},
+		{"list", "list", map[string]any{"items": items}},
+		{"half", "half", map[string]any{"items": items}},
 	} {
 		var opts []quipu.StartOption
 		if j.key == "list" {
@@ -114,12 +121,12 @@ func runOriginals(ctx context.Context, rt *quipu.Runtime) (*originals, error) {
 	}
 	for key, is := range map[string]func(*quipu.JobInfo) bool{
 		"completed": ended, "failed": ended, "interrupted": ended, "list": ended,
-		"signal":    func(j *quipu.JobInfo) bool { return len(j.Waits) > 0 },
-		"timer":     func(j *quipu.JobInfo) bool { return len(j.Messages) > 0 && len(j.Activities) > 1 },
-		"parent":    func(j *quipu.JobInfo) bool { return len(j.Activities) > 1 && len(j.Messages) == 0 },
-		"queued":    func(j *quipu.JobInfo) bool { return len(j.Messages) > 0 && j.Messages[0].Topic == "nobody" },
-		"parked":    func(j *quipu.JobInfo) bool { return len(j.DeadLetters) > 0 },
-		"half":      func(j *quipu.JobInfo) bool { return j.Entries > elements/2+100 },
+		"signal": func(j *quipu.JobInfo) bool { return len(j.Waits) > 0 },
+		"timer":  func(j *quipu.JobInfo) bool { return len(j.Messages) > 0 && len(j.Activities) > 1 },
+		"parent": func(j *quipu.JobInfo) bool { return len(j.Activities) > 1 && len(j.Messages) == 0 },
+		"queued": func(j *quipu.JobInfo) bool { return len(j.Messages) > 0 && j.Messages[0].Topic == "nobody" },
+		"parked": func(j *quipu.JobInfo) bool { return len(j.DeadLetters) > 0 },
+		"half":   func(j *quipu.JobInfo) bool { return j.Entries > elements/2+100 },
 	} {
 		if err := until(ctx, rt, key, is); err != nil {
 			return nil, err
