@@ -206,7 +206,8 @@ func agreeLimits(b *bench) {
 		letters, err := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit})
 		require.NoError(b, err)
 		require.Len(b, letters, 1)
-		jobs, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit})
+		got, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit})
+		jobs := got.Jobs
 		require.NoError(b, err)
 		require.Len(b, jobs, 1)
 	}

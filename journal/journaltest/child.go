@@ -116,7 +116,8 @@ func childSpawn(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, row.Job, found)
 	for _, f := range []store.JobFilter{{Parent: order.Parent.Job}, {Parent: order.Parent.Job, States: []journal.JobState{journal.JobOpen}}} {
-		page, err := b.s.Jobs(b.ctx(), f)
+		got, err := b.s.Jobs(b.ctx(), f)
+		page := got.Jobs
 		require.NoError(b, err)
 		require.Len(b, page, 1)
 		require.Equal(b, row.Job, page[0].ID)

@@ -251,7 +251,8 @@ func expireLists(b *bench) {
 	require.Equal(b, int64(1), counts[journal.JobExpired])
 	require.Equal(b, int64(1), counts[journal.JobOpen])
 	require.Zero(b, counts[journal.JobCompleted])
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}})
+	got, err := b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}})
+	page := got.Jobs
 	require.NoError(b, err)
 	require.Len(b, page, 1)
 	require.Equal(b, b.view(was.ID).JobSummary, page[0])
@@ -322,7 +323,8 @@ func generationLate(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, int64(1), counts[journal.JobOpen])
 	require.Zero(b, counts[journal.JobExpired], "one row per key")
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{})
+	got, err := b.s.Jobs(b.ctx(), store.JobFilter{})
+	page := got.Jobs
 	require.NoError(b, err)
 	require.Len(b, page, 1)
 	b.audit(id)

@@ -26,6 +26,8 @@ var flows = map[string]func(*bench){
 var lists = map[string]func(*bench){
 	"pages cover the jobs, newest first":   listPages,
 	"filters by state, flow and key":       listFilters,
+	"filters by what jobs wait for":        listWaits,
+	"pages end where much was looked at":   listLooks,
 	"jobs are counted by state":            listCounts,
 	"gauges of what is open and late (O4)": listGauges,
 	"gauges of quarantined jobs (O4)":      listGaugesQuarantined,
@@ -164,7 +166,8 @@ func listPages(b *bench) {
 		_, err := b.s.Start(b.ctx(), list, b.mode)
 		require.NoError(b, err)
 	}
-	all, err := b.s.Jobs(b.ctx(), store.JobFilter{})
+	got, err := b.s.Jobs(b.ctx(), store.JobFilter{})
+	all := got.Jobs
 	require.NoError(b, err)
 	require.Len(b, all, 24)
 	for i := 1; i < len(all); i++ {
@@ -174,7 +177,8 @@ func listPages(b *bench) {
 		var paged []store.JobSummary
 		before := ""
 		for {
-			page, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before})
+			got, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before})
+			page := got.Jobs
 			require.NoError(b, err)
 			if len(page) == 0 {
 				break
@@ -222,7 +226,8 @@ func listFilters(b *bench) {
 		{store.JobFilter{Parent: done}, nil},
 		{store.JobFilter{Prefix: "order", Flow: "one", States: []journal.JobState{journal.JobOpen}}, []journal.JobID{open}},
 	} {
-		page, err := b.s.Jobs(b.ctx(), k.filter)
+		listed, err := b.s.Jobs(b.ctx(), k.filter)
+		page := listed.Jobs
 		require.NoError(b, err)
 		var got []journal.JobID
 		for _, j := range page {
@@ -284,7 +289,8 @@ func listTags(b *bench) {
 		{[]string{"customer"}, nil},
 		{[]string{"vip", "a b"}, nil},
 	} {
-		page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: c.tags})
+		listed, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: c.tags})
+		page := listed.Jobs
 		require.NoError(b, err)
 		var got []string
 		for i := range page {
@@ -296,10 +302,12 @@ func listTags(b *bench) {
 	require.NoError(b, err)
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 	require.EqualValues(b, 2, looked, "those with the tag")
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
+	got, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
+	page := got.Jobs
 	require.NoError(b, err)
 	require.Len(b, page, 1)
-	rest, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Before: page[0].Cursor})
+	more, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Before: page[0].Cursor})
+	rest := more.Jobs
 	require.NoError(b, err)
 	require.Len(b, rest, 1)
 	require.NotEqual(b, page[0].Key, rest[0].Key)

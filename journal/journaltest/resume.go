@@ -74,7 +74,8 @@ func generationResumed(b *bench) {
 // listedOnce checks that lists and counts have only the last generation of the key.
 func (b *bench) listedOnce(key string, id journal.JobID) {
 	b.Helper()
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Prefix: key})
+	got, err := b.s.Jobs(b.ctx(), store.JobFilter{Prefix: key})
+	page := got.Jobs
 	require.NoError(b, err)
 	require.Len(b, page, 1)
 	require.Equal(b, id, page[0].ID)

@@ -137,55 +137,143 @@ func (j *job) summary() store.JobSummary {
 const defaultPage = 100
 
 // Jobs implements store.Client.
-func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, error) {
+func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, err error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultPage
 	}
+	if f.Look <= 0 {
+		f.Look = store.MaxLook
+	}
 	if f.Limit > store.MaxPage {
-		return nil, fmt.Errorf("%w: a page of %d jobs, at most %d", errLimits, f.Limit, store.MaxPage)
+		return page, fmt.Errorf("%w: a page of %d jobs, at most %d", errLimits, f.Limit, store.MaxPage)
 	}
 	before, id, err := readCursor(f.Before)
 	if err != nil {
-		return nil, err
+		return page, err
+	}
+	if _, _, err = f.Waiting(); err != nil {
+		return page, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []store.JobSummary
+	frame, all := s.frame(&f), []*job(nil)
 	for _, j := range s.jobs {
 		older := f.Before == "" || cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
-		if older && j.replaced == collation.Never && j.next.IsZero() && j.matches(&f) {
-			out = append(out, j.summary())
+		if older && j.replaced == collation.Never && s.matches(j, &frame) {
+			all = append(all, j)
 		}
 	}
-	slices.SortFunc(out, func(a, b store.JobSummary) int {
+	slices.SortFunc(all, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(b.Started, a.Started), compareIDs(b.ID, a.ID))
 	})
-	return out[:min(len(out), f.Limit)], nil
+	bounded := f.Narrow() && len(f.Tags) == 0 && f.Parent.IsZero()
+	if _, exact := f.Standing(); exact {
+		bounded = false
+	}
+	for n, j := range all {
+		if j.next.IsZero() && s.matches(j, &f) {
+			page.Jobs = append(page.Jobs, j.summary())
+		}
+		switch {
+		case len(page.Jobs) == f.Limit:
+			page.Next = j.summary().Cursor
+			return page, nil
+		case bounded && n+1 == f.Look:
+			page.Next, page.Searched = j.summary().Cursor, j.Started
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// frame is the part of a filter that decides which jobs a page looks at.
+func (s *Store) frame(f *store.JobFilter) store.JobFilter {
+	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}
+	narrowed := *f
+	if f.Waits != "" {
+		narrowed.States = []journal.JobState{journal.JobOpen}
+	}
+	if indexed, _ := narrowed.Standing(); indexed && len(f.Tags) == 0 && f.Parent.IsZero() {
+		frame.States, frame.Flow = narrowed.States, f.Flow
+	}
+	return frame
 }
 
 // CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
 func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
+	counts = map[journal.JobState]int64{}
+	what, _, err := f.Waiting()
+	if err != nil || what != "" && len(f.States) > 0 && !slices.Contains(f.States, journal.JobOpen) {
+		return counts, 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counts = map[journal.JobState]int64{}
 	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}
 	for _, j := range s.jobs {
-		if j.replaced != collation.Never || !j.next.IsZero() || !j.matches(&frame) {
+		if j.replaced != collation.Never || !j.next.IsZero() || !s.matches(j, &frame) {
 			continue
 		}
-		if looked++; j.matches(&f) {
+		if looked++; s.matches(j, &f) {
 			counts[j.State]++
 		}
 	}
 	return counts, looked, nil
 }
 
-func (j *job) matches(f *store.JobFilter) bool {
+func (s *Store) matches(j *job, f *store.JobFilter) bool {
 	child := j.Parent != nil && j.Parent.Job == f.Parent
 	return (len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
 		(f.Version == "" || j.Flow.Version == f.Version) && (f.Parent.IsZero() || child) &&
 		j.Started >= f.From && (f.To == 0 || j.Started < f.To) && strings.HasPrefix(j.Key, f.Prefix) &&
-		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) })
+		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) }) && s.waitsFor(j, f)
+}
+
+// waitsFor reports whether a job waits for what a filter names.
+func (s *Store) waitsFor(j *job, f *store.JobFilter) bool {
+	what, name, _ := f.Waiting() // it was checked
+	if what == "" {
+		return true
+	}
+	if j.State != journal.JobOpen {
+		return false
+	}
+	if what == store.WaitsSignal {
+		for _, w := range j.waits {
+			if name == "" || w.Topic == name {
+				return true
+			}
+		}
+		return false
+	}
+	if what == store.WaitsChild {
+		return s.awaits(j.ID)
+	}
+	for _, r := range s.rows[j.ID] {
+		switch held := r.Held; {
+		case what == store.WaitsPerson && (held == collation.HeldParked || held == collation.HeldStuck),
+			what == store.WaitsTimer && r.Kind == journal.MessageWakeUp && held == "",
+			what == store.WaitsTopic && r.Kind == journal.MessageRequest && (held == "" || held == collation.HeldParallel) && (name == "" || r.Topic == name):
+			return true
+		}
+	}
+	return false
+}
+
+// awaits reports whether a job awaits another one, which may not have begun.
+func (s *Store) awaits(id journal.JobID) bool {
+	for _, rows := range s.rows {
+		for _, r := range rows {
+			if r.Sender == id {
+				return true
+			}
+		}
+	}
+	for _, j := range s.jobs {
+		if j.Parent != nil && j.Parent.Job == id && j.Parent.Awaited && (j.State == journal.JobOpen || j.State == journal.JobQuarantined) {
+			return true
+		}
+	}
+	return false
 }
 
 func readCursor(s string) (at collation.Micros, id journal.JobID, err error) {

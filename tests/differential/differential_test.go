@@ -203,15 +203,18 @@ func (w *twin) views() {
 		States: pick(w, "state", nil, []journal.JobState{journal.JobOpen}, []journal.JobState{journal.JobFailed, journal.JobCompleted}),
 		Flow:   pick(w, "flow", "", "first", "kid"), Version: pick(w, "version", "", "1", "2"), Parent: pick(w, "parent", w.parents()...),
 		Prefix: pick(w, "prefix", "", "k", "k0/"), Limit: pick(w, "limit", 0, 1, 2, -1, store.MaxPage+1),
+		Waits: pick(w, "waits", "", "topic", "signal", "timer", "child", "person", "none"), Look: pick(w, "look", 0, 1, 3),
 	}
 	_, _ = read(w, "jobs", func(s store.Store) ([]store.JobSummary, error) {
-		first, err := s.Jobs(ctx, f)
+		firstPage, err := s.Jobs(ctx, f)
+		first := firstPage.Jobs
 		if err != nil || len(first) == 0 {
 			return nil, err
 		}
 		f := f
 		f.Before = first[len(first)-1].Cursor
-		next, err := s.Jobs(ctx, f)
+		nextPage, err := s.Jobs(ctx, f)
+		next := nextPage.Jobs
 		return append(first, next...), err
 	})
 	_, _ = read(w, "counted jobs", func(s store.Store) (string, error) {
@@ -236,7 +239,8 @@ func (w *twin) views() {
 
 // parents are the parents of jobs, after none.
 func (w *twin) parents() []journal.JobID {
-	list, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage})
+	got, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage})
+	list := got.Jobs
 	require.NoError(w, err)
 	all := []journal.JobID{{}}
 	for i := range list {
