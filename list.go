@@ -23,7 +23,7 @@ const MaxCounted = store.MaxCounted
 // with a Flow: only jobs that fit them are read. Of Tags all jobs are read for each page, so they
 // are for what few jobs have. The other fields are compared with each of these jobs, from the
 // newest on, until a page is full. So give a time range where few jobs fit: without one, a filter
-// that fits nothing reads every job of the space, 50 000 in each statement.
+// that fits nothing reads every job of the space, 20 000 in each statement.
 type JobFilter struct {
 	States   []journal.JobState // the job is in one of them
 	Flow     string
@@ -95,7 +95,7 @@ type JobPage struct {
 	Searched time.Time
 }
 
-// JobsPage is Jobs for who wants an answer in time: a page ends where 50 000 jobs were compared
+// JobsPage is Jobs for who wants an answer in time: a page ends where 20 000 jobs were compared
 // with a filter without an index, full or not (O7).
 func (rt *Runtime) JobsPage(ctx context.Context, f JobFilter) (JobPage, error) {
 	if err := rt.checkPrefix(f.Prefix); err != nil {

@@ -129,7 +129,7 @@ type Schedule struct {
 const MaxCounted = 1_000_000
 
 // MaxLook bounds the jobs that one page looks at.
-const MaxLook = 50_000
+const MaxLook = 20_000
 
 // JobFilter selects a page of jobs. Before is the Cursor of a job, or the Next of a page. A zero
 // field selects all.
