@@ -16,11 +16,9 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Limits of a Shelf. A decoded entry takes about 2 kB.
-const (
-	minShelved = 500    // entries: a shorter journal is read anew, which takes some milliseconds
-	maxShelved = 30_000 // entries, of all jobs together
-)
+// maxShelved bounds the entries of all jobs that a Shelf keeps. A decoded entry with its event takes
+// about 2 kB.
+const maxShelved = 30_000
 
 // Shelf keeps the journals that were read last, so that who looks at a long one again does not
 // read, decode and tell it again. The journal is insert-only: it is the same as long as its heads
@@ -48,7 +46,7 @@ func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, 
 		return k, nil
 	}
 	k, err := read(ctx, rt, j)
-	if err == nil && !k.long && j.View.Head.Seq >= minShelved {
+	if err == nil && !k.long {
 		k.mark = mark
 		s.keep(k)
 	}
