@@ -96,7 +96,7 @@ type JobPage struct {
 }
 
 // JobsPage is Jobs for who wants an answer in time: a page ends where 20 000 jobs were compared
-// with a filter without an index, full or not (O7).
+// with a filter without an index, or 5 000 were asked what they wait for, full or not (O7).
 func (rt *Runtime) JobsPage(ctx context.Context, f JobFilter) (JobPage, error) {
 	if err := rt.checkPrefix(f.Prefix); err != nil {
 		return JobPage{}, err

@@ -141,9 +141,6 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 	if f.Limit <= 0 {
 		f.Limit = defaultPage
 	}
-	if f.Look <= 0 {
-		f.Look = store.MaxLook
-	}
 	if f.Limit > store.MaxPage {
 		return page, fmt.Errorf("%w: a page of %d jobs, at most %d", errLimits, f.Limit, store.MaxPage)
 	}
@@ -178,7 +175,7 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 		case len(page.Jobs) == f.Limit:
 			page.Next = j.summary().Cursor
 			return page, nil
-		case bounded && n+1 == f.Look:
+		case bounded && n+1 == f.Looks():
 			page.Next, page.Searched = j.summary().Cursor, j.Started
 			return page, nil
 		}

@@ -37,9 +37,6 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage
 	if f.Limit <= 0 {
 		f.Limit = defaultPage
 	}
-	if f.Look <= 0 {
-		f.Look = store.MaxLook
-	}
 	l, err := listingOf(&f)
 	if err != nil || l == nil {
 		return page, err
@@ -71,7 +68,7 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage
 // edge finds the last job that a page looks at, nil if there are not so many.
 func (s *Store) edge(ctx context.Context, l *listing, standing bool) (edge *spot, err error) {
 	name := "job_edge"
-	params := [][]byte{pInt(l.from.started), pInt(l.to.started), pUUID(l.to.id), pInt(int64(l.Look))}
+	params := [][]byte{pInt(l.from.started), pInt(l.to.started), pUUID(l.to.id), pInt(int64(l.Looks()))}
 	if standing {
 		name, params = "job_edge_standing", append(params, l.states(), pText(l.Flow))
 	}

@@ -59,11 +59,9 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 		x := &store.JobView{}
 		return c.snapshot(ctx,
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
-			step{"audit_instances", arg, func(v row) error {
-				key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
-				if i.Ledger != 0 { // a row without a ledger only points to the output of a pass or an element
-					x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *i})
-				}
+			step{"view_instances", arg, func(v row) error {
+				key := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}
+				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v, 2)})
 				return nil
 			}},
 			step{"view_rows", arg, func(v row) error {

@@ -128,8 +128,11 @@ type Schedule struct {
 // MaxCounted bounds the jobs that CountJobs looks at.
 const MaxCounted = 1_000_000
 
-// MaxLook bounds the jobs that one page looks at.
-const MaxLook = 20_000
+// MaxLook bounds the jobs that one page looks at, MaxAsked those that it asks what they wait for.
+const (
+	MaxLook  = 20_000
+	MaxAsked = 5_000
+)
 
 // JobFilter selects a page of jobs. Before is the Cursor of a job, or the Next of a page. A zero
 // field selects all.
@@ -144,8 +147,8 @@ type JobFilter struct {
 	From, To collation.Micros // started from the one until before the other; 0: no bound
 	Before   string
 	Limit    int // default 100, at most MaxPage
-	// Look is how many jobs are compared with what has no index, at most; default MaxLook. With
-	// Tags or a Parent all are.
+	// Look is how many jobs are compared with what has no index, at most; default MaxLook, with
+	// Waits MaxAsked. With Tags or a Parent all are.
 	Look int
 }
 
@@ -199,6 +202,17 @@ func (f *JobFilter) Standing() (indexed, exact bool) {
 		indexed, exact = indexed && known, exact && few
 	}
 	return indexed, exact && indexed
+}
+
+// Looks is Look, or its default.
+func (f *JobFilter) Looks() int {
+	switch {
+	case f.Look > 0:
+		return f.Look
+	case f.Waits != "":
+		return MaxAsked
+	}
+	return MaxLook
 }
 
 // Narrow reports a filter that compares jobs one after another.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"time"
 
@@ -50,12 +51,23 @@ func (b *bench) console(ctx context.Context) (err error) {
 	defer rt.Close()
 	guard := access.New(access.Config{Local: &access.Who{Name: "bench", Role: access.Operator}})
 	pages := guard.Wrap(console.New(rt, console.Config{Guard: guard, Space: space, Build: "bench", Logger: warnings}))
+	before := heap()
 	for _, p := range pagesOf(made) {
 		if err := b.page(pages, p.name, p.path); err != nil {
 			return err
 		}
 	}
+	b.print(line{"console: memory that two long journals take", heap() - before, "MiB", ""})
+	runtime.KeepAlive(pages)
 	return nil
+}
+
+// heap is what is in use, in MiB.
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20)
 }
 
 // page asks for a page several times, and says what that took and weighs.
@@ -64,7 +76,11 @@ func (b *bench) page(pages http.Handler, name, path string) error {
 	var all laps
 	var weight int
 	var body []byte
+	var cpu time.Duration
 	for n := range lookAgain + 1 {
+		if n == 1 {
+			cpu = b.cpu()
+		}
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil)
 		r.RemoteAddr = "127.0.0.1:1"
 		r.Header.Set("Accept-Encoding", "gzip")
@@ -81,6 +97,7 @@ func (b *bench) page(pages http.Handler, name, path string) error {
 			return fmt.Errorf("%s: %s: %d", name, path, w.Code)
 		}
 	}
+	cpu = (b.cpu() - cpu) / lookAgain
 	slices.Sort(all)
 	plain, err := unzipped(body)
 	if err != nil {
@@ -92,7 +109,7 @@ func (b *bench) page(pages http.Handler, name, path string) error {
 	}
 	b.print(line{
 		name, millis(all.quantile(0.5)), "ms",
-		fmt.Sprintf("first %s ms; %s kB, %s kB plain; aim ≤ %s ms, ≤ %s kB%s", figure(millis(first)), figure(float64(weight)/1000),
+		fmt.Sprintf("CPU %s ms; first %s ms; %s kB, %s kB plain; aim ≤ %s ms, ≤ %s kB%s", figure(millis(cpu)), figure(millis(first)), figure(float64(weight)/1000),
 			figure(float64(plain)/1000), figure(millis(pageAim)), figure(weightAim/1000.0), missed),
 	})
 	return nil
@@ -124,6 +141,10 @@ func pagesOf(o *originals) []namedPage {
 		{"console: jobs, state=failed, 7 days", "/jobs?state=failed&last=7d"},
 		{"console: jobs, state=quarantined (none), all", "/jobs?state=quarantined&last=all"},
 		{"console: jobs, state=expired (none), 7 days", "/jobs?state=expired&last=7d"},
+		{"console: jobs, waits=topic:nobody", "/jobs?waits=topic:nobody"},
+		{"console: jobs, waits=signal:none (none)", "/jobs?waits=signal:none"},
+		{"console: jobs, waits=child", "/jobs?waits=child"},
+		{"console: jobs, waits=person", "/jobs?waits=person"},
 		{"console: jobs, flow and version, 24 hours", "/jobs?flow=bad&version=1"},
 		{"console: jobs, flow without jobs, 24 hours", "/jobs?flow=none"},
 		{"console: jobs, flow without jobs, 7 days", "/jobs?flow=none&last=7d"},

@@ -160,3 +160,10 @@ SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id
 SELECT {row:d}
 FROM (SELECT * FROM dispatches WHERE job = $1::uuid UNION ALL SELECT * FROM dispatches WHERE sender = $1::uuid) AS d
 ORDER BY d.origin, d.guid
+
+-- name: view_instances
+-- reads the instances of a job, without rows that only point to an output: of those a long list has one for each
+-- element. $1 job.
+SELECT activity, dad_text, {instance}
+FROM instances WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND ledger <> 0
+ORDER BY activity COLLATE "C", dad_text COLLATE "C"
