@@ -25,10 +25,10 @@ const MaxCounted = store.MaxCounted
 // newest on, until a page is full. So give a time range where few jobs fit: without one, a filter
 // that fits nothing reads every job of the space, 20 000 in each statement.
 type JobFilter struct {
-	States   []journal.JobState // the job is in one of them
-	Flow     string
-	Version  string        // of the flow
-	Prefix   string        // of the key; where keys are private, a whole digest, with which derived keys of children begin
+	States  []journal.JobState // the job is in one of them
+	Flow    string
+	Version string // of the flow
+	Prefix  string // of the key; where keys are private, a whole digest, with which derived keys of children begin
 	// Waits is what the job waits for: topic (a worker), signal, timer (the end of a sleep), child
 	// or person; topic and signal also with a name, as in "topic:payments.charge". Only open jobs
 	// wait.

@@ -25,7 +25,7 @@ func (p spot) cursor() string { return strconv.FormatInt(p.started, 10) + "." + 
 type listing struct {
 	store.JobFilter
 	what, name string // what the jobs wait for
-	from, to   spot // the range: from this job, to before that
+	from, to   spot   // the range: from this job, to before that
 }
 
 // Jobs implements store.Client. Filters that have no index are compared with the jobs of a range,

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
-	"strings"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
