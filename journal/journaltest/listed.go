@@ -43,13 +43,13 @@ func (b *bench) listed(f store.JobFilter) (keys []string, pages int) {
 }
 
 // begun begins a job and its activities, and handles nothing that they wait for.
-func (b *bench) begun(c store.Committer, id journal.JobID) {
+func (b *bench) begun(id journal.JobID) {
 	b.Helper()
 	for handled := true; handled; {
 		handled = false
 		for _, r := range b.view(id).Rows {
 			if handled = r.Kind == journal.MessageLeg1 || r.Kind == journal.MessageStart && r.Sender.IsZero(); handled {
-				b.must(c, message(&r))
+				b.must(Message(&r))
 				break
 			}
 		}
@@ -58,16 +58,15 @@ func (b *bench) begun(c store.Committer, id journal.JobID) {
 
 // O7: only open jobs wait, and each for what its rows and waits say.
 func listWaits(b *bench) {
-	c := b.committer()
-	b.requested(c, one, "works")
-	parked := b.requested(c, one, "parked")
-	b.answer(c, parked, "work", &journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
-	done := b.requested(c, one, "done")
-	b.answer(c, done, "work", success(`1`))
-	b.begun(c, b.start(b.deploy(waiters), "waits"))
+	b.requested(one, "works")
+	parked := b.requested(one, "parked")
+	b.answer(parked, "work", &journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
+	done := b.requested(one, "done")
+	b.answer(done, "work", success(`1`))
+	b.begun(b.start(b.deploy(waiters), "waits"))
 	b.deploy(one)
 	for n, key := range []string{"parent", "starter"} { // the one awaits its child, the other does not
-		row := b.order(c, b.start(b.flows["one 1"], key), n, n == 0)
+		row := b.order(b.start(b.flows["one 1"], key), n, n == 0)
 		require.NoError(b, b.spawn(&row, nil))
 	}
 	for waits, want := range map[string][]string{
@@ -98,16 +97,15 @@ func listWaits(b *bench) {
 // O7: a page ends where it has looked at so many jobs, and the next goes on there. A filter that an
 // index answers alone looks at nothing else.
 func listLooks(b *bench) {
-	c := b.committer()
 	var all, open []string
 	for n := range 7 {
 		key := fmt.Sprintf("job-%d", n)
-		id := b.requested(c, one, key)
+		id := b.requested(one, key)
 		if all = append([]string{key}, all...); n%3 == 0 {
 			open = append([]string{key}, open...)
 			continue
 		}
-		b.answer(c, id, "work", success(`1`))
+		b.answer(id, "work", success(`1`))
 	}
 	for _, k := range []struct {
 		filter store.JobFilter

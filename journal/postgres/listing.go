@@ -2,11 +2,8 @@ package postgres
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -31,11 +28,8 @@ type listing struct {
 // Jobs implements store.Client. Filters that have no index are compared with the jobs of a range,
 // whose end is looked up before.
 func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage, err error) {
-	if f.Limit > store.MaxPage {
-		return page, tooMany("jobs", f.Limit, store.MaxPage)
-	}
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
+	if err := f.Check(); err != nil {
+		return page, err
 	}
 	l, err := listingOf(&f)
 	if err != nil || l == nil {
@@ -97,23 +91,13 @@ func (s *Store) selected(ctx context.Context, name string, l *listing, reset fun
 	})
 }
 
-// listingOf reads a filter; nil if it fits no job. A cursor stands for the jobs before it, and To for
-// those that started before it.
+// listingOf reads a filter; nil if it fits no job.
 func listingOf(f *store.JobFilter) (*listing, error) {
-	l := &listing{JobFilter: *f, from: spot{started: int64(f.From)}, to: spot{started: math.MaxInt64}}
-	var err error
-	if f.Before != "" {
-		at, rest, _ := strings.Cut(f.Before, ".")
-		if l.to.started, err = strconv.ParseInt(at, 10, 64); err == nil {
-			l.to.id, err = journal.ParseJobID(rest)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: cursor %.80q: take the one of a listed job", store.ErrRejected, f.Before)
-		}
+	started, id, err := f.Bound()
+	if err != nil {
+		return nil, err
 	}
-	if f.To != 0 && int64(f.To) <= l.to.started {
-		l.to = spot{started: int64(f.To)}
-	}
+	l := &listing{JobFilter: *f, from: spot{started: int64(f.From)}, to: spot{int64(started), id}}
 	if l.what, l.name, err = f.Waiting(); err != nil {
 		return nil, err
 	}

@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// defaultPage is the number of jobs on a page without a limit.
-const defaultPage = 100
 
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
@@ -113,7 +109,7 @@ func (s *Store) readView(v row, x *store.JobView) error {
 
 func (s *Store) readSummary(v row) store.JobSummary {
 	j := store.JobSummary{Job: s.readJob(v), Closed: collation.Micros(v.int(jobWidth))}
-	j.Cursor = strconv.FormatInt(int64(j.Started), 10) + "." + j.ID.String()
+	j.SetCursor()
 	return j
 }
 
@@ -139,8 +135,8 @@ func (s *Store) Ended(ctx context.Context, ids []journal.JobID) (map[journal.Job
 
 // Outcomes says how jobs ended, at most store.MaxOutcomes at a time.
 func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
-	if len(ids) > store.MaxOutcomes {
-		return nil, tooMany("outcomes", len(ids), store.MaxOutcomes)
+	if err := store.AtMost("outcomes", len(ids), store.MaxOutcomes); err != nil {
+		return nil, err
 	}
 	outcomes := make(map[journal.JobID]store.Outcome, len(ids))
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
@@ -169,11 +165,8 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 
 // DeadLetters implements store.Client.
 func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error) {
-	if f.Limit > store.MaxPage || len(f.Jobs) > store.MaxPage {
-		return nil, tooMany("dead letters", max(f.Limit, len(f.Jobs)), store.MaxPage)
-	}
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	if f.Before <= 0 {
 		f.Before = math.MaxInt64
