@@ -19,10 +19,10 @@ const pageSize = 50
 // jobsPage is the list of jobs (O7).
 type jobsPage struct {
 	*filter
-	All    []journal.JobState
-	For    any // what jobs wait for
-	Spans  any
-	Flows  []string
+	All   []journal.JobState
+	For   any // what jobs wait for
+	Spans any
+	Flows []string
 	quipu.JobPage
 	Next   string // address of the next page, "" for none
 	First  string // address of the first page, "" if this is it

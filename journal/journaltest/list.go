@@ -14,7 +14,7 @@ import (
 var lists = cases{
 	"pages cover the jobs, newest first":                          listPages,
 	"filters by state, flow and key":                              listFilters,
-	"filters by what jobs wait for":                              listWaits,
+	"filters by what jobs wait for":                               listWaits,
 	"pages end where much was looked at":                          listLooks,
 	"jobs are found by their tags":                                listTags,
 	"a job's rows come by their entries, its waits by their age":  listOrder,

@@ -177,7 +177,6 @@ func (s *Store) frame(f *store.JobFilter) store.JobFilter {
 		frame.States, frame.Flow = narrowed.States, f.Flow
 	}
 	return frame
-
 }
 
 // CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
