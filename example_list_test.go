@@ -38,6 +38,40 @@ func ExampleRuntime_AllJobs() {
 	// order-0 open
 }
 
+// The jobs that wait for a signal of one topic. A page of JobsPage may end before it is full, so that
+// it comes in time however many jobs there are: then Searched says how far it has looked.
+func ExampleRuntime_JobsPage() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	for n := range 3 {
+		job, err := rt.Start(ctx, "approval", fmt.Sprint("order-", n), nil)
+		must(err)
+		waiting(ctx, rt, job)
+	}
+
+	f := quipu.JobFilter{Waits: "signal:order.reviewed", Limit: 2}
+	for {
+		var page quipu.JobPage
+		page, err := rt.JobsPage(ctx, f)
+		must(err)
+		for _, j := range page.Jobs {
+			fmt.Println(j.Job.Key)
+		}
+		if !page.Searched.IsZero() {
+			fmt.Println("searched back to", page.Searched)
+		}
+		if page.Next == "" {
+			break
+		}
+		f.Before = page.Next
+	}
+	// Output:
+	// order-2
+	// order-1
+	// order-0
+}
+
 // How many jobs are in which state. The numbers are exact as long as the time range has no more
 // than MaxCounted jobs.
 func ExampleRuntime_CountJobs() {

@@ -11,20 +11,28 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// defaultPage is the number of jobs on a page without a Limit.
+const defaultPage = 100
+
 // MaxCounted bounds the jobs that CountJobs looks at.
 const MaxCounted = store.MaxCounted
 
 // JobFilter selects jobs. A zero field does not filter.
 //
-// From and To, Tags and Parent have an index: only jobs that fit them are read. Of Tags all jobs
-// are read for each page, so they are for what few jobs have. The other fields are compared with
-// each of these jobs, from the newest on, until a page is full. So give a time range where few jobs
-// fit: without one, a filter that fits nothing reads every job of the space.
+// From and To, Tags and Parent have an index, and States without completed and expired, alone or
+// with a Flow: only jobs that fit them are read. Of Tags all jobs are read for each page, so they
+// are for what few jobs have. The other fields are compared with each of these jobs, from the
+// newest on, until a page is full. So give a time range where few jobs fit: without one, a filter
+// that fits nothing reads every job of the space, 20 000 in each statement.
 type JobFilter struct {
-	States   []journal.JobState // the job is in one of them
-	Flow     string
-	Version  string        // of the flow
-	Prefix   string        // of the key; where keys are private, a whole digest, with which derived keys of children begin
+	States  []journal.JobState // the job is in one of them
+	Flow    string
+	Version string // of the flow
+	Prefix  string // of the key; where keys are private, a whole digest, with which derived keys of children begin
+	// Waits is what the job waits for: topic (a worker), signal, timer (the end of a sleep), child
+	// or person; topic and signal also with a name, as in "topic:payments.charge". Only open jobs
+	// wait.
+	Waits    string
 	Tags     []string      // the job has all of them
 	Parent   journal.JobID // the job that started it, by an await or a function
 	From, To time.Time     // it started at From or later, and before To
@@ -34,7 +42,7 @@ type JobFilter struct {
 
 func (f *JobFilter) store() store.JobFilter {
 	return store.JobFilter{
-		States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Tags: f.Tags, Parent: f.Parent,
+		States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.Waits, Tags: f.Tags, Parent: f.Parent,
 		From: instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
 	}
 }
@@ -56,22 +64,52 @@ func instant(t time.Time) collation.Micros {
 	return collation.Micros(t.UnixMicro())
 }
 
-// Jobs lists a page of jobs, newest first, without those that another has resumed. An expired job
-// is only a tombstone. ErrRejected says that Before is no Cursor, or Limit too high; ErrKey, that the
-// Prefix begins a key that is private.
+// Jobs lists a page of jobs, newest first, without those that another has resumed. It has fewer than
+// Limit if there are no more. An expired job is only a tombstone. ErrRejected says that Before is no
+// Cursor, Limit too high or Waits none of its words; ErrKey, that the Prefix begins a key that is
+// private.
 func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
+	}
+	var all []JobSummary
+	for {
+		page, err := rt.JobsPage(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Jobs...); page.Searched.IsZero() {
+			return all, nil
+		}
+		f.Before = page.Next
+		f.Limit -= len(page.Jobs)
+	}
+}
+
+// JobPage is a page of a list of jobs.
+type JobPage struct {
+	Jobs []JobSummary
+	Next string // JobFilter.Before of the next page; "": there is none
+	// Searched is set if the page ends early: no more jobs were looked at than one statement does.
+	// All that started later were compared with the filter. Next leads on.
+	Searched time.Time
+}
+
+// JobsPage is Jobs for who wants an answer in time: a page ends where 20 000 jobs were compared
+// with a filter without an index, or 5 000 were asked what they wait for, full or not (O7).
+func (rt *Runtime) JobsPage(ctx context.Context, f JobFilter) (JobPage, error) {
 	if err := rt.checkPrefix(f.Prefix); err != nil {
-		return nil, err
+		return JobPage{}, err
 	}
-	views, err := rt.store.Jobs(ctx, f.store())
+	found, err := rt.store.Jobs(ctx, f.store())
 	if err != nil {
-		return nil, err
+		return JobPage{}, err
 	}
-	all := make([]JobSummary, len(views))
-	for i := range views {
-		all[i] = summary(&views[i])
+	page := JobPage{Jobs: make([]JobSummary, len(found.Jobs)), Next: found.Next, Searched: moment(found.Searched)}
+	for i := range found.Jobs {
+		page.Jobs[i] = summary(&found.Jobs[i])
 	}
-	return all, nil
+	return page, nil
 }
 
 // AllJobs yields the jobs that Jobs lists page by page, from the Cursor Before on if there is one.
@@ -83,20 +121,20 @@ func (rt *Runtime) AllJobs(ctx context.Context, f JobFilter) iter.Seq2[JobSummar
 			f.Limit = store.MaxPage
 		}
 		for {
-			page, err := rt.Jobs(ctx, f)
+			page, err := rt.JobsPage(ctx, f)
 			if err != nil {
 				yield(JobSummary{}, err)
 				return
 			}
-			for i := range page {
-				if !yield(page[i], nil) {
+			for i := range page.Jobs {
+				if !yield(page.Jobs[i], nil) {
 					return
 				}
 			}
-			if len(page) < f.Limit {
+			if page.Next == "" {
 				return
 			}
-			f.Before = page[len(page)-1].Cursor
+			f.Before = page.Next
 		}
 	}
 }

@@ -80,7 +80,8 @@ func (c *clockwork) jobs(name string) (keys []string, late time.Duration) {
 	c.t.Helper()
 	cursor := ""
 	for {
-		page, err := c.store.Jobs(c.t.Context(), store.JobFilter{Flow: name, Limit: store.MaxPage, Before: cursor})
+		got, err := c.store.Jobs(c.t.Context(), store.JobFilter{Flow: name, Limit: store.MaxPage, Before: cursor})
+		page := got.Jobs
 		require.NoError(c.t, err)
 		for _, j := range page {
 			at, err := time.Parse(name+"@"+time.RFC3339, j.Key)

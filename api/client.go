@@ -218,7 +218,7 @@ func (c *Client) Jobs(ctx context.Context, f quipu.JobFilter) (page []Summary, n
 		q.Add("state", string(s))
 	}
 	for name, text := range map[string]string{
-		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "parent": id(f.Parent), "cursor": f.Before, "from": timeText(f.From), "to": timeText(f.To),
+		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "waits": f.Waits, "parent": id(f.Parent), "cursor": f.Before, "from": timeText(f.From), "to": timeText(f.To),
 	} {
 		if text != "" {
 			q.Set(name, text)

@@ -83,7 +83,7 @@ func (a *api) start(w http.ResponseWriter, r *http.Request) error {
 }
 
 // filters are the parameters that select jobs.
-var filters = []string{"state", "flow", "version", "prefix", "tag", "parent", "from", "to"}
+var filters = []string{"state", "flow", "version", "prefix", "waits", "tag", "parent", "from", "to"}
 
 // states are those that jobs can be selected by.
 var states = []journal.JobState{
@@ -102,6 +102,7 @@ func filter(q *query) quipu.JobFilter {
 	read(q, "flow", &f.Flow, plain)
 	read(q, "version", &f.Version, plain)
 	read(q, "prefix", &f.Prefix, plain)
+	read(q, "waits", &f.Waits, plain)
 	read(q, "parent", &f.Parent, journal.ParseJobID)
 	read(q, "from", &f.From, instant)
 	read(q, "to", &f.To, instant)
@@ -118,16 +119,13 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := bounded(r)
 	defer cancel()
-	jobs, err := a.rt.Jobs(ctx, f)
+	found, err := a.rt.JobsPage(ctx, f)
 	if err != nil {
 		return err
 	}
-	page := Page{Jobs: make([]Summary, len(jobs))}
-	for i := range jobs {
-		page.Jobs[i] = summary(&jobs[i])
-	}
-	if len(jobs) == f.Limit {
-		page.Next = jobs[len(jobs)-1].Cursor
+	page := Page{Jobs: make([]Summary, len(found.Jobs)), Next: found.Next}
+	for i := range found.Jobs {
+		page.Jobs[i] = summary(&found.Jobs[i])
 	}
 	return answer(w, http.StatusOK, page)
 }

@@ -58,12 +58,13 @@ func TestO7Bulk(t *testing.T) {
 		w.start(fmt.Sprint("many-", n), map[string]any{"order": n, "wait": "1h"})
 	}
 	has(t, w.get("/bulk?flow=order&prefix=many-"), "<strong>5 jobs</strong>")
+	has(t, w.get("/bulk?flow=order&prefix=many-"), `name="count" value="5"`)
 	until := time.Now().Format(time.RFC3339Nano)
 	time.Sleep(60 * time.Millisecond) // the time of a start is up to 50 ms behind
 	w.start("many-late", map[string]any{"order": 9, "wait": "1h"})
-	a := w.post("/bulk", url.Values{"flow": {"order"}, "prefix": {"many-"}, "to": {until}, "act": {"interrupt"}, "reason": {"sale cancelled"}})
+	a := w.post("/bulk", url.Values{"flow": {"order"}, "prefix": {"many-"}, "to": {until}, "count": {"5"}, "act": {"interrupt"}, "reason": {"sale cancelled"}})
 	require.Equal(t, http.StatusOK, a.StatusCode)
-	has(t, a.Body, "Finished: 5 jobs looked at, 5 done, 0 failed, 0 had nothing to do")
+	has(t, a.Body, "Finished: 5 of 5 jobs looked at, 5 done, 0 failed, 0 had nothing to do")
 	for n := range 5 {
 		w.ends(fmt.Sprint("many-", n))
 	}

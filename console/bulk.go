@@ -128,6 +128,11 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, bad("choose interrupt, retry or resume, and say why: the reason is written to the journal"))
 		return
 	}
+	count, err := number("count", r.PostFormValue("count"))
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
 	p.Doing = name
 	var b bytes.Buffer
 	v := &view{Template: "bulk", Title: title(name) + " many jobs", Section: "jobs", Still: true, Space: c.cfg.Space, Build: c.cfg.Build, Page: "/bulk", Data: p}
@@ -139,7 +144,7 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 	head, foot, _ := strings.Cut(b.String(), list)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	out := &progress{w: w, flush: endless(w)}
+	out := &progress{w: w, flush: endless(w), of: count}
 	out.write(head + list)
 	c.each(r.Context(), p, act, out)
 	out.write(foot)
@@ -149,6 +154,7 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 type progress struct {
 	w                 http.ResponseWriter
 	flush             *http.ResponseController
+	of                int64 // how many the filter selected when they were counted; 0: that is not known
 	seen, did, failed int
 	said              time.Time
 	broken            bool // nobody reads it any more
@@ -159,6 +165,14 @@ func (p *progress) write(text string) {
 		p.broken = true
 	}
 	_ = p.flush.Flush() // a connection that is gone shows with the next write
+}
+
+// far says how far the act is.
+func (p *progress) far() string {
+	if p.of == 0 {
+		return counted(p.seen, "job")
+	}
+	return fmt.Sprintf("%d of %s", p.seen, counted(p.of, "job"))
 }
 
 func (p *progress) say(format string, args ...any) {
@@ -187,10 +201,10 @@ func (c *console) each(ctx context.Context, p *bulkPage, act func(*quipu.JobSumm
 		}
 		if time.Since(out.said) > sayEvery {
 			out.said = time.Now()
-			out.say("%s looked at, %d done, %d failed", counted(out.seen, "job"), out.did, out.failed)
+			out.say("%s looked at, %d done, %d failed", out.far(), out.did, out.failed)
 		}
 	}
-	out.say("Finished: %s looked at, %d done, %d failed, %d had nothing to do", counted(out.seen, "job"), out.did, out.failed, out.seen-out.did-out.failed)
+	out.say("Finished: %s looked at, %d done, %d failed, %d had nothing to do", out.far(), out.did, out.failed, out.seen-out.did-out.failed)
 }
 
 // exportMany downloads the journals of all jobs that a filter selects. One that expires meanwhile

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/internal/look"
 )
 
 // Config is what New needs beside the runtime.
@@ -37,6 +38,7 @@ type console struct {
 	pages *pages
 	mux   *http.ServeMux
 	live  chan struct{} // a slot for each stream
+	shelf look.Shelf
 }
 
 // maxStreams bounds the pages that follow the space at the same time. Each is made anew about once

@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // states are those that a list can be filtered by, in the order of the page.
@@ -31,12 +32,22 @@ var spans = []struct {
 	{"all", "any time", 0},
 }
 
+// waits are what jobs can wait for, as the parameter waits has it.
+var waits = []struct{ Name, Text string }{
+	{store.WaitsTopic, "a worker"},
+	{store.WaitsSignal, "a signal"},
+	{store.WaitsTimer, "a timer"},
+	{store.WaitsChild, "a child"},
+	{store.WaitsPerson, "a person"},
+}
+
 // usual is the time range of a filter without an index.
 const usual = "24h"
 
 // filter is the filter of a list of jobs, as the address has it.
 type filter struct {
 	Flow, Version, Prefix, Tags, Parent string
+	Waits, Named                        string // what the job waits for, and its topic
 	States                              map[journal.JobState]bool
 	Last, From, To                      string
 	// Assumed says that the time range is the usual one, because a filter has no index and the
@@ -53,9 +64,14 @@ const atFormat = "2006-01-02T15:04"
 func (c *console) filterOf(ctx context.Context, r *http.Request, q url.Values) (*filter, error) {
 	f := &filter{
 		Flow: q.Get("flow"), Version: q.Get("version"), Prefix: q.Get("prefix"), Tags: q.Get("tag"), Parent: q.Get("parent"),
-		States: map[journal.JobState]bool{}, Last: q.Get("last"), From: q.Get("from"), To: q.Get("to"),
+		Waits: q.Get("waits"), States: map[journal.JobState]bool{}, Last: q.Get("last"), From: q.Get("from"), To: q.Get("to"),
 	}
-	f.jobs = quipu.JobFilter{Flow: f.Flow, Version: f.Version, Prefix: f.Prefix}
+	if named, name, is := strings.Cut(f.Waits, ":"); is {
+		f.Waits, f.Named = named, name
+	} else if f.Waits == store.WaitsTopic || f.Waits == store.WaitsSignal {
+		f.Named = q.Get("topic")
+	}
+	f.jobs = quipu.JobFilter{Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.waits()}
 	for _, name := range q["state"] {
 		state := journal.JobState(name)
 		if !slices.Contains(states, state) {
@@ -80,8 +96,25 @@ func (c *console) filterOf(ctx context.Context, r *http.Request, q url.Values) (
 	return f, f.times(time.Now())
 }
 
-// times reads the time range. Only time, tags and the parent have an index; without any of them
-// another filter gets the usual range.
+// waits is what the jobs wait for, as a JobFilter has it.
+func (f *filter) waits() string {
+	if f.Named == "" {
+		return f.Waits
+	}
+	return f.Waits + ":" + f.Named
+}
+
+// indexed reports a filter that only reads jobs that fit, or few: by tags, a parent, what they wait
+// for, or states in which few jobs are.
+func (f *filter) indexed() bool {
+	few := len(f.jobs.States) > 0
+	for _, state := range f.jobs.States {
+		few = few && state != journal.JobCompleted && state != journal.JobExpired
+	}
+	return few || f.Waits != "" || len(f.jobs.Tags) > 0 || !f.jobs.Parent.IsZero()
+}
+
+// times reads the time range. A filter without an index gets the usual range.
 func (f *filter) times(now time.Time) (err error) {
 	if f.jobs.From, err = moment("from", f.From); err != nil {
 		return err
@@ -94,7 +127,7 @@ func (f *filter) times(now time.Time) (err error) {
 		return nil
 	}
 	narrow := len(f.jobs.States) > 0 || f.Flow != "" || f.Version != "" || f.Prefix != ""
-	if f.Last == "" && narrow && len(f.jobs.Tags) == 0 && f.jobs.Parent.IsZero() {
+	if f.Last == "" && narrow && !f.indexed() {
 		f.Last, f.Assumed = usual, true
 	}
 	if f.Last == "" {
@@ -129,7 +162,7 @@ func moment(name, text string) (time.Time, error) {
 func (f *filter) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "tag": f.Tags, "parent": f.Parent, "last": f.Last, "from": f.From, "to": f.To,
+		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "waits": f.waits(), "tag": f.Tags, "parent": f.Parent, "last": f.Last, "from": f.From, "to": f.To,
 	} {
 		if value != "" {
 			q.Set(name, value)

@@ -13,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/history"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -104,7 +103,7 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := look.Read(ctx, c.rt, id, at)
+	read, err := c.shelf.Read(ctx, c.rt, id, at)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +141,7 @@ func hide(r *look.Reading) {
 	gone := &history.Value{Missing: "not shown to a viewer"}
 	v := r.Job.View
 	v.Output, v.Error = nil, hidden(v.Error)
+	r.Events = slices.Clone(r.Events) // others may see them
 	for i := range r.Events {
 		ev := &r.Events[i]
 		if ev.Input != nil {
@@ -274,13 +274,9 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 	if p.Past {
 		return nil
 	}
-	rows, err := below.Of(c.rt).JobEffects(ctx, p.V.ID)
-	if err != nil {
-		return err
-	}
 	outcome := map[string]*store.JobEffect{}
-	for i := range rows {
-		outcome[rows[i].Key.String()] = &rows[i]
+	for i := range r.Effects {
+		outcome[r.Effects[i].Key.String()] = &r.Effects[i]
 	}
 	for _, f := range p.Effects {
 		if x := outcome[f.Key]; x != nil {

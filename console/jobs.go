@@ -19,10 +19,11 @@ const pageSize = 50
 // jobsPage is the list of jobs (O7).
 type jobsPage struct {
 	*filter
-	All    []journal.JobState
-	Spans  any
-	Flows  []string
-	Jobs   []quipu.JobSummary
+	All   []journal.JobState
+	For   any // what jobs wait for
+	Spans any
+	Flows []string
+	quipu.JobPage
 	Next   string // address of the next page, "" for none
 	First  string // address of the first page, "" if this is it
 	Counts string // address of the counts
@@ -39,8 +40,8 @@ func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
 		return nil, err
 	}
 	f.jobs.Before, f.jobs.Limit = q.Get("before"), pageSize
-	p := &jobsPage{filter: f, All: states, Spans: spans, Now: time.Now()}
-	if p.Jobs, err = c.rt.Jobs(ctx, f.jobs); err != nil {
+	p := &jobsPage{filter: f, All: states, For: waits, Spans: spans, Now: time.Now()}
+	if p.JobPage, err = c.rt.JobsPage(ctx, f.jobs); err != nil {
 		return nil, err
 	}
 	if p.Flows, err = c.flowNames(ctx); err != nil {
@@ -51,8 +52,8 @@ func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
 	if f.jobs.Before != "" {
 		p.First = "/jobs?" + address.Encode()
 	}
-	if len(p.Jobs) == pageSize {
-		address.Set("before", p.Jobs[pageSize-1].Cursor)
+	if p.JobPage.Next != "" {
+		address.Set("before", p.JobPage.Next)
 		p.Next = "/jobs?" + address.Encode()
 	}
 	return &view{Template: "jobs", Title: "Jobs", Section: "jobs", Still: f.jobs.Before != "", Data: p}, nil

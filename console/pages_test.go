@@ -39,7 +39,17 @@ func jobsPage(t *testing.T, w *world) {
 	open := w.get("/jobs?state=open&flow=order")
 	has(t, open, ">parked</a>")
 	hasNot(t, open, ">done</a>")
-	has(t, open, "Only the last 24 hours", "a filter without an index has a time range")
+	hasNot(t, open, "Only the last 24 hours")
+	has(t, w.get("/jobs?state=completed"), "Only the last 24 hours", "a filter without an index has a time range")
+	for waits, key := range map[string]string{
+		"waits=topic&topic=books.close": "nightly-1", "waits=topic": "nightly-1", "waits=signal:approved": "waiting", "waits=timer": "waiting", "waits=person": "parked",
+	} {
+		page := w.get("/jobs?" + waits)
+		has(t, page, ">"+key+"</a>", waits)
+		hasNot(t, page, ">done</a>")
+		hasNot(t, page, "Only the last 24 hours")
+	}
+	has(t, w.get("/jobs?waits=child"), "No jobs.")
 	has(t, w.get("/jobs?tag=customer:42"), ">done</a>")
 	hasNot(t, w.get("/jobs?tag=customer:42"), "Only the last 24 hours")
 	has(t, w.get("/jobs?parent=done"), ">invoice 1</a>")

@@ -165,7 +165,7 @@ func actsByMouse(x *tab) {
 	x.says("The filter selects 1 job")
 	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "sale cancelled"))
 	press(`button[value=interrupt]`)
-	x.says("Finished: 1 job looked at, 1 done")
+	x.says("Finished: 1 of 1 job looked at, 1 done")
 	w.ends("sale")
 	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "sale"})
 	require.NoError(t, err)

@@ -190,10 +190,9 @@ func (r *rig) undone() (names []string) {
 	r.t.Helper()
 	var jobs []store.JobSummary
 	for range 10_000 {
-		var err error
-		jobs, err = r.store.Jobs(context.Background(), store.JobFilter{Flow: flow.UndoName})
+		page, err := r.store.Jobs(context.Background(), store.JobFilter{Flow: flow.UndoName})
 		require.NoError(r.t, err)
-		if len(jobs) > 0 {
+		if jobs = page.Jobs; len(jobs) > 0 {
 			break
 		}
 		time.Sleep(100 * time.Millisecond) // the bubble's clock

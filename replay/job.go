@@ -118,15 +118,20 @@ func (j *Job) Apply(rec journal.Record) error {
 	if err != nil {
 		return fmt.Errorf("entry %d of chain %s: %w", rec.Seq, rec.Chain, err)
 	}
+	return j.ApplyEntry(e, rec.Hash)
+}
+
+// ApplyEntry is Apply for an entry that was decoded before; hash is that of its record.
+func (j *Job) ApplyEntry(e *journal.Entry, hash journal.Digest) error {
 	last := j.At.Seq
-	if !rec.Chain.IsZero() {
-		last = j.Chains[rec.Chain].Seq
+	if !e.Chain.IsZero() {
+		last = j.Chains[e.Chain].Seq
 	}
-	if e.Job != j.Header.Job || e.Chain != rec.Chain || e.Seq != last+1 {
+	if e.Job != j.Header.Job || e.Seq != last+1 {
 		return fmt.Errorf("entry %d of chain %s of job %s does not follow entry %d of job %s",
 			e.Seq, e.Chain, e.Job, last, j.Header.Job)
 	}
-	j.fold(e, j.read(e), rec.Hash)
+	j.fold(e, j.read(e), hash)
 	return nil
 }
 

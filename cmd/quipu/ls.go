@@ -36,8 +36,9 @@ func (a *app) lsCommand() *cobra.Command {
 		Short: "List jobs",
 		Long: `List jobs, newest first. An expired job is only a tombstone; --state expired lists those.
 
---from, --to, --tag and --parent use an index. The other filters are compared with each
-job, from the newest on: where few jobs fit, give a time range. --count prints how many
+--from, --to, --tag and --parent use an index, and so do --state without completed and
+expired, and --waits. The other filters are compared with each job, from the newest on:
+where few jobs fit, give a time range. --count prints how many
 jobs there are by state, of the newest 1000000 of the time range.
 
 --watch goes on until it is interrupted. In a terminal it draws the list again about once
@@ -49,6 +50,7 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 	cmd.Flags().StringSliceVar(&o.states, "state", nil, "only jobs in this `STATE`: open, completed, failed, interrupted, quarantined or expired; several with commas")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only jobs of this `FLOW`")
 	cmd.Flags().StringVar(&f.Version, "version", "", "only jobs of this `VERSION` of their flow")
+	cmd.Flags().StringVar(&f.Waits, "waits", "", "only open jobs that wait for `THIS`: topic (a worker), signal, timer, child or person; topic:NAME and signal:NAME")
 	cmd.Flags().StringVar(&o.from, "from", "", "only jobs that started at this `TIME` or later: RFC 3339, or how long ago, such as 24h")
 	cmd.Flags().StringVar(&o.to, "to", "", "only jobs that started before this `TIME`, as in --from")
 	cmd.Flags().StringVar(&o.parent, "parent", "", "only jobs that this job started, given by its `KEY` or id")
@@ -120,6 +122,9 @@ func (o *lsOptions) read(f *store.JobFilter, now time.Time) (err error) {
 	if o.watch && (o.limit == 0 || o.limit > store.MaxPage) {
 		return cli.Exitf(cli.CodeUsage, "--limit %d: --watch shows 1 to %d jobs", o.limit, store.MaxPage)
 	}
+	if _, _, err := f.Waiting(); err != nil {
+		return cli.Exitf(cli.CodeUsage, "--waits %.80q: use topic, topic:NAME, signal, signal:NAME, timer, child or person", f.Waits)
+	}
 	from, err := earlier("--from", o.from, now)
 	if err != nil {
 		return err
@@ -190,7 +195,7 @@ func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 
 // list prints a page at a time, so that memory does not grow with the list, and counts what it
 // prints.
-func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilter) ([]store.JobSummary, error),
+func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilter) (store.JobPage, error),
 	f store.JobFilter, limit int, keysOnly bool,
 ) (listed int, err error) {
 	t := jobsTable(a.streams.Out)
@@ -202,19 +207,19 @@ func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilt
 		if err != nil {
 			return listed, err
 		}
-		for i := range page {
+		for i := range page.Jobs {
 			listed++
-			if err := a.listed(t, &page[i], keysOnly); err != nil {
+			if err := a.listed(t, &page.Jobs[i], keysOnly); err != nil {
 				return listed, err
 			}
 		}
 		if err := t.flush(); err != nil {
 			return listed, err
 		}
-		if len(page) < f.Limit {
+		if page.Next == "" {
 			break
 		}
-		f.Before = page[len(page)-1].Cursor
+		f.Before = page.Next
 	}
 	return listed, nil
 }

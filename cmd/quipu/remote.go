@@ -60,15 +60,14 @@ func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter,
 			return err
 		}
 	}
-	read := func(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
+	read := func(ctx context.Context, f store.JobFilter) (store.JobPage, error) {
 		page, next, err := remote.Jobs(ctx, quipu.JobFilter{
-			States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Tags: f.Tags, Parent: f.Parent,
+			States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.Waits, Tags: f.Tags, Parent: f.Parent,
 			From: instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
 		})
-		all := make([]store.JobSummary, len(page))
+		all := store.JobPage{Jobs: make([]store.JobSummary, len(page)), Next: next}
 		for i := range page {
-			all[i] = summaryFrom(&page[i])
-			all[i].Cursor = next
+			all.Jobs[i] = summaryFrom(&page[i])
 		}
 		return all, err
 	}

@@ -54,7 +54,7 @@ func (a *app) watch(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, o
 		if err != nil {
 			return err
 		}
-		return show(page)
+		return show(page.Jobs)
 	})
 }
 

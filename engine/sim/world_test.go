@@ -330,7 +330,8 @@ func (w *world) finished() bool {
 // views returns all jobs in one of the states, or in any, as they are now.
 func (w *world) views(in ...journal.JobState) []*store.JobView {
 	ctx := context.Background()
-	jobs, err := w.store.Jobs(ctx, store.JobFilter{States: in, Limit: store.MaxPage})
+	got, err := w.store.Jobs(ctx, store.JobFilter{States: in, Limit: store.MaxPage})
+	jobs := got.Jobs
 	if err != nil {
 		panic(err)
 	}

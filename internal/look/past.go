@@ -1,6 +1,7 @@
 package look
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -32,7 +33,7 @@ func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadVie
 		held[guid] = row.Held != ""
 	}
 	slices.SortFunc(v.Rows, func(a, b collation.Row) int {
-		return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.GUID.String(), b.GUID.String()))
+		return cmp.Or(cmp.Compare(a.Origin, b.Origin), bytes.Compare(a.GUID[:], b.GUID[:]))
 	})
 	for guid, w := range was.Waits {
 		v.Waits = append(v.Waits, collation.Wait{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
@@ -34,6 +33,8 @@ type Reading struct {
 	// later than At. Events are what they tell, in the order of time.
 	Entries []*journal.Entry
 	Events  []history.Event
+	// Effects are those of the job as it stands, as the tables have them.
+	Effects []store.JobEffect
 	// Silent says why Entries and Events are not there; nil: they are.
 	Silent error
 
@@ -42,129 +43,101 @@ type Reading struct {
 
 // Writer is the process that wrote an entry: an entry that does not say it has the writer of the
 // one before it.
-func (r *Reading) Writer(e *journal.Entry) string {
-	if r.writers == nil {
-		r.writers = make(map[*journal.Entry]string, len(r.Entries))
-		last := map[journal.GUID]string{}
-		for _, e := range r.Entries {
-			if e.Writer != "" {
-				last[e.Chain] = e.Writer
-			}
-			r.writers[e] = last[e.Chain]
-		}
-	}
-	return r.writers[e]
-}
+func (r *Reading) Writer(e *journal.Entry) string { return r.writers[e] }
 
 // Read reads a job as it stands, or, with at from 1, as it stood at that entry of its main chain.
-// A job with over quipu.MaxHistory entries is read without its journal. Errors: ErrNotFound,
-// ErrPast.
-func Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64) (*Reading, error) {
-	if at > 0 {
-		return past(ctx, rt, id, at)
-	}
+// A job with over quipu.MaxHistory entries is read without its journal. What it gives is not to be
+// changed, but for the Job. Errors: ErrNotFound, ErrPast.
+func (s *Shelf) Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64) (*Reading, error) {
 	v, err := below.Of(rt).Job(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	j := &explain.Job{View: v}
-	if err := living(ctx, rt, j); err != nil {
-		return nil, err
-	}
-	r := &Reading{Job: j, Head: v.Head.Seq}
+	r := &Reading{Job: &explain.Job{View: v}, Head: v.Head.Seq}
 	if v.State == journal.JobExpired {
+		if at > 0 {
+			return nil, fmt.Errorf("replay job %s: %w", id, quipu.ErrTombstone)
+		}
 		r.Silent = quipu.ErrTombstone
-		return r, nil
+		return r, living(ctx, rt, r.Job)
 	}
-	var c closer
-	for e, err := range rt.Journal(ctx, quipu.Job{ID: id}) {
-		switch {
-		case err != nil:
-			return nil, err
-		case len(r.Entries) == quipu.MaxHistory:
-			r.Entries, r.Silent = nil, fmt.Errorf("the journal has over %d entries: read it with quipu export", quipu.MaxHistory)
-			return r, nil
-		}
-		r.Entries = append(r.Entries, e)
-		if c.last == nil {
-			c.add(e)
-		}
-	}
-	if v.State != journal.JobOpen {
-		c.tell(j)
-	}
-	r.tell(ctx, rt)
-	return r, nil
-}
-
-// tell makes the events of the entries.
-func (r *Reading) tell(ctx context.Context, rt *quipu.Runtime) {
-	id := r.Job.View.ID
-	t := history.New(r.Job.Flow, func(d journal.Digest) ([]byte, error) { return below.Of(rt).Payload(ctx, id, d) })
-	for _, e := range r.Entries {
-		t.Add(e)
-	}
-	r.Events = t.Events()
-}
-
-// past rebuilds the job as it stood at an entry.
-func past(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64) (*Reading, error) {
-	r := &Reading{}
-	var was *replay.Job
-	var job collation.Job
-	err := below.Of(rt).Audit(ctx, id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		if s.Job.State == journal.JobExpired {
-			return quipu.ErrTombstone
-		}
-		job, r.Head = s.Job, s.Job.Head.Seq
-		was = replay.New(replay.Header{Space: job.Space, Job: job.ID, Key: job.Key, Generation: job.Generation})
-		return r.rewind(was, records, at)
-	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("replay job %s: %w", id, err)
-	case r.At == nil:
+	if at > r.Head {
 		return nil, fmt.Errorf("%w: job %s has %d, not %d", ErrPast, id, r.Head, at)
 	}
-	v, err := below.Of(rt).Job(ctx, id) // for its dead letters, which are no part of the journal
+	if at == 0 {
+		err = living(ctx, rt, r.Job)
+	} else {
+		r.Job.Flow = Definition(ctx, rt, v.Flow)
+		r.Job.Find = func(id journal.JobID) *store.JobSummary { return other(ctx, rt, id) }
+	}
 	if err != nil {
 		return nil, err
 	}
-	r.Open = was.Open()
-	r.Job = &explain.Job{
-		View: r.view(&job, was, v.Dead), Flow: Definition(ctx, rt, was.Flow), Now: collation.Micros(r.At.Time),
-		Find: func(id journal.JobID) *store.JobSummary { return other(ctx, rt, id) },
+	if r.Effects, err = below.Of(rt).JobEffects(ctx, id); err != nil {
+		return nil, err
 	}
-	r.tell(ctx, rt)
+	kept, err := s.journal(ctx, rt, r.Job, r.Effects)
+	switch {
+	case err != nil:
+		return nil, err
+	case kept.long && at > 0:
+		return nil, fmt.Errorf("the journal has over %d entries: read it with quipu replay", quipu.MaxHistory)
+	case kept.long:
+		r.Silent = fmt.Errorf("the journal has over %d entries: read it with quipu export", quipu.MaxHistory)
+	case at > 0:
+		return r, r.past(ctx, rt, kept, at)
+	default:
+		r.Entries, r.Events, r.writers = kept.entries, kept.events, kept.writers
+		r.closing()
+	}
 	return r, nil
 }
 
-// rewind applies the entries of the main chain up to number at, and those of the effect chains
-// that were written by then.
-func (r *Reading) rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64) error {
-	for rec, err := range records {
-		if err != nil {
-			return err
+// closing looks up which entry closed the job.
+func (r *Reading) closing() {
+	if r.Job.View.State == journal.JobOpen {
+		return
+	}
+	var c closer
+	for _, e := range r.Entries {
+		if c.add(e) {
+			break
 		}
-		if rec.Chain.IsZero() && rec.Seq > at {
+	}
+	c.tell(r.Job)
+}
+
+// tell makes the events of entries.
+func tell(ctx context.Context, rt *quipu.Runtime, j *explain.Job, entries []*journal.Entry) []history.Event {
+	t := history.New(j.Flow, func(d journal.Digest) ([]byte, error) { return below.Of(rt).Payload(ctx, j.View.ID, d) })
+	for _, e := range entries {
+		t.Add(e)
+	}
+	return t.Events()
+}
+
+// past rebuilds the job as it stood at an entry, by a replay of the entries of the main chain up to
+// number at, and of those of the effect chains that were written by then.
+func (r *Reading) past(ctx context.Context, rt *quipu.Runtime, k *kept, at int64) error {
+	now := r.Job.View
+	was := replay.New(replay.Header{Space: now.Space, Job: now.ID, Key: now.Key, Generation: now.Generation})
+	for i, e := range k.entries {
+		main := e.Chain.IsZero()
+		if main && e.Seq > at || !main && (r.At == nil || e.Time > r.At.Time) {
 			continue
 		}
-		e, err := journal.Decode(rec)
-		switch {
-		case err != nil:
-			return err
-		case len(r.Entries) == quipu.MaxHistory:
-			return fmt.Errorf("the journal has over %d entries: read it with quipu replay", quipu.MaxHistory)
-		case !rec.Chain.IsZero() && (r.At == nil || e.Time > r.At.Time):
-			continue
+		if err := was.ApplyEntry(e, k.hashes[i]); err != nil {
+			return fmt.Errorf("replay job %s: %w", now.ID, err)
 		}
-		if err := was.Apply(rec); err != nil {
-			return err
-		}
-		r.Entries = append(r.Entries, e)
-		if rec.Chain.IsZero() && rec.Seq == at {
+		if r.Entries = append(r.Entries, e); main && e.Seq == at {
 			r.At = e
 		}
 	}
+	if r.At == nil { // the journal has ended since the job was read
+		return fmt.Errorf("%w: job %s has none of number %d", ErrPast, now.ID, at)
+	}
+	r.writers, r.Open = k.writers, was.Open()
+	r.Job.View, r.Job.Now = r.view(&now.Job, was, now.Dead), collation.Micros(r.At.Time)
+	r.Events = tell(ctx, rt, r.Job, r.Entries)
 	return nil
 }

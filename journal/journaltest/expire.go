@@ -219,7 +219,7 @@ func expireMany(b *bench) {
 func expireLists(b *bench) {
 	was, open := b.tombstone("k"), b.requested(one, "open")
 	require.Equal(b, map[journal.JobState]int64{journal.JobExpired: 1, journal.JobOpen: 1}, got(b.s.Counts(b.ctx()))(b))
-	page := got(b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}}))(b)
+	page := got(b.s.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}}))(b).Jobs
 	require.Equal(b, []store.JobSummary{b.view(was.ID).JobSummary}, page)
 	audited := map[journal.JobID]bool{}
 	for id, err := range b.s.AuditJobs(b.ctx(), nil) {

@@ -14,6 +14,8 @@ import (
 var lists = cases{
 	"pages cover the jobs, newest first":                          listPages,
 	"filters by state, flow and key":                              listFilters,
+	"filters by what jobs wait for":                               listWaits,
+	"pages end where much was looked at":                          listLooks,
 	"jobs are found by their tags":                                listTags,
 	"a job's rows come by their entries, its waits by their age":  listOrder,
 	"gauges of what is open and late (O4)":                        listGauges,
@@ -32,7 +34,7 @@ func listPages(b *bench) {
 		}
 		got(b.s.Start(b.ctx(), list, b.mode))(b)
 	}
-	all := got(b.s.Jobs(b.ctx(), store.JobFilter{}))(b)
+	all := got(b.s.Jobs(b.ctx(), store.JobFilter{}))(b).Jobs
 	require.Len(b, all, 24)
 	for i := 1; i < len(all); i++ {
 		require.GreaterOrEqual(b, all[i-1].Started, all[i].Started)
@@ -40,7 +42,7 @@ func listPages(b *bench) {
 	for _, limit := range []int{1, 5, 24, 100} {
 		var paged []store.JobSummary
 		for before := ""; ; before = paged[len(paged)-1].Cursor {
-			page := got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before}))(b)
+			page := got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before}))(b).Jobs
 			if len(page) == 0 {
 				break
 			}
@@ -88,7 +90,7 @@ func listFilters(b *bench) {
 	} {
 		var ids []journal.JobID
 		counts := map[journal.JobState]int64{}
-		for _, j := range got(b.s.Jobs(b.ctx(), k.filter))(b) {
+		for _, j := range got(b.s.Jobs(b.ctx(), k.filter))(b).Jobs {
 			ids = append(ids, j.ID)
 			counts[j.State]++
 			require.Equal(b, b.view(j.ID).JobSummary, j)
@@ -113,7 +115,7 @@ func listTags(b *bench) {
 		require.Equal(b, tags, b.view(Begin(b, b.s, b.mode, r)[0]).Tags)
 	}
 	keys := func(f store.JobFilter) (keys []string, last string) {
-		for _, j := range got(b.s.Jobs(b.ctx(), f))(b) {
+		for _, j := range got(b.s.Jobs(b.ctx(), f))(b).Jobs {
 			keys, last = append(keys, j.Key), j.Cursor
 		}
 		return keys, last

@@ -56,7 +56,7 @@ func generationResumed(b *bench) {
 // listedOnce checks that lists and counts have only the last generation of the key.
 func (b *bench) listedOnce(key string, id journal.JobID) {
 	b.Helper()
-	page := got(b.s.Jobs(b.ctx(), store.JobFilter{Prefix: key}))(b)
+	page := got(b.s.Jobs(b.ctx(), store.JobFilter{Prefix: key}))(b).Jobs
 	require.Len(b, page, 1)
 	require.Equal(b, id, page[0].ID)
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, got(b.s.Counts(b.ctx()))(b))

@@ -276,7 +276,7 @@ func rowLimits(b *bench) {
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
 		require.Len(b, got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit}))(b), 1)
-		require.Len(b, got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b), 1)
+		require.Len(b, got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
 	}
 	_, letters := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
 	_, jobs := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})

@@ -133,23 +133,62 @@ func (j *job) summary() store.JobSummary {
 }
 
 // Jobs implements store.Client.
-func (s *Store) Jobs(_ context.Context, f store.JobFilter) (out []store.JobSummary, err error) {
+func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, err error) {
 	if err := f.Check(); err != nil {
-		return nil, err
+		return page, err
 	}
-	err = s.eachJob(&f, func(j *job) { out = append(out, j.summary()) })
-	slices.SortFunc(out, func(a, b store.JobSummary) int {
+	frame, all := s.frame(&f), []*job(nil)
+	if err := s.eachJob(&frame, func(j *job) { all = append(all, j) }); err != nil {
+		return page, err
+	}
+	slices.SortFunc(all, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(b.Started, a.Started), compareIDs(b.ID, a.ID))
 	})
-	return out[:min(len(out), f.Limit)], err
+	bounded := f.Narrow() && len(f.Tags) == 0 && f.Parent.IsZero()
+	if _, exact := f.Standing(); exact {
+		bounded = false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, j := range all {
+		if j.next.IsZero() && s.matches(j, &f) {
+			page.Jobs = append(page.Jobs, j.summary())
+		}
+		switch {
+		case len(page.Jobs) == f.Limit:
+			page.Next = j.summary().Cursor
+			return page, nil
+		case bounded && n+1 == f.Looks():
+			page.Next, page.Searched = j.summary().Cursor, j.Started
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// frame is the part of a filter that decides which jobs a page looks at.
+func (s *Store) frame(f *store.JobFilter) store.JobFilter {
+	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To, Before: f.Before}
+	narrowed := *f
+	if f.Waits != "" {
+		narrowed.States = []journal.JobState{journal.JobOpen}
+	}
+	if indexed, _ := narrowed.Standing(); indexed && len(f.Tags) == 0 && f.Parent.IsZero() {
+		frame.States, frame.Flow = narrowed.States, f.Flow
+	}
+	return frame
 }
 
 // CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
 func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
 	counts, f.Before = map[journal.JobState]int64{}, ""
+	what, _, err := f.Waiting()
+	if err != nil || what != "" && len(f.States) > 0 && !slices.Contains(f.States, journal.JobOpen) {
+		return counts, 0, err
+	}
 	err = errors.Join(
-		s.eachJob(&store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}, func(*job) { looked++ }),
-		s.eachJob(&f, func(j *job) { counts[j.State]++ }),
+		s.eachJob(&store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}, last(func(*job) { looked++ })),
+		s.eachJob(&f, last(func(j *job) { counts[j.State]++ })),
 	)
 	return counts, looked, err
 }
@@ -157,10 +196,19 @@ func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[jour
 // Counts implements store.Client.
 func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
 	out := map[journal.JobState]int64{}
-	return out, s.eachJob(&store.JobFilter{}, func(j *job) { out[j.State]++ })
+	return out, s.eachJob(&store.JobFilter{}, last(func(j *job) { out[j.State]++ }))
 }
 
-// eachJob visits the jobs that a filter selects, of each key the last.
+// last visits those jobs alone that no other has resumed.
+func last(visit func(*job)) func(*job) {
+	return func(j *job) {
+		if j.next.IsZero() {
+			visit(j)
+		}
+	}
+}
+
+// eachJob visits the jobs that a filter selects.
 func (s *Store) eachJob(f *store.JobFilter, visit func(*job)) error {
 	before, id, err := f.Bound()
 	if err != nil {
@@ -170,17 +218,65 @@ func (s *Store) eachJob(f *store.JobFilter, visit func(*job)) error {
 	defer s.mu.Unlock()
 	for _, j := range s.jobs {
 		older := cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
-		if older && j.replaced == collation.Never && j.next.IsZero() && j.matches(f) {
+		if older && j.replaced == collation.Never && s.matches(j, f) {
 			visit(j)
 		}
 	}
 	return nil
 }
 
-func (j *job) matches(f *store.JobFilter) bool {
+func (s *Store) matches(j *job, f *store.JobFilter) bool {
 	child := j.Parent != nil && j.Parent.Job == f.Parent
 	return (len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
 		(f.Version == "" || j.Flow.Version == f.Version) && (f.Parent.IsZero() || child) &&
 		j.Started >= f.From && strings.HasPrefix(j.Key, f.Prefix) &&
-		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) })
+		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) }) && s.waitsFor(j, f)
+}
+
+// waitsFor reports whether a job waits for what a filter names.
+func (s *Store) waitsFor(j *job, f *store.JobFilter) bool {
+	what, name, _ := f.Waiting() // it was checked
+	if what == "" {
+		return true
+	}
+	if j.State != journal.JobOpen {
+		return false
+	}
+	if what == store.WaitsSignal {
+		for _, w := range j.waits {
+			if name == "" || w.Topic == name {
+				return true
+			}
+		}
+		return false
+	}
+	if what == store.WaitsChild {
+		return s.awaits(j.ID)
+	}
+	for _, r := range s.rows[j.ID] {
+		switch held := r.Held; {
+		case what == store.WaitsPerson && (held == collation.HeldParked || held == collation.HeldStuck),
+			what == store.WaitsTimer && r.Kind == journal.MessageWakeUp && held == "",
+			what == store.WaitsTopic && r.Kind == journal.MessageRequest && (held == "" || held == collation.HeldParallel) && (name == "" || r.Topic == name):
+			return true
+		}
+	}
+	return false
+}
+
+// awaits reports whether a job awaits another one, which may not have begun.
+func (s *Store) awaits(id journal.JobID) bool {
+	for _, rows := range s.rows {
+		for _, r := range rows {
+			if r.Sender == id {
+				return true
+			}
+		}
+	}
+	for _, j := range s.jobs {
+		if j.Parent != nil && j.Parent.Job == id && j.Parent.Awaited && (j.State == journal.JobOpen || j.State == journal.JobQuarantined) {
+			return true
+		}
+	}
+	return false
 }

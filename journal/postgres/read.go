@@ -55,11 +55,9 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 		x := &store.JobView{}
 		return c.snapshot(ctx,
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
-			step{"audit_instances", arg, func(v row) error {
-				key, i := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}, readInstance(v, 2)
-				if i.Ledger != 0 { // a row without a ledger only points to the output of a pass or an element
-					x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *i})
-				}
+			step{"view_instances", arg, func(v row) error {
+				key := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}
+				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v, 2)})
 				return nil
 			}},
 			step{"view_rows", arg, func(v row) error {
@@ -113,73 +111,6 @@ func (s *Store) readSummary(v row) store.JobSummary {
 	j := store.JobSummary{Job: s.readJob(v), Closed: collation.Micros(v.int(jobWidth))}
 	j.SetCursor()
 	return j
-}
-
-// Jobs lists jobs, newest first, without those that another has resumed.
-func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
-	if err := f.Check(); err != nil {
-		return nil, err
-	}
-	params, err := filtered(&f)
-	if err != nil {
-		return nil, err
-	}
-	var all []store.JobSummary
-	err = s.selected(ctx, "job_list", &f, params, func() { all = nil }, func(v row) error {
-		all = append(all, s.readSummary(v))
-		return nil
-	})
-	return all, err
-}
-
-// selected runs the form of a statement that has the index for a filter.
-func (s *Store) selected(ctx context.Context, name string, f *store.JobFilter, params [][]byte, reset func(), visit func(row) error) error {
-	steps := []step{{name, params, visit}}
-	switch {
-	case !f.Parent.IsZero():
-		steps[0] = step{name + "_children", append(params, pTexts(f.Tags), pUUID(f.Parent)), visit}
-	case len(f.Tags) > 0:
-		steps = []step{{"bitmap", nil, nil}, {name + "_tagged", append(params, pTexts(f.Tags)), visit}}
-	}
-	return s.look(ctx, name, func(c *conn) error {
-		if reset(); len(steps) == 1 {
-			return c.query(ctx, steps[0].name, visit, steps[0].params...)
-		}
-		return c.snapshot(ctx, steps...)
-	})
-}
-
-// filtered returns the parameters that all statements about a filter have.
-func filtered(f *store.JobFilter) ([][]byte, error) {
-	started, id, err := f.Bound()
-	if err != nil {
-		return nil, err
-	}
-	states := make([]string, len(f.States))
-	for i, state := range f.States {
-		states[i] = string(state)
-	}
-	return [][]byte{
-		pTexts(states), pText(f.Flow), pText(f.Version), pText(f.Prefix), pInt(int64(f.From)), pInt(int64(started)), pUUID(id), pInt(int64(f.Limit)),
-	}, nil
-}
-
-// CountJobs counts by state the jobs that a filter selects.
-func (s *Store) CountJobs(ctx context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
-	f.Before, f.Limit = "", store.MaxCounted
-	params, err := filtered(&f)
-	if err != nil {
-		return nil, 0, err
-	}
-	reset := func() { counts, looked = map[journal.JobState]int64{}, 0 }
-	err = s.selected(ctx, "job_counted", &f, params, reset, func(v row) error {
-		if n := v.int(1); n > 0 {
-			counts[journal.JobState(v.text(0))] = n
-		}
-		looked += v.int(2)
-		return nil
-	})
-	return counts, looked, err
 }
 
 // Counts counts the jobs by state, without those that another has resumed.

@@ -74,8 +74,9 @@ type Client interface {
 	// most one, except in merged stores and for a compensation, which is also recorded in the job
 	// that ran it.
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
-	// Jobs lists jobs, newest first, without those that another has resumed.
-	Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error)
+	// Jobs lists a page of jobs, newest first, without those that another has resumed. It ends
+	// early when it has looked at f.Look jobs (O7).
+	Jobs(ctx context.Context, f JobFilter) (JobPage, error)
 	// CountJobs counts by state the jobs that a filter selects, and says how many jobs it looked
 	// at: at most MaxCounted, the newest of its time range (with Tags or a Parent: of the jobs that
 	// have them). Before and Limit do not count.
@@ -126,19 +127,47 @@ type Schedule struct {
 // MaxCounted bounds the jobs that CountJobs looks at.
 const MaxCounted = 1_000_000
 
-// JobFilter selects a page of jobs. Before is the Cursor of the page before. A zero field selects
-// all.
+// MaxLook bounds the jobs that one page looks at, MaxAsked those that it asks what they wait for.
+const (
+	MaxLook  = 20_000
+	MaxAsked = 5_000
+)
+
+// JobFilter selects a page of jobs. Before is the Cursor of a job, or the Next of a page. A zero
+// field selects all.
 type JobFilter struct {
 	States   []journal.JobState // one of them
 	Flow     string
 	Version  string           // of the flow
 	Prefix   string           // of the key
+	Waits    string           // the job is open and waits for this, see Waiting
 	Tags     []string         // the job has all of them
 	Parent   journal.JobID    // an await or a function of it started the job
 	From, To collation.Micros // started from the one until before the other; 0: no bound
 	Before   string
 	Limit    int // default 100, at most MaxPage
+	// Look is how many jobs are compared with what has no index, at most; default MaxLook, with
+	// Waits MaxAsked. With Tags or a Parent all are.
+	Look int
 }
+
+// JobPage is a page of a list of jobs.
+type JobPage struct {
+	Jobs []JobSummary
+	Next string // Before of the next page; "": there is none
+	// Searched is when the last job started that was looked at, if the page ends there although it
+	// is not full; 0 otherwise.
+	Searched collation.Micros
+}
+
+// What a job waits for, in JobFilter.Waits.
+const (
+	WaitsTopic  = "topic"  // a request for a worker, that has its turn; with a name those of this topic
+	WaitsSignal = "signal" // a signal; with a name those of this topic
+	WaitsTimer  = "timer"  // the end of a sleep
+	WaitsChild  = "child"  // the outcome of a job that it started
+	WaitsPerson = "person" // a decision about a held message
+)
 
 // JobSummary is one line of a list of jobs.
 type JobSummary struct {

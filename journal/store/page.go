@@ -38,6 +38,9 @@ func (f *DeadFilter) Check() (err error) {
 
 // Check sets the default limit, and refuses what is over the limits: ErrRejected.
 func (f *JobFilter) Check() (err error) {
+	if _, _, err = f.Waiting(); err != nil {
+		return err
+	}
 	f.Limit, err = page("jobs", f.Limit)
 	return err
 }
@@ -66,4 +69,54 @@ func (f *JobFilter) Bound() (started collation.Micros, id journal.JobID, err err
 		return f.To, journal.JobID{}, nil
 	}
 	return started, id, nil
+}
+
+// Waiting reads Waits: one of the words above; topic and signal may have a name, as in
+// "topic:payments.charge". Error: ErrRejected.
+func (f *JobFilter) Waiting() (what, name string, err error) {
+	what, name, named := strings.Cut(f.Waits, ":")
+	switch what {
+	case "", WaitsTimer, WaitsChild, WaitsPerson:
+		named = named || name != ""
+	case WaitsTopic, WaitsSignal:
+		named = named && name == ""
+	default:
+		named = true
+	}
+	if named {
+		return "", "", fmt.Errorf("%w: waits %.80q: use topic, topic:NAME, signal, signal:NAME, timer, child or person", ErrRejected, f.Waits)
+	}
+	return what, name, nil
+}
+
+// standing are the states whose jobs have an index, and whether all of them are few.
+var standing = map[journal.JobState]bool{
+	journal.JobOpen: true, journal.JobQuarantined: true, journal.JobFailed: false, journal.JobInterrupted: false,
+}
+
+// Standing reports a filter whose states have an index. exact: the index alone says which jobs
+// fit, so that a page reads no others.
+func (f *JobFilter) Standing() (indexed, exact bool) {
+	indexed, exact = len(f.States) > 0, f.Version == "" && f.Prefix == "" && f.Waits == ""
+	for _, state := range f.States {
+		few, known := standing[state]
+		indexed, exact = indexed && known, exact && few
+	}
+	return indexed, exact && indexed
+}
+
+// Looks is Look, or its default.
+func (f *JobFilter) Looks() int {
+	switch {
+	case f.Look > 0:
+		return f.Look
+	case f.Waits != "":
+		return MaxAsked
+	}
+	return MaxLook
+}
+
+// Narrow reports a filter that compares jobs one after another.
+func (f *JobFilter) Narrow() bool {
+	return len(f.States) > 0 || f.Flow != "" || f.Version != "" || f.Prefix != "" || f.Waits != ""
 }

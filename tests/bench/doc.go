@@ -17,6 +17,8 @@
 //	kill       the longest pause of a job when one of two worker processes is killed
 //	idle       what a process asks of the database when there is nothing to do
 //	backlog    jobs that were all started before there was a process to run them
+//	console    what the console's pages take and weigh on a million jobs, and the page of
+//	           a job of 10 000 elements
 //	plot       the rate over the jobs that are stored, the time of a job over the callers
 //
 // Each loop has a runtime and a space of its own, and begins warm. Below its line stand

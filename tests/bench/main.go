@@ -41,6 +41,7 @@ type options struct {
 	only     string
 	stored   int
 	backlog  int
+	jobs     int
 	plot     string
 	postgres string
 	profile  string
@@ -71,6 +72,7 @@ func parts() []part {
 		{"costs", (*bench).costs},
 		{"idle", (*bench).idle},
 		{"backlog", (*bench).drained},
+		{"console", (*bench).console},
 		{"plot", (*bench).plots},
 	}
 }
@@ -90,6 +92,7 @@ func parse(args []string, out io.Writer) (o options, err error) {
 	f.StringVar(&o.only, "only", "", "run only these parts, by commas: "+strings.Join(names(), ", "))
 	f.IntVar(&o.stored, "stored", 200_000, "jobs in the tables of the part steady, times the scale")
 	f.IntVar(&o.backlog, "backlog", 100_000, "jobs of the part backlog, times the scale")
+	f.IntVar(&o.jobs, "jobs", 1_000_000, "jobs in the tables of the part console, times the scale")
 	f.StringVar(&o.plot, "plot", "", "write throughput.svg and latency.svg into this directory")
 	f.StringVar(&o.postgres, "postgres", "", "use this database instead of a private Postgres, as a superuser. Lines whose aim is a multiple of a\n"+
 		"peer need a run of that peer, which this program does not contain, on the same Postgres in its turn")

@@ -24,7 +24,8 @@ func (w *twin) driven() journaltest.Driven { return journaltest.Driven{Store: w}
 
 // rows are the rows of all jobs, in a fixed order.
 func (w *twin) rows() (out []collation.Row) {
-	list, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage})
+	got, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage})
+	list := got.Jobs
 	require.NoError(w, err)
 	for i := range list {
 		v, err := w.memory.Job(w.ctx, list[i].ID)
@@ -273,8 +274,8 @@ func (w *twin) operate() {
 	if w.chance("foreign", 15) {
 		_ = w.driven().DeadLetter(w.ctx, collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "undecodable", Message: "drawn"}, []byte{0, 0xff})
 	}
-	if jobs, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage}); err == nil && w.chance("repair", 20) {
-		if j, ok := recent(w, "repaired", jobs); ok {
+	if page, err := w.memory.Jobs(w.ctx, store.JobFilter{Limit: store.MaxPage}); err == nil && w.chance("repair", 20) {
+		if j, ok := recent(w, "repaired", page.Jobs); ok {
 			_ = w.driven().Repair(w.ctx, j.ID)
 			return
 		}

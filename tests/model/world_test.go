@@ -260,7 +260,8 @@ func (w *world) drive() bool {
 
 func (w *world) jobs() []store.JobSummary {
 	return must(func() ([]store.JobSummary, error) {
-		return w.store.Jobs(context.Background(), store.JobFilter{Limit: store.MaxPage})
+		page, err := w.store.Jobs(context.Background(), store.JobFilter{Limit: store.MaxPage})
+		return page.Jobs, err
 	})
 }
 

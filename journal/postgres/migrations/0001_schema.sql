@@ -191,8 +191,10 @@ CREATE INDEX jobs_started ON jobs (started, id);
 CREATE INDEX jobs_tags ON jobs USING gin (string_to_array(tags, E'\n')) WITH (fastupdate = off) WHERE tags <> '';
 CREATE INDEX jobs_expires ON jobs (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX jobs_closed ON jobs (closed, id) WHERE closed IS NOT NULL;
--- For gauge_jobs alone (O4): CASE keeps the planner from taking it for other statements about open jobs.
-CREATE INDEX jobs_standing ON jobs (flow_name, state) WHERE CASE WHEN state IN ('open', 'quarantined') THEN true END;
+-- The jobs that are open or have not completed, for lists of them (O7) and for gauge_jobs (O4). A job that completes,
+-- as most do, leaves it. CASE keeps the planner from taking it for other statements about open jobs.
+CREATE INDEX jobs_standing ON jobs (flow_name, state, started, id)
+    WHERE CASE WHEN state IN ('open', 'failed', 'interrupted', 'quarantined') THEN true END;
 CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
 CREATE INDEX jobs_forked ON jobs (forked) WHERE forked IS NOT NULL; -- what goes on from a job keeps it
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
@@ -447,6 +449,27 @@ CREATE TABLE traces (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     upto   bigint  NOT NULL
 );
+
+-- job_waits says what an open job waits for (O7): topic, a request for a worker; signal; timer, the end of a sleep;
+-- child, a job that it awaits; person, a decision about a held message. name, if it is not '', is the topic of the
+-- request or of the signal.
+CREATE FUNCTION job_waits(of uuid, what text, name text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    CASE what
+    WHEN 'topic' THEN
+        RETURN EXISTS (SELECT FROM dispatches d WHERE d.job = of AND d.kind = 'request' AND (d.held IS NULL OR d.held = 'parallel')
+            AND (name = '' OR d.topic = name));
+    WHEN 'signal' THEN
+        RETURN EXISTS (SELECT FROM waits w WHERE w.job = of AND (name = '' OR w.topic = name));
+    WHEN 'timer' THEN
+        RETURN EXISTS (SELECT FROM dispatches d WHERE d.job = of AND d.kind = 'wakeup' AND d.held IS NULL);
+    WHEN 'child' THEN
+        RETURN EXISTS (SELECT FROM dispatches d WHERE d.sender = of)
+            OR EXISTS (SELECT FROM jobs c WHERE c.parent_job = of AND c.parent_awaited AND c.state IN ('open', 'quarantined'));
+    WHEN 'person' THEN
+        RETURN EXISTS (SELECT FROM dispatches d WHERE d.job = of AND d.held IN ('parked', 'stuck'));
+    END CASE;
+END $$;
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
 -- so the batch was not committed.

@@ -7,7 +7,7 @@ GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role_owner};
 GRANT USAGE ON SCHEMA {schema} TO {all};
 GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.quipu_topics(), {schema}.server_system(), {schema}.server_timeline(),
-    {schema}.in_doubt(uuid) TO {all};
+    {schema}.in_doubt(uuid), {schema}.job_waits(uuid, text, text) TO {all};
 GRANT SELECT ON {schema}.space, {schema}.space_entries TO {all};
 
 -- engine: starts, commits, delivers signals, sweeps, deploys. StartTx and SignalTx in a caller's transaction need its

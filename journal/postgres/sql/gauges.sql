@@ -3,7 +3,7 @@
 -- are counted of each flow and state.
 SELECT f.name, s.state,
        (SELECT count(*) FROM (SELECT FROM jobs j WHERE j.flow_name = f.name AND j.state = s.state
-                              AND CASE WHEN j.state IN ('open', 'quarantined') THEN true END LIMIT $2::int8) AS n)
+                              AND CASE WHEN j.state IN ('open', 'failed', 'interrupted', 'quarantined') THEN true END LIMIT $2::int8) AS n)
 FROM (SELECT name FROM flows WHERE active AND name >= '' ORDER BY name LIMIT $1::int8) AS f CROSS JOIN (VALUES ('open'), ('quarantined')) AS s (state)
 
 -- name: gauge_running

@@ -1,0 +1,142 @@
+package look
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// maxShelved bounds the entries of all jobs that a Shelf keeps. A decoded entry with its event takes
+// about 2 kB.
+const maxShelved = 30_000
+
+// Shelf keeps the journals that were read last, so that who looks at a long one again does not
+// read, decode and tell it again. The journal is insert-only: it is the same as long as its heads
+// are, that of the main chain and those of the chains of effects. A proof never comes from here.
+// The zero value is ready.
+type Shelf struct {
+	mu   sync.Mutex
+	kept []*kept // the last used first
+}
+
+// kept is a journal as it was read. Nothing in it changes.
+type kept struct {
+	mark    [sha256.Size]byte
+	entries []*journal.Entry // those of the main chain, then those of the effect chains
+	hashes  []journal.Digest // of the entries
+	events  []history.Event
+	writers map[*journal.Entry]string
+	long    bool // it has more than quipu.MaxHistory entries, and was not kept
+}
+
+// journal returns the journal of a job that has these effects.
+func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect) (*kept, error) {
+	mark := markOf(j.View, effects)
+	if k := s.find(mark); k != nil {
+		return k, nil
+	}
+	k, err := read(ctx, rt, j)
+	if err == nil && !k.long {
+		k.mark = mark
+		s.keep(k)
+	}
+	return k, err
+}
+
+// markOf names a state of a journal. What is written to a chain of effects changes an effect, or
+// the head of the chain in its request's row.
+func markOf(v *store.JobView, effects []store.JobEffect) (mark [sha256.Size]byte) {
+	h := sha256.New()
+	var number [8]byte
+	add := func(b []byte) {
+		binary.BigEndian.PutUint64(number[:], uint64(len(b)))
+		h.Write(number[:])
+		h.Write(b)
+	}
+	add(v.ID[:])
+	add(v.Head.Hash[:])
+	for i := range v.Rows {
+		add(v.Rows[i].GUID[:])
+		add(v.Rows[i].Effects.Hash[:])
+	}
+	for i := range effects {
+		f := &effects[i]
+		add(f.Key[:])
+		add([]byte(f.State))
+		binary.BigEndian.PutUint64(number[:], uint64(f.Fence))
+		h.Write(number[:])
+	}
+	h.Sum(mark[:0])
+	return mark
+}
+
+func (s *Shelf) find(mark [sha256.Size]byte) *kept {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.kept, func(k *kept) bool { return k.mark == mark })
+	if at < 0 {
+		return nil
+	}
+	k := s.kept[at]
+	s.kept = slices.Insert(slices.Delete(s.kept, at, at+1), 0, k)
+	return k
+}
+
+// keep puts a journal in front, and drops what has been used least.
+func (s *Shelf) keep(k *kept) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, left := []*kept{k}, maxShelved-len(k.entries)
+	for _, x := range s.kept {
+		if left -= len(x.entries); left >= 0 && x.mark != k.mark {
+			all = append(all, x)
+		}
+	}
+	if len(k.entries) <= maxShelved {
+		s.kept = all
+	}
+}
+
+// read reads a journal from the database.
+func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error) {
+	k := &kept{writers: map[*journal.Entry]string{}}
+	err := below.Of(rt).Audit(ctx, j.View.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for rec, err := range records {
+			if err != nil {
+				return err
+			}
+			if k.long = len(k.entries) == quipu.MaxHistory; k.long {
+				k.entries, k.hashes = nil, nil
+				return nil
+			}
+			e, err := journal.Decode(rec)
+			if err != nil {
+				return err
+			}
+			k.entries, k.hashes = append(k.entries, e), append(k.hashes, rec.Hash)
+		}
+		return nil
+	})
+	if err != nil || k.long {
+		return k, err
+	}
+	last := map[journal.GUID]string{}
+	for _, e := range k.entries {
+		if e.Writer != "" {
+			last[e.Chain] = e.Writer
+		}
+		k.writers[e] = last[e.Chain]
+	}
+	k.events = tell(ctx, rt, j, k.entries)
+	return k, nil
+}
