@@ -50,7 +50,7 @@ func signalWakes(b *bench) {
 	require.Equal(b, 1, row.Publication)
 	require.Equal(b, row.PublishedAt+b.mode.Resend, row.NextAt, "the caller publishes it; the sweeper looks again later")
 	require.Equal(b, &journal.Response{
-		Kind: journal.ResponseTerminal, Code: collation.CodeOK, By: journal.BySignal, Signal: s.GUID, Output: []byte(`"first"`),
+		Kind: journal.ResponseTerminal, Code: collation.CodeOK, By: journal.BySignal, Signal: s.GUID, Who: "ann", Output: []byte(`"first"`),
 	}, b.woken(&row))
 	require.Equal(b, seq, v.Head.Seq, "a delivery is no entry: the Leg2 that consumes it is")
 	b.audit(id)
