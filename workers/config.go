@@ -78,6 +78,8 @@ type Config struct {
 	// Grace is how long a handler may go on after its context has ended, default
 	// DefaultGrace. After that the run is given up: it is answered, or handed back.
 	Grace time.Duration
+	// Ran is told the topic of each run of a handler that has ended; nil: nobody is.
+	Ran func(topic string)
 	// Observer is told of attempts; default observer.Nop.
 	Observer observer.Observer
 	// Logger gets what operators should see; default slog.Default(). No payloads.
@@ -94,6 +96,9 @@ func (c Config) normalise() (Config, error) {
 	orDefault(&c.Grace, DefaultGrace)
 	if c.Epoch == nil {
 		c.Epoch = func() int64 { return 0 }
+	}
+	if c.Ran == nil {
+		c.Ran = func(string) {}
 	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}

@@ -46,7 +46,7 @@ func (b *bench) open(p store.Process) store.Session {
 
 // renewed renews a session, and returns the sessions that it ended.
 func (b *bench) renewed(s store.Session) []string {
-	ended, err := s.Renew(b.ctx())
+	ended, err := s.Renew(b.ctx(), nil)
 	if err != nil {
 		b.Errorf("renew: %v", err)
 	}
@@ -114,7 +114,7 @@ func sessionEnded(b *bench) {
 	require.Equal(b, freed(right), b.row(id, journal.MessageRequest, "right"), "what is held stays so")
 	require.Equal(b, other, b.row(mine.Job, journal.MessageRequest, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
-	_, err := dies.Renew(b.ctx())
+	_, err := dies.Renew(b.ctx(), nil)
 	require.ErrorIs(b, err, store.ErrStale)
 	b.audit(id, mine.Job)
 }
@@ -136,7 +136,7 @@ func sessionRenewed(b *bench) {
 	s, live := b.session("renewed", lease), b.looks()
 	opened, last, slow := b.now(c), b.now(c), false
 	b.passing(func() bool {
-		_, err := s.Renew(b.ctx())
+		_, err := s.Renew(b.ctx(), nil)
 		ended := b.renewed(live)
 		now := b.now(c)
 		if now-last >= micros(lease) { // the machine was that slow
@@ -163,7 +163,7 @@ func sessionEnd(b *bench) {
 	require.Len(b, b.due(10), 1)
 	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
 	require.Zero(b, b.live().Next())
-	_, err := s.Renew(b.ctx())
+	_, err := s.Renew(b.ctx(), nil)
 	require.ErrorIs(b, err, store.ErrStale)
 	b.audit(r.Job)
 }
@@ -410,10 +410,16 @@ func sessionProcesses(b *bench) {
 	require.Len(b, views, 2)
 	require.Equal(b, both, views[0].Process)
 	require.Equal(b, bare, views[1].Process)
+	require.Empty(b, views[0].Ran)
+	_, err := first.Renew(b.ctx(), []int64{7, 1 << 40})
+	require.NoError(b, err)
+	told, err := b.s.Processes(b.ctx())
+	require.NoError(b, err)
+	require.Equal(b, []int64{7, 1 << 40}, told[slices.IndexFunc(told, func(v store.ProcessView) bool { return v.Name == "both" })].Ran)
 	require.Positive(b, views[0].Since)
 	require.GreaterOrEqual(b, views[0].Renewed, views[0].Since)
 	require.NoError(b, first.End(b.ctx()))
-	views, err := b.s.Processes(b.ctx())
+	views, err = b.s.Processes(b.ctx())
 	require.NoError(b, err)
 	for _, v := range views {
 		require.NotEqual(b, "both", v.Name)
