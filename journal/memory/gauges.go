@@ -17,7 +17,7 @@ func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	g := &store.Gauges{Jobs: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
+	g := &store.Gauges{Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
 	named := slices.Sorted(maps.Keys(s.flows))
 	for _, name := range named[:min(len(named), store.MaxGaugedBy)] {
 		for _, state := range []journal.JobState{journal.JobOpen, journal.JobQuarantined} {
@@ -29,6 +29,9 @@ func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 			if _, shown := g.Jobs[of]; shown {
 				g.Jobs[of]++
 			}
+		}
+		if _, shown := g.Jobs[store.JobsOf{Flow: j.Flow.Name, State: journal.JobOpen}]; shown && j.State.Closed() && j.State != journal.JobExpired {
+			g.Closed[store.JobsOf{Flow: j.Flow.Name, State: j.State}]++
 		}
 		if j.expires != collation.Never && j.expires <= now {
 			add(&g.Expired, now-j.expires)
