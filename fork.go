@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // ErrFork says that no job can be forked as asked. Nothing was begun.
@@ -62,21 +59,21 @@ func (rt *Runtime) Fork(ctx context.Context, key string, at int64, as string, op
 	if f.Identity() == flow.Strict {
 		return refused(errors.New("its flow derives the key of a job from its input (identity: strict), so no second job can have that input"))
 	}
-	c := &cut{flow: f, at: at}
-	if err := rt.store.Audit(ctx, job.ID, c.read); err != nil {
+	c, err := engine.CutAt(ctx, rt.store, job.ID, at)
+	if err != nil {
 		return Job{}, fmt.Errorf("job %.80q: %w", key, err)
 	}
-	if err := c.clean(); err != nil {
+	if err := c.Clean(f); err != nil {
 		return refused(err)
 	}
 	if as == "" {
 		return refused(errors.New("give the new job a key of its own"))
 	}
-	if as, err = engine.CheckStart(f, as, c.input, rt.kept); err != nil {
+	if as, err = engine.CheckStart(f, as, c.Input, rt.kept); err != nil {
 		return Job{}, err
 	}
 	from.Job = job.ID
-	in := store.Start{Flow: v.Flow, Trigger: f.Trigger().Name, Key: as, Input: c.input, Tags: v.Tags, Trace: v.Trace}
+	in := store.Start{Flow: v.Flow, Trigger: f.Trigger().Name, Key: as, Input: c.Input, Tags: v.Tags, Trace: v.Trace}
 	id, err := rt.committer.Fork(ctx, in, from)
 	if taken, is := errors.AsType[*store.AlreadyStartedError](err); is {
 		return refused(fmt.Errorf("job %.80q has the key %.80q already: take another one", taken.Job, as))
@@ -98,102 +95,6 @@ func forkable(v *store.JobView) error {
 		return errors.New("it has expired: its journal is being removed")
 	case v.From != nil:
 		return errors.New("it resumes another job, or is a fork itself: fork the first one (quipu show names it)")
-	}
-	return nil
-}
-
-// cut is a job at the entry from which another one is to go on, and as it is now.
-type cut struct {
-	flow     *flow.Flow
-	at       int64
-	was, now *replay.Job
-	input    []byte
-}
-
-// read reads the journal of the job.
-func (c *cut) read(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-	header := replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation}
-	c.was, c.now = replay.New(header), replay.New(header)
-	for r, err := range records {
-		if err != nil {
-			return err
-		}
-		if err := c.now.Apply(r); err != nil {
-			return err
-		}
-		if !r.Chain.IsZero() {
-			continue
-		}
-		if r.Seq == 1 {
-			e, err := journal.Decode(r)
-			if err != nil {
-				return err
-			}
-			c.input = e.Input
-		}
-		if r.Seq > c.at {
-			continue
-		}
-		if err := c.was.Apply(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clean says why nobody could tell apart what was done before the entry and after it, or nil.
-func (c *cut) clean() error {
-	if last := c.now.At.Seq; c.at < 1 || c.at > last {
-		return fmt.Errorf("there is no entry %d: its journal has the entries 1 to %d", c.at, last)
-	}
-	for key, i := range c.was.Instances {
-		act, _ := c.flow.Activity(key.Activity)
-		switch {
-		case act == nil:
-			continue
-		case i.Repeat && i.Ledger.Leg2Entries() > 0:
-			return fmt.Errorf("the hook %s takes signal after signal: what follows them cannot be taken over", act.Name)
-		case act.Type != flow.TypeWorker || !i.Ledger.Leg1Complete() || c.ended(key) > 0:
-			continue
-		}
-		if err := c.apart(act, key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ended is the entry with the result of an instance or an element; 0: it had none by the cut.
-func (c *cut) ended(key collation.InstanceKey) int64 {
-	seq := int64(0)
-	if i := c.now.Instances[key]; i != nil {
-		seq = i.ResultSeq
-	}
-	if p := c.now.Passes[key]; p != nil && seq == 0 {
-		seq = p.ResultSeq
-	}
-	if seq > c.at {
-		return 0
-	}
-	return seq
-}
-
-// apart refuses an instance with a request that was under way and has recorded effects.
-func (c *cut) apart(act *flow.Activity, key collation.InstanceKey) error {
-	i := c.now.Instances[key]
-	for n := range max(i.Count, 1) {
-		if i.Count > 0 && c.ended(collation.InstanceKey{Activity: fmt.Sprintf("%s[%d]", key.Activity, n), DAD: key.DAD}) > 0 {
-			continue
-		}
-		if c.now.Chains[collation.RequestGUID(i.Leg1, n)].Seq == 0 {
-			continue
-		}
-		text := fmt.Sprintf("%s at %s was under way at entry %d and has recorded effects, and nobody can say which of them it had done by then: take an entry before it began",
-			act.Name, key.DAD, c.at)
-		if i.ResultSeq > 0 {
-			text += fmt.Sprintf(", or one from %d on, which has its result", i.ResultSeq)
-		}
-		return errors.New(text)
 	}
 	return nil
 }

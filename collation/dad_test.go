@@ -111,7 +111,11 @@ func TestDeepAddressesStayShort(t *testing.T) {
 // TestAddressKeys pins the hash that is the key in tables (1.9).
 func TestAddressKeys(t *testing.T) {
 	t.Parallel()
-	for text, want := range goldenKeys {
+	for text, want := range map[string]string{ // the first 16 bytes of the SHA-256 of the text
+		",0":        "bcf5735a1e73af9d0f0eb155c1b0ae87",
+		",0,0":      "a02be379d03ef2c0207dc31164e91c02",
+		",0^57,3,0": "e463e454a0d27717023b2c317c212d96",
+	} {
 		require.Equal(t, want, fmt.Sprintf("%x", collation.DAD(text).Key()), text)
 	}
 }

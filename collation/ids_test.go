@@ -1,6 +1,7 @@
 package collation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,38 +22,41 @@ func TestGoldenIdentifiers(t *testing.T) {
 	signal := collation.SignalGUID("shop", "order.reviewed", "o-1", "key-1")
 	wait := collation.WakeUpGUID(leg1, journal.BySignal, "")
 	child := collation.ChildID(leg1, 1)
-	got := map[string]string{
-		"job":              job.String(),
-		"job, generation":  collation.NewJobID("shop", "order-42", 2).String(),
-		"leg1":             leg1.String(),
-		"request":          request.String(),
-		"request, element": collation.RequestGUID(leg1, 3).String(),
-		"response":         collation.ResponseGUID(request, 1).String(),
-		"response, turn":   collation.ResponseGUID(request, 2).String(),
-		"answer":           collation.ResponseGUID(leg1, 0).String(),
-		"operator":         collation.OperatorGUID(request, "retry", 1).String(),
-		"mailbox":          collation.Mailbox("shop", "order.reviewed", "o-1").String(),
-		"signal":           signal.String(),
-		"signal, sent":     collation.SentGUID(leg1).String(),
-		"wakeup, timer":    collation.WakeUpGUID(leg1, journal.ByTimer, "").String(),
-		"wakeup, signal":   wait.String(),
-		"wakeup, pass":     collation.SignalledGUID(wait, signal).String(),
-		"cycle":            collation.CycleGUID(leg1).String(),
-		"join":             collation.JoinGUID(job, "meet", ",0,0").String(),
-		"child":            child.String(),
-		"child, turn":      collation.ChildID(leg1, 2).String(),
-		"outcome":          collation.OutcomeGUID(child.Start(), 1).String(),
-		"interrupt":        collation.InterruptGUID(leg1, job).String(),
-		"interrupt, asked": collation.AskedInterruptGUID("caller", job).String(),
-		"pause, sleep":     collation.PauseGUID(request, pause(journal.PauseSleep)).String(),
-		"pause, signal":    collation.PauseGUID(request, pause(journal.PauseSignal)).String(),
-		"pause, child":     collation.PauseGUID(request, pause(journal.PauseChild)).String(),
-		"timeout":          collation.TimeoutGUID(wait).String(),
-		"undo":             collation.UndoID(request).String(),
-	}
-	require.Equal(t, goldenIDs, got)
 	seen := map[string]bool{}
-	for name, id := range got {
+	for name, c := range map[string]struct {
+		id     fmt.Stringer
+		golden string // derived from the rules by a second program
+	}{
+		"job":              {job, "d828a2ee-477c-86b1-be12-664b03a0135d"},
+		"job, generation":  {collation.NewJobID("shop", "order-42", 2), "c478c7b7-1622-82ee-b015-3ec018721e94"},
+		"leg1":             {leg1, "9b4216f2-446a-87b6-a7a5-e7a367045ce4"},
+		"request":          {request, "38f661f3-cddd-8633-8b34-bf25a0342831"},
+		"request, element": {collation.RequestGUID(leg1, 3), "5fc15566-df0e-8773-b78f-3695afd7701b"},
+		"response":         {collation.ResponseGUID(request, 1), "07d78efa-634a-8a7e-aa0e-76c883c31574"},
+		"response, turn":   {collation.ResponseGUID(request, 2), "1f0c343c-1a35-87f0-a9ce-dde774b71f4d"},
+		"answer":           {collation.ResponseGUID(leg1, 0), "7cb72a29-e256-8c69-9bed-e6455d8c11dc"},
+		"operator":         {collation.OperatorGUID(request, "retry", 1), "34bde879-8fc4-87d2-b973-0d473cc5fd99"},
+		"mailbox":          {collation.Mailbox("shop", "order.reviewed", "o-1"), "83ac8892-feb3-8871-9d7f-2da3f7e05878"},
+		"signal":           {signal, "8cb28a09-31af-857e-b6cc-cae2dc1a01a9"},
+		"signal, sent":     {collation.SentGUID(leg1), "bbb29e30-6644-85e4-bf4d-26f31891fd12"},
+		"wakeup, timer":    {collation.WakeUpGUID(leg1, journal.ByTimer, ""), "fafcff02-4aff-8966-9cd4-a46705a4610b"},
+		"wakeup, signal":   {wait, "830f6ed5-eba2-8229-b32a-c1abb246329d"},
+		"wakeup, pass":     {collation.SignalledGUID(wait, signal), "8c9d8e69-cb3d-892f-b235-4cc2d05ff0d8"},
+		"cycle":            {collation.CycleGUID(leg1), "ed885b2c-7077-8918-8dc4-79f328a71c01"},
+		"join":             {collation.JoinGUID(job, "meet", ",0,0"), "df5d2ced-cfa5-8ce1-a421-89d6480ecdee"},
+		"child":            {child, "66966ccc-3687-8711-bee8-33471a569b9c"},
+		"child, turn":      {collation.ChildID(leg1, 2), "16791ead-5cdc-8970-add7-f4e9a280f79d"},
+		"outcome":          {collation.OutcomeGUID(child.Start(), 1), "00a5ce87-c673-8912-a478-f1d77c70364b"},
+		"interrupt":        {collation.InterruptGUID(leg1, job), "6834da43-a328-8947-8322-7dde79c80424"},
+		"interrupt, asked": {collation.AskedInterruptGUID("caller", job), "13a76bdb-e962-81ee-999d-ac9e8bd0715e"},
+		"pause, sleep":     {collation.PauseGUID(request, pause(journal.PauseSleep)), "99fbe751-548c-8dff-bf95-d7b7f4b1030b"},
+		"pause, signal":    {collation.PauseGUID(request, pause(journal.PauseSignal)), "ade1f547-f988-873b-a767-1545bda26939"},
+		"pause, child":     {collation.PauseGUID(request, pause(journal.PauseChild)), "b94b2c53-ab7f-8e22-8ba4-a9c4d2e16097"},
+		"timeout":          {collation.TimeoutGUID(wait), "82fab2a0-2cfc-8f25-8b13-5bd0076408e6"},
+		"undo":             {collation.UndoID(request), "f2ff647d-6f3f-88f1-8518-ef4ec9a2943e"},
+	} {
+		id := c.id.String()
+		require.Equal(t, c.golden, id, name)
 		require.False(t, seen[id], "%s is not distinct", name)
 		seen[id] = true
 		g, err := journal.ParseGUID(id)

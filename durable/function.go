@@ -34,6 +34,9 @@ type Config struct {
 	Room int
 	// Grace is how long lost branches may take to return.
 	Grace time.Duration
+	// Stands lets a function that waits for one thing, in its own branch, stand there:
+	// see GoOn.
+	Stands bool
 }
 
 // Original is the request whose compensations another request runs.
@@ -152,17 +155,32 @@ type Ending struct {
 func (f *Function) Run(ctx context.Context, fn func(context.Context) ([]byte, error)) Ending {
 	w := f.walking()
 	main := w.branch(nil, "")
-	var end Ending
+	ctx = effects.With(ctx, f.session)
+	if f.cfg.Stands && f.cfg.Original == nil && !w.undoing {
+		w.stand = newStand(cameOf(w.waited))
+		w.stand.ctx.follow(ctx)
+		ctx = w.stand.ctx
+	}
 	w.mu.Lock()
-	w.live = 1
+	w.main, w.live = main, 1
 	w.line = append(w.line, main)
 	w.next()
 	w.mu.Unlock()
-	main.start(effects.With(ctx, f.session), func(ctx context.Context) { end.Result, end.Err = fn(ctx) })
-	<-main.over
+	main.start(ctx, func(ctx context.Context) { w.result, w.err = fn(ctx) })
+	return f.ending()
+}
+
+// ending waits for the end of the run.
+func (f *Function) ending() Ending {
+	w := f.walking()
+	w.await()
+	if f.Stands() {
+		return Ending{Suspended: true, Pauses: []wire.Pause{w.named[0].Pause}}
+	}
 	w.quiet(f.cfg.Grace)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	main, end := w.main, Ending{Result: w.result, Err: w.err}
 	if main.panicked != nil {
 		end.Err = main.panicked
 		if goexit, ok := main.panicked.Value.(error); ok && errors.Is(goexit, ErrGoexit) {

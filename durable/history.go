@@ -29,8 +29,8 @@ type history struct {
 	forks map[string]bool    // positions with branches that have records
 	high  map[string]int     // number of the last record of a branch, or of one within it
 
-	looked int                   // how often pauses were looked for by name
-	named  map[pauseID][]*record // pauses by name, see of
+	looked int                 // how often pauses were looked for by name
+	named  map[pauseID]*record // pauses by name, the first of each; see of
 }
 
 type pauseID struct {
@@ -45,7 +45,8 @@ type record struct {
 	position string
 	effects  []store.EffectRow // the last outcome, after those "not done"
 	pause    *store.Pause
-	seen     bool // by this run
+	next     *record // of the pause's name, in history.named
+	seen     bool    // by this run
 }
 
 // String names the call for errors.
@@ -226,17 +227,20 @@ func (h *history) highest(path string) int {
 }
 
 // manyLooks is from how many looks on a map of all pauses is worth its making. A run
-// that has nothing new but its next wait looks once.
+// that has nothing new but its next wait looks once; one that stands there and goes on,
+// many times.
 const manyLooks = 4
 
 // of are the records of pauses of that name: one that a branch has used which lost
 // can be used again.
 func (h *history) of(id pauseID) (all []*record) {
-	if h.folded != nil && !slices.ContainsFunc(h.folded, func(p store.Pause) bool { return id.names(&p) }) {
+	h.looked++
+	few := h.looked < manyLooks
+	if few && h.folded != nil && !slices.ContainsFunc(h.folded, func(p store.Pause) bool { return id.names(&p) }) {
 		return nil
 	}
 	h.unfold()
-	if h.looked++; h.looked < manyLooks {
+	if few {
 		for _, r := range h.order {
 			if r.pause != nil && id.names(r.pause) {
 				all = append(all, r)
@@ -245,15 +249,18 @@ func (h *history) of(id pauseID) (all []*record) {
 		return all
 	}
 	if h.named == nil {
-		h.named = make(map[pauseID][]*record)
-		for _, r := range h.order {
+		h.named = make(map[pauseID]*record, len(h.order))
+		for _, r := range slices.Backward(h.order) {
 			if r.pause != nil {
 				id := pauseID{r.pause.Kind, r.pause.Name}
-				h.named[id] = append(h.named[id], r)
+				h.named[id], r.next = r, h.named[id]
 			}
 		}
 	}
-	return h.named[id]
+	for r := h.named[id]; r != nil; r = r.next {
+		all = append(all, r)
+	}
+	return all
 }
 
 // beyond reports that the record goes on after the calls that the branch has

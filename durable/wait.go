@@ -94,6 +94,10 @@ func (c *call) wait(p wire.Pause) (*journal.Response, error) {
 	if err := w.name(c, p, cmp.Or(c.f.cfg.Room, wire.MaxPauseBytes)); err != nil {
 		return nil, c.judge(err)
 	}
+	if came := w.stay(c.branch); came != nil {
+		c.branch.last = max(c.branch.last, came.Seq)
+		return came.Response, nil
+	}
 	c.branch.exit()
 	return nil, nil
 }

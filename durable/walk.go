@@ -18,6 +18,11 @@ type walk struct {
 	undone  effects.Rows  // compensations that this request has run for the Original
 	waited  []store.Pause // earlier pauses, among them those between failed compensations
 
+	main   *branch // the function's own
+	result []byte  // of the function, once main has ended
+	err    error
+	stand  *stand // nil: the function does not stand at its waits
+
 	mu      sync.Mutex
 	holder  *branch   // has the baton
 	line    []*branch // waits for the baton

@@ -90,3 +90,15 @@ func (s *Session) BeginPass(recorded Rows, undone bool) {
 	defer s.mu.Unlock()
 	s.calls, s.verdict, s.rank, s.undone = nil, nil, 0, undone
 }
+
+// GoOn gives the session the record and the calls of the session of the turn before, where
+// the function goes on at its wait. That session makes no more calls.
+func (s *Session) GoOn(from *Session) {
+	from.mu.Lock()
+	calls := from.calls
+	from.mu.Unlock()
+	s.BeginPass(from.rows, false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = calls
+}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
@@ -106,26 +105,6 @@ func (r *rig) failed(id journal.JobID, state journal.JobState, code int, message
 	require.Equal(r.t, state, v.State)
 	require.Equal(r.t, code, v.Code, "%v", v.Error)
 	require.Contains(r.t, v.Error.Message, message)
-}
-
-func TestHookSleeps(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(`
-flow: nap
-version: "1"
-output: {by: "${ nap.by }", then: "${ after.output.n }"}
-activities:
-  start: {type: trigger}
-  nap: {type: hook, sleep: 30s}
-  after: {type: worker, topic: echo, input: {n: 7}}
-transitions: {start: [nap], nap: [after]}
-`)
-		id := r.run("nap", "k", `{}`)
-		r.output(id, `{"by":"timer","then":7}`)
-		v := r.view(id)
-		require.GreaterOrEqual(r.t, v.Closed-v.Started, collation.Micros(30e6))
-	})
 }
 
 const review = `
@@ -231,99 +210,6 @@ transitions: {start: [ticks], ticks: [work]}
 			}
 		}
 		require.Len(r.t, ran, 4)
-	})
-}
-
-func TestHookEndsWithItsBound(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(`
-flow: bound
-version: "1"
-output: {code: "${ wait.code }"}
-activities:
-  start: {type: trigger}
-  wait: {type: hook, signal: never, key: k, within: 5s}
-  late: {type: hook, input: {}}
-transitions: {start: [wait], wait: [{to: late, on: error}]}
-`)
-		id := r.run("bound", "k", `{}`)
-		r.output(id, `{"code":408}`)
-		require.Empty(r.t, r.view(id).Waits)
-	})
-}
-
-// A signal activity reaches the oldest wait, or all of them; its own job goes on.
-func TestSignalActivity(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(`
-flow: listen
-version: "1"
-output: {got: "${ wait.output }"}
-activities:
-  start: {type: trigger}
-  wait: {type: hook, signal: news, key: "${ start.output.about }"}
-transitions: {start: [wait]}
-`)
-		r.deploy(`
-flow: tell
-version: "1"
-output: {code: "${ one.code }"}
-activities:
-  start: {type: trigger}
-  one: {type: signal, topic: news, key: "${ start.output.one }", payload: {n: 1}}
-  all: {type: signal, mode: all, topic: news, key: "${ start.output.all }", payload: {n: 2}}
-transitions: {start: [one, all]}
-`)
-		one := r.run("listen", "one", `{"about":"a"}`)
-		r.waits(one)
-		two, three := r.run("listen", "two", `{"about":"b"}`), r.run("listen", "three", `{"about":"b"}`)
-		r.waits(two)
-		r.waits(three)
-		tell := r.run("tell", "tell", `{"one":"a","all":"b"}`)
-		r.output(tell, `{"code":200}`)
-		r.output(one, `{"got":{"n":1}}`)
-		r.output(two, `{"got":{"n":2}}`)
-		r.output(three, `{"got":{"n":2}}`)
-	})
-}
-
-func TestCycle(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(`
-flow: loop
-version: "1"
-output: {n: "${ work.output.n }"}
-activities:
-  start: {type: trigger}
-  pivot: {type: hook, input: {n: 0}}
-  work: {type: worker, topic: echo, input: {n: "${ pivot.output.n + 1 }"}}
-  again: {type: cycle, to: pivot, max: 10, input: {n: "${ work.output.n }"}}
-transitions:
-  start: [pivot]
-  pivot: [work]
-  work: [{to: again, when: "work.output.n < 5"}]
-`)
-		id := r.run("loop", "k", `{}`)
-		r.output(id, `{"n":5}`)
-	})
-}
-
-func TestCyclePastItsMax(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(`
-flow: ever
-version: "1"
-activities:
-  start: {type: trigger}
-  pivot: {type: hook}
-  again: {type: cycle, to: pivot, max: 3}
-transitions: {start: [pivot], pivot: [again]}
-`)
-		r.failed(r.run("ever", "k", `{}`), journal.JobFailed, 500, "")
 	})
 }
 

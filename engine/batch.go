@@ -396,8 +396,9 @@ func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Pla
 }
 
 // outgoing lists the rows to publish: those that the batch inserted or released as published
-// and that still exist. A row of another job names its destination itself.
-func (b *batch) outgoing() []store.Outgoing {
+// and that still exist. here are the taken requests, others go by the bus. A row of another job
+// names its destination itself.
+func (b *batch) outgoing() (here, others []store.Outgoing) {
 	gone := map[journal.GUID]bool{}
 	last := map[journal.GUID]*collation.Row{} // the last value of each changed row
 	for i := range b.plans {
@@ -412,7 +413,7 @@ func (b *batch) outgoing() []store.Outgoing {
 			gone[k.GUID] = true
 		}
 	}
-	out := b.extra
+	here, others = make([]store.Outgoing, 0, len(b.taken)), b.extra
 	for i := range b.plans {
 		p := b.plans[i].Plan
 		st := b.loaded.States[p.Job]
@@ -427,7 +428,11 @@ func (b *batch) outgoing() []store.Outgoing {
 				o.JobKey, o.Generation, o.Flow = job.Key, job.Generation, job.Flow
 				o.SetRoot(job.From)
 			}
-			out = append(out, o)
+			if taken {
+				here = append(here, o)
+			} else {
+				others = append(others, o)
+			}
 		}
 		for n := range p.Insert {
 			if row := &p.Insert[n]; row.Publication > 0 && !gone[row.GUID] {
@@ -440,7 +445,7 @@ func (b *batch) outgoing() []store.Outgoing {
 			}
 		}
 	}
-	return out
+	return here, others
 }
 
 // released reports whether the row is that of an element whose turn has just come (1.11), or of

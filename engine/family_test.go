@@ -88,29 +88,6 @@ transitions: {start: [ask]}
 	})
 }
 
-// A child that fails is tried again as another job, at the retry time.
-func TestAwaitRetriesAChildThatFails(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(child)
-		r.deploy(`
-flow: parent
-version: "1"
-activities:
-  start: {type: trigger}
-  ask: {type: await, flow: child, input: {n: 1, code: 409}, retry: {attempts: 3, backoff: 10s}}
-transitions: {start: [ask]}
-`)
-		id := r.run("parent", "p", `{}`)
-		r.failed(id, journal.JobFailed, 409, "as asked")
-		v := r.view(id)
-		require.GreaterOrEqual(r.t, v.Closed-v.Started, collation.Micros(24e6), "two backoffs of 10 and 20 s, less jitter")
-		counts, err := r.store.Counts(context.Background())
-		require.NoError(r.t, err)
-		require.Equal(r.t, map[journal.JobState]int64{journal.JobFailed: 4}, counts)
-	})
-}
-
 // The input of a further child may fail to evaluate although the first child's did not, because
 // a branch that the join did not wait for has ended since. That is an error of the await, not a
 // broken job (J1).
@@ -137,25 +114,6 @@ transitions:
 	})
 }
 
-func TestAwaitEndsWithItsBound(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(review)
-		r.deploy(`
-flow: parent
-version: "1"
-activities:
-  start: {type: trigger}
-  ask: {type: await, flow: review, id: slow, within: 5s}
-transitions: {start: [ask]}
-`)
-		r.failed(r.run("parent", "p", `{}`), journal.JobFailed, 408, "within")
-		if id, err := r.store.FindJob(context.Background(), "slow"); err == nil { // it began in time
-			r.output(id, `{"by":"timer","ok":null,"code":200}`)
-		}
-	})
-}
-
 // P8: an interrupt of its own job that is the only open obligation closes the job.
 func TestP8OwnInterruptCloses(t *testing.T) {
 	t.Parallel()
@@ -177,52 +135,6 @@ transitions: {start: [{to: stop, when: "start.output.throw"}, {to: well, when: "
 
 // stopped is an interrupt from outside.
 var stopped = collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
-
-const held = `
-flow: held
-version: "1"
-output: {n: 5}
-activities:
-  start: {type: trigger}
-  wait: {type: hook, signal: never, key: "${ job.id }", sleep: 1000h}
-  ask: {type: await, flow: review, id: "child-of-${ job.id }"}
-transitions: {start: [wait, ask]}
-`
-
-// C15: an interrupt from outside or from another job cancels what is open. Children go on,
-// unless it descends.
-func TestC15InterruptOfAnotherJob(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(review)
-		r.deploy(held)
-		r.deploy(`
-flow: stop
-version: "1"
-output: {code: "${ stop.code }", none: "${ none.code }"}
-activities:
-  start: {type: trigger}
-  stop: {type: interrupt, target: "${ start.output.target }", descend: true, reason: enough}
-  none: {type: interrupt, target: nobody}
-  on: {type: hook}
-transitions: {start: [stop, none], none: [{to: on, on: error}]}
-`)
-		asked, told, well := r.run("held", "asked", `{}`), r.run("held", "told", `{}`), r.run("held", "well", `{}`)
-		for _, id := range []journal.JobID{asked, told, well} {
-			r.waits(id)
-			r.waits(r.child(id, "ask"))
-		}
-		r.interrupt(asked, stopped, "a")
-		r.interrupt(asked, stopped, "b")
-		r.interrupt(well, collation.InterruptOrder{Code: 410}, "")
-		r.output(r.run("stop", "stop", `{"target":"told"}`), `{"code":200,"none":404}`)
-		r.failed(asked, journal.JobInterrupted, 410, "enough")
-		r.failed(told, journal.JobInterrupted, 410, "enough")
-		r.failed(r.find("child-of-told"), journal.JobInterrupted, 410, "enough")
-		r.output(well, `{"n":5}`)
-		r.output(r.find("child-of-asked"), `{"by":"timer","ok":null,"code":200}`)
-	})
-}
 
 // C15: the message of a start that was cancelled before it was handled finds nothing, and
 // becomes no dead letter.

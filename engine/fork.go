@@ -3,16 +3,36 @@ package engine
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 )
+
+// CutAt reads the journal of a job up to its entry at, and all of it (O12). Errors are those of
+// reading: store.ErrNotFound among others.
+func CutAt(ctx context.Context, r store.Reader, job journal.JobID, at int64) (c *replay.Cut, err error) {
+	err = r.Audit(ctx, job, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		c = replay.NewCut(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation}, at)
+		for r, err := range records {
+			if err != nil {
+				return err
+			}
+			if err := c.Apply(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return c, err
+}
 
 // Fork begins a job under the key of start that takes over what from.Job had at the entry
 // from.Fork.At. Start has that job's flow version, trigger, input and tags, and the new key. The
-// caller has checked that what followed the entry can be told apart. Generation and Head of from
+// caller has checked by CutAt that what followed the entry can be told apart. Generation and Head of from
 // are set here. Errors: store.ErrNotFound: there is no job, or only its tombstone.
 // *store.AlreadyStartedError: a job has the key. store.ErrStale: the job is quarantined.
 // store.ErrUnavailable: nothing was begun. store.ErrUnknown: the job may have begun.

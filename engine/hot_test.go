@@ -228,7 +228,7 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, b.guessed, "the second is no more than a repetition")
 	require.Equal(t, 2, slots.taken, "one for each request that was committed")
-	here, others := b.split(b.outgoing())
+	here, others := b.outgoing()
 	require.Len(t, here, 1)
 	require.Empty(t, others)
 	require.Equal(t, here[0].Row.Holder, b.plans[0].Plan.Insert[0].Holder)

@@ -81,21 +81,6 @@ func (b *batch) has(row *collation.Row) bool {
 	return taken != nil && row.Holder == taken.Holder
 }
 
-// split separates the taken requests from what goes by the bus.
-func (b *batch) split(out []store.Outgoing) (here, others []store.Outgoing) {
-	if len(b.taken) == 0 {
-		return nil, out
-	}
-	for i := range out {
-		if out[i].Taken {
-			here = append(here, out[i])
-		} else {
-			others = append(others, out[i])
-		}
-	}
-	return here, others
-}
-
 // handOver gives the taken requests to the workers of this process. A request that does not
 // arrive is handed back: its row is due at once. The same is done with those that are not sent;
 // mostly the batch itself has cancelled their rows, and the hand-back finds nothing.

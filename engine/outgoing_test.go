@@ -42,7 +42,7 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 	for _, p := range plans {
 		b.plans = append(b.plans, store.Chained{Plan: p})
 	}
-	out := b.outgoing()
+	_, out := b.outgoing()
 	require.Len(t, out, 2)
 	require.Equal(t, store.Outgoing{Row: request(1, 2, now, two), JobKey: "k", Generation: 3}, out[0])
 	require.Equal(t, request(6, 1, now), out[1].Row)

@@ -218,23 +218,6 @@ func (r *rig) view(id journal.JobID) *store.JobView {
 	return v
 }
 
-// child is the job that an await of id waits for, once that job has begun.
-func (r *rig) child(id journal.JobID, activity string) journal.JobID {
-	r.t.Helper()
-	for range 100_000 {
-		for _, i := range r.view(id).Instances {
-			if i.Key.Activity == activity && !i.Child.IsZero() {
-				if _, err := r.store.Job(context.Background(), i.Child); err == nil {
-					return i.Child
-				}
-			}
-		}
-		time.Sleep(10 * time.Millisecond) // the bubble's clock
-	}
-	require.Fail(r.t, "no child has begun")
-	return journal.JobID{}
-}
-
 // find is the job that has the key.
 func (r *rig) find(key string) journal.JobID {
 	r.t.Helper()

@@ -16,7 +16,7 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	l.tellEnded(b)
 	l.tellDead(b)
 	l.timers(b)
-	here, out := b.split(b.outgoing())
+	here, out := b.outgoing()
 	l.handOver(ctx, b, here)
 	l.publish(ctx, out, l.origin())
 	for _, x := range b.calls {

@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/quiputest/ordertest"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -69,7 +70,7 @@ func TestOutcomesAfterACrash(t *testing.T) {
 			var mu sync.Mutex
 			var all strings.Builder
 			quiputest.CrashEverywhere(t, func(_ testing.TB, w *quiputest.World) {
-				w.DeployYAML(parcel)
+				w.DeployYAML(ordertest.Parcel)
 				w.Serve(func(reg *workers.Registry) {
 					workers.Verify(reg, "book", effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
 						return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`"p-1"`)}, nil

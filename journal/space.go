@@ -15,14 +15,52 @@ import (
 // SpaceKind is the kind of an entry of a space's own chain (S7).
 type SpaceKind string
 
-// SpaceAccepted says that an operator accepted a weakness of the servers, by the name of its
-// check. Its facts: check, and the value that the check saw.
-const SpaceAccepted SpaceKind = "accepted"
+// The kinds of entries of a space's chain, with their facts, all of them required.
+const (
+	// SpaceAccepted: a weakness of the servers was accepted, by the name of its check, and with the
+	// value that the check saw.
+	SpaceAccepted SpaceKind = "accepted"
+	// SpaceGranted: a login of the database got a role of the space; a worker's, for these topics,
+	// with spaces between.
+	SpaceGranted SpaceKind = "granted"
+	// SpaceRevoked: it lost the role, or these topics of a worker; no topics: all of them, and the
+	// role.
+	SpaceRevoked SpaceKind = "revoked"
+	// SpaceTokenMade: somebody has a token of the HTTP API, with a role, for a time, or "until
+	// revoked".
+	SpaceTokenMade SpaceKind = "token-made"
+	// SpaceTokenRevoked: the token of that name does not hold any more.
+	SpaceTokenRevoked SpaceKind = "token-revoked"
+	// SpaceKeyAdded: messages are signed by a new key, whose id is key; others says how long those
+	// before it hold.
+	SpaceKeyAdded SpaceKind = "key-added"
+	// SpaceSigning: the space signs its messages, messages is "signed" or "unsigned".
+	SpaceSigning SpaceKind = "signing"
+	// SpaceRecovered: another database was accepted. why is what was seen, "" for nothing; before and
+	// epoch are the epochs; lost says whether commits may be missing, "none" or "writes", and starts
+	// for how long jobs that begin are asked about.
+	SpaceRecovered SpaceKind = "recovered"
+	// SpacePromotion: what processes do when a standby was promoted, "stop" or "continue".
+	SpacePromotion SpaceKind = "on-promotion"
+	// SpaceExpire: how long closed jobs are kept whose flow does not say it; "never" for good.
+	SpaceExpire SpaceKind = "expire"
+	// SpacePrivateKeys: the space keeps digests of keys, for good.
+	SpacePrivateKeys SpaceKind = "private-keys"
+)
 
-// spaceFacts has the facts of each kind, all of them required. A new kind of entry is a line here
-// and a constant above.
+// spaceFacts has the facts of each kind.
 var spaceFacts = map[SpaceKind][]string{
-	SpaceAccepted: {"check", "value"},
+	SpaceAccepted:     {"check", "value"},
+	SpaceGranted:      {"role", "login", "topics"},
+	SpaceRevoked:      {"role", "login", "topics"},
+	SpaceTokenMade:    {"name", "role", "holds"},
+	SpaceTokenRevoked: {"name"},
+	SpaceKeyAdded:     {"key", "others"},
+	SpaceSigning:      {"messages"},
+	SpaceRecovered:    {"why", "before", "epoch", "lost", "starts"},
+	SpacePromotion:    {"processes"},
+	SpaceExpire:       {"after"},
+	SpacePrivateKeys:  {},
 }
 
 const (

@@ -2,7 +2,6 @@ package quiputest_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -139,5 +138,3 @@ func TestCrashOfCompensations(t *testing.T) {
 		})
 	}
 }
-
-var _ = errors.New

@@ -47,7 +47,7 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.eng.Committer().Worker(), p: p},
 		Space: space, Epoch: w.eng.Publisher().Epoch.Load, Lanes: lanes,
 		Session: p.session, AckWait: ackWait, ResponseWait: ackWait / 2,
-		Holder: fmt.Sprintf("worker-%d", w.processes.Add(1)), Observer: &w.bodies, Logger: w.log,
+		Standing: w.cfg.standing, Holder: fmt.Sprintf("worker-%d", w.processes.Add(1)), Observer: &w.bodies, Logger: w.log,
 		DeadLetter: func(ctx context.Context, d collation.DeadLetter, raw []byte) error {
 			if err := p.alive(ctx); err != nil {
 				return err

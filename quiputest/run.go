@@ -67,6 +67,7 @@ type config struct {
 	lossy    bool
 	seed     uint64 // of the bus
 	begin    func(ctx context.Context) (tx any, end func(commit bool))
+	standing int
 	crashes  crashConfig
 }
 
@@ -74,7 +75,7 @@ type config struct {
 const DefaultPatience = 366 * 24 * time.Hour
 
 func configure(options []Option) config {
-	c := config{patience: DefaultPatience, crashes: crashConfig{limit: DefaultBoundaries}}
+	c := config{patience: DefaultPatience, standing: maxStanding, crashes: crashConfig{limit: DefaultBoundaries}}
 	for _, o := range options {
 		o(&c)
 	}

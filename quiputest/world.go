@@ -26,6 +26,8 @@ const (
 	lanes   = 4
 	lease   = 6 * time.Second
 	ackWait = 6 * time.Second
+
+	maxStanding = 100 // functions at a time whose turns do not all run from the top
 )
 
 // World is a space in memory, with an engine and the worker processes of Serve. A method that

@@ -206,13 +206,16 @@ func TestE10DeadLetters(t *testing.T) {
 	})
 }
 
-// 3.3: a person decides on a completed effect that the outside denies.
+// 3.3, E10: a person decides on a completed effect that the outside denies: confirms it, has it
+// done again under the next key, has the outside asked again, or gives it up.
 func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		says, asked := effects.StateNotDone, 0
 		w.Serve(func(reg *workers.Registry) {
 			denies := effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
-				return effects.Answer{State: effects.StateNotDone}, nil
+				asked++
+				return effects.Answer{State: says}, nil
 			})
 			workers.HandleDurable(reg, "pay", func(ctx context.Context, _ any) (string, error) {
 				receipt, err := effects.Do(ctx, "charge", func(context.Context) (string, error) { return "receipt", nil },
@@ -223,16 +226,25 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 				return receipt, workers.Sleep(ctx, "a while", time.Hour)
 			})
 		})
-		confirmed, voided := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil)
+		confirmed, voided, again, failed := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil), w.Call("pay", "p-3", nil), w.Call("pay", "p-4", nil)
 		d := confirmed.DeadLetter()
 		require.Equal(t, store.EffectCompleted, d.Effect().State)
 		require.Equal(t, workers.ClassConfirm, d.Class())
 		d.Done(nil)
 		confirmed.Output(nil)
+		require.True(t, confirmed.Effect("charge").Vouched)
+		failed.DeadLetter().Fail(502, "it is lost")
+		require.Equal(t, "it is lost", failed.Fails(502).Message)
+		d = again.DeadLetter()
+		before := asked
+		says = effects.StateDone
+		d.Retry()
+		again.Output(nil)
+		require.Equal(t, before+1, asked)
 		d = voided.DeadLetter()
 		d.About(voided.Effect("charge")).Retry()
 		voided.Output(nil)
-		require.Equal(t, 3, w.Bodies("charge"))
+		require.Equal(t, 5, w.Bodies("charge"), "one of them is made again")
 	})
 }
 

@@ -3,8 +3,6 @@ package replay_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
@@ -102,11 +100,7 @@ func TestCorruptWaitsFailExactlyTheirCheck(t *testing.T) {
 	for name, c := range waitTables {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := c.base()
-			requireClean(t, j, true)
-			c.change(j.Stored)
-			requireOnly(t, j.Verify(true), c.check, 0, c.words)
-			require.Nil(t, j.Verify(false).First)
+			requireTampered(t, c.base(), c.change, c.check, 0, c.words)
 		})
 	}
 }

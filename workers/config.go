@@ -25,6 +25,9 @@ const (
 	DefaultGrace        = 5 * time.Second
 )
 
+// maxStanding bounds Config.Standing: each has a goroutine.
+const maxStanding = 10_000
+
 // Session is the session of this process (W8); package session implements it.
 type Session interface {
 	// Current is the session, and whether it is certainly alive. If not, no run begins.
@@ -80,6 +83,12 @@ type Config struct {
 	Grace time.Duration
 	// Ran is told the topic of each run of a handler that has ended; nil: nobody is.
 	Ran func(topic string)
+	// Standing is how many suspended durable functions stay in memory where they wait,
+	// default none. The next turn of such a function goes on there if it comes to this
+	// process, and does not run it from its top; every one of the first 25 turns, and a
+	// turn whenever their number has grown by a 25th, still does. Deferred calls of the function run when it is over, or no
+	// longer stays.
+	Standing int
 	// Observer is told of attempts; default observer.Nop.
 	Observer observer.Observer
 	// Logger gets what operators should see; default slog.Default(). No payloads.
@@ -131,6 +140,7 @@ func (c Config) normalise() (Config, error) {
 	between("Concurrency", int64(c.Concurrency), 1, transport.MaxSlots)
 	between("AckWait in ms", c.AckWait.Milliseconds(), 30, time.Hour.Milliseconds())
 	between("ResponseWait in ms", c.ResponseWait.Milliseconds(), 1, c.AckWait.Milliseconds())
+	between("Standing", int64(c.Standing), 0, maxStanding)
 	between("Drain in ms", c.Drain.Milliseconds(), 1, time.Hour.Milliseconds())
 	between("Grace in ms", c.Grace.Milliseconds(), 1, time.Hour.Milliseconds())
 	return c, errors.Join(errs...)

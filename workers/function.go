@@ -80,7 +80,22 @@ func (f *function) run(ctx context.Context) ending {
 	if _, undoing := f.durable.Undoing(); undoing {
 		return f.undo(ctx)
 	}
-	e := f.answer(ctx, f.pass(ctx))
+	return f.ends(ctx, f.pass(ctx))
+}
+
+// goOn goes on where from stands; ok is false if the function has to run from its top.
+func (f *function) goOn(ctx context.Context, from *durable.Function) (e ending, ok bool) {
+	ctx = context.WithValue(ctx, callKey{}, f.req)
+	end, ok := f.durable.GoOn(ctx, from)
+	if !ok {
+		return e, false
+	}
+	return f.ends(ctx, panicked(end)), true
+}
+
+// ends answers what a pass came to, and runs the compensations where it is the last one.
+func (f *function) ends(ctx context.Context, end durable.Ending) ending {
+	e := f.answer(ctx, end)
 	if f.frozen || !f.fails(e.response) || ctx.Err() != nil || !f.durable.Undoable() {
 		return e
 	}
@@ -98,7 +113,11 @@ func (f *function) run(ctx context.Context) ending {
 
 // pass runs the function from its top.
 func (f *function) pass(ctx context.Context) durable.Ending {
-	end := f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.wrapped(f.h.fn)(ctx, f.in) })
+	return panicked(f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.wrapped(f.h.fn)(ctx, f.in) }))
+}
+
+// panicked gives the panic of a pass its error.
+func panicked(end durable.Ending) durable.Ending {
 	if p, ok := errors.AsType[*durable.PanicError](end.Err); ok {
 		end.Err = &panicError{value: p.Value, stack: p.Stack}
 	}

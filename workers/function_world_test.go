@@ -34,6 +34,10 @@ type world struct {
 	runs  int
 	again bool // the next delivery is not the first
 
+	stands bool              // suspended functions stand, and go on
+	from   *durable.Function // that stands for the next delivery
+	wentOn int               // deliveries
+
 	// crash, if set, decides at each operation of the store whether the process dies
 	// there, and whether that operation is still carried out.
 	crash *crash
@@ -134,7 +138,7 @@ func (w *world) function(ctx context.Context) *function {
 	identity := effects.Identity{Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD}
 	original, err := r.ordered(&identity)
 	require.NoError(w.t, err)
-	d := durable.New(durable.Config{Original: original, Grace: time.Second, Config: effects.Config{
+	d := durable.New(durable.Config{Original: original, Grace: time.Second, Stands: w.stands, Config: effects.Config{
 		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity,
 	}})
 	w.again = true
@@ -149,9 +153,10 @@ func (w *world) function(ctx context.Context) *function {
 func (w *world) run() *wire.Response { return w.runIn(context.Background()) }
 
 func (w *world) runIn(ctx context.Context) *wire.Response {
-	e := w.function(ctx).run(ctx)
+	e := w.deliver(ctx)
 	w.store.Expire(w.id())
 	if w.crash != nil && w.crash.dead {
+		w.dropped()
 		w.crash = nil
 		return nil
 	}
@@ -160,6 +165,34 @@ func (w *world) runIn(ctx context.Context) *wire.Response {
 		require.NoError(w.t, err, "the engine must be able to take it")
 	}
 	return e.response
+}
+
+// deliver runs the function, from its top or where it stands.
+func (w *world) deliver(ctx context.Context) (e ending) {
+	f, from, ok := w.function(ctx), w.from, false
+	w.from = nil
+	if from != nil {
+		e, ok = f.goOn(ctx, from)
+	}
+	if ok {
+		w.wentOn++
+	} else {
+		e = f.run(ctx)
+	}
+	if e.response != nil && e.response.Kind == journal.ResponseSuspended && f.durable.Stands() {
+		w.from = f.durable
+	} else {
+		f.durable.Drop()
+	}
+	return e
+}
+
+// dropped forgets the function that stands, as the end of its process does.
+func (w *world) dropped() {
+	if w.from != nil {
+		w.from.Drop()
+		w.from = nil
+	}
 }
 
 // heard plays the engine: the request gets its next turn.

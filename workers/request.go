@@ -88,7 +88,7 @@ func (r *run) prepare() bool {
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
 	}
 	if r.h.durable {
-		r.durable = durable.New(durable.Config{Config: cfg, Original: original, Room: r.rt.inline, Grace: r.rt.cfg.Grace})
+		r.durable = durable.New(durable.Config{Config: cfg, Original: original, Room: r.rt.inline, Grace: r.rt.cfg.Grace, Stands: r.rt.cfg.Standing > 0})
 		r.session = r.durable.Session()
 	} else {
 		r.session = effects.NewSession(cfg)

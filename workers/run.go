@@ -41,6 +41,8 @@ type run struct {
 	taken   bool                 // the run has held the lease from its beginning
 	session *effects.Session
 	durable *durable.Function // nil for other handlers
+	stands  bool              // the durable function stays for the next turn
+	top     int               // the turn in which the durable function last ran from its top
 
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
@@ -73,6 +75,9 @@ func (r *run) serve() {
 		} else {
 			r.log().Warn("a handler returned after its run had been given up", "after", time.Since(r.began))
 		}
+		if r.durable != nil && !r.stands {
+			r.durable.Drop()
+		}
 		stop()
 	}()
 	fault.At(fault.K6, r.h.topic)
@@ -91,6 +96,13 @@ func (r *run) call() (e ending) {
 		return f.parks(ClassUndo, fmt.Errorf("topic %s is registered here, and not as a durable function: deploy the one that registered the compensations, then `quipu dead retry`", r.h.topic))
 	case r.order != nil:
 		f.of(r.order)
+	}
+	r.top = r.req.Turn
+	if from, ok := r.rt.standing.take(r.request, r.req.Turn); ok {
+		if e, ok := f.goOn(r.ctx, from.Function); ok {
+			r.top = from.top
+			return e
+		}
 	}
 	return f.run(r.ctx)
 }
@@ -152,6 +164,9 @@ func (r *run) conclude(e ending) {
 			return
 		}
 		r.finished(outcome(response), e.err, response.Code)
+		if r.stands = response.Kind == journal.ResponseSuspended && r.durable != nil && r.durable.Stands(); r.stands {
+			r.rt.standing.put(r.request, stood{Function: r.durable, turn: r.req.Turn, top: r.top})
+		}
 		r.respond(response)
 	}
 }

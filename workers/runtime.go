@@ -32,6 +32,7 @@ type Runtime struct {
 	started  atomic.Bool
 	runs     atomic.Uint64 // source of the numbers in holder names
 	active   gauge
+	standing standing
 	base     context.Context // parent of every run's context; set by Run
 }
 
@@ -46,7 +47,7 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 		return nil, err
 	}
 	return &Runtime{
-		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()),
+		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()), standing: standing{limit: cfg.Standing},
 		watch: watch{verifiers: cfg.Registry.verified(), log: cfg.Logger, told: make(map[string]bool)},
 	}, nil
 }
@@ -64,6 +65,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	defer stop(ErrDraining)
 	rt.base = base
 	rt.watch.bodies(rt.handlers)
+	defer rt.standing.close()
 	pulls, ctx := errgroup.WithContext(ctx)
 	for _, h := range rt.handlers {
 		slots := h.concurrency

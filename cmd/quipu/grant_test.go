@@ -28,8 +28,65 @@ func TestGrantsTopicsToALogin_S8(t *testing.T) {
 	require.Equal(t, "login granted_payments has no topics\n", s.ok("", "revoke", "worker", "granted_payments"))
 	require.Contains(t, s.fails(cli.CodeUsage, "", "grant", "worker", "granted_payments", "Pay/1").Err, "Pay/1")
 	require.Contains(t, s.fails(codeNotFound, "", "grant", "worker", "granted_nobody", "pay").Err, "CREATE ROLE … LOGIN")
+
+	require.Equal(t, "login granted_payments has the role engine of the space granted\n", s.ok("", "grant", "engine", "granted_payments"))
+	var member bool
+	has := func() bool {
+		require.NoError(t, admin.QueryRow(t.Context(), "SELECT pg_has_role('granted_payments', 'quipu_granted_engine', 'MEMBER')").Scan(&member))
+		return member
+	}
+	require.True(t, has())
+	require.Equal(t, map[string]any{"login": "granted_payments", "role": "engine", "granted": false},
+		objects(t, s.ok("", "revoke", "engine", "granted_payments", "-o", "json"))[0])
+	require.False(t, has())
+	require.Contains(t, s.fails(codeNotFound, "", "grant", "verifier", "granted_nobody").Err, "CREATE ROLE … LOGIN")
+	require.Contains(t, s.fails(codeNotFound, "", "revoke", "verifier", "granted_nobody").Err, "CREATE ROLE … LOGIN")
+	require.Contains(t, s.fails(cli.CodeUsage, "", "grant", "boss", "granted_payments").Err, "use one of owner, engine")
+	require.Contains(t, s.fails(cli.CodeUsage, "", "grant", "engine", "granted_payments", "pay").Err, "only the login of a worker")
+	require.Contains(t, s.fails(cli.CodeUsage, "", "grant", "worker", "granted_payments").Err, "bound to topics")
 	_, err = admin.Exec(t.Context(), "DROP ROLE granted_payments")
 	require.NoError(t, err)
+}
+
+// S7: each act on the space stands in the space's own chain, with who and by which login, also those of
+// the commands that only the owner may use.
+func TestActsOnTheSpaceAreJournaled_S7(t *testing.T) {
+	t.Parallel()
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "acts", "USER": "ada"}}
+	s.ok("", "migrate", "--roles", "--private-keys", "--expire", "48h")
+	s.ok("", "migrate", "--private-keys", "--expire", "48h") // nothing new
+	s.ok("", "grant", "worker", "quipu", "pay.charge", "pay.refund")
+	s.ok("", "grant", "worker", "quipu", "pay.charge") // nothing new
+	s.ok("", "revoke", "worker", "quipu")
+	s.ok("", "grant", "verifier", "quipu")
+	s.ok("", "token", "create", "shop", "--role", "client", "--for", "24h")
+	s.fails(codeRefused, "", "token", "create", "shop")
+	s.ok("", "token", "revoke", "shop")
+	s.ok("", "keys", "rotate", "--now")
+	s.ok("", "keys", "off")
+	s.ok("", "recover", "--dry-run", "--lost-writes")
+	s.ok("", "recover", "--on-promotion", "continue")
+	s.ok("", "recover", "--lost-writes", "--lost-starts", "1m")
+	var got [][2]any
+	for _, e := range objects(t, s.ok("", "space", "log", "-o", "json")) {
+		require.Subset(t, e, map[string]any{"who": "ada", "login": "quipu"})
+		got = append(got, [2]any{e["entry"], e["facts"]})
+	}
+	type facts = map[string]any
+	require.Equal(t, [][2]any{
+		{"private-keys", facts{}},
+		{"expire", facts{"after": "48h0m0s"}},
+		{"granted", facts{"role": "worker", "login": "quipu", "topics": "pay.charge pay.refund"}},
+		{"revoked", facts{"role": "worker", "login": "quipu", "topics": ""}},
+		{"granted", facts{"role": "verifier", "login": "quipu", "topics": ""}},
+		{"token-made", facts{"name": "shop", "role": "client", "holds": "24h0m0s"}},
+		{"token-revoked", facts{"name": "shop"}},
+		{"key-added", facts{"key": "2", "others": "hold for 0s"}},
+		{"signing", facts{"messages": "unsigned"}},
+		{"on-promotion", facts{"processes": "continue"}},
+		{"recovered", facts{"why": "", "before": "1", "epoch": "2", "lost": "writes", "starts": "1m0s"}},
+	}, got)
+	require.Regexp(t, `granted +ada +quipu .*login=quipu role=verifier`, s.ok("", "space", "log"))
 }
 
 // S7: what was accepted stands in the space's own chain, once, with who and by which login.

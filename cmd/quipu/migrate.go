@@ -38,8 +38,8 @@ job any more: restart them.
 _client, _retention and _verifier, with the least rights that each needs. Only the owner
 can change or delete an entry of the journal. The login of a worker sees the requests of
 its topics only: quipu grant worker. Retention turns expired jobs into tombstones; to drop
-their journals, as whole partitions, it needs the owner's role as well. Grant the roles to
-the users that your processes log in as. A process that logs in as the owner has all
+their journals, as whole partitions, it must also be able to act as the owner of the tables.
+quipu grant gives the roles to the logins of your processes. A process that logs in as the owner has all
 rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 		Example: "  quipu migrate --roles\n  quipu migrate --expire 2160h\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
 		Args:    cobra.NoArgs,

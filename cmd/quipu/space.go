@@ -31,9 +31,13 @@ func (a *app) spaceLogCommand() *cobra.Command {
 		Use:   "log",
 		Short: "Show what was decided about the space itself",
 		Long: `Show the space's own chain of entries, oldest first: what operators decided about the
-space itself, who it was, by which login of the database, and when. An entry "accepted"
-says that a check of the preflight was accepted although it failed, and which value it
-saw. journal-verify checks the chain.`,
+space itself, who it was, by which login of the database, and when. journal-verify checks
+the chain. The entries, and the commands that write them:
+
+accepted: a check of the preflight was accepted although it failed, with what it saw
+(--accept). granted, revoked: a login got or lost a role or topics (quipu grant, revoke).
+token-made, token-revoked (quipu token). key-added, signing (quipu keys). recovered,
+on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 		Example: "  quipu space log",
 		Args:    cobra.NoArgs,
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {

@@ -95,6 +95,9 @@ func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
+	if len(flows) == 0 {
+		return nil // the login of a worker, or of retention, does not see flows (S8)
+	}
 	deployed, err := below.Of(rt).Flows(ctx)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"runtime/debug"
 	_ "time/tzdata" // so that schedules know their time zones on every machine
 
 	"github.com/spf13/cobra"
@@ -33,14 +32,7 @@ A second SIGTERM or SIGINT ends the process at once.`
 
 func main() { cli.Main(run) }
 
-// gcPercent lets the heap grow to five times its live size before a collection, since most
-// allocations for a message are garbage a moment later.
-const gcPercent = 400
-
 func run(ctx context.Context, args []string, s cli.Streams) int {
-	if value, _ := s.Env("GOGC"); value == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	return cli.Execute(ctx, newCommand(s), args, s)
 }
 
@@ -61,8 +53,6 @@ take a version that is new to the space; a version that is there already changes
 The HTTP server (--http) has /metrics for Prometheus, /healthz and /readyz. They give
 nothing away, and need no login. Traces and metrics also go to
 OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
-If GOGC is not set, it is 400: more memory, less time for garbage collection. Set
-GOMEMLIMIT where memory is scarce.
 
 ` + exitCodes,
 		Example: `  worker --postgres postgres://quipu@db/quipu --nats nats://nats:4222 --space shop --flows ./flows

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -23,16 +22,6 @@ import (
 func TestMain(m *testing.M) { devtest.Main(m) }
 
 func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
-
-// TestGC affects the whole process, so no other test runs beside it.
-func TestGC(t *testing.T) {
-	before := debug.SetGCPercent(77)
-	defer debug.SetGCPercent(before)
-	clitest.Do(t, run, map[string]string{"GOGC": "77"}, "", "--help")
-	require.Equal(t, 77, debug.SetGCPercent(77), "who sets it has it so")
-	clitest.Do(t, run, nil, "", "--help")
-	require.Equal(t, gcPercent, debug.SetGCPercent(77))
-}
 
 // hello is a flow of one step.
 const hello = `flow: hello

@@ -59,6 +59,10 @@ func (w *world) clientsBegin() {
 			w.running.Go(func() { w.starter(fmt.Sprint("job-", i+1), n, wait, publish, []byte(input)) })
 		}
 	}
+	if most := w.features.forks; most > 0 {
+		w.starting.Add(1)
+		w.running.Go(func() { w.forker(most) })
+	}
 	w.running.Go(w.outsider)
 	if w.plan.content.expire {
 		w.running.Go(w.retain)

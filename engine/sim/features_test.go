@@ -17,6 +17,7 @@ type features struct {
 	doubt     bool          // effects have verifiers, and the outside often does not answer
 	late      bool          // calls of a delivery fail, or acks are done and reported as failed
 	hold      time.Duration // of a partition, at most
+	forks     int           // how many jobs go on from entries of others, at most (O12)
 	cuts      map[int]cut   // present ones, by slot
 }
 
@@ -92,9 +93,19 @@ func (w *world) drawFeatures() {
 	if f.doubt = one(10); f.doubt {
 		f.verify = true
 	}
+	f.forks = forksOf(w.seed)
 	if w.weather.mild {
 		f.partition, f.late, f.doubt = 0, false, false
 	}
+}
+
+// forksOf has dice of its own: forks came later than the seeds that are kept.
+func forksOf(seed uint64) int {
+	dice := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // it must be repeatable
+	if isKept(seed) || dice.IntN(6) > 0 {
+		return 0
+	}
+	return 1 + dice.IntN(3)
 }
 
 // feature gives the processes what concerns them.

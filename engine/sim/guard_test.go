@@ -153,6 +153,7 @@ func (w *world) digits(s *store.Stored) {
 		}
 	}
 	w.own(s)
+	w.sourced(s)
 	closes, tasks := 0, 0
 	for g, r := range s.Receipts {
 		at := mark{s.Job.ID, g}
@@ -246,6 +247,7 @@ func (w *world) judge() bool {
 	}
 	if len(w.open) == 0 {
 		w.followed(views)
+		w.forksFit(views)
 	}
 	return len(w.open) == 0
 }

@@ -55,6 +55,7 @@ type world struct {
 	bank
 	keyLives
 	features
+	forks
 	trace
 }
 

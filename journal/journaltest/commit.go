@@ -1,127 +1,91 @@
 package journaltest
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var commits = map[string]func(*bench){
+var commits = cases{
 	"load after a commit is the state that was applied": commitLoad,
-	"several messages of one job are one commit (J6)":   commitSeveral,
 	"batches of many sizes (J6)":                        commitBatches,
+	"several plans of a job are one commit (J6)":        commitSeveral,
 	"a batch is whole or not at all (J6)":               commitAtomic,
+	"a plan is whole or not at all (C3)":                commitWhole,
 	"a session counts its commits (L1)":                 commitSession,
-	"a stale message leaves a receipt of value 0 (1.7)": commitStale,
 	"a quarantined job is loaded as such (J1)":          commitQuarantine,
 }
 
-// commitLoad runs a job. Before every plan it compares what is loaded with the state that the
+// commitLoad runs a job. After every plan it compares what is loaded with the state that the
 // plans so far were applied to.
 func commitLoad(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(fork), "k")
-	want := []*collation.Message{message(&b.view(id).Rows[0])}
+	todo := []*collation.Message{Message(&b.view(id).Rows[0])}
 	instances := map[collation.InstanceKey]*collation.Instance{}
-	for len(want) > 0 {
-		m := want[0]
-		l, err := b.load(c, m)
-		require.NoError(b, err)
-		st := l.States[id]
-		ch, err := b.decide(c, st, m)
-		require.NoError(b, err)
-		require.NoError(b, c.Commit(b.ctx(), []store.Chained{ch}))
-		again, err := b.load(c, m)
-		require.NoError(b, err)
-		require.NoError(b, c.Rollback(b.ctx()))
-		got := again.States[id]
-		require.Equal(b, st.Job, got.Job)
-		require.Equal(b, st.Instances[collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}],
-			got.Instances[collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}])
-		require.Equal(b, st.Rows[m.Row], got.Rows[m.Row])
+	for ; len(todo) > 0; todo = todo[1:] {
+		m := todo[0]
+		st := got(b.load(b.c, m))(b).States[id]
+		ch := got(b.decide(b.c, st, m))(b)
+		require.NoError(b, b.commit(ch))
+		again := got(b.load(b.c, m))(b).States[id]
+		require.NoError(b, b.c.Rollback(b.ctx()))
+		key := collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}
+		require.Equal(b, []any{st.Job, st.Instances[key], st.Rows[m.Row]}, []any{again.Job, again.Instances[key], again.Rows[m.Row]})
+		if receipt := again.Receipts[m.GUID]; receipt != nil {
+			require.Equal(b, st.Receipts[m.GUID].Ledger, receipt.Ledger)
+		}
 		for key, i := range st.Instances {
 			instances[key] = i
 		}
-		if receipt := got.Receipts[m.GUID]; receipt != nil {
-			require.Equal(b, st.Receipts[m.GUID].Ledger, receipt.Ledger)
-		}
-		want = want[1:]
-		for _, r := range ch.Plan.Insert {
-			next := message(&r)
-			if r.Kind == journal.MessageRequest {
-				next = response(&r, success(`{"by":"`+r.Activity+`"}`))
-			}
-			want = append(want, next)
-		}
+		todo = append(todo, caused(ch.Plan)...)
 	}
 	v := b.view(id)
 	require.True(b, v.Ended)
 	for _, i := range v.Instances {
 		require.Equal(b, *instances[i.Key], i.Instance)
 	}
-	b.audit(id)
 }
 
-// commitSeveral decides two responses and what they cause in one transaction.
-func commitSeveral(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
-	ms := []*collation.Message{response(&left, success(`1`)), response(&right, success(`2`))}
-	l, err := b.load(c, ms...)
-	require.NoError(b, err)
-	var plans []store.Chained
-	for i := 0; i < len(ms); i++ {
-		ch, err := b.decide(c, l.States[id], ms[i])
-		require.NoError(b, err)
-		plans = append(plans, ch)
-		for _, r := range ch.Plan.Insert {
-			if r.Kind == journal.MessageLeg1 { // its receipt was not asked for, and a Leg1 has no receipt
-				l.States[id].Instances[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] = nil
-				ms = append(ms, message(&r))
-			}
+// caused returns the messages of the rows that a plan inserts; workers answer at once.
+func caused(p *collation.Plan) (out []*collation.Message) {
+	for i := range p.Insert {
+		if r := &p.Insert[i]; r.Kind == journal.MessageRequest {
+			out = append(out, Response(r, success(`{}`)))
+		} else {
+			out = append(out, Message(r))
 		}
 	}
-	require.Len(b, plans, 3)
-	require.NoError(b, c.Commit(b.ctx(), plans))
-	require.Equal(b, l.States[id].Job, b.view(id).JobSummary.Job)
-	b.answer(c, id, "next", success(`3`))
-	require.Equal(b, journal.JobCompleted, b.view(id).State)
-	b.audit(id)
+	return out
 }
 
 func commitBatches(b *bench) {
-	c := b.committer()
 	f := b.deploy(one)
 	for _, n := range []int{1, 3, 50, store.MaxBatch} {
 		var list []store.Start
 		for i := range n {
-			list = append(list, request(f, fmt.Sprintf("%d of %d", i, n), `{"n":1}`))
+			list = append(list, starting(f, fmt.Sprintf("%d of %d", i, n), `{"n":1}`))
 		}
-		out, err := b.s.Start(b.ctx(), list, b.mode)
-		require.NoError(b, err)
 		var ms []*collation.Message
-		for _, o := range out {
+		var ids []journal.JobID
+		for _, o := range got(b.s.Start(b.ctx(), list, b.mode))(b) {
+			ids = append(ids, o.Job)
 			ms = append(ms, &collation.Message{
 				Kind: journal.MessageStart, Job: o.Job, GUID: o.Job.Start(), Row: o.Job.Start(), Activity: "start", DAD: collation.RootDAD,
 			})
 		}
 		for len(ms) > 0 {
-			ms = b.batch(c, ms)
+			plans, err := b.batch(ms, nil)
+			require.NoError(b, err)
+			ms = nil
+			for _, p := range plans {
+				ms = append(ms, caused(p.Plan)...)
+			}
 		}
-		ids := make([]journal.JobID, n)
-		for i, o := range out {
-			ids[i] = o.Job
-		}
-		ended, err := b.s.Ended(b.ctx(), ids)
-		require.NoError(b, err)
+		ended := got(b.s.Ended(b.ctx(), ids))(b)
 		require.Len(b, ended, n)
 		for _, id := range ids {
 			require.True(b, ended[id])
@@ -130,157 +94,112 @@ func commitBatches(b *bench) {
 	}
 }
 
-// batch handles messages of different jobs in one transaction, and returns the messages that they
-// cause.
-func (b *bench) batch(c store.Committer, ms []*collation.Message) []*collation.Message {
+// batch handles messages of different jobs in one transaction; spoil may change the plans.
+func (b *bench) batch(ms []*collation.Message, spoil func([]store.Chained)) (plans []store.Chained, err error) {
 	b.Helper()
-	l, err := b.load(c, ms...)
-	require.NoError(b, err)
-	var plans []store.Chained
-	var next []*collation.Message
+	l := got(b.load(b.c, ms...))(b)
 	for _, m := range ms {
-		ch, err := b.decide(c, l.States[m.Job], m)
-		require.NoError(b, err)
-		plans = append(plans, ch)
-		for _, r := range ch.Plan.Insert {
-			if r.Kind == journal.MessageRequest {
-				next = append(next, response(&r, success(`{}`)))
-			} else {
-				next = append(next, message(&r))
-			}
-		}
+		plans = append(plans, got(b.decide(b.c, l.States[m.Job], m))(b))
 	}
-	require.NoError(b, c.Commit(b.ctx(), plans))
-	return next
+	if spoil != nil {
+		spoil(plans)
+	}
+	return plans, b.commit(plans...)
+}
+
+// series commits changes of one job as plans of one batch.
+func (b *bench) series(id journal.JobID, changes ...change) error {
+	b.Helper()
+	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	var plans []store.Chained
+	for _, add := range changes {
+		p := handmade(st, &collation.Message{Job: id})
+		add(p, st)
+		plans = append(plans, store.Chain(&st.Job, p))
+		st.Apply(p)
+	}
+	return b.commit(plans...)
+}
+
+// commitSeveral moves an instance twice, and an output pointer, registers waits and cancels one of
+// them, in one transaction.
+func commitSeveral(b *bench) {
+	id := b.jobs(1)[0]
+	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
+	kept := b.signal("t", "k", "x")
+	require.Equal(b, store.SignalKept, b.tell(kept).State)
+	last := collation.More{Leg1: guid(3), Turn: 7}
+	require.NoError(b, b.series(id,
+		all(ledgers(collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 10_200_000_000}), results(pass, true, `1`)),
+		all(ledgers(collation.LedgerWrite{Key: workKey, Join: true, Before: 10_200_000_000, After: 1_010_200_000_000, More: fullMore}),
+			waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"})),
+		all(ledgers(collation.LedgerWrite{Key: workKey, Join: true, Before: 1_010_200_000_000, After: 1_010_200_000_000, More: last}),
+			results(pass, false, `2`), cancelsWait(guid(1), 0)),
+	))
+	require.Equal(b, &collation.Instance{Ledger: 1_010_200_000_000, More: last}, b.instance(id, workKey))
+	require.Equal(b, `2`, string(b.more(id, collation.Need{Results: []collation.InstanceKey{pass}}).Results[pass].Output))
+	v := b.view(id)
+	require.Len(b, v.Waits, 1)
+	require.Equal(b, guid(2), v.Waits[0].GUID)
+	require.Equal(b, collation.HeldKept, b.stored(id, b.box(kept)).Held, "nobody waits for it any more")
 }
 
 func commitAtomic(b *bench) {
-	c := b.committer()
-	f := b.deploy(one)
 	var ms []*collation.Message
 	var before []*store.JobView
-	for i := range 5 {
-		id := b.start(f, fmt.Sprint(i))
+	for _, id := range b.jobs(5) {
 		before = append(before, b.view(id))
-		ms = append(ms, message(&before[i].Rows[0]))
+		ms = append(ms, Message(&b.view(id).Rows[0]))
 	}
-	for poisoned := range ms {
-		l, err := b.load(c, ms...)
-		require.NoError(b, err)
-		var plans []store.Chained
-		for i, m := range ms {
-			ch, err := b.decide(c, l.States[m.Job], m)
-			require.NoError(b, err)
-			if i == poisoned {
-				ch.Plan.Delete = append(ch.Plan.Delete, journal.GUID{1})
-			}
-			plans = append(plans, ch)
-		}
-		require.ErrorIs(b, c.Commit(b.ctx(), plans), store.ErrLost)
+	for lost := range ms {
+		_, err := b.batch(ms, func(plans []store.Chained) { plans[lost].Plan.Delete = append(plans[lost].Plan.Delete, guid(1)) })
+		require.ErrorIs(b, err, store.ErrLost)
 		for i := range ms {
-			require.Equal(b, before[i], b.view(before[i].ID), "job %d of a batch with message %d lost", i, poisoned)
+			require.Equal(b, before[i], b.view(before[i].ID), "job %d of a batch with message %d lost", i, lost)
 		}
 	}
-	b.batch(c, ms)
+	got(b.batch(ms, nil))(b)
+}
+
+// commitWhole loses a row when everything else of a plan was right.
+func commitWhole(b *bench) {
+	ids := b.jobs(2)
+	child := b.order(ids[0], 1, true)
+	b.altered(ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	kept := b.signal("t", "new", "x")
+	b.tell(kept)
+	before, other := b.view(ids[0]), b.view(ids[1])
+	reply := b.reply(&child, 200)
+	reply.Job = ids[1]
+	err := b.alter(ids[0],
+		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
+		inserts(*reply), cancelsStart(keyOf(&child)), cancelsWait(guid(1), 0), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "new"}),
+		func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, guid(8)) },
+	)
+	require.ErrorIs(b, err, store.ErrLost)
+	require.Equal(b, []any{before, other, &child}, []any{b.view(ids[0]), b.view(ids[1]), b.stored(ids[0], keyOf(&child))})
+	require.Equal(b, collation.HeldKept, b.stored(ids[0], b.box(kept)).Held)
 }
 
 func commitSession(b *bench) {
-	c, d := b.committer(), b.committer()
-	s1, seq := c.Session()
-	require.Zero(b, seq)
+	d := b.committer()
+	s1, before := b.c.Session()
 	s2, _ := d.Session()
 	require.NotEqual(b, s1, s2)
-	id := b.start(b.deploy(one), "k")
+	id := b.jobs(1)[0]
 	for i := range 2 {
-		for _, r := range b.view(id).Rows {
-			b.must(c, message(&r))
-		}
-		s, seq := c.Session()
-		require.Equal(b, s1, s)
-		require.Equal(b, int64(i+1), seq)
+		b.altered(id)
+		s, seq := b.c.Session()
+		require.Equal(b, []any{s1, before + int64(i) + 1}, []any{s, seq})
 	}
-	n, err := b.s.Prune(b.ctx(), 100)
-	require.NoError(b, err)
-	require.Zero(b, n, "the markers of living sessions stay (J4)")
-}
-
-func commitStale(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	l, err := b.load(c, response(&r, nil))
-	require.NoError(b, err)
-	p := handmade(l.States[id], response(&r, nil))
-	g := journal.GUID{6: 0x80, 8: 0x80, 15: 1}
-	p.Entry.Kind, p.Entry.Operator = journal.KindStale, nil
-	p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq}
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&l.States[id].Job, p)}))
-	l, err = c.Load(b.ctx(), []store.Want{{Job: id, Receipt: g}}, true)
-	require.NoError(b, err)
-	require.Equal(b, &collation.Receipt{Verdict: journal.VerdictStale, Seq: p.Entry.Seq}, l.States[id].Receipts[g])
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.Zero(b, got(b.s.Prune(b.ctx(), 100))(b), "young markers stay (J4)")
 }
 
 func commitQuarantine(b *bench) {
-	c := b.committer()
-	f := b.deploy(one)
-	id := b.start(f, "k")
-	m := message(&b.view(id).Rows[0])
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	st := l.States[id]
-	p := collation.Quarantine(st, m, b.mode, fmt.Errorf("a digit is wrong"))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	id := b.jobs(1)[0]
+	m := Message(&b.view(id).Rows[0])
+	b.quarantine(id)
 	require.Equal(b, journal.JobQuarantined, b.view(id).State)
-	due, _, err := b.s.Due(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Empty(b, due, "the sweeper leaves a quarantined job alone (C16)")
-	p, err = b.handle(c, m)
-	require.NoError(b, err)
-	require.Equal(b, collation.Quarantined, p.Outcome)
-	b.audit(id)
-}
-
-func loadResults(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	b.answer(c, id, "left", success(`{"x":1.5}`))
-	keys := map[string]collation.InstanceKey{
-		"start": {Activity: "start", DAD: ",0"}, "left": {Activity: "left", DAD: ",0,0"},
-		"right": {Activity: "right", DAD: ",0,0"}, "other": {Activity: "left", DAD: ",0,1"},
-	}
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{
-		keys["start"], keys["left"], keys["right"], keys["other"],
-	}}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, map[collation.InstanceKey]*flow.Result{
-		keys["start"]: {Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)},
-		keys["left"]:  {Ran: true, Code: collation.CodeOK, Output: []byte(`{"x":1.5}`)},
-		keys["right"]: nil, // asked for its answer, which has not come
-		keys["other"]: nil,
-	}, l.States[id].Results)
-	b.audit(id)
-}
-
-func loadPayload(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	body := []byte(`{"large":"` + strings.Repeat("x", 300<<10) + `"}`)
-	digest := journal.Digest(sha256.Sum256(body))
-	require.NoError(b, b.s.PutPayload(b.ctx(), id, digest, body))
-	require.NoError(b, b.s.PutPayload(b.ctx(), id, digest, body), "stored once")
-	b.answer(c, id, "work", &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Ref: digest})
-	require.Equal(b, `{"got":`+string(body)+`}`, string(b.view(id).Output))
-	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id, Results: []collation.InstanceKey{key}}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, string(body), string(l.States[id].Results[key].Output))
-	read, err := b.s.Payload(b.ctx(), id, digest)
-	require.NoError(b, err)
-	require.Equal(b, string(body), string(read))
-	_, err = b.s.Payload(b.ctx(), id, journal.Digest{1})
-	require.ErrorIs(b, err, store.ErrNotFound)
-	b.audit(id)
+	require.Empty(b, b.due(10), "the sweeper leaves a quarantined job alone (C16)")
+	require.Equal(b, collation.Quarantined, got(b.handle(b.c, m))(b).Outcome)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// message returns the message of a row.
-func message(r *collation.Row) *collation.Message {
+// Message returns the message of a row.
+func Message(r *collation.Row) *collation.Message {
 	m := &collation.Message{
 		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
 	}
@@ -22,8 +22,8 @@ func message(r *collation.Row) *collation.Message {
 	return m
 }
 
-// response returns a worker's response to a request.
-func response(r *collation.Row, with *journal.Response) *collation.Message {
+// Response returns a worker's response to the current turn of a request.
+func Response(r *collation.Row, with *journal.Response) *collation.Message {
 	return &collation.Message{
 		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
 		Activity: r.Activity, DAD: r.DAD, Turn: r.Turn, Response: with,
@@ -67,7 +67,7 @@ func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded
 func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
 	if row := st.Rows[m.Row]; row != nil && m.Response == nil {
 		var err error
-		if m.Response, err = carried(row); err != nil {
+		if m.Response, err = Carried(row); err != nil {
 			return nil, err
 		}
 	}
@@ -83,8 +83,8 @@ func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Messag
 	return nil, errors.New("ten loads did not satisfy Step")
 }
 
-// carried returns the response in the body of a row, nil for kinds without one.
-func carried(row *collation.Row) (*journal.Response, error) {
+// Carried returns the response in the body of a row, nil for kinds without one.
+func Carried(row *collation.Row) (*journal.Response, error) {
 	switch row.Kind {
 	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
 		return journal.DecodeResponse(row.Body)
@@ -138,22 +138,21 @@ func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, 
 }
 
 // must is handle for a message that must succeed.
-func (b *bench) must(c store.Committer, m *collation.Message) *collation.Plan {
+func (b *bench) must(m *collation.Message) *collation.Plan {
 	b.Helper()
-	p, err := b.handle(c, m)
-	require.NoError(b, err)
+	p := got(b.handle(b.c, m))(b)
 	require.Equal(b, collation.Handled, p.Outcome, "%s to %s", m.Kind, m.Activity)
 	return p
 }
 
 // run handles the engine's rows of a job until at most requests are left.
-func (b *bench) run(c store.Committer, id journal.JobID) {
+func (b *bench) run(id journal.JobID) {
 	b.Helper()
 	for range 1000 {
 		idle := true
 		for _, r := range b.view(id).Rows {
 			if r.Kind != journal.MessageRequest && r.Held == "" {
-				b.must(c, message(&r))
+				b.must(Message(&r))
 				idle = false
 				break
 			}
@@ -166,19 +165,19 @@ func (b *bench) run(c store.Committer, id journal.JobID) {
 }
 
 // requested starts a job of the flow and runs it to its requests.
-func (b *bench) requested(c store.Committer, src, key string) journal.JobID {
+func (b *bench) requested(src, key string) journal.JobID {
 	b.Helper()
 	id := b.start(b.deploy(src), key)
-	b.run(c, id)
+	b.run(id)
 	return id
 }
 
 // answer handles a worker's response to the request of an activity, and then runs.
-func (b *bench) answer(c store.Committer, id journal.JobID, activity string, with *journal.Response) {
+func (b *bench) answer(id journal.JobID, activity string, with *journal.Response) {
 	b.Helper()
-	r := b.row(id, journal.MessageRequest, activity)
-	b.must(c, response(&r, with))
-	b.run(c, id)
+	r := b.request(id, activity)
+	b.must(Response(&r, with))
+	b.run(id)
 }
 
 // handmade returns a plan that only extends the chain; cases add to it.
@@ -194,20 +193,16 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 	}
 }
 
-// rewrite replaces one row of a job by hand.
-func (b *bench) rewrite(c store.Committer, id journal.JobID, r collation.Row, change func(*collation.Row, collation.Micros)) {
+// rewrite replaces one row of a job by hand; the rest of the row is as it is stored now.
+func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
-	m := message(&r)
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	st := l.States[id]
-	p := handmade(st, m)
-	row := *st.Rows[r.GUID]
+	st := b.locked(b.c, b.want(Message(&r))).States[r.Job]
+	p, row := handmade(st, Message(&r)), *st.Rows[r.GUID]
 	row.Rev++
-	change(&row, l.Now)
+	change(&row, st.Now)
 	p.Update = []collation.Row{row}
 	p.Entry.Updated = []journal.Updated{{
 		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(row.NextAt), Held: row.Held,
 	}}
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }

@@ -3,28 +3,41 @@ package journaltest
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
 
-var effects = map[string]func(*bench){
-	"started, completed, in order, on a chain of their own (J8)":   effectChain,
-	"an empty result is a result (E6)":                             effectEmpty,
-	"a takeover waits for the attempt's timeout, of its turn (E4)": effectTimeout,
-	"when the timeout has passed, one run takes over (E4)":         effectTimeoutPasses,
-	"a completion after the end is late (J8)":                      effectLate,
-	"a result or payload of the limit is stored (E6)":              effectLimits,
+var effects = cases{
+	"a chain of their own, in the order of their first entries (J8)": effectChain,
+	"an effect keeps what is recorded of it, field by field (E6)":    effectFields,
+	"a takeover waits for the attempt's timeout, of its turn (E4)":   effectTimeout,
+	"when the timeout has passed, one run takes over (E4)":           effectTimeoutPasses,
+	"what comes when the row has gone is recorded (J8)":              effectLate,
+	"a result is taken back, or vouched for (3.3)":                   effectJudged,
+	"an effect stays with the request that started it (J8)":          effectOwner,
+	"the effects of a job come in the order of their time":           effectsOfJob,
+	"a key is found in whichever job (E1)":                           effectKey,
 }
 
 func effect(name string, n int) journal.Effect {
 	return journal.Effect{
-		Key: sha256.Sum256(fmt.Appendf(nil, "%s %d", name, n)), Name: name, Class: "guarded", N: n,
+		Key: sha256.Sum256(fmt.Appendf(nil, "%s %d", name, n)), Name: name, Class: store.ClassGuarded, N: n,
 	}
+}
+
+// at returns an effect of a class, at a position.
+func at(name, class, position string) journal.Effect {
+	e := effect(name, 0)
+	e.Class, e.Position = class, position
+	return e
 }
 
 func completed(e journal.Effect, result string) journal.Effect {
@@ -42,154 +55,221 @@ func (b *bench) startEffect(l store.Lease, e journal.Effect) store.EffectRow {
 
 func (b *bench) finishEffect(l store.Lease, e journal.Effect) store.EffectRow {
 	b.Helper()
-	row, err := b.s.FinishEffect(b.ctx(), l, e, false)
-	require.NoError(b, err)
-	return row
+	return got(b.s.FinishEffect(b.ctx(), l, e, false))(b)
+}
+
+// effectsOf lists the effects of a request.
+func (b *bench) effectsOf(job journal.JobID, request journal.GUID) []store.EffectRow {
+	b.Helper()
+	return got(b.s.Effects(b.ctx(), job, request))(b)
 }
 
 func effectChain(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
-	none, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
-	require.Empty(b, none)
-	names := []string{"z", "a", "m"}
-	for _, name := range names {
-		row := b.startEffect(l, effect(name, 0))
-		require.Equal(b, store.EffectRow{
-			Key: effect(name, 0).Key, Name: name, Class: "guarded", State: store.EffectStarted,
-			Fence: l.Fence, Holder: "w1", Live: true,
-		}, row)
+	require.Empty(b, b.effectsOf(r.Job, r.GUID))
+	want := []store.EffectRow{b.startEffect(l, effect("z", 0)), b.startEffect(l, effect("a", 0)), b.startEffect(l, effect("m", 0))}
+	for _, i := range []int{2, 0} {
+		want[i] = b.finishEffect(l, completed(effect(want[i].Name, 0), `{"of":1}`))
 	}
-	for _, name := range []string{"m", "z"} {
-		row := b.finishEffect(l, completed(effect(name, 0), `{"of":"`+name+`"}`))
-		require.Equal(b, store.EffectCompleted, row.State)
-		require.JSONEq(b, `{"of":"`+name+`"}`, string(row.Result))
-		require.False(b, row.Live)
-	}
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
-	require.Len(b, list, 3)
-	for i, state := range []store.EffectState{store.EffectCompleted, store.EffectStarted, store.EffectCompleted} {
-		require.Equal(b, names[i], list[i].Name, "in the order of their first entry")
-		require.Equal(b, state, list[i].State)
-	}
-	require.True(b, list[1].Live)
-	require.Equal(b, int64(5), b.row(r.Job, journal.MessageRequest, "work").Effects.Seq)
-	b.audit(r.Job)
+	require.Equal(b, want, b.effectsOf(r.Job, r.GUID))
+	require.Equal(b, []bool{false, true, false}, []bool{want[0].Live, want[1].Live, want[2].Live})
 	entries := b.chain(r.Job, r.GUID)
-	require.Len(b, entries, 5)
-	for i, kind := range []journal.Kind{
-		journal.KindEffectStarted, journal.KindEffectStarted, journal.KindEffectStarted,
-		journal.KindEffectCompleted, journal.KindEffectCompleted,
-	} {
-		e := entries[i]
-		require.Equal(b, kind, e.Kind)
-		require.Equal(b, r.GUID, e.Chain)
-		require.Equal(b, 1, e.Effect.Turn)
-		require.Equal(b, l.Fence, e.Effect.Fence)
-		require.False(b, e.Effect.Late)
-		require.Positive(b, e.Time)
+	require.Equal(b, int64(len(entries)), b.request(r.Job, "work").Effects.Seq)
+	var kinds []journal.Kind
+	for _, e := range entries {
+		kinds = append(kinds, e.Kind)
 	}
-	require.JSONEq(b, `{"of":"m"}`, string(entries[3].Effect.Result))
+	require.Equal(b, append(slices.Repeat([]journal.Kind{journal.KindEffectStarted}, 3), slices.Repeat([]journal.Kind{journal.KindEffectCompleted}, 2)...), kinds)
 }
 
-func effectEmpty(b *bench) {
-	r := b.asked(b.committer())
+func effectFields(b *bench) {
+	r := b.asked()
 	l := b.lease(r, "w1")
-	for i, result := range []string{`null`, `{}`, `""`, `[]`, ``} {
-		e := effect("e", i)
-		if e.Result = []byte(result); result == "" {
-			e.Result = nil
+	large := `"` + strings.Repeat("x", wire.MaxResult-2) + `"`
+	for i, result := range []string{`null`, `{}`, `""`, ``, large} { // an empty result is a result
+		e := at("e", store.ClassIdempotent, "2.0.1")
+		e.Key, e.N = effect("e", i).Key, i
+		want := store.EffectRow{
+			Key: e.Key, Name: "e", Class: store.ClassIdempotent, N: i, Position: "2.0.1", State: store.EffectStarted, Fence: l.Fence, Holder: "w1", Live: true,
 		}
-		b.startEffect(l, effect("e", i))
-		b.finishEffect(l, e)
-		row := b.startEffect(l, effect("e", i))
-		require.Equal(b, store.EffectCompleted, row.State, "%q", result)
-		require.Equal(b, result, string(row.Result))
+		require.Equal(b, want, b.startEffect(l, e))
+		if want.State, want.Live = store.EffectCompleted, false; result != "" {
+			want.Result = []byte(result)
+		}
+		e.Result = want.Result
+		require.Equal(b, want, b.finishEffect(l, e))
+		require.Equal(b, want, b.effectsOf(r.Job, r.GUID)[i])
 	}
-	b.audit(r.Job)
+	refused := effect("refused", 0)
+	refused.Error = &journal.Failure{Class: "business", Message: "declined", Data: []byte(`[1]`), Stack: "s"}
+	b.startEffect(l, effect("refused", 0))
+	b.finishEffect(l, refused)
+	require.Equal(b, refused.Error, b.effectsOf(r.Job, r.GUID)[5].Error)
 }
 
-// effectTimeout: the session of a run has ended, but its attempt has not.
+// effectTimeout: the session of a run has ended, but its attempt has not, unless its answer was
+// accepted.
 func effectTimeout(b *bench) {
-	c := b.committer()
 	for _, turned := range []bool{false, true} {
-		id := b.requested(c, one, fmt.Sprint("turned ", turned))
-		r := b.row(id, journal.MessageRequest, "work")
+		r := b.request(b.requested(one, fmt.Sprint("turned ", turned)), "work")
 		l := b.leaseFor(r, "w1", b.session("dies", b.span()))
 		l.Timeout = hour
 		b.startEffect(l, effect("pay", 0))
-		b.startEffect(l, effect("ship", 0))
 		b.letDie("dies")
-		b.finishEffect(l, completed(effect("ship", 0), `1`))
-		turn := 1
-		if turned { // the attempt has ended: its answer was accepted
-			b.answer(c, id, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
-			turn = 2
-		}
-		next, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w2", b.live().ID())
 		if turned {
-			require.NoError(b, err)
-			_, taken, err := b.s.StartEffect(b.ctx(), next, effect("pay", 0))
+			b.answer(r.Job, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
+			_, taken, err := b.s.StartEffect(b.ctx(), b.lease(b.request(r.Job, "work"), "w2"), effect("pay", 0))
 			require.NoError(b, err)
 			require.True(b, taken)
 			continue
 		}
-		require.ErrorIs(b, err, store.ErrLeased)
-		require.Zero(b, b.row(id, journal.MessageRequest, "work").Runs, "to wait is no run (E9)")
+		b.unleased(r, store.ErrLeased)
+		require.Equal(b, l.Runs, b.request(r.Job, "work").Runs, "to wait is no run (E9)")
 		b.finishEffect(l, completed(effect("pay", 0), `1`))
 		b.lease(r, "w2")
 	}
 }
 
-// effectTimeoutPasses: after the attempt exactly one run takes the effect over.
 func effectTimeoutPasses(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	l.Timeout = b.span()
 	b.startEffect(l, effect("pay", 0))
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	var next store.Lease
-	b.eventually(func() bool {
-		var err error
-		next, err = b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
-		return err == nil
+	b.eventually(func() (passed bool) {
+		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
+		if passed = err == nil; passed {
+			row, taken, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+			require.NoError(b, err)
+			require.True(b, taken)
+			require.Equal(b, "w2", row.Holder)
+		}
+		return passed
 	})
-	row, taken, err := b.s.StartEffect(b.ctx(), next, effect("pay", 0))
-	require.NoError(b, err)
-	require.True(b, taken)
-	require.Equal(b, "w2", row.Holder)
-	b.audit(r.Job)
 }
 
 func effectLate(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "right"), "w")
+	id := b.requested(fork, "k")
+	l := b.lease(b.request(id, "right"), "w")
 	b.startEffect(l, effect("pay", 0))
-	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
-	require.Equal(b, journal.JobFailed, b.view(id).State)
-	row := b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
-	require.Equal(b, store.EffectCompleted, row.State)
+	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
+	b.is(journal.JobFailed, id)
+	b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
 	_, err := b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)
 	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
-	entries := b.chain(id, l.Request)
-	require.Len(b, entries, 2)
-	require.True(b, entries[1].Effect.Late)
-	list, err := b.s.Effects(b.ctx(), id, l.Request)
-	require.NoError(b, err)
-	require.Equal(b, `"paid"`, string(list[0].Result))
-	b.audit(id)
+	require.Equal(b, `"paid"`, string(b.effectsOf(id, l.Request)[0].Result))
+	require.True(b, b.chain(id, l.Request)[1].Effect.Late)
 }
 
-func effectLimits(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	b.startEffect(l, effect("pay", 0))
-	large := []byte(`"` + strings.Repeat("x", wire.MaxResult-2) + `"`)
-	require.Len(b, b.finishEffect(l, completed(effect("pay", 0), string(large))).Result, wire.MaxResult)
-	require.NoError(b, b.s.PutPayload(b.ctx(), r.Job, sha256.Sum256(large), large))
-	require.ErrorIs(b, b.s.PutPayload(b.ctx(), journal.JobID{1}, sha256.Sum256([]byte(`1`)), []byte(`1`)), store.ErrNotFound)
-	b.audit(r.Job)
+// effectJudged takes one recorded result back and confirms another.
+func effectJudged(b *bench) {
+	r := b.asked()
+	pay, ship := at("pay", store.ClassGuarded, "1"), at("ship", store.ClassIdempotent, "2")
+	l := b.lease(r, "w")
+	for _, e := range []journal.Effect{pay, ship} {
+		b.startEffect(l, e)
+		b.finishEffect(l, completed(e, `1`))
+	}
+	for _, a := range []store.Action{{Retry: true, Effect: pay.Key}, {Done: []byte(`1`)}} {
+		doubt := failure(journal.ResponseParked, "was it paid?")
+		doubt.Error.Class = collation.ClassConfirm
+		b.answer(r.Job, "work", doubt)
+		st := b.more(r.Job, collation.Need{Effects: []journal.GUID{r.GUID}, Record: []journal.GUID{r.GUID}})
+		require.Equal(b, map[journal.GUID]bool{r.GUID: false}, st.Unfinished)
+		require.Equal(b, map[journal.GUID][]store.EffectRow{r.GUID: b.effectsOf(r.Job, r.GUID)}, st.Record)
+		a.ID, a.Who, a.Reason = b.letters(false)[0].ID, "ann", "looked it up"
+		require.NoError(b, b.s.Act(b.ctx(), a))
+	}
+	after := b.effectsOf(r.Job, r.GUID)
+	require.Equal(b, []any{store.EffectNotDone, &journal.Failure{Class: store.FailureVoided, Message: "looked it up"}, false},
+		[]any{after[0].State, after[0].Error, after[0].Vouched})
+	require.Nil(b, after[0].Result)
+	require.Equal(b, []any{store.EffectCompleted, `1`, true}, []any{after[1].State, string(after[1].Result), after[1].Vouched})
+
+	l, late := b.lease(b.request(r.Job, "work"), "w"), effect("late", 0)
+	b.startEffect(l, late)
+	require.True(b, b.more(r.Job, collation.Need{Effects: []journal.GUID{r.GUID}}).Unfinished[r.GUID])
+	parked := failure(journal.ResponseParked, "was it paid?")
+	parked.Error.Class = collation.ClassParked
+	b.answer(r.Job, "work", parked)
+	require.Len(b, b.letters(false), 1)
+	b.finishEffect(l, completed(late, `1`)) // the late completion releases the request (E4)
+	require.Empty(b, b.request(r.Job, "work").Held)
+	require.Empty(b, b.letters(false))
+	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
+		p.Chain = &collation.ChainWrite{Request: r.GUID, Effect: collation.Effect{EffectRow: after[0], Request: r.GUID}, Completed: true}
+	}), store.ErrLost, "it has no result any more")
+}
+
+// effectOwner: two requests of a job come to one effect.
+func effectOwner(b *bench) {
+	b.odd = true
+	id := b.requested(fork, "k")
+	left := b.lease(b.request(id, "left"), "w")
+	b.lease(b.request(id, "right"), "w") // its fence is higher
+	right := b.lease(b.request(id, "right"), "w")
+	for _, name := range []string{"pay", "log"} {
+		b.startEffect(left, effect(name, 0))
+	}
+	row, taken, err := b.s.StartEffect(b.ctx(), right, effect("log", 0))
+	require.NoError(b, err)
+	require.True(b, taken, "its fence is newer")
+	require.False(b, row.Live, "the lease that counts is that of the request which started it")
+	b.finishEffect(right, completed(effect("pay", 0), `1`))
+	require.Len(b, b.effectsOf(id, left.Request), 2)
+	require.Empty(b, b.effectsOf(id, right.Request))
+	for _, f := range got(b.s.JobEffects(b.ctx(), id))(b) {
+		require.Equal(b, left.Request, f.Request)
+	}
+}
+
+func effectsOfJob(b *bench) {
+	id := b.requested(fork, "k")
+	order := []string{"right", "left", "right", "left"}
+	leases := map[string]store.Lease{"left": b.lease(b.request(id, "left"), "w"), "right": b.lease(b.request(id, "right"), "w")}
+	for i, activity := range order {
+		b.tick()
+		b.startEffect(leases[activity], effect(fmt.Sprint(i), 0))
+	}
+	b.finishEffect(leases["left"], completed(effect("1", 0), `1`))
+	b.answer(id, "right", success(`1`))
+	list := got(b.s.JobEffects(b.ctx(), id))(b)
+	require.Len(b, list, len(order))
+	for i, f := range list {
+		require.Equal(b, []any{fmt.Sprint(i), id, leases[order[i]].Request, order[i]}, []any{f.Name, f.Job, f.Request, f.Activity})
+		require.NotEmpty(b, f.DAD)
+		require.Equal(b, i == 3, f.Live)
+	}
+	require.Equal(b, `1`, string(list[1].Result))
+}
+
+// tick moves a clock that can be moved, so that what comes is later than what came.
+func (b *bench) tick() {
+	if clock, ok := b.s.Store.(Clock); ok {
+		clock.Advance(time.Millisecond)
+	}
+}
+
+func effectKey(b *bench) {
+	rows := []store.Lease{}
+	for _, key := range []string{"k", "l"} {
+		rows = append(rows, b.lease(b.request(b.requested(one, key), "work"), "w"))
+	}
+	slices.SortFunc(rows, func(x, y store.Lease) int { return slices.Compare(y.Job[:], x.Job[:]) }) // not the order of their ids
+	for i, l := range rows {
+		b.tick()
+		b.startEffect(l, effect("of both", 0))
+		b.startEffect(l, effect("of one", i))
+	}
+	find := func(e journal.Effect) []store.JobEffect { return got(b.s.FindEffect(b.ctx(), e.Key))(b) }
+	for i, l := range rows {
+		found := find(effect("of one", i))
+		require.Len(b, found, 1)
+		require.Equal(b, []any{l.Job, l.Request, "work", ",0,0", true}, []any{found[0].Job, found[0].Request, found[0].Activity, found[0].DAD, found[0].Live})
+	}
+	both := find(effect("of both", 0))
+	require.Len(b, both, 2)
+	require.Negative(b, slices.Compare(both[0].Job[:], both[1].Job[:]), "in the order of their ids")
+	require.Empty(b, find(effect("of none", 0)))
 }

@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -16,38 +17,45 @@ import (
 type change func(p *collation.Plan, st *collation.State)
 
 // alter commits a handmade plan to a job.
-func (b *bench) alter(c store.Committer, id journal.JobID, add change) error {
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+func (b *bench) alter(id journal.JobID, changes ...change) error {
+	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
 	if err != nil {
 		return err
 	}
 	st := l.States[id]
 	p := handmade(st, &collation.Message{Job: id})
-	add(p, st)
-	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+	all(changes...)(p, st)
+	return b.commit(store.Chain(&st.Job, p))
 }
 
 // altered is alter, which must succeed.
-func (b *bench) altered(c store.Committer, id journal.JobID, add change) {
+func (b *bench) altered(id journal.JobID, changes ...change) {
 	b.Helper()
-	require.NoError(b, b.alter(c, id, add))
+	require.NoError(b, b.alter(id, changes...))
+}
+
+// quarantine takes a job out of service.
+func (b *bench) quarantine(id journal.JobID) {
+	b.Helper()
+	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	p := collation.Quarantine(st, &collation.Message{Job: id}, b.mode, errors.New("a digit is wrong"))
+	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
 // more loads only what a need of a job names.
-func (b *bench) more(c store.Committer, id journal.JobID, need collation.Need) *collation.State {
+func (b *bench) more(id journal.JobID, need collation.Need) *collation.State {
 	b.Helper()
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}))
-	require.NoError(b, c.Rollback(b.ctx()))
+	l := b.locked(b.c, store.Want{Job: id})
+	require.NoError(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	return l.States[id]
 }
 
 // stored reads a row of any job or mailbox with the help of an existing job; nil if there is
 // none.
-func (b *bench) stored(c store.Committer, helper journal.JobID, k collation.RowKey) *collation.Row {
+func (b *bench) stored(helper journal.JobID, k collation.RowKey) *collation.Row {
 	b.Helper()
-	rows := b.more(c, helper, collation.Need{Rows: []collation.RowKey{k}}).Rows
+	rows := b.more(helper, collation.Need{Rows: []collation.RowKey{k}}).Rows
 	require.Contains(b, rows, k.GUID)
 	return rows[k.GUID]
 }
@@ -61,9 +69,7 @@ func guid(n int) journal.GUID {
 
 func (b *bench) space() string {
 	b.Helper()
-	space, err := b.s.Space(b.ctx())
-	require.NoError(b, err)
-	return space
+	return got(b.s.Space(b.ctx()))(b)
 }
 
 // waits adds a wait of the activity `work`, which the entry names.
@@ -136,10 +142,10 @@ func (b *bench) signal(topic, key, caller string) *collation.Signal {
 }
 
 // sent inserts the row of a signal, as a signal activity does, and returns its key.
-func (b *bench) sent(c store.Committer, by journal.JobID, s *collation.Signal) collation.RowKey {
+func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
 	b.Helper()
 	var k collation.RowKey
-	b.altered(c, by, func(p *collation.Plan, st *collation.State) {
+	b.altered(by, func(p *collation.Plan, st *collation.State) {
 		if s.Sent == 0 {
 			s.Sent = st.Now
 		}
@@ -154,16 +160,14 @@ func (b *bench) sent(c store.Committer, by journal.JobID, s *collation.Signal) c
 // tell sends a signal from outside to the store.
 func (b *bench) tell(s *collation.Signal) store.Signalled {
 	b.Helper()
-	out, err := b.s.Signal(b.ctx(), s, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Signal(b.ctx(), s, b.mode))(b)
 	return out
 }
 
 // deliver delivers signals to their waits.
 func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 	b.Helper()
-	out, err := b.s.Deliver(b.ctx(), keys, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Deliver(b.ctx(), keys, b.mode))(b)
 	return out
 }
 
@@ -171,11 +175,11 @@ func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 func (b *bench) jobs(n int) []journal.JobID {
 	b.Helper()
 	f := b.deploy(one)
-	out := make([]journal.JobID, n)
-	for i := range out {
-		out[i] = b.start(f, fmt.Sprint("job-", i))
+	list := make([]store.Start, n)
+	for i := range list {
+		list[i] = starting(f, fmt.Sprint("job-", i), `{"n":7}`)
 	}
-	return out
+	return Begin(b, b.s, b.mode, list...)
 }
 
 // woken reads the response that a wake-up carries.

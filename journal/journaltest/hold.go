@@ -1,114 +1,38 @@
 package journaltest
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var holds = map[string]func(*bench){
-	"the first start of a run takes its lease (E9)":       holdStart,
-	"Keep that meets such a lease has it (E9)":            holdKeep,
-	"many first runs at once: one begins (P17)":           holdMany,
-	"a long body and a run that is kept, in either order": holdBody,
+var holds = cases{
+	"many first runs at once: one begins (P17)": holdMany,
 }
 
-// fresh returns the lease of a run that was not leased.
-func (b *bench) fresh(r collation.Row, holder string) store.Lease {
-	return store.Lease{
-		Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, Session: b.live().ID(), Fresh: true,
-	}
-}
-
-// held checks that the run has taken a lease on the row.
-func (b *bench) held(r collation.Row, holder string, runs int) {
-	b.Helper()
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Equal(b, []any{holder, r.Fence + 1, runs}, []any{row.Holder, row.Fence, row.Runs})
-	require.Equal(b, b.live().ID(), row.Session)
-	require.Equal(b, collation.Never, row.NextAt, "nobody else is asked as long as it lasts (P21)")
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())
-	require.ErrorIs(b, err, store.ErrLeased)
-	b.audit(r.Job)
-}
-
-func holdStart(b *bench) {
-	r := b.asked(b.committer())
-	row := b.startEffect(b.fresh(r, "w1"), effect("pay", 0))
-	require.Equal(b, []any{r.Fence + 1, "w1", true}, []any{row.Fence, row.Holder, row.Live})
-	b.held(r, "w1", 1)
-	require.Equal(b, r.Fence+1, b.chain(r.Job, r.GUID)[0].Effect.Fence)
-	l := b.fresh(r, "w1")
-	l.Fence, l.Fresh = row.Fence, false
-	b.startEffect(l, effect("ship", 0))
-	b.finishEffect(l, completed(effect("pay", 0), `1`))
-	b.held(r, "w1", 0)
-}
-
-func holdKeep(b *bench) {
-	r := b.asked(b.committer())
-	l := b.fresh(r, "w1")
-	row := b.startEffect(l, effect("pay", 0))
-	b.held(r, "w1", 1)
-	kept, err := b.s.Keep(b.ctx(), l)
-	require.NoError(b, err)
-	require.Equal(b, row.Fence, kept.Fence)
-	require.False(b, kept.Fresh, "it knows of its lease now")
-	b.held(r, "w1", 1)
-	_, err = b.s.Keep(b.ctx(), b.fresh(r, "w2"))
-	require.ErrorIs(b, err, store.ErrStale)
-	l.Fresh = false
-	_, err = b.s.Keep(b.ctx(), l)
-	require.ErrorIs(b, err, store.ErrStale, "a run that knows of its lease names its fence")
-}
-
+// holdMany: the first start of a run takes its lease.
 func holdMany(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	var mu sync.Mutex
-	began := 0
+	var began []store.EffectRow
 	b.live()
 	together(8, func(i int) {
-		_, _, err := b.s.StartEffect(b.ctx(), b.fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
+		row, _, err := b.s.StartEffect(b.ctx(), b.fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil {
-			began++
+			began = append(began, row)
 		} else {
 			requireOneOf(b, err, store.ErrStale, store.ErrLeased)
 		}
 	})
-	require.Equal(b, 1, began)
+	require.Len(b, began, 1)
+	require.Equal(b, []any{r.Fence + 1, true}, []any{began[0].Fence, began[0].Live})
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	require.Equal(b, 1, b.row(r.Job, journal.MessageRequest, "work").Runs)
-	b.audit(r.Job)
-}
-
-// holdBody: the body of a Tx effect lasts, and its run takes the request meanwhile.
-func holdBody(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	r := b.row(id, journal.MessageRequest, "left")
-	l := b.fresh(r, "w1")
-	var kept store.Lease
-	row, err := b.s.TxEffect(b.ctx(), l, txEffect("rows"), func(ctx context.Context, _ any) (end store.TxEnd, err error) {
-		kept, err = b.s.Keep(ctx, l)
-		return resulting(`1`), err
-	})
-	require.NoError(b, err)
-	require.Equal(b, kept.Fence, row.Fence)
-	r = b.row(id, journal.MessageRequest, "right")
-	l = b.fresh(r, "w2")
-	calls := 0
-	row, err = b.s.TxEffect(b.ctx(), l, txEffect("more"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
-	kept, err = b.s.Keep(b.ctx(), l)
-	require.NoError(b, err)
-	require.Equal(b, row.Fence, kept.Fence)
-	b.audit(id)
+	b.held(r, began[0].Holder)
+	got(b.s.Keep(b.ctx(), b.fresh(r, began[0].Holder)))(b)
+	b.held(r, began[0].Holder)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var hots = map[string]func(*bench){
+var hots = cases{
 	"a young job is read whole, and no other (W6)":                        hotWhole,
 	"a decision on a hot state is committed without a Load (W6)":          hotCommit,
 	"what has changed since is lost and named, and nothing is there (W6)": hotLost,
@@ -19,177 +19,149 @@ var hots = map[string]func(*bench){
 	"whoever writes a row raises its rev (W6)":                            hotRev,
 }
 
-// hot reads a whole job, as a committer keeps it.
-func (b *bench) hot(c store.Committer, id journal.JobID) *collation.State {
+// whole reads a job as a committer keeps it.
+func (b *bench) whole(id journal.JobID) *collation.State {
 	b.Helper()
-	st := b.whole(c, id)
-	require.True(b, st.Whole)
-	require.True(b, st.Keep())
-	return st
-}
-
-func (b *bench) whole(c store.Committer, id journal.JobID) *collation.State {
-	b.Helper()
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id, Whole: true}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	st := l.States[id]
+	st := b.look(store.Want{Job: id, Whole: true}).States[id]
 	st.Flow = b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
 	return st
 }
 
-// guess decides the response to a request on a hot state.
-func (b *bench) guess(base *collation.State, r *collation.Row) store.Chained {
+// guess decides the response to a request on the hot state of its job.
+func (b *bench) guess(r *collation.Row) store.Chained {
 	b.Helper()
+	base := b.whole(r.Job)
+	require.True(b, base.Whole && base.Keep())
 	st := base.Fork(base.Now)
-	p, need := collation.Step(st, response(r, success(`1`)), b.mode)
+	p, need := collation.Step(st, Response(r, success(`1`)), b.mode)
 	require.Nil(b, need)
-	require.Equal(b, collation.Handled, p.Outcome)
 	c := store.Chain(&st.Job, p)
 	c.Guard = store.GuardOf(base, []*collation.Plan{p})
 	require.NotEmpty(b, c.Guard.Rows)
 	return c
 }
 
+// impatient gives the case a committer that waits for locks only briefly, as those of engines do.
+func (b *bench) impatient() {
+	b.Helper()
+	b.c = got(b.s.Committer(b.ctx(), false))(b)
+	b.Cleanup(b.c.Close)
+}
+
+// lostHot returns the jobs that a commit names as lost; nil if it succeeded.
+func (b *bench) lostHot(err error) []journal.JobID {
+	b.Helper()
+	if err == nil {
+		return nil
+	}
+	lost, named := errors.AsType[*store.LostError](err)
+	require.True(b, named, "%v", err)
+	require.NotEmpty(b, lost.Hot)
+	return lost.Hot
+}
+
 func hotWhole(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	st := b.whole(c, r.Job)
+	r := b.asked()
+	st, view := b.whole(r.Job), b.view(r.Job)
 	require.True(b, st.Whole)
-	view := b.view(r.Job)
 	require.Len(b, st.Instances, len(view.Instances))
 	for _, i := range view.Instances {
 		require.Equal(b, &i.Instance, st.Instances[i.Key])
 	}
 	require.Equal(b, map[journal.GUID]*collation.Row{r.GUID: &r}, st.Rows)
-	require.JSONEq(b, `{"n":7}`, string(st.Results[collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}].Output))
+	require.JSONEq(b, `{"n":7}`, string(st.Results[startKey].Output))
+	require.False(b, b.look(store.Want{Job: r.Job}).States[r.Job].Whole, "it was not asked for")
 
-	l, err := c.Load(b.ctx(), []store.Want{{Job: r.Job}}, true)
-	require.NoError(b, err)
-	require.False(b, l.States[r.Job].Whole, "it was not asked for")
-	require.NoError(b, c.Rollback(b.ctx()))
+	waiting := b.requested(one, "waiting")
+	b.altered(waiting, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	require.False(b, b.whole(waiting).Whole, "a signal may end its wait")
 
-	waiting := b.requested(c, one, "waiting")
-	b.altered(c, waiting, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	require.False(b, b.whole(c, waiting).Whole, "a signal may end its wait")
-
-	many := b.requested(c, one, "many")
-	b.altered(c, many, func(p *collation.Plan, _ *collation.State) {
+	many := b.requested(one, "many")
+	b.altered(many, func(p *collation.Plan, _ *collation.State) {
 		for n := range store.YoungRows {
 			p.Insert = append(p.Insert, collation.Row{GUID: guid(n), Job: many, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0"})
 		}
 	})
-	require.False(b, b.whole(c, many).Whole, "too many rows")
+	require.False(b, b.whole(many).Whole, "too many rows")
 
-	for range store.YoungSeq {
-		require.True(b, b.whole(c, r.Job).Whole)
-		if b.view(r.Job).Head.Seq == store.YoungSeq {
-			break
-		}
-		b.altered(c, r.Job, func(*collation.Plan, *collation.State) {})
+	for b.view(r.Job).Head.Seq < store.YoungSeq {
+		b.altered(r.Job)
 	}
-	b.altered(c, r.Job, func(*collation.Plan, *collation.State) {})
-	require.False(b, b.whole(c, r.Job).Whole, "too many entries")
+	require.True(b, b.whole(r.Job).Whole)
+	b.altered(r.Job)
+	require.False(b, b.whole(r.Job).Whole, "too many entries")
 }
 
 func hotCommit(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	st := b.hot(c, r.Job)
-	plan := b.guess(st, &r)
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{plan}))
+	b.impatient()
+	r := b.asked()
+	plan := b.guess(&r)
+	require.NoError(b, b.commit(plan))
 	view := b.view(r.Job)
 	require.Equal(b, plan.Plan.Entry.Seq, view.Head.Seq)
 	require.Empty(b, view.Rows)
-	b.audit(r.Job)
-	err := c.Commit(b.ctx(), []store.Chained{plan})
-	lost, named := errors.AsType[*store.LostError](err)
-	require.True(b, named, "%v", err)
-	require.Equal(b, []journal.JobID{r.Job}, lost.Hot)
-	b.audit(r.Job)
+	require.Equal(b, []journal.JobID{r.Job}, b.lostHot(b.commit(plan)))
 }
 
-// hotLost changes the job of one of two hot states in each possible way.
+// hotLost changes the jobs of hot states in each possible way, but one.
 func hotLost(b *bench) {
-	c := b.committer()
-	alter := map[string]func(r *collation.Row){
-		"head": func(r *collation.Row) { b.altered(c, r.Job, func(*collation.Plan, *collation.State) {}) },
-		"state": func(r *collation.Row) {
-			b.altered(c, r.Job, func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
-		},
+	b.impatient()
+	changes := map[string]func(r *collation.Row){
+		"head":  func(r *collation.Row) { b.altered(r.Job) },
+		"state": func(r *collation.Row) { b.quarantine(r.Job) },
 		"row":   func(r *collation.Row) { b.lease(*r, "w") },
-		"gone":  func(r *collation.Row) { b.must(c, response(r, success(`2`))) },
+		"gone":  func(r *collation.Row) { b.must(Response(r, success(`2`))) },
 		"other": func(*collation.Row) {},
 	}
 	var plans []store.Chained
 	rows := map[string]collation.Row{}
-	var want []journal.JobID
-	for name := range alter {
-		r := b.row(b.requested(c, one, name), journal.MessageRequest, "work")
-		rows[name] = r
-		plans = append(plans, b.guess(b.hot(c, r.Job), &r))
+	for name := range changes {
+		r := b.request(b.requested(one, name), "work")
+		rows[name], plans = r, append(plans, b.guess(&r))
 	}
-	for name, change := range alter {
-		r := rows[name]
-		if change(&r); name != "other" {
-			want = append(want, r.Job)
-		}
-	}
+	var want, lost []journal.JobID
 	before := map[string]*store.JobView{}
 	for name, r := range rows {
+		if changes[name](&r); name != "other" {
+			want = append(want, r.Job)
+		}
 		before[name] = b.view(r.Job)
 	}
-	var got []journal.JobID
 	for tries := 0; ; tries++ { // lost jobs are named before lost rows
 		require.Less(b, tries, 3)
-		err := c.Commit(b.ctx(), plans)
-		if err == nil {
+		named := b.lostHot(b.commit(plans...))
+		if named == nil {
 			break
 		}
-		lost, named := errors.AsType[*store.LostError](err)
-		require.True(b, named, "%v", err)
-		require.NotEmpty(b, lost.Hot)
-		got = append(got, lost.Hot...)
 		for name, r := range rows {
 			require.Equal(b, before[name], b.view(r.Job), "%s: nothing of the batch is there", name)
 		}
-		left := plans[:0:0]
-		for _, p := range plans {
-			if !slices.Contains(lost.Hot, p.Plan.Job) {
-				left = append(left, p)
-			}
-		}
-		plans = left
+		lost = append(lost, named...)
+		plans = slices.DeleteFunc(plans, func(p store.Chained) bool { return slices.Contains(named, p.Plan.Job) })
 	}
-	require.ElementsMatch(b, want, got)
+	require.ElementsMatch(b, want, lost)
 	require.Empty(b, b.view(rows["other"].Job).Rows)
-	b.audit(rows["other"].Job)
 }
 
 func hotHeld(b *bench) {
-	c, other := b.committer(), b.committer()
-	r := b.asked(c)
-	plan := b.guess(b.hot(c, r.Job), &r)
-	_, err := other.Load(b.ctx(), []store.Want{{Job: r.Job, Row: r.GUID}}, true)
-	require.NoError(b, err)
-	err = c.Commit(b.ctx(), []store.Chained{plan})
-	lost, named := errors.AsType[*store.LostError](err)
-	require.True(b, named, "%v", err)
-	require.Equal(b, []journal.JobID{r.Job}, lost.Hot)
+	b.impatient()
+	other := b.committer()
+	r := b.asked()
+	plan := b.guess(&r)
+	b.locked(other, store.Want{Job: r.Job, Row: r.GUID})
+	require.Equal(b, []journal.JobID{r.Job}, b.lostHot(b.commit(plan)))
 	require.NoError(b, other.Rollback(b.ctx()))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{plan}), "nothing has changed")
-	b.audit(r.Job)
+	require.NoError(b, b.commit(plan), "nothing has changed")
 }
 
 func hotRev(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
+	now := func() collation.Row { return b.request(r.Job, "work") }
 	rev := r.Rev
 	raised := func(by string) {
 		b.Helper()
-		now := b.row(r.Job, journal.MessageRequest, "work").Rev
-		require.Greater(b, now, rev, "by %s", by)
-		rev = now
+		require.Greater(b, now().Rev, rev, "by %s", by)
+		rev = now().Rev
 	}
 	l := b.lease(r, "w")
 	raised("a lease")
@@ -199,30 +171,24 @@ func hotRev(b *bench) {
 	raised("the end of an effect")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
 	raised("handing back")
-	kept, err := b.s.Keep(b.ctx(), b.fresh(b.row(r.Job, journal.MessageRequest, "work"), "w2"))
-	require.NoError(b, err)
+	l = got(b.s.Keep(b.ctx(), b.fresh(now(), "w2")))(b)
 	raised("being kept")
-	require.NoError(b, b.s.HandBack(b.ctx(), kept))
-	raised("handing back")
-	b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(*collation.Row, collation.Micros) {})
+	require.NoError(b, b.s.HandBack(b.ctx(), l))
+	b.rewrite(now(), func(*collation.Row, collation.Micros) {})
 	raised("a plan")
-	require.ErrorIs(b, b.alter(c, r.Job, func(p *collation.Plan, _ *collation.State) {
-		p.Update = append(p.Update, b.row(r.Job, journal.MessageRequest, "work"))
+	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
+		p.Update = append(p.Update, now())
 	}), store.ErrLost, "a plan that does not")
-	hurried := b.row(b.requested(c, hasty, "hurried"), journal.MessageRequest, "work")
-	b.overdue(1)
-	require.Greater(b, b.view(hurried.Job).Rows[0].Rev, hurried.Rev, "by being overdue")
 	for _, send := range []bool{true, false} {
-		b.rewrite(c, r.Job, b.row(r.Job, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
-		raised("a plan")
-		_, err = b.s.Claim(b.ctx(), claims(b.due(10), send))
-		require.NoError(b, err)
+		b.rewrite(now(), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
+		rev = now().Rev
+		got(b.s.Claim(b.ctx(), claims(b.due(10), send)))(b)
 		raised("a claim")
 	}
 
 	s := b.signal("t", "rev", "1")
 	require.Equal(b, store.SignalKept, b.tell(s).State)
-	before := b.stored(c, r.Job, b.box(s)).Rev
-	b.altered(c, r.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "rev"}))
-	require.Greater(b, b.stored(c, r.Job, b.box(s)).Rev, before, "a wait that makes it due")
+	before := b.stored(r.Job, b.box(s)).Rev
+	b.altered(r.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "rev"}))
+	require.Greater(b, b.stored(r.Job, b.box(s)).Rev, before, "a wait that makes it due")
 }

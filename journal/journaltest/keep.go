@@ -14,15 +14,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var mailboxes = map[string]func(*bench){
+var mailboxes = cases{
 	"registering a wait makes what was kept due (J3)":               keepReleased,
-	"a wait that repeats makes all due that was kept":               keepAllReleased,
-	"who repeats a signal hears what became of the first":           keepFate,
+	"what became of a signal from outside is known":                 keepFate,
 	"one of many at once with the same GUID is taken (C7)":          keepRace,
 	"kept signals expire, the oldest first, within the limit (T11)": keepExpire,
-	"a signal on its way does not expire":                           keepOnItsWay,
-	"a signal past its time is not made due":                        keepTooLate,
-	"records of signals go when they are old (T11)":                 keepPrune,
+	"a signal past its time is not made due, one on its way is":     keepTooLate,
+	"records that guard against repetition go when they are old":    keepPrune,
 	"a signal and a wait at once do not miss each other (J3, P13)":  keepMeet,
 	"a signal and a timer at once: one of them wins (P15)":          keepTimer,
 	"deliveries at once: each signal once (T8)":                     keepDeliverers,
@@ -34,92 +32,71 @@ func (b *bench) box(s *collation.Signal) collation.RowKey {
 	return collation.RowKey{Job: collation.Mailbox(b.space(), s.Topic, s.Key), GUID: s.GUID}
 }
 
-func keepAllReleased(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	for i := range 3 {
-		require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", fmt.Sprint(i))).State)
-	}
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k", Repeat: true}))
-	due := 0
-	for _, d := range b.due(10) {
-		if d.Kind == journal.MessageSignal {
-			due++
-		}
-	}
-	require.Equal(b, 3, due)
-}
-
 func keepReleased(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
-	first, second, other := b.signal("t", "k", "1"), b.signal("t", "k", "2"), b.signal("t", "other", "3")
-	for _, s := range []*collation.Signal{first, second, other} {
+	var kept []*collation.Signal
+	for _, key := range []string{"k", "k", "k", "other"} {
+		s := b.signal("t", key, fmt.Sprint(len(kept)))
 		require.Equal(b, store.SignalKept, b.tell(s).State)
+		kept = append(kept, s)
 	}
-	before := b.stored(c, id, b.box(second))
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	var due []collation.RowKey
-	for _, d := range b.due(10) {
-		if d.Kind == journal.MessageSignal {
-			due = append(due, collation.RowKey{Job: d.Job, GUID: d.GUID})
+	before := b.stored(id, b.box(kept[1]))
+	due := func() (due []journal.GUID) {
+		for _, d := range b.due(10) {
+			if d.Kind == journal.MessageSignal {
+				due = append(due, d.GUID)
+			}
 		}
+		return due
 	}
-	require.Equal(b, []collation.RowKey{b.box(first)}, due, "as many as it takes, the oldest")
-	require.Equal(b, collation.HeldKept, b.stored(c, id, b.box(other)).Held)
+	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	require.Equal(b, []journal.GUID{kept[0].GUID}, due(), "as many as it takes, the oldest")
 	require.Len(b, b.view(id).Waits, 1, "the plan need not know what was kept")
-	out := b.deliver(b.box(first), b.box(second))
+	out := b.deliver(b.box(kept[0]), b.box(kept[1]))
 	require.Len(b, out, 1)
-	require.Equal(b, first.GUID, b.woken(&out[0].Row).Signal)
-	require.Equal(b, before, b.stored(c, id, b.box(second)), "kept again, until the same time")
-	b.audit(id)
+	require.Equal(b, kept[0].GUID, b.woken(&out[0].Row).Signal)
+	require.Equal(b, before, b.stored(id, b.box(kept[1])), "kept again, until the same time")
+	b.altered(id, waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k", Repeat: true}))
+	require.Len(b, due(), 2, "one that repeats takes all")
+	require.Equal(b, collation.HeldKept, b.stored(id, b.box(kept[3])).Held)
 }
 
 func keepFate(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	s := b.signal("t", "k", "x")
 	b.tell(s)
 	require.Equal(b, store.Signalled{State: store.SignalKept, Duplicate: true}, b.tell(s))
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	require.Equal(b, store.Signalled{State: store.SignalKept, Duplicate: true}, b.tell(s), "it is on its way")
 	require.Len(b, b.deliver(b.box(s)), 1)
 	require.Equal(b, store.Signalled{State: store.SignalConsumed, Duplicate: true}, b.tell(s))
-	require.Nil(b, b.stored(c, id, b.box(s)))
-	b.audit(id)
+	require.Nil(b, b.stored(id, b.box(s)))
 }
 
 func keepRace(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
-	for round := range 5 {
+	for round := range 4 {
 		key := fmt.Sprint(round)
 		if round%2 == 0 {
-			b.altered(c, id, waits(collation.Wait{GUID: guid(round), Topic: "t", Key: key}))
+			b.altered(id, waits(collation.Wait{GUID: guid(round), Topic: "t", Key: key}))
 		}
 		var mu sync.Mutex
 		fresh, reached := 0, 0
 		together(8, func(int) {
-			got, err := b.s.Signal(b.ctx(), b.signal("t", key, "x"), b.mode)
-			if err != nil {
-				b.Errorf("signal: %v", err)
-			}
+			told, err := b.s.Signal(b.ctx(), b.signal("t", key, "x"), b.mode)
+			b.check(err)
 			mu.Lock()
 			defer mu.Unlock()
-			if !got.Duplicate {
+			if reached += told.Reached; !told.Duplicate {
 				fresh++
 			}
-			reached += got.Reached
 		})
-		require.Equal(b, 1, fresh)
-		require.Equal(b, 1-round%2, reached)
+		require.Equal(b, []int{1, 1 - round%2}, []int{fresh, reached})
 	}
-	b.audit(id)
 }
 
 // keepExpire keeps signals for a short and for a long time.
 func keepExpire(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	var list []*collation.Signal
 	until := map[journal.GUID]collation.Micros{}
@@ -128,48 +105,31 @@ func keepExpire(b *bench) {
 		s.Keep = micros(b.span()) - collation.Micros(5000*i)
 		b.tell(s)
 		list = append(list, s)
-		until[s.GUID] = b.stored(c, id, b.box(s)).WithinAt
+		until[s.GUID] = b.stored(id, b.box(s)).WithinAt
 	}
 	stays := b.signal("t", "stays", "x")
 	b.tell(stays)
 	slices.SortFunc(list, func(x, y *collation.Signal) int { return cmp.Compare(until[x.GUID], until[y.GUID]) })
-	b.eventually(func() bool { return b.now(c) > until[list[4].GUID] })
+	b.eventually(func() bool { return b.now() > until[list[4].GUID] })
 	for gone := 0; gone < 5; {
-		n, err := b.s.ExpireSignals(b.ctx(), 2)
-		require.NoError(b, err)
+		n := got(b.s.ExpireSignals(b.ctx(), 2))(b)
 		require.Equal(b, min(2, 5-gone), n)
 		gone += n
 		for i, s := range list { // two with the same time come in any order
 			same := 0 < gone && gone < 5 && until[list[gone-1].GUID] == until[list[gone].GUID] && until[s.GUID] == until[list[gone].GUID]
-			require.True(b, same || i < gone == (b.stored(c, id, b.box(s)) == nil), "%d of %d", i, gone)
+			require.True(b, same || i < gone == (b.stored(id, b.box(s)) == nil), "%d of %d", i, gone)
 		}
 	}
-	for _, s := range list {
-		require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(s))
-	}
-	n, err := b.s.ExpireSignals(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Zero(b, n, "before its time")
-	require.NotNil(b, b.stored(c, id, b.box(stays)))
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "1"}))
-	require.Len(b, b.view(id).Waits, 1, "what has expired wakes nobody")
-	b.audit(id)
-}
-
-// now is the store's clock.
-func (b *bench) now(c store.Committer) collation.Micros {
-	b.Helper()
-	l, err := c.Load(b.ctx(), nil, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	return l.Now
+	require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(list[0]))
+	require.Zero(b, got(b.s.ExpireSignals(b.ctx(), 10))(b), "before its time")
+	require.NotNil(b, b.stored(id, b.box(stays)))
 }
 
 // past inserts the row of an expired signal, changed by spoil.
-func (b *bench) past(c store.Committer, id journal.JobID, s *collation.Signal, spoil func(*collation.Row)) collation.RowKey {
+func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collation.Row)) collation.RowKey {
 	b.Helper()
 	var k collation.RowKey
-	b.altered(c, id, func(p *collation.Plan, st *collation.State) {
+	b.altered(id, func(p *collation.Plan, st *collation.State) {
 		s.Sent, s.Keep = st.Now-10, 1
 		row, err := s.Row(b.space())
 		require.NoError(b, err)
@@ -181,122 +141,104 @@ func (b *bench) past(c store.Committer, id journal.JobID, s *collation.Signal, s
 	return k
 }
 
-// keepOnItsWay: a wait made the signal due before it expired.
-func keepOnItsWay(b *bench) {
-	c := b.committer()
-	id := b.jobs(1)[0]
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	k := b.past(c, id, b.signal("t", "k", "x"), func(r *collation.Row) { r.Held, r.NextAt = "", r.WithinAt })
-	n, err := b.s.ExpireSignals(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Zero(b, n)
-	require.Len(b, b.deliver(k), 1)
-	b.audit(id)
-}
-
-// keepTooLate: the signal has expired, but is not removed yet.
+// keepTooLate: of two signals that have expired a wait has made one due before.
 func keepTooLate(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
-	k := b.past(c, id, b.signal("t", "k", "x"), func(*collation.Row) {})
-	row := b.stored(c, id, k)
-	b.altered(c, id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
-	require.Equal(b, row, b.stored(c, id, k))
-	n, err := b.s.ExpireSignals(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Equal(b, 1, n)
-	b.audit(id)
+	late := b.past(id, b.signal("t", "late", "x"), func(*collation.Row) {})
+	row := b.stored(id, late)
+	for i, key := range []string{"late", "way"} {
+		b.altered(id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: key}))
+	}
+	require.Equal(b, row, b.stored(id, late))
+	onItsWay := b.past(id, b.signal("t", "way", "x"), func(r *collation.Row) { r.Held, r.NextAt = "", r.WithinAt })
+	require.Equal(b, []collation.RowKey{late}, got(b.s.LateSignals(b.ctx(), 10))(b))
+	require.Equal(b, 1, got(b.s.ExpireSignals(b.ctx(), 10))(b))
+	require.Len(b, b.deliver(onItsWay), 1)
 }
 
+// keepPrune: records of signals and markers of commits go when they are old.
 func keepPrune(b *bench) {
-	s := b.signal("t", "k", "x")
-	s.All = true
-	b.tell(s)
-	n, err := b.s.Prune(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Zero(b, n)
-	require.True(b, b.tell(s).Duplicate)
+	missed, kept := b.signal("t", "k", "x"), b.signal("t", "kept", "x")
+	missed.All = true
+	kept.Keep = 2 * micros(store.SignalAge)
+	b.tell(missed)
+	b.tell(kept)
+	require.Zero(b, got(b.s.Prune(b.ctx(), 10))(b))
+	require.True(b, b.tell(missed).Duplicate)
 	clock, ok := b.s.Store.(Clock)
 	if !ok {
-		return // the test cannot wait for SignalAge
+		return // the test cannot wait for MarkerAge
 	}
-	clock.Advance(store.SignalAge + time.Second)
-	n, err = b.s.Prune(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Equal(b, 2, n, "the marker of its commit, too")
-	require.False(b, b.tell(s).Duplicate)
+	clock.Advance(store.MarkerAge + time.Second)
+	require.Equal(b, 2, got(b.s.Prune(b.ctx(), 10))(b), "the markers of their commits")
+	clock.Advance(store.SignalAge)
+	require.Equal(b, 1, got(b.s.Prune(b.ctx(), 10))(b))
+	require.False(b, b.tell(missed).Duplicate)
+	require.True(b, b.tell(kept).Duplicate, "the record stays as long as its row")
 }
 
 // keepMeet registers a wait and sends its signal at the same moment. Whichever comes first, the
 // signal must get to the wait.
 func keepMeet(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	for round := range 20 {
 		s := b.signal("t", fmt.Sprint(round), "x")
-		var got store.Signalled
+		var told store.Signalled
 		together(2, func(i int) {
 			var err error
 			if i == 0 {
-				err = b.alter(c, id, waits(collation.Wait{GUID: guid(round), Topic: s.Topic, Key: s.Key}))
+				err = b.alter(id, waits(collation.Wait{GUID: guid(round), Topic: s.Topic, Key: s.Key}))
 			} else {
-				got, err = b.s.Signal(b.ctx(), s, b.mode)
+				told, err = b.s.Signal(b.ctx(), s, b.mode)
 			}
-			if err != nil {
-				b.Errorf("round %d: %v", round, err)
-			}
+			b.check(err)
 		})
-		if got.State == store.SignalKept {
-			row := b.stored(c, id, b.box(s))
+		if told.State == store.SignalKept {
+			row := b.stored(id, b.box(s))
 			require.Empty(b, row.Held, "the wait made it due")
 			require.NotEqual(b, collation.Never, row.NextAt)
 			require.Len(b, b.deliver(b.box(s)), 1)
 		}
 		require.Empty(b, b.view(id).Waits)
-		require.NotNil(b, b.stored(c, id, collation.RowKey{Job: id, GUID: guid(round)}), "the wake-up")
+		require.NotNil(b, b.stored(id, collation.RowKey{Job: id, GUID: guid(round)}), "the wake-up")
 	}
-	b.audit(id)
 }
 
 // keepTimer lets the Leg2 of a timer cancel a wait while a signal closes it.
 func keepTimer(b *bench) {
-	c := b.committer()
 	id := b.jobs(1)[0]
 	for round := range 20 {
 		w := collation.Wait{GUID: guid(round), Topic: "t", Key: fmt.Sprint(round)}
-		b.altered(c, id, waits(w))
+		b.altered(id, waits(w))
 		s := b.signal(w.Topic, w.Key, "x")
-		var got store.Signalled
+		var told store.Signalled
 		var took error
 		together(2, func(i int) {
 			if i == 0 {
-				took = b.alter(c, id, cancelsWait(w.GUID, 0))
+				took = b.alter(id, cancelsWait(w.GUID, 0))
 				return
 			}
 			var err error
-			if got, err = b.s.Signal(b.ctx(), s, b.mode); err != nil {
-				b.Errorf("signal: %v", err)
-			}
+			told, err = b.s.Signal(b.ctx(), s, b.mode)
+			b.check(err)
 		})
 		require.Empty(b, b.view(id).Waits)
-		if got.State == store.SignalKept {
+		if told.State == store.SignalKept {
 			require.NoError(b, took)
 			continue
 		}
 		require.ErrorIs(b, took, store.ErrLost)
-		require.Equal(b, w.GUID, got.Out[0].Row.GUID)
+		require.Equal(b, w.GUID, told.Out[0].Row.GUID)
 	}
-	b.audit(id)
 }
 
 func keepDeliverers(b *bench) {
-	c := b.committer()
 	ids := b.jobs(4)
 	var keys []collation.RowKey
 	for i := range 40 {
 		id := ids[i%len(ids)]
-		b.altered(c, id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: fmt.Sprint(i % 10)}))
-		keys = append(keys, b.sent(c, id, b.signal("t", fmt.Sprint(i%10), fmt.Sprint(i))))
+		b.altered(id, waits(collation.Wait{GUID: guid(i), Topic: "t", Key: fmt.Sprint(i % 10)}))
+		keys = append(keys, b.sent(id, b.signal("t", fmt.Sprint(i%10), fmt.Sprint(i))))
 	}
 	var mu sync.Mutex
 	woken := map[journal.GUID]int{}
@@ -306,9 +248,7 @@ func keepDeliverers(b *bench) {
 			mine[i] = keys[(i*[]int{1, 3, 7, 9}[n]+n)%len(keys)]
 		}
 		out, err := b.s.Deliver(b.ctx(), mine, b.mode)
-		if err != nil {
-			b.Errorf("deliver: %v", err)
-		}
+		b.check(err)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, o := range out {
@@ -319,5 +259,4 @@ func keepDeliverers(b *bench) {
 	for g, n := range woken {
 		require.Equal(b, 1, n, "wake-up %s", g)
 	}
-	b.audit(ids...)
 }

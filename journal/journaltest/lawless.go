@@ -8,11 +8,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var lawless = map[string]func(*bench){
+var lawless = cases{
 	"a plan against the laws is refused whole (C3, C4, C14)": lawlessPlans,
 	"a carry is no increment (C4)":                           lawlessCarry,
 	"a finished instance does not go back (C1)":              lawlessBack,
 	"a result that stands is not replaced (E5)":              lawlessResult,
+	"join digits only grow (C1)":                             lawlessJoin,
+	"more elements cannot end than are open (V6)":            lawlessOpen,
+	"a plan names a row and a wait once":                     lawlessTwice,
 }
 
 const (
@@ -77,108 +80,115 @@ func ledger(dad collation.DAD, fresh bool, before, after collation.ActivityLedge
 }
 
 func lawlessPlans(b *bench) {
-	c := b.committer()
 	f := b.deploy(one)
 	for name, spoil := range unlawful {
 		id := b.start(f, name)
 		before := b.view(id)
-		m := message(&before.Rows[0])
+		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
-			l, err := b.load(c, m)
-			require.NoError(b, err)
-			st := l.States[id]
-			p, err := b.plan(c, st, m)
-			require.NoError(b, err)
+			st := got(b.load(b.c, m))(b).States[id]
+			p := got(b.plan(b.c, st, m))(b)
 			p.Receipt.Gone = gone
 			spoil(p)
-			err = c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
-			require.Error(b, err, name)
-			requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+			b.refuses(b.commit(store.Chain(&st.Job, p)), name)
 			require.Equal(b, before, b.view(id), "%s: nothing is written", name)
 		}
-		b.must(c, m)
-		b.audit(id)
+		b.must(m)
 	}
 }
 
-// lawlessCarry sets an instance to its ceiling by hand and adds one.
-func lawlessCarry(b *bench) {
-	c := b.committer()
-	id := b.start(b.deploy(one), "k")
-	m := message(&b.view(id).Rows[0])
-	key := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
-	for _, move := range []struct {
-		lawful bool
-		write  collation.LedgerWrite
-	}{
-		{true, collation.LedgerWrite{New: true, After: 89_000_000_000_000}},
-		{false, collation.LedgerWrite{Before: 89_000_000_000_000, After: 89_200_000_000_000}},
-		{true, collation.LedgerWrite{Before: 89_000_000_000_000, After: 99_000_000_000_000}},
-		{false, collation.LedgerWrite{Before: 99_000_000_000_000, After: 100_000_000_000_000}},
-		{true, collation.LedgerWrite{Before: 99_000_000_000_000, After: 99_100_000_000_000}},
-		{true, collation.LedgerWrite{Before: 99_100_000_000_000, After: 99_100_099_999_999}},
-		{false, collation.LedgerWrite{Before: 99_100_099_999_999, After: 99_100_100_000_000}},
-		{false, collation.LedgerWrite{Before: 99_100_099_999_999, After: 199_100_099_999_999}},
-		{true, collation.LedgerWrite{Before: 99_100_099_999_999, After: 299_100_099_999_999}},
-	} {
-		move.write.Key = key
-		err := b.move(c, m, move.write)
-		if move.lawful {
-			require.NoError(b, err, "%s → %s", move.write.Before, move.write.After)
-			continue
-		}
-		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
-	}
-	b.audit(id)
-}
-
-// move writes one ledger by hand.
-func (b *bench) move(c store.Committer, m *collation.Message, w collation.LedgerWrite) error {
+// moves writes an instance from one value to each of others, by hand; what is unlawful is refused.
+func (b *bench) moves(id journal.JobID, w collation.LedgerWrite, lawful bool, to ...collation.ActivityLedger) {
 	b.Helper()
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	st := l.States[m.Job]
-	p := handmade(st, m)
-	p.Ledgers = []collation.LedgerWrite{w}
-	p.Entry.Joins = []journal.LedgerMove{{Activity: w.Key.Activity, DAD: string(w.Key.DAD), After: journal.Ledger(w.After)}}
-	return c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)})
+	for _, w.After = range to {
+		if err := b.alter(id, ledgers(w)); lawful {
+			require.NoError(b, err, "%s → %s", w.Before, w.After)
+			w.New, w.Before = false, w.After
+		} else {
+			b.refuses(err, "%s → %s", w.Before, w.After)
+		}
+	}
+}
+
+// lawlessCarry sets an instance to its ceilings by hand and adds one.
+func lawlessCarry(b *bench) {
+	id := b.jobs(1)[0]
+	w := collation.LedgerWrite{Key: workKey, New: true}
+	for _, at := range []struct {
+		is    collation.ActivityLedger
+		above []collation.ActivityLedger
+	}{
+		{89_000_000_000_000, []collation.ActivityLedger{89_200_000_000_000}},
+		{99_000_000_000_000, []collation.ActivityLedger{100_000_000_000_000}},
+		{99_100_000_000_000, nil},
+		{99_100_099_999_999, []collation.ActivityLedger{99_100_100_000_000, 199_100_099_999_999}},
+		{299_100_099_999_999, nil},
+	} {
+		b.moves(id, w, true, at.is)
+		w.New, w.Before = false, at.is
+		b.moves(id, w, false, at.above...)
+	}
 }
 
 func lawlessBack(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	b.answer(c, id, "right", success(`1`))
-	m := message(&b.view(id).Rows[0])
-	done := collation.ActivityLedger(201_100_000_000_001)
-	for _, after := range []collation.ActivityLedger{
-		1_100_000_000_001, 201_100_000_000_000, 201_000_000_000_001, 200_100_000_000_001, 101_100_000_000_001, 0,
+	id := b.requested(fork, "k")
+	b.answer(id, "right", success(`1`))
+	b.moves(id, collation.LedgerWrite{Key: collation.InstanceKey{Activity: "right", DAD: ",0,0"}, Before: 201_100_000_000_001}, false,
+		1_100_000_000_001, 201_100_000_000_000, 201_000_000_000_001, 200_100_000_000_001, 101_100_000_000_001, 0)
+}
+
+func lawlessJoin(b *bench) {
+	id := b.jobs(1)[0]
+	b.moves(id, collation.LedgerWrite{Key: workKey, New: true, Join: true}, true, 10_200_000_000)
+	b.moves(id, collation.LedgerWrite{Key: workKey, Join: true, Before: 10_200_000_000}, false,
+		10_100_000_000, 200_000_000, 300_000_000, 20_000_000_000, 20_200_000_000, 110_200_000_000, 0)
+	none := collation.InstanceKey{Activity: "work", DAD: ",0,1"}
+	b.moves(id, collation.LedgerWrite{Key: none, New: true}, false, 100_000_000)
+	b.moves(id, collation.LedgerWrite{Key: none, New: true}, true, 1_000_000_000_000)
+	b.moves(id, collation.LedgerWrite{Key: none, Before: 1_000_000_000_000}, false, 1_000_100_000_000)
+}
+
+func lawlessOpen(b *bench) {
+	id := b.jobs(1)[0]
+	w := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Open: -1}}
+	b.refuses(b.alter(id, ledgers(w)))
+	w.Open = 1
+	b.altered(id, ledgers(w), opens(1))
+	w.New, w.Before, w.Open = false, w.After, -1
+	b.refuses(b.alter(id, ledgers(w)))
+	require.Equal(b, 1, b.instance(id, workKey).Open)
+}
+
+func lawlessTwice(b *bench) {
+	row := b.asked()
+	b.altered(row.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	deletes := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, row.GUID) }
+	inserted := inserts(collation.Row{GUID: guid(2), Job: row.Job})
+	before := b.view(row.Job)
+	for name, twice := range map[string][2]change{
+		"updated and deleted": {replaces(&row), deletes},
+		"deleted twice":       {deletes, deletes},
+		"updated twice":       {replaces(&row), replaces(&row)},
+		"inserted twice":      {inserted, inserted},
+		"taken back twice":    {cancelsWait(guid(1), 0), cancelsWait(guid(1), 0)},
 	} {
-		err := b.move(c, m, collation.LedgerWrite{
-			Key: collation.InstanceKey{Activity: "right", DAD: ",0,0"}, Before: done, After: after,
-		})
-		require.Error(b, err, "%s → %s", done, after)
-		requireOneOf(b, err, store.ErrLost, store.ErrRejected)
+		require.ErrorIs(b, b.alter(row.Job, twice[0], twice[1]), store.ErrRejected, name)
+		require.Equal(b, before, b.view(row.Job), name)
 	}
-	b.audit(id)
 }
 
 // lawlessResult ends an effect twice, as if its outcome had not been read.
 func lawlessResult(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l, e := b.lease(r, "w1"), effect("pay", 0)
 	b.startEffect(l, e)
 	stands := b.finishEffect(l, completed(e, `1`))
-	loaded, err := c.Load(b.ctx(), chainWant(&l, &e), true)
-	require.NoError(b, err)
+	loaded := b.locked(b.c, chainWant(&l, &e)...)
 	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
 	plans, _, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
 		return h.Finish(l, completed(e, `2`), false, effectMode)
 	})
 	require.NoError(b, err)
-	require.ErrorIs(b, c.Commit(b.ctx(), plans), store.ErrLost)
-	rows, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
-	require.Equal(b, []store.EffectRow{stands}, rows)
-	b.audit(r.Job)
+	require.ErrorIs(b, b.commit(plans...), store.ErrLost)
+	require.Equal(b, []store.EffectRow{stands}, got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b))
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var leases = map[string]func(*bench){
+var leases = cases{
 	"a lease sets holder, session, fence and runs (E9, W8)":    leaseTake,
 	"another's lease is respected (E9)":                        leaseOther,
 	"what an ended session held is taken over (E9, W8)":        leaseEnded,
 	"many workers at once: one holds it (P17)":                 leaseRace,
 	"a hand-back takes its run back (E9)":                      leaseHandBack,
 	"a run that goes on for long takes its lease once (E9)":    leaseKeep,
-	"to keep a request of a closed job says so (E9)":           leaseClosed,
+	"a request of a closed job is not run (E9)":                leaseClosed,
 	"what does not match turn, fence and holder is stale (E9)": leaseStale,
+	"a request that ran too often is due, for an engine (E9)":  leaseExhausted,
 	"the input of a request is in its row (T4)":                leaseInput,
-	"a parked request is not leased (C16)":                     leaseParked,
 }
 
 // asked starts a job of flow one and returns its request's row.
-func (b *bench) asked(c store.Committer) collation.Row {
+func (b *bench) asked() collation.Row {
 	b.Helper()
-	return b.row(b.requested(c, one, "k"), journal.MessageRequest, "work")
+	return b.request(b.requested(one, "k"), "work")
 }
 
 func (b *bench) lease(r collation.Row, holder string) store.Lease {
@@ -38,43 +38,50 @@ func (b *bench) lease(r collation.Row, holder string) store.Lease {
 // leaseFor is lease for a run of another process.
 func (b *bench) leaseFor(r collation.Row, holder string, of store.Session) store.Lease {
 	b.Helper()
-	l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, holder, of.ID())
-	require.NoError(b, err)
-	return l
+	return got(b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, holder, of.ID()))(b)
+}
+
+// unleased requires that no lease is given.
+func (b *bench) unleased(r collation.Row, why ...error) {
+	b.Helper()
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())
+	requireOneOf(b, err, why...)
+}
+
+// fresh returns the lease of a run that was not leased.
+func (b *bench) fresh(r collation.Row, holder string) store.Lease {
+	return store.Lease{
+		Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, Session: b.live().ID(), Fresh: true,
+	}
+}
+
+// held checks that a run has the only lease that was given.
+func (b *bench) held(r collation.Row, holder string) {
+	b.Helper()
+	row := b.request(r.Job, "work")
+	require.Equal(b, []any{holder, b.live().ID(), r.Fence + 1, 1}, []any{row.Holder, row.Session, row.Fence, row.Runs})
+	require.Equal(b, collation.Never, row.NextAt, "nobody else is asked as long as it lasts (P21)")
 }
 
 func leaseTake(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	space, err := b.s.Space(b.ctx())
-	require.NoError(b, err)
+	r := b.asked()
 	require.Equal(b, store.Lease{
-		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(), Fence: 1, Runs: 1,
-	}, l)
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Equal(b, "w1", row.Holder)
-	require.Equal(b, int64(1), row.Fence)
-	require.Equal(b, 1, row.Runs)
-	require.Equal(b, b.live().ID(), row.Session)
-	require.Equal(b, collation.Never, row.NextAt, "nobody else is asked as long as it lasts (P21)")
+		Job: r.Job, Request: r.GUID, Space: b.space(), Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(), Fence: 1, Runs: 1,
+	}, b.lease(r, "w1"))
+	b.held(r, "w1")
 	again := b.lease(r, "w1")
-	require.Equal(b, int64(2), again.Fence, "its own lease is no hindrance: the process was started again")
-	require.Equal(b, 2, again.Runs)
-	b.audit(r.Job)
+	require.Equal(b, []any{int64(2), 2}, []any{again.Fence, again.Runs}, "its own lease is no hindrance: the process was started again")
 }
 
 func leaseOther(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
-	require.ErrorIs(b, err, store.ErrLeased)
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Equal(b, l.Fence, row.Fence)
-	require.Equal(b, 1, row.Runs)
+	r := b.asked()
+	b.lease(r, "w1")
+	b.unleased(r, store.ErrLeased)
+	b.held(r, "w1")
 }
 
 func leaseEnded(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	old := b.leaseFor(r, "w1", b.session("dies", b.span()))
 	b.letDie("dies")
 	l := b.lease(r, "w2")
@@ -83,17 +90,13 @@ func leaseEnded(b *bench) {
 	_, err := b.s.Keep(b.ctx(), old)
 	require.ErrorIs(b, err, store.ErrStale)
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
-	_, _, err = b.s.StartEffect(b.ctx(), old, effect("pay", 0))
-	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.Keep(b.ctx(), l)
-	require.NoError(b, err)
+	got(b.s.Keep(b.ctx(), l))(b)
 }
 
 func leaseRace(b *bench) {
-	r := b.asked(b.committer())
+	r, live := b.asked(), b.live().ID()
 	var mu sync.Mutex
 	var held []store.Lease
-	live := b.live().ID()
 	together(8, func(i int) {
 		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, fmt.Sprint(i), live)
 		mu.Lock()
@@ -105,107 +108,129 @@ func leaseRace(b *bench) {
 		requireOneOf(b, err, store.ErrLeased)
 	})
 	require.Len(b, held, 1)
-	require.Equal(b, int64(1), held[0].Fence)
+	b.held(r, held[0].Holder)
 }
 
 func leaseHandBack(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	require.Zero(b, row.Runs)
-	require.Empty(b, row.Holder)
-	require.Zero(b, row.Session)
+	row := b.request(r.Job, "work")
+	require.Equal(b, []any{0, "", int64(0)}, []any{row.Runs, row.Holder, row.Session})
 	require.Len(b, b.due(10), 1, "due at once")
 	other := b.lease(r, "w2")
 	require.Greater(b, other.Fence, l.Fence)
 	require.Equal(b, 1, other.Runs)
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
+	other.Fence = 0 // a run that is handed back may not know its fence
+
+	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldParked })
+	row = b.request(r.Job, "work")
+	require.NoError(b, b.s.HandBack(b.ctx(), other))
+	after := b.request(r.Job, "work")
+	require.Equal(b, []any{row.NextAt, 0, ""}, []any{after.NextAt, after.Runs, after.Holder}, "a held request leaves its due time")
 }
 
 func leaseKeep(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	first := b.fresh(r, "w1")
 	first.Space = b.space()
-	l, err := b.s.Keep(b.ctx(), first)
-	require.NoError(b, err)
 	want := first
 	want.Fence, want.Runs, want.Fresh = 1, 1, false
-	require.Equal(b, want, l)
-	b.held(r, "w1", 1)
-	_, err = b.s.Keep(b.ctx(), b.fresh(r, "w2"))
-	require.ErrorIs(b, err, store.ErrStale)
-	for _, l := range []store.Lease{l, first} { // first: its answer was lost
-		again, err := b.s.Keep(b.ctx(), l)
-		require.NoError(b, err)
-		require.Equal(b, want, again)
-		b.held(r, "w1", 1)
+	for _, l := range []store.Lease{first, want, first} { // the answer to the first was lost
+		require.Equal(b, want, got(b.s.Keep(b.ctx(), l))(b))
+		b.held(r, "w1")
+	}
+	knows := first
+	knows.Fresh = false // a run that knows of its lease names its fence
+	for _, l := range []store.Lease{b.fresh(r, "w2"), knows} {
+		_, err := b.s.Keep(b.ctx(), l)
+		require.ErrorIs(b, err, store.ErrStale)
 	}
 }
 
 func leaseClosed(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l := b.lease(b.row(id, journal.MessageRequest, "right"), "w")
-	b.answer(c, id, "left", failure(journal.ResponseTerminal, "declined"))
-	_, err := b.s.Keep(b.ctx(), l)
-	require.ErrorIs(b, err, store.ErrJobClosed)
-	_, err = b.s.Lease(b.ctx(), id, l.Request, 1, "w", b.live().ID())
-	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
-	_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
-	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
-	b.audit(id)
+	failed, done := b.requested(fork, "k"), b.requested(one, "done")
+	l := b.lease(b.request(failed, "right"), "w")
+	tombstone := b.lease(b.request(done, "work"), "w")
+	b.answer(failed, "left", failure(journal.ResponseTerminal, "declined"))
+	b.finish(done, 1)
+	b.expire(100)
+	for _, l := range []store.Lease{l, tombstone} {
+		_, err := b.s.Keep(b.ctx(), l)
+		require.ErrorIs(b, err, store.ErrJobClosed)
+		require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
+		b.unleased(collation.Row{Job: l.Job, GUID: l.Request, Turn: 1}, store.ErrStale, store.ErrJobClosed)
+		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
+	}
 }
 
 func leaseStale(b *bench) {
-	r := b.asked(b.committer())
-	for _, turn := range []int{0, 2} {
-		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, turn, "w", b.live().ID())
-		require.ErrorIs(b, err, store.ErrStale, "turn %d", turn)
+	r := b.asked()
+	for _, spoil := range []func(*collation.Row){
+		func(r *collation.Row) { r.Turn = 0 },
+		func(r *collation.Row) { r.Turn = 2 },
+		func(r *collation.Row) { r.GUID = guid(1) },
+		func(r *collation.Row) { r.Job = journal.JobID{1} },
+	} {
+		wrong := r
+		spoil(&wrong)
+		b.unleased(wrong, store.ErrStale)
 	}
-	_, err := b.s.Lease(b.ctx(), r.Job, journal.GUID{1}, 1, "w", b.live().ID())
-	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.Lease(b.ctx(), journal.JobID{1}, r.GUID, 1, "w", b.live().ID())
-	require.ErrorIs(b, err, store.ErrStale)
 	l := b.lease(r, "w")
 	for _, spoil := range []func(*store.Lease){
 		func(l *store.Lease) { l.Turn++ },
 		func(l *store.Lease) { l.Fence-- },
 		func(l *store.Lease) { l.Fence++ },
-		func(l *store.Lease) { l.Request = journal.GUID{1} },
+		func(l *store.Lease) { l.Request = guid(1) },
 		func(l *store.Lease) { l.Holder = "another" },
 	} {
 		wrong := l
 		spoil(&wrong)
 		_, err := b.s.Keep(b.ctx(), wrong)
 		require.ErrorIs(b, err, store.ErrStale)
-		if wrong.Fence == l.Fence { // a run that is handed back may not know its fence
+		if wrong.Fence == l.Fence {
 			require.ErrorIs(b, b.s.HandBack(b.ctx(), wrong), store.ErrStale)
 		}
 		_, _, err = b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))
 		require.ErrorIs(b, err, store.ErrStale)
 	}
-	require.Equal(b, 1, b.row(r.Job, journal.MessageRequest, "work").Runs)
-	l.Fence = 0
-	require.NoError(b, b.s.HandBack(b.ctx(), l), "its holder says enough")
+	b.held(r, "w")
+	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldParked })
+	b.unleased(r, store.ErrStale)
+}
+
+// exhausted runs a request until it may not run any more, and is held.
+func (b *bench) exhausted() collation.Row {
+	b.Helper()
+	r := b.asked()
+	for range store.MaxRuns {
+		b.lease(r, "w")
+	}
+	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
+	require.ErrorIs(b, err, store.ErrExhausted)
+	return b.request(r.Job, "work")
+}
+
+func leaseExhausted(b *bench) {
+	r := b.asked()
+	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Runs = store.MaxRuns })
+	for range 2 {
+		_, err := b.s.Store.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
+		require.ErrorIs(b, err, store.ErrExhausted)
+		due := b.due(10)
+		require.Len(b, due, 1)
+		require.Equal(b, store.MaxRuns+1, due[0].Runs)
+	}
+	row := b.request(r.Job, "work")
+	require.Equal(b, []any{"", int64(0), r.Fence}, []any{row.Holder, row.Session, row.Fence})
 }
 
 func leaseInput(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	input, err := b.s.Input(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
-	require.JSONEq(b, `{"n":7}`, string(input))
-	b.answer(c, r.Job, "work", success(`1`))
-	_, err = b.s.Input(b.ctx(), r.Job, r.GUID)
+	r := b.asked()
+	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)))
+	b.answer(r.Job, "work", success(`1`))
+	_, err := b.s.Input(b.ctx(), r.Job, r.GUID)
 	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
-}
-
-func leaseParked(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
-	b.answer(c, r.Job, "work", failure(journal.ResponseParked, "unknown outcome"))
-	row := b.row(r.Job, journal.MessageRequest, "work")
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, row.Turn, "w", b.live().ID())
-	require.ErrorIs(b, err, store.ErrStale)
 }

@@ -2,156 +2,25 @@ package journaltest
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var flows = map[string]func(*bench){
-	"a version is deployed once (5.1)":                flowDeploy,
-	"other content under a version is refused (5.1)":  flowTaken,
-	"the first version is active, then the activated": flowActivate,
-	"what is not deployed is not found":               flowUnknown,
-	"deploying at once: one is fresh (T8)":            flowRace,
-	"the space has an epoch (T4)":                     flowEpoch,
-	"the space says how long jobs are kept (W11)":     flowExpire,
-}
-
-var lists = map[string]func(*bench){
-	"pages cover the jobs, newest first":   listPages,
-	"filters by state, flow and key":       listFilters,
-	"jobs are counted by state":            listCounts,
-	"gauges of what is open and late (O4)": listGauges,
-	"gauges of quarantined jobs (O4)":      listGaugesQuarantined,
-	"jobs are found by their tags":         listTags,
-	"a delayed start is due at its time":   listDelayed,
-}
-
-func digest(n byte) journal.Digest { return journal.Digest{n} }
-
-func flowDeploy(b *bench) {
-	r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
-	fresh, err := b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false)
-	require.NoError(b, err)
-	require.True(b, fresh)
-	fresh, err = b.s.Deploy(b.ctx(), r, []byte(`{"a":1}`), false)
-	require.NoError(b, err)
-	require.False(b, fresh, "the same content again changes nothing")
-	got, err := b.s.Flow(b.ctx(), "f", "1")
-	require.NoError(b, err)
-	require.Equal(b, `{"a":1}`, string(got))
-	list, err := b.s.Flows(b.ctx())
-	require.NoError(b, err)
-	require.Len(b, list, 1)
-	require.Equal(b, r, list[0].Ref)
-	require.True(b, list[0].Active)
-	require.Positive(b, list[0].Deployed)
-}
-
-func flowTaken(b *bench) {
-	_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}, []byte(`1`), false)
-	require.NoError(b, err)
-	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "1", Digest: digest(2)}, []byte(`2`), false)
-	require.ErrorIs(b, err, store.ErrVersionTaken)
-	got, err := b.s.Flow(b.ctx(), "f", "1")
-	require.NoError(b, err)
-	require.Equal(b, `1`, string(got))
-}
-
-// flowExpire sets how long jobs are kept whose flow does not say it (W11).
-func flowExpire(b *bench) {
-	for _, d := range []time.Duration{0, flow.MinExpire, flow.MinExpire + 1, 720 * time.Hour, flow.MaxExpire} {
-		require.NoError(b, b.s.SetExpireDefault(b.ctx(), d))
-		got, err := b.s.ExpireDefault(b.ctx())
-		require.NoError(b, err)
-		require.Equal(b, d.Truncate(time.Microsecond), got)
-	}
-	for _, d := range []time.Duration{-1, 1, flow.MinExpire - 1, flow.MaxExpire + 1} {
-		require.ErrorIs(b, b.s.SetExpireDefault(b.ctx(), d), store.ErrRejected)
-	}
-	got, err := b.s.ExpireDefault(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, flow.MaxExpire, got)
-}
-
-func flowActivate(b *bench) {
-	for i, version := range []string{"1", "2", "10"} {
-		_, err := b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: version, Digest: digest(byte(i))}, fmt.Append(nil, i), false)
-		require.NoError(b, err)
-		active, _, err := b.s.ActiveFlow(b.ctx(), "f")
-		require.NoError(b, err)
-		require.Equal(b, "1", active.Version, "this deploy does not activate")
-	}
-	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
-	active, canonical, err := b.s.ActiveFlow(b.ctx(), "f")
-	require.NoError(b, err)
-	require.Equal(b, journal.FlowRef{Name: "f", Version: "10", Digest: digest(2)}, active)
-	require.Equal(b, `2`, string(canonical))
-	list, err := b.s.Flows(b.ctx())
-	require.NoError(b, err)
-	require.Len(b, list, 3)
-	for _, f := range list {
-		require.Equal(b, f.Ref.Version == "10", f.Active)
-	}
-	for range 2 {
-		_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true)
-		require.NoError(b, err)
-		active, _, err = b.s.ActiveFlow(b.ctx(), "f")
-		require.NoError(b, err)
-		require.Equal(b, "11", active.Version, "a new one is active at once")
-	}
-	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
-	_, err = b.s.Deploy(b.ctx(), journal.FlowRef{Name: "f", Version: "11", Digest: digest(11)}, []byte("11"), true)
-	require.NoError(b, err)
-	active, _, err = b.s.ActiveFlow(b.ctx(), "f")
-	require.NoError(b, err)
-	require.Equal(b, "10", active.Version, "one that was there takes nothing back")
-	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3"), store.ErrNotFound)
-	active, _, err = b.s.ActiveFlow(b.ctx(), "f")
-	require.NoError(b, err)
-	require.Equal(b, "10", active.Version)
-}
-
-func flowUnknown(b *bench) {
-	_, err := b.s.Flow(b.ctx(), "f", "1")
-	require.ErrorIs(b, err, store.ErrNotFound)
-	_, _, err = b.s.ActiveFlow(b.ctx(), "f")
-	require.ErrorIs(b, err, store.ErrNotFound)
-	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "1"), store.ErrNotFound)
-	list, err := b.s.Flows(b.ctx())
-	require.NoError(b, err)
-	require.Empty(b, list)
-}
-
-func flowRace(b *bench) {
-	var fresh atomic.Int64
-	together(6, func(int) {
-		r := journal.FlowRef{Name: "f", Version: "1", Digest: digest(1)}
-		ok, err := b.s.Deploy(b.ctx(), r, []byte(`1`), false)
-		if err != nil {
-			b.Errorf("deploy: %v", err)
-		}
-		if ok {
-			fresh.Add(1)
-		}
-	})
-	require.Equal(b, int64(1), fresh.Load())
-}
-
-func flowEpoch(b *bench) {
-	epoch, err := b.s.Epoch(b.ctx())
-	require.NoError(b, err)
-	require.Positive(b, epoch)
-	require.NoError(b, b.s.Migrate(b.ctx()), "migrating again changes nothing")
-	again, err := b.s.Epoch(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, epoch, again)
+var lists = cases{
+	"pages cover the jobs, newest first":                          listPages,
+	"filters by state, flow and key":                              listFilters,
+	"jobs are found by their tags":                                listTags,
+	"a job's rows come by their entries, its waits by their age":  listOrder,
+	"gauges of what is open and late (O4)":                        listGauges,
+	"gauges of quarantined jobs (O4)":                             listGaugesQuarantined,
+	"how jobs ended (W5)":                                         listOutcomes,
+	"a closed job has not ended before its completion tasks (W5)": listTasks,
+	"what is not there is not found":                              listUnknown,
 }
 
 func listPages(b *bench) {
@@ -159,169 +28,258 @@ func listPages(b *bench) {
 	for batch := range 4 { // jobs of one batch may have the same start time
 		var list []store.Start
 		for i := range 6 {
-			list = append(list, request(f, fmt.Sprint(batch, i), `{}`))
+			list = append(list, starting(f, fmt.Sprint(batch, i), `{}`))
 		}
-		_, err := b.s.Start(b.ctx(), list, b.mode)
-		require.NoError(b, err)
+		got(b.s.Start(b.ctx(), list, b.mode))(b)
 	}
-	all, err := b.s.Jobs(b.ctx(), store.JobFilter{})
-	require.NoError(b, err)
+	all := got(b.s.Jobs(b.ctx(), store.JobFilter{}))(b)
 	require.Len(b, all, 24)
 	for i := 1; i < len(all); i++ {
 		require.GreaterOrEqual(b, all[i-1].Started, all[i].Started)
 	}
 	for _, limit := range []int{1, 5, 24, 100} {
 		var paged []store.JobSummary
-		before := ""
-		for {
-			page, err := b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before})
-			require.NoError(b, err)
+		for before := ""; ; before = paged[len(paged)-1].Cursor {
+			page := got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit, Before: before}))(b)
 			if len(page) == 0 {
 				break
 			}
 			require.LessOrEqual(b, len(page), limit)
 			paged = append(paged, page...)
-			before = page[len(page)-1].Cursor
 		}
 		require.Equal(b, all, paged, "pages of %d", limit)
 	}
-	_, err = b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})
+	_, err := b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})
 	require.Error(b, err)
 }
 
 func listFilters(b *bench) {
-	c := b.committer()
-	done := b.requested(c, one, "order-1")
-	b.answer(c, done, "work", success(`1`))
-	open := b.requested(c, one, "order-2")
-	forked := b.requested(c, fork, "invoice_1")
-	started := func(id journal.JobID) collation.Micros { return b.view(id).Started }
+	done := b.requested(one, "order-1")
+	b.answer(done, "work", success(`1`))
+	open, forked := b.requested(one, "order-2"), b.requested(fork, "invoice_1")
+	row := b.order(open, 1, true)
+	require.NoError(b, b.spawn(&row, nil))
+	child, started := row.Job, func(id journal.JobID) collation.Micros { return b.view(id).Started }
 	for _, k := range []struct {
 		filter store.JobFilter
 		want   []journal.JobID
 	}{
-		{store.JobFilter{}, []journal.JobID{forked, open, done}},
-		{store.JobFilter{States: []journal.JobState{journal.JobOpen}}, []journal.JobID{forked, open}},
+		{store.JobFilter{}, []journal.JobID{child, forked, open, done}},
+		{store.JobFilter{States: []journal.JobState{journal.JobOpen}}, []journal.JobID{child, forked, open}},
 		{store.JobFilter{States: []journal.JobState{journal.JobCompleted}}, []journal.JobID{done}},
 		{store.JobFilter{States: []journal.JobState{journal.JobFailed}}, nil},
-		{store.JobFilter{Flow: "one"}, []journal.JobID{open, done}},
+		{store.JobFilter{Flow: "fork"}, []journal.JobID{forked}},
 		{store.JobFilter{Flow: "on"}, nil},
 		{store.JobFilter{Prefix: "order-"}, []journal.JobID{open, done}},
-		{store.JobFilter{Prefix: "order-2"}, []journal.JobID{open}},
 		{store.JobFilter{Prefix: "rder"}, nil},
 		{store.JobFilter{Prefix: "invoice_"}, []journal.JobID{forked}},
 		{store.JobFilter{Prefix: "order_"}, nil},
 		{store.JobFilter{Prefix: "%"}, nil},
 		{store.JobFilter{Prefix: `\`}, nil},
-		{store.JobFilter{States: []journal.JobState{journal.JobCompleted, journal.JobOpen}, Flow: "one"}, []journal.JobID{open, done}},
+		{store.JobFilter{States: []journal.JobState{journal.JobCompleted, journal.JobOpen}, Flow: "one"}, []journal.JobID{child, open, done}},
 		{store.JobFilter{Version: "1", Flow: "fork"}, []journal.JobID{forked}},
 		{store.JobFilter{Version: "2"}, nil},
-		{store.JobFilter{From: started(open)}, []journal.JobID{forked, open}},
+		{store.JobFilter{From: started(open)}, []journal.JobID{child, forked, open}},
 		{store.JobFilter{To: started(open)}, []journal.JobID{done}},
 		{store.JobFilter{From: started(done), To: started(forked)}, []journal.JobID{open, done}},
 		{store.JobFilter{Parent: done}, nil},
+		{store.JobFilter{Parent: open}, []journal.JobID{child}},
 		{store.JobFilter{Prefix: "order", Flow: "one", States: []journal.JobState{journal.JobOpen}}, []journal.JobID{open}},
 	} {
-		page, err := b.s.Jobs(b.ctx(), k.filter)
-		require.NoError(b, err)
-		var got []journal.JobID
-		for _, j := range page {
-			got = append(got, j.ID)
+		var ids []journal.JobID
+		counts := map[journal.JobState]int64{}
+		for _, j := range got(b.s.Jobs(b.ctx(), k.filter))(b) {
+			ids = append(ids, j.ID)
+			counts[j.State]++
 			require.Equal(b, b.view(j.ID).JobSummary, j)
 			require.Equal(b, j.ID == done, j.Closed != 0)
 		}
-		require.Equal(b, k.want, got, "%+v", k.filter)
-		counts, _, err := b.s.CountJobs(b.ctx(), k.filter)
+		require.Equal(b, k.want, ids, "%+v", k.filter)
+		counted, _, err := b.s.CountJobs(b.ctx(), k.filter)
 		require.NoError(b, err)
-		all := map[journal.JobState]int64{}
-		for i := range page {
-			all[page[i].State]++
-		}
-		require.Equal(b, all, counts, "%+v", k.filter)
+		require.Equal(b, counts, counted, "%+v", k.filter)
 	}
 	_, looked, err := b.s.CountJobs(b.ctx(), store.JobFilter{Flow: "gone", From: started(open)})
 	require.NoError(b, err)
-	require.EqualValues(b, 2, looked, "those of the time range")
-}
-
-func listCounts(b *bench) {
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
-	require.Zero(b, counts[journal.JobOpen])
-	c := b.committer()
-	f := b.deploy(one)
-	for i := range 5 {
-		b.start(f, fmt.Sprint(i))
-	}
-	id := b.requested(c, one, "done")
-	b.answer(c, id, "work", success(`1`))
-	counts, err = b.s.Counts(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, int64(5), counts[journal.JobOpen])
-	require.Equal(b, int64(1), counts[journal.JobCompleted])
-	require.Zero(b, counts[journal.JobFailed])
+	require.EqualValues(b, 3, looked, "those of the time range")
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.s.Counts(b.ctx()))(b))
 }
 
 func listTags(b *bench) {
 	f := b.deploy(one)
-	ids := map[string]journal.JobID{}
 	for key, tags := range map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}} {
-		r := request(f, key, `{}`)
+		r := starting(f, key, `{}`)
 		r.Tags = tags
-		out, err := b.s.Start(b.ctx(), []store.Start{r}, b.mode)
-		require.NoError(b, err)
-		require.NoError(b, out[0].Err)
-		ids[key] = out[0].Job
-		require.Equal(b, tags, b.view(out[0].Job).Tags)
+		require.Equal(b, tags, b.view(Begin(b, b.s, b.mode, r)[0]).Tags)
 	}
-	for _, c := range []struct {
-		tags []string
-		want []string
-	}{
+	keys := func(f store.JobFilter) (keys []string, last string) {
+		for _, j := range got(b.s.Jobs(b.ctx(), f))(b) {
+			keys, last = append(keys, j.Key), j.Cursor
+		}
+		return keys, last
+	}
+	for _, c := range []struct{ tags, want []string }{
 		{[]string{"customer:42"}, []string{"both", "one"}},
 		{[]string{"vip", "customer:42"}, []string{"both"}},
 		{[]string{`c"d,{}\\`}, []string{"odd"}},
 		{[]string{"customer"}, nil},
 		{[]string{"vip", "a b"}, nil},
 	} {
-		page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: c.tags})
-		require.NoError(b, err)
-		var got []string
-		for i := range page {
-			got = append(got, page[i].Key)
-		}
-		require.ElementsMatch(b, c.want, got, "%v", c.tags)
+		found, _ := keys(store.JobFilter{Tags: c.tags})
+		require.ElementsMatch(b, c.want, found, "%v", c.tags)
 	}
 	counts, looked, err := b.s.CountJobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"})
 	require.NoError(b, err)
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 	require.EqualValues(b, 2, looked, "those with the tag")
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
-	require.NoError(b, err)
-	require.Len(b, page, 1)
-	rest, err := b.s.Jobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Before: page[0].Cursor})
-	require.NoError(b, err)
-	require.Len(b, rest, 1)
-	require.NotEqual(b, page[0].Key, rest[0].Key)
+	page, last := keys(store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
+	rest, _ := keys(store.JobFilter{Tags: []string{"customer:42"}, Before: last})
+	require.ElementsMatch(b, []string{"both", "one"}, append(page, rest...))
 }
 
-func listDelayed(b *bench) {
-	r := request(b.deploy(one), "later", `{}`)
-	r.Delay = time.Hour
-	out, err := b.s.Start(b.ctx(), []store.Start{r}, b.mode)
-	require.NoError(b, err)
-	v := b.view(out[0].Job)
-	require.Len(b, v.Rows, 1)
-	require.Equal(b, v.Started+3_600_000_000, v.Rows[0].NextAt)
-	require.Zero(b, v.Rows[0].Publication)
-	due, _, err := b.s.Due(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Empty(b, due)
+func listOrder(b *bench) {
+	id := b.jobs(1)[0]
+	for _, n := range []int{9, 3, 7, 1, 5} {
+		w := collation.Wait{GUID: guid(n), Topic: "t", Key: "k", Since: collation.Micros(100 - n)}
+		row := collation.Row{GUID: guid(20 + n), Job: id, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0"}
+		b.altered(id, waits(w), inserts(row))
+		b.order(id, n, true)
+	}
+	v := b.view(id)
+	require.Len(b, v.Rows, 11)
+	require.IsNonDecreasing(b, origins(v.Rows))
+	var since []int64
+	for _, w := range v.Waits {
+		since = append(since, int64(w.Since))
+	}
+	require.Equal(b, []int64{91, 93, 95, 97, 99}, since)
+}
 
-	past := request(b.deploy(one), "past", `{}`)
-	past.At = v.Started - 1
-	out, err = b.s.Start(b.ctx(), []store.Start{past}, b.mode)
-	require.NoError(b, err)
-	v = b.view(out[0].Job)
-	require.Equal(b, v.Started, v.Rows[0].NextAt, "a time that has passed is now")
+func origins(rows []collation.Row) (out []int64) {
+	for _, r := range rows {
+		out = append(out, r.Origin)
+	}
+	return out
+}
+
+func (b *bench) gauges() *store.Gauges {
+	b.Helper()
+	return got(b.s.Gauges(b.ctx()))(b)
+}
+
+func listGauges(b *bench) {
+	require.Equal(b, &store.Gauges{
+		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
+	}, b.gauges(), "nothing is there")
+	b.jobs(3) // their start rows are due
+	b.finished("kept", b.now()+micros(hour))
+	b.finished("expired", b.now()-micros(time.Minute))
+	b.lease(b.request(b.requested(one, "held"), "work"), "w")
+	late := b.request(b.requested(one, "late"), "work")
+	b.rewrite(late, func(r *collation.Row, now collation.Micros) { r.NextAt = now - micros(hour) })
+	b.altered(late.Job, func(p *collation.Plan, st *collation.State) {
+		p.Insert = []collation.Row{{GUID: guid(1), Job: late.Job, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0", NextAt: st.Now}}
+	})
+	for _, reason := range []string{"foreign", "foreign", "undecodable"} {
+		require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: reason}, nil))
+	}
+	b.open(store.Process{Name: "a", Lease: time.Minute, Roles: []string{"engine", "workers"}})
+	b.open(store.Process{Name: "b", Lease: time.Minute, Roles: []string{"workers"}})
+
+	g := b.gauges()
+	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobOpen}: 5, {Flow: "one", State: journal.JobQuarantined}: 0}, g.Jobs)
+	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobCompleted}: 2}, g.Closed, "a small table is counted")
+	require.Equal(b, map[string]int64{"t.work": 1}, g.Running)
+	require.Equal(b, map[string]int64{"foreign": 2, "undecodable": 1}, g.Dead)
+	require.Equal(b, map[string]int64{"engine": 1, "workers": 2}, g.Processes)
+	require.Equal(b, []int64{int64(len(b.due(100))), 1, 1}, []int64{g.Overdue.N, g.Timers.N, g.Expired.N})
+	require.InDelta(b, hour, g.Overdue.Age, float64(time.Minute))
+	require.Less(b, g.Timers.Age, time.Minute)
+	require.InDelta(b, time.Minute, g.Expired.Age, float64(50*time.Second))
+}
+
+func listGaugesQuarantined(b *bench) {
+	id := b.quarantined()
+	g := b.gauges()
+	require.EqualValues(b, 1, g.Jobs[store.JobsOf{Flow: b.view(id).Flow.Name, State: journal.JobQuarantined}])
+	require.Zero(b, g.Overdue, "its rows wait for a person")
+}
+
+// ending returns how one job ended. It also checks that Ended agrees.
+func (b *bench) ending(id journal.JobID) store.Outcome {
+	b.Helper()
+	o, there := got(b.s.Outcomes(b.ctx(), []journal.JobID{id}))(b)[id]
+	require.True(b, there)
+	require.Equal(b, map[journal.JobID]bool{id: o.Over()}, got(b.s.Ended(b.ctx(), []journal.JobID{id}))(b))
+	return o
+}
+
+func listOutcomes(b *bench) {
+	ids := map[string]journal.JobID{"gone": b.tombstone("gone").ID}
+	for _, key := range []string{"open", "failed", "quarantined"} {
+		ids[key] = b.requested(fork, key)
+	}
+	ids["done"], ids["again"] = b.requested(one, "done"), b.start(b.deploy(one), "gone")
+	b.answer(ids["failed"], "left", failure(journal.ResponseTerminal, "declined"))
+	b.answer(ids["done"], "work", success(`{"n":7}`))
+	b.quarantine(ids["quarantined"])
+	v := b.view(ids["failed"])
+	require.Equal(b, "declined", v.Error.Message)
+	want := map[journal.JobID]store.Outcome{}
+	for key, o := range map[string]store.Outcome{
+		"open":        {Key: "open", State: journal.JobOpen},
+		"again":       {Key: "gone", State: journal.JobOpen},
+		"gone":        {Key: "gone", State: journal.JobExpired, Ended: true},
+		"quarantined": {Key: "quarantined", State: journal.JobQuarantined}, // nobody waits for it (J1)
+		"failed":      {Key: "failed", State: journal.JobFailed, Ended: true, Code: collation.CodeInternal, Error: v.Error},
+		"done":        {Key: "done", State: journal.JobCompleted, Ended: true, Code: collation.CodeOK, Output: []byte(`{"got":{"n":7}}`)},
+	} {
+		want[ids[key]] = o
+		require.Equal(b, o, b.ending(ids[key]))
+	}
+	asked := []journal.JobID{{1}} // unknown ids are absent
+	for id := range want {
+		asked = append(asked, id, id)
+	}
+	require.Equal(b, want, got(b.s.Outcomes(b.ctx(), asked))(b))
+}
+
+func listTasks(b *bench) {
+	b.mode.Stepwise = true
+	for key, with := range map[string]*journal.Response{
+		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
+	} {
+		r := b.request(b.requested(one, key), "work")
+		m, closed := Response(&r, with), 0
+		for done := false; !done; {
+			done = got(b.once(b.c, m))(b).Done
+			v, o := b.view(r.Job), b.ending(r.Job)
+			require.Equal(b, v.Ended, o.Ended)
+			if v.State.Closed() && !v.Ended {
+				closed++
+				require.Equal(b, store.Outcome{Key: key, State: v.State}, o)
+			}
+		}
+		require.Equal(b, 1, closed)
+		v := b.view(r.Job)
+		require.Equal(b, store.Outcome{Key: key, State: v.State, Ended: true, Code: v.Code, Error: v.Error, Output: v.Output}, b.ending(r.Job))
+	}
+}
+
+func listUnknown(b *bench) {
+	ctx, id := b.ctx(), journal.JobID{1}
+	for name, call := range map[string]func() error{
+		"key":      func() error { _, err := b.s.FindJob(ctx, "nobody"); return err },
+		"job":      func() error { _, err := b.s.Job(ctx, id); return err },
+		"payload":  func() error { _, err := b.s.Payload(ctx, id, digest(1)); return err },
+		"audit":    func() error { return b.s.Audit(ctx, id, nil) },
+		"version":  func() error { _, err := b.s.Flow(ctx, "f", "1"); return err },
+		"flow":     func() error { _, _, err := b.s.ActiveFlow(ctx, "f"); return err },
+		"activate": func() error { return b.s.Activate(ctx, "f", "1") },
+	} {
+		require.ErrorIs(b, call(), store.ErrNotFound, name)
+	}
+	require.Empty(b, got(b.s.Ended(ctx, []journal.JobID{id}))(b))
+	require.Empty(b, got(b.s.JobEffects(ctx, id))(b))
+	require.Empty(b, got(b.s.Flows(ctx))(b))
 }

@@ -2,139 +2,167 @@ package journaltest
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"crypto/sha256"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var loads = map[string]func(*bench){
-	"what was asked for, and nothing else (J2)":          loadAsked,
-	"what is missing later comes by More (J2)":           loadMore,
-	"held jobs are left out without wait (J3)":           loadBusy,
-	"held jobs are waited for with wait (J3)":            loadWait,
-	"a wait ends with its context":                       loadCancelled,
-	"jobs are locked in one order (J3)":                  loadOrder,
-	"a rollback leaves no trace":                         loadRollback,
-	"a receipt with open steps brings its response (C5)": loadResponse,
-	"unknown jobs are absent":                            loadUnknown,
-	"results come out of their entries (J7)":             loadResults,
-	"an output sent by digest is a result (E6)":          loadPayload,
+var loads = cases{
+	"what was asked for, and nothing else (J2)":               loadAsked,
+	"what is missing later comes by More (J2)":                loadMore,
+	"More leaves what plans of the transaction moved (J6)":    loadStays,
+	"held jobs are left out without wait (J3)":                loadBusy,
+	"held jobs are waited for with wait (J3)":                 loadWait,
+	"a wait ends with its context":                            loadCancelled,
+	"jobs are locked in one order (J3)":                       loadOrder,
+	"a rollback leaves no trace":                              loadRollback,
+	"a receipt with open steps brings its response (C5)":      loadResponse,
+	"an output sent by digest is a result (E6)":               loadPayload,
+	"a result whose output is not stored is refused (E6)":     loadLostPayload,
+	"how a job was closed":                                    loadClose,
+	"nobody holds the tombstone of a key that was used again": loadTombstones,
 }
 
+var (
+	startKey = collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
+	workKey  = collation.InstanceKey{Activity: "work", DAD: ",0,0"} // of the instance that cases write by hand
+)
+
 func loadAsked(b *bench) {
-	c := b.committer()
 	id := b.start(b.deploy(one), "k")
 	row := b.row(id, journal.MessageStart, "start")
-	absent := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
-	trigger := collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
-	l, err := c.Load(b.ctx(), []store.Want{
-		{Job: id, Receipt: id.Start(), Row: id.Start(), Instances: []collation.InstanceKey{trigger, absent}},
-		{Job: id, Receipt: journal.GUID{9}, Row: journal.GUID{8}, Results: []collation.InstanceKey{trigger, absent}},
-	}, true)
-	require.NoError(b, err)
+	unknown := store.Want{Job: journal.JobID{1}, Row: journal.GUID{1}}
+	l := b.look(
+		store.Want{Job: id, Receipt: id.Start(), Row: id.Start(), Instances: []collation.InstanceKey{startKey, workKey}},
+		store.Want{Job: id, Receipt: guid(9), Row: guid(8), Results: []collation.InstanceKey{startKey, workKey}}, unknown,
+	)
 	require.Empty(b, l.Busy)
 	require.Empty(b, l.Tombstones)
-	require.Len(b, l.States, 1)
+	require.Len(b, l.States, 1, "unknown jobs are absent")
 	st := l.States[id]
 	require.Positive(b, l.Now)
 	require.Equal(b, l.Now, st.Now)
-	require.Equal(b, b.view(id).JobSummary.Job, st.Job)
+	require.Equal(b, b.view(id).Job, st.Job)
 	require.False(b, st.AllRows)
 	require.Equal(b, map[collation.InstanceKey]*collation.Instance{
-		trigger: {Ledger: collation.TriggerBorn, ResultSeq: 1, Code: collation.CodeOK}, absent: nil,
+		startKey: {Ledger: collation.TriggerBorn, ResultSeq: 1, Code: collation.CodeOK}, workKey: nil,
 	}, st.Instances)
-	require.Equal(b, map[journal.GUID]*collation.Row{id.Start(): &row, {8}: nil}, st.Rows)
-	require.Len(b, st.Receipts, 2)
-	require.Nil(b, st.Receipts[journal.GUID{9}])
-	require.Contains(b, st.Receipts, journal.GUID{9})
-	require.Equal(b, collation.StartBorn, st.Receipts[id.Start()].Ledger)
-	require.Equal(b, journal.VerdictHandled, st.Receipts[id.Start()].Verdict)
-	require.Len(b, st.Results, 2)
-	require.Nil(b, st.Results[absent])
-	require.Contains(b, st.Results, absent)
-	require.JSONEq(b, `{"n":7}`, string(st.Results[trigger].Output))
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, map[journal.GUID]*collation.Row{id.Start(): &row, guid(8): nil}, st.Rows)
+	require.Equal(b, map[journal.GUID]*collation.Receipt{
+		id.Start(): {Ledger: collation.StartBorn, Verdict: journal.VerdictHandled, Seq: 1, Response: st.Receipts[id.Start()].Response}, guid(9): nil,
+	}, st.Receipts)
+	require.Equal(b, map[collation.InstanceKey]*flow.Result{
+		startKey: {Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)}, workKey: nil,
+	}, st.Results)
+	require.Empty(b, b.look().States)
 }
 
+// loadMore reads what Load does not: the rows of others, the waits of the job, everything that a
+// close cancels.
 func loadMore(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "k")
-	l, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
-	st := l.States[id]
-	require.Empty(b, st.Instances)
-	require.Empty(b, st.Rows)
-	require.Empty(b, st.Results)
+	id, other := b.requested(fork, "k"), b.jobs(1)[0]
+	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	b.altered(other, waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k"}))
+	child, k := b.order(other, 1, true), b.sent(other, b.signal("t", "k", "x"))
 	left := collation.InstanceKey{Activity: "left", DAD: ",0,0"}
-	trigger := collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
-	require.NoError(b, c.More(b.ctx(), map[journal.JobID]*collation.Need{id: {
-		Instances: []collation.InstanceKey{left}, Results: []collation.InstanceKey{trigger}, AllRows: true,
-	}}))
+	view := b.view(id)
+	wait := &view.Waits[0]
+	st := b.more(id, collation.Need{
+		Instances: []collation.InstanceKey{left}, Results: []collation.InstanceKey{startKey, left},
+		Rows:  []collation.RowKey{keyOf(&view.Rows[0]), keyOf(&child), k, {Job: other, GUID: other.Start()}, {Job: id, GUID: guid(9)}},
+		Waits: []journal.GUID{guid(1), guid(2), guid(3)},
+	})
 	require.Equal(b, "001100000000000", st.Instances[left].Ledger.String())
-	require.JSONEq(b, `{"n":7}`, string(st.Results[trigger].Output))
+	require.Equal(b, `{"n":7}`, string(st.Results[startKey].Output))
+	require.Nil(b, st.Results[left], "asked for its answer, which has not come")
+	require.Len(b, st.Rows, 5)
+	require.Equal(b, &view.Rows[0], st.Rows[view.Rows[0].GUID])
+	require.Equal(b, &child, st.Rows[child.GUID])
+	require.Equal(b, journal.MessageSignal, st.Rows[k.GUID].Kind)
+	require.Equal(b, other, st.Rows[other.Start()].Job)
+	require.Nil(b, st.Rows[guid(9)])
+	require.Equal(b, map[journal.GUID]*collation.Wait{guid(1): wait, guid(2): nil, guid(3): nil}, st.Waits)
+	require.False(b, st.AllRows)
+
+	st = b.more(id, collation.Need{AllRows: true})
 	require.True(b, st.AllRows)
-	want := map[journal.GUID]*collation.Row{}
-	for _, r := range b.view(id).Rows {
-		want[r.GUID] = &r
-	}
-	require.Len(b, want, 2)
-	require.Equal(b, want, st.Rows)
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, map[journal.GUID]*collation.Row{view.Rows[0].GUID: &view.Rows[0], view.Rows[1].GUID: &view.Rows[1]}, st.Rows)
+	require.Equal(b, map[journal.GUID]*collation.Wait{guid(1): wait}, st.Waits)
+}
+
+// loadStays asks for state that an earlier plan of the same transaction has changed.
+func loadStays(b *bench) {
+	id := b.jobs(1)[0]
+	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"}),
+		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3))
+	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	need := map[journal.JobID]*collation.Need{id: {
+		Instances: []collation.InstanceKey{workKey}, Results: []collation.InstanceKey{workKey},
+		Waits: []journal.GUID{guid(1)}, Rows: []collation.RowKey{{Job: id, GUID: id.Start()}, {Job: id, GUID: guid(7)}},
+		Latest: []string{"work"},
+	}}
+	require.NoError(b, b.c.More(b.ctx(), need))
+	moved := fullMore
+	moved.Open--
+	st.Instances[workKey] = &collation.Instance{Ledger: 201_100_000_000_000, More: moved}
+	st.Results[workKey] = &flow.Result{Ran: true, Code: 201}
+	st.Latest["work"] = st.Results[workKey]
+	st.Waits[guid(1)], st.Rows[id.Start()] = nil, nil
+	st.Rows[guid(7)] = &collation.Row{GUID: guid(7), Job: id}
+	need[id].AllRows = true
+	require.NoError(b, b.c.More(b.ctx(), need))
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	require.Equal(b, []any{"201100000000000", 2, 201, 201}, []any{
+		st.Instances[workKey].Ledger.String(), st.Instances[workKey].Open, st.Results[workKey].Code, st.Latest["work"].Code,
+	})
+	require.Nil(b, st.Waits[guid(1)])
+	require.NotNil(b, st.Waits[guid(2)])
+	require.Nil(b, st.Rows[id.Start()])
+	require.NotNil(b, st.Rows[guid(7)])
 }
 
 func loadBusy(b *bench) {
-	c, d := b.committer(), b.committer()
-	f := b.deploy(one)
-	held, free := b.start(f, "held"), b.start(f, "free")
-	_, err := c.Load(b.ctx(), []store.Want{{Job: held}}, true)
-	require.NoError(b, err)
-	wants := []store.Want{{Job: held, Row: held.Start()}, {Job: free, Row: free.Start()}}
-	l, err := d.Load(b.ctx(), wants, false)
-	require.NoError(b, err)
-	require.Equal(b, map[journal.JobID]bool{held: true}, l.Busy)
+	d := b.committer()
+	ids := b.jobs(2)
+	b.locked(b.c, store.Want{Job: ids[0]})
+	wants := []store.Want{{Job: ids[0], Row: ids[0].Start()}, {Job: ids[1], Row: ids[1].Start()}}
+	l := got(d.Load(b.ctx(), wants, false))(b)
+	require.Equal(b, map[journal.JobID]bool{ids[0]: true}, l.Busy)
 	require.Len(b, l.States, 1)
-	require.NotNil(b, l.States[free])
+	require.NotNil(b, l.States[ids[1]])
 	require.NoError(b, d.Rollback(b.ctx()))
-	require.NoError(b, c.Rollback(b.ctx()))
-	l, err = d.Load(b.ctx(), wants, false)
-	require.NoError(b, err)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	l = got(d.Load(b.ctx(), wants, false))(b)
 	require.Empty(b, l.Busy)
 	require.Len(b, l.States, 2)
-	require.NoError(b, d.Rollback(b.ctx()))
 }
 
 func loadWait(b *bench) {
-	c, d := b.committer(), b.committer()
-	id := b.start(b.deploy(one), "k")
-	m := message(&b.view(id).Rows[0])
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	ch, err := b.decide(c, l.States[id], m)
-	require.NoError(b, err)
+	d := b.committer()
+	id := b.jobs(1)[0]
+	m := Message(&b.view(id).Rows[0])
+	l := got(b.load(b.c, m))(b)
+	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
 	go func() {
 		l, err := d.Load(b.ctx(), []store.Want{b.want(m)}, true)
-		if err != nil {
-			b.Errorf("load: %v", err)
-		}
+		b.check(err)
 		loaded <- l
 	}()
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{ch}))
-	st := (<-loaded).States[id]
-	require.Nil(b, st.Rows[id.Start()], "what was committed meanwhile is read")
-	require.NoError(b, d.Rollback(b.ctx()))
+	require.NoError(b, b.commit(ch))
+	require.Nil(b, (<-loaded).States[id].Rows[id.Start()], "what was committed meanwhile is read")
 }
 
 func loadCancelled(b *bench) {
-	c, d := b.committer(), b.committer()
-	id := b.start(b.deploy(one), "k")
-	_, err := c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	require.NoError(b, err)
+	d := b.committer()
+	id := b.jobs(1)[0]
+	b.locked(b.c, store.Want{Job: id})
 	ctx, cancel := context.WithCancel(b.ctx())
 	ended := make(chan error, 1)
 	go func() {
@@ -143,12 +171,10 @@ func loadCancelled(b *bench) {
 	}()
 	cancel()
 	require.Error(b, <-ended)
-	require.NoError(b, c.Rollback(b.ctx()))
-	e := b.committer()
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	b.eventually(func() bool { // a server may notice later that its client has gone
-		l, err := e.Load(b.ctx(), []store.Want{{Job: id}}, false)
-		require.NoError(b, err)
-		require.NoError(b, e.Rollback(b.ctx()))
+		l := got(b.c.Load(b.ctx(), []store.Want{{Job: id}}, false))(b)
+		require.NoError(b, b.c.Rollback(b.ctx()))
 		return len(l.Busy) == 0
 	})
 }
@@ -156,12 +182,8 @@ func loadCancelled(b *bench) {
 // loadOrder lets committers lock the same jobs in opposite orders. They would deadlock unless
 // every Load locks in one order.
 func loadOrder(b *bench) {
-	f := b.deploy(one)
-	var ids []journal.JobID
-	for i := range 6 {
-		ids = append(ids, b.start(f, fmt.Sprint(i)))
-	}
-	committers := []store.Committer{b.committer(), b.committer(), b.committer()}
+	ids := b.jobs(6)
+	committers := []store.Committer{b.c, b.committer(), b.committer()}
 	together(len(committers), func(n int) {
 		for round := range 15 {
 			var wants []store.Want
@@ -176,68 +198,91 @@ func loadOrder(b *bench) {
 				b.Errorf("load of all jobs: %v", err)
 				return
 			}
-			if err := committers[n].Rollback(b.ctx()); err != nil {
-				b.Errorf("rollback: %v", err)
-			}
+			b.check(committers[n].Rollback(b.ctx()))
 		}
 	})
 }
 
 func loadRollback(b *bench) {
-	c := b.committer()
-	require.NoError(b, c.Rollback(b.ctx()), "harmless without a transaction")
-	id := b.start(b.deploy(one), "k")
-	before := b.view(id)
-	m := message(&before.Rows[0])
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	_, err = b.decide(c, l.States[id], m)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, before, b.view(id))
-	b.must(c, m)
+	require.NoError(b, b.c.Rollback(b.ctx()), "harmless without a transaction")
+	before := b.view(b.jobs(1)[0])
+	m := Message(&before.Rows[0])
+	l := got(b.load(b.c, m))(b)
+	got(b.decide(b.c, l.States[m.Job], m))(b)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	require.Equal(b, before, b.view(m.Job))
+	b.must(m)
 }
 
 func loadResponse(b *bench) {
 	b.mode.Stepwise = true
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	m := response(&r, success(`{"paid":true}`))
-	p, err := b.once(c, m)
-	require.NoError(b, err)
-	require.False(b, p.Done)
-	for _, want := range []string{"000000000000001", "000010000000001"} {
-		l, err := b.load(c, m)
-		require.NoError(b, err)
-		receipt := l.States[id].Receipts[m.GUID]
-		require.Equal(b, want, receipt.Ledger.String())
-		require.Equal(b, p.Entry.Response, receipt.Response, "the entry says what the message brought, not a redelivery (1.7)")
-		require.NoError(b, c.Rollback(b.ctx()))
-		_, err = b.once(c, response(&r, success(`{"paid":false}`)))
-		require.NoError(b, err)
+	r := b.asked()
+	m := Response(&r, success(`{"paid":true}`))
+	receipt := func() *collation.Receipt {
+		l := got(b.load(b.c, m))(b)
+		require.NoError(b, b.c.Rollback(b.ctx()))
+		return l.States[r.Job].Receipts[m.GUID]
 	}
-	p, err = b.handle(c, m)
-	require.NoError(b, err)
-	require.True(b, p.Done)
-	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(id).Output))
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	require.Nil(b, l.States[id].Receipts[m.GUID].Response, "complete: there is nothing to go on with")
-	require.NoError(b, c.Rollback(b.ctx()))
-	b.audit(id)
+	p := got(b.once(b.c, m))(b)
+	for _, want := range []string{"000000000000001", "000010000000001"} {
+		require.False(b, p.Done)
+		require.Equal(b, want, receipt().Ledger.String())
+		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
+		got(b.once(b.c, Response(&r, success(`{"paid":false}`))))(b)
+	}
+	require.True(b, got(b.handle(b.c, m))(b).Done)
+	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))
+	require.Nil(b, receipt().Response, "complete: there is nothing to go on with")
 }
 
-func loadUnknown(b *bench) {
-	c := b.committer()
-	l, err := c.Load(b.ctx(), []store.Want{{Job: journal.JobID{1}, Row: journal.GUID{1}}}, true)
-	require.NoError(b, err)
-	require.Empty(b, l.States)
-	require.Empty(b, l.Busy)
-	require.Empty(b, l.Tombstones)
-	require.NoError(b, c.Rollback(b.ctx()))
-	l, err = c.Load(b.ctx(), nil, false)
-	require.NoError(b, err)
-	require.Empty(b, l.States)
-	require.NoError(b, errors.Join(c.Rollback(b.ctx()), c.Rollback(b.ctx())))
+func loadPayload(b *bench) {
+	id := b.requested(one, "k")
+	body := []byte(`{"large":"` + strings.Repeat("x", 300<<10) + `"}`)
+	digest := journal.Digest(sha256.Sum256(body))
+	for range 2 { // stored once
+		require.NoError(b, b.s.PutPayload(b.ctx(), id, digest, body))
+	}
+	b.answer(id, "work", &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Ref: digest})
+	require.Equal(b, `{"got":`+string(body)+`}`, string(b.view(id).Output))
+	l := b.look(store.Want{Job: id, Results: []collation.InstanceKey{workKey}})
+	require.Equal(b, string(body), string(l.States[id].Results[workKey].Output))
+	require.Equal(b, string(body), string(got(b.s.Payload(b.ctx(), id, digest))(b)))
+	require.ErrorIs(b, b.s.PutPayload(b.ctx(), journal.JobID{1}, digest, body), store.ErrNotFound)
+}
+
+func loadLostPayload(b *bench) {
+	b.odd = true
+	id := b.jobs(1)[0]
+	b.altered(id, results(workKey, true, ``), func(p *collation.Plan, _ *collation.State) {
+		p.Entry.Result = nil
+		p.Entry.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Ref: digest(7)}
+	})
+	keys := []collation.InstanceKey{workKey}
+	for _, need := range []collation.Need{{Results: keys}, {Latest: []string{workKey.Activity}}} {
+		b.locked(b.c, store.Want{Job: id})
+		require.ErrorIs(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}), store.ErrRejected)
+		require.NoError(b, b.c.Rollback(b.ctx()))
+	}
+	_, err := b.c.Load(b.ctx(), []store.Want{{Job: id, Results: keys}}, true)
+	require.ErrorIs(b, err, store.ErrRejected)
+}
+
+func loadClose(b *bench) {
+	id := b.requested(one, "k")
+	require.Nil(b, b.more(id, collation.Need{Close: true}).Close)
+	b.answer(id, "work", failure(journal.ResponseTerminal, "declined"))
+	x := b.more(id, collation.Need{Close: true}).Close
+	require.Equal(b, []any{journal.JobFailed, collation.CodeInternal, "declined"}, []any{x.State, x.Code, x.Error.Message})
+	require.Nil(b, b.more(id, collation.Need{AllRows: true}).Close, "not asked for")
+}
+
+func loadTombstones(b *bench) {
+	d := b.committer()
+	was := b.tombstone("k")
+	b.start(b.deploy(one), "k")
+	for _, c := range []store.Committer{b.c, d} {
+		l := got(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
+		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
+		require.Empty(b, l.Busy)
+	}
 }

@@ -2,8 +2,8 @@ package journaltest
 
 import (
 	"fmt"
-	"iter"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/stretchr/testify/require"
@@ -13,16 +13,13 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var pauses = map[string]func(*bench){
+var pauses = cases{
 	"a row has its pauses wherever it is read (E12)":                   pauseRows,
 	"a loaded row is the caller's own":                                 pauseCopies,
 	"what has come is listed in its order, behind it what stands":      pauseOrder,
 	"what is recorded does not stand, whatever its row says (1.7)":     pauseStands,
-	"requests and jobs have their own":                                 pauseOwn,
-	"a pause is recorded once (C3)":                                    pauseOnce,
+	"requests and jobs have their own, each once (C3)":                 pauseOwn,
 	"who reads while pauses come misses none, and sees no other (E13)": pauseWhile,
-	"pauses of one batch (J6)":                                         pauseBatch,
-	"the pauses of a job that expires go with it (J7)":                 pauseExpiry,
 }
 
 // pauseRef names a pause.
@@ -49,14 +46,12 @@ func sleeps(n int) []collation.Pause {
 	return out
 }
 
-// asks adds pauses to the request of a new job.
-func (b *bench) asks(c store.Committer, key string, pauses []collation.Pause) collation.Row {
+// pausing adds pauses to the request of a new job.
+func (b *bench) pausing(key string, pauses []collation.Pause) collation.Row {
 	b.Helper()
-	id := b.requested(c, one, key)
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, _ collation.Micros) {
-		r.Pauses, r.NextAt = pauses, collation.Never
-	})
-	return b.row(id, journal.MessageRequest, "work")
+	r := b.request(b.requested(one, key), "work")
+	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Pauses, r.NextAt = pauses, collation.Never })
+	return b.request(r.Job, "work")
 }
 
 // comes adds the record of a pause, as step 1 of its wake-up does.
@@ -83,167 +78,125 @@ func replaces(r *collation.Row) change {
 // paused lists the pauses of a request.
 func (b *bench) paused(job journal.JobID, request journal.GUID) []store.Pause {
 	b.Helper()
-	list, err := b.s.Pauses(b.ctx(), job, request)
-	require.NoError(b, err)
-	return list
+	return got(b.s.Pauses(b.ctx(), job, request))(b)
 }
 
-// came lists the resolved pauses of a request.
-func (b *bench) came(job journal.JobID, request journal.GUID) []store.Pause {
+// pausedBy names the pauses of a request: those that have come, behind them what stands.
+func (b *bench) pausedBy(r *collation.Row) (names string) {
 	b.Helper()
-	return slices.DeleteFunc(b.paused(job, request), func(p store.Pause) bool { return p.Seq == 0 })
-}
-
-func names(list []store.Pause) []string {
-	out := make([]string, len(list))
-	for i, p := range list {
-		out[i] = p.Name
+	for _, p := range b.paused(r.Job, r.GUID) {
+		if names += p.Name; p.Seq > 0 {
+			names += "!"
+		}
+		names += " "
 	}
-	return out
+	return strings.TrimSpace(names)
 }
 
 func pauseRows(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", everyPause())
+	row := b.pausing("k", everyPause())
 	require.Equal(b, everyPause(), row.Pauses)
 	other := row
 	other.GUID, other.Kind = guid(50), journal.MessageAnswer // inserted with all its fields, too
-	b.altered(c, row.Job, inserts(other))
+	b.altered(row.Job, inserts(other))
 	other.Origin = b.view(row.Job).Head.Seq
-	l, err := c.Load(b.ctx(), []store.Want{{Job: row.Job, Row: row.GUID}}, true)
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	require.Equal(b, &row, l.States[row.Job].Rows[row.GUID])
-	helper := b.start(b.deploy(one), "helper")
-	require.Equal(b, &row, b.stored(c, helper, keyOf(&row)), "asked for by another")
+	require.Equal(b, &row, b.look(store.Want{Job: row.Job, Row: row.GUID}).States[row.Job].Rows[row.GUID])
+	require.Equal(b, &row, b.stored(b.jobs(1)[0], keyOf(&row)), "asked for by another")
 	rows := map[journal.GUID]*collation.Row{row.GUID: &row, other.GUID: &other}
-	require.Equal(b, rows, b.more(c, row.Job, collation.Need{AllRows: true}).Rows)
-	err = b.s.Audit(b.ctx(), row.Job, func(s *store.Stored, _ iter.Seq2[journal.Record, error]) error {
-		require.Equal(b, map[journal.GUID]collation.Row{row.GUID: row, other.GUID: other}, s.Rows)
-		return nil
-	})
-	require.NoError(b, err)
-	b.rewrite(c, row.Job, row, func(r *collation.Row, now collation.Micros) { r.NextAt = now })
+	require.Equal(b, rows, b.more(row.Job, collation.Need{AllRows: true}).Rows)
+	require.Equal(b, map[journal.GUID]collation.Row{row.GUID: row, other.GUID: other}, b.tables(row.Job).Rows)
+	b.rewrite(row, func(r *collation.Row, now collation.Micros) { r.NextAt = now })
 	due := slices.DeleteFunc(b.due(10), func(d store.DueRow) bool { return d.GUID != row.GUID })
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Len(b, out, 1)
 	require.Equal(b, everyPause(), out[0].Row.Pauses)
 }
 
 // pauseCopies marks pauses as decisions do, on a row that is not committed.
 func pauseCopies(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(2))
-	mine := b.stored(c, row.Job, keyOf(&row))
-	mine.Pauses[0].Came = true
-	for _, r := range b.more(c, row.Job, collation.Need{AllRows: true}).Rows {
+	row := b.pausing("k", sleeps(2))
+	b.stored(row.Job, keyOf(&row)).Pauses[0].Came = true
+	for _, r := range b.more(row.Job, collation.Need{AllRows: true}).Rows {
 		r.Pauses[1].Taken = true
 	}
 	b.view(row.Job).Rows[0].Pauses[0].Name = "x"
-	require.Equal(b, sleeps(2), b.row(row.Job, journal.MessageRequest, "work").Pauses)
+	require.Equal(b, sleeps(2), b.request(row.Job, "work").Pauses)
 	given := sleeps(2)
 	row.Pauses = given
-	b.altered(c, row.Job, replaces(&row))
+	b.altered(row.Job, replaces(&row))
 	given[0].Came = true
-	require.Equal(b, sleeps(2), b.row(row.Job, journal.MessageRequest, "work").Pauses)
+	require.Equal(b, sleeps(2), b.request(row.Job, "work").Pauses)
 }
 
 func pauseOrder(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(5))
-	require.Equal(b, []string{"s0", "s1", "s2", "s3", "s4"}, names(b.paused(row.Job, row.GUID)))
-	var want []store.Pause
-	for _, i := range []int{3, 0, 4} {
-		b.altered(c, row.Job, func(*collation.Plan, *collation.State) {}) // makes gaps in the seqs
-		row.Pauses[i].Taken, row.Pauses[i].Came = true, true
-		b.altered(c, row.Job, all(comes(row.GUID, &row.Pauses[i]), replaces(&row)))
-		ref := row.Pauses[i].PauseRef
-		want = append(want, store.Pause{PauseRef: ref, Seq: b.view(row.Job).Head.Seq, Response: &journal.Response{
-			Kind: journal.ResponseWake, Code: collation.CodeOK, Request: row.GUID, By: journal.ByTimer, Of: &ref,
-			Output: []byte(fmt.Sprintf("%q", ref.Name)),
-		}})
-		stand := slices.DeleteFunc(slices.Clone(row.Pauses), func(p collation.Pause) bool { return p.Came })
-		all := slices.Clone(want)
-		for _, p := range stand {
-			all = append(all, store.Pause{PauseRef: p.PauseRef})
-		}
-		require.Equal(b, all, b.paused(row.Job, row.GUID))
+	row := b.pausing("k", sleeps(5))
+	require.Equal(b, "s0 s1 s2 s3 s4", b.pausedBy(&row))
+	for _, step := range []struct {
+		comes int
+		want  string
+	}{{3, "s3! s0 s1 s2 s4"}, {0, "s3! s0! s1 s2 s4"}, {4, "s3! s0! s4! s1 s2"}} {
+		b.altered(row.Job) // makes gaps in the seqs
+		p := &row.Pauses[step.comes]
+		p.Taken, p.Came = true, true
+		b.altered(row.Job, comes(row.GUID, p), replaces(&row))
+		require.Equal(b, step.want, b.pausedBy(&row))
 	}
+	ref := row.Pauses[4].PauseRef
+	require.Equal(b, store.Pause{PauseRef: ref, Seq: b.view(row.Job).Head.Seq, Response: &journal.Response{
+		Kind: journal.ResponseWake, Code: collation.CodeOK, Request: row.GUID, By: journal.ByTimer, Of: &ref, Output: []byte(`"s4"`),
+	}}, b.paused(row.Job, row.GUID)[2])
 	row.Pauses = row.Pauses[1:2] // the next suspension names only this one
-	b.altered(c, row.Job, replaces(&row))
-	require.Equal(b, []string{"s3", "s0", "s4", "s1"}, names(b.paused(row.Job, row.GUID)))
-	b.audit(row.Job)
+	b.altered(row.Job, replaces(&row))
+	require.Equal(b, "s3! s0! s4! s1", b.pausedBy(&row))
 }
 
 // pauseStands looks between the steps of wake-ups.
 func pauseStands(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(3))
+	row := b.pausing("k", sleeps(3))
 	row.Pauses[1].Taken = true
-	b.altered(c, row.Job, replaces(&row))
-	require.Equal(b, []string{"s0", "s1", "s2"}, names(b.paused(row.Job, row.GUID)), "accepted, and not recorded")
-	require.Empty(b, b.came(row.Job, row.GUID))
-	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[1]))
-	require.Equal(b, []string{"s1", "s0", "s2"}, names(b.paused(row.Job, row.GUID)), "recorded, step 2 is to come")
-	require.Len(b, b.came(row.Job, row.GUID), 1)
-	child := collation.Pause{PauseRef: pauseRef(journal.PauseChild, "s1", "9"), GUID: guid(9)}
-	row.Pauses = append(row.Pauses, child)
-	b.altered(c, row.Job, replaces(&row))
-	require.Equal(b, []string{"s1", "s0", "s2", "s1"}, names(b.paused(row.Job, row.GUID)), "another kind is another pause")
-	b.audit(row.Job)
+	b.altered(row.Job, replaces(&row))
+	require.Equal(b, "s0 s1 s2", b.pausedBy(&row), "accepted, and not recorded")
+	b.altered(row.Job, comes(row.GUID, &row.Pauses[1]))
+	require.Equal(b, "s1! s0 s2", b.pausedBy(&row), "recorded, step 2 is to come")
+	row.Pauses = append(row.Pauses, collation.Pause{PauseRef: pauseRef(journal.PauseChild, "s1", "9"), GUID: guid(9)})
+	b.altered(row.Job, replaces(&row))
+	require.Equal(b, "s1! s0 s2 s1", b.pausedBy(&row), "another kind is another pause")
 }
 
 func pauseOwn(b *bench) {
-	c := b.committer()
-	first, second := b.asks(c, "a", sleeps(1)), b.asks(c, "b", sleeps(1)) // the same GUIDs
-	p := &first.Pauses[0]
-	b.altered(c, first.Job, comes(first.GUID, p))
-	require.Len(b, b.came(first.Job, first.GUID), 1)
-	require.Equal(b, []store.Pause{{PauseRef: p.PauseRef}}, b.paused(second.Job, second.GUID))
-	b.altered(c, second.Job, comes(second.GUID, p))
-	other := guid(77)
-	q := *p
-	q.GUID = guid(78)
-	b.altered(c, first.Job, comes(other, &q))
-	require.Len(b, b.came(first.Job, first.GUID), 1)
-	require.Len(b, b.came(first.Job, other), 1)
+	first, second := b.pausing("a", sleeps(2)), b.pausing("b", sleeps(2)) // the same GUIDs
+	b.altered(first.Job, comes(first.GUID, &first.Pauses[0]))
+	require.Equal(b, []string{"s0! s1", "s0 s1"}, []string{b.pausedBy(&first), b.pausedBy(&second)})
+	b.altered(second.Job, comes(second.GUID, &first.Pauses[0]))
+	other := collation.Row{Job: first.Job, GUID: guid(77)}
+	p := first.Pauses[0]
+	p.GUID = guid(78)
+	b.altered(first.Job, comes(other.GUID, &p))
+	require.Equal(b, []string{"s0! s1", "s0! s1", "s0!"}, []string{b.pausedBy(&first), b.pausedBy(&second), b.pausedBy(&other)})
 	for _, k := range []collation.RowKey{{Job: first.Job, GUID: guid(99)}, {Job: journal.JobID{1}, GUID: first.GUID}, {Job: second.Job, GUID: first.GUID}} {
 		require.Empty(b, b.paused(k.Job, k.GUID))
 	}
-	b.audit(first.Job, second.Job)
-}
 
-func pauseOnce(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(2))
-	b.altered(c, row.Job, comes(row.GUID, &row.Pauses[0]))
-	before, list := b.view(row.Job), b.paused(row.Job, row.GUID)
-	again := row.Pauses[1]
-	again.GUID = row.Pauses[0].GUID
-	row.Undo = true
-	require.ErrorIs(b, b.alter(c, row.Job, all(comes(row.GUID, &again), replaces(&row))), store.ErrLost)
-	require.Equal(b, before, b.view(row.Job), "nothing is written")
-	require.Equal(b, list, b.paused(row.Job, row.GUID))
-	b.audit(row.Job)
+	before, again := b.view(first.Job), first.Pauses[1]
+	again.GUID = first.Pauses[0].GUID
+	first.Undo = true
+	require.ErrorIs(b, b.alter(first.Job, comes(first.GUID, &again), replaces(&first)), store.ErrLost)
+	require.Equal(b, before, b.view(first.Job), "nothing is written")
+	require.Equal(b, "s0! s1", b.pausedBy(&first))
 }
 
 // pauseWhile reads while pauses come. Each read must find each pause once, either recorded or
 // open.
 func pauseWhile(b *bench) {
 	const n = 60
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(n))
+	row := b.pausing("k", sleeps(n))
 	var done atomic.Bool
 	together(3, func(i int) {
 		if i == 0 {
 			defer done.Store(true)
 			for k := range row.Pauses {
 				row.Pauses[k].Taken, row.Pauses[k].Came = true, true
-				if err := b.alter(c, row.Job, all(comes(row.GUID, &row.Pauses[k]), replaces(&row))); err != nil {
-					b.Errorf("wake %d: %v", k, err)
-					return
-				}
+				b.check(b.alter(row.Job, comes(row.GUID, &row.Pauses[k]), replaces(&row)))
 			}
 			return
 		}
@@ -261,46 +214,4 @@ func pauseWhile(b *bench) {
 			}
 		}
 	})
-	b.audit(row.Job)
-}
-
-func pauseBatch(b *bench) {
-	c := b.committer()
-	first, second := b.asks(c, "a", sleeps(3)), b.asks(c, "b", sleeps(3))
-	l, err := c.Load(b.ctx(), []store.Want{{Job: first.Job}, {Job: second.Job}}, true)
-	require.NoError(b, err)
-	var plans []store.Chained
-	for i := range 3 {
-		for _, row := range []*collation.Row{&first, &second} {
-			st := l.States[row.Job]
-			row.Pauses[i].Came = true
-			next := *row
-			next.Pauses = slices.Clone(row.Pauses)
-			p := handmade(st, &collation.Message{Job: row.Job})
-			all(comes(row.GUID, &row.Pauses[i]), replaces(&next))(p, st)
-			row.Rev = next.Rev
-			plans = append(plans, store.Chain(&st.Job, p))
-			st.Apply(p)
-		}
-	}
-	require.NoError(b, c.Commit(b.ctx(), plans))
-	for _, row := range []*collation.Row{&first, &second} {
-		require.Equal(b, row.Pauses, b.row(row.Job, journal.MessageRequest, "work").Pauses)
-		require.Equal(b, []string{"s0", "s1", "s2"}, names(b.came(row.Job, row.GUID)))
-	}
-	b.audit(first.Job, second.Job)
-}
-
-func pauseExpiry(b *bench) {
-	c := b.committer()
-	row := b.asks(c, "k", sleeps(9))
-	for i := range row.Pauses {
-		b.altered(c, row.Job, comes(row.GUID, &row.Pauses[i]))
-	}
-	b.finish(c, row.Job, b.now(c))
-	was := b.view(row.Job)
-	require.Len(b, b.paused(row.Job, row.GUID), 9)
-	b.expire(2)
-	b.requireTombstone(c, was)
-	require.Empty(b, b.paused(row.Job, row.GUID))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var races = map[string]func(*bench){
+var races = cases{
 	"a decision on old state is lost (C3)":                 raceOld,
 	"many holders of one message: one handles it (P9, C7)": raceHolders,
 	"two answers to one request: one is recorded (P5)":     raceAnswers,
@@ -22,36 +22,14 @@ var races = map[string]func(*bench){
 
 // raceOld decides a message twice from the same state and commits both.
 func raceOld(b *bench) {
-	c, d := b.committer(), b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	l, err := b.load(c, response(&r, success(`1`)))
-	require.NoError(b, err)
-	first, err := b.decide(c, l.States[id], response(&r, success(`1`)))
-	require.NoError(b, err)
-	require.NoError(b, c.Rollback(b.ctx()))
-	b.must(d, response(&r, success(`2`)))
-	_, err = b.load(c, response(&r, nil))
-	require.NoError(b, err)
-	require.ErrorIs(b, c.Commit(b.ctx(), []store.Chained{first}), store.ErrLost)
-	v := b.view(id)
-	require.JSONEq(b, `{"got":2}`, string(v.Output))
-	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
-	b.audit(id)
-}
-
-func raceHolders(b *bench) {
-	b.mode.Stepwise = true
-	id := b.start(b.deploy(one), "k")
-	row := b.view(id).Rows[0]
-	outcomes := b.everybody(8, func(int) *collation.Message { return message(&row) })
-	// Stepwise a start is two plans, and different holders may do them, but no step is done
-	// twice.
-	require.NotZero(b, outcomes[collation.Handled])
-	require.Equal(b, 8, outcomes[collation.Handled]+outcomes[collation.Settled]+outcomes[collation.Unlicensed])
-	require.Len(b, b.view(id).Rows, 1)
-	require.Equal(b, int64(1), b.view(id).Semaphore)
-	b.audit(id)
+	r := b.asked()
+	l := got(b.load(b.c, Response(&r, success(`1`))))(b)
+	first := got(b.decide(b.c, l.States[r.Job], Response(&r, success(`1`))))(b)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	b.must(Response(&r, success(`2`)))
+	got(b.load(b.c, Response(&r, nil)))(b)
+	require.ErrorIs(b, b.commit(first), store.ErrLost)
+	require.JSONEq(b, `{"got":2}`, string(b.view(r.Job).Output))
 }
 
 // everybody lets n committers handle a message at once, and counts outcomes.
@@ -59,9 +37,9 @@ func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collatio
 	b.Helper()
 	var mu sync.Mutex
 	outcomes := map[collation.Outcome]int{}
-	var committers []store.Committer
-	for range n {
-		committers = append(committers, b.committer())
+	committers := make([]store.Committer, n)
+	for i := range committers {
+		committers[i] = b.committer()
 	}
 	together(n, func(i int) {
 		p, err := b.handle(committers[i], of(i))
@@ -76,83 +54,72 @@ func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collatio
 	return outcomes
 }
 
-func raceAnswers(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	outcomes := b.everybody(8, func(i int) *collation.Message { return response(&r, success(fmt.Sprint(i))) })
-	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
+// raceHolders: stepwise a start is two plans, and different holders may do them, but no step is
+// done twice.
+func raceHolders(b *bench) {
+	b.mode.Stepwise = true
+	id := b.jobs(1)[0]
+	row := b.view(id).Rows[0]
+	n := b.everybody(8, func(int) *collation.Message { return Message(&row) })
+	require.NotZero(b, n[collation.Handled])
+	require.Equal(b, 8, n[collation.Handled]+n[collation.Settled]+n[collation.Unlicensed])
 	v := b.view(id)
+	require.Len(b, v.Rows, 1)
+	require.Equal(b, int64(1), v.Semaphore)
+}
+
+func raceAnswers(b *bench) {
+	r := b.asked()
+	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, success(fmt.Sprint(i))) })
+	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
+	v := b.view(r.Job)
 	require.Equal(b, journal.JobCompleted, v.State)
 	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
-	b.audit(id)
 }
 
 func raceBranches(b *bench) {
-	c, d := b.committer(), b.committer()
 	for i := range 5 {
-		id := b.requested(c, fork, fmt.Sprint(i))
-		left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
-		together(2, func(n int) {
-			m, with := response(&left, success(`1`)), c
-			if n == 1 {
-				m, with = response(&right, success(`2`)), d
-			}
-			if p, err := b.handle(with, m); err != nil || p.Outcome != collation.Handled {
-				b.Errorf("branch %d: %v", n, err)
-			}
-		})
-		b.run(c, id)
-		b.answer(c, id, "next", success(`3`))
+		id := b.requested(fork, fmt.Sprint(i))
+		branches := []collation.Row{b.request(id, "left"), b.request(id, "right")}
+		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], success(`1`)) })
+		require.Equal(b, 2, n[collation.Handled])
+		b.run(id)
+		b.answer(id, "next", success(`3`))
 		require.Equal(b, journal.JobCompleted, b.view(id).State)
-		b.audit(id)
 	}
 }
 
 // raceLease lets a worker lease a request while its answer is being decided. Either the lease
 // waits for the commit and learns that the turn was answered, or the commit loses to the lease.
 func raceLease(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	m := response(&r, failure(journal.ResponseFailedAttempt, "no"))
-	l, err := b.load(c, m)
-	require.NoError(b, err)
-	ch, err := b.decide(c, l.States[id], m)
-	require.NoError(b, err)
+	r := b.asked()
+	m := Response(&r, failure(journal.ResponseFailedAttempt, "no"))
+	ch := got(b.decide(b.c, got(b.load(b.c, m))(b).States[r.Job], m))(b)
 	leased, live := make(chan error, 1), b.live().ID()
 	go func() {
-		_, err := b.s.Lease(b.ctx(), id, r.GUID, r.Turn, "w", live)
+		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
 		leased <- err
 	}()
-	committed := c.Commit(b.ctx(), []store.Chained{ch})
-	if err := <-leased; committed == nil {
+	committed, err := b.commit(ch), <-leased
+	if turn := b.request(r.Job, "work").Turn; committed == nil {
 		require.ErrorIs(b, err, store.ErrStale)
-		require.Equal(b, 2, b.row(id, journal.MessageRequest, "work").Turn)
+		require.Equal(b, 2, turn)
 	} else {
 		require.ErrorIs(b, committed, store.ErrLost)
 		require.NoError(b, err)
-		require.Equal(b, 1, b.row(id, journal.MessageRequest, "work").Turn)
+		require.Equal(b, 1, turn)
 	}
-	b.audit(id)
 }
 
 func raceClaim(b *bench) {
-	c := b.committer()
-	f := b.deploy(one)
-	held, free := b.start(f, "held"), b.start(f, "free")
-	due, _, err := b.s.Due(b.ctx(), 10)
-	require.NoError(b, err)
+	ids := b.jobs(2)
+	due := b.due(10)
 	require.Len(b, due, 2, "listing takes no lock")
-	_, err = c.Load(b.ctx(), []store.Want{{Job: held, Row: held.Start()}}, true)
-	require.NoError(b, err)
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Len(b, out, 1)
-	require.Equal(b, free, out[0].Row.Job)
-	require.NoError(b, c.Rollback(b.ctx()))
-	out, err = b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Len(b, out, 1)
-	require.Equal(b, held, out[0].Row.Job)
+	b.locked(b.c, store.Want{Job: ids[0], Row: ids[0].Start()})
+	for _, id := range []journal.JobID{ids[1], ids[0]} {
+		out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+		require.Len(b, out, 1)
+		require.Equal(b, id, out[0].Row.Job)
+		require.NoError(b, b.c.Rollback(b.ctx()))
+	}
 }

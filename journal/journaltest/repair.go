@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var repairs = map[string]func(*bench){
+var repairs = cases{
 	"what is dropped is inserted anew, digit for digit (S11)":      repairSame,
 	"digits shrink, and rows come and go, as the plan says (S11)":  repairOther,
 	"a row, a wait or an effect that has changed is named (S11)":   repairLost,
@@ -80,24 +80,18 @@ func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Rep
 	return r, rows, nil
 }
 
-// quarantined is a job that is out of service, with a request, an effect and a wait.
+// quarantined is a job that is out of service, with a request and an effect.
 func (b *bench) quarantined() journal.JobID {
 	b.Helper()
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	row := b.row(id, journal.MessageRequest, "work")
-	l := b.lease(row, "w")
-	_, _, err := b.s.StartEffect(b.ctx(), l, journal.Effect{Key: journal.Digest{1}, Name: "pay", Class: collation.ClassGuarded})
-	require.NoError(b, err)
-	m := message(&row)
-	loaded, err := b.load(c, m)
-	require.NoError(b, err)
-	st := loaded.States[id]
-	p := collation.Quarantine(st, m, b.mode, fmt.Errorf("a digit is wrong"))
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{store.Chain(&st.Job, p)}))
-	return id
+	r := b.asked()
+	e := at("pay", store.ClassGuarded, "")
+	e.Key = digest(1)
+	b.startEffect(b.lease(r, "w"), e)
+	b.quarantine(r.Job)
+	return r.Job
 }
 
+// tables reads what is stored of a job.
 func (b *bench) tables(id journal.JobID) *store.Stored {
 	b.Helper()
 	var out *store.Stored
@@ -119,16 +113,15 @@ func repairSame(b *bench) {
 	}
 	after.Job = before.Job
 	require.Equal(b, before, after)
-	b.audit(id)
 }
 
 func repairOther(b *bench) {
+	b.odd = true
 	id := b.quarantined()
-	work := collation.InstanceKey{Activity: "work", DAD: ",0,0"}
 	r, rows, err := b.s.Repairing(b.ctx(), id)
 	require.NoError(b, err)
 	for i := range r.Instances {
-		if x := &r.Instances[i]; x.Key == work {
+		if x := &r.Instances[i]; x.Key == workKey {
 			x.After = 1_000_000_000_000
 		}
 	}
@@ -140,14 +133,14 @@ func repairOther(b *bench) {
 	r.Waits = append(r.Waits, collation.Wait{GUID: g, Job: id, Activity: "work", DAD: ",0,0", Topic: "paid", Key: "k"})
 	r.Receipts = []collation.ReceiptWrite{{GUID: g, New: true, After: 11_000_000_001, Verdict: journal.VerdictHandled, Seq: 2}}
 	r.Resolved = []collation.ResolvedWait{{Request: g, GUID: guid(8), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: "1"}, Seq: 2}}
-	r.Drop.Effects = []collation.DroppedEffect{{Key: journal.Digest{1}, State: collation.EffectStarted, Fence: 1}}
+	r.Drop.Effects = []collation.DroppedEffect{{Key: digest(1), State: collation.EffectStarted, Fence: 1}}
 	r.Effects = []collation.Effect{{
-		EffectRow: collation.EffectRow{Key: journal.Digest{1}, Name: "pay", Class: collation.ClassGuarded, State: collation.EffectCompleted, Result: []byte(`1`), Fence: 1},
+		EffectRow: collation.EffectRow{Key: digest(1), Name: "pay", Class: collation.ClassGuarded, State: collation.EffectCompleted, Result: []byte(`1`), Fence: 1},
 		Request:   g, Seq: 1,
 	}}
 	require.NoError(b, b.s.repair(b.ctx(), r, rows))
 	t := b.tables(id)
-	require.Equal(b, collation.ActivityLedger(1_000_000_000_000), t.Instances[work].Ledger)
+	require.Equal(b, collation.ActivityLedger(1_000_000_000_000), t.Instances[workKey].Ledger)
 	require.Equal(b, store.StoredReceipt{Ledger: 11_000_000_001, Verdict: journal.VerdictHandled}, t.Receipts[g])
 	require.Len(b, t.Rows, 1)
 	require.Equal(b, row.Body, t.Rows[g].Body)
@@ -155,7 +148,7 @@ func repairOther(b *bench) {
 	require.Equal(b, r.Resolved[0], t.ResolvedWaits[guid(8)])
 	require.Equal(b, `1`, string(t.Effects[0].Result))
 
-	b.close(id)
+	b.quarantine(id)
 	r, rows, err = b.s.Repairing(b.ctx(), id)
 	require.NoError(b, err)
 	r.Drop.Receipts, r.Waits, r.Resolved = []journal.GUID{g}, nil, nil
@@ -166,12 +159,6 @@ func repairOther(b *bench) {
 	require.NotContains(b, t.Receipts, g)
 }
 
-// close takes the job out of service again.
-func (b *bench) close(id journal.JobID) {
-	b.Helper()
-	b.altered(b.committer(), id, func(p *collation.Plan, _ *collation.State) { p.NewState = journal.JobQuarantined })
-}
-
 func repairLost(b *bench) {
 	id := b.quarantined()
 	for _, spoil := range []func(r *collation.Repairing, rows []store.RowGuard){
@@ -180,7 +167,7 @@ func repairLost(b *bench) {
 			r.Drop.Waits = append(r.Drop.Waits, collation.CancelledWait{GUID: guid(9)})
 		},
 		func(r *collation.Repairing, _ []store.RowGuard) {
-			r.Drop.Effects = []collation.DroppedEffect{{Key: journal.Digest{1}, State: collation.EffectCompleted, Fence: 1}}
+			r.Drop.Effects = []collation.DroppedEffect{{Key: digest(1), State: collation.EffectCompleted, Fence: 1}}
 		},
 	} {
 		before := b.tables(id)

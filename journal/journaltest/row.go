@@ -17,19 +17,19 @@ import (
 // hour is a time that does not pass within a subtest.
 const hour = time.Hour
 
-var rows = map[string]func(*bench){
+var rows = cases{
 	"due, oldest first, within the limit (T2)":                         rowDue,
 	"a claim is a test-and-set on publication and turn (T2)":           rowClaim,
 	"a claim that looks again later sends nothing (T2)":                rowLater,
+	"what is gone or held is not claimed (C16)":                        rowHeld,
+	"rows without a job are due and claimed like others (T1)":          rowOfNoJob,
 	"the next row that is due, or request that is late, is told (W9)":  rowNext,
 	"sweepers at once send each row once (T8)":                         rowSweepers,
-	"a row that has gone is not claimed":                               rowGone,
-	"a held row is not due (C16)":                                      rowHeld,
 	"a row is due when its time comes, by the store's clock":           rowTime,
 	"what is past its time is late, the first first, held or not (E9)": rowLate,
-	"a claimed row carries what publishing needs (T2)":                 rowOutgoing,
-	"a turned request gives neither lease nor effect (T1)":             rowTurned,
 	"a row keeps what the engine writes of it, field by field":         rowFields,
+	"rows that may end without a job are discarded (C5)":               rowDiscard,
+	"more than the limits is refused (T11)":                            rowLimits,
 }
 
 func claims(due []store.DueRow, send bool) []store.Claim {
@@ -52,41 +52,30 @@ func rowDue(b *bench) {
 	require.NoError(b, err)
 	require.Empty(b, due)
 	require.Zero(b, timing, "nothing will be")
-	f := b.deploy(one)
-	var ids []journal.JobID
-	for i := range 12 {
-		ids = append(ids, b.start(f, fmt.Sprint(i)))
-	}
-	due, _, err = b.s.Due(b.ctx(), 5)
-	require.NoError(b, err)
-	require.Len(b, due, 5)
+	ids := b.jobs(12)
+	require.Len(b, b.due(5), 5)
 	due = b.due(100)
 	require.Len(b, due, 12)
 	at := collation.Micros(0)
 	for _, d := range due {
+		require.Contains(b, ids, d.Job)
 		row := b.view(d.Job).Rows[0]
 		require.GreaterOrEqual(b, row.NextAt, at, "oldest first")
 		at = row.NextAt
-		require.Contains(b, ids, d.Job)
-		require.Equal(b, row.GUID, d.GUID)
-		require.Equal(b, journal.MessageStart, d.Kind)
-		require.Zero(b, d.Publication)
-		require.Zero(b, d.PublishedAt)
-		require.GreaterOrEqual(b, d.Now, row.NextAt)
+		require.GreaterOrEqual(b, d.Now, at)
+		require.Equal(b, store.DueRow{Job: d.Job, GUID: row.GUID, Kind: journal.MessageStart, Now: d.Now}, d)
 	}
-	require.Equal(b, due[:5], withNow(b.due(5), due), "listing changes nothing")
+	again := b.due(5)
+	for i := range again {
+		again[i].Now = due[i].Now
+	}
+	require.Equal(b, due[:5], again, "listing changes nothing")
 }
 
-// withNow copies the time at which others were listed into rows.
-func withNow(rows, others []store.DueRow) []store.DueRow {
-	for i := range rows {
-		rows[i].Now = others[i].Now
-	}
-	return rows
-}
-
+// rowClaim sends the request of a job that was sent before.
 func rowClaim(b *bench) {
-	id := b.start(b.deploy(one), "k")
+	r := b.asked()
+	b.rewrite(r, func(r *collation.Row, now collation.Micros) { r.NextAt = now })
 	due := b.due(10)
 	for _, wrong := range []func(*store.DueRow){
 		func(d *store.DueRow) { d.Publication++ },
@@ -96,69 +85,65 @@ func rowClaim(b *bench) {
 	} {
 		row := due[0]
 		wrong(&row)
-		out, err := b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true))
-		require.NoError(b, err)
-		require.Empty(b, out)
+		require.Empty(b, got(b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true)))(b))
 	}
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Len(b, out, 1)
-	row := b.view(id).Rows[0]
-	require.Equal(b, row, out[0].Row)
-	require.Equal(b, 1, row.Publication)
-	require.Equal(b, row.Turn, row.TurnSent)
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+	v, row := b.view(r.Job), b.request(r.Job, "work")
+	require.Equal(b, []store.Outgoing{{Row: row, JobKey: "k", Generation: 1, Flow: v.Flow, Trace: v.Trace}}, out)
+	require.Equal(b, []any{2, row.Turn, row.PublishedAt + micros(hour)}, []any{row.Publication, row.TurnSent, row.NextAt})
 	require.GreaterOrEqual(b, row.PublishedAt, due[0].Now)
-	require.Equal(b, row.PublishedAt+micros(hour), row.NextAt)
-	out, err = b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Empty(b, out, "the second one has lost")
+	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "the second one has lost")
 	require.Empty(b, b.due(10))
-	b.audit(id)
 }
 
 func rowLater(b *bench) {
-	id := b.start(b.deploy(one), "k")
+	id := b.jobs(1)[0]
 	due := b.due(10)
 	before := b.view(id).Rows[0]
-	out, err := b.s.Claim(b.ctx(), claims(due, false))
-	require.NoError(b, err)
-	require.Empty(b, out)
+	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, false)))(b))
 	after := b.view(id).Rows[0]
 	require.GreaterOrEqual(b, after.NextAt, due[0].Now+micros(hour))
-	require.Equal(b, before.Rev+1, after.Rev)
-	after.NextAt, after.Rev = before.NextAt, before.Rev
+	before.NextAt, before.Rev = after.NextAt, before.Rev+1
 	require.Equal(b, before, after)
 	require.Empty(b, b.due(10))
-	out, err = b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Empty(b, out, "it is not due any more")
+	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "it is not due any more")
+}
+
+func rowHeld(b *bench) {
+	id := b.jobs(1)[0]
+	due := b.due(10)
+	b.rewrite(b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
+	require.Empty(b, b.due(10))
+	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "held since it was listed")
+	b.rewrite(b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
+	require.Len(b, b.due(10), 1)
+	b.must(Message(&b.view(id).Rows[0]))
+	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "gone since it was listed")
+}
+
+func rowOfNoJob(b *bench) {
+	id := b.jobs(1)[0]
+	child, k := b.order(id, 1, true), b.sent(id, b.signal("t", "k", "x"))
+	due := slices.DeleteFunc(b.due(10), func(d store.DueRow) bool { return d.Job == id })
+	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+	require.ElementsMatch(b, []store.Outgoing{{Row: *b.stored(id, keyOf(&child))}, {Row: *b.stored(id, k)}}, out)
+	require.Equal(b, []int{1, 1}, []int{out[0].Row.Publication, out[1].Row.Publication})
+	require.NoError(b, b.spawn(&child, nil), "its publication is part of no test-and-set")
 }
 
 func rowSweepers(b *bench) {
-	f := b.deploy(one)
 	const jobs = 60
-	var list []store.Start
-	for i := range jobs {
-		list = append(list, request(f, fmt.Sprint(i), `{}`))
-	}
-	_, err := b.s.Start(b.ctx(), list, b.mode)
-	require.NoError(b, err)
+	b.jobs(jobs)
 	var mu sync.Mutex
 	sent := map[journal.GUID]int{}
 	together(4, func(n int) {
 		for {
 			due, _, err := b.s.Due(b.ctx(), 7+n)
-			if err != nil {
-				b.Errorf("due: %v", err)
-			}
-			if err != nil || len(due) == 0 {
+			if b.check(err); len(due) == 0 {
 				return
 			}
 			out, err := b.s.Claim(b.ctx(), claims(due, true))
-			if err != nil {
-				b.Errorf("claim: %v", err)
-				return
-			}
+			b.check(err)
 			mu.Lock()
 			for _, o := range out {
 				sent[o.Row.GUID]++
@@ -172,141 +157,57 @@ func rowSweepers(b *bench) {
 	}
 }
 
-func rowGone(b *bench) {
-	c := b.committer()
-	id := b.start(b.deploy(one), "k")
-	due := b.due(10)
-	b.must(c, message(&b.view(id).Rows[0]))
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Empty(b, out)
-}
-
-func rowHeld(b *bench) {
-	c := b.committer()
-	id := b.start(b.deploy(one), "k")
-	due := b.due(10)
-	require.Len(b, due, 1)
-	b.rewrite(c, id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
-	require.Empty(b, b.due(10))
-	out, err := b.s.Claim(b.ctx(), claims(due, true))
-	require.NoError(b, err)
-	require.Empty(b, out, "held since it was listed")
-	b.rewrite(c, id, b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
-	require.Len(b, b.due(10), 1)
-	b.audit(id)
-}
-
 func rowTime(b *bench) {
-	c := b.committer()
-	f := b.deploy(one)
-	soon, later := b.start(f, "soon"), b.start(f, "later")
-	b.rewrite(c, later, b.view(later).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
-	b.rewrite(c, soon, b.view(soon).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
-	at := b.view(soon).Rows[0].NextAt
+	ids := b.jobs(2)
+	b.rewrite(b.view(ids[0]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
+	b.rewrite(b.view(ids[1]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
+	at := b.view(ids[1]).Rows[0].NextAt
 	b.eventually(func() bool {
 		due := b.due(10)
 		if len(due) == 0 {
 			return false
 		}
 		require.Len(b, due, 1)
-		require.Equal(b, soon, due[0].Job)
+		require.Equal(b, ids[1], due[0].Job)
 		require.GreaterOrEqual(b, due[0].Now, at, "never before its time (J5)")
 		return true
 	})
 }
 
-// overdue waits until n requests are ended as overdue.
-func (b *bench) overdue(n int) {
-	b.Helper()
-	turned := 0
-	b.eventually(func() bool {
-		k, err := b.s.TurnOverdue(b.ctx(), 10)
-		require.NoError(b, err)
-		turned += k
-		return turned >= n
-	})
-	require.Equal(b, n, turned)
-	again, err := b.s.TurnOverdue(b.ctx(), 10)
-	require.NoError(b, err)
-	require.Zero(b, again)
-}
-
 // rowLate lists requests that are past their time, including held ones; collation decides them.
 func rowLate(b *bench) {
-	c := b.committer()
-	f := b.deploy(hasty)
-	b.requested(c, one, "patient")
+	b.requested(one, "patient")
 	var want []collation.RowKey
 	for i := range 3 {
-		id := b.start(f, fmt.Sprint(i))
-		b.run(c, id)
+		r := b.request(b.requested(hasty, fmt.Sprint(i)), "work")
 		if i == 1 {
-			b.answer(c, id, "work", failure(journal.ResponseParked, "unknown outcome"))
+			b.answer(r.Job, "work", failure(journal.ResponseParked, "unknown outcome"))
 		}
-		r := b.row(id, journal.MessageRequest, "work")
 		want = append(want, keyOf(&r))
 	}
-	late := func(limit int) []collation.RowKey {
-		out, err := b.s.Late(b.ctx(), limit)
-		require.NoError(b, err)
-		return out
-	}
+	late := func(limit int) []collation.RowKey { return got(b.s.Late(b.ctx(), limit))(b) }
 	b.eventually(func() bool { return len(late(10)) == len(want) })
-	within := func(k collation.RowKey) collation.Micros {
-		return b.row(k.Job, journal.MessageRequest, "work").WithinAt
-	}
+	within := func(k collation.RowKey) collation.Micros { return b.request(k.Job, "work").WithinAt }
 	all := late(10)
 	require.ElementsMatch(b, want, all)
 	require.True(b, slices.IsSortedFunc(all, func(x, y collation.RowKey) int { return cmp.Compare(within(x), within(y)) }))
 	require.Len(b, late(2), 2)
-	b.overdue(3)
+	rev := b.request(want[0].Job, "work").Rev
+	require.Equal(b, 3, got(b.s.TurnOverdue(b.ctx(), 10))(b))
+	require.Greater(b, b.view(want[0].Job).Rows[0].Rev, rev, "whoever writes a row raises its rev (W6)")
+	require.Empty(b, late(10))
 	for _, k := range want {
-		b.run(c, k.Job)
-		require.Equal(b, collation.CodeTimeout, b.view(k.Job).Code)
-		b.audit(k.Job)
+		b.run(k.Job)
 	}
 	require.Empty(b, b.letters(false), "the answer ends the letter, too (E10)")
 }
 
-func rowOutgoing(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "order-7")
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now })
-	out, err := b.s.Claim(b.ctx(), claims(b.due(10), true))
-	require.NoError(b, err)
-	require.Len(b, out, 1)
-	v := b.view(id)
-	require.Equal(b, store.Outgoing{Row: v.Rows[0], JobKey: "order-7", Generation: 1, Flow: v.Flow, Trace: v.Trace}, out[0])
-	require.JSONEq(b, `{"n":7}`, string(out[0].Row.Body))
-	require.Equal(b, "t.work", out[0].Row.Topic)
-	require.Equal(b, 2, out[0].Row.Publication)
-}
-
-func rowTurned(b *bench) {
-	c := b.committer()
-	id := b.requested(c, hasty, "k")
-	r := b.row(id, journal.MessageRequest, "work")
-	l := b.lease(r, "w")
-	b.overdue(1)
-	_, err := b.s.Lease(b.ctx(), id, r.GUID, 1, "w", l.Session)
-	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.Keep(b.ctx(), l)
-	require.ErrorIs(b, err, store.ErrStale)
-	_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
-	require.ErrorIs(b, err, store.ErrStale)
-	_, err = b.s.Input(b.ctx(), id, r.GUID)
-	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
-	b.audit(id)
-}
-
 // rowFields writes every field of a row and reads it back.
 func rowFields(b *bench) {
-	c := b.committer()
-	id := b.requested(c, one, "k")
-	r := b.row(id, journal.MessageRequest, "work")
+	b.odd = true
+	r := b.asked()
 	var want collation.Row
-	b.rewrite(c, id, r, func(r *collation.Row, now collation.Micros) {
+	b.rewrite(r, func(r *collation.Row, now collation.Micros) {
 		r.Topic, r.Element, r.Body = "t.other", 3, []byte(`{"é":1}`)
 		r.NextAt, r.Held, r.Dead = now+5, "why", true
 		r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Attempt, r.Runs = 4, now-3, 5, 4, 2, 6
@@ -314,44 +215,77 @@ func rowFields(b *bench) {
 		r.Pauses, r.Undo, r.Input = everyPause(), true, []byte(`{"è":2}`)
 		want = *r
 	})
-	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
-	b.rewrite(c, id, want, func(r *collation.Row, _ collation.Micros) {
+	require.Equal(b, want, b.request(r.Job, "work"))
+	b.rewrite(want, func(r *collation.Row, _ collation.Micros) {
 		r.NextAt, r.Held, r.Dead, r.Holder, r.Session = collation.Never, "", false, "", 0
 		r.WithinAt, r.PublishedAt = collation.Never, 0
 		r.Pauses, r.Undo, r.Input = nil, false, nil
 		want = *r
 	})
-	require.Equal(b, want, b.row(id, journal.MessageRequest, "work"))
+	require.Equal(b, want, b.request(r.Job, "work"))
 }
 
 func rowNext(b *bench) {
-	c := b.committer()
-	next := func() time.Duration {
+	timing := func() store.Timing {
 		_, t, err := b.s.Due(b.ctx(), 10)
 		require.NoError(b, err)
-		return t.Next
+		return t
 	}
-	rewrite := func(id journal.JobID, change func(r *collation.Row, now collation.Micros)) {
-		b.rewrite(c, id, b.view(id).Rows[0], change)
+	row := b.view(b.jobs(1)[0]).Rows[0]
+	require.Zero(b, timing().Next, "it is due, and no other")
+	for _, step := range []struct {
+		change func(r *collation.Row, now collation.Micros)
+		want   time.Duration
+	}{
+		{func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(hour) }, hour},
+		{func(r *collation.Row, now collation.Micros) { r.WithinAt = now + micros(hour/2) }, hour / 2},
+		{func(r *collation.Row, _ collation.Micros) {
+			r.WithinAt, r.Held = collation.Never, collation.HeldParallel
+		}, 0},
+	} {
+		b.rewrite(row, step.change)
+		require.InDelta(b, step.want, timing().Next, float64(time.Minute))
 	}
-	id := b.start(b.deploy(one), "k")
-	require.Zero(b, next(), "it is due, and no other")
-	rewrite(id, func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(hour) })
-	require.InDelta(b, hour, next(), float64(time.Minute))
-	rewrite(id, func(r *collation.Row, now collation.Micros) { r.WithinAt = now + micros(hour/2) })
-	require.InDelta(b, hour/2, next(), float64(time.Minute))
-	rewrite(id, func(r *collation.Row, now collation.Micros) {
-		r.WithinAt, r.Held = collation.Never, collation.HeldParallel
-	})
-	require.Zero(b, next(), "it is held")
+	late := b.request(b.requested(fork, "late"), "right")
+	require.False(b, timing().Late)
+	b.rewrite(late, func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
+	require.True(b, timing().Late)
+}
 
-	late := func() bool {
-		_, t, err := b.s.Due(b.ctx(), 10)
-		require.NoError(b, err)
-		return t.Late
+func (b *bench) discard(keys ...collation.RowKey) {
+	b.Helper()
+	require.NoError(b, b.s.Discard(b.ctx(), keys))
+}
+
+func rowDiscard(b *bench) {
+	id := b.jobs(1)[0]
+	row := b.order(id, 1, true)
+	late := b.interruptOf(row.Job, "x")
+	b.altered(id, inserts(late))
+	b.discard(keyOf(&late))
+	require.NotNil(b, b.stored(id, keyOf(&late)), "its job may begin yet")
+	b.altered(id, cancelsStart(keyOf(&row)))
+	for range 2 {
+		b.discard(keyOf(&late), keyOf(&row), keyOf(&late))
+		require.Nil(b, b.stored(id, keyOf(&late)))
 	}
-	id = b.requested(c, fork, "late")
-	require.False(b, late())
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "right"), func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
-	require.True(b, late())
+}
+
+func rowLimits(b *bench) {
+	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
+	b.jobs(1)
+	for _, limit := range []int{0, -1} { // the default
+		require.Len(b, got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit}))(b), 1)
+		require.Len(b, got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b), 1)
+	}
+	_, letters := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
+	_, jobs := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
+	_, _, due := b.s.Due(b.ctx(), store.MaxSweep+1)
+	_, claim := b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
+	_, late := b.s.Late(b.ctx(), store.MaxSweep+1)
+	_, outcomes := b.s.Outcomes(b.ctx(), make([]journal.JobID, store.MaxOutcomes+1))
+	for i, err := range []error{letters, jobs, due, claim, late, outcomes} {
+		require.ErrorIs(b, err, store.ErrRejected, i)
+	}
+	require.Empty(b, got(b.s.Claim(b.ctx(), nil))(b))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var sessions = map[string]func(*bench){
+var sessions = cases{
 	"one that is not renewed is ended by another, and what it held is free (W8)": sessionEnded,
 	"who was cut off himself declares nobody dead (W8)":                          sessionGap,
 	"one that is renewed is not ended (W8)":                                      sessionRenewed,
@@ -38,8 +38,7 @@ func (b *bench) session(name string, lease time.Duration) store.Session {
 
 func (b *bench) open(p store.Process) store.Session {
 	b.Helper()
-	s, err := b.s.OpenSession(b.ctx(), p)
-	require.NoError(b, err)
+	s := got(b.s.OpenSession(b.ctx(), p))(b)
 	b.Cleanup(func() { _ = s.End(b.ctx()) }) // closes its connection
 	return s
 }
@@ -47,9 +46,7 @@ func (b *bench) open(p store.Process) store.Session {
 // renewed renews a session, and returns the sessions that it ended.
 func (b *bench) renewed(s store.Session) []string {
 	ended, err := s.Renew(b.ctx(), nil)
-	if err != nil {
-		b.Errorf("renew: %v", err)
-	}
+	b.check(err)
 	return ended
 }
 
@@ -91,54 +88,52 @@ func freed(r collation.Row) collation.Row {
 }
 
 func sessionEnded(b *bench) {
-	c := b.committer()
-	id := b.requested(c, fork, "forked")
+	id := b.requested(fork, "forked")
 	dies := b.session("dies", b.span())
 	for _, activity := range []string{"left", "right"} {
-		b.leaseFor(b.row(id, journal.MessageRequest, activity), "w", dies)
+		b.leaseFor(b.request(id, activity), "w", dies)
 	}
-	b.rewrite(c, id, b.row(id, journal.MessageRequest, "right"), func(r *collation.Row, now collation.Micros) {
+	b.rewrite(b.request(id, "right"), func(r *collation.Row, now collation.Micros) {
 		r.Held, r.NextAt = collation.HeldParked, now+micros(hour)
 	})
-	mine := b.lease(b.asked(c), "w")
-	left, right := b.row(id, journal.MessageRequest, "left"), b.row(id, journal.MessageRequest, "right")
-	other := b.row(mine.Job, journal.MessageRequest, "work")
+	mine := b.lease(b.asked(), "w")
+	left, right := b.request(id, "left"), b.request(id, "right")
+	other := b.request(mine.Job, "work")
 	require.Empty(b, b.due(10))
 	b.letDie("dies")
 	due := b.due(10)
 	require.Len(b, due, 1)
 	require.Equal(b, left.GUID, due[0].GUID)
 	want := freed(left)
-	want.NextAt = b.row(id, journal.MessageRequest, "left").NextAt
-	require.Equal(b, want, b.row(id, journal.MessageRequest, "left"))
-	require.Equal(b, freed(right), b.row(id, journal.MessageRequest, "right"), "what is held stays so")
-	require.Equal(b, other, b.row(mine.Job, journal.MessageRequest, "work"), "the others keep what they have")
+	want.NextAt = b.request(id, "left").NextAt
+	require.Equal(b, want, b.request(id, "left"))
+	require.Equal(b, freed(right), b.request(id, "right"), "what is held stays so")
+	require.Equal(b, other, b.request(mine.Job, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
 	_, err := dies.Renew(b.ctx(), nil)
 	require.ErrorIs(b, err, store.ErrStale)
-	b.audit(id, mine.Job)
 }
 
 // sessionGap: two processes are cut off for longer than their leases; one of them comes back.
 func sessionGap(b *bench) {
-	c, lease := b.committer(), 4*b.span()
+	lease := 4 * b.span()
 	back := b.session("back", lease)
 	b.session("dies", lease)
-	opened := b.now(c)
-	b.passing(func() bool { return b.now(c) > opened+micros(lease) })
-	heard := b.now(c)
+	opened := b.now()
+	b.passing(func() bool { return b.now() > opened+micros(lease) })
+	heard := b.now()
 	b.passing(func() bool { return slices.Contains(b.renewed(back), "dies") })
-	require.GreaterOrEqual(b, b.now(c)-heard, micros(lease), "a full lease has passed again")
+	require.GreaterOrEqual(b, b.now()-heard, micros(lease), "a full lease has passed again")
 }
 
 func sessionRenewed(b *bench) {
-	c, lease := b.committer(), 10*b.span()
+	lease := 10 * b.span()
 	s, live := b.session("renewed", lease), b.looks()
-	opened, last, slow := b.now(c), b.now(c), false
+	opened, last, slow := b.now(), b.now(), false
 	b.passing(func() bool {
 		_, err := s.Renew(b.ctx(), nil)
 		ended := b.renewed(live)
-		now := b.now(c)
+		now := b.now()
 		if now-last >= micros(lease) { // the machine was that slow
 			slow = true
 		} else if err != nil || len(ended) > 0 {
@@ -150,14 +145,14 @@ func sessionRenewed(b *bench) {
 }
 
 func sessionEnd(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	s := b.session("ends", hour)
 	b.leaseFor(r, "w", s)
-	held := b.row(r.Job, journal.MessageRequest, "work")
+	held := b.request(r.Job, "work")
 	require.Empty(b, b.renewed(b.live()))
 	require.Greater(b, b.live().Next(), time.Minute)
 	require.NoError(b, s.End(b.ctx()))
-	row := b.row(r.Job, journal.MessageRequest, "work")
+	row := b.request(r.Job, "work")
 	held.NextAt = row.NextAt
 	require.Equal(b, freed(held), row)
 	require.Len(b, b.due(10), 1)
@@ -165,11 +160,10 @@ func sessionEnd(b *bench) {
 	require.Zero(b, b.live().Next())
 	_, err := s.Renew(b.ctx(), nil)
 	require.ErrorIs(b, err, store.ErrStale)
-	b.audit(r.Job)
 }
 
 func sessionSent(b *bench) {
-	c, f := b.committer(), b.deploy(one)
+	f := b.deploy(one)
 	dies := b.session("dies", b.span())
 	send := func(key string, by store.Session) journal.JobID {
 		b.Helper()
@@ -178,13 +172,12 @@ func sessionSent(b *bench) {
 		if of[0].Session = by.ID(); key == "lost" {
 			of[0].Again = 30 * time.Second // as rows that were sent mostly have; the others are not due meanwhile
 		}
-		out, err := b.s.Claim(b.ctx(), of)
-		require.NoError(b, err)
+		out := got(b.s.Claim(b.ctx(), of))(b)
 		require.Equal(b, by.ID(), out[0].Row.Session)
 		return id
 	}
 	lost, old, others := send("lost", dies), send("old", dies), send("others", b.live())
-	b.rewrite(c, old, b.view(old).Rows[0], func(r *collation.Row, now collation.Micros) {
+	b.rewrite(b.view(old).Rows[0], func(r *collation.Row, now collation.Micros) {
 		r.PublishedAt = now - micros(store.Unpublished+hour)
 	})
 	want := map[journal.JobID]collation.Row{}
@@ -201,7 +194,6 @@ func sessionSent(b *bench) {
 	require.Equal(b, lost, due[0].Job)
 	require.Equal(b, want[old], b.view(old).Rows[0], "it is known to be sent")
 	require.Equal(b, want[others], b.view(others).Rows[0])
-	b.audit(lost, old, others)
 }
 
 // overBy says that a plan was refused because the session of its run has ended.
@@ -211,7 +203,7 @@ func overBy(err error) bool {
 }
 
 func sessionOver(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	s := b.session("ends", hour)
 	require.NoError(b, s.End(b.ctx()))
 	before := b.view(r.Job)
@@ -227,31 +219,27 @@ func sessionOver(b *bench) {
 		_, err = b.s.FinishEffect(b.ctx(), l, completed(at("now", store.ClassPure, ""), `1`), false)
 		require.True(b, overBy(err), "%v", err)
 		calls := 0
-		_, err = b.s.TxEffect(b.ctx(), l, txEffect("rows"), ends(&calls, resulting(`1`), nil))
+		_, err = b.s.TxEffect(b.ctx(), l, at("rows", store.ClassTx, ""), body(&calls, resulting(`1`), nil))
 		require.True(b, overBy(err), "%v", err)
 		require.Equal(b, before, b.view(r.Job))
 		require.Empty(b, b.chain(r.Job, r.GUID))
 	}
-	b.audit(r.Job)
 }
 
 // sessionRace: a session ends while a row is taken for it. Whichever comes first, the row is
 // freed or is not taken.
 func sessionRace(b *bench) {
-	c, live := b.committer(), b.looks()
+	live := b.looks()
 	var ids []journal.JobID
 	for i := range 4 {
-		ids = append(ids, b.requested(c, one, fmt.Sprint(i)))
+		ids = append(ids, b.requested(one, fmt.Sprint(i)))
 	}
 	takes := []func(store.Lease) error{
 		func(l store.Lease) error {
 			_, _, err := b.s.StartEffect(b.ctx(), l, at(l.Holder, store.ClassGuarded, ""))
 			return err
 		},
-		func(l store.Lease) error {
-			_, err := b.s.Keep(b.ctx(), l)
-			return err
-		},
+		func(l store.Lease) error { _, err := b.s.Keep(b.ctx(), l); return err },
 		func(l store.Lease) error {
 			_, err := b.s.FinishEffect(b.ctx(), l, completed(at(l.Holder, store.ClassPure, ""), `1`), false)
 			return err
@@ -261,21 +249,18 @@ func sessionRace(b *bench) {
 	done()
 	for round := range 60 {
 		s := b.session("dies", time.Millisecond)
-		if clock, ok := b.s.Store.(Clock); ok {
-			clock.Advance(2 * time.Millisecond)
-		}
+		b.tick()
+		b.tick()
 		together(len(ids)+1, func(i int) {
 			switch {
 			case i < len(ids):
-				l := b.fresh(b.row(ids[i], journal.MessageRequest, "work"), fmt.Sprint("w", round))
+				l := b.fresh(b.request(ids[i], "work"), fmt.Sprint("w", round))
 				l.Session = s.ID()
-				if err := takes[(round+i)%len(takes)](l); err != nil && !overBy(err) && !errors.Is(err, store.ErrStale) {
-					b.Errorf("round %d: %v", round, err)
+				if err := takes[(round+i)%len(takes)](l); !overBy(err) && !errors.Is(err, store.ErrStale) {
+					b.check(err)
 				}
 			case round%2 == 0:
-				if err := s.End(b.ctx()); err != nil {
-					b.Errorf("end: %v", err)
-				}
+				b.check(s.End(b.ctx()))
 			default:
 				b.renewed(live)
 			}
@@ -286,17 +271,14 @@ func sessionRace(b *bench) {
 			return !slices.ContainsFunc(ids, func(id journal.JobID) bool { return b.view(id).Rows[0].Holder != "" })
 		})
 	}
-	b.audit(ids...)
 }
 
 func sessionLocked(b *bench) {
-	c := b.committer()
-	r, free := b.asked(c), b.row(b.requested(c, one, "free"), journal.MessageRequest, "work")
+	r, free := b.asked(), b.request(b.requested(one, "free"), "work")
 	dies, live := b.session("dies", b.span()), b.looks()
 	b.leaseFor(r, "w", dies)
-	held := b.row(r.Job, journal.MessageRequest, "work")
-	_, err := c.Load(b.ctx(), []store.Want{{Job: r.Job, Row: r.GUID}}, true)
-	require.NoError(b, err)
+	held := b.request(r.Job, "work")
+	b.locked(b.c, store.Want{Job: r.Job, Row: r.GUID})
 	l := b.fresh(free, "w")
 	l.Session = dies.ID()
 	b.passing(func() bool { // until nothing can be taken for it
@@ -306,56 +288,65 @@ func sessionLocked(b *bench) {
 		_, err := b.s.Keep(b.ctx(), l)
 		return errors.Is(err, store.ErrStale)
 	})
-	require.Equal(b, held, b.row(r.Job, journal.MessageRequest, "work"))
-	require.NoError(b, c.Rollback(b.ctx()))
+	require.Equal(b, held, b.request(r.Job, "work"))
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	b.passing(func() bool { return slices.Contains(b.renewed(live), "dies") })
-	require.Empty(b, b.row(r.Job, journal.MessageRequest, "work").Holder)
+	require.Empty(b, b.request(r.Job, "work").Holder)
 }
 
+// sessionLost asks for leases of requests to which something happened since.
 func sessionLost(b *bench) {
-	c := b.committer()
 	var leases []store.Lease
-	leased := func(src, activity string) store.Lease {
-		b.Helper()
-		id := b.requested(c, src, fmt.Sprint("lost ", len(leases)))
-		l := b.lease(b.row(id, journal.MessageRequest, activity), fmt.Sprint("w", len(leases)))
-		leases = append(leases, l)
-		return l
+	var want []store.LostLease
+	for _, c := range []struct {
+		src, activity string
+		lost, closed  bool
+		since         func(l store.Lease, r collation.Row)
+	}{
+		{src: one, activity: "work"},
+		{src: fork, activity: "right"},
+		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) { b.answer(l.Job, "left", success(`1`)) }},
+		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
+			b.answer(l.Job, "work", failure(journal.ResponseFailedAttempt, "no"))
+		}},
+		{src: one, activity: "work", lost: true, since: func(l store.Lease, r collation.Row) {
+			require.NoError(b, b.s.HandBack(b.ctx(), l))
+			b.lease(r, "another")
+		}},
+		{src: fork, activity: "right", lost: true, closed: true, since: func(l store.Lease, _ collation.Row) {
+			b.answer(l.Job, "left", failure(journal.ResponseTerminal, "declined"))
+		}},
+		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) { require.NoError(b, b.s.HandBack(b.ctx(), l)) }},
+		{src: one, activity: "work", lost: true, since: func(_ store.Lease, r collation.Row) {
+			b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
+		}},
+	} {
+		place := len(leases)
+		r := b.request(b.requested(c.src, fmt.Sprint(place)), c.activity)
+		l := b.lease(r, fmt.Sprint("w", place))
+		if leases = append(leases, l); c.since != nil {
+			c.since(l, r)
+		}
+		if c.lost {
+			want = append(want, store.LostLease{Place: place, Closed: c.closed})
+		}
 	}
-	leased(one, "work")
-	b.answer(c, leased(fork, "left").Job, "left", success(`1`))
-	leased(one, "work")
-	b.answer(c, leased(one, "work").Job, "work", failure(journal.ResponseFailedAttempt, "no"))
-	leased(fork, "right")
-	taken := leased(one, "work")
-	require.NoError(b, b.s.HandBack(b.ctx(), taken))
-	b.lease(b.row(taken.Job, journal.MessageRequest, "work"), "another")
-	b.answer(c, leased(fork, "right").Job, "left", failure(journal.ResponseTerminal, "declined"))
-	require.NoError(b, b.s.HandBack(b.ctx(), leased(one, "work")))
-	held := leased(one, "work")
-	b.rewrite(c, held.Job, b.row(held.Job, journal.MessageRequest, "work"), func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
-	leases = append(leases, store.Lease{Job: journal.JobID{1}, Request: journal.GUID{1}, Turn: 1, Holder: "w"})
-	lost, err := b.live().Lost(b.ctx(), leases)
-	require.NoError(b, err)
-	slices.SortFunc(lost, func(x, y store.LostLease) int { return x.Place - y.Place })
-	require.Equal(b, []store.LostLease{{Place: 1}, {Place: 3}, {Place: 5}, {Place: 6, Closed: true}, {Place: 7}, {Place: 8}, {Place: 9}}, lost)
-	none, err := b.live().Lost(b.ctx(), nil)
-	require.NoError(b, err)
-	require.Empty(b, none)
+	leases = append(leases, store.Lease{Job: journal.JobID{1}, Request: guid(1), Turn: 1, Holder: "w"})
+	want = append(want, store.LostLease{Place: len(leases) - 1})
+	require.ElementsMatch(b, want, got(b.live().Lost(b.ctx(), leases))(b))
+	require.Empty(b, got(b.live().Lost(b.ctx(), nil))(b))
 }
 
 func sessionHeld(b *bench) {
-	c, want := b.committer(), []store.Lease{}
+	var want []store.Lease
 	of := b.session("holds", hour)
 	for i := range 3 {
-		l := b.leaseFor(b.row(b.requested(c, one, fmt.Sprint(i)), journal.MessageRequest, "work"), fmt.Sprint("w", i), of)
-		l.Generation, l.Runs = 0, 0 // not needed
-		want = append(want, l)
+		want = append(want, b.leaseFor(b.request(b.requested(one, fmt.Sprint(i)), "work"), fmt.Sprint("w", i), of))
+		want[i].Generation, want[i].Runs = 0, 0 // not needed
 	}
-	b.answer(c, want[2].Job, "work", success(`1`))
-	b.lease(b.row(b.requested(c, one, "of another"), journal.MessageRequest, "work"), "w")
-	held, err := of.Held(b.ctx())
-	require.NoError(b, err)
+	b.answer(want[2].Job, "work", success(`1`))
+	b.lease(b.request(b.requested(one, "of another"), "work"), "w")
+	held := got(of.Held(b.ctx()))(b)
 	for i := range held {
 		held[i].Generation, held[i].Runs = 0, 0
 	}
@@ -375,8 +366,8 @@ func sessionID(b *bench) {
 }
 
 func sessionEngines(b *bench) {
-	worker := b.session("worker", time.Hour)
-	engine := b.open(store.Process{Name: "engine", Engine: true, Lease: time.Hour})
+	worker := b.session("worker", hour)
+	engine := b.open(store.Process{Name: "engine", Engine: true, Lease: hour})
 	b.open(store.Process{Name: "gone", Engine: true, Lease: b.span()})
 	living := func(s store.Session) int {
 		b.renewed(s)
@@ -384,44 +375,32 @@ func sessionEngines(b *bench) {
 	}
 	b.passing(func() bool { return living(worker) == 1 })
 	require.Equal(b, 1, living(engine), "itself")
-	second := b.open(store.Process{Name: "second", Engine: true, Lease: time.Hour})
-	require.Equal(b, 2, living(worker))
-	require.Equal(b, 2, living(second))
+	second := b.open(store.Process{Name: "second", Engine: true, Lease: hour})
+	require.Equal(b, []int{2, 2}, []int{living(worker), living(second)})
 	require.NoError(b, second.End(b.ctx()))
 	require.Equal(b, 1, living(engine))
 }
 
 func sessionProcesses(b *bench) {
 	both := store.Process{
-		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: time.Hour,
+		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: hour,
 	}
-	bare := store.Process{Name: "bare", Lease: time.Hour}
+	bare := store.Process{Name: "bare", Lease: hour}
 	first := b.open(both)
 	b.open(store.Process{Name: "gone", Topics: []string{"x"}, Lease: b.span()})
 	b.open(bare)
 	var views []store.ProcessView
 	b.passing(func() bool {
-		var err error
-		views, err = b.s.Processes(b.ctx())
-		require.NoError(b, err)
-		return !slices.ContainsFunc(views, func(v store.ProcessView) bool { return v.Name == "gone" })
+		views = got(b.s.Processes(b.ctx()))(b)
+		return len(views) == 2
 	})
-	views = slices.DeleteFunc(views, func(v store.ProcessView) bool { return v.Name != "both" && v.Name != "bare" })
-	require.Len(b, views, 2)
-	require.Equal(b, both, views[0].Process)
-	require.Equal(b, bare, views[1].Process)
+	require.Equal(b, []store.Process{both, bare}, []store.Process{views[0].Process, views[1].Process})
 	require.Empty(b, views[0].Ran)
-	_, err := first.Renew(b.ctx(), []int64{7, 1 << 40})
-	require.NoError(b, err)
-	told, err := b.s.Processes(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, []int64{7, 1 << 40}, told[slices.IndexFunc(told, func(v store.ProcessView) bool { return v.Name == "both" })].Ran)
+	got(first.Renew(b.ctx(), []int64{7, 1 << 40}))(b)
+	views = got(b.s.Processes(b.ctx()))(b)
+	require.Equal(b, []int64{7, 1 << 40}, views[0].Ran)
 	require.Positive(b, views[0].Since)
 	require.GreaterOrEqual(b, views[0].Renewed, views[0].Since)
 	require.NoError(b, first.End(b.ctx()))
-	views, err = b.s.Processes(b.ctx())
-	require.NoError(b, err)
-	for _, v := range views {
-		require.NotEqual(b, "both", v.Name)
-	}
+	require.Len(b, got(b.s.Processes(b.ctx()))(b), 1)
 }

@@ -3,7 +3,7 @@ package journaltest
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,144 +12,104 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var starts = map[string]func(*bench){
+var starts = cases{
 	"inception is one transaction (1.11)":           startNew,
-	"a key that exists is refused (1.11)":           startAgain,
+	"a key is loaded with its job (1.11)":           startHolder,
+	"a start begins at the later of its times":      startDelayed,
 	"an inception names what it was lost to (W3)":   startLost,
 	"one of many starters at once begins it (1.11)": startRace,
-	"an unknown key or job is not found":            startUnknown,
 }
 
 func startNew(b *bench) {
 	f := b.deploy(one)
-	out, err := b.s.Start(b.ctx(), []store.Start{request(f, "k", `{"n":7}`)}, b.mode)
-	require.NoError(b, err)
-	id := out[0].Job
-	space, err := b.s.Space(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, collation.NewJobID(space, "k", 1), id, "C8")
-	found, err := b.s.FindJob(b.ctx(), "k")
-	require.NoError(b, err)
-	require.Equal(b, id, found)
-
+	id := b.start(f, "k")
+	require.Equal(b, collation.NewJobID(b.space(), "k", 1), id, "C8")
+	require.Equal(b, id, got(b.s.FindJob(b.ctx(), "k"))(b))
 	v := b.view(id)
-	require.Equal(b, journal.JobOpen, v.State)
-	require.Equal(b, int64(1), v.Semaphore, "C13")
+	require.Equal(b, collation.Job{
+		ID: id, Space: b.space(), Key: "k", Generation: 1, Flow: ref(f), State: journal.JobOpen, Semaphore: 1,
+		Head: v.Head, Started: v.Started, Trace: starting(f, "", "").Trace,
+	}, v.Job)
 	require.Equal(b, int64(1), v.Head.Seq)
-	require.Equal(b, int64(1), v.Generation)
-	require.Equal(b, ref(f), v.Flow)
-	require.Equal(b, request(f, "", "").Trace, v.Trace)
 	require.Positive(b, v.Started)
-	require.Zero(b, v.Closed)
-	require.False(b, v.Ended)
-	require.Len(b, v.Instances, 1)
-	require.Equal(b, collation.TriggerBorn, v.Instances[0].Ledger)
-	require.Equal(b, int64(1), v.Instances[0].ResultSeq, "the trigger's output is the job's input")
+	require.Equal(b, []any{collation.Micros(0), false, collation.Never}, []any{v.Closed, v.Ended, v.ExpiresAt})
+	require.Equal(b, []store.InstanceView{{
+		Key:      collation.InstanceKey{Activity: "start", DAD: collation.RootDAD},
+		Instance: collation.Instance{Ledger: collation.TriggerBorn, ResultSeq: 1, Code: collation.CodeOK},
+	}}, v.Instances, "the trigger's output is the job's input")
 	require.Len(b, v.Rows, 1)
 	require.Equal(b, id.Start(), v.Rows[0].GUID)
-	require.Equal(b, journal.MessageStart, v.Rows[0].Kind)
-	require.Zero(b, v.Rows[0].Publication)
-	require.Positive(b, v.Rows[0].NextAt)
-
-	b.audit(id)
 }
 
-func startAgain(b *bench) {
-	f, g := b.deploy(one), b.deploy(fork)
+func startHolder(b *bench) {
+	f := b.deploy(one)
 	id := b.start(f, "k")
-	before := b.view(id)
-	for _, c := range []struct {
-		start               store.Start
-		sameFlow, sameInput bool
-	}{
-		{request(f, "k", `{"n":7}`), true, true},
-		{request(f, "k", `{"n":8}`), true, false},
-		{request(g, "k", `{"n":7}`), false, true},
-		{request(g, "k", `{}`), false, false},
-	} {
-		out, err := b.s.Start(b.ctx(), []store.Start{c.start}, b.mode)
-		require.NoError(b, err)
-		require.Equal(b, id, out[0].Job)
-		var again *store.AlreadyStartedError
-		require.ErrorAs(b, out[0].Err, &again)
-		require.Equal(b, &store.AlreadyStartedError{Job: id, Key: "k", SameFlow: c.sameFlow, SameInput: c.sameInput}, again)
+	l := b.look(store.Want{Key: "k"}, store.Want{Key: "nobody"})
+	require.Equal(b, map[string]*collation.Holder{
+		"k": {ID: id, Generation: 1, State: journal.JobOpen, Flow: ref(f), Input: []byte(`{"n":7}`)},
+	}, l.Holders)
+	st := b.more(id, collation.Need{Keys: []string{"k", "nobody"}})
+	require.Equal(b, map[string]journal.JobID{"k": id, "nobody": {}}, st.Keys)
+}
+
+func startDelayed(b *bench) {
+	later := starting(b.deploy(one), "later", `{}`)
+	later.Delay = time.Hour
+	past := starting(b.deploy(one), "past", `{}`)
+	past.At = 1
+	out := got(b.s.Start(b.ctx(), []store.Start{later, past}, b.mode))(b)
+	for i, delay := range []collation.Micros{micros(time.Hour), 0} {
+		v := b.view(out[i].Job)
+		require.Equal(b, v.Started+delay, v.Rows[0].NextAt)
 	}
-	require.Equal(b, before, b.view(id), "nothing is written")
 }
 
 // startLost: several inceptions commit together without a look before. Those that lose a
 // test-and-set are named, and nothing of the others is left.
 func startLost(b *bench) {
 	f := b.deploy(one)
-	held := b.start(f, "held")
-	c := b.committer()
+	b.start(f, "held")
 	begin := func(st store.Start) store.Chained {
 		return chain(collation.Begin(st.Inception(b.space(), 1), nil, b.mode))
 	}
-	other := request(f, "other", `{}`)
+	other := starting(f, "other", `{}`)
 	other.Flow.Version, other.Active = "0", true
-	active := request(f, "active", `{}`)
+	active := starting(f, "active", `{}`)
 	active.Active = true
-	var lost *store.LostError
-	err := c.Commit(b.ctx(), []store.Chained{begin(active), begin(request(f, "held", `{}`)), begin(request(f, "free", `{}`))})
-	require.ErrorAs(b, err, &lost)
-	require.ErrorIs(b, err, store.ErrLost)
-	require.Equal(b, []string{"held"}, lost.Keys)
-	require.Empty(b, lost.Flows)
-	err = c.Commit(b.ctx(), []store.Chained{begin(active), begin(other)})
-	require.ErrorAs(b, err, &lost)
-	require.Equal(b, []string{other.Flow.Name}, lost.Flows)
-	require.Empty(b, lost.Keys)
-	counts, err := b.s.Counts(b.ctx())
-	require.NoError(b, err)
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
-	require.NoError(b, c.Commit(b.ctx(), []store.Chained{begin(active)}), "the connection goes on")
-	b.audit(held)
+	for _, c := range []struct{ plans, keys, flows any }{
+		{[]store.Chained{begin(active), begin(starting(f, "held", `{}`)), begin(starting(f, "free", `{}`))}, []string{"held"}, []string(nil)},
+		{[]store.Chained{begin(active), begin(other)}, []string(nil), []string{f.Name()}},
+	} {
+		var lost *store.LostError
+		err := b.c.Commit(b.ctx(), c.plans.([]store.Chained))
+		require.ErrorAs(b, err, &lost)
+		require.ErrorIs(b, err, store.ErrLost)
+		require.Equal(b, []any{c.keys, c.flows}, []any{lost.Keys, lost.Flows})
+	}
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, got(b.s.Counts(b.ctx()))(b))
+	require.NoError(b, b.commit(begin(active)), "the connection goes on")
 }
 
 func startRace(b *bench) {
 	f := b.deploy(one)
 	const starters, keys = 8, 5
-	var born atomic.Int64
 	var mu sync.Mutex
-	ids := map[string]map[journal.JobID]bool{}
+	born, ids := 0, map[journal.JobID]bool{}
 	together(starters, func(i int) {
 		var list []store.Start
 		for k := range keys { // in different orders, so that starters could deadlock
-			list = append(list, request(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
+			list = append(list, starting(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
 		}
 		out, err := b.s.Start(b.ctx(), list, b.mode)
-		if err != nil {
-			b.Errorf("start: %v", err)
-			return
-		}
+		b.check(err)
 		mu.Lock()
 		defer mu.Unlock()
-		for n, o := range out {
-			if o.Err == nil {
-				born.Add(1)
+		for _, o := range out {
+			if ids[o.Job] = true; o.Err == nil {
+				born++
 			}
-			if ids[list[n].Key] == nil {
-				ids[list[n].Key] = map[journal.JobID]bool{}
-			}
-			ids[list[n].Key][o.Job] = true
 		}
 	})
-	require.Equal(b, int64(keys), born.Load(), "each key begins once")
-	for key, jobs := range ids {
-		require.Len(b, jobs, 1, "key %s", key)
-		for id := range jobs {
-			b.audit(id)
-		}
-	}
-}
-
-func startUnknown(b *bench) {
-	_, err := b.s.FindJob(b.ctx(), "nobody")
-	require.ErrorIs(b, err, store.ErrNotFound)
-	_, err = b.s.Job(b.ctx(), journal.JobID{1})
-	require.ErrorIs(b, err, store.ErrNotFound)
-	ended, err := b.s.Ended(b.ctx(), []journal.JobID{{1}})
-	require.NoError(b, err)
-	require.Empty(b, ended)
+	require.Equal(b, keys, born, "each key begins once")
+	require.Len(b, ids, keys)
 }

@@ -22,25 +22,32 @@ type Clock interface {
 	Advance(d time.Duration)
 }
 
+// cases are subtests by their names, which say the rule.
+type cases = map[string]func(*bench)
+
 // Run tests the stores of open against the contract of journal/store. It calls open for each
 // subtest to get an empty, migrated store, and closes that.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
-	groups := map[string]map[string]func(*bench){
-		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Rows": rows,
-		"Lease": leases, "Sessions": sessions, "Effects": effects, "Holds": holds, "Places": places, "Tx": txEffects, "Letters": letters, "Doubts": doubts, "Flows": flows, "Lists": lists, "Audit": audits,
-		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses,
-		"Interrupts": interrupts, "Outcomes": outcomes, "Schedules": schedules, "Extras": extras, "Agreements": agreements, "Expiry": expiries, "Repairs": repairs,
+	groups := map[string]cases{
+		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Instances": instances,
+		"Rows": rows, "Lease": leases, "Holds": holds, "Sessions": sessions, "Effects": effects, "Tx": txEffects, "Letters": letters,
+		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses, "Interrupts": interrupts,
+		"Flows": flows, "Lists": lists, "Audit": audits, "Expiry": expiries, "Repairs": repairs,
 	}
-	for group, cases := range groups {
+	for group, list := range groups {
 		t.Run(group, func(t *testing.T) {
 			t.Parallel()
-			for name, run := range cases {
+			for name, run := range list {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					s := open(t)
 					t.Cleanup(s.Close)
-					run(newBench(t, s))
+					b := newBench(t, s)
+					run(b)
+					if !b.odd {
+						b.audited()
+					}
 				})
 			}
 		})
@@ -51,7 +58,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 type bench struct {
 	testing.TB
 	s     Driven
+	c     store.Committer // the case's own; helpers without another use it
 	mode  collation.Mode
+	odd   bool                  // the case writes by hand what is against the laws: it is not audited
 	flows map[string]*flow.Flow // by name and version
 	live  func() store.Session  // a session that outlives the subtest
 }
@@ -61,6 +70,7 @@ func newBench(t *testing.T, s store.Store) *bench {
 		TB: t, s: Driven{s}, flows: map[string]*flow.Flow{},
 		mode: collation.Mode{Resend: micros(time.Hour), Writer: "suite", Build: "test"},
 	}
+	b.c = b.committer()
 	b.live = sync.OnceValue(func() store.Session { return b.session("live", hour) })
 	return b
 }
@@ -114,8 +124,7 @@ func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
 	f, err := flow.Parse("suite.yaml", []byte(src))
 	require.NoError(b, err)
-	_, err = b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false)
-	require.NoError(b, err)
+	got(b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }
@@ -125,7 +134,7 @@ func ref(f *flow.Flow) journal.FlowRef {
 }
 
 // request returns a store.Start of the flow.
-func request(f *flow.Flow, key, input string) store.Start {
+func starting(f *flow.Flow, key, input string) store.Start {
 	return store.Start{
 		Flow: ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
 		Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -135,8 +144,7 @@ func request(f *flow.Flow, key, input string) store.Start {
 // start starts one job.
 func (b *bench) start(f *flow.Flow, key string) journal.JobID {
 	b.Helper()
-	out, err := b.s.Start(b.ctx(), []store.Start{request(f, key, `{"n":7}`)}, b.mode)
-	require.NoError(b, err)
+	out := got(b.s.Start(b.ctx(), []store.Start{starting(f, key, `{"n":7}`)}, b.mode))(b)
 	require.Len(b, out, 1)
 	require.NoError(b, out[0].Err)
 	return out[0].Job
@@ -145,17 +153,49 @@ func (b *bench) start(f *flow.Flow, key string) journal.JobID {
 // committer opens a committer for the subtest.
 func (b *bench) committer() store.Committer {
 	b.Helper()
-	c, err := b.s.Committer(b.ctx(), true)
-	require.NoError(b, err)
+	c := got(b.s.Committer(b.ctx(), true))(b)
 	b.Cleanup(c.Close)
 	return c
+}
+
+// locked loads with a committer, whose transaction stays open.
+func (b *bench) locked(c store.Committer, wants ...store.Want) *store.Loaded {
+	b.Helper()
+	return got(c.Load(b.ctx(), wants, true))(b)
+}
+
+// look loads and rolls back.
+func (b *bench) look(wants ...store.Want) *store.Loaded {
+	b.Helper()
+	l := b.locked(b.c, wants...)
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	return l
+}
+
+// got is the value of a call that must succeed.
+func got[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
+}
+
+// commit commits plans with the case's committer.
+func (b *bench) commit(plans ...store.Chained) error { return b.c.Commit(b.ctx(), plans) }
+
+// check is require.NoError for other goroutines.
+func (b *bench) check(err error) {
+	b.Helper()
+	if err != nil {
+		b.Errorf("%v", err)
+	}
 }
 
 // view reads a job.
 func (b *bench) view(id journal.JobID) *store.JobView {
 	b.Helper()
-	v, err := b.s.Job(b.ctx(), id)
-	require.NoError(b, err)
+	v := got(b.s.Job(b.ctx(), id))(b)
 	return v
 }
 
@@ -170,6 +210,12 @@ func (b *bench) row(id journal.JobID, kind journal.MessageKind, activity string)
 	}
 	require.Len(b, found, 1, "rows of kind %s at %s", kind, activity)
 	return found[0]
+}
+
+// request is the row of the one request of an activity.
+func (b *bench) request(id journal.JobID, activity string) collation.Row {
+	b.Helper()
+	return b.row(id, journal.MessageRequest, activity)
 }
 
 // span is how long something lasts in a case that depends on time.
@@ -203,6 +249,14 @@ func together(n int, f func(i int)) {
 	}
 	close(gate)
 	group.Wait()
+}
+
+// refuses requires that a plan against the laws was refused; by which error is not part of the
+// contract.
+func (b *bench) refuses(err error, why ...any) {
+	b.Helper()
+	require.Error(b, err, why...)
+	requireOneOf(b, err, store.ErrLost, store.ErrRejected)
 }
 
 // requireOneOf requires an error of one of several kinds.

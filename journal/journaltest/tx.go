@@ -3,6 +3,7 @@ package journaltest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -12,26 +13,17 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var txEffects = map[string]func(*bench){
+var txEffects = cases{
 	"completed without a start, once (E3)":                 txOnce,
-	"an error of the body leaves no trace (E5)":            txError,
-	"a panic leaves no trace, and goes on (E5)":            txPanic,
-	"the end of the context leaves no trace (E5)":          txContext,
+	"a body without a result leaves no trace (E5)":         txFails,
 	"a refusal is a result; not done ends a key (E5)":      txRecorded,
 	"a body that lost its request meanwhile is stale (J8)": txOvertaken,
 	"of a removed job: stale, and nothing stands (P29)":    txRemoved,
 	"two at once: one stands (P17)":                        txTwo,
-	"an empty result is a result (P18)":                    txEmpty,
 }
 
-func txEffect(name string) journal.Effect {
-	e := effect(name, 0)
-	e.Class = "tx"
-	return e
-}
-
-// ends returns a body that ends as given, and counts its calls.
-func ends(calls *int, end store.TxEnd, err error) store.TxCall {
+// body returns a body that ends as given, and counts its calls.
+func body(calls *int, end store.TxEnd, err error) store.TxCall {
 	return func(context.Context, any) (store.TxEnd, error) {
 		*calls++
 		return end, err
@@ -40,167 +32,105 @@ func ends(calls *int, end store.TxEnd, err error) store.TxCall {
 
 func resulting(result string) store.TxEnd { return store.TxEnd{Result: []byte(result)} }
 
-// untouched checks that nothing of an effect is recorded.
-func (b *bench) untouched(r collation.Row) {
-	b.Helper()
-	list, err := b.s.Effects(b.ctx(), r.Job, r.GUID)
-	require.NoError(b, err)
-	require.Empty(b, list)
-	require.Empty(b, b.chain(r.Job, r.GUID))
-	b.audit(r.Job)
-}
-
 func txOnce(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
-	for range 2 {
-		row, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`{"n":1}`), nil))
-		require.NoError(b, err)
-		require.Equal(b, store.EffectRow{
-			Key: effect("pay", 0).Key, Name: "pay", Class: "tx", State: store.EffectCompleted,
-			Result: []byte(`{"n":1}`), Fence: l.Fence, Holder: "w1",
-		}, row)
+	for i, result := range []string{`{"n":1}`, `null`} {
+		e := at(result, store.ClassTx, fmt.Sprint(4+i))
+		for range 2 {
+			require.Equal(b, store.EffectRow{
+				Key: e.Key, Name: result, Class: store.ClassTx, State: store.EffectCompleted, Result: []byte(result), Fence: l.Fence, Holder: "w1", Position: e.Position,
+			}, got(b.s.TxEffect(b.ctx(), l, e, body(&calls, resulting(result), nil)))(b))
+		}
 	}
-	require.Equal(b, 1, calls)
-	entries := b.chain(r.Job, r.GUID)
-	require.Len(b, entries, 1)
-	require.Equal(b, journal.KindEffectCompleted, entries[0].Kind)
-	require.Equal(b, "tx", entries[0].Effect.Class)
-	require.Equal(b, []any{1, l.Fence, false}, []any{entries[0].Effect.Turn, entries[0].Effect.Fence, entries[0].Effect.Late})
-	b.audit(r.Job)
+	require.Equal(b, 2, calls)
+	require.Len(b, b.chain(r.Job, r.GUID), 2)
 }
 
-func txError(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	calls := 0
-	own := errors.New("no such account")
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, store.TxEnd{}, own))
-	require.ErrorIs(b, err, own)
-	require.ErrorAs(b, err, new(*store.TxError))
-	require.Equal(b, 1, calls)
-	b.untouched(r)
-	_, err = b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(`1`), nil))
-	require.NoError(b, err)
-	require.Equal(b, 2, calls, "its outcome is never unknown: it runs again")
-}
-
-func txPanic(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	require.PanicsWithValue(b, "broken", func() {
-		_, _ = b.s.TxEffect(b.ctx(), l, txEffect("pay"), func(context.Context, any) (store.TxEnd, error) { panic("broken") })
-	})
-	b.untouched(r)
-}
-
-func txContext(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	over := errors.New("the attempt is over")
+func txFails(b *bench) {
+	r := b.asked()
+	l, pay := b.lease(r, "w1"), at("pay", store.ClassTx, "")
+	own, over := errors.New("no such account"), errors.New("the attempt is over")
 	ctx, cancel := context.WithCancelCause(b.ctx())
-	_, err := b.s.TxEffect(ctx, l, txEffect("pay"), func(context.Context, any) (store.TxEnd, error) {
-		cancel(over)
-		return resulting(`1`), nil
+	for want, call := range map[error]store.TxCall{
+		own:  func(context.Context, any) (store.TxEnd, error) { return store.TxEnd{}, own },
+		over: func(context.Context, any) (store.TxEnd, error) { cancel(over); return resulting(`1`), nil },
+	} {
+		with := b.ctx()
+		if want == over {
+			with = ctx
+		}
+		_, err := b.s.TxEffect(with, l, pay, call)
+		require.ErrorIs(b, err, want)
+		require.ErrorAs(b, err, new(*store.TxError))
+	}
+	require.PanicsWithValue(b, "broken", func() {
+		_, _ = b.s.TxEffect(b.ctx(), l, pay, func(context.Context, any) (store.TxEnd, error) { panic("broken") })
 	})
-	require.ErrorIs(b, err, over)
-	require.ErrorAs(b, err, new(*store.TxError))
-	b.untouched(r)
+	require.Empty(b, b.effectsOf(r.Job, r.GUID))
+	require.Empty(b, b.chain(r.Job, r.GUID))
+	calls := 0
+	got(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
+	require.Equal(b, 1, calls, "its outcome is never unknown: it runs again")
 }
 
 func txRecorded(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
-	calls := 0
 	refusal := store.TxEnd{Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}}
 	notDone := store.TxEnd{Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true}
-	for name, want := range map[string]struct {
-		end   store.TxEnd
-		state store.EffectState
-		kind  journal.Kind
-	}{
-		"refused":  {refusal, store.EffectCompleted, journal.KindEffectCompleted},
-		"not done": {notDone, store.EffectNotDone, journal.KindEffectFailed},
-	} {
+	calls := 0
+	for state, end := range map[store.EffectState]store.TxEnd{store.EffectCompleted: refusal, store.EffectNotDone: notDone} {
 		for range 2 {
-			row, err := b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, want.end, nil))
-			require.NoError(b, err)
-			require.Equal(b, want.state, row.State)
-			require.Equal(b, want.end.Error, row.Error)
+			row := got(b.s.TxEffect(b.ctx(), l, at(string(state), store.ClassTx, ""), body(&calls, end, nil)))(b)
+			require.Equal(b, []any{state, end.Error}, []any{row.State, row.Error})
 		}
-		entries := b.chain(r.Job, r.GUID)
-		require.Equal(b, want.kind, entries[len(entries)-1].Kind)
 	}
 	require.Equal(b, 2, calls)
-	b.audit(r.Job)
 }
 
 // txOvertaken: the effect sees at its end what happened to the request while the body ran.
 func txOvertaken(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.lease(r, "w1")
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), func(context.Context, any) (store.TxEnd, error) {
-		b.answer(c, r.Job, "work", success(`"by another"`))
+	_, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
+		b.answer(r.Job, "work", success(`"by another"`))
 		return resulting(`1`), nil
 	})
 	require.ErrorIs(b, err, store.ErrStale)
-	b.untouched(r)
+	require.Empty(b, b.effectsOf(r.Job, r.GUID))
 }
 
+// txTwo starts more at once: all get what stands.
 func txTwo(b *bench) {
-	r := b.asked(b.committer())
+	r := b.asked()
 	l := b.lease(r, "w1")
 	var mu sync.Mutex
-	got := map[string]int{}
+	results := map[string]int{}
 	together(4, func(i int) {
 		calls := 0
-		row, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting(string(rune('0'+i))), nil))
+		row, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting(string(rune('0'+i))), nil))
+		b.check(err)
 		mu.Lock()
 		defer mu.Unlock()
-		if err != nil {
-			b.Errorf("%v", err)
-		}
-		got[string(row.Result)]++
+		results[string(row.Result)]++
 	})
-	require.Len(b, got, 1, "all get what stands")
+	require.Len(b, results, 1)
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	b.audit(r.Job)
-}
-
-func txEmpty(b *bench) {
-	r := b.asked(b.committer())
-	l := b.lease(r, "w1")
-	for _, result := range []string{`null`, `{}`, `""`} {
-		calls := 0
-		for range 2 {
-			row, err := b.s.TxEffect(b.ctx(), l, txEffect(result), ends(&calls, resulting(result), nil))
-			require.NoError(b, err)
-			require.Equal(b, result, string(row.Result))
-		}
-		require.Equal(b, 1, calls)
-	}
-	b.audit(r.Job)
 }
 
 // txRemoved is a run that comes back after its job was removed. Whether its body runs again or
 // not, its writes are refused.
 func txRemoved(b *bench) {
-	c := b.committer()
-	r := b.asked(c)
+	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
-	_, err := b.s.TxEffect(b.ctx(), l, txEffect("pay"), ends(&calls, resulting("1"), nil))
-	require.NoError(b, err)
-	b.finish(c, r.Job, b.now(c))
+	got(b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting("1"), nil)))(b)
+	b.finish(r.Job, collation.Micros(1))
 	b.expire(100)
 	for _, name := range []string{"pay", "book"} {
-		_, err := b.s.TxEffect(b.ctx(), l, txEffect(name), ends(&calls, resulting("2"), nil))
+		_, err := b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))
 		require.ErrorIs(b, err, store.ErrStale, name)
 	}
-	list, err := b.s.JobEffects(b.ctx(), r.Job)
-	require.NoError(b, err)
-	require.Empty(b, list)
-	require.Empty(b, b.chain(r.Job, r.GUID))
 }

@@ -3,10 +3,9 @@ package memory
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -106,8 +105,8 @@ func (s *Store) Ended(_ context.Context, ids []journal.JobID) (map[journal.JobID
 
 // Outcomes implements store.Client.
 func (s *Store) Outcomes(_ context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
-	if len(ids) > store.MaxOutcomes {
-		return nil, fmt.Errorf("%w: Outcomes of %d jobs, at most %d", errLimits, len(ids), store.MaxOutcomes)
+	if err := store.AtMost("outcomes", len(ids), store.MaxOutcomes); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,92 +127,60 @@ func (s *Store) Outcomes(_ context.Context, ids []journal.JobID) (map[journal.Jo
 }
 
 func (j *job) summary() store.JobSummary {
-	text := strconv.AppendInt(make([]byte, 0, 64), int64(j.Started), 10)
-	text = append(append(text, ' '), j.ID.String()...)
-	return store.JobSummary{Job: j.Job, Closed: j.closed, Cursor: base64.RawURLEncoding.EncodeToString(text)}
+	v := store.JobSummary{Job: j.Job, Closed: j.closed}
+	v.SetCursor()
+	return v
 }
 
-// defaultPage is the limit of lists that give none.
-const defaultPage = 100
-
 // Jobs implements store.Client.
-func (s *Store) Jobs(_ context.Context, f store.JobFilter) ([]store.JobSummary, error) {
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
-	}
-	if f.Limit > store.MaxPage {
-		return nil, fmt.Errorf("%w: a page of %d jobs, at most %d", errLimits, f.Limit, store.MaxPage)
-	}
-	before, id, err := readCursor(f.Before)
-	if err != nil {
+func (s *Store) Jobs(_ context.Context, f store.JobFilter) (out []store.JobSummary, err error) {
+	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []store.JobSummary
-	for _, j := range s.jobs {
-		older := f.Before == "" || cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
-		if older && j.replaced == collation.Never && j.next.IsZero() && j.matches(&f) {
-			out = append(out, j.summary())
-		}
-	}
+	err = s.eachJob(&f, func(j *job) { out = append(out, j.summary()) })
 	slices.SortFunc(out, func(a, b store.JobSummary) int {
 		return cmp.Or(cmp.Compare(b.Started, a.Started), compareIDs(b.ID, a.ID))
 	})
-	return out[:min(len(out), f.Limit)], nil
+	return out[:min(len(out), f.Limit)], err
 }
 
 // CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
 func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
+	counts, f.Before = map[journal.JobState]int64{}, ""
+	err = errors.Join(
+		s.eachJob(&store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}, func(*job) { looked++ }),
+		s.eachJob(&f, func(j *job) { counts[j.State]++ }),
+	)
+	return counts, looked, err
+}
+
+// Counts implements store.Client.
+func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
+	out := map[journal.JobState]int64{}
+	return out, s.eachJob(&store.JobFilter{}, func(j *job) { out[j.State]++ })
+}
+
+// eachJob visits the jobs that a filter selects, of each key the last.
+func (s *Store) eachJob(f *store.JobFilter, visit func(*job)) error {
+	before, id, err := f.Bound()
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	counts = map[journal.JobState]int64{}
-	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}
 	for _, j := range s.jobs {
-		if j.replaced != collation.Never || !j.next.IsZero() || !j.matches(&frame) {
-			continue
-		}
-		if looked++; j.matches(&f) {
-			counts[j.State]++
+		older := cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
+		if older && j.replaced == collation.Never && j.next.IsZero() && j.matches(f) {
+			visit(j)
 		}
 	}
-	return counts, looked, nil
+	return nil
 }
 
 func (j *job) matches(f *store.JobFilter) bool {
 	child := j.Parent != nil && j.Parent.Job == f.Parent
 	return (len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Flow == "" || j.Flow.Name == f.Flow) &&
 		(f.Version == "" || j.Flow.Version == f.Version) && (f.Parent.IsZero() || child) &&
-		j.Started >= f.From && (f.To == 0 || j.Started < f.To) && strings.HasPrefix(j.Key, f.Prefix) &&
+		j.Started >= f.From && strings.HasPrefix(j.Key, f.Prefix) &&
 		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(j.Tags, tag) })
-}
-
-func readCursor(s string) (at collation.Micros, id journal.JobID, err error) {
-	if s == "" {
-		return 0, id, nil
-	}
-	text, err := base64.RawURLEncoding.DecodeString(s)
-	if err == nil {
-		var name string
-		if _, err = fmt.Sscanf(string(text), "%d %s", &at, &name); err == nil {
-			id, err = journal.ParseJobID(name)
-		}
-	}
-	if err != nil {
-		return 0, journal.JobID{}, fmt.Errorf("memory: %.80q is no cursor of a list of jobs: %w", s, err)
-	}
-	return at, id, nil
-}
-
-// Counts implements store.Client.
-func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := map[journal.JobState]int64{}
-	for _, j := range s.jobs {
-		if j.replaced == collation.Never && j.next.IsZero() {
-			out[j.State]++
-		}
-	}
-	return out, nil
 }

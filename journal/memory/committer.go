@@ -13,9 +13,8 @@ import (
 )
 
 var (
-	errOpen   = errors.New("memory: a transaction is open already: Commit or Rollback first")
-	errNone   = errors.New("memory: no transaction is open: Load first")
-	errLimits = fmt.Errorf("memory: over the limit: %w", store.ErrRejected)
+	errOpen = errors.New("memory: a transaction is open already: Commit or Rollback first")
+	errNone = errors.New("memory: no transaction is open: Load first")
 )
 
 type committer struct {
@@ -64,8 +63,8 @@ func (c *committer) rollback() {
 
 // Load implements store.Committer.
 func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	if len(wants) > store.MaxBatch {
-		return nil, fmt.Errorf("%w: Load of %d messages, at most %d", errLimits, len(wants), store.MaxBatch)
+	if err := store.AtMost("load", len(wants), store.MaxBatch); err != nil {
+		return nil, err
 	}
 	if c.txn != nil {
 		return nil, errOpen
@@ -89,12 +88,6 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	}
 	l.Now = c.s.now()
 	for i := range wants {
-		if j := c.s.living(wants[i].Job); j != nil {
-			if err := j.whole(wants[i].Results, nil); err != nil {
-				c.rollback()
-				return nil, err
-			}
-		}
 		if err := c.load(&wants[i], l); err != nil {
 			c.rollback()
 			return nil, err
@@ -196,11 +189,10 @@ func (c *committer) load(w *store.Want, l *store.Loaded) error {
 		c.txn.rows[w.Row] = true
 		st.Rows[w.Row] = copyRow(c.s.row(j.ID, w.Row))
 	}
-	j.read(st, w.Instances, w.Results)
-	if w.Whole {
-		return c.readWhole(j, st)
+	if err := j.read(st, w.Instances, w.Results, nil); err != nil || !w.Whole {
+		return err
 	}
-	return nil
+	return c.readWhole(j, st)
 }
 
 // More implements store.Committer.
@@ -221,10 +213,9 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 		if j == nil || st == nil {
 			return fmt.Errorf("memory: more of job %s, which was not loaded", id)
 		}
-		if err := j.whole(n.Results, n.Latest); err != nil {
+		if err := j.read(st, n.Instances, n.Results, n.Latest); err != nil {
 			return err
 		}
-		j.read(st, n.Instances, n.Results)
 		c.more(j, st, n)
 		if err := c.morePast(j, st, n); err != nil {
 			return err
@@ -255,9 +246,6 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 	}
 	for _, g := range n.Waits {
 		ask(st.Waits, g, func() *collation.Wait { return clone(j.waits[g]) })
-	}
-	for _, activity := range n.Latest {
-		ask(st.Latest, activity, func() *flow.Result { return j.latest(activity) })
 	}
 	if n.Close && st.Close == nil {
 		st.Close = j.close()
@@ -294,14 +282,24 @@ func ask[K comparable, V any](m map[K]V, k K, read func() V) {
 	}
 }
 
-// read loads instances and results that the state does not have yet.
-func (j *job) read(st *collation.State, instances, results []collation.InstanceKey) {
+// read loads instances and results that the state does not have yet, and the latest results of
+// activities, at any address.
+func (j *job) read(st *collation.State, instances, results []collation.InstanceKey, latest []string) (err error) {
 	for _, key := range instances {
 		ask(st.Instances, key, func() *collation.Instance { return clone(j.instances[key]) })
 	}
-	for _, key := range results {
-		ask(st.Results, key, func() *flow.Result { return j.result(key) })
+	read := func(key collation.InstanceKey) *flow.Result {
+		r, failed := j.result(key)
+		err = errors.Join(err, failed)
+		return r
 	}
+	for _, key := range results {
+		ask(st.Results, key, func() *flow.Result { return read(key) })
+	}
+	for _, activity := range latest {
+		ask(st.Latest, activity, func() *flow.Result { return read(j.last(activity)) })
+	}
+	return err
 }
 
 func clone[T any](p *T) *T {
@@ -320,9 +318,7 @@ func (j *job) close() *journal.Close {
 	return j.entry(j.closedSeq).Close
 }
 
-// latest reads the result of an activity that was recorded last, at any address.
-func (j *job) latest(activity string) *flow.Result { return j.result(j.last(activity)) }
-
+// last returns the instance of an activity whose result was recorded last, at any address.
 func (j *job) last(activity string) (last collation.InstanceKey) {
 	seq := int64(0)
 	for key, i := range j.instances {
@@ -333,41 +329,20 @@ func (j *job) last(activity string) (last collation.InstanceKey) {
 	return last
 }
 
-// whole refuses results whose response names an output that is not stored (E6).
-func (j *job) whole(results []collation.InstanceKey, latest []string) error {
-	keys := slices.Clone(results)
-	for _, activity := range latest {
-		keys = append(keys, j.last(activity))
-	}
-	for _, key := range keys {
-		i := j.instances[key]
-		if i == nil || i.ResultSeq == 0 {
-			continue
-		}
-		e := j.entry(i.ResultSeq)
-		if e.Response == nil || e.Response.Ref.IsZero() || j.payloads[e.Response.Ref] != nil {
-			continue
-		}
-		if r := collation.ResultAt(e, key); r.Output == nil && r.Error == nil {
-			return store.SamePayload(j.ID, e.Response.Ref, nil)
-		}
-	}
-	return nil
-}
-
 // result reads the output of an instance from its entry (J7). An output that is stored beside its
-// entry is found by its digest (E6).
-func (j *job) result(key collation.InstanceKey) *flow.Result {
+// entry is found by its digest; one that is missing is refused (E6).
+func (j *job) result(key collation.InstanceKey) (*flow.Result, error) {
 	i := j.instances[key]
 	if i == nil || i.ResultSeq == 0 {
-		return nil
+		return nil, nil
 	}
 	e := j.entry(i.ResultSeq)
 	r := collation.ResultAt(e, key)
-	if e.Response != nil && !e.Response.Ref.IsZero() && r.Output == nil && r.Error == nil {
-		r.Output = slices.Clone(j.payloads[e.Response.Ref])
+	if e.Response == nil || e.Response.Ref.IsZero() || r.Output != nil || r.Error != nil {
+		return r, nil
 	}
-	return r
+	r.Output = slices.Clone(j.payloads[e.Response.Ref])
+	return r, store.SamePayload(j.ID, e.Response.Ref, r.Output)
 }
 
 // receipt reads a receipt. While steps are open it includes the response that the receipt's entry
@@ -417,8 +392,8 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	defer c.rollback()
-	if len(plans) > store.MaxPlans {
-		return fmt.Errorf("%w: Commit of %d plans, at most %d", errLimits, len(plans), store.MaxPlans)
+	if err := store.AtMost("commit", len(plans), store.MaxPlans); err != nil {
+		return err
 	}
 	if err := c.lockBoxes(plans); err != nil {
 		return err

@@ -101,11 +101,8 @@ func (s *Store) letterView(l *letter) store.DeadView {
 
 // DeadLetters implements store.Client.
 func (s *Store) DeadLetters(_ context.Context, f store.DeadFilter) ([]store.DeadView, error) {
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
-	}
-	if f.Limit > store.MaxPage || len(f.Jobs) > store.MaxPage {
-		return nil, fmt.Errorf("%w: a page of %d dead letters, at most %d", errLimits, max(f.Limit, len(f.Jobs)), store.MaxPage)
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

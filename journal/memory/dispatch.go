@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,8 +17,8 @@ func due(r *collation.Row, now collation.Micros) bool {
 
 // Due implements store.Engine.
 func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {
-	if limit > store.MaxSweep {
-		return nil, store.Timing{}, fmt.Errorf("%w: Due of %d rows, at most %d", errLimits, limit, store.MaxSweep)
+	if err := store.AtMost("due", limit, store.MaxSweep); err != nil {
+		return nil, store.Timing{}, err
 	}
 	if err := s.before("due"); err != nil {
 		return nil, store.Timing{}, err
@@ -89,8 +88,8 @@ func (s *Store) collect(
 
 // Claim implements store.Engine.
 func (s *Store) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing, error) {
-	if len(claims) > store.MaxSweep {
-		return nil, fmt.Errorf("%w: Claim of %d rows, at most %d", errLimits, len(claims), store.MaxSweep)
+	if err := store.AtMost("claim", len(claims), store.MaxSweep); err != nil {
+		return nil, err
 	}
 	var out []store.Outgoing
 	err := s.write("claim", func(u *undo) error {
@@ -136,8 +135,8 @@ func micros(d time.Duration) collation.Micros { return collation.Micros(d.Micros
 
 // Late implements store.Engine.
 func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
-	if limit > store.MaxSweep {
-		return nil, fmt.Errorf("%w: Late of %d rows, at most %d", errLimits, limit, store.MaxSweep)
+	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
+		return nil, err
 	}
 	if err := s.before("late"); err != nil {
 		return nil, err

@@ -1,10 +1,7 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -12,23 +9,21 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Gauges implements store.Client.
+// Gauges implements store.Client. It counts all: they are in memory anyway.
 func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
 	g := &store.Gauges{Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
-	named := slices.Sorted(maps.Keys(s.flows))
-	for _, name := range named[:min(len(named), store.MaxGaugedBy)] {
+	for name := range s.flows {
 		for _, state := range []journal.JobState{journal.JobOpen, journal.JobQuarantined} {
 			g.Jobs[store.JobsOf{Flow: name, State: state}] = 0
 		}
 	}
 	for _, j := range s.jobs {
-		if of := (store.JobsOf{Flow: j.Flow.Name, State: j.State}); g.Jobs[of] < store.MaxGaugedJobs {
-			if _, shown := g.Jobs[of]; shown {
-				g.Jobs[of]++
-			}
+		of := store.JobsOf{Flow: j.Flow.Name, State: j.State}
+		if _, shown := g.Jobs[of]; shown {
+			g.Jobs[of]++
 		}
 		if _, shown := g.Jobs[store.JobsOf{Flow: j.Flow.Name, State: journal.JobOpen}]; shown && j.State.Closed() && j.State != journal.JobExpired {
 			g.Closed[store.JobsOf{Flow: j.Flow.Name, State: j.State}]++
@@ -63,21 +58,11 @@ func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 			}
 		}
 	}
-	most(g.Running)
-	most(g.Dead)
 	return g, nil
 }
 
 // add adds one thing that is late by age.
 func add(b *store.Backlog, age collation.Micros) {
-	b.N = min(b.N+1, store.MaxGauged)
+	b.N++
 	b.Age = max(b.Age, time.Duration(age)*time.Microsecond)
-}
-
-// most keeps the names with the highest counts.
-func most(counts map[string]int64) {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
-	for _, name := range names[min(len(names), store.MaxGaugedBy):] {
-		delete(counts, name)
-	}
 }

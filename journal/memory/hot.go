@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -57,18 +56,14 @@ func (c *committer) readWhole(j *job, st *collation.State) error {
 			return nil
 		}
 	}
-	var results []collation.InstanceKey
 	for key, i := range j.instances {
-		ask(st.Instances, key, func() *collation.Instance { return clone(i) })
+		var results []collation.InstanceKey
 		if i.ResultSeq > 0 {
 			results = append(results, key)
 		}
-	}
-	if err := j.whole(results, nil); err != nil {
-		return err
-	}
-	for _, key := range results {
-		ask(st.Results, key, func() *flow.Result { return j.result(key) })
+		if err := j.read(st, []collation.InstanceKey{key}, results, nil); err != nil {
+			return err
+		}
 	}
 	for g, row := range c.s.rows[j.ID] {
 		c.txn.rows[g] = true

@@ -58,12 +58,13 @@ func (c *committer) morePast(j *job, st *collation.State, n *collation.Need) err
 	for _, key := range n.Past {
 		var all []collation.Past
 		for _, a := range past {
-			if err := a.whole([]collation.InstanceKey{key}, nil); err != nil {
-				return err
-			}
 			p := collation.Past{Generation: a.Generation, Forked: a.forked, From: a.From}
 			if i := a.instances[key]; i != nil && i.ResultSeq > 0 && i.ResultSeq <= a.cut {
-				p.Seq, p.Result = i.ResultSeq, a.result(key)
+				var err error
+				if p.Result, err = a.result(key); err != nil {
+					return err
+				}
+				p.Seq = i.ResultSeq
 			}
 			all = append(all, p)
 		}

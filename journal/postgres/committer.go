@@ -174,7 +174,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	case !undecided(err):
 		c.s.moved(err)
 		_ = c.Rollback(ctx)
-		return w.lost(classify("commit", err))
+		return w.lost(classify("commit", c.blame(ctx, w, err)))
 	}
 	c.drop()
 	if err := c.s.resolve(ctx, marker, err); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -152,35 +151,6 @@ func TestClosingIsOneStatement(t *testing.T) {
 	ended, err := s.Ended(t.Context(), append(ids, journal.JobID{1}))
 	require.NoError(t, err)
 	require.Equal(t, map[journal.JobID]bool{ids[0]: true, ids[1]: false}, ended)
-}
-
-// J3: a batch leaves out the jobs that another transaction has locked and does not touch their
-// rows. A Load that waits gets them after the other's commit.
-func TestSkipLocked(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	ids := startJobs(t, s, "a", "b")
-	first, second := openCommitter(t, s), openCommitter(t, s)
-	held := load(t, first, store.Want{Job: ids[0], Row: ids[0].Start()})
-	wants := []store.Want{{Job: ids[0], Row: ids[0].Start()}, {Job: ids[1], Row: ids[1].Start()}, {Job: journal.JobID{1}}}
-	l, err := second.Load(t.Context(), wants, false)
-	require.NoError(t, err)
-	require.Equal(t, map[journal.JobID]bool{ids[0]: true}, l.Busy)
-	require.Len(t, l.States, 1)
-	require.NotNil(t, l.States[ids[1]].Rows[ids[1].Start()])
-	var group sync.WaitGroup
-	var seen *collation.State
-	group.Go(func() {
-		third := openCommitter(t, s)
-		if l, err := third.Load(t.Context(), wants[:1], true); err == nil {
-			seen = l.States[ids[0]]
-		}
-	})
-	waitFor(t, s, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-	require.NoError(t, first.Commit(t.Context(), []store.Chained{chained(held, grow(held, 0))}))
-	group.Wait()
-	require.NotNil(t, seen)
-	require.Equal(t, held.Job.Head, seen.Job.Head, "what another committed is seen after the lock")
 }
 
 // waitFor waits until the query has a row.

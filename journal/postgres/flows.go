@@ -133,6 +133,9 @@ func (s *Store) SetExpireDefault(ctx context.Context, d time.Duration) error {
 	if err := store.CheckExpire(d); err != nil {
 		return rejected("set expire", err)
 	}
-	_, err := s.change(ctx, "expire_default_set", pInt(d.Microseconds()))
-	return err
+	after := "never"
+	if d > 0 {
+		after = d.String()
+	}
+	return s.setting(ctx, "expire_default_set", pInt(d.Microseconds()), journal.SpaceExpire, "after", after)
 }

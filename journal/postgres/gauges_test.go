@@ -28,7 +28,9 @@ func TestO4ClosedJobsAreEstimated(t *testing.T) {
 	require.Greater(t, s.rows(t, "generate_series(1, pg_relation_size('jobs') / 8192)"), 4*store.MaxSampledPages, "most pages are not looked at")
 	g, err := s.Gauges(t.Context())
 	require.NoError(t, err)
-	of := func(state journal.JobState) float64 { return float64(g.Closed[store.JobsOf{Flow: v.Flow.Name, State: state}]) }
+	of := func(state journal.JobState) float64 {
+		return float64(g.Closed[store.JobsOf{Flow: v.Flow.Name, State: state}])
+	}
 	require.InEpsilon(t, jobs*3/4, of(journal.JobCompleted), 0.25)
 	require.InEpsilon(t, jobs/4, of(journal.JobFailed), 0.25)
 	require.EqualValues(t, 1, g.Jobs[store.JobsOf{Flow: v.Flow.Name, State: journal.JobOpen}])

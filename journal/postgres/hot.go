@@ -1,6 +1,10 @@
 package postgres
 
 import (
+	"context"
+	"errors"
+	"slices"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -12,20 +16,65 @@ type hotWrite struct {
 	*store.Guard
 }
 
-// queueGuards compares the guards of hot states before anything is written (W6).
-func (w *writes) queueGuards(b *batch) {
-	if len(w.hot) == 0 {
+// spread gives the guards to the writes that move what they name: these compare it, and lock
+// nothing before (W6). The guards that name more than the batch moves come first in w.hot, and
+// are compared by a statement of their own.
+func (m *merger) spread() {
+	apart := func(h *hotWrite) bool {
+		j := m.jobOf[h.job]
+		return j == nil || j.seqBefore == j.seqAfter || slices.ContainsFunc(h.Rows, func(r store.RowGuard) bool {
+			w := m.rowOf[rowKey{h.job, r.GUID}]
+			return w == nil || !w.stood
+		})
+	}
+	for i := range m.hot {
+		h := &m.hot[i]
+		if apart(h) {
+			m.hot[i], m.hot[m.apart] = m.hot[m.apart], m.hot[i]
+			m.apart++
+			continue
+		}
+		m.jobOf[h.job].was = h.Guard
+		for _, r := range h.Rows {
+			m.rowOf[rowKey{h.job, r.GUID}].was = &r.Rev
+		}
+	}
+}
+
+// queueGuards compares guards, and locks what they name.
+func queueGuards(b *batch, hot []hotWrite) {
+	if len(hot) == 0 {
 		return
 	}
-	job, guid, rev := uuids(len(w.hot)), uuids(len(w.hot)), ints(len(w.hot))
-	for i := range w.hot {
-		for _, r := range w.hot[i].Rows {
-			job.uuid(w.hot[i].job)
+	job, guid, rev := uuids(len(hot)), uuids(len(hot)), ints(len(hot))
+	for i := range hot {
+		for _, r := range hot[i].Rows {
+			job.uuid(hot[i].job)
 			guid.uuid(r.GUID)
 			rev.int(r.Rev)
 		}
 	}
-	b.queue("hot", guardColumns.param(pointers(w.hot)), job.value(), guid.value(), rev.value())
+	b.queue("hot", guardColumns.param(pointers(hot)), job.value(), guid.value(), rev.value())
+}
+
+// blame finds out whose hot state a commit has lost to, since the writes do not say it. The commit
+// was rolled back. It returns the error of the statement that names them, or else err.
+func (c *committer) blame(ctx context.Context, w *writes, err error) error {
+	if len(w.hot) == 0 || says(err) || !repeatable(err) && !errors.Is(kindOf(err), store.ErrLost) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.s.cfg.CommitTimeout)
+	defer cancel()
+	b := c.conn.batch()
+	b.queue("begin")
+	queueGuards(b, w.hot)
+	named := b.send(ctx).close()
+	c.open = true
+	_ = c.Rollback(ctx)
+	if says(named) {
+		return named
+	}
+	return err
 }
 
 // hotRow returns the job of the n-th row that was compared, from 1.

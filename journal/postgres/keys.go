@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/keyring"
 )
 
@@ -64,24 +66,23 @@ func (s *Store) RotateKeys(ctx context.Context, atOnce bool) (id int, err error)
 	if atOnce {
 		grace, keep = 0, 0
 	}
-	err = s.call(ctx, "rotate the keys", func(c *conn) error {
-		id, err = s.rotateKeys(ctx, c, grace, keep)
-		if err != nil {
-			abandon(ctx, c)
+	err = s.act(ctx, "rotate the keys", func(c *conn) ([]journal.SpaceEntry, error) {
+		if id, err = s.rotateKeys(ctx, c, grace, keep); err != nil {
+			return nil, err
 		}
-		return err
+		return one(true, journal.SpaceKeyAdded, map[string]string{"key": strconv.Itoa(id), "others": "hold for " + keep.String()}), nil
 	})
 	return id, err
 }
 
 func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Duration) (id int, err error) {
-	names := []string{"begin", "keys_lock", "keys_end", "keys_end_topics", "keys_add", "keys_known", "keys_may", "keys_roots", "keys_put", "commit", "rollback"}
+	names := []string{"keys_end", "keys_end_topics", "keys_add", "keys_known", "keys_may", "keys_roots", "keys_put"}
 	if err := c.require(ctx, names...); err != nil {
 		return 0, err
 	}
 	var topics []string
 	err = c.run(
-		ctx, step{name: "begin"}, step{name: "keys_lock"},
+		ctx,
 		step{"keys_end", [][]byte{pInt(keep.Microseconds())}, nil}, step{"keys_end_topics", [][]byte{pInt(keep.Microseconds())}, nil},
 		step{"keys_add", [][]byte{newSecret(), pInt(grace.Microseconds())}, func(v row) error { id = int(v.int(0)); return nil }},
 		step{"keys_known", nil, func(v row) error { topics = append(topics, v.text(0)); return nil }},
@@ -101,7 +102,7 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 	for _, topic := range topics {
 		derived = append(derived, ring.TopicKeys(topic)...)
 	}
-	return id, c.run(ctx, putKeys(derived), step{name: "commit"})
+	return id, c.run(ctx, putKeys(derived))
 }
 
 // PutTopicKeys stores derived keys, for logins that may not read the secrets (S1).
@@ -130,6 +131,9 @@ func putKeys(keys []keyring.TopicKey) step {
 // SetSigned lets the space authenticate its messages, or not (S3). Processes follow within half
 // a minute.
 func (s *Store) SetSigned(ctx context.Context, signed bool) error {
-	_, err := s.change(ctx, "keys_switch", pBool(signed))
-	return err
+	messages := "signed"
+	if !signed {
+		messages = "unsigned"
+	}
+	return s.setting(ctx, "keys_switch", pBool(signed), journal.SpaceSigning, "messages", messages)
 }

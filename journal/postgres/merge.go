@@ -18,6 +18,7 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 type writes struct {
 	sessions  []int64           // sessions that take a row
 	hot       []hotWrite        // guards of decisions on hot states
+	apart     int               // how many of them, the first, a statement of their own compares
 	births    []store.Chained   // inceptions: their jobs are inserted
 	flows     []journal.FlowRef // flow versions of births that must be active
 	nexts     []*collation.Plan // closed jobs that are resumed
@@ -60,6 +61,7 @@ type jobWrite struct {
 	closeSeq, tasksSeq  int64
 	closer              *receiptWrite // the closing receipt, nil for none
 	expires             collation.Micros
+	was                 *store.Guard // what a decision on a hot state rests on, else nil
 }
 
 type instanceKey struct {
@@ -99,6 +101,7 @@ type rowWrite struct {
 	stood  bool
 	after  *collation.Row
 	sender journal.JobID
+	was    *int64          // its rev in a hot state, nil if it was loaded
 	by     *collation.Plan // the last plan that named it
 }
 
@@ -167,6 +170,7 @@ func merge(plans []store.Chained) (*writes, error) {
 			return nil, fmt.Errorf("%w: job %s, message %s: %w", errMerge, c.Plan.Job, c.Plan.Message, err)
 		}
 	}
+	m.spread()
 	slices.SortFunc(m.jobs, func(a, b *jobWrite) int { return slices.Compare(a.job[:], b.job[:]) })
 	m.rows = slices.DeleteFunc(m.rows, func(w *rowWrite) bool { return !w.stood && w.after == nil })
 	m.waits = slices.DeleteFunc(m.waits, func(w *waitWrite) bool { return !w.stood && w.after == nil })

@@ -73,7 +73,7 @@ func TestPartitionsAreStored(t *testing.T) {
 	for table, options := range map[string]string{
 		"entries":   "{fillfactor=100,toast_tuple_target=4096}",
 		"receipts":  "{fillfactor=80,autovacuum_vacuum_scale_factor=0.05}",
-		"instances": "{fillfactor=70,autovacuum_vacuum_scale_factor=0.05}",
+		"instances": "{fillfactor=50,autovacuum_vacuum_scale_factor=0.05}",
 		"effects":   "{fillfactor=80}",
 	} {
 		require.Equal(t, 4, s.rows(t, fmt.Sprintf(`pg_inherits JOIN pg_class c ON c.oid = inhrelid

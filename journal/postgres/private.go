@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -23,22 +24,18 @@ func (s *Store) SetPrivateKeys(ctx context.Context) error {
 	if private, err := s.PrivateKeys(ctx); private || err != nil {
 		return err
 	}
-	return s.call(ctx, "private keys", func(c *conn) error {
-		if err := c.require(ctx, "begin", "private_jobs", "private_tombstones", "private_set", "commit", "rollback"); err != nil {
-			return err
+	return s.act(ctx, "private keys", func(c *conn) ([]journal.SpaceEntry, error) {
+		if err := c.require(ctx, "private_jobs", "private_tombstones", "private_set"); err != nil {
+			return nil, err
 		}
 		set := false
 		err := c.run(
-			ctx, step{name: "begin"}, step{name: "private_jobs"}, step{name: "private_tombstones"},
+			ctx, step{name: "private_jobs"}, step{name: "private_tombstones"},
 			step{"private_set", nil, func(row) error { set = true; return nil }},
 		)
 		if pg := serverError(err); pg != nil && pg.Code == "23514" || err == nil && !set {
 			err = errKeys
 		}
-		if err != nil {
-			abandon(ctx, c)
-			return err
-		}
-		return c.run(ctx, step{name: "commit"})
+		return one(set, journal.SpacePrivateKeys, map[string]string{}), err
 	})
 }

@@ -4,16 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// defaultPage is the number of jobs on a page without a limit.
-const defaultPage = 100
 
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
@@ -116,17 +111,14 @@ func (s *Store) readView(v row, x *store.JobView) error {
 
 func (s *Store) readSummary(v row) store.JobSummary {
 	j := store.JobSummary{Job: s.readJob(v), Closed: collation.Micros(v.int(jobWidth))}
-	j.Cursor = strconv.FormatInt(int64(j.Started), 10) + "." + j.ID.String()
+	j.SetCursor()
 	return j
 }
 
 // Jobs lists jobs, newest first, without those that another has resumed.
 func (s *Store) Jobs(ctx context.Context, f store.JobFilter) ([]store.JobSummary, error) {
-	if f.Limit > store.MaxPage {
-		return nil, tooMany("jobs", f.Limit, store.MaxPage)
-	}
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	params, err := filtered(&f)
 	if err != nil {
@@ -157,29 +149,18 @@ func (s *Store) selected(ctx context.Context, name string, f *store.JobFilter, p
 	})
 }
 
-// filtered returns the parameters that all statements about a filter have. A cursor stands for the
-// jobs before it, and To for those that started before it.
+// filtered returns the parameters that all statements about a filter have.
 func filtered(f *store.JobFilter) ([][]byte, error) {
-	started, id := int64(math.MaxInt64), journal.JobID{}
-	if f.Before != "" {
-		at, rest, _ := strings.Cut(f.Before, ".")
-		var err error
-		if started, err = strconv.ParseInt(at, 10, 64); err == nil {
-			id, err = journal.ParseJobID(rest)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: cursor %.80q: take the one of a listed job", store.ErrRejected, f.Before)
-		}
-	}
-	if f.To != 0 && int64(f.To) <= started {
-		started, id = int64(f.To), journal.JobID{}
+	started, id, err := f.Bound()
+	if err != nil {
+		return nil, err
 	}
 	states := make([]string, len(f.States))
 	for i, state := range f.States {
 		states[i] = string(state)
 	}
 	return [][]byte{
-		pTexts(states), pText(f.Flow), pText(f.Version), pText(f.Prefix), pInt(int64(f.From)), pInt(started), pUUID(id), pInt(int64(f.Limit)),
+		pTexts(states), pText(f.Flow), pText(f.Version), pText(f.Prefix), pInt(int64(f.From)), pInt(int64(started)), pUUID(id), pInt(int64(f.Limit)),
 	}, nil
 }
 
@@ -223,8 +204,8 @@ func (s *Store) Ended(ctx context.Context, ids []journal.JobID) (map[journal.Job
 
 // Outcomes says how jobs ended, at most store.MaxOutcomes at a time.
 func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
-	if len(ids) > store.MaxOutcomes {
-		return nil, tooMany("outcomes", len(ids), store.MaxOutcomes)
+	if err := store.AtMost("outcomes", len(ids), store.MaxOutcomes); err != nil {
+		return nil, err
 	}
 	outcomes := make(map[journal.JobID]store.Outcome, len(ids))
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
@@ -253,11 +234,8 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 
 // DeadLetters implements store.Client.
 func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error) {
-	if f.Limit > store.MaxPage || len(f.Jobs) > store.MaxPage {
-		return nil, tooMany("dead letters", max(f.Limit, len(f.Jobs)), store.MaxPage)
-	}
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	if f.Before <= 0 {
 		f.Before = math.MaxInt64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,7 +85,8 @@ func (s *Store) Recover(ctx context.Context, want Recovery) (got Recovered, err 
 		if want.DryRun {
 			return nil
 		}
-		return got.accept(ctx, c, &want)
+		var tried *journal.Record // it is not repeated
+		return s.actOn(ctx, c, &tried, func(c *conn) ([]journal.SpaceEntry, error) { return got.accept(ctx, c, &want) })
 	})
 	return got, settle("recover", err)
 }
@@ -129,22 +131,32 @@ func (r *Recovered) list(ctx context.Context, c *conn) error {
 	return err
 }
 
-func (r *Recovered) accept(ctx context.Context, c *conn, want *Recovery) error {
+// accept moves the space to this database, and returns the entry that says so.
+func (r *Recovered) accept(ctx context.Context, c *conn, want *Recovery) ([]journal.SpaceEntry, error) {
 	var doubt []byte
+	facts := map[string]string{"why": "", "before": strconv.FormatInt(r.Before, 10), "lost": "none", "starts": ""}
+	if r.Why != nil {
+		facts["why"] = strings.TrimSuffix(r.Why.Error(), advice)
+	}
 	if want.LostWrites {
 		doubt = pInt(want.LostStarts.Microseconds())
+		facts["lost"], facts["starts"] = "writes", want.LostStarts.String()
 	}
 	err := c.query(ctx, "place_accept", func(v row) error { r.Epoch = v.int(0); return nil }, pInt(r.Before), pInt(want.Left.Epoch), doubt)
 	if err == nil && r.Epoch == 0 {
 		err = fmt.Errorf("%w: the space was recovered meanwhile: look again", store.ErrLost)
 	}
-	return err
+	facts["epoch"] = strconv.FormatInt(r.Epoch, 10)
+	return one(true, journal.SpaceRecovered, facts), err
 }
 
 // OnPromotion sets whether processes accept a promotion by themselves (S13): one of the same
 // cluster, which has every mark that they and NATS have seen. That is safe only where every
 // standby that may be promoted is synchronous.
 func (s *Store) OnPromotion(ctx context.Context, goOn bool) error {
-	_, err := s.change(ctx, "place_allow", pBool(goOn))
-	return err
+	processes := "stop"
+	if goOn {
+		processes = "continue"
+	}
+	return s.setting(ctx, "place_allow", pBool(goOn), journal.SpacePromotion, "processes", processes)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/keyring"
 )
@@ -93,7 +94,7 @@ func (s *Store) roleText(text string) string {
 // (S8). It stores their keys, so that the worker has them with its first request (S1).
 // store.ErrNotFound: there is no such login, or the roles were not made.
 func (s *Store) GrantWorker(ctx context.Context, login string, topics []string) error {
-	if err := s.bind(ctx, "GRANT %s TO %s", login, "topics_grant", pText(login), pTexts(topics)); err != nil {
+	if err := s.member(ctx, journal.SpaceGranted, "worker", login, topics); err != nil {
 		return err
 	}
 	keys, err := s.Keys(ctx)
@@ -111,27 +112,52 @@ func (s *Store) GrantWorker(ctx context.Context, login string, topics []string) 
 // RevokeWorker takes topics from the login of a worker; without topics, all of them, and then it
 // is no worker of the space any more (S8).
 func (s *Store) RevokeWorker(ctx context.Context, login string, topics []string) error {
-	membership := "REVOKE %s FROM %s"
-	if len(topics) > 0 {
-		membership = ""
-	}
-	return s.bind(ctx, membership, login, "topics_revoke", pText(login), pTexts(topics))
+	return s.member(ctx, journal.SpaceRevoked, "worker", login, topics)
 }
 
-// bind changes the topics of a login, and its membership of the role worker.
-func (s *Store) bind(ctx context.Context, membership, login, statement string, params ...[]byte) error {
-	return s.call(ctx, "roles", func(c *conn) error {
-		if membership != "" {
-			role := pgx.Identifier{RoleName(s.cfg.Space, "worker")}.Sanitize()
-			err := c.exec(ctx, fmt.Sprintf(membership, role, pgx.Identifier{login}.Sanitize()))
-			if pg := serverError(err); pg != nil && pg.Code == "42704" {
-				return fmt.Errorf("%w: %s: make the login with CREATE ROLE … LOGIN, and the roles of the space with `quipu migrate --roles`", store.ErrNotFound, pg.Message)
-			}
-			if err != nil {
-				return err
-			}
+// Grant makes a login a member of a group role of the space other than worker (S8): owner, engine,
+// operator, client, retention, verifier. store.ErrNotFound: there is no such login, or the roles
+// were not made.
+func (s *Store) Grant(ctx context.Context, role, login string) error {
+	return s.member(ctx, journal.SpaceGranted, role, login, nil)
+}
+
+// Revoke takes a group role other than worker from a login (S8).
+func (s *Store) Revoke(ctx context.Context, role, login string) error {
+	return s.member(ctx, journal.SpaceRevoked, role, login, nil)
+}
+
+// member changes the membership of a login, and the topics of a worker's, with their entry.
+func (s *Store) member(ctx context.Context, kind journal.SpaceKind, role, login string, topics []string) error {
+	group := RoleName(s.cfg.Space, role)
+	statement, params := "topics_revoke", [][]byte{pText(login), pTexts(topics)}
+	membership := fmt.Sprintf("REVOKE %s FROM %s", pgx.Identifier{group}.Sanitize(), pgx.Identifier{login}.Sanitize())
+	if kind == journal.SpaceGranted {
+		statement = "topics_grant"
+		membership = fmt.Sprintf("GRANT %s TO %s", pgx.Identifier{group}.Sanitize(), pgx.Identifier{login}.Sanitize())
+	} else if len(topics) > 0 {
+		membership = "" // it has others, perhaps
+	}
+	return s.act(ctx, "roles", func(c *conn) ([]journal.SpaceEntry, error) {
+		before, after := 0, 0
+		err := c.query(ctx, "role_member", func(row) error { before++; return nil }, pText(group), pText(login))
+		if err == nil {
+			err = c.exec(ctx, membership)
 		}
-		return c.query(ctx, statement, nil, params...)
+		if err == nil {
+			err = c.query(ctx, "role_member", func(row) error { after++; return nil }, pText(group), pText(login))
+		}
+		did := before != after
+		if err == nil && after > 0 && kind == journal.SpaceRevoked && membership != "" {
+			err = fmt.Errorf("%w: login %s is in the role %s by another login: revoke it as that one", store.ErrRejected, login, group)
+		}
+		if pg := serverError(err); pg != nil && pg.Code == "42704" {
+			err = fmt.Errorf("%w: %s: make the login with CREATE ROLE … LOGIN, and the roles of the space with `quipu migrate --roles`", store.ErrNotFound, pg.Message)
+		}
+		if err == nil && role == "worker" {
+			err = c.query(ctx, statement, func(row) error { did = true; return nil }, params...)
+		}
+		return one(did, kind, map[string]string{"role": role, "login": login, "topics": strings.Join(topics, " ")}), err
 	})
 }
 

@@ -3,21 +3,11 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
 )
-
-// AppendSpace adds an entry to the space's own chain (S7), with the facts of its kind, the name
-// and build of this process, the session's user and the database's time. It needs the rights of
-// an engine, an operator or the owner.
-func (s *Store) AppendSpace(ctx context.Context, kind journal.SpaceKind, facts map[string]string) error {
-	return s.appendSpace(ctx, func([]*journal.SpaceEntry) []journal.SpaceEntry {
-		return []journal.SpaceEntry{{Kind: kind, Facts: facts}}
-	})
-}
 
 // Accept records in the space's chain which weaknesses were accepted (S7): each whose value is
 // not the one that was recorded for it last.
@@ -44,12 +34,18 @@ func (s *Store) Accept(ctx context.Context, accepted []store.Weakness) error {
 	if err != nil || len(fresh(have)) == 0 {
 		return err
 	}
-	if err := s.appendSpace(ctx, fresh); forbidden(err) {
+	err = s.act(ctx, "accept a weakness", func(c *conn) ([]journal.SpaceEntry, error) {
+		now := &replay.SpaceChain{}
+		if err := c.query(ctx, "space_entries", readSpace(now)); err != nil {
+			return nil, err
+		}
+		have, err := decodeSpace(now.Entries)
+		return fresh(have), err
+	})
+	if forbidden(err) {
 		return fmt.Errorf("%w: this login may not record in the space's chain what it accepts: let an engine or the owner of the space accept it first", err)
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
 // SpaceEntries reads the space's own chain (S7), as operators see it.
@@ -74,58 +70,86 @@ func (s *Store) SpaceChain(ctx context.Context) (*replay.SpaceChain, error) {
 	return chain, err
 }
 
-// appendSpace adds the entries that add returns for those that are there. It holds the lock of the
-// space's row, so that the chain has one end. A repetition finds what an attempt of unknown outcome
-// has written (J4).
-func (s *Store) appendSpace(ctx context.Context, add func(have []*journal.SpaceEntry) []journal.SpaceEntry) error {
-	var tried []journal.Record
-	return s.call(ctx, "space entry", func(c *conn) error {
-		if err := c.query(ctx, "begin", nil); err != nil {
-			return err
-		}
-		err := func() error {
-			records, login, now, err := s.lockSpace(ctx, c)
-			if err != nil || len(tried) > 0 && slices.ContainsFunc(records.Entries, func(r journal.Record) bool { return r.Hash == tried[0].Hash }) {
-				return err
-			}
-			have, err := decodeSpace(records.Entries)
-			if err != nil {
-				return err
-			}
-			tried, err = s.linkSpace(records, add(have), login, now)
-			if err != nil || len(tried) == 0 {
-				return err
-			}
-			var steps []step
-			for _, r := range tried {
-				steps = append(steps, step{"space_insert", [][]byte{pInt(r.Seq), r.Body, pDigest(r.Hash)}, nil})
-			}
-			last := tried[len(tried)-1]
-			steps = append(steps, step{"space_move", [][]byte{pInt(last.Seq), pDigest(last.Hash)}, nil}, step{"commit", nil, nil})
-			if err := c.require(ctx, "space_insert", "space_move", "commit"); err != nil {
-				return err
-			}
-			return c.run(ctx, steps...)
-		}()
-		if !c.pg.IsClosed() && !c.idle() {
-			abandon(ctx, c)
-		}
-		return err
-	})
+// act does something to the space, and adds the entries that it returns to the space's own chain,
+// in one transaction (S7): each with the name and build of this process, the session's user and the
+// database's time. Without entries nothing was to be done. do may be called again; then nothing
+// that it did before holds. It needs the rights of the owner, or those of an engine or an operator
+// if do writes nothing.
+func (s *Store) act(ctx context.Context, op string, do func(c *conn) ([]journal.SpaceEntry, error)) error {
+	var tried *journal.Record
+	return s.call(ctx, op, func(c *conn) error { return s.actOn(ctx, c, &tried, do) })
 }
 
-// lockSpace locks the space's row and reads its chain.
-func (s *Store) lockSpace(ctx context.Context, c *conn) (chain *replay.SpaceChain, login string, now int64, err error) {
-	chain = &replay.SpaceChain{}
-	err = c.query(ctx, "space_lock", func(v row) error {
+// actOn is act on a connection. It holds the lock of the space's row, so that the chain has one end.
+// tried is the last entry of an attempt of unknown outcome: a repetition that finds it does nothing
+// (J4).
+func (s *Store) actOn(ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error)) error {
+	if err := c.require(ctx, "begin", "space_lock", "space_has", "space_insert", "space_move", "commit", "rollback"); err != nil {
+		return err
+	}
+	err := c.query(ctx, "begin", nil)
+	if err == nil {
+		err = s.actIn(ctx, c, tried, do)
+	}
+	if !c.pg.IsClosed() && !c.idle() {
+		abandon(ctx, c)
+	}
+	return err
+}
+
+// actIn acts in an open transaction, and commits it if there is something to commit.
+func (s *Store) actIn(ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error)) error {
+	var chain replay.SpaceChain
+	var login string
+	var now int64
+	err := c.query(ctx, "space_lock", func(v row) error {
 		chain.Name, chain.ID, chain.Head = v.text(0), v.guid(1), journal.Head{Seq: v.int(2), Hash: v.digest(3)}
 		login, now = v.text(4), v.int(5)
 		return nil
 	})
-	if err == nil {
-		err = c.query(ctx, "space_entries", readSpace(chain))
+	if last := *tried; err == nil && last != nil {
+		done := false
+		err = c.query(ctx, "space_has", func(row) error { done = true; return nil }, pInt(last.Seq), pDigest(last.Hash))
+		if done {
+			return err
+		}
 	}
-	return chain, login, now, err
+	if err != nil {
+		return err
+	}
+	add, err := do(c)
+	if err != nil {
+		return err
+	}
+	records, err := s.linkSpace(&chain, add, login, now)
+	if err != nil || len(records) == 0 {
+		return err
+	}
+	var steps []step
+	for _, r := range records {
+		steps = append(steps, step{"space_insert", [][]byte{pInt(r.Seq), r.Body, pDigest(r.Hash)}, nil})
+	}
+	last := records[len(records)-1]
+	*tried = &last
+	return c.run(ctx, append(steps, step{"space_move", [][]byte{pInt(last.Seq), pDigest(last.Hash)}, nil}, step{name: "commit"})...)
+}
+
+// one is the entry of an act that did something.
+func one(did bool, kind journal.SpaceKind, facts map[string]string) []journal.SpaceEntry {
+	if !did {
+		return nil
+	}
+	return []journal.SpaceEntry{{Kind: kind, Facts: facts}}
+}
+
+// setting changes a setting of the space by one statement, which returns a row if it was another
+// one, and says so in the space's chain.
+func (s *Store) setting(ctx context.Context, statement string, param []byte, kind journal.SpaceKind, fact, value string) error {
+	return s.act(ctx, statement, func(c *conn) ([]journal.SpaceEntry, error) {
+		did := false
+		err := c.query(ctx, statement, func(row) error { did = true; return nil }, param)
+		return one(did, kind, map[string]string{fact: value}), err
+	})
 }
 
 // linkSpace chains new entries to the head.

@@ -78,6 +78,12 @@ var lostTo = regexp.MustCompile(`"quipu: lost (keys|flows|payloads|hot jobs|hot 
 // lostSession is what write_marker raises.
 const lostSession = `"quipu: lost sessions`
 
+// says reports whether an error says what a test-and-set lost to.
+func says(err error) bool {
+	pg := serverError(err)
+	return pg != nil && (strings.Contains(pg.Message, lostSession) || lostTo.MatchString(pg.Message))
+}
+
 // lost turns an error into a LostError if it says what was lost.
 func (w *writes) lost(err error) error {
 	pg := serverError(err)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -10,15 +9,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// tooMany refuses a call over its limit (T11).
-func tooMany(op string, n, limit int) error {
-	return fmt.Errorf("postgres: %s: %w: %d in one call, the limit is %d", op, store.ErrRejected, n, limit)
-}
-
 // Due implements store.Engine.
 func (s *Store) Due(ctx context.Context, limit int) (due []store.DueRow, t store.Timing, err error) {
-	if limit > store.MaxSweep {
-		return nil, t, tooMany("due", limit, store.MaxSweep)
+	if err := store.AtMost("due", limit, store.MaxSweep); err != nil {
+		return nil, t, err
 	}
 	err = s.query(ctx, "due", func() { due, t = nil, store.Timing{} }, func(v row) error {
 		now := v.int(0)
@@ -45,8 +39,8 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	if n == 0 {
 		return nil, nil
 	}
-	if n > store.MaxSweep {
-		return nil, tooMany("claim", n, store.MaxSweep)
+	if err := store.AtMost("claim", n, store.MaxSweep); err != nil {
+		return nil, err
 	}
 	job, guid, publication, turn, send, again, session := uuids(n), uuids(n), ints(n), ints(n), bools(n), ints(n), ints(n)
 	for i := range claims {
@@ -90,8 +84,8 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 
 // Late lists requests of open jobs that are past their time (E9).
 func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, err error) {
-	if limit > store.MaxSweep {
-		return nil, tooMany("late", limit, store.MaxSweep)
+	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
+		return nil, err
 	}
 	err = s.query(ctx, "late", func() { late = nil }, func(v row) error {
 		late = append(late, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})

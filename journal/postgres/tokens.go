@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -58,18 +59,28 @@ func (s *Store) AddToken(ctx context.Context, hash [32]byte, name string, role a
 	if holds > 0 {
 		ends = pInt(holds.Microseconds())
 	}
-	n, err := s.change(ctx, "token_add", hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: a token %q is there already, or the space has %d, the limit: revoke one", store.ErrRejected, name, MaxTokens)
+	until := "until revoked"
+	if holds > 0 {
+		until = holds.String()
 	}
-	return err
+	return s.act(ctx, "make a token", func(c *conn) ([]journal.SpaceEntry, error) {
+		did := false
+		err := c.query(ctx, "token_add", func(row) error { did = true; return nil }, hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
+		if err == nil && !did {
+			err = fmt.Errorf("%w: a token %q is there already, or the space has %d, the limit: revoke one", store.ErrRejected, name, MaxTokens)
+		}
+		return one(did, journal.SpaceTokenMade, map[string]string{"name": name, "role": string(role), "holds": until}), err
+	})
 }
 
 // RevokeToken ends a token at once: store.ErrNotFound. It needs the owner's rights.
 func (s *Store) RevokeToken(ctx context.Context, name string) error {
-	n, err := s.change(ctx, "token_revoke", pText(name))
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: no token %q", store.ErrNotFound, name)
-	}
-	return err
+	return s.act(ctx, "revoke a token", func(c *conn) ([]journal.SpaceEntry, error) {
+		did := false
+		err := c.query(ctx, "token_revoke", func(row) error { did = true; return nil }, pText(name))
+		if err == nil && !did {
+			err = fmt.Errorf("%w: no token %q", store.ErrNotFound, name)
+		}
+		return one(did, journal.SpaceTokenRevoked, map[string]string{"name": name}), err
+	})
 }

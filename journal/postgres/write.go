@@ -15,9 +15,10 @@ var writeStatements = []string{
 }
 
 // queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
-// locked already, or by their guards. The marker comes before them and checks w.sessions.
+// locked already, or by what moves them after a decision on a hot state. The marker comes before
+// them and checks w.sessions.
 func (w *writes) queue(b *batch) {
-	w.queueGuards(b)
+	queueGuards(b, w.hot[:w.apart])
 	boxes := w.registers()
 	if len(boxes) > 0 {
 		b.queue("write_mailboxes", lockKeys(boxes))
@@ -143,14 +144,14 @@ func (w *writes) queueReceipts(b *batch) {
 }
 
 func (w *writes) queueRows(b *batch) {
-	var gone []*rowWrite
+	var gone, stay []*rowWrite
 	var fresh, moved []*collation.Row
 	for _, r := range w.rows {
 		switch {
 		case r.after == nil:
 			gone = append(gone, r)
 		case r.stood:
-			moved = append(moved, r.after)
+			stay, moved = append(stay, r), append(moved, r.after)
 		default:
 			fresh = append(fresh, r.after)
 		}
@@ -162,14 +163,27 @@ func (w *writes) queueRows(b *batch) {
 			guid.uuid(r.key.guid)
 			sender.someUUID(r.sender)
 		}
-		b.queue("write_rows_delete", job.value(), guid.value(), sender.value())
+		b.queue("write_rows_delete", job.value(), guid.value(), sender.value(), revs(gone))
 	}
 	if len(fresh) > 0 {
 		b.queue("write_rows_new", rowColumns.param(fresh))
 	}
 	if len(moved) > 0 {
-		b.queue("write_rows", rowColumns.param(moved))
+		b.queue("write_rows", rowColumns.param(moved), revs(stay))
 	}
+}
+
+// revs returns the revs that decisions on hot states rest on, NULL for other rows.
+func revs(rows []*rowWrite) []byte {
+	rev := ints(len(rows))
+	for _, r := range rows {
+		if r.was == nil {
+			rev.null()
+		} else {
+			rev.int(*r.was)
+		}
+	}
+	return rev.value()
 }
 
 func queueLetters(b *batch, letters []letterWrite) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // placed is an instance with its keys and its ledger before the batch.
@@ -59,6 +60,8 @@ var moveColumns = listOf("move",
 	ofCloser(intOf("after", func(x *receiptWrite) *collation.GUIDLedger { return &x.After })),
 	ofCloser(intOf("seq", func(x *receiptWrite) *int64 { return &x.Seq })),
 	intOf("expires", func(x *jobWrite) *collation.Micros { return &x.expires }),
+	ofGuard(textOf("was_state", func(x *store.Guard) *journal.JobState { return &x.State })),
+	ofGuard(digestOf("was_hash", func(x *store.Guard) *journal.Digest { return &x.Head.Hash })),
 )
 
 // headColumns are the columns of a job of which only the head moves.
@@ -68,7 +71,20 @@ var headColumns = listOf("head",
 	intOf("before", func(x *jobWrite) *int64 { return &x.seqBefore }),
 	intOf("after", func(x *jobWrite) *int64 { return &x.seqAfter }),
 	digestOf("hash", func(x *jobWrite) *journal.Digest { return &x.hash }),
+	ofGuard(textOf("was_state", func(x *store.Guard) *journal.JobState { return &x.State })),
+	ofGuard(digestOf("was_hash", func(x *store.Guard) *journal.Digest { return &x.Head.Hash })),
 )
+
+// ofGuard is a column of what a decision on a hot state rests on (W6), NULL after another one.
+func ofGuard(f field[store.Guard]) field[jobWrite] {
+	return field[jobWrite]{name: f.name, make: f.make, put: func(c *column, x *jobWrite) {
+		if x.was == nil {
+			c.null()
+		} else {
+			f.put(c, x.was)
+		}
+	}}
+}
 
 func ofCloser(f field[receiptWrite]) field[jobWrite] {
 	return field[jobWrite]{name: f.name, make: f.make, put: func(c *column, x *jobWrite) {

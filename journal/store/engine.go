@@ -225,8 +225,9 @@ type Chained struct {
 	Guard *Guard
 }
 
-// Guard is what must be unchanged for a decision on a hot state to hold (W6). The commit first
-// locks and compares it, without waiting. A LostError names the jobs that lost.
+// Guard is what must be unchanged for a decision on a hot state to hold (W6). The commit compares
+// it. A LostError names the jobs that lost, or that another transaction holds; a committer that is
+// not patient waits for such a lock only briefly.
 type Guard struct {
 	State     journal.JobState
 	Semaphore int64

@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"regexp"
@@ -25,6 +26,9 @@ type file struct {
 type service struct {
 	Image       string               `yaml:"image"`
 	Build       string               `yaml:"build"`
+	Entrypoint  []string             `yaml:"entrypoint"`
+	Command     []string             `yaml:"command"`
+	Profiles    []string             `yaml:"profiles"`
 	Environment map[string]string    `yaml:"environment"`
 	Ports       []string             `yaml:"ports"`
 	Volumes     []string             `yaml:"volumes"`
@@ -67,7 +71,13 @@ func TestS16DockerfileIsPinned(t *testing.T) {
 	}
 }
 
-func isWorker(name string) bool { return strings.HasPrefix(name, "worker-") }
+// isProcess says that a service is a process of the image's own command, worker.
+func isProcess(name string) bool {
+	return strings.HasPrefix(name, "worker-") || name == "engine" || name == "retention"
+}
+
+// ends says that a service does one thing and ends: the migration, and the commands of people.
+func ends(name string, s *service) bool { return name == "space" || len(s.Profiles) > 0 }
 
 func TestServices(t *testing.T) {
 	t.Parallel()
@@ -81,25 +91,36 @@ func TestServices(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	require.Equal(t, []string{"grafana", "jaeger", "nats", "postgres", "prometheus", "worker-a", "worker-b"}, names)
+	require.Equal(t, []string{
+		"client", "console", "engine", "grafana", "jaeger", "nats", "operator", "owner", "postgres", "prometheus",
+		"retention", "space", "verifier", "worker-a", "worker-b",
+	}, names)
 }
 
 func TestHealthChecksAndDependencies(t *testing.T) {
 	t.Parallel()
 	f := load(t)
 	for name, s := range f.Services {
+		for target, on := range s.DependsOn {
+			require.Contains(t, f.Services, target, "%s depends on it", name)
+			want := "service_healthy"
+			if target == "space" {
+				want = "service_completed_successfully"
+			}
+			require.Equal(t, want, on.Condition, "%s waits until %s is ready", name, target)
+		}
+		if ends(name, &s) {
+			require.Nil(t, s.Healthcheck, "%s ends", name)
+			continue
+		}
 		require.NotNil(t, s.Healthcheck, "%s has a health check", name)
 		require.GreaterOrEqual(t, len(s.Healthcheck.Test), 2, name)
 		require.Equal(t, "CMD", s.Healthcheck.Test[0], name)
 		require.NotEmpty(t, s.Healthcheck.Interval, name)
 		require.NotEmpty(t, s.Healthcheck.Timeout, name)
 		require.Positive(t, s.Healthcheck.Retries, name)
-		for target, on := range s.DependsOn {
-			require.Contains(t, f.Services, target, "%s depends on it", name)
-			require.Equal(t, "service_healthy", on.Condition, "%s waits until %s is healthy", name, target)
-		}
-		if isWorker(name) {
-			require.Len(t, s.DependsOn, 3, "%s needs Postgres, NATS and Jaeger", name)
+		if isProcess(name) {
+			require.Len(t, s.DependsOn, 3, "%s needs the space, NATS and Jaeger", name)
 		}
 	}
 }
@@ -145,11 +166,11 @@ func TestVolumes(t *testing.T) {
 // default, so only names that are known are allowed.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	required := []string{"QUIPU_POSTGRES", "QUIPU_NATS", "QUIPU_SPACE", "QUIPU_FLOWS", "QUIPU_HTTP", "OTEL_EXPORTER_OTLP_ENDPOINT"}
-	known := append([]string{"QUIPU_ROLES", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SERVICE_NAME"}, required...)
+	required := []string{"QUIPU_POSTGRES", "QUIPU_SPACE", "QUIPU_ROLES", "QUIPU_NO_MIGRATE", "QUIPU_HTTP", "OTEL_EXPORTER_OTLP_ENDPOINT"}
+	known := append([]string{"QUIPU_NATS", "QUIPU_FLOWS", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SERVICE_NAME"}, required...)
 	f := load(t)
 	for name, s := range f.Services {
-		if !isWorker(name) {
+		if !isProcess(name) {
 			continue
 		}
 		for variable := range s.Environment {
@@ -159,12 +180,18 @@ func TestEnvironment(t *testing.T) {
 			require.NotEmpty(t, s.Environment[variable], "%s: %s", name, variable)
 		}
 		require.Contains(t, s.Environment["QUIPU_POSTGRES"], "@postgres:5432/"+f.Services["postgres"].Environment["POSTGRES_DB"])
-		require.Equal(t, "nats://nats:4222", s.Environment["QUIPU_NATS"])
+		if name != "retention" {
+			require.Contains(t, s.Environment["QUIPU_NATS"], "@nats:4222")
+		}
+		roles := map[string]string{"engine": "engine,schedule", "retention": "retention"}[name]
+		require.Equal(t, cmp.Or(roles, "workers"), s.Environment["QUIPU_ROLES"], name)
 		port, everywhere := strings.CutPrefix(s.Environment["QUIPU_HTTP"], "0.0.0.0:")
 		require.True(t, everywhere, "%s: Prometheus reads it (O4)", name)
 		require.Empty(t, s.Ports, "%s: and nobody outside", name)
 		require.Contains(t, strings.Join(s.Healthcheck.Test, " "), "http://127.0.0.1:"+port+"/healthz", "%s: its health is asked where it is served", name)
-		require.Contains(t, strings.Join(s.Volumes, " "), ":"+s.Environment["QUIPU_FLOWS"]+":ro", name)
+		if name == "engine" {
+			require.Contains(t, strings.Join(s.Volumes, " "), ":"+s.Environment["QUIPU_FLOWS"]+":ro", name)
+		}
 	}
 }
 
@@ -217,7 +244,7 @@ func TestO5Monitoring(t *testing.T) {
 	decode("prometheus/prometheus.yml", &prometheus)
 	var workers []string
 	for name, s := range f.Services {
-		if isWorker(name) {
+		if isProcess(name) {
 			workers = append(workers, name+strings.TrimPrefix(s.Environment["QUIPU_HTTP"], "0.0.0.0"))
 		}
 	}

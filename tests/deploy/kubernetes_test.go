@@ -182,6 +182,31 @@ func TestO5ContainersAreConfigured(t *testing.T) {
 	require.Equal(t, "true", all["ConfigMap/quipu"].Data["QUIPU_NO_MIGRATE"], "processes have no rights to")
 }
 
+// S8: each process has a login of its own, and deploy/README.md gives it the one role that it plays; the workers are
+// bound to the built-in topics of the image.
+func TestS8LoginsHaveOneRole(t *testing.T) {
+	t.Parallel()
+	granted := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^ +quipu grant (\w+) (\w+)(.*)$`).FindAllStringSubmatch(read(t, "deploy/README.md"), -1) {
+		granted[m[2]] = m[1] + m[3]
+	}
+	logins := map[string]string{}
+	for id, o := range objects(t) {
+		if o.Kind != "Secret" {
+			continue
+		}
+		for _, url := range o.StringData {
+			login := regexp.MustCompile(`^\w+://(\w+):`).FindStringSubmatch(url)
+			require.NotNil(t, login, "%s: %s", id, url)
+			require.Equal(t, strings.TrimPrefix(o.Metadata.Name, "quipu-"), login[1], "the login is that of the part")
+			logins[login[1]] = id
+		}
+	}
+	delete(logins, "owner") // it makes the space
+	require.Equal(t, map[string]string{"engine": "engine", "workers": "worker echo fail http sleep", "retention": "retention"}, granted)
+	require.Len(t, logins, len(granted))
+}
+
 // O5: processes play all roles, each has probes, a time to drain, and a port that is scraped.
 func TestO5ProcessesLiveAndDrain(t *testing.T) {
 	t.Parallel()

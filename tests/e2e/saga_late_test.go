@@ -10,6 +10,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -72,8 +74,29 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				require.Equal(t, []string{"book", "cancel"}, happened)
+				foundWhereItRan(t, rt, job)
 				e.clean(rt)
 			})
 		})
 	}
+}
+
+// foundWhereItRan finds the compensation of a job by its key: both it and the job that
+// undid it have it, and only the other ran it.
+func foundWhereItRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
+	t.Helper()
+	all, err := below.Of(rt).JobEffects(t.Context(), job.ID)
+	require.NoError(t, err)
+	compensations := 0
+	for i := range all {
+		if all[i].Class != store.ClassUndo {
+			continue
+		}
+		compensations++
+		f, err := rt.Effect(t.Context(), all[i].Key)
+		require.NoError(t, err)
+		require.Equal(t, quipu.EffectCompleted, f.State, f.Name)
+		require.NotEqual(t, job.ID, f.Job.ID)
+	}
+	require.Equal(t, 1, compensations)
 }

@@ -70,3 +70,18 @@ func FuzzRedactURL(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPullToken: the token of a pull is read as it was written; any other text of a server is some
+// pull that is not under way, and nothing panics.
+func FuzzPullToken(f *testing.F) {
+	f.Add("1z-5", int64(71), 5)
+	f.Add("--", int64(0), 0)
+	f.Fuzz(func(t *testing.T, token string, pull int64, batch int) {
+		readPullToken(token)
+		if pull < 0 || batch < 0 {
+			return
+		}
+		again, asked := readPullToken(pullToken(pull, batch))
+		require.Equal(t, []any{pull, batch}, []any{again, asked})
+	})
+}

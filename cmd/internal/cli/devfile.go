@@ -30,7 +30,7 @@ func DevPath(dir string) string { return filepath.Join(dir, devFile) }
 
 // Write puts the file in place atomically: a reader sees all of it or nothing.
 func (d DevFile) Write(dir string) error {
-	text, err := json.MarshalIndent(d, "", "  ")
+	text, err := d.text()
 	if err != nil {
 		return fmt.Errorf("write %s: %w", DevPath(dir), err)
 	}
@@ -38,7 +38,7 @@ func (d DevFile) Write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", DevPath(dir), err)
 	}
-	_, err = temp.Write(append(text, '\n'))
+	_, err = temp.Write(text)
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), DevPath(dir))
 	}
@@ -70,6 +70,12 @@ func ReadDevFile(dir string) (DevFile, error) {
 		return d, fmt.Errorf("read %s: %w", DevPath(dir), err)
 	}
 	return d, nil
+}
+
+// text is the content of the file.
+func (d DevFile) text() ([]byte, error) {
+	text, err := json.MarshalIndent(d, "", "  ")
+	return append(text, '\n'), err
 }
 
 // ErrNoDatabase says that no flag, variable or `worker dev` names a database.

@@ -214,22 +214,23 @@ CREATE TABLE tombstones (
 CREATE INDEX tombstones_expires ON tombstones (expires_at);
 
 -- The activity ledgers (1.2), with the checks of rule C4. dad is the first 16 bytes of the address's SHA-256. A row
--- with ledger 0 is no instance: it only points to the output of a pass or an element.
+-- with ledger 0 is no instance: it only points to the output of a pass or an element. The order of the columns leaves no
+-- room between them, and has side by side what the end of an activity changes: less is written, also to the WAL.
 CREATE TABLE instances (
     n          bigint  NOT NULL,
-    activity   text    NOT NULL,
     dad        uuid    NOT NULL,
-    dad_text   text    NOT NULL,
+    size       bigint  NOT NULL DEFAULT 0,
     ledger     activity_ledger NOT NULL,
-    is_join    boolean NOT NULL DEFAULT false,
-    result_seq bigint  NOT NULL DEFAULT 0,
+    result_seq integer NOT NULL DEFAULT 0,
     code       integer NOT NULL DEFAULT 0,
-    leg1       uuid,
     open       elements NOT NULL DEFAULT 0,
     count      integer NOT NULL DEFAULT 0,
-    size       bigint  NOT NULL DEFAULT 0,
     turn       integer NOT NULL DEFAULT 0,
     attempt    integer NOT NULL DEFAULT 0,
+    is_join    boolean NOT NULL DEFAULT false,
+    activity   text    NOT NULL,
+    dad_text   text    NOT NULL,
+    leg1       uuid,
     child      uuid,
     PRIMARY KEY (n, activity, dad),
     CONSTRAINT ledger_join CHECK (is_join OR ledger / 100000000 % 1000 = 0)
@@ -252,12 +253,12 @@ CREATE TABLE receipts (
 -- effects, and in a space without keys.
 CREATE TABLE entries (
     n     bigint NOT NULL,
-    chain uuid   NOT NULL,
     seq   bigint NOT NULL CHECK (seq > 0),
-    body  bytea  NOT NULL,
-    hash  digest NOT NULL,
     xid   xid8   NOT NULL DEFAULT pg_current_xact_id(),
+    chain uuid   NOT NULL,
+    hash  digest NOT NULL,
     mac   bytea  CHECK (octet_length(mac) <= 64),
+    body  bytea  NOT NULL,
     PRIMARY KEY (n, chain, seq)
 ) PARTITION BY RANGE (n);
 ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -267,37 +268,38 @@ ALTER TABLE entries ALTER COLUMN body SET STORAGE EXTERNAL;
 -- (JSON) and undo belong to requests of durable functions (3.5); with undo, input keeps the request's body after an
 -- answer replaced it. A start with undo starts a job of compensations; its sender is the job whose function they
 -- belong to. A start with the topic ask is what a client asks for, under an id of its own (S8). Every write of a row
--- raises rev, so that a decision on an earlier reading can be checked (W6).
+-- raises rev, so that a decision on an earlier reading can be checked (W6). The order of the columns leaves no room
+-- between them.
 CREATE TABLE dispatches (
     guid         uuid    NOT NULL,
     job          uuid    NOT NULL,
+    origin       bigint  NOT NULL,
+    rev          bigint  NOT NULL DEFAULT 0,
+    fence        bigint  NOT NULL,
+    effects_seq  bigint  NOT NULL,
+    element      integer NOT NULL,
+    publication  integer NOT NULL,
+    turn         integer NOT NULL,
+    turn_sent    integer NOT NULL,
+    attempt      integer NOT NULL,
+    runs         integer NOT NULL,
+    session      bigint,
+    next_at      bigint,
+    published_at bigint,
+    within_at    bigint,
+    sender       uuid,
+    dead         boolean NOT NULL,
+    undo         boolean NOT NULL,
     kind         text    NOT NULL,
     activity     text    NOT NULL,
     dad          text    NOT NULL,
     topic        text    NOT NULL,
-    element      bigint  NOT NULL,
-    body         bytea,
-    next_at      bigint,
-    held         text,
-    dead         boolean NOT NULL,
-    publication  bigint  NOT NULL,
-    published_at bigint,
-    turn         bigint  NOT NULL,
-    turn_sent    bigint  NOT NULL,
-    attempt      bigint  NOT NULL,
-    runs         bigint  NOT NULL,
     holder       text,
-    session      bigint,
-    fence        bigint  NOT NULL,
-    within_at    bigint,
-    effects_seq  bigint  NOT NULL,
+    held         text,
     effects_hash bytea,
-    origin       bigint  NOT NULL,
-    sender       uuid,
     pauses       bytea,
-    undo         boolean NOT NULL,
+    body         bytea,
     input        bytea,
-    rev          bigint  NOT NULL DEFAULT 0,
     PRIMARY KEY (job, guid)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
@@ -494,10 +496,10 @@ CREATE TYPE in_placed AS (
 CREATE TYPE in_move AS (
     job uuid, sem_before bigint, sem_after bigint, seq_before bigint, seq_after bigint, hash bytea, state text,
     closes boolean, close_seq bigint, tasks_seq bigint, guid uuid, fresh boolean, before bigint, after bigint,
-    seq bigint, expires bigint
+    seq bigint, expires bigint, was_state text, was_hash bytea
 );
 CREATE TYPE in_head AS (
-    job uuid, semaphore bigint, before bigint, after bigint, hash bytea
+    job uuid, semaphore bigint, before bigint, after bigint, hash bytea, was_state text, was_hash bytea
 );
 CREATE TYPE in_entry AS (
     job uuid, chain uuid, seq bigint, body bytea, hash bytea, mac bytea

@@ -5,7 +5,7 @@ CREATE TABLE entries_{p} (LIKE entries INCLUDING ALL) WITH (fillfactor = 100, to
 ALTER TABLE entries ATTACH PARTITION entries_{p} FOR VALUES FROM ({from}) TO ({to});
 CREATE TABLE receipts_{p} (LIKE receipts INCLUDING ALL) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE receipts ATTACH PARTITION receipts_{p} FOR VALUES FROM ({from}) TO ({to});
-CREATE TABLE instances_{p} (LIKE instances INCLUDING ALL) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+CREATE TABLE instances_{p} (LIKE instances INCLUDING ALL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE instances ATTACH PARTITION instances_{p} FOR VALUES FROM ({from}) TO ({to});
 CREATE TABLE effects_{p} (LIKE effects INCLUDING ALL) WITH (fillfactor = 80);
 ALTER TABLE effects ATTACH PARTITION effects_{p} FOR VALUES FROM ({from}) TO ({to});

@@ -3,8 +3,8 @@
 SELECT expire FROM space WHERE single
 
 -- name: expire_default_set
--- sets that time. $1 microseconds. Returns 1.
-UPDATE space SET expire = $1::int8 WHERE single RETURNING 1
+-- sets that time. $1 microseconds. Returns a row if it was another one.
+UPDATE space SET expire = $1::int8 WHERE single AND expire <> $1::int8 RETURNING 1
 
 -- name: flow_lock
 -- lets one transaction at a time change a flow's versions. $1 name.

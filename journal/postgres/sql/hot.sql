@@ -1,7 +1,8 @@
 -- name: hot
--- locks the jobs of hot states, and then the dispatch rows that decisions on them move or delete, without waiting,
--- and compares them (W6). $1 jobs, $2 jobs of rows, $3 GUIDs, $4 revs. Changed or locked ones are an error with
--- their places in the arrays from 1.
+-- locks the jobs of hot states, and then the dispatch rows that decisions on them rest on, without waiting, and
+-- compares them (W6): before a commit that does not move all of them, and after one that lost, to name the losers.
+-- $1 jobs, $2 jobs of rows, $3 GUIDs, $4 revs. Changed or locked ones are an error with their places in the arrays
+-- from 1.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest({guard param 1}) WITH ORDINALITY AS w ({guard}, place)
 ), same AS MATERIALIZED (

@@ -16,10 +16,6 @@ SELECT topic, id, key, signs, ends FROM topic_keys ORDER BY id, topic
 -- makes the first root secret of a space. $1 the secret.
 INSERT INTO keys (id, secret, made, signs) VALUES (1, $1::bytea, micros(), micros()) ON CONFLICT DO NOTHING
 
--- name: keys_lock
--- lets one transaction at a time change the keys.
-SELECT pg_advisory_xact_lock(hashtextextended('quipu keys ' || current_schema(), 0))
-
 -- name: keys_end
 -- lets the keys that hold end. $1 how long they still hold, in microseconds.
 UPDATE keys SET ends = micros() + $1::int8 WHERE ends IS NULL OR ends > micros() + $1::int8
@@ -45,5 +41,5 @@ ON CONFLICT DO NOTHING
 SELECT DISTINCT topic FROM topic_keys ORDER BY topic
 
 -- name: keys_switch
--- lets the space sign its messages, or not (S3). $1 whether. Returns a row.
-UPDATE space SET signed = $1::bool WHERE single RETURNING 1
+-- lets the space sign its messages, or not (S3). $1 whether. Returns a row if that is new.
+UPDATE space SET signed = $1::bool WHERE single AND signed <> $1::bool RETURNING 1

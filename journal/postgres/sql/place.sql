@@ -23,8 +23,8 @@ WHERE single AND epoch = $1::int8
 RETURNING epoch
 
 -- name: place_allow
--- sets whether a promotion without a loss is accepted beforehand (S13). $1 whether.
-UPDATE space SET promote = $1::bool WHERE single RETURNING 1::int8
+-- sets whether a promotion without a loss is accepted beforehand (S13). $1 whether. Returns a row if that is new.
+UPDATE space SET promote = $1::bool WHERE single AND promote <> $1::bool RETURNING 1
 
 -- name: place_requests
 -- lists the open requests of open jobs, with the guarded effects of each that are started, by job. $1 limit. Returns

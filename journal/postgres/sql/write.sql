@@ -72,6 +72,7 @@ WITH w AS MATERIALIZED (
         expires_at = CASE WHEN w.expires = 0 THEN j.expires_at ELSE w.expires END
     FROM w
     WHERE j.id = w.job AND j.semaphore = w.sem_before AND j.head_seq = w.seq_before
+      AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING j.n, w.closes, w.guid, w.fresh, w.before, w.after, w.seq,
               coalesce(j.closed_seq > w.seq_before, false) AS hit
 ), fresh AS (
@@ -102,7 +103,8 @@ FROM tally
 WITH moved AS (
     UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
     FROM unnest({head param 1}) AS w ({head})
-    WHERE j.id = w.job AND j.semaphore = w.semaphore AND j.head_seq = w.before
+    WHERE j.id = w.job AND j.semaphore = w.semaphore
+      AND j.head_seq = w.before AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
@@ -191,11 +193,12 @@ FROM unnest({entry param 1}) AS w ({entry})
 
 -- name: write_rows_delete
 -- deletes rows (T1), and cancels starts that their sender awaits and nobody has handled. A row that is gone, or has
--- another sender or none, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows.
+-- another sender or none, means: decide again (C15). $1 jobs, $2 GUIDs, $3 senders, null for own rows, $4 the revs
+-- that were read, null for locked rows.
 WITH gone AS (
     DELETE FROM dispatches d
-    USING unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS w (job, guid, sender)
-    WHERE d.job = w.job AND d.guid = w.guid AND (w.sender IS NULL OR d.sender = w.sender)
+    USING unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int8[]) AS w (job, guid, sender, was)
+    WHERE d.job = w.job AND d.guid = w.guid AND (w.sender IS NULL OR d.sender = w.sender) AND coalesce(d.rev = w.was, true)
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
@@ -219,13 +222,13 @@ INSERT INTO dispatches ({row})
 SELECT * FROM unnest({row param 1})
 
 -- name: write_rows
--- replaces dispatch rows. This transaction has locked them, by loading them (J8) or by their guards (W6). A row
--- that is gone, or whose rev would not rise, means: decide again.
+-- replaces dispatch rows, which this transaction has loaded and locked (J8), or whose revs are compared (W6). A row
+-- that is gone, or whose rev would not rise, means: decide again. $2 the revs that were read, null for locked rows.
 WITH moved AS (
     UPDATE dispatches d
     SET {row set w}
-    FROM unnest({row param 1}) AS w ({row})
-    WHERE d.job = w.job AND d.guid = w.guid AND d.rev < w.rev
+    FROM unnest({row param 1}, $2::int8[]) AS w ({row}, was)
+    WHERE d.job = w.job AND d.guid = w.guid AND d.rev < w.rev AND coalesce(d.rev = w.was, true)
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({row param 1}) THEN 0

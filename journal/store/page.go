@@ -1,0 +1,69 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// defaultPage is the number of lines on a page without a limit.
+const defaultPage = 100
+
+// AtMost refuses a call that asks for n things, and may ask for most (T11): ErrRejected.
+func AtMost(op string, n, most int) error {
+	if n <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %d in one call, the limit is %d", op, ErrRejected, n, most)
+}
+
+func page(op string, limit int) (int, error) {
+	if limit <= 0 {
+		return defaultPage, nil
+	}
+	return limit, AtMost(op, limit, MaxPage)
+}
+
+// Check sets the default limit, and refuses what is over the limits: ErrRejected.
+func (f *DeadFilter) Check() (err error) {
+	if f.Limit, err = page("dead letters", f.Limit); err != nil {
+		return err
+	}
+	return AtMost("dead letters", len(f.Jobs), MaxPage)
+}
+
+// Check sets the default limit, and refuses what is over the limits: ErrRejected.
+func (f *JobFilter) Check() (err error) {
+	f.Limit, err = page("jobs", f.Limit)
+	return err
+}
+
+// SetCursor sets the Cursor from the time of the start and the id.
+func (j *JobSummary) SetCursor() {
+	j.Cursor = strconv.FormatInt(int64(j.Started), 10) + "." + j.ID.String()
+}
+
+// Bound returns the upper bound of the jobs that Before and To select: those that started before
+// it, or then and with a smaller id. ErrRejected: Before is no cursor.
+func (f *JobFilter) Bound() (started collation.Micros, id journal.JobID, err error) {
+	started = math.MaxInt64
+	if f.Before != "" {
+		at, rest, _ := strings.Cut(f.Before, ".")
+		n, err := strconv.ParseInt(at, 10, 64)
+		if err == nil {
+			id, err = journal.ParseJobID(rest)
+		}
+		if err != nil {
+			return 0, journal.JobID{}, fmt.Errorf("%w: cursor %.80q: take the one of a listed job", ErrRejected, f.Before)
+		}
+		started = collation.Micros(n)
+	}
+	if f.To != 0 && f.To <= started {
+		return f.To, journal.JobID{}, nil
+	}
+	return started, id, nil
+}

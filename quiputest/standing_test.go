@@ -1,0 +1,195 @@
+package quiputest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"regexp"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+// patrol is a long durable function: it looks every hour, reports every seventh time, and
+// asks for orders every ninth. In the end it fails, and is undone.
+func patrol(bank *Receiver, tops *atomic.Int64) func(*workers.Registry) {
+	note := func(ctx context.Context, name string, n int) (int, error) {
+		return effects.Do(ctx, name, func(ctx context.Context) (int, error) {
+			bank.Apply(ctx, effects.Key(ctx))
+			return n * n, nil
+		}, effects.Idempotent, effects.WithKey(fmt.Sprint(name, n)))
+	}
+	return func(reg *workers.Registry) {
+		workers.HandleDurable(reg, "patrol", func(ctx context.Context, rounds int) (sum int, err error) {
+			tops.Add(1)
+			for n := range rounds {
+				if err := workers.Sleep(ctx, fmt.Sprint("round ", n), time.Hour); err != nil {
+					return 0, err
+				}
+				if n%7 == 0 {
+					v, err := note(ctx, "report", n)
+					if err != nil {
+						return 0, err
+					}
+					sum += v
+				}
+				if n%9 == 0 {
+					_, _, err := workers.First(ctx,
+						func(ctx context.Context) (string, error) {
+							return workers.Await[string](ctx, "orders", 0, workers.As(fmt.Sprint("orders ", n)))
+						},
+						func(ctx context.Context) (string, error) {
+							return "", workers.Sleep(ctx, fmt.Sprint("no orders ", n), time.Minute)
+						})
+					if err != nil {
+						return 0, err
+					}
+				}
+			}
+			err = workers.Compensate(ctx, "retreat", func(ctx context.Context) error {
+				bank.Apply(ctx, effects.Key(ctx))
+				return nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			if _, err := note(ctx, "advance", rounds); err != nil {
+				return 0, err
+			}
+			if err := workers.Sleep(ctx, "last", time.Hour); err != nil {
+				return 0, err
+			}
+			return 0, workers.Fail(402, fmt.Sprint("it comes to ", sum))
+		})
+	}
+}
+
+// times are those in entries, in microseconds since 1970, and hashes over them.
+var times = regexp.MustCompile(`"?94[67][0-9]{12}"?|"h":"[^"]{43}"`)
+
+// E12: the journal has the same entries, in the same bytes but for their times, whether
+// functions go on where they stand or run from their tops.
+func TestE12StandingHasTheSameJournal(t *testing.T) {
+	t.Parallel()
+	play := func(standing int) (entries []string, runs int64) {
+		var tops atomic.Int64
+		Run(t, func(t testing.TB, w *World) {
+			w.Serve(patrol(w.Receiver("bank"), &tops))
+			job := w.Call("patrol", "p-1", 100)
+			w.Advance(50*time.Hour + time.Second)
+			w.Signal("orders", "p-1", "go on")
+			job.Fails(402)
+			w.Settle()
+			require.NoError(t, w.audit(func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+				for r, err := range records {
+					if err != nil {
+						return err
+					}
+					entries = append(entries, fmt.Sprint(r.Seq, " ", times.ReplaceAllString(string(r.Body), "T")))
+				}
+				return nil
+			}))
+		}, func(c *config) { c.standing = standing })
+		return entries, tops.Load()
+	}
+	want, all := play(0)
+	got, tops := play(maxStanding)
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, want[i], got[i])
+	}
+	require.Greater(t, all, int64(100))
+	require.Less(t, tops, int64(80))
+}
+
+// A process may die at any boundary of a function that stands, and another goes on from
+// the record.
+func TestE12CrashOfAStandingFunction(t *testing.T) {
+	t.Parallel()
+	CrashEverywhere(t, func(t testing.TB, w *World) {
+		var tops atomic.Int64
+		w.Serve(patrol(w.Receiver("bank"), &tops))
+		w.Call("patrol", "p-1", 50).Fails(402)
+		w.Settle()
+	}, Boundaries(20), Seed(7))
+}
+
+// Lost and doubled messages change nothing for it either.
+func TestE12StandingOnALossyBus(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		Run(t, func(t testing.TB, w *World) {
+			var tops atomic.Int64
+			w.Serve(patrol(w.Receiver("bank"), &tops))
+			w.Call("patrol", "p-1", 90).Fails(402)
+			w.Settle()
+		}, Lossy(seed))
+	}
+}
+
+// A job that is interrupted while its function stands leaves nothing behind when its
+// process ends, and a new process runs what stood in the old one from the top.
+func TestE12StandingEndsWithItsProcess(t *testing.T) {
+	t.Parallel()
+	Run(t, func(t testing.TB, w *World) {
+		var tops, left atomic.Int64
+		serve := func(reg *workers.Registry) {
+			workers.HandleDurable(reg, "wait", func(ctx context.Context, _ int) (int, error) {
+				tops.Add(1)
+				defer func() { left.Add(1) }()
+				return hourly(ctx, 60)
+			})
+		}
+		w.Serve(serve)
+		gone, job := w.Call("wait", "w-1", 0), w.Call("wait", "w-2", 0)
+		w.Advance(50*time.Hour + 30*time.Minute)
+		synctest.Wait()
+		require.Equal(t, left.Load()+2, tops.Load(), "two stand")
+		before := tops.Load()
+		gone.Interrupt(Interrupt{})
+		gone.Fails(410)
+		w.Settle()
+		require.Equal(t, left.Load()+2, tops.Load())
+		w.Stop()
+		synctest.Wait()
+		require.Equal(t, before, tops.Load())
+		require.Equal(t, left.Load(), tops.Load())
+		w.Serve(serve)
+		w.Advance(time.Hour)
+		require.Equal(t, before+1, tops.Load())
+		job.Output(nil)
+	})
+}
+
+// E15: a function that takes another path than before is found, also in its long run.
+func TestE15ALongFunctionThatDiffersIsFound(t *testing.T) {
+	t.Parallel()
+	Run(t, func(t testing.TB, w *World) {
+		var now int // what a function must not use: a variable of the process
+		w.Serve(func(reg *workers.Registry) {
+			workers.HandleDurable(reg, "drift", func(ctx context.Context, _ int) (int, error) {
+				for n := range 100 {
+					now++
+					name := fmt.Sprint("sleep ", n)
+					if n == 30 {
+						name = fmt.Sprint("sleep at ", now)
+					}
+					if err := workers.Sleep(ctx, name, time.Hour); err != nil {
+						return 0, err
+					}
+				}
+				return 0, nil
+			})
+		})
+		letter := w.Call("drift", "d-1", 0).DeadLetter()
+		require.Equal(t, workers.ClassNondeterminism, letter.Class())
+	})
+}
