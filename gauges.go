@@ -52,6 +52,9 @@ func (r *readings) space(ctx context.Context, rt *Runtime) error {
 	for of, n := range g.Jobs {
 		r.add(observer.MetricJobs, float64(n), "flow", of.Flow, "state", string(of.State))
 	}
+	for of, n := range g.Closed {
+		r.add(observer.MetricKept, float64(n), "flow", of.Flow, "state", string(of.State))
+	}
 	for reason, n := range g.Dead {
 		r.add(observer.MetricDeadOpen, float64(n), "reason", reason)
 	}

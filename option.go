@@ -32,7 +32,7 @@ type Tags []string
 
 func (t Tags) toStart(r *StartRequest) { r.Tags = append(r.Tags, t...) }
 
-// SignalOption changes a signal: IdempotencyKey, Code, Keep.
+// SignalOption changes a signal: IdempotencyKey, Code, Keep, Who.
 type SignalOption interface{ toSignal(o *signalOptions) error }
 
 // InterruptOption changes an interrupt: IdempotencyKey, Code, Reason, Descend,
@@ -45,6 +45,7 @@ type signalOptions struct {
 	identified
 	code int
 	keep time.Duration
+	who  string
 }
 
 type interruptOptions struct {

@@ -361,7 +361,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 	c, eng := rt.cfg, rt.eng.Config()
 	w, err := workers.NewRuntime(workers.Config{
 		Registry: c.Workers, Bus: eng.Bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
-		Concurrency: c.Concurrency, Session: rt.session, Drain: c.Drain, AckWait: c.AckWait,
+		Concurrency: c.Concurrency, Session: rt.session, Ran: rt.session.Ran, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
 		DeadLetter:   rt.committer.DeadLetter, Epoch: rt.eng.Publisher().Epoch.Load, Observer: c.Observer, Logger: c.Logger,
 	})

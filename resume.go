@@ -29,14 +29,19 @@ type From string
 
 func (a From) toResume(f *journal.From) { f.Activity = string(a) }
 
-// Who is the person who decides or asks, for the journal. It is an option of Resume, Start and
-// Interrupt.
+// Who is the person who decides or asks, for the journal. It is an option of Resume, Start, Signal
+// and Interrupt.
 type Who string
 
 func (w Who) toStart(r *StartRequest) { r.Who = string(w) }
 
 func (w Who) toInterrupt(o *interruptOptions) error {
 	o.order.Who = wire.CutText(string(w))
+	return nil
+}
+
+func (w Who) toSignal(o *signalOptions) error {
+	o.who = wire.CutText(string(w))
 	return nil
 }
 

@@ -135,7 +135,7 @@ func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payl
 	return &collation.Signal{
 		GUID:  collation.SignalGUID(rt.cfg.Space, topic, key, o.id()),
 		Topic: topic, Key: key, Code: o.code, Payload: body, All: all,
-		Keep: collation.Micros(o.keep.Microseconds()), Trace: rt.cfg.Observer.Trace(ctx),
+		Keep: collation.Micros(o.keep.Microseconds()), Trace: rt.cfg.Observer.Trace(ctx), Who: o.who,
 	}, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/quipu-journal/quipu/session"
 )
 
 // Unknown is the Queued of a topic whose queue cannot be read here.
@@ -21,6 +23,9 @@ type Topic struct {
 	// Running are the requests that processes hold. A request of less than a third of the ack wait
 	// is held only where the process took it over from its own commit (W7).
 	Running int64
+	// Rate is how many runs of its handlers have ended a second, over the last minute: attempts,
+	// however they ended. Workers in other languages, and processes that have ended, are not in it.
+	Rate float64
 	// Processes are the names of the living processes that have a handler for it, the oldest first.
 	// A worker in another language is none of them.
 	Processes []string
@@ -33,7 +38,7 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	living, err := rt.Processes(ctx)
+	living, err := rt.store.Processes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +53,12 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 		of(name).Running = n
 	}
 	for i := range living {
-		for _, name := range living[i].Topics {
+		p := &living[i]
+		for n, name := range p.Topics {
 			t := of(name)
-			t.Processes = append(t.Processes, living[i].Name)
+			if t.Processes = append(t.Processes, p.Name); n < len(p.Ran) {
+				t.Rate += float64(p.Ran[n]) / session.RanSpan.Seconds()
+			}
 		}
 	}
 	if rt.bus != nil {

@@ -15,7 +15,7 @@ func (a *api) signal(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	var options []quipu.SignalOption
+	options := []quipu.SignalOption{quipu.Who(access.Of(r.Context()).Name)}
 	if key := idempotencyKey(r); key != "" {
 		options = append(options, quipu.IdempotencyKey(key))
 	}

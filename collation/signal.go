@@ -34,6 +34,7 @@ type Signal struct {
 	Keep    Micros          `json:"keep,omitempty"` // 0: KeepSignal
 	Sent    Micros          `json:"sent"`
 	Trace   string          `json:"trace,omitempty"` // of the sender
+	Who     string          `json:"who,omitempty"`   // who sent it, for the journal (O11)
 }
 
 // Row is the dispatch row of the signal, due now.
@@ -92,7 +93,7 @@ func (w *Wait) Takes(s *Signal, now Micros) bool {
 // wait ends. Otherwise the caller raises Count by 1.
 func (w *Wait) Deliver(s *Signal, now Micros, mode Mode) (wake Row, ends bool) {
 	r := journal.Response{
-		Kind: journal.ResponseTerminal, Code: s.Code, Output: s.Payload, By: journal.BySignal, Signal: s.GUID,
+		Kind: journal.ResponseTerminal, Code: s.Code, Output: s.Payload, By: journal.BySignal, Signal: s.GUID, Who: s.Who,
 	}
 	guid := w.GUID
 	ends = true

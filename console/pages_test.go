@@ -3,9 +3,11 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -117,6 +119,9 @@ func listPages(t *testing.T, w *world) {
 	has(t, w.get("/topics"), "1 topic that nobody serves")
 	topics := w.get("/topics")
 	has(t, topics, `<tr class="nobody"><th scope="row">books.close</th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
+	require.Eventually(t, func() bool { // the rate comes with the next renewal of the session
+		return regexp.MustCompile(`payments.charge</th>.*<td class="number">0\.[0-9]+</td>`).MatchString(w.get("/topics"))
+	}, time.Minute, 50*time.Millisecond)
 	has(t, w.get("/processes"), "worker-1")
 	has(t, w.get("/flows"), `/flows/order?version=1`)
 	has(t, w.get("/flows/order"), `class="graph"`)

@@ -64,7 +64,7 @@ var links = []link{
 var functions = template.FuncMap{
 	"links": func() []link { return links },
 	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"short": short, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
+	"short": short, "rate": look.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
 	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
 	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },
 	"symbol":  symbol, "class": func(s explain.State) string { return strings.ReplaceAll(string(s), " ", "-") }, "classes": strings.Fields, "dense": dense,

@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Bounds of a start that a client asks for.
@@ -100,7 +101,7 @@ func (a *ask) ask(b *batch) error {
 		return nil
 	}
 	order := collation.Ask{
-		Flow: a.Flow.Name, Version: a.Flow.Version, Key: a.Key, Input: a.Input, Tags: a.Tags, Trace: a.Trace,
+		Flow: a.Flow.Name, Version: a.Flow.Version, Key: a.Key, Input: a.Input, Tags: a.Tags, Trace: a.Trace, Who: a.Who,
 		At: a.At, Delay: collation.Micros(a.Delay.Microseconds()),
 	}
 	if a.Active {
@@ -177,7 +178,8 @@ func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, n
 		return s, nil, &refusal{cause: errAsk}
 	}
 	s = store.Start{
-		Active: a.Version == "", Key: l.cfg.KeptKey(a.Key), Trace: a.Trace, At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
+		Active: a.Version == "", Key: l.cfg.KeptKey(a.Key), Trace: a.Trace, Who: wire.CutText(a.Who),
+		At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
 	}
 	if s.Flow, f, err = l.flows.Resolve(ctx, a.Flow, a.Version); err != nil {
 		if errors.Is(err, store.ErrNotFound) {

@@ -49,7 +49,7 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 			}
 		}
 	case journal.ResponsePass:
-		ev.Kind, ev.Text = KindWoke, fmt.Sprintf("signal %d came", x.Number)
+		ev.Kind, ev.Text = KindWoke, fmt.Sprintf("signal %d came", x.Number)+sentBy(x)
 	case journal.ResponseWake:
 		ev.Kind, ev.Text = KindWoke, woke(x)
 	}
@@ -94,14 +94,22 @@ func woke(x *journal.Response) string {
 	case x.Of.Kind == journal.PauseChild:
 		return named(*x.Of) + " ended"
 	}
-	return named(*x.Of) + " came"
+	return named(*x.Of) + " came" + sentBy(x)
+}
+
+// sentBy says who sent the signal that came.
+func sentBy(x *journal.Response) string {
+	if x.Who == "" {
+		return ""
+	}
+	return ", sent by " + x.Who
 }
 
 // terminal describes a terminal response.
 func (t *Teller) terminal(ev *Event, x *journal.Response) {
 	switch {
 	case x.By == journal.BySignal:
-		ev.Kind, ev.Text = KindWoke, "the signal came"
+		ev.Kind, ev.Text = KindWoke, "the signal came"+sentBy(x)
 	case x.By == journal.ByTimer:
 		ev.Kind, ev.Text = KindWoke, "the time has passed"
 	case !x.Child.IsZero() && x.Error == nil:

@@ -229,8 +229,9 @@ type Wait struct {
 type Delivery struct {
 	Activity, DAD string // of the hook
 	Signal        GUID
-	Number        int  // among the signals of the wait, from 1
-	Ends          bool // it has ended the wait
+	Who           string // who sent it, as in Response
+	Number        int    // among the signals of the wait, from 1
+	Ends          bool   // it has ended the wait
 }
 
 // Parent is the await or the durable function that started a job (1.11).
@@ -323,9 +324,10 @@ type Response struct {
 	// RetryAfter is the least delay before the next attempt, as a failed attempt asked for it,
 	// in µs (E8).
 	RetryAfter int64
-	By         By   // of a wake-up
-	Signal     GUID // the signal of a wake-up
-	Number     int  // of the signal among those of its wait, from 1
+	By         By     // of a wake-up
+	Signal     GUID   // the signal of a wake-up
+	Who        string // who sent that signal, "": a process (O11)
+	Number     int    // of the signal among those of its wait, from 1
 	Child      JobID
 	Element    int       // under `each`
 	Pauses     []Pause   // what a suspended function waits for (E12)

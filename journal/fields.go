@@ -225,6 +225,7 @@ func responseFields(c *codec, r *Response) {
 	implied(c, "tn", &r.Turn, first, number)
 	implied(c, "ty", &r.Attempt, r.Turn, number)
 	field(c, "u", &r.Undone, truth)
+	field(c, "w", &r.Who, text)
 }
 
 func pauseFields(c *codec, p *Pause) {
@@ -276,6 +277,7 @@ func deliveryFields(c *codec, d *Delivery) {
 	field(c, "e", &d.Ends, truth)
 	field(c, "n", &d.Number, number)
 	field(c, "sg", &d.Signal, uuid)
+	field(c, "w", &d.Who, text)
 }
 
 // The following values are tuples: arrays in which every element has its place, even if it is

@@ -72,7 +72,7 @@ func moves(t *rapid.T, e *journal.Entry) {
 	e.Undelivered = lists(t, "undelivered", rapid.Custom(func(t *rapid.T) journal.Delivery {
 		return journal.Delivery{
 			Activity: texts().Draw(t, "activity"), DAD: texts().Draw(t, "dad"), Signal: guids().Draw(t, "signal"),
-			Number: counts().Draw(t, "number"), Ends: rapid.Bool().Draw(t, "ends"),
+			Number: counts().Draw(t, "number"), Ends: rapid.Bool().Draw(t, "ends"), Who: texts().Draw(t, "who"),
 		}
 	}))
 	e.Cancelled = lists(t, "cancelled", guids())
@@ -146,7 +146,7 @@ func responses() *rapid.Generator[journal.Response] {
 			Request: guids().Draw(t, "request"), Turn: counts().Draw(t, "turn"), Attempt: counts().Draw(t, "try"),
 			Output: payloads().Draw(t, "output"), Ref: digests().Draw(t, "ref"),
 			Error: optional(failures()).Draw(t, "error"), RetryAfter: rapid.Int64().Draw(t, "retry after"),
-			By: journal.By(texts().Draw(t, "by")), Signal: guids().Draw(t, "signal"), Number: counts().Draw(t, "number"),
+			By: journal.By(texts().Draw(t, "by")), Signal: guids().Draw(t, "signal"), Number: counts().Draw(t, "number"), Who: texts().Draw(t, "who"),
 			Child: journal.JobID(guids().Draw(t, "child")), Element: counts().Draw(t, "element"),
 			Pauses: lists(t, "pauses", pauses()), Of: optional(pauseRefs()).Draw(t, "of"), Undone: rapid.Bool().Draw(t, "undone"),
 			Began: rapid.Int64Range(0, 1<<53-1).Draw(t, "began"), Ran: rapid.Int64Range(0, 1<<53-1).Draw(t, "ran"),

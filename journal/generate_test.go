@@ -24,7 +24,7 @@ func full() *journal.Entry {
 		Response: &journal.Response{
 			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Attempt: 3,
 			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
-			By: journal.BySignal, Signal: guid(18), Number: 4, Child: journal.JobID{15: 19}, Element: 6,
+			By: journal.BySignal, Signal: guid(18), Who: "ann", Number: 4, Child: journal.JobID{15: 19}, Element: 6,
 			Pauses: []journal.Pause{
 				{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "cool-off", Position: "1"}, For: math.MaxInt64},
 				{
@@ -46,7 +46,7 @@ func full() *journal.Entry {
 		Elements: &journal.Elements{Count: 7, Parallel: 5, Inputs: journal.Sums{}.Append(journal.Sum(guid(27)))}, Open: new(int),
 		Waits: []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
 		Ended: guid(11), CancelledByClose: []journal.GUID{guid(12), guid(13)},
-		Cancelled: []journal.GUID{guid(22), guid(23)}, Undelivered: []journal.Delivery{{Activity: "feed", DAD: ",0,1", Signal: guid(36), Number: 3, Ends: true}},
+		Cancelled: []journal.GUID{guid(22), guid(23)}, Undelivered: []journal.Delivery{{Activity: "feed", DAD: ",0,1", Signal: guid(36), Who: "bob", Number: 3, Ends: true}},
 		Abandoned: 2,
 		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
 		Bound:     &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},

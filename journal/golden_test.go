@@ -1,7 +1,7 @@
 package journal_test
 
 // goldenBody is the body of full.
-const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","rn":8,"sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIg","f":1,"ge":1,"s":5},"tn":2,"ty":3,"u":1},` +
+const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","rn":8,"sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIg","f":1,"ge":1,"s":5},"tn":2,"ty":3,"u":1,"w":"ann"},` +
 	`"bd":{"h":"DwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA8","s":4},"by":{"b":"b1","w":"w1"},"c":{"e":{"c":"error","d":{"n":1.5},"m":"é😀","s":"main.go:1\n\tat f"},"o":null,"s":"failed","st":500},` +
 	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tk":{"c":"AAAAAAAAgACAAAAAAAAAIQ","f":1,"ge":1,"s":7},"tn":2},` +
 	`"el":[7,5,"AAAAAAAAgACAAAAAAAAAGw"],"f":{"d":"EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABA","n":"order","v":"1"},` +
@@ -12,11 +12,11 @@ const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":
 	`"r":"000111100000001","rp":[{"c":"semaphore","j":"1","r":"order-42","s":"7","t":"jobs"}],"s":[{"a":"next","d":",0,0,0","g":"AAAAAAAAgACAAAAAAAAACQ","i":"AAAAAAAAgACAAAAAAAAAGg","l":"000000000000001","n":2,"t":"t.x"},{"a":"","as":"start","at":"9223372036854775807","g":"AAAAAAAAgACAAAAAAAAAFA","j":"AAAAAAAAgACAAAAAAAAAFA"}],` +
 	`"se":0,"sp":"shop","t":1700000000000000,"tg":["customer:42","vip"],"tr":"00-aa-bb-01","up":[{"g":"AAAAAAAAgACAAAAAAAAACg","h":"parked","k":"answer","n":"9223372036854775807","tn":1,"ty":2}],` +
 	`"v":3,"w":[{"g":"AAAAAAAAgACAAAAAAAAAFQ","k":"o-42","r":1,"t":"paid"}],"wd":["AAAAAAAAgACAAAAAAAAADA","AAAAAAAAgACAAAAAAAAADQ"],` +
-	`"wr":{"m":"90 entries","r":"stuck"},"ws":[{"a":"feed","d":",0,1","e":1,"n":3,"sg":"AAAAAAAAgACAAAAAAAAAJA"}],"x":"AAAAAAAAgACAAAAAAAAACw"}`
+	`"wr":{"m":"90 entries","r":"stuck"},"ws":[{"a":"feed","d":",0,1","e":1,"n":3,"sg":"AAAAAAAAgACAAAAAAAAAJA","w":"bob"}],"x":"AAAAAAAAgACAAAAAAAAACw"}`
 
 // goldenHashes are h₀, h₁ over goldenBody and h₂ of its chain.
 var goldenHashes = [3]string{
 	"9b81745bd642efa8676fd215eed24c849e839d413dfcb05878bc513286dff50f",
-	"f994253a7815ca0fc7a58546230a0a495376b23233f4cf8f57122399f25a9741",
-	"d6a172a61644806f31313e1d40d06ba9711aebc27b48e4050905934784d6a0a7",
+	"1f821a207bbfc8812825e0745b4ccaea91e78d77872017658dda35c0a6fab49b",
+	"b429d42db78fe78a1ad58f4ece6679d7ec81c069389269850315d6ce536e506a",
 }

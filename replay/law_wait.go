@@ -67,6 +67,8 @@ func (a *auditor) wakeUpLaw(e *journal.Entry, f *facts) {
 		a.at(V13, e, "a message of kind %s says that signal %s or a timer woke %s", f.row.Kind, r.Signal, f.key.Activity)
 	case r.Kind == journal.ResponsePass && (!wakes || r.By != journal.BySignal || !f.inst.Repeat):
 		a.at(V13, e, "a pass of %s %s, which is no signal of a repeating hook", f.key.Activity, f.key.DAD)
+	case r.Who != "" && r.By != journal.BySignal:
+		a.at(V13, e, "%s %s was woken by no signal, the entry says that %q sent it", f.key.Activity, f.key.DAD, r.Who)
 	case !wakes:
 	case r.By == journal.BySignal && f.row.Outside && !r.Signal.IsZero():
 		a.signalLaw(e, f)

@@ -81,6 +81,12 @@ var waitLies = map[string]lie{
 	"V13 a worker's signal": {plain, replay.V13, 4, "says that signal", func(main func(int) *journal.Entry) {
 		main(4).Response.By = journal.ByTimer
 	}},
+	"V13 a sender of no signal": {slept, replay.V13, 5, `the entry says that "ann" sent it`, func(main func(int) *journal.Entry) {
+		main(5).Response.Who = "ann"
+	}},
+	"V13 a sender of an answer": {plain, replay.V13, 4, `the entry says that "ann" sent it`, func(main func(int) *journal.Entry) {
+		main(4).Response.Who = "ann"
+	}},
 	"V13 a pass of what does not repeat": {oneTicked, replay.V13, 4, "no signal of a repeating hook", func(main func(int) *journal.Entry) {
 		main(3).Waits[0].Repeat = false
 	}},

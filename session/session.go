@@ -42,7 +42,8 @@ type Keeper struct {
 	runs    map[*watched]struct{}
 	back    []store.Lease // leases to hand back
 	given   bool          // the session is given up
-	engines int           // living engines at the last renewal; 0: not known
+	ran     *meter
+	engines int // living engines at the last renewal; 0: not known
 }
 
 type watched struct {
@@ -59,7 +60,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{cfg: cfg, runs: map[*watched]struct{}{}}
+	return &Keeper{cfg: cfg, runs: map[*watched]struct{}{}, ran: newMeter(cfg.Topics)}
 }
 
 // Current is the session, and whether it is certainly alive: renewed within two thirds of
@@ -125,6 +126,10 @@ func (k *Keeper) Return(l store.Lease) {
 	k.back = append(k.back, l)
 }
 
+// Ran counts a run of a handler that has ended. Each renewal tells the others how many there were
+// in the last minute, of each topic of the process (O9).
+func (k *Keeper) Ran(topic string) { k.ran.add(topic) }
+
 // Run opens the session and renews it; when others have ended it, it opens another. When
 // ctx ends, Run ends the session, so that others need not wait for its lease. opened, if
 // not nil, is closed when there is a session.
@@ -177,6 +182,7 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	if given && k.own != nil {
 		k.lose()
 	}
+	ran := k.ran.lately(time.Now())
 	if k.own == nil {
 		return true, k.open(ctx)
 	}
@@ -185,7 +191,7 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	defer cancel()
 	fault.At(fault.K18, "session")
 	began := time.Now()
-	ended, err := k.own.Renew(ctx)
+	ended, err := k.own.Renew(ctx, ran)
 	if errors.Is(err, store.ErrStale) {
 		k.cfg.Logger.Warn("this process was not heard of for too long: others have what it held", "lease", k.cfg.Lease)
 		k.lose()

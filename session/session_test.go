@@ -170,7 +170,7 @@ func TestW8ASessionThatWasEnded(t *testing.T) {
 		for range 30 { // this renews b directly
 			time.Sleep(lease / 6)
 			d.set(false)
-			_, err := other.Renew(t.Context())
+			_, err := other.Renew(t.Context(), nil)
 			require.NoError(t, err)
 			d.set(true)
 		}

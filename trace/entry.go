@@ -97,7 +97,7 @@ func responded(r *journal.Response) []Attribute {
 	out := texts("quipu.by", string(r.By))
 	out = append(out, numbers("quipu.code", int64(r.Code))...)
 	if !r.Signal.IsZero() {
-		out = append(out, texts("quipu.signal", r.Signal.String())...)
+		out = append(out, texts("quipu.signal", r.Signal.String(), "quipu.who", r.Who)...)
 	}
 	return append(out, numbers("quipu.turn", int64(r.Turn))...)
 }

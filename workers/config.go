@@ -81,6 +81,8 @@ type Config struct {
 	// Grace is how long a handler may go on after its context has ended, default
 	// DefaultGrace. After that the run is given up: it is answered, or handed back.
 	Grace time.Duration
+	// Ran is told the topic of each run of a handler that has ended; nil: nobody is.
+	Ran func(topic string)
 	// Standing is how many suspended durable functions stay in memory where they wait,
 	// default none. The next turn of such a function goes on there if it comes to this
 	// process, and does not run it from its top; every one of the first 25 turns, and a
@@ -103,6 +105,9 @@ func (c Config) normalise() (Config, error) {
 	orDefault(&c.Grace, DefaultGrace)
 	if c.Epoch == nil {
 		c.Epoch = func() int64 { return 0 }
+	}
+	if c.Ran == nil {
+		c.Ran = func(string) {}
 	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}

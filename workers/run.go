@@ -273,6 +273,7 @@ func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBusy
 
 func (r *run) finished(outcome string, err error, code int) {
 	r.count(outcome)
+	r.rt.cfg.Ran(r.h.topic)
 	r.rt.cfg.Observer.Observe(observer.MetricHandling, time.Since(r.called).Seconds(), "topic", r.h.topic)
 	if err == nil && code >= lowestErrorCode {
 		err = fmt.Errorf("error %d", code)

@@ -205,6 +205,11 @@ func codeOf(err error) int {
 	return cli.Code(err)
 }
 
+// named defines the flag by which somebody says who asks.
+func (a *app) named(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "who", "", "`NAME` of who asks, for the journal; default: the user; with --api it is that of the token")
+}
+
 // who returns the person's name for the journal (audit only), or "unknown".
 func (a *app) who() string { return cmp.Or(a.user(), "unknown") }
 

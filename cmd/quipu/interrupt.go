@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ var errEnded = errors.New("it has ended already")
 
 func (a *app) interruptCommand() *cobra.Command {
 	var code int
-	var reason, id string
+	var reason, id, who string
 	var descend, noThrow bool
 	cmd := &cobra.Command{
 		Use:   "interrupt KEY... | interrupt -",
@@ -34,13 +35,14 @@ on, unless you say --descend.`,
 	cmd.Flags().BoolVar(&descend, "descend", false, "also the jobs that they await")
 	cmd.Flags().BoolVar(&noThrow, "no-throw", false, "end them as completed, with their output")
 	cmd.Flags().StringVar(&id, "id", "", "idempotency `KEY` of this interrupt; default: each call is one of its own")
+	a.named(cmd, &who)
 	a.completes(cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		keys, err := a.keys(args)
 		if err != nil {
 			return err
 		}
-		options := []quipu.InterruptOption{quipu.Code(code), quipu.Reason(reason), quipu.Descend(descend), quipu.Throw(!noThrow)}
+		options := []quipu.InterruptOption{quipu.Code(code), quipu.Reason(reason), quipu.Descend(descend), quipu.Throw(!noThrow), quipu.Who(cmp.Or(who, a.who()))}
 		if id != "" {
 			options = append(options, quipu.IdempotencyKey(id))
 		}

@@ -389,7 +389,7 @@ func (s *space) operator(key string) journal.Operator {
 	require.NoError(s.t, err)
 	for e, err := range rt.Journal(s.t.Context(), job) {
 		require.NoError(s.t, err)
-		if e.Operator != nil {
+		if e.Operator != nil && e.Kind == journal.KindOperator {
 			return *e.Operator
 		}
 	}

@@ -30,6 +30,15 @@ func TestTop(t *testing.T) {
 		said := s.ok("", "top")
 		return strings.Contains(said, "nobody.serves") && strings.Contains(said, "jobs: 3 open")
 	}, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { // O9: the rate comes with the next renewal of the session
+		for _, x := range objects(t, s.ok("", "top", "--once", "-o", "json"))[0]["topics"].([]any) {
+			if topic := x.(map[string]any); topic["topic"] == "cut" {
+				return topic["runs_per_second"].(float64) > 0
+			}
+		}
+		return false
+	}, time.Minute, 50*time.Millisecond)
+	require.Regexp(t, `cut +0 +0 +0\.0[1-9] `, s.ok("", "top"))
 	require.Equal(t, map[string]any{"engine": 1.0, "workers": 1.0, "schedule": 1.0, "retention": 1.0}, frame["processes"])
 	said := s.ok("", "top")
 	s.inOrder(said, "default  processes: engine 1", "jobs: 3 open, ", "/s begin\n", "dead letters: parked", "quipu dead ls --reason parked",

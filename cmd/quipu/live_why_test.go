@@ -148,6 +148,24 @@ func TestSignals(t *testing.T) {
 	require.Contains(t, s.fails(codeRefused, "", "signal", "gate", "s3", "--code", "201").Err, "code 201")
 }
 
+// O11: the log says who started a job, who sent the signal that it took and who interrupted one: the
+// user, or whom --who names.
+func TestActsSayWho(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.deployText("closed", closed)
+	s.ok("", "start", "closed", "a1", "--who", "ann")
+	s.ok("", "signal", "gate", "a1", "--who", "bob")
+	s.ok("", "wait", "a1", "--timeout", "1m")
+	require.Regexp(t, `(?s)version 1, by ann\b.*the signal came, sent by bob\b`, s.ok("", "log", "a1"))
+	s.ok(`{"flow": "closed", "key": "a2"}`, "start", "-", "--who", "ann")
+	s.ok("", "interrupt", "a2", "--who", "eve")
+	s.fails(codeEnded, "", "wait", "a2", "--timeout", "1m")
+	require.Regexp(t, `(?s), by ann\b.*eve`, s.ok("", "log", "a2"))
+	s.ok("", "start", "closed", "a3")
+	require.Contains(t, s.ok("", "log", "a3"), "version 1, by ")
+}
+
 // C15: interrupts from the command line, of one job, of several, and of children.
 func TestInterrupts(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ type signalFlags struct {
 	id   string
 	all  bool
 	keep time.Duration
+	who  string
 }
 
 func (a *app) signalCommand() *cobra.Command {
@@ -41,10 +43,12 @@ input. A signal that is repeated with the same --id does nothing.`,
 	cmd.Flags().StringVar(&f.id, "id", "", "idempotency `KEY` of this signal; default: each call is a signal of its own")
 	cmd.Flags().BoolVar(&f.all, "all", false, "to all that wait now, and to none that waits later")
 	cmd.Flags().DurationVar(&f.keep, "keep", quipu.DefaultKeep, "`TIME` that it is kept while nobody waits, up to 720h")
+	a.named(cmd, &f.who)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
 		if f.all && cmd.Flags().Changed("keep") {
 			return cli.Exitf(cli.CodeUsage, "--all and --keep: a signal to all that wait now is not kept")
 		}
+		f.who = cmp.Or(f.who, a.who())
 		payload := []byte("null")
 		if len(args) == 3 {
 			var err error
@@ -82,7 +86,7 @@ type signalled struct {
 }
 
 func signal(ctx context.Context, rt *quipu.Runtime, out *signalled, payload []byte, f *signalFlags) error {
-	send, options := rt.Signal, []quipu.SignalOption{quipu.Code(f.code)}
+	send, options := rt.Signal, []quipu.SignalOption{quipu.Code(f.code), quipu.Who(f.who)}
 	if f.all {
 		send = rt.SignalAll
 	} else {

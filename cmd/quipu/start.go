@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,12 +47,14 @@ A line that is refused is reported with its number, and the other lines are star
 	cmd.Flags().DurationVar(&r.Delay, "delay", 0, "start after this `TIME`")
 	cmd.Flags().StringVar(&at, "at", "", "start at this `TIME`, such as 2026-12-24T18:00:00Z")
 	cmd.Flags().StringArrayVar(&r.Tags, "tag", nil, "`TAG` of the job, up to 10")
+	a.named(cmd, &r.Who)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		r.Who = cmp.Or(r.Who, a.who())
 		if args[0] == "-" {
 			if len(args) > 1 || slices.ContainsFunc(own, cmd.Flags().Changed) {
-				return cli.Exitf(cli.CodeUsage, "start - takes everything from the lines of standard input, and no other argument")
+				return cli.Exitf(cli.CodeUsage, "start - takes everything from the lines of standard input, and no other argument but --who")
 			}
-			return a.with(cmd, starts, a.startMany)
+			return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error { return a.startMany(ctx, rt, r.Who) })
 		}
 		if at != "" {
 			var err error

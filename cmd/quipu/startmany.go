@@ -41,7 +41,8 @@ type line struct {
 // starter starts the lines of a file in batches of quipu.MaxStarts.
 type starter struct {
 	*app
-	rt *quipu.Runtime
+	rt  *quipu.Runtime
+	who string // asks
 
 	lines    int // read so far
 	requests []quipu.StartRequest
@@ -51,8 +52,8 @@ type starter struct {
 	code                      worst
 }
 
-func (a *app) startMany(ctx context.Context, rt *quipu.Runtime) error {
-	s := &starter{app: a, rt: rt}
+func (a *app) startMany(ctx context.Context, rt *quipu.Runtime, who string) error {
+	s := &starter{app: a, rt: rt, who: who}
 	err := s.read(ctx, bufio.NewReaderSize(a.streams.In, 64<<10))
 	if err == nil {
 		err = s.flush(ctx)
@@ -142,7 +143,7 @@ func (s *starter) take(ctx context.Context, text []byte) error {
 		l.Input = json.RawMessage("{}")
 	}
 	s.requests = append(s.requests, quipu.StartRequest{
-		Flow: l.Flow, Version: l.Version, Key: l.Key, Input: l.Input, Delay: delay, At: l.At, Tags: l.Tags,
+		Flow: l.Flow, Version: l.Version, Key: l.Key, Input: l.Input, Delay: delay, At: l.At, Tags: l.Tags, Who: s.who,
 	})
 	s.numbers = append(s.numbers, s.lines)
 	if len(s.requests) < quipu.MaxStarts {

@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -38,8 +39,9 @@ with what is queued and running, open jobs by flow, and what is stuck. In a term
 picture is drawn again about once a second, until it is interrupted. Elsewhere, and with
 --once, it is printed once. With -o json each look is one line.
 
-Rates are those of the last 10 s, by the clock of this machine; jobs that end are told from
-the open ones, so not at the first look. Numbers are counted up to a limit: of jobs 100000
+Rates of jobs are those of the last 10 s, by the clock of this machine; jobs that end are told
+from the open ones, so not at the first look. RUNS/S are the attempts of handlers that ended,
+over the last minute, in the Go processes that live. Numbers are counted up to a limit: of jobs 100000
 of a flow, of anything else 10000. Queues are read from NATS (--nats), with the rights of
 an engine; without it QUEUED and OLDEST are empty. Topics that nobody serves come first.`,
 		Example: "  quipu top\n  quipu top --once -o json",
@@ -99,6 +101,7 @@ type topicNow struct {
 	Queued    *int64   `json:"queued,omitempty"` // nil: not known
 	Oldest    float64  `json:"oldest_seconds,omitempty"`
 	Running   int64    `json:"running"`
+	Rate      float64  `json:"runs_per_second"`
 	Processes []string `json:"processes"`
 }
 
@@ -159,7 +162,7 @@ func (f *frame) topics(all []quipu.Topic) {
 		return cmp.Or(cmp.Compare(min(len(x.Processes), 1), min(len(y.Processes), 1)), cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.Running, x.Running))
 	})
 	for _, t := range all {
-		x := topicNow{Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Processes: append([]string{}, t.Processes...)}
+		x := topicNow{Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Rate: t.Rate, Processes: append([]string{}, t.Processes...)}
 		if t.Queued != quipu.Unknown {
 			x.Queued = &t.Queued
 		}
@@ -228,7 +231,7 @@ func (f *frame) print(w io.Writer) error {
 		t = newTable(w)
 		t.row("nothing is stuck")
 	}
-	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "SERVED BY")
+	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "RUNS/S", "SERVED BY")
 	for _, x := range f.Topics[:min(len(f.Topics), maxTopTopics)] {
 		queued, by := "", "nobody"
 		if x.Queued != nil {
@@ -237,7 +240,7 @@ func (f *frame) print(w io.Writer) error {
 		if len(x.Processes) > 0 {
 			by = strings.Join(x.Processes, " ")
 		}
-		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, by)
+		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, look.Rate(x.Rate), by)
 	}
 	flows := newTable(w, "FLOW", "OPEN", "QUARANTINED")
 	for _, x := range f.Flows[:min(len(f.Flows), maxTopFlows)] {

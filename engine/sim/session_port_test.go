@@ -28,9 +28,9 @@ func (s *port) OpenSession(ctx context.Context, p store.Process) (store.Session,
 }
 
 // Renew implements store.Session.
-func (o *own) Renew(ctx context.Context) ([]string, error) {
+func (o *own) Renew(ctx context.Context, ran []int64) ([]string, error) {
 	return through(ctx, o.p, kindWrite, "renew", func() ([]string, error) {
-		ended, err := o.Session.Renew(ctx)
+		ended, err := o.Session.Renew(ctx, ran)
 		if err == nil {
 			o.p.world.guard.renewed(o.ID())
 		}

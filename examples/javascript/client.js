@@ -1,44 +1,120 @@
-// A client of the HTTP API (docs/api.md). It needs nothing but fetch.
-const waitSeconds = 30; // of one request that waits; the server takes up to 60
-const pauseMs = 1_000; // before a request is repeated
+// A client of the HTTP API (docs/api.md). It is made from the OpenAPI document that the server
+// gives: a method for each operation, by its operationId. It needs nothing but fetch.
+import { check } from "./schema.js";
 
-export class Client {
-  // url is the address of `quipu console` or `worker dev`; token is not needed on this machine.
-  constructor(url, token) {
-    this.base = url.replace(/\/$/, "") + "/api/v1";
-    this.headers = token ? { authorization: `Bearer ${token}` } : {};
+const patienceMs = 60_000; // for a server that is away or busy
+const pauseMs = 1_000; // before a request is repeated, if the server names no time
+const again = new Set([429, 503]); // nothing was done, except with the code unknown_outcome
+
+// Problem is an error that the API answers with (RFC 9457). Its code is stable.
+export class Problem extends Error {
+  constructor(problem) {
+    super(`${problem.code}: ${problem.detail}`);
+    Object.assign(this, problem);
   }
+}
 
-  // start begins a job. Repeated with the same flow, key and input, it gives the same job.
-  start(flow, key, input) {
-    return this.#ask("POST", "/jobs", { flow, key, input });
-  }
-
-  // signal sends a signal. Repeated with the same id, it does nothing.
-  signal(topic, key, payload, id) {
-    return this.#ask("POST", "/signals", { topic, key, payload }, { "idempotency-key": id });
-  }
-
-  // wait gives the outcome of a job when it has ended.
-  async wait(key) {
-    for (;;) {
-      const outcome = await this.#ask("GET", `/jobs/${encodeURIComponent(key)}/wait?timeout=${waitSeconds}s`);
-      if (outcome.ended) return outcome;
+// connect reads the document. url is the address of `quipu console` or `worker dev`; token is not
+// needed on this machine. The methods of what it returns take the parameters of the path, the
+// query and the headers by their names, and then the body:
+//
+//	await quipu.start({ "Idempotency-Key": "trip-7" }, { flow: "approval", input: {} });
+//	await quipu.wait({ job: "trip-7", timeout: "30s" });
+//	for await (const { event, data } of quipu.wait.events({ job: "trip-7" })) …
+export async function connect(url, token) {
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const at = new URL("/api/v1/openapi.json", url);
+  const document = await (await ask(at, { headers }, true)).json();
+  const base = new URL(document.servers[0].url, at).href;
+  const client = {};
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, described] of Object.entries(item)) {
+      const call = (kind) => async (parameters = {}, body = undefined) => {
+        const r = request(document, path, method, described, parameters, body);
+        return ask(base + r.path, { ...r, headers: { ...headers, ...r.headers, accept: kind } }, r.repeatable);
+      };
+      const send = call("application/json, application/jsonl");
+      client[described.operationId] = async (...given) => read(await send(...given));
+      if (described.responses[200]?.content?.["text/event-stream"]) {
+        client[described.operationId].events = async function* (...given) {
+          yield* events(await call("text/event-stream")(...given));
+        };
+      }
     }
   }
+  return client;
+}
 
-  // ask repeats a request while the server is away: each of them may be repeated.
-  async #ask(method, path, body, headers) {
-    for (;;) {
-      const answer = await fetch(this.base + path, {
-        method,
-        headers: { ...this.headers, ...(body && { "content-type": "application/json" }), ...headers },
-        body: body && JSON.stringify(body),
-      }).catch((err) => ({ status: 503, ok: false, json: () => ({ code: "unavailable", detail: err.message }) }));
-      if (answer.ok) return answer.json();
-      const problem = await answer.json();
-      if (answer.status !== 503 && answer.status !== 429) throw Object.assign(new Error(problem.detail), problem);
-      await new Promise((done) => setTimeout(done, pauseMs));
+// request is a call as its operation describes it. It throws a TypeError for a parameter or a body
+// that the document does not allow: then nothing is sent.
+function request(document, path, method, described, parameters, body) {
+  const id = described.operationId;
+  const left = { ...parameters };
+  const query = new URLSearchParams();
+  const headers = {};
+  for (const one of (described.parameters ?? []).map((p) => resolve(document, p))) {
+    const value = left[one.name];
+    delete left[one.name];
+    if (value === undefined) {
+      if (one.required) throw new TypeError(`${id}: parameter ${one.name} is missing`);
+      continue;
+    }
+    check(document, one.schema, value, `${id}: parameter ${one.name}`);
+    if (one.in === "path") path = path.replace(`{${one.name}}`, encodeURIComponent(value));
+    else if (one.in === "header") headers[one.name] = String(value);
+    else if (one.in === "query") for (const v of [value].flat()) query.append(one.name, v);
+    else throw new TypeError(`${id}: parameter ${one.name} is in ${one.in}, which this client does not know`);
+  }
+  for (const name of Object.keys(left)) throw new TypeError(`${id} has no parameter ${name}`);
+  const content = described.requestBody?.content["application/json"];
+  if (content) headers["content-type"] = "application/json";
+  if (body !== undefined) {
+    if (!content) throw new TypeError(`${id} has no body`);
+    check(document, content.schema, body, `${id}: body`);
+  } else if (described.requestBody?.required) throw new TypeError(`${id}: the body is missing`);
+  const repeatable = method === "get" || "Idempotency-Key" in parameters;
+  if (query.size > 0) path += `?${query}`;
+  return { path, method: method.toUpperCase(), headers, body: body && JSON.stringify(body), repeatable };
+}
+
+// resolve follows a reference.
+const resolve = (document, node) => (node.$ref ? node.$ref.slice(2).split("/").reduce((at, step) => at[step], document) : node);
+
+// ask sends a request, and again while the server is away or busy. If a request may have taken
+// effect, it is only sent again if that is repeatable.
+async function ask(url, options, repeatable) {
+  for (const end = Date.now() + patienceMs; ; ) {
+    let problem, pause;
+    try {
+      const answer = await fetch(url, options);
+      if (answer.ok) return answer;
+      problem = await answer.json();
+      pause = Number(answer.headers.get("retry-after")) * 1_000;
+    } catch (err) { // no answer
+      problem = { code: "unknown_outcome", status: 503, detail: `${url}: ${err.cause?.message ?? err.message}` };
+    }
+    const unsure = problem.code === "unknown_outcome" && !repeatable;
+    if (!again.has(problem.status) || unsure || Date.now() > end) throw new Problem(problem);
+    await new Promise((done) => setTimeout(done, pause || pauseMs));
+  }
+}
+
+// read is the value of an answer: nothing, JSON, or the text of JSON Lines.
+async function read(answer) {
+  if (answer.status === 204) return undefined;
+  return /^application\/json(;|$)/.test(answer.headers.get("content-type")) ? answer.json() : answer.text();
+}
+
+// events are the events of a stream until it ends.
+async function* events(answer) {
+  let text = "";
+  for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+    const parts = (text + chunk).split("\n\n");
+    text = parts.pop();
+    for (const part of parts) {
+      const lines = part.split("\n");
+      const field = (name) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+      if (field("data")) yield { event: field("event"), data: JSON.parse(field("data")) };
     }
   }
 }

@@ -137,7 +137,7 @@ func (b *bench) signal(topic, key, caller string) *collation.Signal {
 	b.Helper()
 	return &collation.Signal{
 		GUID: collation.SignalGUID(b.space(), topic, key, caller), Topic: topic, Key: key, Code: collation.CodeOK,
-		Payload: json.RawMessage(strconv.Quote(caller)),
+		Payload: json.RawMessage(strconv.Quote(caller)), Who: "ann",
 	}
 }
 

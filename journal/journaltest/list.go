@@ -171,7 +171,7 @@ func (b *bench) gauges() *store.Gauges {
 
 func listGauges(b *bench) {
 	require.Equal(b, &store.Gauges{
-		Jobs: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
+		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
 	b.jobs(3) // their start rows are due
 	b.finished("kept", b.now()+micros(hour))
@@ -190,6 +190,7 @@ func listGauges(b *bench) {
 
 	g := b.gauges()
 	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobOpen}: 5, {Flow: "one", State: journal.JobQuarantined}: 0}, g.Jobs)
+	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobCompleted}: 2}, g.Closed, "a small table is counted")
 	require.Equal(b, map[string]int64{"t.work": 1}, g.Running)
 	require.Equal(b, map[string]int64{"foreign": 2, "undecodable": 1}, g.Dead)
 	require.Equal(b, map[string]int64{"engine": 1, "workers": 2}, g.Processes)

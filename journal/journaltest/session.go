@@ -45,7 +45,7 @@ func (b *bench) open(p store.Process) store.Session {
 
 // renewed renews a session, and returns the sessions that it ended.
 func (b *bench) renewed(s store.Session) []string {
-	ended, err := s.Renew(b.ctx())
+	ended, err := s.Renew(b.ctx(), nil)
 	b.check(err)
 	return ended
 }
@@ -110,7 +110,7 @@ func sessionEnded(b *bench) {
 	require.Equal(b, freed(right), b.request(id, "right"), "what is held stays so")
 	require.Equal(b, other, b.request(mine.Job, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
-	_, err := dies.Renew(b.ctx())
+	_, err := dies.Renew(b.ctx(), nil)
 	require.ErrorIs(b, err, store.ErrStale)
 }
 
@@ -131,7 +131,7 @@ func sessionRenewed(b *bench) {
 	s, live := b.session("renewed", lease), b.looks()
 	opened, last, slow := b.now(), b.now(), false
 	b.passing(func() bool {
-		_, err := s.Renew(b.ctx())
+		_, err := s.Renew(b.ctx(), nil)
 		ended := b.renewed(live)
 		now := b.now()
 		if now-last >= micros(lease) { // the machine was that slow
@@ -158,7 +158,7 @@ func sessionEnd(b *bench) {
 	require.Len(b, b.due(10), 1)
 	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
 	require.Zero(b, b.live().Next())
-	_, err := s.Renew(b.ctx())
+	_, err := s.Renew(b.ctx(), nil)
 	require.ErrorIs(b, err, store.ErrStale)
 }
 
@@ -395,6 +395,10 @@ func sessionProcesses(b *bench) {
 		return len(views) == 2
 	})
 	require.Equal(b, []store.Process{both, bare}, []store.Process{views[0].Process, views[1].Process})
+	require.Empty(b, views[0].Ran)
+	got(first.Renew(b.ctx(), []int64{7, 1 << 40}))(b)
+	views = got(b.s.Processes(b.ctx()))(b)
+	require.Equal(b, []int64{7, 1 << 40}, views[0].Ran)
 	require.Positive(b, views[0].Since)
 	require.GreaterOrEqual(b, views[0].Renewed, views[0].Since)
 	require.NoError(b, first.End(b.ctx()))

@@ -32,6 +32,7 @@ func signalWakes(b *bench) {
 	require.Empty(b, v.Waits)
 	require.Equal(b, []any{guid(1), collation.DAD(",0,0"), seq}, []any{row.GUID, row.DAD, row.Origin})
 	require.Equal(b, s.GUID, b.woken(&row).Signal)
+	require.Equal(b, "ann", b.woken(&row).Who)
 	require.Equal(b, seq, v.Head.Seq, "a delivery is no entry: the Leg2 that consumes it is")
 }
 

@@ -14,7 +14,7 @@ func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	g := &store.Gauges{Jobs: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
+	g := &store.Gauges{Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
 	for name := range s.flows {
 		for _, state := range []journal.JobState{journal.JobOpen, journal.JobQuarantined} {
 			g.Jobs[store.JobsOf{Flow: name, State: state}] = 0
@@ -24,6 +24,9 @@ func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 		of := store.JobsOf{Flow: j.Flow.Name, State: j.State}
 		if _, shown := g.Jobs[of]; shown {
 			g.Jobs[of]++
+		}
+		if _, shown := g.Jobs[store.JobsOf{Flow: j.Flow.Name, State: journal.JobOpen}]; shown && j.State.Closed() && j.State != journal.JobExpired {
+			g.Closed[store.JobsOf{Flow: j.Flow.Name, State: j.State}]++
 		}
 		if j.expires != collation.Never && j.expires <= now {
 			add(&g.Expired, now-j.expires)

@@ -25,6 +25,7 @@ type member struct {
 	since   collation.Micros // since then it was renewed without a gap
 	next    time.Duration
 	engines int
+	ran     []int64
 	dead    bool // it may still have rows to free
 }
 
@@ -50,7 +51,7 @@ func (s *Store) Processes(context.Context) (all []store.ProcessView, err error) 
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.members)) {
 		if m := s.members[id]; s.alive(id) && m.renewed > s.now()-m.lease {
-			all = append(all, store.ProcessView{Process: m.is, Since: m.since, Renewed: m.renewed})
+			all = append(all, store.ProcessView{Process: m.is, Since: m.since, Renewed: m.renewed, Ran: slices.Clone(m.ran)})
 		}
 	}
 	return all[:min(len(all), store.MaxPage)], nil
@@ -60,7 +61,7 @@ func (s *Store) Processes(context.Context) (all []store.ProcessView, err error) 
 func (m *member) ID() int64 { return m.id }
 
 // Renew implements store.Session.
-func (m *member) Renew(context.Context) (ended []string, err error) {
+func (m *member) Renew(_ context.Context, ran []int64) (ended []string, err error) {
 	s := m.s
 	err = s.write("renew", func(*undo) error {
 		if !s.alive(m.id) {
@@ -70,7 +71,7 @@ func (m *member) Renew(context.Context) (ended []string, err error) {
 		if now-m.renewed > m.lease*2/3 {
 			m.since = now
 		}
-		m.renewed, m.next, m.engines = now, 0, 0
+		m.renewed, m.next, m.engines, m.ran = now, 0, 0, slices.Clone(ran)
 		for id, o := range s.members {
 			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 && (m.next == 0 || left < m.next) {
 				m.next = left

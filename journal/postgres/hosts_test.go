@@ -74,7 +74,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.Error(t, <-listened)
 	go listen()
 	<-told
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context()); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err == nil }, 10*time.Second, 10*time.Millisecond)
 	_, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
 	if err != nil { // the connection that it had
 		require.ErrorIs(t, err, store.ErrUnavailable)
@@ -161,12 +161,12 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 		require.NoError(t, admin.Close(t.Context()))
 	}
 	reads(b, "on")
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context()); return err != nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err != nil }, 10*time.Second, 10*time.Millisecond)
 	_, err = s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "takes writes")
 	reads(b, "off")
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context()); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err == nil }, 10*time.Second, 10*time.Millisecond)
 	st := load(t, c, store.Want{Job: id})
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	require.Equal(t, hostOf(t, b.DSN("quipu")), port())

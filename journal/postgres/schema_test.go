@@ -262,7 +262,7 @@ func TestRolesOfSessions(t *testing.T) {
 		require.NoError(t, err)
 		_, err = r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID())
 		require.NoError(t, err)
-		_, err = x.Renew(t.Context())
+		_, err = x.Renew(t.Context(), nil)
 		require.NoError(t, err)
 		require.NoError(t, x.End(t.Context()))
 		require.Zero(t, s.rows(t, "sessions WHERE NOT dead"))

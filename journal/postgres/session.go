@@ -76,7 +76,7 @@ func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
 				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
 			},
-			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)),
+			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Ran: v.numbers(9),
 		})
 		return nil
 	}, pInt(store.MaxPage))
@@ -133,13 +133,13 @@ func (l *line) drop() {
 }
 
 // Renew implements store.Session.
-func (x *session) Renew(ctx context.Context) (ended []string, err error) {
+func (x *session) Renew(ctx context.Context, ran []int64) (ended []string, err error) {
 	alive, others := false, int64(0)
 	err = x.alive.call(ctx, "renew session", "session_renew", func(v row) error {
 		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
 		x.engines = int(v.int(2))
 		return nil
-	}, pInt(x.id))
+	}, pInt(x.id), pInts(ran...))
 	switch {
 	case err != nil:
 		return nil, err

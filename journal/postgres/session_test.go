@@ -20,9 +20,9 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	require.NoError(t, err)
 	for range 2 {
 		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
-		_, err = x.Renew(t.Context())
+		_, err = x.Renew(t.Context(), nil)
 		require.Error(t, err)
-		_, err = x.Renew(t.Context())
+		_, err = x.Renew(t.Context(), nil)
 		require.NoError(t, err)
 	}
 	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)

@@ -3,6 +3,7 @@ package postgres
 import (
 	bin "encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quipu-journal/quipu/journal"
@@ -154,6 +155,16 @@ func (r row) lines(i int) []string {
 		return nil
 	}
 	return strings.Split(r.text(i), "\n")
+}
+
+// numbers reads lines of numbers; what is none is 0.
+func (r row) numbers(i int) []int64 {
+	var all []int64
+	for _, text := range r.lines(i) {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		all = append(all, n)
+	}
+	return all
 }
 
 func (r row) bytes(i int) []byte { return slices.Clone(r[i]) }

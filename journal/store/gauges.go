@@ -11,6 +11,8 @@ const (
 	MaxGaugedJobs = 100_000 // of one flow and state
 	MaxGauged     = 10_000  // of anything else
 	MaxGaugedBy   = 100     // flows, topics, reasons
+	// MaxSampledPages is of how many pages of the table of jobs Closed is told, of 8 KiB each.
+	MaxSampledPages = 256
 )
 
 // Gauges is what the space has now. It is read by indexes of what is open, within the limits
@@ -18,6 +20,10 @@ const (
 type Gauges struct {
 	// Jobs counts the open and the quarantined jobs of each deployed flow, the first flows by name.
 	Jobs map[JobsOf]int64
+	// Closed estimates the completed, failed and interrupted jobs that the space still has, of the
+	// same flows, from a sample of their table: what is common is right to about a tenth, what is
+	// rare may be missing. A small table is counted.
+	Closed map[JobsOf]int64
 	// Running counts the requests that a process holds, by topic; the topics with most of them.
 	Running map[string]int64
 	// Dead counts the open dead letters by reason; the reasons with most of them.

@@ -42,6 +42,7 @@ type ProcessView struct {
 	Process
 	Since   collation.Micros // since then it has renewed without a gap
 	Renewed collation.Micros // last renewal
+	Ran     []int64          // as its last Renew gave it
 }
 
 // Session is the session of one process, on a connection of its own. The process holds a row,
@@ -54,7 +55,10 @@ type Session interface {
 	// declares none dead. Rows that those held become free under a higher fence and due now; rows
 	// that they may not have published are due without a look (T2). That may outlast the call;
 	// ended names the processes for which it is done. ErrStale: this session was ended.
-	Renew(ctx context.Context) (ended []string, err error)
+	//
+	// ran tells the others, for people, how many runs of each of the process's Topics have ended in
+	// the last minute, in their order; nil: none.
+	Renew(ctx context.Context, ran []int64) (ended []string, err error)
 	// Next returns the time from the last Renew until the first of the other sessions is over, if
 	// it is not renewed; 0 if there is none.
 	Next() time.Duration

@@ -45,13 +45,16 @@ func TestStolenClientLogin_S8(t *testing.T) {
 	made := workers.New()
 	workers.Handle(made, "part.make", func(context.Context, map[string]any) (string, error) { return "made", nil })
 	g.run(g.open(made, as(g.login(admin, "worker", "part.make"), quipu.RoleWorkers)))
-	g.run(g.open(nil, as(g.login(admin, "engine"), quipu.RoleEngine)))
+	engine := g.open(nil, as(g.login(admin, "engine"), quipu.RoleEngine))
+	g.run(engine)
 	login := g.login(admin, "client")
 	client := g.open(nil, as(login))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 
 	stopped := g.asClient(ctx, client)
+	require.Equal(t, []string{"start by ann", "signal by bob"}, g.acts(engine, "one"), "the names that the client gave (O11)")
+	require.Equal(t, []string{"interrupt by eve"}, g.acts(engine, "two"))
 
 	thief := g.connect(login)
 	require.Zero(t, g.count(thief, "entries e JOIN jobs j USING (n) WHERE e.seq NOT IN (1, coalesce(j.closed_seq, 1), coalesce(j.tasks_seq, 1))"),
@@ -85,7 +88,7 @@ func TestStolenClientLogin_S8(t *testing.T) {
 func (g *target) asClient(ctx context.Context, client *quipu.Runtime) quipu.Job {
 	t := g.t
 	t.Helper()
-	job, err := client.Start(ctx, "order", "one", map[string]any{"gate": "g1"})
+	job, err := client.Start(ctx, "order", "one", map[string]any{"gate": "g1"}, quipu.Who("ann"))
 	require.NoError(t, err)
 	require.False(t, job.Existing)
 	require.Equal(t, collation.NewJobID("shop", "one", 1), job.ID)
@@ -100,11 +103,11 @@ func (g *target) asClient(ctx context.Context, client *quipu.Runtime) quipu.Job 
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 	_, err = client.Start(ctx, "order", "two", map[string]any{"gate": "g2"})
 	require.NoError(t, err)
-	_, err = client.Signal(ctx, "gate.open", "g1", "go")
+	_, err = client.Signal(ctx, "gate.open", "g1", "go", quipu.Who("bob"))
 	require.NoError(t, err)
 	_, err = client.Wait(ctx, job)
 	require.NoError(t, err, "nothing is quarantined: the engine made the inception, and gave it its MAC")
-	stopped, err := client.Interrupt(ctx, "two")
+	stopped, err := client.Interrupt(ctx, "two", quipu.Who("eve"))
 	require.NoError(t, err)
 	require.False(t, stopped.Closed)
 	_, err = client.Wait(ctx, stopped.Job)
@@ -113,6 +116,23 @@ func (g *target) asClient(ctx context.Context, client *quipu.Runtime) quipu.Job 
 	require.NoError(t, err)
 	require.True(t, stopped.Closed)
 	return stopped.Job
+}
+
+// acts is what people did to a job, as its journal has it.
+func (g *target) acts(rt *quipu.Runtime, key string) (acts []string) {
+	g.t.Helper()
+	job, err := rt.Find(g.t.Context(), key)
+	require.NoError(g.t, err)
+	for e, err := range rt.Journal(g.t.Context(), job) {
+		require.NoError(g.t, err)
+		if e.Operator != nil {
+			acts = append(acts, e.Operator.Action+" by "+e.Operator.Who)
+		}
+		if e.Response != nil && e.Response.Who != "" {
+			acts = append(acts, "signal by "+e.Response.Who)
+		}
+	}
+	return acts
 }
 
 // row inserts a dispatch row under an id.

@@ -61,7 +61,7 @@ func (w *twin) process() {
 // when Renew has returned, and Held waits for that.
 func renew(ctx context.Context, s store.Session) (ended []string, err error) {
 	for range 2 {
-		more, err := s.Renew(ctx)
+		more, err := s.Renew(ctx, nil)
 		if err != nil {
 			return nil, err
 		}

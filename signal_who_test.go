@@ -1,0 +1,69 @@
+package quipu_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/workers"
+)
+
+const heard = `
+flow: heard
+version: "1"
+activities:
+  start: {type: trigger}
+  feed: {type: hook, signal: feed.item, key: "${ job.id }", repeat: true}
+  ask: {type: worker, topic: ask}
+output: {said: "${ ask.output }"}
+transitions: {start: [feed, ask]}
+`
+
+// O11: the journal says who sent the signal that a hook, a hook that repeats or a durable function
+// took; the history of the job tells it. A signal without a name says nothing.
+func TestO11SignalsSayWho(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	reg := workers.New()
+	workers.HandleDurable(reg, "ask", func(ctx context.Context, _ any) (string, error) {
+		return workers.Await[string](ctx, "ask.answered", 0)
+	})
+	s := newSpaceOf(t, reg, heard)
+	job := s.begin("heard", "h1", map[string]any{})
+	send := func(topic, key string, payload any, opts ...quipu.SignalOption) {
+		_, err := s.Signal(ctx, topic, key, payload, opts...)
+		require.NoError(t, err)
+	}
+	send("feed.item", "h1", 1, quipu.Code(202), quipu.Who("ann"))
+	send("feed.item", "h1", 2, quipu.Code(202))
+	send("feed.item", "h1", 3, quipu.Who("bob"))
+	conn, err := pgx.Connect(ctx, s.dsn)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	tx, err := conn.Begin(ctx)
+	require.NoError(t, err)
+	_, err = s.SignalTx(ctx, tx, "ask.answered", "h1", "yes", quipu.Who("carl"))
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(ctx))
+	s.output(job, `{"said": "yes"}`)
+
+	var who []string
+	for e, err := range s.Journal(ctx, job) {
+		require.NoError(t, err)
+		if r := e.Response; r != nil && !r.Signal.IsZero() {
+			who = append(who, r.Who)
+		}
+	}
+	require.ElementsMatch(t, []string{"ann", "", "bob", "carl"}, who)
+	events, err := s.History(ctx, job)
+	require.NoError(t, err)
+	var told []string
+	for _, ev := range events {
+		told = append(told, ev.Text)
+	}
+	require.Subset(t, told, []string{"signal 1 came, sent by ann", "signal 2 came", "the signal came, sent by bob"}, "%q", told)
+	require.Contains(t, told[len(told)-3], ", sent by carl", "%q", told)
+}
