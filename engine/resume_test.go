@@ -75,17 +75,16 @@ func TestResumeInMemory(t *testing.T) {
 				r.deploy(resumed)
 				first := r.run("resumed", "k", "[1,2,3,4]")
 				r.failed(first, journal.JobFailed, 500, "b3 fails")
-				ctx := context.Background()
 				in := r.asks("resumed", "k", "[1,2,3,4]")
 				resume := func(id journal.JobID, from journal.From) journal.JobID {
 					from.Job, from.Who = id, "ann"
-					next, err := r.eng.Committer().Resume(ctx, in, from)
+					next, err := r.eng.Committer().Resume(t.Context(), in, from)
 					require.NoError(t, err)
-					_, err = r.eng.Committer().Resume(ctx, in, from)
+					_, err = r.eng.Committer().Resume(t.Context(), in, from)
 					require.ErrorIs(t, err, store.ErrStale)
 					return next
 				}
-				_, err := r.eng.Committer().Resume(ctx, in, journal.From{Job: journal.JobID{1}})
+				_, err := r.eng.Committer().Resume(t.Context(), in, journal.From{Job: journal.JobID{1}})
 				require.ErrorIs(t, err, store.ErrNotFound)
 				fails["b3"] = false
 				second := resume(first, r.closer(first))
@@ -98,7 +97,7 @@ func TestResumeInMemory(t *testing.T) {
 				require.Less(t, time.Since(before), 10*time.Minute, "the night is over")
 				require.Equal(t, map[string]int{"a": 1, "b1": 3, "b2": 3, "b3": 4, "b4": 3, "x": 1, "c": 2}, done)
 				require.Equal(t, third, r.find("k"))
-				_, err = r.eng.Committer().Resume(ctx, in, journal.From{Job: third, Who: "ann"})
+				_, err = r.eng.Committer().Resume(t.Context(), in, journal.From{Job: third, Who: "ann"})
 				require.ErrorIs(t, err, store.ErrStale, "it has completed")
 				require.Equal(t, second, r.view(first).Next)
 				require.Equal(t, first, r.view(second).From.Job)

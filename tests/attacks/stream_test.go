@@ -74,11 +74,11 @@ func TestWeakenedStream(t *testing.T) {
 	}
 
 	g := newTarget(t)
-	said := &lines{}
+	said := &devtest.Log{}
 	g.open(nil, func(c *quipu.Config) {
 		c.NATS, c.NATSWait, c.Space, c.Roles, c.Logger = urls, patience, "meek", []quipu.Role{quipu.RoleEngine}, logTo(said)
 	})
-	require.True(t, said.has("one replica (R1) in the cluster three"), "streams that are to be made weaker than the servers could have them")
+	require.Contains(t, said.String(), "one replica (R1) in the cluster three", "streams that are to be made weaker than the servers could have them")
 	g.run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = urls, []quipu.Role{quipu.RoleEngine} }))
 	for name, want := range made {
 		require.Eventually(t, func() bool { // the process has been there
