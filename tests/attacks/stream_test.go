@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // cluster starts three servers with one JetStream, and returns their URLs.
