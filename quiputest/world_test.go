@@ -2,6 +2,7 @@ package quiputest_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,11 +212,15 @@ func TestE10DeadLetters(t *testing.T) {
 func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
-		says, asked := effects.StateNotDone, 0
+		var asked atomic.Int32
+		var confirms atomic.Bool
 		w.Serve(func(reg *workers.Registry) {
 			denies := effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
-				asked++
-				return effects.Answer{State: says}, nil
+				asked.Add(1)
+				if confirms.Load() {
+					return effects.Answer{State: effects.StateDone}, nil
+				}
+				return effects.Answer{State: effects.StateNotDone}, nil
 			})
 			workers.HandleDurable(reg, "pay", func(ctx context.Context, _ any) (string, error) {
 				receipt, err := effects.Do(ctx, "charge", func(context.Context) (string, error) { return "receipt", nil },
@@ -236,11 +241,11 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 		failed.DeadLetter().Fail(502, "it is lost")
 		require.Equal(t, "it is lost", failed.Fails(502).Message)
 		d = again.DeadLetter()
-		before := asked
-		says = effects.StateDone
+		before := asked.Load()
+		confirms.Store(true)
 		d.Retry()
 		again.Output(nil)
-		require.Equal(t, before+1, asked)
+		require.Equal(t, before+1, asked.Load())
 		d = voided.DeadLetter()
 		d.About(voided.Effect("charge")).Retry()
 		voided.Output(nil)

@@ -79,8 +79,8 @@ var endLies = []lie{
 	{name: "closed twice in the journal", want: []string{"I5", "I7"}, sql: `UPDATE entries
 		SET body = convert_to(replace(convert_from(body, 'UTF8'), '"do":"e', '"do":"es'), 'UTF8') WHERE seq = 3 AND ` + main},
 
-	broke("I6", "a row", `INSERT INTO dispatches SELECT gen_random_uuid(), id, 'cycle', 'charge', ',0,0', '', 0, NULL, NULL, NULL, false, 1, NULL, 1, 1, 1, 0, NULL, NULL, 0, NULL, 0, NULL, 1, NULL, NULL, false, NULL
-		FROM jobs WHERE id = `+of),
+	broke("I6", "a row", `INSERT INTO dispatches (guid, job, kind, activity, dad, topic, element, dead, publication, turn, turn_sent, attempt, runs, fence, effects_seq, origin, undo)
+		SELECT gen_random_uuid(), id, 'cycle', 'charge', ',0,0', '', 0, false, 1, 1, 1, 1, 0, 0, 0, 1, false FROM jobs WHERE id = `+of),
 	broke("I6", "a wait", `INSERT INTO waits SELECT id, id, id, 'trip', ',0,0', 't', 'k', false, 0, 0, 0, 1, NULL FROM jobs WHERE id = `+of),
 	broke("I6", "a dead letter", `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, at) SELECT id, id, 'leg1', 'charge', ',0,0', 'r', 'm', 0, 0 FROM jobs WHERE id = `+of),
 	broke("I6", "a message with steps left", receipt("gen_random_uuid()", 10_000_000_001, of)),
