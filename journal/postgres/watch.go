@@ -55,6 +55,11 @@ func (s *Store) apart(ctx context.Context, call func(*conn) error) error {
 
 func (s *Store) watch(ctx context.Context, c *conn, beat bool, left store.Mark) (w Watched, err error) {
 	marks := s.where.marks() // before the look: the database may be newer, never older
+	if beat && s.Another() == nil {
+		if m, err := s.beat(ctx, c, left); err == nil && m.Beat != 0 {
+			return Watched{Mark: m}, nil
+		}
+	}
 	p, err := s.inspect(ctx, c.pg)
 	if err != nil {
 		return w, err
@@ -86,15 +91,32 @@ func (s *Store) watched(ctx context.Context, c *conn, p *site, beat bool) (w Wat
 	if w.Accepted = known == nil || p.mark.Epoch > known.Epoch || s.Another() != nil; w.Accepted {
 		s.accept(p.mark)
 	}
-	if beat {
-		err = c.query(ctx, "place_beat", func(v row) error { p.mark.Beat = v.int(0); return nil }, pInt(p.mark.Epoch))
+	if s.where.seen(p.mark); beat {
+		w.Mark, err = s.beat(ctx, c, store.Mark{})
 	}
-	if err != nil {
-		return w, err
+	if w.Mark.Beat == 0 {
+		w.Mark = p.mark
 	}
-	s.where.seen(p.mark)
-	w.Mark = p.mark
-	return w, nil
+	return w, err
+}
+
+// beat raises the beat where the space goes on as this process knows it, and returns the new mark.
+// It is zero where anything differs, or another process is just doing it: then a look says which.
+func (s *Store) beat(ctx context.Context, c *conn, left store.Mark) (m store.Mark, err error) {
+	known := s.where.known.Load()
+	if known == nil || left.Space == known.Space && left.Epoch > known.Epoch {
+		return m, nil
+	}
+	newest := *known
+	if left.After(newest) {
+		newest = left
+	}
+	err = c.query(ctx, "place_beat", func(v row) error {
+		m = store.Mark{Space: newest.Space, Epoch: newest.Epoch, Beat: v.int(0)}
+		s.where.seen(m)
+		return nil
+	}, pUUID(newest.Space), pInt(newest.Epoch), pInt(newest.Beat))
+	return m, err
 }
 
 // promote accepts a promotion that was allowed beforehand. Another process may do it first.
