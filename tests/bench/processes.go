@@ -121,6 +121,9 @@ func (b *bench) idle(ctx context.Context) error {
 	}
 	defer f.leave(ctx)
 	f.client.Close()
+	if err := sleep(ctx, b.during(10*time.Second)); err != nil { // what a process does once, it has done
+		return err
+	}
 	before, err := os.ReadFile(b.log)
 	if err != nil {
 		return err
