@@ -65,6 +65,9 @@ func (c *chore) run(ctx context.Context) error {
 	}
 }
 
+// roomName names the chore of engines and of retention that makes partitions.
+const roomName = "making room for new jobs"
+
 // chores are the chores of every engine.
 func (e *Engine) chores() []*chore {
 	st := e.cfg.Store
@@ -78,7 +81,7 @@ func (e *Engine) chores() []*chore {
 	all := []*chore{
 		{name: "pruning", every: pruneEvery, once: full(st.Prune)},
 		{name: "the expiry of kept signals", every: expireEvery, once: full(e.expireSignals)},
-		{name: "making room for new jobs", every: extendEvery, once: extend},
+		{name: roomName, every: extendEvery, once: extend},
 	}
 	for _, c := range all {
 		c.first, c.log, c.jitter = choreFirst, e.cfg.Logger, e.cfg.Jitter

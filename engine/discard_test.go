@@ -226,26 +226,32 @@ func TestChoresSayAnErrorOnce(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		var granted atomic.Bool
-		st := expirer(func(_ context.Context, limit int) (bool, error) {
+		st := &expirer{expire: func(_ context.Context, limit int) (bool, error) {
 			require.LessOrEqual(t, limit, store.MaxSweep)
 			if !granted.Load() {
 				return false, errors.New("permission denied")
 			}
 			return true, nil
-		})
+		}}
 		go func() { done <- Retain(ctx, st, nil, said.logger()) }()
 		time.Sleep(time.Hour)
 		granted.Store(true)
 		time.Sleep(time.Hour)
 		stop()
 		require.NoError(t, <-done)
+		require.Greater(t, st.extended, 100, "retention makes room for new jobs, too (W10)")
 		require.Len(t, said.all, 2)
 		require.Contains(t, said.all[0], "those of retention")
 	})
 }
 
-type expirer func(context.Context, int) (bool, error)
+type expirer struct {
+	expire   func(context.Context, int) (bool, error)
+	extended int
+}
 
-func (e expirer) Expire(ctx context.Context, limit int) (bool, error) { return e(ctx, limit) }
+func (e *expirer) Expire(ctx context.Context, limit int) (bool, error) { return e.expire(ctx, limit) }
 
-func (e expirer) Retire(context.Context, store.Archive) (bool, error) { return false, nil }
+func (e *expirer) Retire(context.Context, store.Archive) (bool, error) { return false, nil }
+
+func (e *expirer) Extend(context.Context) error { e.extended++; return nil }

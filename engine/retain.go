@@ -18,9 +18,10 @@ import (
 const retainLimit = choreLimit / 2
 
 // Retain makes tombstones of closed jobs whose time has passed (J7), and ends old tombstones. Once
-// only their history is left it drops that, after archive, if not nil, has kept it (W11). It does
-// a bounded part at a time, until ctx ends. It needs the rights of retention (4.5), and the tables'
-// owner's to drop. Without them it logs that once and tries again from time to time. Any number of
+// only their history is left it drops that, after archive, if not nil, has kept it (W11). It also
+// makes room for new jobs, as engines do whose login may (W10). It does a bounded part at a time,
+// until ctx ends. It needs the rights of retention (4.5), and the tables' owner's to drop and to
+// make room. Without them it logs that once and tries again from time to time. Any number of
 // processes may do it (T8).
 func Retain(ctx context.Context, st store.Retention, archive store.Archive, log *slog.Logger) error {
 	var g errgroup.Group
@@ -39,6 +40,7 @@ func Retain(ctx context.Context, st store.Retention, archive store.Archive, log 
 			}
 			return more, err
 		},
+		roomName: func(ctx context.Context) (bool, error) { return false, st.Extend(ctx) },
 	} {
 		c := chore{name: name, every: expireEvery, once: once, log: log, jitter: rand.N[time.Duration]}
 		g.Go(func() error { return c.run(ctx) })

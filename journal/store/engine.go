@@ -86,6 +86,9 @@ type Retention interface {
 	// more says that there is more to do. Only one process does it at a time; others find nothing
 	// to do. ErrOwner.
 	Retire(ctx context.Context, archive Archive) (more bool, err error)
+	// Extend is that of Engine: where the logins of engines may not act as the owner, that of
+	// retention may.
+	Extend(ctx context.Context) error
 }
 
 // Bounds of the dead letters of a space for whose messages no row was read (S15): anybody who can
