@@ -139,5 +139,5 @@ const maxAway = 5
 // away counts an attempt without a database, and reports whether the call is given up.
 func (x *call) away(err error) bool {
 	x.tries++
-	return errors.Is(err, store.ErrUnknown) || x.tries >= maxAway
+	return errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLogin) || x.tries >= maxAway
 }

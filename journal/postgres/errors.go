@@ -211,7 +211,8 @@ const (
 )
 
 // retry repeats a call whose whole transaction can be repeated: after 40001, 40P01, 55P03 and
-// lost connections. Writes are guarded, so a repetition finds its own work (C8).
+// lost connections, but not for a login that is refused. Writes are guarded, so a repetition finds
+// its own work (C8).
 func retry(ctx context.Context, call func() error) error { return new(doubt).retry(ctx, call) }
 
 // doubt remembers whether an attempt of a call had an unknown outcome. If so, a later attempt
@@ -232,7 +233,7 @@ func (d *doubt) retry(ctx context.Context, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.of(call())
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
-		if !again || errors.Is(err, store.ErrAnotherDatabase) || attempt == maxAttempts || ctx.Err() != nil {
+		if !again || errors.Is(err, store.ErrAnotherDatabase) || errors.Is(err, store.ErrLogin) || attempt == maxAttempts || ctx.Err() != nil {
 			return err
 		}
 		timer := time.NewTimer(backoff.Delay(attempt-1, firstDelay, longestDelay, rand.N[time.Duration]))

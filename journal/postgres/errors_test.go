@@ -77,7 +77,7 @@ func TestRetry(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want int
-	}{{store.ErrUnavailable, maxAttempts}, {store.ErrUnknown, maxAttempts}, {store.ErrLost, 1}, {nil, 1}} {
+	}{{store.ErrUnavailable, maxAttempts}, {store.ErrUnknown, maxAttempts}, {store.ErrLost, 1}, {store.Login("refused"), 1}, {nil, 1}} {
 		calls := 0
 		require.ErrorIs(t, retry(t.Context(), func() error { calls++; return c.err }), c.err)
 		require.Equal(t, c.want, calls, "%v", c.err)
