@@ -85,9 +85,9 @@ type Config struct {
 	Ran func(topic string)
 	// Standing is how many suspended durable functions stay in memory where they wait,
 	// default none. The next turn of such a function goes on there if it comes to this
-	// process, and does not run it from its top; every one of the first 25 turns, and a
-	// turn whenever their number has grown by a 25th, still does. Deferred calls of the function run when it is over, or no
-	// longer stays.
+	// process, and does not run it from its top. Each of the first 25 turns still does, and
+	// one whenever their number has grown by a 25th. Deferred calls of the function run
+	// when it is over, or no longer stays.
 	Standing int
 	// Observer is told of attempts; default observer.Nop.
 	Observer observer.Observer
