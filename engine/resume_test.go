@@ -75,8 +75,7 @@ func TestResumeInMemory(t *testing.T) {
 				r.deploy(resumed)
 				first := r.run("resumed", "k", "[1,2,3,4]")
 				r.failed(first, journal.JobFailed, 500, "b3 fails")
-				ctx := context.Background()
-				in := r.asks("resumed", "k", "[1,2,3,4]")
+				ctx, in := context.Background(), r.asks("resumed", "k", "[1,2,3,4]")
 				resume := func(id journal.JobID, from journal.From) journal.JobID {
 					from.Job, from.Who = id, "ann"
 					next, err := r.eng.Committer().Resume(ctx, in, from)
