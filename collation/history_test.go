@@ -132,7 +132,7 @@ func TestC4StuckLeg1(t *testing.T) {
 	w.next()
 	m := w.queue[0]
 	m.Alone = true
-	for range collation.StuckLeg1 {
+	for range 90 {
 		require.Equal(t, collation.Handled, w.commitOnce(m).Outcome)
 	}
 	p := w.commitOnce(m)

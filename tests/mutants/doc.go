@@ -10,8 +10,8 @@
 //	+what stands there instead
 //
 // The second line names a package and what of its tests has to go red; the
-// simulator plays worlds until it does. More such lines name more: each has to
-// go red. Then come the files of the product, and
+// simulator plays worlds until it does, and a test is run three times at most. More
+// such lines name more: each has to go red. Then come the files of the product, and
 // below each its edits, which a blank line may set apart. A text is lines or a part
 // of a line. It is an error when the file does not have it exactly once, which every
 // test run looks at, so that a mutant goes along with what it changes.

@@ -101,6 +101,9 @@ func (m *mutant) report(s show, limit uint64) (red bool, err error) {
 	return true, nil
 }
 
+// runs is how often at most a test is run until it notices.
+const runs = 3
+
 // play builds the tests with the mutant in the product's place, runs them, and says
 // after how many seeds what broke: nothing, where the mutant was not noticed.
 func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err error) {
@@ -120,6 +123,8 @@ func (m *mutant) play(s show, limit uint64) (seeds uint64, broke string, err err
 	args := []string{"-test.timeout=15m", "-test.run", s.tests + "|" + prepare}
 	if s.pkg == worlds {
 		args = append(args, "-seeds", strconv.FormatUint(limit, 10), "-until")
+	} else { // a test that draws, or that waits for a race, may need more than one run to notice
+		args = append(args, "-test.count="+strconv.Itoa(runs), "-test.failfast")
 	}
 	if draws(s.pkg) {
 		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=1ms") // what a mutant breaks is not tried again, nor made smaller
