@@ -136,7 +136,7 @@ func space() []Metric {
 	}
 	return []Metric{
 		g(MetricJobs, "{job}", "Jobs that are open or quarantined; of each flow and state at most 100 000 are counted.", "flow", "state"),
-		g(MetricKept, "{job}", "Closed jobs that are still there, by how they ended: an estimate from 256 pages of their table. What is common is right to about a tenth, what is rare may be missing.", "flow", "state"),
+		g(MetricKept, "{job}", "Closed jobs that are still there, by how they ended: an estimate from 256 pages of their table. What is common is right to about a fifth, what is rare may be missing.", "flow", "state"),
 		g(MetricDeadOpen, "{letter}", "Dead letters that wait for a person; at most 10 000 are counted.", "reason"),
 		g(MetricOverdue, "{row}", "Dispatch rows that are due and were not sent yet; at most 10 000 are counted."),
 		g(MetricOverdueAge, "s", "How long the oldest of them has been due."),

@@ -21,7 +21,7 @@ type Gauges struct {
 	// Jobs counts the open and the quarantined jobs of each deployed flow, the first flows by name.
 	Jobs map[JobsOf]int64
 	// Closed estimates the completed, failed and interrupted jobs that the space still has, of the
-	// same flows, from a sample of their table: what is common is right to about a tenth, what is
+	// same flows, from a sample of their table: what is common is right to about a fifth, what is
 	// rare may be missing. A small table is counted.
 	Closed map[JobsOf]int64
 	// Running counts the requests that a process holds, by topic; the topics with most of them.

@@ -182,6 +182,13 @@ func TestS8ComposeRunsWithLeastRoles(t *testing.T) {
 	s.once("space")
 	s.once("space") // once more, as with each `docker compose up`
 	logs := map[string]*said{}
+	t.Cleanup(func() {
+		for service, log := range logs {
+			if t.Failed() {
+				t.Logf("%s said:\n%s", service, log)
+			}
+		}
+	})
 	for _, service := range []string{"engine", "worker-a", "worker-b", "retention"} {
 		logs[service] = s.start(service, "msg=ready")
 	}
