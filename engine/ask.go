@@ -55,7 +55,10 @@ func (c *Committer) Ask(ctx context.Context, starts []store.Start) []store.Start
 	}
 	c.do(ctx, calls...)
 	for i, a := range asks {
-		if a.open, a.out.Err = calls[i].err == nil && a.written, errors.Join(calls[i].err, a.out.Err); a.open {
+		switch a.open = calls[i].err == nil && a.written; {
+		case calls[i].err != nil:
+			a.out.Err = calls[i].err
+		case a.open:
 			a.out.Err = fmt.Errorf("start of %.80q: %w: no engine has begun the job yet", a.Key, store.ErrUnknown)
 		}
 	}
