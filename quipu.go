@@ -237,11 +237,8 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if slices.Contains(rt.cfg.Roles, RoleEngine) {
-		defer hold()()
-		if rt.cfg.Observer.Traces() {
-			parts = append(parts, rt.traces)
-		}
+	if rt.cfg.Observer.Traces() && slices.Contains(rt.cfg.Roles, RoleEngine) {
+		parts = append(parts, rt.traces)
 	}
 	leave, err := rt.join(ctx)
 	if err != nil {

@@ -58,6 +58,7 @@ func (e *Engine) Config() Config { return e.cfg }
 // the engine owns the committer, Run also finishes its batches; otherwise the committer's own
 // Run does.
 func (e *Engine) Run(ctx context.Context) error {
+	_ = reserve()
 	switch err := e.cfg.Bus.Ensure(ctx); {
 	case err == nil:
 	case ctx.Err() != nil:

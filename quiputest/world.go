@@ -30,11 +30,6 @@ const (
 	maxStanding = 100 // functions at a time whose turns do not all run from the top
 )
 
-// reserve counts as heap and is never touched. It takes no memory of the machine, and has the
-// collector wait for as much more garbage: a world makes some 80 kB of it for a wait, and its few
-// MiB of heap would be collected a hundred times a second.
-var reserve = sync.OnceValue(func() []byte { return make([]byte, 32<<20) })
-
 // World is a space in memory, with an engine and the worker processes of Serve. A method that
 // cannot do its work fails the test at once, except the methods Try…, which return an error. Call
 // methods from the goroutine of the scenario; handlers may call Try… and Receiver.
@@ -71,7 +66,6 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 		t: t, cfg: cfg, crash: c, done: make(chan error, 1),
 		receivers: map[string]*Receiver{},
 	}
-	_ = reserve()
 	w.log = slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ended = cancel

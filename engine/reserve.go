@@ -1,4 +1,4 @@
-package quipu
+package engine
 
 import (
 	"runtime/metrics"
@@ -13,29 +13,15 @@ import (
 // takes no memory of the machine, and has the collector wait for as much more garbage.
 const reserved = 32 << 20
 
-// reserve is the reserve of this process, for all its engines.
-var reserve struct {
-	sync.Mutex
-	engines int
-	bytes   []byte
-}
+// reserve is the reserve of this process, made when its first engine runs.
+var reserve = sync.OnceValue(func() []byte { return reserveAt(gcPercent()) })
 
-// hold holds the reserve until the returned function is called. A process that has set GOGC, or
-// called debug.SetGCPercent, is left as it is.
-func hold() (release func()) {
-	reserve.Lock()
-	defer reserve.Unlock()
-	reserve.engines++
-	if reserve.bytes == nil && gcPercent() == 100 {
-		reserve.bytes = make([]byte, reserved)
+// reserveAt is nil in a process that has set GOGC, or called debug.SetGCPercent: it has decided.
+func reserveAt(percent uint64) []byte {
+	if percent != 100 {
+		return nil
 	}
-	return sync.OnceFunc(func() {
-		reserve.Lock()
-		defer reserve.Unlock()
-		if reserve.engines--; reserve.engines == 0 {
-			reserve.bytes = nil
-		}
-	})
+	return make([]byte, reserved)
 }
 
 // gcPercent reads how much garbage, in percent of what stays, the collector waits for.
