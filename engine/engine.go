@@ -42,7 +42,7 @@ func Over(c *Committer) (*Engine, error) {
 	if c.pub == nil {
 		return nil, fmt.Errorf("%w: an engine needs a Bus", ErrConfig)
 	}
-	return &Engine{cfg: c.cfg, pub: c.pub, committer: c, keeping: newKeeping()}, nil
+	return &Engine{cfg: c.cfg, pub: c.pub, committer: c, keeping: newKeeping(c.cfg.AckWait / 3)}, nil
 }
 
 // Committer returns the committer of the engine.
@@ -99,7 +99,6 @@ func (e *Engine) fetch(ctx context.Context) error {
 	})
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
 	g.Go(func() error { return e.listen(ctx) })
-	g.Go(func() error { return e.keeping.run(ctx, e.cfg.AckWait/3) })
 	for _, c := range e.chores() {
 		g.Go(func() error { return c.run(ctx) })
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -17,14 +16,16 @@ const keepFor = time.Minute
 // keeping has the deliveries that the engine has not finished. While they wait for their batch,
 // or for the database, it keeps them from being delivered a second time.
 type keeping struct {
-	mu   sync.Mutex
-	held map[*inHand]struct{}
-	some chan struct{} // told when something is held: the ticker stands still until then
-	n    uint64        // numbers them
+	every time.Duration // between two reports
+
+	mu    sync.Mutex
+	held  map[*inHand]struct{}
+	timer *time.Timer // nil before the first delivery; it runs while something is held
+	n     uint64      // numbers them
 }
 
-func newKeeping() *keeping {
-	return &keeping{held: map[*inHand]struct{}{}, some: make(chan struct{}, 1)}
+func newKeeping(every time.Duration) *keeping {
+	return &keeping{every: every, held: map[*inHand]struct{}{}}
 }
 
 // inHand is one unfinished delivery.
@@ -41,11 +42,13 @@ func (k *keeping) add(d transport.Delivery) *inHand {
 	defer k.mu.Unlock()
 	k.n++
 	x.n = k.n
-	if k.held[x] = struct{}{}; len(k.held) == 1 {
-		select {
-		case k.some <- struct{}{}:
-		default:
-		}
+	k.held[x] = struct{}{}
+	switch {
+	case len(k.held) > 1:
+	case k.timer == nil:
+		k.timer = time.AfterFunc(k.every, k.tick)
+	default:
+		k.timer.Reset(k.every)
 	}
 	return x
 }
@@ -53,46 +56,36 @@ func (k *keeping) add(d transport.Delivery) *inHand {
 func (k *keeping) remove(d *inHand) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.held, d)
-}
-
-// run reports older deliveries as in progress, in every interval, until ctx ends.
-func (k *keeping) run(ctx context.Context, every time.Duration) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-k.some:
-		}
-		for some := true; some; {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(every):
-			}
-			var late []*inHand
-			late, some = k.late(time.Now(), every)
-			for _, d := range late {
-				_ = d.InProgress() // only a hint: without it the message comes again
-			}
-		}
+	if delete(k.held, d); len(k.held) == 0 {
+		k.timer.Stop()
 	}
 }
 
-// late lists deliveries held for at least after, the oldest first; some: any is held.
-func (k *keeping) late(now time.Time, after time.Duration) (late []*inHand, some bool) {
+// tick reports older deliveries as in progress.
+func (k *keeping) tick() {
+	for _, d := range k.late(time.Now()) {
+		_ = d.InProgress() // only a hint: without it the message comes again
+	}
+}
+
+// late lists the deliveries that have been held for an interval, the oldest first, and
+// begins the next one while any is held.
+func (k *keeping) late(now time.Time) (late []*inHand) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for d := range k.held {
 		switch age := now.Sub(d.since); {
 		case age > keepFor:
 			delete(k.held, d)
-		case age >= after:
+		case age >= k.every:
 			late = append(late, d)
 		}
 	}
 	slices.SortFunc(late, func(a, b *inHand) int { return cmp.Compare(a.n, b.n) })
-	return late, len(k.held) > 0
+	if len(k.held) > 0 {
+		k.timer.Reset(k.every)
+	}
+	return late
 }
 
 // Ack implements transport.Delivery.

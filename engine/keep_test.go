@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,10 +25,7 @@ func (d *waiting) Ack() error        { return nil }
 func TestW8DeliveriesThatWaitAreKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeeping()
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- k.run(ctx, time.Second) }()
+		k := newKeeping(time.Second)
 		waits, forgotten := &waiting{}, &waiting{}
 		in := k.add(waits)
 		k.add(forgotten)
@@ -39,7 +35,6 @@ func TestW8DeliveriesThatWaitAreKept(t *testing.T) {
 		time.Sleep(2 * keepFor)
 		require.EqualValues(t, 5, waits.kept.Load())
 		require.EqualValues(t, keepFor/time.Second, forgotten.kept.Load())
-		cancel()
-		require.NoError(t, <-ended)
+		require.False(t, k.timer.Stop(), "nothing is held")
 	})
 }

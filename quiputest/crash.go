@@ -219,11 +219,11 @@ func (a *attempt) try(h host, cfg *config, scenario Scenario) {
 // attend looks after the request during which the process died: its dead letter is answered or
 // ends the scenario.
 func (w *World) attend() {
-	w.t.Helper()
 	c := w.crash
 	if c == nil || c.at == nil || c.attending || c.died().IsZero() || c.scenarios[c.at.request] {
 		return
 	}
+	w.t.Helper()
 	for _, d := range w.DeadLetters() {
 		if d.Letter.Row != c.died() {
 			continue

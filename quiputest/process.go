@@ -83,6 +83,7 @@ func (p *process) die() {
 		return
 	}
 	p.stop()
+	p.w.ends.tell()
 	time.AfterFunc(lease, p.session.end)
 	p.w.replace(p)
 }

@@ -2,6 +2,7 @@ package quiputest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu/journal/store"
@@ -21,34 +22,53 @@ func (s *session) Current() (id int64, alive bool) { return s.ID(), !s.p.dead.Lo
 // Watch implements workers.Session. It checks as often as in production, but only while a handler
 // runs.
 func (s *session) Watch(held func() (l store.Lease, held bool), lost func(error)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		tick := time.NewTicker(lease / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if l, ok := held(); ok {
-				s.look(ctx, l, lost)
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		if l, ok := held(); ok { // the answer is on its way, and may be lost
-			time.AfterFunc(lease, func() { s.Return(l) })
-		}
+	w := &watch{s: s, held: held, lost: lost}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(lease/3, w.tick)
+	return w.stop
+}
+
+// watch is the watch over one run.
+type watch struct {
+	s    *session
+	held func() (l store.Lease, held bool)
+	lost func(error)
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+func (w *watch) tick() {
+	if l, ok := w.held(); ok {
+		w.s.look(l, w.lost)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped {
+		w.timer.Reset(lease / 3)
 	}
 }
 
-func (s *session) look(ctx context.Context, l store.Lease, lost func(error)) {
+func (w *watch) stop() {
+	w.mu.Lock()
+	w.stopped = true
+	w.timer.Stop()
+	w.mu.Unlock()
+	if !w.s.p.w.cfg.lossy {
+		return
+	}
+	if l, ok := w.held(); ok { // the answer is on its way, and may be lost
+		time.AfterFunc(lease, func() { w.s.Return(l) })
+	}
+}
+
+func (s *session) look(l store.Lease, lost func(error)) {
 	if s.p.dead.Load() {
 		return
 	}
-	gone, _ := s.Lost(ctx, []store.Lease{l}) // tables in memory do not fail
+	gone, _ := s.Lost(context.Background(), []store.Lease{l}) // tables in memory do not fail
 	for _, x := range gone {
 		why := store.ErrStale
 		if x.Closed {

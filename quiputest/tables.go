@@ -21,6 +21,8 @@ type tables struct {
 	*memory.Store
 	ended  <-chan struct{} // closed when the engine should end
 	writes hub             // told of every change of the tables
+	keeps  hub             // told when the time changes at which a kept signal expires next
+	kept   atomic.Int64    // that time
 	moved  atomic.Int64    // time of the last change
 	asleep atomic.Bool     // the sweeper has nothing to do
 	world  *hub            // told when the sweeper sleeps, and of every change
@@ -33,6 +35,7 @@ var upkeep = []string{"turn overdue", "expire signals", "prune", "claim"}
 func newTables(world *hub, ended <-chan struct{}) *tables {
 	s := &tables{world: world, ended: ended}
 	s.moved.Store(int64(now()))
+	s.kept.Store(int64(collation.Never))
 	s.Store = memory.New(memory.Config{
 		Space: space,
 		Now:   func() int64 { return time.Now().UnixMicro() },
@@ -52,18 +55,22 @@ func newTables(world *hub, ended <-chan struct{}) *tables {
 func now() collation.Micros { return collation.Micros(time.Now().UnixMicro()) }
 
 // Due implements store.Engine. It waits until there is something to do, which includes a request
-// past its `within` for the next sweep.
+// past its `within` for the next sweep. It ignores the time limit of a sweep, since a year has
+// too many sweeps.
 func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.asleep.Store(false)
 	for {
 		changed := s.writes.changed()
-		rows, t, err := s.Store.Due(ctx, limit)
-		if err != nil || len(rows) > 0 || s.over() {
-			return rows, t, err
+		next, kept := s.Next()
+		if s.kept.Swap(int64(kept)) != int64(kept) {
+			s.keeps.tell()
+		}
+		if past(next) {
+			return s.Store.Due(ctx, limit)
 		}
 		s.asleep.Store(true)
 		s.world.tell()
-		if !s.sleep(changed) || ctx.Err() != nil { // the next sweep has its own time limit
+		if !rest(s.ended, changed, until(next)) || ctx.Err() != nil { // the next sweep has its own time limit
 			return nil, store.Timing{}, nil
 		}
 		s.asleep.Store(false)
@@ -73,9 +80,9 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timi
 // LateSignals implements store.Engine. Like Due it waits, for kept signals that have expired.
 func (s *tables) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
 	for {
-		changed := s.writes.changed()
+		changed := s.keeps.changed()
 		late, err := s.Store.LateSignals(ctx, limit)
-		if err != nil || len(late) > 0 || !s.sleep(changed) {
+		if err != nil || len(late) > 0 || !rest(s.ended, changed, until(collation.Micros(s.kept.Load()))) {
 			return late, err
 		}
 	}
@@ -95,16 +102,16 @@ func (s *tables) quiet() time.Duration {
 
 // over says that something is due.
 func (s *tables) over() bool {
-	next := s.Next()
-	return next != collation.Never && next <= now()
+	next, _ := s.Next()
+	return past(next)
 }
 
-// sleep waits for a change, or for the next time at which something is due. It ignores the time
-// limit of a sweep, since a year has too many sweeps. It returns whether the engine goes on.
-func (s *tables) sleep(changed <-chan struct{}) bool {
-	wait := forever
-	if next := s.Next(); next != collation.Never {
-		wait = max(time.Duration(next-now())*time.Microsecond, glance)
+func past(at collation.Micros) bool { return at != collation.Never && at <= now() }
+
+// until is how long to wait for a time in the tables.
+func until(at collation.Micros) time.Duration {
+	if at == collation.Never {
+		return forever
 	}
-	return rest(s.ended, changed, wait)
+	return max(time.Duration(at-now())*time.Microsecond, glance)
 }

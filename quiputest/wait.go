@@ -24,10 +24,13 @@ const lonely = time.Hour
 var errImpatient = errors.New("it did not come")
 
 // until waits for cond, which it calls after every change.
-func (w *World) until(cond func() bool) error {
+func (w *World) until(cond func() bool) error { return w.untilTold(&w.hub, cond) }
+
+// untilTold is until for a cond that begins to hold only when h is told.
+func (w *World) untilTold(h *hub, cond func() bool) error {
 	began := time.Now()
 	for {
-		changed := w.hub.changed()
+		changed := w.heeded(h).changed()
 		w.attend()
 		if cond() {
 			return nil
@@ -42,6 +45,15 @@ func (w *World) until(cond func() bool) error {
 		}
 		rest(nil, changed, left)
 	}
+}
+
+// heeded is the hub that a wait for h heeds: every change counts once a process has died, for
+// attend.
+func (w *World) heeded(h *hub) *hub {
+	if c := w.crash; c != nil && !c.died().IsZero() {
+		return &w.hub
+	}
+	return h
 }
 
 // hopeless says that the clock alone will move no job; at most it resends requests that no
@@ -107,7 +119,7 @@ func (w *World) Advance(d time.Duration) {
 	w.Settle()
 	end := time.Now().Add(d)
 	for left := d; left > 0; left = time.Until(end) {
-		changed := w.hub.changed()
+		changed := w.heeded(&w.ends).changed()
 		w.attend()
 		rest(nil, changed, left)
 	}

@@ -38,6 +38,7 @@ type World struct {
 	cfg    *config
 	crash  *crash // nil: no process dies
 	hub    hub    // told of everything that the scenario may wait for
+	ends   hub    // told of the ends of jobs, and of the death of a process
 	tables *tables
 	bus    *busmem.Bus
 	eng    *engine.Engine
@@ -77,7 +78,7 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 	w.bus = busmem.New(b)
 	eng, err := engine.New(ctx, engine.Config{
 		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance, Lease: lease / 3,
-		Writer: "quiputest", Logger: w.log,
+		Writer: "quiputest", Logger: w.log, Ended: func([]journal.JobID) { w.ends.tell() },
 	})
 	if err != nil {
 		t.Fatalf("quiputest: %v", err)

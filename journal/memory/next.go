@@ -7,30 +7,29 @@ import (
 
 // Next returns when the clock alone makes something happen next: a row that is not held becomes
 // due, the `within` of a request ends, or a kept signal expires. It may be in the past; Never
-// means that nothing will. A simulator sleeps until then instead of polling.
-func (s *Store) Next() collation.Micros {
+// means that nothing will. kept is when the first kept signal expires. A simulator sleeps until
+// then instead of polling.
+func (s *Store) Next() (next, kept collation.Micros) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := collation.Never
+	next, kept = collation.Never, collation.Never
 	for id, rows := range s.rows {
 		if j := s.jobs[id]; j != nil && j.State == journal.JobQuarantined {
 			continue
 		}
 		for _, r := range rows {
-			at := r.NextAt
-			switch {
-			case r.Held == collation.HeldKept:
-				at = r.WithinAt
-			case r.Held != "":
-				at = collation.Never
+			switch r.Held {
+			case "":
+				next = sooner(next, r.NextAt)
+			case collation.HeldKept:
+				kept = sooner(kept, r.WithinAt)
 			}
-			next = sooner(next, at)
 			if r.Kind == journal.MessageRequest {
 				next = sooner(next, r.WithinAt)
 			}
 		}
 	}
-	return next
+	return sooner(next, kept), kept
 }
 
 func sooner(a, b collation.Micros) collation.Micros {

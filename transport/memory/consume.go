@@ -150,8 +150,10 @@ func (d *delivery) finish(say func(*entry)) error {
 		return transport.ErrFinished
 	}
 	d.done = true
+	if d.c.held == d.c.slots {
+		d.c.queue.wake()
+	}
 	d.c.held--
-	d.c.queue.wake()
 	dice := dice{seed: b.cfg.Seed, id: d.msg.ID(), n: d.e.ends}
 	d.e.ends++
 	if dice.roll(loseAck) >= b.cfg.Loss {
