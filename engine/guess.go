@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -21,6 +22,10 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 	jobs, cold := l.guessable(w)
 	if len(jobs) == 0 {
 		return w.items, nil
+	}
+	if hot := func(items []*item) bool { return l.hot.get(items[0].msg.Job) != nil }; !slices.ContainsFunc(jobs, hot) {
+		b.misses = len(w.items)
+		return w.items, nil // no trip to the clock before the load, which brings it
 	}
 	clock, err := l.load(ctx, tx, nil)
 	if err == nil {
