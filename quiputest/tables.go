@@ -95,6 +95,15 @@ func (s *tables) Extend(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Prune implements store.Engine. An engine prunes every hour; in memory there is room for a day.
+func (s *tables) Prune(ctx context.Context, limit int) (int, error) {
+	n, err := s.Store.Prune(ctx, limit)
+	if n < limit {
+		rest(s.ended, nil, 24*time.Hour)
+	}
+	return n, err
+}
+
 // quiet returns the time since the last change.
 func (s *tables) quiet() time.Duration {
 	return time.Duration(int64(now())-s.moved.Load()) * time.Microsecond

@@ -78,7 +78,7 @@ func New(cfg Config) *Bus {
 		inFlight: make(chan struct{}, cfg.MaxInFlight),
 		closed:   make(chan struct{}),
 		queues:   make(map[transport.Destination]*queue),
-		seen:     window{ids: make(map[string]*sighting)},
+		seen:     window{ids: make(map[windowKey]*sighting)},
 		told:     make(map[[16]byte]map[*func()]struct{}),
 	}
 }
@@ -120,7 +120,7 @@ func (b *Bus) Wipe() {
 	for _, q := range b.queues {
 		q.clear()
 	}
-	b.seen = window{ids: make(map[string]*sighting)}
+	b.seen = window{ids: make(map[windowKey]*sighting)}
 }
 
 // Calm ends the faults: messages published from now on arrive once, without delay.

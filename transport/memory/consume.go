@@ -154,9 +154,9 @@ func (d *delivery) finish(say func(*entry)) error {
 		d.c.queue.wake()
 	}
 	d.c.held--
-	dice := dice{seed: b.cfg.Seed, id: d.msg.ID(), n: d.e.ends}
+	n := d.e.ends
 	d.e.ends++
-	if dice.roll(loseAck) >= b.cfg.Loss {
+	if b.cfg.Loss == 0 || !(dice{seed: b.cfg.Seed, id: d.msg.ID(), n: n}).falls(loseAck, b.cfg.Loss) {
 		say(d.e)
 	}
 	return nil

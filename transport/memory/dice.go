@@ -42,6 +42,11 @@ func (d dice) roll(k decision) float64 {
 	return float64(h>>11) / (1 << 53)
 }
 
+// falls is true with the probability.
+func (d dice) falls(k decision, probability float64) bool {
+	return probability > 0 && d.roll(k) < probability
+}
+
 // mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
 func mix(z uint64) uint64 {
 	z += 0x9e3779b97f4a7c15
@@ -52,12 +57,17 @@ func mix(z uint64) uint64 {
 
 // window remembers message ids for DuplicateWindow, per stream.
 type window struct {
-	ids  map[string]*sighting
+	ids  map[windowKey]*sighting
 	fifo []*sighting
 }
 
+type windowKey struct {
+	stream transport.Kind
+	id     string
+}
+
 type sighting struct {
-	key   string
+	key   windowKey
 	at    time.Time
 	times int
 	there bool
@@ -70,7 +80,7 @@ func (w *window) sight(kind transport.Kind, id string, now time.Time) (times int
 		delete(w.ids, w.fifo[0].key)
 		w.fifo = w.fifo[1:]
 	}
-	key := windowKey(kind, id)
+	key := windowKey{kind, id}
 	s := w.ids[key]
 	if s == nil {
 		s = &sighting{key: key, at: now}
@@ -85,9 +95,7 @@ func (w *window) sight(kind transport.Kind, id string, now time.Time) (times int
 
 // forget notes that the message is not stored: it was lost or refused.
 func (w *window) forget(kind transport.Kind, id string) {
-	if s := w.ids[windowKey(kind, id)]; s != nil {
+	if s := w.ids[windowKey{kind, id}]; s != nil {
 		s.there = false
 	}
 }
-
-func windowKey(kind transport.Kind, id string) string { return kind.String() + "/" + id }

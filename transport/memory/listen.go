@@ -12,7 +12,7 @@ func (b *Bus) Tell(jobs ...[16]byte) {
 	for _, job := range jobs {
 		b.mu.Lock()
 		listening := slices.Collect(maps.Keys(b.told[job]))
-		lost := (dice{seed: b.cfg.Seed, id: string(job[:])}).roll(loseTold) < b.cfg.Loss
+		lost := (dice{seed: b.cfg.Seed, id: string(job[:])}).falls(loseTold, b.cfg.Loss)
 		b.mu.Unlock()
 		if lost {
 			continue

@@ -113,13 +113,13 @@ func (b *Bus) publish(m *transport.Message) error {
 	defer b.mu.Unlock()
 	times, duplicate := b.seen.sight(m.To.Kind, id, now)
 	dice := dice{seed: b.cfg.Seed, id: id, n: times}
-	lost := fmt.Errorf("publish to %s: %w: PubAck lost", m.To, transport.ErrUnavailable)
-	if dice.roll(loseMessage) < b.cfg.Loss {
+	lost := func() error { return fmt.Errorf("publish to %s: %w: PubAck lost", m.To, transport.ErrUnavailable) }
+	if dice.falls(loseMessage, b.cfg.Loss) {
 		b.seen.forget(m.To.Kind, id)
 		if dice.roll(lieAboutLoss) < 0.5 {
 			return nil
 		}
-		return lost
+		return lost()
 	}
 	if !duplicate {
 		if b.queue(m.To).order.Len() >= b.cfg.MaxMessages {
@@ -127,18 +127,18 @@ func (b *Bus) publish(m *transport.Message) error {
 			return fmt.Errorf("publish to %s: %w: %d messages", m.To, transport.ErrFull, b.cfg.MaxMessages)
 		}
 		b.put(m, nil, b.visible(dice, delayFirst, now))
-		if dice.roll(duplicateMessage) < b.cfg.Duplicate {
+		if dice.falls(duplicateMessage, b.cfg.Duplicate) {
 			b.put(m, nil, b.visible(dice, delaySecond, now))
 		}
 	}
-	if dice.roll(losePubAck) < b.cfg.Loss {
-		return lost
+	if dice.falls(losePubAck, b.cfg.Loss) {
+		return lost()
 	}
 	return nil
 }
 
 func (b *Bus) visible(d dice, k decision, now time.Time) time.Time {
-	if d.roll(k) >= b.cfg.Reorder {
+	if !d.falls(k, b.cfg.Reorder) {
 		return now
 	}
 	return now.Add(time.Duration(d.roll(k+howLong) * float64(b.cfg.MaxDelay)))
