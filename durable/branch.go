@@ -40,9 +40,9 @@ type branch struct {
 	w     *walk
 	of    *fork  // nil for the function's own branch
 	path  string // "" for the function's own, "3.0" for the first branch of the fork at 3
-	self  uint64 // number of its goroutine
-	calls int    // positions taken
-	last  int64  // seq of the entry that ended its latest wait
+	self  goroutine
+	calls int   // positions taken
+	last  int64 // seq of the entry that ended its latest wait
 
 	calling  atomic.Bool // a call of the branch is under way
 	stopping atomic.Bool // its goroutine must end, or is ending
@@ -89,7 +89,9 @@ func (w *walk) branch(of *fork, path string) *branch {
 // start runs body in the branch's goroutine, which waits for the baton first.
 func (b *branch) start(ctx context.Context, body func(context.Context)) {
 	go func() {
-		b.self = goroutine()
+		branches.Add(1)
+		defer branches.Add(-1) // after b.over is closed: see within
+		b.self = goroutine{number: number(), bottom: bottom()}
 		<-b.grant
 		returned := false
 		defer func() { b.end(returned, recover()) }()
@@ -132,7 +134,7 @@ func (b *branch) end(returned bool, panicked any) {
 
 // ours refuses a call from a goroutine that is not the branch's.
 func (b *branch) ours(c *call) error {
-	if goroutine() != b.self {
+	if !b.within() {
 		return fmt.Errorf("%s: %w: it is called in a goroutine of your own: use workers.All for what is to go on at the same time", c, effects.ErrUsage)
 	}
 	return nil
@@ -307,17 +309,4 @@ func (k *fork) status() status {
 		return isBusy
 	}
 	return isOutside
-}
-
-// goroutine is the number of the calling goroutine. It walks the stack, which is slow:
-// call it only where a branch begins or ends.
-func goroutine() (id uint64) {
-	var text [len("goroutine ") + 20]byte
-	for _, c := range text[len("goroutine "):runtime.Stack(text[:], false)] {
-		if c < '0' || c > '9' {
-			break
-		}
-		id = 10*id + uint64(c-'0')
-	}
-	return id
 }
