@@ -30,8 +30,8 @@ const (
 	briskFor = 2 * time.Second
 	// sweepLeast is the least pause between two looks.
 	sweepLeast = 20 * time.Millisecond
-	// sweepTime bounds one sweep, so that a server that falls silent does not stop it until the
-	// network gives up.
+	// sweepTime bounds one look, and what follows from it, so that a server that falls silent
+	// does not stop a sweep until the network gives up.
 	sweepTime = time.Minute
 )
 
@@ -149,13 +149,13 @@ func (a *alarm) take() (at time.Time, now bool) {
 
 // sweep looks once; full: more rows are due than one look takes.
 func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
+	due, t, err := s.look(ctx)
+	if s.next = t.Next; err != nil || len(due) == 0 && !t.Late {
+		return false, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
 	st := s.e.cfg.Store
-	due, t, err := st.Due(ctx, sweepLimit)
-	if s.next = t.Next; err != nil {
-		return false, err
-	}
 	if t.Late {
 		late := s.overdue(ctx) // its failure delays no other row
 		defer func() { err = errors.Join(late, err) }()
@@ -183,6 +183,12 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	full = len(due) == sweepLimit && (len(out) > 0 || !sends(claims))
 	out, changed := s.distrust(ctx, out)
 	return full, errors.Join(blind, changed, s.e.pub.Publish(ctx, out, Origin{}))
+}
+
+func (s *sweeper) look(ctx context.Context) ([]store.DueRow, store.Timing, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTime)
+	defer cancel()
+	return s.e.cfg.Store.Due(ctx, sweepLimit)
 }
 
 func sends(claims []store.Claim) bool {

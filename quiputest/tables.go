@@ -55,8 +55,8 @@ func newTables(world *hub, ended <-chan struct{}) *tables {
 func now() collation.Micros { return collation.Micros(time.Now().UnixMicro()) }
 
 // Due implements store.Engine. It waits until there is something to do, which includes a request
-// past its `within` for the next sweep. It ignores the time limit of a sweep, since a year has
-// too many sweeps.
+// past its `within` for the next sweep. It ignores its time limit, since a year has too many
+// sweeps.
 func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.asleep.Store(false)
 	for {
@@ -70,7 +70,7 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timi
 		}
 		s.asleep.Store(true)
 		s.world.tell()
-		if !rest(s.ended, changed, until(next)) || ctx.Err() != nil { // the next sweep has its own time limit
+		if !rest(s.ended, changed, until(next)) {
 			return nil, store.Timing{}, nil
 		}
 		s.asleep.Store(false)
@@ -113,6 +113,12 @@ func (s *tables) quiet() time.Duration {
 func (s *tables) over() bool {
 	next, _ := s.Next()
 	return past(next)
+}
+
+// wait is how long it takes until something is due.
+func (s *tables) wait() time.Duration {
+	next, _ := s.Next()
+	return until(next)
 }
 
 func past(at collation.Micros) bool { return at != collation.Never && at <= now() }

@@ -42,6 +42,8 @@ func (w *World) untilTold(h *hub, cond func() bool) error {
 		}
 		if quiet < lonely {
 			left = min(left, lonely-quiet)
+		} else { // the clock will change something, and that may be the last
+			left = min(left, max(w.tables.wait(), 0)+lonely)
 		}
 		rest(nil, changed, left)
 	}

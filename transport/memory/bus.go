@@ -167,7 +167,7 @@ func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt 
 func (b *Bus) queue(d transport.Destination) *queue {
 	q := b.queues[d]
 	if q == nil {
-		q = newQueue()
+		q = newQueue(&b.mu)
 		b.queues[d] = q
 	}
 	return q

@@ -46,7 +46,6 @@ type consumer struct {
 	wake  chan struct{}
 	slots int
 	held  int
-	timer *time.Timer // stopped while nobody waits; nil before the first wait
 }
 
 // take is the next delivery; nil when ctx has ended, ErrClosed when the bus has.
@@ -60,48 +59,32 @@ func (c *consumer) take(ctx context.Context) (*delivery, error) {
 			return nil, transport.ErrClosed
 		default:
 		}
-		d, again := c.try(time.Now())
-		if d != nil {
+		if d := c.try(time.Now()); d != nil {
 			return d, nil
 		}
-		c.wait(ctx, again)
+		select {
+		case <-ctx.Done():
+		case <-c.bus.closed:
+		case <-c.wake:
+		}
 	}
 }
 
-// try delivers a due message if a slot is free, or says when to look again.
-func (c *consumer) try(now time.Time) (*delivery, time.Time) {
+// try delivers a due message if there is one and a slot is free.
+func (c *consumer) try(now time.Time) *delivery {
 	c.bus.mu.Lock()
 	defer c.bus.mu.Unlock()
 	if c.held >= c.slots {
-		return nil, time.Time{}
+		return nil
 	}
-	e, again := c.queue.due(now)
+	e := c.queue.due(now)
 	if e == nil {
-		return nil, again
+		return nil
 	}
 	e.count++
 	c.held++
 	c.queue.postpone(e, now.Add(c.bus.cfg.AckWait))
-	return &delivery{c: c, e: e, msg: e.msg, count: e.count}, time.Time{}
-}
-
-func (c *consumer) wait(ctx context.Context, until time.Time) {
-	var due <-chan time.Time
-	if !until.IsZero() {
-		if wait := time.Until(until); c.timer == nil {
-			c.timer = time.NewTimer(wait)
-		} else {
-			c.timer.Reset(wait)
-		}
-		defer c.timer.Stop()
-		due = c.timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-c.bus.closed:
-	case <-c.wake:
-	case <-due:
-	}
+	return &delivery{c: c, e: e, msg: e.msg, count: e.count}
 }
 
 // delivery is one delivery; done is under the bus's mu.

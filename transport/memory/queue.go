@@ -3,6 +3,7 @@ package memory
 import (
 	"container/heap"
 	"container/list"
+	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu/transport"
@@ -21,34 +22,53 @@ type entry struct {
 }
 
 // queue is one destination's work queue: a heap by the next time of delivery, a list by
-// arrival for Oldest, and the channels that wake consumers.
+// arrival for Oldest, and what wakes consumers: channels, and a timer for what is delivered
+// later. It is under the bus's mu.
 type queue struct {
 	heap    entries
 	order   *list.List
 	waiters map[chan struct{}]struct{}
+	timer   *time.Timer
 }
 
-func newQueue() *queue {
-	return &queue{order: list.New(), waiters: make(map[chan struct{}]struct{})}
+func newQueue(mu *sync.Mutex) *queue {
+	q := &queue{order: list.New(), waiters: make(map[chan struct{}]struct{})}
+	q.timer = time.AfterFunc(time.Hour, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		q.wake()
+	})
+	q.timer.Stop()
+	return q
 }
 
 func (q *queue) add(e *entry) {
 	heap.Push(&q.heap, e)
 	e.place = q.order.PushBack(e)
+	q.settle()
+}
+
+// settle wakes the consumers if a delivery is due, and sets the timer for the next one. Call
+// it after every change.
+func (q *queue) settle() {
+	if len(q.heap) == 0 {
+		q.timer.Stop()
+		return
+	}
+	if wait := time.Until(q.heap[0].visible); wait > 0 {
+		q.timer.Reset(wait)
+		return
+	}
+	q.timer.Stop()
 	q.wake()
 }
 
-// due is the next entry to deliver at now. If it is nil, the time says when to look
-// again; zero for an empty queue.
-func (q *queue) due(now time.Time) (*entry, time.Time) {
-	if len(q.heap) == 0 {
-		return nil, time.Time{}
+// due is the next entry to deliver at now, nil for none.
+func (q *queue) due(now time.Time) *entry {
+	if len(q.heap) == 0 || q.heap[0].visible.After(now) {
+		return nil
 	}
-	first := q.heap[0]
-	if first.visible.After(now) {
-		return nil, first.visible
-	}
-	return first, time.Time{}
+	return q.heap[0]
 }
 
 func (q *queue) postpone(e *entry, until time.Time) {
@@ -57,7 +77,7 @@ func (q *queue) postpone(e *entry, until time.Time) {
 	}
 	e.visible = until
 	heap.Fix(&q.heap, e.at)
-	q.wake()
+	q.settle()
 }
 
 func (q *queue) remove(e *entry) {
@@ -66,6 +86,7 @@ func (q *queue) remove(e *entry) {
 	}
 	heap.Remove(&q.heap, e.at)
 	q.order.Remove(e.place)
+	q.settle()
 }
 
 func (q *queue) clear() {
@@ -74,6 +95,7 @@ func (q *queue) clear() {
 	}
 	q.heap = nil
 	q.order.Init()
+	q.settle()
 }
 
 func (q *queue) wake() {
