@@ -40,10 +40,11 @@ func (w *World) untilTold(h *hub, cond func() bool) error {
 		if left <= 0 || quiet >= lonely && w.hopeless() {
 			return errImpatient
 		}
-		if quiet < lonely {
+		// Until the clock changes something nothing is hopeless.
+		if calm := w.tables.wait(); quiet >= lonely || calm >= lonely-quiet {
+			left = min(left, max(calm, 0)+lonely)
+		} else {
 			left = min(left, lonely-quiet)
-		} else { // the clock will change something, and that may be the last
-			left = min(left, max(w.tables.wait(), 0)+lonely)
 		}
 		rest(nil, changed, left)
 	}

@@ -43,14 +43,15 @@ func (s *Store) effectRow(j *job, f *collation.Effect) store.EffectRow {
 // here one lock covers both.
 func (c *committer) chain(w *store.Want, l *store.Loaded) {
 	k := w.Chain
+	if k == (collation.RowKey{}) {
+		return
+	}
 	h := l.Chains[k]
 	if h == nil {
 		h = &collation.Chain{Request: k.GUID, Now: l.Now, Effects: map[journal.Digest]*collation.Effect{}}
 	}
 	j := c.s.living(k.Job)
 	switch {
-	case k == collation.RowKey{}:
-		return
 	case j != nil && c.s.owner(k.Job) != c.txn:
 		return
 	case j != nil:
