@@ -30,7 +30,7 @@ func (w *World) until(cond func() bool) error { return w.untilTold(&w.hub, cond)
 func (w *World) untilTold(h *hub, cond func() bool) error {
 	began := time.Now()
 	for {
-		changed := w.heeded(h).changed()
+		changed := w.heeded(h)
 		w.attend()
 		if cond() {
 			return nil
@@ -50,13 +50,14 @@ func (w *World) untilTold(h *hub, cond func() bool) error {
 	}
 }
 
-// heeded is the hub that a wait for h heeds: every change counts once a process has died, for
-// attend.
-func (w *World) heeded(h *hub) *hub {
+// heeded is closed when a wait for h has to look again: at any change once a process has died,
+// for attend. Its death tells of itself.
+func (w *World) heeded(h *hub) <-chan struct{} {
+	changed := h.changed()
 	if c := w.crash; c != nil && !c.died().IsZero() {
-		return &w.hub
+		return w.hub.changed()
 	}
-	return h
+	return changed
 }
 
 // hopeless says that the clock alone will move no job; at most it resends requests that no
@@ -122,7 +123,7 @@ func (w *World) Advance(d time.Duration) {
 	w.Settle()
 	end := time.Now().Add(d)
 	for left := d; left > 0; left = time.Until(end) {
-		changed := w.heeded(&w.ends).changed()
+		changed := w.heeded(&w.ends)
 		w.attend()
 		rest(nil, changed, left)
 	}
