@@ -202,9 +202,15 @@ func sweep() {
 // the test ends.
 func NATS(t testing.TB) *dev.NATS {
 	t.Helper()
+	return NATSWith(t, dev.NATSOptions{})
+}
+
+// NATSWith is NATS with options.
+func NATSWith(t testing.TB, opts dev.NATSOptions) *dev.NATS {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	n, err := dev.StartNATS(ctx, t.TempDir(), dev.NATSOptions{})
+	n, err := dev.StartNATS(ctx, t.TempDir(), opts)
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
 	}
