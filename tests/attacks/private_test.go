@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -91,4 +92,14 @@ func TestPrivateKeys(t *testing.T) {
 		require.Empty(t, proof.Broken)
 		require.Empty(t, proof.Differences)
 	}
+
+	require.Positive(t, g.sql("UPDATE jobs SET expires_at = 1 WHERE id = $1", job.ID.String()))
+	_, err = below.Of(owner).Expire(ctx, 100)
+	require.NoError(t, err)
+	require.Equal(t, 1, g.count(g.admin(), "jobs WHERE state = 'expired' AND key = '"+job.Key+"'"), "a tombstone knows its key by the digest, too")
+	next, err := rt.Start(ctx, "visit", key, map[string]string{"name": "eve"})
+	require.NoError(t, err)
+	require.NotEqual(t, job.ID, next.ID)
+	require.False(t, next.Existing)
+	absent(t, key, seen.String(), g.tables())
 }

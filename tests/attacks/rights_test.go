@@ -23,14 +23,20 @@ import (
 
 func logTo(l *devtest.Log) *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
+// lack is a right that a part does not get.
+type lack struct {
+	part  nats.Part
+	right string
+}
+
 // guarded is a NATS server with a user for each role, whose rights are those that the program
-// prints, but for the subjects in without.
-func guarded(t *testing.T, without ...string) (urlOf func(user string) string) {
+// prints, but for what they lack.
+func guarded(t *testing.T, lacks ...lack) (urlOf func(user string) string) {
 	t.Helper()
 	rights := func(part nats.Part, topics ...string) nats.Rights {
 		r, err := nats.RightsOf(nats.Config{Space: "shop"}, part, topics)
 		require.NoError(t, err)
-		drop := func(s string) bool { return slices.Contains(without, s) }
+		drop := func(s string) bool { return slices.Contains(lacks, lack{part, s}) }
 		r.Publish, r.Subscribe = slices.DeleteFunc(r.Publish, drop), slices.DeleteFunc(r.Subscribe, drop)
 		return r
 	}
@@ -58,8 +64,12 @@ func guarded(t *testing.T, without ...string) (urlOf func(user string) string) {
 const payFlow = `{flow: pay, version: "1", output: "${ charge.output }", activities: {start: {type: trigger},
   charge: {type: worker, topic: pay.charge, input: "${ start.output }"}}, transitions: {start: [charge]}}`
 
+const orderFlow = `{flow: order, version: "1", activities: {start: {type: trigger}, paid: {type: await, flow: pay, input: 7}}, transitions: {start: [paid]}}`
+
+const agreedFlow = `{flow: agreed, version: "1", activities: {start: {type: trigger}, on: {type: hook, signal: agreed, key: "${ job.id }"}}, transitions: {start: [on]}}`
+
 // office is an engine, a worker and a client, each with its own rights on NATS.
-func office(t *testing.T, without ...string) (client *quipu.Runtime, urlOf func(string) string, log *devtest.Log, g *target) {
+func office(t *testing.T, lacks ...lack) (client *quipu.Runtime, urlOf func(string) string, log *devtest.Log, g *target) {
 	t.Helper()
 	g, log = &target{t: t, dsn: devtest.Postgres(t)}, &devtest.Log{}
 	t.Cleanup(func() {
@@ -67,14 +77,16 @@ func office(t *testing.T, without ...string) (client *quipu.Runtime, urlOf func(
 			t.Log(log.String())
 		}
 	})
-	urlOf = guarded(t, without...)
+	urlOf = guarded(t, lacks...)
 	as := func(user string, roles ...quipu.Role) func(*quipu.Config) {
 		return func(c *quipu.Config) { c.NATS, c.Roles, c.Logger = urlOf(user), roles, logTo(log) }
 	}
 	reg := workers.New()
 	workers.Handle(reg, "pay.charge", func(_ context.Context, amount int) (int, error) { return amount, nil })
 	engine := g.open(nil, as("engine", quipu.RoleEngine))
-	g.deploy(engine, payFlow)
+	for _, flow := range []string{payFlow, orderFlow, agreedFlow} {
+		g.deploy(engine, flow)
+	}
 	g.run(engine)
 	g.run(g.open(reg, as("worker", quipu.RoleWorkers)))
 	return g.open(nil, as("client", quipu.RoleSchedule)), urlOf, log, g
@@ -103,26 +115,43 @@ func TestS4PrintedRightsAreEnough(t *testing.T) {
 	require.NotContains(t, log.String(), "ermissions", "nothing was refused")
 }
 
-// S4: each right of a worker is needed: without it the server refuses what the worker does.
+// S4: each right of a worker and of a client is needed: without it the server refuses what it does.
 func TestS4EachRightIsNeeded(t *testing.T) {
 	t.Parallel()
-	r, err := nats.RightsOf(nats.Config{Space: "shop"}, nats.Worker, []string{"pay.charge"})
-	require.NoError(t, err)
-	for _, right := range slices.Concat(r.Publish, r.Subscribe) {
-		if strings.HasPrefix(right, "$JS.ACK.*.*.") {
-			continue // of servers that put domain and account there, which this one does not
+	for part, topics := range map[nats.Part][]string{nats.Worker: {"pay.charge"}, nats.Client: nil} {
+		r, err := nats.RightsOf(nats.Config{Space: "shop"}, part, topics)
+		require.NoError(t, err)
+		for _, right := range slices.Concat(r.Publish, r.Subscribe) {
+			if strings.HasPrefix(right, "$JS.ACK.*.*.") {
+				continue // of servers that put domain and account there, which this one does not
+			}
+			t.Run(string(part)+" "+right, func(t *testing.T) {
+				t.Parallel()
+				client, _, log, g := office(t, lack{part, right})
+				g.visit(client)
+				subject := strings.NewReplacer(".*", "", ".>", "").Replace(right)
+				require.Eventually(t, func() bool {
+					return strings.Contains(log.String(), "iolation for ") && strings.Contains(log.String(), subject)
+				}, patience, 10*time.Millisecond)
+			})
 		}
-		t.Run(right, func(t *testing.T) {
-			t.Parallel()
-			client, _, log, _ := office(t, right)
-			_, err := client.Start(t.Context(), "pay", "a", 7)
-			require.NoError(t, err)
-			subject := strings.NewReplacer(".*", "", ".>", "").Replace(right)
-			require.Eventually(t, func() bool {
-				return strings.Contains(log.String(), "iolation for ") && strings.Contains(log.String(), subject)
-			}, patience, 10*time.Millisecond)
-		})
 	}
+}
+
+// visit does what a client does: it starts a job, one that awaits another, and one to which it sends
+// a signal, and waits.
+func (g *target) visit(client *quipu.Runtime) {
+	g.t.Helper()
+	ctx := g.t.Context()
+	for _, name := range []string{"pay", "order", "agreed"} {
+		job, err := client.Start(ctx, name, name, 7)
+		require.NoError(g.t, err)
+		waiting, cancel := context.WithTimeout(ctx, time.Millisecond)
+		_, _ = client.Wait(waiting, job) // it listens; where a right is missing the job ends when its rows are sent again
+		cancel()
+	}
+	_, err := client.Signal(ctx, "agreed", "agreed", nil)
+	require.NoError(g.t, err)
 }
 
 // A stolen login of a worker on NATS reads and writes nothing but what its topic needs.
