@@ -97,18 +97,15 @@ func (e *env) urlOf(user string) string {
 	return strings.Replace(e.nats.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1)
 }
 
-// user is the URL of NATS for a part. Its user has the rights that `quipu nats-permissions` prints,
-// read by the server from that text.
+// user is the URL of NATS for a part. Its user has the rights that `quipu nats-permissions` prints.
 func (e *env) user(part nats.Part, topics ...string) string {
 	e.t.Helper()
 	rights, err := nats.RightsOf(nats.Config{Space: e.space}, part, topics)
 	require.NoError(e.t, err)
 	name := nats.Inbox(e.space, part, topics) // differs as the rights do
-	var read natsserver.Options
-	require.NoError(e.t, read.ProcessConfigString(fmt.Sprintf("authorization: { users: [ { user: %q, password: secret, %s } ] }", name, rights)))
 	e.logins.mu.Lock()
 	defer e.logins.mu.Unlock()
-	e.logins.users[name] = read.Users[0]
+	e.logins.users[name] = devtest.User(e.t, name, rights.String())
 	return e.urlOf(name)
 }
 
