@@ -79,7 +79,9 @@ func office(t *testing.T, domain string, lacks ...lack) (client *quipu.Runtime, 
 	})
 	urlOf = guarded(t, domain, lacks...)
 	as := func(user string, roles ...quipu.Role) func(*quipu.Config) {
-		return func(c *quipu.Config) { c.NATS, c.NATSOptions.Domain, c.Roles, c.Logger = urlOf(user), domain, roles, logTo(log) }
+		return func(c *quipu.Config) {
+			c.NATS, c.NATSOptions.Domain, c.Roles, c.Logger = urlOf(user), domain, roles, logTo(log)
+		}
 	}
 	reg := workers.New()
 	workers.Handle(reg, "pay.charge", func(_ context.Context, amount int) (int, error) { return amount, nil })
