@@ -43,6 +43,15 @@ func (rt *Runtime) admit(ctx context.Context) error {
 	return rt.store.Accept(ctx, report.Accepted)
 }
 
+// checkKeys says that the space runs without MACs, which only the database knows (S3).
+func (rt *Runtime) checkKeys(ctx context.Context) {
+	if mode.From(ctx).Reads || !rt.cfg.usesNATS() || rt.keys.Ring().On() {
+		return
+	}
+	rt.cfg.Logger.Warn("preflight warns", "server", "postgres",
+		"warning", "the space runs without MACs: whoever can publish on its subjects of NATS can answer its requests (`quipu keys on` ends that)")
+}
+
 // checkNATS checks the server and the streams that are there, if NATS was waited for. Streams
 // that break the promise are also refused where they are used.
 func (rt *Runtime) checkNATS(ctx context.Context) error {

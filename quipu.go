@@ -123,6 +123,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.store.Seal(rt.keys)
+	rt.checkKeys(ctx)
 	if rt.private, err = rt.store.PrivateKeys(ctx); err != nil {
 		return err
 	}

@@ -32,8 +32,25 @@ type NATSOptions struct {
 	// MaxStore bounds JetStream's disk space in bytes; 0 is the server's default, three quarters
 	// of the free space.
 	MaxStore int64
+	// Login returns the user that a client with this name and password is, with its rights; nil
+	// refuses the client. It is asked for each connection, so that users can come later than the
+	// server. Without Login everybody has all rights, which is what dev is for.
+	Login func(user, password string) *server.User
 	// Log gets the server's warnings and errors; nil drops them.
 	Log *slog.Logger
+}
+
+// login is NATSOptions.Login as the server takes it.
+type login func(user, password string) *server.User
+
+// Check implements server.Authentication.
+func (l login) Check(c server.ClientAuthentication) bool {
+	said := c.GetOpts()
+	user := l(said.Username, said.Password)
+	if user != nil {
+		c.RegisterUser(user)
+	}
+	return user != nil
 }
 
 // NATS is an embedded server with JetStream on files.
@@ -69,7 +86,7 @@ func (n *NATS) start(ctx context.Context) error {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	s, err := server.NewServer(&server.Options{
+	opts := &server.Options{
 		ServerName: "quipu-dev",
 		Host:       loopback,
 		Port:       port,
@@ -79,7 +96,11 @@ func (n *NATS) start(ctx context.Context) error {
 
 		MaxPayload:        n.opts.MaxPayload,
 		JetStreamMaxStore: n.opts.MaxStore,
-	})
+	}
+	if n.opts.Login != nil {
+		opts.CustomClientAuthentication = login(n.opts.Login)
+	}
+	s, err := server.NewServer(opts)
 	if err != nil {
 		return fmt.Errorf("start nats in %s: %w", n.dir, err)
 	}

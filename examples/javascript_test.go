@@ -1,25 +1,41 @@
 package examples_test
 
 import (
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/wire"
 )
 
 const ackWait = 2 * time.Second
 
-// open is a space that often looks for lost messages: a request that only heartbeats keep must
-// not look lost.
+// openLabels is a space that often looks for lost messages: a request that only heartbeats keep must
+// not look lost. Its workers have the rights on NATS that `quipu nats-permissions` prints for them, and
+// nothing is refused to them (S4).
 func openLabels(t *testing.T) *Space {
 	t.Helper()
-	return openWith(t, "javascript", func(c *quipu.Config) { c.Resend, c.Lease, c.AckWait = ackWait/4, ackWait, ackWait })
+	rights, err := nats.RightsOf(nats.Config{Space: "default"}, nats.Worker, []string{"labels.print"})
+	require.NoError(t, err)
+	users := map[string]*server.User{"": {}, "labels": devtest.User(t, "labels", rights.String())}
+	said := &devtest.Log{}
+	t.Cleanup(func() { require.NotContains(t, said.String(), "Violation") })
+	bus := devtest.NATSWith(t, dev.NATSOptions{
+		Login: func(user, _ string) *server.User { return users[user] }, Log: slog.New(slog.NewTextHandler(said, nil)),
+	})
+	s := openWith(t, "javascript", func(c *quipu.Config) { c.NATS, c.Resend, c.Lease, c.AckWait = bus.URL(), ackWait/4, ackWait, ackWait })
+	s.NATS = strings.Replace(s.NATS, "//", "//labels:secret@", 1)
+	return s
 }
 
 func millis(name string, d time.Duration) string {

@@ -56,12 +56,16 @@ func openWith(t testing.TB, example string, change func(*quipu.Config), register
 	for _, add := range register {
 		add(reg)
 	}
-	s := &Space{t: t, NATS: devtest.NATS(t).URL()}
+	s := &Space{t: t}
 	cfg := quipu.Config{
-		Postgres: devtest.Postgres(t), NATS: s.NATS, Workers: reg, Drain: drain,
+		Postgres: devtest.Postgres(t), Workers: reg, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 	}
 	change(&cfg)
+	if cfg.NATS == "" {
+		cfg.NATS = devtest.NATS(t).URL()
+	}
+	s.NATS = cfg.NATS
 	var err error
 	s.Runtime, err = quipu.Open(t.Context(), cfg)
 	if err != nil {

@@ -148,7 +148,8 @@ func (r *Ring) Sign(topic string, text ...[]byte) (string, error) {
 		r.keep(topic, keys)
 	}
 	mac := by.sum(text)
-	return strconv.Itoa(by.ID) + "." + hex.EncodeToString(mac[:]), nil
+	b := append(strconv.AppendInt(make([]byte, 0, 64), int64(by.ID), 10), '.')
+	return string(hex.AppendEncode(b, mac[:])), nil
 }
 
 // Check says whether the MAC is of the text. In a space without MACs everything passes.
@@ -170,7 +171,7 @@ func (r *Ring) Check(topic, mac string, text ...[]byte) error {
 		if k.ID != id || k.Ends != 0 && k.Ends <= now {
 			continue
 		}
-		if want := k.sum(text); hmac.Equal(want[:], sum) {
+		if want := k.sum(text); hmac.Equal(want[:], sum[:]) {
 			if derived {
 				r.keep(topic, keys)
 			}
@@ -189,19 +190,20 @@ func noKey(topic string) error {
 }
 
 // readMAC reads ID.HEX.
-func readMAC(text string) (id int, mac []byte, err error) {
+func readMAC(text string) (id int, mac [MACBytes]byte, err error) {
 	if text == "" {
-		return 0, nil, fmt.Errorf("%w: it has no MAC", ErrForged)
+		return 0, mac, fmt.Errorf("%w: it has no MAC", ErrForged)
 	}
 	number, digits, _ := strings.Cut(text, ".")
 	id, err = strconv.Atoi(number)
-	if err == nil {
-		mac, err = hex.DecodeString(digits)
+	if err == nil && len(digits) == hex.EncodedLen(MACBytes) {
+		var spelled [2 * MACBytes]byte // no part of the message leaves the stack
+		copy(spelled[:], digits)
+		if _, err = hex.Decode(mac[:], spelled[:]); err == nil {
+			return id, mac, nil
+		}
 	}
-	if err != nil || len(mac) != MACBytes {
-		return 0, nil, fmt.Errorf("%w: its MAC cannot be read", ErrForged)
-	}
-	return id, mac, nil
+	return 0, mac, fmt.Errorf("%w: its MAC cannot be read", ErrForged)
 }
 
 // SignEntry returns the MAC of an entry: four bytes with the key's id, then the MAC. It
@@ -294,19 +296,25 @@ type key struct {
 
 func newKey(of Root, secret []byte) *key {
 	k := &key{Root: of}
-	k.hashes.New = func() any { return hmac.New(sha256.New, secret) }
+	k.hashes.New = func() any { return &hasher{Hash: hmac.New(sha256.New, secret)} }
 	return k
 }
 
+// hasher is a hash under a key, with room for its sum.
+type hasher struct {
+	hash.Hash
+
+	whole [sha256.Size]byte
+}
+
 func (k *key) sum(text [][]byte) (mac [MACBytes]byte) {
-	h := k.hashes.Get().(hash.Hash) //nolint:forcetypeassert // New makes nothing else
+	h := k.hashes.Get().(*hasher) //nolint:forcetypeassert // New makes nothing else
 	defer k.hashes.Put(h)
 	h.Reset()
 	for _, part := range text {
 		h.Write(part)
 	}
-	var whole [sha256.Size]byte
-	copy(mac[:], h.Sum(whole[:0]))
+	copy(mac[:], h.Sum(h.whole[:0]))
 	return mac
 }
 

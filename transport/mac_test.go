@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-func ring(t *testing.T, topics ...keyring.TopicKey) *keyring.Ring {
+func ring(t testing.TB, topics ...keyring.TopicKey) *keyring.Ring {
 	t.Helper()
 	k := keyring.Keys{On: true, Topics: topics}
 	if topics == nil {
@@ -76,6 +76,26 @@ func TestS1MACCoversWhatDecides(t *testing.T) {
 	require.ErrorIs(t, err, transport.ErrForged, "another lane")
 	_, err = delivered(m.To, wire, []byte("[]"), keys)
 	require.ErrorIs(t, err, transport.ErrForged, "another body")
+}
+
+// S1: what is signed before a message has headers is what its headers say, whichever of them it has.
+func TestS1WhatIsSignedIsOnTheWire(t *testing.T) {
+	t.Parallel()
+	keys := ring(t)
+	for what, m := range map[string]transport.Message{
+		"as little as can be":         {To: transport.ToStart()},
+		"a topic of both":             {To: transport.ToWork("pay.charge"), Header: transport.Header{Topic: "ship"}},
+		"a lane of four digits":       {To: transport.ToLane(transport.MaxLanes - 1), Header: transport.Header{Publication: 1 << 30, Turn: 7, Epoch: 1 << 60}},
+		"an order without a session":  {To: transport.ToLane(0), Header: transport.Header{OriginSeq: 5}},
+		"a session":                   {To: transport.ToLane(0), Header: transport.Header{OriginSession: [16]byte{15: 1}, PublishedAt: 1}},
+		"spaces, which NATS drops":    {To: transport.ToLane(0), Header: transport.Header{Traceparent: " 00-1 "}},
+		"more than the usual headers": {To: transport.ToLane(0), Header: transport.Header{Traceparent: strings.Repeat("x", transport.MaxTraceparent)}, Body: make([]byte, 1<<20)},
+	} {
+		m.Header.GUID = [16]byte{1}
+		require.NoError(t, m.Sign(keys), what)
+		_, err := delivered(m.To, wired(&m), m.Body, keys)
+		require.NoError(t, err, what)
+	}
 }
 
 // S2: a stranger's message is refused before anything of it is read.

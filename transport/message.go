@@ -69,13 +69,17 @@ func ToWork(topic string) Destination { return Destination{Kind: Work, Topic: to
 
 // String is the destination as in a subject: "lane.3", "start", "work.payments.charge".
 func (d Destination) String() string {
+	return string(d.append(nil))
+}
+
+func (d Destination) append(b []byte) []byte {
 	switch d.Kind {
 	case Lane:
-		return "lane." + strconv.Itoa(d.Lane)
+		return strconv.AppendInt(append(b, "lane."...), int64(d.Lane), 10)
 	case Work:
-		return "work." + d.Topic
+		return append(append(b, "work."...), d.Topic...)
 	default:
-		return d.Kind.String()
+		return append(b, d.Kind.String()...)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -323,6 +324,20 @@ func (s *space) dead(n int) map[string]string {
 		return len(ids) == n
 	}, time.Minute, 20*time.Millisecond, "%d dead letters", n)
 	return ids
+}
+
+// TestDroppedDeadLettersAreCounted: who lists dead letters learns how many of strangers were dropped (S15).
+func TestDroppedDeadLettersAreCounted(t *testing.T) {
+	t.Parallel()
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "flooded"}}
+	s.ok("", "migrate")
+	require.NotContains(t, s.do("", "dead", "ls").Err, "dropped")
+	admin, err := pgx.Connect(t.Context(), s.env["QUIPU_POSTGRES"])
+	require.NoError(t, err)
+	defer func() { _ = admin.Close(t.Context()) }()
+	_, err = admin.Exec(t.Context(), "UPDATE quipu_flooded.space SET dropped = 4000")
+	require.NoError(t, err)
+	require.Contains(t, s.do("", "dead", "ls").Err, "4000 older dead letters were dropped: only the newest 1000 ")
 }
 
 // TestDeadLetters_E10: retry, resolve and fail, each once.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu/dev"
@@ -202,9 +203,27 @@ func sweep() {
 // the test ends.
 func NATS(t testing.TB) *dev.NATS {
 	t.Helper()
+	return NATSWith(t, dev.NATSOptions{})
+}
+
+// User is a user of a NATS server with the rights of a text, which the server reads as it reads its
+// configuration: what `quipu nats-permissions` prints.
+func User(t testing.TB, name, rights string) *server.User {
+	t.Helper()
+	var read server.Options
+	text := fmt.Sprintf("authorization: { users: [ { user: %q, password: unused, %s } ] }", name, rights)
+	if err := read.ProcessConfigString(text); err != nil {
+		t.Fatalf("devtest: %v\n%s", err, text)
+	}
+	return read.Users[0]
+}
+
+// NATSWith is NATS with options.
+func NATSWith(t testing.TB, opts dev.NATSOptions) *dev.NATS {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	n, err := dev.StartNATS(ctx, t.TempDir(), dev.NATSOptions{})
+	n, err := dev.StartNATS(ctx, t.TempDir(), opts)
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
 	}

@@ -23,8 +23,9 @@ const busyMs = 5_000; // … and one whose run goes on here
 const [topic] = Object.keys(handlers); // the rights, the key and the inboxes are of one topic
 const keys = wire.readKeys(env.QUIPU_TOPIC_KEY); // what `quipu topic-key` prints; without it the space must not sign
 
+const server = new URL(env.QUIPU_NATS ?? dev.nats); // with user and password, where the server asks for them
 const nc = await connect({
-  servers: env.QUIPU_NATS ?? dev.nats, name: "label-worker", maxReconnectAttempts: -1, waitOnFirstConnect: true,
+  servers: server.host, user: decodeURIComponent(server.username) || undefined, pass: decodeURIComponent(server.password) || undefined, name: "label-worker", maxReconnectAttempts: -1, waitOnFirstConnect: true,
   inboxPrefix: wire.inboxOf(space, topic),
 });
 const js = jetstream(nc);

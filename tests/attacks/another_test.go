@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -111,7 +112,8 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	t.Parallel()
 	g, pg := copied(t)
 	b := newBank()
-	rt := g.open(b.handlers())
+	found := &counted{metric: observer.MetricAnother}
+	rt := g.open(b.handlers(), func(c *quipu.Config) { c.Observer = found })
 	g.deploy(rt, payTwice)
 	g.run(rt)
 	job, err := rt.Start(t.Context(), "pay", "order-1", map[string]string{})
@@ -128,6 +130,9 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	eventually(t, "the process says that it takes no work", func() error {
 		if err := rt.Check(t.Context()); !errors.Is(err, quipu.ErrAnotherDatabase) {
 			return fmt.Errorf("ready: %w", err)
+		}
+		if n := found.n.Load(); n != 1 {
+			return fmt.Errorf("the metric counts %d", n)
 		}
 		return nil
 	})
@@ -160,6 +165,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	_, err = rt.Wait(t.Context(), job)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.payments("order-1"))
+	require.EqualValues(t, 1, found.n.Load(), "once a database")
 }
 
 // beat is that of the space, as NATS has it.

@@ -246,6 +246,35 @@ output: "${ start.output.said }"
 	})
 }
 
+// S9: a row of an instance that somebody has pointed to another entry gives its job no other result:
+// that entry is as it was written, but of another activity.
+func TestAttackAResultIsTakenFromAnotherEntry(t *testing.T) {
+	t.Parallel()
+	g := newTarget(t)
+	reg := workers.New()
+	workers.Handle(reg, "price", func(context.Context, any) (string, error) { return "pay 10", nil })
+	rt := g.open(reg, func(c *quipu.Config) { c.HotBytes = -1 }) // so that the row is read again
+	g.deploy(rt, `
+flow: gated
+version: "1"
+activities:
+  start: {type: trigger}
+  price: {type: worker, topic: price}
+  gate: {type: hook, signal: go, key: "${ job.id }"}
+transitions: {start: [price], price: [gate]}
+output: "${ price.output }"
+`)
+	g.run(rt)
+	ids := g.waiting(rt, "attacked", "honest")
+	require.EqualValues(t, 1, g.sql(`UPDATE instances i SET result_seq = s.result_seq FROM instances s
+		WHERE i.n = s.n AND i.activity = 'price' AND s.activity = 'start' AND i.n = (SELECT n FROM jobs WHERE id = $1)`, ids[0].String()))
+	g.signal(rt, "attacked", "honest")
+	g.quarantined(below.Of(rt), ids[0], "instances of job "+ids[0].String()+", activity price")
+	out, err := quipu.WaitAs[string](t.Context(), rt, quipu.Job{ID: ids[1]})
+	require.NoError(t, err)
+	require.Equal(t, "pay 10", out)
+}
+
 // forge changes the first entry of a job and makes its hash fit; mac is its MAC from then on.
 func (g *target) forge(st store.Store, id journal.JobID, old, with, mac string) {
 	g.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -30,7 +31,11 @@ func unsigned(t *testing.T) (g *target, rt *quipu.Runtime, job quipu.Job) {
 	workers.Handle(reg, "pay.charge", func(ctx context.Context, _ int) (int, error) {
 		return effects.Do(ctx, "charge", func(context.Context) (int, error) { return 0, errors.New("cut off") })
 	})
-	rt = g.open(reg, func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers} })
+	said := &devtest.Log{}
+	rt = g.open(reg, func(c *quipu.Config) {
+		c.Roles, c.Logger = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}, logTo(said)
+	})
+	require.Contains(t, said.String(), "the space runs without MACs", "the preflight says it (S3)")
 	g.deploy(rt, payFlow)
 	g.run(rt)
 	job, err := rt.Start(t.Context(), "pay", "till", 7)

@@ -51,7 +51,7 @@ func (l *least) as(reg *workers.Registry, login, user string, roles ...quipu.Rol
 // on NATS: engine, worker, client, operator, retention, verifier. Nothing is refused to them.
 func TestLeastRoles_S8(t *testing.T) {
 	t.Parallel()
-	l := &least{&target{t: t, dsn: devtest.Postgres(t)}, guarded(t), &devtest.Log{}}
+	l := &least{&target{t: t, dsn: devtest.Postgres(t)}, guarded(t, ""), &devtest.Log{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(l.log.String())

@@ -24,16 +24,17 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// refusals counts the refused messages.
-type refusals struct {
+// counted is what a metric counts.
+type counted struct {
 	observer.Nop
 
-	n atomic.Int64
+	metric string
+	n      atomic.Int64
 }
 
-func (r *refusals) Count(metric string, n int64, _ ...string) {
-	if metric == observer.MetricRefused {
-		r.n.Add(n)
+func (c *counted) Count(metric string, n int64, _ ...string) {
+	if metric == c.metric {
+		c.n.Add(n)
 	}
 }
 
@@ -47,13 +48,13 @@ type till struct {
 	js      jetstream.JetStream
 	job     quipu.Job
 	runs    atomic.Int64
-	refused refusals
+	refused counted
 	release func()
 }
 
 func newTill(t *testing.T) *till {
 	t.Helper()
-	p := &till{target: newTarget(t)}
+	p := &till{target: newTarget(t), refused: counted{metric: observer.MetricRefused}}
 	began, open := make(chan struct{}), make(chan struct{})
 	p.release = sync.OnceFunc(func() { close(open) })
 	t.Cleanup(p.release)
@@ -231,10 +232,31 @@ func TestAnswerSuppressedByItsID(t *testing.T) {
 	p.ends()
 }
 
+// written names the tables with a row that was inserted or updated since a transaction, but for those
+// that the processes and the held request keep up to date.
+func (p *till) written(since string) (tables []string) {
+	p.t.Helper()
+	db := p.connect(p.dsn)
+	rows, err := db.Query(p.t.Context(), `SELECT table_name FROM information_schema.tables
+		WHERE table_schema = 'quipu_shop' AND table_type = 'BASE TABLE' AND table_name NOT IN ('sessions', 'space', 'dispatches')`)
+	require.NoError(p.t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(p.t, err)
+	require.Contains(p.t, all, "dead_letters")
+	for _, table := range all {
+		if p.count(db, pgx.Identifier{table}.Sanitize()+" WHERE age(xmin) < age('"+since+"'::xid)") > 0 {
+			tables = append(tables, table)
+		}
+	}
+	return tables
+}
+
 // A stranger floods the streams with what cannot be read: nothing of it is written (S15).
 func TestDeadLetterFlood(t *testing.T) {
 	t.Parallel()
 	p := newTill(t)
+	var before string
+	p.read("SELECT pg_current_xact_id()::xid::text", &before)
 	const flood = 5000
 	for i := range flood {
 		msg := &natsgo.Msg{Subject: "quipu.shop.lane." + strconv.Itoa(i%16), Data: []byte("{"), Header: natsgo.Header{}}
@@ -255,5 +277,8 @@ func TestDeadLetterFlood(t *testing.T) {
 		}
 	}
 	p.refuses(flood)
+	require.Empty(t, p.written(before))
+	require.Equal(t, 1, p.count(p.admin(), "dispatches"))
 	p.ends()
+	require.Contains(t, p.written(before), "jobs", "what is written is noticed")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -32,8 +33,9 @@ func TestPrivateKeys(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	owner := g.open(nil)
-	require.NoError(t, owner.KeepPrivateKeys(ctx))
-	require.NoError(t, owner.KeepPrivateKeys(ctx), "again")
+	for range 2 {
+		require.NoError(t, owner.KeepPrivateKeys(ctx))
+	}
 	seen, reg := newTrail(), workers.New()
 	seen.listen(t, g.nats.URL())
 	workers.Handle(reg, "pay.charge", func(ctx context.Context, _ int) (string, error) { return workers.Info(ctx).Key, nil })
@@ -85,10 +87,31 @@ func TestPrivateKeys(t *testing.T) {
 	require.ErrorIs(t, err, quipu.ErrKey)
 
 	absent(t, key, seen.String(), g.tables())
-	for _, j := range []quipu.Job{job, other, child} {
+	g.whole(ctx, rt, job, other, child)
+	g.expires(ctx, owner, job)
+	next, err := rt.Start(ctx, "visit", key, map[string]string{"name": "eve"})
+	require.NoError(t, err)
+	require.False(t, next.Existing)
+	require.NotEqual(t, job.ID, next.ID)
+	absent(t, key, seen.String(), g.tables())
+}
+
+// whole says that the tables of the jobs are as their journals give them.
+func (g *target) whole(ctx context.Context, rt *quipu.Runtime, jobs ...quipu.Job) {
+	g.t.Helper()
+	for _, j := range jobs {
 		proof, err := rt.Operator().Fsck(ctx, j.ID)
-		require.NoError(t, err)
-		require.Empty(t, proof.Broken)
-		require.Empty(t, proof.Differences)
+		require.NoError(g.t, err)
+		require.Empty(g.t, proof.Broken)
+		require.Empty(g.t, proof.Differences)
 	}
+}
+
+// expires leaves of a job its tombstone, which knows its key by the digest, too.
+func (g *target) expires(ctx context.Context, owner *quipu.Runtime, job quipu.Job) {
+	g.t.Helper()
+	require.EqualValues(g.t, 1, g.sql("UPDATE jobs SET expires_at = 1 WHERE id = $1", job.ID.String()))
+	_, err := below.Of(owner).Expire(ctx, 100)
+	require.NoError(g.t, err)
+	require.Equal(g.t, 1, g.count(g.admin(), "jobs WHERE state = 'expired' AND key = '"+job.Key+"'"))
 }

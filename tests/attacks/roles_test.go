@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,6 +156,39 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 		"SELECT FROM " + g.partition(admin, "entries"),
 	} {
 		g.refused(thief, forbidden)
+	}
+}
+
+// TestNobodyElseDeletes_S8: no login but the owner's changes or removes what was journaled, and none but
+// retention's removes a job. None but the owner's makes a key or a token.
+func TestNobodyElseDeletes_S8(t *testing.T) {
+	t.Parallel()
+	g := newTarget(t)
+	admin := g.admin()
+	g.roles()
+	of := func(statement string, tables ...string) (all []string) {
+		for _, table := range tables {
+			all = append(all, fmt.Sprintf(statement, table))
+		}
+		return all
+	}
+	kept := slices.Concat(
+		of("UPDATE %s SET hash = hash", "entries", "space_entries"), of("DELETE FROM %s", "entries", "space_entries", "payloads", "effects", "flows", "keys"),
+		of("INSERT INTO %[1]s SELECT * FROM %[1]s", "keys", "tokens", "partitions"), []string{"UPDATE keys SET ends = NULL", "UPDATE space SET signed = false"},
+	)
+	jobs := of("DELETE FROM %s", "jobs", "tombstones", "dead_letters")
+	for role, forbidden := range map[string][]string{
+		"engine":    jobs,
+		"operator":  slices.Concat(jobs, []string{"INSERT INTO sessions DEFAULT VALUES", "DELETE FROM sessions"}),
+		"retention": of("SELECT FROM %s", "entries", "payloads", "effects", "instances", "keys", "topic_keys", "tokens"),
+		"verifier": slices.Concat(
+			jobs, of("SELECT FROM %s", "keys", "topic_keys", "tokens"), []string{"UPDATE jobs SET trace = ''", "INSERT INTO dispatches SELECT * FROM dispatches"},
+		),
+	} {
+		thief := g.connect(g.login(admin, role))
+		for _, statement := range slices.Concat(kept, forbidden) {
+			g.refused(thief, statement)
+		}
 	}
 }
 

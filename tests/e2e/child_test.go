@@ -32,7 +32,7 @@ const childEnv = "QUIPU_E2E_CHILD"
 
 type childConfig struct {
 	Postgres, NATS, Space, Receiver string
-	Worker                          string // the database for the handlers' own login; "" for none
+	Worker, WorkerNATS              string // the servers for the handlers' own logins; "" for none
 	Stepwise, NoFold                bool
 	Resend, Lease                   time.Duration // Lease is the ack wait as well
 	// Zero means the default of quipu.Config.
@@ -66,7 +66,7 @@ func childMain(config string) int {
 	}
 	runtimes := []quipu.Config{cfg}
 	if c.Worker != "" {
-		runtimes = []quipu.Config{engineOf(cfg), workersOf(cfg, c.Worker)}
+		runtimes = []quipu.Config{engineOf(cfg), workersOf(cfg, c.Worker, c.WorkerNATS)}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cfg := range runtimes {

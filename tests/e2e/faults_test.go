@@ -36,9 +36,7 @@ transitions:
 func TestP7StartWithoutPublication(t *testing.T) {
 	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
-		cfg := e.config(nil)
-		cfg.NATS = "" // a starter that commits and never publishes
-		client := e.open(cfg)
+		client := e.client(func(c *quipu.Config) { c.NATS = "" }) // it commits and never publishes
 		e.deploy(client, fmt.Sprintf(chargeFlow, ""))
 		job := e.start(client, "order", "order-1", map[string]any{"total": 1})
 		again, err := client.Start(t.Context(), "order", "order-1", map[string]any{"total": 1})
@@ -93,7 +91,7 @@ func TestP18EmptyResultIsCached(t *testing.T) {
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
-		db, r, rt := e.tables(), newReceiver(t), e.open(e.config(nil))
+		db, r, rt := e.tables(), newReceiver(t), e.client()
 		started := map[string]quipu.Job{}
 		var holds []*hold
 		for topic, held := range map[string]string{ // order and topic are one word
@@ -178,9 +176,7 @@ transitions:
 func TestT2StartWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
-	cfg := e.config(nil)
-	cfg.Resend = time.Hour
-	client := e.open(cfg)
+	client := e.client(func(c *quipu.Config) { c.Resend = time.Hour })
 	e.deploy(client, oneStep("charge"))
 	require.NoError(t, e.nats.Shutdown())
 	n := 0
@@ -197,7 +193,7 @@ func TestT2StartWhileNATSIsAway(t *testing.T) {
 func TestF9ProcessStartsWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
-	client := e.open(e.config(nil))
+	client := e.client()
 	e.deploy(client, oneStep("charge"))
 	require.NoError(t, e.nats.Shutdown())
 	job := e.start(client, "one", "order-1", order{ID: "1"})

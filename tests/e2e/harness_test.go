@@ -22,6 +22,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -40,14 +41,16 @@ type env struct {
 	space    string
 	stepwise bool
 	log      *devtest.Log
-	logins   *logins // under least roles
+	logins   *logins // under least roles, else nil
 }
 
 func newEnv(t *testing.T, stepwise bool) *env {
 	t.Helper()
-	e := &env{t: t, dsn: devtest.Postgres(t), nats: devtest.NATS(t), space: "shop", stepwise: stepwise, log: &devtest.Log{Keep: keepLog}}
+	e := &env{t: t, dsn: devtest.Postgres(t), space: "shop", stepwise: stepwise, log: &devtest.Log{Keep: keepLog}}
 	if leastRoles {
 		e.least()
+	} else {
+		e.nats = devtest.NATS(t)
 	}
 	return e
 }
@@ -80,10 +83,23 @@ func (e *env) config(reg *workers.Registry) quipu.Config {
 		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
 	}
-	if leastRoles {
-		cfg.Postgres, cfg.NoMigrate = e.logins.engine, true
+	if e.logins != nil {
+		cfg.Postgres, cfg.NATS, cfg.NoMigrate = e.logins.engine, e.user(nats.Engine), true
 	}
 	return cfg
+}
+
+// client opens a runtime that starts, signals, waits, decides and looks; the work is done elsewhere.
+func (e *env) client(change ...func(*quipu.Config)) *quipu.Runtime {
+	e.t.Helper()
+	cfg := e.config(nil)
+	if e.logins != nil {
+		cfg.Postgres, cfg.NATS, cfg.Roles = e.logins.operator, e.user(nats.Client), []quipu.Role{quipu.RoleSchedule}
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	return e.open(cfg)
 }
 
 // open connects a runtime that the test's end closes.
@@ -107,7 +123,7 @@ func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *qui
 	for _, f := range change {
 		f(&cfg)
 	}
-	if !leastRoles || len(cfg.Roles) > 0 {
+	if e.logins == nil {
 		rt = e.open(cfg)
 		return rt, devtest.Work(e.t, rt.Run)
 	}
@@ -115,7 +131,8 @@ func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *qui
 	if reg == nil {
 		return rt, devtest.Work(e.t, rt.Run)
 	}
-	hands := e.open(workersOf(cfg, e.worker(reg.Topics())))
+	dsn, url := e.worker(reg.Topics())
+	hands := e.open(workersOf(cfg, dsn, url))
 	halt, stop := devtest.Work(e.t, hands.Run), devtest.Work(e.t, rt.Run)
 	return rt, func() { halt(); stop() }
 }

@@ -175,7 +175,7 @@ func TestP11RunningJobsKeepTheirVersion(t *testing.T) {
 func TestStartRefusesAndRepeats(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
-	rt := e.open(e.config(nil))
+	rt := e.client()
 	e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
 	ctx := t.Context()
 	_, err := rt.Start(ctx, "order", "k", map[string]any{"total": "much"})

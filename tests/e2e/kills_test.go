@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/transport/nats"
 )
 
 func (e *env) child(r *receiver) childConfig {
@@ -16,8 +17,9 @@ func (e *env) child(r *receiver) childConfig {
 		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise,
 		Resend: quickResend, Lease: quickLease,
 	}
-	if leastRoles {
-		c.Postgres, c.Worker = e.logins.engine, e.worker(outside(r.URL).Topics())
+	if e.logins != nil {
+		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
+		c.Worker, c.WorkerNATS = e.worker(outside(r.URL).Topics())
 	}
 	return c
 }
@@ -27,7 +29,7 @@ func (e *env) child(r *receiver) childConfig {
 func outageScenario(e *env, jobs int, trouble func(rt *quipu.Runtime, r *receiver)) {
 	t := e.t
 	r := newReceiver(t)
-	rt := e.open(e.config(nil))
+	rt := e.client()
 	e.deploy(rt, orderFlow("order"))
 	started, want := e.startMany(rt, "order", jobs, "charge", "reserve", "ship")
 	trouble(rt, r)

@@ -124,7 +124,7 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			require.True(t, server.ReadyForConnections(patience))
 			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", "shop"}
 
-			out, err := exec.Command(filepath.Join(bin, "worker"), append(servers, "--wait", "2s")...).CombinedOutput()
+			out, err := exec.Command(filepath.Join(bin, "worker"), append(servers, "--wait", "10s")...).CombinedOutput()
 			require.Error(t, err)
 			require.Regexp(t, "certificate|[Aa]uthorization", string(out))
 

@@ -130,7 +130,7 @@ transitions: {start: [a], a: [b], b: [c], c: [d]}
 func TestP13P15Races(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
-	rt := e.open(e.config(nil)) // starts, signals and waits; the work is done elsewhere
+	rt := e.client() // starts, signals and waits; the work is done elsewhere
 	for name := range contests {
 		e.deploy(rt, replaced(contests[name].flow, "NAME", name))
 	}

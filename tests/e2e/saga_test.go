@@ -70,7 +70,7 @@ func TestSagaUndoneUnderKills(t *testing.T) {
 	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		r := newReceiver(t)
-		rt := e.open(e.config(nil))
+		rt := e.client()
 		e.deploy(rt, oneStep("trip"))
 		h := r.hold(t, "cancel hotel order-1")
 		dying := startChild(t, e.child(r))

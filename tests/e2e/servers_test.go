@@ -12,7 +12,7 @@ import (
 // them (F10).
 func (e *env) deleteStreams() {
 	e.t.Helper()
-	nc, err := natsgo.Connect(e.nats.URL())
+	nc, err := natsgo.Connect(e.admin())
 	require.NoError(e.t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)

@@ -167,7 +167,7 @@ func TestI13TransfersUnderRandomKills(t *testing.T) {
 	jobs, kills := soak.Times(10, 60), soak.Times(2, 6)
 	inAMode(t, func(t *testing.T, e *env) {
 		db, r := e.openBank(), newReceiver(t)
-		rt := e.open(e.config(nil))
+		rt := e.client()
 		e.deploy(rt, bankFlow)
 		dice := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // choices, no secret
 		reqs := make([]quipu.StartRequest, jobs)

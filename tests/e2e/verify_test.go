@@ -119,7 +119,7 @@ func TestP16VerifiedTakeover(t *testing.T) {
 			"verified not-done": {State: effects.StateNotDone},
 			"verified unknown":  {State: effects.StateUnknown, Note: "the books are closed"},
 		})
-		rt := e.open(e.config(nil))
+		rt := e.client()
 		e.deploy(rt, oneStep("verified"))
 		jobs, holds := map[string]quipu.Job{}, map[string]*hold{}
 		for what := range b.says {

@@ -131,7 +131,7 @@ func windows() (all []*window) {
 // dieInWindows has one process die in all windows at once.
 func (e *env) dieInWindows(all []*window) {
 	t := e.t
-	db, r, rt := e.tables(), newReceiver(t), e.open(e.config(nil))
+	db, r, rt := e.tables(), newReceiver(t), e.client()
 	for _, w := range all {
 		w.hold = r.hold(t, w.point+" "+w.id)
 		f := e.deploy(rt, replaced(oneStep(w.topic), "flow: one", "flow: "+strings.ReplaceAll(w.topic, ".", "_")))
@@ -177,7 +177,7 @@ func TestF1FunctionOfAThousandEffects(t *testing.T) {
 	n, kills := soak.Times(60, 1000), soak.Times(3, 200)
 	e := newEnv(t, false)
 	r := newReceiver(t)
-	rt := e.open(e.config(nil))
+	rt := e.client()
 	e.deploy(rt, `
 flow: long
 version: "1"

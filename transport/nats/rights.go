@@ -55,6 +55,18 @@ func RightsOf(cfg Config, part Part, topics []string) (Rights, error) {
 		return Rights{}, err
 	}
 	b := &Bus{cfg: cfg, api: apiPrefix(cfg.Domain)}
+	r, err := b.rightsOf(part, topics)
+	if cfg.Domain != "" { // a server of the domain itself looks at the subjects without it
+		for _, s := range slices.Clone(r.Publish) {
+			if call, ok := strings.CutPrefix(s, b.api); ok {
+				r.Publish = append(r.Publish, apiPrefix("")+call)
+			}
+		}
+	}
+	return r, err
+}
+
+func (b *Bus) rightsOf(part Part, topics []string) (Rights, error) {
 	switch part {
 	case Engine:
 		return b.engineRights(), nil
@@ -62,7 +74,7 @@ func RightsOf(cfg Config, part Part, topics []string) (Rights, error) {
 		space := b.subjects()
 		return Rights{
 			Publish:   []string{space + "start", space + "lane.*", space + "work.>"},
-			Subscribe: []string{cfg.Inbox + ".>", space + "ended.*"},
+			Subscribe: []string{b.cfg.Inbox + ".>", space + "ended.*"},
 		}, nil
 	case Worker:
 	default:
@@ -71,7 +83,7 @@ func RightsOf(cfg Config, part Part, topics []string) (Rights, error) {
 	if len(topics) == 0 {
 		return Rights{}, fmt.Errorf("a worker has at least one topic")
 	}
-	r := Rights{Publish: []string{b.subjects() + "lane.*"}, Subscribe: []string{cfg.Inbox + ".>"}}
+	r := Rights{Publish: []string{b.subjects() + "lane.*"}, Subscribe: []string{b.cfg.Inbox + ".>"}}
 	stream := b.streamName(transport.Work)
 	for _, topic := range topics {
 		d := transport.ToWork(topic)
