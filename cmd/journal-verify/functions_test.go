@@ -1,74 +1,12 @@
 package main
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
-
-// maxTurns is the number of turns after which a function ends.
-const maxTurns = 6
-
-// suspend decides for a durable function from what the store knows of it. It waits on for most
-// open pauses and for something new; now and then it registers a compensation. Nil: it ends.
-func (s *space) suspend(r *collation.Row, l store.Lease) *journal.Response {
-	s.Helper()
-	if s.choose(4) == 0 {
-		e := journal.Effect{
-			Key: sha256.Sum256(fmt.Appendf(nil, "%s undo %d", r.GUID, r.Turn)), Name: fmt.Sprint("undo-", r.Turn),
-			Class: replay.ClassUndo, Position: fmt.Sprintf("%d.0.1", r.Turn),
-		}
-		_, _, err := journaltest.Driven{Store: s.store}.StartEffect(s.Context(), l, e)
-		require.NoError(s, err)
-	}
-	if r.Turn >= maxTurns {
-		return nil
-	}
-	recorded, err := s.store.Pauses(s.Context(), r.Job, r.GUID)
-	require.NoError(s, err)
-	var pauses []journal.Pause
-	for _, p := range recorded {
-		if p.Seq == 0 && s.choose(5) > 0 {
-			pauses = append(pauses, s.named(p.PauseRef))
-		}
-	}
-	kind := []journal.PauseKind{journal.PauseSleep, journal.PauseSignal, journal.PauseChild}[s.choose(3)]
-	fresh := s.named(journal.PauseRef{Kind: kind, Name: "p", Position: fmt.Sprint(r.Turn)})
-	return &journal.Response{Kind: journal.ResponseSuspended, Code: collation.CodeOK, Pauses: append(pauses, fresh)}
-}
-
-// named returns what a function waits for under a name, always the same.
-func (s *space) named(p journal.PauseRef) journal.Pause {
-	x := journal.Pause{PauseRef: p}
-	odd := strings.ContainsAny(p.Position, "13579")
-	switch p.Kind {
-	case journal.PauseSleep:
-		if odd {
-			x.For = 3600e6
-		}
-	case journal.PauseSignal:
-		x.Topic, x.Key = "go", "k1"
-		if odd {
-			x.Topic, x.For = "paid", 1800e6
-		}
-	case journal.PauseChild:
-		x.Flow, x.Input = "child", []byte(`{"n":1}`)
-		if odd {
-			x.Flow = "nobody"
-		}
-	}
-	return x
-}
 
 // Waits of functions are counted, and open items name their function.
 func TestFunctionsAreCounted(t *testing.T) {
