@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -74,4 +75,5 @@ func TestMiddleware(t *testing.T) {
 	broken := workers.New()
 	broken.Use(nil)
 	require.ErrorContains(t, broken.Check(), "a middleware is nil")
+	require.Equal(t, slog.Default(), quipu.Logger(context.Background()), "outside a job")
 }
