@@ -37,10 +37,6 @@ transitions: {start: [work]}
 		require.NoError(t, err)
 		_, err = s.StartTx(ctx, tx, "short", key, map[string]int{})
 		require.NoError(t, err)
-		_, err = s.StartTx(ctx, tx, "nobody", key, nil)
-		require.ErrorIs(t, err, quipu.ErrNotFound)
-		_, err = s.SignalTx(ctx, tx, "no topic", key, nil)
-		require.ErrorIs(t, err, quipu.ErrSignal)
 		type start struct {
 			job quipu.Job
 			err error
