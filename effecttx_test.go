@@ -72,4 +72,11 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 	counts, err := below.Of(s.Runtime).Counts(ctx)
 	require.NoError(t, err)
 	require.Equal(t, map[journal.JobState]int64{journal.JobCompleted: 2}, counts)
+	tx, err := db.Begin(ctx)
+	require.NoError(t, err)
+	_, err = s.StartTx(ctx, tx, "nobody", "k", nil)
+	require.ErrorIs(t, err, quipu.ErrNotFound)
+	_, err = s.SignalTx(ctx, tx, "no topic", "k", nil)
+	require.ErrorIs(t, err, quipu.ErrSignal)
+	require.NoError(t, tx.Rollback(ctx))
 }

@@ -216,27 +216,3 @@ func TestE14HandlerWithTx(t *testing.T) {
 	_, err = transfer(t.Context(), Transfer{})
 	require.ErrorIs(t, err, quipu.ErrNoTx)
 }
-
-// E3: a body that is one Tx effect.
-func TestE3HandleTx(t *testing.T) {
-	t.Parallel()
-	reg := workers.New()
-	quipu.HandleTx(reg, "bank.transfer", func(ctx context.Context, tx quipu.EffectTx, in Transfer) (one int, err error) {
-		return in.Amount, tx.QueryRow(ctx, "select 1").Scan(&one)
-	})
-	rt, _, end := example(transferFlow, reg)
-	defer end()
-	job, err := rt.Start(t.Context(), "transfer", "k", Transfer{Amount: 5})
-	require.NoError(t, err)
-	out, err := rt.Wait(t.Context(), job)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"left": 5}`, string(out))
-	kinds := ""
-	for e, err := range rt.Journal(t.Context(), job) {
-		require.NoError(t, err)
-		if e.Effect != nil {
-			kinds += string(e.Kind) + " " + e.Effect.Class + " " + e.Effect.Name + ";"
-		}
-	}
-	require.Equal(t, "effect.completed tx bank.transfer;", kinds)
-}

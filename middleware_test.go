@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -76,22 +75,5 @@ func TestMiddleware(t *testing.T) {
 	broken := workers.New()
 	broken.Use(nil)
 	require.ErrorContains(t, broken.Check(), "a middleware is nil")
-}
-
-// The logger of a handler's context names the call.
-func TestLoggerOfAHandler(t *testing.T) {
-	t.Parallel()
-	var log devtest.Log
-	reg := workers.New()
-	workers.Handle(reg, "charge", func(ctx context.Context, in int) (int, error) {
-		quipu.Logger(ctx).Info("charging", "amount", in)
-		return in, nil
-	})
-	s := newSpaceWith(t, quipu.Config{
-		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
-	}, reg)
-	_, err := s.Call(t.Context(), "charge", "c-1", 7)
-	require.NoError(t, err)
-	require.Regexp(t, `msg=charging topic=charge job=c-1 id=[0-9a-f-]{36} activity=\S+ address=,0,0 turn=1 attempt=1 amount=7`, log.String())
 	require.Equal(t, slog.Default(), quipu.Logger(context.Background()), "outside a job")
 }

@@ -11,33 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 )
 
-// A repeated start returns the existing job. With other content it is refused, and the error says
-// what differs.
-func TestStartIsRepeated(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t, hello, "flow: other\nversion: \"1\"\nactivities: {start: {type: trigger}}\n")
-	ctx := t.Context()
-	first, err := s.Start(ctx, "hello", "k", map[string]string{"name": "Ada"})
-	require.NoError(t, err)
-	require.False(t, first.Existing)
-	again, err := s.Start(ctx, "hello", "k", map[string]string{"name": "Ada"})
-	require.NoError(t, err)
-	require.Equal(t, quipu.Job{ID: first.ID, Key: "k", Existing: true}, again)
-	for says, start := range map[string]func() (quipu.Job, error){
-		`the key "k" has a job with another input`: func() (quipu.Job, error) {
-			return s.Start(ctx, "hello", "k", map[string]string{"name": "Bob"})
-		},
-		`the key "k" has a job of flow hello version 1`: func() (quipu.Job, error) { return s.Start(ctx, "other", "k", map[string]string{"name": "Ada"}) },
-	} {
-		job, err := start()
-		var conflict *quipu.ConflictError
-		require.ErrorAs(t, err, &conflict)
-		require.ErrorContains(t, err, says)
-		require.Equal(t, first.ID, conflict.Job.ID)
-		require.Equal(t, first.ID, job.ID)
-	}
-}
-
 // A start can name a version, be delayed, and have tags.
 func TestStartOptions(t *testing.T) {
 	t.Parallel()

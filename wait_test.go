@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,11 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/engine"
-	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -124,86 +118,4 @@ func TestW5WaitEnds(t *testing.T) {
 	_, err = s.Wait(t.Context(), quipu.Job{ID: journal.JobID{1}, Key: "nobody"})
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 	require.ErrorContains(t, err, "nobody")
-}
-
-// asking counts the reads of a store.
-type asking struct {
-	engine.Ends
-	mu    sync.Mutex
-	looks []look
-	read  int // jobs
-}
-
-type look struct {
-	at   time.Time
-	jobs int
-}
-
-func (a *asking) Ended(ctx context.Context, ids []journal.JobID) (map[journal.JobID]bool, error) {
-	a.mu.Lock()
-	a.looks = append(a.looks, look{time.Now(), len(ids)})
-	a.mu.Unlock()
-	return a.Ends.Ended(ctx, ids)
-}
-
-func (a *asking) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error) {
-	a.mu.Lock()
-	a.read += len(ids)
-	a.mu.Unlock()
-	return a.Ends.Outcomes(ctx, ids)
-}
-
-func (a *asking) counts() (looks []look, read int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.looks, a.read
-}
-
-// W5: for a thousand waits the jobs are read once at the beginning and once at the end, and in
-// between one query now and then serves all.
-func TestW5AThousandWait(t *testing.T) {
-	t.Parallel()
-	const n, pause, looks = 1000, 200 * time.Millisecond, 5
-	ctx, dsn := t.Context(), devtest.Postgres(t)
-	client, err := quipu.Open(ctx, quipu.Config{Postgres: dsn})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	f, err := flow.Parse("hello.yaml", []byte(hello))
-	require.NoError(t, err)
-	require.NoError(t, client.Deploy(ctx, f))
-	a := &asking{Ends: below.Of(client)}
-	w := engine.NewWaiters(engine.WaitersConfig{Store: a, Look: pause})
-	t.Cleanup(w.Close)
-	var wg sync.WaitGroup
-	for first := 0; first < n; first += quipu.MaxStarts {
-		reqs := make([]quipu.StartRequest, quipu.MaxStarts)
-		for i := range reqs {
-			reqs[i] = quipu.StartRequest{Flow: "hello", Key: fmt.Sprint("k", first+i)}
-		}
-		started, err := client.StartMany(ctx, reqs)
-		require.NoError(t, err)
-		for _, r := range started {
-			wg.Go(func() {
-				if o, err := w.Wait(ctx, r.Job.ID, false); err != nil || o.State != journal.JobCompleted {
-					t.Errorf("%+v, %v", o, err)
-				}
-			})
-		}
-	}
-	var all []look
-	var read, from int // the look from which on all wait
-	require.Eventually(t, func() bool {
-		all, read = a.counts()
-		from = slices.IndexFunc(all, func(l look) bool { return l.jobs == n })
-		return from >= 0 && len(all) > from+looks
-	}, time.Minute, 10*time.Millisecond)
-	require.Equal(t, n, read, "each once, at first")
-	for i, l := range all[from+1:] {
-		require.Equal(t, n, l.jobs)
-		require.GreaterOrEqual(t, l.at.Sub(all[from+i].at), pause)
-	}
-	newSpaceWith(t, quipu.Config{Postgres: dsn, NATS: devtest.NATS(t).URL()}, workers.New())
-	wg.Wait()
-	_, read = a.counts()
-	require.Equal(t, 2*n, read, "and once when it had ended")
 }

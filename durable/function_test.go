@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -64,69 +63,6 @@ func (b *bench) wake(name string) {
 func sleep(ctx context.Context, name string) error {
 	_, err := Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: 1})
 	return err
-}
-
-func TestE12AWaitEndsTheRunUntilItIsOver(t *testing.T) {
-	b := newBench(t)
-	ended := 0
-	fn := func(ctx context.Context) ([]byte, error) {
-		defer func() { ended++ }()
-		n, err := effects.Do(ctx, "a", func(context.Context) (int, error) { return b.runs, nil }, effects.Idempotent)
-		if err := errors.Join(err, sleep(ctx, "night")); err != nil {
-			return nil, err
-		}
-		return []byte{byte('0' + n)}, nil
-	}
-	end := b.run(fn)
-	require.True(t, end.Suspended)
-	require.Equal(t, []wire.Pause{{Kind: journal.PauseSleep, Name: "night", Position: "2", For: 1}}, end.Pauses)
-	require.Equal(t, 1, ended, "deferred calls ran")
-	b.wake("night")
-	end = b.run(fn)
-	require.NoError(t, end.Err)
-	require.Equal(t, "1", string(end.Result), "the effect of the first run")
-	require.Equal(t, 2, ended)
-}
-
-func TestBranchesSuspendTogether(t *testing.T) {
-	b := newBench(t)
-	fn := func(ctx context.Context) ([]byte, error) {
-		return nil, All(ctx, []func(context.Context){
-			func(ctx context.Context) { _ = sleep(ctx, "x") },
-			func(ctx context.Context) {
-				_, _ = First(ctx, []func(context.Context){
-					func(ctx context.Context) { _ = sleep(ctx, "y") },
-					func(ctx context.Context) { _ = sleep(ctx, "z") },
-				})
-			},
-		})
-	}
-	positions := func(end Ending) (out []string) {
-		for _, p := range end.Pauses {
-			out = append(out, p.Name+" "+p.Position)
-		}
-		return out
-	}
-	require.Equal(t, []string{"x 1.0.1", "y 1.1.1.0.1", "z 1.1.1.1.1"}, positions(b.run(fn)))
-	b.wake("z")
-	require.Equal(t, []string{"x 1.0.1"}, positions(b.run(fn)), "y has lost")
-	b.wake("x")
-	end := b.run(fn)
-	require.NoError(t, end.Err)
-	require.False(t, end.Suspended)
-}
-
-func TestE15TheFirstDifferenceIsTheVerdict(t *testing.T) {
-	b := newBench(t)
-	b.run(func(ctx context.Context) ([]byte, error) { return nil, sleep(ctx, "x") })
-	b.wake("x")
-	f := b.deliver()
-	end := f.Run(t.Context(), func(ctx context.Context) ([]byte, error) { return nil, sleep(ctx, "y") })
-	var differs *effects.NondeterminismError
-	require.ErrorAs(t, end.Err, &differs)
-	require.Equal(t, "1", differs.Position)
-	require.Equal(t, differs, f.Session().Verdict())
-	require.ErrorAs(t, f.Unasked(), &differs, "and x was not asked for")
 }
 
 func TestAFunctionThatIsGivenUpMakesNoFurtherCall(t *testing.T) {

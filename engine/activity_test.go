@@ -213,41 +213,6 @@ transitions: {start: [ticks], ticks: [work]}
 	})
 }
 
-// 1.11: one request for each element, at most `parallel` of them at a time, with outputs in
-// order.
-func TestEach(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(`
-flow: many
-version: "1"
-output: {got: "${ items.output }"}
-activities:
-  start: {type: trigger}
-  items: {type: worker, topic: fail, each: start.output.codes, parallel: 2, each_errors: collect, input: {Code: "${ item }", n: "${ index }"}, retry: {attempts: 1}}
-transitions: {start: [items]}
-`)
-		r.output(r.run("many", "none", `{"codes":[]}`), `{"got":[]}`)
-		id := r.run("many", "some", `{"codes":[0,409,0,0,0,0,0]}`)
-		r.ended([]journal.JobID{id})
-		var out struct {
-			Got []struct {
-				Code   int
-				Output struct{ N int }
-			}
-		}
-		require.NoError(r.t, json.Unmarshal(r.view(id).Output, &out))
-		require.Len(r.t, out.Got, 7)
-		for n, x := range out.Got {
-			if n == 1 {
-				require.Equal(r.t, 409, x.Code)
-				continue
-			}
-			require.Equal(r.t, n, x.Output.N)
-		}
-	})
-}
-
 // P10, 1.10: a diamond's join runs once, and a branch that is not taken is skipped.
 func TestP10DiamondMeetsOnce(t *testing.T) {
 	t.Parallel()

@@ -59,19 +59,6 @@ func echo(runs *atomic.Int64) *workers.Registry {
 	return reg
 }
 
-func TestJobsRunToTheirEnd(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, cfg engine.Config) {
-		var runs atomic.Int64
-		r := start(t, cfg, busmem.Config{Seed: 1}, nil, echo(&runs))
-		ids := r.begin(40, 3)
-		r.ended(ids)
-		r.completed(ids, `{"last":2}`)
-		require.Equal(t, int64(120), runs.Load(), "without faults each handler ran once")
-		r.close()
-	})
-}
-
 // T1, F12, F13: messages are lost, doubled and reordered; their rows send them again.
 func TestT1LossyBus(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -135,42 +134,3 @@ transitions: {start: [{to: stop, when: "start.output.throw"}, {to: well, when: "
 
 // stopped is an interrupt from outside.
 var stopped = collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
-
-// C15: the message of a start that was cancelled before it was handled finds nothing, and
-// becomes no dead letter.
-func TestC15StartIsTakenBack(t *testing.T) {
-	t.Parallel()
-	scenario(t, func(r *rig) {
-		r.deploy(child)
-		r.deploy(`
-flow: parent
-version: "1"
-activities:
-  start: {type: trigger}
-  ask: {type: await, flow: child, id: "child-of-${ job.id }", input: {n: 1, code: 0}}
-  stop: {type: interrupt, reason: enough}
-transitions: {start: [ask, stop]}
-`)
-		const each = 10
-		began, ordered := 0, 0
-		for ordered == began && ordered < 40*each { // who is first is not decided here
-			var ids []journal.JobID
-			for n := range each {
-				ids = append(ids, r.run("parent", fmt.Sprint(ordered+n), `{}`))
-			}
-			r.ended(ids)
-			for _, id := range ids {
-				r.failed(id, journal.JobInterrupted, 410, "enough")
-			}
-			time.Sleep(10 * time.Minute) // the bubble's clock
-			for n := range each {
-				if id, err := r.store.FindJob(context.Background(), fmt.Sprint("child-of-", ordered+n)); err == nil {
-					r.output(id, `{"n":1}`)
-					began++
-				}
-			}
-			ordered += each
-		}
-		require.Less(r.t, began, ordered, "no start was taken back")
-	})
-}

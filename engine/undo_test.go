@@ -184,65 +184,6 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 	})
 }
 
-// undone waits for the only job of compensations, and returns the names of the effects that it
-// completed, in order.
-func (r *rig) undone() (names []string) {
-	r.t.Helper()
-	var jobs []store.JobSummary
-	for range 10_000 {
-		page, err := r.store.Jobs(context.Background(), store.JobFilter{Flow: flow.UndoName})
-		require.NoError(r.t, err)
-		if jobs = page.Jobs; len(jobs) > 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond) // the bubble's clock
-	}
-	require.Len(r.t, jobs, 1)
-	r.ended([]journal.JobID{jobs[0].ID})
-	require.Equal(r.t, journal.JobCompleted, r.view(jobs[0].ID).State)
-	for _, e := range r.entries(jobs[0].ID) {
-		if e.Kind == journal.KindEffectCompleted {
-			names = append(names, e.Effect.Name)
-		}
-	}
-	return names
-}
-
-// 3.5: a function that somebody else ends is undone by a job of its own, once, in reverse
-// order.
-func TestUndoOfAFunction(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(r *rig, id journal.JobID){
-		"interrupted": func(r *rig, id journal.JobID) {
-			r.interrupt(id, stopped, "")
-			r.failed(id, journal.JobInterrupted, 410, "enough")
-		},
-		"completed by others": func(r *rig, id journal.JobID) {
-			r.interrupt(id, collation.InterruptOrder{Code: 410}, "")
-			r.output(id, "null")
-		},
-		"over its bound": func(r *rig, id journal.JobID) { r.failed(id, journal.JobFailed, 408, "within") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			scenario(t, func(r *rig) {
-				r.deploy(`
-flow: trip
-version: "1"
-activities:
-  start: {type: trigger}
-  book: {type: worker, topic: trip.book, within: 10m}
-transitions: {start: [book]}
-`)
-				id := r.run("trip", "k", `{"to":"<Lima>"}`)
-				r.waits(id)
-				end(r, id)
-				require.Equal(r.t, []string{"undo:hotel", "undo:flight"}, r.undone())
-			})
-		})
-	}
-}
-
 // A built-in flow that another build has stored stays, and is used.
 func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
 	t.Parallel()

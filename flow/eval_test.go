@@ -257,18 +257,6 @@ func TestAFlowIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-func BenchmarkInput(b *testing.B) {
-	f := readFlow(b, "order.yaml")
-	scope := results{"start": ran(`{"customer":"Zoë","total":19.99}`)}
-	charge := mustActivity(b, f, "charge")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := charge.Input(scope); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // A field that is a word of the expression language is read by its index.
 func TestFieldThatIsAWord(t *testing.T) {
 	t.Parallel()

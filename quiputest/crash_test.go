@@ -14,18 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// A job with one effect, a month after its start.
-func TestCrashEverywhere(t *testing.T) {
-	t.Parallel()
-	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
-		w.DeployYAML(reminder)
-		w.Serve(mailer(w))
-		var out reminded
-		w.Start("reminder", "r-1", ada).Output(&out)
-		require.Equal(t, "sent to Ada", *out.Mail)
-	})
-}
-
 // order packs its lines in parallel, after a charge that fails at first, and asks a child flow to
 // ship them. A refusal on the way is also an output.
 const order = `

@@ -100,21 +100,6 @@ func TestE13Signals(t *testing.T) {
 	})
 }
 
-// Advance lets only that happen which falls due by then.
-func TestAdvance(t *testing.T) {
-	t.Parallel()
-	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
-		w.DeployYAML(reminder)
-		w.Serve(mailer(w))
-		job := w.Start("reminder", "r-1", ada)
-		w.Advance(719 * time.Hour)
-		require.Equal(t, 0, w.Runs("mail.send"))
-		w.Advance(2 * time.Hour)
-		require.Equal(t, 1, w.Runs("mail.send"))
-		require.Equal(t, journal.JobCompleted, job.State())
-	})
-}
-
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {

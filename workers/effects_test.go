@@ -345,27 +345,6 @@ func TestE4StartsNameTheTimeout(t *testing.T) {
 	}
 }
 
-// J8: the context of a handler ends when the request no longer belongs to it.
-func TestJ8AStaleHandlerIsCancelled(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		h := newHouse(t)
-		told := make(chan error, 1)
-		Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
-			h.store.Answer(mustGUID(Info(ctx).Request))
-			_, _ = effects.DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
-			told <- context.Cause(ctx)
-			return 1, nil
-		})
-		h.open()
-		q := ask("pay", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		h.send(q, 1)
-		require.ErrorIs(t, <-told, store.ErrStale)
-		h.gone("pay")
-		h.silent()
-	})
-}
-
 func mustGUID(s string) journal.GUID {
 	g, err := journal.ParseGUID(s)
 	if err != nil {

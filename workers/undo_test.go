@@ -256,7 +256,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	var o outside
 	broken := true
 	var infos []Call
-	w := newWorld(t, function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
+	travels := function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
 		infos = append(infos, Info(ctx))
 		return Compensate(ctx, "car", func(ctx context.Context) error {
 			o.called(ctx, "undo car")
@@ -265,22 +265,13 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 			}
 			return nil
 		})
-	}, rest("x"), call("more")), &o), `{"n":1}`)
-	deploy(w, func(ctx context.Context, in map[string]int) (int, error) {
+	}, rest("x"), call("more")), &o)
+	w := newWorld(t, func(ctx context.Context, in map[string]int) (int, error) {
 		if in["n"] != 1 {
 			return 0, Fail(400, "another input")
 		}
-		return function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
-			infos = append(infos, Info(ctx))
-			return Compensate(ctx, "car", func(ctx context.Context) error {
-				o.called(ctx, "undo car")
-				if broken {
-					return errors.New("no line")
-				}
-				return nil
-			})
-		}, rest("x"), call("more")), &o)(ctx, 0)
-	})
+		return travels(ctx, 0)
+	}, `{"n":1}`)
 	w.next()
 	before := w.store.Rows(w.id())
 	w.store.Answer(w.id()) // something else ends the request

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // finds is a verifier with a fixed answer; it reports its questions.
@@ -154,53 +152,4 @@ func TestVerifyMistakes(t *testing.T) {
 	for _, part := range []string{"1 to 200", `"nil": it is nil`, `"odd"`, `"twice": it is registered twice`} {
 		require.ErrorContains(t, err, part)
 	}
-}
-
-// A takeover by another process also asks the verifier.
-func TestE4VerifiedTakeover(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		state effects.State
-		kind  journal.ResponseKind
-		out   string
-		calls int
-	}{
-		"done":     {effects.StateDone, journal.ResponseTerminal, "7", 0},
-		"not done": {effects.StateNotDone, journal.ResponseTerminal, "3", 1},
-		"unknown":  {effects.StateUnknown, journal.ResponseParked, "", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHouse(t)
-			calls := 0
-			Handle(h.reg, "charge", func(context.Context, int) (int, error) { calls++; return 3, nil }, Class(effects.Guarded))
-			Verify(h.reg, "charge", finds(c.state, "7", nil), effects.Human)
-			q := ask("charge", 1, `1`)
-			h.store.Put(guid(t, q), nil)
-			died(t, h, q.Topic, guid(t, q), q.Job)
-			h.open()
-			h.send(q, 2)
-			_, hint := h.answer()
-			require.Equal(t, c.kind, hint.Response.Kind)
-			require.Equal(t, c.out, string(hint.Response.Output))
-			require.Equal(t, c.calls, calls)
-		})
-	}
-}
-
-// died leaves the effect of a body as after a kill during the call.
-func died(t *testing.T, h *house, topic string, request journal.GUID, id string) {
-	t.Helper()
-	job, err := journal.ParseJobID(id)
-	require.NoError(t, err)
-	l, err := h.store.Lease(t.Context(), job, request, 1, "dead", 2)
-	require.NoError(t, err)
-	s := effects.NewSession(effects.Config{Store: h.store, Lease: l, Held: true, Identity: effects.Identity{
-		Space: "shop", Job: job, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0",
-	}})
-	require.Panics(t, func() {
-		_, _ = effects.Do(effects.With(t.Context(), s), topic, func(context.Context) (int, error) { panic(fmt.Sprint(topic, " dies")) })
-	})
-	h.store.Expire(request)
-	require.Equal(t, store.EffectStarted, h.store.Rows(request)[0].State)
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
-	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -154,10 +155,14 @@ func TestDatabaseWithoutJobs(t *testing.T) {
 	require.Equal(t, "no jobs\n", r.out)
 }
 
-// The command on a real store: a job that was just started.
-func TestMemoryStore(t *testing.T) {
+// The command's own way to a database, with a job that was just started there.
+func TestPostgresStore(t *testing.T) {
 	t.Parallel()
-	s := memory.New(memory.Config{Space: "shop"})
+	dsn := devtest.Postgres(t)
+	s, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, Space: "test", Migrating: true})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Migrate(t.Context()))
 	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
 	require.NoError(t, err)
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
@@ -166,13 +171,19 @@ func TestMemoryStore(t *testing.T) {
 	started, err := journaltest.Driven{Store: s}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)
 	require.NoError(t, started[0].Err)
-	env := environment{open: func(context.Context, string, string) (reader, error) { return s, nil }}
-	r := command(t, env, nil, "--postgres", "x", "--space", "shop", "--json", "--job", "o-1")
+	env := environment{open: openPostgres}
+	r := command(t, env, nil, "--postgres", dsn, "--space", "test", "--json", "--job", "o-1")
 	require.Equal(t, exitProved, r.code, r.out+r.err)
 	v := r.objects(t)[0]
+	require.Equal(t, "proved", v.Checks[8].Result)
 	require.Equal(t, "open", v.State)
 	require.Equal(t, 1, v.OpenCount)
 	require.Equal(t, openView{What: "start", GUID: v.Job, Activity: "t", DAD: ",0", Since: 1}, v.Open[0])
+	r = command(t, env, nil, "--postgres", dsn, "--space", "test")
+	require.Contains(t, r.out, "1 job, 1 entry, 1 open obligation: proved.")
+	none := command(t, env, nil, "--postgres", dsn, "--space", "other")
+	require.Equal(t, exitUnreadable, none.code)
+	require.Contains(t, none.err, "the database has no space other: it has test;")
 }
 
 // The bar knows bytes of files or jobs of a database, or neither.

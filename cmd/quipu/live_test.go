@@ -427,18 +427,6 @@ func TestSpaceIsMissing(t *testing.T) {
 	s.ok("", "deploy", flow, "--space", "shop")
 }
 
-// 4.5: migrate makes the schema and the roles, and may be repeated.
-func TestMigrateWithRoles(t *testing.T) {
-	t.Parallel()
-	env := map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_SPACE": "roles"}
-	for range 2 {
-		r := clitest.Do(t, run, env, "", "migrate", "--roles")
-		require.Zero(t, r.Code, r.Err)
-		require.Contains(t, r.Out, "space roles")
-		require.Contains(t, r.Out, "kept 720h\n")
-	}
-}
-
 // W11: the space keeps its default for how long closed jobs are kept until it is changed.
 func TestMigrateExpire(t *testing.T) {
 	t.Parallel()

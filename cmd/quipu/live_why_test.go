@@ -220,44 +220,6 @@ func TestReplayOfARealJob(t *testing.T) {
 	s.fails(codeNotFound, "", "replay", "none")
 }
 
-// loop makes three passes and then waits for a signal.
-const loop = `flow: loop
-version: "1"
-activities:
-  start: {type: trigger}
-  pivot: {type: hook, input: {n: 1}}
-  step:  {type: worker, topic: echo, input: {n: "${ pivot.output.n }"}}
-  again: {type: cycle, to: pivot, input: {n: "${ step.output.n + 1 }"}}
-  gate:  {type: hook, signal: gate, key: "${ job.id }"}
-transitions:
-  start: [pivot]
-  pivot: [step]
-  step:
-    - {to: again, when: "step.output.n < 3"}
-    - {to: gate, when: "step.output.n >= 3"}
-`
-
-// 1.11: passes are counted in the graph, and each has its instance in the table.
-func TestShowOfALoop_C6(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.deployText("loop", loop)
-	s.ok("", "start", "loop", "l1")
-	require.Contains(t, s.why("l1", "gate (pass 3) waits for signal gate"), "quipu signal gate l1")
-	shown := s.ok("", "show", "l1", "--digits")
-	for _, said := range []string{
-		"✓ pivot     hook, pivot    done, 3 passes", "✓ step      worker echo    done, 3 passes",
-		"├─ ✓ again  cycle ↩ pivot  done, 2 passes", "└─ ● gate   hook gate      waiting\n",
-		"pivot     ,0,0      0 01 1 0 00 00000003", "step      ,0,2,0    2 01 1 0 00 00000001",
-	} {
-		require.Contains(t, shown, said)
-	}
-	s.ok("", "signal", "gate", "l1")
-	s.ok("", "wait", "l1", "--timeout", "1m")
-	require.Contains(t, s.ok("", "why", "l1"), "by gate (pass 3)")
-	require.Contains(t, s.ok("", "replay", "l1", "--at", "2"), "at       entry 2 of ")
-}
-
 // The completion that a shell asks for when a key is begun.
 func TestKeysAreCompleted(t *testing.T) {
 	t.Parallel()

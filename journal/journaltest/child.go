@@ -12,11 +12,10 @@ import (
 )
 
 var children = cases{
-	"inception of a child is one transaction (1.11)":          childSpawn,
-	"one of many at once begins it (P6)":                      childRace,
-	"a start is taken back by test-and-set (C15)":             childCancel,
-	"a start taken back and begun at once: one of them (C15)": childCancelRace,
-	"the close of a parent finds what it awaits (C15)":        childAllRows,
+	"inception of a child is one transaction (1.11)":   childSpawn,
+	"one of many at once begins it (P6)":               childRace,
+	"a start is taken back by test-and-set (C15)":      childCancel,
+	"the close of a parent finds what it awaits (C15)": childAllRows,
 }
 
 // order lets a job order its n-th child, of flow one, and returns the row.
@@ -116,31 +115,6 @@ func childCancel(b *bench) {
 	b.altered(ids[0], cancelsStart(keyOf(&mine)))
 	require.Nil(b, b.stored(ids[0], keyOf(&mine)))
 	require.ErrorIs(b, b.spawn(&mine, nil), store.ErrStale)
-}
-
-// childCancelRace lets a parent cancel a start while another transaction handles it.
-func childCancelRace(b *bench) {
-	id := b.jobs(1)[0]
-	for n := range 20 {
-		row := b.order(id, n, true)
-		spawn := b.spawning(&row, nil)
-		var took, begun error
-		together(2, func(i int) {
-			if i == 0 {
-				took = b.alter(id, cancelsStart(keyOf(&row)))
-			} else {
-				begun = spawn()
-			}
-		})
-		if took == nil {
-			require.ErrorIs(b, begun, store.ErrStale)
-			_, err := b.s.Job(b.ctx(), row.Job)
-			require.ErrorIs(b, err, store.ErrNotFound)
-			continue
-		}
-		require.ErrorIs(b, took, store.ErrLost)
-		require.NoError(b, begun)
-	}
 }
 
 func childAllRows(b *bench) {

@@ -22,7 +22,6 @@ var expiries = cases{
 	"a key is used again: the next generation (1.11, P29)":            generationNext,
 	"late messages of the first meet nothing of the second (P29)":     generationLate,
 	"the second stays when the rest of the first is removed (P29)":    generationRest,
-	"one of many starters at once begins the next generation":         generationRace,
 	"a job that was resumed stays while the next is open":             generationResumed,
 	"a job that was forked stays while the fork is open":              generationForked,
 	"tombstones end when they are old, and raise the floor (W11)":     generationFloor,

@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"encoding/json"
-	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -73,22 +72,6 @@ func generationRest(b *bench) {
 	require.Equal(b, before, b.view(id))
 	left := b.interruptOf(was.ID, "0")
 	require.Nil(b, b.stored(id, keyOf(&left)))
-}
-
-func generationRace(b *bench) {
-	f := b.deploy(one)
-	for _, key := range []string{"a", "b", "c"} {
-		b.tombstone(key)
-		var born atomic.Int64
-		together(6, func(int) {
-			out, err := b.s.Start(b.ctx(), []store.Start{starting(f, key, `{"n":7}`)}, b.mode)
-			if b.check(err); err == nil && out[0].Err == nil {
-				born.Add(1)
-			}
-		})
-		require.Equal(b, int64(1), born.Load())
-		require.Equal(b, int64(2), b.view(got(b.s.FindJob(b.ctx(), key))(b)).Generation)
-	}
 }
 
 func generationFloor(b *bench) {

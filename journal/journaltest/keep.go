@@ -21,8 +21,6 @@ var mailboxes = cases{
 	"kept signals expire, the oldest first, within the limit (T11)": keepExpire,
 	"a signal past its time is not made due, one on its way is":     keepTooLate,
 	"records that guard against repetition go when they are old":    keepPrune,
-	"a signal and a wait at once do not miss each other (J3, P13)":  keepMeet,
-	"a signal and a timer at once: one of them wins (P15)":          keepTimer,
 	"deliveries at once: each signal once (T8)":                     keepDeliverers,
 }
 
@@ -175,61 +173,6 @@ func keepPrune(b *bench) {
 	require.Equal(b, 1, got(b.s.Prune(b.ctx(), 10))(b))
 	require.False(b, b.tell(missed).Duplicate)
 	require.True(b, b.tell(kept).Duplicate, "the record stays as long as its row")
-}
-
-// keepMeet registers a wait and sends its signal at the same moment. Whichever comes first, the
-// signal must get to the wait.
-func keepMeet(b *bench) {
-	id := b.jobs(1)[0]
-	for round := range 20 {
-		s := b.signal("t", fmt.Sprint(round), "x")
-		var told store.Signalled
-		together(2, func(i int) {
-			var err error
-			if i == 0 {
-				err = b.alter(id, waits(collation.Wait{GUID: guid(round), Topic: s.Topic, Key: s.Key}))
-			} else {
-				told, err = b.s.Signal(b.ctx(), s, b.mode)
-			}
-			b.check(err)
-		})
-		if told.State == store.SignalKept {
-			row := b.stored(id, b.box(s))
-			require.Empty(b, row.Held, "the wait made it due")
-			require.NotEqual(b, collation.Never, row.NextAt)
-			require.Len(b, b.deliver(b.box(s)), 1)
-		}
-		require.Empty(b, b.view(id).Waits)
-		require.NotNil(b, b.stored(id, collation.RowKey{Job: id, GUID: guid(round)}), "the wake-up")
-	}
-}
-
-// keepTimer lets the Leg2 of a timer cancel a wait while a signal closes it.
-func keepTimer(b *bench) {
-	id := b.jobs(1)[0]
-	for round := range 20 {
-		w := collation.Wait{GUID: guid(round), Topic: "t", Key: fmt.Sprint(round)}
-		b.altered(id, waits(w))
-		s := b.signal(w.Topic, w.Key, "x")
-		var told store.Signalled
-		var took error
-		together(2, func(i int) {
-			if i == 0 {
-				took = b.alter(id, cancelsWait(w.GUID, 0))
-				return
-			}
-			var err error
-			told, err = b.s.Signal(b.ctx(), s, b.mode)
-			b.check(err)
-		})
-		require.Empty(b, b.view(id).Waits)
-		if told.State == store.SignalKept {
-			require.NoError(b, took)
-			continue
-		}
-		require.ErrorIs(b, took, store.ErrLost)
-		require.Equal(b, w.GUID, told.Out[0].Row.GUID)
-	}
 }
 
 func keepDeliverers(b *bench) {

@@ -143,31 +143,6 @@ func TestSameCallsSameResults(t *testing.T) {
 	require.Equal(t, d1, d2)
 }
 
-// TestMarkersGo: markers are removed when they are a day old and not before, whether or not their
-// session has ended (J4).
-func TestMarkersGo(t *testing.T) {
-	t.Parallel()
-	s := memory.New(memory.Config{})
-	id := start(t, s, "k")
-	for range 2 {
-		c := open(t, s)
-		for range 3 {
-			l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-			require.NoError(t, err)
-			require.NoError(t, c.Commit(t.Context(), []store.Chained{touch(l.States[id])}))
-		}
-	}
-	for _, step := range []struct {
-		ahead       time.Duration
-		limit, gone int
-	}{{23 * time.Hour, 10, 0}, {2 * time.Hour, 4, 4}, {0, 10, 3}, {0, 10, 0}} {
-		s.Advance(step.ahead)
-		n, err := s.Prune(t.Context(), step.limit)
-		require.NoError(t, err)
-		require.Equal(t, step.gone, n)
-	}
-}
-
 // TestMisuse: a forbidden call is an error and breaks nothing.
 func TestMisuse(t *testing.T) {
 	t.Parallel()

@@ -120,39 +120,6 @@ func TestLostTestAndSet(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 }
 
-// C14: the compound statement sets the snapshot digit, of a new or an existing receipt, and
-// closes the job.
-func TestClosingIsOneStatement(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	ids := startJobs(t, s, "a", "b")
-	c := openCommitter(t, s)
-	for i, id := range ids {
-		st := load(t, c, store.Want{Job: id, Receipt: id.Start()})
-		p := plan(st)
-		p.Semaphore.After = 0
-		p.NewState, p.Close, p.Tasks = journal.JobFailed, &journal.Close{State: journal.JobFailed}, i == 0
-		p.Receipt = &collation.ReceiptWrite{
-			GUID: id.Start(), Before: collation.StartBorn, After: 111_000_000_000, Verdict: journal.VerdictHandled, Seq: 1, Closes: true,
-		}
-		if i == 1 {
-			p.Receipt.GUID, p.Receipt.New, p.Receipt.Before, p.Receipt.Seq = journal.GUID{5}, true, 0, p.Entry.Seq
-		}
-		if p.Tasks {
-			p.Receipt.After += 100_000_000
-		}
-		want := p.Receipt.After
-		require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
-		st = load(t, c, store.Want{Job: id, Receipt: p.Receipt.GUID})
-		require.Equal(t, want, st.Receipts[p.Receipt.GUID].Ledger)
-		require.Equal(t, journal.JobFailed, st.Job.State)
-		require.NoError(t, c.Rollback(t.Context()))
-	}
-	ended, err := s.Ended(t.Context(), append(ids, journal.JobID{1}))
-	require.NoError(t, err)
-	require.Equal(t, map[journal.JobID]bool{ids[0]: true, ids[1]: false}, ended)
-}
-
 // waitFor waits until the query has a row.
 func waitFor(t testing.TB, s *Store, query string) {
 	t.Helper()

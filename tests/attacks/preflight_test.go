@@ -1,12 +1,10 @@
 package attacks
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -15,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // TestDatabaseWithoutFsync_S7: a database that loses what it acknowledged is refused by every
@@ -56,28 +53,4 @@ func TestDatabaseWithoutFsync_S7(t *testing.T) {
 		require.NotZero(t, e.At)
 		rt.Close()
 	}
-}
-
-// TestForgedAcceptance_S7: who changes what was accepted in the table is found by the chain.
-func TestForgedAcceptance_S7(t *testing.T) {
-	t.Parallel()
-	g := newTarget(t)
-	rt := g.open(nil, func(c *quipu.Config) {
-		c.Postgres += "&synchronous_commit=off"
-		c.Accept = []string{"synchronous-commit-off"}
-	})
-	st := below.Of(rt).(*postgres.Store)
-	chain, err := st.SpaceChain(t.Context())
-	require.NoError(t, err)
-	require.False(t, replay.VerifySpace(chain).Violated())
-	require.Equal(t, 1, replay.VerifySpace(chain).Entries)
-
-	admin, err := pgx.Connect(t.Context(), g.dsn)
-	require.NoError(t, err)
-	defer admin.Close(context.Background())
-	_, err = admin.Exec(t.Context(), `UPDATE quipu_shop.space_entries SET body = convert_to(replace(convert_from(body, 'UTF8'), '"off"', '"on"'), 'UTF8')`)
-	require.NoError(t, err)
-	chain, err = st.SpaceChain(t.Context())
-	require.NoError(t, err)
-	require.True(t, replay.VerifySpace(chain).Violated())
 }

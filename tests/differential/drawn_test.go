@@ -4,17 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"math/bits"
-	"os"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -135,70 +130,4 @@ func (w *twin) deploy(f *flow.Flow) {
 
 func ref(f *flow.Flow) journal.FlowRef {
 	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-}
-
-// drawn counts what the plans of the sequences contained: fields that are not zero,
-// and values of what has few.
-type drawn map[string]int
-
-// enough is how many sequences have to draw everything that they should.
-const enough = 300
-
-func (d drawn) value(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			d.value(v.Elem())
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			d.value(v.Index(i))
-		}
-	case reflect.String:
-		d[v.Type().Name()+" "+v.String()]++
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if !v.Field(i).IsZero() {
-				d[v.Type().Name()+"."+v.Type().Field(i).Name]++
-				d.value(v.Field(i))
-			}
-		}
-	}
-}
-
-// expected is what plans of the engine contain.
-func expected() (out []string) {
-	for _, v := range []any{collation.Plan{}, collation.LedgerWrite{}, collation.More{}, collation.ReceiptWrite{}, collation.Row{}, collation.Wait{}} {
-		for i, t := 0, reflect.TypeOf(v); i < t.NumField(); i++ {
-			if name := t.Name() + "." + t.Field(i).Name; name != "Wait.Count" && name != "Row.Input" { // deliveries and stores write them
-				out = append(out, name)
-			}
-		}
-	}
-	for _, v := range []any{
-		journal.KindLeg1, journal.KindLeg2, journal.KindStale, journal.KindInterrupt, journal.KindDeadLetter, journal.KindQuarantine,
-		journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
-		journal.MessageStart, journal.MessageSignal, journal.MessageInterrupt,
-		collation.Handled, collation.Stale, collation.Settled, collation.Unlicensed, collation.HeldBack, collation.Stuck, collation.Quarantined,
-		journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined,
-		collation.HeldStuck, collation.HeldParked, collation.HeldParallel,
-	} {
-		out = append(out, fmt.Sprintf("%s %s", reflect.TypeOf(v).Name(), v))
-	}
-	return out
-}
-
-// report says what no sequence has drawn; where there were enough, it fails.
-func (d drawn) report(t *testing.T) {
-	t.Helper()
-	var never []string
-	for _, name := range expected() {
-		if d[name] == 0 {
-			never = append(never, name)
-		}
-	}
-	if n, err := strconv.Atoi(os.Getenv(sequences)); err == nil && n >= enough && len(never) > 0 {
-		t.Errorf("not drawn in %d sequences: %v", n, never)
-	}
-	t.Logf("not drawn: %v", never)
 }

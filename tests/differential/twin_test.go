@@ -49,7 +49,6 @@ type twin struct {
 	leases   []store.Lease
 	sessions []*process
 	effects  []journal.Effect
-	drawn    drawn
 }
 
 // difference is what the two do not agree on; the sequence ends with it.
@@ -231,9 +230,6 @@ func (l *loads) sees(id journal.JobID, from int) {
 
 // Commit implements store.Tx.
 func (l *loads) Commit(ctx context.Context, plans []store.Chained) error {
-	for i := range plans {
-		l.w.drawn.value(reflect.ValueOf(*plans[i].Plan))
-	}
 	return agree(l.w, "commit", 0, 0, l.pg.Commit(ctx, plans), l.mem.Commit(ctx, plans))
 }
 

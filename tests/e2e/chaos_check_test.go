@@ -13,7 +13,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal"
 )
 
 // check holds the round to what was asked for: outside, and in the tables that
@@ -87,9 +86,7 @@ func (c *chaos) checkOutside(w wanted) {
 	t := c.e.t
 	for _, what := range w.once {
 		_, keys := c.r.askedFor(what)
-		if !assert.Equal(t, 1, keys, "I1: keys of %s", what) {
-			c.explain(what)
-		}
+		assert.Equal(t, 1, keys, "I1: keys of %s", what)
 	}
 	for _, what := range w.atMost {
 		calls, _ := c.r.askedFor(what)
@@ -106,41 +103,6 @@ func (c *chaos) checkOutside(w wanted) {
 	}
 }
 
-// explain says under which keys what was applied, and what the journal of the job
-// has of it.
-func (c *chaos) explain(what string) {
-	t := c.e.t
-	c.r.mu.Lock()
-	asked := map[string]int{}
-	for key, w := range c.r.applied {
-		if w == what {
-			asked[key] = c.r.asked[key]
-		}
-	}
-	c.r.mu.Unlock()
-	for key, n := range asked {
-		d, err := journal.ParseDigest(key)
-		if err != nil {
-			t.Logf("  %s was asked for %d times under %q", what, n, key)
-			continue
-		}
-		f, err := c.rt.Effect(t.Context(), d)
-		t.Logf("  %s was asked for %d times under %s: %+v %v", what, n, key, f, err)
-	}
-	_, key, _ := strings.Cut(what, " ")
-	job, err := c.rt.Find(t.Context(), key)
-	if err != nil {
-		return
-	}
-	for x, err := range c.rt.Journal(t.Context(), job) {
-		if err != nil {
-			t.Logf("  its journal: %v", err)
-			return
-		}
-		t.Logf("  %s %s %d %s %s %s by %s at %d: effect %+v, response %+v", job.ID, x.Chain, x.Seq, x.Kind, x.Activity, x.DAD, x.Writer, x.Time, x.Effect, x.Response)
-	}
-}
-
 // stranded says of each job that has not ended where it stands, and once what the
 // workers said and did last.
 func (c *chaos) stranded(open map[string]quipu.Job) {
@@ -148,7 +110,6 @@ func (c *chaos) stranded(open map[string]quipu.Job) {
 		return
 	}
 	t := c.e.t
-	c.queues()
 	for key, job := range open {
 		v, err := below.Of(c.rt).Job(t.Context(), job.ID)
 		t.Logf("stranded: %s: %+v %v", key, v, err)

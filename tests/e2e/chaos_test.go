@@ -134,9 +134,6 @@ func (c *chaos) run() {
 	quiet := time.Now()
 	open := c.settle(want)
 	took := time.Since(quiet)
-	if len(open) > 0 {
-		c.rows()
-	}
 	c.stranded(open)
 	c.alone()
 	stopChores()

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
@@ -64,36 +63,6 @@ func requirePublish(t *testing.T, bus *nats.Bus, m transport.Message) {
 	}, patience, 20*time.Millisecond)
 }
 
-// F9: the server restarts, in process and over a socket. Messages in the stream arrive,
-// and so do later ones.
-func TestServerRestart_F9(t *testing.T) {
-	t.Parallel()
-	for name, link := range map[string]func(*nats.Config, *dev.NATS){
-		"in process": func(*nats.Config, *dev.NATS) {},
-		"socket":     func(cfg *nats.Config, s *dev.NATS) { cfg.InProcess, cfg.URL = nil, s.URL() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := devtest.NATS(t)
-			cfg := config(server)
-			link(&cfg, server)
-			bus := open(t, cfg)
-			lane, work := transport.ToLane(0), transport.ToWork("restart")
-			require.NoError(t, bus.Ensure(t.Context()))
-			inLane, inWork := arrivals(t, bus, lane), arrivals(t, bus, work)
-			for n := range byte(3) {
-				requirePublish(t, bus, message(lane, 2*n))
-				requireArrival(t, inLane, 2*n)
-				requirePublish(t, bus, message(work, 2*n+1))
-				requireArrival(t, inWork, 2*n+1)
-				require.NoError(t, server.Restart(t.Context()))
-			}
-			requirePublish(t, bus, message(lane, 50))
-			requireArrival(t, inLane, 50)
-		})
-	}
-}
-
 // The bus starts before its server.
 func TestOpenBeforeTheServer(t *testing.T) {
 	t.Parallel()
@@ -116,31 +85,6 @@ func TestOpenBeforeTheServer(t *testing.T) {
 	require.NoError(t, server.Restart(t.Context()))
 	requirePublish(t, bus, message(to, 2))
 	requireArrival(t, came, 2)
-}
-
-// F10: under a running Consume a consumer is deleted and a stream is purged.
-func TestConsumerDeletedAndStreamPurged_F10(t *testing.T) {
-	t.Parallel()
-	server := devtest.NATS(t)
-	cfg := config(server)
-	bus := open(t, cfg)
-	require.NoError(t, bus.Ensure(t.Context()))
-	_, js := client(t, server)
-	to := transport.ToWork("payments.charge")
-	came := arrivals(t, bus, to)
-	requirePublish(t, bus, message(to, 1))
-	requireArrival(t, came, 1)
-	work := streams(cfg)[2]
-	for n := byte(2); n < 5; n++ {
-		require.NoError(t, js.DeleteConsumer(t.Context(), work, "work-payments=charge"))
-		requirePublish(t, bus, message(to, n))
-		requireArrival(t, came, n)
-	}
-	stream, err := js.Stream(t.Context(), work)
-	require.NoError(t, err)
-	require.NoError(t, stream.Purge(t.Context()))
-	requirePublish(t, bus, message(to, 9))
-	requireArrival(t, came, 9)
 }
 
 // A publish finds its stream gone, and no consumer makes it again.

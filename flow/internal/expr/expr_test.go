@@ -312,38 +312,6 @@ func TestShapesAreShared(t *testing.T) {
 	}
 }
 
-func BenchmarkEval(b *testing.B) {
-	for name, source := range map[string]string{"path": `a.output.o.b`, "when": `b.code == 503 && a.output.n > 0.5`} {
-		program, problems := expr.NewCompiler().Compile(source, data)
-		require.Empty(b, problems)
-		src := loaded{}
-		for _, r := range program.Refs() {
-			src[r], _ = data.Value(r)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := program.Bool(src); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-type loaded map[expr.Ref][]byte
-
-func (l loaded) Value(r expr.Ref) ([]byte, error) { return l[r], nil }
-
-func BenchmarkCompile(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, problems := expr.NewCompiler().Compile(`b.code == 503 && a.output.n > 0.5`, data); len(problems) > 0 {
-			b.Fatal(problems)
-		}
-	}
-}
-
 // Refs has no field for a value that is mentioned as a whole.
 func TestRefs(t *testing.T) {
 	t.Parallel()
