@@ -70,7 +70,8 @@ func ExampleRuntime_Job() {
 	// kept for 720h0m0s
 }
 
-// The cursor of a page's last job leads to the next page.
+// The cursor of a page's last job leads to the next page. Jobs that began within 50 ms may come in
+// any order.
 func ExampleRuntime_Jobs() {
 	ctx := context.Background()
 	rt, _, end := example(greeting("1", "hello"))
@@ -84,18 +85,18 @@ func ExampleRuntime_Jobs() {
 	for {
 		jobs, err := rt.Jobs(ctx, page)
 		must(err)
-		for i, j := range jobs {
-			fmt.Println(i, j.Job.Key)
+		for _, j := range jobs {
+			fmt.Println(j.Job.Key)
 		}
 		if len(jobs) < page.Limit {
 			break
 		}
 		page.Before = jobs[len(jobs)-1].Cursor
 	}
-	// Output:
-	// 0 guest-2
-	// 1 guest-1
-	// 0 guest-0
+	// Unordered output:
+	// guest-2
+	// guest-1
+	// guest-0
 }
 
 const review = `

@@ -120,6 +120,7 @@ version: "1"
 schedule: {cron: "* * * * *", catch_up: all}
 activities: {start: {type: trigger}}
 `)
+	began := time.Now()
 	clocks, err := below.Of(s.Runtime).Schedules(ctx)
 	require.NoError(t, err)
 	for _, c := range clocks {
@@ -138,7 +139,7 @@ activities: {start: {type: trigger}}
 		require.NoError(t, err)
 		return errors.Is(gone, quipu.ErrNotFound) && len(jobs) >= 3
 	})
-	require.Contains(t, []int{3, 4}, len(jobs), "four, when a minute begins just now")
+	require.LessOrEqual(t, len(jobs), 4+int(time.Since(began)/time.Minute), "one more, when a minute begins just now")
 	for _, j := range jobs {
 		s.output(j.Job, `null`)
 	}

@@ -8,9 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
-	"time"
 )
 
 // Names beside the data directory of a cluster.
@@ -35,19 +33,38 @@ func (p *Postgres) Restore(ctx context.Context, recover bool) error {
 	if _, err := os.Stat(filepath.Join(backup, doneFile)); err != nil {
 		return fmt.Errorf("restore postgres: no backup: %w", err)
 	}
+	var err error
 	if recover {
-		settings := "restore_command = 'false'\nrecovery_target = 'immediate'\nrecovery_target_action = 'promote'\n"
-		if err := p.put(filepath.Join(backup, "postgresql.auto.conf"), settings); err != nil {
-			return fmt.Errorf("restore postgres: %w", err)
-		}
-		if err := p.put(filepath.Join(backup, "recovery.signal"), ""); err != nil {
-			return fmt.Errorf("restore postgres: %w", err)
-		}
+		err = p.toPoint(backup)
 	}
-	if err := p.replace(ctx, backup); err != nil {
+	if err == nil {
+		err = p.replace(ctx, backup)
+	}
+	if err == nil && recover {
+		err = p.recovered(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("restore postgres: %w", err)
 	}
 	return nil
+}
+
+// autoConf has the settings of a data directory that its server was told.
+const autoConf = "postgresql.auto.conf"
+
+// toPoint lets a copy recover to the point in time at which it is consistent, and stay there.
+func (p *Postgres) toPoint(data string) error {
+	settings := "restore_command = 'false'\nrecovery_target = 'immediate'\nrecovery_target_action = 'pause'\n"
+	return errors.Join(p.put(filepath.Join(data, autoConf), settings), p.put(filepath.Join(data, "recovery.signal"), ""))
+}
+
+// recovered ends the recovery at its point in time, and takes that away: a standby that is made of
+// the cluster would have it, too.
+func (p *Postgres) recovered(ctx context.Context) error {
+	if err := p.promote(ctx); err != nil {
+		return err
+	}
+	return p.put(filepath.Join(p.data, autoConf), "")
 }
 
 // Standby starts a standby of the cluster on another port, which streams its log asynchronously.
@@ -85,25 +102,13 @@ func (p *Postgres) Promote(ctx context.Context, standby *Postgres) error {
 	return nil
 }
 
-// promote ends the recovery of a standby. It answers before it says in its files that it is one.
+// promote ends the recovery of a standby, or of a cluster that is at its point in time.
 func (p *Postgres) promote(ctx context.Context) error {
-	for until := time.Now().Add(promoteWait); ; {
-		out, err := p.run(ctx, "", "pg_ctl", "promote", "-w", "-D", p.data)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil, time.Now().After(until), !strings.Contains(string(out), "not in standby mode"):
-			return fmt.Errorf("pg_ctl promote: %w: %s", err, lastBytes(out, logTail))
-		}
-		time.Sleep(promotePause)
+	if out, err := p.run(ctx, "", "pg_ctl", "promote", "-w", "-D", p.data); err != nil {
+		return fmt.Errorf("pg_ctl promote: %w: %s", err, lastBytes(out, logTail))
 	}
+	return nil
 }
-
-// Bounds of promote.
-const (
-	promoteWait  = 10 * time.Second
-	promotePause = 50 * time.Millisecond
-)
 
 // replace stops the cluster and starts it with other data.
 func (p *Postgres) replace(ctx context.Context, data string) error {

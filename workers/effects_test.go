@@ -221,37 +221,37 @@ func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
 // A run that lost its request to another hands the message back: if the other run dies,
 // the message comes again (I8).
 func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	h.hasty()
-	var runs atomic.Int32
-	inside, causes := make(chan struct{}), make(chan error, 1)
-	Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
-		if runs.Add(1) > 1 {
-			return 1, nil
-		}
-		close(inside)
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-		return 0, ctx.Err()
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		var runs atomic.Int32
+		inside, causes := make(chan struct{}), make(chan error, 1)
+		Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+			if runs.Add(1) > 1 {
+				return 1, nil
+			}
+			close(inside)
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return 0, ctx.Err()
+		})
+		h.open()
+		q := ask("long", 1, `1`)
+		id := guid(t, q)
+		h.store.Put(id, nil)
+		h.send(q, 1)
+		<-inside
+		h.store.Expire(id)
+		job, err := journal.ParseJobID(q.Job)
+		require.NoError(t, err)
+		_, err = h.store.Lease(t.Context(), job, id, 1, "another", 2)
+		require.NoError(t, err)
+		require.ErrorIs(t, <-causes, store.ErrStale)
+		h.silent()
+		h.store.Expire(id) // the other run dies
+		_, hint := h.answer()
+		require.Equal(t, journal.ResponseTerminal, hint.Response.Kind)
+		h.gone("long")
 	})
-	h.open()
-	q := ask("long", 1, `1`)
-	id := guid(t, q)
-	h.store.Put(id, nil)
-	h.send(q, 1)
-	<-inside
-	h.store.Expire(id)
-	job, err := journal.ParseJobID(q.Job)
-	require.NoError(t, err)
-	_, err = h.store.Lease(t.Context(), job, id, 1, "another", 2)
-	require.NoError(t, err)
-	require.ErrorIs(t, <-causes, store.ErrStale)
-	h.silent()
-	h.store.Expire(id) // the other run dies
-	_, hint := h.answer()
-	require.Equal(t, journal.ResponseTerminal, hint.Response.Kind)
-	h.gone("long")
 }
 
 func TestE9TimeoutOfATry(t *testing.T) {

@@ -59,7 +59,7 @@ func newHouse(t *testing.T) *house {
 	h.cfg = Config{
 		Registry: h.reg, Bus: h.bus, Store: h.store, Space: "shop", Lanes: 4, Holder: "w",
 		Session: &h.session, AckWait: calm, ResponseWait: calm,
-		Drain: 5 * time.Second, Grace: 60 * time.Millisecond,
+		Drain:  5 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		DeadLetter: func(_ context.Context, d collation.DeadLetter, raw []byte) error {
 			h.mu.Lock()
@@ -75,14 +75,6 @@ func newHouse(t *testing.T) *house {
 func inBubble(t *testing.T, run func(t *testing.T)) {
 	t.Parallel()
 	synctest.Test(t, run)
-}
-
-// hasty makes the waits so short that a test can see them pass. Call it before the bus is
-// used.
-func (h *house) hasty() {
-	const short = 300 * time.Millisecond
-	h.bus = memory.New(memory.Config{AckWait: short})
-	h.cfg.Bus, h.cfg.AckWait, h.cfg.ResponseWait = h.bus, short, 200*time.Millisecond
 }
 
 // open starts the runtime and an engine that receives every answer.

@@ -128,6 +128,7 @@ func TestAWaitDoesNotEndWithAContextOfTheFunction(t *testing.T) {
 func TestAGivenUpFunctionBeginsNothing(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.cfg.Grace = 60 * time.Millisecond
 	release, ended := make(chan struct{}), make(chan struct{})
 	calls := 0
 	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {

@@ -173,7 +173,10 @@ func TestWorkerThatEnds(t *testing.T) {
 	start := func(script string) (d *demo, failed chan error) {
 		failed = make(chan error, 1)
 		d = &demo{options: options{bin: t.TempDir()}, dir: t.TempDir(), fail: func(err error) { failed <- err }}
-		require.NoError(t, os.WriteFile(filepath.Join(d.bin, "worker"), []byte("#!/bin/sh\n"+script), 0o755))
+		syscall.ForkLock.RLock() // a child that has the file, too, would keep it from being run (ETXTBSY)
+		err := os.WriteFile(filepath.Join(d.bin, "worker"), []byte("#!/bin/sh\n"+script), 0o755)
+		syscall.ForkLock.RUnlock()
+		require.NoError(t, err)
 		require.NoError(t, d.launch(0, "worker-a"))
 		return d, failed
 	}

@@ -87,6 +87,7 @@ func TestActsOnTheSpaceAreJournaled_S7(t *testing.T) {
 		{"recovered", facts{"why": "", "before": "1", "epoch": "2", "lost": "writes", "starts": "1m0s"}},
 	}, got)
 	require.Regexp(t, `granted +ada +quipu .*login=quipu role=verifier`, s.ok("", "space", "log"))
+	s.ok("", "revoke", "verifier", "quipu") // roles are those of the server, which this test may meet again
 }
 
 // S7: what was accepted stands in the space's own chain, once, with who and by which login.

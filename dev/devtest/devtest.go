@@ -26,9 +26,10 @@ const (
 	startWait = 2 * time.Minute
 	// dirPattern names the directories of test clusters below os.TempDir.
 	dirPattern = "quipu-devtest-"
-	// memory is a file system in memory, and room the free space that it must have.
+	// memory is a file system in memory, and room the free space that it must have: JetStream takes
+	// three quarters of what is free, and the streams of a space with the usual limits are 3 GiB.
 	memory = "/dev/shm"
-	room   = 2 << 30
+	room   = 6 << 30
 	// create makes an empty database. Copying files costs a tenth of logging pages.
 	create = "CREATE DATABASE %s TEMPLATE template0 STRATEGY file_copy"
 	drop   = "DROP DATABASE %s (FORCE)"

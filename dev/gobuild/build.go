@@ -61,8 +61,12 @@ func lock(dir string) (release func(), err error) {
 	return func() { _ = file.Close() }, nil // closing releases the lock
 }
 
-// take copies a program, since the shared one may be rebuilt while this test runs it.
+// take copies a program, since the shared one may be rebuilt while this test runs it. Meanwhile
+// this process starts no other: a child would have the file, too, until it becomes its own
+// program, and what somebody may write cannot be run (ETXTBSY).
 func take(from, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		return err

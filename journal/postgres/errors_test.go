@@ -126,7 +126,7 @@ func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 	dsn := devtest.Postgres(t)
 	direct := openIn(t, dsn)
 	p, through := through(t, dsn)
-	s := openIn(t, through, func(c *Config) { c.ResolveTimeout, c.ConnectTimeout = 50*time.Millisecond, time.Second })
+	s := openIn(t, through, func(c *Config) { c.ResolveTimeout = 50 * time.Millisecond })
 	startJobs(t, s, "before")
 	p.cutWhen(func(b []byte) bool {
 		if bytes.Contains(b, []byte("COMMIT\x00")) {

@@ -100,6 +100,14 @@ func TestE3TxCommitsTogether(t *testing.T) {
 	require.Equal(t, `"done"`, string(row.Result))
 }
 
+// running waits until the database runs the statement.
+func (x *till) running(statement string) {
+	const count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query = $1"
+	for n := 0; n == 0 && x.Context().Err() == nil; time.Sleep(time.Millisecond) {
+		_ = x.user.QueryRow(x.Context(), count, statement).Scan(&n)
+	}
+}
+
 // E5: every end without a result rolls the user's rows back.
 func TestE5TxRollsBack(t *testing.T) {
 	t.Parallel()
@@ -116,12 +124,16 @@ func TestE5TxRollsBack(t *testing.T) {
 			panic("broken")
 		})
 	})
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, own)
-	defer cancel()
+	const long = "SELECT pg_sleep(60)"
+	ctx, cancel := context.WithCancelCause(t.Context())
 	_, err = journaltest.Driven{Store: x.Store}.TxEffect(ctx, x.l, transfer, func(ctx context.Context, tx any) (store.TxEnd, error) {
 		require.NoError(t, order(ctx, tx.(EffectTx)))
+		go func() {
+			defer cancel(own)
+			x.running(long)
+		}()
 		// A body that ignores its context loses the connection.
-		_, err := tx.(EffectTx).Exec(context.WithoutCancel(ctx), "SELECT pg_sleep(60)")
+		_, err := tx.(EffectTx).Exec(context.WithoutCancel(ctx), long)
 		require.Error(t, err)
 		return store.TxEnd{Result: []byte(`1`)}, nil
 	})

@@ -137,11 +137,18 @@ func testFinishedOnce(t *testing.T, s Setup) {
 func testInProgress(t *testing.T, s Setup) {
 	to := transport.ToLane(0)
 	publish(t, s, messages(to, 1))
-	in := consume(t, s, to, 2)
-	d := in.next()
-	for range 8 {
-		in.quiet(s.AckWait / 4)
+	in := consume(t, s, to, 100)
+	d, said := in.next(), time.Now()
+	for quiet := 0; quiet < 8; { // twice the ack wait, told in time
+		select {
+		case again := <-in.came:
+			require.Greater(t, time.Since(said), s.AckWait/2, "a delivery in progress comes again")
+			d, quiet = again, 0 // the test stood still for so long that it may
+		case <-time.After(s.AckWait / 4):
+			quiet++
+		}
 		require.NoError(t, d.InProgress())
+		said = time.Now()
 	}
 	require.NoError(t, d.Ack())
 	emptied(t, s, to)
