@@ -1,6 +1,8 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -26,6 +28,8 @@ const (
 	maxActivities = 100
 	maxEvents     = 200
 	maxRows       = 100
+	maxEffects    = 50
+	maxLetters    = 50
 )
 
 // jobPage is one job (O8), as it stands or as it stood at an entry.
@@ -37,6 +41,7 @@ type jobPage struct {
 	Took         time.Duration
 	Expires      time.Time
 	Input        *history.Value
+	Output       *history.Value
 	Reasons      []reason
 	MoreReasons  int
 	Past         bool
@@ -52,6 +57,7 @@ type jobPage struct {
 	Strips       []strip
 	MoreStrips   int
 	Effects      []*effect
+	MoreEffects  int
 	Events       []event
 	MoreEvents   int
 	FirstEvent   int
@@ -59,8 +65,10 @@ type jobPage struct {
 	Query        string
 	Silent       error
 	Letters      []quipu.DeadLetter
+	MoreLetters  int
 	Rows         []collation.Row
-	MoreRows     int
+	Waits        []collation.Wait
+	MoreRows     int // of both
 	Children     []child
 	Parent       *quipu.Parent
 	ParentKey    string
@@ -70,6 +78,9 @@ type jobPage struct {
 	Trace        string // address of its trace, "" for none
 	Report       *replay.Report
 	VerifyFailed error
+
+	whole map[*history.Value]told
+	taken int // of the room for values
 }
 
 // reason is one sentence about a job, with the commands that the terminal has for it.
@@ -232,11 +243,8 @@ func (p *jobPage) state(r *look.Reading) {
 	p.Graph = graphOf(explain.Survey(r.Job))
 	p.Timeline = timelineOf(r)
 	p.Strips, p.MoreStrips = stripsOf(r, p.Only)
-	p.Effects = effectsOf(r)
-	p.Rows = p.V.Rows
-	if len(p.Rows) > maxRows {
-		p.Rows, p.MoreRows = p.Rows[:maxRows], len(p.Rows)-maxRows
-	}
+	p.Effects, p.MoreEffects = effectsOf(r, p.Only)
+	p.open()
 	if p.Past {
 		if len(p.Open) > maxRows {
 			p.Open = p.Open[:maxRows]
@@ -262,10 +270,38 @@ func (p *jobPage) state(r *look.Reading) {
 	}
 }
 
+// open fills the open messages and waits, of the activity that is selected.
+func (p *jobPage) open() {
+	for i := range p.V.Rows {
+		if row := &p.V.Rows[i]; p.Only != "" && row.Activity != p.Only {
+			continue
+		} else if len(p.Rows) < maxRows {
+			p.Rows = append(p.Rows, *row)
+		} else {
+			p.MoreRows++
+		}
+	}
+	for i := range p.V.Waits {
+		if w := &p.V.Waits[i]; p.Only != "" && w.Activity != p.Only {
+			continue
+		} else if len(p.Waits) < maxRows {
+			p.Waits = append(p.Waits, *w)
+		} else {
+			p.MoreRows++
+		}
+	}
+}
+
 // current adds what stands beside the journal: dead letters, children, the outcome of effects.
 func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) error {
-	for i := range p.V.Dead {
-		d := &p.V.Dead[i]
+	dead := slices.Clone(p.V.Dead) // the open ones first
+	slices.SortStableFunc(dead, func(a, b store.DeadView) int { return cmp.Compare(order(&a), order(&b)) })
+	for i := range dead {
+		d := &dead[i]
+		if len(p.Letters) == maxLetters {
+			p.MoreLetters++
+			continue
+		}
 		p.Letters = append(p.Letters, quipu.DeadLetter{
 			ID: d.ID, Job: p.Job, Flow: d.Flow, Topic: d.Topic, Kind: d.Letter.Kind, Activity: d.Letter.Activity, Address: string(d.Letter.DAD),
 			Reason: quipu.DeadLetterReason(d.Letter.Reason), Message: d.Letter.Message, At: instant(d.At), State: quipu.DeadLetterState(d.State),
@@ -280,7 +316,10 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 	}
 	for _, f := range p.Effects {
 		if x := outcome[f.Key]; x != nil {
-			f.State, f.Class, f.Result, f.Error = strings.ReplaceAll(string(x.State), "_", " "), x.Class, x.Result, x.Error
+			f.State, f.Class, f.Error = strings.ReplaceAll(string(x.State), "_", " "), x.Class, x.Error
+			if f.Result == nil && x.Result != nil {
+				f.Result = &history.Value{JSON: x.Result}
+			}
 		}
 	}
 	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: p.V.ID, Limit: maxRows})
@@ -299,15 +338,29 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 	return nil
 }
 
+// order puts what waits for a decision before what has ended.
+func order(d *store.DeadView) int {
+	if d.State == collation.LetterOpen {
+		return 0
+	}
+	return 1
+}
+
 // journal fills the events that fit the search.
 func (p *jobPage) journal(ctx context.Context, c *console, r *look.Reading, from int) {
-	p.FirstEvent = from
+	p.FirstEvent, p.whole = from, wholes(r.Events)
+	if p.V.Output != nil {
+		p.Output = &history.Value{JSON: p.V.Output}
+	}
 	keys := map[journal.JobID]string{}
 	n := 0
 	for i := range r.Events {
 		ev := &r.Events[i]
 		if ev.Kind == history.KindStarted && p.Input == nil {
 			p.Input = ev.Input
+		}
+		if ev.Output != nil && p.Output != nil && ev.Activity == "" && bytes.Equal(ev.Output.JSON, p.V.Output) {
+			p.Output = ev.Output // which has a page of its own
 		}
 		if p.Only != "" && ev.Activity != p.Only || !fits(ev, p.Query) {
 			continue

@@ -13,7 +13,7 @@ import (
 
 // Limits of a timeline.
 const (
-	maxBars  = 2000 // more are folded: one lane for each activity, with counts
+	maxBars  = 500 // more are folded: one lane for each activity, with counts
 	maxLanes = 200
 	buckets  = 100 // of a folded lane
 )
