@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,7 @@ type jobPage struct {
 	NextEvents   int // the first of the next page, 0 for none
 	Query        string
 	Silent       error
+	Later        bool // its journal is not read yet
 	Letters      []quipu.DeadLetter
 	MoreLetters  int
 	Rows         []collation.Row
@@ -114,7 +116,7 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := c.shelf.Read(ctx, c.rt, id, at)
+	read, err := c.reading(ctx, id, at, q)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,21 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 		p.Report, p.VerifyFailed = look.Verify(ctx, c.rt, id, c.cfg.Build)
 	}
 	still := p.Past || p.Report != nil || p.V.State.Closed() && p.V.Ended
-	return &view{Template: "job", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+	return &view{Template: "job", Part: q.Get("part") != "", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+}
+
+// reading reads a job: one that is looked at first, and has a long journal, without it. Whoever
+// asks for a part of the history, or follows the page, gets all of it.
+func (c *console) reading(ctx context.Context, id journal.JobID, at int64, q url.Values) (*look.Reading, error) {
+	for _, part := range []string{"history", "activity", "q", "from", "at", "verify"} {
+		if q.Get(part) != "" {
+			return c.shelf.Read(ctx, c.rt, id, at)
+		}
+	}
+	if ctx.Value(followed{}) != nil {
+		return c.shelf.Read(ctx, c.rt, id, at)
+	}
+	return c.shelf.Glance(ctx, c.rt, id)
 }
 
 // hide takes the payloads away before anything is made of them, so that a search does not find
@@ -187,7 +203,7 @@ func number(name, text string) (int64, error) {
 // head fills what the job's row says.
 func (p *jobPage) head(r *look.Reading) {
 	v := r.Job.View
-	p.V, p.Job, p.Head, p.Silent = v, quipu.Job{ID: v.ID, Key: v.Key}, r.Head, r.Silent
+	p.V, p.Job, p.Head, p.Silent, p.Later = v, quipu.Job{ID: v.ID, Key: v.Key}, r.Head, r.Silent, r.Later
 	p.Started, p.Closed, p.Expires = instant(v.Started), instant(v.Closed), instant(v.ExpiresAt)
 	until := r.Job.Now
 	if v.State.Closed() && v.Closed != collation.Never {
@@ -242,7 +258,9 @@ func (c *console) names(ctx context.Context, p *jobPage) {
 func (p *jobPage) state(r *look.Reading) {
 	p.Graph = graphOf(explain.Survey(r.Job))
 	p.Timeline = timelineOf(r)
-	p.Strips, p.MoreStrips = stripsOf(r, p.Only)
+	if !r.Later {
+		p.Strips, p.MoreStrips = stripsOf(r, p.Only)
+	}
 	p.Effects, p.MoreEffects = effectsOf(r, p.Only)
 	p.open()
 	if p.Past {
@@ -258,16 +276,7 @@ func (p *jobPage) state(r *look.Reading) {
 			p.Reasons = append(p.Reasons, reason{x, instant(x.Due)})
 		}
 	}
-	for _, a := range history.Activities(r.Events) {
-		if p.Only != "" && a.Activity != p.Only {
-			continue
-		}
-		if len(p.Activities) == maxActivities {
-			p.MoreActs++
-			continue
-		}
-		p.Activities = append(p.Activities, a)
-	}
+	p.Activities, p.MoreActs = history.Some(r.Events, p.Only, maxActivities)
 }
 
 // open fills the open messages and waits, of the activity that is selected.

@@ -96,7 +96,10 @@ func dense(n int) int {
 
 // render writes a page whole, or the error of its template.
 func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *view) {
-	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, with(r.URL.RequestURI(), "said", "")
+	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, r.URL.RequestURI()
+	for _, name := range []string{"said", "history", "part"} {
+		v.Page = with(v.Page, name, "")
+	}
 	if r.Header.Get("Sec-Fetch-Site") == "same-origin" { // a link of a stranger puts no words here
 		v.Said = cut(r.URL.Query().Get("said"), 1000)
 	}

@@ -61,6 +61,23 @@ function replace(html) {
   loadAll();
 }
 
+// whole reads a page with what it left out because that takes a while. A page that is followed gets
+// it with its stream.
+async function whole() {
+  const part = main.querySelector("[data-whole]");
+  if (!part) return;
+  part.setAttribute("aria-busy", "true");
+  part.prepend("It is being read. ");
+  if ("live" in document.body.dataset) return;
+  try {
+    const answer = await fetch(part.dataset.whole);
+    if (!answer.ok) throw new Error(answer.statusText);
+    replace(await answer.text());
+  } catch (problem) {
+    part.textContent = "It could not be read: " + problem.message;
+  }
+}
+
 function follow() {
   const stream = new EventSource("/live?page=" + encodeURIComponent(here()));
   stream.addEventListener("open", () => { live.textContent = "Follows the space"; });
@@ -137,4 +154,5 @@ addEventListener("input", (e) => { if (e.target.id === "at") document.getElement
 addEventListener("change", (e) => { if (e.target.id === "at") e.target.form.requestSubmit(); });
 
 loadAll();
+whole();
 if ("live" in document.body.dataset) follow();

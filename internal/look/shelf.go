@@ -29,21 +29,43 @@ type Shelf struct {
 	kept []*kept // the last used first
 }
 
-// kept is a journal as it was read. Nothing in it changes.
+// kept is a journal as it was read. Nothing in it changes, but that its events are told when they
+// are first wanted.
 type kept struct {
 	mark    [sha256.Size]byte
 	entries []*journal.Entry // those of the main chain, then those of the effect chains
 	hashes  []journal.Digest // of the entries
-	events  []history.Event
 	writers map[*journal.Entry]string
 	long    bool // it has more than quipu.MaxHistory entries, and was not kept
+
+	mu     sync.Mutex
+	events []history.Event // nil: they were not told yet
 }
 
-// journal returns the journal of a job that has these effects.
-func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect) (*kept, error) {
+// told are the events of a journal.
+func (k *kept) told(ctx context.Context, rt *quipu.Runtime, j *explain.Job) ([]history.Event, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.events != nil {
+		return k.events, nil
+	}
+	events := tell(ctx, rt, j, k.entries)
+	if err := ctx.Err(); err != nil { // outputs may be missing that are there
+		return nil, err
+	}
+	k.events = events
+	return events, nil
+}
+
+// journal returns the journal of a job that has these effects; nil if it is not on the shelf and
+// has more than most entries, as far as that can be known: an effect mostly has two.
+func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect, most int) (*kept, error) {
 	mark := markOf(j.View, effects)
 	if k := s.find(mark); k != nil {
 		return k, nil
+	}
+	if most < quipu.MaxHistory && j.View.Head.Seq+2*int64(len(effects)) > int64(most) {
+		return nil, nil
 	}
 	k, err := read(ctx, rt, j)
 	if err == nil && !k.long {
@@ -109,7 +131,8 @@ func (s *Shelf) keep(k *kept) {
 
 // read reads a journal from the database.
 func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error) {
-	k := &kept{writers: map[*journal.Entry]string{}}
+	most := min(j.View.Head.Seq, quipu.MaxHistory)
+	k := &kept{entries: make([]*journal.Entry, 0, most), hashes: make([]journal.Digest, 0, most), writers: make(map[*journal.Entry]string, most)}
 	err := below.Of(rt).Audit(ctx, j.View.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
 		for rec, err := range records {
 			if err != nil {
@@ -137,6 +160,5 @@ func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error)
 		}
 		k.writers[e] = last[e.Chain]
 	}
-	k.events = tell(ctx, rt, j, k.entries)
 	return k, nil
 }

@@ -160,11 +160,11 @@ func pagesOf(o *originals) []namedPage {
 		{"console: jobs, flow without jobs, 7 days", "/jobs?flow=none&last=7d"},
 		{"console: jobs, prefix (none), 24 hours", "/jobs?prefix=zz"},
 		{"console: jobs, prefix (none), all", "/jobs?prefix=zz&last=all"},
-		{"console: job of 10 000 elements", "/jobs/" + o.list},
+		{"console: job of 10 000 elements", "/jobs/" + o.list + "?history=1"},
 		{"console: job of 10 000 elements, one activity", "/jobs/" + o.list + "?activity=it"},
 		{"console: job of 10 000 elements, search", "/jobs/" + o.list + "?q=nothing"},
 		{"console: job of 10 000 elements, half way", "/jobs/" + o.list + "?at=5000"},
-		{"console: job of 10 000 elements, under way", "/jobs/" + o.open},
+		{"console: job of 10 000 elements, under way", "/jobs/" + o.open + "?history=1"},
 	}
 }
 
@@ -172,7 +172,9 @@ func pagesOf(o *originals) []namedPage {
 func firstLooks(o *originals) []namedPage {
 	return []namedPage{
 		{"console: first look at a job of 10 000 elements", "/jobs/" + o.list},
+		{"console: history of a job of 10 000 elements, not read before", "/jobs/" + o.list + "?history=1&part=1"},
 		{"console: first look at one half way", "/jobs/" + o.list + "?at=5000"},
 		{"console: first look at one under way", "/jobs/" + o.open},
+		{"console: history of one under way, not read before", "/jobs/" + o.open + "?history=1&part=1"},
 	}
 }
