@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -243,13 +244,20 @@ func (c *console) names(ctx context.Context, p *jobPage) {
 		p.ParentKey = c.keyOf(ctx, p.Parent.Job.ID)
 	}
 	seen := map[journal.JobID]bool{}
+	var ids []journal.JobID
 	for i := range p.V.Instances {
 		in := &p.V.Instances[i]
 		if in.Child.IsZero() || seen[in.Child] || len(p.Children) == maxRows {
 			continue
 		}
-		seen[in.Child] = true
-		p.Children = append(p.Children, child{in.Child, c.keyOf(ctx, in.Child), in.Key.Activity, "awaited"})
+		seen[in.Child], ids = true, append(ids, in.Child)
+		p.Children = append(p.Children, child{in.Child, in.Child.String(), in.Key.Activity, "awaited"})
+	}
+	outcomes, _ := below.Of(c.rt).Outcomes(ctx, ids) // without it they have their ids
+	for i := range p.Children {
+		if o, known := outcomes[p.Children[i].ID]; known {
+			p.Children[i].Key, p.Children[i].State = o.Key, string(o.State)
+		}
 	}
 	p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", trace.Of(p.V.ID, p.V.Trace).Trace.String())
 }

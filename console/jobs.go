@@ -125,9 +125,9 @@ func (c *console) find(w http.ResponseWriter, r *http.Request) {
 
 // keyOf is the key of another job, or its id if the job is not there.
 func (c *console) keyOf(ctx context.Context, id journal.JobID) string {
-	v, err := c.rt.Job(ctx, quipu.Job{ID: id})
-	if err != nil || v.Job.Key == "" {
+	known, err := below.Of(c.rt).Outcomes(ctx, []journal.JobID{id})
+	if err != nil || known[id].Key == "" {
 		return id.String()
 	}
-	return v.Job.Key
+	return known[id].Key
 }
