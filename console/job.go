@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -69,7 +70,7 @@ type jobPage struct {
 	Later        bool // its journal is not read yet
 	Letters      []quipu.DeadLetter
 	MoreLetters  int
-	Rows         []collation.Row
+	Rows         []openRow
 	Waits        []collation.Wait
 	MoreRows     int // of both
 	Children     []child
@@ -287,16 +288,35 @@ func (p *jobPage) state(r *look.Reading) {
 	p.Activities, p.MoreActs = history.Some(r.Events, p.Only, maxActivities)
 }
 
-// open fills the open messages and waits, of the activity that is selected.
+// openRow is an open message, with its place, and whether it is out: then it is due for nothing
+// but another look.
+type openRow struct {
+	*collation.Row
+	Name string
+	Sent bool
+}
+
+// open fills the open messages and waits, of the activity that is selected: what waits for a person
+// first, then what a worker has, then what was sent.
 func (p *jobPage) open() {
+	lists := map[collation.InstanceKey]bool{}
+	for i := range p.V.Instances {
+		lists[p.V.Instances[i].Key] = p.V.Instances[i].Count > 0
+	}
 	for i := range p.V.Rows {
-		if row := &p.V.Rows[i]; p.Only != "" && row.Activity != p.Only {
+		row := &p.V.Rows[i]
+		if p.Only != "" && row.Activity != p.Only {
 			continue
-		} else if len(p.Rows) < maxRows {
-			p.Rows = append(p.Rows, *row)
-		} else {
-			p.MoreRows++
 		}
+		x := openRow{row, row.Activity, row.Publication > 0 && row.TurnSent == row.Turn && row.Held == ""}
+		if row.Kind == journal.MessageRequest && lists[collation.InstanceKey{Activity: row.Activity, DAD: row.DAD}] {
+			x.Name += fmt.Sprintf("[%d]", row.Element)
+		}
+		p.Rows = append(p.Rows, x)
+	}
+	slices.SortStableFunc(p.Rows, func(a, b openRow) int { return cmp.Compare(a.urgency(), b.urgency()) })
+	if len(p.Rows) > maxRows {
+		p.Rows, p.MoreRows = p.Rows[:maxRows], len(p.Rows)-maxRows
 	}
 	for i := range p.V.Waits {
 		if w := &p.V.Waits[i]; p.Only != "" && w.Activity != p.Only {
@@ -307,6 +327,21 @@ func (p *jobPage) open() {
 			p.MoreRows++
 		}
 	}
+}
+
+// urgency is what of a message a person would see first.
+func (x openRow) urgency() int {
+	switch {
+	case x.Held == collation.HeldParked, x.Held == collation.HeldStuck:
+		return 0
+	case x.Holder != "":
+		return 1
+	case x.Sent:
+		return 2
+	case x.Held == "":
+		return 3
+	}
+	return 4 // an element that waits for its turn
 }
 
 // current adds what stands beside the journal: dead letters, children, the outcome of effects.

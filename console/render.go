@@ -63,6 +63,7 @@ var links = []link{
 // functions are what templates call.
 var functions = template.FuncMap{
 	"links": func() []link { return links },
+	"zone":  func() string { return time.Now().Format("MST") },
 	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"short": short, "rate": look.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
 	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,

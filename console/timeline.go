@@ -209,6 +209,8 @@ func (t *timeline) unfinished(r *look.Reading, at map[laneKey]int) {
 			open(row.Activity, string(row.DAD), row.Element, "person", "waits for a person")
 		case row.Holder != "":
 			open(row.Activity, string(row.DAD), row.Element, "ran", "runs at "+row.Holder)
+		case row.Held == "" && row.Attempt > 1 && row.NextAt > r.Job.Now && row.TurnSent != row.Turn:
+			open(row.Activity, string(row.DAD), row.Element, "backoff", fmt.Sprintf("pause before attempt %d", row.Attempt))
 		case row.Held == "":
 			open(row.Activity, string(row.DAD), row.Element, "waited", "waits")
 		}

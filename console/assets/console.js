@@ -78,16 +78,25 @@ async function whole() {
   }
 }
 
+// follow keeps a stream while somebody can see the page: a browser has six connections to a host,
+// and pages in other tabs would take them all.
 function follow() {
-  const stream = new EventSource("/live?page=" + encodeURIComponent(here()));
-  stream.addEventListener("open", () => { live.textContent = "Follows the space"; });
-  stream.addEventListener("error", () => { live.textContent = "Not connected: this page may be old"; });
-  stream.addEventListener("page", (e) => {
-    replace(JSON.parse(e.data));
-    live.textContent = "Updated " + new Date().toLocaleTimeString();
-  });
-  addEventListener("pagehide", () => stream.close());
+  let stream = null;
+  const open = () => {
+    if (stream || document.hidden) return;
+    stream = new EventSource("/live?page=" + encodeURIComponent(here()));
+    stream.addEventListener("open", () => { live.textContent = "Follows the space"; });
+    stream.addEventListener("error", () => { live.textContent = "Not connected: this page may be old"; });
+    stream.addEventListener("page", (e) => {
+      replace(JSON.parse(e.data));
+      live.textContent = "Updated " + new Date().toLocaleTimeString();
+    });
+  };
+  const close = () => { if (stream) stream.close(); stream = null; };
+  addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+  addEventListener("pagehide", close);
   addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+  open();
 }
 
 function zoom(by) {
