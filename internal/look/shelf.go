@@ -1,12 +1,15 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/explain"
@@ -133,24 +136,37 @@ func (s *Shelf) keep(k *kept) {
 func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error) {
 	most := min(j.View.Head.Seq, quipu.MaxHistory)
 	k := &kept{entries: make([]*journal.Entry, 0, most), hashes: make([]journal.Digest, 0, most), writers: make(map[*journal.Entry]string, most)}
-	err := below.Of(rt).Audit(ctx, j.View.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for rec, err := range records {
+	records := make(chan journal.Record, 1000) // they are decoded beside the reading
+	var work errgroup.Group
+	work.Go(func() (err error) {
+		for rec := range records {
+			if err != nil {
+				continue // the reader is not to wait
+			}
+			var e *journal.Entry
+			if e, err = journal.Decode(rec); err == nil {
+				k.entries, k.hashes = append(k.entries, e), append(k.hashes, rec.Hash)
+			}
+		}
+		return err
+	})
+	err := below.Of(rt).Audit(ctx, j.View.ID, func(_ *store.Stored, all iter.Seq2[journal.Record, error]) error {
+		n := 0
+		for rec, err := range all {
 			if err != nil {
 				return err
 			}
-			if k.long = len(k.entries) == quipu.MaxHistory; k.long {
-				k.entries, k.hashes = nil, nil
+			if k.long = n == quipu.MaxHistory; k.long {
 				return nil
 			}
-			e, err := journal.Decode(rec)
-			if err != nil {
-				return err
-			}
-			k.entries, k.hashes = append(k.entries, e), append(k.hashes, rec.Hash)
+			n++
+			records <- rec
 		}
 		return nil
 	})
-	if err != nil || k.long {
+	close(records)
+	if err = cmp.Or(work.Wait(), err); err != nil || k.long {
+		k.entries, k.hashes = nil, nil
 		return k, err
 	}
 	last := map[journal.GUID]string{}
