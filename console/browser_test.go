@@ -37,7 +37,7 @@ func TestO13Browser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := newBrowser(t)
-	for name, test := range map[string]func(*tab){"pages": everyPage, "live": livePages, "keyboard": keysAlone, "acts": actsByMouse} {
+	for name, test := range map[string]func(*tab){"pages": everyPage, "live": livePages, "keyboard": keysAlone, "acts": actsByMouse, "long": longPages} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(b.tab(t, w))

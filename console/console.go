@@ -74,6 +74,7 @@ func (c *console) routes() {
 	}
 	c.handle("GET /job", access.Viewer, http.HandlerFunc(c.find))
 	c.handle("GET /jobs/{id}/export", access.Viewer, seeing(c.export))
+	c.handle("GET /jobs/{id}/value", access.Viewer, seeing(c.value))
 	c.handle("GET /bulk/export", access.Viewer, seeing(c.exportMany))
 	c.handle("GET /live", access.Viewer, http.HandlerFunc(c.follow))
 	c.handle("POST /dead", access.Operator, http.HandlerFunc(c.decide))

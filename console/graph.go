@@ -62,7 +62,7 @@ func graphOf(standings []explain.Standing) *graph {
 	nodes := make([]*node, len(standings))
 	for i := range standings {
 		a := standings[i].Activity
-		nodes[i] = &node{Standing: standings[i], Name: a.Name, Kind: kindOf(a), Detail: detail(&standings[i]), Width: nodeWidth}
+		nodes[i] = &node{Standing: standings[i], Name: a.Name, Kind: kindOf(&standings[i]), Detail: detail(&standings[i]), Width: nodeWidth}
 	}
 	for again := true; again; { // as often as the longest path has activities: there is no cycle
 		again = false
@@ -215,7 +215,8 @@ func (g *graph) back(from, to *node) {
 }
 
 // kindOf is the type of an activity in a word or two.
-func kindOf(a *flow.Activity) string {
+func kindOf(st *explain.Standing) string {
+	a := st.Activity
 	text := string(a.Type)
 	switch {
 	case a.Topic != "":
@@ -225,6 +226,9 @@ func kindOf(a *flow.Activity) string {
 	}
 	if a.Join != "" {
 		text = "join " + string(a.Join) + ", " + text
+	}
+	if st.Elements > 0 { // how far a list is says more than its type
+		text = fmt.Sprintf("%s, %d of %d", a.Topic, st.Ended, st.Elements)
 	}
 	const most = 26
 	if r := []rune(text); len(r) > most {

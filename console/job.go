@@ -1,8 +1,12 @@
 package console
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -26,6 +31,8 @@ const (
 	maxActivities = 100
 	maxEvents     = 200
 	maxRows       = 100
+	maxEffects    = 50
+	maxLetters    = 50
 )
 
 // jobPage is one job (O8), as it stands or as it stood at an entry.
@@ -37,6 +44,7 @@ type jobPage struct {
 	Took         time.Duration
 	Expires      time.Time
 	Input        *history.Value
+	Output       *history.Value
 	Reasons      []reason
 	MoreReasons  int
 	Past         bool
@@ -52,15 +60,19 @@ type jobPage struct {
 	Strips       []strip
 	MoreStrips   int
 	Effects      []*effect
+	MoreEffects  int
 	Events       []event
 	MoreEvents   int
 	FirstEvent   int
 	NextEvents   int // the first of the next page, 0 for none
 	Query        string
 	Silent       error
+	Later        bool // its journal is not read yet
 	Letters      []quipu.DeadLetter
-	Rows         []collation.Row
-	MoreRows     int
+	MoreLetters  int
+	Rows         []openRow
+	Waits        []collation.Wait
+	MoreRows     int // of both
 	Children     []child
 	Parent       *quipu.Parent
 	ParentKey    string
@@ -70,6 +82,9 @@ type jobPage struct {
 	Trace        string // address of its trace, "" for none
 	Report       *replay.Report
 	VerifyFailed error
+
+	whole map[*history.Value]told
+	taken int // of the room for values
 }
 
 // reason is one sentence about a job, with the commands that the terminal has for it.
@@ -103,7 +118,7 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := c.shelf.Read(ctx, c.rt, id, at)
+	read, err := c.reading(ctx, id, at, q)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +147,21 @@ func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 		p.Report, p.VerifyFailed = look.Verify(ctx, c.rt, id, c.cfg.Build)
 	}
 	still := p.Past || p.Report != nil || p.V.State.Closed() && p.V.Ended
-	return &view{Template: "job", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+	return &view{Template: "job", Part: q.Get("part") != "", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+}
+
+// reading reads a job: one that is looked at first, and has a long journal, without it. Whoever
+// asks for a part of the history, or follows the page, gets all of it.
+func (c *console) reading(ctx context.Context, id journal.JobID, at int64, q url.Values) (*look.Reading, error) {
+	for _, part := range []string{"history", "activity", "q", "from", "at", "verify"} {
+		if q.Get(part) != "" {
+			return c.shelf.Read(ctx, c.rt, id, at)
+		}
+	}
+	if ctx.Value(followed{}) != nil {
+		return c.shelf.Read(ctx, c.rt, id, at)
+	}
+	return c.shelf.Glance(ctx, c.rt, id)
 }
 
 // hide takes the payloads away before anything is made of them, so that a search does not find
@@ -176,7 +205,7 @@ func number(name, text string) (int64, error) {
 // head fills what the job's row says.
 func (p *jobPage) head(r *look.Reading) {
 	v := r.Job.View
-	p.V, p.Job, p.Head, p.Silent = v, quipu.Job{ID: v.ID, Key: v.Key}, r.Head, r.Silent
+	p.V, p.Job, p.Head, p.Silent, p.Later = v, quipu.Job{ID: v.ID, Key: v.Key}, r.Head, r.Silent, r.Later
 	p.Started, p.Closed, p.Expires = instant(v.Started), instant(v.Closed), instant(v.ExpiresAt)
 	until := r.Job.Now
 	if v.State.Closed() && v.Closed != collation.Never {
@@ -216,13 +245,20 @@ func (c *console) names(ctx context.Context, p *jobPage) {
 		p.ParentKey = c.keyOf(ctx, p.Parent.Job.ID)
 	}
 	seen := map[journal.JobID]bool{}
+	var ids []journal.JobID
 	for i := range p.V.Instances {
 		in := &p.V.Instances[i]
 		if in.Child.IsZero() || seen[in.Child] || len(p.Children) == maxRows {
 			continue
 		}
-		seen[in.Child] = true
-		p.Children = append(p.Children, child{in.Child, c.keyOf(ctx, in.Child), in.Key.Activity, "awaited"})
+		seen[in.Child], ids = true, append(ids, in.Child)
+		p.Children = append(p.Children, child{in.Child, in.Child.String(), in.Key.Activity, "awaited"})
+	}
+	outcomes, _ := below.Of(c.rt).Outcomes(ctx, ids) // without it they have their ids
+	for i := range p.Children {
+		if o, known := outcomes[p.Children[i].ID]; known {
+			p.Children[i].Key, p.Children[i].State = o.Key, string(o.State)
+		}
 	}
 	p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", trace.Of(p.V.ID, p.V.Trace).Trace.String())
 }
@@ -231,12 +267,11 @@ func (c *console) names(ctx context.Context, p *jobPage) {
 func (p *jobPage) state(r *look.Reading) {
 	p.Graph = graphOf(explain.Survey(r.Job))
 	p.Timeline = timelineOf(r)
-	p.Strips, p.MoreStrips = stripsOf(r, p.Only)
-	p.Effects = effectsOf(r)
-	p.Rows = p.V.Rows
-	if len(p.Rows) > maxRows {
-		p.Rows, p.MoreRows = p.Rows[:maxRows], len(p.Rows)-maxRows
+	if !r.Later {
+		p.Strips, p.MoreStrips = stripsOf(r, p.Only)
 	}
+	p.Effects, p.MoreEffects = effectsOf(r, p.Only)
+	p.open()
 	if p.Past {
 		if len(p.Open) > maxRows {
 			p.Open = p.Open[:maxRows]
@@ -250,22 +285,75 @@ func (p *jobPage) state(r *look.Reading) {
 			p.Reasons = append(p.Reasons, reason{x, instant(x.Due)})
 		}
 	}
-	for _, a := range history.Activities(r.Events) {
-		if p.Only != "" && a.Activity != p.Only {
-			continue
-		}
-		if len(p.Activities) == maxActivities {
-			p.MoreActs++
-			continue
-		}
-		p.Activities = append(p.Activities, a)
+	p.Activities, p.MoreActs = history.Some(r.Events, p.Only, maxActivities)
+}
+
+// openRow is an open message, with its place, and whether it is out: then it is due for nothing
+// but another look.
+type openRow struct {
+	*collation.Row
+	Name string
+	Sent bool
+}
+
+// open fills the open messages and waits, of the activity that is selected: what waits for a person
+// first, then what a worker has, then what was sent.
+func (p *jobPage) open() {
+	lists := map[collation.InstanceKey]bool{}
+	for i := range p.V.Instances {
+		lists[p.V.Instances[i].Key] = p.V.Instances[i].Count > 0
 	}
+	for i := range p.V.Rows {
+		row := &p.V.Rows[i]
+		if p.Only != "" && row.Activity != p.Only {
+			continue
+		}
+		x := openRow{row, row.Activity, row.Publication > 0 && row.TurnSent == row.Turn && row.Held == ""}
+		if row.Kind == journal.MessageRequest && lists[collation.InstanceKey{Activity: row.Activity, DAD: row.DAD}] {
+			x.Name += fmt.Sprintf("[%d]", row.Element)
+		}
+		p.Rows = append(p.Rows, x)
+	}
+	slices.SortStableFunc(p.Rows, func(a, b openRow) int { return cmp.Compare(a.urgency(), b.urgency()) })
+	if len(p.Rows) > maxRows {
+		p.Rows, p.MoreRows = p.Rows[:maxRows], len(p.Rows)-maxRows
+	}
+	for i := range p.V.Waits {
+		if w := &p.V.Waits[i]; p.Only != "" && w.Activity != p.Only {
+			continue
+		} else if len(p.Waits) < maxRows {
+			p.Waits = append(p.Waits, *w)
+		} else {
+			p.MoreRows++
+		}
+	}
+}
+
+// urgency is what of a message a person would see first.
+func (x openRow) urgency() int {
+	switch {
+	case x.Held == collation.HeldParked, x.Held == collation.HeldStuck:
+		return 0
+	case x.Holder != "":
+		return 1
+	case x.Sent:
+		return 2
+	case x.Held == "":
+		return 3
+	}
+	return 4 // an element that waits for its turn
 }
 
 // current adds what stands beside the journal: dead letters, children, the outcome of effects.
 func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) error {
-	for i := range p.V.Dead {
-		d := &p.V.Dead[i]
+	dead := slices.Clone(p.V.Dead) // the open ones first
+	slices.SortStableFunc(dead, func(a, b store.DeadView) int { return cmp.Compare(order(&a), order(&b)) })
+	for i := range dead {
+		d := &dead[i]
+		if len(p.Letters) == maxLetters {
+			p.MoreLetters++
+			continue
+		}
 		p.Letters = append(p.Letters, quipu.DeadLetter{
 			ID: d.ID, Job: p.Job, Flow: d.Flow, Topic: d.Topic, Kind: d.Letter.Kind, Activity: d.Letter.Activity, Address: string(d.Letter.DAD),
 			Reason: quipu.DeadLetterReason(d.Letter.Reason), Message: d.Letter.Message, At: instant(d.At), State: quipu.DeadLetterState(d.State),
@@ -280,7 +368,10 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 	}
 	for _, f := range p.Effects {
 		if x := outcome[f.Key]; x != nil {
-			f.State, f.Class, f.Result, f.Error = strings.ReplaceAll(string(x.State), "_", " "), x.Class, x.Result, x.Error
+			f.State, f.Class, f.Error = strings.ReplaceAll(string(x.State), "_", " "), x.Class, x.Error
+			if f.Result == nil && x.Result != nil {
+				f.Result = &history.Value{JSON: x.Result}
+			}
 		}
 	}
 	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: p.V.ID, Limit: maxRows})
@@ -299,15 +390,29 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 	return nil
 }
 
+// order puts what waits for a decision before what has ended.
+func order(d *store.DeadView) int {
+	if d.State == collation.LetterOpen {
+		return 0
+	}
+	return 1
+}
+
 // journal fills the events that fit the search.
 func (p *jobPage) journal(ctx context.Context, c *console, r *look.Reading, from int) {
-	p.FirstEvent = from
+	p.FirstEvent, p.whole = from, wholes(r.Events)
+	if p.V.Output != nil {
+		p.Output = &history.Value{JSON: p.V.Output}
+	}
 	keys := map[journal.JobID]string{}
 	n := 0
 	for i := range r.Events {
 		ev := &r.Events[i]
 		if ev.Kind == history.KindStarted && p.Input == nil {
 			p.Input = ev.Input
+		}
+		if ev.Output != nil && p.Output != nil && ev.Activity == "" && bytes.Equal(ev.Output.JSON, p.V.Output) {
+			p.Output = ev.Output // which has a page of its own
 		}
 		if p.Only != "" && ev.Activity != p.Only || !fits(ev, p.Query) {
 			continue

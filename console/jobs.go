@@ -29,7 +29,13 @@ type jobsPage struct {
 	Counts string // address of the counts
 	Bulk   string // address of the actions on all that the filter selects
 	Now    time.Time
+	// Dead is how many dead letters wait for a decision, ManyDead that there are more.
+	Dead     int
+	ManyDead bool
 }
+
+// maxDead is how many open dead letters the list of jobs counts.
+const maxDead = 100
 
 // jobs lists a page of jobs. It reads no more of the table than the page and what the filter
 // without an index leaves out, so it does not count: counts does, for who asks.
@@ -47,6 +53,11 @@ func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
 	if p.Flows, err = c.flowNames(ctx); err != nil {
 		return nil, err
 	}
+	letters, err := c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{Limit: maxDead + 1})
+	if err != nil {
+		return nil, err
+	}
+	p.Dead, p.ManyDead = min(len(letters), maxDead), len(letters) > maxDead
 	address := f.query()
 	p.Counts, p.Bulk = "/jobs/counts?"+address.Encode(), "/bulk?"+address.Encode()
 	if f.jobs.Before != "" {
@@ -125,9 +136,9 @@ func (c *console) find(w http.ResponseWriter, r *http.Request) {
 
 // keyOf is the key of another job, or its id if the job is not there.
 func (c *console) keyOf(ctx context.Context, id journal.JobID) string {
-	v, err := c.rt.Job(ctx, quipu.Job{ID: id})
-	if err != nil || v.Job.Key == "" {
+	known, err := below.Of(c.rt).Outcomes(ctx, []journal.JobID{id})
+	if err != nil || known[id].Key == "" {
 		return id.String()
 	}
-	return v.Job.Key
+	return known[id].Key
 }

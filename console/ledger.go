@@ -11,7 +11,7 @@ import (
 )
 
 // maxStrips bounds the ledgers on a page.
-const maxStrips = 60
+const maxStrips = 40
 
 // digits is a group of digits of a ledger (1.2), what it means, and the entry that set it. One
 // entry is one transaction.
@@ -115,7 +115,7 @@ type effect struct {
 	Activity, Address       string
 	Element                 int
 	Turn, NotDone           int
-	Result                  []byte
+	Result                  *history.Value
 	Error                   *journal.Failure
 	Entries                 []evidence
 }
@@ -131,16 +131,18 @@ type evidence struct {
 }
 
 // effectsOf gathers the effects of a job from the chains of its requests, and what operators said
-// of them.
-func effectsOf(r *look.Reading) []*effect {
-	var all []*effect
+// of them. left counts those beyond the limit; only, if not "", is the one activity whose effects
+// are shown.
+func effectsOf(r *look.Reading, only string) (all []*effect, left int) {
 	at := map[journal.Digest]*effect{}
-	elements := map[journal.GUID]int{}
+	elements, outputs := map[journal.GUID]int{}, map[told]*history.Value{}
+	activities := map[journal.GUID]string{}
 	for i := range r.Events {
 		if ev := &r.Events[i]; ev.Kind == history.KindEffect {
-			elements[ev.Chain] = ev.Element
+			elements[ev.Chain], activities[ev.Chain], outputs[told{ev.Chain, ev.Seq, 0}] = ev.Element, ev.Activity, ev.Output
 		}
 	}
+	more := map[journal.Digest]bool{}
 	var said []*journal.Entry
 	for _, e := range r.Entries {
 		switch {
@@ -149,26 +151,31 @@ func effectsOf(r *look.Reading) []*effect {
 		case e.Chain.IsZero():
 			said = append(said, e)
 			continue
+		case only != "" && activities[e.Chain] != only, more[e.Effect.Key]:
+			continue
 		}
 		f := at[e.Effect.Key]
-		if f == nil {
+		if f == nil && len(all) == maxEffects {
+			more[e.Effect.Key] = true
+			continue
+		} else if f == nil {
 			f = &effect{Key: e.Effect.Key.String(), Name: e.Effect.Name, Activity: e.Activity, Address: e.DAD, Element: -1}
 			if n, known := elements[e.Chain]; known {
 				f.Element = n
 			}
 			at[e.Effect.Key], all = f, append(all, f)
 		}
-		f.take(e, r.Writer(e))
+		f.take(e, outputs[told{e.Chain, e.Seq, 0}], r.Writer(e))
 	}
 	for _, e := range said {
 		if f := at[e.Effect.Key]; f != nil {
 			f.Entries = append(f.Entries, evidence{string(e.Kind), e.Seq, time.UnixMicro(e.Time), r.Writer(e), e.Effect.Late, e.Operator})
 		}
 	}
-	return all
+	return all, len(more)
 }
 
-func (f *effect) take(e *journal.Entry, writer string) {
+func (f *effect) take(e *journal.Entry, output *history.Value, writer string) {
 	if f.Activity == "" { // a late entry does not name the instance
 		f.Activity, f.Address = e.Activity, e.DAD
 	}
@@ -180,7 +187,7 @@ func (f *effect) take(e *journal.Entry, writer string) {
 	case journal.KindEffectStarted:
 		f.State = "started"
 	case journal.KindEffectCompleted:
-		f.State, f.Result, f.Error = "completed", e.Effect.Result, e.Effect.Error
+		f.State, f.Result, f.Error = "completed", output, e.Effect.Error
 	case journal.KindEffectFailed:
 		f.State, f.Error = "not done", e.Effect.Error
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,9 @@ const (
 	// follows is how long one stream lasts; then the browser asks again.
 	follows = 10 * time.Minute
 )
+
+// followed stands in the context of a page that is made for somebody who follows it.
+type followed struct{}
 
 // follow tells a page that is open what it looks like by now, by server-sent events: the part
 // between header and footer, whenever it has changed. The page is made by the same code as for a
@@ -41,7 +45,7 @@ func (c *console) follow(w http.ResponseWriter, r *http.Request) {
 	out := endless(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	asked := r.Clone(r.Context())
+	asked := r.Clone(context.WithValue(r.Context(), followed{}, true))
 	asked.URL, asked.RequestURI = page, page.RequestURI()
 	asked.Header.Del("Accept-Encoding")
 	var last [sha256.Size]byte

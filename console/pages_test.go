@@ -38,6 +38,7 @@ func jobsPage(t *testing.T, w *world) {
 		has(t, all, `">`+key+`</a>`)
 	}
 	hasNot(t, all, "have no index")
+	has(t, all, "1 dead letter waits</a> for a decision")
 	open := w.get("/jobs?state=open&flow=order")
 	has(t, open, ">parked</a>")
 	hasNot(t, open, ">done</a>")
@@ -118,9 +119,9 @@ func listPages(t *testing.T, w *world) {
 	has(t, w.get("/topics"), "books.close")
 	has(t, w.get("/topics"), "1 topic that nobody serves")
 	topics := w.get("/topics")
-	has(t, topics, `<tr class="nobody"><th scope="row">books.close</th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
+	has(t, topics, `<tr class="nobody"><th scope="row"><a class="row" href="/jobs?waits=topic:books.close">books.close</a></th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
 	require.Eventually(t, func() bool { // the rate comes with the next renewal of the session
-		return regexp.MustCompile(`payments.charge</th>.*<td class="number">0\.[0-9]+</td>`).MatchString(w.get("/topics"))
+		return regexp.MustCompile(`payments.charge</a></th>.*<td class="number">0\.[0-9]+</td>`).MatchString(w.get("/topics"))
 	}, time.Minute, 50*time.Millisecond)
 	has(t, w.get("/processes"), "worker-1")
 	has(t, w.get("/flows"), `/flows/order?version=1`)

@@ -63,6 +63,7 @@ var links = []link{
 // functions are what templates call.
 var functions = template.FuncMap{
 	"links": func() []link { return links },
+	"zone":  func() string { return time.Now().Format("MST") },
 	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"short": short, "rate": look.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
 	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
@@ -96,7 +97,10 @@ func dense(n int) int {
 
 // render writes a page whole, or the error of its template.
 func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *view) {
-	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, with(r.URL.RequestURI(), "said", "")
+	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, r.URL.RequestURI()
+	for _, name := range []string{"said", "history", "part"} {
+		v.Page = with(v.Page, name, "")
+	}
 	if r.Header.Get("Sec-Fetch-Site") == "same-origin" { // a link of a stranger puts no words here
 		v.Said = cut(r.URL.Query().Get("said"), 1000)
 	}

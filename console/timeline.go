@@ -13,7 +13,7 @@ import (
 
 // Limits of a timeline.
 const (
-	maxBars  = 2000 // more are folded: one lane for each activity, with counts
+	maxBars  = 500 // more are folded: one lane for each activity, with counts
 	maxLanes = 200
 	buckets  = 100 // of a folded lane
 )
@@ -35,6 +35,8 @@ type bar struct {
 
 	X, Y, W float64
 	N       int // of what is folded in it; 0: nothing is
+
+	of *history.Event // that it tells of; nil: it has its Text
 }
 
 // lane is the line of one activity, or of one element of its list.
@@ -42,6 +44,8 @@ type lane struct {
 	Name, Activity string
 	Bars           []bar
 	Y              int
+
+	of *history.Event // that it is named for; nil: it has its Name
 }
 
 // tick is a mark of the axis.
@@ -87,7 +91,7 @@ func timelineOf(r *look.Reading) *timeline {
 		if !known {
 			n = len(t.Lanes)
 			at[key] = n
-			t.Lanes = append(t.Lanes, lane{Name: placed(ev), Activity: ev.Activity})
+			t.Lanes = append(t.Lanes, lane{of: ev, Activity: ev.Activity})
 		}
 		t.add(&t.Lanes[n], ev)
 	}
@@ -123,35 +127,49 @@ func placed(ev *history.Event) string {
 // add adds what an event ended: a wait, then a run; and the backoff that follows a failed attempt.
 func (t *timeline) add(l *lane, ev *history.Event) {
 	began := ev.Time.Add(-ev.Ran)
-	attempt := ""
-	if ev.Attempt > 0 {
-		attempt = fmt.Sprintf(", attempt %d", ev.Attempt)
-	}
 	if ev.Waited > 0 {
 		class := "waited"
 		if ev.Kind == history.KindOperator {
 			class = "person"
 		}
-		l.Bars = append(l.Bars, bar{Class: class, From: began.Add(-ev.Waited), To: began, Text: "waited " + short(ev.Waited) + attempt})
+		l.Bars = append(l.Bars, bar{Class: class, From: began.Add(-ev.Waited), To: began, of: ev})
 	}
 	if ev.Ran > 0 || ev.Kind == history.KindDone || ev.Kind == history.KindFailed || ev.Kind == history.KindAttempt {
 		class := "ran"
 		if ev.Kind == history.KindFailed || ev.Kind == history.KindAttempt {
 			class = "failed"
 		}
-		l.Bars = append(l.Bars, bar{Class: class, From: began, To: ev.Time, Text: "ran " + short(ev.Ran) + attempt + ": " + ev.Text})
+		l.Bars = append(l.Bars, bar{Class: class, From: began, To: ev.Time, of: ev})
 	}
 	if ev.Kind == history.KindAttempt && ev.Due.After(ev.Time) {
 		to := ev.Due
 		if to.After(t.To) {
 			to = t.To
 		}
-		l.Bars = append(l.Bars, bar{Class: "backoff", From: ev.Time, To: to, Text: "pause before the next attempt" + attempt})
+		l.Bars = append(l.Bars, bar{Class: "backoff", From: ev.Time, To: to, of: ev})
 	}
+}
+
+// says is the text of a bar that tells of an event.
+func (b *bar) says() string {
+	attempt := ""
+	if b.of.Attempt > 0 {
+		attempt = fmt.Sprintf(", attempt %d", b.of.Attempt)
+	}
+	switch b.Class {
+	case "backoff":
+		return "pause before the next attempt" + attempt
+	case "waited", "person":
+		return "waited " + short(b.of.Waited) + attempt
+	}
+	return "ran " + short(b.of.Ran) + attempt + ": " + b.of.Text
 }
 
 // unfinished adds what still lasts: a request at a worker runs, others wait.
 func (t *timeline) unfinished(r *look.Reading, at map[laneKey]int) {
+	if len(r.Job.View.Rows)+len(r.Job.View.Waits) == 0 {
+		return
+	}
 	lists := map[laneKey]bool{}
 	for i := range r.Job.View.Instances {
 		in := &r.Job.View.Instances[i]
@@ -191,6 +209,8 @@ func (t *timeline) unfinished(r *look.Reading, at map[laneKey]int) {
 			open(row.Activity, string(row.DAD), row.Element, "person", "waits for a person")
 		case row.Holder != "":
 			open(row.Activity, string(row.DAD), row.Element, "ran", "runs at "+row.Holder)
+		case row.Held == "" && row.Attempt > 1 && row.NextAt > r.Job.Now && row.TurnSent != row.Turn:
+			open(row.Activity, string(row.DAD), row.Element, "backoff", fmt.Sprintf("pause before attempt %d", row.Attempt))
 		case row.Held == "":
 			open(row.Activity, string(row.DAD), row.Element, "waited", "waits")
 		}
@@ -244,10 +264,16 @@ func (t *timeline) place() {
 	}
 	for i := range t.Lanes {
 		l := &t.Lanes[i]
+		if l.of != nil {
+			l.Name = placed(l.of)
+		}
 		l.Y = axisHeight + i*laneHeight
 		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
 		for n := range l.Bars {
 			b := &l.Bars[n]
+			if b.of != nil {
+				b.Text = b.says()
+			}
 			b.X, b.Y = x(b.From), float64(l.Y+4)
 			b.W = max(2, x(b.To)-b.X)
 			b.X = min(b.X, laneName+laneWidth-b.W)

@@ -63,7 +63,11 @@ func (n *elements) parts(e *explainer, s *spot) (out []string) {
 		}
 	}
 	say(n.dead, "for a person")
-	say(n.sent, "sent to ", s.topic())
+	oldest := ""
+	if n.since != collation.Never {
+		oldest = ", the oldest " + e.ago(n.since)
+	}
+	say(n.sent, "sent to ", s.topic(), oldest)
 	say(n.leased, "with workers")
 	say(n.asleep, "suspended")
 	say(n.retry, "failed and tried again, the next ", e.in(n.next))

@@ -122,7 +122,7 @@ var workerStates = map[string]state{
 				change(r)
 			}
 		}, kind: explain.KindEach, due: now + 5*second,
-		text: "items: 3 of 10 elements have ended; 1 sent to stock.reserve, 1 with workers, " +
+		text: "items: 3 of 10 elements have ended; 1 sent to stock.reserve, the oldest 4 s ago, 1 with workers, " +
 			"2 failed and tried again, the next in 5 s, 1 not published yet, 1 answered, 1 held, at most 2 are under way at once",
 	},
 	"elements sent long ago": {
@@ -131,7 +131,7 @@ var workerStates = map[string]state{
 			i := &w.Instances[len(w.Instances)-1].Instance
 			i.Leg1, i.Open, i.Count = leg1, 1, 3
 		}, kind: explain.KindEach,
-		text: "items: 2 of 3 elements have ended; 1 sent to stock.reserve; if that is long for it, look whether a worker of stock.reserve runs",
+		text: "items: 2 of 3 elements have ended; 1 sent to stock.reserve, the oldest 1 min ago; if that is long for it, look whether a worker of stock.reserve runs",
 	},
 }
 

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -23,23 +24,36 @@ type Activity struct {
 
 // Activities groups the events of a job by activity, in the order in which they began.
 func Activities(events []Event) []Activity {
-	var all []Activity
+	all, _ := Some(events, "", math.MaxInt)
+	return all
+}
+
+// Some is Activities of those that began first, at most as many as that; left counts the others.
+// only, if not "", is the one activity that is wanted.
+func Some(events []Event, only string, most int) (all []Activity, left int) {
 	at := map[place]int{}
 	for i := range events {
 		ev := &events[i]
-		if ev.Activity == "" || ev.Kind == KindEffect || ev.Kind == KindOperator || ev.Kind == KindLate {
+		if ev.Activity == "" || ev.Kind == KindEffect || ev.Kind == KindOperator || ev.Kind == KindLate || only != "" && ev.Activity != only {
 			continue
 		}
 		of := place{collation.InstanceKey{Activity: ev.Activity, DAD: collation.DAD(ev.Address)}, ev.Element}
 		n, known := at[of]
-		if !known {
+		if !known && len(all) < most {
 			n = len(all)
-			at[of] = n
 			all = append(all, Activity{Activity: ev.Activity, Address: ev.Address, Element: ev.Element})
+		} else if !known {
+			n = none
+			left++
 		}
-		all[n].add(ev)
+		if !known {
+			at[of] = n
+		}
+		if n != none {
+			all[n].add(ev)
+		}
 	}
-	return all
+	return all, left
 }
 
 func (a *Activity) add(ev *Event) {

@@ -82,6 +82,9 @@ func (t *Teller) Add(e *journal.Entry) {
 // Events returns the events in the order of time. Events of one chain stay in the chain's
 // order.
 func (t *Teller) Events() []Event {
+	if len(t.effects) == 0 {
+		return t.main
+	}
 	slices.SortStableFunc(t.effects, func(x, y Event) int { return x.Time.Compare(y.Time) })
 	all := make([]Event, 0, len(t.main)+len(t.effects))
 	effects := t.effects

@@ -61,16 +61,42 @@ function replace(html) {
   loadAll();
 }
 
+// whole reads a page with what it left out because that takes a while. A page that is followed gets
+// it with its stream.
+async function whole() {
+  const part = main.querySelector("[data-whole]");
+  if (!part) return;
+  part.setAttribute("aria-busy", "true");
+  part.prepend("It is being read. ");
+  if ("live" in document.body.dataset) return;
+  try {
+    const answer = await fetch(part.dataset.whole);
+    if (!answer.ok) throw new Error(answer.statusText);
+    replace(await answer.text());
+  } catch (problem) {
+    part.textContent = "It could not be read: " + problem.message;
+  }
+}
+
+// follow keeps a stream while somebody can see the page: a browser has six connections to a host,
+// and pages in other tabs would take them all.
 function follow() {
-  const stream = new EventSource("/live?page=" + encodeURIComponent(here()));
-  stream.addEventListener("open", () => { live.textContent = "Follows the space"; });
-  stream.addEventListener("error", () => { live.textContent = "Not connected: this page may be old"; });
-  stream.addEventListener("page", (e) => {
-    replace(JSON.parse(e.data));
-    live.textContent = "Updated " + new Date().toLocaleTimeString();
-  });
-  addEventListener("pagehide", () => stream.close());
+  let stream = null;
+  const open = () => {
+    if (stream || document.hidden) return;
+    stream = new EventSource("/live?page=" + encodeURIComponent(here()));
+    stream.addEventListener("open", () => { live.textContent = "Follows the space"; });
+    stream.addEventListener("error", () => { live.textContent = "Not connected: this page may be old"; });
+    stream.addEventListener("page", (e) => {
+      replace(JSON.parse(e.data));
+      live.textContent = "Updated " + new Date().toLocaleTimeString();
+    });
+  };
+  const close = () => { if (stream) stream.close(); stream = null; };
+  addEventListener("visibilitychange", () => { if (document.hidden) close(); else open(); });
+  addEventListener("pagehide", close);
   addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+  open();
 }
 
 function zoom(by) {
@@ -137,4 +163,5 @@ addEventListener("input", (e) => { if (e.target.id === "at") document.getElement
 addEventListener("change", (e) => { if (e.target.id === "at") e.target.form.requestSubmit(); });
 
 loadAll();
+whole();
 if ("live" in document.body.dataset) follow();

@@ -35,8 +35,10 @@ type Reading struct {
 	Events  []history.Event
 	// Effects are those of the job as it stands, as the tables have them.
 	Effects []store.JobEffect
-	// Silent says why Entries and Events are not there; nil: they are.
+	// Silent says why Entries and Events are not there; nil: they are, or Later.
 	Silent error
+	// Later says that the journal was not read, because it is long: Read does.
+	Later bool
 
 	writers map[*journal.Entry]string
 }
@@ -45,10 +47,25 @@ type Reading struct {
 // one before it.
 func (r *Reading) Writer(e *journal.Entry) string { return r.writers[e] }
 
+// Quick is how many entries a journal may have that Glance reads.
+const Quick = 2000
+
+// Glance reads a job as it stands, with its journal if that is short or was read before; otherwise
+// the Reading says that it comes Later. What the tables have of a job is read at once, however
+// long its journal is. Errors: ErrNotFound.
+func (s *Shelf) Glance(ctx context.Context, rt *quipu.Runtime, id journal.JobID) (*Reading, error) {
+	return s.read(ctx, rt, id, 0, Quick)
+}
+
 // Read reads a job as it stands, or, with at from 1, as it stood at that entry of its main chain.
 // A job with over quipu.MaxHistory entries is read without its journal. What it gives is not to be
 // changed, but for the Job. Errors: ErrNotFound, ErrPast.
 func (s *Shelf) Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64) (*Reading, error) {
+	return s.read(ctx, rt, id, at, quipu.MaxHistory)
+}
+
+// read reads a job; a journal of more than most entries only from the shelf.
+func (s *Shelf) read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64, most int) (*Reading, error) {
 	v, err := below.Of(rt).Job(ctx, id)
 	if err != nil {
 		return nil, err
@@ -76,10 +93,12 @@ func (s *Shelf) Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, a
 	if r.Effects, err = below.Of(rt).JobEffects(ctx, id); err != nil {
 		return nil, err
 	}
-	kept, err := s.journal(ctx, rt, r.Job, r.Effects)
+	kept, err := s.journal(ctx, rt, r.Job, r.Effects, most)
 	switch {
 	case err != nil:
 		return nil, err
+	case kept == nil:
+		r.Later = true
 	case kept.long && at > 0:
 		return nil, fmt.Errorf("the journal has over %d entries: read it with quipu replay", quipu.MaxHistory)
 	case kept.long:
@@ -87,10 +106,11 @@ func (s *Shelf) Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, a
 	case at > 0:
 		return r, r.past(ctx, rt, kept, at)
 	default:
-		r.Entries, r.Events, r.writers = kept.entries, kept.events, kept.writers
+		r.Entries, r.writers = kept.entries, kept.writers
 		r.closing()
+		r.Events, err = kept.told(ctx, rt, r.Job)
 	}
-	return r, nil
+	return r, err
 }
 
 // closing looks up which entry closed the job.

@@ -1,12 +1,15 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/explain"
@@ -29,21 +32,43 @@ type Shelf struct {
 	kept []*kept // the last used first
 }
 
-// kept is a journal as it was read. Nothing in it changes.
+// kept is a journal as it was read. Nothing in it changes, but that its events are told when they
+// are first wanted.
 type kept struct {
 	mark    [sha256.Size]byte
 	entries []*journal.Entry // those of the main chain, then those of the effect chains
 	hashes  []journal.Digest // of the entries
-	events  []history.Event
 	writers map[*journal.Entry]string
 	long    bool // it has more than quipu.MaxHistory entries, and was not kept
+
+	mu     sync.Mutex
+	events []history.Event // nil: they were not told yet
 }
 
-// journal returns the journal of a job that has these effects.
-func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect) (*kept, error) {
+// told are the events of a journal.
+func (k *kept) told(ctx context.Context, rt *quipu.Runtime, j *explain.Job) ([]history.Event, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.events != nil {
+		return k.events, nil
+	}
+	events := tell(ctx, rt, j, k.entries)
+	if err := ctx.Err(); err != nil { // outputs may be missing that are there
+		return nil, err
+	}
+	k.events = events
+	return events, nil
+}
+
+// journal returns the journal of a job that has these effects; nil if it is not on the shelf and
+// has more than most entries, as far as that can be known: an effect mostly has two.
+func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect, most int) (*kept, error) {
 	mark := markOf(j.View, effects)
 	if k := s.find(mark); k != nil {
 		return k, nil
+	}
+	if most < quipu.MaxHistory && j.View.Head.Seq+2*int64(len(effects)) > int64(most) {
+		return nil, nil
 	}
 	k, err := read(ctx, rt, j)
 	if err == nil && !k.long {
@@ -109,25 +134,39 @@ func (s *Shelf) keep(k *kept) {
 
 // read reads a journal from the database.
 func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error) {
-	k := &kept{writers: map[*journal.Entry]string{}}
-	err := below.Of(rt).Audit(ctx, j.View.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for rec, err := range records {
+	most := min(j.View.Head.Seq, quipu.MaxHistory)
+	k := &kept{entries: make([]*journal.Entry, 0, most), hashes: make([]journal.Digest, 0, most), writers: make(map[*journal.Entry]string, most)}
+	records := make(chan journal.Record, 1000) // they are decoded beside the reading
+	var work errgroup.Group
+	work.Go(func() (err error) {
+		for rec := range records {
+			if err != nil {
+				continue // the reader is not to wait
+			}
+			var e *journal.Entry
+			if e, err = journal.Decode(rec); err == nil {
+				k.entries, k.hashes = append(k.entries, e), append(k.hashes, rec.Hash)
+			}
+		}
+		return err
+	})
+	err := below.Of(rt).Audit(ctx, j.View.ID, func(_ *store.Stored, all iter.Seq2[journal.Record, error]) error {
+		n := 0
+		for rec, err := range all {
 			if err != nil {
 				return err
 			}
-			if k.long = len(k.entries) == quipu.MaxHistory; k.long {
-				k.entries, k.hashes = nil, nil
+			if k.long = n == quipu.MaxHistory; k.long {
 				return nil
 			}
-			e, err := journal.Decode(rec)
-			if err != nil {
-				return err
-			}
-			k.entries, k.hashes = append(k.entries, e), append(k.hashes, rec.Hash)
+			n++
+			records <- rec
 		}
 		return nil
 	})
-	if err != nil || k.long {
+	close(records)
+	if err = cmp.Or(work.Wait(), err); err != nil || k.long {
+		k.entries, k.hashes = nil, nil
 		return k, err
 	}
 	last := map[journal.GUID]string{}
@@ -137,6 +176,5 @@ func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error)
 		}
 		k.writers[e] = last[e.Chain]
 	}
-	k.events = tell(ctx, rt, j, k.entries)
 	return k, nil
 }

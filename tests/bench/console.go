@@ -50,10 +50,18 @@ func (b *bench) console(ctx context.Context) (err error) {
 	}
 	defer rt.Close()
 	guard := access.New(access.Config{Local: &access.Who{Name: "bench", Role: access.Operator}})
-	pages := guard.Wrap(console.New(rt, console.Config{Guard: guard, Space: space, Build: "bench", Logger: warnings}))
+	fresh := func() http.Handler {
+		return guard.Wrap(console.New(rt, console.Config{Guard: guard, Space: space, Build: "bench", Logger: warnings}))
+	}
+	pages := fresh()
 	before := heap()
 	for _, p := range pagesOf(made) {
-		if err := b.page(pages, p.name, p.path); err != nil {
+		if err := b.page(func() http.Handler { return pages }, p.name, p.path); err != nil {
+			return err
+		}
+	}
+	for _, p := range firstLooks(made) { // a console that has kept no journal yet
+		if err := b.page(fresh, p.name, p.path); err != nil {
 			return err
 		}
 	}
@@ -70,8 +78,9 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// page asks for a page several times, and says what that took and weighs.
-func (b *bench) page(pages http.Handler, name, path string) error {
+// page asks for a page several times, each time of the console that pages returns, and says what
+// that took and weighs.
+func (b *bench) page(pages func() http.Handler, name, path string) error {
 	var first time.Duration
 	var all laps
 	var weight int
@@ -81,12 +90,13 @@ func (b *bench) page(pages http.Handler, name, path string) error {
 		if n == 1 {
 			cpu = b.cpu()
 		}
+		h := pages()
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil)
 		r.RemoteAddr = "127.0.0.1:1"
 		r.Header.Set("Accept-Encoding", "gzip")
 		w := httptest.NewRecorder()
 		began := time.Now()
-		pages.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 		if took := time.Since(began); n == 0 {
 			first = took
 		} else {
@@ -150,10 +160,21 @@ func pagesOf(o *originals) []namedPage {
 		{"console: jobs, flow without jobs, 7 days", "/jobs?flow=none&last=7d"},
 		{"console: jobs, prefix (none), 24 hours", "/jobs?prefix=zz"},
 		{"console: jobs, prefix (none), all", "/jobs?prefix=zz&last=all"},
-		{"console: job of 10 000 elements", "/jobs/" + o.list},
+		{"console: job of 10 000 elements", "/jobs/" + o.list + "?history=1"},
 		{"console: job of 10 000 elements, one activity", "/jobs/" + o.list + "?activity=it"},
 		{"console: job of 10 000 elements, search", "/jobs/" + o.list + "?q=nothing"},
 		{"console: job of 10 000 elements, half way", "/jobs/" + o.list + "?at=5000"},
-		{"console: job of 10 000 elements, under way", "/jobs/" + o.open},
+		{"console: job of 10 000 elements, under way", "/jobs/" + o.open + "?history=1"},
+	}
+}
+
+// firstLooks are the pages of long jobs, which read a whole journal when they are looked at first.
+func firstLooks(o *originals) []namedPage {
+	return []namedPage{
+		{"console: first look at a job of 10 000 elements", "/jobs/" + o.list},
+		{"console: history of a job of 10 000 elements, not read before", "/jobs/" + o.list + "?history=1&part=1"},
+		{"console: first look at one half way", "/jobs/" + o.list + "?at=5000"},
+		{"console: first look at one under way", "/jobs/" + o.open},
+		{"console: history of one under way, not read before", "/jobs/" + o.open + "?history=1&part=1"},
 	}
 }
