@@ -56,7 +56,7 @@ func TestTheReferenceIsTheCode(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../docs/flow.md")
 	require.NoError(t, err)
-	for _, s := range flow.Sections() {
+	for _, s := range flow.Sections {
 		if s.Name == "trigger" {
 			require.Empty(t, s.Keys, "a trigger has no keys of its own")
 			continue
@@ -98,7 +98,7 @@ func TestTheReferenceIsTheCode(t *testing.T) {
 func TestTheTablesSayTheLimits(t *testing.T) {
 	t.Parallel()
 	text := map[string]string{}
-	for _, s := range flow.Sections() {
+	for _, s := range flow.Sections {
 		for _, k := range s.Keys {
 			text[s.Name+"."+k.Name] = k.Meaning + " " + k.Default
 		}
@@ -139,7 +139,7 @@ func TestTheTablesSayTheLimits(t *testing.T) {
 func TestEveryKeyIsKnown(t *testing.T) {
 	t.Parallel()
 	refused := 0
-	for _, s := range flow.Sections() {
+	for _, s := range flow.Sections {
 		for _, k := range s.Keys {
 			src := head + "activities: {a: {type: " + s.Name + ", " + k.Name + ": x}}"
 			switch s.Name {

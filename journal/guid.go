@@ -91,9 +91,7 @@ func ParseJobID(s string) (JobID, error) {
 }
 
 // ParseDigest reads 64 lower-case hexadecimal digits. Error: ErrMalformedID.
-func ParseDigest(s string) (Digest, error) { return parseDigest(s) }
-
-func parseDigest[T string | []byte](s T) (Digest, error) {
+func ParseDigest(s string) (Digest, error) {
 	var d Digest
 	if len(s) != 2*len(d) {
 		return d, badDigest(s)
@@ -108,28 +106,24 @@ func parseDigest[T string | []byte](s T) (Digest, error) {
 	return d, nil
 }
 
-func badDigest[T string | []byte](s T) error {
-	return fmt.Errorf("%w: digest %.80q is not 64 lower-case hexadecimal digits", ErrMalformedID, string(s))
+func badDigest(s string) error {
+	return fmt.Errorf("%w: digest %.80q is not 64 lower-case hexadecimal digits", ErrMalformedID, s)
 }
 
 const uuidLen = 36
 
-func uuidText(b [16]byte) string {
-	return string(appendUUID(make([]byte, 0, uuidLen), b))
-}
-
 // uuidPlaces are the offsets of the bytes in the text of a UUID.
 var uuidPlaces = [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
 
-func appendUUID(dst []byte, b [16]byte) []byte {
+func uuidText(b [16]byte) string {
 	text := [uuidLen]byte{8: '-', 13: '-', 18: '-', 23: '-'}
 	for i, at := range uuidPlaces {
 		text[at], text[at+1] = hexDigits[b[i]>>4], hexDigits[b[i]&15]
 	}
-	return append(dst, text[:]...)
+	return string(text[:])
 }
 
-func parseUUID[T string | []byte](s T) ([16]byte, error) {
+func parseUUID(s string) ([16]byte, error) {
 	var b [16]byte
 	if len(s) != uuidLen || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return b, badUUID(s)
@@ -144,8 +138,8 @@ func parseUUID[T string | []byte](s T) ([16]byte, error) {
 	return b, nil
 }
 
-func badUUID[T string | []byte](s T) error {
-	return fmt.Errorf("%w: %.50q is not a UUID of the form 8-4-4-4-12", ErrMalformedID, string(s))
+func badUUID(s string) error {
+	return fmt.Errorf("%w: %.50q is not a UUID of the form 8-4-4-4-12", ErrMalformedID, s)
 }
 
 const hexDigits = "0123456789abcdef"

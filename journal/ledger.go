@@ -32,9 +32,7 @@ func (l Ledger) append(dst []byte) []byte {
 }
 
 // ParseLedger reads exactly 15 digits. Error: ErrLedger.
-func ParseLedger(s string) (Ledger, error) { return parseLedger(s) }
-
-func parseLedger[T string | []byte](s T) (Ledger, error) {
+func ParseLedger[T string | []byte](s T) (Ledger, error) {
 	if len(s) != LedgerDigits {
 		return 0, fmt.Errorf("%w: %.40q has %d characters, want %d digits", ErrLedger, string(s), len(s), LedgerDigits)
 	}

@@ -109,7 +109,7 @@ func ledger(c *codec, p *Ledger) {
 		return
 	}
 	var err error
-	*p, err = parseLedger(c.in.Text())
+	*p, err = ParseLedger(c.in.Text())
 	c.hold(err)
 }
 

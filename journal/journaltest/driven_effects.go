@@ -15,31 +15,26 @@ var _ store.Worker = Driven{}
 // effectMode is the mode of workers' writes.
 var effectMode = collation.Mode{Writer: "suite", Build: "test"}
 
-// onChain decides on the effect of a request.
-type onChain func(*collation.Chain) (collation.Effected, error)
-
 func chainWant(l *store.Lease, e *journal.Effect) []store.Want {
 	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}, Past: l.Resumes}}
 }
 
-// decideEffect returns the plan of a decision, none to write nothing, and the effect after it.
-func decideEffect(l *store.Loaded, of store.Lease, decide onChain) (plans []store.Chained, out collation.Effected, err error) {
-	h := l.Chains[of.Key()]
-	if h == nil {
-		return nil, out, fmt.Errorf("%w: the chain of request %s was not loaded", store.ErrBusy, of.Request)
+// onChain decides on the effect of a request, and sets out to the effect after it.
+func onChain(of store.Lease, out *collation.Effected, decide func(*collation.Chain) (collation.Effected, error)) func(*attempt) error {
+	return func(a *attempt) (err error) {
+		h := a.Chains[of.Key()]
+		if h == nil {
+			return fmt.Errorf("%w: the chain of request %s was not loaded", store.ErrBusy, of.Request)
+		}
+		if *out, err = decide(h); err == nil && out.Plan != nil {
+			a.write(out.Plan)
+		}
+		return err
 	}
-	if out, err = decide(h); err == nil && out.Plan != nil {
-		plans = []store.Chained{{Plan: out.Plan}}
-	}
-	return plans, out, err
 }
 
-func (d Driven) effect(ctx context.Context, of store.Lease, e *journal.Effect, decide onChain) (out collation.Effected, err error) {
-	err = d.transact(ctx, chainWant(&of, e), func(l *store.Loaded) (plans []store.Chained, err error) {
-		plans, out, err = decideEffect(l, of, decide)
-		return plans, err
-	})
-	if err != nil {
+func (d Driven) effect(ctx context.Context, of store.Lease, e *journal.Effect, decide func(*collation.Chain) (collation.Effected, error)) (out collation.Effected, err error) {
+	if err = d.transact(ctx, chainWant(&of, e), onChain(of, &out, decide)); err != nil {
 		return collation.Effected{}, err
 	}
 	return out, nil
@@ -68,17 +63,10 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	var out collation.Effected
 	stood, err := d.Body(ctx, l.Job, e.Key, call, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
 		e.Result, e.Error = with.Result, with.Error
-		loaded, err := tx.Load(ctx, chainWant(&l, &e), true)
-		if err != nil {
-			return err
-		}
-		plans, met, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
+		_, err := try(ctx, tx, chainWant(&l, &e), onChain(l, &out, func(h *collation.Chain) (collation.Effected, error) {
 			return h.Finish(l, e, with.NotDone, effectMode)
-		})
-		if out = met; err != nil || len(plans) == 0 {
-			return err
-		}
-		return tx.Commit(ctx, plans)
+		}))
+		return err
 	})
 	switch {
 	case err != nil:
@@ -97,39 +85,24 @@ func (d Driven) Lease(
 	if !errors.Is(err, store.ErrExhausted) {
 		return l, err
 	}
-	c, opened := d.Committer(ctx, true)
-	if opened != nil {
-		return l, opened
-	}
-	defer c.Close()
-	if failed := exhaust(ctx, c, job, request, turn); failed != nil {
+	failed := d.transact(ctx, []store.Want{{Job: job, Row: request}}, func(a *attempt) error {
+		st := a.States[job]
+		if st == nil {
+			return store.ErrStale
+		}
+		p, need, err := collation.Exhaust(st, request, turn, effectMode)
+		if err == nil && !a.lacks(job, need) {
+			a.enter(&st.Job, p)
+		}
+		return err
+	})
+	if failed != nil {
 		return l, failed
 	}
 	return l, err
 }
 
-func exhaust(ctx context.Context, c store.Committer, job journal.JobID, request journal.GUID, turn int) error {
-	loaded, err := c.Load(ctx, []store.Want{{Job: job, Row: request}}, true)
-	if err != nil {
-		return err
-	}
-	st := loaded.States[job]
-	if st == nil {
-		return store.ErrStale
-	}
-	p, need, err := collation.Exhaust(st, request, turn, effectMode)
-	if need != nil {
-		if err = c.More(ctx, map[journal.JobID]*collation.Need{job: need}); err == nil {
-			p, _, err = collation.Exhaust(st, request, turn, effectMode)
-		}
-	}
-	if err != nil {
-		return errors.Join(err, c.Rollback(ctx))
-	}
-	return c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)})
-}
-
-// PutPayload implements store.Worker.
+// PutPayload implements store.Worker. It commits without a Load.
 func (d Driven) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
 	p, err := collation.PutPayload(job, digest, body)
 	if err != nil {

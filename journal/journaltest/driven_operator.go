@@ -5,39 +5,32 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Act carries out an operator's action on a dead letter (E10).
-func (d Driven) Act(ctx context.Context, a store.Action) error {
-	if err := a.Check(); err != nil {
+func (d Driven) Act(ctx context.Context, x store.Action) error {
+	if err := x.Check(); err != nil {
 		return err
 	}
-	seen, err := d.Letter(ctx, a.ID)
+	seen, err := d.Letter(ctx, x.ID)
 	if err != nil {
 		return err
 	}
-	wants := []store.Want{{Job: seen.Job, Row: seen.Row, Letter: a.ID}}
-	return d.carry(ctx, wants, func(c store.Committer, l *store.Loaded) ([]store.Chained, error) {
-		letter, st := l.Letters[a.ID], l.States[seen.Job]
+	return d.transact(ctx, []store.Want{{Job: seen.Job, Row: seen.Row, Letter: x.ID}}, func(a *attempt) error {
+		letter, st := a.Letters[x.ID], a.States[seen.Job]
 		if letter == nil {
-			return nil, fmt.Errorf("%w: dead letter %d", store.ErrNotFound, a.ID)
+			return fmt.Errorf("%w: dead letter %d", store.ErrNotFound, x.ID)
 		}
-		p, need, err := collation.Act(st, letter, &a, effectMode)
-		if need != nil {
-			if err := c.More(ctx, map[journal.JobID]*collation.Need{seen.Job: need}); err != nil {
-				return nil, err
-			}
-			p, _, err = collation.Act(st, letter, &a, effectMode)
-		}
+		p, need, err := collation.Act(st, letter, &x, effectMode)
 		switch {
-		case err != nil:
-			return nil, err
+		case err != nil || a.lacks(seen.Job, need):
 		case st == nil:
-			return []store.Chained{{Plan: p}}, nil
+			a.write(p)
+		default:
+			a.enter(&st.Job, p)
 		}
-		return []store.Chained{store.Chain(&st.Job, p)}, nil
+		return err
 	})
 }
 
@@ -46,16 +39,16 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 	late, err := d.Late(ctx, limit)
 	for i := 0; i < len(late) && err == nil; i++ {
 		k, turned := late[i], false
-		err = d.transact(ctx, []store.Want{{Job: k.Job, Row: k.GUID}}, func(l *store.Loaded) ([]store.Chained, error) {
-			st := l.States[k.Job]
+		err = d.transact(ctx, []store.Want{{Job: k.Job, Row: k.GUID}}, func(a *attempt) error {
+			st := a.States[k.Job]
 			if st == nil {
-				return nil, nil
+				return nil
 			}
 			p := collation.Overdue(st, k.GUID, effectMode)
-			if turned = p != nil; !turned {
-				return nil, nil
+			if turned = p != nil; turned {
+				a.enter(&st.Job, p)
 			}
-			return []store.Chained{store.Chain(&st.Job, p)}, nil
+			return nil
 		})
 		if turned && err == nil {
 			n++
@@ -67,9 +60,7 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 // DeadLetter records a message for which no row was read (T3, S15).
 func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw []byte) error {
 	letter.Raw, letter.Stray = raw, true
-	return d.transact(ctx, nil, func(*store.Loaded) ([]store.Chained, error) {
-		return []store.Chained{{Plan: collation.WriteDeadLetter(letter)}}, nil
-	})
+	return d.transact(ctx, nil, func(a *attempt) error { a.write(collation.WriteDeadLetter(letter)); return nil })
 }
 
 // Discard deletes rows whose job is only a tombstone (C5) or was cancelled before it began. Rows
@@ -79,12 +70,12 @@ func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
 	for i, k := range rows {
 		wants[i] = store.Want{Job: k.Job, Order: k.Job}
 	}
-	return d.transact(ctx, wants, func(l *store.Loaded) (plans []store.Chained, err error) {
+	return d.transact(ctx, wants, func(a *attempt) error {
 		for _, k := range rows {
-			if p := collation.Discard(k, l.Tombstones[k.Job], l.States[k.Job], l.Orders[k.Job]); p != nil {
-				plans = append(plans, store.Chained{Plan: p})
+			if p := collation.Discard(k, a.Tombstones[k.Job], a.States[k.Job], a.Orders[k.Job]); p != nil {
+				a.write(p)
 			}
 		}
-		return plans, nil
+		return nil
 	})
 }

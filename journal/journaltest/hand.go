@@ -179,7 +179,7 @@ func (b *bench) jobs(n int) []journal.JobID {
 	for i := range list {
 		list[i] = starting(f, fmt.Sprint("job-", i), `{"n":7}`)
 	}
-	return Begin(b, b.s, b.mode, list...)
+	return b.begin(list...)
 }
 
 // woken reads the response that a wake-up carries.

@@ -185,10 +185,7 @@ func lawlessResult(b *bench) {
 	stands := b.finishEffect(l, completed(e, `1`))
 	loaded := b.locked(b.c, chainWant(&l, &e)...)
 	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
-	plans, _, err := decideEffect(loaded, l, func(h *collation.Chain) (collation.Effected, error) {
-		return h.Finish(l, completed(e, `2`), false, effectMode)
-	})
-	require.NoError(b, err)
-	require.ErrorIs(b, b.commit(plans...), store.ErrLost)
+	out := got(loaded.Chains[l.Key()].Finish(l, completed(e, `2`), false, effectMode))(b)
+	require.ErrorIs(b, b.commit(store.Chained{Plan: out.Plan}), store.ErrLost)
 	require.Equal(b, []store.EffectRow{stands}, got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b))
 }

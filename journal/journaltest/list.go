@@ -112,7 +112,7 @@ func listTags(b *bench) {
 	for key, tags := range map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}} {
 		r := starting(f, key, `{}`)
 		r.Tags = tags
-		require.Equal(b, tags, b.view(Begin(b, b.s, b.mode, r)[0]).Tags)
+		require.Equal(b, tags, b.view(b.begin(r)[0]).Tags)
 	}
 	keys := func(f store.JobFilter) (keys []string, last string) {
 		for _, j := range got(b.s.Jobs(b.ctx(), f))(b).Jobs {

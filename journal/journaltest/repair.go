@@ -30,18 +30,19 @@ func (d Driven) Repair(ctx context.Context, id journal.JobID) error {
 }
 
 func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
-	return d.transact(ctx, []store.Want{{Job: r.Stored.ID}}, func(l *store.Loaded) ([]store.Chained, error) {
-		st := l.States[r.Stored.ID]
+	return d.transact(ctx, []store.Want{{Job: r.Stored.ID}}, func(a *attempt) error {
+		st := a.States[r.Stored.ID]
 		if st == nil {
-			return nil, fmt.Errorf("%w: job %s", store.ErrNotFound, r.Stored.ID)
+			return fmt.Errorf("%w: job %s", store.ErrNotFound, r.Stored.ID)
 		}
 		p, err := collation.Repaired(st, r, effectMode)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		x := store.Chain(&st.Job, p)
 		x.Guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
-		return []store.Chained{x}, nil
+		a.plans = append(a.plans, x)
+		return nil
 	})
 }
 

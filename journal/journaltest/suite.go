@@ -144,10 +144,19 @@ func starting(f *flow.Flow, key, input string) store.Start {
 // start starts one job.
 func (b *bench) start(f *flow.Flow, key string) journal.JobID {
 	b.Helper()
-	out := got(b.s.Start(b.ctx(), []store.Start{starting(f, key, `{"n":7}`)}, b.mode))(b)
-	require.Len(b, out, 1)
-	require.NoError(b, out[0].Err)
-	return out[0].Job
+	return b.begin(starting(f, key, `{"n":7}`))[0]
+}
+
+// begin starts jobs, and returns their ids.
+func (b *bench) begin(starts ...store.Start) []journal.JobID {
+	b.Helper()
+	out := got(b.s.Start(b.ctx(), starts, b.mode))(b)
+	ids := make([]journal.JobID, len(out))
+	for i := range out {
+		require.NoError(b, out[i].Err)
+		ids[i] = out[i].Job
+	}
+	return ids
 }
 
 // committer opens a committer for the subtest.

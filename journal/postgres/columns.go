@@ -17,7 +17,6 @@ var lists = map[string]interface {
 	names() string
 	reads(alias string) string
 	placeholder(n int) string
-	types() []uint32
 	sets(from string) string
 }{
 	"row": rowColumns, "chain": chainColumns, "moved": movedColumns,

@@ -51,9 +51,6 @@ func (l list[T]) width() int { return len(l.fields) }
 // the server a fraction of one array for each column.
 func (l list[T]) typeName() string { return "in_" + l.name }
 
-// types returns the numbers of the types of the written columns.
-func (l list[T]) types() []uint32 { return l.oids }
-
 // param returns the written columns as one array with an element for each x.
 //
 // The array says no number for its element type, which differs from schema to schema: the server

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/journal/postgres/floor"
+	"github.com/quipu-journal/quipu/tests/bench/floor"
 )
 
 // line is one line of the report.

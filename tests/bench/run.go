@@ -19,7 +19,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/postgres/floor"
+	"github.com/quipu-journal/quipu/tests/bench/floor"
 	"github.com/quipu-journal/quipu/workers"
 )
 
