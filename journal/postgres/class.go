@@ -7,8 +7,8 @@ import "time"
 type class struct {
 	name string
 	// longest is the longest time that a closed job of the class is kept; 0: for good. every is
-	// how long a partition takes jobs. It is long, so that there are few partitions: each
-	// statement on the history plans for all of them.
+	// how long a partition takes jobs. It is long, so that there are few partitions: a
+	// statement on the history whose span is not known opens all of them.
 	longest, every time.Duration
 }
 

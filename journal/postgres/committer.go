@@ -36,6 +36,8 @@ type committer struct {
 	states  map[journal.JobID]*collation.State
 	mail    *mail // mailboxes of the open transaction
 	refs    []ref // outputs that are stored beside their entries and still to be read
+	span    span  // of the jobs that are loaded
+	strayed bool  // one of them was not in it: retention has moved it (W11)
 }
 
 // Committer opens a committer on a connection of its own.
@@ -189,6 +191,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
 	defer cancel()
+	s.numbers.number(w)
 	b := c.batch()
 	if c.idle() {
 		b.queue("begin")
@@ -197,17 +200,20 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error 
 	w.queue(b)
 	b.queue("commit")
 	r := b.send(ctx)
-	tag := ""
-	for range b.names {
-		tag = r.each(nil)
+	tag, born := "", []int64(nil)
+	for _, name := range b.names {
+		var visit func(row) error
+		if name == "write_jobs_new" {
+			visit = func(v row) error { born = v.numbers(0); return nil }
+		}
+		tag = r.each(visit)
 	}
-	if err := r.close(); err != nil {
-		return err
+	err := r.close()
+	if err == nil && tag != "COMMIT" {
+		err = fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
 	}
-	if tag != "COMMIT" {
-		return fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
-	}
-	return nil
+	s.numbers.learn(w, born, err)
+	return err
 }
 
 // conclude commits a transaction of the pool under a marker of its own, by which an unknown

@@ -93,6 +93,7 @@ func spaceOf(schema string) string {
 func parameters(schema string) map[string]string {
 	return map[string]string{
 		"search_path":                         pgx.Identifier{schema}.Sanitize(),
+		"enable_material":                     "off",
 		"plan_cache_mode":                     "force_generic_plan",
 		"enable_seqscan":                      "off",
 		"enable_hashjoin":                     "off",

@@ -56,7 +56,11 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	c.open = true
 	w, states := gather(wants)
 	c.states, c.mail = states, &w.mail
+	c.span, c.strayed = c.s.numbers.span(w.jobs), false
 	loaded, err := c.load(ctx, w, wait)
+	if err == nil && c.strayed {
+		return c.Load(ctx, wants, wait)
+	}
 	if err == nil && wait {
 		err = c.goneChains(ctx, w, loaded)
 	}
@@ -196,8 +200,10 @@ func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks,
 		return nil, nil
 	}
 	jobs := [][]byte{pUUIDs(w.jobs)}
-	read := func(v row) error {
+	read := func(v row, n int64) error {
 		job := c.s.readJob(v)
+		c.s.numbers.set(job.ID, n)
+		c.strayed = c.strayed || !c.span.has(n)
 		if job.State == journal.JobExpired {
 			loaded.Tombstones[job.ID] = true
 			return nil
@@ -210,10 +216,10 @@ func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks,
 	if !wait {
 		return []step{{"load_jobs_skip", jobs, func(v row) error {
 			loaded.Now = collation.Micros(v.int(jobWidth))
-			return read(v)
+			return read(v, v.int(jobWidth+1))
 		}}}, nil
 	}
-	reads = []step{{"load_jobs", jobs, read}}
+	reads = []step{{"load_jobs", jobs, func(v row) error { return read(v, v.int(jobWidth)) }}}
 	if len(w.tombstones) > 0 {
 		reads = append(reads, w.readTombstones(loaded))
 	}
@@ -304,14 +310,14 @@ func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []
 func (c *committer) reads(w *wanted) []step {
 	steps := make([]step, 0, 16)
 	if len(w.instances) > 0 {
-		steps = append(steps, step{"load_instances", places(w.instances), func(v row) error {
+		steps = append(steps, step{"load_instances", c.span.after(places(w.instances)), func(v row) error {
 			p := w.instances[v.int(0)-1]
 			c.states[p.job].Instances[p.key] = readInstance(v, 1)
 			return nil
 		}})
 	}
 	if len(w.receipts) > 0 {
-		steps = append(steps, step{"load_receipts", rowKeys(w.receipts), func(v row) error {
+		steps = append(steps, step{"load_receipts", c.span.after(rowKeys(w.receipts)), func(v row) error {
 			return c.readReceipt(w.receipts[v.int(0)-1], v)
 		}})
 	}
@@ -325,7 +331,7 @@ func (c *committer) reads(w *wanted) []step {
 		}})
 	}
 	if len(w.results) > 0 {
-		steps = append(steps, step{"load_results", places(w.results), func(v row) error {
+		steps = append(steps, step{"load_results", c.span.after(places(w.results)), func(v row) error {
 			p := w.results[v.int(0)-1]
 			r, err := c.readResult(p, v, 1)
 			if r != nil {

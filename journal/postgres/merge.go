@@ -54,6 +54,7 @@ type payloadWrite struct {
 
 type jobWrite struct {
 	job                 journal.JobID
+	n                   int64 // its number, 0 if it is not known
 	semBefore, semAfter int64
 	seqBefore, seqAfter int64
 	hash                journal.Digest
@@ -71,16 +72,19 @@ type instanceKey struct {
 
 type instanceWrite struct {
 	job journal.JobID
+	of  *jobWrite
 	collation.LedgerWrite
 }
 
 type receiptWrite struct {
 	job journal.JobID
+	of  *jobWrite
 	collation.ReceiptWrite
 }
 
 type entryWrite struct {
 	job   journal.JobID
+	of    *jobWrite // nil for an entry of effects: its job is not moved
 	chain journal.GUID
 	seq   int64
 	body  []byte
@@ -182,7 +186,7 @@ func (m *merger) plan(c *store.Chained) error {
 	if err := m.job(c); err != nil {
 		return err
 	}
-	m.entries = append(m.entries, entryWrite{job: p.Job, seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
+	m.entries = append(m.entries, entryWrite{job: p.Job, of: m.jobOf[p.Job], seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
 	if err := m.repair(p); err != nil {
 		return err
 	}
@@ -265,7 +269,7 @@ func (m *merger) instance(job journal.JobID, w *collation.LedgerWrite) error {
 	k := instanceKey{job, w.Key}
 	old := m.instanceOf[k]
 	if old == nil {
-		old = &instanceWrite{job: job, LedgerWrite: *w}
+		old = &instanceWrite{job: job, of: m.jobOf[job], LedgerWrite: *w}
 		m.instanceOf[k] = old
 		m.instances = append(m.instances, old)
 		return nil
@@ -285,7 +289,7 @@ func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
 	case w.New && w.Gone:
 		return fmt.Errorf("receipt %s is new and goes", w.GUID)
 	case old == nil:
-		old = &receiptWrite{job: job, ReceiptWrite: *w}
+		old = &receiptWrite{job: job, of: m.jobOf[job], ReceiptWrite: *w}
 		m.receiptOf[k] = old
 		m.receipts = append(m.receipts, old)
 	case w.New || w.Before != old.After:

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -55,6 +57,7 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		w.ask(job, st, need.Instances, need.Results)
 		w.askFurther(job, st, need)
 	}
+	c.span = c.s.numbers.span(slices.Collect(maps.Keys(needs)))
 	steps := c.reads(w)
 	if len(boxes) > 0 {
 		steps = append(steps, c.mail.look(boxes...))
@@ -185,7 +188,7 @@ func (c *committer) readsFurther(f *further) []step {
 func (c *committer) readsEffects(f *further) []step {
 	var steps []step
 	if len(f.effects) > 0 {
-		steps = append(steps, step{"load_unfinished", rowKeys(f.effects), func(v row) error {
+		steps = append(steps, step{"load_unfinished", c.span.after(rowKeys(f.effects)), func(v row) error {
 			k := f.effects[v.int(0)-1]
 			c.states[k.job].Unfinished[k.guid] = v.bool(1)
 			return nil

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -139,8 +140,15 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 		return nil, err
 	}
 	outcomes := make(map[journal.JobID]store.Outcome, len(ids))
+	span := s.numbers.span(ids)
+	var strayed []journal.JobID // whose numbers were old
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
 		id, o := v.job(0), store.Outcome{Key: v.text(1), State: journal.JobState(v.text(2)), Ended: v.bool(3)}
+		if n := v.int(6); o.State != journal.JobExpired && !span.has(n) {
+			s.numbers.set(id, n)
+			strayed = append(strayed, id)
+			return nil
+		}
 		for body := 4; body <= 5; body++ { // the second has the output
 			if v.null(body) || o.State == journal.JobExpired { // a tombstone shows nothing of its history
 				continue
@@ -159,7 +167,12 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 		}
 		outcomes[id] = o
 		return nil
-	}, pUUIDs(ids))
+	}, span.after([][]byte{pUUIDs(ids)})...)
+	if err == nil && len(strayed) > 0 {
+		more, failed := s.Outcomes(ctx, strayed)
+		maps.Copy(outcomes, more)
+		err = failed
+	}
 	return outcomes, err
 }
 

@@ -23,6 +23,8 @@ var sqlFiles embed.FS
 //	{LIST param 3}   the parameter $3 that list.param gives, an array of the composite type in_LIST
 //	{LIST set w}     NAME = w.NAME, for all but the keys
 //	{sealed e}       an entry with what proves it, see sealedText
+//	{n w}            the number of the job w.job, see numberText
+//	{i within 2}     that i is in the span of $2 and $3, see withinText
 //
 // The history of jobs is keyed by their n (W10). A statement that has job ids looks n up first,
 // in a subquery with OFFSET 0. Then one relation gives the whole key, and the plan uses all of
@@ -76,6 +78,13 @@ func split(file string, all map[string]string) error {
 	return nil
 }
 
+// numberText is the number of a job: the row with that alias may know it, else the table does.
+const numberText = "coalesce(%[1]s.known, (SELECT j.n FROM jobs j WHERE j.id = %[1]s.job), CAST('quipu: lost job ' || %[1]s.job AS int8))"
+
+// withinText says that a row of the history is in a span. The server opens only the partitions of the
+// span when it begins a statement; without it, all of them, whatever rows are asked for.
+const withinText = "%s.n BETWEEN $%d::int8 AND $%d::int8"
+
 // openText says whether a job has open rows; its id comes from the row with that alias. OFFSET 0
 // keeps the planner from turning it into a join.
 const openText = `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
@@ -128,6 +137,13 @@ func listed(s string) (string, error) {
 	}
 	if len(words) == 2 && words[0] == "sealed" {
 		return fmt.Sprintf(sealedText, words[1]), nil
+	}
+	if len(words) == 2 && words[0] == "n" {
+		return fmt.Sprintf(numberText, words[1]), nil
+	}
+	if len(words) == 3 && words[1] == "within" {
+		n, err := strconv.Atoi(words[2])
+		return fmt.Sprintf(withinText, words[0], n, n+1), err
 	}
 	if len(words) == 3 && words[0] == "undone" {
 		return undone(words[1], words[2]), nil

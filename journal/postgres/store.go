@@ -21,7 +21,8 @@ type Store struct {
 	hosts  hosts
 	log    *slog.Logger
 
-	where     whereabouts                  // which database this is (S13)
+	where     whereabouts // which database this is (S13)
+	numbers   numbers
 	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
 	seal      atomic.Pointer[store.Sealer] // see Seal
 }

@@ -81,8 +81,8 @@ func (w *writes) queueJobs(b *batch) {
 	if len(heads) > 0 {
 		b.queue("write_head", headColumns.param(heads))
 	}
-	if len(jobs) > 0 {
-		b.queue("write_jobs", moveColumns.param(jobs), pInt(threshold))
+	for span, jobs := range spans(jobs, func(j *jobWrite) *jobWrite { return j }) {
+		b.queue("write_jobs", moveColumns.param(jobs), pInt(threshold), pInt(span.from), pInt(span.to))
 	}
 }
 
@@ -98,8 +98,8 @@ func (w *writes) queueInstances(b *batch) {
 	if len(fresh) > 0 {
 		b.queue("write_instances_new", placedColumns.param(fresh))
 	}
-	if len(moved) > 0 {
-		b.queue("write_instances", placedColumns.param(moved))
+	for span, moved := range spans(moved, func(i *placed) *jobWrite { return i.of }) {
+		b.queue("write_instances", placedColumns.param(moved), pInt(span.from), pInt(span.to))
 	}
 }
 
@@ -117,30 +117,39 @@ func (w *writes) queueReceipts(b *batch) {
 			moved = append(moved, r)
 		}
 	}
-	for _, set := range [][]*receiptWrite{fresh, moved, gone} {
-		n := len(set)
-		if n == 0 {
-			continue
-		}
-		job, guid, verdict := uuids(n), uuids(n), texts(n)
-		before, after, seq := ints(n), ints(n), ints(n)
-		for _, r := range set {
-			job.uuid(r.job)
-			guid.uuid(r.GUID)
-			verdict.text(string(r.Verdict))
-			before.int(int64(r.Before))
-			after.int(int64(r.After))
-			seq.int(r.Seq)
-		}
-		switch {
-		case set[0].Gone:
-			b.queue("write_receipts_gone", job.value(), guid.value(), before.value(), after.value())
-		case set[0].New:
-			b.queue("write_receipts_new", job.value(), guid.value(), after.value(), verdict.value(), seq.value())
-		default:
-			b.queue("write_receipts", job.value(), guid.value(), before.value(), after.value())
-		}
+	if len(fresh) > 0 {
+		queueReceipts(b, "write_receipts_new", allJobs, fresh)
 	}
+	of := func(r *receiptWrite) *jobWrite { return r.of }
+	for span, set := range spans(moved, of) {
+		queueReceipts(b, "write_receipts", span, set)
+	}
+	for span, set := range spans(gone, of) {
+		queueReceipts(b, "write_receipts_gone", span, set)
+	}
+}
+
+// queueReceipts writes new receipts, or moves receipts.
+func queueReceipts(b *batch, statement string, span span, set []*receiptWrite) {
+	n := len(set)
+	job, number, guid, verdict := uuids(n), ints(n), uuids(n), texts(n)
+	before, after, seq := ints(n), ints(n), ints(n)
+	for _, r := range set {
+		job.uuid(r.job)
+		number.someInt(known(r.of))
+		guid.uuid(r.GUID)
+		verdict.text(string(r.Verdict))
+		before.int(int64(r.Before))
+		after.int(int64(r.After))
+		seq.int(r.Seq)
+	}
+	params := [][]byte{job.value(), number.value(), guid.value()}
+	if set[0].New {
+		params = append(params, after.value(), verdict.value(), seq.value())
+	} else {
+		params = append(params, before.value(), after.value(), pInt(span.from), pInt(span.to))
+	}
+	b.queue(statement, params...)
 }
 
 func (w *writes) queueRows(b *batch) {

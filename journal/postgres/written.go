@@ -15,12 +15,26 @@ type placed struct {
 // placedColumns are the columns of new and of moved instances.
 var placedColumns = listOf("placed", append([]field[placed]{
 	uuidOf("job", func(x *placed) *journal.JobID { return &x.job }),
+	knownColumn(func(x *placed) *jobWrite { return x.of }),
 	textOf("activity", func(x *placed) *string { return &x.Key.Activity }),
 	{name: "dad", make: uuids, put: func(c *column, x *placed) { c.uuid(x.Key.DAD.Key()) }},
 	boolOf("is_join", func(x *placed) *bool { return &x.Join }),
 	textOf("dad_text", func(x *placed) *collation.DAD { return &x.Key.DAD }),
 	intOf("before", func(x *placed) *collation.ActivityLedger { return &x.Before }),
 }, within(instanceColumns, func(x *placed) *collation.Instance { return &x.after })...)...)
+
+// knownColumn is the number of a job as far as it is known, else NULL.
+func knownColumn[T any](of func(*T) *jobWrite) field[T] {
+	return field[T]{name: "known", make: ints, put: func(c *column, x *T) { c.someInt(known(of(x))) }}
+}
+
+// known returns the number of a job that the batch moves, 0 if it is not known.
+func known(j *jobWrite) int64 {
+	if j == nil {
+		return 0
+	}
+	return j.n
+}
 
 // within returns the columns of a part of a T.
 func within[T, P any](l list[P], part func(*T) *P) []field[T] {
@@ -39,6 +53,7 @@ func (i *instanceWrite) placed() *placed {
 // NULL if none closes.
 var moveColumns = listOf("move",
 	uuidOf("job", func(x *jobWrite) *journal.JobID { return &x.job }),
+	knownColumn(func(x *jobWrite) *jobWrite { return x }),
 	intOf("sem_before", func(x *jobWrite) *int64 { return &x.semBefore }),
 	intOf("sem_after", func(x *jobWrite) *int64 { return &x.semAfter }),
 	intOf("seq_before", func(x *jobWrite) *int64 { return &x.seqBefore }),
@@ -67,6 +82,7 @@ var moveColumns = listOf("move",
 // headColumns are the columns of a job of which only the head moves.
 var headColumns = listOf("head",
 	uuidOf("job", func(x *jobWrite) *journal.JobID { return &x.job }),
+	knownColumn(func(x *jobWrite) *jobWrite { return x }),
 	intOf("semaphore", func(x *jobWrite) *int64 { return &x.semBefore }),
 	intOf("before", func(x *jobWrite) *int64 { return &x.seqBefore }),
 	intOf("after", func(x *jobWrite) *int64 { return &x.seqAfter }),
@@ -99,6 +115,7 @@ func ofCloser(f field[receiptWrite]) field[jobWrite] {
 // entryColumns are the columns of an entry without its job's number.
 var entryColumns = listOf("entry",
 	uuidOf("job", func(x *entryWrite) *journal.JobID { return &x.job }),
+	knownColumn(func(x *entryWrite) *jobWrite { return x.of }),
 	uuidOf("chain", func(x *entryWrite) *journal.GUID { return &x.chain }),
 	intOf("seq", func(x *entryWrite) *int64 { return &x.seq }),
 	bytesOf("body", func(x *entryWrite) *[]byte { return &x.body }),

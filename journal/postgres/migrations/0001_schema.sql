@@ -512,20 +512,20 @@ CREATE TYPE in_effect AS (
     holder text, position text, vouched boolean
 );
 CREATE TYPE in_placed AS (
-    job uuid, activity text, dad uuid, is_join boolean, dad_text text, before bigint, ledger bigint,
+    job uuid, known bigint, activity text, dad uuid, is_join boolean, dad_text text, before bigint, ledger bigint,
     result_seq bigint, code bigint, leg1 uuid, open bigint, count bigint, size bigint, turn bigint,
     attempt bigint, child uuid
 );
 CREATE TYPE in_move AS (
-    job uuid, sem_before bigint, sem_after bigint, seq_before bigint, seq_after bigint, hash bytea, state text,
+    job uuid, known bigint, sem_before bigint, sem_after bigint, seq_before bigint, seq_after bigint, hash bytea, state text,
     closes boolean, close_seq bigint, tasks_seq bigint, guid uuid, fresh boolean, before bigint, after bigint,
     seq bigint, expires bigint, was_state text, was_hash bytea
 );
 CREATE TYPE in_head AS (
-    job uuid, semaphore bigint, before bigint, after bigint, hash bytea, was_state text, was_hash bytea
+    job uuid, known bigint, semaphore bigint, before bigint, after bigint, hash bytea, was_state text, was_hash bytea
 );
 CREATE TYPE in_entry AS (
-    job uuid, chain uuid, seq bigint, body bytea, hash bytea, mac bytea
+    job uuid, known bigint, chain uuid, seq bigint, body bytea, hash bytea, mac bytea
 );
 CREATE TYPE in_guard AS (
     id uuid, state text, semaphore bigint, seq bigint, hash bytea

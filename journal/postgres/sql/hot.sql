@@ -25,15 +25,15 @@ SELECT CASE
 
 -- name: whole_instances
 -- reads all instances of young and small jobs without waits and without receipts with open steps, each with the
--- entry of its result (W6). $1 jobs, $2 most entries, $3 most rows.
+-- entry of its result (W6). $1 jobs, $2 most entries, $3 most rows, $4 and $5 their span.
 SELECT j.id, i.activity, i.dad_text, {instance:i},
        (SELECT {sealed e} FROM entries e
-        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = nullif(i.result_seq, 0))
-FROM jobs j JOIN instances i ON i.n = j.n
+        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = nullif(i.result_seq, 0) AND {e within 4})
+FROM jobs j CROSS JOIN LATERAL (SELECT * FROM instances i WHERE i.n = j.n AND {i within 4} OFFSET 0) AS i
 WHERE j.id = ANY ($1::uuid[]) AND j.head_seq <= $2::int8
   AND (SELECT count(*) FROM (SELECT FROM dispatches d WHERE d.job = j.id LIMIT $3::int8 + 1) AS few) <= $3::int8
   AND NOT EXISTS (SELECT FROM waits w WHERE w.job = j.id OFFSET 0)
-  AND NOT EXISTS (SELECT FROM receipts r WHERE r.n = j.n AND r.verdict = 'handled'
+  AND NOT EXISTS (SELECT FROM receipts r WHERE r.n = j.n AND {r within 4} AND r.verdict = 'handled'
                     AND NOT (r.ledger / 1000000000 % 10 = 1 AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1)) OFFSET 0)
 
 -- name: whole_rows

@@ -4,12 +4,12 @@ SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 
 -- name: load_jobs_skip
 -- locks the jobs that no other transaction has locked, in the order of their ids, and reads their headers (J2, J3).
--- The time comes after each header. $1 ids.
-SELECT {job}, (SELECT micros()) FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+-- The time and the number come after each header. $1 ids.
+SELECT {job}, (SELECT micros()), n FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: load_jobs
--- reads the headers of jobs (J2). $1 ids.
-SELECT {job}
+-- reads the headers of jobs, with their numbers (J2). $1 ids.
+SELECT {job}, n
 FROM jobs WHERE id = ANY ($1::uuid[])
 
 -- name: load_tombstones
@@ -17,24 +17,24 @@ FROM jobs WHERE id = ANY ($1::uuid[])
 SELECT id FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: load_instances
--- reads activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys. Returns the place in the
--- arrays from 1, and the row.
+-- reads activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys, $4 and $5 their span. Returns
+-- the place in the arrays from 1, and the row.
 SELECT w.place, {instance:i}
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
+CROSS JOIN LATERAL (SELECT * FROM instances i WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad AND {i within 4} OFFSET 0) AS i
 
 -- name: load_receipts
 -- reads receipts by primary key. While steps are open it also reads the entry that accepted the message, except for
--- a start (1.7). $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the row.
+-- a start (1.7). $1 jobs, $2 GUIDs, $3 and $4 their span. Returns the place in the arrays from 1, and the row.
 SELECT w.place, r.ledger, r.verdict, r.seq,
        CASE WHEN r.verdict = 'handled' AND r.guid <> w.job
                  AND NOT (r.ledger / 1000000000 % 10 = 1
                           AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1))
             THEN (SELECT {sealed e} FROM entries e
-                  WHERE e.n = r.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = r.seq)
+                  WHERE e.n = r.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = r.seq AND {e within 3})
        END
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-JOIN receipts r ON r.n = w.n AND r.guid = w.guid
+CROSS JOIN LATERAL (SELECT * FROM receipts r WHERE r.n = w.n AND r.guid = w.guid AND {r within 3} OFFSET 0) AS r
 
 -- name: load_rows
 -- reads dispatch rows by primary key, locked (J8), but only of jobs that this transaction has locked. Their jobs
@@ -48,14 +48,14 @@ FOR NO KEY UPDATE OF j SKIP LOCKED
 FOR UPDATE OF d
 
 -- name: load_results
--- reads the entries that hold outputs (J7). $1 jobs, $2 activities, $3 address keys. Returns the place in the
--- arrays from 1, and the body, null without a result. The subquery fixes the join order: an instance, then its one
--- entry.
+-- reads the entries that hold outputs (J7). $1 jobs, $2 activities, $3 address keys, $4 and $5 their span. Returns
+-- the place in the arrays from 1, and the body, null without a result. The subquery fixes the join order: an
+-- instance, then its one entry.
 SELECT w.place,
        (SELECT {sealed e} FROM entries e
-        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq)
+        WHERE e.n = i.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = i.result_seq AND {e within 4})
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::text[], $3::uuid[]) WITH ORDINALITY AS w (job, activity, dad, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-JOIN instances i ON i.n = w.n AND i.activity = w.activity AND i.dad = w.dad
+CROSS JOIN LATERAL (SELECT * FROM instances i WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad AND {i within 4} OFFSET 0) AS i
 WHERE i.result_seq > 0
 
 -- name: load_payloads
@@ -66,9 +66,9 @@ FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w 
 JOIN payloads p ON p.n = w.n AND p.digest = w.digest
 
 -- name: load_unfinished
--- says whether requests have a call outside that started and has no outcome (E4). $1 jobs, $2 requests. Returns the
--- place in the arrays from 1, and the answer.
-SELECT w.place, EXISTS (SELECT FROM effects e WHERE e.n = j.n AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo')
+-- says whether requests have a call outside that started and has no outcome (E4). $1 jobs, $2 requests, $3 and $4
+-- their span. Returns the place in the arrays from 1, and the answer.
+SELECT w.place, EXISTS (SELECT FROM effects e WHERE e.n = j.n AND e.request = w.request AND e.state = 'started' AND e.class <> 'undo' AND {e within 3})
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
 JOIN jobs j ON j.id = w.job
 

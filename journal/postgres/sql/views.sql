@@ -141,15 +141,16 @@ SELECT id, true FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: jobs_outcome
 -- reads how jobs ended, with the entry that closed each, and the one that ran its completion tasks if it is
--- another. $1 ids.
+-- another, and their numbers. $1 ids, $2 and $3 their span: the entries of jobs with other numbers are not read.
 SELECT j.id, j.key, j.state, j.state = 'expired' OR j.tasks_seq IS NOT NULL,
        (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
-        AND e.seq = CASE WHEN j.tasks_seq IS NOT NULL THEN j.closed_seq END),
+        AND e.seq = CASE WHEN j.tasks_seq IS NOT NULL THEN j.closed_seq END AND {e within 2}),
        (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000'
-        AND e.seq = NULLIF(j.tasks_seq, j.closed_seq))
+        AND e.seq = NULLIF(j.tasks_seq, j.closed_seq) AND {e within 2}),
+       j.n
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
 UNION ALL
-SELECT t.id, t.key, 'expired', true, NULL, NULL FROM tombstones t WHERE t.id = ANY ($1::uuid[])
+SELECT t.id, t.key, 'expired', true, NULL, NULL, NULL FROM tombstones t WHERE t.id = ANY ($1::uuid[])
 
 -- name: jobs_known
 -- finds the ids that are jobs, in their order. $1 ids.

@@ -24,8 +24,8 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: los
 -- name: write_jobs_new
 -- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
 -- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
--- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
--- transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
+-- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. Returns
+-- the numbers of the jobs as lines. The transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
 -- its end is over. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
@@ -46,11 +46,12 @@ WITH w AS MATERIALIZED (
     SET {job set excluded},
         n = excluded.n, trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
     WHERE jobs.state = 'expired' AND jobs.generation < excluded.generation
-    RETURNING id
+    RETURNING id, n
 )
-SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') AS int) END
+SELECT CASE WHEN count(born.n) = count(*) THEN string_agg(born.n::text, E'\n' ORDER BY w.place)
+            ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') FILTER (WHERE born.n IS NULL) AS int)::text END
 FROM unnest({job param 3}) WITH ORDINALITY AS w ({job}, place)
-WHERE NOT EXISTS (SELECT FROM born WHERE born.id = w.id)
+LEFT JOIN born ON born.id = w.id
 
 -- name: write_jobs
 -- the compound statement (C14). It moves semaphore and head by test-and-set, compares the semaphore with the
@@ -72,6 +73,7 @@ WITH w AS MATERIALIZED (
         expires_at = CASE WHEN w.expires = 0 THEN j.expires_at ELSE w.expires END
     FROM w
     WHERE j.id = w.job AND j.semaphore = w.sem_before AND j.head_seq = w.seq_before
+      AND j.n = coalesce(w.known, j.n)
       AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING j.n, w.closes, w.guid, w.fresh, w.before, w.after, w.seq,
               coalesce(j.closed_seq > w.seq_before, false) AS hit
@@ -89,6 +91,7 @@ WITH w AS MATERIALIZED (
       AND m.after / 10000000000 % 10 >= r.ledger / 10000000000 % 10
       AND m.after / 1000000000 % 10 >= r.ledger / 1000000000 % 10
       AND m.after / 100000000 % 10 >= r.ledger / 100000000 % 10
+      AND {r within 3}
     RETURNING 1
 ), tally AS MATERIALIZED (
     SELECT (SELECT count(*) FROM moved WHERE hit = closes) AS jobs,
@@ -104,7 +107,8 @@ WITH moved AS (
     UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
     FROM unnest({head param 1}) AS w ({head})
     WHERE j.id = w.job AND j.semaphore = w.semaphore
-      AND j.head_seq = w.before AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
+      AND j.head_seq = w.before AND j.n = coalesce(w.known, j.n)
+      AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
@@ -112,7 +116,7 @@ SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu:
 -- name: write_instances_new
 -- inserts instances. A second one is 23505.
 INSERT INTO instances (n, activity, dad, is_join, dad_text, {instance})
-SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+SELECT {n w},
        activity, dad, is_join, dad_text, {instance}
 FROM unnest({placed param 1}) AS w ({placed})
 
@@ -122,9 +126,7 @@ FROM unnest({placed param 1}) AS w ({placed})
 WITH moved AS (
     UPDATE instances i
     SET is_join = i.is_join OR w.is_join, {instance set w}
-    FROM (SELECT w.*, j.n
-          FROM unnest({placed param 1}) AS w ({placed})
-          JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    FROM (SELECT w.*, {n w} AS n FROM unnest({placed param 1}) AS w ({placed}) OFFSET 0) AS w
     WHERE i.n = w.n AND i.activity = w.activity AND i.dad = w.dad AND i.ledger = w.before
       AND (w.ledger / 100000000000000 = i.ledger / 100000000000000
            OR i.ledger / 100000000000000 = 0 AND w.ledger / 100000000000000 = 2)
@@ -133,6 +135,7 @@ WITH moved AS (
       AND w.ledger / 10000000000 % 10 >= i.ledger / 10000000000 % 10
       AND w.ledger / 100000000 % 100 >= i.ledger / 100000000 % 100
       AND w.ledger % 100000000 >= i.ledger % 100000000
+      AND {i within 2}
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({placed param 1}) THEN 0
@@ -140,27 +143,29 @@ SELECT CASE WHEN count(*) = cardinality({placed param 1}) THEN 0
 FROM moved
 
 -- name: write_receipts_new
--- inserts receipts (C7). $1 jobs, $2 GUIDs, $3 ledgers, $4 verdicts, $5 seqs. A second one is 23505.
+-- inserts receipts (C7). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 ledgers, $5 verdicts, $6 seqs.
+-- A second one is 23505.
 INSERT INTO receipts (n, guid, ledger, verdict, seq)
-SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+SELECT {n w},
        guid, ledger, verdict, seq
-FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[], $5::int8[]) AS w (job, guid, ledger, verdict, seq)
+FROM unnest($1::uuid[], $2::int8[], $3::uuid[], $4::int8[], $5::text[], $6::int8[]) AS w (job, known, guid, ledger, verdict, seq)
 
 -- name: write_receipts
 -- sets markers of GUID ledgers by test-and-set of the whole value and digit by digit; the ordinal must not change
--- (C3, C4). $1 jobs, $2 GUIDs, $3 before, $4 after.
+-- (C3, C4). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 before, $5 after.
 WITH moved AS (
     UPDATE receipts r
     SET ledger = w.after
-    FROM (SELECT w.*, j.n
-          FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS w (job, guid, before, after)
-          JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    FROM (SELECT w.*, {n w} AS n
+          FROM unnest($1::uuid[], $2::int8[], $3::uuid[], $4::int8[], $5::int8[]) AS w (job, known, guid, before, after)
+          OFFSET 0) AS w
     WHERE r.n = w.n AND r.guid = w.guid AND r.ledger = w.before AND r.verdict = 'handled'
       AND w.after % 100000000 = r.ledger % 100000000
       AND w.after / 100000000000 = r.ledger / 100000000000
       AND w.after / 10000000000 % 10 >= r.ledger / 10000000000 % 10
       AND w.after / 1000000000 % 10 >= r.ledger / 1000000000 % 10
       AND w.after / 100000000 % 10 >= r.ledger / 100000000 % 10
+      AND {r within 6}
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
@@ -169,15 +174,16 @@ FROM moved
 
 -- name: write_receipts_gone
 -- deletes receipts in the commit that deletes the rows of their messages (W12), by the test-and-set of
--- write_receipts: both steps are done, and the message did not close the job (C3, C4). $1 jobs, $2 GUIDs, $3
--- before, $4 after.
+-- write_receipts: both steps are done, and the message did not close the job (C3, C4). $1 jobs, $2 their
+-- numbers, null where not known, $3 GUIDs, $4 before, $5 after.
 WITH gone AS (
     DELETE FROM receipts r
-    USING (SELECT w.*, j.n
-           FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[]) AS w (job, guid, before, after)
-           JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+    USING (SELECT w.*, {n w} AS n
+           FROM unnest($1::uuid[], $2::int8[], $3::uuid[], $4::int8[], $5::int8[]) AS w (job, known, guid, before, after)
+           OFFSET 0) AS w
     WHERE r.n = w.n AND r.guid = w.guid AND r.ledger = w.before AND r.verdict = 'handled'
       AND w.after % 100000000 = r.ledger % 100000000 AND w.after / 100000000 = 110
+      AND {r within 6}
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
@@ -187,7 +193,7 @@ FROM gone
 -- name: write_entries
 -- appends entries to chains (J8). A seq that exists is 23505.
 INSERT INTO entries (n, chain, seq, body, hash, mac)
-SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+SELECT {n w},
        chain, seq, body, hash, mac
 FROM unnest({entry param 1}) AS w ({entry})
 

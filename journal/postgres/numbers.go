@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// manyNumbers bounds how many numbers of jobs are remembered: twice as many at most.
+const manyNumbers = 1 << 14
+
+// numbers remembers the numbers of jobs that this process has read or written, so that writes
+// need not look them up in the table of jobs. A number may be old, because retention moves jobs
+// (W11): whoever uses one compares it while moving the job, in the same commit, and forgets it if
+// the commit fails. It is safe for concurrent use.
+type numbers struct {
+	mu       sync.Mutex
+	new, old map[journal.JobID]int64
+}
+
+// number gives the jobs that a batch moves their numbers, as far as they are known.
+func (k *numbers) number(w *writes) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, j := range w.jobs {
+		j.n = k.of(j.job)
+	}
+}
+
+// of returns the number of a job, 0 if it is not known.
+func (k *numbers) of(job journal.JobID) int64 {
+	if n := k.new[job]; n != 0 {
+		return n
+	}
+	n := k.old[job]
+	if n != 0 {
+		k.put(job, n) // those in use stay
+	}
+	return n
+}
+
+func (k *numbers) set(job journal.JobID, n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.put(job, n)
+}
+
+func (k *numbers) put(job journal.JobID, n int64) {
+	if len(k.new) >= manyNumbers || k.new == nil {
+		k.old, k.new = k.new, make(map[journal.JobID]int64)
+	}
+	k.new[job] = n
+}
+
+// learn remembers the numbers of jobs that a commit began. One that failed may have relied on numbers
+// that are old: it forgets them.
+func (k *numbers) learn(w *writes, born []int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil && len(born) == len(w.births) {
+		for i := range born {
+			k.put(w.births[i].Plan.Job, born[i])
+		}
+	}
+	for _, j := range w.jobs {
+		if err != nil {
+			delete(k.new, j.job)
+			delete(k.old, j.job)
+		}
+	}
+}
+
+// span is a range of the numbers of jobs, with both ends.
+type span struct{ from, to int64 }
+
+// allJobs is the span of every job.
+var allJobs = span{0, math.MaxInt64}
+
+func (s span) has(n int64) bool { return s.from <= n && n <= s.to }
+
+// after returns parameters, and the ends of the span after them.
+func (s span) after(params [][]byte) [][]byte {
+	return append(slices.Clip(params), pInt(s.from), pInt(s.to))
+}
+
+// span returns that of jobs, allJobs if it is not known.
+func (k *numbers) span(jobs []journal.JobID) span {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := span{math.MaxInt64, 0}
+	for _, job := range jobs {
+		n := k.of(job)
+		if n == 0 {
+			return allJobs
+		}
+		s = span{min(s.from, n), max(s.to, n)}
+	}
+	return s
+}
+
+// spans returns rows by the class of their jobs, with the span of these: that of classes would have
+// the partitions between them, too. Jobs without a known number come by themselves. of gives the job
+// of a row.
+func spans[T any](rows []*T, of func(*T) *jobWrite) iter.Seq2[span, []*T] {
+	class := func(row *T) int64 {
+		if n := known(of(row)); n != 0 {
+			return n / classNumbers
+		}
+		return -1
+	}
+	return func(yield func(span, []*T) bool) {
+		for len(rows) > 0 {
+			first, all := class(rows[0]), rows
+			other := func(row *T) bool { return class(row) != first }
+			if rows = nil; slices.ContainsFunc(all, other) {
+				rows = slices.DeleteFunc(slices.Clone(all), func(row *T) bool { return !other(row) })
+				all = slices.DeleteFunc(slices.Clone(all), other)
+			}
+			s := allJobs
+			if first >= 0 {
+				s = span{math.MaxInt64, 0}
+				for _, row := range all {
+					n := of(row).n
+					s = span{min(s.from, n), max(s.to, n)}
+				}
+			}
+			if !yield(s, all) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// W11: a process that remembers the number of a job which another has moved meanwhile writes nothing
+// under it, and reads the job where it is.
+func TestW11OldNumbers(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	ids := keep(t, s, c, day, "moved")
+	st := load(t, c, store.Want{Job: ids[0]})
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
+	old := s.numbers.span(ids)
+	require.NotEqual(t, allJobs, old)
+	other, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space})
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	if seal := s.seal.Load(); seal != nil {
+		other.Seal(*seal)
+	}
+	before := load(t, c, store.Want{Job: ids[0], Instances: []collation.InstanceKey{work}}) // what a hot state would be
+	require.NoError(t, c.Rollback(t.Context()))
+	shut(t, s, 1, classes[1].longest)
+	for more := true; more; {
+		more, err = other.Retire(t.Context(), nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, old, s.numbers.span(ids), "this process still knows the old number")
+
+	head := heads(t, s, ids[0])
+	plans := []store.Chained{chained(before, plan(before))}
+	err = c.Commit(t.Context(), plans)
+	require.ErrorIs(t, err, store.ErrLost)
+	require.Equal(t, head, heads(t, s, ids[0]))
+	require.Equal(t, allJobs, s.numbers.span(ids), "it was forgotten")
+	require.NoError(t, c.Commit(t.Context(), plans))
+
+	s.numbers.set(ids[0], old.from)
+	st = load(t, c, store.Want{Job: ids[0], Instances: []collation.InstanceKey{work}})
+	require.NotNil(t, st.Instances[work])
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, plan(st))}))
+
+	st = load(t, c, store.Want{Job: ids[0], Instances: []collation.InstanceKey{work}})
+	p := plan(st)
+	p.NewState = journal.JobFailed
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
+	s.numbers.set(ids[0], old.from)
+	want, err := other.Outcomes(t.Context(), ids)
+	require.NoError(t, err)
+	got, err := s.Outcomes(t.Context(), ids)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.NotEqual(t, old, s.numbers.span(ids), "it was learned")
+	requireWholeOrTombstone(t, s, ids[0], map[journal.JobID]journal.Head{ids[0]: heads(t, s, ids[0])})
+}
+
+// W3: what a process remembers of numbers is bounded, and those in use stay.
+func TestNumbersAreBounded(t *testing.T) {
+	t.Parallel()
+	var k numbers
+	id := func(n int) (id journal.JobID) { copy(id[:], fmt.Sprintf("%16d", n)); return id }
+	for n := range 10 * manyNumbers {
+		k.set(id(n), int64(n)+1)
+		require.Equal(t, span{1, 1}, k.span([]journal.JobID{id(0)}))
+		require.LessOrEqual(t, len(k.new)+len(k.old), 2*manyNumbers)
+	}
+	require.Equal(t, allJobs, k.span([]journal.JobID{id(0), id(manyNumbers)}))
+}
+
+// W10: rows are written by the class of their jobs, and those without a known number by themselves.
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	var rows []*jobWrite
+	for _, n := range []int64{5, 0, classNumbers + 7, 3, classNumbers + 2} {
+		rows = append(rows, &jobWrite{n: n})
+	}
+	got := map[span][]int64{}
+	for s, same := range spans(rows, func(j *jobWrite) *jobWrite { return j }) {
+		for _, j := range same {
+			got[s] = append(got[s], j.n)
+		}
+	}
+	require.Equal(t, map[span][]int64{
+		{3, 5}: {5, 3}, allJobs: {0}, {classNumbers + 2, classNumbers + 7}: {classNumbers + 7, classNumbers + 2},
+	}, got)
+}
