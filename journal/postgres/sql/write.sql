@@ -106,9 +106,8 @@ FROM tally
 WITH moved AS (
     UPDATE jobs j SET head_seq = w.after, head_hash = w.hash
     FROM unnest({head param 1}) AS w ({head})
-    WHERE j.id = w.job AND j.semaphore = w.semaphore
-      AND j.head_seq = w.before AND j.n = coalesce(w.known, j.n)
-      AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
+    WHERE j.id = w.job AND j.semaphore = w.semaphore AND j.n = coalesce(w.known, j.n)
+      AND j.head_seq = w.before AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
