@@ -169,8 +169,11 @@ func (w *world) sourced(s *store.Stored) {
 // journal says so (O12, V11).
 func (w *world) forksFit(views []*store.JobView) {
 	for _, v := range views {
-		if v.From == nil || v.State == journal.JobExpired || !w.stored(v.From.Job) {
+		if v.From == nil || v.State == journal.JobExpired {
 			continue
+		}
+		if from, err := w.store.Job(context.Background(), v.From.Job); err != nil || from.State == journal.JobExpired {
+			continue // the fork has closed, and what it went on from is a tombstone
 		}
 		same := func(s iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] { return s }
 		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, same); err == nil && report.Violated() {
