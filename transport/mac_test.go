@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-func ring(t testing.TB, topics ...keyring.TopicKey) *keyring.Ring {
+func ring(t *testing.T, topics ...keyring.TopicKey) *keyring.Ring {
 	t.Helper()
 	k := keyring.Keys{On: true, Topics: topics}
 	if topics == nil {

@@ -36,8 +36,8 @@ type committer struct {
 	states  map[journal.JobID]*collation.State
 	mail    *mail // mailboxes of the open transaction
 	refs    []ref // outputs that are stored beside their entries and still to be read
-	span    span  // of the jobs that are loaded
-	strayed bool  // one of them was not in it: retention has moved it (W11)
+	span    span  // what is read of the loaded jobs is in it
+	locked  span  // of the jobs that the transaction has locked, so that none of them is moved
 }
 
 // Committer opens a committer on a connection of its own.
@@ -191,7 +191,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
 	defer cancel()
-	s.numbers.number(w)
+	s.numbers.fill(w)
 	b := c.batch()
 	if c.idle() {
 		b.queue("begin")

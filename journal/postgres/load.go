@@ -56,11 +56,12 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	c.open = true
 	w, states := gather(wants)
 	c.states, c.mail = states, &w.mail
-	c.span, c.strayed = c.s.numbers.span(w.jobs), false
+	c.span, c.locked = c.s.numbers.span(w.jobs), noJobs
 	loaded, err := c.load(ctx, w, wait)
-	if err == nil && c.strayed {
-		return c.Load(ctx, wants, wait)
+	if err == nil && !c.span.holds(c.locked) {
+		return c.Load(ctx, wants, wait) // retention has moved a job (W11); by now its number is known
 	}
+	c.span = c.locked
 	if err == nil && wait {
 		err = c.goneChains(ctx, w, loaded)
 	}
@@ -203,7 +204,7 @@ func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks,
 	read := func(v row, n int64) error {
 		job := c.s.readJob(v)
 		c.s.numbers.set(job.ID, n)
-		c.strayed = c.strayed || !c.span.has(n)
+		c.locked = c.locked.with(n)
 		if job.State == journal.JobExpired {
 			loaded.Tombstones[job.ID] = true
 			return nil

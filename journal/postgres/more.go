@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -57,7 +55,6 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 		w.ask(job, st, need.Instances, need.Results)
 		w.askFurther(job, st, need)
 	}
-	c.span = c.s.numbers.span(slices.Collect(maps.Keys(needs)))
 	steps := c.reads(w)
 	if len(boxes) > 0 {
 		steps = append(steps, c.mail.look(boxes...))

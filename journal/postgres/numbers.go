@@ -14,15 +14,17 @@ const manyNumbers = 1 << 14
 
 // numbers remembers the numbers of jobs that this process has read or written, so that writes
 // need not look them up in the table of jobs. A number may be old, because retention moves jobs
-// (W11): whoever uses one compares it while moving the job, in the same commit, and forgets it if
-// the commit fails. It is safe for concurrent use.
+// (W11). A write compares it while it moves the job, in the same commit, and forgets it if the
+// commit fails; a read compares it with what it has read, and reads again. It is safe for
+// concurrent use.
 type numbers struct {
-	mu       sync.Mutex
-	new, old map[journal.JobID]int64
+	mu sync.Mutex
+	// recent has the last ones. When it is full it becomes older, whose own are forgotten.
+	recent, older map[journal.JobID]int64
 }
 
-// number gives the jobs that a batch moves their numbers, as far as they are known.
-func (k *numbers) number(w *writes) {
+// fill gives the jobs that a batch moves their numbers, as far as they are known.
+func (k *numbers) fill(w *writes) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, j := range w.jobs {
@@ -32,10 +34,10 @@ func (k *numbers) number(w *writes) {
 
 // of returns the number of a job, 0 if it is not known.
 func (k *numbers) of(job journal.JobID) int64 {
-	if n := k.new[job]; n != 0 {
+	if n := k.recent[job]; n != 0 {
 		return n
 	}
-	n := k.old[job]
+	n := k.older[job]
 	if n != 0 {
 		k.put(job, n) // those in use stay
 	}
@@ -49,10 +51,10 @@ func (k *numbers) set(job journal.JobID, n int64) {
 }
 
 func (k *numbers) put(job journal.JobID, n int64) {
-	if len(k.new) >= manyNumbers || k.new == nil {
-		k.old, k.new = k.new, make(map[journal.JobID]int64)
+	if len(k.recent) >= manyNumbers || k.recent == nil {
+		k.older, k.recent = k.recent, make(map[journal.JobID]int64)
 	}
-	k.new[job] = n
+	k.recent[job] = n
 }
 
 // learn remembers the numbers of jobs that a commit began. One that failed may have relied on numbers
@@ -60,26 +62,28 @@ func (k *numbers) put(job journal.JobID, n int64) {
 func (k *numbers) learn(w *writes, born []int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err == nil && len(born) == len(w.births) {
-		for i := range born {
+	if err == nil {
+		for i := range born { // as many as births, or none
 			k.put(w.births[i].Plan.Job, born[i])
 		}
+		return
 	}
 	for _, j := range w.jobs {
-		if err != nil {
-			delete(k.new, j.job)
-			delete(k.old, j.job)
-		}
+		delete(k.recent, j.job)
+		delete(k.older, j.job)
 	}
 }
 
 // span is a range of the numbers of jobs, with both ends.
 type span struct{ from, to int64 }
 
-// allJobs is the span of every job.
-var allJobs = span{0, math.MaxInt64}
+// Every job is in the span allJobs, and none in noJobs.
+var allJobs, noJobs = span{0, math.MaxInt64}, span{math.MaxInt64, 0}
 
-func (s span) has(n int64) bool { return s.from <= n && n <= s.to }
+// with returns the span with another number in it.
+func (s span) with(n int64) span { return span{min(s.from, n), max(s.to, n)} }
+
+func (s span) holds(x span) bool { return s.from <= x.from && x.to <= s.to }
 
 // after returns parameters, and the ends of the span after them.
 func (s span) after(params [][]byte) [][]byte {
@@ -90,13 +94,13 @@ func (s span) after(params [][]byte) [][]byte {
 func (k *numbers) span(jobs []journal.JobID) span {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := span{math.MaxInt64, 0}
+	s := noJobs
 	for _, job := range jobs {
 		n := k.of(job)
 		if n == 0 {
 			return allJobs
 		}
-		s = span{min(s.from, n), max(s.to, n)}
+		s = s.with(n)
 	}
 	return s
 }
@@ -121,10 +125,9 @@ func spans[T any](rows []*T, of func(*T) *jobWrite) iter.Seq2[span, []*T] {
 			}
 			s := allJobs
 			if first >= 0 {
-				s = span{math.MaxInt64, 0}
+				s = noJobs
 				for _, row := range all {
-					n := of(row).n
-					s = span{min(s.from, n), max(s.to, n)}
+					s = s.with(of(row).n)
 				}
 			}
 			if !yield(s, all) {

@@ -72,7 +72,7 @@ func TestNumbersAreBounded(t *testing.T) {
 	for n := range 10 * manyNumbers {
 		k.set(id(n), int64(n)+1)
 		require.Equal(t, span{1, 1}, k.span([]journal.JobID{id(0)}))
-		require.LessOrEqual(t, len(k.new)+len(k.old), 2*manyNumbers)
+		require.LessOrEqual(t, len(k.recent)+len(k.older), 2*manyNumbers)
 	}
 	require.Equal(t, allJobs, k.span([]journal.JobID{id(0), id(manyNumbers)}))
 }

@@ -144,10 +144,12 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 	var strayed []journal.JobID // whose numbers were old
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
 		id, o := v.job(0), store.Outcome{Key: v.text(1), State: journal.JobState(v.text(2)), Ended: v.bool(3)}
-		if n := v.int(6); o.State != journal.JobExpired && !span.has(n) {
+		if n := v.int(6); n != 0 { // 0: only its tombstone is left
 			s.numbers.set(id, n)
-			strayed = append(strayed, id)
-			return nil
+			if !span.holds(noJobs.with(n)) {
+				strayed = append(strayed, id)
+				return nil
+			}
 		}
 		for body := 4; body <= 5; body++ { // the second has the output
 			if v.null(body) || o.State == journal.JobExpired { // a tombstone shows nothing of its history

@@ -21,8 +21,8 @@ type Store struct {
 	hosts  hosts
 	log    *slog.Logger
 
-	where     whereabouts // which database this is (S13)
-	numbers   numbers
+	where     whereabouts                  // which database this is (S13)
+	numbers   numbers                      // of jobs, as far as they are known
 	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
 	seal      atomic.Pointer[store.Sealer] // see Seal
 }

@@ -82,7 +82,7 @@ func (w *writes) queueJobs(b *batch) {
 		b.queue("write_head", headColumns.param(heads))
 	}
 	for span, jobs := range spans(jobs, func(j *jobWrite) *jobWrite { return j }) {
-		b.queue("write_jobs", moveColumns.param(jobs), pInt(threshold), pInt(span.from), pInt(span.to))
+		b.queue("write_jobs", span.after([][]byte{moveColumns.param(jobs), pInt(threshold)})...)
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *writes) queueInstances(b *batch) {
 		b.queue("write_instances_new", placedColumns.param(fresh))
 	}
 	for span, moved := range spans(moved, func(i *placed) *jobWrite { return i.of }) {
-		b.queue("write_instances", placedColumns.param(moved), pInt(span.from), pInt(span.to))
+		b.queue("write_instances", span.after([][]byte{placedColumns.param(moved)})...)
 	}
 }
 
@@ -117,20 +117,15 @@ func (w *writes) queueReceipts(b *batch) {
 			moved = append(moved, r)
 		}
 	}
-	if len(fresh) > 0 {
-		queueReceipts(b, "write_receipts_new", allJobs, fresh)
-	}
-	of := func(r *receiptWrite) *jobWrite { return r.of }
-	for span, set := range spans(moved, of) {
-		queueReceipts(b, "write_receipts", span, set)
-	}
-	for span, set := range spans(gone, of) {
-		queueReceipts(b, "write_receipts_gone", span, set)
+	for _, set := range [][]*receiptWrite{fresh, moved, gone} {
+		for span, set := range spans(set, func(r *receiptWrite) *jobWrite { return r.of }) {
+			queueReceipts(b, span, set)
+		}
 	}
 }
 
-// queueReceipts writes new receipts, or moves receipts.
-func queueReceipts(b *batch, statement string, span span, set []*receiptWrite) {
+// queueReceipts writes receipts that are all new, all moved or all gone.
+func queueReceipts(b *batch, span span, set []*receiptWrite) {
 	n := len(set)
 	job, number, guid, verdict := uuids(n), ints(n), uuids(n), texts(n)
 	before, after, seq := ints(n), ints(n), ints(n)
@@ -143,13 +138,15 @@ func queueReceipts(b *batch, statement string, span span, set []*receiptWrite) {
 		after.int(int64(r.After))
 		seq.int(r.Seq)
 	}
-	params := [][]byte{job.value(), number.value(), guid.value()}
 	if set[0].New {
-		params = append(params, after.value(), verdict.value(), seq.value())
-	} else {
-		params = append(params, before.value(), after.value(), pInt(span.from), pInt(span.to))
+		b.queue("write_receipts_new", job.value(), number.value(), guid.value(), after.value(), verdict.value(), seq.value())
+		return
 	}
-	b.queue(statement, params...)
+	statement := "write_receipts"
+	if set[0].Gone {
+		statement = "write_receipts_gone"
+	}
+	b.queue(statement, span.after([][]byte{job.value(), number.value(), guid.value(), before.value(), after.value()})...)
 }
 
 func (w *writes) queueRows(b *batch) {

@@ -112,7 +112,7 @@ func ofCloser(f field[receiptWrite]) field[jobWrite] {
 	}}
 }
 
-// entryColumns are the columns of an entry without its job's number.
+// entryColumns are the columns of an entry.
 var entryColumns = listOf("entry",
 	uuidOf("job", func(x *entryWrite) *journal.JobID { return &x.job }),
 	knownColumn(func(x *entryWrite) *jobWrite { return x.of }),

@@ -24,9 +24,9 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: los
 -- name: write_jobs_new
 -- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
 -- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
--- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. Returns
--- the numbers of the jobs as lines. The transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
--- its end is over. $1 triggers, $2 classes of retention.
+-- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
+-- transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
+-- its end is over. Returns the numbers of the jobs as lines. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
@@ -56,7 +56,7 @@ LEFT JOIN born ON born.id = w.id
 -- name: write_jobs
 -- the compound statement (C14). It moves semaphore and head by test-and-set, compares the semaphore with the
 -- threshold $2, and sets the snapshot digit of the closing receipt. A job that moved otherwise than its plan
--- predicted is an error. expires is 0 where the job is kept.
+-- predicted is an error. expires is 0 where the job is kept. $3 and $4 the span of the jobs.
 WITH w AS MATERIALIZED (
     SELECT * FROM unnest({move param 1}) AS w ({move})
 ), moved AS (
@@ -115,13 +115,12 @@ SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu:
 -- name: write_instances_new
 -- inserts instances. A second one is 23505.
 INSERT INTO instances (n, activity, dad, is_join, dad_text, {instance})
-SELECT {n w},
-       activity, dad, is_join, dad_text, {instance}
+SELECT {n w}, activity, dad, is_join, dad_text, {instance}
 FROM unnest({placed param 1}) AS w ({placed})
 
 -- name: write_instances
 -- moves activity ledgers by test-and-set of the whole value. It also compares each group of digits, since a carry
--- can look legal (C3, C4).
+-- can look legal (C3, C4). $2 and $3 the span of the jobs.
 WITH moved AS (
     UPDATE instances i
     SET is_join = i.is_join OR w.is_join, {instance set w}
@@ -145,13 +144,12 @@ FROM moved
 -- inserts receipts (C7). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 ledgers, $5 verdicts, $6 seqs.
 -- A second one is 23505.
 INSERT INTO receipts (n, guid, ledger, verdict, seq)
-SELECT {n w},
-       guid, ledger, verdict, seq
+SELECT {n w}, guid, ledger, verdict, seq
 FROM unnest($1::uuid[], $2::int8[], $3::uuid[], $4::int8[], $5::text[], $6::int8[]) AS w (job, known, guid, ledger, verdict, seq)
 
 -- name: write_receipts
 -- sets markers of GUID ledgers by test-and-set of the whole value and digit by digit; the ordinal must not change
--- (C3, C4). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 before, $5 after.
+-- (C3, C4). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 before, $5 after, $6 and $7 their span.
 WITH moved AS (
     UPDATE receipts r
     SET ledger = w.after
@@ -174,7 +172,7 @@ FROM moved
 -- name: write_receipts_gone
 -- deletes receipts in the commit that deletes the rows of their messages (W12), by the test-and-set of
 -- write_receipts: both steps are done, and the message did not close the job (C3, C4). $1 jobs, $2 their
--- numbers, null where not known, $3 GUIDs, $4 before, $5 after.
+-- numbers, null where not known, $3 GUIDs, $4 before, $5 after, $6 and $7 their span.
 WITH gone AS (
     DELETE FROM receipts r
     USING (SELECT w.*, {n w} AS n
@@ -192,8 +190,7 @@ FROM gone
 -- name: write_entries
 -- appends entries to chains (J8). A seq that exists is 23505.
 INSERT INTO entries (n, chain, seq, body, hash, mac)
-SELECT {n w},
-       chain, seq, body, hash, mac
+SELECT {n w}, chain, seq, body, hash, mac
 FROM unnest({entry param 1}) AS w ({entry})
 
 -- name: write_rows_delete

@@ -83,7 +83,7 @@ func open(ctx context.Context, r Run, jobs int) (*writer, error) {
 	}
 	cfg.RuntimeParams["search_path"] = pgx.Identifier{r.Schema}.Sanitize()
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "jit"} { // as the store sets them
+	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan", "enable_material", "jit"} { // as the store sets them
 		cfg.RuntimeParams[off] = "off"
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
