@@ -76,6 +76,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	} else {
 		committed <- nil
 	}
+	defer e.keeping.end()
 	err := e.fetch(ctx)
 	e.drain()
 	stop()

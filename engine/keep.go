@@ -21,6 +21,7 @@ type keeping struct {
 	mu    sync.Mutex
 	held  map[*inHand]struct{}
 	timer *time.Timer // nil before the first delivery; it runs while something is held
+	ended bool        // the engine has ended: others may have what it left
 	n     uint64      // numbers them
 }
 
@@ -44,7 +45,7 @@ func (k *keeping) add(d transport.Delivery) *inHand {
 	x.n = k.n
 	k.held[x] = struct{}{}
 	switch {
-	case len(k.held) > 1:
+	case len(k.held) > 1, k.ended:
 	case k.timer == nil:
 		k.timer = time.AfterFunc(k.every, k.tick)
 	default:
@@ -56,7 +57,16 @@ func (k *keeping) add(d transport.Delivery) *inHand {
 func (k *keeping) remove(d *inHand) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if delete(k.held, d); len(k.held) == 0 {
+	if delete(k.held, d); len(k.held) == 0 && k.timer != nil {
+		k.timer.Stop()
+	}
+}
+
+// end ends the reports, since nobody finishes what is still held.
+func (k *keeping) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended = true; k.timer != nil {
 		k.timer.Stop()
 	}
 }
@@ -82,7 +92,7 @@ func (k *keeping) late(now time.Time) (late []*inHand) {
 		}
 	}
 	slices.SortFunc(late, func(a, b *inHand) int { return cmp.Compare(a.n, b.n) })
-	if len(k.held) > 0 {
+	if len(k.held) > 0 && !k.ended {
 		k.timer.Reset(k.every)
 	}
 	return late
