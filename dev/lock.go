@@ -53,7 +53,13 @@ func Lock(dir string) (release func() error, err error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return file.Close, nil // closing releases the flock; the file stays
+	return func() error { return unlock(file) }, nil // the file stays
+}
+
+// unlock ends the flock itself: closing the file would leave it to a child that was just forked
+// and has not become its own program yet.
+func unlock(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
 
 func writePID(file *os.File) error {

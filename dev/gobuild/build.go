@@ -58,7 +58,10 @@ func lock(dir string) (release func(), err error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return func() { _ = file.Close() }, nil // closing releases the lock
+	return func() {
+		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) // a child that was just forked may have the file, too
+		_ = file.Close()
+	}, nil
 }
 
 // take copies a program, since the shared one may be rebuilt while this test runs it. Meanwhile
