@@ -19,6 +19,9 @@ import (
 
 const second = time.Second
 
+// most is how many sessions have a connection at a time.
+const most = 4
+
 // driven drives both.
 func (w *twin) driven() journaltest.Driven { return journaltest.Driven{Store: w} }
 
@@ -257,7 +260,7 @@ func (w *twin) signal() {
 		Topic: "bell", Key: pick(w, "key", "a", "b"), Code: pick(w, "code", 200, 200, 202, 409), All: w.chance("all", 15),
 		Payload: json.RawMessage(fmt.Sprint(w.upTo("payload", 3))), Keep: pick(w, "keep", collation.Micros(0), 60_000_000),
 	}
-	x.GUID = collation.SignalGUID(space, x.Topic, x.Key, fmt.Sprint(w.upTo("guid", 40)))
+	x.GUID = collation.SignalGUID(space, x.Topic, x.Key, fmt.Sprint(w.upTo("guid", 9)))
 	_, _ = w.driven().Signal(w.ctx, x, w.mode)
 }
 
@@ -423,4 +426,36 @@ func (w *twin) falsify() {
 			p.Waits = append(p.Waits, p.Waits...)
 		}
 	}
+}
+
+// process is the session of one, in both stores.
+type process struct{ pg, mem store.Session }
+
+// session is that of a process, mostly of a late one; 0: there is none yet.
+func (w *twin) session() int64 {
+	if p, ok := recent(w, "session", w.sessions); ok {
+		return p.pg.ID()
+	}
+	return 0
+}
+
+// process begins or ends the session of a process.
+func (w *twin) process() {
+	if p, ok := recent(w, "process", w.sessions); ok && w.chance("end", 50) {
+		_ = agree(w, "end session", 0, 0, p.pg.End(w.ctx), p.mem.End(w.ctx))
+		return
+	}
+	is := store.Process{Name: pick(w, "name of a process", "p", "q"), Lease: time.Minute}
+	pg, err := w.Store.OpenSession(w.ctx, is)
+	require.NoError(w, err)
+	mem, err := w.memory.OpenSession(w.ctx, is)
+	_ = agree(w, "open session", pg.ID(), mem.ID(), nil, err)
+	over, done := context.WithCancel(w.ctx)
+	done()
+	w.Cleanup(func() { _ = pg.End(over) }) // it gives its connection up
+	if w.sessions = append(w.sessions, &process{pg, mem}); len(w.sessions) > most {
+		_ = w.sessions[0].pg.End(over)
+		w.sessions = w.sessions[1:]
+	}
+	w.mode.Session = pg.ID()
 }

@@ -83,7 +83,7 @@ func (w *twin) tables(after string) {
 	slices.Sort(pg)
 	slices.Sort(mem)
 	if !slices.Equal(pg, mem) {
-		w.differ("after %s the rows differ (- postgres, + memory):\n%s", after, gocmp.Diff(pg, mem))
+		w.Fatalf("after %s the rows differ (- postgres, + memory):\n%s", after, gocmp.Diff(pg, mem))
 	}
 }
 

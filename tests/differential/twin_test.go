@@ -34,9 +34,6 @@ type twin struct {
 	clock  int64
 	letter int64 // the last that memory gave an id
 	memory *memory.Store
-	other  store.Store // memory, or what is wrong in its place
-	// wrong says that the other is falsified: a difference has to come.
-	wrong bool
 	// spoil falsifies the next plan that is committed.
 	spoil func(*collation.Plan)
 
@@ -49,17 +46,6 @@ type twin struct {
 	leases   []store.Lease
 	sessions []*process
 	effects  []journal.Effect
-}
-
-// difference is what the two do not agree on; the sequence ends with it.
-type difference string
-
-func (w *twin) differ(format string, args ...any) {
-	w.Helper()
-	if w.wrong {
-		panic(difference(fmt.Sprintf(format, args...)))
-	}
-	w.Fatalf(format, args...)
 }
 
 // alike is how values are compared: what a store may spell as it likes is left out,
@@ -96,7 +82,7 @@ func order(a, b journal.JobID, x, y journal.GUID) int {
 func (w *twin) same(what string, pg, mem any) {
 	w.Helper()
 	if d := gocmp.Diff(pg, mem, alike); d != "" {
-		w.differ("%s: the answers differ (- postgres, + memory):\n%s", what, d)
+		w.Fatalf("%s: the answers differ (- postgres, + memory):\n%s", what, d)
 	}
 }
 
@@ -134,7 +120,7 @@ func kind(err error) (is []string) {
 func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, error) {
 	w.Helper()
 	x, xerr := call(w.Store)
-	y, yerr := call(w.other)
+	y, yerr := call(w.memory)
 	return x, agree(w, what, x, y, xerr, yerr)
 }
 
@@ -142,7 +128,7 @@ func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, 
 func read[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, error) {
 	w.Helper()
 	x, xerr := call(w.Store)
-	y, yerr := call(w.other)
+	y, yerr := call(w.memory)
 	return x, agreeRead(w, what, x, y, xerr, yerr)
 }
 
@@ -159,7 +145,7 @@ func agreeRead[T any](w *twin, what string, pg, mem T, err, memErr error) error 
 	w.Helper()
 	w.Logf("%s: %v", what, err)
 	if !slices.Equal(kind(err), kind(memErr)) {
-		w.differ("%s: the errors differ:\n  postgres %v\n  memory   %v", what, err, memErr)
+		w.Fatalf("%s: the errors differ:\n  postgres %v\n  memory   %v", what, err, memErr)
 	}
 	if err == nil {
 		w.same(what, pg, mem)
@@ -170,14 +156,14 @@ func agreeRead[T any](w *twin, what string, pg, mem T, err, memErr error) error 
 // done is both for calls without an answer.
 func (w *twin) done(what string, call func(store.Store) error) error {
 	w.Helper()
-	return agree(w, what, 0, 0, call(w.Store), call(w.other))
+	return agree(w, what, 0, 0, call(w.Store), call(w.memory))
 }
 
 // Committer implements store.Engine.
 func (w *twin) Committer(ctx context.Context, patient bool) (store.Committer, error) {
 	pg, err := w.Store.Committer(ctx, patient)
 	require.NoError(w, err)
-	mem, err := w.other.Committer(ctx, patient)
+	mem, err := w.memory.Committer(ctx, patient)
 	require.NoError(w, err)
 	return &committer{Committer: pg, loads: loads{w: w, pg: pg, mem: mem}, mem: mem}, nil
 }
@@ -224,7 +210,7 @@ func (l *loads) sees(id journal.JobID, from int) {
 	n := min(len(l.read[id]), len(l.whole[id]))
 	l.w.same("waits of a mailbox", l.read[id], l.whole[id][:n])
 	if box.All && n < len(l.whole[id]) {
-		l.w.differ("mailbox %s has %d waits, and is said to have %d", id, len(l.whole[id]), n)
+		l.w.Fatalf("mailbox %s has %d waits, and is said to have %d", id, len(l.whole[id]), n)
 	}
 }
 
@@ -303,7 +289,7 @@ func (w *twin) Body(
 	var stood *store.EffectRow
 	var err error
 	ended := false
-	mem, memErr := w.other.Body(ctx, job, key, call, func(ctx context.Context, mem store.Tx, _ store.TxEnd) error {
+	mem, memErr := w.memory.Body(ctx, job, key, call, func(ctx context.Context, mem store.Tx, _ store.TxEnd) error {
 		stood, err = w.Store.Body(ctx, job, key, call, func(ctx context.Context, pg store.Tx, with store.TxEnd) error {
 			return end(ctx, &loads{w: w, pg: pg, mem: mem, body: true}, with)
 		})
@@ -312,7 +298,7 @@ func (w *twin) Body(
 	})
 	if !ended {
 		stood, err = w.Store.Body(ctx, job, key, call, func(context.Context, store.Tx, store.TxEnd) error {
-			w.differ("a body came to its end in Postgres only")
+			w.Fatalf("a body came to its end in Postgres only")
 			return nil
 		})
 	}
