@@ -17,6 +17,11 @@ func lost(format string, args ...any) error {
 // apply writes one plan, each part by its own test-and-set (C3).
 func (s *Store) apply(u *undo, c *store.Chained) error {
 	p := c.Plan
+	if begins(p) {
+		if err := s.birth(u, p.Entry, p.Active); err != nil {
+			return err
+		}
+	}
 	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
 		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
 	}

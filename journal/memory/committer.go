@@ -404,40 +404,35 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	if err := c.s.last(plans); err != nil {
 		return err
 	}
-	var u undo
-	if err := before(&u); err != nil {
-		u.revert()
-		return err
-	}
-	born := map[journal.JobID]bool{}
-	for i := range plans {
-		p := &plans[i]
-		e := p.Plan.Entry
-		if e != nil && e.Kind == journal.KindCreated {
-			born[e.Job] = true
-			if err := c.s.birth(&u, e, p.Plan.Active); err != nil {
-				u.revert()
-				return err
+	return atomic(func(u *undo) error {
+		if err := before(u); err != nil {
+			return err
+		}
+		born := map[journal.JobID]bool{}
+		for i := range plans {
+			p := plans[i].Plan
+			if begins(p) {
+				born[p.Job] = true
+			} else if (p.Entry != nil || p.Chain != nil) && !born[p.Job] && !slices.Contains(c.txn.jobs, p.Job) {
+				return fmt.Errorf("memory: commit: job %s was not loaded in this transaction", p.Job)
+			}
+			if err := c.s.apply(u, &plans[i]); err != nil {
+				return fmt.Errorf("memory: commit message %s of job %s: %w", p.Message, p.Job, err)
 			}
 		}
-		if (e != nil || p.Plan.Chain != nil) && !born[p.Plan.Job] && !slices.Contains(c.txn.jobs, p.Plan.Job) {
-			u.revert()
-			return fmt.Errorf("memory: commit: job %s was not loaded in this transaction", p.Plan.Job)
+		for i := range plans {
+			for n := range plans[i].Plan.Waits {
+				c.s.meet(u, &plans[i].Plan.Waits[n])
+			}
 		}
-		if err := c.s.apply(&u, p); err != nil {
-			u.revert()
-			return fmt.Errorf("memory: commit message %s of job %s: %w", p.Plan.Message, p.Plan.Job, err)
-		}
-	}
-	for i := range plans {
-		for n := range plans[i].Plan.Waits {
-			c.s.meet(&u, &plans[i].Plan.Waits[n])
-		}
-	}
-	c.seq++
-	c.s.markers[marker{c.session, c.seq}] = c.s.now()
-	return nil
+		c.seq++
+		c.s.markers[marker{c.session, c.seq}] = c.s.now()
+		return nil
+	})
 }
+
+// begins says that the plan is an inception.
+func begins(p *collation.Plan) bool { return p.Entry != nil && p.Entry.Kind == journal.KindCreated }
 
 // unfinished says whether the request has a call outside that started and has no outcome (E4).
 func (j *job) unfinished(request journal.GUID) bool {

@@ -73,7 +73,7 @@ func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Load
 		for _, x := range j.plans[i].Plan.Signals {
 			l.Known[x.GUID] = x.State
 		}
-		if e := j.plans[i].Plan.Entry; e != nil && e.Kind == journal.KindCreated {
+		if e := j.plans[i].Plan.Entry; begins(j.plans[i].Plan) {
 			l.Holders[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
 		}
 	}
@@ -104,13 +104,7 @@ func (t *EffectTx) commit(u *undo) error {
 		put(u, t.s.values, key, v)
 	}
 	for i := range t.plans {
-		p := &t.plans[i]
-		if e := p.Plan.Entry; e != nil && e.Kind == journal.KindCreated {
-			if err := t.s.birth(u, e, p.Plan.Active); err != nil {
-				return errors.Join(errConflict, err)
-			}
-		}
-		if err := t.s.apply(u, p); err != nil {
+		if err := t.s.apply(u, &t.plans[i]); err != nil {
 			return errors.Join(errConflict, err)
 		}
 	}

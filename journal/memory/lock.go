@@ -95,32 +95,18 @@ func (s *Store) release(t *txn) {
 func (s *Store) writeRow(
 	ctx context.Context, op string, id journal.JobID, row journal.GUID, change func(u *undo, j *job) error,
 ) error {
-	if err := s.before(op); err != nil {
-		return err
-	}
-	if err := s.changeRow(ctx, id, row, change); err != nil {
-		return err
-	}
-	return s.after(op)
-}
-
-func (s *Store) changeRow(
-	ctx context.Context, id journal.JobID, row journal.GUID, change func(u *undo, j *job) error,
-) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j := s.living(id)
-	if j != nil && s.rowLocked(id, row) {
-		t := newTxn()
-		if err := s.acquire(ctx, id, t); err != nil {
-			return err
+	err := s.write(op, func(u *undo) error {
+		if s.living(id) != nil && s.rowLocked(id, row) {
+			t := newTxn()
+			if err := s.acquire(ctx, id, t); err != nil {
+				return err
+			}
+			defer s.release(t)
 		}
-		defer s.release(t)
-	}
-	var u undo
-	err := change(&u, j)
+		return change(u, s.living(id))
+	})
 	if err != nil {
-		u.revert()
+		return fmt.Errorf("memory: %s %s: %w", op, row, err)
 	}
-	return err
+	return nil
 }

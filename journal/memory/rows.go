@@ -15,12 +15,7 @@ func (s *Store) putRow(u *undo, r *collation.Row) {
 	if old := s.row(r.Job, r.GUID); old != nil && r.Rev <= old.Rev {
 		r.Rev = old.Rev + 1
 	}
-	set := s.rows[r.Job]
-	if set == nil {
-		set = map[journal.GUID]*collation.Row{}
-		put(u, s.rows, r.Job, set)
-	}
-	put(u, set, r.GUID, r)
+	putIn(u, s.rows, r.Job, r.GUID, r)
 }
 
 // insertRow inserts a dispatch row, which may be addressed to any job (T1).
@@ -33,12 +28,7 @@ func (s *Store) insertRow(u *undo, r collation.Row) error {
 }
 
 // dropRow deletes an existing dispatch row.
-func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) {
-	drop(u, s.rows[id], g)
-	if len(s.rows[id]) == 0 {
-		drop(u, s.rows, id)
-	}
-}
+func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) { dropIn(u, s.rows, id, g) }
 
 // sent lists the starts of children that the job awaits, sorted.
 func (s *Store) sent(by journal.JobID) []*collation.Row {

@@ -243,11 +243,11 @@ func (s *Store) Lease(
 		l = j.lease(row)
 		return nil
 	})
-	if err == nil && spent {
-		err = store.ErrExhausted
-	}
-	if err != nil {
-		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, err)
+	switch {
+	case err != nil:
+		return store.Lease{}, err
+	case spent:
+		return store.Lease{}, fmt.Errorf("memory: lease %s: %w", request, store.ErrExhausted)
 	}
 	return l, nil
 }
@@ -274,14 +274,14 @@ func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 		return nil
 	})
 	if err != nil {
-		return store.Lease{}, fmt.Errorf("memory: keep %s: %w", l.Request, err)
+		return store.Lease{}, err
 	}
 	return l, nil
 }
 
 // HandBack implements store.Requests.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
-	err := s.writeRow(ctx, "hand back", l.Job, l.Request, func(u *undo, j *job) error {
+	return s.writeRow(ctx, "hand back", l.Job, l.Request, func(u *undo, j *job) error {
 		if j == nil {
 			return store.ErrStale
 		}
@@ -296,8 +296,4 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 		s.putRow(u, row)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("memory: hand back %s: %w", l.Request, err)
-	}
-	return nil
 }

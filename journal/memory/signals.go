@@ -23,24 +23,14 @@ func (s *Store) mailbox(w *collation.Wait) journal.JobID {
 
 // putWait inserts or replaces a wait, in its job and in its mailbox.
 func (s *Store) putWait(u *undo, j *job, w *collation.Wait) {
-	box := s.mailbox(w)
-	set := s.waits[box]
-	if set == nil {
-		set = map[journal.GUID]*collation.Wait{}
-		put(u, s.waits, box, set)
-	}
-	put(u, set, w.GUID, w)
+	putIn(u, s.waits, s.mailbox(w), w.GUID, w)
 	put(u, j.waits, w.GUID, w)
 }
 
 // dropWait deletes an existing wait.
 func (s *Store) dropWait(u *undo, j *job, w *collation.Wait) {
-	box := s.mailbox(w)
+	dropIn(u, s.waits, s.mailbox(w), w.GUID)
 	drop(u, j.waits, w.GUID)
-	drop(u, s.waits[box], w.GUID)
-	if len(s.waits[box]) == 0 {
-		drop(u, s.waits, box)
-	}
 }
 
 // moveWaits registers waits, and cancels others by test-and-set.

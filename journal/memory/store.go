@@ -118,45 +118,33 @@ func (s *Store) Close() {}
 
 func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) + s.ahead }
 
-// write runs one writing transaction that needs no lock of a job. change runs under the mutex;
-// after an error its writes are undone.
+// write runs one writing transaction that needs no lock of a job. change runs under the mutex.
 func (s *Store) write(op string, change func(u *undo) error) error {
 	if err := s.before(op); err != nil {
 		return err
 	}
-	if err := s.atomic(change); err != nil {
+	if err := s.locked(func() error { return atomic(change) }); err != nil {
 		return err
 	}
 	return s.after(op)
 }
 
-func (s *Store) atomic(change func(u *undo) error) error {
+func (s *Store) locked(do func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var u undo
-	err := change(&u)
-	if err != nil {
-		u.revert()
-	}
-	return err
+	return do()
 }
 
-func (s *Store) before(op string) error {
+func (s *Store) before(op string) error { return s.fault(op, store.ErrUnavailable) }
+
+func (s *Store) after(op string) error { return s.fault(op+".done", store.ErrUnknown) }
+
+func (s *Store) fault(op string, kind error) error {
 	if s.cfg.Fault == nil {
 		return nil
 	}
 	if err := s.cfg.Fault(op); err != nil {
-		return fmt.Errorf("memory: %s: %w: %w", op, store.ErrUnavailable, err)
-	}
-	return nil
-}
-
-func (s *Store) after(op string) error {
-	if s.cfg.Fault == nil {
-		return nil
-	}
-	if err := s.cfg.Fault(op + ".done"); err != nil {
-		return fmt.Errorf("memory: %s: %w: %w", op, store.ErrUnknown, err)
+		return fmt.Errorf("memory: %s: %w: %w", op, kind, err)
 	}
 	return nil
 }
@@ -164,10 +152,16 @@ func (s *Store) after(op string) error {
 // undo has the functions that take a transaction's changes back.
 type undo []func()
 
-func (u undo) revert() {
-	for _, f := range slices.Backward(u) {
-		f()
+// atomic undoes what change has written if it fails.
+func atomic(change func(*undo) error) error {
+	var u undo
+	err := change(&u)
+	if err != nil {
+		for _, f := range slices.Backward(u) {
+			f()
+		}
 	}
+	return err
 }
 
 // put sets m[k], with its undo.
@@ -191,6 +185,22 @@ func forget[K comparable, V any](u *undo, m map[K]V, k K) {
 			delete(m, k)
 		}
 	})
+}
+
+// putIn sets m[a][b], with its undo.
+func putIn[A, B comparable, V any](u *undo, m map[A]map[B]V, a A, b B, v V) {
+	if m[a] == nil {
+		put(u, m, a, map[B]V{})
+	}
+	put(u, m[a], b, v)
+}
+
+// dropIn deletes m[a][b], and m[a] with its last value.
+func dropIn[A, B comparable, V any](u *undo, m map[A]map[B]V, a A, b B) {
+	drop(u, m[a], b)
+	if len(m[a]) == 0 {
+		drop(u, m, a)
+	}
 }
 
 // set assigns *p, with its undo.
