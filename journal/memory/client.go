@@ -266,11 +266,9 @@ func (s *Store) waitsFor(j *job, f *store.JobFilter) bool {
 
 // awaits reports whether a job awaits another one, which may not have begun.
 func (s *Store) awaits(id journal.JobID) bool {
-	for _, rows := range s.rows {
-		for _, r := range rows {
-			if r.Sender == id {
-				return true
-			}
+	for _, r := range s.eachRow() {
+		if r.Sender == id {
+			return true
 		}
 	}
 	for _, j := range s.jobs {

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -25,14 +26,7 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	rows := s.collect(func(j *job, r *collation.Row) bool {
-		return due(r, now) && (j == nil || j.State != journal.JobQuarantined)
-	}, func(r *collation.Row) collation.Micros { return r.NextAt })
-	t := s.timing(now)
-	if len(rows) == 0 {
-		return nil, t, nil
-	}
+	now, rows := s.now(), s.overdue()
 	out := make([]store.DueRow, 0, min(len(rows), limit))
 	for _, r := range rows[:min(len(rows), limit)] {
 		out = append(out, store.DueRow{
@@ -40,7 +34,7 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 			Turn: r.Turn, TurnSent: r.TurnSent, Runs: r.Runs, PublishedAt: r.PublishedAt, Now: now,
 		})
 	}
-	return out, t, nil
+	return out, s.timing(now), nil
 }
 
 // timing returns when the next row is due or request late, and whether a request is late now.
@@ -50,13 +44,11 @@ func (s *Store) timing(now collation.Micros) (t store.Timing) {
 			t.Next = until
 		}
 	}
-	for _, rows := range s.rows {
-		for _, r := range rows {
-			if by(r.WithinAt); r.Held == "" {
-				by(r.NextAt)
-			}
-			t.Late = t.Late || r.WithinAt != collation.Never && r.WithinAt <= now && r.Kind == journal.MessageRequest
+	for _, r := range s.eachRow() {
+		if by(r.WithinAt); r.Held == "" {
+			by(r.NextAt)
 		}
+		t.Late = t.Late || r.WithinAt != collation.Never && r.WithinAt <= now && r.Kind == journal.MessageRequest
 	}
 	return t
 }
@@ -67,23 +59,51 @@ func (s *Store) Announced(ctx context.Context, _ func()) error {
 	return ctx.Err()
 }
 
-// collect lists rows in the order of a time, then of their ids. The job passed to want is nil if
-// the row's addressee does not exist.
-func (s *Store) collect(
-	want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros,
-) []*collation.Row {
-	var rows []*collation.Row
-	for id, set := range s.rows {
-		for _, r := range set {
-			if want(s.jobs[id], r) {
-				rows = append(rows, r)
+// eachRow visits all rows, each with the job that it is addressed to; nil if that does not exist.
+func (s *Store) eachRow() iter.Seq2[*job, *collation.Row] {
+	return func(yield func(*job, *collation.Row) bool) {
+		for id, rows := range s.rows {
+			j := s.jobs[id]
+			for _, r := range rows {
+				if !yield(j, r) {
+					return
+				}
 			}
+		}
+	}
+}
+
+// collect lists rows in the order of a time, then of their ids.
+func (s *Store) collect(want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros) []*collation.Row {
+	var rows []*collation.Row
+	for j, r := range s.eachRow() {
+		if want(j, r) {
+			rows = append(rows, r)
 		}
 	}
 	slices.SortFunc(rows, func(a, b *collation.Row) int {
 		return cmp.Or(cmp.Compare(at(a), at(b)), compareIDs(a.Job, b.Job), compareIDs(a.GUID, b.GUID))
 	})
 	return rows
+}
+
+// overdue lists the rows that Due lists.
+func (s *Store) overdue() []*collation.Row {
+	return s.collect(func(j *job, r *collation.Row) bool {
+		return due(r, s.now()) && (j == nil || j.State != journal.JobQuarantined)
+	}, func(r *collation.Row) collation.Micros { return r.NextAt })
+}
+
+// late lists the keys of rows whose `within` has passed, the oldest first.
+func (s *Store) late(limit int, want func(*job, *collation.Row) bool) []collation.RowKey {
+	rows := s.collect(func(j *job, r *collation.Row) bool {
+		return r.WithinAt != collation.Never && r.WithinAt <= s.now() && want(j, r)
+	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
+	keys := make([]collation.RowKey, 0, min(len(rows), limit))
+	for _, r := range rows[:min(len(rows), limit)] {
+		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
+	}
+	return keys
 }
 
 // Claim implements store.Engine.
@@ -143,13 +163,7 @@ func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	rows := s.collect(func(j *job, r *collation.Row) bool {
-		return r.Kind == journal.MessageRequest && r.WithinAt != collation.Never && r.WithinAt <= now && j != nil && j.State == journal.JobOpen
-	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
-	out := make([]collation.RowKey, 0, min(len(rows), limit))
-	for _, r := range rows[:min(len(rows), limit)] {
-		out = append(out, collation.RowKey{Job: r.Job, GUID: r.GUID})
-	}
-	return out, nil
+	return s.late(limit, func(j *job, r *collation.Row) bool {
+		return r.Kind == journal.MessageRequest && j != nil && j.State == journal.JobOpen
+	}), nil
 }

@@ -30,8 +30,8 @@ func (s *Store) known(id journal.JobID) *job {
 	return nil
 }
 
-// late lists the jobs and tombstones whose time has passed, the oldest first.
-func (s *Store) late() []*job {
+// expired lists the jobs and tombstones whose time has passed, the oldest first.
+func (s *Store) expired() []*job {
 	now := s.now()
 	var out []*job
 	for _, id := range sortedIDs(s.jobs) {
@@ -49,7 +49,7 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
 		jobs, ends, left := limit, limit, limits{limit, limit}
 		read := s.undone()
-		for _, j := range s.late() {
+		for _, j := range s.expired() {
 			switch {
 			case j.State == journal.JobExpired && !s.open(j):
 				if s.owner(j.ID) == nil && ends > 0 {
@@ -160,11 +160,9 @@ func (s *Store) undone() map[journal.JobID]bool {
 			}
 		}
 	}
-	for _, rows := range s.rows {
-		for _, r := range rows {
-			if r.Undo && !r.Sender.IsZero() {
-				out[r.Sender] = true
-			}
+	for _, r := range s.eachRow() {
+		if r.Undo && !r.Sender.IsZero() {
+			out[r.Sender] = true
 		}
 	}
 	return out

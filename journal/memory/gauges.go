@@ -32,20 +32,17 @@ func (s *Store) Gauges(context.Context) (*store.Gauges, error) {
 			add(&g.Expired, now-j.expires)
 		}
 	}
-	for _, r := range s.collect(func(j *job, r *collation.Row) bool {
-		return due(r, now) && (j == nil || j.State != journal.JobQuarantined)
-	}, func(r *collation.Row) collation.Micros { return r.NextAt }) {
+	for _, r := range s.overdue() {
 		add(&g.Overdue, now-r.NextAt)
 		if r.Kind == journal.MessageWakeUp && r.Publication == 0 {
 			add(&g.Timers, now-r.NextAt)
 		}
 	}
-	s.collect(func(_ *job, r *collation.Row) bool {
+	for _, r := range s.eachRow() {
 		if r.Kind == journal.MessageRequest && r.Holder != "" {
 			g.Running[r.Topic]++
 		}
-		return false
-	}, nil)
+	}
 	for _, l := range s.letters {
 		if l.view.State == collation.LetterOpen {
 			g.Dead[l.view.Letter.Reason]++

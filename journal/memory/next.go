@@ -13,20 +13,18 @@ func (s *Store) Next() (next, kept collation.Micros) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, kept = collation.Never, collation.Never
-	for id, rows := range s.rows {
-		if j := s.jobs[id]; j != nil && j.State == journal.JobQuarantined {
+	for j, r := range s.eachRow() {
+		if j != nil && j.State == journal.JobQuarantined {
 			continue
 		}
-		for _, r := range rows {
-			switch r.Held {
-			case "":
-				next = sooner(next, r.NextAt)
-			case collation.HeldKept:
-				kept = sooner(kept, r.WithinAt)
-			}
-			if r.Kind == journal.MessageRequest {
-				next = sooner(next, r.WithinAt)
-			}
+		switch r.Held {
+		case "":
+			next = sooner(next, r.NextAt)
+		case collation.HeldKept:
+			kept = sooner(kept, r.WithinAt)
+		}
+		if r.Kind == journal.MessageRequest {
+			next = sooner(next, r.WithinAt)
 		}
 	}
 	return sooner(next, kept), kept

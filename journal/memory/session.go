@@ -107,32 +107,35 @@ func (m *member) Engines() int {
 // rows, and returns false if there were any.
 func (s *Store) free(o *member) (all bool) {
 	all = true
-	for id, rows := range s.rows {
-		for _, r := range rows {
-			switch {
-			case r.Session != o.id:
-				continue
-			case r.Holder == "" && (r.Held != "" || r.NextAt == collation.Never || r.PublishedAt <= o.renewed-micros(store.Unpublished)):
-				continue
-			case s.rowLocked(id, r.GUID):
-				all = false
-				continue
-			}
-			row := clone(r)
-			if row.Holder != "" {
-				row.Fence++
-			}
-			row.TurnSent = 0
-			if row.Holder, row.Session = "", 0; row.Held == "" {
-				row.NextAt = s.now()
-			}
-			s.putRow(&undo{}, row)
+	for _, r := range s.eachRow() {
+		switch {
+		case r.Session != o.id:
+			continue
+		case r.Holder == "" && (r.Held != "" || r.NextAt == collation.Never || r.PublishedAt <= o.renewed-micros(store.Unpublished)):
+			continue
+		case s.rowLocked(r.Job, r.GUID):
+			all = false
+			continue
 		}
+		row := clone(r)
+		if row.Holder != "" {
+			row.Fence++
+		}
+		row.TurnSent = 0
+		s.letGo(row)
+		s.putRow(&undo{}, row)
 	}
 	if all {
 		delete(s.members, o.id)
 	}
 	return all
+}
+
+// letGo takes a row from its run. It is due now, unless it is held.
+func (s *Store) letGo(row *collation.Row) {
+	if row.Holder, row.Session = "", 0; row.Held == "" {
+		row.NextAt = s.now()
+	}
 }
 
 // Lost implements store.Session.
@@ -155,11 +158,9 @@ func (m *member) Lost(_ context.Context, leases []store.Lease) (lost []store.Los
 func (m *member) Held(context.Context) (leases []store.Lease, err error) {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
-	for id, rows := range m.s.rows {
-		for _, r := range rows {
-			if j := m.s.living(id); j != nil && r.Session == m.id && r.Holder != "" && r.Kind == journal.MessageRequest {
-				leases = append(leases, j.lease(r))
-			}
+	for j, r := range m.s.eachRow() {
+		if j != nil && j.State != journal.JobExpired && r.Session == m.id && r.Holder != "" && r.Kind == journal.MessageRequest {
+			leases = append(leases, j.lease(r))
 		}
 	}
 	return leases, nil
@@ -290,9 +291,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 			return store.ErrStale
 		}
 		row.Runs = max(row.Runs-1, 0)
-		if row.Holder, row.Session = "", 0; row.Held == "" {
-			row.NextAt = s.now()
-		}
+		s.letGo(row)
 		s.putRow(u, row)
 		return nil
 	})

@@ -183,13 +183,5 @@ func (s *Store) became(u *undo, g journal.GUID, state store.SignalState) {
 func (s *Store) LateSignals(_ context.Context, limit int) ([]collation.RowKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	late := s.collect(func(_ *job, r *collation.Row) bool {
-		return r.Held == collation.HeldKept && r.WithinAt <= now
-	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
-	keys := make([]collation.RowKey, 0, min(len(late), limit))
-	for _, r := range late[:min(len(late), limit)] {
-		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
-	}
-	return keys, nil
+	return s.late(limit, func(_ *job, r *collation.Row) bool { return r.Held == collation.HeldKept }), nil
 }

@@ -15,12 +15,10 @@ func (s *Store) Tables(visit func(table string, columns ...any)) {
 	for _, j := range s.jobs {
 		s.jobTables(j, visit)
 	}
-	for _, rows := range s.rows {
-		for _, r := range rows {
-			visit("dispatches", r.GUID, r.Job, r.Kind, r.Activity, r.DAD, r.Topic, r.Element, r.Body, r.NextAt, r.Held, r.Dead,
-				r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Attempt, r.Runs, r.Holder, r.Session, r.Fence, r.WithinAt,
-				r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Undo, r.Input)
-		}
+	for _, r := range s.eachRow() {
+		visit("dispatches", r.GUID, r.Job, r.Kind, r.Activity, r.DAD, r.Topic, r.Element, r.Body, r.NextAt, r.Held, r.Dead,
+			r.Publication, r.PublishedAt, r.Turn, r.TurnSent, r.Attempt, r.Runs, r.Holder, r.Session, r.Fence, r.WithinAt,
+			r.Effects.Seq, r.Effects.Hash, r.Origin, r.Sender, r.Undo, r.Input)
 	}
 	for g, x := range s.signals {
 		visit("signals", g, x.state, x.at)
