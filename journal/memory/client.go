@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,19 +136,9 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 	if err := f.Check(); err != nil {
 		return page, err
 	}
-	frame, all := s.frame(&f), []*job(nil)
-	if err := s.eachJob(&frame, func(j *job) { all = append(all, j) }); err != nil {
-		return page, err
-	}
-	slices.SortFunc(all, func(a, b *job) int {
-		return cmp.Or(cmp.Compare(b.Started, a.Started), compareIDs(b.ID, a.ID))
-	})
-	bounded := f.Narrow() && len(f.Tags) == 0 && f.Parent.IsZero()
-	if _, exact := f.Standing(); exact {
-		bounded = false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all, err := s.selected(frame(f))
 	for n, j := range all {
 		if j.next.IsZero() && s.matches(j, &f) {
 			page.Jobs = append(page.Jobs, j.summary())
@@ -158,71 +147,76 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 		case len(page.Jobs) == f.Limit:
 			page.Next = j.summary().Cursor
 			return page, nil
-		case bounded && n+1 == f.Looks():
+		case f.Compares() && n+1 == f.Looks():
 			page.Next, page.Searched = j.summary().Cursor, j.Started
 			return page, nil
 		}
 	}
-	return page, nil
+	return page, err
 }
 
 // frame is the part of a filter that decides which jobs a page looks at.
-func (s *Store) frame(f *store.JobFilter) store.JobFilter {
+func frame(f store.JobFilter) store.JobFilter {
 	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To, Before: f.Before}
-	narrowed := *f
 	if f.Waits != "" {
-		narrowed.States = []journal.JobState{journal.JobOpen}
+		f.States = []journal.JobState{journal.JobOpen}
 	}
-	if indexed, _ := narrowed.Standing(); indexed && len(f.Tags) == 0 && f.Parent.IsZero() {
-		frame.States, frame.Flow = narrowed.States, f.Flow
+	if indexed, _ := f.Standing(); indexed && len(f.Tags) == 0 && f.Parent.IsZero() {
+		frame.States, frame.Flow = f.States, f.Flow
 	}
 	return frame
 }
 
 // CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
 func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
-	counts, f.Before = map[journal.JobState]int64{}, ""
+	f.Before = ""
 	what, _, err := f.Waiting()
 	if err != nil || what != "" && len(f.States) > 0 && !slices.Contains(f.States, journal.JobOpen) {
-		return counts, 0, err
+		return map[journal.JobState]int64{}, 0, err
 	}
-	err = errors.Join(
-		s.eachJob(&store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}, last(func(*job) { looked++ })),
-		s.eachJob(&f, last(func(j *job) { counts[j.State]++ })),
-	)
-	return counts, looked, err
+	for _, n := range s.count(store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}) {
+		looked += n
+	}
+	return s.count(f), looked, nil
 }
 
 // Counts implements store.Client.
 func (s *Store) Counts(context.Context) (map[journal.JobState]int64, error) {
-	out := map[journal.JobState]int64{}
-	return out, s.eachJob(&store.JobFilter{}, last(func(j *job) { out[j.State]++ }))
+	return s.count(store.JobFilter{}), nil
 }
 
-// last visits those jobs alone that no other has resumed.
-func last(visit func(*job)) func(*job) {
-	return func(j *job) {
-		if j.next.IsZero() {
-			visit(j)
-		}
-	}
-}
-
-// eachJob visits the jobs that a filter selects.
-func (s *Store) eachJob(f *store.JobFilter, visit func(*job)) error {
-	before, id, err := f.Bound()
-	if err != nil {
-		return err
-	}
+// count counts by state the jobs that a filter without a cursor selects, and that no other has
+// resumed.
+func (s *Store) count(f store.JobFilter) map[journal.JobState]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range s.jobs {
-		older := cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
-		if older && j.replaced == collation.Never && s.matches(j, f) {
-			visit(j)
+	counts := map[journal.JobState]int64{}
+	all, _ := s.selected(f)
+	for _, j := range all {
+		if j.next.IsZero() {
+			counts[j.State]++
 		}
 	}
-	return nil
+	return counts
+}
+
+// selected lists the jobs that a filter selects, the newest first. Its only error is that of the
+// cursor.
+func (s *Store) selected(f store.JobFilter) (all []*job, err error) {
+	before, id, err := f.Bound()
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range s.jobs {
+		older := cmp.Or(cmp.Compare(j.Started, before), compareIDs(j.ID, id)) < 0
+		if older && j.replaced == collation.Never && s.matches(j, &f) {
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(b.Started, a.Started), compareIDs(b.ID, a.ID))
+	})
+	return all, nil
 }
 
 func (s *Store) matches(j *job, f *store.JobFilter) bool {

@@ -41,17 +41,21 @@ func (s *Store) dropStrays(u *undo, limit int) (dropped int) {
 			break
 		}
 	}
+	dropped = s.dropLetters(u, limit, func(l *letter) bool { return l.stray && l.view.ID <= beyond })
+	set(u, &s.dropped, s.dropped+int64(dropped))
+	return dropped
+}
+
+// dropLetters drops the first of the dead letters that are to go, at most limit, and counts them.
+func (s *Store) dropLetters(u *undo, limit int, goes func(*letter) bool) (dropped int) {
 	kept := slices.DeleteFunc(slices.Clone(s.letters), func(l *letter) bool {
-		gone := l.stray && l.view.ID <= beyond && dropped < limit
+		gone := dropped < limit && goes(l)
 		if gone {
 			dropped++
 		}
 		return gone
 	})
-	if dropped > 0 {
-		set(u, &s.letters, kept)
-		set(u, &s.dropped, s.dropped+int64(dropped))
-	}
+	set(u, &s.letters, kept)
 	return dropped
 }
 

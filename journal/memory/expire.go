@@ -184,16 +184,7 @@ func (s *Store) clear(u *undo, j *job, left *limits) {
 			left.rows--
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(s.letters), func(l *letter) bool {
-		gone := l.view.Letter.Job == j.ID && left.letters > 0
-		if gone {
-			left.letters--
-		}
-		return gone
-	})
-	if len(kept) < len(s.letters) {
-		set(u, &s.letters, kept)
-	}
+	left.letters -= s.dropLetters(u, left.letters, func(l *letter) bool { return l.view.Letter.Job == j.ID })
 }
 
 // Extend implements store.Engine. There is always room.

@@ -36,7 +36,8 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage
 		return page, err
 	}
 	var edge *spot
-	if indexed, exact := l.Standing(); l.Narrow() && !exact && len(l.Tags) == 0 && l.Parent.IsZero() {
+	if l.Compares() {
+		indexed, _ := l.Standing()
 		if edge, err = s.edge(ctx, l, indexed); err != nil {
 			return page, err
 		}

@@ -116,7 +116,10 @@ func (f *JobFilter) Looks() int {
 	return MaxLook
 }
 
-// Narrow reports a filter that compares jobs one after another.
-func (f *JobFilter) Narrow() bool {
-	return len(f.States) > 0 || f.Flow != "" || f.Version != "" || f.Prefix != "" || f.Waits != ""
+// Compares reports a filter for which a page compares jobs one after another, and so ends after it
+// has looked at Looks of them.
+func (f *JobFilter) Compares() bool {
+	narrow := len(f.States) > 0 || f.Flow != "" || f.Version != "" || f.Prefix != "" || f.Waits != ""
+	_, exact := f.Standing()
+	return narrow && !exact && len(f.Tags) == 0 && f.Parent.IsZero()
 }
