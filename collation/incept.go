@@ -62,16 +62,11 @@ func Begin(in Inception, held *Holder, mode Mode) *Plan {
 // hash yet.
 func Born(p *Plan, f *flow.Flow) *State {
 	e := p.Entry
-	s := &State{
-		Job: Job{
-			ID: e.Job, Space: e.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow, State: journal.JobOpen,
-			Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
-		},
-		Flow: f, Now: Micros(e.Time),
-		Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{}, Rows: map[journal.GUID]*Row{},
-		Results: map[InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{}, Waits: map[journal.GUID]*Wait{},
-		Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{}, Whole: true, AllRows: true,
-	}
+	s := NewState(Job{
+		ID: e.Job, Space: e.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow, State: journal.JobOpen,
+		Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
+	}, Micros(e.Time))
+	s.Flow, s.Whole, s.AllRows = f, true, true
 	s.Apply(p)
 	return s
 }

@@ -202,6 +202,15 @@ type State struct {
 	AllRows bool
 }
 
+// NewState is the state of a job of which nothing has been read yet.
+func NewState(job Job, now Micros) *State {
+	return &State{
+		Job: job, Now: now, Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{}, Rows: map[journal.GUID]*Row{},
+		Results: map[InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{}, Record: map[journal.GUID][]EffectRow{},
+		Waits: map[journal.GUID]*Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
+	}
+}
+
 // Message is a decoded message on its way into Step.
 type Message struct {
 	Kind     journal.MessageKind

@@ -56,13 +56,32 @@ var (
 	errInactive = errors.New("memory: another version of the flow is the active one")
 )
 
-// holders reads the job that has a key, with the input that it was started with.
-func (s *Store) holders(l *store.Loaded, key string) {
-	id, taken := s.keys[key]
-	if !taken {
-		if s.floor > 0 {
-			l.Holders[key] = &collation.Holder{Generation: s.floor, State: journal.JobExpired}
+// outside reads what starts and signals from outside need, for which no lock is taken.
+func (s *Store) outside(wants []store.Want) *store.Loaded {
+	l := &store.Loaded{
+		Now: s.now(), States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
+		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{}, Chains: map[collation.RowKey]*collation.Chain{},
+		Boxes: map[journal.JobID]*collation.Box{}, Known: map[journal.GUID]store.SignalState{}, Letters: map[int64]*collation.Letter{},
+	}
+	for i := range wants {
+		if key := wants[i].Key; key != "" {
+			s.holder(l, key)
 		}
+		if was := s.signals[wants[i].Known]; was != nil {
+			l.Known[wants[i].Known] = was.state
+		}
+	}
+	return l
+}
+
+// holder reads the job that has a key, with the input that it was started with.
+func (s *Store) holder(l *store.Loaded, key string) {
+	id, taken := s.keys[key]
+	switch {
+	case !taken && s.floor > 0:
+		l.Holders[key] = &collation.Holder{Generation: s.floor, State: journal.JobExpired}
+		return
+	case !taken:
 		return
 	}
 	j := s.jobs[id]

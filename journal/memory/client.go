@@ -16,14 +16,14 @@ import (
 func (s *Store) FindJob(_ context.Context, key string) (journal.JobID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id := s.holder(key); !id.IsZero() {
+	if id := s.byKey(key); !id.IsZero() {
 		return id, nil
 	}
 	return journal.JobID{}, fmt.Errorf("memory: job with key %q: %w", key, store.ErrNotFound)
 }
 
-// holder returns the job that has the key, zero if there is none.
-func (s *Store) holder(key string) journal.JobID {
+// byKey returns the job that has the key, zero if there is none.
+func (s *Store) byKey(key string) journal.JobID {
 	if id, taken := s.keys[key]; taken && s.living(id) != nil {
 		return id
 	}

@@ -75,25 +75,15 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.txn = newTxn()
-	l := &store.Loaded{
-		States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
-		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
-		Chains: map[collation.RowKey]*collation.Chain{},
-		Boxes:  map[journal.JobID]*collation.Box{}, Known: map[journal.GUID]store.SignalState{},
-		Letters: map[int64]*collation.Letter{},
-	}
 	if err := c.lock(ctx, wants, wait); err != nil {
 		c.rollback()
 		return nil, err
 	}
-	l.Now = c.s.now()
+	l := c.s.outside(wants)
 	for i := range wants {
 		if err := c.load(&wants[i], l); err != nil {
 			c.rollback()
 			return nil, err
-		}
-		if wants[i].Key != "" {
-			c.s.holders(l, wants[i].Key)
 		}
 		c.order(l, wants[i].Order)
 		c.chain(&wants[i], l)
@@ -166,20 +156,13 @@ func (c *committer) load(w *store.Want, l *store.Loaded) error {
 	case c.s.owner(j.ID) != c.txn: // also a job that began while this transaction waited for others
 		l.Busy[w.Job] = true
 		return nil
-	}
-	if j.State == journal.JobExpired {
+	case j.State == journal.JobExpired:
 		l.Tombstones[w.Job] = true
 		return nil
 	}
 	st := l.States[w.Job]
 	if st == nil {
-		st = &collation.State{
-			Job: j.Job, Now: l.Now, Instances: map[collation.InstanceKey]*collation.Instance{},
-			Receipts: map[journal.GUID]*collation.Receipt{}, Rows: map[journal.GUID]*collation.Row{},
-			Results: map[collation.InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{},
-			Record: map[journal.GUID][]store.EffectRow{},
-			Waits:  map[journal.GUID]*collation.Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
-		}
+		st = collation.NewState(j.Job, l.Now)
 		l.States[w.Job] = st
 	}
 	if !w.Receipt.IsZero() {
@@ -251,7 +234,7 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 		st.Close = j.close()
 	}
 	for _, key := range n.Keys {
-		ask(st.Keys, key, func() journal.JobID { return c.s.holder(key) })
+		ask(st.Keys, key, func() journal.JobID { return c.s.byKey(key) })
 	}
 }
 

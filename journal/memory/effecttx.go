@@ -62,13 +62,7 @@ func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Load
 	s := j.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &store.Loaded{Now: s.now(), Holders: map[string]*collation.Holder{}, Known: map[journal.GUID]store.SignalState{}}
-	for i := range wants {
-		s.holders(l, wants[i].Key)
-		if known := s.signals[wants[i].Known]; known != nil {
-			l.Known[wants[i].Known] = known.state
-		}
-	}
+	l := s.outside(wants)
 	for i := range j.plans {
 		for _, x := range j.plans[i].Plan.Signals {
 			l.Known[x.GUID] = x.State

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -97,7 +96,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 				s.mu.Lock()
 				beside := s.beside(j)
 				s.mu.Unlock()
-				if err := visit(&j.Job, j.Flow.Digest, beside, j.all()); err != nil {
+				if err := visit(&j.Job, j.Flow.Digest, beside, each(j.records())); err != nil {
 					return err
 				}
 			}
@@ -131,19 +130,6 @@ func (s *Store) retired() (out []*job) {
 		}
 	}
 	return out
-}
-
-// all yields the entries of a job, the main chain first.
-func (j *job) all() iter.Seq2[journal.Record, error] {
-	return func(yield func(journal.Record, error) bool) {
-		for _, chain := range sortedIDs(j.chains) {
-			for _, r := range j.chains[chain] {
-				if !yield(r.Record, nil) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // undone returns the jobs whose record is still needed: a job of their compensations is ordered

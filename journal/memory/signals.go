@@ -80,11 +80,8 @@ func (s *Store) kept(box journal.JobID, most int) []*collation.Row {
 	return out[:min(most, len(out))]
 }
 
-// mailboxOf reads the mailbox of a want, and the record of a signal from outside.
+// mailboxOf reads the mailbox of a want.
 func (c *committer) mailboxOf(w *store.Want, l *store.Loaded) {
-	if known := c.s.signals[w.Known]; known != nil {
-		l.Known[w.Known] = known.state
-	}
 	switch {
 	case w.Box.IsZero() || c.s.owner(w.Box) != c.txn:
 		return
