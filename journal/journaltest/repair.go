@@ -147,6 +147,7 @@ func repairOther(b *bench) {
 	require.Equal(b, row.Body, t.Rows[g].Body)
 	require.Equal(b, "paid", t.Waits[g].Topic)
 	require.Equal(b, r.Resolved[0], t.ResolvedWaits[guid(8)])
+	require.Len(b, got(b.s.Pauses(b.ctx(), id, g))(b), 1)
 	require.Equal(b, `1`, string(t.Effects[0].Result))
 
 	b.quarantine(id)
@@ -157,6 +158,7 @@ func repairOther(b *bench) {
 	t = b.tables(id)
 	require.Empty(b, t.Waits)
 	require.Empty(b, t.ResolvedWaits)
+	require.Empty(b, got(b.s.Pauses(b.ctx(), id, g))(b))
 	require.NotContains(b, t.Receipts, g)
 }
 

@@ -87,14 +87,13 @@ func (s *Store) Pauses(_ context.Context, id journal.JobID, request journal.GUID
 	return all, nil
 }
 
-// unwake takes a resolved wait away.
+// unwake takes a resolved wait away. The request's others are read again.
 func (j *job) unwake(u *undo, g journal.GUID) {
 	w := j.resolved[g]
 	if w == nil {
 		return
 	}
 	drop(u, j.resolved, g)
-	if of := j.came[w.Request]; of != nil {
-		set(u, &of.resolved, slices.DeleteFunc(slices.Clone(of.resolved), func(x *collation.ResolvedWait) bool { return x.GUID == g }))
-	}
+	others := slices.DeleteFunc(slices.Clone(j.came[w.Request].resolved), func(x *collation.ResolvedWait) bool { return x == w })
+	put(u, j.came, w.Request, &came{resolved: others, known: map[journal.PauseRef]bool{}})
 }
