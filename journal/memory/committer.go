@@ -99,30 +99,29 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 // lock locks the jobs, the starts of children, and the mailboxes of the wants, each in the order
 // of their ids.
 func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) error {
-	var ids, boxes []journal.JobID
+	var jobs, boxes []journal.JobID
 	for i := range wants {
-		if !wants[i].Box.IsZero() {
-			boxes = append(boxes, wants[i].Box)
+		w := &wants[i]
+		for _, id := range []journal.JobID{w.Job, w.Order, w.Chain.Job} {
+			if c.s.known(id) != nil || c.s.ordered(id) != nil { // nothing changes a tombstone whose key was used again
+				jobs = append(jobs, id)
+			}
 		}
-		ids = append(ids, wants[i].Job, wants[i].Order, wants[i].Chain.Job)
+		if !w.Box.IsZero() {
+			boxes = append(boxes, w.Box)
+		}
 	}
+	if err := c.lockAll(ctx, jobs, wait); err != nil {
+		return err
+	}
+	return c.lockAll(ctx, boxes, wait)
+}
+
+func (c *committer) lockAll(ctx context.Context, ids []journal.JobID, wait bool) error {
 	slices.SortFunc(ids, compareIDs)
-	slices.SortFunc(boxes, compareIDs)
 	for _, id := range slices.Compact(ids) {
-		j := c.s.jobs[id]
-		switch {
-		case j == nil && c.s.ordered(id) == nil || j != nil && j.replaced != collation.Never: // nothing changes a tombstone whose key was used again
-			continue
-		case c.s.owner(id) != nil && !wait:
-			continue // load finds it busy
-		}
-		if err := c.s.acquire(ctx, id, c.txn); err != nil {
-			return err
-		}
-	}
-	for _, id := range slices.Compact(boxes) {
 		if c.s.owner(id) != nil && !wait {
-			continue
+			continue // load finds it busy
 		}
 		if err := c.s.acquire(ctx, id, c.txn); err != nil {
 			return err
@@ -139,7 +138,7 @@ func (c *committer) order(l *store.Loaded, child journal.JobID) {
 	case c.s.owner(child) != c.txn:
 		l.Busy[child] = true
 	default:
-		c.txn.orders[child] = true
+		c.txn.allRows[child] = true
 		l.Orders[child] = copyRow(row)
 	}
 }

@@ -20,13 +20,12 @@ type lock struct {
 // loaded.
 type txn struct {
 	jobs    []journal.JobID // locked, in order
-	orders  map[journal.JobID]bool
 	rows    map[journal.GUID]bool
 	allRows map[journal.JobID]bool
 }
 
 func newTxn() *txn {
-	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}, orders: map[journal.JobID]bool{}}
+	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}}
 }
 
 type waiter struct {
@@ -45,7 +44,7 @@ func (s *Store) owner(id journal.JobID) *txn {
 // rowLocked says whether a committer has locked the row (J8).
 func (s *Store) rowLocked(id journal.JobID, g journal.GUID) bool {
 	o := s.owner(id)
-	return o != nil && (o.rows[g] || o.allRows[id] || o.orders[id])
+	return o != nil && (o.rows[g] || o.allRows[id])
 }
 
 // acquire waits for the lock. The caller has locked the store; acquire unlocks it while it waits.
@@ -87,7 +86,7 @@ func (s *Store) release(t *txn) {
 		l.owner, l.queue = next.txn, l.queue[1:]
 		close(next.got)
 	}
-	t.jobs, t.rows, t.allRows, t.orders = nil, nil, nil, nil
+	t.jobs, t.rows, t.allRows = nil, nil, nil
 }
 
 // writeRow runs one writing transaction on a row of a job. It waits for a committer that has

@@ -106,13 +106,7 @@ func (c *committer) lockBoxes(plans []store.Chained) error {
 			boxes = append(boxes, c.s.mailbox(&plans[i].Plan.Waits[n]))
 		}
 	}
-	slices.SortFunc(boxes, compareIDs)
-	for _, id := range slices.Compact(boxes) {
-		if err := c.s.acquire(context.Background(), id, c.txn); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.lockAll(context.Background(), boxes, true)
 }
 
 // box reads a whole mailbox.
