@@ -57,6 +57,44 @@ func (s *Store) apply(u *undo, c *store.Chained) error {
 	return j.append(u, journal.MainChain, c.Body, c.Hash)
 }
 
+// birth creates the job of an inception (1.11). Its key must be free, or that of a tombstone of
+// an earlier generation.
+func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
+	if id, taken := s.keys[e.Key]; taken {
+		switch j := s.jobs[id]; {
+		case j.next == e.Job: // a plan before this one resumes it
+		case j.State == journal.JobExpired && j.Generation < e.Generation:
+			set(u, &j.replaced, s.now())
+		default:
+			return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
+		}
+	}
+	if e.Generation <= s.floor {
+		return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
+	}
+	if f := s.flows[e.Flow.Name]; active && (f == nil || f.active != e.Flow.Version) {
+		return &store.LostError{Flows: []string{e.Flow.Name}, Err: errInactive}
+	}
+	j := &job{
+		Job: collation.Job{
+			ID: e.Job, Space: s.cfg.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
+			State: journal.JobOpen, Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
+		},
+		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
+		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
+		resolved: map[journal.GUID]*collation.ResolvedWait{}, came: map[journal.GUID]*came{},
+		effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
+	}
+	put(u, s.jobs, j.ID, j)
+	put(u, s.keys, e.Key, j.ID)
+	return nil
+}
+
+var (
+	errTaken    = errors.New("memory: the key is taken")
+	errInactive = errors.New("memory: another version of the flow is the active one")
+)
+
 // moveLedger is the test-and-set of one activity ledger, group by group (C4).
 func (j *job) moveLedger(u *undo, w *collation.LedgerWrite) error {
 	old := j.instances[w.Key]
@@ -169,6 +207,60 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 	put(u, j.chains, chain, append(records, &record{Record: journal.Record{Job: j.ID, Chain: chain, Seq: seq, Body: body, Hash: hash}}))
 	if chain == journal.MainChain {
 		set(u, &j.Head, journal.Head{Seq: seq, Hash: hash})
+	}
+	return nil
+}
+
+// repair writes what an operator's repair changes besides rows and waits (S11): first it drops,
+// then it inserts.
+func (s *Store) repair(u *undo, j *job, r *collation.Repair) error {
+	if r == nil {
+		return nil
+	}
+	for _, key := range r.Drop.Instances {
+		drop(u, j.instances, key)
+	}
+	for _, g := range r.Drop.Receipts {
+		drop(u, j.receipts, g)
+	}
+	for _, x := range r.Drop.Waits {
+		w := j.waits[x.GUID]
+		if w == nil || w.Count != x.Count {
+			return lost("wait %s is gone, or was counted", x.GUID)
+		}
+		s.dropWait(u, j, w)
+	}
+	for _, x := range r.Drop.Effects {
+		f := j.effects[x.Key]
+		if f == nil || f.State != x.State || f.Fence != x.Fence {
+			return lost("effect %s has changed", x.Key)
+		}
+		drop(u, j.effects, x.Key)
+	}
+	for _, g := range r.Drop.Resolved {
+		j.unwake(u, g)
+	}
+	for i := range r.Instances {
+		if err := j.moveLedger(u, &r.Instances[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Receipts {
+		if err := j.moveReceipt(u, &r.Receipts[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Effects {
+		f := r.Effects[i]
+		if j.effects[f.Key] != nil {
+			return lost("effect %s is there", f.Key)
+		}
+		put(u, j.effects, f.Key, &f)
+	}
+	for i := range r.Resolved {
+		if err := j.wake(u, &r.Resolved[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

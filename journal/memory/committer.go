@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -130,53 +129,6 @@ func (c *committer) lockAll(ctx context.Context, ids []journal.JobID, wait bool)
 	return nil
 }
 
-// order reads the row of the start of a child that has not begun.
-func (c *committer) order(l *store.Loaded, child journal.JobID) {
-	row := c.s.ordered(child)
-	switch {
-	case row == nil:
-	case c.s.owner(child) != c.txn:
-		l.Busy[child] = true
-	default:
-		c.txn.allRows[child] = true
-		l.Orders[child] = copyRow(row)
-	}
-}
-
-// load reads one want into the state of its job.
-func (c *committer) load(w *store.Want, l *store.Loaded) error {
-	j := c.s.jobs[w.Job]
-	switch {
-	case j == nil:
-		return nil
-	case j.replaced != collation.Never:
-		l.Tombstones[w.Job] = true
-		return nil
-	case c.s.owner(j.ID) != c.txn: // also a job that began while this transaction waited for others
-		l.Busy[w.Job] = true
-		return nil
-	case j.State == journal.JobExpired:
-		l.Tombstones[w.Job] = true
-		return nil
-	}
-	st := l.States[w.Job]
-	if st == nil {
-		st = collation.NewState(j.Job, l.Now)
-		l.States[w.Job] = st
-	}
-	if !w.Receipt.IsZero() {
-		st.Receipts[w.Receipt] = j.receipt(w.Receipt)
-	}
-	if !w.Row.IsZero() {
-		c.txn.rows[w.Row] = true
-		st.Rows[w.Row] = copyRow(c.s.row(j.ID, w.Row))
-	}
-	if err := j.read(st, w.Instances, w.Results, nil); err != nil || !w.Whole {
-		return err
-	}
-	return c.readWhole(j, st)
-}
-
 // More implements store.Committer.
 func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.Need) error {
 	if c.txn == nil {
@@ -207,151 +159,6 @@ func (c *committer) More(_ context.Context, needs map[journal.JobID]*collation.N
 		}
 	}
 	return nil
-}
-
-// more reads what Load does not read. It does not replace what the state holds already, since a
-// plan may have changed it.
-func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
-	for _, request := range n.Effects {
-		st.Unfinished[request] = j.unfinished(request)
-	}
-	for _, request := range n.Record {
-		ask(st.Record, request, func() []store.EffectRow {
-			return c.s.effectRows(j, func(f *collation.Effect) bool { return f.Request == request })
-		})
-	}
-	for _, k := range n.Rows {
-		if k.Job == j.ID {
-			c.txn.rows[k.GUID] = true
-		}
-		ask(st.Rows, k.GUID, func() *collation.Row { return copyRow(c.s.row(k.Job, k.GUID)) })
-	}
-	for _, g := range n.Waits {
-		ask(st.Waits, g, func() *collation.Wait { return clone(j.waits[g]) })
-	}
-	if n.Close && st.Close == nil {
-		st.Close = j.close()
-	}
-	for _, key := range n.Keys {
-		ask(st.Keys, key, func() journal.JobID { return c.s.byKey(key) })
-	}
-}
-
-// everything reads all that a close cancels (C15).
-func (c *committer) everything(j *job, st *collation.State) {
-	c.txn.allRows[j.ID] = true
-	for g, row := range c.s.rows[j.ID] {
-		ask(st.Rows, g, func() *collation.Row { return copyRow(row) })
-	}
-	for _, row := range c.s.sent(j.ID) {
-		ask(st.Rows, row.GUID, func() *collation.Row { return copyRow(row) })
-	}
-	for g, w := range j.waits {
-		ask(st.Waits, g, func() *collation.Wait { return clone(w) })
-	}
-	for key, i := range j.instances {
-		if !i.Child.IsZero() {
-			ask(st.Instances, key, func() *collation.Instance { return clone(i) })
-		}
-	}
-	st.AllRows = true
-}
-
-// ask sets a member that the state has not been asked for yet.
-func ask[K comparable, V any](m map[K]V, k K, read func() V) {
-	if _, asked := m[k]; !asked {
-		m[k] = read()
-	}
-}
-
-// read loads instances and results that the state does not have yet, and the latest results of
-// activities, at any address.
-func (j *job) read(st *collation.State, instances, results []collation.InstanceKey, latest []string) (err error) {
-	for _, key := range instances {
-		ask(st.Instances, key, func() *collation.Instance { return clone(j.instances[key]) })
-	}
-	read := func(key collation.InstanceKey) *flow.Result {
-		r, failed := j.result(key)
-		err = errors.Join(err, failed)
-		return r
-	}
-	for _, key := range results {
-		ask(st.Results, key, func() *flow.Result { return read(key) })
-	}
-	for _, activity := range latest {
-		ask(st.Latest, activity, func() *flow.Result { return read(j.last(activity)) })
-	}
-	return err
-}
-
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
-}
-
-// close returns how the job was closed, nil while it is open.
-func (j *job) close() *journal.Close {
-	if j.closedSeq == 0 {
-		return nil
-	}
-	return j.entry(j.closedSeq).Close
-}
-
-// last returns the instance of an activity whose result was recorded last, at any address.
-func (j *job) last(activity string) (last collation.InstanceKey) {
-	seq := int64(0)
-	for key, i := range j.instances {
-		if key.Activity == activity && i.ResultSeq > seq {
-			last, seq = key, i.ResultSeq
-		}
-	}
-	return last
-}
-
-// result reads the output of an instance from its entry (J7). An output that is stored beside its
-// entry is found by its digest; one that is missing is refused (E6).
-func (j *job) result(key collation.InstanceKey) (*flow.Result, error) {
-	i := j.instances[key]
-	if i == nil || i.ResultSeq == 0 {
-		return nil, nil
-	}
-	e := j.entry(i.ResultSeq)
-	r := collation.ResultAt(e, key)
-	if e.Response == nil || e.Response.Ref.IsZero() || r.Output != nil || r.Error != nil {
-		return r, nil
-	}
-	r.Output = slices.Clone(j.payloads[e.Response.Ref])
-	return r, store.SamePayload(j.ID, e.Response.Ref, r.Output)
-}
-
-// receipt reads a receipt. While steps are open it includes the response that the receipt's entry
-// recorded.
-func (j *job) receipt(g journal.GUID) *collation.Receipt {
-	r := clone(j.receipts[g])
-	if r != nil && r.Verdict == journal.VerdictHandled && !r.Ledger.Complete() {
-		r.Response = clone(j.entry(r.Seq).Response)
-	}
-	return r
-}
-
-// entry decodes an entry of the main chain.
-func (j *job) entry(seq int64) *journal.Entry { return j.entryOf(journal.MainChain, seq) }
-
-// entryOf decodes an entry of this store, once. Callers must not change the result.
-func (j *job) entryOf(chain journal.GUID, seq int64) *journal.Entry {
-	r := j.chains[chain][seq-1]
-	if r.read != nil {
-		return r.read
-	}
-	e, err := journal.DecodeTrusted(r.Record)
-	if err != nil {
-		panic(fmt.Sprintf("memory: entry %d of chain %s of job %s, which was encoded here: %v", seq, chain, j.ID, err))
-	}
-	r.read = e
-	return e
 }
 
 // Commit implements store.Committer.
@@ -416,12 +223,62 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 // begins says that the plan is an inception.
 func begins(p *collation.Plan) bool { return p.Entry != nil && p.Entry.Kind == journal.KindCreated }
 
-// unfinished says whether the request has a call outside that started and has no outcome (E4).
-func (j *job) unfinished(request journal.GUID) bool {
-	for _, e := range j.effects {
-		if e.Request == request && e.State == store.EffectStarted && e.Class != store.ClassUndo {
-			return true
+// lockBoxes locks the mailboxes in which the plans register waits, so that a delivery cannot miss
+// them.
+func (c *committer) lockBoxes(plans []store.Chained) error {
+	var boxes []journal.JobID
+	for i := range plans {
+		for n := range plans[i].Plan.Waits {
+			boxes = append(boxes, c.s.mailbox(&plans[i].Plan.Waits[n]))
 		}
 	}
-	return false
+	return c.lockAll(context.Background(), boxes, true)
+}
+
+// last refuses plans that take something for a session that has ended.
+func (s *Store) last(plans []store.Chained) error {
+	for i := range plans {
+		if n := plans[i].Plan.Session; n != 0 && !s.alive(n) {
+			return &store.LostError{Session: true, Err: errSession}
+		}
+	}
+	return nil
+}
+
+var errGuard = errors.New("memory: a job is not as its hot state says, or is locked")
+
+// guard locks the jobs of plans that were decided on hot states, without waiting, and compares
+// their guards (W6).
+func (c *committer) guard(plans []store.Chained) error {
+	e := &store.LostError{Err: errGuard}
+	for i := range plans {
+		g, id := plans[i].Guard, plans[i].Plan.Job
+		if g != nil && !c.stands(id, g) {
+			e.Hot = append(e.Hot, id)
+		}
+	}
+	if len(e.Hot) > 0 {
+		return e
+	}
+	return nil
+}
+
+func (c *committer) stands(id journal.JobID, g *store.Guard) bool {
+	j := c.s.living(id)
+	if owner := c.s.owner(id); j == nil || owner != nil && owner != c.txn {
+		return false
+	}
+	if j.State != g.State || j.Semaphore != g.Semaphore || j.Head != g.Head {
+		return false
+	}
+	for _, r := range g.Rows {
+		if row := c.s.row(id, r.GUID); row == nil || row.Rev != r.Rev {
+			return false
+		}
+	}
+	if c.s.owner(id) == nil {
+		c.s.locks[id] = &lock{owner: c.txn}
+		c.txn.jobs = append(c.txn.jobs, id)
+	}
+	return true
 }

@@ -12,23 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// living returns a job that is not a tombstone, or nil.
-func (s *Store) living(id journal.JobID) *job {
-	if j := s.jobs[id]; j != nil && j.State != journal.JobExpired {
-		return j
-	}
-	return nil
-}
-
-// known returns the job or tombstone that has its key; nil for a tombstone whose key was used
-// again.
-func (s *Store) known(id journal.JobID) *job {
-	if j := s.jobs[id]; j != nil && j.replaced == collation.Never {
-		return j
-	}
-	return nil
-}
-
 // expired lists the jobs and tombstones whose time has passed, the oldest first.
 func (s *Store) expired() []*job {
 	now := s.now()

@@ -9,22 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// copyRow copies a row with its pauses, since a decision may mark them.
-func copyRow(r *collation.Row) *collation.Row {
-	c := clone(r)
-	if c != nil {
-		c.Pauses = slices.Clone(c.Pauses)
-	}
-	return c
-}
-
-// own copies a row for the store, since the plan's row belongs to the caller.
-func own(r *collation.Row) *collation.Row {
-	c := copyRow(r)
-	c.Body, c.Input = slices.Clone(r.Body), slices.Clone(r.Input)
-	return c
-}
-
 // came are the pauses of one request that have come, in the order in which they did.
 // A function asks for all of them each time that it wakes, so they are kept as they
 // are read.

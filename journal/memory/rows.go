@@ -1,7 +1,10 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -9,6 +12,34 @@ import (
 )
 
 func (s *Store) row(id journal.JobID, g journal.GUID) *collation.Row { return s.rows[id][g] }
+
+// eachRow visits all rows, each with the job that it is addressed to; nil if that does not exist.
+func (s *Store) eachRow() iter.Seq2[*job, *collation.Row] {
+	return func(yield func(*job, *collation.Row) bool) {
+		for id, rows := range s.rows {
+			j := s.jobs[id]
+			for _, r := range rows {
+				if !yield(j, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// collect lists rows in the order of a time, then of their ids.
+func (s *Store) collect(want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros) []*collation.Row {
+	var rows []*collation.Row
+	for j, r := range s.eachRow() {
+		if want(j, r) {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *collation.Row) int {
+		return cmp.Or(cmp.Compare(at(a), at(b)), compareIDs(a.Job, b.Job), compareIDs(a.GUID, b.GUID))
+	})
+	return rows
+}
 
 // putRow inserts or replaces a dispatch row. A replacement raises its Rev.
 func (s *Store) putRow(u *undo, r *collation.Row) {
@@ -29,6 +60,32 @@ func (s *Store) insertRow(u *undo, r collation.Row) error {
 
 // dropRow deletes an existing dispatch row.
 func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) { dropIn(u, s.rows, id, g) }
+
+// copyRow copies a row with its pauses, since a decision may mark them.
+func copyRow(r *collation.Row) *collation.Row {
+	c := clone(r)
+	if c != nil {
+		c.Pauses = slices.Clone(c.Pauses)
+	}
+	return c
+}
+
+// own copies a row for the store, since the plan's row belongs to the caller.
+func own(r *collation.Row) *collation.Row {
+	c := copyRow(r)
+	c.Body, c.Input = slices.Clone(r.Body), slices.Clone(r.Input)
+	return c
+}
+
+// ordered returns the row that orders a child. It is nil if the child has begun, or its start was
+// cancelled or refused.
+func (s *Store) ordered(child journal.JobID) *collation.Row {
+	row := s.row(child, child.Start())
+	if row == nil || row.Kind != journal.MessageStart || s.jobs[child] != nil {
+		return nil
+	}
+	return row
+}
 
 // sent lists the starts of children that the job awaits, sorted.
 func (s *Store) sent(by journal.JobID) []*collation.Row {

@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -97,18 +96,6 @@ func (c *committer) mailboxOf(w *store.Want, l *store.Loaded) {
 	}
 }
 
-// lockBoxes locks the mailboxes in which the plans register waits, so that a delivery cannot miss
-// them.
-func (c *committer) lockBoxes(plans []store.Chained) error {
-	var boxes []journal.JobID
-	for i := range plans {
-		for n := range plans[i].Plan.Waits {
-			boxes = append(boxes, c.s.mailbox(&plans[i].Plan.Waits[n]))
-		}
-	}
-	return c.lockAll(context.Background(), boxes, true)
-}
-
 // box reads a whole mailbox.
 func (s *Store) box(id journal.JobID) *collation.Box {
 	box := &collation.Box{ID: id, Now: s.now(), All: true, Named: map[journal.GUID]*collation.Row{}}
@@ -168,11 +155,4 @@ func (s *Store) became(u *undo, g journal.GUID, state store.SignalState) {
 	if old := s.signals[g]; old != nil {
 		put(u, s.signals, g, &signal{state: state, at: old.at})
 	}
-}
-
-// LateSignals implements store.Engine.
-func (s *Store) LateSignals(_ context.Context, limit int) ([]collation.RowKey, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.late(limit, func(_ *job, r *collation.Row) bool { return r.Held == collation.HeldKept }), nil
 }

@@ -229,3 +229,20 @@ func session(n uint64) journal.GUID {
 	binary.BigEndian.PutUint32(g[12:], uint32(n))
 	return g
 }
+
+// living returns a job that is not a tombstone, or nil.
+func (s *Store) living(id journal.JobID) *job {
+	if j := s.jobs[id]; j != nil && j.State != journal.JobExpired {
+		return j
+	}
+	return nil
+}
+
+// known returns the job or tombstone that has its key; nil for a tombstone whose key was used
+// again.
+func (s *Store) known(id journal.JobID) *job {
+	if j := s.jobs[id]; j != nil && j.replaced == collation.Never {
+		return j
+	}
+	return nil
+}

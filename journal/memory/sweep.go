@@ -1,10 +1,7 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"iter"
-	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -37,6 +34,13 @@ func (s *Store) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing,
 	return out, s.timing(now), nil
 }
 
+// overdue lists the rows that Due lists.
+func (s *Store) overdue() []*collation.Row {
+	return s.collect(func(j *job, r *collation.Row) bool {
+		return due(r, s.now()) && (j == nil || j.State != journal.JobQuarantined)
+	}, func(r *collation.Row) collation.Micros { return r.NextAt })
+}
+
 // timing returns when the next row is due or request late, and whether a request is late now.
 func (s *Store) timing(now collation.Micros) (t store.Timing) {
 	by := func(at collation.Micros) {
@@ -57,53 +61,6 @@ func (s *Store) timing(now collation.Micros) (t store.Timing) {
 func (s *Store) Announced(ctx context.Context, _ func()) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// eachRow visits all rows, each with the job that it is addressed to; nil if that does not exist.
-func (s *Store) eachRow() iter.Seq2[*job, *collation.Row] {
-	return func(yield func(*job, *collation.Row) bool) {
-		for id, rows := range s.rows {
-			j := s.jobs[id]
-			for _, r := range rows {
-				if !yield(j, r) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// collect lists rows in the order of a time, then of their ids.
-func (s *Store) collect(want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros) []*collation.Row {
-	var rows []*collation.Row
-	for j, r := range s.eachRow() {
-		if want(j, r) {
-			rows = append(rows, r)
-		}
-	}
-	slices.SortFunc(rows, func(a, b *collation.Row) int {
-		return cmp.Or(cmp.Compare(at(a), at(b)), compareIDs(a.Job, b.Job), compareIDs(a.GUID, b.GUID))
-	})
-	return rows
-}
-
-// overdue lists the rows that Due lists.
-func (s *Store) overdue() []*collation.Row {
-	return s.collect(func(j *job, r *collation.Row) bool {
-		return due(r, s.now()) && (j == nil || j.State != journal.JobQuarantined)
-	}, func(r *collation.Row) collation.Micros { return r.NextAt })
-}
-
-// late lists the keys of rows whose `within` has passed, the oldest first.
-func (s *Store) late(limit int, want func(*job, *collation.Row) bool) []collation.RowKey {
-	rows := s.collect(func(j *job, r *collation.Row) bool {
-		return r.WithinAt != collation.Never && r.WithinAt <= s.now() && want(j, r)
-	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
-	keys := make([]collation.RowKey, 0, min(len(rows), limit))
-	for _, r := range rows[:min(len(rows), limit)] {
-		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
-	}
-	return keys
 }
 
 // Claim implements store.Engine.
@@ -153,6 +110,18 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
 
+// late lists the keys of rows whose `within` has passed, the oldest first.
+func (s *Store) late(limit int, want func(*job, *collation.Row) bool) []collation.RowKey {
+	rows := s.collect(func(j *job, r *collation.Row) bool {
+		return r.WithinAt != collation.Never && r.WithinAt <= s.now() && want(j, r)
+	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
+	keys := make([]collation.RowKey, 0, min(len(rows), limit))
+	for _, r := range rows[:min(len(rows), limit)] {
+		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
+	}
+	return keys
+}
+
 // Late implements store.Engine.
 func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
 	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
@@ -166,4 +135,11 @@ func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
 	return s.late(limit, func(j *job, r *collation.Row) bool {
 		return r.Kind == journal.MessageRequest && j != nil && j.State == journal.JobOpen
 	}), nil
+}
+
+// LateSignals implements store.Engine.
+func (s *Store) LateSignals(_ context.Context, limit int) ([]collation.RowKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.late(limit, func(_ *job, r *collation.Row) bool { return r.Held == collation.HeldKept }), nil
 }
