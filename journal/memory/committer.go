@@ -215,7 +215,6 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 			}
 		}
 		c.seq++
-		c.s.markers[marker{c.session, c.seq}] = c.s.now()
 		return nil
 	})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -46,12 +45,12 @@ func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
 	n, _ := strconv.Atoi(x.Get("n"))
 	x.Put("n", strconv.Itoa(n+1))
 	text := strconv.Itoa(attempt)
-	if _, err := (journaltest.Driven{Store: s}).StartTx(context.Background(), x, []store.Start{
+	if _, err := driven(s).StartTx(context.Background(), x, []store.Start{
 		{Flow: flowRef, Trigger: "start", Key: "after-" + text, Input: []byte(text)},
 	}, collation.Mode{}); err != nil {
 		panic(err)
 	}
-	if _, err := (journaltest.Driven{Store: s}).SignalTx(context.Background(), x, &collation.Signal{
+	if _, err := driven(s).SignalTx(context.Background(), x, &collation.Signal{
 		GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Code: 200, Payload: []byte(text),
 	}); err != nil {
 		panic(err)
@@ -64,11 +63,11 @@ func TestP24TxConflict(t *testing.T) {
 	t.Parallel()
 	s, l := asked(t)
 	attempts := 0
-	row, err := journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
+	row, err := driven(s).TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
 		attempts++
 		end := begins(s, tx, attempts)
 		if attempts == 1 { // another commits in between
-			_, err := journaltest.Driven{Store: s}.TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100), nil })
+			_, err := driven(s).TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100), nil })
 			require.NoError(t, err)
 		}
 		return end, nil
@@ -79,7 +78,7 @@ func TestP24TxConflict(t *testing.T) {
 	follows(t, s, 1, false)
 	follows(t, s, 2, true)
 	follows(t, s, 100, true)
-	_, err = journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(context.Context, any) (store.TxEnd, error) { panic("it has an outcome") })
+	_, err = driven(s).TxEffect(t.Context(), l, pay(1), func(context.Context, any) (store.TxEnd, error) { panic("it has an outcome") })
 	require.NoError(t, err)
 }
 
@@ -88,7 +87,7 @@ func follows(t *testing.T, s *memory.Store, attempt int, there bool) {
 	t.Helper()
 	_, err := s.FindJob(t.Context(), "after-"+strconv.Itoa(attempt))
 	require.Equal(t, there, err == nil)
-	told, err := journaltest.Driven{Store: s}.Signal(t.Context(), &collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Payload: []byte(`1`)}, collation.Mode{})
+	told, err := driven(s).Signal(t.Context(), &collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Payload: []byte(`1`)}, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, there, told.Duplicate)
 }
@@ -102,7 +101,7 @@ func TestP25TxFails(t *testing.T) {
 		"not done": func() (store.TxEnd, error) { return store.TxEnd{Error: &journal.Failure{}, NotDone: true}, nil },
 	} {
 		s, l := asked(t)
-		_, _ = journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) {
+		_, _ = driven(s).TxEffect(t.Context(), l, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) {
 			begins(s, tx, 1)
 			return end()
 		})
@@ -112,7 +111,7 @@ func TestP25TxFails(t *testing.T) {
 	s, l := asked(t)
 	stale := l
 	stale.Fence++
-	_, err := journaltest.Driven{Store: s}.TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 1), nil })
+	_, err := driven(s).TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 1), nil })
 	require.ErrorIs(t, err, store.ErrStale)
 	require.Empty(t, s.Value("n"))
 	follows(t, s, 1, false)
@@ -123,10 +122,10 @@ func TestTxConflictsForEver(t *testing.T) {
 	t.Parallel()
 	s, l := asked(t)
 	n := byte(1)
-	_, err := journaltest.Driven{Store: s}.TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
+	_, err := driven(s).TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
 		end := begins(s, tx, 1)
 		n++
-		_, err := journaltest.Driven{Store: s}.TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100+int(n)), nil })
+		_, err := driven(s).TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100+int(n)), nil })
 		require.NoError(t, err)
 		return end, nil
 	})

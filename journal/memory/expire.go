@@ -159,43 +159,20 @@ func (s *Store) clear(u *undo, j *job, left *limits) {
 // Extend implements store.Engine. There is always room.
 func (s *Store) Extend(context.Context) error { return nil }
 
-// Prune implements store.Engine.
-func (s *Store) Prune(_ context.Context, limit int) (int, error) {
-	n := 0
-	err := s.write("prune", func(u *undo) error {
-		n = s.pruneMarkers(u, limit)
-		oldest := s.now() - micros(store.SignalAge)
-		left := limit
+// Prune implements store.Engine. There are no markers of batches: a commit in memory always has
+// its answer.
+func (s *Store) Prune(_ context.Context, limit int) (n int, err error) {
+	err = s.write("prune", func(u *undo) error {
 		for _, g := range sortedIDs(s.signals) {
-			if x := s.signals[g]; left > 0 && x.at < oldest && x.state != store.SignalKept {
+			if x := s.signals[g]; n < limit && x.at < s.now()-micros(store.SignalAge) && x.state != store.SignalKept {
 				drop(u, s.signals, g)
-				left--
+				n++
 			}
 		}
-		n += limit - left
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
 	return n, nil
-}
-
-// pruneMarkers removes markers older than store.MarkerAge (J4).
-func (s *Store) pruneMarkers(u *undo, limit int) int {
-	oldest := s.now() - micros(store.MarkerAge)
-	var old []marker
-	for m, at := range s.markers {
-		if at < oldest {
-			old = append(old, m)
-		}
-	}
-	slices.SortFunc(old, func(a, b marker) int {
-		return cmp.Or(cmp.Compare(s.markers[a], s.markers[b]), compareIDs(a.session, b.session), cmp.Compare(a.seq, b.seq))
-	})
-	old = old[:min(len(old), limit)]
-	for _, m := range old {
-		drop(u, s.markers, m)
-	}
-	return len(old)
 }

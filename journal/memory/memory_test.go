@@ -26,11 +26,13 @@ func TestContract(t *testing.T) {
 	journaltest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Config{}) })
 }
 
+func driven(s *memory.Store) journaltest.Driven { return journaltest.Driven{Store: s} }
+
 var flowRef = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}
 
 func start(t *testing.T, s *memory.Store, key string) journal.JobID {
 	t.Helper()
-	out, err := journaltest.Driven{Store: s}.Start(t.Context(), []store.Start{{Flow: flowRef, Trigger: "start", Key: key, Input: []byte(`{}`)}}, collation.Mode{})
+	out, err := driven(s).Start(t.Context(), []store.Start{{Flow: flowRef, Trigger: "start", Key: key, Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)
 	require.NoError(t, out[0].Err)
 	return out[0].Job
@@ -115,32 +117,37 @@ func TestClock(t *testing.T) {
 	require.Equal(t, "shop", v.Space)
 }
 
-// TestSameCallsSameResults: two stores that get the same calls give the same ids, digits and
-// hashes, whatever order their maps have.
-func TestSameCallsSameResults(t *testing.T) {
+// TestNext: the first time at which the clock alone changes something is the due time of a row
+// that is not held, or the end of a kept signal.
+func TestNext(t *testing.T) {
 	t.Parallel()
-	run := func() (*store.JobView, journal.GUID, []store.DueRow) {
-		s := memory.New(memory.Config{Now: func() int64 { return 42 }})
-		var last journal.JobID
-		for _, key := range []string{"c", "a", "b", "e", "d"} {
-			last = start(t, s, key)
-		}
-		c := open(t, s)
-		l, err := c.Load(t.Context(), []store.Want{{Job: last}}, true)
-		require.NoError(t, err)
-		require.NoError(t, c.Commit(t.Context(), []store.Chained{touch(l.States[last])}))
-		v, err := s.Job(t.Context(), last)
-		require.NoError(t, err)
-		due, _, err := s.Due(t.Context(), 10)
-		require.NoError(t, err)
-		session, _ := c.Session()
-		return v, session, due
+	now := collation.Micros(1_000_000)
+	s := memory.New(memory.Config{Now: func() int64 { return int64(now) }})
+	isNext := func(next, kept collation.Micros, why string) {
+		t.Helper()
+		first, expires := s.Next()
+		require.Equal(t, []collation.Micros{next, kept}, []collation.Micros{first, expires}, why)
 	}
-	v1, s1, d1 := run()
-	v2, s2, d2 := run()
-	require.Equal(t, v1, v2)
-	require.Equal(t, s1, s2)
-	require.Equal(t, d1, d2)
+	isNext(collation.Never, collation.Never, "there is nothing")
+	_, err := driven(s).Signal(t.Context(), &collation.Signal{
+		GUID: journal.GUID{9}, Topic: "paid", Key: "k", Code: collation.CodeOK, Payload: []byte(`1`), Keep: 60_000_000,
+	}, collation.Mode{})
+	require.NoError(t, err)
+	begins, expires := now, now+60_000_000
+	isNext(expires, expires, "the signal expires")
+	start(t, s, "k")
+	isNext(begins, expires, "the start is due")
+	now += 120_000_000
+	isNext(begins, expires, "they are overdue")
+	n, err := driven(s).ExpireSignals(t.Context(), 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	rows, _, err := s.Due(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	_, err = s.Claim(t.Context(), []store.Claim{{Row: rows[0], Again: time.Hour}})
+	require.NoError(t, err)
+	isNext(now+collation.Micros(time.Hour.Microseconds()), collation.Never, "the start is put off")
 }
 
 // TestMisuse: a forbidden call is an error and breaks nothing.

@@ -51,7 +51,6 @@ type Store struct {
 	sessions uint64
 	members  map[int64]*member // the sessions of processes
 	memberID int64             // the last one given
-	markers  map[marker]collation.Micros
 	values   map[string]string // of Tx effects
 }
 
@@ -83,12 +82,6 @@ type record struct {
 	read *journal.Entry // set by the first call of entryOf
 }
 
-// marker identifies one batch (J4).
-type marker struct {
-	session journal.GUID
-	seq     int64
-}
-
 // New returns an empty store.
 func New(cfg Config) *Store {
 	if cfg.Space == "" {
@@ -102,7 +95,7 @@ func New(cfg Config) *Store {
 		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
 		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
 		members: map[int64]*member{},
-		markers: map[marker]collation.Micros{}, values: map[string]string{},
+		values:  map[string]string{},
 	}
 }
 
