@@ -58,14 +58,19 @@ func Begin(in Inception, held *Holder, mode Mode) *Plan {
 	return Incept(in, mode)
 }
 
+// Begun is the job that the entry of an inception begins. Head has no hash yet.
+func Begun(e *journal.Entry) Job {
+	return Job{
+		ID: e.Job, Space: e.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow, State: journal.JobOpen,
+		Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
+	}
+}
+
 // Born is the whole state of a job right after its inception, which is applied. Head has no
 // hash yet.
 func Born(p *Plan, f *flow.Flow) *State {
 	e := p.Entry
-	s := NewState(Job{
-		ID: e.Job, Space: e.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow, State: journal.JobOpen,
-		Started: Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
-	}, Micros(e.Time))
+	s := NewState(Begun(e), Micros(e.Time))
 	s.Flow, s.Whole, s.AllRows = f, true, true
 	s.Apply(p)
 	return s

@@ -76,14 +76,11 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 		return &store.LostError{Flows: []string{e.Flow.Name}, Err: errInactive}
 	}
 	j := &job{
-		Job: collation.Job{
-			ID: e.Job, Space: s.cfg.Space, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
-			State: journal.JobOpen, Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
+		Job: collation.Begun(e), waits: map[journal.GUID]*collation.Wait{}, history: history{
+			instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
+			resolved: map[journal.GUID]*collation.ResolvedWait{}, came: map[journal.GUID]*came{}, chains: map[journal.GUID][]*record{},
+			effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 		},
-		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
-		waits: map[journal.GUID]*collation.Wait{}, chains: map[journal.GUID][]*record{},
-		resolved: map[journal.GUID]*collation.ResolvedWait{}, came: map[journal.GUID]*came{},
-		effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)
 	put(u, s.keys, e.Key, j.ID)

@@ -67,15 +67,9 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 		}
 	}
 	slices.SortFunc(v.Instances, func(a, b store.InstanceView) int { return compareKeys(a.Key, b.Key) })
-	for _, r := range s.rows[id] {
+	for _, r := range s.rowsOf(id) {
 		v.Rows = append(v.Rows, *copyRow(r))
 	}
-	for _, r := range s.sent(id) {
-		v.Rows = append(v.Rows, *copyRow(r))
-	}
-	slices.SortFunc(v.Rows, func(a, b collation.Row) int {
-		return cmp.Or(cmp.Compare(a.Origin, b.Origin), compareIDs(a.GUID, b.GUID))
-	})
 	for _, w := range j.waits {
 		v.Waits = append(v.Waits, *w)
 	}

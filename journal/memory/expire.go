@@ -91,13 +91,7 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 	}
 	return false, s.write("retire", func(u *undo) error {
 		for _, j := range gone {
-			set(u, &j.instances, nil)
-			set(u, &j.receipts, nil)
-			set(u, &j.resolved, nil)
-			set(u, &j.came, nil)
-			set(u, &j.chains, nil)
-			set(u, &j.effects, nil)
-			set(u, &j.payloads, nil)
+			set(u, &j.history, history{})
 		}
 		return nil
 	})

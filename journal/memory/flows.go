@@ -47,9 +47,8 @@ func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte,
 			return nil
 		}
 		fresh = true
-		if activate && f.active != ref.Version {
-			set(u, &f.active, ref.Version)
-			set(u, &f.last, s.now())
+		if activate {
+			f.activate(u, ref.Version, s.now())
 		}
 		put(u, f.versions, ref.Version, &deployed{ref: ref, canonical: slices.Clone(canonical), at: s.now()})
 		return nil
@@ -63,12 +62,16 @@ func (s *Store) Activate(_ context.Context, name, version string) error {
 		if _, err := s.version(name, version); err != nil {
 			return err
 		}
-		if f := s.flows[name]; f.active != version {
-			set(u, &f.active, version)
-			set(u, &f.last, s.now())
-		}
+		s.flows[name].activate(u, version, s.now())
 		return nil
 	})
+}
+
+func (f *flowVersions) activate(u *undo, version string, now collation.Micros) {
+	if f.active != version {
+		set(u, &f.active, version)
+		set(u, &f.last, now)
+	}
 }
 
 func (s *Store) version(name, version string) (*deployed, error) {

@@ -120,10 +120,13 @@ func (s *Store) DeadLetters(_ context.Context, f store.DeadFilter) ([]store.Dead
 }
 
 func selects(f *store.DeadFilter, v *store.DeadView) bool {
-	if len(f.Jobs) > 0 {
-		return (f.All || v.State == collation.LetterOpen) && slices.Contains(f.Jobs, v.Letter.Job)
+	if v.State != collation.LetterOpen && !f.All {
+		return false
 	}
-	return (f.All || v.State == collation.LetterOpen) && (f.Flow == "" || v.Flow == f.Flow) && (f.Topic == "" || v.Topic == f.Topic) &&
+	if len(f.Jobs) > 0 {
+		return slices.Contains(f.Jobs, v.Letter.Job)
+	}
+	return (f.Flow == "" || v.Flow == f.Flow) && (f.Topic == "" || v.Topic == f.Topic) &&
 		(f.Reason == "" || v.Letter.Reason == f.Reason) && (f.Before <= 0 || v.ID < f.Before) &&
 		strings.HasPrefix(v.Key, f.Prefix) && v.At >= f.From && (f.To == 0 || v.At < f.To)
 }

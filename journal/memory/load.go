@@ -154,10 +154,7 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 // everything reads all that a close cancels (C15).
 func (c *committer) everything(j *job, st *collation.State) {
 	c.txn.allRows[j.ID] = true
-	for g, row := range c.s.rows[j.ID] {
-		ask(st.Rows, g, func() *collation.Row { return copyRow(row) })
-	}
-	for _, row := range c.s.sent(j.ID) {
+	for _, row := range c.s.rowsOf(j.ID) {
 		ask(st.Rows, row.GUID, func() *collation.Row { return copyRow(row) })
 	}
 	for g, w := range j.waits {

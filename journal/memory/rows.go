@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -87,9 +88,18 @@ func (s *Store) ordered(child journal.JobID) *collation.Row {
 	return row
 }
 
-// sent lists the starts of children that the job awaits, sorted.
-func (s *Store) sent(by journal.JobID) []*collation.Row {
-	return s.collect(func(_ *job, r *collation.Row) bool { return r.Sender == by }, func(*collation.Row) collation.Micros { return 0 })
+// rowsOf lists the rows of a job and the starts of children that it awaits, by Origin.
+func (s *Store) rowsOf(id journal.JobID) []*collation.Row {
+	rows := slices.Collect(maps.Values(s.rows[id]))
+	for _, r := range s.eachRow() {
+		if r.Sender == id {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *collation.Row) int {
+		return cmp.Or(cmp.Compare(a.Origin, b.Origin), compareIDs(a.GUID, b.GUID))
+	})
+	return rows
 }
 
 // outgoing returns a row with everything its message carries; without the job's fields if the job

@@ -66,9 +66,14 @@ type job struct {
 	expires   collation.Micros // Never: it is kept for good; of a tombstone: when it ends
 	replaced  collation.Micros // of a tombstone: when its key was used again
 	next      journal.JobID    // the job that resumes it and now has the key
-	instances map[collation.InstanceKey]*collation.Instance
-	receipts  map[journal.GUID]*collation.Receipt // without responses
 	waits     map[journal.GUID]*collation.Wait
+	history
+}
+
+// history is what Retire drops.
+type history struct {
+	instances map[collation.InstanceKey]*collation.Instance
+	receipts  map[journal.GUID]*collation.Receipt      // without responses
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
 	came      map[journal.GUID]*came                   // the same, by request
 	chains    map[journal.GUID][]*record
