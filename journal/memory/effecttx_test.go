@@ -21,9 +21,7 @@ func asked(t *testing.T) (*memory.Store, store.Lease) {
 	s := memory.New(memory.Config{})
 	id := start(t, s, "k")
 	c := open(t, s)
-	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
-	plan := touch(l.States[id])
+	plan := touch(load(t, c, id).States[id])
 	request := journal.GUID{7}
 	plan.Plan.Insert = []collation.Row{{GUID: request, Job: id, Kind: journal.MessageRequest, Turn: 1, Attempt: 1, NextAt: 1}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{plan}))

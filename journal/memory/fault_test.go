@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,44 +44,28 @@ func faulty() (*faults, *memory.Store) {
 	return f, memory.New(memory.Config{Fault: f.fail})
 }
 
-// TestFaultBeforeCommit: nothing was written, and the job is free again (C10).
-func TestFaultBeforeCommit(t *testing.T) {
+// TestFaultOfACommit: after a fault before it nothing was written, after one behind it everything
+// (J4). The job is free again (C10).
+func TestFaultOfACommit(t *testing.T) {
 	t.Parallel()
-	f, s := faulty()
-	id := start(t, s, "k")
-	c, d := open(t, s), open(t, s)
-	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
-	plan := touch(l.States[id])
-	f.on("commit")
-	err = c.Commit(t.Context(), []store.Chained{plan})
-	require.ErrorIs(t, err, store.ErrUnavailable)
-	require.ErrorIs(t, err, errFault)
-	_, seq := c.Session()
-	require.Zero(t, seq)
-	l, err = d.Load(t.Context(), []store.Want{{Job: id}}, false)
-	require.NoError(t, err)
-	require.Empty(t, l.Busy)
-	require.Equal(t, int64(1), l.States[id].Job.Head.Seq)
-}
-
-// TestFaultAfterCommit: the commit is done and reported as unknown. Doing it again finds its own
-// digits (J4).
-func TestFaultAfterCommit(t *testing.T) {
-	t.Parallel()
-	f, s := faulty()
-	id := start(t, s, "k")
-	c := open(t, s)
-	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
-	plan := touch(l.States[id])
-	f.on("commit.done")
-	err = c.Commit(t.Context(), []store.Chained{plan})
-	require.ErrorIs(t, err, store.ErrUnknown)
-	l, err = c.Load(t.Context(), []store.Want{{Job: id}}, false)
-	require.NoError(t, err)
-	require.Equal(t, int64(2), l.States[id].Job.Head.Seq)
-	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{plan}), store.ErrLost)
+	for op, is := range map[string]error{"commit": store.ErrUnavailable, "commit.done": store.ErrUnknown} {
+		f, s := faulty()
+		id := start(t, s, "k")
+		c, d := open(t, s), open(t, s)
+		plan := touch(load(t, c, id).States[id])
+		f.on(op)
+		err := c.Commit(t.Context(), []store.Chained{plan})
+		require.ErrorIs(t, err, is)
+		require.ErrorIs(t, err, errFault)
+		l, err := d.Load(t.Context(), []store.Want{{Job: id}}, false)
+		require.NoError(t, err)
+		require.Empty(t, l.Busy)
+		done := op == "commit.done"
+		_, seq := c.Session()
+		require.Equal(t, done, seq == 1)
+		require.Equal(t, done, l.States[id].Job.Head.Seq == 2)
+		require.Equal(t, done, errors.Is(d.Commit(t.Context(), []store.Chained{plan}), store.ErrLost), "done again, it finds its own digits")
+	}
 }
 
 // TestFaultPausesACommitter: a process that hangs in its commit holds only its own jobs.
@@ -97,8 +82,7 @@ func TestFaultPausesACommitter(t *testing.T) {
 	}})
 	id, other := start(t, s, "k"), start(t, s, "other")
 	c, d := open(t, s), open(t, s)
-	l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
+	l := load(t, c, id)
 	done := make(chan error)
 	stops.Store(true)
 	go func() { done <- c.Commit(t.Context(), []store.Chained{touch(l.States[id])}) }()

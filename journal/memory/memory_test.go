@@ -46,6 +46,18 @@ func open(t *testing.T, s *memory.Store) store.Committer {
 	return c
 }
 
+// load locks jobs and reads them.
+func load(t *testing.T, c store.Committer, jobs ...journal.JobID) *store.Loaded {
+	t.Helper()
+	var wants []store.Want
+	for _, id := range jobs {
+		wants = append(wants, store.Want{Job: id})
+	}
+	l, err := c.Load(t.Context(), wants, true)
+	require.NoError(t, err)
+	return l
+}
+
 // touch returns a plan that only extends the job's chain.
 func touch(st *collation.State) store.Chained {
 	j := &st.Job
@@ -66,15 +78,13 @@ func TestWaitingIsDurable(t *testing.T) {
 		s := memory.New(memory.Config{})
 		id := start(t, s, "k")
 		holder := open(t, s)
-		_, err := holder.Load(t.Context(), []store.Want{{Job: id}}, true)
-		require.NoError(t, err)
+		load(t, holder, id)
 		var mu sync.Mutex
 		var order []int
 		for i := range 20 {
 			go func() {
 				c := open(t, s)
-				l, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-				require.NoError(t, err)
+				l := load(t, c, id)
 				mu.Lock()
 				order = append(order, i)
 				mu.Unlock()
@@ -157,27 +167,18 @@ func TestMisuse(t *testing.T) {
 	id, other := start(t, s, "k"), start(t, s, "other")
 	c := open(t, s)
 	require.Error(t, c.More(t.Context(), nil))
-	l, err := c.Load(t.Context(), []store.Want{{Job: id}, {Job: other}}, true)
-	require.NoError(t, err)
-	plan := touch(l.States[other])
-	_, err = c.Load(t.Context(), nil, true)
+	plan := touch(load(t, c, id, other).States[other])
+	_, err := c.Load(t.Context(), nil, true)
 	require.Error(t, err, "a transaction is open")
 	require.NoError(t, c.Rollback(t.Context()))
-	_, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
+	load(t, c, id)
 	require.Error(t, c.Commit(t.Context(), []store.Chained{plan}), "its job is not locked")
 	_, err = c.Load(t.Context(), make([]store.Want, store.MaxBatch+1), true)
 	require.Error(t, err)
-	l, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
-	plan = touch(l.States[id])
+	plan = touch(load(t, c, id).States[id])
 	plan.Hash[0] ^= 1
 	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{plan}), store.ErrRejected, "the hash does not continue the chain")
-	var open store.Committer = c
-	l, err = open.Load(t.Context(), []store.Want{{Job: id}}, false)
-	require.NoError(t, err)
-	require.Empty(t, l.Busy)
-	require.NoError(t, open.Commit(t.Context(), []store.Chained{touch(l.States[id])}))
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{touch(load(t, c, id).States[id])}))
 }
 
 var errFault = errors.New("the network is cut")
@@ -196,14 +197,9 @@ func TestBornWhileWaited(t *testing.T) {
 		}
 		require.Equal(t, held, start(t, s, keys[1]))
 		holder, waiter := open(t, s), open(t, s)
-		_, err := holder.Load(t.Context(), []store.Want{{Job: held}}, true)
-		require.NoError(t, err)
+		load(t, holder, held)
 		var l *store.Loaded
-		go func() {
-			var err error
-			l, err = waiter.Load(t.Context(), []store.Want{{Job: held}, {Job: born}}, true)
-			require.NoError(t, err)
-		}()
+		go func() { l = load(t, waiter, held, born) }()
 		synctest.Wait()
 		require.Equal(t, born, start(t, s, keys[0]))
 		require.NoError(t, holder.Rollback(t.Context()))
