@@ -131,9 +131,13 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 	if err := f.Check(); err != nil {
 		return page, err
 	}
+	f, fits, err := f.Narrowed()
+	if err != nil || !fits {
+		return page, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, err := s.selected(frame(f))
+	all, err := s.selected(frame(&f))
 	for n, j := range all {
 		if j.next.IsZero() && s.matches(j, &f) {
 			page.Jobs = append(page.Jobs, j.summary())
@@ -151,11 +155,8 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 }
 
 // frame is the part of a filter that decides which jobs a page looks at.
-func frame(f store.JobFilter) store.JobFilter {
+func frame(f *store.JobFilter) store.JobFilter {
 	frame := store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To, Before: f.Before}
-	if f.Waits != "" {
-		f.States = []journal.JobState{journal.JobOpen}
-	}
 	if indexed, _ := f.Standing(); indexed && len(f.Tags) == 0 && f.Parent.IsZero() {
 		frame.States, frame.Flow = f.States, f.Flow
 	}
@@ -165,8 +166,8 @@ func frame(f store.JobFilter) store.JobFilter {
 // CountJobs implements store.Client. It looks at all jobs: they are in memory anyway.
 func (s *Store) CountJobs(_ context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
 	f.Before = ""
-	what, _, err := f.Waiting()
-	if err != nil || what != "" && len(f.States) > 0 && !slices.Contains(f.States, journal.JobOpen) {
+	f, fits, err := f.Narrowed()
+	if err != nil || !fits {
 		return map[journal.JobState]int64{}, 0, err
 	}
 	for _, n := range s.count(store.JobFilter{Tags: f.Tags, Parent: f.Parent, From: f.From, To: f.To}) {
@@ -225,22 +226,17 @@ func (s *Store) matches(j *job, f *store.JobFilter) bool {
 // waitsFor reports whether a job waits for what a filter names.
 func (s *Store) waitsFor(j *job, f *store.JobFilter) bool {
 	what, name, _ := f.Waiting() // it was checked
-	if what == "" {
+	switch what {
+	case "":
 		return true
-	}
-	if j.State != journal.JobOpen {
-		return false
-	}
-	if what == store.WaitsSignal {
+	case store.WaitsChild:
+		return s.awaits(j.ID)
+	case store.WaitsSignal:
 		for _, w := range j.waits {
 			if name == "" || w.Topic == name {
 				return true
 			}
 		}
-		return false
-	}
-	if what == store.WaitsChild {
-		return s.awaits(j.ID)
 	}
 	for _, r := range s.rows[j.ID] {
 		switch held := r.Held; {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -98,17 +97,13 @@ func listingOf(f *store.JobFilter) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listing{JobFilter: *f, from: spot{started: int64(f.From)}, to: spot{int64(started), id}}
-	if l.what, l.name, err = f.Waiting(); err != nil {
+	narrowed, fits, err := f.Narrowed()
+	if err != nil || !fits {
 		return nil, err
 	}
-	if l.what != "" { // only open jobs wait
-		if len(f.States) > 0 && !slices.Contains(f.States, journal.JobOpen) {
-			return nil, nil
-		}
-		l.States = []journal.JobState{journal.JobOpen}
-	}
-	return l, nil
+	l := &listing{JobFilter: narrowed, from: spot{started: int64(f.From)}, to: spot{int64(started), id}}
+	l.what, l.name, err = f.Waiting()
+	return l, err
 }
 
 func (l *listing) states() []byte {

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,6 +88,18 @@ func (f *JobFilter) Waiting() (what, name string, err error) {
 		return "", "", fmt.Errorf("%w: waits %.80q: use topic, topic:NAME, signal, signal:NAME, timer, child or person", ErrRejected, f.Waits)
 	}
 	return what, name, nil
+}
+
+// Narrowed is the filter with the states of what it waits for: only open jobs wait. fits is false
+// if it then fits no job. Error: ErrRejected, as for Waiting.
+func (f JobFilter) Narrowed() (narrowed JobFilter, fits bool, err error) {
+	what, _, err := f.Waiting()
+	if err != nil || what == "" {
+		return f, true, err
+	}
+	fits = len(f.States) == 0 || slices.Contains(f.States, journal.JobOpen)
+	f.States = []journal.JobState{journal.JobOpen}
+	return f, fits, nil
 }
 
 // standing are the states whose jobs have an index, and whether all of them are few.
