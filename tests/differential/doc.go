@@ -11,11 +11,11 @@
 // compared as they are.
 //
 // Not drawn, because the suite of the stores (journal/journaltest) holds both to it: what
-// clients and operators read, and the renewals of sessions. Nor are calls at the same time,
-// transactions of the caller's own, lost connections and unknown outcomes, small limits of
-// Expire and Late (which rows go first is open), results over their limit, counters at their
-// ceiling, falsified inceptions; hardly ever what comes later because another message of its
-// instance goes first.
+// clients and operators read, what is late, and the renewals of sessions. Nor are calls at
+// the same time, transactions of the caller's own, lost connections and unknown outcomes,
+// small limits of Expire and Late (which rows go first is open), results over their limit,
+// counters at their ceiling, falsified inceptions; hardly ever what comes later because
+// another message of its instance goes first.
 //
 // QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints
 // the smallest sequence that was found, and the arguments that draw it again.

@@ -50,10 +50,9 @@ func (w *twin) request() (collation.Row, bool) {
 }
 
 func (w *twin) due() []store.DueRow {
-	out, _ := read(w, "due", func(s store.Store) ([]store.DueRow, error) {
-		rows, _, err := s.Due(w.ctx, store.MaxSweep)
-		return rows, err
-	})
+	out, _, err := w.Store.Due(w.ctx, store.MaxSweep)
+	mem, _, memErr := w.memory.Due(w.ctx, store.MaxSweep)
+	_ = agreeRead(w, "due", out, mem, err, memErr)
 	slices.SortFunc(out, func(a, b store.DueRow) int { return order(a.Job, b.Job, a.GUID, b.GUID) })
 	return out
 }

@@ -60,7 +60,6 @@ var alike = gocmp.Options{
 	gocmp.FilterPath(func(p gocmp.Path) bool { return slices.Contains(unneeded, p.String()) }, gocmp.Ignore()),
 	cmpopts.SortSlices(func(a, b store.DueRow) int { return order(a.Job, b.Job, a.GUID, b.GUID) }),
 	cmpopts.SortSlices(func(a, b store.Outgoing) int { return compare(&a.Row, &b.Row) }),
-	cmpopts.SortSlices(func(a, b collation.RowKey) int { return order(a.Job, b.Job, a.GUID, b.GUID) }),
 }
 
 // unneeded is what nobody needs of a chain of effects, and Postgres leaves out.
@@ -122,14 +121,6 @@ func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, 
 	x, xerr := call(w.Store)
 	y, yerr := call(w.memory)
 	return x, agree(w, what, x, y, xerr, yerr)
-}
-
-// read is both for what writes nothing.
-func read[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, error) {
-	w.Helper()
-	x, xerr := call(w.Store)
-	y, yerr := call(w.memory)
-	return x, agreeRead(w, what, x, y, xerr, yerr)
 }
 
 // agree holds two answers, or errors, and all rows to each other.
@@ -310,19 +301,4 @@ func (w *twin) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
 	return both(w, "lease", func(s store.Store) (store.Lease, error) { return s.Lease(ctx, job, request, turn, holder, session) })
-}
-
-// Late implements store.Engine.
-func (w *twin) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return read(w, "late", func(s store.Store) ([]collation.RowKey, error) { return s.Late(ctx, limit) })
-}
-
-// LateSignals implements store.Engine.
-func (w *twin) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return read(w, "late signals", func(s store.Store) ([]collation.RowKey, error) { return s.LateSignals(ctx, limit) })
-}
-
-// Letter implements store.Engine.
-func (w *twin) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
-	return read(w, "letter", func(s store.Store) (*collation.Letter, error) { return s.Letter(ctx, id) })
 }
