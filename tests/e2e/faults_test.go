@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -47,39 +44,6 @@ func TestP7StartWithoutPublication(t *testing.T) {
 		}))
 		_, err = e.wait(rt, job)
 		require.NoError(t, err)
-		e.clean(rt)
-	})
-}
-
-// P18: an effect with an empty result is a result, in a transaction too: a replay does
-// not run it.
-func TestP18EmptyResultIsCached(t *testing.T) {
-	t.Parallel()
-	inAMode(t, func(t *testing.T, e *env) {
-		db := e.tables()
-		var runs atomic.Int64
-		rt, _ := e.run(oneHandler(func(ctx context.Context, _ charge) (map[string]any, error) {
-			_, err := effects.Do(ctx, "touch", func(context.Context) (any, error) {
-				runs.Add(1)
-				return nil, nil //nolint:nilnil // the empty result is the point
-			})
-			if err == nil {
-				_, err = quipu.DoTx(ctx, "note", func(ctx context.Context, tx quipu.EffectTx) (any, error) {
-					runs.Add(1)
-					_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ('x')")
-					return nil, err
-				})
-			}
-			if err == nil && workers.Info(ctx).Attempt < 3 {
-				err = errors.New("fails after its effects")
-			}
-			return map[string]any{"receipt": "r"}, err
-		}))
-		e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
-		_, err := e.wait(rt, e.start(rt, "order", "order-1", map[string]any{"total": 1}))
-		require.NoError(t, err)
-		require.Equal(t, int64(2), runs.Load())
-		require.Equal(t, 1, e.count(db, "notes"))
 		e.clean(rt)
 	})
 }
