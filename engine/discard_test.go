@@ -95,17 +95,13 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
-		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Len(t, letters, 1)
+		require.Len(t, lettersOf(t, st), 1)
 		// A child that was refused cannot be interrupted, and nobody has to know.
 		it, d = handmade(journal.MessageInterrupt, 2)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, it.key(), w.discarded[1])
-		letters, err = st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Len(t, letters, 1)
+		require.Len(t, lettersOf(t, st), 1)
 	})
 }
 
@@ -120,9 +116,7 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
-		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Empty(t, letters)
+		require.Empty(t, lettersOf(t, st))
 	})
 }
 
@@ -183,9 +177,7 @@ func TestT3UnreadableOrder(t *testing.T) {
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)
 		require.Empty(t, w.discarded)
-		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Equal(t, "undecodable", letters[0].Letter.Reason)
+		require.Equal(t, "undecodable", lettersOf(t, st)[0].Letter.Reason)
 	})
 }
 

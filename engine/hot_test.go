@@ -93,12 +93,8 @@ func (deaf) Send(context.Context, []transport.Message, func(int, error)) error {
 func newWarmth(t *testing.T) *warmth {
 	t.Helper()
 	w := &warmth{t: t, st: memory.New(memory.Config{Space: "test"})}
-	f, err := flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
-		Transition("start", "a").Transition("a", "b").Build()
-	require.NoError(t, err)
-	w.ref = journal.FlowRef{Name: "two", Version: "1", Digest: journal.Digest(f.Digest())}
-	_, err = w.st.Deploy(t.Context(), w.ref, f.Canonical(), false)
-	require.NoError(t, err)
+	w.ref = deployed(t, w.st, flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
+		Transition("start", "a").Transition("a", "b"))
 	c, err := NewCommitter(t.Context(), Config{Store: counting{w.st, &w.loads}, Bus: deaf{}, Space: "test"})
 	require.NoError(t, err)
 	_, err = c.flows.Get(t.Context(), w.ref)

@@ -3,6 +3,12 @@ package engine
 import (
 	"log/slog"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // lines are the lines that were logged.
@@ -14,4 +20,12 @@ func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, n
 func (l *lines) Write(b []byte) (int, error) {
 	l.all = append(l.all, strings.TrimSpace(string(b)))
 	return len(b), nil
+}
+
+// lettersOf are all dead letters of a store.
+func lettersOf(t *testing.T, st *memory.Store) []store.DeadView {
+	t.Helper()
+	all, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
+	require.NoError(t, err)
+	return all
 }

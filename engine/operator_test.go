@@ -21,8 +21,7 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		require.NoError(t, c.DeadLetter(t.Context(), collation.DeadLetter{Reason: reasonUndecodable, Message: "x"}, []byte{0xff}))
-		letters, err := c.store.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
+		letters := lettersOf(t, c.store)
 		require.Len(t, letters, 1)
 		answer := &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}}
 		actions := []store.Action{
@@ -46,8 +45,7 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 		require.Equal(t, 1, acted)
 		require.ErrorIs(t, errs[3], store.ErrNotFound)
 		require.ErrorIs(t, errs[4], store.ErrRejected)
-		letters, err = c.store.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
+		letters = lettersOf(t, c.store)
 		require.Equal(t, collation.LetterFailed, letters[0].State)
 	})
 }
@@ -57,7 +55,7 @@ func TestE6PayloadsAreRefusedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
-		job := c.Start(t.Context(), []store.Start{{Flow: c.ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}})[0]
+		job := c.Start(t.Context(), c.requests(1))[0]
 		require.NoError(t, job.Err)
 		body := []byte(`"large"`)
 		ids := []journal.JobID{job.Job, {9}, job.Job}

@@ -10,9 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
@@ -82,14 +80,8 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		st := memory.New(memory.Config{Space: "test"})
-		f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
-		require.NoError(t, err)
-		ref := journal.FlowRef{Name: "one", Version: "1", Digest: journal.Digest(f.Digest())}
-		_, err = st.Deploy(ctx, ref, f.Canonical(), false)
-		require.NoError(t, err)
-		mode := collation.Mode{Resend: 1e6, Fold: true}
-		started, err := journaltest.Driven{Store: st}.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
-		require.NoError(t, err)
+		ref := deployed(t, st, oneWorker("1"))
+		job := startsOne(t, st, ref, collation.Mode{Resend: 1e6, Fold: true})
 		bus := busmem.New(busmem.Config{})
 		defer bus.Close()
 		said := &lines{}
@@ -98,7 +90,6 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 		_, err = all.flows.Get(ctx, ref)
 		require.NoError(t, err)
 		c := &loop{Committer: all, patient: true}
-		job := started[0].Job
 		d := &acked{done: make(chan string, 1)}
 		for range 2 {
 			c.carry(ctx, work{items: []*item{{

@@ -85,16 +85,9 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 		}
 		timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
 		st.next[timer] = time.Now().Add(time.Second)
-		cfg, err := Config{Bus: &dim{away: map[transport.Kind]bool{transport.Work: true}}, Store: st, Space: "test"}.withDefaults()
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}}).run(ctx)
-		}()
+		_, stop := sweeps(t, Config{Bus: &dim{away: map[transport.Kind]bool{transport.Work: true}}, Store: st})
 		time.Sleep(3 * time.Second) // the bubble's clock
-		cancel()
-		require.NoError(t, <-ended)
+		stop()
 		require.Equal(t, []store.DueRow{timer}, st.sent)
 	})
 }
@@ -116,16 +109,10 @@ func TestW9TheSweeperIsTold(t *testing.T) {
 				at := time.Now().Add(10 * time.Second)
 				timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
 				st := &queue{next: map[store.DueRow]time.Time{timer: at}}
-				cfg, err := Config{Bus: &dim{}, Store: st, Space: "test", Sweep: time.Hour}.withDefaults()
-				require.NoError(t, err)
-				e := &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- (&sweeper{e: e}).run(ctx) }()
+				e, stop := sweeps(t, Config{Bus: &dim{}, Store: st, Sweep: time.Hour})
 				tell(e, at)
 				time.Sleep(2 * sweepLeast) // the bubble's clock
-				cancel()
-				require.NoError(t, <-ended)
+				stop()
 				require.Equal(t, []store.DueRow{timer}, st.sent)
 			})
 		})
@@ -159,6 +146,22 @@ type herald struct{ store.Engine }
 func (*herald) Announced(_ context.Context, told func()) error {
 	told()
 	return store.ErrUnavailable
+}
+
+// sweeps runs the sweeper of an engine until stop.
+func sweeps(t *testing.T, cfg Config) (e *Engine, stop func()) {
+	t.Helper()
+	cfg.Space = "test"
+	cfg, err := cfg.withDefaults()
+	require.NoError(t, err)
+	e = &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&sweeper{e: e}).run(ctx) }()
+	return e, func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
 }
 
 // idle is a committer that commits nothing.
@@ -201,16 +204,11 @@ func TestT2SweepIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := &cutOff{again: make(chan struct{})}
-		cfg, err := Config{Bus: &dim{}, Store: st, Space: "test"}.withDefaults()
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg, committer: idle()}}).run(ctx) }()
 		began := time.Now()
+		_, stop := sweeps(t, Config{Bus: &dim{}, Store: st})
 		<-st.again
 		require.Less(t, time.Since(began), 2*sweepTime)
-		cancel()
-		require.NoError(t, <-ended)
+		stop()
 	})
 }
 
