@@ -151,8 +151,7 @@ func (c *counter) behindEachOther(starts []store.Start) []store.Started {
 // W3: of five hundred callers one is refused, by the database or because its key is taken. The
 // others share commits and get their results.
 func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		require.NoError(t, c.begin(t.Context(), c.requests(1))[0].Err)
 		c.commits.Store(0)
@@ -186,8 +185,7 @@ func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
 // W3: the end of a caller's context ends its waiting, and no batch. What no batch had taken is
 // not committed. The outcome of what was in progress is not known to the caller.
 func TestW3ACallerGoesAway(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		gate := make(chan struct{})
 		c.failing(func(op string) error {
@@ -221,8 +219,7 @@ func TestW3ACallerGoesAway(t *testing.T) {
 // W3: a batch that decides for a caller who is just leaving writes nothing that the caller
 // reads; the race detector checks it.
 func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		job := c.Start(t.Context(), c.requests(1))[0].Job
 		for name, ask := range map[string]func(context.Context) error{
@@ -258,8 +255,7 @@ func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 // W3, J4: a commit of unknown outcome reaches all callers of its batch. A caller that repeats
 // the call finds what it started.
 func TestW3UnknownCommit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		c.failing(func(op string) error {
 			if op == "commit.done" {
@@ -282,8 +278,7 @@ func TestW3UnknownCommit(t *testing.T) {
 // C10: while the database cannot be reached, a call makes a few attempts and then reports that
 // nothing was begun. It is not held as long as a message.
 func TestC10CallsDoNotWaitForLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		c.failing(func(string) error { return errors.New("no route to host") })
 		began := time.Now()
@@ -297,8 +292,7 @@ func TestC10CallsDoNotWaitForLong(t *testing.T) {
 // W9: a version that is no longer active begins nothing. A caller that asks again begins on the
 // new one.
 func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		_, _, err := c.Flows().Resolve(t.Context(), "one", "")
 		require.NoError(t, err)

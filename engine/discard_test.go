@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -87,8 +86,7 @@ func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
 
 // C10: the row of a message whose job never existed ends with its dead letter.
 func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
 		it, d := handmade(journal.MessageOutcome, 1)
@@ -108,8 +106,7 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 // C5: if only the tombstone of a message's job is left, the message's row ends and is counted;
 // nothing else happens.
 func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		it, d := handmade(journal.MessageOutcome, 1)
 		w := &watched{tombstone: it.msg.Job}
 		c, st := bench(t, w)
@@ -123,8 +120,7 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 // C10: the one refused signal of a batch becomes a dead letter and delays no other. Trouble
 // with the database is a retry.
 func TestC10RefusedSignals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
 		items := make([]*item, 4)
@@ -169,8 +165,7 @@ func TestC10RefusedSignals(t *testing.T) {
 // T3: an order that cannot be read becomes a dead letter. Its row, if any, stays: an engine
 // that can read it may still begin the child.
 func TestT3UnreadableOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		it, d := handmade(journal.MessageStart, 1)
 		w := &watched{order: &collation.Row{GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{")}}
 		c, st := bench(t, w)
@@ -212,8 +207,7 @@ func (d *delayed) Nak(by time.Duration) error { d.by = by; return nil }
 
 // An error of upkeep is logged when it begins and when it ends, not each time.
 func TestChoresSayAnErrorOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var said lines
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)

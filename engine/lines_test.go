@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,4 +29,11 @@ func lettersOf(t *testing.T, st *memory.Store) []store.DeadView {
 	all, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
 	require.NoError(t, err)
 	return all
+}
+
+// inBubble runs a test beside others, on a clock that moves when all goroutines wait.
+func inBubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
 }

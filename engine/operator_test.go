@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +16,7 @@ import (
 // E10, W3: operators of one dead letter share a commit, and only the first acts. One whose
 // action does not fit is refused alone.
 func TestE10OneOfManyOperatorsActs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		require.NoError(t, c.DeadLetter(t.Context(), collation.DeadLetter{Reason: reasonUndecodable, Message: "x"}, []byte{0xff}))
 		letters := lettersOf(t, c.store)
@@ -52,8 +50,7 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 
 // E6, W3: an output of a missing job is refused, and no other call with it.
 func TestE6PayloadsAreRefusedAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		job := c.Start(t.Context(), c.requests(1))[0]
 		require.NoError(t, job.Err)

@@ -15,11 +15,9 @@ import (
 // T2: what a plan sends, to its own job and to others, is published right after the commit. No
 // step here waits for the sweeper, which does not look, and a timer is sent when it is due (W9).
 func TestT2NothingWaitsForTheSweeper(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
 		cfg.Sweep, cfg.Resend = 24*time.Hour, 24*time.Hour
 		r := start(t, cfg, busmem.Config{Seed: 1}, nil, handlers())
-		defer r.close()
 		synctest.Wait() // the first sweep is over
 		r.deploy(child)
 		r.deploy(`

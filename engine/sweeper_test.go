@@ -76,8 +76,7 @@ func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 // T2: more due rows than one look takes, all in a stream that cannot be read, delay no timer
 // behind them.
 func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := &queue{next: map[store.DueRow]time.Time{}}
 		for n := range sweepLimit + 1 {
 			r := store.DueRow{Kind: journal.MessageRequest, Topic: "t", Publication: 1, GUID: journal.GUID{byte(n), byte(n >> 8)}}
@@ -121,8 +120,7 @@ func TestW9TheSweeperIsTold(t *testing.T) {
 
 // W9: the engine listens for announcements, again after the connection has ended.
 func TestW9AnnouncementsAreHeard(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := &herald{}
 		cfg, err := Config{Bus: &dim{}, Store: st, Space: "test"}.withDefaults()
 		require.NoError(t, err)
@@ -201,8 +199,7 @@ func (s *queue) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing
 
 // T2: a sweeper whose database falls silent sweeps again.
 func TestT2SweepIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := &cutOff{again: make(chan struct{})}
 		began := time.Now()
 		_, stop := sweeps(t, Config{Bus: &dim{}, Store: st})
