@@ -31,7 +31,6 @@ transitions:
 // P7, K0: a start whose process died right after its inception is resumed by
 // the engine, not by the caller's retry; the retry says what is there.
 func TestP7StartWithoutPublication(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		client := e.client(func(c *quipu.Config) { c.NATS = "" }) // it commits and never publishes
 		e.deploy(client, fmt.Sprintf(chargeFlow, ""))
@@ -53,7 +52,6 @@ func TestP7StartWithoutPublication(t *testing.T) {
 // its call and goes on. One of them started each effect at a time, the first accepted
 // answer stands, and what the late one appends does not touch what the answer bound.
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		db, r, rt := e.tables(), newReceiver(t), e.client()
 		started := map[string]quipu.Job{}
@@ -97,7 +95,6 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 // P23, C15: a branch fails while another is open: the job closes with it, the
 // other's worker learns of it, and its late answer finds no row.
 func TestP23FailureCancelsTheOtherBranch(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		reg := workers.New()
 		running, told := make(chan struct{}), make(chan error, 1)

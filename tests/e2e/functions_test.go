@@ -59,7 +59,6 @@ func (e *env) suspended(rt *quipu.Runtime, job quipu.Job, pauses int) {
 // E12: a function that calls outside, sleeps, waits for a signal and for a child,
 // side by side and one after the other. P14: its two sleeps are two timers.
 func TestE12Function(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		const nap = 200 * time.Millisecond
 		r := newReceiver(t)

@@ -57,6 +57,7 @@ func newEnv(t *testing.T, stepwise bool) *env {
 // both in a soak. That the modes give the same is held by the model, the simulator
 // and the fault cells, which have each of them (C11).
 func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
+	t.Parallel()
 	modes := []bool{false, true}
 	if !soak.On() {
 		modes = []bool{rand.N(2) == 0}

@@ -71,7 +71,6 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 // key, a Guarded one never by itself: a person answers; a Tx is there once. (For death
 // behind the answer, and at all boundaries, see TestE15CrashOfRandomFunctions.)
 func TestE3CrashWindows(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(_ *testing.T, e *env) { e.dieInWindows(windows()) })
 }
 
