@@ -38,7 +38,6 @@ func (s *space) console(args ...string) (page string, stop func() string) {
 
 // O6: quipu console serves the page until it is ended; a page that is followed does not hold it up.
 func TestConsole(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", "{a: 1}")
 	s.ok("", "start", "hello", "hello-1", "--input", `{"name": "Ada"}`)
@@ -63,7 +62,6 @@ func TestConsole(t *testing.T) {
 
 // O11: beyond loopback everybody has to say who they are, by TLS; flags that do not fit are refused.
 func TestO11ConsoleBeyondLoopback(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	for _, args := range [][]string{
 		{"--http", "8400"},
