@@ -47,7 +47,7 @@ func committing(t *testing.T, cfg Config) *counter {
 		return nil
 	}})
 	c.ref = deployed(t, c.store, oneWorker("1"))
-	cfg.Store, cfg.Space = refusing{c.store, c}, "test"
+	cfg.Store, cfg.Space = &hooked{Engine: c.store, commit: c.refuses}, "test"
 	all, err := NewCommitter(t.Context(), cfg)
 	require.NoError(t, err)
 	c.Committer = all
@@ -87,29 +87,14 @@ func startsOne(t *testing.T, st *memory.Store, ref journal.FlowRef, mode collati
 // failing has the store's calls end as f says, from now on; nil: as they do.
 func (c *counter) failing(f func(op string) error) { c.fault.Store(&f) }
 
-// refusing is a store whose database refuses one key.
-type refusing struct {
-	*memory.Store
-	c *counter
-}
-
-func (r refusing) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	tx, err := r.Store.Committer(ctx, patient)
-	return refusingCommitter{tx, r.c}, err
-}
-
-type refusingCommitter struct {
-	store.Committer
-	c *counter
-}
-
-func (r refusingCommitter) Commit(ctx context.Context, plans []store.Chained) error {
+// refuses is the hook of a database that refuses one key.
+func (c *counter) refuses(plans []store.Chained) error {
 	for i := range plans {
-		if e := plans[i].Plan.Entry; e != nil && e.Key != "" && e.Key == r.c.refuse {
-			return errors.Join(store.ErrRejected, errors.New("22P05"), r.Rollback(ctx))
+		if e := plans[i].Plan.Entry; e != nil && e.Key != "" && e.Key == c.refuse {
+			return errors.Join(store.ErrRejected, errors.New("22P05"))
 		}
 	}
-	return r.Committer.Commit(ctx, plans)
+	return nil
 }
 
 func (c *counter) requests(n int) []store.Start {
@@ -165,13 +150,11 @@ func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
 		}
 		require.Less(t, c.commits.Load(), int64(50), "they share commits")
 
-		c.refuse = "k7"
 		starts := c.requests(500)
 		for i := range starts {
 			starts[i].Key = fmt.Sprint("x", i)
 		}
-		starts[300].Key = c.refuse + "x"
-		c.refuse = starts[300].Key
+		c.refuse = "x300"
 		for i, o := range c.behindEachOther(starts) {
 			if i == 300 {
 				require.ErrorIs(t, o.Err, store.ErrRejected)

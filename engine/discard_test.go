@@ -17,56 +17,41 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// watched records what is discarded, and can refuse signals and orders.
+// watched is what a bench discarded, and what its store shows or refuses.
 type watched struct {
-	store.Engine
 	discarded []collation.RowKey
 	refuse    func([]store.Chained) error // of commits
 	order     *collation.Row
 	tombstone journal.JobID
 }
 
-func (w *watched) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	c, err := w.Engine.Committer(ctx, true)
-	return &watchedCommitter{c, w}, err
-}
-
-type watchedCommitter struct {
-	store.Committer
-	w *watched
-}
-
-func (c *watchedCommitter) Commit(ctx context.Context, plans []store.Chained) error {
-	if c.w.refuse != nil {
-		if err := c.w.refuse(plans); err != nil {
-			_ = c.Rollback(ctx)
+func (w *watched) commit(plans []store.Chained) error {
+	if w.refuse != nil {
+		if err := w.refuse(plans); err != nil {
 			return err
 		}
 	}
 	for i := range plans {
-		c.w.discarded = append(c.w.discarded, plans[i].Plan.Discard...)
+		w.discarded = append(w.discarded, plans[i].Plan.Discard...)
 	}
-	return c.Committer.Commit(ctx, plans)
+	return nil
 }
 
-func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	l, err := c.Committer.Load(ctx, wants, wait)
-	if err == nil && c.w.order != nil {
-		l.Orders[c.w.order.Job] = c.w.order
+func (w *watched) loaded(l *store.Loaded) {
+	if w.order != nil {
+		l.Orders[w.order.Job] = w.order
 	}
-	if err == nil && !c.w.tombstone.IsZero() {
-		l.Tombstones[c.w.tombstone] = true
+	if !w.tombstone.IsZero() {
+		l.Tombstones[w.tombstone] = true
 	}
-	return l, err
 }
 
 // bench is a committer over memory, for handmade messages.
 func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 	t.Helper()
 	st := memory.New(memory.Config{Space: "test"})
-	w.Engine = st
 	bus := busmem.New(busmem.Config{})
-	all, err := NewCommitter(t.Context(), Config{Store: w, Bus: bus, Space: "test"})
+	all, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: st, commit: w.commit, loaded: w.loaded}, Bus: bus, Space: "test"})
 	require.NoError(t, err)
 	c := &loop{Committer: all, patient: true}
 	t.Cleanup(func() {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,32 +17,6 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
-
-// unreadable is a store in which entries with a result cannot be read, as an adapter reports
-// it: every load that asks for results is refused.
-type unreadable struct {
-	store.Engine
-	cause error
-}
-
-func (u unreadable) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	c, err := u.Engine.Committer(ctx, true)
-	return unreadableCommitter{c, u.cause}, err
-}
-
-type unreadableCommitter struct {
-	store.Committer
-	cause error
-}
-
-func (u unreadableCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	for _, w := range wants {
-		if len(w.Results) > 0 {
-			return nil, fmt.Errorf("load: %w", u.cause)
-		}
-	}
-	return u.Committer.Load(ctx, wants, wait)
-}
 
 type acked struct {
 	done chan string
@@ -85,7 +60,13 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 		bus := busmem.New(busmem.Config{})
 		defer bus.Close()
 		said := &lines{}
-		all, err := NewCommitter(ctx, Config{Store: unreadable{st, cause}, Bus: bus, Space: "test", Logger: said.logger()})
+		cannot := func(wants []store.Want) error { // entries with a result, as an adapter reports it
+			if slices.ContainsFunc(wants, func(w store.Want) bool { return len(w.Results) > 0 }) {
+				return fmt.Errorf("load: %w", cause)
+			}
+			return nil
+		}
+		all, err := NewCommitter(ctx, Config{Store: &hooked{Engine: st, load: cannot}, Bus: bus, Space: "test", Logger: said.logger()})
 		require.NoError(t, err)
 		_, err = all.flows.Get(ctx, ref)
 		require.NoError(t, err)
