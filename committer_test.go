@@ -1,13 +1,11 @@
 package quipu_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -28,9 +26,7 @@ activities:
 transitions: {start: [work]}
 `)
 	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, s.dsn)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	conn := s.db()
 	for _, commits := range []bool{true, false} {
 		key := fmt.Sprint("wanted-", commits)
 		tx, err := conn.Begin(ctx)

@@ -85,32 +85,3 @@ func TestS5NATSOptions(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
-
-// Open without a database says which field is empty, and which variables set it.
-func TestOpenWithoutServers(t *testing.T) {
-	t.Parallel()
-	_, err := quipu.Open(t.Context(), quipu.Config{})
-	require.ErrorIs(t, err, quipu.ErrConfig)
-	for _, said := range []string{"Config.Postgres is empty", "QUIPU_POSTGRES", "QUIPU_DEV"} {
-		require.ErrorContains(t, err, said)
-	}
-}
-
-// A number or a time out of its range is refused before anything is connected, with its field.
-func TestConfigLimits(t *testing.T) {
-	t.Parallel()
-	for says, cfg := range map[string]quipu.Config{
-		"Config.Lanes is 1025: at most 1024":                                     {Lanes: 1025},
-		"Config.Committers is -1: at least 1, or 0 for the default":              {Committers: -1},
-		"Config.Lease is 10ms: from 30ms to 1h0m0s, or 0 for the default":        {Lease: 10 * time.Millisecond},
-		"Config.Resend is 1ms: from 30ms to 1h0m0s, or 0 for the default":        {Resend: time.Millisecond},
-		"Config.WaitLook is 1ms: from 10ms to 1h0m0s, or 0 for the default":      {WaitLook: time.Millisecond},
-		"Config.Drain is -1s: a positive time such as 10s, or 0 for the default": {Drain: -time.Second},
-		"Config.Lanes is 1025: at most 1024; Config.Lease is 10ms: from 30ms":    {Lanes: 1025, Lease: 10 * time.Millisecond},
-	} {
-		cfg.Postgres = "postgres://127.0.0.1:1/x"
-		_, err := quipu.Open(t.Context(), cfg)
-		require.ErrorIs(t, err, quipu.ErrConfig)
-		require.ErrorContains(t, err, says)
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -56,10 +55,8 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 	})
 	s = newSpaceOf(t, reg, reserve, listen)
 	ctx := t.Context()
-	db, err := pgx.Connect(ctx, s.dsn)
-	require.NoError(t, err)
-	defer func() { _ = db.Close(context.Background()) }()
-	_, err = db.Exec(ctx, "CREATE TABLE placed (key text)")
+	db := s.db()
+	_, err := db.Exec(ctx, "CREATE TABLE placed (key text)")
 	require.NoError(t, err)
 	s.output(s.begin("reserve", "order-1", nil), `null`)
 	require.EqualValues(t, 3, tries.Load())

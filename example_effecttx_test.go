@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
@@ -116,17 +114,31 @@ func ExampleWithTx() {
 	_, err = tx.Exec(ctx, "create table accounts as select * from (values ('ann', 10), ('bob', 0)) as v (name, balance)")
 	must(err)
 
-	fmt.Println(transfer(quipu.WithTx(ctx, tx), Transfer{From: "ann", To: "bob", Amount: 7}))
+	for range 2 {
+		fmt.Println(transfer(quipu.WithTx(ctx, tx), Transfer{From: "ann", To: "bob", Amount: 7}))
+	}
+	var kept quipu.EffectTx
 	_, err = quipu.DoTx(quipu.WithTx(ctx, tx), "ends", func(ctx context.Context, tx quipu.EffectTx) (int, error) {
-		_, err := tx.Exec(ctx, "commit")
+		kept = tx
+		_, err := tx.Exec(ctx, "delete from accounts")
+		must(err)
+		_, err = tx.Exec(ctx, "commit")
 		return 0, err
 	})
 	fmt.Println("a body ends its own transaction:", errors.Is(err, quipu.ErrEffectTx))
+	_, err = kept.Exec(ctx, "select 1")
+	fmt.Println("its handle is used after it:", errors.Is(err, quipu.ErrEffectTx))
+	var accounts int
+	must(tx.QueryRow(ctx, "select count(*) from accounts").Scan(&accounts))
+	fmt.Println("what it deleted is there:", accounts)
 	_, err = transfer(ctx, Transfer{From: "ann", To: "bob", Amount: 1})
 	fmt.Println("nothing to write in:", errors.Is(err, quipu.ErrNoTx))
 	// Output:
 	// 3 <nil>
+	// 0 error 402: no funds
 	// a body ends its own transaction: true
+	// its handle is used after it: true
+	// what it deleted is there: 2
 	// nothing to write in: true
 }
 
@@ -178,41 +190,4 @@ func ExampleTransaction() {
 	// out of stock
 	// order-2
 	// order-1
-}
-
-// E14: the same handler in a user's unit test, on a transaction that the test looks at and rolls
-// back.
-func TestE14HandlerWithTx(t *testing.T) {
-	t.Parallel()
-	conn, err := pgx.Connect(t.Context(), devtest.Postgres(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close(context.Background())) }()
-	tx, err := conn.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "create table accounts as select * from (values ('ann', 10), ('bob', 0)) as v (name, balance)")
-	require.NoError(t, err)
-	ctx := quipu.WithTx(t.Context(), tx)
-	left, err := transfer(ctx, Transfer{From: "ann", To: "bob", Amount: 7})
-	require.NoError(t, err)
-	require.Equal(t, 3, left)
-	_, err = transfer(ctx, Transfer{From: "ann", To: "bob", Amount: 7})
-	require.ErrorAs(t, err, new(*workers.Error), "plainly: nothing is recorded")
-	var kept quipu.EffectTx
-	_, err = quipu.DoTx(ctx, "broken", func(ctx context.Context, tx quipu.EffectTx) (int, error) {
-		kept = tx
-		_, err := tx.Exec(ctx, "delete from accounts")
-		require.NoError(t, err)
-		_, err = tx.Exec(ctx, "COMMIT")
-		return 0, err
-	})
-	require.ErrorIs(t, err, quipu.ErrEffectTx)
-	_, err = kept.Exec(t.Context(), "select 1")
-	require.ErrorIs(t, err, quipu.ErrEffectTx)
-	var n int
-	require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from accounts").Scan(&n))
-	require.Equal(t, 2, n)
-	require.NoError(t, tx.Rollback(t.Context()))
-
-	_, err = transfer(t.Context(), Transfer{})
-	require.ErrorIs(t, err, quipu.ErrNoTx)
 }

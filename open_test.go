@@ -1,6 +1,7 @@
 package quipu_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -27,33 +28,36 @@ func TestDeployRefusesNil(t *testing.T) {
 	require.ErrorContains(t, rt.DeployInactive(t.Context(), new(flow.Flow), nil), "flow 2 of 2 is nil")
 }
 
-// A bad configuration is refused before anything connects.
+// A bad configuration is refused before anything connects, with its field. A database that is not
+// named is refused with the variables that set it.
 func TestOpenChecksItsConfig(t *testing.T) {
 	t.Parallel()
 	mistaken := workers.New()
 	workers.Handle[int, int](mistaken, "charge", nil)
 	for said, cfg := range map[string]quipu.Config{
-		"the role workers needs handlers: set Workers":         {Roles: []quipu.Role{quipu.RoleWorkers}},
-		`handler of topic "charge": its function is nil`:       {Workers: mistaken},
-		"Config.MaxBatch is 501: at most 500":                  {MaxBatch: 501},
-		"Config.Lanes is 1025: at most 1024":                   {Lanes: 1025},
-		"Config.Concurrency is 16385: at most 16384":           {Concurrency: 16385},
-		"Config.Committers is -1: at least 1":                  {Committers: -1},
-		`role "nurse": the roles are [engine workers schedule`: {Roles: []quipu.Role{"nurse"}},
+		"the role workers needs handlers: set Workers":                           {Roles: []quipu.Role{quipu.RoleWorkers}},
+		`handler of topic "charge": its function is nil`:                         {Workers: mistaken},
+		`role "nurse": the roles are [engine workers schedule`:                   {Roles: []quipu.Role{"nurse"}},
+		"Config.Postgres: not a connection string such as postgres://":           {Postgres: "not a dsn"},
+		"Config.MaxBatch is 501: at most 500":                                    {MaxBatch: 501},
+		"Config.Concurrency is 16385: at most 16384":                             {Concurrency: 16385},
+		"Config.Committers is -1: at least 1, or 0 for the default":              {Committers: -1},
+		"Config.Lease is 10ms: from 30ms to 1h0m0s, or 0 for the default":        {Lease: 10 * time.Millisecond},
+		"Config.Resend is 1ms: from 30ms to 1h0m0s, or 0 for the default":        {Resend: time.Millisecond},
+		"Config.WaitLook is 1ms: from 10ms to 1h0m0s, or 0 for the default":      {WaitLook: time.Millisecond},
+		"Config.Drain is -1s: a positive time such as 10s, or 0 for the default": {Drain: -time.Second},
+		"Config.Lanes is 1025: at most 1024; Config.Lease is 10ms: from 30ms":    {Lanes: 1025, Lease: 10 * time.Millisecond},
 	} {
-		cfg.Postgres = "postgres://nobody@127.0.0.1:1/none"
+		cfg.Postgres = cmp.Or(cfg.Postgres, "postgres://nobody@127.0.0.1:1/none")
 		_, err := quipu.Open(t.Context(), cfg)
 		require.ErrorIs(t, err, quipu.ErrConfig)
 		require.ErrorContains(t, err, said)
 	}
-}
-
-// A connection string that cannot be read is a mistake in the configuration.
-func TestOpenReadsItsDSN(t *testing.T) {
-	t.Parallel()
-	_, err := quipu.Open(t.Context(), quipu.Config{Postgres: "not a dsn"})
+	_, err := quipu.Open(t.Context(), quipu.Config{})
 	require.ErrorIs(t, err, quipu.ErrConfig)
-	require.ErrorContains(t, err, "Config.Postgres: not a connection string such as postgres://")
+	for _, said := range []string{"Config.Postgres is empty", "QUIPU_POSTGRES", "QUIPU_DEV"} {
+		require.ErrorContains(t, err, said)
+	}
 }
 
 // A role that needs NATS says which field and which variable are missing.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -59,6 +60,15 @@ func (s *space) runFor(d time.Duration, cfg quipu.Config) {
 	ctx, stop := context.WithTimeout(s.t.Context(), d)
 	defer stop()
 	require.NoError(s.t, rt.Run(ctx))
+}
+
+// db is a connection to the space's database, beside the runtime.
+func (s *space) db() *pgx.Conn {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.dsn)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
 }
 
 // begin starts a job.

@@ -154,10 +154,7 @@ func TestResume(t *testing.T) {
 	workers.Handle(reg, "charge", o.outside("quote", "card", "receipt"))
 	workers.Handle(reg, "pack", func(ctx context.Context, n int) (int, error) {
 		_, err := o.do(fmt.Sprintf("box %d", n))
-		if err != nil {
-			return 0, workers.Fatal(err)
-		}
-		return n * 10, nil
+		return n * 10, workers.Fatal(err)
 	})
 	s := newSpaceOf(t, reg, orders)
 	ctx := t.Context()
@@ -237,10 +234,7 @@ func TestResumeFunction(t *testing.T) {
 			return "", err
 		}
 		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
-		if err != nil {
-			return "", workers.Fatal(err)
-		}
-		return flight + ", " + agreed + ", " + hotel, nil
+		return flight + ", " + agreed + ", " + hotel, workers.Fatal(err)
 	})
 	s := newSpaceOf(t, reg, trips)
 	ctx := t.Context()
@@ -286,17 +280,11 @@ func TestResumeChildren(t *testing.T) {
 	reg := workers.New()
 	workers.Handle(reg, "work", func(ctx context.Context, name string) (map[string]string, error) {
 		got, err := o.do(name)
-		if err != nil {
-			return nil, workers.Fatal(err)
-		}
-		return map[string]string{"did": got}, nil
+		return map[string]string{"did": got}, workers.Fatal(err)
 	})
 	workers.HandleDurable(reg, "parent", func(ctx context.Context, key string) (string, error) {
 		out, err := workers.Child[map[string]string](ctx, "b", "child", map[string]string{"topic": "b"}, workers.ChildKey(key))
-		if err != nil {
-			return "", workers.Fatal(err)
-		}
-		return out["got"], nil
+		return out["got"], workers.Fatal(err)
 	})
 	s := newSpaceOf(t, reg, child, families)
 	ctx := t.Context()
@@ -344,10 +332,7 @@ func TestResumeCompensated(t *testing.T) {
 			return "", err
 		}
 		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
-		if err != nil {
-			return "", workers.Fatal(err)
-		}
-		return flight + ", " + hotel, nil
+		return flight + ", " + hotel, workers.Fatal(err)
 	})
 	s := newSpaceOf(t, reg, trips)
 	s.failed(s.begin("trips", "t-1", map[string]any{}))
@@ -390,10 +375,7 @@ func TestResumeHooks(t *testing.T) {
 	reg := workers.New()
 	workers.Handle(reg, "work", func(context.Context, any) (string, error) {
 		got, err := o.do("work")
-		if err != nil {
-			return "", workers.Fatal(err)
-		}
-		return got, nil
+		return got, workers.Fatal(err)
 	})
 	s := newSpaceOf(t, reg, hooked)
 	job := s.begin("hooked", "h-1", map[string]any{})

@@ -1,7 +1,6 @@
 package quipu_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -89,9 +88,7 @@ transitions: {start: [wait]}
 func (s *space) shut() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	raw, err := pgx.Connect(ctx, s.dsn)
-	require.NoError(s.t, err)
-	defer func() { _ = raw.Close(context.WithoutCancel(ctx)) }()
+	raw := s.db()
 	for _, age := range []string{"1 WHERE opened IS NOT NULL", "opened - 120000000 WHERE opened > 1"} {
 		_, err := raw.Exec(ctx, "UPDATE quipu_default.partitions SET opened = "+age)
 		require.NoError(s.t, err)
@@ -141,12 +138,10 @@ activities:
   child: {type: await, flow: child, id: awaited}
 transitions: {start: [child]}
 `)
-	conn, err := pgx.Connect(ctx, s.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := s.db()
 	s.output(s.begin("child", "started", nil), "null")
 	s.output(s.begin("parent", "parent", nil), "null")
-	_, err = s.Call(ctx, "echo", "called", nil)
+	_, err := s.Call(ctx, "echo", "called", nil)
 	require.NoError(t, err)
 	tx, err := conn.Begin(ctx)
 	require.NoError(t, err)

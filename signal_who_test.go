@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -40,10 +39,7 @@ func TestO11SignalsSayWho(t *testing.T) {
 	send("feed.item", "h1", 1, quipu.Code(202), quipu.Who("ann"))
 	send("feed.item", "h1", 2, quipu.Code(202))
 	send("feed.item", "h1", 3, quipu.Who("bob"))
-	conn, err := pgx.Connect(ctx, s.dsn)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.Background()) }()
-	tx, err := conn.Begin(ctx)
+	tx, err := s.db().Begin(ctx)
 	require.NoError(t, err)
 	_, err = s.SignalTx(ctx, tx, "ask.answered", "h1", "yes", quipu.Who("carl"))
 	require.NoError(t, err)

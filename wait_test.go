@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -40,9 +39,7 @@ func (s *space) wait(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <-ch
 // which comes after it was listened for.
 func (s *space) waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <-chan waited {
 	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.dsn)
-	require.NoError(s.t, err)
-	defer func() { _ = conn.Close(s.t.Context()) }()
+	conn := s.db()
 	looked := func() (at time.Time) {
 		const last = `SELECT coalesce(max(query_start), 'epoch') FROM pg_stat_activity
 			WHERE datname = current_database() AND query ~ '^-- jobs_(outcome|ended):' AND state = 'idle'`

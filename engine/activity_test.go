@@ -48,6 +48,7 @@ func handlers() *workers.Registry {
 // and over a store that fails before or after it has done a call (C10, C11, T1, J4).
 func scenario(t *testing.T, run func(r *rig)) {
 	t.Helper()
+	t.Parallel()
 	for name, c := range map[string]struct {
 		bus   busmem.Config
 		fault func() fault
@@ -57,10 +58,8 @@ func scenario(t *testing.T, run func(r *rig)) {
 		"faulty": {busmem.Config{Seed: 3}, faulty},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			each(t, func(t *testing.T, cfg engine.Config) {
 				r := start(t, cfg, c.bus, c.fault(), handlers())
-				defer r.close()
 				run(r)
 				require.Empty(t, r.letters())
 				r.verify()
@@ -119,7 +118,6 @@ transitions: {start: [wait]}
 
 // E13: no order of the signal and the wait loses the signal (P13).
 func TestP13SignalBeforeAndAfterItsWait(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(review)
 		done := r.signal("order.reviewed", "early", `{"n":1}`, 200, false, "")
@@ -138,7 +136,6 @@ func TestP13SignalBeforeAndAfterItsWait(t *testing.T) {
 
 // P15: a timer and a signal at the same moment: one of them is accepted.
 func TestP15TimerAndSignalAtTheSameMoment(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(`
 flow: race
@@ -182,7 +179,6 @@ transitions: {start: [wait], wait: [after]}
 // P30: a hook that gets 202 twice takes each signal as a pass of its own (1.4), and its
 // successors run in each pass.
 func TestP30EverySignalOfARepeatingHookIsAPass(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(`
 flow: passes
@@ -215,7 +211,6 @@ transitions: {start: [ticks], ticks: [work]}
 
 // P10, 1.10: a diamond's join runs once, and a branch that is not taken is skipped.
 func TestP10DiamondMeetsOnce(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(`
 flow: diamond

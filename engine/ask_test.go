@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +31,6 @@ transitions: {start: [w]}
 // bus that doubles messages: each key begins one job. What an engine would not start
 // for itself it does not start for a client.
 func TestS8AClientAsksForStarts(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
 		var runs atomic.Int64
 		r := start(t, cfg, busmem.Config{Seed: 1, Duplicate: 0.2}, nil, echo(&runs))
@@ -55,7 +53,6 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 			require.Equal(t, id, s.Job)
 		}
 		require.Len(t, ids, 10, "one of each two began its job")
-		r.ended(ids)
 		r.completed(ids, `{"x":1}`)
 
 		other := r.asks("small", "k0", `{"x":2}`)
@@ -77,15 +74,13 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 		}
 		_, err := r.store.FindJob(t.Context(), "new")
 		require.ErrorIs(t, err, store.ErrNotFound)
-		r.close()
 	})
 }
 
 // S8: while no engine answers, a client says after a bounded time that it does not know. Its row
 // stays, and repeating the start is safe.
 func TestS8NoEngineAnswersAClient(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		r := start(t, engine.Config{}, busmem.Config{Seed: 1, Loss: 1}, nil, workers.New())
 		r.deploy(askFlow)
 		began := time.Now()
@@ -93,6 +88,5 @@ func TestS8NoEngineAnswersAClient(t *testing.T) {
 		require.ErrorIs(t, s.Err, store.ErrUnknown)
 		require.ErrorContains(t, s.Err, `start of "k"`)
 		require.InDelta(t, 30, time.Since(began).Seconds(), 1)
-		r.close()
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -49,11 +48,7 @@ func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 	require.Equal(t, wire.MaxInline, wire.Inline(0))
 	require.Equal(t, wire.MaxInline, wire.Inline(1<<20))
 	st := memory.New(memory.Config{Space: "test"})
-	f, err := flow.Parse("f.yaml", []byte(`{flow: f, version: "1", activities: {start: {type: trigger}, a: {type: worker, topic: t}}, transitions: {start: [a]}}`))
-	require.NoError(t, err)
-	ref := journal.FlowRef{Name: "f", Version: "1", Digest: journal.Digest(f.Digest())}
-	_, err = st.Deploy(t.Context(), ref, f.Canonical(), false)
-	require.NoError(t, err)
+	ref := deployed(t, st, oneWorker("1"))
 	bus := busmem.New(busmem.Config{MaxPayload: 16 << 10})
 	defer func() { require.NoError(t, bus.Close()) }()
 	p := &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: 1, Observer: observer.Nop{}}
@@ -61,7 +56,7 @@ func TestT4InputByReferenceOnASmallBus(t *testing.T) {
 		m := transport.Message{}
 		body := []byte(`"` + strings.Repeat("x", size-2) + `"`)
 		require.NoError(t, p.request(t.Context(), &store.Outgoing{
-			Row: collation.Row{Kind: journal.MessageRequest, Activity: "a", Topic: "t", Body: body}, Flow: ref,
+			Row: collation.Row{Kind: journal.MessageRequest, Activity: "a", Topic: "topic", Body: body}, Flow: ref,
 		}, &m))
 		q, err := wire.Decode[wire.Request](m.Body)
 		require.NoError(t, err)

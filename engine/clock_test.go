@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -29,8 +28,7 @@ func (s *slowStore) Load(context.Context, []store.Want, bool) (*store.Loaded, er
 // J5: time is told from the last reading of the database's clock only if that reading was not
 // long under way: it is behind by so much, and what began later would seem to have begun earlier.
 func TestJ5ASlowReadingOfTheClockIsNotUsed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l, tx := &loop{}, &slowStore{trip: clockTrip}
 		now := func(loads int) time.Duration {
 			got, err := l.load(t.Context(), tx, nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
@@ -40,19 +41,16 @@ func committing(t *testing.T, cfg Config) *counter {
 		if op == "commit" {
 			c.commits.Add(1)
 		}
-		if f := c.fault.Load(); f != nil {
+		if f := c.fault.Load(); f != nil && *f != nil {
 			return (*f)(op)
 		}
 		return nil
 	}})
-	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
+	c.ref = deployed(t, c.store, oneWorker("1"))
+	cfg.Store, cfg.Space = &hooked{Engine: c.store, commit: c.refuses}, "test"
+	all, err := NewCommitter(t.Context(), cfg)
 	require.NoError(t, err)
-	c.ref = refOf(f)
-	_, err = c.store.Deploy(t.Context(), c.ref, f.Canonical(), false)
-	require.NoError(t, err)
-	cfg.Store, cfg.Space = refusing{c.store, c}, "test"
-	c.Committer, err = NewCommitter(t.Context(), cfg)
-	require.NoError(t, err)
+	c.Committer = all
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -63,29 +61,40 @@ func committing(t *testing.T, cfg Config) *counter {
 	return c
 }
 
-// refusing is a store whose database refuses one key.
-type refusing struct {
-	*memory.Store
-	c *counter
+// oneWorker is a flow of one worker.
+func oneWorker(version string) *flow.Builder {
+	return flow.New("one").Version(version).Trigger("start").Worker("a", "topic").Transition("start", "a")
 }
 
-func (r refusing) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	tx, err := r.Store.Committer(ctx, patient)
-	return refusingCommitter{tx, r.c}, err
+// deployed stores a flow, as the active version if it is the first.
+func deployed(t *testing.T, st *memory.Store, b *flow.Builder) journal.FlowRef {
+	t.Helper()
+	f, err := b.Build()
+	require.NoError(t, err)
+	_, err = st.Deploy(t.Context(), refOf(f), f.Canonical(), false)
+	require.NoError(t, err)
+	return refOf(f)
 }
 
-type refusingCommitter struct {
-	store.Committer
-	c *counter
+// startsOne starts a job of a flow as the contract of the store does, without an engine.
+func startsOne(t *testing.T, st *memory.Store, ref journal.FlowRef, mode collation.Mode) journal.JobID {
+	t.Helper()
+	started, err := journaltest.Driven{Store: st}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
+	require.NoError(t, err)
+	return started[0].Job
 }
 
-func (r refusingCommitter) Commit(ctx context.Context, plans []store.Chained) error {
+// failing has the store's calls end as f says, from now on; nil: as they do.
+func (c *counter) failing(f func(op string) error) { c.fault.Store(&f) }
+
+// refuses is the hook of a database that refuses one key.
+func (c *counter) refuses(plans []store.Chained) error {
 	for i := range plans {
-		if e := plans[i].Plan.Entry; e != nil && e.Key != "" && e.Key == r.c.refuse {
-			return errors.Join(store.ErrRejected, errors.New("22P05"), r.Rollback(ctx))
+		if e := plans[i].Plan.Entry; e != nil && e.Key != "" && e.Key == c.refuse {
+			return errors.Join(store.ErrRejected, errors.New("22P05"))
 		}
 	}
-	return r.Committer.Commit(ctx, plans)
+	return nil
 }
 
 func (c *counter) requests(n int) []store.Start {
@@ -110,17 +119,16 @@ func (c *counter) begin(ctx context.Context, starts []store.Start) []store.Start
 // behindEachOther begins jobs whose callers have all come before the first one commits.
 func (c *counter) behindEachOther(starts []store.Start) []store.Started {
 	gate := make(chan struct{})
-	block := func(op string) error {
+	c.failing(func(op string) error {
 		if op == "commit" {
 			<-gate
 		}
 		return nil
-	}
-	c.fault.Store(&block)
+	})
 	done := make(chan []store.Started)
 	go func() { done <- c.begin(c.t.Context(), starts) }()
 	synctest.Wait()
-	c.fault.Store(nil)
+	c.failing(nil)
 	close(gate)
 	return <-done
 }
@@ -128,8 +136,7 @@ func (c *counter) behindEachOther(starts []store.Start) []store.Started {
 // W3: of five hundred callers one is refused, by the database or because its key is taken. The
 // others share commits and get their results.
 func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		require.NoError(t, c.begin(t.Context(), c.requests(1))[0].Err)
 		c.commits.Store(0)
@@ -143,13 +150,11 @@ func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
 		}
 		require.Less(t, c.commits.Load(), int64(50), "they share commits")
 
-		c.refuse = "k7"
 		starts := c.requests(500)
 		for i := range starts {
 			starts[i].Key = fmt.Sprint("x", i)
 		}
-		starts[300].Key = c.refuse + "x"
-		c.refuse = starts[300].Key
+		c.refuse = "x300"
 		for i, o := range c.behindEachOther(starts) {
 			if i == 300 {
 				require.ErrorIs(t, o.Err, store.ErrRejected)
@@ -163,17 +168,15 @@ func TestW3OneRefusedAmongFiveHundred(t *testing.T) {
 // W3: the end of a caller's context ends its waiting, and no batch. What no batch had taken is
 // not committed. The outcome of what was in progress is not known to the caller.
 func TestW3ACallerGoesAway(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		gate := make(chan struct{})
-		block := func(op string) error {
+		c.failing(func(op string) error {
 			if op == "commit" {
 				<-gate
 			}
 			return nil
-		}
-		c.fault.Store(&block)
+		})
 		starts := c.requests(3)
 		ctx, cancel := context.WithCancel(t.Context())
 		under, waits, stays := make(chan store.Started, 1), make(chan store.Started, 1), make(chan store.Started, 1)
@@ -199,8 +202,7 @@ func TestW3ACallerGoesAway(t *testing.T) {
 // W3: a batch that decides for a caller who is just leaving writes nothing that the caller
 // reads; the race detector checks it.
 func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		job := c.Start(t.Context(), c.requests(1))[0].Job
 		for name, ask := range map[string]func(context.Context) error{
@@ -217,13 +219,12 @@ func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 			},
 		} {
 			ctx, cancel := context.WithCancel(t.Context())
-			block := func(op string) error {
+			c.failing(func(op string) error {
 				if op == "load" {
 					<-ctx.Done()
 				}
 				return nil
-			}
-			c.fault.Store(&block)
+			})
 			left := make(chan error, 1)
 			go func() { left <- ask(ctx) }()
 			synctest.Wait()
@@ -237,20 +238,18 @@ func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 // W3, J4: a commit of unknown outcome reaches all callers of its batch. A caller that repeats
 // the call finds what it started.
 func TestW3UnknownCommit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
-		lose := func(op string) error {
+		c.failing(func(op string) error {
 			if op == "commit.done" {
 				return errors.New("the answer was lost")
 			}
 			return nil
-		}
-		c.fault.Store(&lose)
+		})
 		for i, o := range c.begin(t.Context(), c.requests(100)) {
 			require.ErrorIs(t, o.Err, store.ErrUnknown, "%d", i)
 		}
-		c.fault.Store(nil)
+		c.failing(nil)
 		for _, o := range c.begin(t.Context(), c.requests(100)) {
 			var again *store.AlreadyStartedError
 			require.ErrorAs(t, o.Err, &again)
@@ -262,15 +261,13 @@ func TestW3UnknownCommit(t *testing.T) {
 // C10: while the database cannot be reached, a call makes a few attempts and then reports that
 // nothing was begun. It is not held as long as a message.
 func TestC10CallsDoNotWaitForLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
-		away := func(string) error { return errors.New("no route to host") }
-		c.fault.Store(&away)
+		c.failing(func(string) error { return errors.New("no route to host") })
 		began := time.Now()
 		require.ErrorIs(t, c.begin(t.Context(), c.requests(1))[0].Err, store.ErrUnavailable)
 		require.Less(t, time.Since(began), 10*time.Second)
-		c.fault.Store(nil)
+		c.failing(nil)
 		require.NoError(t, c.begin(t.Context(), c.requests(1))[0].Err)
 	})
 }
@@ -278,15 +275,11 @@ func TestC10CallsDoNotWaitForLong(t *testing.T) {
 // W9: a version that is no longer active begins nothing. A caller that asks again begins on the
 // new one.
 func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		_, _, err := c.Flows().Resolve(t.Context(), "one", "")
 		require.NoError(t, err)
-		f, err := flow.New("one").Version("2").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
-		require.NoError(t, err)
-		_, err = c.store.Deploy(t.Context(), refOf(f), f.Canonical(), false)
-		require.NoError(t, err)
+		deployed(t, c.store, oneWorker("2"))
 		require.NoError(t, c.store.Activate(t.Context(), "one", "2"))
 		require.ErrorIs(t, c.begin(t.Context(), c.requests(1))[0].Err, ErrFlowMoved)
 		ref, _, err := c.Flows().Resolve(t.Context(), "one", "")

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,56 +17,41 @@ import (
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
-// watched records what is discarded, and can refuse signals and orders.
+// watched is what a bench discarded, and what its store shows or refuses.
 type watched struct {
-	store.Engine
 	discarded []collation.RowKey
 	refuse    func([]store.Chained) error // of commits
 	order     *collation.Row
 	tombstone journal.JobID
 }
 
-func (w *watched) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	c, err := w.Engine.Committer(ctx, true)
-	return &watchedCommitter{c, w}, err
-}
-
-type watchedCommitter struct {
-	store.Committer
-	w *watched
-}
-
-func (c *watchedCommitter) Commit(ctx context.Context, plans []store.Chained) error {
-	if c.w.refuse != nil {
-		if err := c.w.refuse(plans); err != nil {
-			_ = c.Rollback(ctx)
+func (w *watched) commit(plans []store.Chained) error {
+	if w.refuse != nil {
+		if err := w.refuse(plans); err != nil {
 			return err
 		}
 	}
 	for i := range plans {
-		c.w.discarded = append(c.w.discarded, plans[i].Plan.Discard...)
+		w.discarded = append(w.discarded, plans[i].Plan.Discard...)
 	}
-	return c.Committer.Commit(ctx, plans)
+	return nil
 }
 
-func (c *watchedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	l, err := c.Committer.Load(ctx, wants, wait)
-	if err == nil && c.w.order != nil {
-		l.Orders[c.w.order.Job] = c.w.order
+func (w *watched) loaded(l *store.Loaded) {
+	if w.order != nil {
+		l.Orders[w.order.Job] = w.order
 	}
-	if err == nil && !c.w.tombstone.IsZero() {
-		l.Tombstones[c.w.tombstone] = true
+	if !w.tombstone.IsZero() {
+		l.Tombstones[w.tombstone] = true
 	}
-	return l, err
 }
 
 // bench is a committer over memory, for handmade messages.
 func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 	t.Helper()
 	st := memory.New(memory.Config{Space: "test"})
-	w.Engine = st
 	bus := busmem.New(busmem.Config{})
-	all, err := NewCommitter(t.Context(), Config{Store: w, Bus: bus, Space: "test"})
+	all, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: st, commit: w.commit, loaded: w.loaded}, Bus: bus, Space: "test"})
 	require.NoError(t, err)
 	c := &loop{Committer: all, patient: true}
 	t.Cleanup(func() {
@@ -87,50 +71,41 @@ func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
 
 // C10: the row of a message whose job never existed ends with its dead letter.
 func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
 		it, d := handmade(journal.MessageOutcome, 1)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
-		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Len(t, letters, 1)
+		require.Len(t, lettersOf(t, st), 1)
 		// A child that was refused cannot be interrupted, and nobody has to know.
 		it, d = handmade(journal.MessageInterrupt, 2)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, it.key(), w.discarded[1])
-		letters, err = st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Len(t, letters, 1)
+		require.Len(t, lettersOf(t, st), 1)
 	})
 }
 
 // C5: if only the tombstone of a message's job is left, the message's row ends and is counted;
 // nothing else happens.
 func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		it, d := handmade(journal.MessageOutcome, 1)
 		w := &watched{tombstone: it.msg.Job}
 		c, st := bench(t, w)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
-		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Empty(t, letters)
+		require.Empty(t, lettersOf(t, st))
 	})
 }
 
 // C10: the one refused signal of a batch becomes a dead letter and delays no other. Trouble
 // with the database is a retry.
 func TestC10RefusedSignals(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
 		items := make([]*item, 4)
@@ -175,17 +150,14 @@ func TestC10RefusedSignals(t *testing.T) {
 // T3: an order that cannot be read becomes a dead letter. Its row, if any, stays: an engine
 // that can read it may still begin the child.
 func TestT3UnreadableOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		it, d := handmade(journal.MessageStart, 1)
 		w := &watched{order: &collation.Row{GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{")}}
 		c, st := bench(t, w)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)
 		require.Empty(t, w.discarded)
-		letters, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
-		require.Equal(t, "undecodable", letters[0].Letter.Reason)
+		require.Equal(t, "undecodable", lettersOf(t, st)[0].Letter.Reason)
 	})
 }
 
@@ -220,8 +192,7 @@ func (d *delayed) Nak(by time.Duration) error { d.by = by; return nil }
 
 // An error of upkeep is logged when it begins and when it ends, not each time.
 func TestChoresSayAnErrorOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var said lines
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)

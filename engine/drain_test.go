@@ -4,7 +4,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,8 +16,7 @@ import (
 // T10: an engine drains in bounded time while the database cannot be reached, even if all its
 // messages came so often that each is carried alone.
 func TestT10DrainInAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var runs atomic.Int64
 		var away atomic.Bool
 		r := start(t, engine.Config{}, busmem.Config{Seed: 5}, func(op string) error {

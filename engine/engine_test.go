@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,14 +60,11 @@ func echo(runs *atomic.Int64) *workers.Registry {
 
 // T1, F12, F13: messages are lost, doubled and reordered; their rows send them again.
 func TestT1LossyBus(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
 		for seed := range uint64(3) {
 			var runs atomic.Int64
 			r := start(t, cfg, busmem.Config{Seed: seed, Loss: 0.2, Duplicate: 0.3, Reorder: 0.3}, nil, echo(&runs))
-			ids := r.begin(20, 3)
-			r.ended(ids)
-			r.completed(ids, `{"last":2}`)
+			r.completed(r.begin(20, 3), `{"last":2}`)
 			r.close()
 		}
 	})
@@ -77,7 +73,6 @@ func TestT1LossyBus(t *testing.T) {
 // P3, C10: trouble with the store inside an engine step is a retry with backoff, never an error
 // response. A commit that is done and reported as failed changes nothing (F3).
 func TestP3StoreTroubleIsARetry(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
 		for _, when := range []string{"commit", "commit.done", "load"} {
 			var runs, calls atomic.Int64
@@ -87,9 +82,7 @@ func TestP3StoreTroubleIsARetry(t *testing.T) {
 				}
 				return nil
 			}, echo(&runs))
-			ids := r.begin(10, 2)
-			r.ended(ids)
-			r.completed(ids, `{"last":1}`)
+			r.completed(r.begin(10, 2), `{"last":1}`)
 			require.Positive(t, calls.Load(), "the fault %s was never asked for", when)
 			r.close()
 		}
@@ -99,8 +92,7 @@ func TestP3StoreTroubleIsARetry(t *testing.T) {
 // J4: a message whose plan the store refuses for good is held with a dead letter, and delays no
 // other.
 func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var runs, rejected atomic.Int64
 		r := start(t, engine.Config{}, busmem.Config{Seed: 3}, func(op string) error {
 			if op == "commit" && rejected.CompareAndSwap(0, 1) {
@@ -108,18 +100,14 @@ func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
 			}
 			return nil
 		}, echo(&runs))
-		ids := r.begin(10, 2)
-		r.ended(ids)
-		r.completed(ids, `{"last":1}`)
-		r.close()
+		r.completed(r.begin(10, 2), `{"last":1}`)
 	})
 }
 
 // A store that stays away makes the engine hand messages back, not lose them. They go on when
 // the store is back (C10).
 func TestC10LongOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var runs atomic.Int64
 		var away atomic.Bool
 		r := start(t, engine.Config{}, busmem.Config{Seed: 5}, func(string) error {
@@ -132,8 +120,6 @@ func TestC10LongOutage(t *testing.T) {
 		away.Store(true)
 		time.Sleep(5 * time.Minute) // the bubble's clock
 		away.Store(false)
-		r.ended(ids)
 		r.completed(ids, `{"last":2}`)
-		r.close()
 	})
 }

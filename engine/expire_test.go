@@ -19,12 +19,10 @@ import (
 // says nothing, the space's default counts. An engine reads that once; a later change counts
 // for the next engine.
 func TestW11Expire(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
 		const usual = 720 * time.Hour
 		ctx := context.Background()
 		r := start(t, cfg, busmem.Config{Seed: 1}, nil, workers.New())
-		defer r.close()
 		require.NoError(t, r.store.SetExpireDefault(ctx, usual))
 		deploy := func(name, expire, second string) {
 			r.deploy("flow: " + name + "\nversion: \"1\"\n" + expire +

@@ -24,7 +24,6 @@ transitions: {start: [work]}
 
 // P6: redelivered awaits and starts still start one child.
 func TestP6AwaitStartsOneChild(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(child)
 		r.deploy(`
@@ -55,7 +54,6 @@ transitions: {start: [ask, send]}
 
 // 1.11: a refused start is answered with an outcome.
 func TestAwaitOfWhatCannotBegin(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(child)
 		for _, await := range []bool{true, false} {
@@ -91,7 +89,6 @@ transitions: {start: [ask]}
 // a branch that the join did not wait for has ended since. That is an error of the await, not a
 // broken job (J1).
 func TestAwaitRetryThatCannotBeOrdered(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(child)
 		r.deploy(`
@@ -115,7 +112,6 @@ transitions:
 
 // P8: an interrupt of its own job that is the only open obligation closes the job.
 func TestP8OwnInterruptCloses(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(`
 flow: stop

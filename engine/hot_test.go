@@ -60,27 +60,6 @@ type warmth struct {
 	loads atomic.Int64 // of jobs
 }
 
-// counting counts the jobs that are loaded.
-type counting struct {
-	*memory.Store
-	loads *atomic.Int64
-}
-
-type countingCommitter struct {
-	store.Committer
-	loads *atomic.Int64
-}
-
-func (c counting) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	tx, err := c.Store.Committer(ctx, patient)
-	return countingCommitter{tx, c.loads}, err
-}
-
-func (c countingCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	c.loads.Add(int64(len(wants)))
-	return c.Committer.Load(ctx, wants, wait)
-}
-
 // deaf is a bus that accepts everything and delivers nothing.
 type deaf struct{ transport.Bus }
 
@@ -93,13 +72,10 @@ func (deaf) Send(context.Context, []transport.Message, func(int, error)) error {
 func newWarmth(t *testing.T) *warmth {
 	t.Helper()
 	w := &warmth{t: t, st: memory.New(memory.Config{Space: "test"})}
-	f, err := flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
-		Transition("start", "a").Transition("a", "b").Build()
-	require.NoError(t, err)
-	w.ref = journal.FlowRef{Name: "two", Version: "1", Digest: journal.Digest(f.Digest())}
-	_, err = w.st.Deploy(t.Context(), w.ref, f.Canonical(), false)
-	require.NoError(t, err)
-	c, err := NewCommitter(t.Context(), Config{Store: counting{w.st, &w.loads}, Bus: deaf{}, Space: "test"})
+	w.ref = deployed(t, w.st, flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
+		Transition("start", "a").Transition("a", "b"))
+	count := func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }
+	c, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: w.st, load: count}, Bus: deaf{}, Space: "test"})
 	require.NoError(t, err)
 	_, err = c.flows.Get(t.Context(), w.ref)
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package engine
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,8 +22,7 @@ func (d *waiting) Ack() error        { return nil }
 // W8: what an engine has not finished when it ends comes to another one, however long its process
 // lives on.
 func TestW8AnEndedEngineKeepsNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		k := newKeeping(time.Second)
 		left, late := &waiting{}, &waiting{}
 		k.add(left)
@@ -41,8 +39,7 @@ func TestW8AnEndedEngineKeepsNothing(t *testing.T) {
 // W8: a delivery that waits for its batch is reported as in progress, until it is finished or
 // has waited too long.
 func TestW8DeliveriesThatWaitAreKept(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		k := newKeeping(time.Second)
 		waits, forgotten := &waiting{}, &waiting{}
 		in := k.add(waits)

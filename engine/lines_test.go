@@ -3,6 +3,13 @@ package engine
 import (
 	"log/slog"
 	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/memory"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // lines are the lines that were logged.
@@ -14,4 +21,19 @@ func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, n
 func (l *lines) Write(b []byte) (int, error) {
 	l.all = append(l.all, strings.TrimSpace(string(b)))
 	return len(b), nil
+}
+
+// lettersOf are all dead letters of a store.
+func lettersOf(t *testing.T, st *memory.Store) []store.DeadView {
+	t.Helper()
+	all, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
+	require.NoError(t, err)
+	return all
+}
+
+// inBubble runs a test beside others, on a clock that moves when all goroutines wait.
+func inBubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
 }

@@ -30,8 +30,7 @@ transitions:
 // W7: the run holds a request that was handed over: a handler that takes longer than the resend
 // time and the lease runs once.
 func TestW7AHandlerLongerThanTheResendTimeRunsOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var runs atomic.Int64
 		reg := workers.New()
 		workers.Handle(reg, "t.work", func(ctx context.Context, _ struct{}) (int, error) {
@@ -53,18 +52,15 @@ func TestW7AHandlerLongerThanTheResendTimeRunsOnce(t *testing.T) {
 		row := r.view(id).Rows[0]
 		require.NotEmpty(t, row.Holder)
 		require.EqualValues(t, 1, row.Fence)
-		r.ended([]journal.JobID{id})
 		r.completed([]journal.JobID{id}, `{"got": 1}`)
 		require.EqualValues(t, 1, runs.Load())
-		r.close()
 	})
 }
 
 // W7: a taken request whose topic nobody serves here any more is handed back: its row sends it
 // by the bus.
 func TestW7WhatIsNotServedHereGoesByTheBus(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		reg := workers.New()
 		workers.Handle(reg, "t.other", func(context.Context, struct{}) (int, error) { return 1, nil })
 		cfg := engine.Config{Sweep: 50 * time.Millisecond, Local: handsOver{lies: true}}
@@ -76,14 +72,12 @@ func TestW7WhatIsNotServedHereGoesByTheBus(t *testing.T) {
 		time.Sleep(time.Second) // the bubble's clock
 		require.Equal(t, 1, r.bus.Len(transport.ToWork("t.work")))
 		require.Equal(t, 2, r.view(id).Rows[0].Publication)
-		r.close()
 	})
 }
 
 // W7, T2: a request that is handed back is sent at once, whatever else is in its topic's queue.
 func TestW7WhatIsHandedBackPassesABacklog(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		cfg := engine.Config{Sweep: 50 * time.Millisecond, Local: handsOver{lies: true}}
 		r := start(t, cfg, busmem.Config{}, nil, workers.New())
 		r.deploy(alone)
@@ -94,7 +88,6 @@ func TestW7WhatIsHandedBackPassesABacklog(t *testing.T) {
 		id := r.publish("alone", "k", `{}`)
 		time.Sleep(time.Second) // the bubble's clock
 		require.Equal(t, 2, r.view(id).Rows[0].Publication)
-		r.close()
 	})
 }
 
@@ -128,7 +121,6 @@ func TestW6AReleasedElementIsSentAtOnce(t *testing.T) {
 			for _, i := range r.view(id).Instances {
 				require.Zero(t, i.Open)
 			}
-			r.close()
 		})
 	}
 }

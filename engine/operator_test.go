@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,12 +16,10 @@ import (
 // E10, W3: operators of one dead letter share a commit, and only the first acts. One whose
 // action does not fit is refused alone.
 func TestE10OneOfManyOperatorsActs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		require.NoError(t, c.DeadLetter(t.Context(), collation.DeadLetter{Reason: reasonUndecodable, Message: "x"}, []byte{0xff}))
-		letters, err := c.store.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
+		letters := lettersOf(t, c.store)
 		require.Len(t, letters, 1)
 		answer := &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}}
 		actions := []store.Action{
@@ -46,18 +43,16 @@ func TestE10OneOfManyOperatorsActs(t *testing.T) {
 		require.Equal(t, 1, acted)
 		require.ErrorIs(t, errs[3], store.ErrNotFound)
 		require.ErrorIs(t, errs[4], store.ErrRejected)
-		letters, err = c.store.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
-		require.NoError(t, err)
+		letters = lettersOf(t, c.store)
 		require.Equal(t, collation.LetterFailed, letters[0].State)
 	})
 }
 
 // E6, W3: an output of a missing job is refused, and no other call with it.
 func TestE6PayloadsAreRefusedAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
-		job := c.Start(t.Context(), []store.Start{{Flow: c.ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}})[0]
+		job := c.Start(t.Context(), c.requests(1))[0]
 		require.NoError(t, job.Err)
 		body := []byte(`"large"`)
 		ids := []journal.JobID{job.Job, {9}, job.Job}

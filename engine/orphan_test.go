@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +24,6 @@ import (
 // around. The message counts as the first job's, and the second job's ids share nothing with
 // it.
 func TestP29KeyUsedAgainWhileMessagesAreAbout(t *testing.T) {
-	t.Parallel()
 	each(t, func(t *testing.T, cfg engine.Config) {
 		var mu sync.Mutex
 		asked := map[string]bool{} // requests
@@ -43,7 +41,6 @@ func TestP29KeyUsedAgainWhileMessagesAreAbout(t *testing.T) {
 			return json.RawMessage(`"the second's"`), nil
 		})
 		r := start(t, cfg, busmem.Config{Seed: 1}, nil, reg)
-		defer r.close()
 		r.deploy(`
 flow: brief
 version: "1"
@@ -108,10 +105,8 @@ func (r *rig) hint(to transport.Destination, h wire.Hint) {
 // T3, C5: a message of a job that never existed becomes a dead letter; a start whose order was
 // cancelled does not.
 func TestT3MessagesWithoutAJob(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		r := start(t, engine.Config{}, busmem.Config{Seed: 1}, nil, handlers())
-		defer r.close()
 		nobody := journal.JobID{1, 6: 0x80, 8: 0x80}
 		h := wire.Hint{Job: nobody.String(), Row: nobody.String(), DAD: ",0"}
 		n := 0 // number of dead letters
@@ -144,10 +139,8 @@ func TestT3MessagesWithoutAJob(t *testing.T) {
 // W11: when a tombstone has ended, jobs begin above its generation, whether or not their key
 // was known.
 func TestW11Floor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		r := start(t, engine.Config{}, busmem.Config{Seed: 1}, nil, workers.New())
-		defer r.close()
 		r.deploy(`
 flow: brief
 version: "1"

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,40 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
-
-// unreadable is a store in which entries with a result cannot be read, as an adapter reports
-// it: every load that asks for results is refused.
-type unreadable struct {
-	store.Engine
-	cause error
-}
-
-func (u unreadable) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	c, err := u.Engine.Committer(ctx, true)
-	return unreadableCommitter{c, u.cause}, err
-}
-
-type unreadableCommitter struct {
-	store.Committer
-	cause error
-}
-
-func (u unreadableCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	for _, w := range wants {
-		if len(w.Results) > 0 {
-			return nil, fmt.Errorf("load: %w", u.cause)
-		}
-	}
-	return u.Committer.Load(ctx, wants, wait)
-}
 
 type acked struct {
 	done chan string
@@ -82,23 +55,22 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		st := memory.New(memory.Config{Space: "test"})
-		f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
-		require.NoError(t, err)
-		ref := journal.FlowRef{Name: "one", Version: "1", Digest: journal.Digest(f.Digest())}
-		_, err = st.Deploy(ctx, ref, f.Canonical(), false)
-		require.NoError(t, err)
-		mode := collation.Mode{Resend: 1e6, Fold: true}
-		started, err := journaltest.Driven{Store: st}.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
-		require.NoError(t, err)
+		ref := deployed(t, st, oneWorker("1"))
+		job := startsOne(t, st, ref, collation.Mode{Resend: 1e6, Fold: true})
 		bus := busmem.New(busmem.Config{})
 		defer bus.Close()
 		said := &lines{}
-		all, err := NewCommitter(ctx, Config{Store: unreadable{st, cause}, Bus: bus, Space: "test", Logger: said.logger()})
+		cannot := func(wants []store.Want) error { // entries with a result, as an adapter reports it
+			if slices.ContainsFunc(wants, func(w store.Want) bool { return len(w.Results) > 0 }) {
+				return fmt.Errorf("load: %w", cause)
+			}
+			return nil
+		}
+		all, err := NewCommitter(ctx, Config{Store: &hooked{Engine: st, load: cannot}, Bus: bus, Space: "test", Logger: said.logger()})
 		require.NoError(t, err)
 		_, err = all.flows.Get(ctx, ref)
 		require.NoError(t, err)
 		c := &loop{Committer: all, patient: true}
-		job := started[0].Job
 		d := &acked{done: make(chan string, 1)}
 		for range 2 {
 			c.carry(ctx, work{items: []*item{{

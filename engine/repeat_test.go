@@ -7,11 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Two deliveries of one message in one batch: a transaction steps a message with steps left
@@ -20,14 +17,7 @@ func TestOneStepPerTransaction(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	st := memory.New(memory.Config{Space: "test"})
-	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
-	require.NoError(t, err)
-	ref := journal.FlowRef{Name: "one", Version: "1", Digest: journal.Digest(f.Digest())}
-	_, err = st.Deploy(ctx, ref, f.Canonical(), false)
-	require.NoError(t, err)
-	mode := collation.Mode{Stepwise: true, Resend: 1e6}
-	started, err := journaltest.Driven{Store: st}.Start(ctx, []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
-	require.NoError(t, err)
+	job := startsOne(t, st, deployed(t, st, oneWorker("1")), collation.Mode{Stepwise: true, Resend: 1e6})
 	all, err := NewCommitter(ctx, Config{Store: st, Space: "test", Stepwise: true})
 	require.NoError(t, err)
 	c := &loop{Committer: all, patient: true}
@@ -35,7 +25,6 @@ func TestOneStepPerTransaction(t *testing.T) {
 	twice := func(m collation.Message) (*item, *item) {
 		return &item{msg: m, flow: flowKey{"one", "1"}}, &item{msg: m, flow: flowKey{"one", "1"}}
 	}
-	job := started[0].Job
 	a, again := twice(collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD})
 	b, err := c.transact(ctx, work{items: []*item{a, again}})
 	require.NoError(t, err)

@@ -71,7 +71,6 @@ func TestResumeInMemory(t *testing.T) {
 					return x + y, err
 				})
 				r := start(t, cfg, busmem.Config{}, nil, reg)
-				defer r.close()
 				r.deploy(resumed)
 				first := r.run("resumed", "k", "[1,2,3,4]")
 				r.failed(first, journal.JobFailed, 500, "b3 fails")

@@ -28,15 +28,16 @@ import (
 // rig is engine and workers over memory, in a synctest bubble: time passes only when everybody
 // waits.
 type rig struct {
-	t     *testing.T
-	store *storemem.Store
-	bus   *busmem.Bus
-	eng   *engine.Engine
-	stop  context.CancelFunc
-	leave context.CancelFunc // ends the session
-	done  chan error
-	hints int    // put on the bus by hand
-	trace string // of the jobs to start
+	t      *testing.T
+	store  *storemem.Store
+	bus    *busmem.Bus
+	eng    *engine.Engine
+	stop   context.CancelFunc
+	leave  context.CancelFunc // ends the session
+	done   chan error
+	closed bool
+	hints  int    // put on the bus by hand
+	trace  string // of the jobs to start
 }
 
 // fault makes calls of the store fail. op is "commit", or "commit.done" after the commit was
@@ -77,10 +78,16 @@ func start(t *testing.T, cfg engine.Config, busCfg busmem.Config, f fault, reg *
 	go func() { r.done <- r.eng.Run(ctx) }()
 	go func() { r.done <- w.Run(ctx) }()
 	r.stop, r.leave = cancel, leave
+	t.Cleanup(r.close)
 	return r
 }
 
+// close drains the engine and the workers. The test's end does it, if the test did not.
 func (r *rig) close() {
+	if r.closed {
+		return
+	}
+	r.closed = true
 	r.stop()
 	require.NoError(r.t, <-r.done)
 	require.NoError(r.t, <-r.done)
@@ -115,16 +122,25 @@ var modes = map[string]engine.Config{
 
 // each runs a scenario in every mode (C11), in a bubble of its own.
 func each(t *testing.T, scenario func(t *testing.T, cfg engine.Config)) {
+	t.Parallel()
 	for name, cfg := range modes {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { scenario(t, cfg) })
+			inBubble(t, func(t *testing.T) { scenario(t, cfg) })
 		})
 	}
 }
 
+// inBubble runs a test beside others, on a clock that moves when all goroutines wait.
+func inBubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
+}
+
+// completed waits for the jobs' ends, and requires that they completed with the output.
 func (r *rig) completed(ids []journal.JobID, output string) {
 	r.t.Helper()
+	r.ended(ids)
 	for _, id := range ids {
 		v, err := r.store.Job(context.Background(), id)
 		require.NoError(r.t, err)

@@ -18,8 +18,7 @@ func told(key string, n byte) collation.Signal {
 // W3: a mailbox that another transaction holds delays no other: its signals wait aside until it
 // is free.
 func TestW3AMailboxThatIsHeld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
 		holder, err := c.store.Committer(t.Context(), true)
 		require.NoError(t, err)
@@ -50,8 +49,7 @@ func TestW3AMailboxThatIsHeld(t *testing.T) {
 // T11: a batch wakes a bounded number of waits. A signal that would wake more is left to the
 // next batch, not refused. A single signal is always taken.
 func TestT11ABatchWakesSoMany(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
 		b := c.batch(&store.Loaded{}, true)
 		l, box := &loop{Committer: c.Committer}, &collation.Box{}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -70,11 +69,9 @@ func (r *recorder) hangs(t *testing.T, tree *trace.Tree, traceparent string) []s
 // What an engine tells of every kind of message hangs in the tree that the journal gives (O1). A
 // child has a trace of its own, linked to its parent's. Signals and jobs are counted.
 func TestSpansAndCountersOfEveryKind(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		told := record()
 		r := start(t, engine.Config{NoFold: true, Observer: told}, busmem.Config{Seed: 1}, nil, handlers())
-		defer r.close()
 		r.trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 		r.deploy(child)
 		r.deploy(`

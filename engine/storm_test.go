@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -89,8 +88,7 @@ func numbered(n int) (id journal.JobID) {
 // T2, T11: 100 000 timers that are due within a minute are sent in bounded batches, in time,
 // one batch at a time.
 func TestT11ManyTimersAreNoStorm(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const many = 100_000
 		st := &timers{}
 		for n := range many {

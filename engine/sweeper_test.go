@@ -76,8 +76,7 @@ func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 // T2: more due rows than one look takes, all in a stream that cannot be read, delay no timer
 // behind them.
 func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := &queue{next: map[store.DueRow]time.Time{}}
 		for n := range sweepLimit + 1 {
 			r := store.DueRow{Kind: journal.MessageRequest, Topic: "t", Publication: 1, GUID: journal.GUID{byte(n), byte(n >> 8)}}
@@ -85,16 +84,9 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 		}
 		timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
 		st.next[timer] = time.Now().Add(time.Second)
-		cfg, err := Config{Bus: &dim{away: map[transport.Kind]bool{transport.Work: true}}, Store: st, Space: "test"}.withDefaults()
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- (&sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}}).run(ctx)
-		}()
+		_, stop := sweeps(t, Config{Bus: &dim{away: map[transport.Kind]bool{transport.Work: true}}, Store: st})
 		time.Sleep(3 * time.Second) // the bubble's clock
-		cancel()
-		require.NoError(t, <-ended)
+		stop()
 		require.Equal(t, []store.DueRow{timer}, st.sent)
 	})
 }
@@ -116,16 +108,10 @@ func TestW9TheSweeperIsTold(t *testing.T) {
 				at := time.Now().Add(10 * time.Second)
 				timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
 				st := &queue{next: map[store.DueRow]time.Time{timer: at}}
-				cfg, err := Config{Bus: &dim{}, Store: st, Space: "test", Sweep: time.Hour}.withDefaults()
-				require.NoError(t, err)
-				e := &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- (&sweeper{e: e}).run(ctx) }()
+				e, stop := sweeps(t, Config{Bus: &dim{}, Store: st, Sweep: time.Hour})
 				tell(e, at)
 				time.Sleep(2 * sweepLeast) // the bubble's clock
-				cancel()
-				require.NoError(t, <-ended)
+				stop()
 				require.Equal(t, []store.DueRow{timer}, st.sent)
 			})
 		})
@@ -134,8 +120,7 @@ func TestW9TheSweeperIsTold(t *testing.T) {
 
 // W9: the engine listens for announcements, again after the connection has ended.
 func TestW9AnnouncementsAreHeard(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := &herald{}
 		cfg, err := Config{Bus: &dim{}, Store: st, Space: "test"}.withDefaults()
 		require.NoError(t, err)
@@ -159,6 +144,22 @@ type herald struct{ store.Engine }
 func (*herald) Announced(_ context.Context, told func()) error {
 	told()
 	return store.ErrUnavailable
+}
+
+// sweeps runs the sweeper of an engine until stop.
+func sweeps(t *testing.T, cfg Config) (e *Engine, stop func()) {
+	t.Helper()
+	cfg.Space = "test"
+	cfg, err := cfg.withDefaults()
+	require.NoError(t, err)
+	e = &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}, committer: idle()}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&sweeper{e: e}).run(ctx) }()
+	return e, func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
 }
 
 // idle is a committer that commits nothing.
@@ -198,19 +199,13 @@ func (s *queue) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing
 
 // T2: a sweeper whose database falls silent sweeps again.
 func TestT2SweepIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := &cutOff{again: make(chan struct{})}
-		cfg, err := Config{Bus: &dim{}, Store: st, Space: "test"}.withDefaults()
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- (&sweeper{e: &Engine{cfg: cfg, committer: idle()}}).run(ctx) }()
 		began := time.Now()
+		_, stop := sweeps(t, Config{Bus: &dim{}, Store: st})
 		<-st.again
 		require.Less(t, time.Since(began), 2*sweepTime)
-		cancel()
-		require.NoError(t, <-ended)
+		stop()
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -118,10 +117,8 @@ func (r *rig) entered(id journal.JobID) int {
 // as large as that of a function with its surroundings. Their parent learns neither of their
 // start nor of their end.
 func TestUndoBegins(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		r, parent := undoing(t)
-		defer r.close()
 		before := r.entered(parent)
 		input := `{"input":"` + strings.Repeat("<", wire.MaxResult) + `"}`
 		child := r.undoes(parent, "k/work.undo", input)
@@ -146,10 +143,8 @@ func TestUndoBegins(t *testing.T) {
 
 // Compensations that cannot begin are reported and tried again; nothing is lost.
 func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		r, parent := undoing(t)
-		defer r.close()
 		r.deploy(strings.Replace(strings.Replace(review, "flow: review", "flow: brief", 1), "version:", "expire: 1s\nversion:", 1))
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
@@ -186,10 +181,8 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 
 // A built-in flow that another build has stored stays, and is used.
 func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		r, _ := undoing(t)
-		defer r.close()
 		ctx := context.Background()
 		f, err := flow.Call("trip.book")
 		require.NoError(t, err)
@@ -212,7 +205,6 @@ func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
 // 2.2: the input of a child is journaled in canonical form, however the JSON of its order
 // spells it.
 func TestAwaitInputIsCanonical(t *testing.T) {
-	t.Parallel()
 	scenario(t, func(r *rig) {
 		r.deploy(`
 flow: hear

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +14,7 @@ import (
 // A topic with requests that nobody took is warned about once in ten minutes, if no living
 // process has a handler for it.
 func TestUnservedTopicsAreNamed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		st := memory.New(memory.Config{Space: "test"})
 		_, err := st.OpenSession(t.Context(), store.Process{Name: "w", Topics: []string{"served"}, Lease: time.Hour})
 		require.NoError(t, err)

@@ -89,6 +89,7 @@ func newHall(t *testing.T) *hall {
 	h := &hall{t: t, store: storemem.New(storemem.Config{Space: "test", Now: func() int64 { return time.Now().UnixMicro() }})}
 	h.asked = &asked{Ends: h.store}
 	h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: h.asked})
+	t.Cleanup(func() { h.Close() })
 	return h
 }
 
@@ -148,7 +149,6 @@ func TestW5WaitIsTold(t *testing.T) {
 	const jobs = 20
 	for _, byBus := range []bool{false, true} {
 		t.Run(fmt.Sprintf("by the bus %v", byBus), func(t *testing.T) {
-			t.Parallel()
 			each(t, func(t *testing.T, cfg engine.Config) {
 				var runs atomic.Int64
 				var w *engine.Waiters
@@ -157,7 +157,6 @@ func TestW5WaitIsTold(t *testing.T) {
 					cfg.Ended = func(ended []journal.JobID) { w.Told(ended) }
 				}
 				r := start(t, cfg, busmem.Config{}, nil, echo(&runs))
-				defer r.close()
 				if byBus {
 					waiters.Listen = r.bus.Listen
 				}
@@ -187,11 +186,9 @@ func TestW5WaitIsTold(t *testing.T) {
 
 // W5: a thousand waits cost one query per second, and none when they are gone.
 func TestW5WaitersCostNoQuery(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const n = 1000
 		h := newHall(t)
-		defer h.Close()
 		ctx, cancel := context.WithCancelCause(context.Background())
 		var all []*waiting
 		for i := range n {
@@ -216,10 +213,8 @@ func TestW5WaitersCostNoQuery(t *testing.T) {
 // W5: an end that nobody told is found at the next look, also of a quarantined job, and for
 // every wait.
 func TestW5LooksForWhatNobodyTold(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHall(t)
-		defer h.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		id := h.start("k")
 		leaves, one, two, other := h.wait(ctx, id), h.wait(t.Context(), id), h.wait(t.Context(), id), h.wait(t.Context(), h.start("other"))
@@ -242,10 +237,8 @@ func TestW5LooksForWhatNobodyTold(t *testing.T) {
 // A wait that registers and then looks misses nothing that is told during the look. A wait that
 // is told too early goes on.
 func TestW5ToldWhileLooking(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHall(t)
-		defer h.Close()
 		id := h.start("k")
 		early := h.wait(t.Context(), id)
 		require.False(t, early.over())
@@ -280,10 +273,8 @@ func (h *hall) over(id journal.JobID) bool {
 // A database that cannot be reached is waited for. Any other error belongs to the job that it
 // is about.
 func TestW5WaitAndTheStoresErrors(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHall(t)
-		defer h.Close()
 		fails := func(err error, of ...journal.JobID) {
 			h.asked.mu.Lock()
 			defer h.asked.mu.Unlock()
@@ -328,8 +319,7 @@ func TestW5WaitAndTheStoresErrors(t *testing.T) {
 
 // Close ends all waits, and none begins afterwards.
 func TestW5CloseEndsWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHall(t)
 		id := h.start("k")
 		a, b := h.wait(t.Context(), id), h.wait(t.Context(), id)
@@ -350,10 +340,8 @@ func TestW5CloseEndsWaiting(t *testing.T) {
 // A wait that ends when its job is parked is told at the next look. Other waits for the job go
 // on. All such waits together cost one more query per look.
 func TestWaitUntilParked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHall(t)
-		defer h.Close()
 		parks, free := h.start("parks"), h.start("free")
 		ended := make(chan error, 3)
 		for _, id := range []journal.JobID{parks, parks, free} {
@@ -392,12 +380,10 @@ func (s slowDead) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.
 
 // Many waits with one deadline ask together whether their jobs are parked.
 func TestParkedIsAskedTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		h := newHall(t)
 		h.Close()
 		h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: slowDead{h.asked}})
-		defer h.Close()
 		const many = 500
 		parked := map[journal.JobID]bool{}
 		var ids []journal.JobID

@@ -1,15 +1,38 @@
 package quiputest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/workers"
 )
+
+// hourly is a durable function that sleeps by the hour.
+func hourly(ctx context.Context, hours int) (int, error) {
+	for n := range hours {
+		if err := workers.Sleep(ctx, fmt.Sprint("hour ", n), time.Hour); err != nil {
+			return n, err
+		}
+	}
+	return hours, nil
+}
+
+// sleeping is a scenario of one job that sleeps by the hour for so many days.
+func sleeping(days int) Scenario {
+	return func(t testing.TB, w *World) {
+		w.Serve(func(reg *workers.Registry) { workers.HandleDurable(reg, "sleep", hourly) })
+		var slept int
+		w.Call("sleep", "s-1", days*24).Output(&slept)
+		require.Equal(t, days*24, slept)
+	}
+}
 
 // seenBy are the boundaries of a scenario, in the order of their numbers.
 func seenBy(t *testing.T, scenario Scenario) []boundary {

@@ -1,7 +1,6 @@
 package quiputest_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,5 +59,3 @@ func TestE15ReplayJournal(t *testing.T) {
 		shop(nowhere{})(reg)
 	}, quiputest.Flows(filepath.Join(flows, "*.yaml")), quiputest.SameAnswers())
 }
-
-var _ = context.Background

@@ -161,29 +161,38 @@ func TestBuiltinHTTPVerifyIsNotSentAgain(t *testing.T) {
 	require.NotEmpty(t, s.posted[1])
 }
 
-// 3.3: any 2xx confirms a completed call, whatever its body; a 404 contradicts it.
+// 3.3: any 2xx confirms a completed call, whatever its body; a 404 contradicts it. After a
+// recorded refusal there is nothing to confirm.
 func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		mode  string
-		look  func(int, bool) int
-		kind  journal.ResponseKind
-		class string
+		mode    string
+		refuses bool
+		look    func(int, bool) int
+		kind    journal.ResponseKind
+		class   string
 	}{
-		"strict, found": {"strict", nil, journal.ResponseTerminal, ""},
-		"strict, lost":  {"strict", func(int, bool) int { return 404 }, journal.ResponseTerminal, ClassVerification},
-		"strict, away":  {"strict", func(int, bool) int { return 500 }, journal.ResponseTerminal, ""},
-		"human, lost":   {"human", func(int, bool) int { return 410 }, journal.ResponseParked, ClassConfirm},
-		"warn, lost":    {"warn", func(int, bool) int { return 404 }, journal.ResponseTerminal, ""},
-		"as it is":      {"", func(int, bool) int { return 404 }, journal.ResponseTerminal, ""},
+		"strict, found": {"strict", false, nil, journal.ResponseTerminal, ""},
+		"strict, lost":  {"strict", false, func(int, bool) int { return 404 }, journal.ResponseTerminal, ClassVerification},
+		"strict, away":  {"strict", false, func(int, bool) int { return 500 }, journal.ResponseTerminal, ""},
+		"human, lost":   {"human", false, func(int, bool) int { return 410 }, journal.ResponseParked, ClassConfirm},
+		"warn, lost":    {"warn", false, func(int, bool) int { return 404 }, journal.ResponseTerminal, ""},
+		"a refusal":     {"strict", true, nil, journal.ResponseTerminal, ""},
+		"as it is":      {"", false, func(int, bool) int { return 404 }, journal.ResponseTerminal, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, h := newTill(t), builtinHouse(t)
 			s.look = c.look
+			looks := 1
+			if c.refuses {
+				s.post, looks = func(_ string, w http.ResponseWriter) bool { w.WriteHeader(402); return false }, 0
+			}
 			q := ask("http", 1, s.input(c.mode))
 			first := h.one(q)
-			require.JSONEq(t, `{"charged":"`+s.posted[0]+`"}`, string(output(t, first.Output).Body))
+			if !c.refuses {
+				require.JSONEq(t, `{"charged":"`+s.posted[0]+`"}`, string(output(t, first.Output).Body))
+			}
 			h.store.Expire(guid(t, q)) // its process died before the response arrived
 			h.send(q, 2)
 			_, hint := h.answer()
@@ -194,24 +203,9 @@ func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 				require.Equal(t, first, hint.Response)
 			}
 			require.Len(t, s.posted, 1)
-			require.Len(t, s.looked, 1)
+			require.Len(t, s.looked, looks)
 		})
 	}
-}
-
-// After a recorded refusal there is nothing to confirm.
-func TestBuiltinHTTPVerifyARefusal(t *testing.T) {
-	t.Parallel()
-	s, h := newTill(t), builtinHouse(t)
-	s.post = func(_ string, w http.ResponseWriter) bool { w.WriteHeader(402); return false }
-	q := ask("http", 1, s.input("strict"))
-	first := h.one(q)
-	require.Equal(t, 402, first.Code)
-	h.store.Expire(guid(t, q))
-	h.send(q, 2)
-	_, hint := h.answer()
-	require.Equal(t, first, hint.Response)
-	require.Empty(t, s.looked)
 }
 
 func TestBuiltinHTTPVerifyInput(t *testing.T) {

@@ -26,8 +26,7 @@ func TestT10DrainLetsHandlersFinish(t *testing.T) {
 	})
 	h.open()
 	q := ask("long", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
+	h.ask(q, 1)
 	<-inside
 	h.stop()
 	close(release)
@@ -63,8 +62,7 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 			}, Class(c.class))
 			h.open()
 			q := ask("long", 1, `1`)
-			h.store.Put(guid(t, q), nil)
-			h.send(q, c.publication)
+			h.ask(q, c.publication)
 			<-inside
 			h.stop()
 			require.NoError(t, h.closed())
@@ -99,8 +97,7 @@ func TestT10DrainIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { h.ended <- rt.Run(ctx) }()
 	q := ask("stuck", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 2)
+	h.ask(q, 2)
 	<-inside
 	cancel()
 	require.ErrorContains(t, h.closed(), "still run")
@@ -133,68 +130,43 @@ func (q *quiet) Send(ctx context.Context, msgs []transport.Message, done func(in
 	return nil
 }
 
-func TestE7WithoutPubAckTheRequestComesAgain(t *testing.T) {
+// E7: a request whose response is not acknowledged comes again. A run whose response nobody takes is
+// not counted, and its lease ends: full lanes are backpressure, and no handler that kills its
+// process (T5). A response that no bus can ever take is no outage: its runs are counted, so that
+// the request becomes stuck, with a dead letter (E9).
+func TestE7AResponseThatIsNotHeard(t *testing.T) {
 	t.Parallel()
-	for name, silence := range map[string]bool{"refused": false, "never told": true} {
+	for name, c := range map[string]struct {
+		publication int // the second one is leased
+		silence     bool
+		err         error
+		counted     int
+	}{
+		"refused":    {1, false, nil, 1},
+		"never told": {1, true, nil, 1},
+		"full lanes": {2, false, transport.ErrFull, 1},
+		"too large":  {2, false, transport.ErrTooLarge, 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)
 			h.cfg.ResponseWait = 200 * time.Millisecond // for the PubAck that never comes
-			bus := &quiet{Bus: h.bus, silence: silence}
+			bus := &quiet{Bus: h.bus, silence: c.silence, err: c.err}
+			bus.lost.Store(1)
 			h.cfg.Bus = bus
 			var calls atomic.Int32
 			Handle(h.reg, "count", func(context.Context, int) (int32, error) { return calls.Add(1), nil })
 			h.open()
 			q := ask("count", 1, `1`)
-			h.store.Put(guid(t, q), nil)
-			bus.lost.Store(1)
-			h.send(q, 1)
+			h.ask(q, c.publication)
 			m, hint := h.answer()
 			require.Equal(t, "2", string(hint.Response.Output))
-			require.Equal(t, 1, m.Header.Publication)
+			require.Equal(t, c.publication, m.Header.Publication)
+			_, runs, _ := h.store.Leased(guid(t, q))
+			require.Equal(t, c.counted, runs, "of two")
 			h.gone("count")
 		})
 	}
-}
-
-// Full lanes are backpressure, not a handler that kills its process: a run whose response
-// nobody takes is not counted, and its lease ends (T5, E9).
-func TestT5ARunThatIsNotHeardIsNotCounted(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	bus := &quiet{Bus: h.bus, err: transport.ErrFull}
-	bus.lost.Store(1)
-	h.cfg.Bus = bus
-	var calls atomic.Int32
-	Handle(h.reg, "count", func(context.Context, int) (int32, error) { return calls.Add(1), nil })
-	h.open()
-	q := ask("count", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 2) // leased
-	_, hint := h.answer()
-	require.Equal(t, "2", string(hint.Response.Output))
-	_, runs, _ := h.store.Leased(guid(t, q))
-	require.Equal(t, 1, runs, "of two")
-	h.gone("count")
-}
-
-// A response that no bus can ever take is not an outage: its runs are counted, so that
-// the request becomes stuck, with a dead letter (E9).
-func TestE9AResponseThatNobodyCanTakeIsCounted(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	bus := &quiet{Bus: h.bus, err: transport.ErrTooLarge}
-	bus.lost.Store(1)
-	h.cfg.Bus = bus
-	Handle(h.reg, "large", func(context.Context, int) (int, error) { return 1, nil })
-	h.open()
-	q := ask("large", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 2)
-	h.answer() // by the next run
-	_, runs, _ := h.store.Leased(guid(t, q))
-	require.Equal(t, 2, runs)
-	h.gone("large")
 }
 
 // The grace begins when the context ends, even if that is before the pulse knows of the
@@ -249,8 +221,7 @@ func TestT11NeverMoreThanTheConcurrency(t *testing.T) {
 	h.open()
 	for i := range byte(20) {
 		q := ask("slow", i, `1`)
-		h.store.Put(guid(t, q), nil)
-		h.send(q, 1)
+		h.ask(q, 1)
 	}
 	for range 3 {
 		<-inside

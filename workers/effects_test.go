@@ -90,8 +90,7 @@ func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
 		}, Class(effects.Guarded))
 		h.open()
 		q := ask("pay", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		h.send(q, 1)
+		h.ask(q, 1)
 		<-inside
 		h.send(q, 2) // after a lost ack wait: the same request again, in the same process
 		require.Eventually(t, func() bool { return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2 }, patience, time.Millisecond)
@@ -122,8 +121,7 @@ func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 		})
 		h.open()
 		q := ask("long", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		h.send(q, 1)
+		h.ask(q, 1)
 		time.Sleep(calm / 4) // the bubble's clock
 		require.Empty(t, h.store.Calls())
 		time.Sleep(4 * calm)
@@ -167,8 +165,7 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 				})
 				h.open()
 				q := ask("long", 1, `1`)
-				h.store.Put(guid(t, q), nil)
-				h.send(q, 1)
+				h.ask(q, 1)
 				<-inside
 				c.lose(h, guid(t, q))
 				require.ErrorIs(t, <-causes, c.want)
@@ -192,8 +189,7 @@ func TestW8WithoutASessionNoRunBegins(t *testing.T) {
 		HandleRaw(h.reg, "echo", echo)
 		h.open()
 		q := ask("echo", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		h.send(q, 2)
+		h.ask(q, 2)
 		h.silent()
 		require.Equal(t, 1, h.bus.Len(transport.ToWork("echo")), "it waits for another process")
 		require.Empty(t, h.store.Calls())
@@ -210,8 +206,7 @@ func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
 		h.open()
 		for publication, byBus := range map[int]bool{1: true, 2: false} {
 			q := ask("echo", byte(publication), `1`)
-			h.store.Put(guid(t, q), nil)
-			h.send(q, publication)
+			h.ask(q, publication)
 			m, _ := h.answer()
 			require.Equal(t, byBus, m.ByBus, "publication %d", publication)
 		}
@@ -254,50 +249,45 @@ func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {
 	})
 }
 
-func TestE9TimeoutOfATry(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	waiting := func(ctx context.Context, _ int) (int, error) {
-		<-ctx.Done()
-		return 0, errors.New("gave up")
-	}
-	Handle(h.reg, "pure", waiting)
-	Handle(h.reg, "guarded", waiting, Class(effects.Guarded))
-	Handle(h.reg, "done", func(ctx context.Context, _ int) (int, error) {
-		<-ctx.Done()
-		return 5, nil
-	})
-	h.open()
-	q := ask("pure", 1, `1`)
-	q.TimeoutMS = 20
-	r := h.one(q)
-	require.Equal(t, []any{journal.ResponseFailedAttempt, 408, ClassTimeout}, []any{r.Kind, r.Code, r.Error.Class})
-	q = ask("guarded", 2, `1`)
-	q.TimeoutMS = 20
-	require.Equal(t, journal.ResponseParked, h.one(q).Kind, "its call may have been applied")
-	q = ask("done", 3, `1`)
-	q.TimeoutMS = 20
-	require.Equal(t, "5", string(h.one(q).Output), "a result that is there counts")
-}
-
-func TestAHandlerThatIgnoresItsContextIsGivenUp(t *testing.T) {
+// E9: an attempt ends at its timeout, whether its handler heeds its context or not. A result that is
+// there by then counts; a wait of a function can begin.
+func TestE9TimeoutOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	release := make(chan struct{})
-	stuck := func(context.Context, json.RawMessage) (json.RawMessage, error) {
-		<-release
-		return nil, nil
-	}
-	HandleRaw(h.reg, "pure", stuck)
-	HandleRaw(h.reg, "guarded", stuck, Class(effects.Guarded))
+	heeds := func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, errors.New("gave up") }
+	ignores := func(context.Context, int) (int, error) { <-release; return 0, nil }
+	Handle(h.reg, "pure", heeds)
+	Handle(h.reg, "guarded", heeds, Class(effects.Guarded))
+	Handle(h.reg, "stuck", ignores)
+	Handle(h.reg, "stuck.guarded", ignores, Class(effects.Guarded))
+	Handle(h.reg, "done", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 5, nil })
+	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+		_, err := All(ctx,
+			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Hour) },
+			func(ctx context.Context) (int, error) {
+				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				}, effects.Idempotent)
+			},
+		)
+		return 0, err
+	})
+	HandleDurable(h.reg, "fn.waits", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, Sleep(ctx, "x", time.Hour)
+	})
 	h.open()
 	t.Cleanup(func() { close(release) })
-	q := ask("pure", 1, `1`)
-	q.TimeoutMS = 20
-	require.Equal(t, 408, h.one(q).Code)
-	q = ask("guarded", 2, `1`)
-	q.TimeoutMS = 20
-	require.Equal(t, journal.ResponseParked, h.one(q).Kind)
+	for i, topic := range []string{"pure", "stuck", "fn"} {
+		failedWith(t, h.late(ask(topic, byte(i), `1`)), journal.ResponseFailedAttempt, 408, ClassTimeout)
+	}
+	for i, topic := range []string{"guarded", "stuck.guarded"} {
+		require.Equal(t, journal.ResponseParked, h.late(ask(topic, byte(10+i), `1`)).Kind, "its call may have been applied")
+	}
+	require.Equal(t, "5", string(h.late(ask("done", 20, `1`)).Output))
+	require.Equal(t, journal.ResponseSuspended, h.late(ask("fn.waits", 21, `1`)).Kind)
 }
 
 func TestInfo(t *testing.T) {
@@ -338,8 +328,7 @@ func TestE4StartsNameTheTimeout(t *testing.T) {
 	for i, publication := range []int{1, 2} {
 		q := ask("pay", byte(i), `1`)
 		q.TimeoutMS = 7000
-		h.store.Put(guid(t, q), nil)
-		h.send(q, publication)
+		h.ask(q, publication)
 		h.answer()
 		require.Equal(t, 7*time.Second, (<-spy.seen).Timeout)
 	}

@@ -75,37 +75,32 @@ type crashing struct {
 	crash *crash
 }
 
-func (s crashing) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
-	before, after := s.crash.dies()
+// dying does one operation of a process, unless the process dies before it.
+func dying[T any](c *crash, do func() (T, error)) (out T, err error) {
+	before, after := c.dies()
 	if before {
-		return row, false, errCrash
+		return out, errCrash
 	}
-	if row, taken, err = s.Store.StartEffect(ctx, l, e); after {
+	if out, err = do(); after {
 		err = errCrash
 	}
+	return out, err
+}
+
+func (s crashing) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+	row, err = dying(s.crash, func() (row store.EffectRow, err error) {
+		row, taken, err = s.Store.StartEffect(ctx, l, e)
+		return row, err
+	})
 	return row, taken, err
 }
 
-func (s crashing) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (row store.EffectRow, err error) {
-	before, after := s.crash.dies()
-	if before {
-		return row, errCrash
-	}
-	if row, err = s.Store.FinishEffect(ctx, l, e, notDone); after {
-		err = errCrash
-	}
-	return row, err
+func (s crashing) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.FinishEffect(ctx, l, e, notDone) })
 }
 
-func (s crashing) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (row store.EffectRow, err error) {
-	before, after := s.crash.dies()
-	if before {
-		return row, errCrash
-	}
-	if row, err = s.Store.TxEffect(ctx, l, e, call); after {
-		err = errCrash
-	}
-	return row, err
+func (s crashing) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.TxEffect(ctx, l, e, call) })
 }
 
 func newWorld[In, Out any](t testing.TB, fn func(context.Context, In) (Out, error), input string) *world {

@@ -144,6 +144,13 @@ func (h *house) send(q wire.Request, publication int) {
 	require.NoError(h.t, transporttest.Publish(h.t.Context(), h.bus, m))
 }
 
+// ask is send of a request that has a row.
+func (h *house) ask(q wire.Request, publication int) {
+	h.t.Helper()
+	h.store.Put(guid(h.t, q), nil)
+	h.send(q, publication)
+}
+
 // answer is the next response that reaches the engine, without its times, which differ
 // between runs.
 func (h *house) answer() (transport.Message, *wire.Hint) {
@@ -188,9 +195,15 @@ func (h *house) silent() {
 // one sends a request and returns the response.
 func (h *house) one(q wire.Request) *wire.Response {
 	h.t.Helper()
-	h.store.Put(guid(h.t, q), nil)
-	h.send(q, 1)
+	h.ask(q, 1)
 	_, hint := h.answer()
 	h.gone(q.Topic)
 	return hint.Response
+}
+
+// late is one of a request whose attempt has 20 ms.
+func (h *house) late(q wire.Request) *wire.Response {
+	h.t.Helper()
+	q.TimeoutMS = 20
+	return h.one(q)
 }

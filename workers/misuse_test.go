@@ -147,34 +147,6 @@ func TestAGivenUpFunctionBeginsNothing(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-func TestE9TimeoutOfAFunctionsTry(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-		_, err := All(ctx,
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Hour) },
-			func(ctx context.Context) (int, error) {
-				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
-					<-ctx.Done()
-					return 0, context.Cause(ctx)
-				}, effects.Idempotent)
-			},
-		)
-		return 0, err
-	})
-	HandleDurable(h.reg, "waits", func(ctx context.Context, _ int) (int, error) {
-		<-ctx.Done()
-		return 0, Sleep(ctx, "x", time.Hour)
-	})
-	h.open()
-	q := ask("fn", 1, `1`)
-	q.TimeoutMS = 20
-	failedWith(t, h.one(q), journal.ResponseFailedAttempt, 408, ClassTimeout)
-	q = ask("waits", 2, `1`)
-	q.TimeoutMS = 20
-	require.Equal(t, journal.ResponseSuspended, h.one(q).Kind, "a wait can begin at the end of an attempt")
-}
-
 func TestADrainHandsAFunctionBack(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -191,8 +163,7 @@ func TestADrainHandsAFunctionBack(t *testing.T) {
 	h.open()
 	q := ask("fn", 1, `1`)
 	q.Attempt = 3 // the last
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
+	h.ask(q, 1)
 	<-inside
 	h.stop()
 	require.NoError(t, h.closed())
@@ -219,8 +190,7 @@ func TestE9AFunctionOfAClosedJobIsNotAnswered(t *testing.T) {
 		})
 		h.open()
 		q := ask("fn", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		h.send(q, 1)
+		h.ask(q, 1)
 		<-inside
 		h.store.CloseJob(guid(t, q))
 		h.session.Tell(store.ErrJobClosed)

@@ -28,8 +28,7 @@ func TestResponseMessage(t *testing.T) {
 	})
 	h.open()
 	q := ask("sum", 1, `[1,2]`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 1)
+	h.ask(q, 1)
 	m, hint := h.answer()
 	job, err := journal.ParseJobID(q.Job)
 	require.NoError(t, err)
@@ -235,8 +234,7 @@ func TestE9LaterDeliveriesAreLeasedFirst(t *testing.T) {
 	h.open()
 
 	q := ask("echo", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 2)
+	h.ask(q, 2)
 	h.answer()
 	require.Equal(t, []string{"Lease"}, h.store.Calls())
 
@@ -298,8 +296,7 @@ func TestC10InfrastructureIsNeverAResponse(t *testing.T) {
 	}
 	h.open()
 	q := ask("echo", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	h.send(q, 2)
+	h.ask(q, 2)
 	require.Eventually(t, func() bool { return len(h.store.Calls()) > 0 }, patience, time.Millisecond)
 	h.silent()
 	close(down)

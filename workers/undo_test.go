@@ -259,6 +259,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	travels := function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
 		infos = append(infos, Info(ctx))
 		return Compensate(ctx, "car", func(ctx context.Context) error {
+			infos = append(infos, Info(ctx))
 			o.called(ctx, "undo car")
 			if broken {
 				return errors.New("no line")
@@ -295,34 +296,12 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	}
 	for _, info := range infos {
 		info.Turn, info.Attempt = 1, 1
-		require.Equal(t, infos[0], info, "it sees the place of the original")
+		require.Equal(t, infos[0], info, "it and its compensations see the place of the original")
 	}
 
 	require.Nil(t, undoJob(w).next().Error, "again, from the record of that job's own: what is applied twice has one key")
 	n, _ := o.keys()
 	require.Equal(t, 5, n)
-}
-
-// A compensation may need the place that Info gives. It is always the function's place,
-// whoever runs the compensation.
-func TestACompensationSeesThePlaceOfItsFunction(t *testing.T) {
-	t.Parallel()
-	var infos []Call
-	w := newWorld(t, function0(steps(func(ctx context.Context, _ *outside) error {
-		infos = append(infos, Info(ctx))
-		return Compensate(ctx, "car", func(ctx context.Context) error {
-			infos = append(infos, Info(ctx))
-			return nil
-		})
-	}, rest("x")), &outside{}), `1`)
-	w.next()
-	w.store.Answer(w.id()) // something else ends the request
-	require.Nil(t, undoJob(w).next().Error)
-	require.Len(t, infos, 3, "the function, once more for its compensations, and the compensation")
-	for _, info := range infos {
-		info.Turn, info.Attempt = 1, 1
-		require.Equal(t, infos[0], info)
-	}
 }
 
 func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
@@ -358,40 +337,31 @@ func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
 	require.Empty(t, o.names)
 }
 
+// An attempt whose context ends while it fails, or in the pass for the compensations, runs none:
+// a drained one is handed back, and after a timeout a job of their own runs them.
 func TestAnUndoThatIsCutOff(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{ErrTimeout, ErrDraining} {
+	for _, c := range []struct {
+		cause error
+		pass  int // in which the context ends
+	}{{ErrTimeout, 1}, {ErrTimeout, 2}, {ErrDraining, 2}} {
 		var o outside
 		ctx, cancel := context.WithCancelCause(t.Context())
 		passes := 0
 		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
-			if passes++; passes == 2 { // the pass for the compensations
-				cancel(cause)
+			if passes++; passes == c.pass {
+				cancel(c.cause)
 			}
 			return Fail(409, "no")
 		}, undoable("b")), &o), `1`)
 		r := w.runIn(ctx)
 		require.Empty(t, o.names)
-		if cause == ErrDraining {
-			require.Equal(t, journal.ResponseFailedAttempt, r.Kind, "it is handed back")
+		if c.cause == ErrDraining {
+			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.True(t, w.next().Undone)
 			continue
 		}
 		failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
 		require.False(t, r.Undone)
 	}
-}
-
-func TestCompensationsWaitForAContext(t *testing.T) {
-	t.Parallel()
-	var o outside
-	ctx, cancel := context.WithCancelCause(t.Context())
-	w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
-		cancel(ErrTimeout)
-		return Fail(409, "no")
-	}), &o), `1`)
-	r := w.runIn(ctx)
-	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
-	require.False(t, r.Undone, "its time is over: a job of their own runs them")
-	require.Empty(t, o.names)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 const stack = "panic({0x1?, 0x2?})\n\t/go/src/runtime/panic.go:859 +0x132\nmain.charge()\n\t/app/charge.go:12 +0x27\n"
@@ -72,20 +71,4 @@ func TestErrorsStandOnce(t *testing.T) {
 		}
 		require.Equal(t, c.want, strings.Count(b.String(), "error: "), "%s:\n%s", name, b.String())
 	}
-}
-
-// show folds errors, too.
-func TestShowFoldsErrors(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
-	s := &shower{app: &app{streams: cli.Streams{Out: &b}}}
-	failed := &journal.Failure{Class: "panic", Message: "panic: no\nat all", Stack: stack}
-	v := &shown{JobView: &store.JobView{Error: failed}}
-	v.activities = []history.Activity{{Activity: "pay", Element: -1, Last: history.Event{Activity: "pay", Element: -1}, Error: failed}}
-	s.header(v, "")
-	require.Contains(t, b.String(), "\nerror    panic: no (+1 line; quipu log --raw)\n")
-	b.Reset()
-	s.activities(t.Context(), s.teller(), v)
-	require.Contains(t, b.String(), "error  panic: no (+1 line; quipu log --raw)\n")
-	require.Contains(t, b.String(), "at     /app/charge.go:12 (quipu log --raw shows the stack)\n")
 }

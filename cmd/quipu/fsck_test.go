@@ -44,7 +44,6 @@ order-42: waits 3: stored paid, by the journal nothing
 
 // fsck only reads, says nothing of sound jobs, and repairs no job that is open.
 func TestFsckOfSoundJobs(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("declined", declined)
 	s.ok("", "start", "declined", "f1")

@@ -15,7 +15,6 @@ import (
 // E14: a call prints the handler's result, calls once under one key, and says how
 // it ended by its exit code.
 func TestCall(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	require.Equal(t, "{\"n\":1}\n", s.ok("", "call", "echo", "k", `{"n": 1}`))
 	require.Equal(t, "{\"n\":1}\n", s.ok(`{"n": 1}`, "call", "echo", "k", "-"), "what is recorded")
@@ -41,13 +40,13 @@ func TestCall(t *testing.T) {
 // 5.3: a wait and a call say once that their job waits for a person, and go on waiting. At their
 // timeout they say what it waits for.
 func TestWaitsSayWhatFor(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	s.ok("", "start", "closed", "w1")
 	s.why("w1", "waits for signal gate")
 	require.Contains(t, s.fails(codeTimeout, "", "wait", "w1", "--timeout", "300ms").Err,
 		`job "w1" has not ended in time: gate waits for signal gate with key "w1"`)
+	require.Equal(t, "timeout", objects(t, s.fails(codeTimeout, "", "wait", "w1", "--timeout", "300ms", "-o", "json").Out)[0]["state"])
 
 	var called, waited clitest.Buffer
 	codes := make(chan int, 2)

@@ -13,7 +13,6 @@ import (
 
 // check says what a pipeline needs to know: whether files are good, and whether what is open fits.
 func TestCheckAgainstOpen(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("naps", "1", "sleep", `{for: 1h}`)
 	s.ok("", "start", "naps", "n-1", "--input", `{"name":"Ada"}`)

@@ -18,21 +18,30 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// O6: quipu console serves the page until it is ended; a page that is followed does not hold it up.
-func TestConsole(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.deploy("hello", "1", "echo", "{a: 1}")
-	s.ok("", "start", "hello", "hello-1", "--input", `{"name": "Ada"}`)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+// console runs quipu console until stop, which returns what it logged.
+func (s *space) console(args ...string) (page string, stop func() string) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.t.Cleanup(cancel)
 	var out, err clitest.Buffer
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"console", "--http", "127.0.0.1:0"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err, Env: clitest.Env(s.env)})
+		done <- run(ctx, append([]string{"console"}, args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err, Env: clitest.Env(s.env)})
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "\n") }, time.Minute, 10*time.Millisecond)
-	page := strings.TrimSpace(strings.TrimPrefix(out.String(), "console: "))
+	require.Eventually(s.t, func() bool { return strings.Contains(out.String(), "\n") }, time.Minute, 10*time.Millisecond)
+	return strings.TrimSpace(strings.TrimPrefix(out.String(), "console: ")), func() string {
+		cancel()
+		require.Zero(s.t, <-done, err.String())
+		return err.String()
+	}
+}
+
+// O6: quipu console serves the page until it is ended; a page that is followed does not hold it up.
+func TestConsole(t *testing.T) {
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", "{a: 1}")
+	s.ok("", "start", "hello", "hello-1", "--input", `{"name": "Ada"}`)
+	page, stop := s.console("--http", "127.0.0.1:0")
 	get := func(path string) *http.Response {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+path, nil)
 		require.NoError(t, err)
@@ -48,13 +57,11 @@ func TestConsole(t *testing.T) {
 	require.Equal(t, "hello-1\n", s.ok("", "ls", "-k", "--api", page), "the API stands beside it")
 	followed := get("/live?page=/jobs")
 	defer followed.Body.Close()
-	cancel()
-	require.Zero(t, <-done, err.String())
+	stop()
 }
 
 // O11: beyond loopback everybody has to say who they are, by TLS; flags that do not fit are refused.
 func TestO11ConsoleBeyondLoopback(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	for _, args := range [][]string{
 		{"--http", "8400"},
@@ -69,17 +76,9 @@ func TestO11ConsoleBeyondLoopback(t *testing.T) {
 	}
 	token := strings.TrimSpace(s.ok("", "token", "create", "ada"))
 	certs := devtest.NewCertificates(t, "nobody")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var out, err clitest.Buffer
-	done := make(chan int, 1)
-	go func() {
-		args := []string{"console", "--http", "0.0.0.0:0", "--tls-cert", certs.ServerCert, "--tls-key", certs.ServerKey}
-		done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err, Env: clitest.Env(s.env)})
-	}()
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "\n") }, time.Minute, 10*time.Millisecond)
-	_, port, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out.String()), "console: https://"), "]:")
-	require.NotEmpty(t, port, out.String())
+	page, stop := s.console("--http", "0.0.0.0:0", "--tls-cert", certs.ServerCert, "--tls-key", certs.ServerKey)
+	_, port, _ := strings.Cut(strings.TrimPrefix(page, "https://"), "]:")
+	require.NotEmpty(t, port, page)
 	roots := x509.NewCertPool()
 	authority, readErr := os.ReadFile(certs.CA)
 	require.NoError(t, readErr)
@@ -102,7 +101,5 @@ func TestO11ConsoleBeyondLoopback(t *testing.T) {
 	s.ok("", "token", "revoke", "ada")
 	require.Equal(t, http.StatusUnauthorized, ask(token))
 	client.CloseIdleConnections()
-	cancel()
-	require.Zero(t, <-done, err.String())
-	require.NotContains(t, err.String(), token)
+	require.NotContains(t, stop(), token)
 }

@@ -14,7 +14,6 @@ import (
 // 3.3, E10: a person who finds that the call was done says so, and the handler goes on with its
 // result. show describes the effect before and after.
 func TestDeadDone_E10(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("parks", "1", "cut", `{onretry: "called again"}`)
 	for _, key := range []string{"done", "again"} {
@@ -59,7 +58,6 @@ func TestDeadDone_E10(t *testing.T) {
 // J8: an effect that a job's journal does not have did not happen. For a closed job that is a
 // proof.
 func TestShowEffectThatIsNone_J8(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	s.deploy("slow", "1", "nobody", "{}")

@@ -47,7 +47,6 @@ transitions: {start: [book]}
 
 // A durable function passes the failure of its child on, and why names the child.
 func TestWhyOfAFunctionWhoseChildFailed(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("declined", declined)
 	s.deployText("function", functionFlow)
@@ -62,7 +61,6 @@ func TestWhyOfAFunctionWhoseChildFailed(t *testing.T) {
 
 // What why offers for a failed job is what resume takes.
 func TestWhyOfFailedJobs(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	for name, text := range map[string]string{"declined": declined, "parent": parentFlow, "badoutput": outputFlow, "panics": panicFlow} {
 		s.deployText(name, text)

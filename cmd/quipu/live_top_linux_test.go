@@ -14,7 +14,6 @@ import (
 
 // top shows what is open, what runs and what is stuck, in a terminal again and again.
 func TestTop(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	require.Contains(t, s.ok("", "top", "--once"), "nothing is stuck")
 	s.deploy("naps", "1", "sleep", `{for: 1h}`)

@@ -14,7 +14,6 @@ import (
 
 // A trace is printed, drawn, and sent; what is sent twice is the same bytes (O2).
 func TestTrace_O2(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("says", "1", "echo", `"${ start.output.name }"`)
 	s.ok("", "start", "says", "t-1", "--input", `{"name":"Ada"}`)

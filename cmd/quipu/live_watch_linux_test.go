@@ -46,7 +46,6 @@ func (s *space) becomes(out *clitest.Buffer, parts ...string) {
 
 // What is no terminal gets a line for each job that is new or has another state, and no line twice.
 func TestLsWatchAddsLines(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("naps", "1", "sleep", `{for: 1500ms}`)
 	s.deploy("hello", "1", "echo", `{a: 1}`)
@@ -73,7 +72,6 @@ func TestLsWatchAddsLines(t *testing.T) {
 
 // A terminal shows the list as it is now: each frame over the one before, within its size.
 func TestLsWatchDrawsAgain(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("naps", "1", "sleep", `{for: 1500ms}`)
 	var out clitest.Buffer
@@ -93,13 +91,6 @@ func TestLsWatchDrawsAgain(t *testing.T) {
 			require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\x1b[K"))), 60, line)
 		}
 	}
-}
-
-func TestLsWatchRefusals(t *testing.T) {
-	t.Parallel()
-	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": "postgres://nowhere"}}
-	require.Contains(t, s.fails(cli.CodeUsage, "", "ls", "--watch", "--limit", "0").Err, "--watch shows 1 to 1000 jobs")
-	s.fails(cli.CodeUsage, "", "ls", "--watch", "--count")
 }
 
 // What was printed is remembered of a bounded number of jobs.

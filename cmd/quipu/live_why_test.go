@@ -71,7 +71,6 @@ func (s *space) why(key string, wanted ...string) (said string) {
 
 // 5.3: why over a real job, in each kind of waiting.
 func TestWhyOfARealJob(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	s.deployText("open", open)
@@ -110,7 +109,7 @@ func TestWhyOfARealJob(t *testing.T) {
 	for _, said := range []string{
 		"├─ ● items   worker nobody               waiting, 0/3 elements", "0 00 0 1 01 00000000", "not entered, 1 arrival",
 		"● merge      worker echo, join all       waiting, 1/2 arrivals", "items[0]", "held until other elements end",
-		"parent   o1, by child at ,0,0", "WAITS FOR", "feed.item       o1   feed",
+		"parent   o1, by child at ,0,0", "OPEN ROW", "WAITS FOR", "feed.item       o1   feed",
 		"child ,0,0   starts child o1/child\n", "nap ,0,0     sleeps until ",
 	} {
 		require.Contains(t, shown, said)
@@ -124,7 +123,6 @@ func TestWhyOfARealJob(t *testing.T) {
 
 // 1.11: signals from the command line are taken, kept, missed and recognized as repeated.
 func TestSignals(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	r := s.fails(codeNotFound, "", "signal", "gate", "s1", "--all")
@@ -151,7 +149,6 @@ func TestSignals(t *testing.T) {
 // O11: the log says who started a job, who sent the signal that it took and who interrupted one: the
 // user, or whom --who names.
 func TestActsSayWho(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	s.ok("", "start", "closed", "a1", "--who", "ann")
@@ -168,7 +165,6 @@ func TestActsSayWho(t *testing.T) {
 
 // C15: interrupts from the command line, of one job, of several, and of children.
 func TestInterrupts(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	s.deployText("open", open)
@@ -193,7 +189,6 @@ func TestInterrupts(t *testing.T) {
 
 // J10: the state at each entry, and at the last one what the tables say.
 func TestReplayOfARealJob(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	s.deployText("open", open)
@@ -222,7 +217,6 @@ func TestReplayOfARealJob(t *testing.T) {
 
 // The completion that a shell asks for when a key is begun.
 func TestKeysAreCompleted(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("closed", closed)
 	for _, key := range []string{"order-1", "order-2", "other"} {
@@ -245,7 +239,6 @@ transitions: {start: [first], first: [pay]}
 
 // A failed job is resumed from the command line, and each generation names the other.
 func TestResumes(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("declined", declined)
 	s.ok("", "start", "declined", "r1")
@@ -283,7 +276,6 @@ transitions: {start: [reserve]}
 // The elements of a list that succeeded are taken over. They were not sent again; the log shows
 // their inputs, too.
 func TestALogOfElementsThatAreTakenOver(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deployText("partly", partly)
 	s.ok("", "start", "partly", "p1")

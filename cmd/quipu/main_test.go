@@ -46,6 +46,8 @@ func TestUsage(t *testing.T) {
 		"a state of two":   {some, []string{"ls", "--state", "open,odd"}, cli.CodeUsage, "\"odd\": use one of"},
 		"from":             {some, []string{"ls", "--from", "yesterday"}, cli.CodeUsage, "--from \"yesterday\": use a time such as"},
 		"to":               {some, []string{"ls", "--to", "-1h"}, cli.CodeUsage, "--to \"-1h\": use a time"},
+		"watched limit":    {some, []string{"ls", "--watch", "--limit", "0"}, cli.CodeUsage, "--watch shows 1 to 1000 jobs"},
+		"watched count":    {some, []string{"ls", "--watch", "--count"}, cli.CodeUsage, "[count watch] were all set"},
 		"limit":            {some, []string{"ls", "--limit", "-1"}, cli.CodeUsage, "--limit"},
 		"timeout":          {some, []string{"wait", "k", "--timeout", "-1s"}, cli.CodeUsage, "--timeout"},
 		"dead limit":       {some, []string{"dead", "ls", "--limit", "-1"}, cli.CodeUsage, "--limit"},

@@ -30,6 +30,7 @@ type lossy struct {
 
 func newLossy(t *testing.T) *lossy {
 	t.Helper()
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "quipu-recover-pg-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -127,7 +128,6 @@ func (l *lossy) page(section string) (said []string) {
 
 // S13, F6: a synchronous standby is promoted. docs/recover.md, as it stands there.
 func TestPageAboutAPromotion_S13(t *testing.T) {
-	t.Parallel()
 	l := newLossy(t)
 	l.promote()
 	l.noticed(true)
@@ -172,7 +172,6 @@ func (l *lossy) promote() {
 
 // S13, F7: a backup is restored. docs/recover.md, as it stands there.
 func TestPageAboutARestore_S13(t *testing.T) {
-	t.Parallel()
 	l := newLossy(t)
 	require.NoError(t, l.pg.Backup(t.Context()))
 	close(l.letGo)

@@ -32,7 +32,6 @@ func (s *space) serve() string {
 // O10: somebody without a password of the database works by the API, with the same answers and
 // exit codes.
 func TestO10Remote(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	s.deploy("cut", "1", "cut", `{OnRetry: again}`)

@@ -9,7 +9,6 @@ import (
 
 // O11: a token is printed once, listed without its secret, and revoked.
 func TestTokens(t *testing.T) {
-	t.Parallel()
 	s := newSpace(t)
 	require.Contains(t, s.do("", "token", "ls").Err, "no tokens")
 	token := strings.TrimSpace(s.ok("", "token", "create", "shop", "--role", "client"))

@@ -183,7 +183,6 @@ transitions: {start: [step]}
 // 1.11: each type of activity, once, on real servers. What becomes of them in any
 // order, in every mode and under faults is the model's (TestC11AnyFlowEndsAsItReads).
 func TestEveryActivity(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		rt, _ := e.run(obedient())
 		e.deploy(rt, refuseFlow)

@@ -96,7 +96,7 @@ func (c *chaos) mood(dice *rand.Rand) func(string) (wait time.Duration, status i
 // one mistaken for another shows.
 func blob(id string) string { return strings.Repeat(id+"/", (wire.MaxInline+wire.MaxInline/8)/len(id)) }
 
-func init() { moreHandlers = append(moreHandlers, chaosHandlers) }
+func init() { moreHandlers = append(moreHandlers, chaosHandlers, tripHandlers) }
 
 // chaosHandlers register the topics of chaosFlows.
 func chaosHandlers(reg *workers.Registry, receiver string) {
@@ -132,4 +132,60 @@ func chaosHandlers(reg *workers.Registry, receiver string) {
 			return call(ctx, receiver, effects.Key(ctx), "notdone "+in.ID)
 		}, effects.Guarded, effects.WithKey("k"+in.ID))
 	})
+}
+
+// tripHandlers register a function that books three things, each with its undo,
+// and then waits: it fails when it is told to.
+func tripHandlers(reg *workers.Registry, receiver string) {
+	workers.HandleDurable(reg, "trip", func(ctx context.Context, in order) (map[string]string, error) {
+		for _, what := range []string{"flight", "hotel", "car"} {
+			err := workers.Compensate(ctx, what, func(ctx context.Context) error {
+				_, err := call(ctx, receiver, effects.Key(ctx), "cancel "+what+" "+in.ID)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			_, err = effects.Do(ctx, what, func(ctx context.Context) (map[string]string, error) {
+				return call(ctx, receiver, effects.Key(ctx), "book "+what+" "+in.ID)
+			}, effects.Idempotent)
+			if err != nil {
+				return nil, err
+			}
+		}
+		ok, err := workers.Await[bool](ctx, "paid", 0)
+		if err == nil && !ok {
+			err = workers.Fail(402, "not paid")
+		}
+		return map[string]string{"receipt": in.ID}, err
+	})
+}
+
+// trip is what the function books for an id, and what it cancels when undone.
+func trip(id string, undone bool) (calls []string) {
+	for _, what := range []string{"flight", "hotel", "car"} {
+		calls = append(calls, "book "+what+" "+id)
+		if undone {
+			calls = append(calls, "cancel "+what+" "+id)
+		}
+	}
+	return calls
+}
+
+// orderFlow is charge → reserve → ship, each a call outside.
+func orderFlow(name string) string {
+	return strings.ReplaceAll(`
+flow: NAME
+version: "1"
+output: {receipt: "${ charge.output.receipt }"}
+activities:
+  start:   {type: trigger}
+  charge:  {type: worker, topic: charge, input: {id: "${ start.output.id }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+  reserve: {type: worker, topic: reserve, input: {id: "${ start.output.id }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+  ship:    {type: worker, topic: ship, input: {id: "${ start.output.id }", r: "${ charge.output.receipt }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
+transitions:
+  start: [charge]
+  charge: [reserve]
+  reserve: [ship]
+`, "NAME", name)
 }

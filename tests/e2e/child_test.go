@@ -24,6 +24,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -38,6 +39,19 @@ type childConfig struct {
 	// Zero means the default of quipu.Config.
 	Drain                             time.Duration
 	MaxBatch, Committers, Concurrency int
+}
+
+// child is the configuration of a worker process of the space that calls a receiver.
+func (e *env) child(r *receiver) childConfig {
+	c := childConfig{
+		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise,
+		Resend: quickResend, Lease: quickLease,
+	}
+	if e.logins != nil {
+		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
+		c.Worker, c.WorkerNATS = e.worker(outside(r.URL).Topics())
+	}
+	return c
 }
 
 // moreHandlers register what only the tests behind a build tag ask for, in

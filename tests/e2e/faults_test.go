@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -34,7 +31,6 @@ transitions:
 // P7, K0: a start whose process died right after its inception is resumed by
 // the engine, not by the caller's retry; the retry says what is there.
 func TestP7StartWithoutPublication(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		client := e.client(func(c *quipu.Config) { c.NATS = "" }) // it commits and never publishes
 		e.deploy(client, fmt.Sprintf(chargeFlow, ""))
@@ -51,45 +47,11 @@ func TestP7StartWithoutPublication(t *testing.T) {
 	})
 }
 
-// P18: an effect with an empty result is a result, in a transaction too: a replay does
-// not run it.
-func TestP18EmptyResultIsCached(t *testing.T) {
-	t.Parallel()
-	inAMode(t, func(t *testing.T, e *env) {
-		db := e.tables()
-		var runs atomic.Int64
-		rt, _ := e.run(oneHandler(func(ctx context.Context, _ charge) (map[string]any, error) {
-			_, err := effects.Do(ctx, "touch", func(context.Context) (any, error) {
-				runs.Add(1)
-				return nil, nil //nolint:nilnil // the empty result is the point
-			})
-			if err == nil {
-				_, err = quipu.DoTx(ctx, "note", func(ctx context.Context, tx quipu.EffectTx) (any, error) {
-					runs.Add(1)
-					_, err := tx.Exec(ctx, "INSERT INTO notes VALUES ('x')")
-					return nil, err
-				})
-			}
-			if err == nil && workers.Info(ctx).Attempt < 3 {
-				err = errors.New("fails after its effects")
-			}
-			return map[string]any{"receipt": "r"}, err
-		}))
-		e.deploy(rt, fmt.Sprintf(chargeFlow, ""))
-		_, err := e.wait(rt, e.start(rt, "order", "order-1", map[string]any{"total": 1}))
-		require.NoError(t, err)
-		require.Equal(t, int64(2), runs.Load())
-		require.Equal(t, 1, e.count(db, "notes"))
-		e.clean(rt)
-	})
-}
-
 // P17, P22, P30, P32, F2: a worker stands still past ack wait and lease in the middle
 // of a call; another takes the request over and answers; the first wakes up, finishes
 // its call and goes on. One of them started each effect at a time, the first accepted
 // answer stands, and what the late one appends does not touch what the answer bound.
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		db, r, rt := e.tables(), newReceiver(t), e.client()
 		started := map[string]quipu.Job{}
@@ -133,7 +95,6 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 // P23, C15: a branch fails while another is open: the job closes with it, the
 // other's worker learns of it, and its late answer finds no row.
 func TestP23FailureCancelsTheOtherBranch(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		reg := workers.New()
 		running, told := make(chan struct{}), make(chan error, 1)

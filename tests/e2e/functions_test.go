@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,7 +59,6 @@ func (e *env) suspended(rt *quipu.Runtime, job quipu.Job, pauses int) {
 // E12: a function that calls outside, sleeps, waits for a signal and for a child,
 // side by side and one after the other. P14: its two sleeps are two timers.
 func TestE12Function(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		const nap = 200 * time.Millisecond
 		r := newReceiver(t)
@@ -104,50 +101,6 @@ func TestE12Function(t *testing.T) {
 		require.JSONEq(t, `{"receipt":"ann [6 8]"}`, string(out))
 		require.GreaterOrEqual(t, time.Since(began), 2*nap)
 		require.Equal(t, 1, r.appliedOnce(t, map[string]bool{"charge order-1": true}), "replays do not call")
-		e.clean(rt)
-	})
-}
-
-// E15: code that takes another path than what is recorded is reported with the
-// first difference; the job is parked, and goes on with the code that it knows.
-func TestE15ChangedFunctionParks(t *testing.T) {
-	t.Parallel()
-	inAMode(t, func(t *testing.T, e *env) {
-		var changed atomic.Bool
-		var calls atomic.Int64
-		touch := func(ctx context.Context, name string) error {
-			_, err := effects.Do(ctx, name, func(context.Context) (any, error) {
-				calls.Add(1)
-				return name, nil
-			}, effects.Idempotent)
-			return err
-		}
-		rt, job := function(e, func(ctx context.Context, in order) (map[string]string, error) {
-			name := "reserve"
-			if changed.Load() {
-				name = "book"
-			}
-			if err := errors.Join(touch(ctx, name)); err != nil {
-				return nil, err
-			}
-			if _, err := workers.Await[any](ctx, "go", 0); err != nil {
-				return nil, err
-			}
-			return map[string]string{"receipt": in.ID}, touch(ctx, "ship")
-		})
-		e.suspended(rt, job, 1)
-		changed.Store(true)
-		_, err := rt.Signal(t.Context(), "go", job.Key, nil)
-		require.NoError(t, err)
-		letter := e.letter(rt, job)
-		require.Contains(t, letter.Message, "reserve")
-		require.Contains(t, letter.Message, "book")
-		require.Equal(t, int64(1), calls.Load(), "nothing is called on the wrong path")
-		changed.Store(false)
-		require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Retry, Who: "ann", Reason: "the old code is back"}))
-		_, err = e.wait(rt, job)
-		require.NoError(t, err)
-		require.Equal(t, int64(2), calls.Load())
 		e.clean(rt)
 	})
 }

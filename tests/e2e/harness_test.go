@@ -3,11 +3,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +57,7 @@ func newEnv(t *testing.T, stepwise bool) *env {
 // both in a soak. That the modes give the same is held by the model, the simulator
 // and the fault cells, which have each of them (C11).
 func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
+	t.Parallel()
 	modes := []bool{false, true}
 	if !soak.On() {
 		modes = []bool{rand.N(2) == 0}
@@ -231,45 +230,4 @@ func (e *env) entries(rt *quipu.Runtime, job quipu.Job) []*journal.Entry {
 func (e *env) eventually(what string, cond func() bool) {
 	e.t.Helper()
 	require.Eventually(e.t, cond, patience, 20*time.Millisecond, what)
-}
-
-// startMany starts n jobs and returns them with the keys that must be applied
-// outside for each topic.
-func (e *env) startMany(rt *quipu.Runtime, name string, n int, topics ...string) ([]quipu.Job, map[string]bool) {
-	e.t.Helper()
-	reqs := make([]quipu.StartRequest, n)
-	want := map[string]bool{}
-	for i := range reqs {
-		key := fmt.Sprintf("%s-%d", name, i)
-		reqs[i] = quipu.StartRequest{Flow: name, Key: key, Input: order{ID: key}}
-		for _, topic := range topics {
-			want[topic+" "+key] = true
-		}
-	}
-	res, err := rt.StartMany(e.t.Context(), reqs)
-	require.NoError(e.t, err)
-	jobs := make([]quipu.Job, n)
-	for i, r := range res {
-		require.NoError(e.t, r.Err)
-		jobs[i] = r.Job
-	}
-	return jobs, want
-}
-
-// orderFlow is charge → reserve → ship, each a call outside.
-func orderFlow(name string) string {
-	return strings.ReplaceAll(`
-flow: NAME
-version: "1"
-output: {receipt: "${ charge.output.receipt }"}
-activities:
-  start:   {type: trigger}
-  charge:  {type: worker, topic: charge, input: {id: "${ start.output.id }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
-  reserve: {type: worker, topic: reserve, input: {id: "${ start.output.id }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
-  ship:    {type: worker, topic: ship, input: {id: "${ start.output.id }", r: "${ charge.output.receipt }"}, retry: {attempts: 10, backoff: 100ms, max: 1s}}
-transitions:
-  start: [charge]
-  charge: [reserve]
-  reserve: [ship]
-`, "NAME", name)
 }

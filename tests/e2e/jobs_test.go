@@ -102,7 +102,6 @@ var ends = map[string]end{
 
 // E6, E8, E9, E11, P12: how one activity ends.
 func TestEndsOfAnActivity(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		reg := oneHandler(nil)
 		for name, x := range ends {
@@ -147,7 +146,6 @@ func TestEndsOfAnActivity(t *testing.T) {
 
 // P11: a version activated under running jobs leaves them on theirs.
 func TestP11RunningJobsKeepTheirVersion(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		gate := make(chan struct{})
 		rt, _ := e.run(oneHandler(func(context.Context, charge) (map[string]any, error) {
@@ -199,7 +197,6 @@ func TestStartRefusesAndRepeats(t *testing.T) {
 // P19: the hash chain is over the bytes as they were stored, whatever spelling
 // of JSON a client chose.
 func TestP19OddSpellingsVerify(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		rt, _ := e.run(oneHandler(func(_ context.Context, in charge) (map[string]any, error) {
 			return map[string]any{"receipt": "<&> ü 😀 \u2028", "z": 1e2, "a": []any{nil, 0.10}}, nil
@@ -220,7 +217,6 @@ func TestP19OddSpellingsVerify(t *testing.T) {
 // outlives ack wait and lease by far, run once as long as their process lives, and
 // are not parked.
 func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(t *testing.T, e *env) {
 		var runs atomic.Int64
 		long := func(ctx context.Context) (map[string]string, error) {

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quipu-journal/quipu/effects"
 )
 
 // receiver is a service outside: it applies each Idempotency-Key once and
@@ -19,11 +17,8 @@ type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
 	asked   map[string]int
-	applied map[string]string // key → what was asked for
-	order   []string          // what was applied, in this order
-	refused map[string]bool   // keys that the books had not, and never will
-	delay   time.Duration
-	mood    func(what string) (time.Duration, int) // the delay and status of one answer; nil is delay and 200
+	applied map[string]string                      // key → what was asked for
+	mood    func(what string) (time.Duration, int) // the delay and status of one answer; nil is none and 200
 	holds   map[string]*hold
 }
 
@@ -49,7 +44,7 @@ func (r *receiver) hold(t *testing.T, what string) *hold {
 func (h *hold) free() { h.once.Do(func() { close(h.release) }) }
 
 func newReceiver(t *testing.T) *receiver {
-	r := &receiver{asked: map[string]int{}, applied: map[string]string{}, refused: map[string]bool{}, holds: map[string]*hold{}}
+	r := &receiver{asked: map[string]int{}, applied: map[string]string{}, holds: map[string]*hold{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.Close)
 	return r
@@ -57,22 +52,12 @@ func newReceiver(t *testing.T) *receiver {
 
 func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	key, what := q.Header.Get("Idempotency-Key"), q.URL.Query().Get("what")
-	if q.URL.Path == "/books" {
-		_ = json.NewEncoder(w).Encode(r.look(q.URL.Query().Get("key")))
-		return
-	}
 	r.mu.Lock()
-	if r.refused[key] {
-		r.mu.Unlock()
-		w.WriteHeader(http.StatusConflict)
-		return
-	}
 	r.asked[key]++
 	if _, again := r.applied[key]; !again {
 		r.applied[key] = what
-		r.order = append(r.order, what)
 	}
-	delay, mood, h := r.delay, r.mood, r.holds[what]
+	mood, h := r.mood, r.holds[what]
 	first := r.asked[key] == 1
 	r.mu.Unlock()
 	if h != nil {
@@ -85,25 +70,13 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	status := http.StatusOK
+	delay, status := time.Duration(0), http.StatusOK
 	if mood != nil {
 		delay, status = mood(what)
 	}
 	time.Sleep(delay) // the outside is slow: a kill can fall between doing and answering
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"receipt": key})
-}
-
-// look says whether a key was applied. One that was not is refused from now on, so
-// that a call which is still under way cannot make the answer wrong.
-func (r *receiver) look(key string) effects.Answer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, done := r.applied[key]; !done {
-		r.refused[key] = true
-		return effects.Answer{State: effects.StateNotDone}
-	}
-	return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`{"receipt":"` + key + `"}`)}
 }
 
 // appliedOnce checks that what was applied outside is exactly what was wanted,

@@ -49,7 +49,7 @@ func (e *env) least() {
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
 	require.NoError(e.t, rt.Roles(e.t.Context()))
-	e.logins = &logins{owner: rt, admin: e.connect(), log: &devtest.Log{}, users: map[string]*natsserver.User{adminUser: {Username: adminUser}}}
+	e.logins = &logins{owner: rt, admin: e.connect(), log: &devtest.Log{}, users: map[string]*natsserver.User{}}
 	_, err = e.logins.admin.Exec(e.t.Context(), `ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO PUBLIC`)
 	require.NoError(e.t, err)
 	for role, dsn := range map[string]*string{"engine": &e.logins.engine, "operator": &e.logins.operator} {
@@ -82,17 +82,7 @@ func (e *env) worker(topics []string) (dsn, url string) {
 	return dsn, e.user(nats.Worker, topics...)
 }
 
-// adminUser is the one user of NATS with all rights. It is the test's own, for faults.
-const adminUser = "admin"
-
-// admin is the URL of NATS with all rights.
-func (e *env) admin() string {
-	if e.logins == nil {
-		return e.nats.URL()
-	}
-	return e.urlOf(adminUser)
-}
-
+// urlOf is the URL of NATS for a user.
 func (e *env) urlOf(user string) string {
 	return strings.Replace(e.nats.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1)
 }

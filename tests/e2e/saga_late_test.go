@@ -28,7 +28,6 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 		"within": func(*env, *quipu.Runtime, quipu.Job) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			inAMode(t, func(t *testing.T, e *env) {
 				var mu sync.Mutex
 				var happened []string

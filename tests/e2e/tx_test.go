@@ -163,7 +163,6 @@ func (e *env) checkBank(moves int) {
 // I13: transfers between accounts while worker processes are killed at random:
 // each is applied once, and the total is what it was.
 func TestI13TransfersUnderRandomKills(t *testing.T) {
-	t.Parallel()
 	jobs, kills := soak.Times(10, 60), soak.Times(2, 6)
 	inAMode(t, func(t *testing.T, e *env) {
 		db, r := e.openBank(), newReceiver(t)

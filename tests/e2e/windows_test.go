@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,28 +47,6 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 			return body(ctx, in)
 		})
 	}
-	workers.HandleDurable(reg, "long", func(ctx context.Context, in struct {
-		ID string `json:"id"`
-		N  int    `json:"n"`
-	},
-	) (map[string]int, error) {
-		sum := 0
-		for i := range in.N {
-			n, err := effects.Do(ctx, "step", func(ctx context.Context) (int, error) {
-				_, err := call(ctx, receiver, effects.Key(ctx), fmt.Sprintf("%s/%d", in.ID, i))
-				return i, err
-			}, effects.Idempotent, effects.WithKey(fmt.Sprint("step-", i)))
-			if err != nil {
-				return nil, err
-			}
-			if sum += n; i%100 == 99 {
-				if err := workers.Sleep(ctx, fmt.Sprint("nap-", i), time.Millisecond); err != nil {
-					return nil, err
-				}
-			}
-		}
-		return map[string]int{"receipt": sum}, nil
-	})
 	workers.HandleDurable(reg, "reviewed", func(ctx context.Context, in struct {
 		For string `json:"for"`
 	},
@@ -95,7 +71,6 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 // key, a Guarded one never by itself: a person answers; a Tx is there once. (For death
 // behind the answer, and at all boundaries, see TestE15CrashOfRandomFunctions.)
 func TestE3CrashWindows(t *testing.T) {
-	t.Parallel()
 	inAMode(t, func(_ *testing.T, e *env) { e.dieInWindows(windows()) })
 }
 
@@ -170,50 +145,19 @@ func (e *env) dieInWindows(all []*window) {
 	e.clean(rt)
 }
 
-// A function with many effects under random kills, 1 000 and 200 in a soak: each is
-// applied once outside, under one key, and the result is what it would have been.
-func TestF1FunctionOfAThousandEffects(t *testing.T) {
-	t.Parallel()
-	n, kills := soak.Times(60, 1000), soak.Times(3, 200)
-	e := newEnv(t, false)
-	r := newReceiver(t)
-	rt := e.client()
-	e.deploy(rt, `
-flow: long
-version: "1"
-output: "${ long.output.receipt }"
-activities:
-  start: {type: trigger}
-  long:  {type: worker, topic: long, input: {id: "${ start.output.id }", n: "${ start.output.n }"}, retry: {attempts: 500, backoff: 10ms, max: 50ms}}
-transitions: {start: [long]}
-`)
-	config := e.child(r)
-	config.Lease, config.Resend = time.Duration(soak.Times(1000, 250))*time.Millisecond, 100*time.Millisecond
-	w := startChild(t, config)
-	job := e.start(rt, "long", "long-1", map[string]any{"id": "long-1", "n": n})
-	var applied atomic.Int64
-	progress := func() int64 {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		applied.Store(int64(len(r.applied)))
-		return applied.Load()
-	}
-	for kill := range kills {
-		at := progress()
-		e.eventually("progress before the next kill", func() bool {
-			now := progress()
-			return now >= int64((kill+1)*(n-1)/kills) || now > at+int64(rand.N(6))
-		})
-		w.kill()
-		w = startChild(t, config)
-	}
-	out, err := e.wait(rt, job)
-	require.NoError(t, err)
-	require.Equal(t, fmt.Sprint(n*(n-1)/2), string(out))
-	want := map[string]bool{}
-	for i := range n {
-		want[fmt.Sprintf("long-1/%d", i)] = true
-	}
-	t.Logf("the receiver was asked %d times for %d calls", r.appliedOnce(t, want), n)
-	e.clean(rt)
+// letter waits for the one open dead letter of a job.
+func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found quipu.DeadLetter) {
+	e.t.Helper()
+	e.eventually("a dead letter of "+job.Key, func() bool {
+		letters, err := rt.Operator().DeadLetters(e.t.Context(), quipu.DeadLetterFilter{Limit: 100})
+		require.NoError(e.t, err)
+		for _, l := range letters {
+			if l.Job.Key == job.Key {
+				found = l
+				return true
+			}
+		}
+		return false
+	})
+	return found
 }

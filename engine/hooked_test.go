@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// hooked is a store that asks a test before each load and commit of a committer, and shows it what
+// was loaded. An error of a hook is the call's; a hook that is nil does nothing.
+type hooked struct {
+	store.Engine
+	load   func(wants []store.Want) error
+	loaded func(l *store.Loaded)
+	commit func(plans []store.Chained) error
+}
+
+func (h *hooked) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	c, err := h.Engine.Committer(ctx, patient)
+	return &hookedCommitter{c, h}, err
+}
+
+type hookedCommitter struct {
+	store.Committer
+	*hooked
+}
+
+func (c *hookedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	if c.load != nil {
+		if err := c.load(wants); err != nil {
+			return nil, err
+		}
+	}
+	l, err := c.Committer.Load(ctx, wants, wait)
+	if err == nil && c.loaded != nil {
+		c.loaded(l)
+	}
+	return l, err
+}
+
+func (c *hookedCommitter) Commit(ctx context.Context, plans []store.Chained) error {
+	if c.commit != nil {
+		if err := c.commit(plans); err != nil {
+			_ = c.Rollback(ctx)
+			return err
+		}
+	}
+	return c.Committer.Commit(ctx, plans)
+}
