@@ -46,6 +46,10 @@ type ChainWrite struct {
 	Completed bool
 }
 
+// Begins says that the effect is a new one, whose first entry is that of the write: it is not stored
+// yet. Otherwise it is.
+func (w *ChainWrite) Begins() bool { return w.Entry != nil && w.Entry.Seq == w.Effect.Seq }
+
 // Effected is the result of a decision on an effect: the effect as it stands now.
 type Effected struct {
 	EffectRow

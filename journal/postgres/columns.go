@@ -84,7 +84,7 @@ func readRow(v row) (*collation.Row, error) {
 // change.
 var (
 	chainColumns = rowColumns.pick("chain",
-		"job", "guid", "kind", "activity", "dad", "next_at", "held", "dead", "turn", "turn_sent", "attempt", "runs",
+		"job", "guid", "kind", "activity", "dad", "topic", "next_at", "held", "dead", "turn", "turn_sent", "attempt", "runs",
 		"holder", "session", "fence", "effects_seq", "effects_hash", "undo", "rev")
 	movedColumns = rowColumns.pick("moved",
 		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "session", "fence",

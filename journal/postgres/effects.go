@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,8 +13,8 @@ import (
 
 // chainStatements are the statements of a transaction that only writes effect chains.
 var chainStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_put",
-	"write_letters_end",
+	"begin", "commit", "rollback", "write_marker", "clock", "chains_lock", "effects_read", "write_entries", "chains_put", "effects_new",
+	"effects_move", "write_letters_end",
 }
 
 // effectKey names an effect on the chain of a request.
@@ -40,7 +41,7 @@ func (w *wanted) askChain(want *store.Want) {
 // readChains returns the statements that lock the chains' rows in the order of their keys, and
 // then read under these locks (J3). A row that has gone or is left out has no chain in the
 // result.
-func (s *Store) readChains(w *wanted, l *store.Loaded, wait bool) []step {
+func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []step {
 	if len(w.chains) == 0 {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, wait bool) []step {
 			}
 			return nil
 		}},
-		w.readEffects(l),
+		s.readEffects(w, l, span),
 	}, w.readPastEffects(l)...)
 }
 
@@ -75,15 +76,36 @@ func compareRows(a, b rowKey) int {
 	return slices.Compare(a.guid[:], b.guid[:])
 }
 
-func (w *wanted) readEffects(l *store.Loaded) step {
+// effectJobs lists the jobs whose effects were asked for.
+func (w *wanted) effectJobs() []journal.JobID {
+	jobs := make([]journal.JobID, len(w.effectKeys))
+	for i := range jobs {
+		jobs[i] = w.effectKeys[i].chain.job
+	}
+	return jobs
+}
+
+// errStrayed says that a job's number is not in the span that was read, because retention has moved
+// the job (W11). The number is known by then: read again.
+var errStrayed = errors.New("retention has moved a job")
+
+// readEffects reads the effects that were asked for in a span of their jobs, else errStrayed.
+func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) step {
 	job, key := uuids(len(w.effectKeys)), byteas(len(w.effectKeys))
 	for i := range w.effectKeys {
 		job.uuid(w.effectKeys[i].chain.job)
 		key.bytes(w.effectKeys[i].key[:])
 	}
-	return step{"effects_read", [][]byte{job.value(), key.value()}, func(v row) error {
-		f, err := readEffect(v)
+	return step{"effects_read", span.after([][]byte{job.value(), key.value()}), func(v row) error {
 		k := w.effectKeys[v.int(effectWidth)-1].chain
+		n := v.int(effectWidth + 2)
+		if s.numbers.set(k.job, n); !span.holds(noJobs.with(n)) {
+			return errStrayed
+		}
+		if v.null(0) {
+			return nil
+		}
+		f, err := readEffect(v)
 		if h := l.Chains[collation.RowKey{Job: k.job, GUID: k.guid}]; h != nil && err == nil {
 			h.Effects[f.Key] = &collation.Effect{EffectRow: *f, Request: v.guid(effectWidth + 1)}
 		}
@@ -111,7 +133,7 @@ func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) 
 				h.Head = journal.Head{Seq: v.int(0), Hash: v.digest(1)}
 				return nil
 			}},
-			w.readEffects(l),
+			c.s.readEffects(w, l, allJobs),
 		)
 		if err != nil {
 			return err
@@ -135,15 +157,24 @@ func (m *merger) chain(p *collation.Plan) error {
 		m.entries = append(m.entries, entryWrite{job: p.Job, chain: w.Request, seq: w.Entry.Seq, body: w.Body, hash: w.Hash})
 	}
 	if m.chainOf == nil {
-		m.chainOf, m.effectOf = make(map[rowKey]int), make(map[effectKey]int)
+		m.chainOf, m.effectOf, m.begunOf = make(map[rowKey]int), make(map[effectKey]int), make(map[effectKey]int)
 	}
 	if w.Row != nil {
 		last(&m.chains, m.chainOf, k, w.Row)
 	}
 	f, ek := effectWrite{p.Job, &w.Effect}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
-	if _, put := m.effectOf[ek]; w.Completed && !put {
+	_, fresh := m.begunOf[ek]
+	_, put := m.effectOf[ek]
+	switch {
+	case w.Begins() && w.Row == nil:
+		return fmt.Errorf("effect %s begins without a row", w.Effect.Key)
+	case w.Begins():
+		last(&m.begun, m.begunOf, ek, begunWrite{f, w.Row.Topic})
+	case fresh:
+		m.begun[m.begunOf[ek]].effectWrite = f
+	case w.Completed && !put:
 		m.judged = append(m.judged, f)
-	} else {
+	default:
 		last(&m.effects, m.effectOf, ek, f)
 	}
 	if w.Resolve {
@@ -168,12 +199,22 @@ type effectWrite struct {
 	*collation.Effect
 }
 
+// begunWrite is an effect that is not stored yet, with the topic of its request, "" for that of the
+// request's row.
+type begunWrite struct {
+	effectWrite
+	topic string
+}
+
 func (w *writes) queueChains(b *batch) {
 	if len(w.chains) > 0 {
 		b.queue("chains_put", movedColumns.param(w.chains))
 	}
+	if len(w.begun) > 0 {
+		queueBegun(b, w.begun)
+	}
 	if len(w.effects) > 0 {
-		queueEffects(b, w.effects)
+		queueEffects(b, w.span, w.effects)
 	}
 	if len(w.judged) > 0 {
 		queueJudged(b, w.judged)
@@ -194,17 +235,31 @@ func queueJudged(b *batch, effects []effectWrite) {
 	b.queue("effects_judged", job.value(), key.value(), state.value(), failure.value(), vouched.value())
 }
 
-func queueEffects(b *batch, effects []effectWrite) {
+func queueBegun(b *batch, effects []begunWrite) {
 	n := len(effects)
-	job, request, seq, turn, until := uuids(n), uuids(n), ints(n), ints(n), ints(n)
+	job, request, topic, seq, turn, until := uuids(n), uuids(n), texts(n), ints(n), ints(n), ints(n)
 	all := make([]*store.EffectRow, n)
 	for i, f := range effects {
 		job.uuid(f.job)
 		request.uuid(f.Request)
+		topic.text(f.topic)
 		seq.int(f.Seq)
 		turn.int(int64(f.Turn))
 		until.someInt(int64(f.Until))
 		all[i] = &f.EffectRow
 	}
-	b.queue("effects_put", job.value(), request.value(), seq.value(), turn.value(), until.value(), effectColumns.param(all))
+	b.queue("effects_new", job.value(), request.value(), topic.value(), seq.value(), turn.value(), until.value(), effectColumns.param(all))
+}
+
+func queueEffects(b *batch, span span, effects []effectWrite) {
+	n := len(effects)
+	job, turn, until := uuids(n), ints(n), ints(n)
+	all := make([]*store.EffectRow, n)
+	for i, f := range effects {
+		job.uuid(f.job)
+		turn.int(int64(f.Turn))
+		until.someInt(int64(f.Until))
+		all[i] = &f.EffectRow
+	}
+	b.queue("effects_move", span.after([][]byte{job.value(), turn.value(), until.value(), effectColumns.param(all)})...)
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -58,7 +59,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	c.states, c.mail = states, &w.mail
 	c.span, c.locked = c.s.numbers.span(w.jobs), noJobs
 	loaded, err := c.load(ctx, w, wait)
-	if err == nil && !c.span.holds(c.locked) {
+	if errors.Is(err, errStrayed) || err == nil && !c.span.holds(c.locked) {
 		return c.Load(ctx, wants, wait) // retention has moved a job (W11); by now its number is known
 	}
 	c.span = c.locked
@@ -161,7 +162,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		Letters: make(map[int64]*collation.Letter, len(w.letters)),
 	}
 	locks, reads := c.readJobs(w, loaded, wait)
-	chains := c.s.readChains(w, loaded, wait)
+	chains := c.s.readChains(w, loaded, c.s.numbers.span(w.effectJobs()), wait)
 	steps := append(append([]step{{"begin", nil, nil}}, locks...), w.lockMail(loaded, wait)...)
 	if wait {
 		steps, chains = append(steps, chains...), nil

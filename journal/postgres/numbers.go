@@ -23,12 +23,20 @@ type numbers struct {
 	recent, older map[journal.JobID]int64
 }
 
-// fill gives the jobs that a batch moves their numbers, as far as they are known.
+// fill gives the jobs that a batch moves their numbers, as far as they are known, and those of its
+// effects their span.
 func (k *numbers) fill(w *writes) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, j := range w.jobs {
 		j.n = k.of(j.job)
+	}
+	w.span = noJobs
+	for _, f := range w.effects {
+		w.span = w.span.with(k.of(f.job))
+	}
+	if w.span.from == 0 { // one is not known
+		w.span = allJobs
 	}
 }
 
@@ -68,9 +76,15 @@ func (k *numbers) learn(w *writes, born []int64, err error) {
 		}
 		return
 	}
+	forget := func(job journal.JobID) {
+		delete(k.recent, job)
+		delete(k.older, job)
+	}
 	for _, j := range w.jobs {
-		delete(k.recent, j.job)
-		delete(k.older, j.job)
+		forget(j.job)
+	}
+	for _, f := range w.effects {
+		forget(f.job)
 	}
 }
 

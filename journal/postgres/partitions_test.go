@@ -74,7 +74,7 @@ func TestPartitionsAreStored(t *testing.T) {
 		"entries":   "{fillfactor=100,toast_tuple_target=4096}",
 		"receipts":  "{fillfactor=80,autovacuum_vacuum_scale_factor=0.05}",
 		"instances": "{fillfactor=50,autovacuum_vacuum_scale_factor=0.05}",
-		"effects":   "{fillfactor=80}",
+		"effects":   "{fillfactor=55}",
 	} {
 		require.Equal(t, 4, s.rows(t, fmt.Sprintf(`pg_inherits JOIN pg_class c ON c.oid = inhrelid
 			WHERE inhparent = '%s'::regclass AND c.reloptions::text = '%s'`, table, options)), table)
@@ -207,8 +207,8 @@ func TestRowsOfNoJob(t *testing.T) {
 	s := fresh(t)
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		for _, name := range []string{
-			"write_entries", "write_receipts_new", "write_instances_new", "write_resolved", "effects_put", "payloads_put",
-			"write_receipts", "write_receipts_gone", "write_instances", "effects_judged",
+			"write_entries", "write_receipts_new", "write_instances_new", "write_resolved", "effects_new", "payloads_put",
+			"write_receipts", "write_receipts_gone", "write_instances", "effects_move", "effects_judged",
 		} {
 			require.NoError(t, c.require(t.Context(), name))
 			params := make([][]byte, len(c.known[name].ParamOIDs))

@@ -136,7 +136,10 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		step{"txe_idle", [][]byte{pText(cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle))}, nil},
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", oneEffect(x.job, x.key), func(v row) error {
+		step{"effects_read", allJobs.after(oneEffect(x.job, x.key)), func(v row) error {
+			if v.null(0) {
+				return nil
+			}
 			f, err := readEffect(v)
 			if err == nil && f.State != store.EffectStarted {
 				stood = f
@@ -223,7 +226,7 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 	b.queue("txe_home", pText(x.s.home()))
 	w, _ := gather(wants)
 	l := &store.Loaded{Chains: make(map[collation.RowKey]*collation.Chain, 1)}
-	steps := append(x.s.readChains(w, l, true), step{"clock", nil, func(v row) error {
+	steps := append(x.s.readChains(w, l, allJobs, true), step{"clock", nil, func(v row) error {
 		l.Now = collation.Micros(v.int(0))
 		return nil
 	}})

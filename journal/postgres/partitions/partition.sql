@@ -7,7 +7,7 @@ CREATE TABLE receipts_{p} (LIKE receipts INCLUDING ALL) WITH (fillfactor = 80, a
 ALTER TABLE receipts ATTACH PARTITION receipts_{p} FOR VALUES FROM ({from}) TO ({to});
 CREATE TABLE instances_{p} (LIKE instances INCLUDING ALL) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE instances ATTACH PARTITION instances_{p} FOR VALUES FROM ({from}) TO ({to});
-CREATE TABLE effects_{p} (LIKE effects INCLUDING ALL) WITH (fillfactor = 80);
+CREATE TABLE effects_{p} (LIKE effects INCLUDING ALL) WITH (fillfactor = 55);
 ALTER TABLE effects ATTACH PARTITION effects_{p} FOR VALUES FROM ({from}) TO ({to});
 CREATE TABLE payloads_{p} (LIKE payloads INCLUDING ALL);
 ALTER TABLE payloads ATTACH PARTITION payloads_{p} FOR VALUES FROM ({from}) TO ({to});

@@ -36,11 +36,12 @@ SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1:
 
 -- name: effects_read
 -- reads effects by their keys (E1), none of tombstones. live says whether the run that started the effect still has
--- the lease. $1 jobs, $2 keys. Returns the effect, its place in the arrays from 1, and its request.
-SELECT {effect:e}, w.place, e.request
+-- the lease. $1 jobs, $2 keys, $3 and $4 the span of the jobs. Returns for each key the effect, if it is there, its
+-- place in the arrays from 1, its request, and the job's n. Effects are missing if that n is not in the span.
+SELECT {effect:e}, w.place, e.request, w.n
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
       JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
-JOIN effects e ON e.n = w.n AND e.key = w.key
+LEFT JOIN effects e ON e.n = w.n AND e.key = w.key AND {e within 3}
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
 -- name: effects_past
@@ -57,25 +58,30 @@ JOIN effects e ON e.n = a.n AND e.key = a.key
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = a.id AND d.guid = e.request OFFSET 0) AS d ON true
 ORDER BY a.place, a.generation DESC
 
--- name: effects_put
--- writes effects, each once. A result is written once (E5): an effect that has one is an error. $1 jobs, $2
--- requests, $3 seqs of the first entries, $4 turns, $5 ends of attempts.
+-- name: effects_new
+-- inserts effects (E1). A second one of a key is 23505. $1 jobs, $2 requests, $3 topics, '' for those of
+-- the requests' rows, $4 seqs of the first entries, $5 turns, $6 ends of attempts, $7 the effects.
+INSERT INTO effects (n, request, topic, seq, turn, until, {effect})
+SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
+       request, coalesce(nullif(topic, ''), (SELECT d.topic FROM dispatches d WHERE d.job = w.job AND d.guid = w.request), ''),
+       seq, turn, until, {effect}
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int8[], $5::int8[], $6::int8[], {effect param 7})
+    AS w (job, request, topic, seq, turn, until, {effect})
+
+-- name: effects_move
+-- writes how effects that were started stand now. A result is written once (E5): an effect that has one is an error.
+-- $1 jobs, $2 turns, $3 ends of attempts, $4 the effects, $5 and $6 the span of the jobs.
 WITH put AS (
-    INSERT INTO effects AS e (n, request, seq, turn, until, {effect}, topic)
-    SELECT coalesce((SELECT j.n FROM jobs j WHERE j.id = w.job), CAST('quipu: lost job ' || w.job AS int8)),
-           request, seq, turn, until, {effect},
-           coalesce((SELECT d.topic FROM dispatches d WHERE d.job = w.job AND d.guid = w.request),
-                    (SELECT o.topic FROM jobs j JOIN effects o ON o.n = j.n AND o.key = w.key WHERE j.id = w.job), '')
-    FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::int8[], {effect param 6})
-        AS w (job, request, seq, turn, until, {effect})
-    ON CONFLICT (n, key) DO UPDATE
-    SET state = excluded.state, result = excluded.result, error = excluded.error,
-        fence = excluded.fence, holder = excluded.holder, turn = excluded.turn, until = excluded.until, vouched = excluded.vouched
-    WHERE e.state = 'started'
+    UPDATE effects e
+    SET state = w.state, result = w.result, error = w.error, fence = w.fence, holder = w.holder, turn = w.turn, until = w.until,
+        vouched = w.vouched
+    FROM (SELECT w.*, (SELECT j.n FROM jobs j WHERE j.id = w.job) AS n
+          FROM unnest($1::uuid[], $2::int8[], $3::int8[], {effect param 4}) AS w (job, turn, until, {effect}) OFFSET 0) AS w
+    WHERE e.n = w.n AND e.key = w.key AND e.state = 'started' AND {e within 5}
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost effects, put ' || count(*) AS int) END
+            ELSE CAST('quipu: lost effects, moved ' || count(*) AS int) END
 FROM put
 
 -- name: effects_of_request
