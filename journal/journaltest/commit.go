@@ -17,7 +17,6 @@ var commits = cases{
 	"a batch is whole or not at all (J6)":               commitAtomic,
 	"a plan is whole or not at all (C3)":                commitWhole,
 	"a session counts its commits (L1)":                 commitSession,
-	"a quarantined job is loaded as such (J1)":          commitQuarantine,
 }
 
 // commitLoad runs a job. After every plan it compares what is loaded with the state that the
@@ -193,13 +192,4 @@ func commitSession(b *bench) {
 		require.Equal(b, []any{s1, before + int64(i) + 1}, []any{s, seq})
 	}
 	require.Zero(b, got(b.s.Prune(b.ctx(), 100))(b), "young markers stay (J4)")
-}
-
-func commitQuarantine(b *bench) {
-	id := b.jobs(1)[0]
-	m := Message(&b.view(id).Rows[0])
-	b.quarantine(id)
-	require.Equal(b, journal.JobQuarantined, b.view(id).State)
-	require.Empty(b, b.due(10), "the sweeper leaves a quarantined job alone (C16)")
-	require.Equal(b, collation.Quarantined, got(b.handle(b.c, m))(b).Outcome)
 }

@@ -36,6 +36,11 @@ func generationLate(b *bench) {
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, store.Want{Job: id})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)
+	for _, c := range []store.Committer{b.c, b.committer()} { // nobody holds the tombstone
+		l := b.locked(c, store.Want{Job: was.ID})
+		require.Equal(b, []any{true, 0}, []any{l.Tombstones[was.ID], len(l.Busy)})
+	}
+	require.NoError(b, b.c.Rollback(b.ctx()))
 	late := b.interruptOf(was.ID, "x")
 	_, _, err := b.s.Interrupt(b.ctx(), late, b.mode)
 	require.ErrorIs(b, err, store.ErrNotFound)

@@ -12,7 +12,6 @@ import (
 var interrupts = cases{
 	"one of many at once with the same GUID is fresh (C7)":   interruptRace,
 	"a repetition while it is handled leaves nothing behind": interruptHandled,
-	"of a closed job only the key is recorded (W12)":         interruptLate,
 }
 
 // interruptOf returns the row of an interrupt of a job.
@@ -64,30 +63,4 @@ func interruptHandled(b *bench) {
 			require.NotEqual(b, row.GUID, r.GUID)
 		}
 	}
-}
-
-// interruptLate interrupts a closed job, and handles an interrupt that was sent before the close.
-func interruptLate(b *bench) {
-	id := b.jobs(1)[0]
-	first, before, after := b.interruptOf(id, "first"), b.interruptOf(id, "before"), b.interruptOf(id, "after")
-	require.True(b, b.interrupt(first) && b.interrupt(before))
-	b.must(Message(&first))
-	closed := b.view(id)
-	require.Equal(b, journal.JobInterrupted, closed.State)
-	out, fresh, err := b.s.Interrupt(b.ctx(), after, b.mode)
-	require.NoError(b, err)
-	require.True(b, fresh)
-	require.Nil(b, out)
-	p := got(b.handle(b.c, Message(&before)))(b)
-	require.Equal(b, collation.Stale, p.Outcome)
-	for _, again := range []collation.Row{first, before, after} {
-		_, fresh, err := b.s.Interrupt(b.ctx(), again, b.mode)
-		require.NoError(b, err)
-		require.False(b, fresh)
-	}
-	p = got(b.handle(b.c, Message(&before)))(b)
-	require.Equal(b, collation.Unlicensed, p.Outcome)
-	v := b.view(id)
-	require.Equal(b, closed.Head, v.Head)
-	require.Len(b, v.Rows, 1, "what the job's start has left, no interrupt")
 }

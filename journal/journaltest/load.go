@@ -14,19 +14,18 @@ import (
 )
 
 var loads = cases{
-	"what was asked for, and nothing else (J2)":               loadAsked,
-	"what is missing later comes by More (J2)":                loadMore,
-	"More leaves what plans of the transaction moved (J6)":    loadStays,
-	"held jobs are left out without wait (J3)":                loadBusy,
-	"held jobs are waited for with wait (J3)":                 loadWait,
-	"a wait ends with its context":                            loadCancelled,
-	"jobs are locked in one order (J3)":                       loadOrder,
-	"a rollback leaves no trace":                              loadRollback,
-	"a receipt with open steps brings its response (C5)":      loadResponse,
-	"an output sent by digest is a result (E6)":               loadPayload,
-	"a result whose output is not stored is refused (E6)":     loadLostPayload,
-	"how a job was closed":                                    loadClose,
-	"nobody holds the tombstone of a key that was used again": loadTombstones,
+	"what was asked for, and nothing else (J2)":            loadAsked,
+	"what is missing later comes by More (J2)":             loadMore,
+	"More leaves what plans of the transaction moved (J6)": loadStays,
+	"held jobs are left out without wait (J3)":             loadBusy,
+	"held jobs are waited for with wait (J3)":              loadWait,
+	"a wait ends with its context":                         loadCancelled,
+	"jobs are locked in one order (J3)":                    loadOrder,
+	"a rollback leaves no trace":                           loadRollback,
+	"a receipt with open steps brings its response (C5)":   loadResponse,
+	"an output sent by digest is a result (E6)":            loadPayload,
+	"a result whose output is not stored is refused (E6)":  loadLostPayload,
+	"how a job was closed":                                 loadClose,
 }
 
 var (
@@ -274,15 +273,4 @@ func loadClose(b *bench) {
 	x := b.more(id, collation.Need{Close: true}).Close
 	require.Equal(b, []any{journal.JobFailed, collation.CodeInternal, "declined"}, []any{x.State, x.Code, x.Error.Message})
 	require.Nil(b, b.more(id, collation.Need{AllRows: true}).Close, "not asked for")
-}
-
-func loadTombstones(b *bench) {
-	d := b.committer()
-	was := b.tombstone("k")
-	b.start(b.deploy(one), "k")
-	for _, c := range []store.Committer{b.c, d} {
-		l := got(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
-		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
-		require.Empty(b, l.Busy)
-	}
 }

@@ -12,24 +12,11 @@ import (
 )
 
 var races = cases{
-	"a decision on old state is lost (C3)":                 raceOld,
 	"many holders of one message: one handles it (P9, C7)": raceHolders,
 	"two answers to one request: one is recorded (P5)":     raceAnswers,
 	"branches of one job at once (C13, I4)":                raceBranches,
 	"a lease and a commit: one wins (E7, J8)":              raceLease,
 	"the sweeper passes over rows that are being decided":  raceClaim,
-}
-
-// raceOld decides a message twice from the same state and commits both.
-func raceOld(b *bench) {
-	r := b.asked()
-	l := got(b.load(b.c, Response(&r, success(`1`))))(b)
-	first := got(b.decide(b.c, l.States[r.Job], Response(&r, success(`1`))))(b)
-	require.NoError(b, b.c.Rollback(b.ctx()))
-	b.must(Response(&r, success(`2`)))
-	got(b.load(b.c, Response(&r, nil)))(b)
-	require.ErrorIs(b, b.commit(first), store.ErrLost)
-	require.JSONEq(b, `{"got":2}`, string(b.view(r.Job).Output))
 }
 
 // everybody lets n committers handle a message at once, and counts outcomes.

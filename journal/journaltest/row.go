@@ -28,7 +28,6 @@ var rows = cases{
 	"a row is due when its time comes, by the store's clock":           rowTime,
 	"what is past its time is late, the first first, held or not (E9)": rowLate,
 	"a row keeps what the engine writes of it, field by field":         rowFields,
-	"rows that may end without a job are discarded (C5)":               rowDiscard,
 	"more than the limits is refused (T11)":                            rowLimits,
 }
 
@@ -255,20 +254,6 @@ func rowNext(b *bench) {
 func (b *bench) discard(keys ...collation.RowKey) {
 	b.Helper()
 	require.NoError(b, b.s.Discard(b.ctx(), keys))
-}
-
-func rowDiscard(b *bench) {
-	id := b.jobs(1)[0]
-	row := b.order(id, 1, true)
-	late := b.interruptOf(row.Job, "x")
-	b.altered(id, inserts(late))
-	b.discard(keyOf(&late))
-	require.NotNil(b, b.stored(id, keyOf(&late)), "its job may begin yet")
-	b.altered(id, cancelsStart(keyOf(&row)))
-	for range 2 {
-		b.discard(keyOf(&late), keyOf(&row), keyOf(&late))
-		require.Nil(b, b.stored(id, keyOf(&late)))
-	}
 }
 
 func rowLimits(b *bench) {
