@@ -95,23 +95,20 @@ func (d Driven) join(ctx context.Context, tx any, wants []store.Want, decide fun
 	})
 }
 
-// Start begins jobs in one transaction; the results are in the order of the starts.
+// Start begins jobs in one transaction, each after those before it; the results are in their order.
 func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return d.start(ctx, starts, mode, func(wants []store.Want, decide func(*attempt) error) error {
-		return d.transact(ctx, wants, decide)
-	})
+	return d.start(ctx, starts, mode, d.transact)
 }
 
 // StartTx is Start inside the caller's transaction.
 func (d Driven) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return d.start(ctx, starts, mode, func(wants []store.Want, decide func(*attempt) error) error {
+	return d.start(ctx, starts, mode, func(ctx context.Context, wants []store.Want, decide func(*attempt) error) error {
 		return d.join(ctx, tx, wants, decide)
 	})
 }
 
-// start decides starts, each after those before it.
 func (d Driven) start(
-	ctx context.Context, starts []store.Start, mode collation.Mode, in func([]store.Want, func(*attempt) error) error,
+	ctx context.Context, starts []store.Start, mode collation.Mode, in func(context.Context, []store.Want, func(*attempt) error) error,
 ) ([]store.Started, error) {
 	space, err := d.Space(ctx)
 	if err != nil {
@@ -122,7 +119,7 @@ func (d Driven) start(
 	for i := range starts {
 		wants[i].Key = starts[i].Key
 	}
-	err = in(wants, func(a *attempt) error {
+	err = in(ctx, wants, func(a *attempt) error {
 		for i := range starts {
 			in := &starts[i]
 			p := collation.Begin(in.Inception(space, a.Now), a.Holders[in.Key], mode)

@@ -18,7 +18,6 @@ var expiries = cases{
 	"a job that is being decided waits for the next time (J3)":        expireBusy,
 	"many sweepers of one job leave one tombstone (T8)":               expireMany,
 	"a job stays while its compensations are ordered or run (3.5)":    expireUndo,
-	"a key is used again: the next generation (1.11, P29)":            generationNext,
 	"late messages of the first meet nothing of the second (P29)":     generationLate,
 	"the second stays when the rest of the first is removed (P29)":    generationRest,
 	"a job that was resumed stays while the next is open":             generationResumed,

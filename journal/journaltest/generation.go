@@ -12,27 +12,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-func generationNext(b *bench) {
-	b.tombstone("k")
-	f := b.deploy(one)
-	for n := int64(2); n < 4; n++ {
-		id := b.start(f, "k")
-		require.Equal(b, collation.NewJobID(b.space(), "k", n), id)
-		v := b.view(id)
-		require.Equal(b, []any{n, journal.JobOpen, collation.Never, collation.Micros(0), false}, []any{v.Generation, v.State, v.ExpiresAt, v.Closed, v.Ended})
-		require.Equal(b, id, got(b.s.FindJob(b.ctx(), "k"))(b))
-		require.Equal(b, id, b.look(store.Want{Key: "k"}).Holders["k"].ID)
-		b.run(id)
-		b.finish(id, b.now())
-		b.expire(100)
-	}
-}
-
 // generationLate: a late message ends when it is handled; Expire removes only what the job left.
 func generationLate(b *bench) {
 	was := b.tombstone("k")
 	id := b.start(b.deploy(one), "k")
 	before := b.view(id)
+	require.Equal(b, collation.NewJobID(b.space(), "k", 2), id)
+	require.Equal(b, []any{int64(2), journal.JobOpen, collation.Never, collation.Micros(0), false}, []any{before.Generation, before.State, before.ExpiresAt, before.Closed, before.Ended})
+	require.Equal(b, []journal.JobID{id, id}, []journal.JobID{got(b.s.FindJob(b.ctx(), "k"))(b), b.look(store.Want{Key: "k"}).Holders["k"].ID})
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, store.Want{Job: id})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)

@@ -160,15 +160,13 @@ func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
 // tell sends a signal from outside to the store.
 func (b *bench) tell(s *collation.Signal) store.Signalled {
 	b.Helper()
-	out := got(b.s.Signal(b.ctx(), s, b.mode))(b)
-	return out
+	return got(b.s.Signal(b.ctx(), s, b.mode))(b)
 }
 
 // deliver delivers signals to their waits.
 func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 	b.Helper()
-	out := got(b.s.Deliver(b.ctx(), keys, b.mode))(b)
-	return out
+	return got(b.s.Deliver(b.ctx(), keys, b.mode))(b)
 }
 
 // jobs starts n jobs of flow one and handles nothing, for waits and rows that need a job.

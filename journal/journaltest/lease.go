@@ -13,14 +13,12 @@ import (
 
 var leases = cases{
 	"a lease is of one run: holder, session, fence (E9, W8)":   leaseTake,
-	"what an ended session held is taken over (E9, W8)":        leaseEnded,
 	"many workers at once: one holds it (P17)":                 leaseRace,
 	"a hand-back takes its run back (E9)":                      leaseHandBack,
 	"a run that goes on for long takes its lease once (E9)":    leaseKeep,
 	"a request of a closed job is not run (E9)":                leaseClosed,
 	"what does not match turn, fence and holder is stale (E9)": leaseStale,
 	"a request that ran too often is due, for an engine (E9)":  leaseExhausted,
-	"the input of a request is in its row (T4)":                leaseInput,
 }
 
 // asked starts a job of flow one and returns its request's row.
@@ -69,21 +67,9 @@ func leaseTake(b *bench) {
 	}, b.lease(r, "w1"))
 	b.unleased(r, store.ErrLeased)
 	b.held(r, "w1")
+	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)), "it is in the row (T4)")
 	again := b.lease(r, "w1")
 	require.Equal(b, []any{int64(2), 2}, []any{again.Fence, again.Runs}, "its own lease is no hindrance: the process was started again")
-}
-
-func leaseEnded(b *bench) {
-	r := b.asked()
-	old := b.leaseFor(r, "w1", b.session("dies", b.span()))
-	b.letDie("dies")
-	l := b.lease(r, "w2")
-	require.Equal(b, old.Fence+2, l.Fence, "one by the end, one by the new run")
-	require.Equal(b, 2, l.Runs)
-	_, err := b.s.Keep(b.ctx(), old)
-	require.ErrorIs(b, err, store.ErrStale)
-	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
-	got(b.s.Keep(b.ctx(), l))(b)
 }
 
 func leaseRace(b *bench) {
@@ -156,6 +142,8 @@ func leaseClosed(b *bench) {
 		b.unleased(collation.Row{Job: l.Job, GUID: l.Request, Turn: 1}, store.ErrStale, store.ErrJobClosed)
 		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
+		_, err = b.s.Input(b.ctx(), l.Job, l.Request)
+		requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
 	}
 }
 
@@ -218,12 +206,4 @@ func leaseExhausted(b *bench) {
 	}
 	row := b.request(r.Job, "work")
 	require.Equal(b, []any{"", int64(0), r.Fence}, []any{row.Holder, row.Session, row.Fence})
-}
-
-func leaseInput(b *bench) {
-	r := b.asked()
-	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)))
-	b.answer(r.Job, "work", success(`1`))
-	_, err := b.s.Input(b.ctx(), r.Job, r.GUID)
-	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
 }

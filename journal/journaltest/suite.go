@@ -209,8 +209,7 @@ func (b *bench) check(err error) {
 // view reads a job.
 func (b *bench) view(id journal.JobID) *store.JobView {
 	b.Helper()
-	v := got(b.s.Job(b.ctx(), id))(b)
-	return v
+	return got(b.s.Job(b.ctx(), id))(b)
 }
 
 // row finds the one row of a kind at an activity.
