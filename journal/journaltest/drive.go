@@ -1,6 +1,12 @@
 package journaltest
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -135,4 +141,276 @@ func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.M
 		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(row.NextAt), Held: row.Held,
 	}}
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
+}
+
+// Handler handles messages of jobs with a committer, as an engine does, one plan in a commit.
+type Handler struct {
+	C    store.Committer
+	Flow func(journal.FlowRef) *flow.Flow
+	Mode collation.Mode
+}
+
+// WantOf returns what a message asks to have locked and read.
+func WantOf(m *collation.Message) store.Want {
+	return store.Want{
+		Job: m.Job, Receipt: m.GUID, Row: m.Row,
+		Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
+	}
+}
+
+// Load opens a transaction for messages, waiting for their jobs.
+func (h Handler) Load(ctx context.Context, ms ...*collation.Message) (*store.Loaded, error) {
+	wants := make([]store.Want, len(ms))
+	for i, m := range ms {
+		wants[i] = WantOf(m)
+	}
+	l, err := h.C.Load(ctx, wants, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range l.States {
+		st.Flow = h.Flow(st.Job.Flow)
+	}
+	return l, nil
+}
+
+// Plan steps a message against its loaded state, and loads what that lacks.
+func (h Handler) Plan(ctx context.Context, st *collation.State, m *collation.Message) (*collation.Plan, error) {
+	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
+		var err error
+		if m.Response, err = carried(row); err != nil {
+			return nil, err
+		}
+	}
+	for range 10 {
+		p, need := collation.Step(st, m, h.Mode)
+		if need == nil {
+			return p, nil
+		}
+		if err := h.C.More(ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("ten loads did not satisfy Step")
+}
+
+// carried returns the response in the body of a row, nil for kinds without one.
+func carried(row *collation.Row) (*journal.Response, error) {
+	switch row.Kind {
+	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		return journal.DecodeResponse(row.Body)
+	}
+	return nil, nil
+}
+
+// Once decides and commits one plan of a message.
+func (h Handler) Once(ctx context.Context, m *collation.Message) (*collation.Plan, error) {
+	l, err := h.Load(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	st := l.States[m.Job]
+	if st == nil {
+		return nil, errors.Join(fmt.Errorf("job %s was not loaded", m.Job), h.C.Rollback(ctx))
+	}
+	p, err := h.Plan(ctx, st, m)
+	if err != nil {
+		return nil, errors.Join(err, h.C.Rollback(ctx))
+	}
+	return p, h.C.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)})
+}
+
+// Handle handles a message to its end: after a lost test-and-set it decides again. It returns the
+// last plan.
+func (h Handler) Handle(ctx context.Context, m *collation.Message) (*collation.Plan, error) {
+	for range 100 {
+		p, err := h.Once(ctx, m)
+		switch {
+		case errors.Is(err, store.ErrLost):
+		case err != nil:
+			return nil, err
+		case p.Done:
+			return p, nil
+		default:
+			m.Entered = m.Kind == journal.MessageLeg1
+		}
+	}
+	return nil, fmt.Errorf("message %s came to no end", m.GUID)
+}
+
+// change adds to a handmade plan.
+type change func(p *collation.Plan, st *collation.State)
+
+// alter commits a handmade plan to a job.
+func (b *bench) alter(id journal.JobID, changes ...change) error {
+	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	if err != nil {
+		return err
+	}
+	st := l.States[id]
+	p := handmade(st, &collation.Message{Job: id})
+	all(changes...)(p, st)
+	return b.commit(store.Chain(&st.Job, p))
+}
+
+// altered is alter, which must succeed.
+func (b *bench) altered(id journal.JobID, changes ...change) {
+	b.Helper()
+	require.NoError(b, b.alter(id, changes...))
+}
+
+// quarantine takes a job out of service.
+func (b *bench) quarantine(id journal.JobID) {
+	b.Helper()
+	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	p := collation.Quarantine(st, &collation.Message{Job: id}, b.mode, errors.New("a digit is wrong"))
+	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
+}
+
+// more loads only what a need of a job names.
+func (b *bench) more(id journal.JobID, need collation.Need) *collation.State {
+	b.Helper()
+	l := b.locked(b.c, store.Want{Job: id})
+	require.NoError(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}))
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	return l.States[id]
+}
+
+// stored reads a row of any job or mailbox with the help of an existing job; nil if there is
+// none.
+func (b *bench) stored(helper journal.JobID, k collation.RowKey) *collation.Row {
+	b.Helper()
+	rows := b.more(helper, collation.Need{Rows: []collation.RowKey{k}}).Rows
+	require.Contains(b, rows, k.GUID)
+	return rows[k.GUID]
+}
+
+func keyOf(r *collation.Row) collation.RowKey { return collation.RowKey{Job: r.Job, GUID: r.GUID} }
+
+// guid returns the n-th GUID for cases.
+func guid(n int) journal.GUID {
+	return journal.GUID{6: 0x80, 8: 0x80, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
+}
+
+func (b *bench) space() string {
+	b.Helper()
+	return got(b.s.Space(b.ctx()))(b)
+}
+
+// waits adds a wait of the activity `work`, which the entry names.
+func waits(w collation.Wait) change {
+	return func(p *collation.Plan, st *collation.State) {
+		if w.Since == 0 {
+			w.Since = st.Now
+		}
+		w.Job, w.Activity, w.DAD, w.Origin = st.Job.ID, "work", ",0,0", p.Entry.Seq
+		p.Waits = append(p.Waits, w)
+		p.Entry.Waits = append(p.Entry.Waits, journal.Wait{GUID: w.GUID, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat})
+	}
+}
+
+// cancelsWait adds the cancel of a wait.
+func cancelsWait(g journal.GUID, count int) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.CancelWaits = append(p.CancelWaits, collation.CancelledWait{GUID: g, Count: count})
+		p.Entry.Cancelled = append(p.Entry.Cancelled, g)
+	}
+}
+
+// inserts adds a row of another job or of a mailbox.
+func inserts(r collation.Row) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		r.Origin = p.Entry.Seq
+		p.Insert = append(p.Insert, r)
+		p.Entry.Dispatched = append(p.Entry.Dispatched, journal.Dispatched{
+			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Job: r.Job,
+		})
+	}
+}
+
+// cancelsStart adds the cancel of a child's start.
+func cancelsStart(k collation.RowKey) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.CancelStarts = append(p.CancelStarts, k)
+		p.Entry.CancelledByClose = append(p.Entry.CancelledByClose, k.GUID)
+	}
+}
+
+// ledgers adds a write of an instance.
+func ledgers(w collation.LedgerWrite) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Ledgers = append(p.Ledgers, w)
+		if w.Before != w.After {
+			p.Entry.Joins = append(p.Entry.Joins, journal.LedgerMove{
+				Activity: w.Key.Activity, DAD: string(w.Key.DAD), After: journal.Ledger(w.After),
+			})
+		}
+	}
+}
+
+// all joins changes to one.
+func all(changes ...change) change {
+	return func(p *collation.Plan, st *collation.State) {
+		for _, add := range changes {
+			add(p, st)
+		}
+	}
+}
+
+// signal returns a signal from outside, under the caller's key.
+func (b *bench) signal(topic, key, caller string) *collation.Signal {
+	b.Helper()
+	return &collation.Signal{
+		GUID: collation.SignalGUID(b.space(), topic, key, caller), Topic: topic, Key: key, Code: collation.CodeOK,
+		Payload: json.RawMessage(strconv.Quote(caller)), Who: "ann",
+	}
+}
+
+// sent inserts the row of a signal, as a signal activity does, and returns its key.
+func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
+	b.Helper()
+	var k collation.RowKey
+	b.altered(by, func(p *collation.Plan, st *collation.State) {
+		if s.Sent == 0 {
+			s.Sent = st.Now
+		}
+		row, err := s.Row(b.space())
+		require.NoError(b, err)
+		k = keyOf(&row)
+		inserts(row)(p, st)
+	})
+	return k
+}
+
+// tell sends a signal from outside to the store.
+func (b *bench) tell(s *collation.Signal) store.Signalled {
+	b.Helper()
+	return got(b.s.Signal(b.ctx(), s, b.mode))(b)
+}
+
+// deliver delivers signals to their waits.
+func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
+	b.Helper()
+	return got(b.s.Deliver(b.ctx(), keys, b.mode))(b)
+}
+
+// jobs starts n jobs of flow one and handles nothing, for waits and rows that need a job.
+func (b *bench) jobs(n int) []journal.JobID {
+	b.Helper()
+	f := b.deploy(one)
+	list := make([]store.Start, n)
+	for i := range list {
+		list[i] = starting(f, fmt.Sprint("job-", i), `{"n":7}`)
+	}
+	return b.begin(list...)
+}
+
+// woken reads the response that a wake-up carries.
+func (b *bench) woken(r *collation.Row) *journal.Response {
+	b.Helper()
+	require.Equal(b, journal.MessageWakeUp, r.Kind)
+	x, err := journal.DecodeResponse(r.Body)
+	require.NoError(b, err)
+	require.Equal(b, journal.BySignal, x.By)
+	return x
 }
