@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -370,17 +369,12 @@ func txOvertaken(b *bench) {
 func txTwo(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
-	var mu sync.Mutex
-	results := map[string]int{}
-	together(4, func(i int) {
+	require.Len(b, atOnce(4, func(i int) string {
 		calls := 0
 		row, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting(string(rune('0'+i))), nil))
 		b.check(err)
-		mu.Lock()
-		defer mu.Unlock()
-		results[string(row.Result)]++
-	})
-	require.Len(b, results, 1)
+		return string(row.Result)
+	}), 1)
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
 }
 

@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,20 +73,14 @@ func leaseTake(b *bench) {
 
 func leaseRace(b *bench) {
 	r, live := b.asked(), b.live().ID()
-	var mu sync.Mutex
-	var held []store.Lease
-	together(8, func(i int) {
-		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, fmt.Sprint(i), live)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			held = append(held, l)
-			return
+	held := atOnce(8, func(i int) string {
+		if _, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, fmt.Sprint(i), live); b.won(err, store.ErrLeased) {
+			return fmt.Sprint(i)
 		}
-		requireOneOf(b, err, store.ErrLeased)
+		return ""
 	})
-	require.Len(b, held, 1)
-	b.held(r, held[0].Holder)
+	require.Equal(b, map[string]int{b.request(r.Job, "work").Holder: 1, "": 7}, held)
+	b.held(r, b.request(r.Job, "work").Holder)
 }
 
 func leaseHandBack(b *bench) {

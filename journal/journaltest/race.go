@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,23 +23,17 @@ var races = cases{
 // everybody lets n committers handle a message at once, and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
-	var mu sync.Mutex
-	outcomes := map[collation.Outcome]int{}
 	committers := make([]store.Committer, n)
 	for i := range committers {
 		committers[i] = b.committer()
 	}
-	together(n, func(i int) {
+	return atOnce(n, func(i int) collation.Outcome {
 		p, err := b.handle(committers[i], of(i))
-		if err != nil {
-			b.Errorf("holder %d: %v", i, err)
-			return
+		if b.check(err); err != nil {
+			return "failed"
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		outcomes[p.Outcome]++
+		return p.Outcome
 	})
-	return outcomes
 }
 
 // raceHolders: stepwise a start is two plans, and different holders may do them, but no step is

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -186,18 +185,12 @@ func keepRace(b *bench) {
 		if round%2 == 0 {
 			b.altered(id, waits(collation.Wait{GUID: guid(round), Topic: "t", Key: key}))
 		}
-		var mu sync.Mutex
-		fresh, reached := 0, 0
-		together(8, func(int) {
-			told, err := b.s.Signal(b.ctx(), b.signal("t", key, "x"), b.mode)
+		told := atOnce(8, func(int) [2]any {
+			x, err := b.s.Signal(b.ctx(), b.signal("t", key, "x"), b.mode)
 			b.check(err)
-			mu.Lock()
-			defer mu.Unlock()
-			if reached += told.Reached; !told.Duplicate {
-				fresh++
-			}
+			return [2]any{x.Duplicate, x.Reached}
 		})
-		require.Equal(b, []int{1, 1 - round%2}, []int{fresh, reached})
+		require.Equal(b, map[[2]any]int{{false, 1 - round%2}: 1, {true, 0}: 7}, told)
 	}
 }
 
@@ -334,13 +327,7 @@ func (b *bench) interrupt(row collation.Row) bool {
 func interruptRace(b *bench) {
 	id := b.jobs(1)[0]
 	row := b.interruptOf(id, "x")
-	var fresh atomic.Int64
-	together(8, func(int) {
-		if b.interrupt(row) {
-			fresh.Add(1)
-		}
-	})
-	require.Equal(b, int64(1), fresh.Load())
+	require.Equal(b, map[bool]int{true: 1, false: 7}, atOnce(8, func(int) bool { return b.interrupt(row) }))
 	require.Len(b, b.view(id).Rows, 2)
 	stored := b.row(id, journal.MessageInterrupt, "")
 	require.Greater(b, stored.PublishedAt, collation.Micros(1), "the time is the store's (J5)")

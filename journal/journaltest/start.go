@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -185,17 +184,8 @@ func childRace(b *bench) {
 	id := b.jobs(1)[0]
 	for n := range 5 {
 		row := b.order(id, n, n%2 == 0)
-		spawn, errs := b.spawning(&row, b.reply(&row, 200)), make([]error, 6)
-		together(len(errs), func(i int) { errs[i] = spawn() })
-		begun := 0
-		for _, err := range errs {
-			if err == nil {
-				begun++
-				continue
-			}
-			require.ErrorIs(b, err, store.ErrStale)
-		}
-		require.Equal(b, 1, begun)
+		spawn := b.spawning(&row, b.reply(&row, 200))
+		require.Equal(b, map[bool]int{true: 1, false: 5}, atOnce(6, func(int) bool { return b.won(spawn(), store.ErrStale) }))
 		require.Len(b, b.view(id).Rows, n+2, "one reply each, and the job's own start")
 	}
 }
@@ -301,14 +291,11 @@ func flowActivate(b *bench) {
 }
 
 func flowRace(b *bench) {
-	var fresh atomic.Int64
-	together(6, func(int) {
-		ok, err := b.version("f", "1", 1, false)
-		if b.check(err); ok {
-			fresh.Add(1)
-		}
-	})
-	require.Equal(b, int64(1), fresh.Load())
+	require.Equal(b, map[bool]int{true: 1, false: 5}, atOnce(6, func(int) bool {
+		fresh, err := b.version("f", "1", 1, false)
+		b.check(err)
+		return fresh
+	}))
 }
 
 func flowEpoch(b *bench) {
@@ -354,14 +341,11 @@ func scheduleRace(b *bench) {
 	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), f.Name(), last-1, last+1), store.ErrLost)
 	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), "nobody", last, last+1), store.ErrLost)
 	require.Equal(b, last, b.schedules()[0].Last)
-	errs := make([]error, 8)
-	together(len(errs), func(i int) { errs[i] = b.s.MarkSchedule(b.ctx(), f.Name(), last, last+collation.Micros(i)+1) })
-	won := b.schedules()[0].Last - last - 1
-	for i, err := range errs {
-		if collation.Micros(i) == won {
-			require.NoError(b, err)
-		} else {
-			require.ErrorIs(b, err, store.ErrLost)
+	moved := atOnce(8, func(i int) collation.Micros {
+		if at := last + collation.Micros(i) + 1; b.won(b.s.MarkSchedule(b.ctx(), f.Name(), last, at), store.ErrLost) {
+			return at
 		}
-	}
+		return 0
+	})
+	require.Equal(b, map[collation.Micros]int{b.schedules()[0].Last: 1, 0: 7}, moved)
 }

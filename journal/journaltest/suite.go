@@ -268,6 +268,27 @@ func together(n int, f func(i int)) {
 	group.Wait()
 }
 
+// atOnce runs f n times at once, and counts what the calls return.
+func atOnce[K comparable](n int, f func(i int) K) map[K]int {
+	var mu sync.Mutex
+	counts := map[K]int{}
+	together(n, func(i int) {
+		k := f(i)
+		mu.Lock()
+		defer mu.Unlock()
+		counts[k]++
+	})
+	return counts
+}
+
+// won says that a call was the one that succeeded; the others must fail in one of the ways.
+func (b *bench) won(err error, others ...error) bool {
+	if err != nil && !slices.ContainsFunc(others, func(k error) bool { return errors.Is(err, k) }) {
+		b.Errorf("%v is none of %v", err, others)
+	}
+	return err == nil
+}
+
 // refuses requires that a plan against the laws was refused; by which error is not part of the
 // contract.
 func (b *bench) refuses(err error, why ...any) {
