@@ -151,8 +151,7 @@ func commitAtomic(b *bench) {
 		ms = append(ms, Message(&b.view(id).Rows[0]))
 	}
 	for lost := range ms {
-		_, err := b.batch(ms, func(plans []store.Chained) { plans[lost].Plan.Delete = append(plans[lost].Plan.Delete, guid(1)) })
-		require.ErrorIs(b, err, store.ErrLost)
+		require.ErrorIs(b, failed(b.batch(ms, func(plans []store.Chained) { plans[lost].Plan.Delete = append(plans[lost].Plan.Delete, guid(1)) })), store.ErrLost)
 		for i := range ms {
 			require.Equal(b, before[i], b.view(before[i].ID), "job %d of a batch with message %d lost", i, lost)
 		}

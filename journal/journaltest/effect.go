@@ -158,8 +158,7 @@ func effectLate(b *bench) {
 	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
 	b.is(journal.JobFailed, id)
 	b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
-	_, err := b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)
-	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
+	requireOneOf(b, failed(b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)), store.ErrStale, store.ErrJobClosed)
 	require.Equal(b, `"paid"`, string(b.effectsOf(id, l.Request)[0].Result))
 	require.True(b, b.chain(id, l.Request)[1].Effect.Late)
 }
@@ -324,7 +323,7 @@ func txFails(b *bench) {
 		if want == over {
 			with = ctx
 		}
-		_, err := b.s.TxEffect(with, l, pay, call)
+		err := failed(b.s.TxEffect(with, l, pay, call))
 		require.ErrorIs(b, err, want)
 		require.ErrorAs(b, err, new(*store.TxError))
 	}
@@ -388,7 +387,6 @@ func txRemoved(b *bench) {
 	b.finish(r.Job, collation.Micros(1))
 	b.expire(100)
 	for _, name := range []string{"pay", "book"} {
-		_, err := b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))
-		require.ErrorIs(b, err, store.ErrStale, name)
+		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))), store.ErrStale, name)
 	}
 }

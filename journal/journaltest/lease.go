@@ -40,8 +40,7 @@ func (b *bench) leaseFor(r collation.Row, holder string, of store.Session) store
 // unleased requires that no lease is given.
 func (b *bench) unleased(r collation.Row, why ...error) {
 	b.Helper()
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())
-	requireOneOf(b, err, why...)
+	requireOneOf(b, failed(b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())), why...)
 }
 
 // fresh returns the lease of a run that was not leased.
@@ -116,27 +115,24 @@ func leaseKeep(b *bench) {
 	knows := first
 	knows.Fresh = false // a run that knows of its lease names its fence
 	for _, l := range []store.Lease{b.fresh(r, "w2"), knows} {
-		_, err := b.s.Keep(b.ctx(), l)
-		require.ErrorIs(b, err, store.ErrStale)
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrStale)
 	}
 }
 
 func leaseClosed(b *bench) {
-	failed, done := b.requested(fork, "k"), b.requested(one, "done")
-	l := b.lease(b.request(failed, "right"), "w")
+	ill, done := b.requested(fork, "k"), b.requested(one, "done")
+	l := b.lease(b.request(ill, "right"), "w")
 	tombstone := b.lease(b.request(done, "work"), "w")
-	b.answer(failed, "left", failure(journal.ResponseTerminal, "declined"))
+	b.answer(ill, "left", failure(journal.ResponseTerminal, "declined"))
 	b.finish(done, 1)
 	b.expire(100)
 	for _, l := range []store.Lease{l, tombstone} {
-		_, err := b.s.Keep(b.ctx(), l)
-		require.ErrorIs(b, err, store.ErrJobClosed)
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrJobClosed)
 		require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
 		b.unleased(collation.Row{Job: l.Job, GUID: l.Request, Turn: 1}, store.ErrStale, store.ErrJobClosed)
-		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+		_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
-		_, err = b.s.Input(b.ctx(), l.Job, l.Request)
-		requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
+		requireOneOf(b, failed(b.s.Input(b.ctx(), l.Job, l.Request)), store.ErrStale, store.ErrNotFound)
 	}
 }
 
@@ -162,12 +158,11 @@ func leaseStale(b *bench) {
 	} {
 		wrong := l
 		spoil(&wrong)
-		_, err := b.s.Keep(b.ctx(), wrong)
-		require.ErrorIs(b, err, store.ErrStale)
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), wrong)), store.ErrStale)
 		if wrong.Fence == l.Fence {
 			require.ErrorIs(b, b.s.HandBack(b.ctx(), wrong), store.ErrStale)
 		}
-		_, _, err = b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))
+		_, _, err := b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))
 		require.ErrorIs(b, err, store.ErrStale)
 	}
 	b.held(r, "w")
@@ -182,8 +177,7 @@ func (b *bench) exhausted() collation.Row {
 	for range store.MaxRuns {
 		b.lease(r, "w")
 	}
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
-	require.ErrorIs(b, err, store.ErrExhausted)
+	require.ErrorIs(b, failed(b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())), store.ErrExhausted)
 	return b.request(r.Job, "work")
 }
 
@@ -191,8 +185,7 @@ func leaseExhausted(b *bench) {
 	r := b.asked()
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Runs = store.MaxRuns })
 	for range 2 {
-		_, err := b.s.Store.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
-		require.ErrorIs(b, err, store.ErrExhausted)
+		require.ErrorIs(b, failed(b.s.Store.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())), store.ErrExhausted)
 		due := b.due(10)
 		require.Len(b, due, 1)
 		require.Equal(b, store.MaxRuns+1, due[0].Runs)

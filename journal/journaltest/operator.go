@@ -151,8 +151,7 @@ func letterFilter(b *bench) {
 }
 
 func letterEnded(b *bench) {
-	_, err := b.s.Letter(b.ctx(), 99)
-	require.ErrorIs(b, err, store.ErrNotFound)
+	require.ErrorIs(b, failed(b.s.Letter(b.ctx(), 99)), store.ErrNotFound)
 	r := b.exhausted()
 	require.Equal(b, []any{collation.HeldStuck, true}, []any{r.Held, r.Dead})
 	letter := b.letters(false)[0]

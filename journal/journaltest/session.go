@@ -107,12 +107,10 @@ func sessionEnded(b *bench) {
 	require.Equal(b, freed(right), b.request(id, "right"), "what is held stays so")
 	require.Equal(b, other, b.request(mine.Job, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
-	_, err := dies.Renew(b.ctx(), nil)
-	require.ErrorIs(b, err, store.ErrStale)
+	require.ErrorIs(b, failed(dies.Renew(b.ctx(), nil)), store.ErrStale)
 	l := b.lease(left, "w2") // it is taken over (E9)
 	require.Equal(b, []any{old.Fence + 2, 2}, []any{l.Fence, l.Runs}, "one by the end, one by the new run")
-	_, err = b.s.Keep(b.ctx(), old)
-	require.ErrorIs(b, err, store.ErrStale)
+	require.ErrorIs(b, failed(b.s.Keep(b.ctx(), old)), store.ErrStale)
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
 	got(b.s.Keep(b.ctx(), l))(b)
 }
@@ -161,8 +159,7 @@ func sessionEnd(b *bench) {
 	require.Len(b, b.due(10), 1)
 	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
 	require.Zero(b, b.live().Next())
-	_, err := s.Renew(b.ctx(), nil)
-	require.ErrorIs(b, err, store.ErrStale)
+	require.ErrorIs(b, failed(s.Renew(b.ctx(), nil)), store.ErrStale)
 	require.Greater(b, b.session("ends", hour).ID(), s.ID())
 }
 
@@ -212,13 +209,11 @@ func sessionOver(b *bench) {
 	require.NoError(b, s.End(b.ctx()))
 	before := b.view(r.Job)
 	for _, id := range []int64{s.ID(), s.ID() + 1000} { // or a session that never existed
-		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", id)
-		require.ErrorIs(b, err, store.ErrStale)
+		require.ErrorIs(b, failed(b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", id)), store.ErrStale)
 		l := b.fresh(r, "w")
 		l.Session = id
-		_, err = b.s.Keep(b.ctx(), l)
-		require.ErrorIs(b, err, store.ErrStale)
-		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrStale)
+		_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		require.True(b, overBy(err), "%v", err)
 		_, err = b.s.FinishEffect(b.ctx(), l, completed(at("now", store.ClassPure, ""), `1`), false)
 		require.True(b, overBy(err), "%v", err)

@@ -242,8 +242,7 @@ func (b *bench) version(name, version string, content byte, activate bool) (bool
 func flowDeploy(b *bench) {
 	require.True(b, got(b.version("f", "1", '1', false))(b))
 	require.False(b, got(b.version("f", "1", '1', false))(b), "the same content again changes nothing")
-	_, err := b.version("f", "1", '2', false)
-	require.ErrorIs(b, err, store.ErrVersionTaken)
+	require.ErrorIs(b, failed(b.version("f", "1", '2', false)), store.ErrVersionTaken)
 	require.Equal(b, `1`, string(got(b.s.Flow(b.ctx(), "f", "1"))(b)))
 	list := got(b.s.Flows(b.ctx()))(b)
 	require.Positive(b, list[0].Deployed)

@@ -199,6 +199,9 @@ func got[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
+// failed is the error of a call whose value does not matter.
+func failed[T any](_ T, err error) error { return err }
+
 // commit commits plans with the case's committer.
 func (b *bench) commit(plans ...store.Chained) error { return b.c.Commit(b.ctx(), plans) }
 
