@@ -62,18 +62,12 @@ func caused(p *collation.Plan) (out []*collation.Message) {
 }
 
 func commitBatches(b *bench) {
-	f := b.deploy(one)
 	for _, n := range []int{1, 3, 50, store.MaxBatch} {
-		var list []store.Start
-		for i := range n {
-			list = append(list, starting(f, fmt.Sprintf("%d of %d", i, n), `{"n":1}`))
-		}
+		ids := b.jobs(n)
 		var ms []*collation.Message
-		var ids []journal.JobID
-		for _, o := range got(b.s.Start(b.ctx(), list, b.mode))(b) {
-			ids = append(ids, o.Job)
+		for _, id := range ids {
 			ms = append(ms, &collation.Message{
-				Kind: journal.MessageStart, Job: o.Job, GUID: o.Job.Start(), Row: o.Job.Start(), Activity: "start", DAD: collation.RootDAD,
+				Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start", DAD: collation.RootDAD,
 			})
 		}
 		for len(ms) > 0 {
@@ -270,7 +264,7 @@ func lawlessPlans(b *bench) {
 		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
 			st := got(b.load(b.c, m))(b).States[id]
-			p := got(b.handler(b.c).Plan(b.ctx(), st, m))(b)
+			p := got(Plan(b.ctx(), b.c, st, m, b.mode))(b)
 			p.Receipt.Gone = gone
 			spoil(p)
 			b.refuses(b.commit(store.Chain(&st.Job, p)), name)

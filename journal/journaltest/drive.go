@@ -44,19 +44,29 @@ func failure(kind journal.ResponseKind, text string) *journal.Response {
 	}
 }
 
-func (b *bench) handler(c store.Committer) Handler {
-	flows := func(r journal.FlowRef) *flow.Flow { return b.flows[r.Name+" "+r.Version] }
-	return Handler{C: c, Flow: flows, Mode: b.mode}
-}
-
 // load opens a transaction for messages, waiting for their jobs.
 func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
-	return b.handler(c).Load(b.ctx(), ms...)
+	wants := make([]store.Want, len(ms))
+	for i, m := range ms {
+		wants[i] = WantOf(m)
+	}
+	l, err := c.Load(b.ctx(), wants, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range l.States {
+		st.Flow = b.flowOf(st)
+	}
+	return l, nil
+}
+
+func (b *bench) flowOf(st *collation.State) *flow.Flow {
+	return b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
 }
 
 // decide plans a message, chains its entry and applies the plan to the state.
 func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Message) (store.Chained, error) {
-	p, err := b.handler(c).Plan(b.ctx(), st, m)
+	p, err := Plan(b.ctx(), c, st, m, b.mode)
 	if err != nil {
 		return store.Chained{}, err
 	}
@@ -65,12 +75,35 @@ func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Mess
 	return ch, nil
 }
 
+// handle handles a message to its end, as an engine does, one plan in a commit: after a lost
+// test-and-set it decides again. It returns the last plan.
 func (b *bench) handle(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	return b.handler(c).Handle(b.ctx(), m)
+	for range 100 {
+		p, err := b.once(c, m)
+		switch {
+		case errors.Is(err, store.ErrLost):
+		case err != nil:
+			return nil, err
+		case p.Done:
+			return p, nil
+		default:
+			m.Entered = m.Kind == journal.MessageLeg1
+		}
+	}
+	return nil, fmt.Errorf("message %s came to no end", m.GUID)
 }
 
+// once decides and commits one plan of a message.
 func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	return b.handler(c).Once(b.ctx(), m)
+	l, err := b.load(c, m)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := b.decide(c, l.States[m.Job], m)
+	if err != nil {
+		return nil, errors.Join(err, c.Rollback(b.ctx()))
+	}
+	return ch.Plan, c.Commit(b.ctx(), []store.Chained{ch})
 }
 
 // must is handle for a message that must succeed.
@@ -143,13 +176,6 @@ func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.M
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
-// Handler handles messages of jobs with a committer, as an engine does, one plan in a commit.
-type Handler struct {
-	C    store.Committer
-	Flow func(journal.FlowRef) *flow.Flow
-	Mode collation.Mode
-}
-
 // WantOf returns what a message asks to have locked and read.
 func WantOf(m *collation.Message) store.Want {
 	return store.Want{
@@ -158,24 +184,8 @@ func WantOf(m *collation.Message) store.Want {
 	}
 }
 
-// Load opens a transaction for messages, waiting for their jobs.
-func (h Handler) Load(ctx context.Context, ms ...*collation.Message) (*store.Loaded, error) {
-	wants := make([]store.Want, len(ms))
-	for i, m := range ms {
-		wants[i] = WantOf(m)
-	}
-	l, err := h.C.Load(ctx, wants, true)
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range l.States {
-		st.Flow = h.Flow(st.Job.Flow)
-	}
-	return l, nil
-}
-
 // Plan steps a message against its loaded state, and loads what that lacks.
-func (h Handler) Plan(ctx context.Context, st *collation.State, m *collation.Message) (*collation.Plan, error) {
+func Plan(ctx context.Context, c store.Committer, st *collation.State, m *collation.Message, mode collation.Mode) (*collation.Plan, error) {
 	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
 		var err error
 		if m.Response, err = carried(row); err != nil {
@@ -183,11 +193,11 @@ func (h Handler) Plan(ctx context.Context, st *collation.State, m *collation.Mes
 		}
 	}
 	for range 10 {
-		p, need := collation.Step(st, m, h.Mode)
+		p, need := collation.Step(st, m, mode)
 		if need == nil {
 			return p, nil
 		}
-		if err := h.C.More(ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
+		if err := c.More(ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
 			return nil, err
 		}
 	}
@@ -201,41 +211,6 @@ func carried(row *collation.Row) (*journal.Response, error) {
 		return journal.DecodeResponse(row.Body)
 	}
 	return nil, nil
-}
-
-// Once decides and commits one plan of a message.
-func (h Handler) Once(ctx context.Context, m *collation.Message) (*collation.Plan, error) {
-	l, err := h.Load(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	st := l.States[m.Job]
-	if st == nil {
-		return nil, errors.Join(fmt.Errorf("job %s was not loaded", m.Job), h.C.Rollback(ctx))
-	}
-	p, err := h.Plan(ctx, st, m)
-	if err != nil {
-		return nil, errors.Join(err, h.C.Rollback(ctx))
-	}
-	return p, h.C.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)})
-}
-
-// Handle handles a message to its end: after a lost test-and-set it decides again. It returns the
-// last plan.
-func (h Handler) Handle(ctx context.Context, m *collation.Message) (*collation.Plan, error) {
-	for range 100 {
-		p, err := h.Once(ctx, m)
-		switch {
-		case errors.Is(err, store.ErrLost):
-		case err != nil:
-			return nil, err
-		case p.Done:
-			return p, nil
-		default:
-			m.Entered = m.Kind == journal.MessageLeg1
-		}
-	}
-	return nil, fmt.Errorf("message %s came to no end", m.GUID)
 }
 
 // change adds to a handmade plan.
@@ -400,7 +375,7 @@ func (b *bench) jobs(n int) []journal.JobID {
 	f := b.deploy(one)
 	list := make([]store.Start, n)
 	for i := range list {
-		list[i] = starting(f, fmt.Sprint("job-", i), `{"n":7}`)
+		list[i] = starting(f, fmt.Sprintf("job-%d of %d", i, n), `{"n":7}`)
 	}
 	return b.begin(list...)
 }

@@ -191,13 +191,6 @@ func effectJudged(b *bench) {
 	l, late := b.lease(b.request(r.Job, "work"), "w"), effect("late", 0)
 	b.startEffect(l, late)
 	require.True(b, b.more(r.Job, collation.Need{Effects: []journal.GUID{r.GUID}}).Unfinished[r.GUID])
-	parked := failure(journal.ResponseParked, "was it paid?")
-	parked.Error.Class = collation.ClassParked
-	b.answer(r.Job, "work", parked)
-	require.Len(b, b.letters(false), 1)
-	b.finishEffect(l, completed(late, `1`)) // the late completion releases the request (E4)
-	require.Empty(b, b.request(r.Job, "work").Held)
-	require.Empty(b, b.letters(false))
 	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
 		p.Chain = &collation.ChainWrite{Request: r.GUID, Effect: collation.Effect{EffectRow: after[0], Request: r.GUID}, Completed: true}
 	}), store.ErrLost, "it has no result any more")
@@ -276,12 +269,11 @@ func effectKey(b *bench) {
 }
 
 var txEffects = cases{
-	"completed without a start, once (E3)":                 txOnce,
-	"a body without a result leaves no trace (E5)":         txFails,
-	"a refusal is a result; not done ends a key (E5)":      txRecorded,
-	"a body that lost its request meanwhile is stale (J8)": txOvertaken,
-	"of a removed job: stale, and nothing stands (P29)":    txRemoved,
-	"two at once: one stands (P17)":                        txTwo,
+	"completed without a start, refused or not done, once (E3, E5)": txOnce,
+	"a body without a result leaves no trace (E5)":                  txFails,
+	"a body that lost its request meanwhile is stale (J8)":          txOvertaken,
+	"of a removed job: stale, and nothing stands (P29)":             txRemoved,
+	"two at once: one stands (P17)":                                 txTwo,
 }
 
 // body returns a body that ends as given, and counts its calls.
@@ -294,20 +286,29 @@ func body(calls *int, end store.TxEnd, err error) store.TxCall {
 
 func resulting(result string) store.TxEnd { return store.TxEnd{Result: []byte(result)} }
 
+// txOnce: a refusal is a result, and not done ends a key; nothing runs twice.
 func txOnce(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
-	calls := 0
-	for i, result := range []string{`{"n":1}`, `null`} {
-		e := at(result, store.ClassTx, fmt.Sprint(4+i))
+	calls, ends := 0, []store.TxEnd{
+		resulting(`{"n":1}`), resulting(`null`),
+		{Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}},
+		{Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true},
+	}
+	for i, end := range ends {
+		e := at(fmt.Sprint(i), store.ClassTx, fmt.Sprint(4+i))
+		want := store.EffectRow{
+			Key: e.Key, Name: e.Name, Class: store.ClassTx, State: store.EffectCompleted, Result: end.Result, Error: end.Error, Fence: l.Fence, Holder: "w1", Position: e.Position,
+		}
+		if end.NotDone {
+			want.State = store.EffectNotDone
+		}
 		for range 2 {
-			require.Equal(b, store.EffectRow{
-				Key: e.Key, Name: result, Class: store.ClassTx, State: store.EffectCompleted, Result: []byte(result), Fence: l.Fence, Holder: "w1", Position: e.Position,
-			}, got(b.s.TxEffect(b.ctx(), l, e, body(&calls, resulting(result), nil)))(b))
+			require.Equal(b, want, got(b.s.TxEffect(b.ctx(), l, e, body(&calls, end, nil)))(b))
 		}
 	}
-	require.Equal(b, 2, calls)
-	require.Len(b, b.chain(r.Job, r.GUID), 2)
+	require.Equal(b, len(ends), calls)
+	require.Len(b, b.chain(r.Job, r.GUID), len(ends))
 }
 
 func txFails(b *bench) {
@@ -335,21 +336,6 @@ func txFails(b *bench) {
 	calls := 0
 	got(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
 	require.Equal(b, 1, calls, "its outcome is never unknown: it runs again")
-}
-
-func txRecorded(b *bench) {
-	r := b.asked()
-	l := b.lease(r, "w1")
-	refusal := store.TxEnd{Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}}
-	notDone := store.TxEnd{Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true}
-	calls := 0
-	for state, end := range map[store.EffectState]store.TxEnd{store.EffectCompleted: refusal, store.EffectNotDone: notDone} {
-		for range 2 {
-			row := got(b.s.TxEffect(b.ctx(), l, at(string(state), store.ClassTx, ""), body(&calls, end, nil)))(b)
-			require.Equal(b, []any{state, end.Error}, []any{row.State, row.Error})
-		}
-	}
-	require.Equal(b, 2, calls)
 }
 
 // txOvertaken: the effect sees at its end what happened to the request while the body ran.

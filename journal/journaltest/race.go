@@ -117,7 +117,7 @@ var hots = cases{
 func (b *bench) whole(id journal.JobID) *collation.State {
 	b.Helper()
 	st := b.look(store.Want{Job: id, Whole: true}).States[id]
-	st.Flow = b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
+	st.Flow = b.flowOf(st)
 	return st
 }
 

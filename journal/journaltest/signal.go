@@ -1,9 +1,7 @@
 package journaltest
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -194,36 +192,6 @@ func keepRace(b *bench) {
 	}
 }
 
-// keepExpire keeps signals for a short and for a long time.
-func keepExpire(b *bench) {
-	id := b.jobs(1)[0]
-	var list []*collation.Signal
-	until := map[journal.GUID]collation.Micros{}
-	for i := range 5 {
-		s := b.signal("t", fmt.Sprint(i), "x")
-		s.Keep = micros(b.span()) - collation.Micros(5000*i)
-		b.tell(s)
-		list = append(list, s)
-		until[s.GUID] = b.stored(id, b.box(s)).WithinAt
-	}
-	stays := b.signal("t", "stays", "x")
-	b.tell(stays)
-	slices.SortFunc(list, func(x, y *collation.Signal) int { return cmp.Compare(until[x.GUID], until[y.GUID]) })
-	b.eventually(func() bool { return b.now() > until[list[4].GUID] })
-	for gone := 0; gone < 5; {
-		n := got(b.s.ExpireSignals(b.ctx(), 2))(b)
-		require.Equal(b, min(2, 5-gone), n)
-		gone += n
-		for i, s := range list { // two with the same time come in any order
-			same := 0 < gone && gone < 5 && until[list[gone-1].GUID] == until[list[gone].GUID] && until[s.GUID] == until[list[gone].GUID]
-			require.True(b, same || i < gone == (b.stored(id, b.box(s)) == nil), "%d of %d", i, gone)
-		}
-	}
-	require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(list[0]))
-	require.Zero(b, got(b.s.ExpireSignals(b.ctx(), 10))(b), "before its time")
-	require.NotNil(b, b.stored(id, b.box(stays)))
-}
-
 // past inserts the row of an expired signal, changed by spoil.
 func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collation.Row)) collation.RowKey {
 	b.Helper()
@@ -238,6 +206,33 @@ func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collatio
 		inserts(row)(p, st)
 	})
 	return k
+}
+
+// keepExpire: four signals whose time has passed, the last first, and one whose time will pass.
+func keepExpire(b *bench) {
+	id := b.jobs(1)[0]
+	told, stays := b.signal("t", "told", "x"), b.signal("t", "stays", "x")
+	told.Keep = micros(b.span())
+	b.tell(told)
+	b.tell(stays)
+	order := []collation.RowKey{b.box(told)}
+	for i := range 4 {
+		k := b.past(id, b.signal("t", fmt.Sprint(i), "x"), func(r *collation.Row) { r.WithinAt -= collation.Micros(i) * micros(hour) })
+		order = append([]collation.RowKey{k}, order...)
+	}
+	until := b.stored(id, b.box(told)).WithinAt
+	b.eventually(func() bool { return b.now() > until })
+	for gone := 0; gone < 5; {
+		n := got(b.s.ExpireSignals(b.ctx(), 2))(b)
+		require.Equal(b, min(2, 5-gone), n)
+		gone += n
+		for i, k := range order {
+			require.Equal(b, i < gone, b.stored(id, k) == nil, "%d of %d", i, gone)
+		}
+	}
+	require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(told))
+	require.Zero(b, got(b.s.ExpireSignals(b.ctx(), 10))(b), "before its time")
+	require.NotNil(b, b.stored(id, b.box(stays)))
 }
 
 // keepTooLate: of two signals that have expired a wait has made one due before.
@@ -306,8 +301,7 @@ func keepDeliverers(b *bench) {
 }
 
 var interrupts = cases{
-	"one of many at once with the same GUID is fresh (C7)":   interruptRace,
-	"a repetition while it is handled leaves nothing behind": interruptHandled,
+	"one of many at once with the same GUID is fresh (C7)": interruptRace,
 }
 
 // interruptOf returns the row of an interrupt of a job.
@@ -332,25 +326,4 @@ func interruptRace(b *bench) {
 	stored := b.row(id, journal.MessageInterrupt, "")
 	require.Greater(b, stored.PublishedAt, collation.Micros(1), "the time is the store's (J5)")
 	require.Equal(b, stored.PublishedAt+b.mode.Resend, stored.NextAt)
-}
-
-// interruptHandled repeats interrupts while they are handled. A row that came after its receipt
-// would stay for ever.
-func interruptHandled(b *bench) {
-	for _, id := range b.jobs(10) {
-		row := b.interruptOf(id, "x")
-		b.interrupt(row)
-		together(4, func(i int) {
-			if i > 0 {
-				b.interrupt(row)
-			} else if _, err := b.handle(b.c, Message(&row)); err != nil {
-				b.Errorf("%v", err)
-			}
-		})
-		v := b.view(id)
-		require.Equal(b, journal.JobInterrupted, v.State)
-		for _, r := range v.Rows {
-			require.NotEqual(b, row.GUID, r.GUID)
-		}
-	}
 }
