@@ -71,8 +71,7 @@ func commitBatches(b *bench) {
 			})
 		}
 		for len(ms) > 0 {
-			plans, err := b.batch(ms, nil)
-			require.NoError(b, err)
+			plans := got(b.batch(ms, nil))(b)
 			ms = nil
 			for _, p := range plans {
 				ms = append(ms, caused(p.Plan)...)

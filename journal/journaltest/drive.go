@@ -349,8 +349,7 @@ func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
 		if s.Sent == 0 {
 			s.Sent = st.Now
 		}
-		row, err := s.Row(b.space())
-		require.NoError(b, err)
+		row := got(s.Row(b.space()))(b)
 		k = keyOf(&row)
 		inserts(row)(p, st)
 	})
@@ -384,8 +383,7 @@ func (b *bench) jobs(n int) []journal.JobID {
 func (b *bench) woken(r *collation.Row) *journal.Response {
 	b.Helper()
 	require.Equal(b, journal.MessageWakeUp, r.Kind)
-	x, err := journal.DecodeResponse(r.Body)
-	require.NoError(b, err)
+	x := got(journal.DecodeResponse(r.Body))(b)
 	require.Equal(b, journal.BySignal, x.By)
 	return x
 }

@@ -49,9 +49,15 @@ func completed(e journal.Effect, result string) journal.Effect {
 
 func (b *bench) startEffect(l store.Lease, e journal.Effect) store.EffectRow {
 	b.Helper()
-	row, taken, err := b.s.StartEffect(b.ctx(), l, e)
+	return b.starts(l, e, false)
+}
+
+// starts starts an effect that another run has started, or none.
+func (b *bench) starts(l store.Lease, e journal.Effect, taken bool) store.EffectRow {
+	b.Helper()
+	row, was, err := b.s.StartEffect(b.ctx(), l, e)
 	require.NoError(b, err)
-	require.False(b, taken)
+	require.Equal(b, taken, was)
 	return row
 }
 
@@ -121,9 +127,7 @@ func effectTimeout(b *bench) {
 		b.letDie("dies")
 		if turned {
 			b.answer(r.Job, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
-			_, taken, err := b.s.StartEffect(b.ctx(), b.lease(b.request(r.Job, "work"), "w2"), effect("pay", 0))
-			require.NoError(b, err)
-			require.True(b, taken)
+			b.starts(b.lease(b.request(r.Job, "work"), "w2"), effect("pay", 0), true)
 			continue
 		}
 		b.unleased(r, store.ErrLeased)
@@ -142,10 +146,7 @@ func effectTimeoutPasses(b *bench) {
 	b.eventually(func() (passed bool) {
 		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
 		if passed = err == nil; passed {
-			row, taken, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
-			require.NoError(b, err)
-			require.True(b, taken)
-			require.Equal(b, "w2", row.Holder)
+			require.Equal(b, "w2", b.starts(l, effect("pay", 0), true).Holder)
 		}
 		return passed
 	})
@@ -206,10 +207,7 @@ func effectOwner(b *bench) {
 	for _, name := range []string{"pay", "log"} {
 		b.startEffect(left, effect(name, 0))
 	}
-	row, taken, err := b.s.StartEffect(b.ctx(), right, effect("log", 0))
-	require.NoError(b, err)
-	require.True(b, taken, "its fence is newer")
-	require.False(b, row.Live, "the lease that counts is that of the request which started it")
+	require.False(b, b.starts(right, effect("log", 0), true).Live, "the lease that counts is that of the request which started it")
 	b.finishEffect(right, completed(effect("pay", 0), `1`))
 	require.Len(b, b.effectsOf(id, left.Request), 2)
 	require.Empty(b, b.effectsOf(id, right.Request))

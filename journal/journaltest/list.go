@@ -54,6 +54,14 @@ func listPages(b *bench) {
 	require.Error(b, failed(b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})))
 }
 
+// counted counts the jobs of a filter, and says how many were looked at.
+func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
+	b.Helper()
+	counts, looked, err := b.s.CountJobs(b.ctx(), f)
+	require.NoError(b, err)
+	return counts, int(looked)
+}
+
 func listFilters(b *bench) {
 	done := b.requested(one, "order-1")
 	b.answer(done, "work", success(`1`))
@@ -96,12 +104,10 @@ func listFilters(b *bench) {
 			require.Equal(b, j.ID == done, j.Closed != 0)
 		}
 		require.Equal(b, k.want, ids, "%+v", k.filter)
-		counted, _, err := b.s.CountJobs(b.ctx(), k.filter)
-		require.NoError(b, err)
+		counted, _ := b.counted(k.filter)
 		require.Equal(b, counts, counted, "%+v", k.filter)
 	}
-	_, looked, err := b.s.CountJobs(b.ctx(), store.JobFilter{Flow: "gone", From: started(open)})
-	require.NoError(b, err)
+	_, looked := b.counted(store.JobFilter{Flow: "gone", From: started(open)})
 	require.EqualValues(b, 3, looked, "those of the time range")
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.s.Counts(b.ctx()))(b))
 }
@@ -129,8 +135,7 @@ func listTags(b *bench) {
 		found, _ := keys(store.JobFilter{Tags: c.tags})
 		require.ElementsMatch(b, c.want, found, "%v", c.tags)
 	}
-	counts, looked, err := b.s.CountJobs(b.ctx(), store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"})
-	require.NoError(b, err)
+	counts, looked := b.counted(store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"})
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
 	require.EqualValues(b, 2, looked, "those with the tag")
 	page, last := keys(store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
@@ -304,8 +309,7 @@ transitions:
 func (b *bench) listed(f store.JobFilter) (keys []string, pages int) {
 	b.Helper()
 	for {
-		page, err := b.s.Jobs(b.ctx(), f)
-		require.NoError(b, err)
+		page := got(b.s.Jobs(b.ctx(), f))(b)
 		for i := range page.Jobs {
 			keys = append(keys, page.Jobs[i].Key)
 		}
@@ -359,8 +363,7 @@ func listWaits(b *bench) {
 		require.Empty(b, keys)
 		keys, _ = b.listed(store.JobFilter{Waits: waits, Flow: "gone"})
 		require.Empty(b, keys)
-		counts, _, err := b.s.CountJobs(b.ctx(), store.JobFilter{Waits: waits})
-		require.NoError(b, err)
+		counts, _ := b.counted(store.JobFilter{Waits: waits})
 		require.EqualValues(b, len(want), counts[journal.JobOpen], waits)
 		require.LessOrEqual(b, len(counts), 1)
 	}
@@ -405,9 +408,7 @@ func listLooks(b *bench) {
 		require.Equal(b, k.want, keys, "%+v", k.filter)
 		require.Equal(b, k.pages, pages, "%+v", k.filter)
 	}
-	page, err := b.s.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2})
-	require.NoError(b, err)
-	second, err := b.s.FindJob(b.ctx(), all[1])
-	require.NoError(b, err)
+	page := got(b.s.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
+	second := got(b.s.FindJob(b.ctx(), all[1]))(b)
 	require.Equal(b, b.view(second).Started, page.Searched)
 }

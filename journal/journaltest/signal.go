@@ -198,8 +198,7 @@ func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collatio
 	var k collation.RowKey
 	b.altered(id, func(p *collation.Plan, st *collation.State) {
 		s.Sent, s.Keep = st.Now-10, 1
-		row, err := s.Row(b.space())
-		require.NoError(b, err)
+		row := got(s.Row(b.space()))(b)
 		row = s.Kept(row)
 		spoil(&row)
 		k = keyOf(&row)

@@ -126,8 +126,7 @@ func (b *bench) ctx() context.Context { return b.Context() }
 // deploy deploys a flow and makes it known to the driver.
 func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
-	f, err := flow.Parse("suite.yaml", []byte(src))
-	require.NoError(b, err)
+	f := got(flow.Parse("suite.yaml", []byte(src)))(b)
 	got(b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
