@@ -106,16 +106,6 @@ transitions:
   start: [left, right]
   left: [next]
 `
-	// hasty: a worker that must answer almost at once.
-	hasty = `
-flow: hasty
-version: "1"
-activities:
-  start: {type: trigger}
-  work: {type: worker, topic: t.work, within: 100ms, input: {}}
-transitions:
-  start: [work]
-`
 )
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
