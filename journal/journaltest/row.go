@@ -249,11 +249,6 @@ func rowNext(b *bench) {
 	require.True(b, timing().Late)
 }
 
-func (b *bench) discard(keys ...collation.RowKey) {
-	b.Helper()
-	require.NoError(b, b.s.Discard(b.ctx(), keys))
-}
-
 func rowLimits(b *bench) {
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
 	b.jobs(1)

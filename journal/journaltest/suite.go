@@ -292,12 +292,8 @@ func (b *bench) refuses(err error, why ...any) {
 // requireOneOf requires an error of one of several kinds.
 func requireOneOf(t testing.TB, err error, kinds ...error) {
 	t.Helper()
-	for _, k := range kinds {
-		if errors.Is(err, k) {
-			return
-		}
-	}
-	require.Failf(t, "wrong error", "%v is none of %v", err, kinds)
+	is := func(kind error) bool { return errors.Is(err, kind) }
+	require.True(t, slices.ContainsFunc(kinds, is), "%v is none of %v", err, kinds)
 }
 
 var audits = cases{
