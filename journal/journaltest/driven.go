@@ -150,6 +150,18 @@ func already(in *store.Start, h *collation.Holder) store.Started {
 	}}
 }
 
+// Order reads the row of a child's start that has no inception yet:
+// store.ErrNotFound.
+func (d Driven) Order(ctx context.Context, child journal.JobID) (row *collation.Row, err error) {
+	err = d.transact(ctx, []store.Want{{Order: child}}, func(a *attempt) error {
+		if row = a.Orders[child]; row == nil {
+			return fmt.Errorf("%w: no start of job %s waits for its inception", store.ErrNotFound, child)
+		}
+		return nil
+	})
+	return row, err
+}
+
 // ordered returns the row of an order, if it is still as it was seen: store.ErrStale.
 func (a *attempt) ordered(seen *collation.Row) (*collation.Row, error) {
 	if row := a.Orders[seen.Job]; row != nil && row.Sender == seen.Sender {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -94,9 +95,9 @@ func TestSpawnLosesItsKey(t *testing.T) {
 	require.ErrorAs(t, <-spawned, &taken)
 	require.Equal(t, "mine", taken.Key)
 	require.NotEqual(t, row.Job, taken.Job)
-	l, err := openCommitter(t, s).Load(t.Context(), []store.Want{{Order: row.Job}}, true)
+	got, err := journaltest.Driven{Store: s}.Order(t.Context(), row.Job)
 	require.NoError(t, err)
-	require.Equal(t, &row, l.Orders[row.Job])
+	require.Equal(t, &row, got)
 }
 
 // J6: one round trip loads whatever decisions ask for, and one commits waits, children's starts
