@@ -184,6 +184,13 @@ func effectJudged(b *bench) {
 	l, late := b.lease(b.request(r.Job, "work"), "w"), effect("late", 0)
 	b.startEffect(l, late)
 	require.True(b, b.more(r.Job, collation.Need{Effects: []journal.GUID{r.GUID}}).Unfinished[r.GUID])
+	parked := failure(journal.ResponseParked, "was it paid?")
+	parked.Error.Class = collation.ClassParked
+	b.answer(r.Job, "work", parked)
+	require.Len(b, b.letters(false), 1)
+	b.finishEffect(l, completed(late, `1`)) // the late completion releases the request (E4)
+	require.Empty(b, b.request(r.Job, "work").Held)
+	require.Empty(b, b.letters(false))
 	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
 		p.Chain = &collation.ChainWrite{Request: r.GUID, Effect: collation.Effect{EffectRow: after[0], Request: r.GUID}, Completed: true}
 	}), store.ErrLost, "it has no result any more")

@@ -231,7 +231,7 @@ func generationLate(b *bench) {
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)
 	for _, c := range []store.Committer{b.c, b.committer()} { // nobody holds the tombstone
-		l := b.locked(c, store.Want{Job: was.ID})
+		l := got(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
 		require.Equal(b, []any{true, 0}, []any{l.Tombstones[was.ID], len(l.Busy)})
 	}
 	require.NoError(b, b.c.Rollback(b.ctx()))
