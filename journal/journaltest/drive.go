@@ -1,6 +1,12 @@
 package journaltest
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -38,19 +44,29 @@ func failure(kind journal.ResponseKind, text string) *journal.Response {
 	}
 }
 
-func (b *bench) handler(c store.Committer) Handler {
-	flows := func(r journal.FlowRef) *flow.Flow { return b.flows[r.Name+" "+r.Version] }
-	return Handler{C: c, Flow: flows, Mode: b.mode}
-}
-
 // load opens a transaction for messages, waiting for their jobs.
 func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
-	return b.handler(c).Load(b.ctx(), ms...)
+	wants := make([]store.Want, len(ms))
+	for i, m := range ms {
+		wants[i] = WantOf(m)
+	}
+	l, err := c.Load(b.ctx(), wants, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range l.States {
+		st.Flow = b.flowOf(st)
+	}
+	return l, nil
+}
+
+func (b *bench) flowOf(st *collation.State) *flow.Flow {
+	return b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
 }
 
 // decide plans a message, chains its entry and applies the plan to the state.
 func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Message) (store.Chained, error) {
-	p, err := b.handler(c).Plan(b.ctx(), st, m)
+	p, err := Plan(b.ctx(), c, st, m, b.mode)
 	if err != nil {
 		return store.Chained{}, err
 	}
@@ -59,12 +75,35 @@ func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Mess
 	return ch, nil
 }
 
+// handle handles a message to its end, as an engine does, one plan in a commit: after a lost
+// test-and-set it decides again. It returns the last plan.
 func (b *bench) handle(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	return b.handler(c).Handle(b.ctx(), m)
+	for range 100 {
+		p, err := b.once(c, m)
+		switch {
+		case errors.Is(err, store.ErrLost):
+		case err != nil:
+			return nil, err
+		case p.Done:
+			return p, nil
+		default:
+			m.Entered = m.Kind == journal.MessageLeg1
+		}
+	}
+	return nil, fmt.Errorf("message %s came to no end", m.GUID)
 }
 
+// once decides and commits one plan of a message.
 func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	return b.handler(c).Once(b.ctx(), m)
+	l, err := b.load(c, m)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := b.decide(c, l.States[m.Job], m)
+	if err != nil {
+		return nil, errors.Join(err, c.Rollback(b.ctx()))
+	}
+	return ch.Plan, c.Commit(b.ctx(), []store.Chained{ch})
 }
 
 // must is handle for a message that must succeed.
@@ -135,4 +174,216 @@ func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.M
 		GUID: row.GUID, Kind: row.Kind, Turn: row.Turn, Attempt: row.Attempt, NextAt: int64(row.NextAt), Held: row.Held,
 	}}
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
+}
+
+// WantOf returns what a message asks to have locked and read.
+func WantOf(m *collation.Message) store.Want {
+	return store.Want{
+		Job: m.Job, Receipt: m.GUID, Row: m.Row,
+		Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
+	}
+}
+
+// Plan steps a message against its loaded state, and loads what that lacks.
+func Plan(ctx context.Context, c store.Committer, st *collation.State, m *collation.Message, mode collation.Mode) (*collation.Plan, error) {
+	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
+		var err error
+		if m.Response, err = carried(row); err != nil {
+			return nil, err
+		}
+	}
+	for range 10 {
+		p, need := collation.Step(st, m, mode)
+		if need == nil {
+			return p, nil
+		}
+		if err := c.More(ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("ten loads did not satisfy Step")
+}
+
+// carried returns the response in the body of a row, nil for kinds without one.
+func carried(row *collation.Row) (*journal.Response, error) {
+	switch row.Kind {
+	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+		return journal.DecodeResponse(row.Body)
+	}
+	return nil, nil
+}
+
+// change adds to a handmade plan.
+type change func(p *collation.Plan, st *collation.State)
+
+// alter commits a handmade plan to a job.
+func (b *bench) alter(id journal.JobID, changes ...change) error {
+	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	if err != nil {
+		return err
+	}
+	st := l.States[id]
+	p := handmade(st, &collation.Message{Job: id})
+	all(changes...)(p, st)
+	return b.commit(store.Chain(&st.Job, p))
+}
+
+// altered is alter, which must succeed.
+func (b *bench) altered(id journal.JobID, changes ...change) {
+	b.Helper()
+	require.NoError(b, b.alter(id, changes...))
+}
+
+// quarantine takes a job out of service.
+func (b *bench) quarantine(id journal.JobID) {
+	b.Helper()
+	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	p := collation.Quarantine(st, &collation.Message{Job: id}, b.mode, errors.New("a digit is wrong"))
+	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
+}
+
+// more loads only what a need of a job names.
+func (b *bench) more(id journal.JobID, need collation.Need) *collation.State {
+	b.Helper()
+	l := b.locked(b.c, store.Want{Job: id})
+	require.NoError(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}))
+	require.NoError(b, b.c.Rollback(b.ctx()))
+	return l.States[id]
+}
+
+// stored reads a row of any job or mailbox with the help of an existing job; nil if there is
+// none.
+func (b *bench) stored(helper journal.JobID, k collation.RowKey) *collation.Row {
+	b.Helper()
+	rows := b.more(helper, collation.Need{Rows: []collation.RowKey{k}}).Rows
+	require.Contains(b, rows, k.GUID)
+	return rows[k.GUID]
+}
+
+func keyOf(r *collation.Row) collation.RowKey { return collation.RowKey{Job: r.Job, GUID: r.GUID} }
+
+// guid returns the n-th GUID for cases.
+func guid(n int) journal.GUID {
+	return journal.GUID{6: 0x80, 8: 0x80, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
+}
+
+func (b *bench) space() string {
+	b.Helper()
+	return got(b.s.Space(b.ctx()))(b)
+}
+
+// waits adds a wait of the activity `work`, which the entry names.
+func waits(w collation.Wait) change {
+	return func(p *collation.Plan, st *collation.State) {
+		if w.Since == 0 {
+			w.Since = st.Now
+		}
+		w.Job, w.Activity, w.DAD, w.Origin = st.Job.ID, "work", ",0,0", p.Entry.Seq
+		p.Waits = append(p.Waits, w)
+		p.Entry.Waits = append(p.Entry.Waits, journal.Wait{GUID: w.GUID, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat})
+	}
+}
+
+// cancelsWait adds the cancel of a wait.
+func cancelsWait(g journal.GUID, count int) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.CancelWaits = append(p.CancelWaits, collation.CancelledWait{GUID: g, Count: count})
+		p.Entry.Cancelled = append(p.Entry.Cancelled, g)
+	}
+}
+
+// inserts adds a row of another job or of a mailbox.
+func inserts(r collation.Row) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		r.Origin = p.Entry.Seq
+		p.Insert = append(p.Insert, r)
+		p.Entry.Dispatched = append(p.Entry.Dispatched, journal.Dispatched{
+			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Job: r.Job,
+		})
+	}
+}
+
+// cancelsStart adds the cancel of a child's start.
+func cancelsStart(k collation.RowKey) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.CancelStarts = append(p.CancelStarts, k)
+		p.Entry.CancelledByClose = append(p.Entry.CancelledByClose, k.GUID)
+	}
+}
+
+// ledgers adds a write of an instance.
+func ledgers(w collation.LedgerWrite) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Ledgers = append(p.Ledgers, w)
+		if w.Before != w.After {
+			p.Entry.Joins = append(p.Entry.Joins, journal.LedgerMove{
+				Activity: w.Key.Activity, DAD: string(w.Key.DAD), After: journal.Ledger(w.After),
+			})
+		}
+	}
+}
+
+// all joins changes to one.
+func all(changes ...change) change {
+	return func(p *collation.Plan, st *collation.State) {
+		for _, add := range changes {
+			add(p, st)
+		}
+	}
+}
+
+// signal returns a signal from outside, under the caller's key.
+func (b *bench) signal(topic, key, caller string) *collation.Signal {
+	b.Helper()
+	return &collation.Signal{
+		GUID: collation.SignalGUID(b.space(), topic, key, caller), Topic: topic, Key: key, Code: collation.CodeOK,
+		Payload: json.RawMessage(strconv.Quote(caller)), Who: "ann",
+	}
+}
+
+// sent inserts the row of a signal, as a signal activity does, and returns its key.
+func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
+	b.Helper()
+	var k collation.RowKey
+	b.altered(by, func(p *collation.Plan, st *collation.State) {
+		if s.Sent == 0 {
+			s.Sent = st.Now
+		}
+		row := got(s.Row(b.space()))(b)
+		k = keyOf(&row)
+		inserts(row)(p, st)
+	})
+	return k
+}
+
+// tell sends a signal from outside to the store.
+func (b *bench) tell(s *collation.Signal) store.Signalled {
+	b.Helper()
+	return got(b.s.Signal(b.ctx(), s, b.mode))(b)
+}
+
+// deliver delivers signals to their waits.
+func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
+	b.Helper()
+	return got(b.s.Deliver(b.ctx(), keys, b.mode))(b)
+}
+
+// jobs starts n jobs of flow one and handles nothing, for waits and rows that need a job.
+func (b *bench) jobs(n int) []journal.JobID {
+	b.Helper()
+	f := b.deploy(one)
+	list := make([]store.Start, n)
+	for i := range list {
+		list[i] = starting(f, fmt.Sprintf("job-%d of %d", i, n), `{"n":7}`)
+	}
+	return b.begin(list...)
+}
+
+// woken reads the response that a wake-up carries.
+func (b *bench) woken(r *collation.Row) *journal.Response {
+	b.Helper()
+	require.Equal(b, journal.MessageWakeUp, r.Kind)
+	x := got(journal.DecodeResponse(r.Body))(b)
+	require.Equal(b, journal.BySignal, x.By)
+	return x
 }

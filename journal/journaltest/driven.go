@@ -95,23 +95,20 @@ func (d Driven) join(ctx context.Context, tx any, wants []store.Want, decide fun
 	})
 }
 
-// Start begins jobs in one transaction; the results are in the order of the starts.
+// Start begins jobs in one transaction, each after those before it; the results are in their order.
 func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return d.start(ctx, starts, mode, func(wants []store.Want, decide func(*attempt) error) error {
-		return d.transact(ctx, wants, decide)
-	})
+	return d.start(ctx, starts, mode, d.transact)
 }
 
 // StartTx is Start inside the caller's transaction.
 func (d Driven) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return d.start(ctx, starts, mode, func(wants []store.Want, decide func(*attempt) error) error {
+	return d.start(ctx, starts, mode, func(ctx context.Context, wants []store.Want, decide func(*attempt) error) error {
 		return d.join(ctx, tx, wants, decide)
 	})
 }
 
-// start decides starts, each after those before it.
 func (d Driven) start(
-	ctx context.Context, starts []store.Start, mode collation.Mode, in func([]store.Want, func(*attempt) error) error,
+	ctx context.Context, starts []store.Start, mode collation.Mode, in func(context.Context, []store.Want, func(*attempt) error) error,
 ) ([]store.Started, error) {
 	space, err := d.Space(ctx)
 	if err != nil {
@@ -122,7 +119,7 @@ func (d Driven) start(
 	for i := range starts {
 		wants[i].Key = starts[i].Key
 	}
-	err = in(wants, func(a *attempt) error {
+	err = in(ctx, wants, func(a *attempt) error {
 		for i := range starts {
 			in := &starts[i]
 			p := collation.Begin(in.Inception(space, a.Now), a.Holders[in.Key], mode)
@@ -246,4 +243,235 @@ func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation
 		return nil, false, err
 	}
 	return out, fresh, nil
+}
+
+// deliver records the result of a decision on a mailbox, which the next decision sees.
+func (a *attempt) deliver(id journal.JobID, done *collation.Mail, need *collation.Need) {
+	if a.lacks(id, need) || done == nil {
+		return
+	}
+	for i, w := range done.ResolvedWaits {
+		a.out = append(a.out, store.Outgoing{
+			Row: done.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace,
+		})
+	}
+	a.write(done.Plan)
+	a.Boxes[id].Apply(done.Plan)
+}
+
+// Signal takes a signal from outside and delivers it at once.
+func (d Driven) Signal(ctx context.Context, in *collation.Signal, mode collation.Mode) (out store.Signalled, err error) {
+	space, err := d.Space(ctx)
+	if err != nil {
+		return out, err
+	}
+	box := collation.Mailbox(space, in.Topic, in.Key)
+	err = d.transact(ctx, []store.Want{{Box: box, Known: in.GUID}}, func(a *attempt) error {
+		if state, known := a.Known[in.GUID]; known {
+			out = store.Signalled{State: state, Duplicate: true}
+			return nil
+		}
+		done, need, err := collation.Receive(a.Boxes[box], space, *in, mode)
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrRejected, err)
+		}
+		if a.deliver(box, done, need); done != nil {
+			out = store.Signalled{State: done.State, Reached: done.Reached, Out: a.out}
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	return out, nil
+}
+
+// SignalTx sends a signal inside the caller's transaction.
+func (d Driven) SignalTx(ctx context.Context, tx any, in *collation.Signal) (out store.Signalled, err error) {
+	space, err := d.Space(ctx)
+	if err != nil {
+		return out, err
+	}
+	err = d.join(ctx, tx, []store.Want{{Known: in.GUID}}, func(a *attempt) error {
+		state, known := a.Known[in.GUID]
+		if out = (store.Signalled{State: state, Duplicate: known}); known {
+			return nil
+		}
+		out.State = store.SignalKept
+		p, err := collation.Send(space, *in, a.Now)
+		if err != nil {
+			return fmt.Errorf("%w: %w", store.ErrRejected, err)
+		}
+		a.write(p)
+		return nil
+	})
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	return out, nil
+}
+
+// Deliver delivers the signals of rows in one transaction.
+func (d Driven) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
+	if len(signals) == 0 {
+		return nil, nil
+	}
+	var out []store.Outgoing
+	err := d.transact(ctx, inBoxes(signals), func(a *attempt) error {
+		for _, k := range signals {
+			if a.done[k] {
+				continue
+			}
+			done, need, err := collation.Deliver(a.Boxes[k.Job], k.GUID, mode)
+			if err != nil {
+				return fmt.Errorf("%w: %w", store.ErrRejected, err)
+			}
+			a.deliver(k.Job, done, need)
+			a.done[k] = need == nil
+		}
+		out = a.out
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func inBoxes(signals []collation.RowKey) []store.Want {
+	wants := make([]store.Want, len(signals))
+	for i, k := range signals {
+		wants[i] = store.Want{Box: k.Job, Signal: k.GUID}
+	}
+	return wants
+}
+
+// ExpireSignals ends kept signals whose time has passed, at most limit.
+func (d Driven) ExpireSignals(ctx context.Context, limit int) (n int, err error) {
+	late, err := d.LateSignals(ctx, limit)
+	if err != nil || len(late) == 0 {
+		return 0, err
+	}
+	err = d.transact(ctx, inBoxes(late), func(a *attempt) error {
+		n = 0
+		for _, k := range late {
+			if p := collation.Lapse(a.Boxes[k.Job], k.GUID); p != nil {
+				a.write(p)
+				a.Boxes[k.Job].Apply(p)
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+var _ store.Worker = Driven{}
+
+// effectMode is the mode of workers' writes.
+var effectMode = collation.Mode{Writer: "suite", Build: "test"}
+
+func chainWant(l *store.Lease, e *journal.Effect) []store.Want {
+	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}, Past: l.Resumes}}
+}
+
+// onChain decides on the effect of a request, and sets out to the effect after it.
+func onChain(of store.Lease, out *collation.Effected, decide func(*collation.Chain) (collation.Effected, error)) func(*attempt) error {
+	return func(a *attempt) (err error) {
+		h := a.Chains[of.Key()]
+		if h == nil {
+			return fmt.Errorf("%w: the chain of request %s was not loaded", store.ErrBusy, of.Request)
+		}
+		if *out, err = decide(h); err == nil && out.Plan != nil {
+			a.write(out.Plan)
+		}
+		return err
+	}
+}
+
+func (d Driven) effect(ctx context.Context, of store.Lease, e *journal.Effect, decide func(*collation.Chain) (collation.Effected, error)) (out collation.Effected, err error) {
+	if err = d.transact(ctx, chainWant(&of, e), onChain(of, &out, decide)); err != nil {
+		return collation.Effected{}, err
+	}
+	return out, nil
+}
+
+// StartEffect implements store.Worker.
+func (d Driven) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
+	out, err := d.effect(ctx, l, &e, func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) })
+	return out.EffectRow, out.Taken, err
+}
+
+// FinishEffect implements store.Worker.
+func (d Driven) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+	if e.Class == store.ClassTx {
+		return store.EffectRow{}, store.ErrRejected
+	}
+	out, err := d.effect(ctx, l, &e, func(h *collation.Chain) (collation.Effected, error) { return h.Finish(l, e, notDone, effectMode) })
+	return out.EffectRow, err
+}
+
+// TxEffect implements store.Worker.
+func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+	if e.Class != store.ClassTx {
+		return store.EffectRow{}, store.ErrRejected
+	}
+	var out collation.Effected
+	stood, err := d.Body(ctx, l.Job, e.Key, call, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
+		e.Result, e.Error = with.Result, with.Error
+		_, err := try(ctx, tx, chainWant(&l, &e), onChain(l, &out, func(h *collation.Chain) (collation.Effected, error) {
+			return h.Finish(l, e, with.NotDone, effectMode)
+		}))
+		return err
+	})
+	switch {
+	case err != nil:
+		return store.EffectRow{}, err
+	case stood != nil:
+		return *stood, nil
+	}
+	return out.EffectRow, nil
+}
+
+// Lease implements store.Worker. As an engine would, it holds a request that ran too often.
+func (d Driven) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
+) (store.Lease, error) {
+	l, err := d.Store.Lease(ctx, job, request, turn, holder, session)
+	if !errors.Is(err, store.ErrExhausted) {
+		return l, err
+	}
+	failed := d.transact(ctx, []store.Want{{Job: job, Row: request}}, func(a *attempt) error {
+		st := a.States[job]
+		if st == nil {
+			return store.ErrStale
+		}
+		p, need, err := collation.Exhaust(st, request, turn, effectMode)
+		if err == nil && !a.lacks(job, need) {
+			a.enter(&st.Job, p)
+		}
+		return err
+	})
+	if failed != nil {
+		return l, failed
+	}
+	return l, err
+}
+
+// PutPayload implements store.Worker. It commits without a Load.
+func (d Driven) PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error {
+	p, err := collation.PutPayload(job, digest, body)
+	if err != nil {
+		return err
+	}
+	c, err := d.Committer(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Commit(ctx, []store.Chained{{Plan: p}})
+	if lost, ok := errors.AsType[*store.LostError](err); ok && len(lost.Jobs) > 0 {
+		return fmt.Errorf("%w: job %s", store.ErrNotFound, job)
+	}
+	return err
 }

@@ -1,7 +1,9 @@
 package journaltest
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +21,6 @@ var effects = cases{
 	"a chain of their own, in the order of their first entries (J8)": effectChain,
 	"an effect keeps what is recorded of it, field by field (E6)":    effectFields,
 	"a takeover waits for the attempt's timeout, of its turn (E4)":   effectTimeout,
-	"when the timeout has passed, one run takes over (E4)":           effectTimeoutPasses,
 	"what comes when the row has gone is recorded (J8)":              effectLate,
 	"a result is taken back, or vouched for (3.3)":                   effectJudged,
 	"an effect stays with the request that started it (J8)":          effectOwner,
@@ -47,9 +48,15 @@ func completed(e journal.Effect, result string) journal.Effect {
 
 func (b *bench) startEffect(l store.Lease, e journal.Effect) store.EffectRow {
 	b.Helper()
-	row, taken, err := b.s.StartEffect(b.ctx(), l, e)
+	return b.starts(l, e, false)
+}
+
+// starts starts an effect that another run has started, or none.
+func (b *bench) starts(l store.Lease, e journal.Effect, taken bool) store.EffectRow {
+	b.Helper()
+	row, was, err := b.s.StartEffect(b.ctx(), l, e)
 	require.NoError(b, err)
-	require.False(b, taken)
+	require.Equal(b, taken, was)
 	return row
 }
 
@@ -119,34 +126,22 @@ func effectTimeout(b *bench) {
 		b.letDie("dies")
 		if turned {
 			b.answer(r.Job, "work", failure(journal.ResponseFailedAttempt, "connection reset"))
-			_, taken, err := b.s.StartEffect(b.ctx(), b.lease(b.request(r.Job, "work"), "w2"), effect("pay", 0))
-			require.NoError(b, err)
-			require.True(b, taken)
+			b.starts(b.lease(b.request(r.Job, "work"), "w2"), effect("pay", 0), true)
 			continue
 		}
 		b.unleased(r, store.ErrLeased)
 		require.Equal(b, l.Runs, b.request(r.Job, "work").Runs, "to wait is no run (E9)")
 		b.finishEffect(l, completed(effect("pay", 0), `1`))
-		b.lease(r, "w2")
+		l = b.lease(r, "w2")
+		l.Timeout = b.span() // of the next attempt, which passes
+		b.startEffect(l, effect("log", 0))
+		require.NoError(b, b.s.HandBack(b.ctx(), l))
+		b.eventually(func() bool {
+			_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w3", b.live().ID())
+			return err == nil
+		})
+		require.Equal(b, "w3", b.starts(b.lease(r, "w3"), effect("log", 0), true).Holder)
 	}
-}
-
-func effectTimeoutPasses(b *bench) {
-	r := b.asked()
-	l := b.lease(r, "w1")
-	l.Timeout = b.span()
-	b.startEffect(l, effect("pay", 0))
-	require.NoError(b, b.s.HandBack(b.ctx(), l))
-	b.eventually(func() (passed bool) {
-		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w2", b.live().ID())
-		if passed = err == nil; passed {
-			row, taken, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
-			require.NoError(b, err)
-			require.True(b, taken)
-			require.Equal(b, "w2", row.Holder)
-		}
-		return passed
-	})
 }
 
 func effectLate(b *bench) {
@@ -156,8 +151,7 @@ func effectLate(b *bench) {
 	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
 	b.is(journal.JobFailed, id)
 	b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
-	_, err := b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)
-	requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
+	requireOneOf(b, failed(b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)), store.ErrStale, store.ErrJobClosed)
 	require.Equal(b, `"paid"`, string(b.effectsOf(id, l.Request)[0].Result))
 	require.True(b, b.chain(id, l.Request)[1].Effect.Late)
 }
@@ -212,10 +206,7 @@ func effectOwner(b *bench) {
 	for _, name := range []string{"pay", "log"} {
 		b.startEffect(left, effect(name, 0))
 	}
-	row, taken, err := b.s.StartEffect(b.ctx(), right, effect("log", 0))
-	require.NoError(b, err)
-	require.True(b, taken, "its fence is newer")
-	require.False(b, row.Live, "the lease that counts is that of the request which started it")
+	require.False(b, b.starts(right, effect("log", 0), true).Live, "the lease that counts is that of the request which started it")
 	b.finishEffect(right, completed(effect("pay", 0), `1`))
 	require.Len(b, b.effectsOf(id, left.Request), 2)
 	require.Empty(b, b.effectsOf(id, right.Request))
@@ -272,4 +263,113 @@ func effectKey(b *bench) {
 	require.Len(b, both, 2)
 	require.Negative(b, slices.Compare(both[0].Job[:], both[1].Job[:]), "in the order of their ids")
 	require.Empty(b, find(effect("of none", 0)))
+}
+
+var txEffects = cases{
+	"completed without a start, refused or not done, once (E3, E5)": txOnce,
+	"a body without a result leaves no trace (E5)":                  txFails,
+	"a body that lost its request meanwhile is stale (J8)":          txOvertaken,
+	"of a removed job: stale, and nothing stands (P29)":             txRemoved,
+	"two at once: one stands (P17)":                                 txTwo,
+}
+
+// body returns a body that ends as given, and counts its calls.
+func body(calls *int, end store.TxEnd, err error) store.TxCall {
+	return func(context.Context, any) (store.TxEnd, error) {
+		*calls++
+		return end, err
+	}
+}
+
+func resulting(result string) store.TxEnd { return store.TxEnd{Result: []byte(result)} }
+
+// txOnce: a refusal is a result, and not done ends a key; nothing runs twice.
+func txOnce(b *bench) {
+	r := b.asked()
+	l := b.lease(r, "w1")
+	calls, ends := 0, []store.TxEnd{
+		resulting(`{"n":1}`), resulting(`null`),
+		{Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}},
+		{Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true},
+	}
+	for i, end := range ends {
+		e := at(fmt.Sprint(i), store.ClassTx, fmt.Sprint(4+i))
+		want := store.EffectRow{
+			Key: e.Key, Name: e.Name, Class: store.ClassTx, State: store.EffectCompleted, Result: end.Result, Error: end.Error, Fence: l.Fence, Holder: "w1", Position: e.Position,
+		}
+		if end.NotDone {
+			want.State = store.EffectNotDone
+		}
+		for range 2 {
+			require.Equal(b, want, got(b.s.TxEffect(b.ctx(), l, e, body(&calls, end, nil)))(b))
+		}
+	}
+	require.Equal(b, len(ends), calls)
+	require.Len(b, b.chain(r.Job, r.GUID), len(ends))
+}
+
+func txFails(b *bench) {
+	r := b.asked()
+	l, pay := b.lease(r, "w1"), at("pay", store.ClassTx, "")
+	own, over := errors.New("no such account"), errors.New("the attempt is over")
+	ctx, cancel := context.WithCancelCause(b.ctx())
+	for want, call := range map[error]store.TxCall{
+		own:  func(context.Context, any) (store.TxEnd, error) { return store.TxEnd{}, own },
+		over: func(context.Context, any) (store.TxEnd, error) { cancel(over); return resulting(`1`), nil },
+	} {
+		with := b.ctx()
+		if want == over {
+			with = ctx
+		}
+		err := failed(b.s.TxEffect(with, l, pay, call))
+		require.ErrorIs(b, err, want)
+		require.ErrorAs(b, err, new(*store.TxError))
+	}
+	require.PanicsWithValue(b, "broken", func() {
+		_, _ = b.s.TxEffect(b.ctx(), l, pay, func(context.Context, any) (store.TxEnd, error) { panic("broken") })
+	})
+	require.Empty(b, b.effectsOf(r.Job, r.GUID))
+	require.Empty(b, b.chain(r.Job, r.GUID))
+	calls := 0
+	got(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
+	require.Equal(b, 1, calls, "its outcome is never unknown: it runs again")
+}
+
+// txOvertaken: the effect sees at its end what happened to the request while the body ran.
+func txOvertaken(b *bench) {
+	r := b.asked()
+	l := b.lease(r, "w1")
+	_, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
+		b.answer(r.Job, "work", success(`"by another"`))
+		return resulting(`1`), nil
+	})
+	require.ErrorIs(b, err, store.ErrStale)
+	require.Empty(b, b.effectsOf(r.Job, r.GUID))
+}
+
+// txTwo starts more at once: all get what stands.
+func txTwo(b *bench) {
+	r := b.asked()
+	l := b.lease(r, "w1")
+	require.Len(b, atOnce(4, func(i int) string {
+		calls := 0
+		row, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting(string(rune('0'+i))), nil))
+		b.check(err)
+		return string(row.Result)
+	}), 1)
+	require.Len(b, b.chain(r.Job, r.GUID), 1)
+}
+
+// txRemoved is a run that comes back after its job was removed. Whether its body runs again or
+// not, its writes are refused.
+func txRemoved(b *bench) {
+	r := b.asked()
+	l := b.lease(r, "w1")
+	calls := 0
+	got(b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting("1"), nil)))(b)
+	b.finish(r.Job, collation.Micros(1))
+	b.expire(100)
+	for _, name := range []string{"pay", "book"} {
+		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))), store.ErrStale, name)
+	}
 }

@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,23 +15,19 @@ var holds = cases{
 // holdMany: the first start of a run takes its lease.
 func holdMany(b *bench) {
 	r := b.asked()
-	var mu sync.Mutex
-	var began []store.EffectRow
 	b.live()
-	together(8, func(i int) {
-		row, _, err := b.s.StartEffect(b.ctx(), b.fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			began = append(began, row)
-		} else {
-			requireOneOf(b, err, store.ErrStale, store.ErrLeased)
+	began := atOnce(8, func(i int) string {
+		_, _, err := b.s.StartEffect(b.ctx(), b.fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
+		if b.won(err, store.ErrStale, store.ErrLeased) {
+			return fmt.Sprint("w", i)
 		}
+		return ""
 	})
-	require.Len(b, began, 1)
-	require.Equal(b, []any{r.Fence + 1, true}, []any{began[0].Fence, began[0].Live})
+	row := b.effectsOf(r.Job, r.GUID)[0]
+	require.Equal(b, map[string]int{row.Holder: 1, "": 7}, began)
+	require.Equal(b, []any{r.Fence + 1, true}, []any{row.Fence, row.Live})
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
-	b.held(r, began[0].Holder)
-	got(b.s.Keep(b.ctx(), b.fresh(r, began[0].Holder)))(b)
-	b.held(r, began[0].Holder)
+	b.held(r, row.Holder)
+	got(b.s.Keep(b.ctx(), b.fresh(r, row.Holder)))(b)
+	b.held(r, row.Holder)
 }

@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,16 +11,13 @@ import (
 )
 
 var leases = cases{
-	"a lease sets holder, session, fence and runs (E9, W8)":    leaseTake,
-	"another's lease is respected (E9)":                        leaseOther,
-	"what an ended session held is taken over (E9, W8)":        leaseEnded,
+	"a lease is of one run: holder, session, fence (E9, W8)":   leaseTake,
 	"many workers at once: one holds it (P17)":                 leaseRace,
 	"a hand-back takes its run back (E9)":                      leaseHandBack,
 	"a run that goes on for long takes its lease once (E9)":    leaseKeep,
 	"a request of a closed job is not run (E9)":                leaseClosed,
 	"what does not match turn, fence and holder is stale (E9)": leaseStale,
 	"a request that ran too often is due, for an engine (E9)":  leaseExhausted,
-	"the input of a request is in its row (T4)":                leaseInput,
 }
 
 // asked starts a job of flow one and returns its request's row.
@@ -44,8 +40,7 @@ func (b *bench) leaseFor(r collation.Row, holder string, of store.Session) store
 // unleased requires that no lease is given.
 func (b *bench) unleased(r collation.Row, why ...error) {
 	b.Helper()
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())
-	requireOneOf(b, err, why...)
+	requireOneOf(b, failed(b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "another", b.live().ID())), why...)
 }
 
 // fresh returns the lease of a run that was not leased.
@@ -68,47 +63,23 @@ func leaseTake(b *bench) {
 	require.Equal(b, store.Lease{
 		Job: r.Job, Request: r.GUID, Space: b.space(), Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(), Fence: 1, Runs: 1,
 	}, b.lease(r, "w1"))
+	b.unleased(r, store.ErrLeased)
 	b.held(r, "w1")
+	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)), "it is in the row (T4)")
 	again := b.lease(r, "w1")
 	require.Equal(b, []any{int64(2), 2}, []any{again.Fence, again.Runs}, "its own lease is no hindrance: the process was started again")
 }
 
-func leaseOther(b *bench) {
-	r := b.asked()
-	b.lease(r, "w1")
-	b.unleased(r, store.ErrLeased)
-	b.held(r, "w1")
-}
-
-func leaseEnded(b *bench) {
-	r := b.asked()
-	old := b.leaseFor(r, "w1", b.session("dies", b.span()))
-	b.letDie("dies")
-	l := b.lease(r, "w2")
-	require.Equal(b, old.Fence+2, l.Fence, "one by the end, one by the new run")
-	require.Equal(b, 2, l.Runs)
-	_, err := b.s.Keep(b.ctx(), old)
-	require.ErrorIs(b, err, store.ErrStale)
-	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
-	got(b.s.Keep(b.ctx(), l))(b)
-}
-
 func leaseRace(b *bench) {
 	r, live := b.asked(), b.live().ID()
-	var mu sync.Mutex
-	var held []store.Lease
-	together(8, func(i int) {
-		l, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, fmt.Sprint(i), live)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			held = append(held, l)
-			return
+	held := atOnce(8, func(i int) string {
+		if _, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, fmt.Sprint(i), live); b.won(err, store.ErrLeased) {
+			return fmt.Sprint(i)
 		}
-		requireOneOf(b, err, store.ErrLeased)
+		return ""
 	})
-	require.Len(b, held, 1)
-	b.held(r, held[0].Holder)
+	require.Equal(b, map[string]int{b.request(r.Job, "work").Holder: 1, "": 7}, held)
+	b.held(r, b.request(r.Job, "work").Holder)
 }
 
 func leaseHandBack(b *bench) {
@@ -144,25 +115,24 @@ func leaseKeep(b *bench) {
 	knows := first
 	knows.Fresh = false // a run that knows of its lease names its fence
 	for _, l := range []store.Lease{b.fresh(r, "w2"), knows} {
-		_, err := b.s.Keep(b.ctx(), l)
-		require.ErrorIs(b, err, store.ErrStale)
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrStale)
 	}
 }
 
 func leaseClosed(b *bench) {
-	failed, done := b.requested(fork, "k"), b.requested(one, "done")
-	l := b.lease(b.request(failed, "right"), "w")
+	ill, done := b.requested(fork, "k"), b.requested(one, "done")
+	l := b.lease(b.request(ill, "right"), "w")
 	tombstone := b.lease(b.request(done, "work"), "w")
-	b.answer(failed, "left", failure(journal.ResponseTerminal, "declined"))
+	b.answer(ill, "left", failure(journal.ResponseTerminal, "declined"))
 	b.finish(done, 1)
 	b.expire(100)
 	for _, l := range []store.Lease{l, tombstone} {
-		_, err := b.s.Keep(b.ctx(), l)
-		require.ErrorIs(b, err, store.ErrJobClosed)
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrJobClosed)
 		require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
 		b.unleased(collation.Row{Job: l.Job, GUID: l.Request, Turn: 1}, store.ErrStale, store.ErrJobClosed)
-		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+		_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
+		requireOneOf(b, failed(b.s.Input(b.ctx(), l.Job, l.Request)), store.ErrStale, store.ErrNotFound)
 	}
 }
 
@@ -188,12 +158,11 @@ func leaseStale(b *bench) {
 	} {
 		wrong := l
 		spoil(&wrong)
-		_, err := b.s.Keep(b.ctx(), wrong)
-		require.ErrorIs(b, err, store.ErrStale)
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), wrong)), store.ErrStale)
 		if wrong.Fence == l.Fence {
 			require.ErrorIs(b, b.s.HandBack(b.ctx(), wrong), store.ErrStale)
 		}
-		_, _, err = b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))
+		_, _, err := b.s.StartEffect(b.ctx(), wrong, effect("pay", 0))
 		require.ErrorIs(b, err, store.ErrStale)
 	}
 	b.held(r, "w")
@@ -208,8 +177,7 @@ func (b *bench) exhausted() collation.Row {
 	for range store.MaxRuns {
 		b.lease(r, "w")
 	}
-	_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
-	require.ErrorIs(b, err, store.ErrExhausted)
+	require.ErrorIs(b, failed(b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())), store.ErrExhausted)
 	return b.request(r.Job, "work")
 }
 
@@ -217,20 +185,11 @@ func leaseExhausted(b *bench) {
 	r := b.asked()
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Runs = store.MaxRuns })
 	for range 2 {
-		_, err := b.s.Store.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())
-		require.ErrorIs(b, err, store.ErrExhausted)
+		require.ErrorIs(b, failed(b.s.Store.Lease(b.ctx(), r.Job, r.GUID, 1, "w", b.live().ID())), store.ErrExhausted)
 		due := b.due(10)
 		require.Len(b, due, 1)
 		require.Equal(b, store.MaxRuns+1, due[0].Runs)
 	}
 	row := b.request(r.Job, "work")
 	require.Equal(b, []any{"", int64(0), r.Fence}, []any{row.Holder, row.Session, row.Fence})
-}
-
-func leaseInput(b *bench) {
-	r := b.asked()
-	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)))
-	b.answer(r.Job, "work", success(`1`))
-	_, err := b.s.Input(b.ctx(), r.Job, r.GUID)
-	requireOneOf(b, err, store.ErrStale, store.ErrNotFound)
 }

@@ -14,19 +14,18 @@ import (
 )
 
 var loads = cases{
-	"what was asked for, and nothing else (J2)":               loadAsked,
-	"what is missing later comes by More (J2)":                loadMore,
-	"More leaves what plans of the transaction moved (J6)":    loadStays,
-	"held jobs are left out without wait (J3)":                loadBusy,
-	"held jobs are waited for with wait (J3)":                 loadWait,
-	"a wait ends with its context":                            loadCancelled,
-	"jobs are locked in one order (J3)":                       loadOrder,
-	"a rollback leaves no trace":                              loadRollback,
-	"a receipt with open steps brings its response (C5)":      loadResponse,
-	"an output sent by digest is a result (E6)":               loadPayload,
-	"a result whose output is not stored is refused (E6)":     loadLostPayload,
-	"how a job was closed":                                    loadClose,
-	"nobody holds the tombstone of a key that was used again": loadTombstones,
+	"what was asked for, and nothing else (J2)":            loadAsked,
+	"what is missing later comes by More (J2)":             loadMore,
+	"More leaves what plans of the transaction moved (J6)": loadStays,
+	"held jobs are left out without wait (J3)":             loadBusy,
+	"held jobs are waited for with wait (J3)":              loadWait,
+	"a wait ends with its context":                         loadCancelled,
+	"jobs are locked in one order (J3)":                    loadOrder,
+	"a rollback leaves no trace":                           loadRollback,
+	"a receipt with open steps brings its response (C5)":   loadResponse,
+	"an output sent by digest is a result (E6)":            loadPayload,
+	"a result whose output is not stored is refused (E6)":  loadLostPayload,
+	"how a job was closed":                                 loadClose,
 }
 
 var (
@@ -81,12 +80,9 @@ func loadMore(b *bench) {
 	require.Equal(b, "001100000000000", st.Instances[left].Ledger.String())
 	require.Equal(b, `{"n":7}`, string(st.Results[startKey].Output))
 	require.Nil(b, st.Results[left], "asked for its answer, which has not come")
-	require.Len(b, st.Rows, 5)
-	require.Equal(b, &view.Rows[0], st.Rows[view.Rows[0].GUID])
-	require.Equal(b, &child, st.Rows[child.GUID])
-	require.Equal(b, journal.MessageSignal, st.Rows[k.GUID].Kind)
-	require.Equal(b, other, st.Rows[other.Start()].Job)
-	require.Nil(b, st.Rows[guid(9)])
+	require.Equal(b, map[journal.GUID]*collation.Row{
+		view.Rows[0].GUID: &view.Rows[0], child.GUID: &child, k.GUID: b.stored(other, k), other.Start(): &b.view(other).Rows[0], guid(9): nil,
+	}, st.Rows)
 	require.Equal(b, map[journal.GUID]*collation.Wait{guid(1): wait, guid(2): nil, guid(3): nil}, st.Waits)
 	require.False(b, st.AllRows)
 
@@ -263,8 +259,7 @@ func loadLostPayload(b *bench) {
 		require.ErrorIs(b, b.c.More(b.ctx(), map[journal.JobID]*collation.Need{id: &need}), store.ErrRejected)
 		require.NoError(b, b.c.Rollback(b.ctx()))
 	}
-	_, err := b.c.Load(b.ctx(), []store.Want{{Job: id, Results: keys}}, true)
-	require.ErrorIs(b, err, store.ErrRejected)
+	require.ErrorIs(b, failed(b.c.Load(b.ctx(), []store.Want{{Job: id, Results: keys}}, true)), store.ErrRejected)
 }
 
 func loadClose(b *bench) {
@@ -276,13 +271,104 @@ func loadClose(b *bench) {
 	require.Nil(b, b.more(id, collation.Need{AllRows: true}).Close, "not asked for")
 }
 
-func loadTombstones(b *bench) {
-	d := b.committer()
-	was := b.tombstone("k")
-	b.start(b.deploy(one), "k")
-	for _, c := range []store.Committer{b.c, d} {
-		l := got(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
-		require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
-		require.Empty(b, l.Busy)
+// instances test what instances have besides their digits.
+var instances = cases{
+	"an instance keeps what is beside its digits, field by field":    instanceFields,
+	"a row of ledger 0 points to an output and is no ledger (1.9)":   instancePointer,
+	"the latest result of an activity, whatever its address (5.1)":   instanceLatest,
+	"results of elements and of the whole are told apart by address": instanceElements,
+}
+
+// instance reads one instance of a job.
+func (b *bench) instance(id journal.JobID, key collation.InstanceKey) *collation.Instance {
+	b.Helper()
+	return b.more(id, collation.Need{Instances: []collation.InstanceKey{key}}).Instances[key]
+}
+
+var fullMore = collation.More{
+	Leg1: guid(1), Open: 3, Count: 5, Size: 1 << 40, Turn: 2, Attempt: 4, Child: journal.JobID(guid(2)),
+}
+
+func instanceFields(b *bench) {
+	id := b.jobs(1)[0]
+	b.altered(id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3))
+	want := collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}
+	require.Equal(b, &want, b.instance(id, workKey))
+	require.Equal(b, store.InstanceView{Key: workKey, Instance: want}, b.view(id).Instances[1])
+	require.Zero(b, b.instance(id, startKey).More)
+}
+
+// opens sets the number of open elements of that instance.
+func opens(left int) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		p.Entry.Activity, p.Entry.DAD = workKey.Activity, string(workKey.DAD)
+		p.Entry.Open = &left
 	}
+}
+
+// results adds a result of the plan's own entry, at an address.
+func results(key collation.InstanceKey, fresh bool, output string) change {
+	return func(p *collation.Plan, st *collation.State) {
+		p.Entry.Result = &journal.Result{Code: collation.CodeOK, Output: []byte(output)}
+		p.Entry.Activity, _, _ = strings.Cut(key.Activity, "[")
+		p.Entry.DAD = string(key.DAD.Base())
+		ledgers(collation.LedgerWrite{Key: key, New: fresh, ResultSeq: p.Entry.Seq, Code: collation.CodeOK})(p, st)
+	}
+}
+
+func instancePointer(b *bench) {
+	id := b.jobs(1)[0]
+	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
+	b.altered(id, results(pass, true, `"third"`))
+	v := b.view(id)
+	require.Len(b, v.Instances, 1, "the trigger's")
+	require.Equal(b, &collation.Instance{ResultSeq: v.Head.Seq, Code: collation.CodeOK}, b.instance(id, pass))
+	require.Equal(b, map[collation.InstanceKey]*flow.Result{
+		pass: {Ran: true, Code: collation.CodeOK, Output: []byte(`"third"`)}, workKey: nil,
+	}, b.more(id, collation.Need{Results: []collation.InstanceKey{pass, workKey}}).Results)
+	require.ErrorIs(b, b.alter(id, results(pass, true, `"again"`)), store.ErrLost)
+	b.altered(id, results(pass, false, `"mapped"`))
+	require.Equal(b, `"mapped"`, string(b.more(id, collation.Need{Results: []collation.InstanceKey{pass}}).Results[pass].Output))
+}
+
+func instanceLatest(b *bench) {
+	id := b.jobs(1)[0]
+	latest := func() map[string]*flow.Result {
+		return b.more(id, collation.Need{Latest: []string{"work", "start", "nobody"}}).Latest
+	}
+	trigger := &flow.Result{Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)}
+	require.Equal(b, map[string]*flow.Result{"work": nil, "start": trigger, "nobody": nil}, latest())
+	b.altered(id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000}))
+	require.Nil(b, latest()["work"], "it has no result yet")
+	for _, step := range []struct {
+		key          collation.InstanceKey
+		output, want string
+	}{
+		{collation.InstanceKey{Activity: "work", DAD: ",0,5"}, `"5"`, `"5"`},
+		{collation.InstanceKey{Activity: "work", DAD: ",0,2"}, `"2"`, `"2"`},
+		{collation.InstanceKey{Activity: "work[0]", DAD: ",0,0"}, `"of an element"`, `"2"`},
+		{collation.InstanceKey{Activity: "works", DAD: ",0,0"}, `"of another"`, `"2"`},
+		{collation.InstanceKey{Activity: "work", DAD: ",0,0,0"}, `"0"`, `"0"`},
+	} {
+		b.altered(id, results(step.key, true, step.output))
+		require.Equal(b, step.want, string(latest()["work"].Output), "after %v", step.key)
+	}
+}
+
+// instanceElements lets one entry hold the result of an element and that of its list.
+func instanceElements(b *bench) {
+	b.odd = true
+	id := b.jobs(1)[0]
+	element := collation.InstanceKey{Activity: "work[1]", DAD: workKey.DAD}
+	b.altered(id, func(p *collation.Plan, st *collation.State) {
+		p.Entry.Kind, p.Entry.Operator = journal.KindLeg2, nil
+		p.Entry.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`), Element: 1}
+		results(element, true, `[0,1]`)(p, st)
+		ledgers(collation.LedgerWrite{
+			Key: workKey, New: true, After: 1_100_000_000_000, ResultSeq: p.Entry.Seq, Code: collation.CodeOK,
+		})(p, st)
+	})
+	st := b.more(id, collation.Need{Results: []collation.InstanceKey{element, workKey}, Latest: []string{"work"}})
+	require.Equal(b, []string{`1`, `[0,1]`, `[0,1]`},
+		[]string{string(st.Results[element].Output), string(st.Results[workKey].Output), string(st.Latest["work"].Output)})
 }

@@ -1,8 +1,9 @@
 package journaltest
 
 import (
+	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +13,6 @@ import (
 )
 
 var races = cases{
-	"a decision on old state is lost (C3)":                 raceOld,
 	"many holders of one message: one handles it (P9, C7)": raceHolders,
 	"two answers to one request: one is recorded (P5)":     raceAnswers,
 	"branches of one job at once (C13, I4)":                raceBranches,
@@ -20,38 +20,20 @@ var races = cases{
 	"the sweeper passes over rows that are being decided":  raceClaim,
 }
 
-// raceOld decides a message twice from the same state and commits both.
-func raceOld(b *bench) {
-	r := b.asked()
-	l := got(b.load(b.c, Response(&r, success(`1`))))(b)
-	first := got(b.decide(b.c, l.States[r.Job], Response(&r, success(`1`))))(b)
-	require.NoError(b, b.c.Rollback(b.ctx()))
-	b.must(Response(&r, success(`2`)))
-	got(b.load(b.c, Response(&r, nil)))(b)
-	require.ErrorIs(b, b.commit(first), store.ErrLost)
-	require.JSONEq(b, `{"got":2}`, string(b.view(r.Job).Output))
-}
-
 // everybody lets n committers handle a message at once, and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
-	var mu sync.Mutex
-	outcomes := map[collation.Outcome]int{}
 	committers := make([]store.Committer, n)
 	for i := range committers {
 		committers[i] = b.committer()
 	}
-	together(n, func(i int) {
+	return atOnce(n, func(i int) collation.Outcome {
 		p, err := b.handle(committers[i], of(i))
-		if err != nil {
-			b.Errorf("holder %d: %v", i, err)
-			return
+		if b.check(err); err != nil {
+			return "failed"
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		outcomes[p.Outcome]++
+		return p.Outcome
 	})
-	return outcomes
 }
 
 // raceHolders: stepwise a start is two plans, and different holders may do them, but no step is
@@ -122,4 +104,172 @@ func raceClaim(b *bench) {
 		require.Equal(b, id, out[0].Row.Job)
 		require.NoError(b, b.c.Rollback(b.ctx()))
 	}
+}
+
+var hots = cases{
+	"a young job is read whole, and no other (W6)":                        hotWhole,
+	"what has changed since is lost and named, and nothing is there (W6)": hotLost,
+	"a hot state needs no Load; one that another holds is lost (W3, W6)":  hotHeld,
+	"whoever writes a row raises its rev (W6)":                            hotRev,
+}
+
+// whole reads a job as a committer keeps it.
+func (b *bench) whole(id journal.JobID) *collation.State {
+	b.Helper()
+	st := b.look(store.Want{Job: id, Whole: true}).States[id]
+	st.Flow = b.flowOf(st)
+	return st
+}
+
+// guess decides the response to a request on the hot state of its job.
+func (b *bench) guess(r *collation.Row) store.Chained {
+	b.Helper()
+	base := b.whole(r.Job)
+	require.True(b, base.Whole && base.Keep())
+	st := base.Fork(base.Now)
+	p, need := collation.Step(st, Response(r, success(`1`)), b.mode)
+	require.Nil(b, need)
+	c := store.Chain(&st.Job, p)
+	c.Guard = store.GuardOf(base, []*collation.Plan{p})
+	require.NotEmpty(b, c.Guard.Rows)
+	return c
+}
+
+// lostHot returns the jobs that a commit names as lost; nil if it succeeded.
+func (b *bench) lostHot(err error) []journal.JobID {
+	b.Helper()
+	if err == nil {
+		return nil
+	}
+	lost, named := errors.AsType[*store.LostError](err)
+	require.True(b, named, "%v", err)
+	require.NotEmpty(b, lost.Hot)
+	return lost.Hot
+}
+
+func hotWhole(b *bench) {
+	b.c = b.hasty()
+	r := b.asked()
+	st, view := b.whole(r.Job), b.view(r.Job)
+	require.True(b, st.Whole)
+	require.Len(b, st.Instances, len(view.Instances))
+	for _, i := range view.Instances {
+		require.Equal(b, &i.Instance, st.Instances[i.Key])
+	}
+	require.Equal(b, map[journal.GUID]*collation.Row{r.GUID: &r}, st.Rows)
+	require.JSONEq(b, `{"n":7}`, string(st.Results[startKey].Output))
+	require.False(b, b.look(store.Want{Job: r.Job}).States[r.Job].Whole, "it was not asked for")
+
+	waiting := b.requested(one, "waiting")
+	b.altered(waiting, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
+	require.False(b, b.whole(waiting).Whole, "a signal may end its wait")
+
+	many := b.requested(one, "many")
+	b.altered(many, func(p *collation.Plan, _ *collation.State) {
+		for n := range store.YoungRows {
+			p.Insert = append(p.Insert, collation.Row{GUID: guid(n), Job: many, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0"})
+		}
+	})
+	require.False(b, b.whole(many).Whole, "too many rows")
+
+	for b.view(r.Job).Head.Seq < store.YoungSeq {
+		b.altered(r.Job)
+	}
+	require.True(b, b.whole(r.Job).Whole)
+	b.altered(r.Job)
+	require.False(b, b.whole(r.Job).Whole, "too many entries")
+}
+
+// hotLost changes the jobs of hot states in each possible way, but one.
+func hotLost(b *bench) {
+	b.c = b.hasty()
+	changes := map[string]func(r *collation.Row){
+		"head":  func(r *collation.Row) { b.altered(r.Job) },
+		"state": func(r *collation.Row) { b.quarantine(r.Job) },
+		"row":   func(r *collation.Row) { b.lease(*r, "w") },
+		"gone":  func(r *collation.Row) { b.must(Response(r, success(`2`))) },
+		"other": func(*collation.Row) {},
+	}
+	var plans []store.Chained
+	rows := map[string]collation.Row{}
+	for name := range changes {
+		r := b.request(b.requested(one, name), "work")
+		rows[name], plans = r, append(plans, b.guess(&r))
+	}
+	var want, lost []journal.JobID
+	before := map[string]*store.JobView{}
+	for name, r := range rows {
+		if changes[name](&r); name != "other" {
+			want = append(want, r.Job)
+		}
+		before[name] = b.view(r.Job)
+	}
+	for tries := 0; ; tries++ { // lost jobs are named before lost rows
+		require.Less(b, tries, 3)
+		named := b.lostHot(b.commit(plans...))
+		if named == nil {
+			break
+		}
+		for name, r := range rows {
+			require.Equal(b, before[name], b.view(r.Job), "%s: nothing of the batch is there", name)
+		}
+		lost = append(lost, named...)
+		plans = slices.DeleteFunc(plans, func(p store.Chained) bool { return slices.Contains(named, p.Plan.Job) })
+	}
+	require.ElementsMatch(b, want, lost)
+	require.Empty(b, b.view(rows["other"].Job).Rows)
+}
+
+func hotHeld(b *bench) {
+	b.c = b.hasty()
+	other := b.committer()
+	r := b.asked()
+	plan := b.guess(&r)
+	b.locked(other, store.Want{Job: r.Job, Row: r.GUID})
+	require.Equal(b, []journal.JobID{r.Job}, b.lostHot(b.commit(plan)))
+	require.NoError(b, other.Rollback(b.ctx()))
+	require.NoError(b, b.commit(plan), "nothing has changed")
+	view := b.view(r.Job)
+	require.Equal(b, plan.Plan.Entry.Seq, view.Head.Seq)
+	require.Empty(b, view.Rows)
+}
+
+func hotRev(b *bench) {
+	b.c = b.hasty()
+	r := b.asked()
+	now := func() collation.Row { return b.request(r.Job, "work") }
+	rev := r.Rev
+	raised := func(by string) {
+		b.Helper()
+		require.Greater(b, now().Rev, rev, "by %s", by)
+		rev = now().Rev
+	}
+	l := b.lease(r, "w")
+	raised("a lease")
+	b.startEffect(l, effect("pay", 0))
+	raised("the start of an effect")
+	b.finishEffect(l, completed(effect("pay", 0), `1`))
+	raised("the end of an effect")
+	require.NoError(b, b.s.HandBack(b.ctx(), l))
+	raised("handing back")
+	l = got(b.s.Keep(b.ctx(), b.fresh(now(), "w2")))(b)
+	raised("being kept")
+	require.NoError(b, b.s.HandBack(b.ctx(), l))
+	b.rewrite(now(), func(*collation.Row, collation.Micros) {})
+	raised("a plan")
+	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
+		p.Update = append(p.Update, now())
+	}), store.ErrLost, "a plan that does not")
+	for _, send := range []bool{true, false} {
+		b.rewrite(now(), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
+		rev = now().Rev
+		got(b.s.Claim(b.ctx(), claims(b.due(10), send)))(b)
+		raised("a claim")
+	}
+
+	s := b.signal("t", "rev", "1")
+	require.Equal(b, store.SignalKept, b.tell(s).State)
+	before := b.stored(r.Job, b.box(s)).Rev
+	b.altered(r.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "rev"}))
+	require.Greater(b, b.stored(r.Job, b.box(s)).Rev, before, "a wait that makes it due")
 }

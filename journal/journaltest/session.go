@@ -18,16 +18,14 @@ var sessions = cases{
 	"one that is not renewed is ended by another, and what it held is free (W8)": sessionEnded,
 	"who was cut off himself declares nobody dead (W8)":                          sessionGap,
 	"one that is renewed is not ended (W8)":                                      sessionRenewed,
-	"its end frees what it held at once (W8)":                                    sessionEnd,
+	"its end frees what it held at once, and its id is never given again (W8)":   sessionEnd,
 	"what it may not have sent is sent again (W8, T2)":                           sessionSent,
 	"nothing is taken for one that has ended (W8)":                               sessionOver,
 	"its end and what is taken for it, at once (W8)":                             sessionRace,
 	"a row that somebody writes is freed later (W8)":                             sessionLocked,
 	"which leases are none any more, by their places (W8)":                       sessionLost,
 	"what it holds is listed (W8)":                                               sessionHeld,
-	"how many engines live (7.6)":                                                sessionEngines,
-	"the processes that live, and what they do":                                  sessionProcesses,
-	"its id is never given again (W8)":                                           sessionID,
+	"the processes that live, what they do, and how many are engines (7.6)":      sessionProcesses,
 }
 
 // session opens a session.
@@ -90,9 +88,8 @@ func freed(r collation.Row) collation.Row {
 func sessionEnded(b *bench) {
 	id := b.requested(fork, "forked")
 	dies := b.session("dies", b.span())
-	for _, activity := range []string{"left", "right"} {
-		b.leaseFor(b.request(id, activity), "w", dies)
-	}
+	old := b.leaseFor(b.request(id, "left"), "w", dies)
+	b.leaseFor(b.request(id, "right"), "w", dies)
 	b.rewrite(b.request(id, "right"), func(r *collation.Row, now collation.Micros) {
 		r.Held, r.NextAt = collation.HeldParked, now+micros(hour)
 	})
@@ -110,8 +107,12 @@ func sessionEnded(b *bench) {
 	require.Equal(b, freed(right), b.request(id, "right"), "what is held stays so")
 	require.Equal(b, other, b.request(mine.Job, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
-	_, err := dies.Renew(b.ctx(), nil)
-	require.ErrorIs(b, err, store.ErrStale)
+	require.ErrorIs(b, failed(dies.Renew(b.ctx(), nil)), store.ErrStale)
+	l := b.lease(left, "w2") // it is taken over (E9)
+	require.Equal(b, []any{old.Fence + 2, 2}, []any{l.Fence, l.Runs}, "one by the end, one by the new run")
+	require.ErrorIs(b, failed(b.s.Keep(b.ctx(), old)), store.ErrStale)
+	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
+	got(b.s.Keep(b.ctx(), l))(b)
 }
 
 // sessionGap: two processes are cut off for longer than their leases; one of them comes back.
@@ -158,8 +159,8 @@ func sessionEnd(b *bench) {
 	require.Len(b, b.due(10), 1)
 	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
 	require.Zero(b, b.live().Next())
-	_, err := s.Renew(b.ctx(), nil)
-	require.ErrorIs(b, err, store.ErrStale)
+	require.ErrorIs(b, failed(s.Renew(b.ctx(), nil)), store.ErrStale)
+	require.Greater(b, b.session("ends", hour).ID(), s.ID())
 }
 
 func sessionSent(b *bench) {
@@ -208,13 +209,11 @@ func sessionOver(b *bench) {
 	require.NoError(b, s.End(b.ctx()))
 	before := b.view(r.Job)
 	for _, id := range []int64{s.ID(), s.ID() + 1000} { // or a session that never existed
-		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", id)
-		require.ErrorIs(b, err, store.ErrStale)
+		require.ErrorIs(b, failed(b.s.Lease(b.ctx(), r.Job, r.GUID, 1, "w", id)), store.ErrStale)
 		l := b.fresh(r, "w")
 		l.Session = id
-		_, err = b.s.Keep(b.ctx(), l)
-		require.ErrorIs(b, err, store.ErrStale)
-		_, _, err = b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrStale)
+		_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		require.True(b, overBy(err), "%v", err)
 		_, err = b.s.FinishEffect(b.ctx(), l, completed(at("now", store.ClassPure, ""), `1`), false)
 		require.True(b, overBy(err), "%v", err)
@@ -353,54 +352,32 @@ func sessionHeld(b *bench) {
 	require.ElementsMatch(b, want[:2], held)
 }
 
-func sessionID(b *bench) {
-	last := b.live().ID()
-	require.Positive(b, last)
-	for range 3 {
-		s := b.session("again", hour)
-		require.Greater(b, s.ID(), last)
-		last = s.ID()
-		require.NoError(b, s.End(context.WithoutCancel(b.ctx())))
-		b.renewed(b.live())
-	}
-}
-
-func sessionEngines(b *bench) {
-	worker := b.session("worker", hour)
-	engine := b.open(store.Process{Name: "engine", Engine: true, Lease: hour})
-	b.open(store.Process{Name: "gone", Engine: true, Lease: b.span()})
-	living := func(s store.Session) int {
-		b.renewed(s)
-		return s.Engines()
-	}
-	b.passing(func() bool { return living(worker) == 1 })
-	require.Equal(b, 1, living(engine), "itself")
-	second := b.open(store.Process{Name: "second", Engine: true, Lease: hour})
-	require.Equal(b, []int{2, 2}, []int{living(worker), living(second)})
-	require.NoError(b, second.End(b.ctx()))
-	require.Equal(b, 1, living(engine))
-}
-
 func sessionProcesses(b *bench) {
 	both := store.Process{
 		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: hour,
 	}
 	bare := store.Process{Name: "bare", Lease: hour}
 	first := b.open(both)
-	b.open(store.Process{Name: "gone", Topics: []string{"x"}, Lease: b.span()})
-	b.open(bare)
-	var views []store.ProcessView
-	b.passing(func() bool {
-		views = got(b.s.Processes(b.ctx()))(b)
-		return len(views) == 2
-	})
-	require.Equal(b, []store.Process{both, bare}, []store.Process{views[0].Process, views[1].Process})
-	require.Empty(b, views[0].Ran)
+	b.open(store.Process{Name: "gone", Topics: []string{"x"}, Engine: true, Lease: b.span()})
+	second := b.open(bare)
+	views := func() []store.ProcessView { return got(b.s.Processes(b.ctx()))(b) }
+	b.passing(func() bool { return len(views()) == 2 })
+	list := views()
+	require.Equal(b, []store.Process{both, bare}, []store.Process{list[0].Process, list[1].Process})
+	require.Empty(b, list[0].Ran)
+	engines := func(s store.Session) int {
+		b.renewed(s)
+		return s.Engines()
+	}
+	b.passing(func() bool { return engines(second) == 1 })
+	require.Equal(b, 1, engines(first), "itself")
 	got(first.Renew(b.ctx(), []int64{7, 1 << 40}))(b)
-	views = got(b.s.Processes(b.ctx()))(b)
-	require.Equal(b, []int64{7, 1 << 40}, views[0].Ran)
-	require.Positive(b, views[0].Since)
-	require.GreaterOrEqual(b, views[0].Renewed, views[0].Since)
+	list = views()
+	require.Equal(b, []int64{7, 1 << 40}, list[0].Ran)
+	require.Positive(b, list[0].Since)
+	require.GreaterOrEqual(b, list[0].Renewed, list[0].Since)
+	third := b.open(store.Process{Name: "third", Engine: true, Lease: hour})
+	require.Equal(b, []int{2, 2}, []int{engines(second), engines(third)})
 	require.NoError(b, first.End(b.ctx()))
-	require.Len(b, got(b.s.Processes(b.ctx()))(b), 1)
+	require.Equal(b, []int{1, 2}, []int{engines(third), len(views())})
 }

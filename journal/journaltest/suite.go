@@ -1,8 +1,11 @@
 package journaltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 )
 
 // Clock is implemented by stores whose clock the suite can move. For other stores the suite uses
@@ -102,16 +106,6 @@ transitions:
   start: [left, right]
   left: [next]
 `
-	// hasty: a worker that must answer almost at once.
-	hasty = `
-flow: hasty
-version: "1"
-activities:
-  start: {type: trigger}
-  work: {type: worker, topic: t.work, within: 100ms, input: {}}
-transitions:
-  start: [work]
-`
 )
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
@@ -122,8 +116,7 @@ func (b *bench) ctx() context.Context { return b.Context() }
 // deploy deploys a flow and makes it known to the driver.
 func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
-	f, err := flow.Parse("suite.yaml", []byte(src))
-	require.NoError(b, err)
+	f := got(flow.Parse("suite.yaml", []byte(src)))(b)
 	got(b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
@@ -195,6 +188,9 @@ func got[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
+// failed is the error of a call whose value does not matter.
+func failed[T any](_ T, err error) error { return err }
+
 // commit commits plans with the case's committer.
 func (b *bench) commit(plans ...store.Chained) error { return b.c.Commit(b.ctx(), plans) }
 
@@ -209,8 +205,7 @@ func (b *bench) check(err error) {
 // view reads a job.
 func (b *bench) view(id journal.JobID) *store.JobView {
 	b.Helper()
-	v := got(b.s.Job(b.ctx(), id))(b)
-	return v
+	return got(b.s.Job(b.ctx(), id))(b)
 }
 
 // row finds the one row of a kind at an activity.
@@ -265,6 +260,27 @@ func together(n int, f func(i int)) {
 	group.Wait()
 }
 
+// atOnce runs f n times at once, and counts what the calls return.
+func atOnce[K comparable](n int, f func(i int) K) map[K]int {
+	var mu sync.Mutex
+	counts := map[K]int{}
+	together(n, func(i int) {
+		k := f(i)
+		mu.Lock()
+		defer mu.Unlock()
+		counts[k]++
+	})
+	return counts
+}
+
+// won says that a call was the one that succeeded; the others must fail in one of the ways.
+func (b *bench) won(err error, others ...error) bool {
+	if err != nil && !slices.ContainsFunc(others, func(k error) bool { return errors.Is(err, k) }) {
+		b.Errorf("%v is none of %v", err, others)
+	}
+	return err == nil
+}
+
 // refuses requires that a plan against the laws was refused; by which error is not part of the
 // contract.
 func (b *bench) refuses(err error, why ...any) {
@@ -276,10 +292,123 @@ func (b *bench) refuses(err error, why ...any) {
 // requireOneOf requires an error of one of several kinds.
 func requireOneOf(t testing.TB, err error, kinds ...error) {
 	t.Helper()
-	for _, k := range kinds {
-		if errors.Is(err, k) {
-			return
+	is := func(kind error) bool { return errors.Is(err, kind) }
+	require.True(t, slices.ContainsFunc(kinds, is), "%v is none of %v", err, kinds)
+}
+
+var audits = cases{
+	"jobs come in the order of their ids": auditJobs,
+	"the visitor's error is returned":     auditError,
+}
+
+// byHand are the checks that handmade plans fail: they name rows, waits and digits of no flow.
+var byHand = []replay.Check{replay.V4, replay.V6, replay.V10, replay.V11, replay.V13, replay.V16}
+
+// audit reads jobs as a verifier does and compares tables with entries: whole chains, right
+// hashes, digits, semaphore and rows as the entries moved them (J1, J8, J9).
+func (b *bench) audit(ids ...journal.JobID) {
+	b.Helper()
+	for _, id := range ids {
+		hand := slices.ContainsFunc(b.chain(id, journal.MainChain), func(e *journal.Entry) bool {
+			return e.Operator != nil && e.Operator.Action == "suite"
+		})
+		err := b.s.Audit(b.ctx(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			b.reads(s)
+			report, err := s.Verify(nil, records)
+			for i := 0; err == nil && i < len(report.Checks); i++ {
+				x := &report.Checks[i]
+				require.True(b, x.Status != replay.Violated || hand && slices.Contains(byHand, x.Check), "%v", x.Violation)
+			}
+			return err
+		})
+		require.NoError(b, err)
+	}
+}
+
+// reads requires that what is stored of a job is what its readers show.
+func (b *bench) reads(s *store.Stored) {
+	b.Helper()
+	v := b.view(s.Job.ID)
+	if v.State == journal.JobExpired {
+		return // requireTombstone compares more
+	}
+	require.Equal(b, v.Job, s.Job)
+	for _, i := range v.Instances {
+		require.Equal(b, i.Instance, s.Instances[i.Key])
+	}
+	for _, r := range s.Rows {
+		require.Contains(b, v.Rows, r)
+	}
+	require.Len(b, s.Effects, len(got(b.s.JobEffects(b.ctx(), s.Job.ID))(b)))
+}
+
+// maxAudited bounds how many jobs of a case are audited at its end.
+const maxAudited = 12
+
+// audited audits the jobs of a case, some of many.
+func (b *bench) audited() {
+	b.Helper()
+	var ids []journal.JobID
+	for id, err := range b.s.AuditJobs(b.ctx(), nil) {
+		if require.NoError(b, err); len(ids) < maxAudited {
+			ids = append(ids, id)
 		}
 	}
-	require.Failf(t, "wrong error", "%v is none of %v", err, kinds)
+	b.audit(ids...)
+}
+
+// chain decodes the entries of one chain.
+func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
+	b.Helper()
+	var out []*journal.Entry
+	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for r, err := range records {
+			if err != nil {
+				return err
+			}
+			if r.Chain == chain {
+				e, err := journal.Decode(r)
+				require.NoError(b, err)
+				out = append(out, e)
+			}
+		}
+		return nil
+	})
+	require.NoError(b, err)
+	return out
+}
+
+func auditJobs(b *bench) {
+	audited := func(only []journal.JobID) (ids []journal.JobID) {
+		for id, err := range b.s.AuditJobs(b.ctx(), only) {
+			require.NoError(b, err)
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	require.Empty(b, audited(nil))
+	ids := b.jobs(40)
+	byID := func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) }
+	some := []journal.JobID{ids[5], ids[1], {1}, ids[9]}
+	want := slices.SortedFunc(slices.Values([]journal.JobID{ids[5], ids[1], ids[9]}), byID)
+	require.Equal(b, want, audited(some))
+	slices.SortFunc(ids, byID)
+	require.Equal(b, ids, audited(nil))
+	for id, err := range b.s.AuditJobs(b.ctx(), nil) { // a reader may stop
+		require.NoError(b, err)
+		require.Equal(b, ids[0], id)
+		break
+	}
+}
+
+func auditError(b *bench) {
+	id := b.jobs(1)[0]
+	mine := errors.New("seen enough")
+	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		for range records {
+			break
+		}
+		return mine
+	})
+	require.ErrorIs(b, err, mine)
 }

@@ -85,7 +85,11 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	f := w.Effect
 	old := j.effects[f.Key]
 	switch {
-	case w.Completed && (old == nil || old.State != store.EffectCompleted):
+	case w.Begins() && old != nil:
+		return lost("effect %s was begun", f.Key)
+	case !w.Begins() && old == nil:
+		return lost("effect %s is not there", f.Key)
+	case w.Completed && old.State != store.EffectCompleted:
 		return lost("effect %s has no result", f.Key)
 	case !w.Completed && old != nil && old.State != store.EffectStarted:
 		return lost("effect %s has its outcome", f.Key)

@@ -162,7 +162,7 @@ func (w *twin) decide(c store.Committer, l *store.Loaded, ms []*collation.Messag
 			continue
 		}
 		st.Flow = w.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
-		p, err := journaltest.Handler{C: c, Mode: w.mode}.Plan(w.ctx, st, &m)
+		p, err := journaltest.Plan(w.ctx, c, st, &m, w.mode)
 		if err != nil {
 			return nil, false, err
 		}
