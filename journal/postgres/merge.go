@@ -34,9 +34,9 @@ type writes struct {
 	letters   []letterWrite
 	acted     []collation.LetterEnd // dead letters that an operator ended
 	chains    []*collation.Row      // rows of requests, as their effects leave them
-	begun     []begunWrite  // new effects
-	effects   []effectWrite // effects that were started before
-	span      span          // of their jobs
+	begun     []begunWrite          // new effects
+	effects   []effectWrite         // effects that were started before
+	span      span                  // of their jobs
 	payloads  []payloadWrite
 	repairs   []repairWrite
 	judged    []effectWrite // completed effects that an operator judged

@@ -212,7 +212,6 @@ func TestPlans(t *testing.T) {
 			"retire_live":          {"Index Scan using jobs_n_key"},
 			"retire_jobs":          {"Index Scan using jobs_n_key", "Index Scan using tombstones_n_key"},
 			"effects_by_key":       {"Index Cond: (((n >> 16) = g.part) AND (key = $1))"},
-			"effects_read":         {"Index Cond: ((n = j.n) AND (n >= $3) AND (n <= $4) AND (key = w.key))"},
 			"effects_past":         {"Index Cond: ((n = a.n) AND (key = w.key))"},
 			"load_effects":         {"Index Cond: ((n = j.n) AND (request = w.request))"},
 			"prune":                {"Index Scan using batches_at", "Index Scan using signals_at"},
