@@ -48,7 +48,9 @@ type ChainWrite struct {
 
 // Begins says that the effect is a new one, whose first entry is that of the write: it is not stored
 // yet. Otherwise it is.
-func (w *ChainWrite) Begins() bool { return w.Entry != nil && w.Entry.Seq == w.Effect.Seq }
+func (w *ChainWrite) Begins() bool {
+	return w.Entry != nil && w.Entry.Seq == w.Effect.Seq && w.Request == w.Effect.Request
+}
 
 // Effected is the result of a decision on an effect: the effect as it stands now.
 type Effected struct {
@@ -244,7 +246,7 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1, Kind: kind,
 		GUID: c.Request, Effect: e, Writer: writer, Build: mode.Build, Time: int64(c.Now), Trace: c.Job.Trace,
 	}
-	if w.Row != nil && w.Effect.Seq == x.Seq {
+	if w.Entry = x; w.Row != nil && w.Begins() {
 		x.Activity, x.DAD = w.Row.Activity, string(w.Row.DAD)
 	}
 	if w.Resolve {
@@ -254,7 +256,7 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 	if c.Head.Seq == 0 {
 		previous = journal.Genesis(x.Space, x.Job, x.Generation, x.Chain)
 	}
-	w.Entry, w.Body = x, journal.Encode(x)
+	w.Body = journal.Encode(x)
 	w.Hash = journal.Next(previous, w.Body)
 	if w.Row != nil {
 		w.Row.Effects = journal.Head{Seq: x.Seq, Hash: w.Hash}
