@@ -266,8 +266,10 @@ func TestRolesOfSessions(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, x.End(t.Context()))
 		require.Zero(t, s.rows(t, "sessions WHERE NOT dead"))
+		if role == "worker" {
+			require.Equal(t, 1, s.rows(t, "sessions"), "it does not see all that a session may hold: an engine forgets it")
+		}
 	}
-	require.Equal(t, 1, s.rows(t, "sessions WHERE name = 'worker'"), "it does not see all that a session may hold: an engine forgets it")
 }
 
 // J7, 4.5: each role can do its work, only the owner can change what was journaled, and the
