@@ -238,7 +238,7 @@ func (p *till) written(since string) (tables []string) {
 	p.t.Helper()
 	db := p.connect(p.dsn)
 	rows, err := db.Query(p.t.Context(), `SELECT table_name FROM information_schema.tables
-		WHERE table_schema = 'quipu_shop' AND table_type = 'BASE TABLE' AND table_name NOT IN ('sessions', 'space', 'dispatches')`)
+		WHERE table_schema = 'quipu_shop' AND table_type = 'BASE TABLE' AND table_name NOT IN ('sessions', 'space', 'partitions', 'dispatches')`)
 	require.NoError(p.t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(p.t, err)
