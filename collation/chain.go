@@ -246,7 +246,8 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1, Kind: kind,
 		GUID: c.Request, Effect: e, Writer: writer, Build: mode.Build, Time: int64(c.Now), Trace: c.Job.Trace,
 	}
-	if w.Entry = x; w.Row != nil && w.Begins() {
+	w.Entry = x
+	if w.Row != nil && w.Begins() {
 		x.Activity, x.DAD = w.Row.Activity, string(w.Row.DAD)
 	}
 	if w.Resolve {

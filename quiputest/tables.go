@@ -30,7 +30,7 @@ type tables struct {
 
 // upkeep are the writing calls that do not count as changes: those that the clock makes anyway,
 // and those of the sweeper, which looks again after them.
-var upkeep = []string{"turn overdue", "expire signals", "prune", "claim"}
+var upkeep = []string{"prune", "claim"}
 
 func newTables(world *hub, ended <-chan struct{}) *tables {
 	s := &tables{world: world, ended: ended}

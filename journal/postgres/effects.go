@@ -157,24 +157,22 @@ func (m *merger) chain(p *collation.Plan) error {
 		m.entries = append(m.entries, entryWrite{job: p.Job, chain: w.Request, seq: w.Entry.Seq, body: w.Body, hash: w.Hash})
 	}
 	if m.chainOf == nil {
-		m.chainOf, m.effectOf, m.begunOf = make(map[rowKey]int), make(map[effectKey]int), make(map[effectKey]int)
+		m.chainOf, m.effectOf = make(map[rowKey]int), make(map[effectKey]int)
 	}
 	if w.Row != nil {
 		last(&m.chains, m.chainOf, k, w.Row)
 	}
-	f, ek := effectWrite{p.Job, &w.Effect}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
-	_, fresh := m.begunOf[ek]
-	_, put := m.effectOf[ek]
-	switch {
-	case w.Begins() && w.Row == nil:
-		return fmt.Errorf("effect %s begins without a row", w.Effect.Key)
-	case w.Begins():
-		last(&m.begun, m.begunOf, ek, begunWrite{f, w.Row.Topic})
-	case fresh:
-		m.begun[m.begunOf[ek]].effectWrite = f
-	case w.Completed && !put:
+	f, ek := effectWrite{job: p.Job, Effect: &w.Effect, begins: w.Begins()}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
+	if f.begins && w.Row != nil {
+		f.topic = w.Row.Topic
+	}
+	i, put := m.effectOf[ek]
+	if put {
+		f.begins, f.topic = m.effects[i].begins, m.effects[i].topic
+	}
+	if w.Completed && !put {
 		m.judged = append(m.judged, f)
-	default:
+	} else {
 		last(&m.effects, m.effectOf, ek, f)
 	}
 	if w.Resolve {
@@ -193,28 +191,32 @@ func last[K comparable, V any](all *[]V, at map[K]int, k K, v V) {
 	*all = append(*all, v)
 }
 
-// effectWrite is an effect with its job.
+// effectWrite is an effect with its job. One that begins is not stored yet; topic is that of its
+// request, "" for that of the request's row.
 type effectWrite struct {
 	job journal.JobID
 	*collation.Effect
-}
-
-// begunWrite is an effect that is not stored yet, with the topic of its request, "" for that of the
-// request's row.
-type begunWrite struct {
-	effectWrite
-	topic string
+	begins bool
+	topic  string
 }
 
 func (w *writes) queueChains(b *batch) {
 	if len(w.chains) > 0 {
 		b.queue("chains_put", movedColumns.param(w.chains))
 	}
-	if len(w.begun) > 0 {
-		queueBegun(b, w.begun)
+	var fresh, moved []effectWrite
+	for _, f := range w.effects {
+		if f.begins {
+			fresh = append(fresh, f)
+		} else {
+			moved = append(moved, f)
+		}
 	}
-	if len(w.effects) > 0 {
-		queueEffects(b, w.span, w.effects)
+	if len(fresh) > 0 {
+		queueBegun(b, fresh)
+	}
+	if len(moved) > 0 {
+		queueMoved(b, w.span, moved)
 	}
 	if len(w.judged) > 0 {
 		queueJudged(b, w.judged)
@@ -235,7 +237,8 @@ func queueJudged(b *batch, effects []effectWrite) {
 	b.queue("effects_judged", job.value(), key.value(), state.value(), failure.value(), vouched.value())
 }
 
-func queueBegun(b *batch, effects []begunWrite) {
+// queueBegun inserts effects.
+func queueBegun(b *batch, effects []effectWrite) {
 	n := len(effects)
 	job, request, topic, seq, turn, until := uuids(n), uuids(n), texts(n), ints(n), ints(n), ints(n)
 	all := make([]*store.EffectRow, n)
@@ -251,7 +254,8 @@ func queueBegun(b *batch, effects []begunWrite) {
 	b.queue("effects_new", job.value(), request.value(), topic.value(), seq.value(), turn.value(), until.value(), effectColumns.param(all))
 }
 
-func queueEffects(b *batch, span span, effects []effectWrite) {
+// queueMoved writes how effects that were started stand now.
+func queueMoved(b *batch, span span, effects []effectWrite) {
 	n := len(effects)
 	job, turn, until := uuids(n), ints(n), ints(n)
 	all := make([]*store.EffectRow, n)

@@ -34,9 +34,8 @@ type writes struct {
 	letters   []letterWrite
 	acted     []collation.LetterEnd // dead letters that an operator ended
 	chains    []*collation.Row      // rows of requests, as their effects leave them
-	begun     []begunWrite          // new effects
-	effects   []effectWrite         // effects that were started before
-	span      span                  // of their jobs
+	effects   []effectWrite
+	span      span // of their jobs
 	payloads  []payloadWrite
 	repairs   []repairWrite
 	judged    []effectWrite // completed effects that an operator judged
@@ -45,7 +44,7 @@ type writes struct {
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.begun)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.resolve)+
+	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.resolve)+
 		len(w.discards)+len(w.payloads) == 0
 }
 
@@ -137,7 +136,6 @@ type merger struct {
 	waitOf     map[rowKey]*waitWrite // nil until there is one
 	chainOf    map[rowKey]int        // nil until there is one
 	effectOf   map[effectKey]int
-	begunOf    map[effectKey]int
 }
 
 // merge joins the plans of one batch, in their order. A plan without an entry moves no ledger and

@@ -30,7 +30,7 @@ func (m *merger) repair(p *collation.Plan) error {
 		}
 	}
 	for i := range r.Effects {
-		m.begun = append(m.begun, begunWrite{effectWrite: effectWrite{job: p.Job, Effect: &r.Effects[i]}})
+		m.effects = append(m.effects, effectWrite{job: p.Job, Effect: &r.Effects[i], begins: true})
 	}
 	for i := range r.Resolved {
 		m.resolved = append(m.resolved, resolvedWrite{p.Job, &r.Resolved[i]})
