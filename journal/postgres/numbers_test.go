@@ -64,6 +64,43 @@ func TestW11OldNumbers(t *testing.T) {
 	requireWholeOrTombstone(t, s, ids[0], map[journal.JobID]journal.Head{ids[0]: heads(t, s, ids[0])})
 }
 
+// W11: a number that is remembered and old hides no effect. A read notices it and reads again; a
+// commit is lost, and forgets it.
+func TestW11OldNumbersOfEffects(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	l := ask(t, s, 1)[0]
+	e := effectNamed("charge")
+	e.Class = store.ClassIdempotent
+	w := worker(t, s)
+	row, _, err := w.StartEffect(t.Context(), l, e)
+	require.NoError(t, err)
+	l.Fence, l.Fresh = row.Fence, false
+	n := s.numbers.span([]journal.JobID{l.Job})
+	require.NotEqual(t, allJobs, n)
+	old := n.from + classNumbers
+
+	c := openCommitter(t, s)
+	s.numbers.set(l.Job, old)
+	loaded, err := c.Load(t.Context(), []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}}}, true)
+	require.NoError(t, err)
+	require.Equal(t, n, s.numbers.span([]journal.JobID{l.Job}), "it was learned")
+	chain := loaded.Chains[l.Key()]
+	require.Contains(t, chain.Effects, e.Key)
+	e.Result = []byte(`1`)
+	end, err := chain.Finish(l, e, false, collation.Mode{})
+	require.NoError(t, err)
+	s.numbers.set(l.Job, old)
+	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{{Plan: end.Plan}}), store.ErrLost)
+	require.Equal(t, allJobs, s.numbers.span([]journal.JobID{l.Job}), "it was forgotten")
+	require.Equal(t, 1, s.rows(t, "effects WHERE state = 'started'"))
+
+	s.numbers.set(l.Job, old)
+	_, err = w.FinishEffect(t.Context(), l, e, false)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.rows(t, "effects WHERE state = 'completed'"))
+}
+
 // W3: what a process remembers of numbers is bounded, and those in use stay.
 func TestNumbersAreBounded(t *testing.T) {
 	t.Parallel()
