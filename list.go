@@ -67,7 +67,7 @@ func instant(t time.Time) collation.Micros {
 // Jobs lists a page of jobs, newest first, without those that another has resumed. It has fewer than
 // Limit if there are no more. An expired job is only a tombstone. ErrRejected says that Before is no
 // Cursor, Limit too high or Waits none of its words; ErrKey, that the Prefix begins a key that is
-// private.
+// private. Two starts by different processes within 50 ms may be in either order (J5).
 func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultPage

@@ -18,13 +18,6 @@ import (
 // maxLoads bounds the loads for one message. A message that still misses state is refused.
 const maxLoads = 32
 
-// clockAge bounds the age of the last reading of the database's clock that a transaction
-// without a load may use (J5).
-const clockAge = time.Second
-
-// clockTrip bounds how long such a reading may have been under way: by so much it is behind.
-const clockTrip = 50 * time.Millisecond
-
 // work is what one transaction shall carry.
 type work struct {
 	items []*item
@@ -215,14 +208,15 @@ func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls
 // load reads what is wanted. There is no trip if nothing is wanted and the last reading of the
 // database's clock is recent and was quick.
 func (l *loop) load(ctx context.Context, tx store.Committer, wants []store.Want) (*store.Loaded, error) {
-	if age := time.Since(l.clockAt); len(wants) == 0 && l.clockGood && age < clockAge {
-		return &store.Loaded{Now: l.clock + collation.Micros(age.Microseconds())}, nil
+	if len(wants) == 0 {
+		if now, ok := l.clock.tell(); ok {
+			return &store.Loaded{Now: now}, nil
+		}
 	}
 	began := time.Now()
 	loaded, err := tx.Load(ctx, wants, l.patient)
 	if err == nil {
-		l.clock, l.clockAt = loaded.Now, time.Now()
-		l.clockGood = l.clockAt.Sub(began) < clockTrip
+		l.clock.set(loaded.Now, began)
 	}
 	return loaded, err
 }

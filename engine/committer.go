@@ -33,6 +33,7 @@ type Committer struct {
 	loops []*loop
 	aside *aside
 	hot   *hot
+	clock clock
 	alarm *alarm // wakes this process's sweeper
 	// returning counts taken requests that are being handed back (W7).
 	returning sync.WaitGroup

@@ -39,13 +39,9 @@ type loop struct {
 	patient bool
 	lanes   chan fetched
 	starts  chan fetched
-	own     chan *call       // calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
-	tx      store.Committer  // nil until it is needed, and after a lost connection
-	taken   gathered         // the buffers of gather, used again and again
-	clock   collation.Micros // the database's, as of clockAt by ours
-	clockAt time.Time
-	// clockGood says that the reading was not long under way, so that time can be told from it.
-	clockGood bool
+	own     chan *call      // calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
+	tx      store.Committer // nil until it is needed, and after a lost connection
+	taken   gathered        // the buffers of gather, used again and again
 }
 
 // gathered is what a loop takes at once.
