@@ -70,10 +70,7 @@ func (x *call) end(err error) {
 func (c *Committer) do(ctx context.Context, calls ...*call) {
 	for i, x := range calls {
 		x.done = make(chan struct{})
-		queue := c.calls
-		if id := cmp.Or(x.chain, x.box); id != nil {
-			queue = c.loops[c.loopOf(*id)].own
-		}
+		queue := c.queue(x)
 		select {
 		case queue <- x:
 			continue
@@ -96,6 +93,30 @@ func (c *Committer) do(ctx context.Context, calls ...*call) {
 		}
 	}
 	c.await(ctx, calls)
+}
+
+// queue is where a call waits for its batch.
+func (c *Committer) queue(x *call) chan *call {
+	if id := cmp.Or(x.chain, x.box); id != nil {
+		return c.loops[c.loopOf(*id)].own
+	}
+	return c.calls
+}
+
+// send has a call carried for which nobody waits: it has an ended.
+func (c *Committer) send(x *call) {
+	x.done = make(chan struct{})
+	select {
+	case c.queue(x) <- x:
+	case <-c.gone:
+	}
+	select {
+	case <-c.gone: // nobody takes calls from the queue any more
+		if x.take() {
+			x.end(errEnded)
+		}
+	default:
+	}
 }
 
 func (c *Committer) await(ctx context.Context, calls []*call) {

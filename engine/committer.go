@@ -39,7 +39,7 @@ type Committer struct {
 	returning sync.WaitGroup
 	// floor is the highest floor of generations that this process has seen (W11).
 	floor atomic.Int64
-	gone  chan struct{} // closed when Run has returned
+	gone  chan struct{} // closed when Run has carried its last call
 }
 
 // NewCommitter checks the configuration. Without a Bus the committed rows are due at once, for
@@ -89,7 +89,6 @@ func (c *Committer) Flows() *Flows { return c.flows }
 // Run commits until ctx ends. Then it finishes what is in progress, and refuses calls that were
 // not begun.
 func (c *Committer) Run(ctx context.Context) error {
-	defer close(c.gone)
 	var g errgroup.Group
 	for _, l := range c.loops {
 		g.Go(func() error { return l.run(ctx) })
@@ -97,6 +96,7 @@ func (c *Committer) Run(ctx context.Context) error {
 	err := g.Wait()
 	c.aside.close()
 	c.returning.Wait()
+	close(c.gone)
 	refuse(c.calls)
 	for _, l := range c.loops {
 		refuse(l.own)
@@ -113,7 +113,9 @@ func refuse(calls chan *call) {
 	for {
 		select {
 		case x := <-calls:
-			x.end(errEnded)
+			if x.take() {
+				x.end(errEnded)
+			}
 		default:
 			return
 		}

@@ -23,7 +23,11 @@ type effect struct {
 }
 
 func (x *effect) want() []store.Want {
-	return []store.Want{{Chain: x.of.Key(), Effects: []journal.Digest{x.key}, Past: x.begins && x.of.Resumes}}
+	w := store.Want{Chain: x.of.Key(), Effects: []journal.Digest{x.key}, Past: x.begins && x.of.Resumes}
+	if !x.of.After.IsZero() {
+		w.Effects = append(w.Effects, x.of.After)
+	}
+	return []store.Want{w}
 }
 
 func (x *effect) ask(b *batch) error {
@@ -53,6 +57,15 @@ type worker struct {
 
 // effect has the start or the end of an effect committed.
 func (w worker) effect(ctx context.Context, name string, x *effect, size int) (collation.Effected, error) {
+	one := w.call(name, x, size)
+	if w.c.do(ctx, one); one.err != nil {
+		return collation.Effected{}, one.err
+	}
+	return x.out, nil
+}
+
+// call is the call that has an effect committed.
+func (w worker) call(name string, x *effect, size int) *call {
 	job := x.of.Job
 	one := &call{name: name, want: x.want, chain: &job, size: size}
 	one.decide = func(b *batch) error {
@@ -64,10 +77,7 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 		}
 		return x.ask(b)
 	}
-	if w.c.do(ctx, one); one.err != nil {
-		return collation.Effected{}, one.err
-	}
-	return x.out, nil
+	return one
 }
 
 // StartEffect implements store.Worker.
@@ -86,6 +96,20 @@ func (w worker) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	}
 	out, err := w.effect(ctx, "finish effect "+e.Name, finish(&l, e, notDone), len(e.Result))
 	return out.EffectRow, err
+}
+
+// SendOutcome implements store.Worker.
+func (w worker) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	x := finish(&l, e, false)
+	one := w.call("finish effect "+e.Name, x, len(e.Result))
+	one.ended = func(err error) {
+		if err != nil {
+			ended(store.EffectRow{}, err)
+			return
+		}
+		ended(x.out.EffectRow, nil)
+	}
+	w.c.send(one)
 }
 
 func finish(l *store.Lease, e journal.Effect, notDone bool) *effect {

@@ -84,6 +84,11 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	return *row, nil
 }
 
+// SendOutcome implements store.Worker.
+func (s *Store) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(s.FinishEffect(context.Background(), l, e, false))
+}
+
 // TxEffect implements store.Worker; the handle is nil.
 func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	if err := s.begin(ctx, "TxEffect"); err != nil {
