@@ -9,10 +9,10 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// A durable function goes on while the outcome of its effect is being recorded, so that the
-// outcome and the start of the next effect share a commit (W3). Nothing is done outside on an
-// outcome that is not recorded: the start of the next effect needs it (store.Lease.After), and
-// so do the answer of the function and its waits.
+// A handler goes on while the outcome of its effect is being recorded, so that the outcome and
+// the start of the next effect share a commit (W3). No effect is called outside before the
+// outcomes that the handler has seen are recorded: its start needs them (store.Lease.After), and
+// so do the handler's answer and its waits.
 
 // sent is an outcome that is being recorded.
 type sent struct {
@@ -26,12 +26,6 @@ type sent struct {
 
 // errOverruled says that a run has gone on with an outcome that is not the recorded one.
 var errOverruled = errors.New("another outcome was recorded meanwhile")
-
-// goesOn says that the function of the call goes on while an outcome is being recorded.
-func (s *Session) goesOn(c *Call) bool {
-	_, held := s.Lease()
-	return c.place != nil && held
-}
 
 // send has an outcome recorded, and returns it to the handler at once.
 func (s *Session) send(c *Call, e journal.Effect) ([]byte, error) {
@@ -72,8 +66,8 @@ func (s *Session) sending() (*sent, journal.Digest) {
 	return s.last, key
 }
 
-// Flush waits until every outcome that the run has sent is recorded. Its error is also in the
-// verdict.
+// Flush waits until every outcome that the run has sent is recorded. Its error is in the verdict,
+// too.
 func (s *Session) Flush() error {
 	if t, _ := s.sending(); t != nil {
 		<-t.done

@@ -317,9 +317,10 @@ func (s *Session) fails(c *Call, err error) error {
 }
 
 // record finishes the effect; with notDone set, as not done. Results are write-once, so
-// the handler gets the stored outcome. A durable function does not wait for its results here.
+// the handler gets the stored outcome. A run that has its lease does not wait for a result to be
+// stored.
 func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
-	if notDone == nil && s.goesOn(c) {
+	if _, held := s.Lease(); held && notDone == nil {
 		return s.send(c, e)
 	}
 	_ = s.Flush() // what follows an outcome is recorded after it
