@@ -47,6 +47,8 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []s
 	}
 	slices.SortFunc(w.chains, compareRows)
 	w.chains = slices.Compact(w.chains)
+	slices.SortFunc(w.effectKeys, compareEffects) // one may be wanted by its end and by what follows it
+	w.effectKeys = slices.Compact(w.effectKeys)
 	lock := "chains_lock"
 	if !wait {
 		lock = "chains_lock_skip"
@@ -74,6 +76,13 @@ func compareRows(a, b rowKey) int {
 		return n
 	}
 	return slices.Compare(a.guid[:], b.guid[:])
+}
+
+func compareEffects(a, b effectKey) int {
+	if n := compareRows(a.chain, b.chain); n != 0 {
+		return n
+	}
+	return slices.Compare(a.key[:], b.key[:])
 }
 
 // effectJobs lists the jobs whose effects were asked for.
