@@ -279,7 +279,9 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 
 // move updates the chain by the write, and returns the plan.
 func (c *Chain) move(w *ChainWrite) *Plan {
-	c.Row = w.Row
+	if c.Row = w.Row; c.Row != nil {
+		c.Row.Rev++
+	}
 	if w.Entry != nil {
 		c.Head = journal.Head{Seq: w.Entry.Seq, Hash: w.Hash}
 	}

@@ -169,6 +169,9 @@ func (m *merger) chain(p *collation.Plan) error {
 		m.chainOf, m.effectOf = make(map[rowKey]int), make(map[effectKey]int)
 	}
 	if w.Row != nil {
+		if _, again := m.chainOf[k]; !again {
+			m.chainRevs = append(m.chainRevs, w.Row.Rev-1)
+		}
 		last(&m.chains, m.chainOf, k, w.Row)
 	}
 	f, ek := effectWrite{job: p.Job, Effect: &w.Effect, begins: w.Begins()}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
@@ -210,8 +213,13 @@ type effectWrite struct {
 }
 
 func (w *writes) queueChains(b *batch) {
-	if len(w.chains) > 0 {
-		b.queue("chains_put", movedColumns.param(w.chains))
+	if n := len(w.chains); n > 0 {
+		was, revs := ints(n), ints(n)
+		for i, x := range w.chains {
+			was.int(w.chainRevs[i])
+			revs.int(x.Rev)
+		}
+		b.queue("chains_put", movedColumns.param(w.chains), was.value(), revs.value())
 	}
 	var fresh, moved []effectWrite
 	for _, f := range w.effects {

@@ -34,6 +34,7 @@ type writes struct {
 	letters   []letterWrite
 	acted     []collation.LetterEnd // dead letters that an operator ended
 	chains    []*collation.Row      // rows of requests, as their effects leave them
+	chainRevs []int64               // their revs before
 	effects   []effectWrite
 	span      span // of their jobs
 	payloads  []payloadWrite
