@@ -26,9 +26,10 @@ type call struct {
 	// chain is the job of the request on whose effect chain the call writes. Such calls of one
 	// job go through one loop, so that no two meet a locked row. They never share a batch with
 	// messages of the job, which may change that row, too.
-	chain *journal.JobID
-	box   *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
-	size  int            // bytes that it adds to a batch, if they are many
+	chain  *journal.JobID
+	effect *effect        // of a call on an effect chain, if its decision may rest on what is kept
+	box    *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
+	size   int            // bytes that it adds to a batch, if they are many
 	// ended gets the answer of a call that nobody waits for; nil: somebody waits.
 	ended func(error)
 

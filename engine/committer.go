@@ -33,6 +33,7 @@ type Committer struct {
 	loops []*loop
 	aside *aside
 	hot   *hot
+	warm  warm
 	clock clock
 	alarm *alarm // wakes this process's sweeper
 	// returning counts taken requests that are being handed back (W7).
@@ -137,6 +138,7 @@ func (c *Committer) epoch() int64 {
 // process has read before counts no more, and messages of other epochs do nothing (T4).
 func (c *Committer) Recovered(epoch int64) {
 	c.hot.clear()
+	c.warm.clear()
 	c.flows.reset()
 	if c.pub != nil {
 		c.pub.Epoch.Store(epoch)

@@ -20,6 +20,7 @@ type effect struct {
 	begins bool
 	decide func(*collation.Chain, collation.Mode) (collation.Effected, error)
 	out    collation.Effected
+	cold   bool // what is kept of its chain did not do: it needs a load
 }
 
 func (x *effect) want() []store.Want {
@@ -36,6 +37,10 @@ func (x *effect) ask(b *batch) error {
 		return store.ErrBusy // it is busy or gone: a patient load finds out
 	}
 	out, err := x.decide(chain, b.mode)
+	if b.warm[x.of.Key()] != nil && (err != nil || out.Plan == nil) { // only a load shows that nothing is to be written
+		x.cold = true
+		return errLater
+	}
 	if err != nil {
 		return fmt.Errorf("request %s: %w", x.of.Request, err)
 	}
@@ -67,7 +72,7 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 // call is the call that has an effect committed.
 func (w worker) call(name string, x *effect, size int) *call {
 	job := x.of.Job
-	one := &call{name: name, want: x.want, chain: &job, size: size}
+	one := &call{name: name, want: x.want, chain: &job, effect: x, size: size}
 	one.decide = func(b *batch) error {
 		if own := w.c.cfg.Session; own != nil && !own.Alive(x.of.Session) {
 			if x.begins {

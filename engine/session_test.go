@@ -60,6 +60,7 @@ func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
 	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
 	go func() { _ = w.Run(ctx) }()
 	row := w.begin("k")
 	l, err := w.st.Lease(t.Context(), row.Job, row.GUID, row.Turn, "w", own.ID())
