@@ -86,20 +86,34 @@ func (l *loop) warmUp(b *batch, calls []*call) {
 	}
 }
 
-// keepWarm keeps the chains that the commit has moved.
+// keepWarm keeps the chains that the commit has moved, and moves the requests' rows in the hot
+// states of their jobs.
 func (l *loop) keepWarm(b *batch) {
 	if !l.hot.on() {
 		return
 	}
-	last := map[collation.RowKey]*collation.ChainWrite{}
-	for i := range b.plans {
-		if p := b.plans[i].Plan; p.Chain != nil {
-			last[collation.RowKey{Job: p.Job, GUID: p.Chain.Request}] = p.Chain
-		}
+	type moved struct {
+		was  int64 // the row's rev before
+		last *collation.ChainWrite
 	}
-	for k, w := range last {
+	all := map[collation.RowKey]moved{}
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		if p.Chain == nil || p.Entry != nil {
+			continue
+		}
+		k := collation.RowKey{Job: p.Job, GUID: p.Chain.Request}
+		m, again := all[k]
+		if !again && p.Chain.Row != nil {
+			m.was = p.Chain.Row.Rev - 1
+		}
+		m.last = p.Chain
+		all[k] = m
+	}
+	for k, m := range all {
+		l.hot.move(k, m.last.Row, m.was)
 		if h := b.loaded.Chains[k]; h != nil {
-			l.warm.put(k, h, w)
+			l.warm.put(k, h, m.last)
 		}
 	}
 }
