@@ -87,10 +87,7 @@ func (w worker) call(name string, x *effect, size int) *call {
 
 // StartEffect implements store.Worker.
 func (w worker) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
-	x := &effect{of: &l, key: e.Key, begins: true, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
-		return h.Start(l, e, mode)
-	}}
-	out, err := w.effect(ctx, "start effect "+e.Name, x, 0)
+	out, err := w.effect(ctx, "start effect "+e.Name, starting(&l, e), 0)
 	return out.EffectRow, out.Taken, err
 }
 
@@ -115,6 +112,12 @@ func (w worker) SendOutcome(l store.Lease, e journal.Effect, ended func(store.Ef
 		ended(x.out.EffectRow, nil)
 	}
 	w.c.send(one)
+}
+
+func starting(l *store.Lease, e journal.Effect) *effect {
+	return &effect{of: l, key: e.Key, begins: true, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+		return h.Start(*l, e, mode)
+	}}
 }
 
 func finish(l *store.Lease, e journal.Effect, notDone bool) *effect {
