@@ -19,7 +19,7 @@ type writes struct {
 	sessions  []int64           // sessions that take a row
 	hot       []hotWrite        // guards of decisions on hot states
 	apart     int               // how many of them, the first, a statement of their own compares
-	births    []store.Chained   // inceptions: their jobs are inserted
+	births    []birth           // inceptions: their jobs are inserted
 	flows     []journal.FlowRef // flow versions of births that must be active
 	nexts     []*collation.Plan // closed jobs that are resumed
 	jobs      []*jobWrite
@@ -49,6 +49,12 @@ func (w *writes) empty() bool {
 		len(w.discards)+len(w.payloads) == 0
 }
 
+// birth is an inception, and what the batch makes of its job afterwards.
+type birth struct {
+	store.Chained
+	job *jobWrite
+}
+
 type payloadWrite struct {
 	job journal.JobID
 	*collation.Payload
@@ -65,6 +71,12 @@ type jobWrite struct {
 	closer              *receiptWrite // the closing receipt, nil for none
 	expires             collation.Micros
 	was                 *store.Guard // what a decision on a hot state rests on, else nil
+	born                bool         // the batch inserts it
+}
+
+// onlyHead says that the batch moves the head of the job's chain and nothing else of the job.
+func (j *jobWrite) onlyHead() bool {
+	return j.semAfter == j.semBefore && j.state == "" && j.closer == nil && j.tasksSeq == 0
 }
 
 type instanceKey struct {
@@ -164,8 +176,8 @@ func merge(plans []store.Chained) (*writes, error) {
 			}
 			m.planLetters(c.Plan)
 		case e.Kind == journal.KindCreated:
-			m.births = append(m.births, *c)
 			err = m.plan(c)
+			m.births = append(m.births, birth{*c, m.jobOf[c.Plan.Job]})
 		default:
 			err = m.plan(c)
 		}
@@ -234,6 +246,7 @@ func (m *merger) job(c *store.Chained) error {
 	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
 		m.jobOf[p.Job] = &jobWrite{
 			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq, seqAfter: p.Entry.Seq,
+			hash: c.Hash, born: true,
 		}
 		return nil
 	}
