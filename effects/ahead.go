@@ -28,14 +28,14 @@ type sent struct {
 var errOverruled = errors.New("another outcome was recorded meanwhile")
 
 // send has an outcome recorded, and returns it to the handler at once.
-func (s *Session) send(c *Call, e journal.Effect) ([]byte, error) {
+func (s *Session) send(ctx context.Context, c *Call, e journal.Effect) ([]byte, error) {
 	s.sendMu.Lock()
+	defer s.sendMu.Unlock()
 	t := &sent{call: c, effect: e, before: s.last, done: make(chan struct{})}
 	t.lease = s.current()
 	t.lease.After = s.after()
+	s.cfg.Store.SendOutcome(ctx, t.lease, e, func(row store.EffectRow, err error) { s.arrive(t, &row, err) })
 	s.last = t
-	s.cfg.Store.SendOutcome(t.lease, e, func(row store.EffectRow, err error) { s.arrive(t, &row, err) })
-	s.sendMu.Unlock()
 	return replay(c, store.EffectRow{Key: e.Key, State: store.EffectCompleted, Result: e.Result, Error: e.Error})
 }
 

@@ -21,13 +21,13 @@ type slow struct {
 	err   error // of outcomes that are sent
 }
 
-func (s slow) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+func (s slow) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
 	time.AfterFunc(s.takes(e.Name), func() {
 		if s.err != nil {
 			ended(store.EffectRow{}, s.err)
 			return
 		}
-		ended(s.FinishEffect(context.Background(), l, e, false))
+		ended(s.FinishEffect(context.WithoutCancel(ctx), l, e, false))
 	})
 }
 

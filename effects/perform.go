@@ -321,7 +321,7 @@ func (s *Session) fails(c *Call, err error) error {
 // stored.
 func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
 	if _, held := s.Lease(); held && notDone == nil {
-		return s.send(c, e)
+		return s.send(ctx, c, e)
 	}
 	_ = s.Flush() // what follows an outcome is recorded after it
 	var row store.EffectRow

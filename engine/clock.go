@@ -37,7 +37,7 @@ func (c *clock) set(reading collation.Micros, began time.Time) {
 // good says whether time may be told from the reading.
 func (c *clock) good() bool { return c.quick && time.Since(c.at) < clockAge }
 
-// tell returns a time that is later than any told or read before, and behind the database's by
+// tell returns a time that is no earlier than any told or read before, and behind the database's by
 // less than clockTrip; false if there is no recent reading that was quick. Only a database whose
 // clock was set back by more makes it go back.
 func (c *clock) tell() (collation.Micros, bool) {
@@ -47,8 +47,8 @@ func (c *clock) tell() (collation.Micros, bool) {
 		return 0, false
 	}
 	now := c.estimate()
-	if ahead := c.last - now; ahead >= 0 && ahead < collation.Micros(clockTrip.Microseconds()) {
-		now = c.last + 1
+	if ahead := c.last - now; ahead > 0 && ahead < collation.Micros(clockTrip.Microseconds()) {
+		now = c.last + 1 // more has passed since: the estimate is behind
 	}
 	c.last = now
 	return now, true

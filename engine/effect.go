@@ -101,7 +101,7 @@ func (w worker) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 }
 
 // SendOutcome implements store.Worker.
-func (w worker) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+func (w worker) SendOutcome(_ context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
 	x := finish(&l, e, false)
 	one := w.call("finish effect "+e.Name, x, len(e.Result))
 	one.ended = func(err error) {

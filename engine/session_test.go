@@ -70,7 +70,7 @@ func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
 	answers := make(chan error, 2*outcomes)
 	for i := range outcomes {
 		e := journal.Effect{Key: journal.Digest{byte(i), byte(i >> 8), 1}, Name: fmt.Sprint("now", i), Class: store.ClassPure}
-		w.Worker().SendOutcome(l, e, func(_ store.EffectRow, err error) { answers <- err })
+		w.Worker().SendOutcome(t.Context(), l, e, func(_ store.EffectRow, err error) { answers <- err })
 		l.After = e.Key
 		if i == outcomes/2 {
 			require.NoError(t, <-answers)
@@ -83,7 +83,7 @@ func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
 		}
 	}
 	<-w.gone
-	w.Worker().SendOutcome(l, journal.Effect{Name: "late", Class: store.ClassPure}, func(_ store.EffectRow, err error) { answers <- err })
+	w.Worker().SendOutcome(t.Context(), l, journal.Effect{Name: "late", Class: store.ClassPure}, func(_ store.EffectRow, err error) { answers <- err })
 	require.ErrorIs(t, <-answers, ErrClosed)
 	require.Empty(t, answers)
 	rows, err := w.st.Effects(t.Context(), row.Job, row.GUID)

@@ -102,6 +102,11 @@ func (d *desk) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect
 	return row, err
 }
 
+// SendOutcome implements store.Worker; it waits, so that the boundaries come in one order.
+func (d *desk) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(d.FinishEffect(ctx, l, e, false))
+}
+
 // TxEffect implements store.Worker. If the process dies before the commit, the body's writes are
 // rolled back.
 func (d *desk) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (row store.EffectRow, err error) {

@@ -91,8 +91,8 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 }
 
 // SendOutcome implements store.Worker.
-func (s *Store) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
-	ended(s.FinishEffect(context.Background(), l, e, false))
+func (s *Store) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(s.FinishEffect(context.WithoutCancel(ctx), l, e, false))
 }
 
 // TxEffect implements store.Worker; the handle is nil.

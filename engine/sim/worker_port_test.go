@@ -63,8 +63,8 @@ func (h hands) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect
 }
 
 // SendOutcome lets the outcome and what the run does next pass the gate in any order.
-func (h hands) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
-	go func() { ended(h.FinishEffect(context.Background(), l, e, false)) }()
+func (h hands) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	go func() { ended(h.FinishEffect(context.WithoutCancel(ctx), l, e, false)) }()
 }
 
 func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {

@@ -412,8 +412,8 @@ func (d Driven) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 }
 
 // SendOutcome implements store.Worker; it waits.
-func (d Driven) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
-	ended(d.FinishEffect(context.Background(), l, e, false))
+func (d Driven) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(d.FinishEffect(context.WithoutCancel(ctx), l, e, false))
 }
 
 // TxEffect implements store.Worker.
