@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
@@ -96,4 +97,22 @@ func doubted() *replaytest.Journal {
 		Record(journal.KindEffectStarted, journal.Effect{Name: "pay", Class: "guarded", Position: "1", N: 1}).
 		Record(journal.KindEffectCompleted, journal.Effect{Name: "pay", Class: "guarded", Position: "1", N: 1, Result: []byte(`{"id":8}`)}).
 		Succeed(`{"ok":true}`).Journal()
+}
+
+// order is the start of the job that runs the compensations of a request.
+func order(request journal.GUID) journal.Dispatched {
+	id := collation.UndoID(request)
+	return journal.Dispatched{GUID: id.Start(), Kind: journal.MessageStart, DAD: ",0", Job: id}
+}
+
+// booking is booked, suspended: 4.
+func booking() *replaytest.Journal { return booked().Suspend(nap).Journal() }
+
+// done is booked, and succeeds: 4.
+func done() *replaytest.Journal { return booked().Succeed(`1`).Journal() }
+
+// lost is a function without compensations that fails: 4.
+func lost() *replaytest.Journal {
+	return function().Effect("1", "pay", "guarded", `{"id":7}`).
+		Fail(journal.ResponseTerminal, 409, "conflict", "taken", false).Journal()
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -179,5 +181,129 @@ func repeatedFailure() *replaytest.Journal {
 		Flow: build(begin("repeated").Hook("h", flow.WaitFor("tick", "k"), flow.Repeat()).
 			Worker("w", "work", flow.Retry{Attempts: 1}).Transition("t", "h").Transition("t", "w")),
 		Respond: func(string, int) *journal.Response { return refusal(journal.ResponseTerminal) },
+	})
+}
+
+// second makes every choice 1: 2 attempts, and two idempotent effects for each request,
+// completed in time.
+func second(n int) int { return min(1, n-1) }
+
+// line is t → w1 → w2 → w3, all successful, with effects, in 8 entries: 1 created, 2 start, 3
+// and 4 w1, 5 and 6 w2, 7 and 8 w3, which closes.
+func line() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Effects: true})
+}
+
+// plain is line without effects.
+func plain() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true})
+}
+
+// retried is plain with a failed attempt of w1: entry 4 is its pending response, 5
+// the terminal one.
+func retried() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{
+		Choose: second, Activities: 3, Chain: true,
+		Respond: func(activity string, turn int) *journal.Response {
+			if activity != "w1" || turn > 1 {
+				return nil
+			}
+			return &journal.Response{Kind: journal.ResponseFailedAttempt, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"}}
+		},
+	})
+}
+
+// stepped is plain with a commit at every mark: 3 and 4 are the Leg1 of w1.
+func stepped() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Mode: modes["stepwise"]})
+}
+
+// halfway is line after 5 entries: the request of w2 is open.
+func halfway() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Effects: true, Steps: 4})
+}
+
+// folded is two activities, one after the other, whose Leg1 are folded into the entries before:
+// 1 created, 2 the trigger, 3 the first, 4 the second, which closes.
+func folded() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Activities: 2, Chain: true, Mode: modes["fold"]})
+}
+
+// awaitingOne is awaiting, up to the start of its child.
+func awaitingOne() *replaytest.Journal { return awaiting(2)[0] }
+
+// midstep is plain with a commit at every mark, in the midst of a message: it has its receipt.
+func midstep() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{Choose: second, Activities: 3, Chain: true, Mode: modes["stepwise"], Steps: 5})
+}
+
+// wake is the wake-up that a signal's delivery to the wait writes.
+func wake(w *collation.Wait, signal journal.GUID, code int) collation.Row {
+	row, _ := w.Deliver(&collation.Signal{GUID: signal, Topic: w.Topic, Key: w.Key, Code: code, Payload: []byte(`null`)}, 1, collation.Mode{})
+	return row
+}
+
+func arrive(s *replay.Stored, r collation.Row) { s.Rows[r.GUID] = r }
+
+// alter changes one value of a map, found by a test on it.
+func alter[K comparable, V any](m map[K]V, want func(K, V) bool, change func(*V)) {
+	for k, v := range m {
+		if want(k, v) {
+			change(&v)
+			m[k] = v
+			return
+		}
+	}
+	panic("nothing to edit")
+}
+
+func isRequest(_ journal.GUID, r collation.Row) bool { return r.Kind == journal.MessageRequest }
+
+// failing is a job that fails while the request of another branch is open; the close cancels
+// that request (C15).
+func failing() *replaytest.Journal {
+	return replaytest.Honest(replaytest.Options{
+		Activities: 2, // both children of t
+		Respond: func(string, int) *journal.Response {
+			return &journal.Response{Kind: journal.ResponseTerminal, Code: 409, Error: &journal.Failure{Class: "error", Message: "no"}}
+		},
+	})
+}
+
+// held is a worker whose effect is parked and then retried by an operator: 4 the parked
+// response, 5 the operator.
+func held() *replaytest.Journal {
+	n := 0
+	return replaytest.Honest(replaytest.Options{
+		Activities: 1, Choose: second,
+		Respond: func(string, int) *journal.Response {
+			if n++; n > 1 {
+				return nil
+			}
+			return &journal.Response{Kind: journal.ResponseParked, Code: 500, Error: &journal.Failure{Class: "parked", Message: "unknown"}}
+		},
+	})
+}
+
+// staled is plain, and an interrupt that was held, that somebody released after the close, and
+// that is stale then: 9 to 11. One that the journal did not mention leaves no entry (W12).
+func staled() *replaytest.Journal {
+	interrupt := journal.GUID{5}
+	row := journal.Updated{GUID: interrupt, Kind: journal.MessageInterrupt, NextAt: 1}
+	held := row
+	held.NextAt, held.Held = 0, collation.HeldStuck
+	return plain().Lie(func(entries []*journal.Entry) []*journal.Entry {
+		for i, e := range []*journal.Entry{
+			{Kind: journal.KindDeadLetter, GUID: interrupt, Updated: []journal.Updated{held}, Trouble: &journal.Trouble{Reason: "stuck", Message: "refused"}},
+			{
+				Kind: journal.KindOperator, GUID: collation.OperatorGUID(interrupt, "retry", 0), Updated: []journal.Updated{row},
+				Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "looked into it"},
+			},
+			{Kind: journal.KindStale, GUID: interrupt, Ended: interrupt},
+		} {
+			e.Job, e.Seq, e.DAD = entries[0].Job, int64(i)+9, ",0"
+			entries = append(entries, e)
+		}
+		return entries
 	})
 }
