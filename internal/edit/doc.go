@@ -14,6 +14,7 @@
 //	4.Waits[-1] drop               one less; the last one is -1
 //	Rows clear                     an empty map
 //	Rows[Kind=request].Turn = 2    the first element, by its key or index, with that field; * is any
+//	wait(ok, order.ok)             a function of Names alone; the last argument may contain commas
 //	Rows[07].Kind = leg1           the element of that key, a new one if there is none
 //
 // Pointers and maps on the way are followed, and made where they are nil. Ids are bytes in hex,

@@ -20,7 +20,9 @@ type Editor struct {
 // Do does what the lines say.
 func (e *Editor) Do(lines string) {
 	for line := range strings.SplitSeq(lines, "\n") {
-		if words := strings.SplitN(line, " ", 3); len(words) > 1 {
+		if f, args := e.called(line); f.IsValid() {
+			f.Call(args)
+		} else if words := strings.SplitN(line, " ", 3); len(words) > 1 {
 			e.do(words[0], words[1], strings.TrimSpace(strings.Join(words[2:], "")))
 		}
 	}
@@ -164,13 +166,8 @@ func (e *Editor) value(text string, t reflect.Type) reflect.Value {
 	if path, found := strings.CutPrefix(text, "@"); found {
 		return as(e.find(path).Value, t)
 	}
-	name, args, called := strings.Cut(strings.TrimSuffix(text, ")"), "(")
-	if f := reflect.ValueOf(e.Names[name]); called && f.IsValid() {
-		var in []reflect.Value
-		for i, arg := range strings.Split(args, ", ") {
-			in = append(in, e.value(arg, f.Type().In(i)))
-		}
-		return as(f.Call(in)[0], t)
+	if f, args := e.called(text); f.IsValid() {
+		return as(f.Call(args)[0], t)
 	}
 	if named := reflect.ValueOf(e.Names[text]); named.IsValid() && named.Type() == t {
 		return named
@@ -216,6 +213,22 @@ func (e *Editor) value(text string, t reflect.Type) reflect.Value {
 		}
 	}
 	return v
+}
+
+// called is the function and the arguments of a call; none, if the text is no call.
+func (e *Editor) called(text string) (f reflect.Value, args []reflect.Value) {
+	name, inner, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
+	if f = reflect.ValueOf(e.Names[name]); !strings.HasSuffix(text, ")") || !f.IsValid() {
+		return reflect.Value{}, nil
+	}
+	for i := range f.Type().NumIn() {
+		var arg string
+		if arg, inner, _ = strings.Cut(inner, ", "); i == f.Type().NumIn()-1 && inner != "" {
+			arg += ", " + inner
+		}
+		args = append(args, e.value(arg, f.Type().In(i)))
+	}
+	return f, args
 }
 
 // as makes it a value of the type, where only a pointer or the name of the type is in the way.
