@@ -87,7 +87,7 @@ func TestS10TheRowCarriesItsDefinition(t *testing.T) {
 	j := kept().Clone()
 	j.Stored.Flow.Digest[0] ^= 1
 	requireOnly(t, j.Verify(true), replay.V19, 0, "the job's row carries flow kept version 1")
-	j = halfway().Clone()
+	j = made("halfway").Clone()
 	j.Beside.Definition = nil
 	requireOnly(t, j.Verify(true), replay.V19, 0, "is not stored, and the job is open")
 	j = kept().Clone()

@@ -7,39 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// decidedIn is t → w, which goes to a list of two or to other: 1 created, 2 t, 3 and 4 w, 5 the
-// Leg1 of many, 6 and 7 its elements, the last of which closes.
-func decidedIn(mode collation.Mode) *replaytest.Journal {
-	f, err := flow.New("decided").Version("1").Trigger("t").
-		Worker("w", "work.w", flow.Input(map[string]any{"n": "${ t.output.n }"})).
-		Worker("many", "work.many", flow.Each("${ w.output }"), flow.Input("${ item }")).
-		Worker("other", "work.other").
-		Transition("t", "w").
-		Transition("w", "many", flow.When("size(w.output) > 1")).Transition("w", "other", flow.When("size(w.output) < 2")).
-		Output(map[string]any{"got": "${ many.output }"}).Build()
-	if err != nil {
-		panic(err)
-	}
-	return replaytest.Honest(replaytest.Options{Flow: f, Mode: mode, Respond: func(activity string, _ int) *journal.Response {
-		out := `[7,8]`
-		if activity == "many" {
-			out = `1`
-		}
-		return &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(out)}
-	}})
-}
-
 // V17: what another build wrote may have been evaluated otherwise. It is not proved, with both
 // builds named.
 func TestS10AnotherBuildIsNamed(t *testing.T) {
 	t.Parallel()
-	honest := decidedIn(collation.Mode{Writer: "w", Build: "old"}).Clone()
+	o, _ := options(recipes()["decided"])
+	o.Mode = collation.Mode{Writer: "w", Build: "old"}
+	honest := replaytest.Honest(o).Clone()
 	honest.Beside.Flows = replay.NewFlows("new")
 	require.Equal(t, replay.Proved, honest.Verify(false).Result(replay.V17).Status)
 	j := honest.Lie(func(entries []*journal.Entry) []*journal.Entry {
@@ -81,5 +60,3 @@ func TestS10ADefinitionThatCannotBeUsed(t *testing.T) {
 	j.Header.Flow = sum
 	require.Contains(t, j.Verify(false).Result(replay.V17).Note, "this build does not compile the flow's definition")
 }
-
-func decided() *replaytest.Journal { return decidedIn(collation.Mode{}) }

@@ -30,7 +30,7 @@ func instance(activity, dad string) collation.InstanceKey {
 // J10: the state at any seq, with the digits of the worked ledgers (1.12).
 func TestTimeTravel(t *testing.T) {
 	t.Parallel()
-	j := retried()
+	j := made("retried")
 	w1 := instance("w1", ",0,0")
 	for _, c := range []struct {
 		at      int
@@ -89,7 +89,7 @@ func TestOutputs(t *testing.T) {
 // J10: effects are cached under their keys.
 func TestEffectsAreRebuilt(t *testing.T) {
 	t.Parallel()
-	j := line()
+	j := made("line")
 	job := apply(t, j, len(j.Records))
 	require.Len(t, job.Effects, 6)
 	require.Len(t, job.Chains, 3)
@@ -128,7 +128,7 @@ func TestDigest(t *testing.T) {
 
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
-	j := plain()
+	j := made("plain")
 	job := replay.New(j.Header)
 	require.ErrorContains(t, job.Apply(j.Records[1]), "does not follow entry 0")
 	require.NoError(t, job.Apply(j.Records[0]))
@@ -143,7 +143,7 @@ func TestApplyRefuses(t *testing.T) {
 // A read error gives no verdict.
 func TestVerifyReadError(t *testing.T) {
 	t.Parallel()
-	j := plain()
+	j := made("plain")
 	lost := errors.New("connection lost")
 	r, err := replay.Verify(j.Header, j.Stored, j.Beside, func(yield func(journal.Record, error) bool) {
 		_ = yield(j.Records[0], nil) && yield(journal.Record{}, lost)
@@ -157,7 +157,7 @@ func TestVerifyReadError(t *testing.T) {
 // For an open job without entries something is.
 func TestTombstone(t *testing.T) {
 	t.Parallel()
-	j := plain()
+	j := made("plain")
 	j.Records = nil
 	j.Stored = &replay.Stored{State: journal.JobExpired}
 	r := j.Verify(true)
@@ -191,7 +191,7 @@ func TestMissingTasksAreOpen(t *testing.T) {
 // still checked.
 func TestBlindSpotIsSaid(t *testing.T) {
 	t.Parallel()
-	j := plain().Clone()
+	j := made("plain").Clone()
 	j.Records = slices.Delete(j.Records, 3, 4)
 	j.Records[5].Hash[0] ^= 1
 	r := j.Verify(true)
@@ -205,7 +205,7 @@ func TestBlindSpotIsSaid(t *testing.T) {
 // A stale message leaves a receipt of value 0 and ends its row, also after the close (1.7).
 func TestStale(t *testing.T) {
 	t.Parallel()
-	r := requireClean(t, staled(), false)
+	r := requireClean(t, made("staled"), false)
 	require.Zero(t, r.OpenCount)
 	require.Equal(t, "1 interrupts came from outside", r.Result(replay.V11).Note)
 }
@@ -213,7 +213,7 @@ func TestStale(t *testing.T) {
 // C15, E10: a close by failure ends everything that is open; what an operator retries goes on.
 func TestHowFixturesEnd(t *testing.T) {
 	t.Parallel()
-	for state, j := range map[journal.JobState]*replaytest.Journal{journal.JobFailed: failing(), journal.JobCompleted: held()} {
+	for state, j := range map[journal.JobState]*replaytest.Journal{journal.JobFailed: made("failing"), journal.JobCompleted: made("held")} {
 		r := requireClean(t, j, true)
 		require.Equal(t, state, r.State)
 		require.Zero(t, r.OpenCount)

@@ -18,18 +18,6 @@ import (
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-// fixtures are the journals that the files of testdata change.
-var fixtures = map[string]func() *replaytest.Journal{
-	"awaited": awaited, "awaitingOne": awaitingOne, "awake": awake, "bent": bent, "booking": booking, "child": child,
-	"decided": decided, "done": done, "doubted": doubted, "failed": failed, "failing": failing, "folded": folded,
-	"halfway": halfway, "halted": halted, "held": held, "invoiced": invoiced, "joined": joined, "line": line, "listed": listed,
-	"lost": lost, "midstep": midstep, "moved": moved, "oneListed": oneListed, "oneTicked": oneTicked, "overdue": overdue,
-	"plain": plain, "raced": raced, "refused": refused, "released": released, "repaired": repaired, "rested": rested,
-	"retried": retried, "retrying": retrying, "running": running, "signalled": signalled, "slept": slept, "staled": staled,
-	"stepped": stepped, "stopped": stopped, "straight": straight, "suspended": suspended, "ticked": ticked,
-	"timedOut": timedOut, "twice": twice, "undelivered": undelivered, "undone": undone,
-}
-
 // Digit weights, as in the spec.
 const (
 	trillion  = 1_000_000_000_000
@@ -44,9 +32,9 @@ const (
 // and what derives ids.
 var words = map[string]any{
 	"trillion": trillion, "hundredB": hundredB, "tenB": tenB, "oneB": oneB, "hundredM": hundredM, "finalized": finalized,
-	"hour": hour, "nap": nap, "order": order, "wake": wake, "again": again,
+	"hour": hour, "nap": pauses["nap"], "order": order, "wake": wake, "again": again,
 	"leg1": collation.Leg1GUID, "request": collation.RequestGUID, "response": collation.ResponseGUID,
-	"outcome": collation.OutcomeGUID, "operator": collation.OperatorGUID, "interrupt": collation.InterruptGUID,
+	"outcome": collation.OutcomeGUID, "operator": collation.OperatorGUID, "interrupt": collation.InterruptGUID, "signalled": collation.SignalledGUID,
 	"start": journal.JobID.Start,
 	"pause": func(request journal.GUID, kind journal.PauseKind, name, position string) journal.GUID {
 		return collation.PauseGUID(request, journal.PauseRef{Kind: kind, Name: name, Position: position})
@@ -119,7 +107,7 @@ func found(r *replay.Report) string {
 	return ids.ReplaceAllString(strings.Join(lines, "\n"), "…") + "\n"
 }
 
-// requireFiles runs the files of a folder of testdata. Each command names an honest journal, and
+// requireFiles runs the files of a folder of testdata. Each command names one of journals.txt, and
 // expects what Verify finds once the lines have changed it.
 //
 //	lie     changes entries, and computes all hashes anew; with the argument tables, Verify sees the tables, too
@@ -138,8 +126,7 @@ func requireFiles(t *testing.T, folder string) {
 }
 
 func told(t *testing.T, d *datadriven.TestData) string {
-	require.Contains(t, fixtures, d.CmdArgs[0].Key)
-	j := fixtures[d.CmdArgs[0].Key]().Clone()
+	j := made(d.CmdArgs[0].Key).Clone()
 	entries := j.Entries()
 	requireClean(t, j, d.Cmd == "tables")
 	switch d.Cmd {

@@ -12,7 +12,7 @@ import (
 // J10: what a function waits for, at any seq.
 func TestTimeTravelOverFunctions(t *testing.T) {
 	t.Parallel()
-	j := running()
+	j := made("running")
 	const request, due = `request to orders.fn`, "due 2023-11-14T23:13:20Z"
 	timer := `timer, "nap" of a function, ` + due + `, since entry 4`
 	wait := `waits for signal order.ok with key "order-42", "ok" of a function, since entry 4`
@@ -51,7 +51,7 @@ func TestTimeTravelOverPauses(t *testing.T) {
 		}
 		return out
 	}
-	j := moved()
+	j := made("moved")
 	open, came, gone := standing{true, false, false}, standing{true, true, true}, standing{}
 	require.Empty(t, at(apply(t, j, 3)))
 	require.Equal(t, map[string]standing{"nap": open, "ok": open}, at(apply(t, j, 4)))
@@ -60,23 +60,23 @@ func TestTimeTravelOverPauses(t *testing.T) {
 	require.Equal(t, map[string]standing{"nap": {false, true, true}, "ok": open, "later": {false, true, true}}, at(apply(t, j, 8)))
 
 	// Stepwise: first accepted; the next run finds it only after step 2.
-	s := steps()
+	s := made("steps")
 	require.Equal(t, standing{true, true, false}, at(apply(t, s, 8))["inv"])
 	require.Equal(t, came, at(apply(t, s, 10))["inv"])
 	require.Equal(t, standing{false, true, true}, at(apply(t, s, 11))["inv"])
 
-	job := apply(t, timedOut(), 5)
+	job := apply(t, made("timedOut"), 5)
 	for _, p := range job.Pauses {
 		require.Equal(t, p.Name == "ok", p.ByTimeout, p.Name)
 	}
 	require.Empty(t, job.Waits)
-	require.Len(t, apply(t, signalled(), 5).Signals, 1)
+	require.Len(t, apply(t, made("signalled"), 5).Signals, 1)
 }
 
 // J10: children of functions, and the jobs that run compensations.
 func TestTimeTravelOverChildrenOfFunctions(t *testing.T) {
 	t.Parallel()
-	j := invoiced()
+	j := made("invoiced")
 	job := apply(t, j, 4)
 	require.Len(t, job.Children, 1)
 	for g, c := range job.Children {
@@ -84,12 +84,12 @@ func TestTimeTravelOverChildrenOfFunctions(t *testing.T) {
 		require.Zero(t, c.Turn)
 	}
 	require.Empty(t, apply(t, j, 5).Children)
-	require.Empty(t, apply(t, booking(), 4).Undos)
-	ended := apply(t, failed(), 4)
+	require.Empty(t, apply(t, made("booking"), 4).Undos)
+	ended := apply(t, made("failed"), 4)
 	require.Len(t, ended.Undos, 1)
 	require.Empty(t, ended.Children, "it is no child")
 	for request, seq := range ended.Undos {
-		require.Equal(t, failed().Entries()[3].Response.Request, request)
+		require.Equal(t, made("failed").Entries()[3].Response.Request, request)
 		require.Equal(t, int64(4), seq)
 	}
 }
@@ -97,7 +97,7 @@ func TestTimeTravelOverChildrenOfFunctions(t *testing.T) {
 // J10: effects of functions have their places, and a voided result is no result.
 func TestEffectsOfFunctionsAreRebuilt(t *testing.T) {
 	t.Parallel()
-	j := doubted()
+	j := made("doubted")
 	job := apply(t, j, len(j.Records))
 	require.Len(t, job.Effects, 2)
 	for _, f := range job.Effects {

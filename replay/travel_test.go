@@ -69,23 +69,23 @@ func TestTimeTravelOverWhatIsOpen(t *testing.T) {
 		at   int
 		want []string
 	}{
-		"a job that has begun": {raced(), 1, []string{"t ,0: [start, since entry 1]"}},
-		"successors":           {raced(), 2, []string{"h ,0,0: [leg1, since entry 2]", "tell ,0,0: [leg1, since entry 2]"}},
-		"elements": {listed(), 4, []string{
+		"a job that has begun": {made("raced"), 1, []string{"t ,0: [start, since entry 1]"}},
+		"successors":           {made("raced"), 2, []string{"h ,0,0: [leg1, since entry 2]", "tell ,0,0: [leg1, since entry 2]"}},
+		"elements": {made("listed"), 4, []string{
 			"w ,0,0: [request, element 1, since entry 3] [request, element 2, due 2023-11-14T22:13:20Z, since entry 3]",
 		}},
-		"a held element": {listed(), 3, []string{
+		"a held element": {made("listed"), 3, []string{
 			"w ,0,0: [request, since entry 3] [request, element 1, since entry 3] [request, element 2, held: parallel, since entry 3]",
 		}},
-		"a wait and its timer": {slept(), 3, []string{
+		"a wait and its timer": {made("slept"), 3, []string{
 			"o ,0,0: [leg1, since entry 2]",
 			`h ,0,0: [timer, due 2023-11-15T22:13:20Z, since entry 3] [waits for signal go with key "k1", since entry 3]`,
 		}},
-		"a cycle": {twice(), 6, []string{"p ,0,0: [cycle, since entry 6]"}},
-		"a repeating hook beside its pass": {ticked(), 4, []string{
+		"a cycle": {made("twice"), 6, []string{"p ,0,0: [cycle, since entry 6]"}},
+		"a repeating hook beside its pass": {made("ticked"), 4, []string{
 			`h ,0,0: [waits for signal tick with key "k", since entry 3]`, "w ,0,0,0: [leg1, since entry 4]",
 		}},
-		"the end": {listed(), 7, nil},
+		"the end": {made("listed"), 7, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,7 @@ func TestTimeTravelOverWhatIsOpen(t *testing.T) {
 // J10: turns, attempts and children of an await.
 func TestTimeTravelOverChildren(t *testing.T) {
 	t.Parallel()
-	j := awaited()
+	j := made("awaited")
 	for at, want := range map[int]struct{ turn, attempt, open int }{2: {0, 0, 0}, 3: {1, 1, 1}, 4: {2, 2, 1}, 5: {2, 2, 0}} {
 		job := apply(t, j, at)
 		var got replay.Instance
@@ -122,7 +122,7 @@ func TestTimeTravelOverChildren(t *testing.T) {
 	require.Equal(t, "child", open[1].What)
 	require.Equal(t, 2, open[1].Turn)
 	require.Positive(t, open[1].NextAt)
-	begun := apply(t, child(), 1)
+	begun := apply(t, made("child"), 1)
 	require.Equal(t, "a", begun.Parent.Activity)
 	require.True(t, begun.Parent.Awaited)
 }
@@ -130,21 +130,21 @@ func TestTimeTravelOverChildren(t *testing.T) {
 // J10: passes have results at their own addresses, elements under their own names.
 func TestPassesAndElements(t *testing.T) {
 	t.Parallel()
-	job := apply(t, twice(), 14, replay.KeepOutputs)
+	job := apply(t, made("twice"), 14, replay.KeepOutputs)
 	require.JSONEq(t, `0`, string(job.Instances[instance("p", ",0,0")].Output))
 	require.Len(t, job.Passes, 2)
 	require.Equal(t, int64(7), job.Passes[instance("p", ",0,1")].ResultSeq)
 	require.Equal(t, int64(11), job.Passes[instance("p", ",0,2")].ResultSeq)
 	require.True(t, job.Instances[instance("p", ",0,0")].Pivot)
 
-	job = apply(t, listed(), 6, replay.KeepOutputs)
+	job = apply(t, made("listed"), 6, replay.KeepOutputs)
 	require.Equal(t, 1, job.Instances[instance("w", ",0,0")].Open)
 	require.JSONEq(t, `1`, string(job.Passes[instance("w[0]", ",0,0")].Output))
 	require.JSONEq(t, `3`, string(job.Passes[instance("w[2]", ",0,0")].Output))
-	job = apply(t, listed(), 7, replay.KeepOutputs)
+	job = apply(t, made("listed"), 7, replay.KeepOutputs)
 	require.JSONEq(t, `[1,4,3]`, string(job.Instances[instance("w", ",0,0")].Output))
 
-	job = apply(t, ticked(), 12, replay.KeepOutputs)
+	job = apply(t, made("ticked"), 12, replay.KeepOutputs)
 	require.JSONEq(t, `{"signal":1}`, string(job.Instances[instance("h", ",0,0")].Output))
 	require.JSONEq(t, `{"signal":2}`, string(job.Passes[instance("h", ",0,1")].Output))
 	require.JSONEq(t, `{"signal":3}`, string(job.Passes[instance("h", ",0,2")].Output))
@@ -155,7 +155,7 @@ func TestPassesAndElements(t *testing.T) {
 // Every result points to the entry that holds it (J7), as the store reads it.
 func TestResultsAreThoseOfTheirEntries(t *testing.T) {
 	t.Parallel()
-	for _, j := range []*replaytest.Journal{twice(), listed(), raced(), slept(), ticked(), awaited(), joined(), halted(), failing()} {
+	for _, j := range []*replaytest.Journal{made("twice"), made("listed"), made("raced"), made("slept"), made("ticked"), made("awaited"), made("joined"), made("halted"), made("failing")} {
 		entries := j.Entries()
 		job := apply(t, j, len(entries), replay.KeepOutputs)
 		check := func(key collation.InstanceKey, r *replay.Recorded) {

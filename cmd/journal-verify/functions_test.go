@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -13,7 +14,7 @@ func TestFunctionsAreCounted(t *testing.T) {
 	t.Parallel()
 	nap, ok := replaytest.Sleep("nap", "1", 3600e6), replaytest.Signal("ok", "2", "order.ok", "order-42", 0)
 	kid := replaytest.Child("kid", "4", "child", `{"n":1}`)
-	f := replaytest.NewFunction(replaytest.FunctionOptions{}).Effect("3", "pay", "guarded", `{"id":7}`).Suspend(nap, ok).Wake("nap").Suspend(ok, kid)
+	f := replaytest.NewFunction(collation.Mode{}).Effect("3", "pay", "guarded", `{"id":7}`).Suspend(nap, ok).Wake("nap").Suspend(ok, kid)
 	name := save(t, exported(t, f.Journal()))
 	r := files(t, name)
 	require.Equal(t, exitProved, r.code, r.err)

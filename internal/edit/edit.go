@@ -98,17 +98,20 @@ func (e *Editor) find(path string) *place {
 			}
 			p.Value = p.Elem()
 		}
-		step, inside := rest[1:], rest[0] == '['
-		if inside {
-			step, rest, _ = strings.Cut(step, "]")
-			e.element(p, step)
+		if rest[0] == '[' {
+			end := 1
+			for open := 1; open > 0; end++ {
+				open += strings.Count(rest[end:end+1], "[") - strings.Count(rest[end:end+1], "]")
+			}
+			e.element(p, rest[1:end-1])
+			rest = rest[end:]
 			continue
 		}
-		end := strings.IndexAny(step+".", ".[")
-		step, rest = step[:end], step[end:]
-		if p.Value = p.FieldByName(step); !p.IsValid() {
-			panic("no field " + step + " in " + path)
+		end := 1 + strings.IndexAny(rest[1:]+".", ".[")
+		if p.Value = p.FieldByName(rest[1:end]); !p.IsValid() {
+			panic("no field " + rest[1:end] + " in " + path)
 		}
+		rest = rest[end:]
 	}
 	return p
 }
