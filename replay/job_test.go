@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -21,82 +20,6 @@ func apply(t *testing.T, j *replaytest.Journal, upTo int, options ...replay.Opti
 		require.NoError(t, job.Apply(rec))
 	}
 	return job
-}
-
-func instance(activity, dad string) collation.InstanceKey {
-	return collation.InstanceKey{Activity: activity, DAD: collation.DAD(dad)}
-}
-
-// J10: the state at any seq, with the digits of the worked ledgers (1.12).
-func TestTimeTravel(t *testing.T) {
-	t.Parallel()
-	j := made("retried")
-	w1 := instance("w1", ",0,0")
-	for _, c := range []struct {
-		at      int
-		ledger  string
-		turn    int
-		attempt int
-		state   journal.JobState
-		open    int
-		receipt int
-	}{
-		{1, "000000000000000", 0, 0, journal.JobOpen, 1, 1},
-		{2, "000000000000000", 0, 0, journal.JobOpen, 1, 1},
-		{3, "001100000000000", 1, 1, journal.JobOpen, 1, 1},
-		{4, "001100000000001", 2, 2, journal.JobOpen, 1, 2},
-		{5, "201100000000002", 0, 0, journal.JobOpen, 1, 3},
-		{9, "201100000000002", 0, 0, journal.JobCompleted, 0, 5},
-	} {
-		job := apply(t, j, c.at)
-		var ledger collation.ActivityLedger
-		if i := job.Instances[w1]; i != nil {
-			ledger = i.Ledger
-		}
-		require.Equal(t, c.ledger, ledger.String(), "at %d", c.at)
-		require.Equal(t, c.state, job.State, "at %d", c.at)
-		require.Len(t, job.Obligations, c.open, "at %d", c.at)
-		require.EqualValues(t, c.open, job.Semaphore, "at %d", c.at)
-		require.Len(t, job.Receipts, c.receipt, "at %d", c.at)
-		turn, attempt := 0, 0
-		for _, row := range job.Rows {
-			if row.Activity == "w1" {
-				turn, attempt = row.Turn, row.Attempt
-			}
-		}
-		require.Equal(t, []int{c.turn, c.attempt}, []int{turn, attempt}, "at %d", c.at)
-		require.Equal(t, j.Records[c.at-1].Hash, job.At.Hash)
-	}
-	end := apply(t, j, 9)
-	require.Equal(t, int64(9), end.ClosedAt)
-	require.True(t, end.Tasks)
-	require.Equal(t, int64(5), end.Instances[w1].ResultSeq)
-	require.Equal(t, 200, end.Instances[w1].Code)
-	require.Nil(t, end.Instances[w1].Output, "outputs are kept on request only")
-}
-
-// J10: outputs on request, in every mode.
-func TestOutputs(t *testing.T) {
-	t.Parallel()
-	for name, mode := range modes {
-		j := replaytest.Honest(replaytest.Options{Mode: mode, Activities: 2, Chain: true})
-		job := apply(t, j, len(j.Records), replay.KeepOutputs)
-		require.JSONEq(t, `{"n":1}`, string(job.Instances[instance("t", ",0")].Output), name)
-		require.JSONEq(t, `{"turn":1}`, string(job.Instances[instance("w2", ",0,0,0")].Output), name)
-	}
-}
-
-// J10: effects are cached under their keys.
-func TestEffectsAreRebuilt(t *testing.T) {
-	t.Parallel()
-	j := made("line")
-	job := apply(t, j, len(j.Records))
-	require.Len(t, job.Effects, 6)
-	require.Len(t, job.Chains, 3)
-	for _, s := range j.Stored.Effects {
-		require.Equal(t, replay.EffectCompleted, job.Effects[s.Key].State)
-		require.Equal(t, s.Result, job.Effects[s.Key].Result)
-	}
 }
 
 // V14: the digest is that of the state, not of the way to it. Chains in another order give the
