@@ -49,6 +49,10 @@ transitions:
 // worker (lines of its worker) · transitions (lines of them) · next (an activity behind the
 // trigger) · output (that of risky).
 //
+// model shows a file of testdata, by activity: addresses follow the dominators (1.9, 1.10). same
+// takes two texts of an activity behind a pivot, which must give the same flow: spelling a default
+// out makes no difference; same last, of one that nothing follows.
+//
 // Commands that evaluate a key of an activity x, which is the first line, behind a trigger start
 // and a hook h, and expect its value or its error: input, sleep, key, each, child, signal,
 // interrupt, and element index, and map, which takes a signal. Each further line is a result: a
@@ -66,6 +70,12 @@ func TestTranscripts(t *testing.T) {
 					return saidOf(t, cmp.Or(map[string]string{"json": "f.json"}[d.Cmd], "f.yaml"), text)
 				}
 				first, rest, _ := strings.Cut(d.Input, "\n")
+				switch d.Cmd {
+				case "model":
+					return modelOf(readFlow(t, first))
+				case "same":
+					return same(t, d.HasArg("last"), first, rest)
+				}
 				value, err := evaluated(t, d, with(t, first), scopeOf(t, rest))
 				if err != nil {
 					var failed *flow.EvalError
@@ -116,6 +126,25 @@ func saidOf(t *testing.T, name, text string) string {
 		return "no warning\n"
 	}
 	return f.Warnings().Error() + "\n"
+}
+
+// same is the canonical form of two spellings of an activity x, and of a schedule.
+func same(t *testing.T, last bool, short, long string) string {
+	t.Helper()
+	var forms [2]string
+	for i, activity := range []string{short, long} {
+		schedule := []string{"schedule: {cron: 0 2 * * *}\n", "schedule: {cron: 0 2 * * *, zone: UTC, catch_up: one, input: {}}\n"}[i]
+		behind, down := "", ""
+		if !last {
+			behind, down = "  y: {type: worker, topic: b, input: '${ x.skipped }'}\n", ", x: [y], w: [y]"
+		}
+		f, err := flow.Parse("f.yaml", []byte(head+schedule+"activities:\n  start: {type: trigger}\n  pivot: {type: hook}\n  w: {type: worker, topic: a}\n  x: {"+
+			activity+"}\n"+behind+"transitions: {start: [pivot], pivot: [x, w]"+down+"}\n"))
+		require.NoError(t, err)
+		forms[i] = string(f.Canonical())
+	}
+	require.Equal(t, forms[0], forms[1])
+	return forms[0] + "\n"
 }
 
 // with is the activity x of a flow in which it comes after the trigger and a hook h, which is a
