@@ -81,3 +81,11 @@ func TestFaultsAreBounded(t *testing.T) {
 	_, err = flow.Parse("f.yaml", make([]byte, flow.MaxDefinitionBytes+1))
 	require.ErrorContains(t, err, "at most 8388608 bytes")
 }
+
+// A warning has a path, as a fault has.
+func TestWarningsHavePaths(t *testing.T) {
+	t.Parallel()
+	f, err := flow.Parse("f.yaml", []byte(worker("class: guarded")))
+	require.NoError(t, err)
+	require.Equal(t, "activities.w.class", f.Warnings()[0].Path)
+}

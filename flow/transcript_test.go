@@ -3,6 +3,7 @@ package flow_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -76,18 +77,51 @@ func TestTranscripts(t *testing.T) {
 				case "same":
 					return same(t, d.HasArg("last"), first, rest)
 				}
-				value, err := evaluated(t, d, with(t, first), scopeOf(t, rest))
-				if err != nil {
-					var failed *flow.EvalError
-					require.ErrorAs(t, err, &failed)
-					require.Equal(t, "x", failed.Activity)
-					return err.Error() + "\n"
+				var value string
+				var x *flow.Activity
+				var err error
+				switch {
+				case d.Cmd == "check":
+					value, err = "fits", readFlow(t, d.CmdArgs[0].Key).CheckInput([]byte(d.Input))
+				case d.Cmd == "result":
+					f, failed := flow.Parse("f.yaml", []byte(strings.Replace(risky, "OUTPUT", first, 1)))
+					require.NoError(t, failed)
+					value, err = asText(f.Output(scopeOf(t, rest)))
+				case d.HasArg("order.yaml"):
+					x = mustActivity(t, readFlow(t, "order.yaml"), d.CmdArgs[1].Key)
+					value, err = evaluated(t, d, x, scopeOf(t, d.Input))
+				default:
+					x = with(t, first)
+					value, err = evaluated(t, d, x, scopeOf(t, rest))
 				}
-				return value + "\n"
+				return requireSaid(t, x, value, err) + "\n"
 			})
 		})
 	}
 }
+
+// requireSaid is a value, or its error, which says where it is from (E11).
+func requireSaid(t *testing.T, x *flow.Activity, value string, err error) string {
+	var failed *flow.EvalError
+	var misfit *flow.InputError
+	switch {
+	case err == nil:
+		return value
+	case errors.As(err, &misfit):
+		require.Equal(t, "order", misfit.Flow)
+	default:
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, x != nil, failed.Activity != "")
+		if x != nil {
+			require.Equal(t, x.Name, failed.Activity)
+		}
+		require.Contains(t, err.Error(), failed.Expression)
+		require.Contains(t, err.Error(), failed.Place)
+	}
+	return err.Error()
+}
+
+func asText(value []byte, err error) (string, error) { return string(value), err }
 
 // sourceOf is the flow of a command that parses one.
 func sourceOf(d *datadriven.TestData) (string, bool) {
@@ -161,6 +195,10 @@ func scopeOf(t *testing.T, lines string) results {
 	scope := results{"start": ran("{}"), "h": ran("null")}
 	for line := range strings.Lines(lines) {
 		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if text == "none" {
+			delete(scope, name)
+			continue
+		}
 		fields, found := strings.CutPrefix(text, "result ")
 		if !found {
 			scope[name] = ran(text)
@@ -181,8 +219,12 @@ func scopeOf(t *testing.T, lines string) results {
 func evaluated(t *testing.T, d *datadriven.TestData, x *flow.Activity, s results) (string, error) {
 	switch d.Cmd {
 	case "input":
-		value, err := x.Input(s)
-		return string(value), err
+		return asText(x.Input(s))
+	case "taken":
+		at, err := strconv.Atoi(d.CmdArgs[2].Key)
+		require.NoError(t, err)
+		taken, err := x.Out[at].Taken(s)
+		return strconv.FormatBool(taken), err
 	case "sleep":
 		value, err := x.Sleep(s)
 		return value.String(), err
@@ -190,18 +232,13 @@ func evaluated(t *testing.T, d *datadriven.TestData, x *flow.Activity, s results
 		return x.Key(s)
 	case "each":
 		list, err := x.Each(s)
-		lines := make([]string, len(list))
-		for i := range list {
-			lines[i] = string(list[i])
-		}
-		return strings.Join(lines, "\n"), err
+		return fmt.Sprintf("%d: %q", len(list), list), err
 	case "element":
 		list, err := x.Each(s)
 		require.NoError(t, err)
 		at, err := strconv.Atoi(d.CmdArgs[0].Key)
 		require.NoError(t, err)
-		value, err := x.ElementInput(s, list[at], at)
-		return string(value), err
+		return asText(x.ElementInput(s, list[at], at))
 	case "child":
 		value, err := x.Child(s)
 		return fmt.Sprintf("%+v", value), err
@@ -217,8 +254,7 @@ func evaluated(t *testing.T, d *datadriven.TestData, x *flow.Activity, s results
 		if r, ok := s["signal"]; ok {
 			signal = r.Output
 		}
-		value, err := x.MapOutput(s, signal)
-		return string(value), err
+		return asText(x.MapOutput(s, signal))
 	}
 	t.Fatalf("unknown command %s", d.Cmd)
 	return "", nil

@@ -55,14 +55,6 @@ func builtAll() *flow.Builder {
 		Transition("end", "ticks")
 }
 
-func sourcesOf(a *flow.Activity) []string {
-	var names []string
-	for _, t := range a.In {
-		names = append(names, t.From.Name)
-	}
-	return names
-}
-
 // A flow is the same in YAML, in Go, in JSON, and stored.
 func TestTheSameFlowHasTheSameDigest(t *testing.T) {
 	t.Parallel()
