@@ -15,7 +15,6 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/edit"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -171,8 +170,6 @@ func wake(w *collation.Wait, signal journal.GUID, code int) collation.Row {
 	row, _ := w.Deliver(&collation.Signal{GUID: signal, Topic: w.Topic, Key: w.Key, Code: code, Payload: []byte(`null`)}, 1, collation.Mode{})
 	return row
 }
-
-func arrive(s *replay.Stored, r collation.Row) { s.Rows[r.GUID] = r }
 
 // alter changes one value of a map, found by a test on it.
 func alter[K comparable, V any](m map[K]V, want func(K, V) bool, change func(*V)) {
