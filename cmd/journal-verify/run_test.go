@@ -233,7 +233,7 @@ func TestTranscripts(t *testing.T) { // not parallel: it changes the directory, 
 	t.Chdir(t.TempDir())
 	for name, data := range map[string][]byte{
 		"one": exported(t, list[0]), "six": exported(t, list...), "three": exported(t, list[0], tampered(list[1]), list[2]),
-		"bad": exported(t, tampered(list[0])), "function": exported(t, function.Journal()), "cut": two[:len(two)-20], "flipped": flipped, "empty": nil,
+		"bad": exported(t, tampered(list[0])), "function": exported(t, function.Journal()), "cut": two[:len(two)-20], "flipped": flipped, "empty": nil, "a_name_longer_than_its_column": nil,
 	} {
 		require.NoError(t, os.WriteFile(name, data, 0o600))
 	}
