@@ -133,14 +133,15 @@ func options(recipe string) (o replaytest.Options, of int) {
 	return o, of
 }
 
-// The journals of testdata verify clean, and have these entries.
+// The journals of testdata verify clean, and have these entries; then their state, how much is open,
+// and what is not proved.
 func TestJournals(t *testing.T) {
 	t.Parallel()
 	datadriven.RunTest(t, filepath.Join("testdata", "journals.txt"), func(t *testing.T, d *datadriven.TestData) string {
 		var b strings.Builder
 		j := made(d.CmdArgs[0].Key)
-		requireClean(t, j, !strings.HasPrefix(d.Input, "lie("))
 		requireClean(t, j, false)
+		r := requireClean(t, j, !strings.HasPrefix(d.Input, "lie("))
 		for i, e := range j.Entries() {
 			fmt.Fprintf(&b, "%d %s", i+1, e.Kind)
 			if e.Effect != nil {
@@ -157,7 +158,13 @@ func TestJournals(t *testing.T) {
 			}
 			b.WriteString("\n")
 		}
-		return b.String()
+		fmt.Fprintf(&b, "%s, open %d", r.State, r.OpenCount)
+		for _, c := range r.Checks {
+			if c.Note != "" && !strings.HasPrefix(c.Note, "no tables in this input") {
+				fmt.Fprintf(&b, "; %s: %s", c.Check, c.Note)
+			}
+		}
+		return b.String() + "\n"
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -92,24 +93,6 @@ func TestTombstone(t *testing.T) {
 	requireOnly(t, j.Verify(false), replay.V1, 0, "has no entries")
 }
 
-// V7: completion tasks that have not run are open, not wrong.
-func TestMissingTasksAreOpen(t *testing.T) {
-	t.Parallel()
-	steps := 0
-	for n := 1; ; n++ {
-		j := replaytest.Honest(replaytest.Options{Mode: modes["stepwise"], Activities: 1, Steps: n})
-		r := requireClean(t, j, true)
-		if r.State == journal.JobCompleted {
-			require.Equal(t, 2, r.OpenCount)
-			require.Equal(t, "tasks", r.Open[0].What)
-			steps = n
-			break
-		}
-	}
-	j := replaytest.Honest(replaytest.Options{Mode: modes["stepwise"], Activities: 1, Steps: steps + 1})
-	require.Zero(t, requireClean(t, j, true).OpenCount)
-}
-
 // After a gap the laws over the state do not guess: they are not proved. The hash chain is
 // still checked.
 func TestBlindSpotIsSaid(t *testing.T) {
@@ -125,20 +108,35 @@ func TestBlindSpotIsSaid(t *testing.T) {
 	}
 }
 
-// A stale message leaves a receipt of value 0 and ends its row, also after the close (1.7).
-func TestStale(t *testing.T) {
+// E12: what was cancelled may be named, and registered, again.
+func TestNamedAgainIsNoFault(t *testing.T) {
 	t.Parallel()
-	r := requireClean(t, made("staled"), false)
-	require.Zero(t, r.OpenCount)
-	require.Equal(t, "1 interrupts came from outside", r.Result(replay.V11).Note)
+	e := made("moved").Entries()
+	require.Equal(t, e[3].Waits, e[7].Waits)
+	require.Equal(t, e[3].Dispatched[1].GUID, e[7].Dispatched[0].GUID)
 }
 
-// C15, E10: a close by failure ends everything that is open; what an operator retries goes on.
-func TestHowFixturesEnd(t *testing.T) {
+// Without the rows of resolved waits, V13 says what it did not look at.
+func TestResolvedWaitsThatWereNotRead(t *testing.T) {
 	t.Parallel()
-	for state, j := range map[journal.JobState]*replaytest.Journal{journal.JobFailed: made("failing"), journal.JobCompleted: made("held")} {
-		r := requireClean(t, j, true)
-		require.Equal(t, state, r.State)
-		require.Zero(t, r.OpenCount)
+	j := made("rested")
+	j.Stored.ResolvedWaits = nil
+	require.Contains(t, requireClean(t, j, true).Result(replay.V13).Note, "are not in this input")
+}
+
+// Every difference of the tables is listed, apart from what the journal breaks.
+func TestDifferencesAreListed(t *testing.T) {
+	t.Parallel()
+	j := made("halfway")
+	j.Stored.Semaphore = 9
+	alter(j.Stored.Rows, isRequest, func(r *collation.Row) { r.Turn, r.Attempt = 5, 6 })
+	r := j.Verify(true)
+	require.Nil(t, r.Broken)
+	var all [][2]string
+	for _, d := range r.Differences {
+		all = append(all, [2]string{d.Table, d.Column})
 	}
+	require.Equal(t, [][2]string{{"jobs", "semaphore"}, {"dispatches", "turn"}, {"dispatches", "attempt"}}, all)
+	require.Equal(t, "9", r.Differences[0].Stored)
+	require.Zero(t, r.Unlisted)
 }

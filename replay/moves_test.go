@@ -30,9 +30,6 @@ func released(told bool) *replaytest.Journal {
 // Moves outside the protocol are told (S12), so that the tables follow from the entries.
 func TestMovesAreTold(t *testing.T) {
 	t.Parallel()
-	requireClean(t, made("repeatedFailure"), true)
-	requireClean(t, made("undelivered"), false)
-	requireClean(t, made("overdue"), true)
 	requireOnly(t, released(false).Verify(true), replay.V10, 0, "the stored reason for being held")
 	j := released(true)
 	requireClean(t, j, true)
