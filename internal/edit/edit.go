@@ -22,8 +22,14 @@ func (e *Editor) Do(lines string) {
 	for line := range strings.SplitSeq(lines, "\n") {
 		if f, args := e.called(line); f.IsValid() {
 			f.Call(args)
-		} else if words := strings.SplitN(line, " ", 3); len(words) > 1 {
+			continue
+		}
+		words := strings.SplitN(line, " ", 3)
+		switch {
+		case len(words) > 1:
 			e.do(words[0], words[1], strings.TrimSpace(strings.Join(words[2:], "")))
+		case line != "":
+			panic("neither a call nor a change: " + line)
 		}
 	}
 }
