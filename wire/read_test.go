@@ -85,7 +85,8 @@ func TestDecodeOfOddMessages(t *testing.T) {
 	require.Equal(t, &Hint{Job: "a\uFFFDb"}, got)
 }
 
-// FuzzQuick: Decode reads what encoding/json reads, with canonical payloads.
+// FuzzQuick: Decode reads what encoding/json reads, with canonical payloads, and what is written again
+// says the same (T6).
 func FuzzQuick(f *testing.F) {
 	for _, v := range examples() {
 		b := Encode(v)
@@ -113,6 +114,9 @@ func compare[T Hint | Request | Response](t *testing.T, b []byte) {
 		require.ErrorIs(t, err, ErrMalformed)
 		return
 	}
+	again, err := Decode[T](Encode(got))
+	require.NoError(t, err)
+	require.Equal(t, string(Encode(got)), string(Encode(again)))
 	var all any
 	require.NoError(t, json.Unmarshal(b, &all))
 	if folds(all) {
