@@ -7,11 +7,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/canonical"
 )
+
+// TestTranscripts shows the form of payloads, or why they are refused. Payloads with bytes that no
+// text has are in the tests below.
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	datadriven.RunTest(t, "testdata/payloads.txt", func(t *testing.T, d *datadriven.TestData) string {
+		got, err := canonical.Payload([]byte(d.Input))
+		if err != nil {
+			require.ErrorAs(t, err, new(*canonical.Error))
+			return err.Error() + "\n"
+		}
+		again, err := canonical.Payload(got)
+		require.NoError(t, err)
+		require.Equal(t, string(got), string(again))
+		return string(got) + "\n"
+	})
+}
 
 func TestPayloadForm(t *testing.T) {
 	t.Parallel()
@@ -20,27 +38,9 @@ func TestPayloadForm(t *testing.T) {
 		{"words", "[ true,false ,\tnull\n]", "[true,false,null]"},
 		{"empty", ` { } `, `{}`},
 		{"empty array", "[\n]", `[]`},
-		{"exponent", `1e2`, `100`},
-		{"capital exponent", `1E+2`, `100`},
-		{"fraction of zeros", `100.00`, `100`},
-		{"beyond a double", `9007199254740993`, `9007199254740993`},
-		{"exact fraction", `0.10000000000000000001`, `0.10000000000000000001`},
-		{"minus zero", `-0`, `0`},
-		{"minus zero point zero", `[-0.00,-0e7]`, `[0,0]`},
-		{"zero with any exponent", `0e99999999999999999999`, `0`},
-		{"point moves", `[12.5e1,125e-1,1.25e-3,-0.5]`, `[125,12.5,0.00125,-0.5]`},
-		{"int64", `[-9223372036854775808,9e18]`, `[-9223372036854775808,9000000000000000000]`},
-		{"most zeros", `[1e20,1e21,1e-20,1e-21]`, `[100000000000000000000,1e21,0.00000000000000000001,1e-21]`},
-		{"scientific", `[-12300e30,0.00123e-30]`, `[-1.23e34,1.23e-33]`},
 		{"many digits", nines, nines},
-		{"limits of the exponent", `[1e1000,1e-1000]`, `[1e1000,1e-1000]`},
-		{"keys in order", `{"b":1,"a":2,"aa":{"z":1,"y":2}}`, `{"a":2,"aa":{"y":2,"z":1},"b":1}`},
 		{"keys by bytes", "{\"\U00010000\":1,\"\uffee\":2}", "{\"\uffee\":2,\"\U00010000\":1}"},
-		{"keys by what they say", `{"a\"":1,"a!":2,"\u0041":3}`, `{"A":3,"a!":2,"a\"":1}`},
-		{"escaped keys in order", `{"a!":2,"a\"":1}`, `{"a!":2,"a\"":1}`},
 		{"escapes", `"\u0041\/\u00e9\ud83d\ude00\u007f\u2028"`, "\"A/é😀\u007f\u2028\""},
-		{"kept escapes", `"\b\t\n\f\r\"\\\u001f"`, `"\b\t\n\f\r\"\\\u001f"`},
-		{"short escapes", `"\u0008\u0009\u000a\u000C\u000d\u0022\u005c\u001F"`, `"\b\t\n\f\r\"\\\u001f"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,38 +63,12 @@ func TestPayloadRefuses(t *testing.T) {
 	}{
 		{"nothing", ``, "$", 0, "ends where a value"},
 		{"white space", ` `, "$", 1, "ends where a value"},
-		{"duplicate key", `{"a":1,"b":{"c":1,"c":2}}`, "$.b", 18, `key "c" comes twice`},
-		{"duplicate behind escapes", `{"b":0,"a":1,"\u0061":2}`, "$", 13, `key "a" comes twice`},
-		{"U+0000", `{"k":["\u0000"]}`, "$.k[0]", 7, "U+0000"},
 		{"raw U+0000", "\"\x00\"", "$", 1, "must be escaped"},
-		{"lone high surrogate", `"\ud800"`, "$", 1, "surrogate"},
-		{"lone low surrogate", `"\udc00\ud800"`, "$", 1, "surrogate"},
-		{"high and high", `"\ud800\ud800"`, "$", 1, "surrogate"},
 		{"invalid UTF-8", "[\"a\xff\"]", "$[0]", 3, "UTF-8"},
 		{"encoded surrogate", "\"\xed\xa0\x80\"", "$", 1, "UTF-8"},
 		{"overlong", "\"\xc0\x80\"", "$", 1, "UTF-8"},
 		{"newline in string", "\"a\nb\"", "$", 2, "U+000A"},
-		{"trailing", `{} {}`, "$", 3, "more text"},
-		{"zero in front", `[1,01]`, "$[1]", 3, "zero in front"},
-		{"bare minus", `-`, "$", 1, "a digit"},
-		{"bare point", `1.`, "$", 2, "a digit"},
-		{"bare exponent", `1e`, "$", 2, "a digit"},
-		{"plus", `+1`, "$", 0, "a value"},
-		{"NaN", `NaN`, "$", 0, "a value"},
-		{"word", `nul`, "$", 0, "a value"},
-		{"no end", `"abc`, "$", 0, "without its end"},
-		{"no end behind escape", `"abc\`, "$", 4, "without its end"},
-		{"unknown escape", `"\x"`, "$", 1, "escape"},
-		{"short \\u", `"\u12"`, "$", 1, "four"},
-		{"signed \\u", `"\u+123"`, "$", 1, "four"},
-		{"comma at the end", `{"strange key":{"a":1,}}`, `$["strange key"]`, 22, "a key"},
-		{"no colon", `{"a" 1}`, "$.a", 5, "':'"},
-		{"no comma", `[1 2]`, "$[0]", 3, "',' or ']'"},
-		{"open", `{"a":1`, "$.a", 6, "',' or '}'"},
 		{"digits", strings.Repeat("9", canonical.MaxDigits+1), "$", 0, "1000 digits"},
-		{"large", `1e1001`, "$", 0, "10^±1000"},
-		{"small", `[0.1e-1000]`, "$[0]", 1, "10^±1000"},
-		{"huge exponent", `1e99999999999999999999`, "$", 0, "10^±1000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

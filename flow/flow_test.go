@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
 )
 
@@ -47,71 +46,12 @@ func builtOrder() *flow.Builder {
 
 const orderDigest = "65d41a57e78b95eb1fbf11ee82e143f41e13460cf24de036f93df744090522a0"
 
-func TestTheSameFlowHasTheSameDigest(t *testing.T) {
-	t.Parallel()
-	parsed := readFlow(t, "order.yaml")
-	require.Equal(t, orderDigest, parsed.Digest().String(), "stored flows depend on the canonical form")
-	built, err := builtOrder().Build()
-	require.NoError(t, err)
-	require.Equal(t, string(parsed.Canonical()), string(built.Canonical()))
-	fromJSON, err := flow.Parse("order.json", parsed.Canonical())
-	require.NoError(t, err)
-	stored, err := flow.FromCanonical(parsed.Canonical())
-	require.NoError(t, err)
-	for _, f := range []*flow.Flow{built, fromJSON, stored} {
-		require.Equal(t, parsed.Digest(), f.Digest())
-		require.Equal(t, namesOf(parsed), namesOf(f))
-	}
-	same, err := canonical.Payload(parsed.Canonical())
-	require.NoError(t, err)
-	require.Equal(t, parsed.Canonical(), same)
-}
-
 func namesOf(f *flow.Flow) []string {
 	var names []string
 	for _, a := range f.Activities() {
 		names = append(names, a.Name)
 	}
 	return names
-}
-
-func TestModel(t *testing.T) {
-	t.Parallel()
-	f := readFlow(t, "order.yaml")
-	require.Equal(t, "order", f.Name())
-	require.Equal(t, "1", f.Version())
-	require.Equal(t, flow.Caller, f.Identity())
-	require.Equal(t, 720*time.Hour, f.Expire())
-	require.Equal(t, []string{"start", "charge", "refund", "ship", "audit"}, namesOf(f))
-	require.Equal(t, []string{"charge", "ship"}, f.OutputNeeds())
-	for i, a := range f.Activities() {
-		require.Equal(t, i, a.Index)
-	}
-	start, charge := f.Trigger(), mustActivity(t, f, "charge")
-	require.Equal(t, flow.TypeTrigger, start.Type)
-	require.Nil(t, start.Parent)
-	require.Equal(t, 0, start.Depth)
-	require.Equal(t, flow.TypeWorker, charge.Type)
-	require.Equal(t, "payments.charge", charge.Topic)
-	require.Same(t, start, charge.Parent)
-	require.Equal(t, 1, charge.Depth)
-	require.Equal(t, 30*time.Second, charge.Timeout)
-	require.Equal(t, []string{"start"}, charge.InputNeeds())
-	require.Equal(t, flow.Retry{Attempts: 5, Backoff: 100 * time.Millisecond, Factor: 1.5, Max: time.Minute}, charge.Retry)
-	require.Len(t, charge.Out, 2)
-	toRefund := charge.Out[0]
-	require.True(t, toRefund.OnError)
-	require.Equal(t, []string{"charge"}, toRefund.Needs())
-	refund := mustActivity(t, f, "refund")
-	require.Same(t, refund, toRefund.To)
-	require.Same(t, charge, toRefund.From)
-	require.Equal(t, []*flow.Transition{toRefund}, refund.In)
-	require.Equal(t, flow.DefaultRetry, refund.Retry)
-	require.Equal(t, 48*time.Hour, refund.Within)
-	require.Equal(t, "idempotent", refund.Class)
-	require.Empty(t, refund.InputNeeds())
-	_, ok := f.Activity("gone")
-	require.False(t, ok)
 }
 
 func mustActivity(t testing.TB, f *flow.Flow, name string) *flow.Activity {

@@ -1,11 +1,15 @@
 package flow_test
 
 import (
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow"
 )
 
@@ -51,146 +55,58 @@ func builtAll() *flow.Builder {
 		Transition("end", "ticks")
 }
 
-func TestEveryTypeInYAMLAndGo(t *testing.T) {
+// A flow is the same in YAML, in Go, in JSON, and stored.
+func TestTheSameFlowHasTheSameDigest(t *testing.T) {
 	t.Parallel()
-	parsed := readFlow(t, "all.yaml")
-	built, err := builtAll().Build()
-	require.NoError(t, err)
-	require.Equal(t, string(parsed.Canonical()), string(built.Canonical()))
-	stored, err := flow.FromCanonical(parsed.Canonical())
-	require.NoError(t, err)
-	require.Equal(t, parsed.Digest(), stored.Digest())
-	for i, a := range parsed.Activities() {
-		for _, f := range []*flow.Flow{built, stored} {
-			b := f.Activities()[i]
-			require.Equal(t, a.Name, b.Name)
-			require.Equal(t, a.InputNeeds(), b.InputNeeds())
-			require.Equal(t, a.MapNeeds(), b.MapNeeds())
-			require.Equal(t, sourcesOf(a), sourcesOf(b), "the order of what leads to %s", a.Name)
+	for name, digest := range map[string]string{"order": orderDigest, "all": ""} {
+		parsed := readFlow(t, name+".yaml")
+		if digest != "" {
+			require.Equal(t, digest, parsed.Digest().String(), "stored flows depend on the canonical form")
 		}
+		built, err := map[string]*flow.Builder{"order": builtOrder(), "all": builtAll()}[name].Build()
+		require.NoError(t, err)
+		fromJSON, err := flow.Parse(name+".json", parsed.Canonical())
+		require.NoError(t, err)
+		stored, err := flow.FromCanonical(parsed.Canonical())
+		require.NoError(t, err)
+		for _, f := range []*flow.Flow{built, fromJSON, stored} {
+			require.Equal(t, string(parsed.Canonical()), string(f.Canonical()))
+			require.Equal(t, parsed.Digest(), f.Digest())
+			require.Equal(t, modelOf(parsed), modelOf(f))
+		}
+		same, err := canonical.Payload(parsed.Canonical())
+		require.NoError(t, err)
+		require.Equal(t, parsed.Canonical(), same)
 	}
 }
 
-func sourcesOf(a *flow.Activity) []string {
-	var names []string
-	for _, t := range a.In {
-		names = append(names, t.From.Name)
-	}
-	return names
-}
-
-// place is what the graph says about an activity.
-type place struct {
-	parent      string
-	depth       int
-	join        flow.Join
-	leadsToJoin bool
-	in          []string
-}
-
-// 1.9, 1.10: addresses follow the dominators.
-func TestGraphOfEveryType(t *testing.T) {
-	t.Parallel()
-	f := readFlow(t, "all.yaml")
-	require.Equal(t, []string{"start", "pivot", "items", "child", "nap", "review", "meet", "tell", "end", "kill", "stop", "again", "ticks"}, namesOf(f))
-	places := map[string]place{
-		"start":  {"", 0, "", true, nil},
-		"pivot":  {"start", 1, "", true, []string{"start"}},
-		"items":  {"pivot", 2, "", true, []string{"pivot"}},
-		"child":  {"items", 3, "", true, []string{"items"}},
-		"nap":    {"items", 3, "", true, []string{"items"}},
-		"review": {"items", 3, "", true, []string{"items"}},
-		"meet":   {"child", 4, flow.JoinAny, true, []string{"child", "tell"}},
-		"tell":   {"child", 4, "", true, []string{"child"}},
-		"end":    {"items", 3, flow.JoinAll, true, []string{"nap", "nap", "kill"}},
-		"kill":   {"review", 4, "", true, []string{"review"}},
-		"stop":   {"review", 4, "", false, []string{"review"}},
-		"again":  {"meet", 5, "", false, []string{"meet"}},
-		"ticks":  {"end", 4, "", false, []string{"end"}},
+// modelOf shows all that a flow says of itself.
+func modelOf(f *flow.Flow) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s version %s, identity %s, expire %s, output needs %v\n", f.Name(), f.Version(), f.Identity(), f.Expire(), f.OutputNeeds())
+	if s := f.Schedule(); s != nil {
+		fmt.Fprintf(&b, "schedule %s in %s, catch up %s, input %s\n", s.Cron, s.Zone, s.CatchUp, s.Input)
 	}
 	for _, a := range f.Activities() {
-		p := place{depth: a.Depth, join: a.Join, leadsToJoin: a.LeadsToJoin, in: sourcesOf(a)}
-		if a.Parent != nil {
-			p.parent = a.Parent.Name
+		fmt.Fprintf(&b, "%d %s", a.Index, a.Name)
+		v := reflect.ValueOf(*a)
+		for i := range v.NumField() {
+			name := v.Type().Field(i).Name
+			switch value := v.Field(i); {
+			case !v.Type().Field(i).IsExported() || value.IsZero() || name == "Name" || name == "Index":
+			case name == "Parent" || name == "To":
+				fmt.Fprintf(&b, ", %s %s", name, value.Interface().(*flow.Activity).Name)
+			case name == "In" || name == "Out":
+				fmt.Fprintf(&b, ", %s", name)
+				for _, x := range value.Interface().([]*flow.Transition) {
+					fmt.Fprintf(&b, " [%s to %s, on error %t, needs %v]", x.From.Name, x.To.Name, x.OnError, x.Needs())
+				}
+			default:
+				fmt.Fprintf(&b, ", %s %+v", name, value)
+			}
 		}
-		require.Equal(t, places[a.Name], p, a.Name)
+		fmt.Fprintf(&b, ", needs %v, output needs %v, has output %t, passes %t, passes through %t\n",
+			a.InputNeeds(), a.MapNeeds(), a.HasOutput(), a.Passes(), a.PassThrough())
 	}
-}
-
-func TestModelOfEveryType(t *testing.T) {
-	t.Parallel()
-	f := readFlow(t, "all.yaml")
-	items, child, review := mustActivity(t, f, "items"), mustActivity(t, f, "child"), mustActivity(t, f, "review")
-	require.True(t, items.HasEach && items.Collect && items.HasOutput())
-	require.Equal(t, 7, items.Parallel)
-	require.Equal(t, []string{"start"}, items.InputNeeds())
-	require.Equal(t, []string{"items"}, items.MapNeeds())
-	require.False(t, child.Awaited)
-	require.Equal(t, flow.Retry{Attempts: 2, Backoff: time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2}, child.Retry)
-	require.Equal(t, time.Hour, child.Within)
-	require.Equal(t, "order.reviewed", review.Topic)
-	require.True(t, review.HasSleep && !review.Repeat && !review.Passes() && !review.PassThrough())
-	require.Equal(t, 36*time.Hour, review.MaxAge)
-	require.Equal(t, 90*time.Minute, review.Within)
-	require.Equal(t, []string{"start"}, review.InputNeeds())
-	require.Equal(t, []string{"review"}, review.MapNeeds())
-	pivot, again, tell := mustActivity(t, f, "pivot"), mustActivity(t, f, "again"), mustActivity(t, f, "tell")
-	require.True(t, pivot.Pivot && pivot.PassThrough() && pivot.Passes())
-	require.Same(t, pivot, again.To)
-	require.Equal(t, 100, again.Max)
-	require.Equal(t, []string{"pivot"}, again.InputNeeds())
-	require.True(t, tell.All)
-	require.Equal(t, []string{"child", "start"}, tell.InputNeeds())
-	stop, kill := mustActivity(t, f, "stop"), mustActivity(t, f, "kill")
-	require.True(t, !stop.HasTarget && !stop.Throw && stop.Descend)
-	require.True(t, kill.HasTarget && kill.Throw && !kill.Descend)
-	require.Equal(t, []string{"review"}, stop.InputNeeds())
-	nap, ticks := mustActivity(t, f, "nap"), mustActivity(t, f, "ticks")
-	require.True(t, ticks.Repeat && ticks.Passes() && !ticks.HasSleep)
-	require.True(t, nap.HasSleep && nap.Topic == "" && !nap.PassThrough() && !nap.Passes())
-	require.Equal(t, &flow.Schedule{Cron: "0 2 * * *", Zone: "Europe/Berlin", CatchUp: flow.CatchUpAll, Input: []byte(`{"kind":"nightly","sum":2}`)}, f.Schedule())
-	require.Nil(t, readFlow(t, "order.yaml").Schedule())
-}
-
-// Spelling a default out makes no difference.
-func TestDefaultsAreSpelledOut(t *testing.T) {
-	t.Parallel()
-	source := func(activity, schedule string) string {
-		return head + schedule + "activities:\n  start: {type: trigger}\n  pivot: {type: hook}\n  w: {type: worker, topic: a}\n  x: {" + activity +
-			"}\n  y: {type: worker, topic: b, input: '${ x.skipped }'}\ntransitions: {start: [pivot], pivot: [x, w], x: [y], w: [y]}\n"
-	}
-	const tail = "transitions: {start: [pivot], pivot: [x, w]}\n"
-	for name, c := range map[string]struct{ short, long string }{
-		"worker": {"type: worker, topic: a", "type: worker, topic: a, retry: {attempts: 3, backoff: 1s, factor: 2, max: 1m, jitter: 0.2}"},
-		"each": {
-			"type: worker, topic: a, each: start.output",
-			"type: worker, topic: a, each: '${start.output }', parallel: 100.0, each_errors: fail, input: '${ item }'",
-		},
-		"await":     {"type: await, flow: f", "type: await, flow: f, await: true, retry: {attempts: 1, backoff: 1000ms, factor: 2.0, max: 60s}"},
-		"hook":      {"type: hook, signal: a, key: k", "type: hook, signal: a, key: k, repeat: false"},
-		"sleep":     {"type: hook, sleep: 72h", "type: hook, sleep: 4320m"},
-		"signal":    {"type: signal, topic: a, key: k", "type: signal, topic: a, key: k, mode: one, payload: null, code: 200.0"},
-		"interrupt": {"type: interrupt, target: x", "type: interrupt, target: x, code: 410, reason: interrupted, throw: true, descend: false"},
-	} {
-		short, err := flow.Parse("f.yaml", []byte(source(c.short, "")))
-		require.NoError(t, err, name)
-		long, err := flow.Parse("f.yaml", []byte(source(c.long, "")))
-		require.NoError(t, err, name)
-		require.Equal(t, string(short.Canonical()), string(long.Canonical()), name)
-		require.Contains(t, string(short.Canonical()), `"join":"all"`)
-	}
-	for name, c := range map[string]struct{ short, long string }{
-		"cycle":    {"type: cycle, to: pivot", "type: cycle, to: pivot, max: 10000"},
-		"own job":  {"type: interrupt", "type: interrupt, code: 410, reason: interrupted, throw: true, descend: false"},
-		"schedule": {"type: hook", "type: hook"},
-	} {
-		flows := make([]string, 2)
-		for i, activity := range []string{c.short, c.long} {
-			schedule := []string{"schedule: {cron: 0 2 * * *}\n", "schedule: {cron: 0 2 * * *, zone: UTC, catch_up: one, input: {}}\n"}[i]
-			f, err := flow.Parse("f.yaml", []byte(head+schedule+"activities:\n  start: {type: trigger}\n  pivot: {type: hook}\n  w: {type: worker, topic: a}\n  x: {"+activity+"}\n"+tail))
-			require.NoError(t, err, name)
-			flows[i] = string(f.Canonical())
-		}
-		require.Equal(t, flows[0], flows[1], name)
-	}
+	return b.String()
 }

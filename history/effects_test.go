@@ -11,52 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/history"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/quiputest/ordertest"
 	"github.com/quipu-journal/quipu/workers"
 )
-
-// An effect whose outcome does not come from the run that began it says from whom.
-func TestWhoSaysTheOutcomeOfAnEffect(t *testing.T) {
-	t.Parallel()
-	key, chain := journal.Digest{1}, journal.GUID{2}
-	taken := &journal.Taken{Generation: 1, Chain: journal.GUID{3}, Seq: 1}
-	for name, c := range map[string]struct {
-		begins journal.Effect
-		kind   journal.Kind
-		fence  int64
-		late   bool
-		who    *journal.Operator
-		says   string
-	}{
-		"its own run":                 {begins: journal.Effect{Class: "guarded"}, kind: journal.KindEffectCompleted, fence: 1, says: "effect charge is done"},
-		"its own run, after another":  {begins: journal.Effect{Class: "guarded"}, kind: journal.KindEffectCompleted, fence: 1, late: true, says: "effect charge is done, recorded late"},
-		"a verifier":                  {begins: journal.Effect{Class: "guarded"}, kind: journal.KindEffectCompleted, fence: 2, says: "effect charge is done, says its verifier"},
-		"a verifier, not done":        {begins: journal.Effect{Class: "guarded"}, kind: journal.KindEffectFailed, fence: 2, says: "effect charge was not done, says its verifier"},
-		"a verifier, next generation": {begins: journal.Effect{Class: "guarded", Taken: taken}, kind: journal.KindEffectCompleted, fence: 1, says: "effect charge is done, says its verifier"},
-		"a person":                    {begins: journal.Effect{Class: "guarded"}, kind: journal.KindEffectCompleted, fence: 2, who: &journal.Operator{Action: "done", Who: "ann"}, says: "effect charge is done, says ann"},
-		"a person without a name":     {begins: journal.Effect{Class: "guarded"}, kind: journal.KindEffectFailed, fence: 2, who: &journal.Operator{Action: "retry"}, says: "effect charge was not done, says a person"},
-		"the run that calls it again": {begins: journal.Effect{Class: "idempotent"}, kind: journal.KindEffectCompleted, fence: 2, says: "effect charge is done, taken over by host#2"},
-		"the same run, called once":   {begins: journal.Effect{Class: "idempotent"}, kind: journal.KindEffectCompleted, fence: 1, says: "effect charge is done"},
-		"its begin is not known":      {kind: journal.KindEffectCompleted, fence: 2, says: "effect charge is done"},
-	} {
-		teller := history.New(nil, nil)
-		c.begins.Name, c.begins.Key, c.begins.Fence = "charge", key, 1
-		if c.who != nil {
-			teller.Add(&journal.Entry{Kind: journal.KindOperator, Seq: 1, Time: 7, Operator: c.who, Effect: &journal.Effect{Name: "charge", Key: key}})
-		}
-		if c.begins.Class != "" {
-			teller.Add(&journal.Entry{Kind: journal.KindEffectStarted, Chain: chain, Seq: 1, Time: 5, Effect: &c.begins, Writer: "host#1"})
-		}
-		teller.Add(&journal.Entry{Kind: c.kind, Chain: chain, Seq: 2, Time: 7, Writer: "host#2", Effect: &journal.Effect{
-			Name: "charge", Key: key, Class: c.begins.Class, Fence: c.fence, Late: c.late,
-		}})
-		events := teller.Events()
-		require.Equal(t, c.says, events[len(events)-1].Text, name)
-	}
-}
 
 // A process dies at each point of a call. The next run asks the verifier of a guarded effect, and
 // calls an idempotent one again.

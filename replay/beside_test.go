@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
@@ -17,25 +16,18 @@ import (
 // big is an output that is stored beside its entry.
 var big = []byte(`{"n":1,"text":"` + strings.Repeat("x", 1000) + `"}`)
 
-// kept is t → w1 → w2, where the output of w1 is stored beside entry 4.
+// kept is a journal of two workers, where the output of the first is stored beside entry 4.
 func kept() *replaytest.Journal {
-	b := flow.New("kept").Version("1").Trigger("t").
-		Worker("w1", "work.w1", flow.Input("${ t.output }")).Worker("w2", "work.w2", flow.Input("${ w1.output }")).
-		Transition("t", "w1").Transition("w1", "w2").Output("${ w2.output }")
-	f, err := b.Build()
-	if err != nil {
-		panic(err)
+	o, _ := options(recipes()["kept"])
+	o.Payloads = map[journal.Digest][]byte{sha256.Sum256(big): big}
+	o.Respond = func(activity string, _ int) *journal.Response {
+		r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`1`)}
+		if activity == "w1" {
+			r.Output, r.Ref = nil, sha256.Sum256(big)
+		}
+		return r
 	}
-	return replaytest.Honest(replaytest.Options{
-		Flow: f, Payloads: map[journal.Digest][]byte{sha256.Sum256(big): big},
-		Respond: func(activity string, _ int) *journal.Response {
-			r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`1`)}
-			if activity == "w1" {
-				r.Output, r.Ref = nil, sha256.Sum256(big)
-			}
-			return r
-		},
-	})
+	return replaytest.Honest(o)
 }
 
 // besideCases change what stands beside the entries of kept. An export cannot tell what was left
@@ -87,7 +79,7 @@ func TestS10TheRowCarriesItsDefinition(t *testing.T) {
 	j := kept().Clone()
 	j.Stored.Flow.Digest[0] ^= 1
 	requireOnly(t, j.Verify(true), replay.V19, 0, "the job's row carries flow kept version 1")
-	j = halfway().Clone()
+	j = made("halfway").Clone()
 	j.Beside.Definition = nil
 	requireOnly(t, j.Verify(true), replay.V19, 0, "is not stored, and the job is open")
 	j = kept().Clone()

@@ -2,182 +2,198 @@ package replay_test
 
 import (
 	"fmt"
-	"time"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
 
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/edit"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
-func build(b *flow.Builder) *flow.Flow {
-	f, err := b.Build()
+const hour = int64(3600e6)
+
+// pauses are what the functions of testdata wait for.
+var pauses = map[string]journal.Pause{
+	"nap": replaytest.Sleep("nap", "1", hour), "later": replaytest.Sleep("later", "4", hour),
+	"ok":  replaytest.Signal("ok", "2", "order.ok", "order-42", 2*hour),
+	"inv": replaytest.Child("inv", "3", "invoice", `{"total":5}`),
+}
+
+// recipes are the journals of testdata/journals.txt: how each is made.
+var recipes = sync.OnceValue(func() map[string]string {
+	text, err := os.ReadFile(filepath.Join("testdata", "journals.txt"))
 	if err != nil {
 		panic(err)
 	}
-	return f
+	out := map[string]string{}
+	for block := range strings.SplitSeq(string(text), "\njournal ") {
+		name, lines, _ := strings.Cut(block, "\n")
+		out[name], _, _ = strings.Cut(lines, "\n----\n")
+	}
+	return out
+})
+
+// made makes a journal of testdata/journals.txt. Its lines change another journal, if the first
+// is lie(…); set Options and name answers, in turn, up to a flow and those that its awaits may
+// start, if there is any; or let a durable function do one thing after the other.
+func made(name string) *replaytest.Journal {
+	recipe, found := recipes()[name]
+	if !found {
+		panic("no journal " + name)
+	}
+	if rest, lied := strings.CutPrefix(recipe, "lie("); lied {
+		base, lines, _ := strings.Cut(rest, ")\n")
+		j := made(base)
+		return j.Lie(func(entries []*journal.Entry) []*journal.Entry {
+			changed(j, &entries, lines)
+			return entries
+		})
+	}
+	if strings.Contains(recipe, "flow: ") || strings.Contains(recipe, "Activities = ") {
+		o, of := options(recipe)
+		return replaytest.Family(o)[of]
+	}
+	lines, stepwise := strings.CutPrefix(recipe, "stepwise()\n")
+	f := replaytest.NewFunction(collation.Mode{Stepwise: stepwise})
+	verbs := map[string]any{}
+	for v, i := reflect.ValueOf(f), 0; i < v.NumMethod(); i++ {
+		verbs[v.Type().Method(i).Name] = v.Method(i).Interface()
+	}
+	verbs["Suspend"] = func(names []string) { f.Answer(suspends(names)) }
+	verbs["Outcome"] = func(name, output string) {
+		f.Outcome(name, &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(output)})
+	}
+	(&edit.Editor{Names: verbs}).Do(lines)
+	return f.Journal()
 }
 
-func begin(name string) *flow.Builder { return flow.New(name).Version("1").Trigger("t") }
-
-func answer(output string) *journal.Response {
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(output)}
+func suspends(names []string) *journal.Response {
+	r := &journal.Response{Kind: journal.ResponseSuspended, Code: collation.CodeOK}
+	for _, name := range names {
+		r.Pauses = append(r.Pauses, pauses[name])
+	}
+	return r
 }
 
-func refusal(kind journal.ResponseKind) *journal.Response {
-	return &journal.Response{Kind: kind, Code: 503, Error: &journal.Failure{Class: "error", Message: "no luck"}}
-}
-
-// looped is t → p (a pivot) → w, which goes round by c as often as told, then → x. For two
-// rounds: 3 p; 4, 5 w; 6 c; 7 p again; 8, 9 w; 10 c; 11 p; 12, 13 w; 14 x.
-func looped(rounds int) *replaytest.Journal {
-	n := 0
-	return replaytest.Honest(replaytest.Options{
-		Flow: build(begin("looped").Hook("p", flow.Input(0)).Worker("w", "work").Cycle("c", "p").Hook("x").
-			Transition("t", "p").Transition("p", "w").
-			Transition("w", "c", flow.When("w.output.again")).Transition("w", "x", flow.When("!w.output.again"))),
-		Respond: func(string, int) *journal.Response {
-			n++
-			return answer(fmt.Sprintf(`{"again":%t}`, n <= rounds))
+// options reads how a journal of a flow is made, and which of its family it is.
+func options(recipe string) (o replaytest.Options, of int) {
+	lines, text, _ := strings.Cut("\n"+recipe, "\nflow: ")
+	var answers []*journal.Response
+	var codes []int
+	e := edit.Editor{
+		Root: func(name string) any { return edit.Field(&o, name) },
+		Names: map[string]any{
+			"second": replaytest.Choose(second), "of": func(n int) { of = n }, "signals": func(all []int) { codes = all },
+			"suspend": func(names []string) { answers = append(answers, suspends(names)) },
+			"any":     func() { answers = append(answers, nil) },
+			"answer": func(output []byte) {
+				answers = append(answers, &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: output})
+			},
+			"refuse": func(kind journal.ResponseKind, code int, class, message string) {
+				answers = append(answers, &journal.Response{Kind: kind, Code: code, Error: &journal.Failure{Class: class, Message: message}})
+			},
 		},
-	})
+	}
+	e.Do(lines)
+	asked := 0
+	o.Respond = func(string, int) *journal.Response { // the last one again and again
+		if asked++; len(answers) == 0 {
+			return nil
+		}
+		return answers[min(asked, len(answers))-1]
+	}
+	o.Signal = func(_ string, number int) int {
+		if len(codes) == 0 {
+			return 0
+		}
+		return codes[min(number, len(codes))-1]
+	}
+	for i, one := range strings.Split("flow: "+text, "---\n") {
+		if text == "" {
+			break
+		}
+		f, err := flow.Parse("f.yaml", []byte(one))
+		if err != nil {
+			panic(err)
+		}
+		if i == 0 {
+			o.Flow = f
+		} else {
+			o.Others = append(o.Others, f)
+		}
+	}
+	return o, of
 }
 
-func straight() *replaytest.Journal { return looped(0) }
-func twice() *replaytest.Journal    { return looped(2) }
-
-// bent is t → p (a pivot) → w → c, whose second pass has no children: 6 is the
-// cycle, 7 that pass, which closes.
-func bent() *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{
-		Flow: build(begin("bent").Hook("p", flow.Input(0)).Worker("w", "work").Cycle("c", "p", flow.Input(1)).
-			Transition("t", "p").Transition("p", "w", flow.When("p.output == 0")).Transition("w", "c")),
-	})
-}
-
-// listed is t → w with three elements, two at a time; the second one fails once. 3 the Leg1; 4
-// element 0; 5 the failed attempt of element 1; 6 element 2; 7 element 1.
-func listed() *replaytest.Journal { return listedUpTo(0) }
-
-// oneListed is listed up to 4.
-func oneListed() *replaytest.Journal { return listedUpTo(3) }
-
-func listedUpTo(steps int) *replaytest.Journal {
-	n := 0
-	return replaytest.Honest(replaytest.Options{
-		Flow: build(begin("listed").Worker("w", "work", flow.Each("[1, 2, 3]"), flow.Parallel(2)).Transition("t", "w")),
-		Respond: func(string, int) *journal.Response {
-			if n++; n == 2 {
-				return refusal(journal.ResponseFailedAttempt)
+// The journals of testdata verify clean, and have these entries; then their state, how much is open,
+// and what is not proved.
+func TestJournals(t *testing.T) {
+	t.Parallel()
+	datadriven.RunTest(t, filepath.Join("testdata", "journals.txt"), func(t *testing.T, d *datadriven.TestData) string {
+		var b strings.Builder
+		j := made(d.CmdArgs[0].Key)
+		requireClean(t, j, false)
+		r := requireClean(t, j, !strings.HasPrefix(d.Input, "lie("))
+		for i, e := range j.Entries() {
+			fmt.Fprintf(&b, "%d %s", i+1, e.Kind)
+			if e.Effect != nil {
+				fmt.Fprintf(&b, " %s", e.Effect.Name)
 			}
-			return answer(fmt.Sprint(n))
-		},
-		Steps: steps,
-	})
-}
-
-// raced is t → h → w, up to the end of h, which sleeps, is bounded, and waits for a signal that
-// tell, beside it, sends. 3 h; 4 tell; 5 the signal.
-func raced() *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{Flow: build(begin("raced").
-		Hook("h", flow.WaitFor("go", "k1"), flow.Sleep("24h"), flow.Within(48*time.Hour)).Signal("tell", "go", "k1").
-		Worker("w", "work").Transition("t", "h").Transition("t", "tell").Transition("h", "w")), Steps: 5})
-}
-
-// slept is t → h → w, up to the end of h, which sleeps and waits for a signal that does not
-// come; o, beside it, sleeps and waits longer. 3 h; 4 o; 5 the timer of h.
-func slept() *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{Flow: build(begin("slept").
-		Hook("h", flow.WaitFor("go", "k1"), flow.Sleep("24h")).Hook("o", flow.WaitFor("go", "k2"), flow.Sleep("48h")).
-		Worker("w", "work").Transition("t", "h").Transition("t", "o").Transition("h", "w")), Steps: 4})
-}
-
-// ticked is t → h → w, where h repeats. 3 h; 4 a pass; 5, 6 w; 7 a pass; 8, 9 w; 10 the signal
-// that ends h; 11, 12 w.
-func ticked() *replaytest.Journal { return tickedUpTo(0) }
-
-// oneTicked is ticked up to 4.
-func oneTicked() *replaytest.Journal { return tickedUpTo(3) }
-
-func tickedUpTo(steps int) *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{
-		Flow: build(begin("ticked").Hook("h", flow.WaitFor("tick", "k"), flow.Repeat()).Worker("w", "work").
-			Transition("t", "h").Transition("h", "w")),
-		Signal: func(_ string, number int) int {
-			if number < 3 {
-				return 202
+			if e.Activity != "" {
+				fmt.Fprintf(&b, " of %s %s", e.Activity, e.DAD)
 			}
-			return 200
-		},
-		Steps: steps,
-	})
-}
-
-// awaiting is t → a, which awaits a child that fails once, with the children: 3 a; 4 the first
-// outcome; 5 the second. In a child, 4 closes.
-func awaiting(steps int) []*replaytest.Journal {
-	n := 0
-	return replaytest.Family(replaytest.Options{
-		Flow: build(begin("awaiting").Await("a", "child", flow.Retry{Attempts: 2}, flow.Within(time.Hour)).Transition("t", "a")),
-		Others: []*flow.Flow{
-			build(begin("child").Worker("w", "work", flow.Retry{Attempts: 1}).Transition("t", "w").Output("${ w.output }")),
-		},
-		Respond: func(string, int) *journal.Response {
-			if n++; n == 1 {
-				return refusal(journal.ResponseTerminal)
+			if r := e.Response; r != nil {
+				fmt.Fprintf(&b, ", %s", r.Kind)
 			}
-			return answer(`{"ok":true}`)
-		},
-		Steps: steps,
+			if e.Close != nil {
+				fmt.Fprintf(&b, ", %s", e.Close.State)
+			}
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s, open %d", r.State, r.OpenCount)
+		for _, c := range r.Checks {
+			if c.Note != "" && !strings.HasPrefix(c.Note, "no tables in this input") {
+				fmt.Fprintf(&b, "; %s: %s", c.Check, c.Note)
+			}
+		}
+		return b.String() + "\n"
 	})
 }
 
-func awaited() *replaytest.Journal  { return awaiting(0)[0] }
-func retrying() *replaytest.Journal { return awaiting(7)[0] } // up to 4
-func child() *replaytest.Journal    { return awaiting(0)[1] }
+// second makes every choice 1: 2 attempts, and two idempotent effects for each request,
+// completed in time.
+func second(n int) int { return min(1, n-1) }
 
-// joined is t → f → a, b, c → j, where c is not taken. 4 f, with the skipped arrival; 5 a; 6 b,
-// which arrives; 7 a, which dispatches j; 8, 9 j.
-func joined() *replaytest.Journal { return joinedIn("normal") }
-
-// met is joined with every possible Leg1 folded.
-func met() *replaytest.Journal { return joinedIn("fold") }
-
-func joinedIn(mode string) *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{Mode: modes[mode], Flow: build(begin("joined").
-		Worker("f", "work").Worker("a", "work").Hook("b").Worker("c", "work").Worker("j", "work").Transition("t", "f").
-		Transition("f", "a").Transition("f", "b").Transition("f", "c", flow.When("f.output.turn > 1")).
-		Transition("a", "j").Transition("b", "j").Transition("c", "j"))})
+// wake is the wake-up that a signal's delivery to the wait writes.
+func wake(w *collation.Wait, signal journal.GUID, code int) collation.Row {
+	row, _ := w.Deliver(&collation.Signal{GUID: signal, Topic: w.Topic, Key: w.Key, Code: code, Payload: []byte(`null`)}, 1, collation.Mode{})
+	return row
 }
 
-// halted is t → w → stop, an interrupt of its own job, beside a hook that waits and a child
-// that has begun. 4 h; 5 the child; 7 stop; 8 the child's outcome.
-func halted() *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{
-		Flow: build(begin("halted").Worker("w", "work").Interrupt("stop", flow.Reason("enough"), flow.Descend()).
-			Hook("h", flow.WaitFor("go", "k1"), flow.Sleep("24h")).Await("a", "child").
-			Transition("t", "w").Transition("w", "stop").Transition("t", "h").Transition("t", "a")),
-		Others: []*flow.Flow{build(begin("child").Hook("h", flow.Sleep("1h")).Transition("t", "h"))},
-	})
+// alter changes one value of a map, found by a test on it.
+func alter[K comparable, V any](m map[K]V, want func(K, V) bool, change func(*V)) {
+	for k, v := range m {
+		if want(k, v) {
+			change(&v)
+			m[k] = v
+			return
+		}
+	}
+	panic("nothing to edit")
 }
 
-// stopping is a job that awaits a child and interrupts it, and the child, where 4 is the
-// interrupt.
-func stopping() []*replaytest.Journal {
-	return replaytest.Family(replaytest.Options{
-		Flow: build(begin("stopping").Await("a", "child", flow.ChildID("victim")).Hook("h", flow.Sleep("1m")).
-			Interrupt("stop", flow.Target("victim"), flow.Code(409)).
-			Transition("t", "a").Transition("t", "h").Transition("h", "stop")),
-		Others: []*flow.Flow{build(begin("child").Hook("h", flow.WaitFor("go", "k1"), flow.Sleep("1h")).Transition("t", "h"))},
-	})
-}
+func isRequest(_ journal.GUID, r collation.Row) bool { return r.Kind == journal.MessageRequest }
 
-func stopped() *replaytest.Journal { return stopping()[1] }
-
-// repeatedFailure is a repeating hook beside a worker that fails the job.
-func repeatedFailure() *replaytest.Journal {
-	return replaytest.Honest(replaytest.Options{
-		Flow: build(begin("repeated").Hook("h", flow.WaitFor("tick", "k"), flow.Repeat()).
-			Worker("w", "work", flow.Retry{Attempts: 1}).Transition("t", "h").Transition("t", "w")),
-		Respond: func(string, int) *journal.Response { return refusal(journal.ResponseTerminal) },
-	})
+// order is the start of the job that runs the compensations of a request.
+func order(request journal.GUID) journal.Dispatched {
+	id := collation.UndoID(request)
+	return journal.Dispatched{GUID: id.Start(), Kind: journal.MessageStart, DAD: ",0", Job: id}
 }

@@ -36,7 +36,7 @@ func TestEntriesAreLean(t *testing.T) {
 func TestEveryInputHasItsSum(t *testing.T) {
 	t.Parallel()
 	input := journal.SumOf([]byte(`{}`))
-	for _, e := range plain().Entries() {
+	for _, e := range made("plain").Entries() {
 		for _, d := range e.Dispatched {
 			require.Equal(t, d.Kind == journal.MessageRequest, !d.Input.IsZero())
 			if d.Kind == journal.MessageRequest {
@@ -44,7 +44,7 @@ func TestEveryInputHasItsSum(t *testing.T) {
 			}
 		}
 	}
-	for _, e := range listed().Entries() {
+	for _, e := range made("listed").Entries() {
 		if x := e.Elements; x != nil {
 			require.Equal(t, x.Count, x.Inputs.Len())
 			require.False(t, x.Inputs.At(0).IsZero())
@@ -56,7 +56,8 @@ func TestEveryInputHasItsSum(t *testing.T) {
 // W12: the parent's journal has the sum of its child's input.
 func TestInputsOfChildrenHaveTheirSums(t *testing.T) {
 	t.Parallel()
-	family := awaiting(0)
+	o, _ := options(recipes()["awaited"])
+	family := replaytest.Family(o)
 	given := make(map[journal.JobID]journal.Sum)
 	for _, e := range family[0].Entries() {
 		for _, d := range e.Dispatched {

@@ -2,30 +2,19 @@ package replay_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
-
-// pending lists the open obligations, each with what it waits for.
-func pending(job *replay.Job) []string {
-	waits := map[string]string{}
-	for _, o := range job.Open() {
-		waits[o.Activity+" "+o.DAD] += " [" + says(o) + "]"
-	}
-	var out []string
-	for _, o := range job.Obligations {
-		at := o.Activity + " " + string(o.DAD)
-		out = append(out, at+":"+waits[at])
-	}
-	return out
-}
 
 func says(o replay.Open) string {
 	out := o.What
@@ -61,101 +50,107 @@ func says(o replay.Open) string {
 	return out + fmt.Sprintf(", since entry %d", o.Since)
 }
 
-// J10: what is open at any seq, and why.
-func TestTimeTravelOverWhatIsOpen(t *testing.T) {
+// TestTimeTravel shows the state of journals at some of their entries (J10): what is open and why,
+// digits, results, pauses, effects. Each command names a journal and entries.
+func TestTimeTravel(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		j    *replaytest.Journal
-		at   int
-		want []string
-	}{
-		"a job that has begun": {raced(), 1, []string{"t ,0: [start, since entry 1]"}},
-		"successors":           {raced(), 2, []string{"h ,0,0: [leg1, since entry 2]", "tell ,0,0: [leg1, since entry 2]"}},
-		"elements": {listed(), 4, []string{
-			"w ,0,0: [request, element 1, since entry 3] [request, element 2, due 2023-11-14T22:13:20Z, since entry 3]",
-		}},
-		"a held element": {listed(), 3, []string{
-			"w ,0,0: [request, since entry 3] [request, element 1, since entry 3] [request, element 2, held: parallel, since entry 3]",
-		}},
-		"a wait and its timer": {slept(), 3, []string{
-			"o ,0,0: [leg1, since entry 2]",
-			`h ,0,0: [timer, due 2023-11-15T22:13:20Z, since entry 3] [waits for signal go with key "k1", since entry 3]`,
-		}},
-		"a cycle": {twice(), 6, []string{"p ,0,0: [cycle, since entry 6]"}},
-		"a repeating hook beside its pass": {ticked(), 4, []string{
-			`h ,0,0: [waits for signal tick with key "k", since entry 3]`, "w ,0,0,0: [leg1, since entry 4]",
-		}},
-		"the end": {listed(), 7, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			job := apply(t, c.j, c.at)
-			require.ElementsMatch(t, c.want, pending(job))
+	datadriven.RunTest(t, "testdata/travel.txt", func(t *testing.T, d *datadriven.TestData) string {
+		j := made(d.CmdArgs[0].Key)
+		var b strings.Builder
+		for _, arg := range d.CmdArgs[1:] {
+			at, err := strconv.Atoi(arg.Key)
+			require.NoError(t, err)
+			job := apply(t, j, at, replay.KeepOutputs)
 			require.Len(t, job.Obligations, int(job.Semaphore))
-		})
-	}
+			if j.Records[at-1].Chain.IsZero() {
+				require.Equal(t, j.Records[at-1].Hash, job.At.Hash)
+			}
+			for g, c := range job.Children {
+				require.Equal(t, c.Job.Start(), g)
+				if i := job.Instances[collation.InstanceKey{Activity: c.Activity, DAD: c.DAD}]; c.Turn > 0 {
+					require.Equal(t, collation.ChildID(i.Leg1, i.Turn), c.Job)
+				} else {
+					require.Equal(t, job.Pauses[g].Request, c.Request)
+				}
+			}
+			fmt.Fprintf(&b, "%d: %s, %d open, %d receipts, %d signals\n%s", at, job.State, job.Semaphore, len(job.Receipts), len(job.Signals), shown(job))
+		}
+		return b.String()
+	})
 }
 
-// J10: turns, attempts and children of an await.
-func TestTimeTravelOverChildren(t *testing.T) {
-	t.Parallel()
-	j := awaited()
-	for at, want := range map[int]struct{ turn, attempt, open int }{2: {0, 0, 0}, 3: {1, 1, 1}, 4: {2, 2, 1}, 5: {2, 2, 0}} {
-		job := apply(t, j, at)
-		var got replay.Instance
-		if i := job.Instances[instance("a", ",0,0")]; i != nil {
-			got = *i
+// shown lists the parts of a state, each on a line.
+func shown(job *replay.Job) string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf("   "+format, args...)) }
+	result := func(r *replay.Recorded) string {
+		if r.ResultSeq == 0 {
+			return ""
 		}
-		require.Equal(t, []int{want.turn, want.attempt}, []int{got.Turn, got.Attempt}, "at %d", at)
-		require.Len(t, job.Children, want.open, "at %d", at)
-		for g, c := range job.Children {
-			require.Equal(t, collation.ChildID(got.Leg1, got.Turn), c.Job)
-			require.Equal(t, c.Job.Start(), g)
-			require.Equal(t, want.turn, c.Turn)
-		}
+		return strings.TrimSuffix(fmt.Sprintf(", code %d of entry %d, %s", r.Code, r.ResultSeq, r.Output), ", ")
 	}
-	job := apply(t, j, 4)
-	require.Len(t, job.Obligations, 1)
-	require.Equal(t, "001100000000001", job.Instances[instance("a", ",0,0")].Ledger.String())
-	open := job.Open()
-	require.Len(t, open, 2, "the bound and the child")
-	require.Equal(t, "child", open[1].What)
-	require.Equal(t, 2, open[1].Turn)
-	require.Positive(t, open[1].NextAt)
-	begun := apply(t, child(), 1)
-	require.Equal(t, "a", begun.Parent.Activity)
-	require.True(t, begun.Parent.Awaited)
+	if p := job.Parent; p != nil {
+		add("parent %s, awaited %t", p.Activity, p.Awaited)
+	}
+	if job.ClosedAt > 0 {
+		add("closed by entry %d, tasks %t", job.ClosedAt, job.Tasks)
+	}
+	for _, o := range job.Open() {
+		add("at %s %s: %s", o.Activity, o.DAD, says(o))
+	}
+	for key, i := range job.Instances {
+		text := fmt.Sprintf("instance %s %s %s%s", key.Activity, key.DAD, i.Ledger, result(&i.Recorded))
+		if i.Count > 0 {
+			text += fmt.Sprintf(", %d of %d elements open", i.Open, i.Count)
+		}
+		if i.Turn > 0 {
+			text += fmt.Sprintf(", turn %d, attempt %d", i.Turn, i.Attempt)
+		}
+		if i.Pivot {
+			text += ", pivot"
+		}
+		add("%s", text)
+	}
+	for key, r := range job.Passes {
+		add("pass %s %s%s", key.Activity, key.DAD, result(r))
+	}
+	for _, p := range job.Pauses {
+		add("pause %s: named %t, taken %t, came %t, by timeout %t", p.Name, p.Named, p.Taken > 0, p.Came, p.ByTimeout)
+	}
+	for _, c := range job.Children {
+		add("child of turn %d", c.Turn)
+	}
+	for request, seq := range job.Undos {
+		add("compensations of a request are ordered by entry %d, the request stands %t", seq, job.Rows[request] != nil)
+	}
+	for _, f := range job.Effects {
+		add("effect %s, n %d, at %q, %s, voided %t", f.Name, f.N, f.Position, f.State, f.Voided)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
 }
 
-// J10: passes have results at their own addresses, elements under their own names.
-func TestPassesAndElements(t *testing.T) {
+// J10: effects are cached under their keys, as they are stored. Without KeepOutputs no output is
+// kept.
+func TestEffectsAreRebuilt(t *testing.T) {
 	t.Parallel()
-	job := apply(t, twice(), 14, replay.KeepOutputs)
-	require.JSONEq(t, `0`, string(job.Instances[instance("p", ",0,0")].Output))
-	require.Len(t, job.Passes, 2)
-	require.Equal(t, int64(7), job.Passes[instance("p", ",0,1")].ResultSeq)
-	require.Equal(t, int64(11), job.Passes[instance("p", ",0,2")].ResultSeq)
-	require.True(t, job.Instances[instance("p", ",0,0")].Pivot)
-
-	job = apply(t, listed(), 6, replay.KeepOutputs)
-	require.Equal(t, 1, job.Instances[instance("w", ",0,0")].Open)
-	require.JSONEq(t, `1`, string(job.Passes[instance("w[0]", ",0,0")].Output))
-	require.JSONEq(t, `3`, string(job.Passes[instance("w[2]", ",0,0")].Output))
-	job = apply(t, listed(), 7, replay.KeepOutputs)
-	require.JSONEq(t, `[1,4,3]`, string(job.Instances[instance("w", ",0,0")].Output))
-
-	job = apply(t, ticked(), 12, replay.KeepOutputs)
-	require.JSONEq(t, `{"signal":1}`, string(job.Instances[instance("h", ",0,0")].Output))
-	require.JSONEq(t, `{"signal":2}`, string(job.Passes[instance("h", ",0,1")].Output))
-	require.JSONEq(t, `{"signal":3}`, string(job.Passes[instance("h", ",0,2")].Output))
-	require.Len(t, job.Signals, 3)
-	require.Empty(t, job.Waits)
+	j := made("line")
+	job := apply(t, j, len(j.Records))
+	require.Len(t, job.Chains, 3)
+	require.Len(t, job.Effects, len(j.Stored.Effects))
+	for _, s := range j.Stored.Effects {
+		require.Equal(t, []any{s.State, s.Result}, []any{job.Effects[s.Key].State, job.Effects[s.Key].Result})
+	}
+	for _, i := range job.Instances {
+		require.Nil(t, i.Output)
+	}
 }
 
 // Every result points to the entry that holds it (J7), as the store reads it.
 func TestResultsAreThoseOfTheirEntries(t *testing.T) {
 	t.Parallel()
-	for _, j := range []*replaytest.Journal{twice(), listed(), raced(), slept(), ticked(), awaited(), joined(), halted(), failing()} {
+	for _, name := range strings.Fields("plain folded stepped twice listed raced slept ticked awaited joined halted failing") {
+		j := made(name)
 		entries := j.Entries()
 		job := apply(t, j, len(entries), replay.KeepOutputs)
 		check := func(key collation.InstanceKey, r *replay.Recorded) {

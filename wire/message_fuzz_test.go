@@ -10,39 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// FuzzRequest: a request that is read and written again says the same (T6).
-func FuzzRequest(f *testing.F) {
-	f.Add(Encode(&Request{
-		Space: "shop", Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Key: "o-1", Generation: 1, Flow: "order", Version: "1", Activity: "charge",
-		DAD: ",0,0", Topic: "pay", Request: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac", Turn: 1, Attempt: 1, Attempts: 3, Fence: 7, TimeoutMS: 1000, Input: []byte(`{"a":1}`),
-	}))
-	f.Fuzz(func(t *testing.T, b []byte) { settles[Request](t, b) })
-}
-
-// FuzzHint: the same for messages to the engine.
-func FuzzHint(f *testing.F) {
-	f.Add(Encode(&Hint{
-		Kind: journal.MessageResponse, Job: "7a31c5f0-1b2c-8d3e-9f40-0123456789ab", Row: "7a31c5f0-1b2c-8d3e-9f40-0123456789ac",
-		Activity: "charge", DAD: ",0,0", Turn: 1, Flow: "order", Version: "1",
-		Response: &Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"a":1}`)},
-	}))
-	f.Fuzz(func(t *testing.T, b []byte) { settles[Hint](t, b) })
-}
-
-// settles checks that a value that was read, written and read again is the same.
-func settles[T Hint | Request | Response](t *testing.T, b []byte) {
-	v, err := Decode[T](b)
-	if err != nil {
-		require.ErrorIs(t, err, ErrMalformed)
-		require.Nil(t, v)
-		return
-	}
-	text := Encode(v)
-	again, err := Decode[T](text)
-	require.NoError(t, err)
-	require.Equal(t, string(text), string(Encode(again)))
-}
-
 // FuzzRecorded: a recorded response is sent out unchanged: recording the result of
 // FromJournal gives the same.
 func FuzzRecorded(f *testing.F) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -67,70 +66,6 @@ func online(t *testing.T, d *database, args ...string) result {
 	return r
 }
 
-// A database is verified with its tables: V9 is proved too.
-func TestDatabaseProved(t *testing.T) {
-	t.Parallel()
-	d := &database{list: jobs(200)}
-	r := online(t, d, "--json")
-	require.Equal(t, exitProved, r.code, r.err)
-	objects := r.objects(t)
-	require.Len(t, objects, 200)
-	for i, v := range objects {
-		require.Equal(t, d.list[i].Header.Job.String(), v.Job, "the order of the jobs is kept")
-		require.Equal(t, "proved", v.Result, "%v", v.Checks)
-		require.Equal(t, "proved", v.Checks[8].Result)
-		require.Empty(t, v.Checks[8].Note)
-	}
-}
-
-// A row that no entry explains is found (J1).
-func TestDatabaseViolated(t *testing.T) {
-	t.Parallel()
-	d := &database{list: jobs(3)}
-	d.list[1].Stored.Semaphore += 2
-	r := online(t, d)
-	require.Equal(t, exitViolated, r.code, r.err)
-	require.Contains(t, r.out, "V6: the stored semaphore is 2, the entries give 0")
-	require.Contains(t, r.out, "2 proved, 1 violated, 0 unreadable")
-}
-
-func TestDatabaseJobsByKeyAndID(t *testing.T) {
-	t.Parallel()
-	d := &database{list: jobs(5)}
-	r := online(t, d, "--json", "--job", "job-3", "--job", d.list[1].Header.Job.String())
-	require.Equal(t, exitProved, r.code, r.err)
-	objects := r.objects(t)
-	require.Len(t, objects, 2)
-	require.Equal(t, "job-1", objects[0].Key)
-	require.Equal(t, "job-3", objects[1].Key)
-
-	none := online(t, d, "--job", "job-9")
-	require.Equal(t, exitUnreadable, none.code)
-	require.Contains(t, none.err, `find job "job-9": not found`)
-
-	gone := online(t, d, "--job", "job-3", "--job", journal.JobID{1}.String())
-	require.Equal(t, exitUnreadable, gone.code)
-	require.Contains(t, gone.out, "not found")
-	require.Contains(t, gone.out, "1 proved, 0 violated, 1 unreadable")
-}
-
-// Jobs that were listed before the list failed are still verified.
-func TestDatabaseListBreaks(t *testing.T) {
-	t.Parallel()
-	r := online(t, &database{list: jobs(3), broken: errors.New("connection lost")})
-	require.Equal(t, exitUnreadable, r.code)
-	require.Contains(t, r.out, "list the jobs: connection lost")
-	require.Contains(t, r.out, "3 proved, 0 violated, 1 unreadable")
-}
-
-func TestDatabaseDoesNotOpen(t *testing.T) {
-	t.Parallel()
-	env := environment{open: func(context.Context, string, string) (reader, error) { return nil, store.ErrUnavailable }}
-	r := command(t, env, nil, "--postgres", "x", "--space", "s")
-	require.Equal(t, exitUnreadable, r.code)
-	require.Contains(t, r.err, "open space s: the database is unavailable")
-}
-
 // A connection string that cannot be read is named by its flag and its variable.
 func TestDatabaseOfABadDSN(t *testing.T) {
 	t.Parallel()
@@ -146,13 +81,6 @@ func TestDatabaseOfABadDSN(t *testing.T) {
 		require.Equal(t, exitUnreadable, r.code)
 		require.Contains(t, r.err, "journal-verify: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db")
 	}
-}
-
-func TestDatabaseWithoutJobs(t *testing.T) {
-	t.Parallel()
-	r := online(t, &database{})
-	require.Equal(t, exitProved, r.code)
-	require.Equal(t, "no jobs\n", r.out)
 }
 
 // The command's own way to a database, with a job that was just started there.

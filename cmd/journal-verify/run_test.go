@@ -5,24 +5,27 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -96,123 +99,12 @@ func command(t *testing.T, env environment, stdin io.Reader, args ...string) res
 	return result{code, out.String(), errs.String()}
 }
 
-func files(t *testing.T, args ...string) result {
-	t.Helper()
-	return command(t, environment{}, strings.NewReader(""), args...)
-}
-
 // tampered changes a time in the middle of a journal.
 func tampered(j *replaytest.Journal) *replaytest.Journal {
 	c := j.Clone()
 	b := c.Records[3].Body
 	copy(b[bytes.Index(b, []byte(`"t":17`)):], `"t":18`)
 	return c
-}
-
-func TestFilesProved(t *testing.T) {
-	t.Parallel()
-	list := jobs(6)
-	one, two := save(t, exported(t, list[:4]...)), save(t, exported(t, list[4:]...))
-	r := files(t, one, two)
-	require.Equal(t, exitProved, r.code, r.err)
-	require.Empty(t, r.err)
-	require.Contains(t, r.out, "6 proved, 0 violated, 0 unreadable")
-	require.Contains(t, r.out, "no tables in this input")
-	require.Contains(t, r.out, "without a seal")
-	last := -1
-	for _, j := range list {
-		at := strings.Index(r.out, j.Header.Job.String())
-		require.Greater(t, at, last, "the order of the input is kept")
-		last = at
-	}
-	again := command(t, environment{}, bytes.NewReader(exported(t, list...)), "-")
-	require.Equal(t, exitProved, again.code)
-	require.Equal(t, r.out, again.out)
-}
-
-func TestFilesJSON(t *testing.T) {
-	t.Parallel()
-	list := jobs(3)
-	list[1] = tampered(list[1])
-	r := files(t, "--json", save(t, exported(t, list...)))
-	require.Equal(t, exitViolated, r.code, r.err)
-	objects := r.objects(t)
-	require.Len(t, objects, 3)
-	for i, v := range objects {
-		require.Equal(t, list[i].Header.Job.String(), v.Job)
-		require.Equal(t, list[i].Header.Key, v.Key)
-		require.Equal(t, list[i].Header.Head.Seq, v.Head.Seq)
-		require.EqualValues(t, len(list[i].Records), v.Counts.Entries)
-		require.Len(t, v.Checks, len(replay.Checks))
-	}
-	require.Equal(t, []string{"proved", "violated", "proved"}, []string{objects[0].Result, objects[1].Result, objects[2].Result})
-	bad := slices.IndexFunc(objects[1].Checks, func(c checkView) bool { return c.Result == "violated" })
-	require.Equal(t, "V2", objects[1].Checks[bad].ID)
-	require.EqualValues(t, 4, objects[1].Checks[bad].Seq)
-	require.Contains(t, objects[1].Checks[bad].Message, "the hash of entry 4")
-}
-
-// Exit code 1 for a violation, 2 for what could not be checked. A violation wins, since it stays
-// one whatever else is found.
-func TestExitCodes(t *testing.T) {
-	t.Parallel()
-	list := jobs(2)
-	good := exported(t, list...)
-	clean, bad := save(t, good), save(t, exported(t, tampered(list[0])))
-	cut := save(t, good[:len(good)-20])
-	flipped := slices.Clone(good)
-	flipped[bytes.IndexByte(flipped, '\n')+100] ^= 0x80
-	for name, c := range map[string]struct {
-		args []string
-		code int
-		says string
-	}{
-		"proved":            {[]string{clean}, exitProved, "2 proved"},
-		"violated":          {[]string{clean, bad}, exitViolated, "V2 at entry 4"},
-		"cut":               {[]string{cut}, exitUnreadable, "the file ends within the line"},
-		"a flipped bit":     {[]string{save(t, flipped)}, exitUnreadable, "line 2"},
-		"missing":           {[]string{clean, "/no/such/file"}, exitUnreadable, "no such file"},
-		"empty":             {[]string{save(t, nil)}, exitUnreadable, "the file is empty"},
-		"violated and cut":  {[]string{cut, bad}, exitViolated, "V2 at entry 4"},
-		"cut after a fault": {[]string{bad, cut}, exitViolated, "unreadable"},
-		"nothing":           {nil, exitUnreadable, "give --postgres"},
-		"both":              {[]string{"--postgres", "x", clean}, exitUnreadable, "give one of them"},
-		"job of a file":     {[]string{"--job", "a", clean}, exitUnreadable, "jobs of a database"},
-		"unknown flag":      {[]string{"--frob"}, exitUnreadable, "unknown flag"},
-		"help":              {[]string{"--help"}, exitProved, "Exit codes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := files(t, c.args...)
-			require.Equal(t, c.code, r.code, r.out+r.err)
-			require.Contains(t, r.out+r.err, c.says)
-		})
-	}
-}
-
-// --quiet prints only what is not proved, and the sum, which reads well for one job, too.
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-	list := jobs(3)
-	bad := tampered(list[1])
-	all, one, violated := save(t, exported(t, list[0], bad, list[2])), save(t, exported(t, list[0])), save(t, exported(t, bad))
-
-	r := files(t, "--quiet", all)
-	require.Equal(t, exitViolated, r.code)
-	lines := strings.Split(strings.TrimSpace(r.out), "\n")
-	require.Contains(t, lines[0], bad.Header.Job.String())
-	require.Contains(t, lines[1], "V2 at entry 4")
-	require.Regexp(t, `^3 jobs, \d+ entries, \d+ open obligations?: 2 proved, 1 violated, 0 unreadable\.$`, lines[len(lines)-1])
-	require.NotContains(t, r.out, list[0].Header.Job.String())
-	require.NotContains(t, r.out, "CHECK")
-
-	require.Regexp(t, `^1 job, \d+ entries, \d+ open obligations?: proved\.\n$`, files(t, "--quiet", one).out)
-	require.Regexp(t, `(?m)^1 job, \d+ entries, \d+ open obligations?: it violates the laws above\.$`, files(t, violated).out)
-	require.Contains(t, files(t, save(t, nil)).out, "1 job: it could not be read.\n")
-
-	objects := files(t, "--quiet", "--json", all).objects(t)
-	require.Len(t, objects, 1)
-	require.Equal(t, bad.Header.Job.String(), objects[0].Job)
 }
 
 // The connection string is a secret: no output shows it.
@@ -323,3 +215,58 @@ func TestDevNamesTheDatabase(t *testing.T) {
 	require.Equal(t, exitUnreadable, r.code)
 	require.Contains(t, r.err, "start `worker dev --data")
 }
+
+// TestTranscripts runs the command as the file in testdata says. files takes flags and files: one
+// and six honest journals; three, of which the second is changed; bad, a changed one; function, a
+// durable function that waits; cut, flipped and empty; - is stdin, with two. database takes flags,
+// jobs=… and spoil=…, the one whose row is changed; with broken, listing its jobs fails at the end.
+func TestTranscripts(t *testing.T) { // not parallel: it changes the directory, so that names of files are short
+	list := jobs(6)
+	nap, ok := replaytest.Sleep("nap", "1", 3600e6), replaytest.Signal("ok", "2", "order.ok", "order-42", 0)
+	kid := replaytest.Child("kid", "4", "child", `{"n":1}`)
+	function := replaytest.NewFunction(collation.Mode{}).Effect("3", "pay", "guarded", `{"id":7}`).Suspend(nap, ok).Wake("nap").Suspend(ok, kid)
+	two := exported(t, list[:2]...)
+	flipped := slices.Clone(two)
+	flipped[bytes.IndexByte(flipped, '\n')+100] ^= 0x80
+	path, err := filepath.Abs("testdata/command.txt")
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	for name, data := range map[string][]byte{
+		"one": exported(t, list[0]), "six": exported(t, list...), "three": exported(t, list[0], tampered(list[1]), list[2]),
+		"bad": exported(t, tampered(list[0])), "function": exported(t, function.Journal()), "cut": two[:len(two)-20], "flipped": flipped, "empty": nil, "a_name_longer_than_its_column": nil,
+	} {
+		require.NoError(t, os.WriteFile(name, data, 0o600))
+	}
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		args := []string{} // nil would be those of the test
+		db := &database{}
+		for _, a := range d.CmdArgs {
+			n := 0
+			if len(a.Vals) > 0 {
+				var err error
+				n, err = strconv.Atoi(a.Vals[0])
+				require.NoError(t, err)
+			}
+			switch a.Key {
+			case "jobs":
+				db.list = jobs(n)
+			case "spoil":
+				db.list[n].Stored.Semaphore += 2
+			case "broken":
+				db.broken = errors.New("connection lost")
+			default:
+				args = append(args, a.Key)
+			}
+		}
+		var r result
+		if d.Cmd == "database" {
+			r = online(t, db, args...)
+		} else {
+			r = command(t, environment{}, bytes.NewReader(two), args...)
+		}
+		return ids.ReplaceAllString(fmt.Sprintf("exit %d\n%s%s", r.code, r.out, r.err), "…")
+	})
+}
+
+// ids are left out of what the file expects.
+var ids = regexp.MustCompile(`[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}([0-9a-f]{32})?`)

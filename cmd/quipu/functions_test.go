@@ -19,7 +19,7 @@ func TestReplayOfAFunction(t *testing.T) {
 	t.Parallel()
 	nap := replaytest.Sleep("nap", "1", 3600e6)
 	reviewed := replaytest.Signal("reviewed", "2", "order.reviewed", "order-42", 0)
-	j := replaytest.NewFunction(replaytest.FunctionOptions{}).Suspend(nap, reviewed).Wake("nap").
+	j := replaytest.NewFunction(collation.Mode{}).Suspend(nap, reviewed).Wake("nap").
 		Suspend(replaytest.Sleep("later", "3", 3600e6)).Journal()
 	was := replay.New(j.Header)
 	last, err := rewind(was, j.All(), 0)

@@ -19,31 +19,14 @@ type Function struct {
 	request journal.GUID
 }
 
-// FunctionOptions say which function to build.
-type FunctionOptions struct {
-	Key      string // default "order-42"
-	Mode     collation.Mode
-	Input    string // canonical; default {"total":5}
-	Attempts int    // of the function; default 3
-}
-
-// NewFunction begins the job and gives it up to where the function is asked in its
-// first turn.
-func NewFunction(o FunctionOptions) *Function {
-	if o.Key == "" {
-		o.Key = "order-42"
-	}
-	if o.Input == "" {
-		o.Input = `{"total":5}`
-	}
-	if o.Attempts == 0 {
-		o.Attempts = 3
-	}
+// NewFunction begins a job with the key order-42 and gives it up to where the function is asked in
+// its first turn.
+func NewFunction(mode collation.Mode) *Function {
 	b := flow.New("order").Version("1").Trigger("t").
-		Worker("fn", "orders.fn", flow.Input("${ t.output }"), flow.Retry{Attempts: o.Attempts, Backoff: 1e9}).Transition("t", "fn").
+		Worker("fn", "orders.fn", flow.Input("${ t.output }"), flow.Retry{Attempts: 3, Backoff: 1e9}).Transition("t", "fn").
 		Output("${ fn.output }")
 	u := newUniverse(Options{
-		Key: o.Key, Mode: o.Mode, Flow: built(b.Build()), Input: o.Input, Choose: func(int) int { return 0 }, silent: true,
+		Key: "order-42", Mode: mode, Flow: built(b.Build()), Input: `{"total":5}`, Choose: func(int) int { return 0 }, silent: true,
 	})
 	f := &Function{u: u, w: u.born[0]}
 	f.settle()
@@ -57,12 +40,6 @@ func NewFunction(o FunctionOptions) *Function {
 
 // Request is the id of the function's request.
 func (f *Function) Request() journal.GUID { return f.request }
-
-// Job is the id of its job.
-func (f *Function) Job() journal.JobID { return f.w.state.Job.ID }
-
-// Turn is the turn in which the function is asked.
-func (f *Function) Turn() int { return f.row().Turn }
 
 // Sleep is a pause for Suspend; due after so many µs.
 func Sleep(name, position string, after int64) journal.Pause {
@@ -105,19 +82,19 @@ func (f *Function) Fail(kind journal.ResponseKind, code int, class, message stri
 func (f *Function) Answer(r *journal.Response) *Function {
 	row := f.row()
 	return f.handle(collation.Message{
-		Kind: journal.MessageResponse, Job: f.Job(), GUID: collation.ResponseGUID(f.request, row.Turn), Row: f.request,
+		Kind: journal.MessageResponse, Job: f.w.state.Job.ID, GUID: collation.ResponseGUID(f.request, row.Turn), Row: f.request,
 		Activity: row.Activity, DAD: row.DAD, Turn: row.Turn, Response: r,
 	})
 }
 
 // Start records the start of an effect.
 func (f *Function) Start(position, name, class string) *Function {
-	return f.record(journal.KindEffectStarted, journal.Effect{Name: name, Class: class, Position: position})
+	return f.Record(journal.KindEffectStarted, journal.Effect{Name: name, Class: class, Position: position})
 }
 
 // Complete records the result of an effect.
 func (f *Function) Complete(position, name, class, result string) *Function {
-	return f.record(journal.KindEffectCompleted, journal.Effect{Name: name, Class: class, Position: position, Result: []byte(result)})
+	return f.Record(journal.KindEffectCompleted, journal.Effect{Name: name, Class: class, Position: position, Result: []byte(result)})
 }
 
 // Effect records an effect with its result, and its start where the class has one.
@@ -130,18 +107,16 @@ func (f *Function) Effect(position, name, class, result string) *Function {
 
 // Record appends an entry to the chain of the function's effects: Key, Turn and
 // Fence are filled in.
-func (f *Function) Record(kind journal.Kind, e journal.Effect) *Function { return f.record(kind, e) }
-
-func (f *Function) record(kind journal.Kind, e journal.Effect) *Function {
-	e.Key, e.Turn = EffectKey(f.request, e.Name, e.N), f.Turn()
+func (f *Function) Record(kind journal.Kind, e journal.Effect) *Function {
+	e.Key, e.Turn = effectKey(f.request, e.Name, e.N), f.row().Turn
 	e.Fence = int64(e.Turn)
 	f.w.record(f.request, kind, e)
 	return f
 }
 
-// EffectKey is the key of an effect of a built function. Package effects derives
+// effectKey is the key of an effect of a built function. Package effects derives
 // the real ones.
-func EffectKey(request journal.GUID, name string, n int) journal.Digest {
+func effectKey(request journal.GUID, name string, n int) journal.Digest {
 	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d", request, name, n))
 }
 
@@ -191,12 +166,6 @@ func (f *Function) pause(kind journal.PauseKind, name string) journal.GUID {
 	return row.Pauses[i].GUID
 }
 
-// Begin lets the child begin: it can no longer be taken back.
-func (f *Function) Begin(name string) *Function {
-	f.w.state.Rows[f.pause(journal.PauseChild, name)] = nil
-	return f
-}
-
 // Outcome lets the child begin and end with the response.
 func (f *Function) Outcome(name string, r *journal.Response) *Function {
 	g := f.pause(journal.PauseChild, name)
@@ -208,7 +177,7 @@ func (f *Function) Outcome(name string, r *journal.Response) *Function {
 	if err != nil {
 		panic(err)
 	}
-	f.Begin(name)
+	f.w.state.Rows[g] = nil // it can no longer be taken back
 	row := order.Outcome(journal.JobID(g), r, f.u.now, f.u.o.Mode)
 	f.u.route(&row)
 	return f.settle()
@@ -219,7 +188,7 @@ func (f *Function) Outcome(name string, r *journal.Response) *Function {
 func (f *Function) Operate(action string, e *journal.Effect) *Function {
 	row := f.row()
 	if e != nil {
-		e.Key, e.Turn = EffectKey(f.request, e.Name, e.N), row.Turn
+		e.Key, e.Turn = effectKey(f.request, e.Name, e.N), row.Turn
 	}
 	f.w.acts(*row, action, e)
 	return f
@@ -229,7 +198,7 @@ func (f *Function) Operate(action string, e *journal.Effect) *Function {
 func (f *Function) Interrupt(reason string) *Function {
 	o := &collation.InterruptOrder{Code: 410, Reason: reason, Throw: true, Descend: true, From: "ann"}
 	f.u.fresh++
-	row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(f.u.fresh), f.Job()), f.Job(), f.u.now)
+	row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(f.u.fresh), f.w.state.Job.ID), f.w.state.Job.ID, f.u.now)
 	if err != nil {
 		panic(err)
 	}

@@ -73,8 +73,8 @@ func (j *Journal) Entries() []*journal.Entry {
 // database and this program can do. Entries may be added and left out; the
 // seqs of records follow those of the entries.
 func (j *Journal) Lie(change func(entries []*journal.Entry) []*journal.Entry) *Journal {
-	c := *j
 	entries := change(j.Entries())
+	c := *j
 	c.Records = make([]journal.Record, len(entries))
 	heads := make(map[journal.GUID]map[int64]journal.Digest)
 	seal := func(i int) {

@@ -1,8 +1,9 @@
 package replaytest
 
 import (
+	_ "embed"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/quipu-journal/quipu/flow"
 )
@@ -16,247 +17,159 @@ var (
 // victim is the key of a job beside that of Mixed, which may interrupt it.
 const victim = "victim"
 
-// Children builds the flows that awaits of Mixed start: one that works, one that
-// waits for a signal or a time, and one with a child of its own.
+//go:embed mixed.yaml
+var activities string
+
+// children are the flows that awaits of Mixed start: one that works, one that waits for a signal or a
+// time, and one with a child of its own.
+var children = []string{
+	`{flow: child, version: "1", output: "${ w.output }", activities: {t: {type: trigger}, w: {type: worker, topic: work, retry: {attempts: <1|2>}}}, transitions: {t: [w]}}`,
+	`{flow: patient, version: "1", activities: {t: {type: trigger}, h: {type: hook, signal: go, key: k1, sleep: 24h}}, transitions: {t: [h]}}`,
+	`{flow: parent, version: "1", activities: {t: {type: trigger}, a: {type: await, flow: child, within: 1h, retry: {attempts: 2}}}, transitions: {t: [a]}}`,
+}
+
+// Children builds the flows that awaits of Mixed start.
 func Children(o Options) []*flow.Flow {
-	return []*flow.Flow{
-		built(flow.New("child").Version("1").Trigger("t").
-			Worker("w", "work", flow.Retry{Attempts: 1 + o.Choose(2), Backoff: 1e9}).Transition("t", "w").
-			Output("${ w.output }").Build()),
-		built(flow.New("patient").Version("1").Trigger("t").
-			Hook("h", flow.WaitFor(topics[0], keys[0]), flow.Sleep("24h")).Transition("t", "h").Build()),
-		built(flow.New("parent").Version("1").Trigger("t").
-			Await("a", "child", flow.Retry{Attempts: 2, Backoff: 1e9}, flow.Within(time.Hour)).Transition("t", "a").Build()),
+	m := &maker{o: o}
+	out := make([]*flow.Flow, len(children))
+	for i, text := range children {
+		out[i] = built(flow.Parse("child.yaml", []byte(m.drawn("", text))))
 	}
+	return out
 }
 
 // Mixed builds a flow of all types of activities: sequences, branches that meet
 // again, loops, and hooks that repeat, each in each, as deep as the number of
 // activities allows.
 func Mixed(o Options) *flow.Flow {
-	m := &maker{b: flow.New("mixed").Version("1").Trigger("t"), o: o, left: max(o.Activities, 1)}
+	m := &maker{o: o, left: max(o.Activities, 1)}
+	m.text = "flow: mixed\nversion: \"1\"\noutput: \"${ {'all': true} }\"\nactivities:\n  t: {type: trigger}\n"
 	end := "t"
 	for m.left > 0 {
 		end = m.block(end, false)
 	}
-	m.b.Output("${ {'all': true} }")
-	return built(m.b.Build())
+	m.text += "transitions:\n"
+	for _, from := range m.order {
+		m.text += fmt.Sprintf("  %s: [%s]\n", from, strings.Join(m.next[from], ", "))
+	}
+	return built(flow.Parse("mixed.yaml", []byte(m.text)))
 }
 
 // maker adds activities to a flow until none is left.
 type maker struct {
-	b    *flow.Builder
-	o    Options
-	left int
-	n    int
+	o       Options
+	text    string
+	order   []string            // the sources of transitions
+	next    map[string][]string // and those
+	left, n int
 }
 
-func (m *maker) name(kind string) string {
+// add adds an activity of a kind.
+func (m *maker) add(kind, definition string) string {
 	m.n++
 	m.left--
-	return fmt.Sprintf("%s%d", kind, m.n)
+	name := fmt.Sprintf("%s%d", kind, m.n)
+	m.text += "  " + name + ": " + m.drawn(name, definition) + "\n"
+	return name
 }
 
-// any chooses one of the texts.
-func (m *maker) any(list []string) string { return list[m.o.Choose(len(list))] }
+// drawn takes one of each list of alternatives.
+func (m *maker) drawn(name, text string) string {
+	fn, trouble := "work", "<"
+	if m.o.Functions {
+		fn = FunctionTopic
+	}
+	if m.o.Trouble {
+		trouble = "|"
+	}
+	text = strings.NewReplacer("NAME", name, "FN", fn, "RETRY", "retry: {attempts: <1|2|3>, factor: 2, max: 1m}", "TROUBLE|", trouble).Replace(text)
+	for {
+		before, rest, found := strings.Cut(text, "<")
+		if !found {
+			return text
+		}
+		list, after, _ := strings.Cut(rest, ">")
+		list, _, _ = strings.Cut(list, "<") // what is in trouble only
+		all := strings.Split(list, "|")
+		text = before + all[m.o.Choose(len(all))] + after
+	}
+}
+
+// then adds a transition, with on or when after the comma, if any.
+func (m *maker) then(from, to, how string) {
+	if m.next == nil {
+		m.next = map[string][]string{}
+	}
+	if m.next[from] == nil {
+		m.order = append(m.order, from)
+	}
+	m.next[from] = append(m.next[from], fmt.Sprintf("{to: %s%s}", to, how))
+}
 
 // block adds one activity, or some, after from, and returns the last. Between a
 // branching and its join there is no loop.
-func (m *maker) block(from string, branched bool, how ...flow.TransitionOption) string {
+func (m *maker) block(from string, branched bool, how ...string) string {
+	way := strings.Join(how, "")
 	choice := m.o.Choose(10)
 	switch {
 	case m.left >= 4 && choice < 3:
-		return m.fork(from, branched, how...)
+		return m.fork(from, way)
 	case !branched && m.left >= 4 && choice < 5:
-		return m.loop(from, how...)
+		return m.loop(from, way)
 	case !branched && choice == 5:
-		return m.then(from, m.repeating(), how...)
+		return m.leaf(from, way, `ticks: {type: hook, signal: <go|paid>, key: <k1|k2>, repeat: true, output: "${ signal }"<||, sleep: 48h><|||, within: 96h>}`)
 	}
-	return m.then(from, m.leaf(), how...)
+	lines := strings.Split(activities, "\n")[3:] // without the comment
+	return m.leaf(from, way, lines[m.o.Choose(len(lines)-1)])
 }
 
-// then lets an activity follow; in trouble, an error of it is taken by another,
-// or ends the job.
-func (m *maker) then(from, name string, how ...flow.TransitionOption) string {
-	m.b.Transition(from, name, how...)
+// leaf adds one activity. In trouble, an error of it is taken by another, or ends the job.
+func (m *maker) leaf(from, way, line string) string {
+	kind, definition, _ := strings.Cut(line, ": ")
+	name := m.add(kind, definition)
+	m.then(from, name, way)
 	if m.o.Trouble && m.o.Choose(3) > 0 {
-		handler := m.name("rescue")
+		handler := `{type: worker, topic: work}`
 		if m.o.Choose(4) == 0 {
-			m.b.Interrupt(handler, flow.Code(500), flow.Reason("${ "+name+".error.message }"), flow.Descend())
-		} else {
-			m.b.Worker(handler, "work")
+			handler = `{type: interrupt, code: 500, reason: "${ ` + name + `.error.message }", descend: true}`
 		}
-		m.b.Transition(name, handler, flow.OnError())
+		m.then(name, m.add("rescue", handler), ", on: error")
 	}
 	return name
 }
 
 // fork branches, lets the branches meet, and returns the join. One branch may
 // not be taken; there may be a way around them all.
-func (m *maker) fork(from string, branched bool, how ...flow.TransitionOption) string {
-	fork := m.name("fork")
-	m.b.Worker(fork, "work")
-	m.b.Transition(from, fork, how...)
-	join := m.name("join")
-	policy := []flow.Join{flow.JoinAll, flow.JoinAny}[m.o.Choose(2)]
-	m.joins(join, policy)
+func (m *maker) fork(from, way string) string {
+	fork := m.add("fork", `{type: worker, topic: work}`)
+	m.then(from, fork, way)
+	join := m.add("join", `{type: <hook|hook, sleep: 1h|worker, topic: work|worker, topic: work>, join: <all|any>}`)
 	for n := range 2 {
-		var when []flow.TransitionOption
+		when := ""
 		if n == 1 && m.o.Choose(2) == 1 {
-			when = append(when, flow.When(fork+".output.again"))
+			when = ", when: " + fork + ".output.again"
 		}
-		end := m.block(fork, true, when...)
+		end := m.block(fork, true, when)
 		for m.left > 2 && m.o.Choose(3) == 0 {
 			end = m.block(end, true)
 		}
-		m.b.Transition(end, join)
+		m.then(end, join, "")
 	}
 	if m.o.Choose(3) == 0 {
-		m.b.Transition(fork, join, flow.When("!"+fork+".output.again"))
+		m.then(fork, join, `, when: "!`+fork+`.output.again"`)
 	}
 	return join
 }
 
-// joins adds the activity of a join.
-func (m *maker) joins(name string, policy flow.Join) {
-	switch m.o.Choose(4) {
-	case 0:
-		m.b.Hook(name, policy)
-	case 1:
-		m.b.Hook(name, policy, flow.Sleep("1h"))
-	default:
-		m.b.Worker(name, "work", policy)
-	}
-}
-
 // loop repeats what is in it as long as its last worker says so.
-func (m *maker) loop(from string, how ...flow.TransitionOption) string {
-	pivot := m.name("pivot")
-	m.b.Hook(pivot, flow.Input(map[string]int{"n": 0}))
-	m.b.Transition(from, pivot, how...)
+func (m *maker) loop(from, way string) string {
+	pivot := m.add("pivot", `{type: hook, input: {n: 0}}`)
+	m.then(from, pivot, way)
 	end := m.block(pivot, false)
-	last, again, next := m.name("last"), m.name("again"), m.name("next")
-	m.b.Worker(last, "work")
-	m.b.Transition(end, last)
-	m.b.Cycle(again, pivot, flow.Max(1+m.o.Choose(4)), flow.Input(map[string]string{"n": "${ " + pivot + ".output.n + 1 }"}))
-	m.b.Hook(next, flow.Input("${ "+last+".output }"))
-	m.b.Transition(last, again, flow.When(last+".output.again"))
-	m.b.Transition(last, next, flow.When("!"+last+".output.again"))
+	last := m.add("last", `{type: worker, topic: work}`)
+	m.then(end, last, "")
+	m.then(last, m.add("again", `{type: cycle, to: `+pivot+`, max: <1|2|3|4>, input: {n: "${ `+pivot+`.output.n + 1 }"}}`), ", when: "+last+".output.again")
+	next := m.add("next", `{type: hook, input: "${ `+last+`.output }"}`)
+	m.then(last, next, `, when: "!`+last+`.output.again"`)
 	return next
-}
-
-// repeating adds a hook whose signals are passes.
-func (m *maker) repeating() string {
-	name := m.name("ticks")
-	options := []flow.ActivityOption{flow.WaitFor(m.any(topics), m.any(keys)), flow.Repeat(), flow.Output("${ signal }")}
-	if m.o.Choose(3) == 0 {
-		options = append(options, flow.Sleep("48h"))
-	}
-	if m.o.Choose(4) == 0 {
-		options = append(options, flow.Within(96*time.Hour))
-	}
-	m.b.Hook(name, options...)
-	return name
-}
-
-// leaf adds one activity of any type.
-func (m *maker) leaf() string {
-	retry := flow.Retry{Attempts: 1 + m.o.Choose(3), Backoff: 1e9, Factor: 2, Max: 60e9}
-	switch m.o.Choose(16) {
-	case 0, 1:
-		return m.each(retry)
-	case 2, 3:
-		name := m.name("await")
-		flows := []string{"child", "patient", "parent", "nobody"}
-		if !m.o.Trouble {
-			flows = flows[:3]
-		}
-		m.b.Await(name, m.any(flows), retry, flow.Input("${ t.output }"))
-		return name
-	case 4:
-		name := m.name("await")
-		m.b.Await(name, "child", flow.Detached(), flow.Within(time.Hour), flow.Output("${ "+name+".output.id }"))
-		return name
-	case 5:
-		name := m.name("await")
-		m.b.Await(name, "patient", retry, flow.Within(72*time.Hour))
-		return name
-	case 6, 7:
-		return m.hook()
-	case 8:
-		name := m.name("tell")
-		m.b.Signal(name, m.any(topics), m.any(keys), flow.Payload(map[string]string{"n": "${ t.output.n }"}), flow.Code(200+2*m.o.Choose(2)))
-		return name
-	case 9:
-		name := m.name("tell")
-		m.b.Signal(name, m.any(topics), m.any(keys), flow.ToAll())
-		return name
-	case 10:
-		name := m.name("pass")
-		m.b.Hook(name, flow.Input("${ t.output.n }"))
-		return name
-	case 11:
-		return m.interrupt()
-	case 12:
-		name := m.name("mapped")
-		turn := name + ".output.turn"
-		if m.o.Trouble && m.o.Choose(3) == 0 {
-			turn = name + ".output.missing.turn"
-		}
-		m.b.Worker(name, "work", retry, flow.Output(map[string]string{"turn": "${ " + turn + " }"}))
-		return name
-	}
-	name, topic := m.name("work"), "work"
-	if m.o.Functions {
-		topic = FunctionTopic
-	}
-	m.b.Worker(name, topic, retry, flow.Within(time.Minute))
-	return name
-}
-
-func (m *maker) each(retry flow.Retry) string {
-	name := m.name("each")
-	options := []flow.ActivityOption{
-		flow.Each([]string{"t.output.list", "t.output.list", "t.output.none"}[m.o.Choose(3)]), retry,
-		flow.Parallel(1 + m.o.Choose(4)), flow.Input(map[string]string{"i": "${ index }", "x": "${ item }"}),
-	}
-	if m.o.Choose(2) == 0 {
-		options = append(options, flow.CollectErrors())
-	}
-	if m.o.Choose(3) == 0 {
-		options = append(options, flow.Within(time.Minute))
-	}
-	topic := "work"
-	if m.o.Functions && m.o.Choose(2) == 0 {
-		topic = FunctionTopic
-	}
-	m.b.Worker(name, topic, options...)
-	return name
-}
-
-func (m *maker) hook() string {
-	name := m.name("hook")
-	var options []flow.ActivityOption
-	choice := m.o.Choose(5)
-	if choice != 0 {
-		options = append(options, flow.WaitFor(m.any(topics), m.any(keys)))
-	}
-	if choice < 3 {
-		options = append(options, flow.Sleep("24h"))
-	}
-	if choice == 4 {
-		options = append(options, flow.Within(12*time.Hour))
-	}
-	if m.o.Choose(3) == 0 {
-		options = append(options, flow.Output(map[string]string{"by": "${ " + name + ".by }"}))
-	}
-	m.b.Hook(name, options...)
-	return name
-}
-
-// interrupt adds one of another job: of a child, or of none.
-func (m *maker) interrupt() string {
-	name := m.name("stop")
-	m.b.Interrupt(name, flow.Target(m.any([]string{"nobody", victim})), flow.Code(409), flow.Descend())
-	return name
 }
