@@ -71,6 +71,25 @@ func changed(name string) code {
 	return func(ctx context.Context, _ *outside) error { _, err := Version(ctx, name, 1); return err }
 }
 
+// does is an effect with a body.
+func does(name string, body func(context.Context) (int, error), options ...effects.Option) code {
+	return func(ctx context.Context, _ *outside) error {
+		_, err := effects.Do(ctx, name, body, options...)
+		return err
+	}
+}
+
+// play is a world whose function makes calls; they are counted in w.outer.
+func play(t testing.TB, c code) *world {
+	var o outside
+	w := newWorld(t, function0(c, &o), `1`)
+	w.outer = &o
+	return w
+}
+
+// change replaces the function's calls.
+func (w *world) change(c code) { deploy(w, function0(c, w.outer)) }
+
 func function0(c code, o *outside) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, _ int) (int, error) { return 0, c(ctx, o) }
 }
@@ -110,24 +129,23 @@ func TestE15ChangedFunctionsAreParked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o outside
-			w := newWorld(t, function0(c.before, &o), `1`)
+			w := play(t, c.before)
 			for r := w.next(); waits(r)[0][:9] != "sleep end"; r = w.next() {
 				w.wake(journal.PauseSleep, r.Pauses[0].Name, "")
 			}
-			before, calls := w.recorded(), len(o.names)
-			deploy(w, function0(c.after, &o))
+			before, calls := w.recorded(), len(w.outer.names)
+			w.change(c.after)
 			r := w.next()
 			failedWith(t, r, journal.ResponseParked, 500, ClassNondeterminism)
 			require.Contains(t, r.Error.Message, c.says)
 			require.Contains(t, r.Error.Message, "quipu dead retry")
 			require.Equal(t, before, w.recorded(), "nothing is recorded")
-			require.Len(t, o.names, calls, "and nothing is done")
+			require.Len(t, w.outer.names, calls, "and nothing is done")
 			replayed := w.replay()
 			require.Equal(t, ReplayDiverged, replayed.End)
 			require.ErrorContains(t, replayed.Err, c.says)
 
-			deploy(w, function0(c.before, &o)) // the old code resolves it
+			w.change(c.before) // the old code resolves it
 			w.wake(journal.PauseSleep, "end", "")
 			require.Equal(t, 0, result[int](t, w.next()))
 		})
@@ -148,19 +166,18 @@ func TestADifferenceShowsBeforeAnythingIsBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o outside
 			old := both(steps(call("a"), rest("x"), call("old")), steps(call("b"), rest("y")))
 			if name == "nested" {
 				old = both(both(steps(call("a"), rest("x"), call("old")), nothing), both(nothing, steps(call("b"), rest("y"))))
 			}
-			w := newWorld(t, function0(old, &o), `1`)
+			w := play(t, old)
 			w.next()
 			w.wake(journal.PauseSleep, "x", "")
 			before := w.recorded()
-			deploy(w, function0(after, &o))
+			w.change(after)
 			failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
 			require.Equal(t, before, w.recorded())
-			deploy(w, function0(old, &o))
+			w.change(old)
 			w.next()
 			w.wake(journal.PauseSleep, "y", "")
 			require.Equal(t, 0, result[int](t, w.next()))
@@ -173,8 +190,7 @@ func nothing(context.Context, *outside) error { return nil }
 // Calls that a failed attempt did not reach are made by the next one.
 func TestAFailedTryIsNoDifference(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), rest("x")), &o), `1`)
+	w := play(t, steps(call("a"), rest("x")))
 	w.next()
 	deploy(w, func(context.Context, int) (int, error) { return 0, errors.New("no connection") })
 	for range 2 {
@@ -187,22 +203,21 @@ func TestAFailedTryIsNoDifference(t *testing.T) {
 
 func TestOnceIsBoundToNoPosition(t *testing.T) {
 	t.Parallel()
-	var o outside
 	once := call("rate", effects.Once())
-	w := newWorld(t, function0(steps(both(steps(rest("x"), once), once), call("b"), once, rest("end")), &o), `1`)
+	w := play(t, steps(both(steps(rest("x"), once), once), call("b"), once, rest("end")))
 	w.next()
 	require.Equal(t, []string{"1.1.1 rate completed 1"}, w.recorded())
 	w.wake(journal.PauseSleep, "x", "")
 	w.next()
 	w.wake(journal.PauseSleep, "end", "")
 	require.Equal(t, 0, result[int](t, w.next()))
-	require.Equal(t, []string{"rate", "b"}, o.names)
+	require.Equal(t, []string{"rate", "b"}, w.outer.names)
 }
 
 func TestARecordedResultThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	var o outside
-	w := newWorld(t, function0(steps(call("a"), rest("end")), &o), `1`)
+	w := play(t, steps(call("a"), rest("end")))
 	w.next()
 	deploy(w, func(ctx context.Context, _ int) (int, error) {
 		if _, err := do(ctx, &o, "a", "text"); err != nil {
@@ -218,10 +233,9 @@ func TestARecordedResultThatDoesNotFit(t *testing.T) {
 // A call outside is made again once it is known to have failed for good.
 func TestDifferencesOfClasses(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), rest("end")), &o), `1`)
+	w := play(t, steps(call("a"), rest("end")))
 	w.next()
-	deploy(w, function0(steps(call("a", effects.Guarded), rest("end")), &o))
+	w.change(steps(call("a", effects.Guarded), rest("end")))
 	require.Equal(t, journal.ResponseSuspended, w.next().Kind, "another class is the same call")
 }
 
@@ -241,13 +255,13 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 		w.wake(journal.PauseSleep, "x", "")
 		require.Equal(t, 0, result[int](t, w.next()))
 	}
-	running := newWorld(t, function0(old, &o), `1`)
+	running := play(t, old)
 	running.next()
 	deploy(running, function0(steps(call("a"), fresh, rest("x"), call("z")), &o))
 	finish(running)
 	require.Equal(t, []string{"1 a completed 1", "2 mail completed 1", "4 z completed 1"}, running.recorded(), "0 is not recorded")
 
-	started := newWorld(t, function0(changed, &o), `1`)
+	started := play(t, changed)
 	started.next()
 	require.Equal(t, []string{"1 a completed 1", " version:no mail completed 1"}, started.recorded())
 	finish(started)
@@ -255,13 +269,13 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 
 	// The call can be removed when no job needs the old code any more.
 	old = steps(call("a"), rest("x"), call("z"))
-	started = newWorld(t, function0(changed, &o), `1`)
+	started = play(t, changed)
 	started.next()
 	deploy(started, function0(old, &o))
 	finish(started)
 
 	// A process with the old code gets a job of the new code.
-	started = newWorld(t, function0(changed, &o), `1`)
+	started = play(t, changed)
 	started.next()
 	deploy(started, func(ctx context.Context, _ int) (int, error) {
 		if _, err := do(ctx, &o, "a", 1); err != nil {
@@ -284,17 +298,17 @@ func TestE15VersionsOfBranches(t *testing.T) {
 		return call("v", effects.WithKey(fmt.Sprint(v, Info(ctx).DAD, len(o.names))), effects.Pure)(ctx, o)
 	}
 	// The branch around it has the answer.
-	w := newWorld(t, function0(steps(gate, both(gate, nothing)), &o), `1`)
+	w := play(t, steps(gate, both(gate, nothing)))
 	w.next()
 	require.Equal(t, " version:c completed 2", w.recorded()[0])
 	require.Len(t, w.recorded(), 3)
 	// This code does not know the recorded version.
-	w = newWorld(t, function0(steps(gate, rest("x")), &o), `1`)
+	w = play(t, steps(gate, rest("x")))
 	w.next()
 	deploy(w, func(ctx context.Context, _ int) (int, error) { return Version(ctx, "c", 1) })
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
 	// One branch is past its place, another is not.
-	w = newWorld(t, function0(both(call("a"), rest("x")), &o), `1`)
+	w = play(t, both(call("a"), rest("x")))
 	w.next()
 	var told [2]int
 	deploy(w, func(ctx context.Context, _ int) (int, error) {
@@ -372,7 +386,7 @@ func TestLimitsOfFunctions(t *testing.T) {
 	t.Run("names", func(t *testing.T) {
 		t.Parallel()
 		for _, bad := range []code{rest(""), rest(strings.Repeat("x", 201)), rest("\x00"), undoable(strings.Repeat("x", 151)), changed("")} {
-			r := newWorld(t, function0(bad, &outside{}), `1`).next()
+			r := play(t, bad).next()
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.Contains(t, r.Error.Message, effects.ErrUsage.Error())
 		}
@@ -381,8 +395,7 @@ func TestLimitsOfFunctions(t *testing.T) {
 
 func TestPositionsAreInTheStore(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), both(call("b"), race(call("c"), rest("x"))), moment), &o), `1`)
+	w := play(t, steps(call("a"), both(call("b"), race(call("c"), rest("x"))), moment))
 	w.next()
 	at := map[string]string{}
 	for _, r := range w.store.Rows(w.id()) {

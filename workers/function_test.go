@@ -246,7 +246,7 @@ func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	meet := make(chan struct{})
 	times := 0
-	w := newWorld(t, function0(both(
+	w := play(t, both(
 		steps(func(ctx context.Context, _ *outside) error {
 			_, err := effects.Do(ctx, "a", func(context.Context) (int, error) {
 				if times++; times == 2 {
@@ -260,7 +260,7 @@ func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { close(meet); return 1, nil }, effects.Idempotent)
 			return err
 		}),
-	), &outside{}), `1`)
+	))
 	w.next()
 	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
 	w.wake(journal.PauseSleep, "y", "")

@@ -34,6 +34,8 @@ type world struct {
 	runs  int
 	again bool // the next delivery is not the first
 
+	outer *outside // see play
+
 	stands bool              // suspended functions stand, and go on
 	from   *durable.Function // that stands for the next delivery
 	wentOn int               // deliveries

@@ -59,7 +59,7 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, function0(c.fn, &outside{}), `1`)
+			w := play(t, c.fn)
 			r := w.next()
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.Contains(t, r.Error.Message, c.says)
@@ -98,29 +98,28 @@ func TestAFunctionHasNoClass(t *testing.T) {
 // then.
 func TestAnEndedContextBeginsNothing(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(func(ctx context.Context, o *outside) error {
+	w := play(t, func(ctx context.Context, o *outside) error {
 		own, cancel := context.WithCancel(ctx)
 		cancel()
 		if _, err := do(own, o, "a", 1); err != nil {
 			return call("instead")(ctx, o)
 		}
 		return nil
-	}, &o), `1`)
+	})
 	r := w.next()
 	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Contains(t, r.Error.Message, `effect "a" did not begin`)
-	require.Empty(t, o.names)
+	require.Empty(t, w.outer.names)
 	require.Empty(t, w.recorded())
 }
 
 func TestAWaitDoesNotEndWithAContextOfTheFunction(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(func(ctx context.Context, _ *outside) error {
+	w := play(t, func(ctx context.Context, _ *outside) error {
 		own, cancel := context.WithCancel(ctx)
 		cancel()
 		return Sleep(own, "x", time.Second)
-	}, &outside{}), `1`)
+	})
 	require.Equal(t, []string{"sleep x at 1"}, waits(w.next()))
 }
 

@@ -46,16 +46,15 @@ func TestReplaySaysWhereAFunctionStands(t *testing.T) {
 
 func TestReplayOfFailures(t *testing.T) {
 	t.Parallel()
-	var o outside
 	failed := errors.New("no")
-	w := newWorld(t, function0(steps(call("a"), fails(failed)), &o), `1`)
+	w := play(t, steps(call("a"), fails(failed)))
 	w.next()
 	r := w.replay()
 	require.Equal(t, ReplayFailed, r.End)
 	require.ErrorIs(t, r.Err, failed)
 	require.Equal(t, journal.ResponseFailedAttempt, r.Response.Kind)
 
-	w = newWorld(t, function0(steps(undoable("x"), undoable("y"), fails(Fail(409, "no"))), &o), `1`)
+	w = play(t, steps(undoable("x"), undoable("y"), fails(Fail(409, "no"))))
 	w.crash = &crash{left: 4} // before the first compensation is recorded as run
 	require.Nil(t, w.run())
 	r = w.replay()
@@ -70,7 +69,7 @@ func TestReplayOfFailures(t *testing.T) {
 // decide for another branch.
 func TestReplayDecidesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(race(call("a"), nothing), &outside{}), `1`)
+	w := play(t, race(call("a"), nothing))
 	r := w.replay()
 	require.Equal(t, ReplayUnrecorded, r.End)
 	require.Equal(t, "1.0.1", r.Unrecorded.Position)
@@ -79,7 +78,7 @@ func TestReplayDecidesNothing(t *testing.T) {
 
 func TestReplayOfOtherHandlers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(nothing, &outside{}), `1`)
+	w := play(t, nothing)
 	w.reg = New()
 	Handle(w.reg, "fn", func(ctx context.Context, in int) (int, error) {
 		a, err := effects.Do(ctx, "a", func(context.Context) (int, error) { return in + 1, nil })

@@ -45,8 +45,7 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o outside
-			w := newWorld(t, function0(trip(c.err), &o), `1`)
+			w := play(t, trip(c.err))
 			for range c.tries - 1 {
 				require.Equal(t, journal.ResponseFailedAttempt, w.next().Kind)
 			}
@@ -54,8 +53,8 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 			failedWith(t, r, journal.ResponseTerminal, c.code, c.class)
 			require.True(t, r.Undone)
 			require.Zero(t, r.RetryAfterMS)
-			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, o.names, "the latest first")
-			n, most := o.keys()
+			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, w.outer.names, "the latest first")
+			n, most := w.outer.keys()
 			require.Equal(t, []int{4, 1}, []int{n, most})
 			for _, row := range w.store.Rows(w.id()) {
 				require.Equal(t, store.EffectCompleted, row.State, row.Name)
@@ -64,46 +63,42 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 	}
 	t.Run("panic", func(t *testing.T) {
 		t.Parallel()
-		var o outside
-		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error { panic("boom") }), &o), `1`)
+		w := play(t, steps(undoable("a"), func(context.Context, *outside) error { panic("boom") }))
 		w.q.Attempt = 3
 		r := w.next()
 		failedWith(t, r, journal.ResponseTerminal, 500, ClassPanic)
 		require.True(t, r.Undone)
-		require.Equal(t, []string{"undo a"}, o.names)
+		require.Equal(t, []string{"undo a"}, w.outer.names)
 	})
 	t.Run("unknown outcome", func(t *testing.T) {
 		t.Parallel()
-		var o outside
 		broken := func(ctx context.Context, _ *outside) error {
 			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") }, effects.Idempotent)
 			return err
 		}
-		w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
+		w := play(t, steps(undoable("a"), broken))
 		w.q.Attempt = 3
 		require.True(t, w.next().Undone)
-		require.Equal(t, []string{"undo a"}, o.names)
+		require.Equal(t, []string{"undo a"}, w.outer.names)
 	})
 	t.Run("success", func(t *testing.T) {
 		t.Parallel()
-		var o outside
-		w := newWorld(t, function0(trip(nil), &o), `1`)
+		w := play(t, trip(nil))
 		require.Equal(t, 0, result[int](t, w.next()))
-		require.Equal(t, []string{"flight", "hotel"}, o.names)
+		require.Equal(t, []string{"flight", "hotel"}, w.outer.names)
 	})
 }
 
 func TestAParkedFunctionIsNotUndone(t *testing.T) {
 	t.Parallel()
-	var o outside
 	broken := func(ctx context.Context, _ *outside) error {
 		_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") })
 		return err
 	}
-	w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
+	w := play(t, steps(undoable("a"), broken))
 	w.q.Attempt = 3
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassParked)
-	require.Empty(t, o.names)
+	require.Empty(t, w.outer.names)
 }
 
 func TestUndoIsARecordedMode(t *testing.T) {
@@ -193,18 +188,17 @@ func TestACompensationThatFailsIsLogged(t *testing.T) {
 // A lost branch may have something to take back too, although a replay does not run it.
 func TestCompensationsOfLostBranches(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(
+	w := play(t, steps(
 		race(steps(undoable("a"), call("a"), rest("long")), steps(undoable("b"), rest("short"))),
 		rest("then"), fails(Fail(409, "no")),
-	), &o), `1`)
+	))
 	w.next()
 	w.wake(journal.PauseSleep, "short", "")
 	w.next()
 	w.wake(journal.PauseSleep, "then", "")
 	r := w.next()
 	require.True(t, r.Undone, "%+v", r.Error)
-	require.Equal(t, []string{"a", "undo b", "undo a"}, o.names)
+	require.Equal(t, []string{"a", "undo b", "undo a"}, w.outer.names)
 }
 
 // The run for the compensations also passes the calls of lost branches: a name that was
@@ -306,20 +300,19 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 
 func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(trip(nil), fails(Fail(409, "no"))), &o), `1`)
+	w := play(t, steps(trip(nil), fails(Fail(409, "no"))))
 	w.crash = &crash{left: 6, after: true} // two each for flight and hotel, the cause, the first undo
 	w.crash.left = 8
 	require.Nil(t, w.run())
-	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, o.names)
+	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, w.outer.names)
 	w.store.Answer(w.id())
 	require.Nil(t, undoJob(w).next().Error)
-	require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, o.names)
+	require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, w.outer.names)
 }
 
 func TestAJobWithoutARecordIsParked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(trip(nil), &outside{}), `1`)
+	w := play(t, trip(nil))
 	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassUndo)
 	_, _, err := undoOrder(&wire.Request{Flow: flow.UndoName}, []byte(`{"job":"x"}`))
 	require.ErrorIs(t, err, journal.ErrMalformedID)
@@ -328,13 +321,12 @@ func TestAJobWithoutARecordIsParked(t *testing.T) {
 // A registered compensation that the changed function no longer has is a difference.
 func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(undoable("a"), rest("x")), &o), `1`)
+	w := play(t, steps(undoable("a"), rest("x")))
 	w.next()
 	w.store.Answer(w.id())
-	deploy(w, function0(rest("x"), &o))
+	w.change(rest("x"))
 	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassNondeterminism)
-	require.Empty(t, o.names)
+	require.Empty(t, w.outer.names)
 }
 
 // An attempt whose context ends while it fails, or in the pass for the compensations, runs none:
@@ -345,17 +337,16 @@ func TestAnUndoThatIsCutOff(t *testing.T) {
 		cause error
 		pass  int // in which the context ends
 	}{{ErrTimeout, 1}, {ErrTimeout, 2}, {ErrDraining, 2}} {
-		var o outside
 		ctx, cancel := context.WithCancelCause(t.Context())
 		passes := 0
-		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
+		w := play(t, steps(undoable("a"), func(context.Context, *outside) error {
 			if passes++; passes == c.pass {
 				cancel(c.cause)
 			}
 			return Fail(409, "no")
-		}, undoable("b")), &o), `1`)
+		}, undoable("b")))
 		r := w.runIn(ctx)
-		require.Empty(t, o.names)
+		require.Empty(t, w.outer.names)
 		if c.cause == ErrDraining {
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.True(t, w.next().Undone)
