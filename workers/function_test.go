@@ -14,40 +14,34 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// A function suspends where it waits, again as long as the wait is not over, and goes on from there
+// later. Deferred functions run, stop nothing, and make no calls before the end.
 func TestE12ASleepSuspendsAndIsOverLater(t *testing.T) {
 	t.Parallel()
-	var o outside
-	unwound := 0
-	w := newWorld(t, func(ctx context.Context, in int) (int, error) {
-		a, err := do(ctx, &o, "a", in+1)
-		if err != nil {
-			return 0, err
-		}
+	unwound, after := 0, 0
+	w := play(t, func(ctx context.Context, o *outside) (err error) {
 		defer func() {
 			_ = recover() // it stops nothing
 			unwound++
+			_, err = do(ctx, o, "unlock", 1)
+			after++
 		}()
-		if err := Sleep(ctx, "rest", time.Hour); err != nil {
-			return 0, err
-		}
-		return do(ctx, &o, "b", a+1)
-	}, `1`)
+		return steps(call("a"), rest("rest"), call("b"))(ctx, o)
+	})
 	r := w.next()
 	require.Equal(t, []string{"sleep rest at 2"}, waits(r))
-	require.Equal(t, time.Hour.Microseconds(), r.Pauses[0].For)
-	require.Equal(t, 1, unwound, "deferred functions run")
+	require.Equal(t, time.Second.Microseconds(), r.Pauses[0].For)
+	require.Equal(t, []int{1, 0}, []int{unwound, after}, "a suspended function makes no calls, and nothing after them runs")
 	require.Equal(t, []string{"sleep rest at 2"}, waits(w.next()), "and again as long as it has not come")
 	w.wake(journal.PauseSleep, "rest", "")
-	require.Equal(t, 3, result[int](t, w.next()))
-	require.Equal(t, []string{"1 a completed 2", "3 b completed 3"}, w.recorded())
-	require.Equal(t, []string{"a", "b"}, o.names, "each once")
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.Equal(t, []string{"1 a completed 1", "3 b completed 1", "4 unlock completed 1"}, w.recorded())
+	require.Equal(t, []string{"a", "b", "unlock"}, w.outer.names, "each once")
 }
 
 func TestAFirstRunWithoutEffectsCostsNoRoundTrip(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(ctx context.Context, in int) (int, error) {
-		return in, Sleep(ctx, "rest", time.Hour)
-	}, `1`)
+	w := play(t, rest("rest"))
 	w.next()
 	require.Empty(t, w.store.Calls())
 	w.wake(journal.PauseSleep, "rest", "")
@@ -113,93 +107,50 @@ func TestE12SignalsAndChildren(t *testing.T) {
 
 func TestE15RecordedValues(t *testing.T) {
 	t.Parallel()
-	type values struct {
-		Now  time.Time
-		Rand uint64
-		ID   string
-	}
-	var seen []values
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		var v values
-		var errs [3]error
-		v.Now, errs[0] = Now(ctx)
-		v.Rand, errs[1] = Rand(ctx)
-		v.ID, errs[2] = UUID(ctx)
-		seen = append(seen, v)
-		return 0, errors.Join(append(errs[:], Sleep(ctx, "rest", 0))...)
-	}, `1`)
+	var seen [][3]any
+	w := play(t, func(ctx context.Context, _ *outside) error {
+		now, errNow := Now(ctx)
+		n, errRand := Rand(ctx)
+		id, errID := UUID(ctx)
+		seen = append(seen, [3]any{now, n, id})
+		return errors.Join(errNow, errRand, errID, Sleep(ctx, "rest", 0))
+	})
 	w.next()
 	w.next()
 	require.Len(t, seen, 2)
 	require.Equal(t, seen[0], seen[1])
-	require.Len(t, seen[0].ID, 36)
-	require.NotZero(t, seen[0].Rand)
-}
-
-func TestDeferredCallsWaitForTheEnd(t *testing.T) {
-	t.Parallel()
-	var o outside
-	after := 0
-	w := newWorld(t, func(ctx context.Context, _ int) (out int, err error) {
-		defer func() {
-			_, err = do(ctx, &o, "unlock", 1)
-			after++
-		}()
-		if err := Sleep(ctx, "rest", time.Second); err != nil {
-			return 0, err
-		}
-		return 5, nil
-	}, `1`)
-	w.next()
-	require.Zero(t, after, "a suspended function makes no calls, and nothing after them runs")
-	require.Empty(t, w.recorded())
-	w.wake(journal.PauseSleep, "rest", "")
-	require.Equal(t, 5, result[int](t, w.next()))
-	require.Equal(t, []string{"2 unlock completed 1"}, w.recorded())
+	require.NotZero(t, seen[0][1])
+	require.Len(t, seen[0][2], 36)
 }
 
 func TestE2DuplicatesOfWaits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		_, err := All(
-			ctx,
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Second) },
-			func(ctx context.Context) (int, error) { return Await[int](ctx, "x", 0) }, // another kind
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Second) },
-		)
-		return 0, err
-	}, `1`)
-	r := w.next()
+	signal := func(ctx context.Context, _ *outside) error { _, err := Await[int](ctx, "x", 0); return err } // another kind
+	r := play(t, both(both(rest("x"), signal), rest("x"))).next()
 	failedWith(t, r, journal.ResponseFailedAttempt, 500, ClassError)
 	require.Contains(t, r.Error.Message, `sleep "x" was asked for twice`)
 }
 
 func TestNothingElseIsBegunAfterAFailure(t *testing.T) {
 	t.Parallel()
-	var o outside
-	broken := true
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		_, err := effects.Do(ctx, "a", func(context.Context) (int, error) {
-			if broken {
-				return 0, errors.New("connection reset")
-			}
-			return 1, nil
-		}, effects.Idempotent)
+	failure := errors.New("connection reset")
+	w := play(t, func(ctx context.Context, o *outside) error {
+		err := does("a", func(context.Context) (int, error) { return 1, failure }, effects.Idempotent)(ctx, o)
 		if err != nil { // a path that no later run would take
-			v, err := do(ctx, &o, "fallback", 2)
+			err := call("fallback")(ctx, o)
 			_ = Sleep(ctx, "rest", time.Second)
 			if err == nil {
-				return v, nil
+				return nil
 			}
 		}
-		return do(ctx, &o, "b", 3)
-	}, `1`)
+		return call("b")(ctx, o)
+	})
 	r := w.next()
 	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 	require.Contains(t, r.Error.Message, "connection reset")
-	broken = false
-	require.Equal(t, 3, result[int](t, w.next()))
-	require.Equal(t, []string{"b"}, o.names)
+	failure = nil
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.Equal(t, []string{"b"}, w.outer.names)
 }
 
 func TestE5NotDoneReplaysWhereTheFunctionWentOn(t *testing.T) {
@@ -247,19 +198,13 @@ func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 	meet := make(chan struct{})
 	times := 0
 	w := play(t, both(
-		steps(func(ctx context.Context, _ *outside) error {
-			_, err := effects.Do(ctx, "a", func(context.Context) (int, error) {
-				if times++; times == 2 {
-					<-meet
-				}
-				return 1, nil
-			}, effects.Idempotent)
-			return err
-		}, rest("x")),
-		steps(rest("y"), func(ctx context.Context, _ *outside) error {
-			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { close(meet); return 1, nil }, effects.Idempotent)
-			return err
-		}),
+		steps(does("a", func(context.Context) (int, error) {
+			if times++; times == 2 {
+				<-meet
+			}
+			return 1, nil
+		}, effects.Idempotent), rest("x")),
+		steps(rest("y"), does("b", func(context.Context) (int, error) { close(meet); return 1, nil }, effects.Idempotent)),
 	))
 	w.next()
 	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
@@ -270,22 +215,12 @@ func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 
 func TestAnOperatorsNotDoneRunsAgain(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		a, err := do(ctx, &o, "a", 1)
-		if err != nil {
-			return 0, err
-		}
-		if err := Sleep(ctx, "rest", time.Second); err != nil {
-			return 0, err
-		}
-		return a, nil
-	}, `1`)
+	w := play(t, steps(call("a"), rest("rest")))
 	w.next()
 	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
 	w.wake(journal.PauseSleep, "rest", "")
-	require.Equal(t, 1, result[int](t, w.next()))
-	n, most := o.keys()
+	require.Equal(t, 0, result[int](t, w.next()))
+	n, most := w.outer.keys()
 	require.Equal(t, []int{2, 1}, []int{n, most}, "under the next key")
 	require.Equal(t, store.EffectNotDone, w.store.Rows(w.id())[0].State)
 }
