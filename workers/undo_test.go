@@ -61,41 +61,37 @@ func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 			}
 		})
 	}
-	t.Run("panic", func(t *testing.T) {
-		t.Parallel()
-		w := play(t, steps(undoable("a"), func(context.Context, *outside) error { panic("boom") }))
-		w.q.Attempt = 3
-		r := w.next()
-		failedWith(t, r, journal.ResponseTerminal, 500, ClassPanic)
-		require.True(t, r.Undone)
-		require.Equal(t, []string{"undo a"}, w.outer.names)
-	})
-	t.Run("unknown outcome", func(t *testing.T) {
-		t.Parallel()
-		broken := func(ctx context.Context, _ *outside) error {
-			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") }, effects.Idempotent)
-			return err
-		}
-		w := play(t, steps(undoable("a"), broken))
-		w.q.Attempt = 3
-		require.True(t, w.next().Undone)
-		require.Equal(t, []string{"undo a"}, w.outer.names)
-	})
-	t.Run("success", func(t *testing.T) {
-		t.Parallel()
-		w := play(t, trip(nil))
-		require.Equal(t, 0, result[int](t, w.next()))
-		require.Equal(t, []string{"flight", "hotel"}, w.outer.names)
-	})
+	for name, c := range map[string]struct {
+		last  code
+		class string // "" if it succeeds
+	}{
+		"panic":           {func(context.Context, *outside) error { panic("boom") }, ClassPanic},
+		"unknown outcome": {does("b", cutOff, effects.Idempotent), ClassError},
+		"success":         {nothing, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := play(t, steps(undoable("a"), c.last))
+			w.q.Attempt = 3
+			r := w.next()
+			if c.class == "" {
+				require.Equal(t, 0, result[int](t, r))
+				require.Empty(t, w.outer.names)
+				return
+			}
+			failedWith(t, r, journal.ResponseTerminal, 500, c.class)
+			require.True(t, r.Undone)
+			require.Equal(t, []string{"undo a"}, w.outer.names)
+		})
+	}
 }
+
+// cutOff is a body that is cut off.
+func cutOff(context.Context) (int, error) { return 0, errors.New("connection reset") }
 
 func TestAParkedFunctionIsNotUndone(t *testing.T) {
 	t.Parallel()
-	broken := func(ctx context.Context, _ *outside) error {
-		_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") })
-		return err
-	}
-	w := play(t, steps(undoable("a"), broken))
+	w := play(t, steps(undoable("a"), does("b", cutOff)))
 	w.q.Attempt = 3
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassParked)
 	require.Empty(t, w.outer.names)
@@ -103,31 +99,27 @@ func TestAParkedFunctionIsNotUndone(t *testing.T) {
 
 func TestUndoIsARecordedMode(t *testing.T) {
 	t.Parallel()
-	var o outside
 	var seen []error
 	ok := true
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		if err := undoable("a")(ctx, &o); err != nil {
-			return 0, err
+	w := play(t, func(ctx context.Context, o *outside) error {
+		if err := undoable("a")(ctx, o); err != nil {
+			return err
 		}
 		if ok {
-			return 0, Fail(409, "no car")
+			return Fail(409, "no car")
 		}
 		// A run that would go on now begins nothing.
-		_, err := do(ctx, &o, "more", 1)
 		_, errAwait := Await[int](ctx, "s", 0)
-		_, errNow := Now(ctx)
-		_, errFirst, _ := First(ctx, func(ctx context.Context) (int, error) { return do(ctx, &o, "branch", 1) })
-		seen = append(seen, err, Sleep(ctx, "x", 1), errAwait, errNow, Compensate(ctx, "b", nil))
-		_ = errFirst
-		return 1, nil
-	}, `1`)
+		_, _, _ = First(ctx, branchOf(call("branch"), o))
+		seen = append(seen, call("more")(ctx, o), Sleep(ctx, "x", 1), errAwait, moment(ctx, o), Compensate(ctx, "b", nil))
+		return nil
+	})
 	w.crash = &crash{left: 2, after: true} // right after the cause is recorded
 	require.Nil(t, w.run())
 	ok = false
 	r := w.next()
 	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
-	require.Equal(t, []string{"undo a"}, o.names)
+	require.Equal(t, []string{"undo a"}, w.outer.names)
 	require.Len(t, seen, 5)
 	for _, err := range seen {
 		require.ErrorIs(t, err, ErrUndoing)
@@ -147,6 +139,9 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 			if err := Sleep(ctx, "no", 1); !errors.Is(err, effects.ErrUsage) {
 				return fmt.Errorf("a wait in a compensation: %w", err)
 			}
+			if len(keys) == 1 {
+				return errors.New("the account is closed")
+			}
 			if len(keys) <= failures {
 				panic("boom")
 			}
@@ -154,14 +149,18 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 		})
 		return 0, errors.Join(err, Fatal(errors.New("no car")))
 	}, `1`)
+	var log bytes.Buffer // nothing else keeps the error of a compensation that runs again
+	ctx := context.WithValue(context.Background(), loggerKey{}, slog.New(slog.NewTextHandler(&log, nil)))
 	want := time.Second
 	for k := 1; k < durable.MaxUndoAttempts; k++ {
-		r := w.next()
+		r := w.runIn(ctx)
+		w.heard(r)
 		require.Equal(t, []string{fmt.Sprintf("sleep undo:a:%d at undo", k)}, waits(r))
 		require.Equal(t, want.Microseconds(), r.Pauses[0].For)
 		want = min(2*want, time.Minute)
 		w.wake(journal.PauseSleep, r.Pauses[0].Name, "")
 	}
+	require.Contains(t, log.String(), `compensation=a failures=1 at_most=10 in=1s error="the account is closed"`)
 	r := w.next()
 	failedWith(t, r, journal.ResponseParked, 500, ClassUndo)
 	require.Contains(t, r.Error.Message, `compensation "a" has failed 10 times`)
@@ -172,64 +171,23 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The error of a compensation that runs again is recorded nowhere, so the log has it.
-func TestACompensationThatFailsIsLogged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		err := Compensate(ctx, "refund", func(context.Context) error { return errors.New("the account is closed") })
-		return 0, errors.Join(err, Fail(409, "out of stock"))
-	}, `1`)
-	var log bytes.Buffer
-	ctx := context.WithValue(context.Background(), loggerKey{}, slog.New(slog.NewTextHandler(&log, nil)))
-	require.Equal(t, journal.ResponseSuspended, w.runIn(ctx).Kind)
-	require.Contains(t, log.String(), `compensation=refund failures=1 at_most=10 in=1s error="the account is closed"`)
-}
-
-// A lost branch may have something to take back too, although a replay does not run it.
+// A lost branch may have something to take back too, although a replay does not run it. The run for the
+// compensations passes its calls: a name that was used again after them is no difference.
 func TestCompensationsOfLostBranches(t *testing.T) {
 	t.Parallel()
+	stop := func(ctx context.Context, _ *outside) error { _, err := Await[string](ctx, "stop", 0); return err }
 	w := play(t, steps(
-		race(steps(undoable("a"), call("a"), rest("long")), steps(undoable("b"), rest("short"))),
-		rest("then"), fails(Fail(409, "no")),
+		race(steps(undoable("u0"), call("a"), stop), steps(undoable("b"), rest("tick0"))),
+		race(steps(undoable("u1"), stop), rest("tick1")),
+		fails(Fail(409, "stopped")),
 	))
-	w.next()
-	w.wake(journal.PauseSleep, "short", "")
-	w.next()
-	w.wake(journal.PauseSleep, "then", "")
-	r := w.next()
-	require.True(t, r.Undone, "%+v", r.Error)
-	require.Equal(t, []string{"a", "undo b", "undo a"}, w.outer.names)
-}
-
-// The run for the compensations also passes the calls of lost branches: a name that was
-// used again after them is no difference.
-func TestUndoOfALoopOfFirsts(t *testing.T) {
-	t.Parallel()
-	var o outside
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		for i := range 2 {
-			_, _, err := First(ctx,
-				func(ctx context.Context) (string, error) {
-					if err := undoable(fmt.Sprint("u", i))(ctx, &o); err != nil {
-						return "", err
-					}
-					return Await[string](ctx, "stop", 0)
-				},
-				func(ctx context.Context) (string, error) { return "", Sleep(ctx, fmt.Sprint("tick", i), time.Second) },
-			)
-			if err != nil {
-				return 0, err
-			}
-		}
-		return 0, Fail(409, "stopped")
-	}, `1`)
 	w.next()
 	w.wake(journal.PauseSleep, "tick0", "")
 	w.next()
 	w.wake(journal.PauseSignal, "stop", `"x"`)
 	r := w.next()
 	require.True(t, r.Undone, "%+v", r.Error)
-	require.Equal(t, []string{"undo u1", "undo u0"}, o.names)
+	require.Equal(t, []string{"a", "undo u1", "undo b", "undo u0"}, w.outer.names)
 }
 
 // undoJob is a request of the flow of compensations for a world's request.
@@ -301,8 +259,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
 	w := play(t, steps(trip(nil), fails(Fail(409, "no"))))
-	w.crash = &crash{left: 6, after: true} // two each for flight and hotel, the cause, the first undo
-	w.crash.left = 8
+	w.crash = &crash{left: 8, after: true} // two each for flight and hotel, the cause, the first undo
 	require.Nil(t, w.run())
 	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, w.outer.names)
 	w.store.Answer(w.id())
