@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -137,7 +136,7 @@ func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 
 // E9: a run learns that it lost its request when it takes the lease, and later from the
 // session of its process. If the job is closed the message is acked; otherwise it comes
-// again, and the lease is handed back.
+// again (I8), and the lease is handed back.
 func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -149,6 +148,11 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 		"answered":             {func(h *house, id journal.GUID) { h.store.Answer(id) }, false, store.ErrStale},
 		"told that it closed":  {func(h *house, _ journal.GUID) { h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
 		"told that it is lost": {func(h *house, _ journal.GUID) { time.Sleep(calm); h.session.Tell(store.ErrStale) }, true, store.ErrStale},
+		"taken over": {func(h *house, id journal.GUID) {
+			h.store.Expire(id)
+			_, err := h.store.Lease(h.t.Context(), journal.JobID{}, id, 1, "another", 2)
+			require.NoError(h.t, err)
+		}, true, store.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -170,7 +174,12 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 				c.lose(h, guid(t, q))
 				require.ErrorIs(t, <-causes, c.want)
 				if c.again {
-					h.answer()
+					if name == "taken over" {
+						h.silent()
+						h.store.Expire(guid(t, q)) // the other run dies
+					}
+					_, hint := h.answer()
+					require.Equal(t, journal.ResponseTerminal, hint.Response.Kind)
 					require.Contains(t, h.store.Calls(), "HandBack")
 				}
 				h.gone("long")
@@ -213,42 +222,6 @@ func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
 	})
 }
 
-// A run that lost its request to another hands the message back: if the other run dies,
-// the message comes again (I8).
-func TestI8ARunThatIsTakenOverLeavesItsMessage(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		h := newHouse(t)
-		var runs atomic.Int32
-		inside, causes := make(chan struct{}), make(chan error, 1)
-		Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
-			if runs.Add(1) > 1 {
-				return 1, nil
-			}
-			close(inside)
-			<-ctx.Done()
-			causes <- context.Cause(ctx)
-			return 0, ctx.Err()
-		})
-		h.open()
-		q := ask("long", 1, `1`)
-		id := guid(t, q)
-		h.store.Put(id, nil)
-		h.send(q, 1)
-		<-inside
-		h.store.Expire(id)
-		job, err := journal.ParseJobID(q.Job)
-		require.NoError(t, err)
-		_, err = h.store.Lease(t.Context(), job, id, 1, "another", 2)
-		require.NoError(t, err)
-		require.ErrorIs(t, <-causes, store.ErrStale)
-		h.silent()
-		h.store.Expire(id) // the other run dies
-		_, hint := h.answer()
-		require.Equal(t, journal.ResponseTerminal, hint.Response.Kind)
-		h.gone("long")
-	})
-}
-
 // E9: an attempt ends at its timeout, whether its handler heeds its context or not. A result that is
 // there by then counts; a wait of a function can begin.
 func TestE9TimeoutOfAnAttempt(t *testing.T) {
@@ -288,21 +261,6 @@ func TestE9TimeoutOfAnAttempt(t *testing.T) {
 	}
 	require.Equal(t, "5", string(h.late(ask("done", 20, `1`)).Output))
 	require.Equal(t, journal.ResponseSuspended, h.late(ask("fn.waits", 21, `1`)).Kind)
-}
-
-func TestInfo(t *testing.T) {
-	t.Parallel()
-	require.Zero(t, Info(t.Context()))
-	h := newHouse(t)
-	Handle(h.reg, "who", func(ctx context.Context, _ int) (Call, error) { return Info(ctx), nil })
-	h.open()
-	q := ask("who", 1, `1`)
-	var got Call
-	require.NoError(t, json.Unmarshal(h.one(q).Output, &got))
-	require.Equal(t, Call{
-		Space: "shop", Job: q.Job, Key: "key", Generation: 1, Flow: "order", Version: "1", Activity: "charge", DAD: ",0,0",
-		Topic: "who", Request: q.Request, Turn: 1, Attempt: 1, Attempts: 3,
-	}, got)
 }
 
 // leaseSpy records the leases of started effects.
