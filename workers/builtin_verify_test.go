@@ -220,8 +220,6 @@ func TestBuiltinHTTPVerifyInput(t *testing.T) {
 		{"POST", `{"url":"http://x/","settle":"1h"}`, "0s to 30s"},
 		{"POST", `{"url":"http://x/","settle":"soon"}`, "0s to 30s"},
 	} {
-		r := h.one(ask("http", byte(i), fmt.Sprintf(`{"method":%q,"url":"http://127.0.0.1:1/","verify":%s}`, c.method, c.verify)))
-		require.Equal(t, []any{journal.ResponseTerminal, 400, ClassInput}, []any{r.Kind, r.Code, r.Error.Class}, c.verify)
-		require.Contains(t, r.Error.Message, c.said)
+		failedWith(t, h.one(ask("http", byte(i), fmt.Sprintf(`{"method":%q,"url":"http://127.0.0.1:1/","verify":%s}`, c.method, c.verify))), journal.ResponseTerminal, 400, ClassInput, c.said)
 	}
 }

@@ -37,7 +37,7 @@ func TestE3ABodyOfAnotherClassIsOneEffect(t *testing.T) {
 
 	q = ask("pay", 2, `-1`)
 	r = h.one(q)
-	require.Equal(t, []any{journal.ResponseTerminal, 402, ClassBusiness}, []any{r.Kind, r.Code, r.Error.Class})
+	failedWith(t, r, journal.ResponseTerminal, 402, ClassBusiness)
 	require.Equal(t, store.EffectCompleted, h.store.Rows(guid(t, q))[0].State, "a refusal is a result")
 	h.store.Expire(guid(t, q)) // its process died before the response arrived
 	h.send(q, 2)

@@ -321,8 +321,12 @@ func result[T any](t testing.TB, r *wire.Response) (v T) {
 	return v
 }
 
-func failedWith(t testing.TB, r *wire.Response, kind journal.ResponseKind, code int, class string) {
+// failedWith requires a response with an error, whose message says some things.
+func failedWith(t testing.TB, r *wire.Response, kind journal.ResponseKind, code int, class string, says ...string) {
 	t.Helper()
 	require.NotNil(t, r.Error, "%+v", r)
 	require.Equal(t, []any{kind, code, class}, []any{r.Kind, r.Code, r.Error.Class}, r.Error.Message)
+	for _, said := range says {
+		require.Contains(t, r.Error.Message, said)
+	}
 }

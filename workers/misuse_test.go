@@ -86,14 +86,6 @@ func TestCallsOfFunctionsInOtherHandlers(t *testing.T) {
 	}
 }
 
-func TestAFunctionHasNoClass(t *testing.T) {
-	t.Parallel()
-	reg := New()
-	HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, Class(effects.Guarded))
-	_, err := reg.all()
-	require.ErrorContains(t, err, "a durable function names its effects itself")
-}
-
 // No later run would repeat what a function does with an error whose cause is gone by
 // then.
 func TestAnEndedContextBeginsNothing(t *testing.T) {

@@ -117,8 +117,7 @@ func TestUndoIsARecordedMode(t *testing.T) {
 	w.crash = &crash{left: 2, after: true} // right after the cause is recorded
 	require.Nil(t, w.run())
 	ok = false
-	r := w.next()
-	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
+	failedWith(t, w.next(), journal.ResponseTerminal, 409, ClassBusiness)
 	require.Equal(t, []string{"undo a"}, w.outer.names)
 	require.Len(t, seen, 5)
 	for _, err := range seen {
@@ -162,8 +161,7 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	}
 	require.Contains(t, log.String(), `compensation=a failures=1 at_most=10 in=1s error="the account is closed"`)
 	r := w.next()
-	failedWith(t, r, journal.ResponseParked, 500, ClassUndo)
-	require.Contains(t, r.Error.Message, `compensation "a" has failed 10 times`)
+	failedWith(t, r, journal.ResponseParked, 500, ClassUndo, `compensation "a" has failed 10 times`)
 	require.True(t, w.next().Undone, "a person had it run again")
 	require.Len(t, keys, failures+1)
 	for _, k := range keys {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quipu-journal/quipu/journal/store"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev/devtest"
@@ -48,11 +50,8 @@ func TestVerifyUnfinished(t *testing.T) {
 	require.Equal(t, []any{"charge", "42", effects.Guarded, ",0,0"}, []any{q.Name, string(q.Input), q.Class, q.DAD})
 
 	r := h.one(ask("lost", 3, `1`))
-	require.Equal(t, []any{journal.ResponseFailedAttempt, 500, ClassError}, []any{r.Kind, r.Code, r.Error.Class}, "the next attempt does it under the next key")
-	require.Contains(t, r.Error.Message, "connection reset; its verifier says that it was not done (looked)")
-	r = h.one(ask("silent", 4, `1`))
-	require.Equal(t, []any{journal.ResponseParked, 500, ClassParked}, []any{r.Kind, r.Code, r.Error.Class})
-	require.Contains(t, r.Error.Message, "its verifier was asked: it does not know whether it was done (looked)")
+	failedWith(t, r, journal.ResponseFailedAttempt, 500, ClassError, "connection reset; its verifier says that it was not done (looked)")
+	failedWith(t, h.one(ask("silent", 4, `1`)), journal.ResponseParked, 500, ClassParked, "its verifier was asked: it does not know whether it was done (looked)")
 }
 
 // 3.3: the consequences of a contradiction by mode, whatever the handler does with the
@@ -139,17 +138,24 @@ func TestEffectsWithoutAVerifierAreNamed(t *testing.T) {
 	require.Equal(t, []string{"body", "met"}, named)
 }
 
-func TestVerifyMistakes(t *testing.T) {
+// 3.3: an operator's result that the handler cannot read parks the request again and says
+// how to resolve it; there is no further attempt.
+func TestAResultThatDoesNotFitIsParked(t *testing.T) {
 	t.Parallel()
-	reg := New()
-	v := finds(effects.StateUnknown, "", nil)
-	Verify(reg, "", v, effects.Warn)
-	Verify(reg, "nil", nil, effects.Warn)
-	Verify(reg, "mode", v, "odd")
-	Verify(reg, "twice", v, effects.Warn)
-	Verify(reg, "twice", v, effects.Strict)
-	_, err := reg.all()
-	for _, part := range []string{"1 to 200", `"nil": it is nil`, `"odd"`, `"twice": it is registered twice`} {
-		require.ErrorContains(t, err, part)
-	}
+	h := newHouse(t)
+	Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
+		return effects.Do(ctx, "charge", func(context.Context) (int, error) { return 0, errors.New("cut off") })
+	})
+	h.open()
+	q := ask("pay", 1, `1`)
+	require.Equal(t, ClassParked, h.one(q).Error.Class)
+	key := h.store.Rows(guid(t, q))[0].Key
+	h.store.Decide(guid(t, q), key, func(e *store.EffectRow) { e.State, e.Result = store.EffectCompleted, []byte(`"ch_81"`) })
+	h.store.Expire(guid(t, q))
+	h.send(q, 2)
+	_, hint := h.answer()
+	require.Equal(t, journal.ResponseParked, hint.Response.Kind)
+	require.Equal(t, ClassMisfit, hint.Response.Error.Class)
+	require.Contains(t, hint.Response.Error.Message, `effect "charge" (key `+key.String()+`)`)
+	require.Contains(t, hint.Response.Error.Message, "quipu dead retry --effect "+key.String())
 }
