@@ -207,19 +207,3 @@ func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 		})
 	}
 }
-
-func TestBuiltinHTTPVerifyInput(t *testing.T) {
-	t.Parallel()
-	h := builtinHouse(t)
-	for i, c := range []struct{ method, verify, said string }{
-		{"GET", `{"url":"http://x/"}`, "nothing to be verified"},
-		{"POST", `{}`, "verify: url"},
-		{"POST", `{"url":"ftp://x/"}`, "verify: url"},
-		{"POST", `{"url":"http://x/","method":"POST"}`, "GET or HEAD"},
-		{"POST", `{"url":"http://x/","mode":"odd"}`, "strict, warn or human"},
-		{"POST", `{"url":"http://x/","settle":"1h"}`, "0s to 30s"},
-		{"POST", `{"url":"http://x/","settle":"soon"}`, "0s to 30s"},
-	} {
-		failedWith(t, h.one(ask("http", byte(i), fmt.Sprintf(`{"method":%q,"url":"http://127.0.0.1:1/","verify":%s}`, c.method, c.verify))), journal.ResponseTerminal, 400, ClassInput, c.said)
-	}
-}
