@@ -149,6 +149,7 @@ func TestS14RefusedInputs(t *testing.T) {
 		{post + `{"url":"http://x/","method":"POST"}}`, terminal, 400, ClassInput, "GET or HEAD"},
 		{post + `{"url":"http://x/","mode":"odd"}}`, terminal, 400, ClassInput, "strict, warn or human"},
 		{post + `{"url":"http://x/","settle":"1h"}}`, terminal, 400, ClassInput, "0s to 30s"},
+		{post + `{"url":"http://127.0.0.1:1/"}}`, failed, 500, ClassError, "refused"}, // there was no call: its verifier is not asked
 		{post + `{"url":"http://x/","settle":"soon"}}`, terminal, 400, ClassInput, "0s to 30s"},
 	} {
 		q := ask("http", byte(i), c.input)

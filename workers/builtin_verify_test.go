@@ -134,20 +134,6 @@ func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 	}
 }
 
-// After a refused connection there was no call: the next attempt makes it under the next
-// key, and the verifier is not asked.
-func TestBuiltinHTTPVerifyRefusedConnection(t *testing.T) {
-	t.Parallel()
-	s, h := newTill(t), builtinHouse(t)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	q := ask("http", 1, strings.Replace(s.input("human"), s.URL+`/charges"`, gone.URL+`/charges"`, 1))
-	r := h.one(q)
-	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-	require.Equal(t, store.EffectNotDone, h.store.Rows(guid(t, q))[0].State)
-	require.Empty(t, s.looked)
-}
-
 // net/http never repeats a guarded call. It would, if a kept connection is closed and the
 // request has an Idempotency-Key.
 func TestBuiltinHTTPVerifyIsNotSentAgain(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -99,6 +98,7 @@ func function0(c code, o *outside) func(context.Context, int) (int, error) {
 func TestE15ChangedFunctionsAreParked(t *testing.T) {
 	t.Parallel()
 	a, b, end := call("a"), call("b"), rest("end")
+	text := func(ctx context.Context, o *outside) error { _, err := do(ctx, o, "a", "text"); return Fatal(err) }
 	for name, c := range map[string]struct {
 		before, after code
 		says          string
@@ -125,6 +125,7 @@ func TestE15ChangedFunctionsAreParked(t *testing.T) {
 		"after an empty All": {steps(both(nothing, nothing), a, end), steps(b, a, end), `at position 1 it asks for effect "b", and the record goes on with effect "a" at position 2`},
 		"in the fastest":     {steps(race(a, rest("x")), end), steps(race(steps(a, b), rest("x")), end), `at position 1.0.2 it asks for effect "b", and`},
 		"a time":             {steps(moment, end), steps(a, end), `at position 1 it asks for effect "a", and effect "now" is recorded there`},
+		"another type":       {steps(a, end), steps(text, end), `with a result of type string`},
 		"a compensation":     {steps(undoable("a"), end), steps(a, end), `at position 1 it asks for effect "a", and effect "undo:a" is recorded there`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,20 +213,6 @@ func TestOnceIsBoundToNoPosition(t *testing.T) {
 	require.Equal(t, []string{"rate", "b"}, w.outer.names)
 }
 
-func TestARecordedResultThatDoesNotFit(t *testing.T) {
-	t.Parallel()
-	var o outside
-	w := play(t, steps(call("a"), rest("end")))
-	w.next()
-	deploy(w, func(ctx context.Context, _ int) (int, error) {
-		if _, err := do(ctx, &o, "a", "text"); err != nil {
-			return 0, Fatal(err)
-		}
-		return 0, Sleep(ctx, "end", 1)
-	})
-	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism, "with a result of type string")
-}
-
 // A call outside is made again once it is known to have failed for good.
 func TestDifferencesOfClasses(t *testing.T) {
 	t.Parallel()
@@ -237,7 +224,6 @@ func TestDifferencesOfClasses(t *testing.T) {
 
 func TestE15VersionsUnderRunningJobs(t *testing.T) {
 	t.Parallel()
-	var o outside
 	fresh := func(ctx context.Context, o *outside) error {
 		v, err := Version(ctx, "no mail", 1)
 		if err == nil && v == 0 {
@@ -245,15 +231,14 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 		}
 		return err
 	}
-	old := steps(call("a"), call("mail"), rest("x"), call("z"))
 	changed := steps(call("a"), fresh, rest("x"), fresh, call("z"))
 	finish := func(w *world) {
 		w.wake(journal.PauseSleep, "x", "")
 		require.Equal(t, 0, result[int](t, w.next()))
 	}
-	running := play(t, old)
+	running := play(t, steps(call("a"), call("mail"), rest("x"), call("z")))
 	running.next()
-	deploy(running, function0(steps(call("a"), fresh, rest("x"), call("z")), &o))
+	running.change(steps(call("a"), fresh, rest("x"), call("z")))
 	finish(running)
 	require.Equal(t, []string{"1 a completed 1", "2 mail completed 1", "4 z completed 1"}, running.recorded(), "0 is not recorded")
 
@@ -264,28 +249,20 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 	require.Len(t, started.recorded(), 3, "one decision for both places")
 
 	// The call can be removed when no job needs the old code any more.
-	old = steps(call("a"), rest("x"), call("z"))
 	started = play(t, changed)
 	started.next()
-	deploy(started, function0(old, &o))
+	started.change(steps(call("a"), rest("x"), call("z")))
 	finish(started)
 
 	// A process with the old code gets a job of the new code.
 	started = play(t, changed)
 	started.next()
-	deploy(started, func(ctx context.Context, _ int) (int, error) {
-		if _, err := do(ctx, &o, "a", 1); err != nil {
-			return 0, err
-		}
-		return Version(ctx, "no mail", 0)
-	})
-	r := started.next()
-	require.Contains(t, r.Error.Message, "1 and more are allowed")
+	started.change(steps(call("a"), func(ctx context.Context, _ *outside) error { _, err := Version(ctx, "no mail", 0); return err }))
+	require.Contains(t, started.next().Error.Message, "1 and more are allowed")
 }
 
 func TestE15VersionsOfBranches(t *testing.T) {
 	t.Parallel()
-	var o outside
 	gate := func(ctx context.Context, o *outside) error {
 		v, err := Version(ctx, "c", 2)
 		if err != nil {
@@ -301,27 +278,16 @@ func TestE15VersionsOfBranches(t *testing.T) {
 	// This code does not know the recorded version.
 	w = play(t, steps(gate, rest("x")))
 	w.next()
-	deploy(w, func(ctx context.Context, _ int) (int, error) { return Version(ctx, "c", 1) })
+	w.change(changed("c"))
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
 	// One branch is past its place, another is not.
 	w = play(t, both(call("a"), rest("x")))
 	w.next()
 	var told [2]int
-	deploy(w, func(ctx context.Context, _ int) (int, error) {
-		_, err := All(ctx, func(ctx context.Context) (_ int, err error) {
-			if told[0], err = Version(ctx, "c", 1); err != nil {
-				return 0, err
-			}
-			return do(ctx, &o, "a", 1)
-		}, func(ctx context.Context) (_ int, err error) {
-			if err := Sleep(ctx, "x", time.Second); err != nil {
-				return 0, err
-			}
-			told[1], err = Version(ctx, "c", 1)
-			return 0, err
-		})
-		return 0, err
-	})
+	version := func(i int) code {
+		return func(ctx context.Context, _ *outside) (err error) { told[i], err = Version(ctx, "c", 1); return err }
+	}
+	w.change(both(steps(version(0), call("a")), steps(rest("x"), version(1))))
 	w.wake(journal.PauseSleep, "x", "")
 	require.Equal(t, 0, result[int](t, w.next()))
 	require.Equal(t, [2]int{0, 1}, told)
@@ -329,74 +295,46 @@ func TestE15VersionsOfBranches(t *testing.T) {
 
 func TestLimitsOfFunctions(t *testing.T) {
 	t.Parallel()
-	endless := func(ctx context.Context, _ int) (int, error) {
-		for i := 0; ; i++ {
-			_, _ = effects.Do(ctx, "x", func(context.Context) (int, error) { return i, nil }, effects.Pure, effects.Args(i))
-		}
-	}
-	t.Run("calls", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(t, endless, `1`).next() // the function ignores the error, but still ends
-		require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-		require.Contains(t, r.Error.Message, "more than 10000 calls in one run")
-		require.Contains(t, r.Error.Message, "workers.Child")
-	})
-	waiting := func(n int, name string) func(context.Context, int) (int, error) {
-		return func(ctx context.Context, _ int) (int, error) {
+	waiting := func(n int, input string) code {
+		return func(ctx context.Context, _ *outside) error {
 			var branches []func(context.Context) (int, error)
 			for i := range n {
-				branches = append(branches, func(ctx context.Context) (int, error) {
-					return Child[int](ctx, fmt.Sprint(i), "f", name)
-				})
+				branches = append(branches, func(ctx context.Context) (int, error) { return Child[int](ctx, fmt.Sprint(i), "f", input) })
 			}
 			_, err := All(ctx, branches...)
-			return 0, err
+			return err
 		}
 	}
-	t.Run("pauses", func(t *testing.T) {
-		t.Parallel()
-		require.Len(t, newWorld(t, waiting(wire.MaxPauses, ""), `1`).next().Pauses, wire.MaxPauses)
-		r := newWorld(t, waiting(wire.MaxPauses+1, ""), `1`).next()
-		require.Contains(t, r.Error.Message, "more than 1000 things")
-		r = newWorld(t, waiting(10, strings.Repeat("x", 50_000)), `1`).next()
-		require.Contains(t, r.Error.Message, "over 262144 bytes")
-	})
-	t.Run("branches", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+	var deep code
+	deep = func(ctx context.Context, o *outside) error { _, err := All(ctx, branchOf(deep, o)); return err }
+	require.Len(t, play(t, waiting(wire.MaxPauses, "")).next().Pauses, wire.MaxPauses)
+	for name, c := range map[string]struct {
+		code code
+		says string
+	}{
+		"calls": {func(ctx context.Context, o *outside) error { // it ignores the error, but still ends
+			for i := 0; ; i++ {
+				_ = call("x", effects.Pure, effects.Args(i))(ctx, o)
+			}
+		}, "more than 10000 calls in one run: split the work into several activities, that of a durable function with workers.Child"},
+		"pauses": {waiting(wire.MaxPauses+1, ""), "more than 1000 things"},
+		"bytes":  {waiting(10, strings.Repeat("x", 50_000)), "over 262144 bytes"},
+		"branches": {func(ctx context.Context, _ *outside) error {
 			_, err := All(ctx, make([]func(context.Context) (int, error), effects.MaxCalls+1)...)
-			return 0, err
-		}, `1`).next()
-		require.Contains(t, r.Error.Message, "more than 10000 branches")
-	})
-	t.Run("depth", func(t *testing.T) {
-		t.Parallel()
-		var deep func(ctx context.Context) (int, error)
-		deep = func(ctx context.Context) (int, error) {
-			v, err := All(ctx, deep)
-			return len(v), err
-		}
-		r := newWorld(t, func(ctx context.Context, _ int) (int, error) { return deep(ctx) }, `1`).next()
-		require.Contains(t, r.Error.Message, "nested too deep")
-	})
-	t.Run("names", func(t *testing.T) {
-		t.Parallel()
-		for _, bad := range []code{rest(""), rest(strings.Repeat("x", 201)), rest("\x00"), undoable(strings.Repeat("x", 151)), changed("")} {
-			r := play(t, bad).next()
+			return err
+		}, "more than 10000 branches"},
+		"depth":                {deep, "nested too deep"},
+		"no name":              {rest(""), effects.ErrUsage.Error()},
+		"a long name":          {rest(strings.Repeat("x", 201)), effects.ErrUsage.Error()},
+		"no text":              {rest("\x00"), effects.ErrUsage.Error()},
+		"a long compensation":  {undoable(strings.Repeat("x", 151)), effects.ErrUsage.Error()},
+		"a version of no name": {changed(""), effects.ErrUsage.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := play(t, c.code).next()
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-			require.Contains(t, r.Error.Message, effects.ErrUsage.Error())
-		}
-	})
-}
-
-func TestPositionsAreInTheStore(t *testing.T) {
-	t.Parallel()
-	w := play(t, steps(call("a"), both(call("b"), race(call("c"), rest("x"))), moment))
-	w.next()
-	at := map[string]string{}
-	for _, r := range w.store.Rows(w.id()) {
-		require.Equal(t, store.EffectCompleted, r.State)
-		at[r.Name] = r.Position
+			require.Contains(t, r.Error.Message, c.says)
+		})
 	}
-	require.Equal(t, map[string]string{"a": "1", "b": "2.0.1", "c": "2.1.1.0.1", "first": "2.1.1", "now": "3"}, at)
 }
