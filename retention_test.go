@@ -35,14 +35,12 @@ transitions: {start: [wait]}
 	s := newSpace(t, flows...)
 	run := func(name, key string) quipu.Job {
 		job := s.begin(name, key, nil)
-		_, err := s.Signal(ctx, "go", key, map[string]int{"n": 1})
-		require.NoError(t, err)
+		s.told("go", key, map[string]int{"n": 1})
 		s.output(job, `{"n":1}`)
 		return job
 	}
 	expires := func(job quipu.Job) time.Duration { // 0: it is kept for good
-		v, err := s.Job(ctx, job)
-		require.NoError(t, err)
+		v := s.info(job)
 		if v.ExpiresAt.IsZero() {
 			return 0
 		}
