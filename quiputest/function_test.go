@@ -97,43 +97,40 @@ func TestE12Function(t *testing.T) {
 	})
 }
 
-// E12, E15: it has the same end wherever its process dies, whatever it waits for.
+// E12, E15: it has the same end wherever its process dies, whatever it waits for. Its calls are undone
+// once.
 func TestE12CrashOfAFunction(t *testing.T) {
 	t.Parallel()
-	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
-		w.DeployYAML(insurance)
-		w.Serve(trip(w))
-		job := w.Call("trip", "t-1", "visa")
-		w.Advance(time.Hour)
-		w.Signal("trip.confirmed", "t-1", "Ada")
-		job.Output(nil)
-	})
-}
-
-// Its calls are undone once, wherever its process dies.
-func TestCrashOfCompensations(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(testing.TB, *quiputest.World, *quiputest.Job){
-		"declined": func(t testing.TB, w *quiputest.World, job *quiputest.Job) {
-			w.Signal("trip.confirmed", "t-1", "Ada")
+	confirm := func(w *quiputest.World) { w.Signal("trip.confirmed", "t-1", "Ada") }
+	for name, c := range map[string]struct {
+		card string
+		end  func(t testing.TB, w *quiputest.World, job *quiputest.Job)
+		done int // booked and cancelled
+	}{
+		"confirmed": {"visa", func(_ testing.TB, w *quiputest.World, job *quiputest.Job) {
+			w.Advance(time.Hour)
+			confirm(w)
+			job.Output(nil)
+		}, 2},
+		"declined": {"declined", func(t testing.TB, w *quiputest.World, job *quiputest.Job) {
+			confirm(w)
 			require.Equal(t, "declined", job.Fails(402).Message)
-		},
-		"interrupted": func(_ testing.TB, w *quiputest.World, job *quiputest.Job) {
+		}, 4},
+		"interrupted": {"declined", func(_ testing.TB, w *quiputest.World, job *quiputest.Job) {
 			w.Advance(time.Hour)
 			job.Interrupt(quiputest.Interrupt{})
 			job.Fails(410)
-			w.Settle()
-		},
+		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
 				w.DeployYAML(insurance)
 				w.Serve(trip(w))
-				end(t, w, w.Call("trip", "t-1", "declined"))
+				c.end(t, w, w.Call("trip", "t-1", c.card))
 				w.Settle()
 				_, done := w.Receiver("airline").Total()
-				require.Equal(t, 4, done, "booked and cancelled")
+				require.Equal(t, c.done, done)
 			})
 		})
 	}
