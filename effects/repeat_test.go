@@ -127,6 +127,7 @@ func TestE2AReplayWithAnotherNameOrArguments(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	long := string(make([]byte, MaxKey+1))
+	v := VerifierFunc(func(context.Context, Question) (Answer, error) { return Answer{}, nil })
 	for name, c := range map[string]struct {
 		name    string
 		options []Option
@@ -140,6 +141,9 @@ func TestUsageErrors(t *testing.T) {
 		"tx":           {"a", []Option{Tx}, ErrTx},
 		"arguments":    {"a", []Option{Args(func() {})}, ErrUsage},
 		"attempts":     {"a", []Option{Attempts(0)}, ErrUsage},
+		"mode":         {"a", []Option{Verify(v, "odd")}, ErrUsage},
+		"no verifier":  {"a", []Option{Verify(nil, Strict)}, ErrUsage},
+		"pure":         {"a", []Option{Verify(v, Strict), Pure}, ErrUsage},
 		"long content": {"a", []Option{Args(string(make([]byte, MaxArgs)))}, ErrUsage},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -127,11 +127,11 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.run()
 	one := func(context.Context, any) (int, error) { return 1, nil }
-	_, err := DoTx(ctx, "move", one, Guarded)
-	require.ErrorIs(t, err, ErrUsage)
-	_, err = DoTx(ctx, "", one)
-	require.ErrorIs(t, err, ErrUsage)
-	_, err = Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Tx)
+	for name, option := range map[string]Option{"move": Guarded, "": Once(), "charge": Verify(&oracle{}, Strict)} {
+		_, err := DoTx(ctx, name, one, option)
+		require.ErrorIs(t, err, ErrUsage)
+	}
+	_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Tx)
 	require.ErrorIs(t, err, ErrTx)
 	for name, inner := range map[string]func(ctx context.Context) error{
 		"Do": func(ctx context.Context) error {
