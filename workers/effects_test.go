@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -147,6 +148,7 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 		"job closed":           {func(h *house, id journal.GUID) { h.store.CloseJob(id) }, false, store.ErrJobClosed},
 		"answered":             {func(h *house, id journal.GUID) { h.store.Answer(id) }, false, store.ErrStale},
 		"told that it closed":  {func(h *house, _ journal.GUID) { h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
+		"a function":           {func(h *house, id journal.GUID) { h.store.CloseJob(id); h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
 		"told that it is lost": {func(h *house, _ journal.GUID) { time.Sleep(calm); h.session.Tell(store.ErrStale) }, true, store.ErrStale},
 		"taken over": {func(h *house, id journal.GUID) {
 			h.store.Expire(id)
@@ -158,7 +160,7 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				h := newHouse(t)
 				inside, causes, runs := make(chan struct{}), make(chan error, 1), 0
-				Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+				long := func(ctx context.Context, _ int) (int, error) {
 					if runs++; runs > 1 {
 						return 1, nil
 					}
@@ -166,7 +168,15 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 					<-ctx.Done()
 					causes <- context.Cause(ctx)
 					return 1, nil
-				})
+				}
+				if name == "a function" {
+					HandleDurable(h.reg, "long", func(ctx context.Context, in int) (int, error) {
+						_, err := effects.Do(ctx, "long", func(ctx context.Context) (int, error) { return long(ctx, in) })
+						return 0, cmp.Or(err, Sleep(ctx, "x", time.Hour))
+					})
+				} else {
+					Handle(h.reg, "long", long)
+				}
 				h.open()
 				q := ask("long", 1, `1`)
 				h.ask(q, 1)

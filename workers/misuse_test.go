@@ -12,7 +12,6 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func never(context.Context) (int, error) { return 0, errors.New("it is called") }
@@ -144,30 +143,4 @@ func TestADrainHandsAFunctionBack(t *testing.T) {
 	_, runs, live := h.store.Leased(guid(t, q))
 	require.Equal(t, []any{0, false}, []any{runs, live}, "the run is taken back")
 	require.Len(t, h.store.Rows(guid(t, q)), 1)
-}
-
-func TestE9AFunctionOfAClosedJobIsNotAnswered(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		h := newHouse(t)
-		inside := make(chan struct{})
-		HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-			_, err := effects.Do(ctx, "long", func(ctx context.Context) (int, error) {
-				close(inside)
-				<-ctx.Done()
-				return 1, nil
-			})
-			if err != nil {
-				return 0, err
-			}
-			return 0, Sleep(ctx, "x", time.Hour)
-		})
-		h.open()
-		q := ask("fn", 1, `1`)
-		h.ask(q, 1)
-		<-inside
-		h.store.CloseJob(guid(t, q))
-		h.session.Tell(store.ErrJobClosed)
-		h.gone("fn")
-		h.silent()
-	})
 }

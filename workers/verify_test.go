@@ -54,56 +54,21 @@ func TestVerifyUnfinished(t *testing.T) {
 	failedWith(t, h.one(ask("silent", 4, `1`)), journal.ResponseParked, 500, ClassParked, "its verifier was asked: it does not know whether it was done (looked)")
 }
 
-// 3.3: the consequences of a contradiction by mode, whatever the handler does with the
-// error.
+// 3.3: what a run's effects say overrules the handler, whatever it does with the error.
 func TestVerifyCompleted(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	for _, mode := range []effects.Mode{effects.Strict, effects.Warn, effects.Human} {
-		name := string(mode)
-		Verify(h.reg, name, finds(effects.StateNotDone, "", nil), mode)
-		for how, end := range map[string]func(int, error) (int, error){
-			"returned": func(v int, err error) (int, error) { return v, err },
-			"hidden":   func(int, error) (int, error) { return 9, nil },
-			"replaced": func(int, error) (int, error) { return 0, errors.New("charging failed") },
-			"business": func(int, error) (int, error) { return 0, Fail(402, "declined") },
-			"fatal":    func(_ int, err error) (int, error) { return 0, Fatal(err) },
-		} {
-			Handle(h.reg, name+"."+how, func(ctx context.Context, _ int) (int, error) {
-				v, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 3, nil })
-				if Info(ctx).Turn == 1 {
-					return 0, errors.New("fails after its effect")
-				}
-				return end(v, err)
-			})
+	doubt := effects.Doubt{Name: "charge", Key: "k", Recorded: []byte("3")}
+	for _, err := range []error{nil, errors.New("charging failed"), Fail(402, "declined"), Fatal(errors.New("no"))} {
+		said := success("pay", []byte("9"))
+		if err != nil {
+			said = failure(err, false)
 		}
+		strict, human := &effects.VerificationError{Doubt: doubt}, &effects.ConfirmError{Doubt: doubt}
+		failedWith(t, overruled(said, err, strict, false), journal.ResponseTerminal, 500, ClassVerification, strict.Error())
+		r := overruled(said, err, human, false)
+		failedWith(t, r, journal.ResponseParked, 500, ClassConfirm, human.Error())
+		require.JSONEq(t, `{"effect":"k","name":"charge","recorded":3}`, string(r.Error.Data))
 	}
-	h.open()
-	var n byte
-	second := func(topic string) (kind journal.ResponseKind, code int, class, text string) {
-		n++
-		q := ask(topic, n, `1`)
-		require.Equal(t, journal.ResponseFailedAttempt, h.one(q).Kind)
-		h.store.Turn(guid(t, q))
-		q.Turn, q.Attempt = 2, 2
-		h.send(q, 2)
-		_, hint := h.answer()
-		if e := hint.Response.Error; e != nil {
-			return hint.Response.Kind, hint.Response.Code, e.Class, e.Message + " " + string(e.Data)
-		}
-		return hint.Response.Kind, hint.Response.Code, "", string(hint.Response.Output)
-	}
-	for _, how := range []string{"returned", "hidden", "replaced", "business", "fatal"} {
-		kind, code, class, text := second("strict." + how)
-		require.Equal(t, []any{journal.ResponseTerminal, 500, ClassVerification}, []any{kind, code, class}, how)
-		require.Contains(t, text, `"name":"strict","recorded":3`)
-		kind, code, class, text = second("human." + how)
-		require.Equal(t, []any{journal.ResponseParked, 500, ClassConfirm}, []any{kind, code, class}, how)
-		require.Contains(t, text, `"name":"human","recorded":3`)
-		require.Contains(t, text, "was not done (looked)")
-	}
-	_, code, _, text := second("warn.returned")
-	require.Equal(t, []any{200, "3"}, []any{code, text}, "the recorded result is used")
 }
 
 // 4.4: each guarded effect without a verifier is warned about once: bodies at the start,
