@@ -2,7 +2,6 @@ package effects
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,18 +48,6 @@ func TestE2TheSameKeyTwiceInOneRun(t *testing.T) {
 			require.ErrorAs(t, s.Verdict(), new(*DuplicateError), "also when the handler hides it")
 		})
 	}
-}
-
-func TestE2OnceRunsOnce(t *testing.T) {
-	b := newBench(t)
-	ctx, _ := b.run()
-	c := counting[int]{value: 4}
-	for range 3 {
-		got, err := Do(ctx, "charge", c.fn, Once())
-		require.NoError(t, err)
-		require.Equal(t, 4, got)
-	}
-	require.Equal(t, 1, c.calls)
 }
 
 func TestE2OnceWaitsForTheCallUnderWay(t *testing.T) {
@@ -156,16 +143,4 @@ func TestUsageErrors(t *testing.T) {
 			require.Empty(t, b.store.Calls())
 		})
 	}
-}
-
-func TestLostRunsStop(t *testing.T) {
-	b := newBench(t)
-	ctx, s := b.run()
-	b.store.Answer(theRequest)
-	c := counting[int]{}
-	_, err := Do(ctx, "charge", c.fn)
-	require.Error(t, err)
-	require.Zero(t, c.calls)
-	require.Error(t, s.Verdict())
-	require.False(t, errors.Is(s.Verdict(), ErrBusy))
 }

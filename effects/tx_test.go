@@ -3,6 +3,7 @@ package effects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,31 +96,28 @@ func TestE5TxNotDone(t *testing.T) {
 		[]store.EffectState{rows[0].State, rows[1].State, rows[2].State})
 }
 
-// J8: the handler's context ends when the request no longer belongs to the run.
+// J8: a run whose request is no longer its own makes no call outside. The handler's context ends.
 func TestJ8StaleCancelsTheHandler(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(context.Context) error{
-		"tx": func(ctx context.Context) error {
-			_, err := DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
-			return err
-		},
-		"guarded": func(ctx context.Context) error {
-			_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil })
-			return err
-		},
+	for name, do := range map[string]func(context.Context, *counting[int]) error{
+		"tx":      func(ctx context.Context, c *counting[int]) error { _, err := DoTx(ctx, "move", c.tx); return err },
+		"guarded": func(ctx context.Context, c *counting[int]) error { _, err := Do(ctx, "move", c.fn); return err },
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.run()
-			_, s := b.run()
-			var lost error
-			s.cfg.Lost = func(err error) { lost = err }
-			b.store.Answer(theRequest)
-			err := do(With(t.Context(), s))
-			require.ErrorIs(t, err, store.ErrStale)
-			require.ErrorIs(t, lost, store.ErrStale)
-			require.ErrorIs(t, s.Verdict(), store.ErrStale)
-		})
+		for runs := range 2 { // the first one has no lease
+			t.Run(fmt.Sprint(name, " run ", runs+1), func(t *testing.T) {
+				b := newBench(t)
+				b.runs = runs
+				ctx, s := b.run()
+				var lost error
+				s.cfg.Lost = func(err error) { lost = err }
+				b.store.Answer(theRequest)
+				c := counting[int]{}
+				require.ErrorIs(t, do(ctx, &c), store.ErrStale)
+				require.ErrorIs(t, lost, store.ErrStale)
+				require.ErrorIs(t, s.Verdict(), store.ErrStale)
+				require.True(t, c.calls == 0 || name == "tx", "it is rolled back")
+			})
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -81,7 +80,7 @@ func TestS14Precedence(t *testing.T) {
 		{"169.254.0.0/16", "169.254.169.254", "h", "169.254.1.5", ""},
 		{"fe80::/10", "", "h", "fe80::1%eth0", ""},
 	} {
-		r, err := newReach(list(c.allow), list(c.deny))
+		r, err := newReach(listed(c.allow), listed(c.deny))
 		require.NoError(t, err)
 		err = r.check(c.host, netip.MustParseAddr(c.ip))
 		if c.why == "" {
@@ -90,13 +89,6 @@ func TestS14Precedence(t *testing.T) {
 			require.ErrorContains(t, err, c.why, "%+v", c)
 		}
 	}
-}
-
-func list(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, ",")
 }
 
 func TestS14MistakesInRules(t *testing.T) {

@@ -301,11 +301,3 @@ func TestE4StartsNameTheTimeout(t *testing.T) {
 		require.Equal(t, 7*time.Second, (<-spy.seen).Timeout)
 	}
 }
-
-func mustGUID(s string) journal.GUID {
-	g, err := journal.ParseGUID(s)
-	if err != nil {
-		panic(err)
-	}
-	return g
-}

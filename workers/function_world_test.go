@@ -112,7 +112,7 @@ func newWorld[In, Out any](t testing.TB, fn func(context.Context, In) (Out, erro
 	return w
 }
 
-func (w *world) id() journal.GUID { return mustGUID(w.q.Request) }
+func (w *world) id() journal.GUID { return guid(w.t, w.q) }
 
 // deploy replaces the function's code.
 func deploy[In, Out any](w *world, fn func(context.Context, In) (Out, error)) {
