@@ -25,8 +25,24 @@ type node struct {
 
 // program is a random function.
 type program struct {
-	body  []*node
-	outer *outside
+	body   []*node
+	names  int // of its nodes: n1, n2 …
+	outer  *outside
+	change change
+}
+
+// change is what differs in a changed program: what happens at the node of a name.
+type change struct {
+	name, how string
+	other     *node
+}
+
+// at are the nodes that stand for a node.
+func (c *change) at(x *node) []*node {
+	if x.name != c.name {
+		return []*node{x}
+	}
+	return map[string][]*node{"insert": {c.other, x}, "delete": nil, "replace": {c.other}, "behind": {x, c.other}}[c.how]
 }
 
 func hash(parts ...any) int {
@@ -39,12 +55,14 @@ func (p *program) run(ctx context.Context, in int) (int, error) { return p.list(
 
 // list runs nodes one after the other; loop distinguishes the passes of loops.
 func (p *program) list(ctx context.Context, list []*node, acc int, loop string) (int, error) {
-	for _, x := range list {
-		v, err := p.node(ctx, x, acc, loop)
-		if err != nil {
-			return acc, err
+	for _, planned := range list {
+		for _, x := range p.change.at(planned) {
+			v, err := p.node(ctx, x, acc, loop)
+			if err != nil {
+				return acc, err
+			}
+			acc = hash(acc, v)
 		}
-		acc = hash(acc, v)
 	}
 	return acc, nil
 }
@@ -184,6 +202,7 @@ func draw(t *rapid.T, wild bool) *program {
 	if end := rapid.SampledFrom([]string{"", "", "fail", "break"}).Draw(t, "end"); end != "" {
 		p.body = append(p.body, &node{kind: end, name: "end"})
 	}
+	p.names = d.names
 	return p
 }
 

@@ -164,42 +164,15 @@ func TestE13RecordsFitTheirFunctions(t *testing.T) {
 	})
 }
 
-// mutate changes one node of the program; false if there is none.
-func mutate(t *rapid.T, p *program) *program {
-	var all []*[]*node
-	var copyOf func(list []*node) []*node
-	copyOf = func(list []*node) []*node {
-		out := make([]*node, len(list))
-		for i, x := range list {
-			c := *x
-			c.subs = make([][]*node, len(x.subs))
-			for j := range x.subs {
-				c.subs[j] = copyOf(x.subs[j])
-			}
-			out[i] = &c
-			for j := range c.subs {
-				all = append(all, &out[i].subs[j])
-			}
-		}
-		return out
-	}
-	q := &program{outer: p.outer}
-	q.body = copyOf(p.body)
-	all = append(all, &q.body)
-	list := all[rapid.IntRange(0, len(all)-1).Draw(t, "list")]
-	at := rapid.IntRange(0, len(*list)).Draw(t, "at")
-	other := &node{kind: rapid.SampledFrom([]string{"call", "sleep", "now", "args", "undo", "child"}).Draw(t, "other"), name: "other", n: 1}
-	switch how := rapid.SampledFrom([]string{"insert", "delete", "replace", "swap"}).Draw(t, "how"); {
-	case how == "insert" || at == len(*list):
-		*list = slices.Insert(*list, at, other)
-	case how == "delete":
-		*list = slices.Delete(*list, at, at+1)
-	case how == "replace":
-		(*list)[at] = other
-	case at+1 < len(*list):
-		(*list)[at], (*list)[at+1] = (*list)[at+1], (*list)[at]
-	}
-	return q
+// changed is the program with another call at one of its places, one less, or one more.
+func (p *program) changed(t *rapid.T) *program {
+	return &program{body: p.body, names: p.names, outer: p.outer, change: change{
+		name: fmt.Sprint("n", rapid.IntRange(1, p.names).Draw(t, "at")),
+		how:  rapid.SampledFrom([]string{"insert", "delete", "replace", "behind"}).Draw(t, "how"),
+		other: &node{
+			kind: rapid.SampledFrom([]string{"call", "sleep", "now", "args", "undo", "child"}).Draw(t, "other"), name: "other", n: 1,
+		},
+	}}
 }
 
 // undoCause finds the recorded reason for the undoing.
@@ -226,7 +199,7 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 				w.wakeOne(pausesOf(r), func(name string) int { return hash("order", name) })
 			}
 		}
-		q := mutate(rt, p)
+		q := p.changed(rt)
 		before, calls := w.recorded(), len(p.outer.names)
 		deploy(w, q.run)
 		r := w.run()
@@ -238,7 +211,7 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 		// Lost branches only run for their compensations; a change in them shows when the
 		// function has already failed.
 		if _, undoing := undoCause(w); !undoing {
-			require.Equal(rt, before, w.recorded(), "%s\nbecame%s\n%s", p, q, r.Error.Message)
+			require.Equal(rt, before, w.recorded(), "%s\nat %+v\n%s", p, q.change, r.Error.Message)
 			require.Len(rt, p.outer.names, calls)
 		}
 		w.heard(r)
