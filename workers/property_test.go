@@ -106,11 +106,11 @@ func TestE12CrashesChangeNothing(t *testing.T) {
 		whole, _ := finish(false, nil)
 		for _, stands := range []bool{false, true} {
 			calm, most := finish(stands, nil)
-			require.Equal(rt, comparable(whole), comparable(calm), "it stands: %t%s", stands, p)
+			require.Equal(rt, comparable(whole), comparable(calm), "it stands: %t, of %+v", stands, p.body)
 			require.LessOrEqual(rt, most, 1)
 			for at := 2; at <= 2*calm.ops+1; at++ {
 				got, most := finish(stands, &crash{left: at / 2, after: at%2 == 0})
-				require.Equal(rt, comparable(whole), comparable(got), "crash at write %d, carried out: %t, it stands: %t%s", at/2, at%2 == 0, stands, p)
+				require.Equal(rt, comparable(whole), comparable(got), "crash at write %d, carried out: %t, it stands: %t, of %+v", at/2, at%2 == 0, stands, p.body)
 				require.LessOrEqual(rt, most, 2, "a call is made again only by a crash")
 			}
 		}
@@ -138,11 +138,11 @@ func TestE13RecordsFitTheirFunctions(t *testing.T) {
 				pending = pausesOf(r)
 			}
 			replayed := w.replay()
-			require.NotEqual(rt, ReplayDiverged, replayed.End, "%v, of%s", replayed.Err, p)
+			require.NotEqual(rt, ReplayDiverged, replayed.End, "%v, of %+v", replayed.Err, p.body)
 			if r != nil && r.Kind == journal.ResponseTerminal {
 				replayed = w.replay(true)
-				require.Equal(rt, r.Output, replayed.Response.Output, "%s", p)
-				require.Equal(rt, r.Error, replayed.Response.Error, "%s", p)
+				require.Equal(rt, r.Output, replayed.Response.Output, "%+v", p.body)
+				require.Equal(rt, r.Error, replayed.Response.Error, "%+v", p.body)
 				return
 			}
 			if r != nil && r.Kind == journal.ResponseFailedAttempt {
@@ -169,7 +169,7 @@ func (p *program) changed(t *rapid.T) *program {
 	return &program{body: p.body, names: p.names, outer: p.outer, change: change{
 		name: fmt.Sprint("n", rapid.IntRange(1, p.names).Draw(t, "at")),
 		how:  rapid.SampledFrom([]string{"insert", "delete", "replace", "behind"}).Draw(t, "how"),
-		other: &node{
+		other: node{
 			kind: rapid.SampledFrom([]string{"call", "sleep", "now", "args", "undo", "child"}).Draw(t, "other"), name: "other", n: 1,
 		},
 	}}
@@ -211,7 +211,7 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 		// Lost branches only run for their compensations; a change in them shows when the
 		// function has already failed.
 		if _, undoing := undoCause(w); !undoing {
-			require.Equal(rt, before, w.recorded(), "%s\nat %+v\n%s", p, q.change, r.Error.Message)
+			require.Equal(rt, before, w.recorded(), "%+v\nat %+v\n%s", p.body, q.change, r.Error.Message)
 			require.Len(rt, p.outer.names, calls)
 		}
 		w.heard(r)
