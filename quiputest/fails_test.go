@@ -41,45 +41,57 @@ func blindly(ctx context.Context, bank *Receiver) { bank.Do(ctx, "a charge") }
 // The eight boundaries of a handler with one effect.
 var all = []string{"001", "002", "003", "004", "005", "006", "007", "008"}
 
-// C9: a call outside without an effect is done again by the next run.
-func TestC9CrashCatchesWorkOutsideOfEffects(t *testing.T) {
+// C9, E3: a death shows what a next run does again: a call outside without an effect, an Idempotent effect
+// at a receiver that does not remove duplicates, and what a handler remembered in memory. The scenario's
+// own checks must hold in every run.
+func TestC9CrashCatches(t *testing.T) {
 	t.Parallel()
-	r := recordCrashes(t, paying(func(ctx context.Context, w *World) (any, error) {
-		blindly(ctx, w.Receiver("bank"))
-		return nil, nil
-	}))
-	require.True(t, r.failed)
-	require.Equal(t, []string{"002", "003"}, r.failures(), r.text()) // after it, and before the response is sent
-	require.Contains(t, r.text(), `003: the process dies for job "p-1", call at ,0,0: before its response (terminal) was sent`)
-	require.Contains(t, r.text(), `003: receiver bank did: "a charge" 2 times
-  undisturbed: "a charge" 1 times`)
-}
-
-// E3: class Idempotent needs a receiver that removes duplicates; this one does not.
-func TestE3CrashCatchesAReceiverThatDoesNotDedupe(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, recordCrashes(t, charging(byKey, effects.Idempotent)).failures())
-	r := recordCrashes(t, charging(blindly, effects.Idempotent))
-	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
-}
-
-// A handler that remembers in memory what it did forgets it when its process dies.
-func TestCrashForgetsMemory(t *testing.T) {
-	t.Parallel()
-	r := recordCrashes(t, func(_ testing.TB, w *World) {
-		w.Serve(func(reg *workers.Registry) {
-			charged := false
-			workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) {
-				if !charged {
-					w.Receiver("bank").Do(ctx, "a charge")
-				}
-				charged = true
+	for name, c := range map[string]struct {
+		scenario Scenario
+		failures []string
+		says     []string
+	}{
+		"work outside of effects": {
+			paying(func(ctx context.Context, w *World) (any, error) {
+				blindly(ctx, w.Receiver("bank"))
 				return nil, nil
+			}),
+			[]string{"002", "003"}, // after it, and before the response is sent
+			[]string{
+				`003: the process dies for job "p-1", call at ,0,0: before its response (terminal) was sent`,
+				"003: receiver bank did: \"a charge\" 2 times\n  undisturbed: \"a charge\" 1 times",
+			},
+		},
+		"a receiver that removes duplicates":         {charging(byKey, effects.Idempotent), nil, nil},
+		"a receiver that does not remove duplicates": {charging(blindly, effects.Idempotent), []string{"004", "005"}, nil},
+		"memory": {func(_ testing.TB, w *World) {
+			w.Serve(func(reg *workers.Registry) {
+				charged := false
+				workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) {
+					if !charged {
+						blindly(ctx, w.Receiver("bank"))
+					}
+					charged = true
+					return nil, nil
+				})
 			})
+			w.Call("pay", "p-1", nil).Output(nil)
+		}, []string{"002", "003"}, nil},
+		"a check": {func(t testing.TB, w *World) {
+			charging(byKey, effects.Idempotent)(t, w)
+			require.Equal(t, 1, w.Bodies("charge"))
+		}, []string{"004", "005"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := recordCrashes(t, c.scenario)
+			require.Equal(t, c.failures, r.failures(), r.text())
+			require.Equal(t, c.failures != nil, r.failed)
+			for _, said := range c.says {
+				require.Contains(t, r.text(), said)
+			}
 		})
-		w.Call("pay", "p-1", nil).Output(nil)
-	})
-	require.Equal(t, []string{"002", "003"}, r.failures(), r.text())
+	}
 }
 
 // E3: a cut-off Guarded effect needs a person, unless the test answers. For that it has to look
@@ -171,16 +183,6 @@ func TestCrashComparesOutputs(t *testing.T) {
 	require.Contains(t, r.text(), `job "p-1": its output: {"lines":[{"at":"2000-01-01T00:00:`)
 	require.Empty(t, recordCrashes(t, stamped, Ignore("at")).failures())
 	require.NotEmpty(t, recordCrashes(t, stamped, Ignore("receipt")).failures())
-}
-
-// The scenario's own checks must hold in every run.
-func TestCrashHoldsWhatTheScenarioChecks(t *testing.T) {
-	t.Parallel()
-	r := recordCrashes(t, func(t testing.TB, w *World) {
-		charging(byKey, effects.Idempotent)(t, w)
-		require.Equal(t, 1, w.Bodies("charge"))
-	})
-	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
 }
 
 // A scenario that takes another way each time proves nothing.
