@@ -25,6 +25,7 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 	}{
 		"finishes":          {1, effects.Pure, false},
 		"not leased":        {1, effects.Pure, false},
+		"a function":        {1, "", false},
 		"leased":            {2, effects.Pure, false},
 		"idempotent inside": {1, effects.Idempotent, false},
 		"guarded inside":    {1, effects.Guarded, true},
@@ -37,7 +38,7 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 				h.cfg.Drain = 20 * time.Millisecond
 			}
 			var cause atomic.Value
-			Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+			long := func(ctx context.Context, _ int) (int, error) {
 				close(inside)
 				select {
 				case <-release:
@@ -46,9 +47,21 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 				}
 				cause.Store(context.Cause(ctx))
 				return 0, errors.New("interrupted")
-			}, Class(c.class))
+			}
+			if c.class != "" {
+				Handle(h.reg, "long", long, Class(c.class))
+			} else {
+				HandleDurable(h.reg, "long", func(ctx context.Context, in int) (int, error) {
+					if err := Compensate(ctx, "a", func(context.Context) error { t.Error("it is undone"); return nil }); err != nil {
+						return 0, err
+					}
+					_, _ = long(ctx, in)
+					return effects.Do(ctx, "more", never)
+				})
+			}
 			h.open()
 			q := ask("long", 1, `1`)
+			q.Attempt = q.Attempts // which would be undone if it failed
 			h.ask(q, c.publication)
 			<-inside
 			h.stop()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // A function suspends where it waits, again as long as the wait is not over, and goes on from there
@@ -208,16 +207,4 @@ func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 	w.wake(journal.PauseSleep, "y", "")
 	require.Equal(t, []string{"sleep x at 1.0.2"}, waits(w.next()))
 	require.Equal(t, 2, times)
-}
-
-func TestAnOperatorsNotDoneRunsAgain(t *testing.T) {
-	t.Parallel()
-	w := play(t, steps(call("a"), rest("rest")))
-	w.next()
-	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
-	w.wake(journal.PauseSleep, "rest", "")
-	require.Equal(t, 0, result[int](t, w.next()))
-	n, most := w.outer.keys()
-	require.Equal(t, []int{2, 1}, []int{n, most}, "under the next key")
-	require.Equal(t, store.EffectNotDone, w.store.Rows(w.id())[0].State)
 }
