@@ -26,6 +26,12 @@ func TestE14OutsideAJobDoIsTheCall(t *testing.T) {
 	}
 	require.Equal(t, 2, c.calls)
 	require.Equal(t, []string{"", ""}, c.keys)
+	got, err := DoTx(t.Context(), "move", func(ctx context.Context, tx any) (int, error) {
+		require.Nil(t, tx)
+		return c.fn(ctx)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
 }
 
 func TestE4StartIsAloneBeforeTheCall(t *testing.T) {

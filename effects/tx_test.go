@@ -147,16 +147,6 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 	require.Empty(t, b.store.Rows(theRequest))
 }
 
-func TestE14TxOutsideAJob(t *testing.T) {
-	t.Parallel()
-	got, err := DoTx(t.Context(), "move", func(_ context.Context, tx any) (int, error) {
-		require.Nil(t, tx)
-		return 7, nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, 7, got)
-}
-
 // E3: an unfinished Guarded start waits for a person, even if the handler now gives the
 // effect another class.
 func TestE3AGuardedStartIsParkedUnderAnyClass(t *testing.T) {

@@ -52,11 +52,10 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 				Handle(h.reg, "long", long, Class(c.class))
 			} else {
 				HandleDurable(h.reg, "long", func(ctx context.Context, in int) (int, error) {
-					if err := Compensate(ctx, "a", func(context.Context) error { t.Error("it is undone"); return nil }); err != nil {
-						return 0, err
-					}
+					err := Compensate(ctx, "a", func(context.Context) error { t.Error("it is undone"); return nil })
 					_, _ = long(ctx, in)
-					return effects.Do(ctx, "more", never)
+					_, more := effects.Do(ctx, "more", never)
+					return 0, errors.Join(err, more)
 				})
 			}
 			h.open()
