@@ -201,6 +201,19 @@ func TestResume(t *testing.T) {
 	require.Equal(t, fourth.ID, again.ID)
 }
 
+const hooked = `
+flow: hooked
+version: "1"
+output: {trip: "${ book.output }", by: "${ asked.by }", said: "${ asked.output }", slept: "${ nap.by }", late: "${ never.code }"}
+activities:
+  start: {type: trigger}
+  asked: {type: hook, signal: trip.asked, key: "${ job.id }", within: 1h}
+  nap:   {type: hook, sleep: 1ms}
+  never: {type: hook, signal: trip.never, key: "${ job.id }", within: 1ms}
+  book:  {type: worker, topic: book}
+transitions: {start: [asked], asked: [nap], nap: [never], never: [{to: book, on: error}]}
+`
+
 const trips = `
 flow: trips
 version: "1"
@@ -211,34 +224,27 @@ activities:
 transitions: {start: [book]}
 `
 
-// A durable function goes on where it was. Its waits are resolved already, and recorded effects
-// are not done again.
+// A durable function goes on where it was. Its waits are resolved already, and recorded effects are not
+// done again. Hooks that a signal, a timer or their bound has ended do not wait again, and keep what woke
+// them.
 func TestResumeFunction(t *testing.T) {
 	t.Parallel()
 	o := newTally("hotel")
 	reg := workers.New()
 	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
-		flight, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
-		if err != nil {
-			return "", err
-		}
-		if err := workers.Sleep(ctx, "rest", 50*time.Millisecond); err != nil {
-			return "", err
-		}
-		agreed, err := workers.Await[string](ctx, "trip.agreed", 0, workers.SignalKey("t-1"))
-		if err != nil {
-			return "", err
-		}
-		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
-		return flight + ", " + agreed + ", " + hotel, workers.Fatal(err)
+		flight, errFlight := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
+		rested := workers.Sleep(ctx, "rest", 50*time.Millisecond)
+		agreed, errAgreed := workers.Await[string](ctx, "trip.agreed", 0)
+		hotel, errHotel := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
+		return flight + ", " + agreed + ", " + hotel, workers.Fatal(errors.Join(errFlight, rested, errAgreed, errHotel))
 	})
-	s := newSpaceOf(t, reg, trips)
-	job := s.begin("trips", "t-1", map[string]any{})
-	s.waits(job)
-	s.told("trip.agreed", "t-1", "by ann")
+	s := newSpaceOf(t, reg, hooked)
+	job := s.begin("hooked", "h-1", map[string]any{})
+	s.told("trip.asked", "h-1", "of ann")
+	s.told("trip.agreed", "h-1", "by ann")
 	require.Contains(t, s.failed(job).Error(), "hotel was refused")
 	o.mend("hotel")
-	s.output(s.resumed("t-1"), `{"trip":"flight 1, by ann, hotel 2"}`)
+	s.output(s.resumed("h-1"), `{"trip":"flight 1, by ann, hotel 2","by":"signal","said":"of ann","slept":"timer","late":408}`)
 	require.Equal(t, map[string]int{"flight": 1, "hotel": 2}, o.count())
 	s.proved()
 }
@@ -337,38 +343,6 @@ func TestResumeCompensated(t *testing.T) {
 	n := 0
 	keys.Range(func(any, any) bool { n++; return true })
 	require.Equal(t, 4, n)
-	s.proved()
-}
-
-const hooked = `
-flow: hooked
-version: "1"
-output: {by: "${ asked.by }", said: "${ asked.output }", slept: "${ nap.by }", late: "${ never.code }"}
-activities:
-  start: {type: trigger}
-  asked: {type: hook, signal: trip.agreed, key: "${ job.id }", within: 1h}
-  nap:   {type: hook, sleep: 1ms}
-  never: {type: hook, signal: trip.never, key: "${ job.id }", within: 1ms}
-  work:  {type: worker, topic: work}
-transitions: {start: [asked], asked: [nap], nap: [never], never: [{to: work, on: error}]}
-`
-
-// Hooks that a signal, a timer or their bound has ended do not wait again, and keep what woke
-// them.
-func TestResumeHooks(t *testing.T) {
-	t.Parallel()
-	o := newTally("work")
-	reg := workers.New()
-	workers.Handle(reg, "work", func(context.Context, any) (string, error) {
-		got, err := o.do("work")
-		return got, workers.Fatal(err)
-	})
-	s := newSpaceOf(t, reg, hooked)
-	job := s.begin("hooked", "h-1", map[string]any{})
-	s.told("trip.agreed", "h-1", "by ann")
-	s.failed(job)
-	o.mend("work")
-	s.output(s.resumed("h-1"), `{"by":"signal","said":"by ann","slept":"timer","late":408}`)
 	s.proved()
 }
 
