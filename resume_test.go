@@ -315,20 +315,12 @@ func TestResumeCompensated(t *testing.T) {
 			keys.Store(effects.Key(ctx), true)
 			return o.do("flight")
 		})
-		if err != nil {
-			return "", err
-		}
-		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
-			return "", err
-		}
-		_, _, err = workers.First(ctx, // which one it was is recorded, and decided anew when all is done anew
+		undo := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err })
+		_, _, errFirst := workers.First(ctx, // which one it was is recorded, and decided anew when all is done anew
 			func(ctx context.Context) (int, error) { return 0, workers.Sleep(ctx, "rest", time.Millisecond) },
 			func(ctx context.Context) (int, error) { return 1, workers.Sleep(ctx, "week", 7*24*time.Hour) })
-		if err != nil {
-			return "", err
-		}
-		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
-		return flight + ", " + hotel, workers.Fatal(err)
+		hotel, errHotel := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
+		return flight + ", " + hotel, workers.Fatal(errors.Join(err, undo, errFirst, errHotel))
 	})
 	s := newSpaceOf(t, reg, trips)
 	s.failed(s.begin("trips", "t-1", map[string]any{}))
@@ -352,13 +344,10 @@ func TestResumeCompensatedElsewhere(t *testing.T) {
 	o := newTally()
 	reg := workers.New()
 	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
-		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
-			return "", err
-		}
-		if _, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") }); err != nil {
-			return "", err
-		}
-		return workers.Await[string](ctx, "trip.agreed", 0)
+		undo := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err })
+		_, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
+		agreed, errAgreed := workers.Await[string](ctx, "trip.agreed", 0)
+		return agreed, errors.Join(undo, err, errAgreed)
 	})
 	s := newSpaceOf(t, reg, trips)
 	job := s.begin("trips", "t-1", map[string]any{})

@@ -2,6 +2,7 @@ package quiputest_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -26,35 +27,21 @@ transitions:
 // trip is a durable function that uses everything.
 func trip(w outside) func(*workers.Registry) {
 	airline, bank := w.Receiver("airline"), w.Receiver("bank")
-	book := func(ctx context.Context, what string) error {
-		err := workers.Compensate(ctx, "cancel "+what, func(ctx context.Context) error {
-			airline.Apply(ctx, effects.Key(ctx))
-			return nil
-		})
-		if err != nil {
-			return err
+	apply := func(ctx context.Context) error { airline.Apply(ctx, effects.Key(ctx)); return nil }
+	book := func(what string) func(context.Context) (int, error) {
+		return func(ctx context.Context) (int, error) {
+			undo := workers.Compensate(ctx, "cancel "+what, apply)
+			n, err := effects.Do(ctx, "book "+what, func(ctx context.Context) (int, error) { return 1, apply(ctx) }, effects.Idempotent)
+			return n, errors.Join(undo, err)
 		}
-		_, err = effects.Do(ctx, "book "+what, func(ctx context.Context) (int, error) {
-			airline.Apply(ctx, effects.Key(ctx))
-			return 1, nil
-		}, effects.Idempotent)
-		return err
 	}
 	return func(reg *workers.Registry) {
 		workers.Handle(reg, "policy.issue", func(_ context.Context, in string) (string, error) { return "policy of " + in, nil })
 		workers.HandleDurable(reg, "trip", func(ctx context.Context, card string) (string, error) {
-			if _, err := workers.All(ctx,
-				func(ctx context.Context) (int, error) { return 0, book(ctx, "flight") },
-				func(ctx context.Context) (int, error) { return 0, book(ctx, "hotel") },
-			); err != nil {
-				return "", err
-			}
-			policy, err := workers.Child[string](ctx, "insurance", "insurance", card)
-			if err != nil {
-				return "", err
-			}
-			by, err := workers.Await[string](ctx, "trip.confirmed", 30*24*time.Hour)
-			if err != nil {
+			_, err := workers.All(ctx, book("flight"), book("hotel"))
+			policy, errPolicy := workers.Child[string](ctx, "insurance", "insurance", card)
+			by, errBy := workers.Await[string](ctx, "trip.confirmed", 30*24*time.Hour)
+			if err := errors.Join(err, errPolicy, errBy); err != nil {
 				return "", err
 			}
 			if err := workers.Sleep(ctx, "cooling off", 24*time.Hour); err != nil {

@@ -2,6 +2,7 @@ package quiputest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -32,17 +33,12 @@ func TestCrashLeavesLosersAlone(t *testing.T) {
 	t.Parallel()
 	r := recordCrashes(t, func(_ testing.TB, w *World) {
 		work := func(ctx context.Context) (string, error) {
-			if err := workers.Sleep(ctx, "nearly an hour", time.Hour-time.Second); err != nil {
-				return "", err
-			}
+			slept := workers.Sleep(ctx, "nearly an hour", time.Hour-time.Second)
 			_, err := effects.Do(ctx, "work", func(ctx context.Context) (string, error) {
 				w.Receiver("outside").Apply(ctx, effects.Key(ctx))
 				return "", nil
 			}, effects.Idempotent)
-			if err != nil {
-				return "", err
-			}
-			return "worked", workers.Sleep(ctx, "another hour", time.Hour)
+			return "worked", errors.Join(slept, err, workers.Sleep(ctx, "another hour", time.Hour))
 		}
 		bound := func(ctx context.Context) (string, error) { return "too late", workers.Sleep(ctx, "an hour", time.Hour) }
 		w.Serve(func(reg *workers.Registry) {
