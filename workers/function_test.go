@@ -50,56 +50,67 @@ func TestAFirstRunWithoutEffectsCostsNoRoundTrip(t *testing.T) {
 
 func TestE12SignalsAndChildren(t *testing.T) {
 	t.Parallel()
-	fn := func(ctx context.Context, _ int) (string, error) {
+	w := newWorld(t, func(ctx context.Context, _ int) (string, error) {
 		s, err := Await[string](ctx, "go", time.Minute)
-		if errors.Is(err, ErrAwaitTimeout) {
-			s = "nothing"
-		} else if err != nil {
-			return "", err
+		n, failed := Child[int](ctx, "kid", "count", map[string]int{"b": 2, "a": 1}, ChildKey("k"), ChildVersion("7"))
+		return fmt.Sprint(s, " ", n), errors.Join(err, failed)
+	}, `1`)
+	p := w.next().Pauses[0]
+	require.Equal(t, []any{"go", "go", "key", time.Minute.Microseconds()}, []any{p.Name, p.Topic, p.Key, p.For}, "the job's key is the default")
+	w.wake(journal.PauseSignal, "go", `"now"`)
+	p = w.next().Pauses[0]
+	require.Equal(t, []any{"kid", "count", "k", "7", `{"a":1,"b":2}`}, []any{p.Name, p.Flow, p.Key, p.Version, string(p.Input)})
+	w.wake(journal.PauseChild, "kid", `5`)
+	require.Equal(t, "now 5", result[string](t, w.next()))
+}
+
+// What a wait ends with ends the activity, unless the function does something else with it.
+func TestE12FactsEndTheActivity(t *testing.T) {
+	t.Parallel()
+	within := func(d time.Duration) code {
+		return func(ctx context.Context, _ *outside) error {
+			_, err := Await[int](ctx, "go", d, SignalKey("x"), As("n"))
+			return err
 		}
-		n, err := Child[int](ctx, "kid", "count", map[string]int{"b": 2, "a": 1}, ChildKey("k"), ChildVersion("7"))
-		return fmt.Sprint(s, " ", n), err
 	}
-	t.Run("come", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, fn, `1`)
-		p := w.next().Pauses[0]
-		require.Equal(t, []any{"go", "go", "key", time.Minute.Microseconds()}, []any{p.Name, p.Topic, p.Key, p.For}, "the job's key is the default")
-		w.wake(journal.PauseSignal, "go", `"now"`)
-		p = w.next().Pauses[0]
-		require.Equal(t, []any{"kid", "count", "k", "7", `{"a":1,"b":2}`}, []any{p.Name, p.Flow, p.Key, p.Version, string(p.Input)})
-		w.wake(journal.PauseChild, "kid", `5`)
-		require.Equal(t, "now 5", result[string](t, w.next()))
-	})
-	t.Run("timeout and error", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, fn, `1`)
-		w.next()
-		w.timeout("go")
-		w.next()
-		w.wakeWith(journal.PauseChild, "kid", &journal.Response{Code: 410, Error: &journal.Failure{Class: "interrupted", Message: "stop"}})
-		failedWith(t, w.next(), journal.ResponseTerminal, 410, "interrupted", `child "kid"`)
-	})
-	t.Run("facts end the activity", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, func(ctx context.Context, _ int) (int, error) { return Await[int](ctx, "go", time.Minute) }, `1`)
-		w.next()
-		w.timeout("go")
-		failedWith(t, w.next(), journal.ResponseTerminal, 408, ClassTimeout)
-		w = newWorld(t, func(ctx context.Context, _ int) (int, error) {
-			return Await[int](ctx, "go", 0, SignalKey("x"), As("n"))
-		}, `1`)
-		r := w.next()
-		require.Equal(t, []any{"x", "n", int64(0)}, []any{r.Pauses[0].Key, r.Pauses[0].Name, r.Pauses[0].For})
-		w.wakeWith(journal.PauseSignal, "n", &journal.Response{Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)}})
-		r = w.next()
-		failedWith(t, r, journal.ResponseTerminal, 409, ClassSignal)
-		require.JSONEq(t, `{"why":1}`, string(r.Error.Data))
-		w = newWorld(t, func(ctx context.Context, _ int) (int, error) { return Await[int](ctx, "go", 0) }, `1`)
-		w.next()
-		w.wake(journal.PauseSignal, "go", `"no number"`)
-		failedWith(t, w.next(), journal.ResponseTerminal, 400, ClassInput)
-	})
+	signal := within(time.Minute)
+	bounded := func(ctx context.Context, o *outside) error {
+		if err := signal(ctx, o); !errors.Is(err, ErrAwaitTimeout) {
+			return err
+		}
+		return nil
+	}
+	child := func(ctx context.Context, _ *outside) error { _, err := Child[int](ctx, "n", "count", 1); return err }
+	for name, c := range map[string]struct {
+		code  code
+		kind  journal.PauseKind
+		with  journal.Response
+		ends  int
+		class string
+		says  string
+	}{
+		"timeout":      {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 408, ClassTimeout, ""},
+		"bounded":      {bounded, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 200, "", ""},
+		"error":        {within(0), journal.PauseSignal, journal.Response{Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)}}, 409, ClassSignal, ""},
+		"no number":    {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.BySignal, Output: []byte(`"no number"`)}, 400, ClassInput, ""},
+		"child failed": {child, journal.PauseChild, journal.Response{Code: 410, Error: &journal.Failure{Class: "interrupted", Message: "stop"}}, 410, "interrupted", `child "n"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := play(t, c.code)
+			p := w.next().Pauses[0]
+			require.Equal(t, c.kind == journal.PauseSignal, p.Key == "x")
+			require.Equal(t, c.kind == journal.PauseSignal && name != "error", p.For > 0)
+			w.wakeWith(c.kind, "n", &c.with)
+			r := w.next()
+			if c.ends == 200 {
+				require.Equal(t, 0, result[int](t, r))
+				return
+			}
+			failedWith(t, r, journal.ResponseTerminal, c.ends, c.class, c.says)
+			require.Equal(t, name == "error", string(r.Error.Data) == `{"why":1}`)
+		})
+	}
 }
 
 func TestE15RecordedValues(t *testing.T) {
