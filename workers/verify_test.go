@@ -54,20 +54,30 @@ func TestVerifyUnfinished(t *testing.T) {
 	failedWith(t, h.one(ask("silent", 4, `1`)), journal.ResponseParked, 500, ClassParked, "its verifier was asked: it does not know whether it was done (looked)")
 }
 
-// 3.3: what a run's effects say overrules the handler, whatever it does with the error.
-func TestVerifyCompleted(t *testing.T) {
+// E5, 3.3: what a run's effects say overrules the handler, whatever it does with the error. Only an explicit
+// Fatal ends an activity whose call has no known outcome.
+func TestEffectsOverruleTheHandler(t *testing.T) {
 	t.Parallel()
 	doubt := effects.Doubt{Name: "charge", Key: "k", Recorded: []byte("3")}
-	for _, err := range []error{nil, errors.New("charging failed"), Fail(402, "declined"), Fatal(errors.New("no"))} {
+	strict, human := &effects.VerificationError{Doubt: doubt}, &effects.ConfirmError{Doubt: doubt}
+	parked := &effects.ParkedError{Name: "charge", Key: "k", Err: errors.New("connection reset")}
+	unknown := &effects.UnknownError{Name: "charge", Key: "k", Err: errors.New("connection reset")}
+	for _, err := range []error{nil, errors.New("charging failed"), Fail(402, "declined"), Fatal(unknown)} {
 		said := success("pay", []byte("9"))
 		if err != nil {
 			said = failure(err, false)
 		}
-		strict, human := &effects.VerificationError{Doubt: doubt}, &effects.ConfirmError{Doubt: doubt}
+		require.Equal(t, said, overruled(said, err, nil, false))
 		failedWith(t, overruled(said, err, strict, false), journal.ResponseTerminal, 500, ClassVerification, strict.Error())
+		failedWith(t, overruled(said, err, parked, false), journal.ResponseParked, 500, ClassParked, "connection reset")
 		r := overruled(said, err, human, false)
 		failedWith(t, r, journal.ResponseParked, 500, ClassConfirm, human.Error())
 		require.JSONEq(t, `{"effect":"k","name":"charge","recorded":3}`, string(r.Error.Data))
+		if r = overruled(said, err, unknown, false); errors.As(err, new(*fatalError)) {
+			require.Equal(t, journal.ResponseTerminal, r.Kind)
+		} else {
+			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
+		}
 	}
 }
 
