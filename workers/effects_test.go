@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -194,6 +195,7 @@ func TestW8WithoutASessionNoRunBegins(t *testing.T) {
 		h.open()
 		q := ask("echo", 1, `1`)
 		h.ask(q, 2)
+		synctest.Wait() // it was looked at
 		h.silent()
 		require.Equal(t, 1, h.bus.Len(transport.ToWork("echo")), "it waits for another process")
 		require.Empty(t, h.store.Calls())
