@@ -23,66 +23,53 @@ import (
 
 func fails(err error) code { return func(context.Context, *outside) error { return err } }
 
-// trip books a flight and a hotel, and fails.
-func trip(err error) code {
-	return steps(undoable("flight"), call("flight"), undoable("hotel"), call("hotel"), fails(err))
+// trip books a flight and a hotel, and ends with something.
+func trip(last code) code {
+	return steps(undoable("flight"), call("flight"), undoable("hotel"), call("hotel"), last)
 }
 
 func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("no car")
 	for name, c := range map[string]struct {
-		err   error
+		last  code
 		tries int
 		code  int
-		class string
+		class string // "" if it succeeds
 	}{
-		"business":     {Fail(409, "no car"), 1, 409, ClassBusiness},
-		"fatal":        {Fatal(plain), 1, 500, ClassFatal},
-		"child":        {&ChildError{Code: 404, Class: "unknown"}, 1, 404, "unknown"},
-		"last attempt": {plain, 3, 500, ClassError},
-		"retryafter":   {RetryAfter(time.Second, plain), 3, 500, ClassError},
+		"business":        {fails(Fail(409, "no car")), 1, 409, ClassBusiness},
+		"fatal":           {fails(Fatal(plain)), 1, 500, ClassFatal},
+		"child":           {fails(&ChildError{Code: 404, Class: "unknown"}), 1, 404, "unknown"},
+		"last attempt":    {fails(plain), 3, 500, ClassError},
+		"retryafter":      {fails(RetryAfter(time.Second, plain)), 3, 500, ClassError},
+		"panic":           {func(context.Context, *outside) error { panic("boom") }, 3, 500, ClassPanic},
+		"unknown outcome": {does("b", cutOff, effects.Idempotent), 3, 500, ClassError},
+		"success":         {nothing, 1, 200, ""},
+		"parked":          {does("b", cutOff), 1, 500, ClassParked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := play(t, trip(c.err))
+			w := play(t, trip(c.last))
 			for range c.tries - 1 {
 				require.Equal(t, journal.ResponseFailedAttempt, w.next().Kind)
 			}
 			r := w.next()
+			require.Equal(t, c.code, r.Code)
+			require.Zero(t, r.RetryAfterMS)
+			require.Equal(t, c.class == ClassParked, r.Kind == journal.ResponseParked)
+			if c.class == "" || c.class == ClassParked {
+				require.False(t, r.Undone)
+				require.Equal(t, []string{"flight", "hotel"}, w.outer.names)
+				return
+			}
 			failedWith(t, r, journal.ResponseTerminal, c.code, c.class)
 			require.True(t, r.Undone)
-			require.Zero(t, r.RetryAfterMS)
 			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, w.outer.names, "the latest first")
 			n, most := w.outer.keys()
 			require.Equal(t, []int{4, 1}, []int{n, most})
 			for _, row := range w.store.Rows(w.id()) {
-				require.Equal(t, store.EffectCompleted, row.State, row.Name)
+				require.Equal(t, row.Name != "b", row.State == store.EffectCompleted, row.Name)
 			}
-		})
-	}
-	for name, c := range map[string]struct {
-		last  code
-		class string // "" if it succeeds
-	}{
-		"panic":           {func(context.Context, *outside) error { panic("boom") }, ClassPanic},
-		"unknown outcome": {does("b", cutOff, effects.Idempotent), ClassError},
-		"success":         {nothing, ""},
-		"parked":          {does("b", cutOff), ClassParked},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := play(t, steps(undoable("a"), c.last))
-			w.q.Attempt = 3
-			r := w.next()
-			if c.class == "" || c.class == ClassParked {
-				require.Equal(t, c.class == ClassParked, r.Kind == journal.ResponseParked)
-				require.Empty(t, w.outer.names)
-				return
-			}
-			failedWith(t, r, journal.ResponseTerminal, 500, c.class)
-			require.True(t, r.Undone)
-			require.Equal(t, []string{"undo a"}, w.outer.names)
 		})
 	}
 }
@@ -199,7 +186,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	var o outside
 	broken := true
 	var infos []Call
-	travels := function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
+	travels := function0(steps(trip(nothing), func(ctx context.Context, o *outside) error {
 		infos = append(infos, Info(ctx))
 		return Compensate(ctx, "car", func(ctx context.Context) error {
 			infos = append(infos, Info(ctx))
@@ -249,7 +236,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 
 func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
-	w := play(t, steps(trip(nil), fails(Fail(409, "no"))))
+	w := play(t, steps(trip(nothing), fails(Fail(409, "no"))))
 	w.crash = &crash{left: 8, after: true} // two each for flight and hotel, the cause, the first undo
 	require.Nil(t, w.run())
 	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, w.outer.names)
@@ -260,7 +247,7 @@ func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 
 func TestAJobWithoutARecordIsParked(t *testing.T) {
 	t.Parallel()
-	w := play(t, trip(nil))
+	w := play(t, trip(nothing))
 	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassUndo)
 	_, _, err := undoOrder(&wire.Request{Flow: flow.UndoName}, []byte(`{"job":"x"}`))
 	require.ErrorIs(t, err, journal.ErrMalformedID)
