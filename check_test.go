@@ -94,15 +94,8 @@ func TestCheckOpenHandlers(t *testing.T) {
 		return effects.Do(ctx, "flight", func(context.Context) (string, error) { return "", nil }, effects.Idempotent)
 	})[1], "flight", "a recorded number is no text")
 	require.Contains(t, fits(func(context.Context, journey) (string, error) { panic("no till") })[0], "no till")
-}
 
-// A topic that an open job can still come to has to be served, and an input has to fit.
-func TestCheckOpenTopicsAndInputs(t *testing.T) {
-	t.Parallel()
-	s := newSpaceOf(t, register(book), journeys)
-	s.waits(s.begin("journeys", "a", journey{3}))
-	s.waits(s.begin("journeys", "b", journey{3}))
-	reg := workers.New()
+	reg := workers.New() // a topic that an open job can still come to has to be served, and an input has to fit
 	workers.HandleDurable(reg, "book", func(ctx context.Context, _ struct{ Days string }) (string, error) { return book(ctx, journey{}) })
 	all := s.misfits(quipu.OpenCheck{Workers: reg})
 	require.Len(t, all, 3, "pack is behind both jobs, ship is said once")
@@ -126,15 +119,10 @@ func TestCheckOpenTopicsAndInputs(t *testing.T) {
 	require.Equal(t, []int64{0, 0}, []int64{jobs, requests}, "the caller had enough at the first job")
 	require.Empty(t, s.misfits(quipu.OpenCheck{Workers: register(book), Progress: func(j, r int64) { jobs, requests = j, r }}))
 	require.Equal(t, []int64{2, 2}, []int64{jobs, requests})
-}
 
-// A registry with mistakes is an error, not a misfit.
-func TestCheckOpenMistakes(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t, journeys)
-	reg := workers.New()
-	workers.HandleRaw(reg, "book", nil)
-	for _, err := range s.CheckOpen(t.Context(), quipu.OpenCheck{Workers: reg}) {
+	mistaken := workers.New() // which is an error, not a misfit
+	workers.HandleRaw(mistaken, "book", nil)
+	for _, err := range s.CheckOpen(t.Context(), quipu.OpenCheck{Workers: mistaken}) {
 		require.ErrorContains(t, err, "its function is nil")
 	}
 }
@@ -171,8 +159,7 @@ func TestCheckOpenFlows(t *testing.T) {
 	s := newSpace(t, string(version("1", "n").Canonical()), trier)
 	job := s.begin("trier", "t", nil)
 	require.Eventually(t, func() bool {
-		info, err := s.Job(t.Context(), job)
-		require.NoError(t, err)
+		info := s.info(job)
 		return len(info.Messages) == 1 && info.Messages[0].Due.After(time.Now().Add(time.Minute)) // the second attempt
 	}, time.Minute, 20*time.Millisecond)
 	require.Empty(t, s.misfits(quipu.OpenCheck{Flows: []*flow.Flow{version("1", "n"), version("2", "n")}}))

@@ -34,19 +34,13 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 		attempt := tries.Add(1)
 		key, err := quipu.DoTx(ctx, "place", func(ctx context.Context, tx quipu.EffectTx) (string, error) {
 			key := "shipping-of-" + workers.Info(ctx).Key
-			if _, err := tx.Exec(ctx, "INSERT INTO placed VALUES ($1)", key); err != nil {
-				return "", err
+			_, err := tx.Exec(ctx, "INSERT INTO placed VALUES ($1)", key)
+			_, errStart := s.StartTx(ctx, tx, "listen", key, nil)
+			_, errSignal := s.SignalTx(ctx, tx, "news.told", key, "shipped")
+			if err = errors.Join(err, errStart, errSignal); err == nil && attempt == 1 {
+				err = errors.New("not yet")
 			}
-			if _, err := s.StartTx(ctx, tx, "listen", key, nil); err != nil {
-				return "", err
-			}
-			if _, err := s.SignalTx(ctx, tx, "news.told", key, "shipped"); err != nil {
-				return "", err
-			}
-			if attempt == 1 {
-				return "", errors.New("not yet")
-			}
-			return key, nil
+			return key, err
 		})
 		if err == nil && attempt == 2 {
 			err = errors.New("behind the effect")

@@ -38,12 +38,11 @@ func TestFork(t *testing.T) {
 	ctx := t.Context()
 	job := s.begin("orders", "o-1", map[string]any{"boxes": []int{1, 2}})
 	require.Contains(t, s.failed(job).Error(), "card was refused")
-	before, err := s.Job(ctx, job)
-	require.NoError(t, err)
+	before := s.info(job)
 	results := s.results(job)
 	require.Equal(t, map[string]int{"stock": 1, "quote": 1, "card": 1}, o.count())
 
-	_, err = s.Fork(ctx, "o-1", before.Entries+1, "o-1b")
+	_, err := s.Fork(ctx, "o-1", before.Entries+1, "o-1b")
 	require.ErrorIs(t, err, quipu.ErrFork)
 	require.ErrorContains(t, err, "its journal has the entries 1 to")
 	_, err = s.Fork(ctx, "o-1", results["note"], "o-1b")
@@ -56,26 +55,21 @@ func TestFork(t *testing.T) {
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 
 	o.mend("card")
-	fork, err := s.Fork(ctx, "o-1", results["pack"], "o-1b", quipu.Who("ann"), quipu.Reason("what if the card were valid"))
-	require.NoError(t, err)
+	fork := s.forked("o-1", results["pack"], "o-1b", quipu.Who("ann"), quipu.Reason("what if the card were valid"))
 	s.output(fork, `{"paid":"card 2","ref":"stock 1!","told":"card 2","sizes":[10,20]}`)
 	require.Equal(t, map[string]int{"stock": 1, "quote": 2, "card": 2}, o.count(), "reserve was taken over, charge has keys of its own")
 	s.proved()
 
-	after, err := s.Job(ctx, job)
-	require.NoError(t, err)
+	after := s.info(job)
 	require.Equal(t, before.State, after.State)
 	require.Equal(t, before.Entries+1, after.Entries)
-	info, err := s.Job(ctx, fork)
-	require.NoError(t, err)
+	info := s.info(fork)
 	require.Equal(t, job.ID, info.ForkOf)
 	require.Zero(t, info.Resumes)
 	_, err = s.Fork(ctx, "o-1b", 1, "o-1c")
 	require.ErrorContains(t, err, "is a fork itself")
 
-	whole, err := s.Fork(ctx, "o-1", 1, "o-1d")
-	require.NoError(t, err)
-	s.output(whole, `{"paid":"card 3","ref":"stock 2!","told":"card 3","sizes":[10,20]}`)
+	s.output(s.forked("o-1", 1, "o-1d"), `{"paid":"card 3","ref":"stock 2!","told":"card 3","sizes":[10,20]}`)
 	s.proved()
 }
 
@@ -101,22 +95,16 @@ func TestForkOfAnOpenJob(t *testing.T) {
 		v, err := s.Job(ctx, job)
 		return err == nil && len(v.Waits) == 1 && v.Waits[0].Topic == "trip.agreed"
 	})
-	info, err := s.Job(ctx, job)
-	require.NoError(t, err)
-	fork, err := s.Fork(ctx, "j-1", info.Entries, "j-2")
-	require.NoError(t, err)
+	info := s.info(job)
+	fork := s.forked("j-1", info.Entries, "j-2")
 	s.waits(fork)
-	_, err = s.Signal(ctx, "trip.agreed", "j-2", "by ann")
-	require.NoError(t, err)
+	s.told("trip.agreed", "j-2", "by ann")
 	require.Contains(t, s.failed(fork).Error(), "ship was refused")
 	o.mend("ship")
-	again, err := s.Resume(ctx, "j-2")
-	require.NoError(t, err)
-	s.output(again, `null`)
+	s.output(s.resumed("j-2"), `null`)
 	require.Equal(t, map[string]int{"box": 1, "ship": 2}, o.count())
 
-	_, err = s.Signal(ctx, "trip.agreed", "j-1", "by bob")
-	require.NoError(t, err)
+	s.told("trip.agreed", "j-1", "by bob")
 	s.output(job, `null`)
 	require.Equal(t, map[string]int{"box": 1, "ship": 3}, o.count())
 	s.proved()
@@ -137,9 +125,7 @@ func TestForkOfJobsThatRun(t *testing.T) {
 		key := fmt.Sprint("o-", i)
 		all = append(all, s.begin("orders", key, map[string]any{"boxes": []int{1, 2, 3}}))
 		for _, as := range []string{"/a", "/b"} {
-			fork, err := s.Fork(t.Context(), key, 1, key+as)
-			require.NoError(t, err)
-			all = append(all, fork)
+			all = append(all, s.forked(key, 1, key+as))
 		}
 	}
 	for _, job := range all {
@@ -173,9 +159,7 @@ func TestForkAmongElements(t *testing.T) {
 	require.Len(t, answers, 4)
 	for i, at := range answers {
 		before := o.count()
-		fork, err := s.Fork(t.Context(), "b-1", at, fmt.Sprint("b-1/", i))
-		require.NoError(t, err)
-		s.output(fork, `{"sizes":[10,20,30,40]}`)
+		s.output(s.forked("b-1", at, fmt.Sprint("b-1/", i)), `{"sizes":[10,20,30,40]}`)
 		again := 0
 		for name, n := range o.count() {
 			again += n - before[name]

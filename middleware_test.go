@@ -3,15 +3,16 @@ package quipu_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -20,29 +21,25 @@ import (
 // call, and its result is the answer.
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var seen []string
-	note := func(ctx context.Context, what string) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, workers.Info(ctx).Topic+" "+what)
-	}
+	var seen devtest.Log
 	named := func(name string) func(workers.Handler) workers.Handler {
 		return func(next workers.Handler) workers.Handler {
 			return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-				note(ctx, name+" before")
-				defer note(ctx, name+" behind")
+				topic := workers.Info(ctx).Topic
+				fmt.Fprintln(&seen, topic, name, "before")
+				defer fmt.Fprintln(&seen, topic, name, "behind")
 				return next(ctx, in)
 			}
 		}
 	}
+	next := func(_ context.Context, in int) (int, error) { fmt.Fprintln(&seen, "runs"); return in + 1, nil }
 	reg := workers.New()
-	workers.Handle(reg, "plain", func(ctx context.Context, in int) (int, error) { note(ctx, "runs"); return in + 1, nil })
+	workers.Handle(reg, "plain", next)
 	reg.Use(named("outer"))
-	workers.Handle(reg, "effect", func(ctx context.Context, in int) (int, error) { note(ctx, "runs"); return in + 1, nil }, workers.Class(effects.Idempotent))
+	workers.Handle(reg, "effect", next, workers.Class(effects.Idempotent))
 	workers.HandleDurable(reg, "function", func(ctx context.Context, in int) (int, error) {
-		note(ctx, "runs")
-		return in + 1, workers.Sleep(ctx, "nap", time.Millisecond)
+		n, _ := next(ctx, in)
+		return n, workers.Sleep(ctx, "nap", time.Millisecond)
 	})
 	reg.Use(named("inner"), func(next workers.Handler) workers.Handler {
 		return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
@@ -53,23 +50,18 @@ func TestMiddleware(t *testing.T) {
 		}
 	})
 	s := newSpaceOf(t, reg)
-	turns := map[string]int{"plain": 1, "effect": 1, "function": 2}
-	for topic, n := range turns {
+	want := ""
+	for topic, turns := range map[string]int{"plain": 1, "effect": 1, "function": 2} {
 		out, err := quipu.CallAs[int](t.Context(), s.Runtime, topic, topic, 1)
 		require.NoError(t, err)
 		require.Equal(t, 2, out)
-		mu.Lock()
-		var want []string
-		for range n {
-			want = append(want, topic+" outer before", topic+" inner before", topic+" runs", topic+" inner behind", topic+" outer behind")
-		}
-		require.Equal(t, want, seen)
-		seen = nil
-		mu.Unlock()
+		run := strings.ReplaceAll("T outer before\nT inner before\nruns\nT inner behind\nT outer behind\n", "T", topic)
+		want += strings.Repeat(run, turns)
+		require.Equal(t, want, seen.String())
 	}
 	_, err := quipu.CallAs[int](t.Context(), s.Runtime, "plain", "refused", 13)
 	var failed *quipu.JobError
-	require.True(t, errors.As(err, &failed), "%v", err)
+	require.ErrorAs(t, err, &failed)
 	require.Equal(t, 403, failed.Code)
 
 	broken := workers.New()

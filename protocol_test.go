@@ -79,6 +79,35 @@ func (s *space) begin(name, key string, input any) quipu.Job {
 	return job
 }
 
+func (s *space) info(job quipu.Job) *quipu.JobInfo {
+	s.t.Helper()
+	v, err := s.Job(s.t.Context(), job)
+	require.NoError(s.t, err)
+	return v
+}
+
+// told sends a signal.
+func (s *space) told(topic, key string, payload any, opts ...quipu.SignalOption) {
+	s.t.Helper()
+	_, err := s.Signal(s.t.Context(), topic, key, payload, opts...)
+	require.NoError(s.t, err)
+}
+
+// resumed and forked go on with a job.
+func (s *space) resumed(key string, opts ...quipu.ResumeOption) quipu.Job {
+	s.t.Helper()
+	job, err := s.Resume(s.t.Context(), key, opts...)
+	require.NoError(s.t, err)
+	return job
+}
+
+func (s *space) forked(key string, at int64, as string, opts ...quipu.ForkOption) quipu.Job {
+	s.t.Helper()
+	job, err := s.Fork(s.t.Context(), key, at, as, opts...)
+	require.NoError(s.t, err)
+	return job
+}
+
 // output waits for a job that completes.
 func (s *space) output(job quipu.Job, output string) {
 	s.t.Helper()

@@ -171,8 +171,7 @@ func TestResume(t *testing.T) {
 
 	o.mend("box 3")
 	before := o.count()
-	second, err := s.Resume(ctx, "o-1", quipu.Who("ann"), quipu.Reason("the scale is mended"))
-	require.NoError(t, err)
+	second := s.resumed("o-1", quipu.Who("ann"), quipu.Reason("the scale is mended"))
 	require.NotEqual(t, job.ID, second.ID)
 	require.Contains(t, s.failed(second).Error(), "card was refused")
 	after := o.count()
@@ -180,14 +179,12 @@ func TestResume(t *testing.T) {
 	require.Equal(t, []int{1, 1, 2, 1, 1}, []int{after["box 1"], after["box 2"], after["box 3"], after["box 4"], after["box 5"]})
 	s.proved()
 
-	_, err = s.Resume(ctx, "o-1", quipu.From("charge"))
-	require.NoError(t, err)
+	s.resumed("o-1", quipu.From("charge"))
 	third, err := s.Find(ctx, "o-1")
 	require.NoError(t, err)
 	require.Contains(t, s.failed(third).Error(), "card was refused", "it is refused again")
 	o.mend("card")
-	fourth, err := s.Resume(ctx, "o-1")
-	require.NoError(t, err)
+	fourth := s.resumed("o-1")
 	s.output(fourth, `{"paid":"card 3","ref":"stock 1!","told":"card 3","sizes":[10,20,30,40,50]}`)
 	require.Equal(t, map[string]int{
 		"stock": 1, "box 1": 1, "box 2": 1, "box 3": 2, "box 4": 1, "box 5": 1, "quote": 1, "card": 3, "receipt": 1,
@@ -196,14 +193,26 @@ func TestResume(t *testing.T) {
 	require.ErrorContains(t, err, "it has completed")
 	s.proved()
 
-	info, err := s.Job(ctx, quipu.Job{Key: "o-1"})
-	require.NoError(t, err)
+	info := s.info(quipu.Job{Key: "o-1"})
 	require.Equal(t, int64(4), info.Generation)
 	again, err := s.Start(ctx, "orders", "o-1", map[string]any{"boxes": []int{1, 2, 3, 4, 5}})
 	require.NoError(t, err)
 	require.True(t, again.Existing)
 	require.Equal(t, fourth.ID, again.ID)
 }
+
+const hooked = `
+flow: hooked
+version: "1"
+output: {trip: "${ book.output }", by: "${ asked.by }", said: "${ asked.output }", slept: "${ nap.by }", late: "${ never.code }"}
+activities:
+  start: {type: trigger}
+  asked: {type: hook, signal: trip.asked, key: "${ job.id }", within: 1h}
+  nap:   {type: hook, sleep: 1ms}
+  never: {type: hook, signal: trip.never, key: "${ job.id }", within: 1ms}
+  book:  {type: worker, topic: book}
+transitions: {start: [asked], asked: [nap], nap: [never], never: [{to: book, on: error}]}
+`
 
 const trips = `
 flow: trips
@@ -215,38 +224,27 @@ activities:
 transitions: {start: [book]}
 `
 
-// A durable function goes on where it was. Its waits are resolved already, and recorded effects
-// are not done again.
+// A durable function goes on where it was. Its waits are resolved already, and recorded effects are not
+// done again. Hooks that a signal, a timer or their bound has ended do not wait again, and keep what woke
+// them.
 func TestResumeFunction(t *testing.T) {
 	t.Parallel()
 	o := newTally("hotel")
 	reg := workers.New()
 	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
-		flight, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
-		if err != nil {
-			return "", err
-		}
-		if err := workers.Sleep(ctx, "rest", 50*time.Millisecond); err != nil {
-			return "", err
-		}
-		agreed, err := workers.Await[string](ctx, "trip.agreed", 0, workers.SignalKey("t-1"))
-		if err != nil {
-			return "", err
-		}
-		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
-		return flight + ", " + agreed + ", " + hotel, workers.Fatal(err)
+		flight, errFlight := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
+		rested := workers.Sleep(ctx, "rest", 50*time.Millisecond)
+		agreed, errAgreed := workers.Await[string](ctx, "trip.agreed", 0)
+		hotel, errHotel := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
+		return flight + ", " + agreed + ", " + hotel, workers.Fatal(errors.Join(errFlight, rested, errAgreed, errHotel))
 	})
-	s := newSpaceOf(t, reg, trips)
-	ctx := t.Context()
-	job := s.begin("trips", "t-1", map[string]any{})
-	s.waits(job)
-	_, err := s.Signal(ctx, "trip.agreed", "t-1", "by ann")
-	require.NoError(t, err)
+	s := newSpaceOf(t, reg, hooked)
+	job := s.begin("hooked", "h-1", map[string]any{})
+	s.told("trip.asked", "h-1", "of ann")
+	s.told("trip.agreed", "h-1", "by ann")
 	require.Contains(t, s.failed(job).Error(), "hotel was refused")
 	o.mend("hotel")
-	second, err := s.Resume(ctx, "t-1")
-	require.NoError(t, err)
-	s.output(second, `{"trip":"flight 1, by ann, hotel 2"}`)
+	s.output(s.resumed("h-1"), `{"trip":"flight 1, by ann, hotel 2","by":"signal","said":"of ann","slept":"timer","late":408}`)
 	require.Equal(t, map[string]int{"flight": 1, "hotel": 2}, o.count())
 	s.proved()
 }
@@ -294,11 +292,9 @@ func TestResumeChildren(t *testing.T) {
 		require.ErrorIs(t, err, quipu.ErrResume)
 		require.ErrorContains(t, err, fmt.Sprintf("job %q, which failed: resume that first", key))
 		o.mend(name)
-		child, err := s.Resume(ctx, key)
-		require.NoError(t, err)
+		child := s.resumed(key)
 		s.output(child, fmt.Sprintf(`{"got":"%s 2"}`, name))
-		parent, err := s.Resume(ctx, "f")
-		require.NoError(t, err)
+		parent := s.resumed("f")
 		return parent
 	}
 	s.failed(resume("f/a", "a"))
@@ -319,73 +315,26 @@ func TestResumeCompensated(t *testing.T) {
 			keys.Store(effects.Key(ctx), true)
 			return o.do("flight")
 		})
-		if err != nil {
-			return "", err
-		}
-		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
-			return "", err
-		}
-		_, _, err = workers.First(ctx, // which one it was is recorded, and decided anew when all is done anew
+		undo := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err })
+		_, _, errFirst := workers.First(ctx, // which one it was is recorded, and decided anew when all is done anew
 			func(ctx context.Context) (int, error) { return 0, workers.Sleep(ctx, "rest", time.Millisecond) },
 			func(ctx context.Context) (int, error) { return 1, workers.Sleep(ctx, "week", 7*24*time.Hour) })
-		if err != nil {
-			return "", err
-		}
-		hotel, err := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
-		return flight + ", " + hotel, workers.Fatal(err)
+		hotel, errHotel := effects.Do(ctx, "hotel", func(context.Context) (string, error) { return o.do("hotel") })
+		return flight + ", " + hotel, workers.Fatal(errors.Join(err, undo, errFirst, errHotel))
 	})
 	s := newSpaceOf(t, reg, trips)
 	s.failed(s.begin("trips", "t-1", map[string]any{}))
 	require.Equal(t, map[string]int{"flight": 1, "cancel": 1, "hotel": 1}, o.count())
 	for n := 2; n < 4; n++ { // what it did anew is undone anew
-		again, err := s.Resume(t.Context(), "t-1")
-		require.NoError(t, err)
-		s.failed(again)
+		s.failed(s.resumed("t-1"))
 		require.Equal(t, map[string]int{"flight": n, "cancel": n, "hotel": n}, o.count())
 	}
 	o.mend("hotel")
-	last, err := s.Resume(t.Context(), "t-1")
-	require.NoError(t, err)
-	s.output(last, `{"trip":"flight 4, hotel 4"}`)
+	s.output(s.resumed("t-1"), `{"trip":"flight 4, hotel 4"}`)
 	require.Equal(t, map[string]int{"flight": 4, "cancel": 3, "hotel": 4}, o.count())
 	n := 0
 	keys.Range(func(any, any) bool { n++; return true })
 	require.Equal(t, 4, n)
-	s.proved()
-}
-
-const hooked = `
-flow: hooked
-version: "1"
-output: {by: "${ asked.by }", said: "${ asked.output }", slept: "${ nap.by }", late: "${ never.code }"}
-activities:
-  start: {type: trigger}
-  asked: {type: hook, signal: trip.agreed, key: "${ job.id }", within: 1h}
-  nap:   {type: hook, sleep: 1ms}
-  never: {type: hook, signal: trip.never, key: "${ job.id }", within: 1ms}
-  work:  {type: worker, topic: work}
-transitions: {start: [asked], asked: [nap], nap: [never], never: [{to: work, on: error}]}
-`
-
-// Hooks that a signal, a timer or their bound has ended do not wait again, and keep what woke
-// them.
-func TestResumeHooks(t *testing.T) {
-	t.Parallel()
-	o := newTally("work")
-	reg := workers.New()
-	workers.Handle(reg, "work", func(context.Context, any) (string, error) {
-		got, err := o.do("work")
-		return got, workers.Fatal(err)
-	})
-	s := newSpaceOf(t, reg, hooked)
-	job := s.begin("hooked", "h-1", map[string]any{})
-	_, err := s.Signal(t.Context(), "trip.agreed", "h-1", "by ann")
-	require.NoError(t, err)
-	s.failed(job)
-	o.mend("work")
-	second, err := s.Resume(t.Context(), "h-1")
-	require.NoError(t, err)
-	s.output(second, `{"by":"signal","said":"by ann","slept":"timer","late":408}`)
 	s.proved()
 }
 
@@ -395,13 +344,10 @@ func TestResumeCompensatedElsewhere(t *testing.T) {
 	o := newTally()
 	reg := workers.New()
 	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
-		if err := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err }); err != nil {
-			return "", err
-		}
-		if _, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") }); err != nil {
-			return "", err
-		}
-		return workers.Await[string](ctx, "trip.agreed", 0)
+		undo := workers.Compensate(ctx, "flight", func(context.Context) error { _, err := o.do("cancel"); return err })
+		_, err := effects.Do(ctx, "flight", func(context.Context) (string, error) { return o.do("flight") })
+		agreed, errAgreed := workers.Await[string](ctx, "trip.agreed", 0)
+		return agreed, errors.Join(undo, err, errAgreed)
 	})
 	s := newSpaceOf(t, reg, trips)
 	job := s.begin("trips", "t-1", map[string]any{})
@@ -412,12 +358,10 @@ func TestResumeCompensatedElsewhere(t *testing.T) {
 		s.failed(job)
 		require.Eventually(t, func() bool { return o.count()["cancel"] == n }, time.Minute, 10*time.Millisecond)
 		require.Equal(t, map[string]int{"flight": n, "cancel": n}, o.count())
-		job, err = s.Resume(t.Context(), "t-1")
-		require.NoError(t, err)
+		job = s.resumed("t-1")
 	}
 	s.waits(job)
-	_, err := s.Signal(t.Context(), "trip.agreed", "t-1", "by ann")
-	require.NoError(t, err)
+	s.told("trip.agreed", "t-1", "by ann")
 	s.output(job, `{"trip":"by ann"}`)
 	require.Equal(t, map[string]int{"flight": 4, "cancel": 3}, o.count())
 	s.proved()

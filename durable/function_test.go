@@ -80,6 +80,16 @@ func TestAFunctionThatIsGivenUpMakesNoFurtherCall(t *testing.T) {
 	require.ErrorIs(t, end.Err, errHalted)
 	require.False(t, called, "it ends where it comes back")
 	require.Equal(t, store.EffectCompleted, b.store.Rows(theRequest)[0].State, "what was done is recorded")
+
+	b = &bench{t: t, store: effectstest.New()}
+	b.store.Put(theRequest, nil)
+	f = b.deliver()
+	f.Run(t.Context(), func(ctx context.Context) ([]byte, error) {
+		f.Session().Abandon(context.Canceled)
+		_, err := effects.Do(context.WithoutCancel(ctx), "late", func(context.Context) (int, error) { t.Error("it is called"); return 0, nil })
+		return nil, err
+	})
+	require.Empty(t, b.store.Rows(theRequest))
 }
 
 func TestAContextOfAnotherHandlerIsRefused(t *testing.T) {

@@ -27,11 +27,17 @@ func TestE14OutsideAJobDoIsTheCall(t *testing.T) {
 	}
 	require.Equal(t, 2, c.calls)
 	require.Equal(t, []string{"", ""}, c.keys)
+	got, err := DoTx(t.Context(), "move", func(ctx context.Context, tx any) (int, error) {
+		require.Nil(t, tx)
+		return c.fn(ctx)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 7, got)
 }
 
 func TestE4StartIsAloneBeforeTheCall(t *testing.T) {
 	b := newBench(t)
-	ctx, _ := b.run()
+	ctx, s := b.run()
 	_, err := Do(ctx, "charge", func(ctx context.Context) (int, error) {
 		rows := b.store.Rows(theRequest)
 		require.Len(t, rows, 1)
@@ -41,21 +47,10 @@ func TestE4StartIsAloneBeforeTheCall(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"StartEffect", "FinishEffect"}, b.store.Calls(), "a first run looks for nothing recorded")
-}
-
-func TestReplayGetsTheStoredResult(t *testing.T) {
-	b := newBench(t)
-	c := counting[map[string]int]{value: map[string]int{"id": 4}}
-	ctx, _ := b.run()
-	first, err := Do(ctx, "charge", c.fn)
-	require.NoError(t, err)
-	ctx, s := b.again()
-	second, err := Do(ctx, "charge", c.fn)
-	require.NoError(t, err)
-	require.Equal(t, first, second)
-	require.Equal(t, 1, c.calls)
-	require.NoError(t, s.Verdict())
-	require.Empty(t, s.Spans(), "what did not run has no span")
+	spans := s.Spans()
+	require.Len(t, spans, 1)
+	require.Equal(t, "charge", spans[0].Subject.Topic)
+	require.NoError(t, spans[0].Err)
 }
 
 func TestE1KeyIsTheSameOnEveryTurn(t *testing.T) {
@@ -100,7 +95,7 @@ func TestE3CrashWindows(t *testing.T) {
 					return nil
 				}
 				c := counting[int]{value: 3}
-				ctx, _ := b.run()
+				ctx, begun := b.run()
 				if w.dieAt == "" {
 					_, err := Do(ctx, "charge", c.fn, class)
 					require.NoError(t, err)
@@ -119,6 +114,7 @@ func TestE3CrashWindows(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, 3, got)
 				require.NoError(t, s.Verdict())
+				require.Len(t, s.Spans(), c.calls-len(begun.Spans()), "what did not run has no span")
 				for _, k := range c.keys {
 					require.Equal(t, c.keys[0], k, "the same key goes outside")
 				}
@@ -402,17 +398,6 @@ func TestC10StoreTroubleIsNeverAnOutcome(t *testing.T) {
 		require.ErrorIs(t, s.Verdict(), store.ErrUnknown)
 		require.Equal(t, 2, c.calls, "nothing is done on an outcome that is not recorded")
 	})
-}
-
-func TestSpansAreToldWithTheRun(t *testing.T) {
-	b := newBench(t)
-	ctx, s := b.run()
-	_, err := Do(ctx, "charge", func(context.Context) (int, error) { return 1, nil })
-	require.NoError(t, err)
-	spans := s.Spans()
-	require.Len(t, spans, 1)
-	require.Equal(t, "charge", spans[0].Subject.Topic)
-	require.NoError(t, spans[0].Err)
 }
 
 func TestConcurrentEffects(t *testing.T) {

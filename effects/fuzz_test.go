@@ -42,7 +42,11 @@ func FuzzAnswer(f *testing.F) {
 func FuzzLabel(f *testing.F) {
 	f.Add("charge", "order-1", `{"a":1}`, true)
 	f.Add("a", "]", "", true)
-	f.Add("a", "x]{0123456789abcdef}", "", true)
+	for _, key := range []string{"a", "a]", "[a]", "x]{0123456789abcdef}", "}", "{}"} {
+		f.Add("a", key, "", true)
+		f.Add("a", key, `"x"`, true)
+	}
+	f.Add("a", "", `"x"`, false)
 	f.Add("a", "", "", false)
 	f.Fuzz(func(t *testing.T, name, key, args string, keyed bool) {
 		options := []Option{}

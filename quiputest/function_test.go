@@ -2,6 +2,9 @@ package quiputest_test
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,35 +29,21 @@ transitions:
 // trip is a durable function that uses everything.
 func trip(w outside) func(*workers.Registry) {
 	airline, bank := w.Receiver("airline"), w.Receiver("bank")
-	book := func(ctx context.Context, what string) error {
-		err := workers.Compensate(ctx, "cancel "+what, func(ctx context.Context) error {
-			airline.Apply(ctx, effects.Key(ctx))
-			return nil
-		})
-		if err != nil {
-			return err
+	apply := func(ctx context.Context) error { airline.Apply(ctx, effects.Key(ctx)); return nil }
+	book := func(what string) func(context.Context) (int, error) {
+		return func(ctx context.Context) (int, error) {
+			undo := workers.Compensate(ctx, "cancel "+what, apply)
+			n, err := effects.Do(ctx, "book "+what, func(ctx context.Context) (int, error) { return 1, apply(ctx) }, effects.Idempotent)
+			return n, errors.Join(undo, err)
 		}
-		_, err = effects.Do(ctx, "book "+what, func(ctx context.Context) (int, error) {
-			airline.Apply(ctx, effects.Key(ctx))
-			return 1, nil
-		}, effects.Idempotent)
-		return err
 	}
 	return func(reg *workers.Registry) {
 		workers.Handle(reg, "policy.issue", func(_ context.Context, in string) (string, error) { return "policy of " + in, nil })
 		workers.HandleDurable(reg, "trip", func(ctx context.Context, card string) (string, error) {
-			if _, err := workers.All(ctx,
-				func(ctx context.Context) (int, error) { return 0, book(ctx, "flight") },
-				func(ctx context.Context) (int, error) { return 0, book(ctx, "hotel") },
-			); err != nil {
-				return "", err
-			}
-			policy, err := workers.Child[string](ctx, "insurance", "insurance", card)
-			if err != nil {
-				return "", err
-			}
-			by, err := workers.Await[string](ctx, "trip.confirmed", 30*24*time.Hour)
-			if err != nil {
+			_, err := workers.All(ctx, book("flight"), book("hotel"))
+			policy, errPolicy := workers.Child[string](ctx, "insurance", "insurance", card)
+			by, errBy := workers.Await[string](ctx, "trip.confirmed", 30*24*time.Hour)
+			if err := errors.Join(err, errPolicy, errBy); err != nil {
 				return "", err
 			}
 			if err := workers.Sleep(ctx, "cooling off", 24*time.Hour); err != nil {
@@ -97,44 +86,89 @@ func TestE12Function(t *testing.T) {
 	})
 }
 
-// E12, E15: it has the same end wherever its process dies, whatever it waits for.
+// E12, E15: it has the same end wherever its process dies, whatever it waits for. Its calls are undone
+// once.
 func TestE12CrashOfAFunction(t *testing.T) {
 	t.Parallel()
-	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
-		w.DeployYAML(insurance)
-		w.Serve(trip(w))
-		job := w.Call("trip", "t-1", "visa")
-		w.Advance(time.Hour)
-		w.Signal("trip.confirmed", "t-1", "Ada")
-		job.Output(nil)
-	})
-}
-
-// Its calls are undone once, wherever its process dies.
-func TestCrashOfCompensations(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(testing.TB, *quiputest.World, *quiputest.Job){
-		"declined": func(t testing.TB, w *quiputest.World, job *quiputest.Job) {
-			w.Signal("trip.confirmed", "t-1", "Ada")
+	confirm := func(w *quiputest.World) { w.Signal("trip.confirmed", "t-1", "Ada") }
+	for name, c := range map[string]struct {
+		card string
+		end  func(t testing.TB, w *quiputest.World, job *quiputest.Job)
+		done int // booked and cancelled
+	}{
+		"confirmed": {"visa", func(_ testing.TB, w *quiputest.World, job *quiputest.Job) {
+			w.Advance(time.Hour)
+			confirm(w)
+			job.Output(nil)
+		}, 2},
+		"declined": {"declined", func(t testing.TB, w *quiputest.World, job *quiputest.Job) {
+			confirm(w)
 			require.Equal(t, "declined", job.Fails(402).Message)
-		},
-		"interrupted": func(_ testing.TB, w *quiputest.World, job *quiputest.Job) {
+		}, 4},
+		"interrupted": {"declined", func(_ testing.TB, w *quiputest.World, job *quiputest.Job) {
 			w.Advance(time.Hour)
 			job.Interrupt(quiputest.Interrupt{})
 			job.Fails(410)
-			w.Settle()
-		},
+		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
 				w.DeployYAML(insurance)
 				w.Serve(trip(w))
-				end(t, w, w.Call("trip", "t-1", "declined"))
+				c.end(t, w, w.Call("trip", "t-1", c.card))
 				w.Settle()
 				_, done := w.Receiver("airline").Total()
-				require.Equal(t, 4, done, "booked and cancelled")
+				require.Equal(t, c.done, done)
 			})
 		})
 	}
+}
+
+// outside is where handlers find their receivers: in a world, or nowhere.
+type outside interface {
+	Receiver(name string) *quiputest.Receiver
+}
+
+type nowhere struct{}
+
+func (nowhere) Receiver(string) *quiputest.Receiver { return new(quiputest.Receiver) }
+
+// J12, E15: recorded runs are replayed with the same code, however they ended, and nothing
+// outside is called.
+func TestE15ReplayJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	quiputest.Run(t, func(_ testing.TB, w *quiputest.World) {
+		w.DeployYAML(insurance)
+		w.Serve(trip(w))
+		done, declined := w.Call("trip", "done", "visa"), w.Call("trip", "declined", "declined")
+		interrupted, late := w.Call("trip", "interrupted", "visa"), w.Call("trip", "late", "visa")
+		w.Signal("trip.confirmed", "done", "Ada")
+		w.Signal("trip.confirmed", "declined", "Ada")
+		w.Advance(time.Hour)
+		interrupted.Interrupt(quiputest.Interrupt{})
+		done.Output(nil)
+		declined.Fails(402)
+		interrupted.Fails(410)
+		w.Settle()
+		w.Call("trip", "under way", "visa")
+		w.Settle()
+		w.Export(filepath.Join(dir, "trips.jsonl"))
+		late.Fails(408)
+	})
+	quiputest.Run(t, func(_ testing.TB, w *quiputest.World) {
+		w.DeployYAML(order, shipping)
+		w.Serve(shop(w))
+		w.Start("order", "o-1", map[string]any{"lines": []string{"a", "b", "c"}}).Output(nil)
+		w.Export(filepath.Join(dir, "orders.jsonl"))
+	})
+	flows := t.TempDir()
+	for name, text := range map[string]string{"order.yaml": order, "shipping.yaml": shipping, "insurance.yaml": insurance} {
+		require.NoError(t, os.WriteFile(filepath.Join(flows, name), []byte(text), 0o600))
+	}
+	quiputest.ReplayJournal(t, dir, func(reg *workers.Registry) {
+		trip(nowhere{})(reg)
+		shop(nowhere{})(reg)
+	}, quiputest.Flows(filepath.Join(flows, "*.yaml")), quiputest.SameAnswers())
 }

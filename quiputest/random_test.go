@@ -40,7 +40,7 @@ func TestE15CrashOfRandomFunctions(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			g := &generator{dice: rand.New(rand.NewPCG(seed, 0))}
 			ops := g.ops(0)
-			t.Logf("QUIPU_FUNCTIONS_SEED=%d\n%s", seed, listing(ops, ""))
+			t.Logf("QUIPU_FUNCTIONS_SEED=%d %+v", seed, ops)
 			quiputest.CrashEverywhere(t, g.scenario(ops), quiputest.Boundaries(25), quiputest.Seed(seed))
 		})
 	}
@@ -48,27 +48,11 @@ func TestE15CrashOfRandomFunctions(t *testing.T) {
 
 // op is a call of a random function.
 type op struct {
-	kind     string
+	kind     string // see call; "all" and "first" are those of branches
 	name     string
 	n        int
 	branches [][]op
 }
-
-// The kinds of calls; fork is All, race is First.
-const (
-	kindDo         = "do"
-	kindPure       = "pure"
-	kindSleep      = "sleep"
-	kindAwait      = "await"
-	kindChild      = "child"
-	kindCompensate = "compensate"
-	kindNow        = "now"
-	kindVersion    = "version"
-	kindFlaky      = "flaky"
-	kindFail       = "fail"
-	kindAll        = "all"
-	kindFirst      = "first"
-)
 
 // generator draws functions.
 type generator struct {
@@ -79,23 +63,23 @@ type generator struct {
 // ops draws the calls of the function, or of one of its branches.
 func (g *generator) ops(depth int) []op {
 	kinds := []string{
-		kindDo, kindDo, kindDo, kindPure, kindSleep, kindAwait, kindChild, kindCompensate, kindCompensate, kindNow, kindVersion,
+		"do", "do", "do", "pure", "sleep", "await", "child", "compensate", "compensate", "now", "version",
 	}
 	if depth < 2 {
-		kinds = append(kinds, kindAll, kindAll, kindFirst)
+		kinds = append(kinds, "all", "all", "first")
 	}
 	if depth == 0 { // a branch that won has won, also in the next attempt
-		kinds = append(kinds, kindFlaky, kindFail)
+		kinds = append(kinds, "flaky", "fail")
 	}
 	out := make([]op, 1+g.dice.IntN(4))
 	for i := range out {
 		out[i] = g.op(kinds[g.dice.IntN(len(kinds))])
 		for b := range g.dice.IntN(3) + 1 {
 			switch out[i].kind {
-			case kindAll:
+			case "all":
 				out[i].branches = append(out[i].branches, g.ops(depth+1))
-			case kindFirst: // no two end together
-				late := g.op(kindSleep)
+			case "first": // no two end together
+				late := g.op("sleep")
 				late.n = 10 + 100*b + g.dice.IntN(5)
 				out[i].branches = append(out[i].branches, append([]op{late}, g.ops(depth+1)...))
 			}
@@ -107,17 +91,6 @@ func (g *generator) ops(depth int) []op {
 func (g *generator) op(kind string) op {
 	g.names++
 	return op{kind: kind, name: fmt.Sprint("x", g.names), n: g.dice.IntN(100)}
-}
-
-func listing(ops []op, indent string) string {
-	var b strings.Builder
-	for _, o := range ops {
-		fmt.Fprintf(&b, "%s%s %s %d\n", indent, o.kind, o.name, o.n)
-		for _, branch := range o.branches {
-			b.WriteString(listing(branch, indent+"  | "))
-		}
-	}
-	return b.String()
 }
 
 const echoing = `
@@ -139,18 +112,9 @@ func (g *generator) scenario(ops []op) quiputest.Scenario {
 			workers.HandleDurable(reg, "random", func(ctx context.Context, _ any) (string, error) { return perform(ctx, receiver, ops) })
 		})
 		job := w.Call("random", "r-1", nil)
-		var signal func(ops []op)
-		signal = func(ops []op) {
-			for _, o := range ops {
-				if o.kind == kindAwait && o.n%2 == 0 {
-					w.Signal("random", o.name, o.name)
-				}
-				for _, branch := range o.branches {
-					signal(branch)
-				}
-			}
+		for i := 2; i <= g.names; i += 2 { // for those that wait; it is kept
+			w.Signal("random", fmt.Sprint("x", i), i)
 		}
-		signal(ops)
 		job.End()
 	}
 }
@@ -179,38 +143,38 @@ func (o *op) call(ctx context.Context, receiver *quiputest.Receiver) (said strin
 		branches[i] = func(ctx context.Context) (string, error) { return perform(ctx, receiver, branch) }
 	}
 	switch o.kind {
-	case kindDo:
+	case "do":
 		return effects.Do(ctx, o.name, func(ctx context.Context) (string, error) { return o.name, apply(ctx) }, effects.Idempotent)
-	case kindPure:
+	case "pure":
 		return effects.Do(ctx, o.name, func(context.Context) (string, error) { return o.name, nil }, effects.Pure)
-	case kindSleep:
+	case "sleep":
 		return "", workers.Sleep(ctx, o.name, time.Duration(o.n)*time.Minute)
-	case kindAwait:
-		said, err = workers.Await[string](ctx, "random", time.Duration(o.n+1)*time.Hour, workers.As(o.name), workers.SignalKey(o.name))
+	case "await":
+		_, err = workers.Await[int](ctx, "random", time.Duration(o.n+1)*time.Hour, workers.As(o.name), workers.SignalKey(o.name))
 		if errors.Is(err, workers.ErrAwaitTimeout) && o.n%3 > 0 {
 			return "nobody", nil
 		}
-	case kindChild:
+	case "child":
 		return workers.Child[string](ctx, o.name, "echoing", o.name)
-	case kindCompensate:
+	case "compensate":
 		return "", workers.Compensate(ctx, o.name, apply)
-	case kindNow:
+	case "now":
 		_, err = workers.Now(ctx)
-	case kindVersion:
+	case "version":
 		version, err := workers.Version(ctx, o.name, 3)
 		return fmt.Sprint(version), err
-	case kindFlaky:
+	case "flaky":
 		if o.n < 30 && workers.Info(ctx).Attempt == 1 {
 			err = errors.New("not now")
 		}
-	case kindFail:
+	case "fail":
 		if o.n < 40 {
 			err = workers.Fail(409, o.name)
 		}
-	case kindAll:
+	case "all":
 		all, err := workers.All(ctx, branches...)
 		return fmt.Sprint(all), err
-	case kindFirst:
+	case "first":
 		winner, said, err := workers.First(ctx, branches...)
 		return fmt.Sprint(winner, " ", said), err
 	}

@@ -105,73 +105,54 @@ func (r *recorder) failures() (names []string) {
 	return names
 }
 
-func (r *recorder) say(line string) {
+func (r *recorder) set(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lines = append(r.lines, strings.TrimSuffix(line, "\n"))
+	f()
 }
 
-func (r *recorder) Helper()      {}
-func (r *recorder) Name() string { return r.name }
-func (r *recorder) Fail() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed = true
+func (r *recorder) say(line string) {
+	r.set(func() { r.lines = append(r.lines, strings.TrimSuffix(line, "\n")) })
 }
 
 func (r *recorder) FailNow() {
-	r.Fail()
+	r.set(func() { r.failed = true })
 	runtime.Goexit()
 }
 
 func (r *recorder) SkipNow() {
-	r.mu.Lock()
-	r.skipped = true
-	r.mu.Unlock()
+	r.set(func() { r.skipped = true })
 	runtime.Goexit()
 }
 
-func (r *recorder) Failed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed
+func (r *recorder) Failed() (is bool) {
+	r.set(func() { is = r.failed })
+	return is
 }
 
-func (r *recorder) Skipped() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.skipped
+func (r *recorder) Skipped() (is bool) {
+	r.set(func() { is = r.skipped })
+	return is
 }
 
-func (r *recorder) Log(a ...any)            { r.say(fmt.Sprintln(a...)) }
+func (r *recorder) Helper()                 {}
+func (r *recorder) Name() string            { return r.name }
 func (r *recorder) Logf(f string, a ...any) { r.say(fmt.Sprintf(f, a...)) }
 
-func (r *recorder) Error(a ...any) {
-	r.Log(a...)
-	r.Fail()
-}
-
 func (r *recorder) Errorf(f string, a ...any) {
-	r.Logf(f, a...)
-	r.Fail()
-}
-
-func (r *recorder) Fatal(a ...any) {
-	r.Log(a...)
-	r.FailNow()
+	r.say(fmt.Sprintf(f, a...))
+	r.set(func() { r.failed = true })
 }
 
 func (r *recorder) Fatalf(f string, a ...any) {
-	r.Logf(f, a...)
+	r.say(fmt.Sprintf(f, a...))
 	r.FailNow()
 }
 
-func (r *recorder) Skip(a ...any) {
-	r.Log(a...)
+func (r *recorder) Skipf(f string, a ...any) {
+	r.say(fmt.Sprintf(f, a...))
 	r.SkipNow()
 }
 
-func (r *recorder) Skipf(f string, a ...any) {
-	r.Logf(f, a...)
-	r.SkipNow()
-}
+func (r *recorder) Fatal(a ...any) { r.Fatalf("%s", fmt.Sprintln(a...)) }
+func (r *recorder) Skip(a ...any)  { r.Skipf("%s", fmt.Sprintln(a...)) }

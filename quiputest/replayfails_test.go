@@ -138,6 +138,13 @@ func TestReplayRefuses(t *testing.T) {
 		return name
 	}
 	lines := bytes.SplitAfter(good, []byte("\n"))
+	ofAFlow := filepath.Join(t.TempDir(), "x.jsonl")
+	Run(t, func(_ testing.TB, w *World) {
+		w.DeployFiles("testdata/invoice.yaml")
+		w.Start("invoice", "i-1", nil)
+		w.Settle()
+		w.Export(ofAFlow)
+	})
 	for name, c := range map[string]struct {
 		source   string
 		register func(*workers.Registry)
@@ -150,6 +157,8 @@ func TestReplayRefuses(t *testing.T) {
 		"no journal":    {place([]byte("hello\n")), old, nil, "line 1"},
 		"a line is out": {place(bytes.Join(append(lines[:2:2], lines[3:]...), nil)), old, nil, "its journal is not as it was written: V1"},
 		"cut off":       {place(good[:len(good)-4]), old, nil, "line "},
+		"a flow":        {ofAFlow, workers.RegisterBuiltins, nil, `job "i-1": flow invoice version 1 with digest`},
+		"its file":      {ofAFlow, workers.RegisterBuiltins, nil, "name its file with quiputest.Flows"},
 		"no such flow":  {file, old, []ReplayOption{Flows("*.none")}, "flows *.none: no such file"},
 		"a bad topic":   {file, func(reg *workers.Registry) { workers.HandleRaw(reg, "*", nil) }, nil, "nothing was replayed"},
 	} {
@@ -160,22 +169,6 @@ func TestReplayRefuses(t *testing.T) {
 			require.Contains(t, r.text(), c.says)
 		})
 	}
-}
-
-// Jobs of a flow need it.
-func TestReplayNeedsTheFlow(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "x.jsonl")
-	Run(t, func(_ testing.TB, w *World) {
-		w.DeployFiles("testdata/invoice.yaml")
-		w.Start("invoice", "i-1", nil)
-		w.Settle()
-		w.Export(file)
-	})
-	r := replayed(t, file, workers.RegisterBuiltins)
-	require.True(t, r.failed)
-	require.Contains(t, r.text(), `job "i-1": flow invoice version 1 with digest`)
-	require.Contains(t, r.text(), "name its file with quiputest.Flows")
 }
 
 // E6: an output of which a journal has only the digest cannot be replayed, and is not skipped

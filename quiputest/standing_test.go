@@ -2,6 +2,7 @@ package quiputest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"regexp"
@@ -21,50 +22,34 @@ import (
 // patrol is a long durable function: it looks every hour, reports every seventh time, and
 // asks for orders every ninth. In the end it fails, and is undone.
 func patrol(bank *Receiver, tops *atomic.Int64) func(*workers.Registry) {
+	apply := func(ctx context.Context) error { bank.Apply(ctx, effects.Key(ctx)); return nil }
 	note := func(ctx context.Context, name string, n int) (int, error) {
-		return effects.Do(ctx, name, func(ctx context.Context) (int, error) {
-			bank.Apply(ctx, effects.Key(ctx))
-			return n * n, nil
-		}, effects.Idempotent, effects.WithKey(fmt.Sprint(name, n)))
+		return effects.Do(ctx, name, func(ctx context.Context) (int, error) { return n * n, apply(ctx) },
+			effects.Idempotent, effects.WithKey(fmt.Sprint(name, n)))
 	}
 	return func(reg *workers.Registry) {
 		workers.HandleDurable(reg, "patrol", func(ctx context.Context, rounds int) (sum int, err error) {
 			tops.Add(1)
 			for n := range rounds {
-				if err := workers.Sleep(ctx, fmt.Sprint("round ", n), time.Hour); err != nil {
-					return 0, err
-				}
+				err = errors.Join(err, workers.Sleep(ctx, fmt.Sprint("round ", n), time.Hour))
 				if n%7 == 0 {
-					v, err := note(ctx, "report", n)
-					if err != nil {
-						return 0, err
-					}
-					sum += v
+					v, failed := note(ctx, "report", n)
+					sum, err = sum+v, errors.Join(err, failed)
 				}
 				if n%9 == 0 {
-					_, _, err := workers.First(ctx,
+					_, _, failed := workers.First(ctx,
 						func(ctx context.Context) (string, error) {
 							return workers.Await[string](ctx, "orders", 0, workers.As(fmt.Sprint("orders ", n)))
 						},
 						func(ctx context.Context) (string, error) {
 							return "", workers.Sleep(ctx, fmt.Sprint("no orders ", n), time.Minute)
 						})
-					if err != nil {
-						return 0, err
-					}
+					err = errors.Join(err, failed)
 				}
 			}
-			err = workers.Compensate(ctx, "retreat", func(ctx context.Context) error {
-				bank.Apply(ctx, effects.Key(ctx))
-				return nil
-			})
-			if err != nil {
-				return 0, err
-			}
-			if _, err := note(ctx, "advance", rounds); err != nil {
-				return 0, err
-			}
-			if err := workers.Sleep(ctx, "last", time.Hour); err != nil {
+			err = errors.Join(err, workers.Compensate(ctx, "retreat", apply))
+			_, failed := note(ctx, "advance", rounds)
+			if err = errors.Join(err, failed, workers.Sleep(ctx, "last", time.Hour)); err != nil {
 				return 0, err
 			}
 			return 0, workers.Fail(402, fmt.Sprint("it comes to ", sum))

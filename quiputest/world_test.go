@@ -54,31 +54,8 @@ type reminded struct {
 	By   string
 }
 
-// Hours of timers pass in no time, by the bubble's clock.
-func TestTimePassesAtOnce(t *testing.T) {
-	t.Parallel()
-	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
-		w.DeployYAML(reminder)
-		w.Serve(mailer(w))
-		from := time.Now()
-		var out reminded
-		job := w.Start("reminder", "r-1", ada)
-		job.Output(&out)
-		require.Equal(t, "timer", out.By)
-		require.Equal(t, "sent to Ada", *out.Mail)
-		require.WithinDuration(t, from.Add(720*time.Hour), time.Now(), time.Second)
-		require.Equal(t, 1, w.Bodies("send"))
-		require.Equal(t, 1, w.Runs("mail.send"))
-		requested, applied := w.Receiver("smtp").Total()
-		require.Equal(t, [2]int{1, 1}, [2]int{requested, applied})
-		f := job.Effect("send")
-		require.Equal(t, store.EffectCompleted, f.State)
-		require.JSONEq(t, `"sent to Ada"`, string(f.Result))
-		require.Contains(t, job.Why(), "completed")
-	})
-}
-
-// A signal ends the wait, in whatever order the two come (E13).
+// Hours of timers pass in no time, by the bubble's clock. A signal ends the wait, in whatever order the
+// two come (E13). A request that nobody serves waits until a process does.
 func TestE13Signals(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -97,21 +74,28 @@ func TestE13Signals(t *testing.T) {
 		require.True(t, w.Send(quiputest.Signal{Topic: "invoice.paid", Key: "r-2", ID: "x"}).Duplicate)
 		late.Output(&out)
 		require.Equal(t, reminded{By: "signal"}, out)
+
+		unserved := w.Start("reminder", "r-3", ada)
+		w.Advance(721 * time.Hour)
+		require.Contains(t, unserved.Why(), "nobody serves topic mail.send in this world")
+		w.Serve(mailer(w))
+		unserved.Output(nil)
+		w.Settle()
+		runs, from := w.Runs("mail.send"), time.Now()
+		job := w.Start("reminder", "r-4", ada)
+		job.Output(&out)
+		require.Equal(t, []string{"timer", "sent to Ada"}, []string{out.By, *out.Mail})
+		require.WithinDuration(t, from.Add(720*time.Hour), time.Now(), time.Second)
+		requested, applied := w.Receiver("smtp").Total()
+		require.Equal(t, []int{2, 2, 2, runs + 1}, []int{w.Bodies("send"), requested, applied, w.Runs("mail.send")})
+		f := job.Effect("send")
+		require.Equal(t, store.EffectCompleted, f.State)
+		require.JSONEq(t, `"sent to Ada"`, string(f.Result))
+		require.Contains(t, job.Why(), "completed")
 	})
 }
 
-func TestInterrupt(t *testing.T) {
-	t.Parallel()
-	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
-		w.DeployYAML(reminder)
-		job, other := w.Start("reminder", "r-1", ada), w.Start("reminder", "r-2", ada)
-		job.Interrupt(quiputest.Interrupt{})
-		require.Equal(t, journal.JobInterrupted, job.End().State)
-		other.Interrupt(quiputest.Interrupt{Complete: true})
-		require.Equal(t, journal.JobCompleted, other.End().State)
-	})
-}
-
+// Starts are refused as by a real engine. A job is interrupted, or ended as completed.
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
@@ -128,6 +112,12 @@ func TestRefusedStarts(t *testing.T) {
 		require.ErrorAs(t, err, &taken)
 		require.True(t, taken.SameInput)
 		require.Equal(t, first.ID, again.ID)
+
+		other := w.Start("reminder", "r-2", ada)
+		first.Interrupt(quiputest.Interrupt{})
+		require.Equal(t, journal.JobInterrupted, first.End().State)
+		other.Interrupt(quiputest.Interrupt{Complete: true})
+		require.Equal(t, journal.JobCompleted, other.End().State)
 	})
 }
 
@@ -209,32 +199,6 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 		d.About(voided.Effect("charge")).Retry()
 		voided.Output(nil)
 		require.Equal(t, 5, w.Bodies("charge"), "one of them is made again")
-	})
-}
-
-// A request that nobody serves waits until a process does, also with new code.
-func TestServeAgain(t *testing.T) {
-	t.Parallel()
-	version := func(n int) func(*workers.Registry) {
-		return func(reg *workers.Registry) {
-			workers.Handle(reg, "version", func(context.Context, any) (int, error) { return n, nil })
-		}
-	}
-	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
-		job := w.Call("version", "v-1", nil)
-		w.Advance(48 * time.Hour)
-		require.Contains(t, job.Why(), "nobody serves topic version in this world")
-		w.Serve(version(1))
-		var out int
-		job.Output(&out)
-		require.Equal(t, 1, out)
-		w.Serve(version(2))
-		w.Call("version", "v-2", nil).Output(&out)
-		require.Equal(t, 2, out)
-		w.Stop()
-		idle := w.Call("version", "v-3", nil)
-		w.Settle()
-		require.Equal(t, journal.JobOpen, idle.State())
 	})
 }
 

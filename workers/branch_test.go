@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/wire"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
@@ -16,9 +18,9 @@ import (
 
 func TestBranchesGoOnTogether(t *testing.T) {
 	t.Parallel()
-	var o outside
 	meet := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, _ int) ([]int, error) {
+		var o outside
 		return All(ctx,
 			func(ctx context.Context) (int, error) {
 				return effects.Do(ctx, "a", func(context.Context) (int, error) { meet <- struct{}{}; return 1, nil })
@@ -26,18 +28,13 @@ func TestBranchesGoOnTogether(t *testing.T) {
 			func(ctx context.Context) (int, error) {
 				return effects.Do(ctx, "b", func(context.Context) (int, error) { <-meet; return 2, nil })
 			},
-			func(ctx context.Context) (int, error) {
-				if err := Sleep(ctx, "rest", time.Second); err != nil {
-					return 0, err
-				}
-				return do(ctx, &o, "c", 3)
-			},
+			func(ctx context.Context) (int, error) { return 3, steps(rest("rest"), call("c"))(ctx, &o) },
 		)
 	}, `1`)
 	require.Equal(t, []string{"sleep rest at 1.2.1"}, waits(w.next()), "it waits for what is outside, then suspends")
 	w.wake(journal.PauseSleep, "rest", "")
 	require.Equal(t, []int{1, 2, 3}, result[[]int](t, w.next()))
-	require.ElementsMatch(t, []string{"1.0.1 a completed 1", "1.1.1 b completed 2", "1.2.2 c completed 3"}, w.recorded())
+	require.ElementsMatch(t, []string{"1.0.1 a completed 1", "1.1.1 b completed 2", "1.2.2 c completed 1"}, w.recorded())
 }
 
 // A branch goes as far as it can before the next one begins.
@@ -47,10 +44,10 @@ func TestBranchesBeginInTheirOrder(t *testing.T) {
 	note := func(name string) code {
 		return func(context.Context, *outside) error { order = append(order, name); return nil }
 	}
-	w := newWorld(t, function0(both(
+	w := play(t, both(
 		steps(note("a1"), both(note("a2"), note("a3")), note("a4"), rest("x"), note("no")),
 		both(steps(note("b1"), rest("y")), note("b2")),
-	), &outside{}), `1`)
+	))
 	w.next()
 	require.Equal(t, []string{"a1", "a2", "a3", "a4", "b1", "b2"}, order)
 }
@@ -81,49 +78,26 @@ func TestAllSuspendsUntilAllThatItWaitsFor(t *testing.T) {
 
 func TestFirstIsRecordedAndTheOthersHaveLost(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, func(ctx context.Context, _ int) (string, error) {
-		i, v, err := First(ctx,
-			func(ctx context.Context) (string, error) {
-				if err := Sleep(ctx, "long", time.Hour); err != nil {
-					return "", err
-				}
-				return "slept", nil
-			},
-			func(ctx context.Context) (string, error) {
-				v, err := Await[string](ctx, "go", 0)
-				if err != nil {
-					return "", err
-				}
-				return do(ctx, &o, "inside", v)
-			},
-		)
-		if err != nil {
-			return "", err
-		}
-		if err := Sleep(ctx, "after", time.Second); err != nil {
-			return "", err
-		}
-		return fmt.Sprint(i, v), nil
-	}, `1`)
+	w := play(t, steps(race(
+		steps(rest("long"), call("slept")),
+		steps(func(ctx context.Context, _ *outside) error { _, err := Await[string](ctx, "go", 0); return err }, call("inside")),
+	), rest("after")))
 	require.Equal(t, []string{"sleep long at 1.0.1", "signal go at 1.1.1"}, waits(w.next()))
 	w.wake(journal.PauseSignal, "go", `"x"`)
 	require.Equal(t, []string{"sleep after at 2"}, waits(w.next()), "nothing of the lost branch is waited for")
 	require.False(t, w.store.Wake(w.id(), journal.PauseSleep, "long", &journal.Response{}))
 	w.wake(journal.PauseSleep, "after", "")
-	require.Equal(t, "1x", result[string](t, w.next()))
-	require.Equal(t, []string{"1.1.2 inside completed \"x\"", "1 first completed 1"}, w.recorded())
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.Equal(t, []string{"1.1.2 inside completed 1", "1 first completed 1"}, w.recorded())
 }
 
 func TestFirstOfThoseThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	fn := func(ctx context.Context, _ int) (int, error) {
 		i, _, err := First(ctx,
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "a", time.Second) },
-			func(ctx context.Context) (int, error) {
-				return All0(ctx, Sleep(ctx, "b1", time.Second), func() error { return Sleep(ctx, "b2", time.Second) })
-			},
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "c", time.Second) },
+			branchOf(rest("a"), nil),
+			branchOf(steps(rest("b1"), rest("b2")), nil),
+			branchOf(rest("c"), nil),
 			branchOf(both(rest("d1"), rest("d2")), nil),
 		)
 		return i, err
@@ -150,123 +124,93 @@ func TestFirstOfThoseThatHaveEnded(t *testing.T) {
 	}
 }
 
-// All0 calls then unless the step before it failed.
-func All0(_ context.Context, err error, then func() error) (int, error) {
-	if err != nil {
-		return 0, err
-	}
-	return 0, then()
-}
-
-func TestALostCallOutsideIsCutAndOfNoConsequence(t *testing.T) {
+// A call outside of a branch that loses is cut off. Its result is recorded, an unknown outcome is of no
+// consequence, and its branch goes on no further.
+func TestALostCallOutsideIsCut(t *testing.T) {
 	t.Parallel()
-	told, inside := make(chan error, 1), make(chan struct{})
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		i, _, err := First(ctx,
-			func(ctx context.Context) (int, error) {
-				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+	for _, has := range []bool{false, true} {
+		var told error
+		went, inside := false, make(chan struct{})
+		w := play(t, race(
+			func(ctx context.Context, o *outside) error {
+				err := does("slow", func(ctx context.Context) (int, error) {
 					close(inside)
 					<-ctx.Done()
-					told <- context.Cause(ctx)
-					return 0, context.Cause(ctx) // an unknown outcome would park the request
-				})
-			},
-			func(ctx context.Context) (int, error) {
-				return effects.Do(ctx, "fast", func(context.Context) (int, error) { <-inside; return 1, nil })
-			},
-		)
-		return i, err
-	}, `1`)
-	require.Equal(t, 1, result[int](t, w.next()))
-	require.ErrorIs(t, <-told, ErrLost)
-}
-
-func TestAResultOfALostCallIsRecorded(t *testing.T) {
-	t.Parallel()
-	went, inside := false, make(chan struct{})
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		_, v, err := First(ctx,
-			func(ctx context.Context) (int, error) {
-				v, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 7, nil })
+					if told = context.Cause(ctx); has {
+						return 7, nil
+					}
+					return 0, told // an unknown outcome would park the request
+				})(ctx, o)
 				went = true
-				return v, err
+				return err
 			},
-			func(ctx context.Context) (int, error) {
-				return effects.Do(ctx, "fast", func(context.Context) (int, error) { <-inside; return 1, nil })
-			},
-		)
-		return v, err
-	}, `1`)
-	require.Equal(t, 1, result[int](t, w.next()))
-	require.False(t, went, "a branch that has lost goes on no further")
-	require.ElementsMatch(t, []string{"1 first completed 1", "1.0.1 slow completed 7", "1.1.1 fast completed 1"}, w.recorded())
-	require.Equal(t, ReplayReturned, w.replay().End)
+			until(inside),
+		))
+		require.Equal(t, 0, result[int](t, w.next()))
+		require.ErrorIs(t, told, ErrLost)
+		slow := "1.0.1 slow started "
+		if has {
+			slow = "1.0.1 slow completed 7"
+			require.False(t, went)
+		}
+		require.ElementsMatch(t, []string{"1 first completed 1", slow, "1.1.1 until completed 1"}, w.recorded())
+		require.Equal(t, ReplayReturned, w.replay().End)
+	}
 }
 
 // A branch loses inside a call, and a later call shares its unknown outcome.
 func TestOnceOfALostBranch(t *testing.T) {
 	t.Parallel()
-	var o outside
 	inside := make(chan struct{})
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		return 0, steps(
-			race(func(ctx context.Context, o *outside) error {
-				_, err := effects.Do(ctx, "rate", func(ctx context.Context) (int, error) {
-					close(inside)
-					<-ctx.Done()
-					return 0, context.Cause(ctx)
-				}, effects.Idempotent, effects.Once())
-				return err
-			}, until(inside)),
-			func(ctx context.Context, o *outside) error {
-				_ = call("rate", effects.Once())(ctx, o) // with an unknown outcome
-				return call("more")(ctx, o)
-			},
-		)(ctx, &o)
-	}, `1`)
+	w := play(t, steps(
+		race(does("rate", func(ctx context.Context) (int, error) {
+			close(inside)
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		}, effects.Idempotent, effects.Once()), until(inside)),
+		func(ctx context.Context, o *outside) error {
+			_ = call("rate", effects.Once())(ctx, o) // with an unknown outcome
+			return call("more")(ctx, o)
+		},
+	))
 	r := w.next()
 	require.Equal(t, journal.ResponseFailedAttempt, r.Kind, "its outcome is unknown, for whoever asks for it")
-	require.Empty(t, o.names)
+	require.Empty(t, w.outer.names)
 	require.Equal(t, 0, result[int](t, w.next()))
-	require.Equal(t, []string{"rate", "more"}, o.names)
+	require.Equal(t, []string{"rate", "more"}, w.outer.names)
 }
 
 // A call of a branch that lost before the call began can be made by another branch.
 func TestOnceOfABranchThatLostBeforeItBegan(t *testing.T) {
 	t.Parallel()
-	var o outside
 	rate := call("rate", effects.Once())
-	w := newWorld(t, function0(both(nothing, steps(call("a"), rest("z"))), &o), `1`)
+	w := play(t, both(nothing, steps(call("a"), rest("z"))))
 	w.next()
-	deploy(w, function0(both(steps(race(rate, nothing), rate), steps(call("a"), rest("z"))), &o))
+	w.change(both(steps(race(rate, nothing), rate), steps(call("a"), rest("z"))))
 	require.Equal(t, []string{"sleep z at 1.1.2"}, waits(w.next()))
-	require.Equal(t, []string{"a", "rate"}, o.names)
+	require.Equal(t, []string{"a", "rate"}, w.outer.names)
 	require.Equal(t, []string{"1.1.1 a completed 1", "1.0.1 first completed 1", "1.0.2 rate completed 1"}, w.recorded())
 }
 
 func TestAPanicEndsTheBranchesBesideIt(t *testing.T) {
 	t.Parallel()
-	var o outside
 	inside := make(chan struct{})
-	w := newWorld(t, function0(race(
+	w := play(t, race(
 		func(ctx context.Context, o *outside) error {
-			_, err := effects.Do(ctx, "slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 1, nil })
+			err := does("slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 1, nil })(ctx, o)
 			o.called(ctx, "went on")
 			return errors.Join(err, call("more")(ctx, o))
 		},
 		steps(until(inside), func(context.Context, *outside) error { panic("boom") }),
-	), &o), `1`)
+	))
 	failedWith(t, w.next(), journal.ResponseFailedAttempt, 500, ClassPanic)
-	require.Empty(t, o.names)
+	require.Empty(t, w.outer.names)
 	require.ElementsMatch(t, []string{"1.0.1 slow completed 1", "1.1.1 until completed 1"}, w.recorded())
 }
 
 // until is a call that lasts until c is closed.
 func until(c <-chan struct{}) code {
-	return func(ctx context.Context, _ *outside) error {
-		_, err := effects.Do(ctx, "until", func(context.Context) (int, error) { <-c; return 1, nil }, effects.Idempotent)
-		return err
-	}
+	return does("until", func(context.Context) (int, error) { <-c; return 1, nil }, effects.Idempotent)
 }
 
 func TestPanicsOfBranchesAreTheFunctions(t *testing.T) {
@@ -309,5 +253,49 @@ func TestPanicsOfBranchesAreTheFunctions(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Pauses of a lost branch are cancelled and do not count.
+func TestE15LostWaitsDoNotCount(t *testing.T) {
+	t.Parallel()
+	w := play(t, func(ctx context.Context, o *outside) error {
+		for i := range wire.MaxPauses + 1 {
+			if err := race(rest(fmt.Sprint("patience", i)), call(fmt.Sprint("ask", i), effects.Pure))(ctx, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.Equal(t, 0, result[int](t, w.next()))
+}
+
+// A name that a lost branch has used can be used again, in the run that decides and in
+// its replays: a loop waits for the same signal each time.
+func TestE15ANameOfALostBranchCanBeUsedAgain(t *testing.T) {
+	t.Parallel()
+	passes := func(ctx context.Context, _ int) (string, error) {
+		for i := range 3 {
+			who, text, err := First(ctx,
+				func(ctx context.Context) (string, error) { return Await[string](ctx, "stop", 0) },
+				func(ctx context.Context) (string, error) { return "", Sleep(ctx, fmt.Sprint("tick", i), time.Second) },
+			)
+			if err != nil || who == 0 {
+				return fmt.Sprint(i, text), err
+			}
+		}
+		return "never", Sleep(ctx, "end", time.Second)
+	}
+	for _, crashes := range []int{0, 1, 2} {
+		w := newWorld(t, passes, `1`)
+		require.Equal(t, []string{"signal stop at 1.0.1", "sleep tick0 at 1.1.1"}, waits(w.next()))
+		w.wake(journal.PauseSleep, "tick0", "")
+		if crashes > 0 {
+			w.crash = &crash{left: 1, after: crashes > 1} // while the First is recorded
+		}
+		require.Equal(t, []string{"signal stop at 2.0.1", "sleep tick1 at 2.1.1"}, waits(w.next()))
+		w.wake(journal.PauseSignal, "stop", `"x"`)
+		require.Equal(t, "1x", result[string](t, w.next()))
+		require.Equal(t, ReplayReturned, w.replay(true).End)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,7 +82,7 @@ func TestS14Precedence(t *testing.T) {
 		{"169.254.0.0/16", "169.254.169.254", "h", "169.254.1.5", ""},
 		{"fe80::/10", "", "h", "fe80::1%eth0", ""},
 	} {
-		r, err := newReach(list(c.allow), list(c.deny))
+		r, err := newReach(listed(c.allow), listed(c.deny))
 		require.NoError(t, err)
 		err = r.check(c.host, netip.MustParseAddr(c.ip))
 		if c.why == "" {
@@ -90,13 +91,6 @@ func TestS14Precedence(t *testing.T) {
 			require.ErrorContains(t, err, c.why, "%+v", c)
 		}
 	}
-}
-
-func list(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, ",")
 }
 
 func TestS14MistakesInRules(t *testing.T) {
@@ -143,8 +137,7 @@ func TestS14RefusedCalls(t *testing.T) {
 	} {
 		q := ask("http", byte(i), input)
 		r := h.one(q)
-		require.Equal(t, []any{journal.ResponseTerminal, 403, ClassRefused}, []any{r.Kind, r.Code, r.Error.Class}, input)
-		require.Contains(t, r.Error.Message, "http does not call")
+		failedWith(t, r, journal.ResponseTerminal, 403, ClassRefused, "http does not call")
 		if rows := h.store.Rows(guid(t, q)); len(rows) > 0 {
 			require.Equal(t, store.EffectCompleted, rows[0].State)
 		}
@@ -157,4 +150,53 @@ func TestS14RefusedCalls(t *testing.T) {
 func TestS14NoProxy(t *testing.T) {
 	t.Parallel()
 	require.Nil(t, newHTTPTransport(reach{}).Proxy)
+}
+
+// FuzzReach: the lists of what http may call are read or refused. What is denied is not called,
+// whatever is allowed; an address that is reserved only where it is allowed by itself; and where
+// something is allowed, nothing else (S14).
+func FuzzReach(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"", "", "127.0.0.1"},
+		{"169.254.169.254", "", "169.254.169.254"},
+		{"bank.example,10.0.0.0/8", "10.0.0.7", "10.0.0.7"},
+		{"0.0.0.0/0,::/0", "", "64:ff9b::a9fe:a9fe"},
+		{"", "127.0.0.0/8", "::ffff:127.0.0.1"},
+		{"fe80::/10", "", "fe80::1%eth0"},
+		{"::ffff:10.0.0.0/104", "", "2002:0a00:0001::"},
+		{"a/b", "*.example", "x"},
+	} {
+		f.Add(seed[0], seed[1], "bank.example", seed[2])
+	}
+	f.Fuzz(func(t *testing.T, allow, deny, host, address string) {
+		r, err := newReach(listed(allow), listed(deny))
+		if err != nil {
+			require.ErrorContains(t, err, "http-")
+			return
+		}
+		to, err := netip.ParseAddr(address)
+		if err != nil {
+			return
+		}
+		host, called := plainHost(host), r.check(plainHost(host), to) == nil
+		ip := to.Unmap().WithZone("")
+		within := slices.ContainsFunc(r.allow.nets, func(p netip.Prefix) bool { return p.Contains(ip) })
+		if called {
+			require.False(t, r.deny.has(ip), "it is denied")
+			require.True(t, within || !ip.IsLinkLocalUnicast() && !ip.IsMulticast() && !ip.IsUnspecified(), "it is reserved")
+			require.True(t, within || slices.Contains(r.allow.hosts, host) || r.allow.empty(), "it is not allowed")
+		}
+		denied, err := newReach(listed(allow), []string{ip.String()})
+		require.NoError(t, err)
+		require.Error(t, denied.check(host, to))
+		opened, err := newReach([]string{ip.String()}, nil)
+		require.NoError(t, err)
+		if ip.Is4() {
+			require.NoError(t, opened.check(host, to))
+		}
+	})
+}
+
+func listed(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }

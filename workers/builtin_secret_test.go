@@ -2,7 +2,6 @@ package workers
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -92,26 +91,27 @@ func TestS14SecretsAreSentAndNotRecorded(t *testing.T) {
 	require.Contains(t, string(r.Output), "Bearer ${secret:TOKEN}")
 	require.Contains(t, string(r.Output), `"body":"${secret:TOKEN}"`, "a body is sent as it is")
 	clean(t, string(h.store.Rows(guid(t, q))[0].Result))
-}
 
-// S14: where a receiver made a number of a secret, the body is recorded as text.
-func TestS14SecretAsANumber(t *testing.T) {
-	t.Parallel()
-	m := newMirror(t, func(w http.ResponseWriter, q *http.Request) {
+	m = newMirror(t, func(w http.ResponseWriter, q *http.Request) { // where it makes a number of it, the body is recorded as text
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"pin":%s}`, q.Header.Get("Pin"))
 	})
-	h := builtinHouse(t, Builtins{Secrets: secrets("127.0.0.1")})
-	r := h.one(ask("http", 1, fmt.Sprintf(`{"url":%q,"headers":{"Pin":"${secret:PIN}"}}`, m.URL)))
+	r = h.one(ask("http", 2, fmt.Sprintf(`{"url":%q,"headers":{"Pin":"${secret:PIN}"}}`, m.URL)))
 	require.Equal(t, `"{\"pin\":${secret:PIN}}"`, string(output(t, r.Output).Body))
 }
 
-// S14: what is wrong with a secret is said by its name. One that is missing can be added:
-// the attempt fails. Of a call that waits for its verifier nothing was sent.
-func TestS14SecretsThatAreNotThere(t *testing.T) {
+// What is wrong with an input is said without the url, which may hold secrets (4.5), and what is wrong
+// with a secret by its name (S14). One that is missing can be added: the attempt fails. Of a call that
+// waits for its verifier nothing was sent.
+func TestS14RefusedInputs(t *testing.T) {
 	t.Parallel()
 	const terminal, failed = journal.ResponseTerminal, journal.ResponseFailedAttempt
 	h := builtinHouse(t, Builtins{Secrets: secrets("127.0.0.1")})
+	var many strings.Builder
+	for i := range MaxSecretsOfCall + 1 {
+		fmt.Fprintf(&many, "${secret:S%d}", i)
+	}
+	const post = `{"method":"POST","url":"http://127.0.0.1:1/","verify":`
 	for i, c := range []struct {
 		input string
 		kind  journal.ResponseKind
@@ -135,11 +135,26 @@ func TestS14SecretsThatAreNotThere(t *testing.T) {
 		{`{"url":"http://127.0.0.1:1/","headers":{"X":"${secret:TOKEN"}}`, terminal, 400, ClassInput, "a secret is written"},
 		{`{"url":"http://127.0.0.1:1/","method":"POST","verify":{"url":"http://127.0.0.1/","headers":{"X":"${secret:"}}}`, terminal, 400, ClassInput, "verify: a secret is written"},
 		{`{"url":"http://127.0.0.1:1/${secret:TOKEN}?${secret:PW}"}`, failed, 500, ClassError, "refused"},
+		{`{"url":"http://127.0.0.1:1/` + many.String() + `"}`, terminal, 400, ClassInput, "17 secrets, the limit is 16"},
+		{`{"url":"file:///etc/passwd"}`, terminal, 400, ClassInput, ""},
+		{`{"url":"ftp://h/x"}`, terminal, 400, ClassInput, ""},
+		{`{"url":"/x"}`, terminal, 400, ClassInput, ""},
+		{`{"url":"http://h\u007f/pa:ss@w/o rd"}`, terminal, 400, ClassInput, ""},
+		{`{}`, terminal, 400, ClassInput, ""},
+		{`{"url":"http://127.0.0.1","method":"A B"}`, terminal, 400, ClassInput, ""},
+		{`{"url":"http://user:sk_live@127.0.0.1:1/sk_live?sk_live=1"}`, failed, 500, ClassError, "127.0.0.1:1"},
+		{`{"url":"http://127.0.0.1:1/","verify":{"url":"http://x/"}}`, terminal, 400, ClassInput, "nothing to be verified"},
+		{post + `{}}`, terminal, 400, ClassInput, "verify: url"},
+		{post + `{"url":"ftp://x/"}}`, terminal, 400, ClassInput, "verify: url"},
+		{post + `{"url":"http://x/","method":"POST"}}`, terminal, 400, ClassInput, "GET or HEAD"},
+		{post + `{"url":"http://x/","mode":"odd"}}`, terminal, 400, ClassInput, "strict, warn or human"},
+		{post + `{"url":"http://x/","settle":"1h"}}`, terminal, 400, ClassInput, "0s to 30s"},
+		{post + `{"url":"http://127.0.0.1:1/"}}`, failed, 500, ClassError, "refused"}, // there was no call: its verifier is not asked
+		{post + `{"url":"http://x/","settle":"soon"}}`, terminal, 400, ClassInput, "0s to 30s"},
 	} {
 		q := ask("http", byte(i), c.input)
 		r := h.one(q)
-		require.Equal(t, []any{c.kind, c.code, c.class}, []any{r.Kind, r.Code, r.Error.Class}, "%s: %+v", c.input, r.Error)
-		require.Contains(t, r.Error.Message, c.said)
+		failedWith(t, r, c.kind, c.code, c.class, c.said)
 		clean(t, r.Error.Message)
 		if strings.Contains(c.input, `verify":{"url":"http://127.0.0.1:1`) {
 			require.Equal(t, store.EffectNotDone, h.store.Rows(guid(t, q))[0].State)
@@ -147,17 +162,6 @@ func TestS14SecretsThatAreNotThere(t *testing.T) {
 	}
 	none := builtinHouse(t)
 	require.Contains(t, none.one(ask("http", 1, `{"url":"http://127.0.0.1:1/${secret:TOKEN}"}`)).Error.Message, "secret TOKEN: this worker does not have it")
-}
-
-func TestS14ManySecretsOfACall(t *testing.T) {
-	t.Parallel()
-	h := builtinHouse(t, Builtins{Secrets: func(string) (Secret, error) { return Secret{}, errors.New("asked") }})
-	var text strings.Builder
-	for i := range MaxSecretsOfCall + 1 {
-		fmt.Fprintf(&text, "${secret:S%d}", i)
-	}
-	r := h.one(ask("http", 1, fmt.Sprintf(`{"url":"http://127.0.0.1:1/%s"}`, &text)))
-	require.Contains(t, r.Error.Message, "17 secrets, the limit is 16")
 }
 
 // S14: a redirect takes no secret to another host, in a header, a Referer or a URL, and

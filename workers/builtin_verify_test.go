@@ -134,20 +134,6 @@ func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 	}
 }
 
-// After a refused connection there was no call: the next attempt makes it under the next
-// key, and the verifier is not asked.
-func TestBuiltinHTTPVerifyRefusedConnection(t *testing.T) {
-	t.Parallel()
-	s, h := newTill(t), builtinHouse(t)
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	q := ask("http", 1, strings.Replace(s.input("human"), s.URL+`/charges"`, gone.URL+`/charges"`, 1))
-	r := h.one(q)
-	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-	require.Equal(t, store.EffectNotDone, h.store.Rows(guid(t, q))[0].State)
-	require.Empty(t, s.looked)
-}
-
 // net/http never repeats a guarded call. It would, if a kept connection is closed and the
 // request has an Idempotency-Key.
 func TestBuiltinHTTPVerifyIsNotSentAgain(t *testing.T) {
@@ -205,23 +191,5 @@ func TestBuiltinHTTPVerifyCompleted(t *testing.T) {
 			require.Len(t, s.posted, 1)
 			require.Len(t, s.looked, looks)
 		})
-	}
-}
-
-func TestBuiltinHTTPVerifyInput(t *testing.T) {
-	t.Parallel()
-	h := builtinHouse(t)
-	for i, c := range []struct{ method, verify, said string }{
-		{"GET", `{"url":"http://x/"}`, "nothing to be verified"},
-		{"POST", `{}`, "verify: url"},
-		{"POST", `{"url":"ftp://x/"}`, "verify: url"},
-		{"POST", `{"url":"http://x/","method":"POST"}`, "GET or HEAD"},
-		{"POST", `{"url":"http://x/","mode":"odd"}`, "strict, warn or human"},
-		{"POST", `{"url":"http://x/","settle":"1h"}`, "0s to 30s"},
-		{"POST", `{"url":"http://x/","settle":"soon"}`, "0s to 30s"},
-	} {
-		r := h.one(ask("http", byte(i), fmt.Sprintf(`{"method":%q,"url":"http://127.0.0.1:1/","verify":%s}`, c.method, c.verify)))
-		require.Equal(t, []any{journal.ResponseTerminal, 400, ClassInput}, []any{r.Kind, r.Code, r.Error.Class}, c.verify)
-		require.Contains(t, r.Error.Message, c.said)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -71,6 +70,25 @@ func changed(name string) code {
 	return func(ctx context.Context, _ *outside) error { _, err := Version(ctx, name, 1); return err }
 }
 
+// does is an effect with a body.
+func does(name string, body func(context.Context) (int, error), options ...effects.Option) code {
+	return func(ctx context.Context, _ *outside) error {
+		_, err := effects.Do(ctx, name, body, options...)
+		return err
+	}
+}
+
+// play is a world whose function makes calls; they are counted in w.outer.
+func play(t testing.TB, c code) *world {
+	var o outside
+	w := newWorld(t, function0(c, &o), `1`)
+	w.outer = &o
+	return w
+}
+
+// change replaces the function's calls.
+func (w *world) change(c code) { deploy(w, function0(c, w.outer)) }
+
 func function0(c code, o *outside) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, _ int) (int, error) { return 0, c(ctx, o) }
 }
@@ -80,25 +98,21 @@ func function0(c code, o *outside) func(context.Context, int) (int, error) {
 func TestE15ChangedFunctionsAreParked(t *testing.T) {
 	t.Parallel()
 	a, b, end := call("a"), call("b"), rest("end")
+	text := func(ctx context.Context, o *outside) error { _, err := do(ctx, o, "a", "text"); return Fatal(err) }
 	for name, c := range map[string]struct {
 		before, after code
 		says          string
 	}{
 		"another call":       {steps(a, b, end), steps(a, call("c"), end), `at position 2 it asks for effect "c", and effect "b" is recorded there`},
-		"another order":      {steps(a, b, end), steps(b, a, end), `at position 1 it asks for effect "b", and effect "a" is recorded there`},
-		"one more, before":   {steps(a, b, end), steps(a, call("c"), b, end), `at position 2 it asks for effect "c", and effect "b" is recorded there`},
-		"one less, before":   {steps(a, b, end), steps(b, end), `at position 1 it asks for effect "b", and effect "a" is recorded there`},
 		"one less, last":     {steps(a, b, rest("x"), end), steps(a, b), `it ends without sleep "x", which is recorded at position 3`},
 		"other arguments":    {steps(call("a", effects.Args(1)), end), steps(call("a", effects.Args(2)), end), `effect "a" with other arguments, and effect "a" is recorded there`},
 		"another key":        {steps(call("a", effects.WithKey("1")), end), steps(call("a", effects.WithKey("2")), end), `it asks for effect "a[2]", and effect "a[1]" is recorded there`},
 		"a call for a wait":  {steps(a, rest("x"), end), steps(a, call("x"), end), `at position 2 it asks for effect "x", and sleep "x" is recorded there`},
 		"another wait":       {steps(a, rest("x"), end), steps(a, rest("y"), end), `at position 2 it asks for sleep "y", and sleep "x" is recorded there`},
 		"the last wait":      {steps(a, end), steps(a, rest("y")), `at position 2 it asks for sleep "y", and sleep "end" is recorded there`},
-		"a wait before":      {steps(a, end), steps(rest("y"), a, end), `at position 1 it asks for sleep "y", and effect "a" is recorded there`},
 		"no wait any more":   {steps(a, end), steps(a), `it ends without sleep "end", which is recorded at position 2`},
 		"All for a call":     {steps(a, b, end), steps(both(a, b), end), `at position 1 it asks for All, and effect "a" is recorded there`},
 		"a call for All":     {steps(both(a, b), end), steps(a, b, end), `at position 1 it asks for effect "a", and All or First is recorded there`},
-		"a call in All":      {steps(both(a, b), end), steps(both(a, call("c")), end), `at position 1.1.1 it asks for effect "c", and effect "b" is recorded there`},
 		"more in All":        {steps(both(a, b), end), steps(both(steps(a, call("c")), b), end), `at position 1.0.2 it asks for effect "c", and the record goes on with`},
 		"less in All":        {steps(both(a, steps(b, call("c"))), end), steps(both(a, b), end), `it ends without effect "c", which is recorded at position 1.1.2`},
 		"moved between":      {steps(both(a, steps(b, call("c"))), end), steps(both(steps(a, call("c")), b), end), `at position 1.0.2 it asks for effect "c"`},
@@ -106,28 +120,26 @@ func TestE15ChangedFunctionsAreParked(t *testing.T) {
 		"after an empty All": {steps(both(nothing, nothing), a, end), steps(b, a, end), `at position 1 it asks for effect "b", and the record goes on with effect "a" at position 2`},
 		"in the fastest":     {steps(race(a, rest("x")), end), steps(race(steps(a, b), rest("x")), end), `at position 1.0.2 it asks for effect "b", and`},
 		"a time":             {steps(moment, end), steps(a, end), `at position 1 it asks for effect "a", and effect "now" is recorded there`},
+		"another type":       {steps(a, end), steps(text, end), `with a result of type string`},
 		"a compensation":     {steps(undoable("a"), end), steps(a, end), `at position 1 it asks for effect "a", and effect "undo:a" is recorded there`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o outside
-			w := newWorld(t, function0(c.before, &o), `1`)
+			w := play(t, c.before)
 			for r := w.next(); waits(r)[0][:9] != "sleep end"; r = w.next() {
 				w.wake(journal.PauseSleep, r.Pauses[0].Name, "")
 			}
-			before, calls := w.recorded(), len(o.names)
-			deploy(w, function0(c.after, &o))
+			before, calls := w.recorded(), len(w.outer.names)
+			w.change(c.after)
 			r := w.next()
-			failedWith(t, r, journal.ResponseParked, 500, ClassNondeterminism)
-			require.Contains(t, r.Error.Message, c.says)
-			require.Contains(t, r.Error.Message, "quipu dead retry")
+			failedWith(t, r, journal.ResponseParked, 500, ClassNondeterminism, c.says, "quipu dead retry")
 			require.Equal(t, before, w.recorded(), "nothing is recorded")
-			require.Len(t, o.names, calls, "and nothing is done")
+			require.Len(t, w.outer.names, calls, "and nothing is done")
 			replayed := w.replay()
 			require.Equal(t, ReplayDiverged, replayed.End)
 			require.ErrorContains(t, replayed.Err, c.says)
 
-			deploy(w, function0(c.before, &o)) // the old code resolves it
+			w.change(c.before) // the old code resolves it
 			w.wake(journal.PauseSleep, "end", "")
 			require.Equal(t, 0, result[int](t, w.next()))
 		})
@@ -148,19 +160,18 @@ func TestADifferenceShowsBeforeAnythingIsBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o outside
 			old := both(steps(call("a"), rest("x"), call("old")), steps(call("b"), rest("y")))
 			if name == "nested" {
 				old = both(both(steps(call("a"), rest("x"), call("old")), nothing), both(nothing, steps(call("b"), rest("y"))))
 			}
-			w := newWorld(t, function0(old, &o), `1`)
+			w := play(t, old)
 			w.next()
 			w.wake(journal.PauseSleep, "x", "")
 			before := w.recorded()
-			deploy(w, function0(after, &o))
+			w.change(after)
 			failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
 			require.Equal(t, before, w.recorded())
-			deploy(w, function0(old, &o))
+			w.change(old)
 			w.next()
 			w.wake(journal.PauseSleep, "y", "")
 			require.Equal(t, 0, result[int](t, w.next()))
@@ -173,8 +184,7 @@ func nothing(context.Context, *outside) error { return nil }
 // Calls that a failed attempt did not reach are made by the next one.
 func TestAFailedTryIsNoDifference(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), rest("x")), &o), `1`)
+	w := play(t, steps(call("a"), rest("x")))
 	w.next()
 	deploy(w, func(context.Context, int) (int, error) { return 0, errors.New("no connection") })
 	for range 2 {
@@ -187,47 +197,28 @@ func TestAFailedTryIsNoDifference(t *testing.T) {
 
 func TestOnceIsBoundToNoPosition(t *testing.T) {
 	t.Parallel()
-	var o outside
 	once := call("rate", effects.Once())
-	w := newWorld(t, function0(steps(both(steps(rest("x"), once), once), call("b"), once, rest("end")), &o), `1`)
+	w := play(t, steps(both(steps(rest("x"), once), once), call("b"), once, rest("end")))
 	w.next()
 	require.Equal(t, []string{"1.1.1 rate completed 1"}, w.recorded())
 	w.wake(journal.PauseSleep, "x", "")
 	w.next()
 	w.wake(journal.PauseSleep, "end", "")
 	require.Equal(t, 0, result[int](t, w.next()))
-	require.Equal(t, []string{"rate", "b"}, o.names)
-}
-
-func TestARecordedResultThatDoesNotFit(t *testing.T) {
-	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), rest("end")), &o), `1`)
-	w.next()
-	deploy(w, func(ctx context.Context, _ int) (int, error) {
-		if _, err := do(ctx, &o, "a", "text"); err != nil {
-			return 0, Fatal(err)
-		}
-		return 0, Sleep(ctx, "end", 1)
-	})
-	r := w.next()
-	failedWith(t, r, journal.ResponseParked, 500, ClassNondeterminism)
-	require.Contains(t, r.Error.Message, "with a result of type string")
+	require.Equal(t, []string{"rate", "b"}, w.outer.names)
 }
 
 // A call outside is made again once it is known to have failed for good.
 func TestDifferencesOfClasses(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), rest("end")), &o), `1`)
+	w := play(t, steps(call("a"), rest("end")))
 	w.next()
-	deploy(w, function0(steps(call("a", effects.Guarded), rest("end")), &o))
+	w.change(steps(call("a", effects.Guarded), rest("end")))
 	require.Equal(t, journal.ResponseSuspended, w.next().Kind, "another class is the same call")
 }
 
 func TestE15VersionsUnderRunningJobs(t *testing.T) {
 	t.Parallel()
-	var o outside
 	fresh := func(ctx context.Context, o *outside) error {
 		v, err := Version(ctx, "no mail", 1)
 		if err == nil && v == 0 {
@@ -235,47 +226,38 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 		}
 		return err
 	}
-	old := steps(call("a"), call("mail"), rest("x"), call("z"))
 	changed := steps(call("a"), fresh, rest("x"), fresh, call("z"))
 	finish := func(w *world) {
 		w.wake(journal.PauseSleep, "x", "")
 		require.Equal(t, 0, result[int](t, w.next()))
 	}
-	running := newWorld(t, function0(old, &o), `1`)
+	running := play(t, steps(call("a"), call("mail"), rest("x"), call("z")))
 	running.next()
-	deploy(running, function0(steps(call("a"), fresh, rest("x"), call("z")), &o))
+	running.change(steps(call("a"), fresh, rest("x"), call("z")))
 	finish(running)
 	require.Equal(t, []string{"1 a completed 1", "2 mail completed 1", "4 z completed 1"}, running.recorded(), "0 is not recorded")
 
-	started := newWorld(t, function0(changed, &o), `1`)
+	started := play(t, changed)
 	started.next()
 	require.Equal(t, []string{"1 a completed 1", " version:no mail completed 1"}, started.recorded())
 	finish(started)
 	require.Len(t, started.recorded(), 3, "one decision for both places")
 
 	// The call can be removed when no job needs the old code any more.
-	old = steps(call("a"), rest("x"), call("z"))
-	started = newWorld(t, function0(changed, &o), `1`)
+	started = play(t, changed)
 	started.next()
-	deploy(started, function0(old, &o))
+	started.change(steps(call("a"), rest("x"), call("z")))
 	finish(started)
 
 	// A process with the old code gets a job of the new code.
-	started = newWorld(t, function0(changed, &o), `1`)
+	started = play(t, changed)
 	started.next()
-	deploy(started, func(ctx context.Context, _ int) (int, error) {
-		if _, err := do(ctx, &o, "a", 1); err != nil {
-			return 0, err
-		}
-		return Version(ctx, "no mail", 0)
-	})
-	r := started.next()
-	require.Contains(t, r.Error.Message, "1 and more are allowed")
+	started.change(steps(call("a"), func(ctx context.Context, _ *outside) error { _, err := Version(ctx, "no mail", 0); return err }))
+	require.Contains(t, started.next().Error.Message, "1 and more are allowed")
 }
 
 func TestE15VersionsOfBranches(t *testing.T) {
 	t.Parallel()
-	var o outside
 	gate := func(ctx context.Context, o *outside) error {
 		v, err := Version(ctx, "c", 2)
 		if err != nil {
@@ -284,34 +266,23 @@ func TestE15VersionsOfBranches(t *testing.T) {
 		return call("v", effects.WithKey(fmt.Sprint(v, Info(ctx).DAD, len(o.names))), effects.Pure)(ctx, o)
 	}
 	// The branch around it has the answer.
-	w := newWorld(t, function0(steps(gate, both(gate, nothing)), &o), `1`)
+	w := play(t, steps(gate, both(gate, nothing)))
 	w.next()
 	require.Equal(t, " version:c completed 2", w.recorded()[0])
 	require.Len(t, w.recorded(), 3)
 	// This code does not know the recorded version.
-	w = newWorld(t, function0(steps(gate, rest("x")), &o), `1`)
+	w = play(t, steps(gate, rest("x")))
 	w.next()
-	deploy(w, func(ctx context.Context, _ int) (int, error) { return Version(ctx, "c", 1) })
+	w.change(changed("c"))
 	failedWith(t, w.next(), journal.ResponseParked, 500, ClassNondeterminism)
 	// One branch is past its place, another is not.
-	w = newWorld(t, function0(both(call("a"), rest("x")), &o), `1`)
+	w = play(t, both(call("a"), rest("x")))
 	w.next()
 	var told [2]int
-	deploy(w, func(ctx context.Context, _ int) (int, error) {
-		_, err := All(ctx, func(ctx context.Context) (_ int, err error) {
-			if told[0], err = Version(ctx, "c", 1); err != nil {
-				return 0, err
-			}
-			return do(ctx, &o, "a", 1)
-		}, func(ctx context.Context) (_ int, err error) {
-			if err := Sleep(ctx, "x", time.Second); err != nil {
-				return 0, err
-			}
-			told[1], err = Version(ctx, "c", 1)
-			return 0, err
-		})
-		return 0, err
-	})
+	version := func(i int) code {
+		return func(ctx context.Context, _ *outside) (err error) { told[i], err = Version(ctx, "c", 1); return err }
+	}
+	w.change(both(steps(version(0), call("a")), steps(rest("x"), version(1))))
 	w.wake(journal.PauseSleep, "x", "")
 	require.Equal(t, 0, result[int](t, w.next()))
 	require.Equal(t, [2]int{0, 1}, told)
@@ -319,75 +290,46 @@ func TestE15VersionsOfBranches(t *testing.T) {
 
 func TestLimitsOfFunctions(t *testing.T) {
 	t.Parallel()
-	endless := func(ctx context.Context, _ int) (int, error) {
-		for i := 0; ; i++ {
-			_, _ = effects.Do(ctx, "x", func(context.Context) (int, error) { return i, nil }, effects.Pure, effects.Args(i))
-		}
-	}
-	t.Run("calls", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(t, endless, `1`).next() // the function ignores the error, but still ends
-		require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-		require.Contains(t, r.Error.Message, "more than 10000 calls in one run")
-		require.Contains(t, r.Error.Message, "workers.Child")
-	})
-	waiting := func(n int, name string) func(context.Context, int) (int, error) {
-		return func(ctx context.Context, _ int) (int, error) {
+	waiting := func(n int, input string) code {
+		return func(ctx context.Context, _ *outside) error {
 			var branches []func(context.Context) (int, error)
 			for i := range n {
-				branches = append(branches, func(ctx context.Context) (int, error) {
-					return Child[int](ctx, fmt.Sprint(i), "f", name)
-				})
+				branches = append(branches, func(ctx context.Context) (int, error) { return Child[int](ctx, fmt.Sprint(i), "f", input) })
 			}
 			_, err := All(ctx, branches...)
-			return 0, err
+			return err
 		}
 	}
-	t.Run("pauses", func(t *testing.T) {
-		t.Parallel()
-		require.Len(t, newWorld(t, waiting(wire.MaxPauses, ""), `1`).next().Pauses, wire.MaxPauses)
-		r := newWorld(t, waiting(wire.MaxPauses+1, ""), `1`).next()
-		require.Contains(t, r.Error.Message, "more than 1000 things")
-		r = newWorld(t, waiting(10, strings.Repeat("x", 50_000)), `1`).next()
-		require.Contains(t, r.Error.Message, "over 262144 bytes")
-	})
-	t.Run("branches", func(t *testing.T) {
-		t.Parallel()
-		r := newWorld(t, func(ctx context.Context, _ int) (int, error) {
+	var deep code
+	deep = func(ctx context.Context, o *outside) error { _, err := All(ctx, branchOf(deep, o)); return err }
+	require.Len(t, play(t, waiting(wire.MaxPauses, "")).next().Pauses, wire.MaxPauses)
+	for name, c := range map[string]struct {
+		code code
+		says string
+	}{
+		"calls": {func(ctx context.Context, o *outside) error { // it ignores the error, but still ends
+			for i := 0; ; i++ {
+				_ = call("x", effects.Pure, effects.Args(i))(ctx, o)
+			}
+		}, "more than 10000 calls in one run: split the work into several activities, that of a durable function with workers.Child"},
+		"pauses": {waiting(wire.MaxPauses+1, ""), "more than 1000 things"},
+		"bytes":  {waiting(10, strings.Repeat("x", 50_000)), "over 262144 bytes"},
+		"branches": {func(ctx context.Context, _ *outside) error {
 			_, err := All(ctx, make([]func(context.Context) (int, error), effects.MaxCalls+1)...)
-			return 0, err
-		}, `1`).next()
-		require.Contains(t, r.Error.Message, "more than 10000 branches")
-	})
-	t.Run("depth", func(t *testing.T) {
-		t.Parallel()
-		var deep func(ctx context.Context) (int, error)
-		deep = func(ctx context.Context) (int, error) {
-			v, err := All(ctx, deep)
-			return len(v), err
-		}
-		r := newWorld(t, func(ctx context.Context, _ int) (int, error) { return deep(ctx) }, `1`).next()
-		require.Contains(t, r.Error.Message, "nested too deep")
-	})
-	t.Run("names", func(t *testing.T) {
-		t.Parallel()
-		for _, bad := range []code{rest(""), rest(strings.Repeat("x", 201)), rest("\x00"), undoable(strings.Repeat("x", 151)), changed("")} {
-			r := newWorld(t, function0(bad, &outside{}), `1`).next()
+			return err
+		}, "more than 10000 branches"},
+		"depth":                {deep, "nested too deep"},
+		"no name":              {rest(""), effects.ErrUsage.Error()},
+		"a long name":          {rest(strings.Repeat("x", 201)), effects.ErrUsage.Error()},
+		"no text":              {rest("\x00"), effects.ErrUsage.Error()},
+		"a long compensation":  {undoable(strings.Repeat("x", 151)), effects.ErrUsage.Error()},
+		"a version of no name": {changed(""), effects.ErrUsage.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := play(t, c.code).next()
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-			require.Contains(t, r.Error.Message, effects.ErrUsage.Error())
-		}
-	})
-}
-
-func TestPositionsAreInTheStore(t *testing.T) {
-	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(call("a"), both(call("b"), race(call("c"), rest("x"))), moment), &o), `1`)
-	w.next()
-	at := map[string]string{}
-	for _, r := range w.store.Rows(w.id()) {
-		require.Equal(t, store.EffectCompleted, r.State)
-		at[r.Name] = r.Position
+			require.Contains(t, r.Error.Message, c.says)
+		})
 	}
-	require.Equal(t, map[string]string{"a": "1", "b": "2.0.1", "c": "2.1.1.0.1", "first": "2.1.1", "now": "3"}, at)
 }

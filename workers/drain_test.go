@@ -15,27 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-func TestT10DrainLetsHandlersFinish(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	inside, release := make(chan struct{}), make(chan struct{})
-	Handle(h.reg, "long", func(context.Context, int) (int, error) {
-		close(inside)
-		<-release
-		return 1, nil
-	})
-	h.open()
-	q := ask("long", 1, `1`)
-	h.ask(q, 1)
-	<-inside
-	h.stop()
-	close(release)
-	_, hint := h.answer()
-	require.Equal(t, 200, hint.Response.Code)
-	require.NoError(t, h.closed())
-	require.Zero(t, h.bus.Len(transport.ToWork("long")))
-}
-
+// T10: a drain lets handlers finish, and hands back what does not.
 func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,7 +23,9 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 		class       effects.Class
 		parked      bool
 	}{
+		"finishes":          {1, effects.Pure, false},
 		"not leased":        {1, effects.Pure, false},
+		"a function":        {1, "", false},
 		"leased":            {2, effects.Pure, false},
 		"idempotent inside": {1, effects.Idempotent, false},
 		"guarded inside":    {1, effects.Guarded, true},
@@ -51,20 +33,45 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)
-			h.cfg.Drain = 20 * time.Millisecond
-			inside := make(chan struct{})
+			inside, release := make(chan struct{}), make(chan struct{})
+			if name != "finishes" {
+				h.cfg.Drain = 20 * time.Millisecond
+			}
 			var cause atomic.Value
-			Handle(h.reg, "long", func(ctx context.Context, _ int) (int, error) {
+			long := func(ctx context.Context, _ int) (int, error) {
 				close(inside)
-				<-ctx.Done()
+				select {
+				case <-release:
+					return 1, nil
+				case <-ctx.Done():
+				}
 				cause.Store(context.Cause(ctx))
 				return 0, errors.New("interrupted")
-			}, Class(c.class))
+			}
+			if c.class != "" {
+				Handle(h.reg, "long", long, Class(c.class))
+			} else {
+				HandleDurable(h.reg, "long", func(ctx context.Context, in int) (int, error) {
+					err := Compensate(ctx, "a", func(context.Context) error { t.Error("it is undone"); return nil })
+					_, _ = long(ctx, in)
+					_, more := effects.Do(ctx, "more", never)
+					return 0, errors.Join(err, more)
+				})
+			}
 			h.open()
 			q := ask("long", 1, `1`)
+			q.Attempt = q.Attempts // which would be undone if it failed
 			h.ask(q, c.publication)
 			<-inside
 			h.stop()
+			if name == "finishes" {
+				close(release)
+				_, hint := h.answer()
+				require.Equal(t, 200, hint.Response.Code)
+				require.NoError(t, h.closed())
+				require.Zero(t, h.bus.Len(transport.ToWork("long")))
+				return
+			}
 			require.NoError(t, h.closed())
 			require.ErrorIs(t, cause.Load().(error), ErrDraining)
 			if c.parked {
@@ -75,8 +82,7 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 			h.silent()
 			require.Equal(t, 1, h.bus.Len(transport.ToWork("long")), "it waits for another worker")
 			_, runs, live := h.store.Leased(guid(t, q))
-			require.False(t, live)
-			require.Zero(t, runs, "a drained run is not counted")
+			require.Equal(t, []any{0, false}, []any{runs, live}, "a drained run is not counted")
 		})
 	}
 }

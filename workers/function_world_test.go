@@ -34,6 +34,8 @@ type world struct {
 	runs  int
 	again bool // the next delivery is not the first
 
+	outer *outside // see play
+
 	stands bool              // suspended functions stand, and go on
 	from   *durable.Function // that stands for the next delivery
 	wentOn int               // deliveries
@@ -114,7 +116,7 @@ func newWorld[In, Out any](t testing.TB, fn func(context.Context, In) (Out, erro
 	return w
 }
 
-func (w *world) id() journal.GUID { return mustGUID(w.q.Request) }
+func (w *world) id() journal.GUID { return guid(w.t, w.q) }
 
 // deploy replaces the function's code.
 func deploy[In, Out any](w *world, fn func(context.Context, In) (Out, error)) {
@@ -323,8 +325,12 @@ func result[T any](t testing.TB, r *wire.Response) (v T) {
 	return v
 }
 
-func failedWith(t testing.TB, r *wire.Response, kind journal.ResponseKind, code int, class string) {
+// failedWith requires a response with an error, whose message says some things.
+func failedWith(t testing.TB, r *wire.Response, kind journal.ResponseKind, code int, class string, says ...string) {
 	t.Helper()
 	require.NotNil(t, r.Error, "%+v", r)
 	require.Equal(t, []any{kind, code, class}, []any{r.Kind, r.Code, r.Error.Class}, r.Error.Message)
+	for _, said := range says {
+		require.Contains(t, r.Error.Message, said)
+	}
 }

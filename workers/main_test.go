@@ -126,7 +126,7 @@ func ask(topic string, n byte, input string) wire.Request {
 	}
 }
 
-func guid(t *testing.T, q wire.Request) journal.GUID {
+func guid(t testing.TB, q wire.Request) journal.GUID {
 	t.Helper()
 	g, err := journal.ParseGUID(q.Request)
 	require.NoError(t, err)

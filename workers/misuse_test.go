@@ -12,7 +12,6 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func never(context.Context) (int, error) { return 0, errors.New("it is called") }
@@ -23,14 +22,8 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 		fn   func(ctx context.Context, o *outside) error
 		says string
 	}{
-		"a call within an effect": {func(ctx context.Context, o *outside) error {
-			_, err := effects.Do(ctx, "a", func(ctx context.Context) (int, error) { return do(ctx, o, "b", 1) }, effects.Idempotent)
-			return err
-		}, "another call of its branch is under way"},
-		"a wait within an effect": {func(ctx context.Context, _ *outside) error {
-			_, err := effects.Do(ctx, "a", func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", 1) }, effects.Pure)
-			return err
-		}, "another call of its branch is under way"},
+		"a call within an effect": {does("a", func(ctx context.Context) (int, error) { return effects.Do(ctx, "b", never) }, effects.Idempotent), "another call of its branch is under way"},
+		"a wait within an effect": {does("a", func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", 1) }, effects.Pure), "another call of its branch is under way"},
 		"a branch with the context around it": {func(ctx context.Context, o *outside) error {
 			_, err := All(ctx, func(context.Context) (int, error) { return do(ctx, o, "b", 1) })
 			return err
@@ -59,10 +52,8 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, function0(c.fn, &outside{}), `1`)
-			r := w.next()
-			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-			require.Contains(t, r.Error.Message, c.says)
+			w := play(t, c.fn)
+			failedWith(t, w.next(), journal.ResponseFailedAttempt, 500, ClassError, c.says)
 			require.Empty(t, w.store.Waits(w.id()))
 		})
 	}
@@ -86,115 +77,25 @@ func TestCallsOfFunctionsInOtherHandlers(t *testing.T) {
 	}
 }
 
-func TestAFunctionHasNoClass(t *testing.T) {
-	t.Parallel()
-	reg := New()
-	HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, Class(effects.Guarded))
-	_, err := reg.all()
-	require.ErrorContains(t, err, "a durable function names its effects itself")
-}
-
 // No later run would repeat what a function does with an error whose cause is gone by
-// then.
+// then. A wait does not end with a context of the function.
 func TestAnEndedContextBeginsNothing(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(func(ctx context.Context, o *outside) error {
-		own, cancel := context.WithCancel(ctx)
-		cancel()
-		if _, err := do(own, o, "a", 1); err != nil {
+	within := func(c code) code {
+		return func(ctx context.Context, o *outside) error {
+			own, cancel := context.WithCancel(ctx)
+			cancel()
+			return c(own, o)
+		}
+	}
+	w := play(t, func(ctx context.Context, o *outside) error {
+		if within(call("a"))(ctx, o) != nil {
 			return call("instead")(ctx, o)
 		}
 		return nil
-	}, &o), `1`)
-	r := w.next()
-	require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
-	require.Contains(t, r.Error.Message, `effect "a" did not begin`)
-	require.Empty(t, o.names)
+	})
+	failedWith(t, w.next(), journal.ResponseFailedAttempt, 500, ClassError, `effect "a" did not begin`)
+	require.Empty(t, w.outer.names)
 	require.Empty(t, w.recorded())
-}
-
-func TestAWaitDoesNotEndWithAContextOfTheFunction(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, function0(func(ctx context.Context, _ *outside) error {
-		own, cancel := context.WithCancel(ctx)
-		cancel()
-		return Sleep(own, "x", time.Second)
-	}, &outside{}), `1`)
-	require.Equal(t, []string{"sleep x at 1"}, waits(w.next()))
-}
-
-// A run that was given up begins nothing more, although its function goes on.
-func TestAGivenUpFunctionBeginsNothing(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	h.cfg.Grace = 60 * time.Millisecond
-	release, ended := make(chan struct{}), make(chan struct{})
-	calls := 0
-	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-		defer close(ended)
-		<-release
-		return effects.Do(context.WithoutCancel(ctx), "late", func(context.Context) (int, error) { calls++; return 0, nil })
-	})
-	h.open()
-	q := ask("fn", 1, `1`)
-	q.TimeoutMS = 20
-	r := h.one(q)
-	failedWith(t, r, journal.ResponseFailedAttempt, 408, ClassTimeout)
-	close(release)
-	<-ended
-	require.Empty(t, h.store.Rows(guid(t, q)))
-	require.Zero(t, calls)
-}
-
-func TestADrainHandsAFunctionBack(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	h.cfg.Drain = 20 * time.Millisecond
-	inside := make(chan struct{})
-	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-		if err := Compensate(ctx, "a", func(context.Context) error { return errors.New("not now") }); err != nil {
-			return 0, err
-		}
-		close(inside)
-		<-ctx.Done()
-		return effects.Do(ctx, "more", func(context.Context) (int, error) { return 1, nil })
-	})
-	h.open()
-	q := ask("fn", 1, `1`)
-	q.Attempt = 3 // the last
-	h.ask(q, 1)
-	<-inside
-	h.stop()
-	require.NoError(t, h.closed())
-	h.silent()
-	_, runs, live := h.store.Leased(guid(t, q))
-	require.Equal(t, []any{0, false}, []any{runs, live}, "the run is taken back")
-	require.Len(t, h.store.Rows(guid(t, q)), 1)
-}
-
-func TestE9AFunctionOfAClosedJobIsNotAnswered(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		h := newHouse(t)
-		inside := make(chan struct{})
-		HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-			_, err := effects.Do(ctx, "long", func(ctx context.Context) (int, error) {
-				close(inside)
-				<-ctx.Done()
-				return 1, nil
-			})
-			if err != nil {
-				return 0, err
-			}
-			return 0, Sleep(ctx, "x", time.Hour)
-		})
-		h.open()
-		q := ask("fn", 1, `1`)
-		h.ask(q, 1)
-		<-inside
-		h.store.CloseJob(guid(t, q))
-		h.session.Tell(store.ErrJobClosed)
-		h.gone("fn")
-		h.silent()
-	})
+	require.Equal(t, []string{"sleep x at 1"}, waits(play(t, within(rest("x"))).next()))
 }

@@ -19,19 +19,17 @@ import (
 func TestE14AFunctionRunsPlainly(t *testing.T) {
 	t.Parallel()
 	fn := func(ctx context.Context, in int) (string, error) {
-		a, err := effects.Do(ctx, "a", func(context.Context) (int, error) { return in + 1, nil })
-		if err != nil {
-			return "", err
-		}
-		began, _ := Now(ctx)
-		if err := Sleep(ctx, "rest", time.Hour); err != nil {
-			return "", err
-		}
-		ended, err := Now(ctx)
-		if err != nil {
-			return "", err
-		}
-		vs, err := All(ctx,
+		var errs [9]error
+		var a, i, version int
+		var n uint64
+		var id string
+		var vs []string
+		var began, ended time.Time
+		a, errs[0] = effects.Do(ctx, "a", func(context.Context) (int, error) { return in + 1, nil })
+		began, errs[1] = Now(ctx)
+		errs[2] = Sleep(ctx, "rest", time.Hour)
+		ended, errs[3] = Now(ctx)
+		vs, errs[4] = All(ctx,
 			func(ctx context.Context) (string, error) {
 				return Await[string](ctx, "go", time.Minute, SignalKey("k"))
 			},
@@ -40,20 +38,11 @@ func TestE14AFunctionRunsPlainly(t *testing.T) {
 				return fmt.Sprint(v["n"]), err
 			},
 		)
-		if err != nil {
-			return "", err
-		}
-		i, _, err := First(ctx,
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "long", time.Hour) },
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "short", time.Second) },
-		)
-		if err != nil {
-			return "", err
-		}
-		version, err := Version(ctx, "c", 3)
-		id, _ := UUID(ctx)
-		n, _ := Rand(ctx)
-		return fmt.Sprint(a, ended.Sub(began), vs, i, version, len(id), n > 0), err
+		i, _, errs[5] = First(ctx, branchOf(rest("long"), nil), branchOf(nothing, nil))
+		version, errs[6] = Version(ctx, "c", 3)
+		id, errs[7] = UUID(ctx)
+		n, errs[8] = Rand(ctx)
+		return fmt.Sprint(a, ended.Sub(began), vs, i, version, len(id), n > 0), errors.Join(errs[:]...)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx := WithSignals(t.Context(), func(_ context.Context, topic, key string) (any, error) { return topic + key, nil })

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -20,13 +19,29 @@ type node struct {
 	kind string
 	name string
 	n    int
-	subs [][]*node // the branches of All and First, two lists of If, one of Loop
+	subs [][]node // the branches of All and First, two lists of If, one of Loop
 }
 
 // program is a random function.
 type program struct {
-	body  []*node
-	outer *outside
+	body   []node
+	names  int // of its nodes: n1, n2 …
+	outer  *outside
+	change change
+}
+
+// change is what differs in a changed program: what happens at the node of a name.
+type change struct {
+	name, how string
+	other     node
+}
+
+// at are the nodes that stand for a node.
+func (c *change) at(x node) []node {
+	if x.name != c.name {
+		return []node{x}
+	}
+	return map[string][]node{"insert": {c.other, x}, "delete": nil, "replace": {c.other}, "behind": {x, c.other}}[c.how]
 }
 
 func hash(parts ...any) int {
@@ -38,18 +53,20 @@ func hash(parts ...any) int {
 func (p *program) run(ctx context.Context, in int) (int, error) { return p.list(ctx, p.body, in, "") }
 
 // list runs nodes one after the other; loop distinguishes the passes of loops.
-func (p *program) list(ctx context.Context, list []*node, acc int, loop string) (int, error) {
-	for _, x := range list {
-		v, err := p.node(ctx, x, acc, loop)
-		if err != nil {
-			return acc, err
+func (p *program) list(ctx context.Context, list []node, acc int, loop string) (int, error) {
+	for _, planned := range list {
+		for _, x := range p.change.at(planned) {
+			v, err := p.node(ctx, x, acc, loop)
+			if err != nil {
+				return acc, err
+			}
+			acc = hash(acc, v)
 		}
-		acc = hash(acc, v)
 	}
 	return acc, nil
 }
 
-func (p *program) node(ctx context.Context, x *node, acc int, loop string) (int, error) {
+func (p *program) node(ctx context.Context, x node, acc int, loop string) (int, error) {
 	name := x.name + loop
 	switch x.kind {
 	case "call":
@@ -102,7 +119,7 @@ func (p *program) node(ctx context.Context, x *node, acc int, loop string) (int,
 	return p.compound(ctx, x, acc, loop)
 }
 
-func (p *program) compound(ctx context.Context, x *node, acc int, loop string) (int, error) {
+func (p *program) compound(ctx context.Context, x node, acc int, loop string) (int, error) {
 	branches := make([]func(context.Context) (int, error), len(x.subs))
 	for i, list := range x.subs {
 		branches[i] = func(ctx context.Context) (int, error) { return p.list(ctx, list, hash(acc, i), loop) }
@@ -133,15 +150,15 @@ type drawing struct {
 	wild  bool // with parts that differ when they run again
 }
 
-func (d *drawing) list(depth, least, most int) []*node {
-	list := make([]*node, 0, most)
+func (d *drawing) list(depth, least, most int) []node {
+	list := make([]node, 0, most)
 	for range rapid.IntRange(least, most).Draw(d.t, "length") {
 		list = append(list, d.node(depth))
 	}
 	return list
 }
 
-func (d *drawing) node(depth int) *node {
+func (d *drawing) node(depth int) node {
 	kinds := []string{"call", "args", "pure", "tx", "decline", "sleep", "sleep", "signal", "child", "now", "version", "undo"}
 	if d.wild {
 		kinds = append(kinds, "flaky")
@@ -150,12 +167,12 @@ func (d *drawing) node(depth int) *node {
 		kinds = append(kinds, "all", "all", "first", "if", "loop")
 	}
 	d.names++
-	x := &node{kind: rapid.SampledFrom(kinds).Draw(d.t, "kind"), name: fmt.Sprint("n", d.names), n: rapid.IntRange(1, 2).Draw(d.t, "n")}
+	x := node{kind: rapid.SampledFrom(kinds).Draw(d.t, "kind"), name: fmt.Sprint("n", d.names), n: rapid.IntRange(1, 2).Draw(d.t, "n")}
 	switch x.kind {
 	case "if":
-		x.subs = [][]*node{d.list(depth-1, 0, 2), d.list(depth-1, 0, 2)}
+		x.subs = [][]node{d.list(depth-1, 0, 2), d.list(depth-1, 0, 2)}
 	case "loop":
-		x.subs = [][]*node{d.list(depth-1, 0, 2)}
+		x.subs = [][]node{d.list(depth-1, 0, 2)}
 	case "all":
 		for range rapid.IntRange(0, 3).Draw(d.t, "branches") {
 			x.subs = append(x.subs, d.list(depth-1, 0, 3))
@@ -165,11 +182,11 @@ func (d *drawing) node(depth int) *node {
 			list := d.list(depth-1, 0, 2)
 			if rapid.IntRange(0, 3).Draw(d.t, "again") == 0 {
 				d.names++
-				list = append([]*node{{kind: "again", name: fmt.Sprint("n", d.names)}}, list...)
+				list = append([]node{{kind: "again", name: fmt.Sprint("n", d.names)}}, list...)
 			}
 			if !d.wild { // calls outside race anyway
 				d.names++
-				list = append([]*node{{kind: "sleep", name: fmt.Sprint("n", d.names), n: 1}}, list...)
+				list = append([]node{{kind: "sleep", name: fmt.Sprint("n", d.names), n: 1}}, list...)
 			}
 			x.subs = append(x.subs, list)
 		}
@@ -182,27 +199,14 @@ func draw(t *rapid.T, wild bool) *program {
 	d := &drawing{t: t, wild: wild}
 	p := &program{body: d.list(2, 1, 5), outer: &outside{}}
 	if end := rapid.SampledFrom([]string{"", "", "fail", "break"}).Draw(t, "end"); end != "" {
-		p.body = append(p.body, &node{kind: end, name: "end"})
+		p.body = append(p.body, node{kind: end, name: "end"})
 	}
+	p.names = d.names
 	return p
 }
 
-// String shows a program for the reader of a failure.
-func (p *program) String() string { return show(p.body, "\n") }
-
-func show(list []*node, indent string) string {
-	var b strings.Builder
-	for _, x := range list {
-		fmt.Fprintf(&b, "%s%s %s %d", indent, x.kind, x.name, x.n)
-		for i, sub := range x.subs {
-			fmt.Fprintf(&b, "%s  - %d%s", indent, i, show(sub, indent+"    "))
-		}
-	}
-	return b.String()
-}
-
 // fresh is the program with a new counter of calls.
-func (p *program) fresh() *program { return &program{body: p.body, outer: &outside{}} }
+func (p *program) fresh() *program { return &program{body: p.body, names: p.names, outer: &outside{}} }
 
 // wakeOne ends one of the pauses: always the same of the same set.
 func (w *world) wakeOne(pauses []string, by func(name string) int) {

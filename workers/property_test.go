@@ -86,25 +86,36 @@ func comparable(e end) end {
 	return e
 }
 
-// A function whose process dies at any of its writes, before or after it, has the same
-// outcome, records and turns.
+// A function whose process dies at any of its writes, before or after it, has the same outcome, records
+// and turns. So it has if it goes on where it stands instead of running from its top each time.
 func TestE12CrashesChangeNothing(t *testing.T) {
 	t.Parallel()
+	went := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := draw(rt, false)
-		whole := newWorld(t, p.run, `1`).finish(rt)
-		for at := 1; at <= whole.ops; at++ {
-			for _, after := range []bool{false, true} {
-				p := p.fresh()
-				w := newWorld(t, p.run, `1`)
-				w.crash = &crash{left: at, after: after}
-				got := w.finish(rt)
-				require.Equal(rt, comparable(whole), comparable(got), "crash at write %d, carried out: %t, of%s", at, after, p)
-				_, most := p.outer.keys()
+		finish := func(stands bool, c *crash) (got end, most int) {
+			p := p.fresh()
+			w := newWorld(t, p.run, `1`)
+			w.stands, w.crash = stands, c
+			got = w.finish(rt)
+			w.dropped()
+			went += w.wentOn
+			_, most = p.outer.keys()
+			return got, most
+		}
+		whole, _ := finish(false, nil)
+		for _, stands := range []bool{false, true} {
+			calm, most := finish(stands, nil)
+			require.Equal(rt, comparable(whole), comparable(calm), "it stands: %t, of %+v", stands, p.body)
+			require.LessOrEqual(rt, most, 1)
+			for at := 2; at <= 2*calm.ops+1; at++ {
+				got, most := finish(stands, &crash{left: at / 2, after: at%2 == 0})
+				require.Equal(rt, comparable(whole), comparable(got), "crash at write %d, carried out: %t, it stands: %t, of %+v", at/2, at%2 == 0, stands, p.body)
 				require.LessOrEqual(rt, most, 2, "a call is made again only by a crash")
 			}
 		}
 	})
+	require.Positive(t, went, "functions went on")
 }
 
 // In whatever order pauses end, and however often the process dies, the record fits the
@@ -127,11 +138,11 @@ func TestE13RecordsFitTheirFunctions(t *testing.T) {
 				pending = pausesOf(r)
 			}
 			replayed := w.replay()
-			require.NotEqual(rt, ReplayDiverged, replayed.End, "%v, of%s", replayed.Err, p)
+			require.NotEqual(rt, ReplayDiverged, replayed.End, "%v, of %+v", replayed.Err, p.body)
 			if r != nil && r.Kind == journal.ResponseTerminal {
 				replayed = w.replay(true)
-				require.Equal(rt, r.Output, replayed.Response.Output, "%s", p)
-				require.Equal(rt, r.Error, replayed.Response.Error, "%s", p)
+				require.Equal(rt, r.Output, replayed.Response.Output, "%+v", p.body)
+				require.Equal(rt, r.Error, replayed.Response.Error, "%+v", p.body)
 				return
 			}
 			if r != nil && r.Kind == journal.ResponseFailedAttempt {
@@ -153,42 +164,15 @@ func TestE13RecordsFitTheirFunctions(t *testing.T) {
 	})
 }
 
-// mutate changes one node of the program; false if there is none.
-func mutate(t *rapid.T, p *program) *program {
-	var all []*[]*node
-	var copyOf func(list []*node) []*node
-	copyOf = func(list []*node) []*node {
-		out := make([]*node, len(list))
-		for i, x := range list {
-			c := *x
-			c.subs = make([][]*node, len(x.subs))
-			for j := range x.subs {
-				c.subs[j] = copyOf(x.subs[j])
-			}
-			out[i] = &c
-			for j := range c.subs {
-				all = append(all, &out[i].subs[j])
-			}
-		}
-		return out
-	}
-	q := &program{outer: p.outer}
-	q.body = copyOf(p.body)
-	all = append(all, &q.body)
-	list := all[rapid.IntRange(0, len(all)-1).Draw(t, "list")]
-	at := rapid.IntRange(0, len(*list)).Draw(t, "at")
-	other := &node{kind: rapid.SampledFrom([]string{"call", "sleep", "now", "args", "undo", "child"}).Draw(t, "other"), name: "other", n: 1}
-	switch how := rapid.SampledFrom([]string{"insert", "delete", "replace", "swap"}).Draw(t, "how"); {
-	case how == "insert" || at == len(*list):
-		*list = slices.Insert(*list, at, other)
-	case how == "delete":
-		*list = slices.Delete(*list, at, at+1)
-	case how == "replace":
-		(*list)[at] = other
-	case at+1 < len(*list):
-		(*list)[at], (*list)[at+1] = (*list)[at+1], (*list)[at]
-	}
-	return q
+// changed is the program with another call at one of its places, one less, or one more.
+func (p *program) changed(t *rapid.T) *program {
+	return &program{body: p.body, names: p.names, outer: p.outer, change: change{
+		name: fmt.Sprint("n", rapid.IntRange(1, p.names).Draw(t, "at")),
+		how:  rapid.SampledFrom([]string{"insert", "delete", "replace", "behind"}).Draw(t, "how"),
+		other: node{
+			kind: rapid.SampledFrom([]string{"call", "sleep", "now", "args", "undo", "child"}).Draw(t, "other"), name: "other", n: 1,
+		},
+	}}
 }
 
 // undoCause finds the recorded reason for the undoing.
@@ -215,7 +199,7 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 				w.wakeOne(pausesOf(r), func(name string) int { return hash("order", name) })
 			}
 		}
-		q := mutate(rt, p)
+		q := p.changed(rt)
 		before, calls := w.recorded(), len(p.outer.names)
 		deploy(w, q.run)
 		r := w.run()
@@ -227,7 +211,7 @@ func TestE15ADifferenceLeavesNoTrace(t *testing.T) {
 		// Lost branches only run for their compensations; a change in them shows when the
 		// function has already failed.
 		if _, undoing := undoCause(w); !undoing {
-			require.Equal(rt, before, w.recorded(), "%s\nbecame%s\n%s", p, q, r.Error.Message)
+			require.Equal(rt, before, w.recorded(), "%+v\nat %+v\n%s", p.body, q.change, r.Error.Message)
 			require.Len(rt, p.outer.names, calls)
 		}
 		w.heard(r)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/effects"
 )
 
 type travelling struct {
@@ -30,6 +32,18 @@ func TestRegistryIsChecked(t *testing.T) {
 	reg := New()
 	Handle(reg, "fine", func(context.Context, travelling) (travelling, error) { return travelling{inner: nil}, nil })
 	require.NoError(t, reg.Check())
+	v := finds(effects.StateUnknown, "", nil)
+	Verify(reg, "", v, effects.Warn)
+	Verify(reg, "nil", nil, effects.Warn)
+	Verify(reg, "mode", v, "odd")
+	Verify(reg, "again", v, effects.Warn)
+	Verify(reg, "again", v, effects.Strict)
+	HandleRaw(reg, "a..b", echo)
+	HandleRaw(reg, "twice", echo)
+	HandleRaw(reg, "twice", echo)
+	HandleRaw(reg, "tx", echo, Class(effects.Tx))
+	HandleRaw(reg, "many", echo, Concurrency(0), Class("odd"))
+	HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, Class(effects.Guarded))
 	Handle[int, int](reg, "none", nil)
 	HandleRaw(reg, "raw", nil)
 	HandleDurable(reg, "durable", func(context.Context, int) (complex128, error) { return 0, nil })
@@ -42,9 +56,24 @@ func TestRegistryIsChecked(t *testing.T) {
 		`topic "durable": its output complex128 cannot be JSON: complex128`,
 		`topic "out": its output workers.broken cannot be JSON: chan int`,
 		`topic "in": its input chan int cannot be JSON: chan int`, `its output func() cannot be JSON: func()`,
+		"empty token", "registered twice", "class tx", "concurrency 0", `class "odd"`, "a durable function names its effects itself",
+		"1 to 200", `"nil": it is nil`, `"odd"`, `"again": it is registered twice`,
 		`topic "durable.in": its input func() cannot be JSON: func()`,
 	} {
 		require.ErrorContains(t, err, said)
 	}
-	require.Equal(t, []string{"fine"}, reg.Topics())
+	require.Subset(t, []string{"fine", "twice"}, reg.Topics())
+
+	h := newHouse(t)
+	h.cfg.Registry = reg
+	_, again := NewRuntime(h.cfg)
+	require.ErrorContains(t, again, "empty token")
+	_, err = NewRuntime(Config{})
+	for _, field := range []string{"Registry", "Bus", "Store", "DeadLetter", "Space"} {
+		require.ErrorContains(t, err, field+" is required")
+	}
+	_, err = NewRuntime(Config{Lanes: -1, Concurrency: 1 << 20})
+	require.ErrorContains(t, err, "Lanes is -1")
+	require.ErrorContains(t, err, "Concurrency is 1048576")
+	require.NoError(t, h.bus.Close())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,47 +14,40 @@ import (
 
 func TestReplaySaysWhereAFunctionStands(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		a, err := do(ctx, &o, "a", 1)
-		if err != nil {
-			return 0, err
-		}
-		if err := Sleep(ctx, "rest", time.Second); err != nil {
-			return 0, err
-		}
-		return do(ctx, &o, "b", a+1)
-	}, `1`)
-	at := func(r *Replayed) []any { return []any{r.End, r.Unrecorded, r.Err} }
-	require.Equal(t, []any{ReplayUnrecorded, &effects.Unrecorded{Call: `effect "a"`, Position: "1"}, nil}, at(w.replay()))
+	w := play(t, steps(call("a"), rest("rest"), call("b")))
+	unrecorded := func(name, position string, started bool) {
+		t.Helper()
+		want := &Replayed{End: ReplayUnrecorded, Unrecorded: &effects.Unrecorded{Call: `effect "` + name + `"`, Position: position, Started: started}}
+		require.Equal(t, want, w.replay())
+	}
+	unrecorded("a", "1", false)
 	w.crash = &crash{left: 2}
 	require.Nil(t, w.run())
-	require.Equal(t, []any{ReplayUnrecorded, &effects.Unrecorded{Call: `effect "a"`, Position: "1", Started: true}, nil}, at(w.replay()))
+	unrecorded("a", "1", true)
 	w.next()
 	r := w.replay()
 	require.Equal(t, ReplaySuspended, r.End)
 	require.Equal(t, "rest", r.Waits[0].Name)
 	w.wake(journal.PauseSleep, "rest", "")
-	require.Equal(t, []any{ReplayUnrecorded, &effects.Unrecorded{Call: `effect "b"`, Position: "3"}, nil}, at(w.replay()))
+	unrecorded("b", "3", false)
 	w.next()
 	r = w.replay()
 	require.Equal(t, ReplayReturned, r.End)
-	require.Equal(t, `2`, string(r.Response.Output))
-	require.Equal(t, []string{"a", "a", "b"}, o.names, "nothing is called by replays")
+	require.Equal(t, `0`, string(r.Response.Output))
+	require.Equal(t, []string{"a", "a", "b"}, w.outer.names, "nothing is called by replays")
 }
 
 func TestReplayOfFailures(t *testing.T) {
 	t.Parallel()
-	var o outside
 	failed := errors.New("no")
-	w := newWorld(t, function0(steps(call("a"), fails(failed)), &o), `1`)
+	w := play(t, steps(call("a"), fails(failed)))
 	w.next()
 	r := w.replay()
 	require.Equal(t, ReplayFailed, r.End)
 	require.ErrorIs(t, r.Err, failed)
 	require.Equal(t, journal.ResponseFailedAttempt, r.Response.Kind)
 
-	w = newWorld(t, function0(steps(undoable("x"), undoable("y"), fails(Fail(409, "no"))), &o), `1`)
+	w = play(t, steps(undoable("x"), undoable("y"), fails(Fail(409, "no"))))
 	w.crash = &crash{left: 4} // before the first compensation is recorded as run
 	require.Nil(t, w.run())
 	r = w.replay()
@@ -70,7 +62,7 @@ func TestReplayOfFailures(t *testing.T) {
 // decide for another branch.
 func TestReplayDecidesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(race(call("a"), nothing), &outside{}), `1`)
+	w := play(t, race(call("a"), nothing))
 	r := w.replay()
 	require.Equal(t, ReplayUnrecorded, r.End)
 	require.Equal(t, "1.0.1", r.Unrecorded.Position)
@@ -79,7 +71,7 @@ func TestReplayDecidesNothing(t *testing.T) {
 
 func TestReplayOfOtherHandlers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(nothing, &outside{}), `1`)
+	w := play(t, nothing)
 	w.reg = New()
 	Handle(w.reg, "fn", func(ctx context.Context, in int) (int, error) {
 		a, err := effects.Do(ctx, "a", func(context.Context) (int, error) { return in + 1, nil })
@@ -91,16 +83,14 @@ func TestReplayOfOtherHandlers(t *testing.T) {
 	r := w.replay()
 	require.Equal(t, &effects.Unrecorded{Call: `effect "a"`}, r.Unrecorded)
 
-	q := w.record()
-	q.Call.Topic = "x"
-	_, err := Replay(t.Context(), w.reg, q)
-	require.ErrorContains(t, err, "has no handler")
-	q = w.record()
-	q.Call.Flow = flow.UndoName
-	_, err = Replay(t.Context(), w.reg, q)
-	require.ErrorContains(t, err, "compensations of another request")
-	q = w.record()
-	q.Call.Job = "x"
-	_, err = Replay(t.Context(), w.reg, q)
-	require.ErrorIs(t, err, journal.ErrMalformedID)
+	for says, change := range map[string]func(c *Call){
+		"has no handler":                   func(c *Call) { c.Topic = "x" },
+		"compensations of another request": func(c *Call) { c.Flow = flow.UndoName },
+		journal.ErrMalformedID.Error():     func(c *Call) { c.Job = "x" },
+	} {
+		q := w.record()
+		change(&q.Call)
+		_, err := Replay(t.Context(), w.reg, q)
+		require.ErrorContains(t, err, says)
+	}
 }

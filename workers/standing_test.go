@@ -8,42 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 )
-
-// E12: a function that goes on where it stands has the outcome, records and turns of one
-// that runs from its top each time, also if its process dies at any of its writes.
-func TestE12StandingChangesNothing(t *testing.T) {
-	t.Parallel()
-	went := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		p := draw(rt, false)
-		whole := newWorld(t, p.run, `1`).finish(rt)
-		stands := func(c *crash) (got end, most int) {
-			p := p.fresh()
-			w := newWorld(t, p.run, `1`)
-			w.stands, w.crash = true, c
-			got = w.finish(rt)
-			w.dropped()
-			went += w.wentOn
-			_, most = p.outer.keys()
-			return got, most
-		}
-		got, most := stands(nil)
-		require.Equal(rt, comparable(whole), comparable(got), "%s", p)
-		require.LessOrEqual(rt, most, 1)
-		for at := 1; at <= got.ops; at++ {
-			got, most := stands(&crash{left: at, after: at%2 == 0})
-			require.Equal(rt, comparable(whole), comparable(got), "crash at write %d of%s", at, p)
-			require.LessOrEqual(rt, most, 2, "a call is made again only by a crash")
-		}
-	})
-	require.Positive(t, went, "functions went on")
-}
 
 // standsAt is a function that has slept once, and stands at its second sleep.
 func standsAt(t *testing.T, body func(ctx context.Context, n int) error) *world {
@@ -68,11 +37,12 @@ func standsAt(t *testing.T, body func(ctx context.Context, n int) error) *world 
 
 func sleepsOnly(context.Context, int) error { return nil }
 
-// Another process that had the request in between leaves a record with which the function
-// does not go on: it runs from its top.
+// Another process that had the request in between leaves a record with which the function does not
+// go on: it runs from its top. So it does if its wake-up is not there yet, or no longer.
 func TestE12WhatStoodBeforeAnotherRunIsDropped(t *testing.T) {
 	t.Parallel()
 	w := standsAt(t, sleepsOnly)
+	require.Equal(t, []string{"sleep 1 at 2"}, waits(w.next()))
 	stood := w.from
 	w.from = nil
 	w.wake(journal.PauseSleep, "1", "")
@@ -83,15 +53,6 @@ func TestE12WhatStoodBeforeAnotherRunIsDropped(t *testing.T) {
 	require.Equal(t, []string{"sleep 3 at 4"}, waits(w.next()))
 	require.Equal(t, 1, w.wentOn)
 	require.False(t, stood.Stands())
-	w.dropped()
-}
-
-// A wake-up that is not there yet, or no longer: the function runs from its top.
-func TestE12AFunctionThatIsNotWokenDoesNotGoOn(t *testing.T) {
-	t.Parallel()
-	w := standsAt(t, sleepsOnly)
-	require.Equal(t, []string{"sleep 1 at 2"}, waits(w.next()))
-	require.Equal(t, 1, w.wentOn)
 	w.dropped()
 }
 
@@ -197,36 +158,31 @@ func TestE12ADroppedFunctionEnds(t *testing.T) {
 // standing has a bounded number of functions, for their next turns.
 func TestE12StandingIsBounded(t *testing.T) {
 	t.Parallel()
-	var ws []*world
 	s := standing{limit: 2}
-	put := func(name string, turn, top int) *durable.Function {
-		w := standsAt(t, sleepsOnly)
-		ws = append(ws, w)
-		s.put(journal.GUID{name[0]}, stood{Function: w.from, turn: turn, top: top})
-		return w.from
+	put := func(name byte, top int) *durable.Function {
+		f := standsAt(t, sleepsOnly).from
+		s.put(journal.GUID{name}, stood{Function: f, turn: 30, top: top})
+		return f
 	}
-	a, b := put("a", 30, 26), put("b", 30, 30)
-	c := put("c", 30, 29)
+	takes := func(name byte, turn int) *durable.Function {
+		f, ok := s.take(journal.GUID{name}, turn)
+		require.Equal(t, ok, f.Function != nil)
+		return f.Function
+	}
+	a, b, c := put('a', 26), put('b', 30), put('c', 29)
 	require.False(t, a.Stands(), "the one that stood longest")
-	_, ok := s.take(journal.GUID{'a'}, 31)
-	require.False(t, ok)
-	_, ok = s.take(journal.GUID{'b'}, 32)
-	require.False(t, ok, "another turn")
+	require.Nil(t, takes('a', 31))
+	require.Nil(t, takes('b', 32), "another turn")
 	require.False(t, b.Stands())
-	_, ok = s.take(journal.GUID{'c'}, 31)
-	require.False(t, ok, "it is time for a run from the top")
+	require.Nil(t, takes('c', 31), "it is time for a run from the top")
 	require.False(t, c.Stands())
-	d := put("d", 30, 30)
-	f, ok := s.take(journal.GUID{'d'}, 31)
-	require.True(t, ok)
-	require.Equal(t, d, f.Function)
+	d := put('d', 30)
+	require.Equal(t, d, takes('d', 31))
 	require.True(t, d.Stands())
-	e := put("e", 30, 30)
-	e2 := put("e", 30, 30)
+	d.Drop()
+	e, again := put('e', 30), put('e', 30)
 	require.False(t, e.Stands())
 	s.close()
-	require.False(t, e2.Stands())
-	late := put("f", 30, 30)
-	require.False(t, late.Stands())
-	d.Drop()
+	require.False(t, again.Stands())
+	require.False(t, put('f', 30).Stands(), "too late")
 }

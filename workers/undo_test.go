@@ -23,116 +23,82 @@ import (
 
 func fails(err error) code { return func(context.Context, *outside) error { return err } }
 
-// trip books a flight and a hotel, and fails.
-func trip(err error) code {
-	return steps(undoable("flight"), call("flight"), undoable("hotel"), call("hotel"), fails(err))
+// trip books a flight and a hotel, and ends with something.
+func trip(last code) code {
+	return steps(undoable("flight"), call("flight"), undoable("hotel"), call("hotel"), last)
 }
 
 func TestCompensationsRunBeforeTheErrorIsAnswered(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("no car")
 	for name, c := range map[string]struct {
-		err   error
+		last  code
 		tries int
 		code  int
-		class string
+		class string // "" if it succeeds
 	}{
-		"business":     {Fail(409, "no car"), 1, 409, ClassBusiness},
-		"fatal":        {Fatal(plain), 1, 500, ClassFatal},
-		"child":        {&ChildError{Code: 404, Class: "unknown"}, 1, 404, "unknown"},
-		"last attempt": {plain, 3, 500, ClassError},
-		"retryafter":   {RetryAfter(time.Second, plain), 3, 500, ClassError},
+		"business":        {fails(Fail(409, "no car")), 1, 409, ClassBusiness},
+		"fatal":           {fails(Fatal(plain)), 1, 500, ClassFatal},
+		"child":           {fails(&ChildError{Code: 404, Class: "unknown"}), 1, 404, "unknown"},
+		"last attempt":    {fails(plain), 3, 500, ClassError},
+		"retryafter":      {fails(RetryAfter(time.Second, plain)), 3, 500, ClassError},
+		"panic":           {func(context.Context, *outside) error { panic("boom") }, 3, 500, ClassPanic},
+		"unknown outcome": {does("b", cutOff, effects.Idempotent), 3, 500, ClassError},
+		"success":         {nothing, 1, 200, ""},
+		"parked":          {does("b", cutOff), 1, 500, ClassParked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o outside
-			w := newWorld(t, function0(trip(c.err), &o), `1`)
+			w := play(t, trip(c.last))
 			for range c.tries - 1 {
 				require.Equal(t, journal.ResponseFailedAttempt, w.next().Kind)
 			}
 			r := w.next()
+			require.Equal(t, c.code, r.Code)
+			require.Zero(t, r.RetryAfterMS)
+			require.Equal(t, c.class == ClassParked, r.Kind == journal.ResponseParked)
+			if c.class == "" || c.class == ClassParked {
+				require.False(t, r.Undone)
+				require.Equal(t, []string{"flight", "hotel"}, w.outer.names)
+				return
+			}
 			failedWith(t, r, journal.ResponseTerminal, c.code, c.class)
 			require.True(t, r.Undone)
-			require.Zero(t, r.RetryAfterMS)
-			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, o.names, "the latest first")
-			n, most := o.keys()
+			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, w.outer.names, "the latest first")
+			n, most := w.outer.keys()
 			require.Equal(t, []int{4, 1}, []int{n, most})
 			for _, row := range w.store.Rows(w.id()) {
-				require.Equal(t, store.EffectCompleted, row.State, row.Name)
+				require.Equal(t, row.Name != "b", row.State == store.EffectCompleted, row.Name)
 			}
 		})
 	}
-	t.Run("panic", func(t *testing.T) {
-		t.Parallel()
-		var o outside
-		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error { panic("boom") }), &o), `1`)
-		w.q.Attempt = 3
-		r := w.next()
-		failedWith(t, r, journal.ResponseTerminal, 500, ClassPanic)
-		require.True(t, r.Undone)
-		require.Equal(t, []string{"undo a"}, o.names)
-	})
-	t.Run("unknown outcome", func(t *testing.T) {
-		t.Parallel()
-		var o outside
-		broken := func(ctx context.Context, _ *outside) error {
-			_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") }, effects.Idempotent)
-			return err
-		}
-		w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
-		w.q.Attempt = 3
-		require.True(t, w.next().Undone)
-		require.Equal(t, []string{"undo a"}, o.names)
-	})
-	t.Run("success", func(t *testing.T) {
-		t.Parallel()
-		var o outside
-		w := newWorld(t, function0(trip(nil), &o), `1`)
-		require.Equal(t, 0, result[int](t, w.next()))
-		require.Equal(t, []string{"flight", "hotel"}, o.names)
-	})
 }
 
-func TestAParkedFunctionIsNotUndone(t *testing.T) {
-	t.Parallel()
-	var o outside
-	broken := func(ctx context.Context, _ *outside) error {
-		_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return 0, errors.New("reset") })
-		return err
-	}
-	w := newWorld(t, function0(steps(undoable("a"), broken), &o), `1`)
-	w.q.Attempt = 3
-	failedWith(t, w.next(), journal.ResponseParked, 500, ClassParked)
-	require.Empty(t, o.names)
-}
+// cutOff is a body that is cut off.
+func cutOff(context.Context) (int, error) { return 0, errors.New("connection reset") }
 
 func TestUndoIsARecordedMode(t *testing.T) {
 	t.Parallel()
-	var o outside
 	var seen []error
 	ok := true
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		if err := undoable("a")(ctx, &o); err != nil {
-			return 0, err
+	w := play(t, func(ctx context.Context, o *outside) error {
+		if err := undoable("a")(ctx, o); err != nil {
+			return err
 		}
 		if ok {
-			return 0, Fail(409, "no car")
+			return Fail(409, "no car")
 		}
 		// A run that would go on now begins nothing.
-		_, err := do(ctx, &o, "more", 1)
 		_, errAwait := Await[int](ctx, "s", 0)
-		_, errNow := Now(ctx)
-		_, errFirst, _ := First(ctx, func(ctx context.Context) (int, error) { return do(ctx, &o, "branch", 1) })
-		seen = append(seen, err, Sleep(ctx, "x", 1), errAwait, errNow, Compensate(ctx, "b", nil))
-		_ = errFirst
-		return 1, nil
-	}, `1`)
+		_, _, _ = First(ctx, branchOf(call("branch"), o))
+		seen = append(seen, call("more")(ctx, o), Sleep(ctx, "x", 1), errAwait, moment(ctx, o), Compensate(ctx, "b", nil))
+		return nil
+	})
 	w.crash = &crash{left: 2, after: true} // right after the cause is recorded
 	require.Nil(t, w.run())
 	ok = false
-	r := w.next()
-	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
-	require.Equal(t, []string{"undo a"}, o.names)
+	failedWith(t, w.next(), journal.ResponseTerminal, 409, ClassBusiness)
+	require.Equal(t, []string{"undo a"}, w.outer.names)
 	require.Len(t, seen, 5)
 	for _, err := range seen {
 		require.ErrorIs(t, err, ErrUndoing)
@@ -152,6 +118,9 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 			if err := Sleep(ctx, "no", 1); !errors.Is(err, effects.ErrUsage) {
 				return fmt.Errorf("a wait in a compensation: %w", err)
 			}
+			if len(keys) == 1 {
+				return errors.New("the account is closed")
+			}
 			if len(keys) <= failures {
 				panic("boom")
 			}
@@ -159,17 +128,20 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 		})
 		return 0, errors.Join(err, Fatal(errors.New("no car")))
 	}, `1`)
+	var log bytes.Buffer // nothing else keeps the error of a compensation that runs again
+	ctx := context.WithValue(context.Background(), loggerKey{}, slog.New(slog.NewTextHandler(&log, nil)))
 	want := time.Second
 	for k := 1; k < durable.MaxUndoAttempts; k++ {
-		r := w.next()
+		r := w.runIn(ctx)
+		w.heard(r)
 		require.Equal(t, []string{fmt.Sprintf("sleep undo:a:%d at undo", k)}, waits(r))
 		require.Equal(t, want.Microseconds(), r.Pauses[0].For)
 		want = min(2*want, time.Minute)
 		w.wake(journal.PauseSleep, r.Pauses[0].Name, "")
 	}
+	require.Contains(t, log.String(), `compensation=a failures=1 at_most=10 in=1s error="the account is closed"`)
 	r := w.next()
-	failedWith(t, r, journal.ResponseParked, 500, ClassUndo)
-	require.Contains(t, r.Error.Message, `compensation "a" has failed 10 times`)
+	failedWith(t, r, journal.ResponseParked, 500, ClassUndo, `compensation "a" has failed 10 times`)
 	require.True(t, w.next().Undone, "a person had it run again")
 	require.Len(t, keys, failures+1)
 	for _, k := range keys {
@@ -177,65 +149,23 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// The error of a compensation that runs again is recorded nowhere, so the log has it.
-func TestACompensationThatFailsIsLogged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		err := Compensate(ctx, "refund", func(context.Context) error { return errors.New("the account is closed") })
-		return 0, errors.Join(err, Fail(409, "out of stock"))
-	}, `1`)
-	var log bytes.Buffer
-	ctx := context.WithValue(context.Background(), loggerKey{}, slog.New(slog.NewTextHandler(&log, nil)))
-	require.Equal(t, journal.ResponseSuspended, w.runIn(ctx).Kind)
-	require.Contains(t, log.String(), `compensation=refund failures=1 at_most=10 in=1s error="the account is closed"`)
-}
-
-// A lost branch may have something to take back too, although a replay does not run it.
+// A lost branch may have something to take back too, although a replay does not run it. The run for the
+// compensations passes its calls: a name that was used again after them is no difference.
 func TestCompensationsOfLostBranches(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(
-		race(steps(undoable("a"), call("a"), rest("long")), steps(undoable("b"), rest("short"))),
-		rest("then"), fails(Fail(409, "no")),
-	), &o), `1`)
-	w.next()
-	w.wake(journal.PauseSleep, "short", "")
-	w.next()
-	w.wake(journal.PauseSleep, "then", "")
-	r := w.next()
-	require.True(t, r.Undone, "%+v", r.Error)
-	require.Equal(t, []string{"a", "undo b", "undo a"}, o.names)
-}
-
-// The run for the compensations also passes the calls of lost branches: a name that was
-// used again after them is no difference.
-func TestUndoOfALoopOfFirsts(t *testing.T) {
-	t.Parallel()
-	var o outside
-	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
-		for i := range 2 {
-			_, _, err := First(ctx,
-				func(ctx context.Context) (string, error) {
-					if err := undoable(fmt.Sprint("u", i))(ctx, &o); err != nil {
-						return "", err
-					}
-					return Await[string](ctx, "stop", 0)
-				},
-				func(ctx context.Context) (string, error) { return "", Sleep(ctx, fmt.Sprint("tick", i), time.Second) },
-			)
-			if err != nil {
-				return 0, err
-			}
-		}
-		return 0, Fail(409, "stopped")
-	}, `1`)
+	stop := func(ctx context.Context, _ *outside) error { _, err := Await[string](ctx, "stop", 0); return err }
+	w := play(t, steps(
+		race(steps(undoable("u0"), call("a"), stop), steps(undoable("b"), rest("tick0"))),
+		race(steps(undoable("u1"), stop), rest("tick1")),
+		fails(Fail(409, "stopped")),
+	))
 	w.next()
 	w.wake(journal.PauseSleep, "tick0", "")
 	w.next()
 	w.wake(journal.PauseSignal, "stop", `"x"`)
 	r := w.next()
 	require.True(t, r.Undone, "%+v", r.Error)
-	require.Equal(t, []string{"undo u1", "undo u0"}, o.names)
+	require.Equal(t, []string{"a", "undo u1", "undo b", "undo u0"}, w.outer.names)
 }
 
 // undoJob is a request of the flow of compensations for a world's request.
@@ -256,7 +186,7 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 	var o outside
 	broken := true
 	var infos []Call
-	travels := function0(steps(trip(nil), func(ctx context.Context, o *outside) error {
+	travels := function0(steps(trip(nothing), func(ctx context.Context, o *outside) error {
 		infos = append(infos, Info(ctx))
 		return Compensate(ctx, "car", func(ctx context.Context) error {
 			infos = append(infos, Info(ctx))
@@ -306,20 +236,18 @@ func TestAJobRunsTheCompensationsOfAnother(t *testing.T) {
 
 func TestAJobSkipsWhatTheFunctionTookBackItself(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(trip(nil), fails(Fail(409, "no"))), &o), `1`)
-	w.crash = &crash{left: 6, after: true} // two each for flight and hotel, the cause, the first undo
-	w.crash.left = 8
+	w := play(t, steps(trip(nothing), fails(Fail(409, "no"))))
+	w.crash = &crash{left: 8, after: true} // two each for flight and hotel, the cause, the first undo
 	require.Nil(t, w.run())
-	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, o.names)
+	require.Equal(t, []string{"flight", "hotel", "undo hotel"}, w.outer.names)
 	w.store.Answer(w.id())
 	require.Nil(t, undoJob(w).next().Error)
-	require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, o.names)
+	require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, w.outer.names)
 }
 
 func TestAJobWithoutARecordIsParked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, function0(trip(nil), &outside{}), `1`)
+	w := play(t, trip(nothing))
 	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassUndo)
 	_, _, err := undoOrder(&wire.Request{Flow: flow.UndoName}, []byte(`{"job":"x"}`))
 	require.ErrorIs(t, err, journal.ErrMalformedID)
@@ -328,13 +256,12 @@ func TestAJobWithoutARecordIsParked(t *testing.T) {
 // A registered compensation that the changed function no longer has is a difference.
 func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
 	t.Parallel()
-	var o outside
-	w := newWorld(t, function0(steps(undoable("a"), rest("x")), &o), `1`)
+	w := play(t, steps(undoable("a"), rest("x")))
 	w.next()
 	w.store.Answer(w.id())
-	deploy(w, function0(rest("x"), &o))
+	w.change(rest("x"))
 	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassNondeterminism)
-	require.Empty(t, o.names)
+	require.Empty(t, w.outer.names)
 }
 
 // An attempt whose context ends while it fails, or in the pass for the compensations, runs none:
@@ -345,17 +272,16 @@ func TestAnUndoThatIsCutOff(t *testing.T) {
 		cause error
 		pass  int // in which the context ends
 	}{{ErrTimeout, 1}, {ErrTimeout, 2}, {ErrDraining, 2}} {
-		var o outside
 		ctx, cancel := context.WithCancelCause(t.Context())
 		passes := 0
-		w := newWorld(t, function0(steps(undoable("a"), func(context.Context, *outside) error {
+		w := play(t, steps(undoable("a"), func(context.Context, *outside) error {
 			if passes++; passes == c.pass {
 				cancel(c.cause)
 			}
 			return Fail(409, "no")
-		}, undoable("b")), &o), `1`)
+		}, undoable("b")))
 		r := w.runIn(ctx)
-		require.Empty(t, o.names)
+		require.Empty(t, w.outer.names)
 		if c.cause == ErrDraining {
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 			require.True(t, w.next().Undone)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quipu-journal/quipu/journal/store"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev/devtest"
@@ -48,63 +50,35 @@ func TestVerifyUnfinished(t *testing.T) {
 	require.Equal(t, []any{"charge", "42", effects.Guarded, ",0,0"}, []any{q.Name, string(q.Input), q.Class, q.DAD})
 
 	r := h.one(ask("lost", 3, `1`))
-	require.Equal(t, []any{journal.ResponseFailedAttempt, 500, ClassError}, []any{r.Kind, r.Code, r.Error.Class}, "the next attempt does it under the next key")
-	require.Contains(t, r.Error.Message, "connection reset; its verifier says that it was not done (looked)")
-	r = h.one(ask("silent", 4, `1`))
-	require.Equal(t, []any{journal.ResponseParked, 500, ClassParked}, []any{r.Kind, r.Code, r.Error.Class})
-	require.Contains(t, r.Error.Message, "its verifier was asked: it does not know whether it was done (looked)")
+	failedWith(t, r, journal.ResponseFailedAttempt, 500, ClassError, "connection reset; its verifier says that it was not done (looked)")
+	failedWith(t, h.one(ask("silent", 4, `1`)), journal.ResponseParked, 500, ClassParked, "its verifier was asked: it does not know whether it was done (looked)")
 }
 
-// 3.3: the consequences of a contradiction by mode, whatever the handler does with the
-// error.
-func TestVerifyCompleted(t *testing.T) {
+// E5, 3.3: what a run's effects say overrules the handler, whatever it does with the error. Only an explicit
+// Fatal ends an activity whose call has no known outcome.
+func TestEffectsOverruleTheHandler(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	for _, mode := range []effects.Mode{effects.Strict, effects.Warn, effects.Human} {
-		name := string(mode)
-		Verify(h.reg, name, finds(effects.StateNotDone, "", nil), mode)
-		for how, end := range map[string]func(int, error) (int, error){
-			"returned": func(v int, err error) (int, error) { return v, err },
-			"hidden":   func(int, error) (int, error) { return 9, nil },
-			"replaced": func(int, error) (int, error) { return 0, errors.New("charging failed") },
-			"business": func(int, error) (int, error) { return 0, Fail(402, "declined") },
-			"fatal":    func(_ int, err error) (int, error) { return 0, Fatal(err) },
-		} {
-			Handle(h.reg, name+"."+how, func(ctx context.Context, _ int) (int, error) {
-				v, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 3, nil })
-				if Info(ctx).Turn == 1 {
-					return 0, errors.New("fails after its effect")
-				}
-				return end(v, err)
-			})
+	doubt := effects.Doubt{Name: "charge", Key: "k", Recorded: []byte("3")}
+	strict, human := &effects.VerificationError{Doubt: doubt}, &effects.ConfirmError{Doubt: doubt}
+	parked := &effects.ParkedError{Name: "charge", Key: "k", Err: errors.New("connection reset")}
+	unknown := &effects.UnknownError{Name: "charge", Key: "k", Err: errors.New("connection reset")}
+	for _, err := range []error{nil, errors.New("charging failed"), Fail(402, "declined"), Fatal(unknown)} {
+		said := success("pay", []byte("9"))
+		if err != nil {
+			said = failure(err, false)
+		}
+		require.Equal(t, said, overruled(said, err, nil, false))
+		failedWith(t, overruled(said, err, strict, false), journal.ResponseTerminal, 500, ClassVerification, strict.Error())
+		failedWith(t, overruled(said, err, parked, false), journal.ResponseParked, 500, ClassParked, "connection reset")
+		r := overruled(said, err, human, false)
+		failedWith(t, r, journal.ResponseParked, 500, ClassConfirm, human.Error())
+		require.JSONEq(t, `{"effect":"k","name":"charge","recorded":3}`, string(r.Error.Data))
+		if r = overruled(said, err, unknown, false); errors.As(err, new(*fatalError)) {
+			require.Equal(t, journal.ResponseTerminal, r.Kind)
+		} else {
+			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
 		}
 	}
-	h.open()
-	var n byte
-	second := func(topic string) (kind journal.ResponseKind, code int, class, text string) {
-		n++
-		q := ask(topic, n, `1`)
-		require.Equal(t, journal.ResponseFailedAttempt, h.one(q).Kind)
-		h.store.Turn(guid(t, q))
-		q.Turn, q.Attempt = 2, 2
-		h.send(q, 2)
-		_, hint := h.answer()
-		if e := hint.Response.Error; e != nil {
-			return hint.Response.Kind, hint.Response.Code, e.Class, e.Message + " " + string(e.Data)
-		}
-		return hint.Response.Kind, hint.Response.Code, "", string(hint.Response.Output)
-	}
-	for _, how := range []string{"returned", "hidden", "replaced", "business", "fatal"} {
-		kind, code, class, text := second("strict." + how)
-		require.Equal(t, []any{journal.ResponseTerminal, 500, ClassVerification}, []any{kind, code, class}, how)
-		require.Contains(t, text, `"name":"strict","recorded":3`)
-		kind, code, class, text = second("human." + how)
-		require.Equal(t, []any{journal.ResponseParked, 500, ClassConfirm}, []any{kind, code, class}, how)
-		require.Contains(t, text, `"name":"human","recorded":3`)
-		require.Contains(t, text, "was not done (looked)")
-	}
-	_, code, _, text := second("warn.returned")
-	require.Equal(t, []any{200, "3"}, []any{code, text}, "the recorded result is used")
 }
 
 // 4.4: each guarded effect without a verifier is warned about once: bodies at the start,
@@ -139,17 +113,24 @@ func TestEffectsWithoutAVerifierAreNamed(t *testing.T) {
 	require.Equal(t, []string{"body", "met"}, named)
 }
 
-func TestVerifyMistakes(t *testing.T) {
+// 3.3: an operator's result that the handler cannot read parks the request again and says
+// how to resolve it; there is no further attempt.
+func TestAResultThatDoesNotFitIsParked(t *testing.T) {
 	t.Parallel()
-	reg := New()
-	v := finds(effects.StateUnknown, "", nil)
-	Verify(reg, "", v, effects.Warn)
-	Verify(reg, "nil", nil, effects.Warn)
-	Verify(reg, "mode", v, "odd")
-	Verify(reg, "twice", v, effects.Warn)
-	Verify(reg, "twice", v, effects.Strict)
-	_, err := reg.all()
-	for _, part := range []string{"1 to 200", `"nil": it is nil`, `"odd"`, `"twice": it is registered twice`} {
-		require.ErrorContains(t, err, part)
-	}
+	h := newHouse(t)
+	Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
+		return effects.Do(ctx, "charge", func(context.Context) (int, error) { return 0, errors.New("cut off") })
+	})
+	h.open()
+	q := ask("pay", 1, `1`)
+	require.Equal(t, ClassParked, h.one(q).Error.Class)
+	key := h.store.Rows(guid(t, q))[0].Key
+	h.store.Decide(guid(t, q), key, func(e *store.EffectRow) { e.State, e.Result = store.EffectCompleted, []byte(`"ch_81"`) })
+	h.store.Expire(guid(t, q))
+	h.send(q, 2)
+	_, hint := h.answer()
+	require.Equal(t, journal.ResponseParked, hint.Response.Kind)
+	require.Equal(t, ClassMisfit, hint.Response.Error.Class)
+	require.Contains(t, hint.Response.Error.Message, `effect "charge" (key `+key.String()+`)`)
+	require.Contains(t, hint.Response.Error.Message, "quipu dead retry --effect "+key.String())
 }

@@ -13,7 +13,6 @@ type Session struct {
 	mu    sync.Mutex
 	ended bool
 	lost  map[*int]func(error)
-	back  []store.Lease
 }
 
 // Current implements workers.Session: session 1, alive until End.
@@ -40,18 +39,7 @@ func (s *Session) Watch(_ func() (l store.Lease, held bool), lost func(error)) (
 }
 
 // Return implements workers.Session.
-func (s *Session) Return(l store.Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.back = append(s.back, l)
-}
-
-// Returned are the leases that were passed to Return.
-func (s *Session) Returned() []store.Lease {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]store.Lease(nil), s.back...)
-}
+func (s *Session) Return(store.Lease) {}
 
 // Tell calls lost for every watched run, as when the runs have lost their requests.
 func (s *Session) Tell(why error) {

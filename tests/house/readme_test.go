@@ -35,14 +35,17 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// The README's Go stands in example_test.go, which runs it, word for word.
+// The Go of these documents stands in files that run it, word for word.
 func TestReadmeCodeIsCodeThatRuns(t *testing.T) {
 	t.Parallel()
-	example := read(t, "example_test.go")
-	code := blocks(read(t, "README.md"), "go")
-	require.NotEmpty(t, code)
-	for _, block := range code {
-		require.Contains(t, example, block)
+	for document, example := range map[string]string{
+		"README.md": "example_test.go", "docs/functions.md": "workers/example_test.go", "docs/testing.md": "quiputest/docs_test.go",
+	} {
+		code := blocks(read(t, document), "go")
+		require.NotEmpty(t, code)
+		for _, block := range code {
+			require.Contains(t, read(t, example), block)
+		}
 	}
 }
 
