@@ -343,7 +343,7 @@ func lawlessResult(b *bench) {
 	l, e := b.lease(r, "w1"), effect("pay", 0)
 	b.startEffect(l, e)
 	stands := b.finishEffect(l, completed(e, `1`))
-	loaded := b.locked(b.c, chainWant(&l, &e)...)
+	loaded := b.locked(b.c, finish(&l, &e, false, nil).Want)
 	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
 	out := got(loaded.Chains[l.Key()].Finish(l, completed(e, `2`), false, effectMode))(b)
 	require.ErrorIs(b, b.commit(store.Chained{Plan: out.Plan}), store.ErrLost)

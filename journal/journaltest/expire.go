@@ -236,8 +236,7 @@ func generationLate(b *bench) {
 	}
 	require.NoError(b, b.c.Rollback(b.ctx()))
 	late := b.interruptOf(was.ID, "x")
-	_, _, err := b.s.Interrupt(b.ctx(), late, b.mode)
-	require.ErrorIs(b, err, store.ErrNotFound)
+	require.ErrorIs(b, failed(b.s.Interrupt(b.ctx(), late, b.mode)), store.ErrNotFound)
 	b.altered(id, inserts(late)) // as from a job that held its id
 	b.expire(100)
 	require.Equal(b, late.GUID, b.stored(id, keyOf(&late)).GUID)

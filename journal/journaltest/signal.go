@@ -310,7 +310,7 @@ func (b *bench) interruptOf(target journal.JobID, caller string) collation.Row {
 
 // interrupt inserts the row, and says whether the interrupt was not known.
 func (b *bench) interrupt(row collation.Row) bool {
-	_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+	fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
 	b.check(err)
 	return fresh
 }

@@ -365,7 +365,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	require.NoError(t, engine.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
 	refused := orderChild(t, c, id)
 	require.NoError(t, journaltest.Driven{Store: engine}.Refuse(t.Context(), &refused, nil))
-	_, _, err = journaltest.Driven{Store: engine}.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend)
+	_, err = journaltest.Driven{Store: engine}.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend)
 	require.NoError(t, err)
 
 	old := startJobs(t, engine, "old")[0]
