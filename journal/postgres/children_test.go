@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -95,9 +94,9 @@ func TestSpawnLosesItsKey(t *testing.T) {
 	require.ErrorAs(t, <-spawned, &taken)
 	require.Equal(t, "mine", taken.Key)
 	require.NotEqual(t, row.Job, taken.Job)
-	got, err := journaltest.Driven{Store: s}.Order(t.Context(), row.Job)
+	l, err := openCommitter(t, s).Load(t.Context(), []store.Want{{Order: row.Job}}, true)
 	require.NoError(t, err)
-	require.Equal(t, &row, got)
+	require.Equal(t, &row, l.Orders[row.Job])
 }
 
 // J6: one round trip loads whatever decisions ask for, and one commits waits, children's starts
