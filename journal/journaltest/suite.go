@@ -26,6 +26,9 @@ type Clock interface {
 	Advance(d time.Duration)
 }
 
+// Listing is implemented by stores that have store.Lists.
+type Listing interface{ Lists() store.Lists }
+
 // cases are subtests by their names, which say the rule.
 type cases = map[string]func(*bench)
 
@@ -37,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Instances": instances,
 		"Rows": rows, "Lease": leases, "Holds": holds, "Sessions": sessions, "Effects": effects, "Tx": txEffects, "Letters": letters,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses, "Interrupts": interrupts,
-		"Flows": flows, "Lists": lists, "Audit": audits, "Expiry": expiries, "Repairs": repairs,
+		"Flows": flows, "Lists": lists, "Views": views, "Audit": audits, "Expiry": expiries, "Repairs": repairs,
 	}
 	for group, list := range groups {
 		t.Run(group, func(t *testing.T) {
@@ -48,8 +51,10 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 					s := open(t)
 					t.Cleanup(s.Close)
 					b := newBench(t, s)
-					run(b)
-					if !b.odd {
+					if group == "Lists" && b.lists == nil {
+						return
+					}
+					if run(b); !b.odd {
 						b.audited()
 					}
 				})
@@ -67,12 +72,16 @@ type bench struct {
 	odd   bool                  // the case writes by hand what is against the laws: it is not audited
 	flows map[string]*flow.Flow // by name and version
 	live  func() store.Session  // a session that outlives the subtest
+	lists store.Lists           // nil: the store has none
 }
 
 func newBench(t *testing.T, s store.Store) *bench {
 	b := &bench{
 		TB: t, s: Driven{s}, flows: map[string]*flow.Flow{},
 		mode: collation.Mode{Resend: micros(time.Hour), Writer: "suite", Build: "test"},
+	}
+	if l, ok := s.(Listing); ok {
+		b.lists = l.Lists()
 	}
 	b.c = b.committer()
 	b.live = sync.OnceValue(func() store.Session { return b.session("live", hour) })
@@ -348,13 +357,18 @@ const maxAudited = 12
 // audited audits the jobs of a case, some of many.
 func (b *bench) audited() {
 	b.Helper()
-	var ids []journal.JobID
-	for id, err := range b.s.AuditJobs(b.ctx(), nil) {
-		if require.NoError(b, err); len(ids) < maxAudited {
-			ids = append(ids, id)
-		}
+	ids := b.all(nil)
+	b.audit(ids[:min(len(ids), maxAudited)]...)
+}
+
+// all lists the ids of all jobs, or of the given ones.
+func (b *bench) all(only []journal.JobID) (ids []journal.JobID) {
+	b.Helper()
+	for id, err := range b.s.AuditJobs(b.ctx(), only) {
+		require.NoError(b, err)
+		ids = append(ids, id)
 	}
-	b.audit(ids...)
+	return ids
 }
 
 // chain decodes the entries of one chain.
@@ -379,21 +393,14 @@ func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
 }
 
 func auditJobs(b *bench) {
-	audited := func(only []journal.JobID) (ids []journal.JobID) {
-		for id, err := range b.s.AuditJobs(b.ctx(), only) {
-			require.NoError(b, err)
-			ids = append(ids, id)
-		}
-		return ids
-	}
-	require.Empty(b, audited(nil))
+	require.Empty(b, b.all(nil))
 	ids := b.jobs(40)
 	byID := func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) }
 	some := []journal.JobID{ids[5], ids[1], {1}, ids[9]}
 	want := slices.SortedFunc(slices.Values([]journal.JobID{ids[5], ids[1], ids[9]}), byID)
-	require.Equal(b, want, audited(some))
+	require.Equal(b, want, b.all(some))
 	slices.SortFunc(ids, byID)
-	require.Equal(b, ids, audited(nil))
+	require.Equal(b, ids, b.all(nil))
 	for id, err := range b.s.AuditJobs(b.ctx(), nil) { // a reader may stop
 		require.NoError(b, err)
 		require.Equal(b, ids[0], id)

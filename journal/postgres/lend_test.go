@@ -6,6 +6,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal/journaltest"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // lender has the spaces that no test uses now. A test takes milliseconds, and a database with
@@ -44,6 +45,9 @@ type space struct {
 
 // Close gives the space back.
 func (s *space) Close() { s.back() }
+
+// Lists implements journaltest.Listing.
+func (s *space) Lists() store.Lists { return s.at }
 
 // lend returns a migrated and empty space.
 func (l *lender) lend(t testing.TB) *space {
