@@ -70,56 +70,6 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 	}
 }
 
-// C3: every kind of test-and-set that finds another value is ErrLost. Nothing of the batch stays,
-// and the committer can go on.
-func TestLostTestAndSet(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	id := startJobs(t, s, "k")[0]
-	c := openCommitter(t, s)
-	g := journal.GUID{9}
-	for name, spoil := range map[string]func(*collation.Plan){
-		"ledger": func(p *collation.Plan) {
-			p.Ledgers = []collation.LedgerWrite{{Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, Before: 1, After: 2}}
-		},
-		"ledger with a carry": func(p *collation.Plan) {
-			p.Ledgers = []collation.LedgerWrite{{
-				Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, Before: collation.TriggerBorn, After: 102_100_000_000_000,
-			}}
-		},
-		"ledger that stands": func(p *collation.Plan) {
-			p.Ledgers = []collation.LedgerWrite{{Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, New: true, After: 1}}
-		},
-		"receipt": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), Before: 1, After: 10_000_000_001, Verdict: journal.VerdictHandled}
-		},
-		"receipt that stands": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), New: true, Verdict: journal.VerdictStale}
-		},
-		"receipt with another ordinal": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), Before: collation.StartBorn, After: 11_000_000_001, Verdict: journal.VerdictHandled}
-		},
-		"semaphore":                        func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 7, After: 8} },
-		"deleted row":                      func(p *collation.Plan) { p.Delete = []journal.GUID{g} },
-		"updated row":                      func(p *collation.Plan) { p.Update = []collation.Row{{GUID: g, Job: id}} },
-		"row that stands":                  func(p *collation.Plan) { p.Insert = []collation.Row{{GUID: id.Start(), Job: id}} },
-		"threshold that was not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
-		"threshold that was not reached": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, After: 111_000_000_000, Verdict: journal.VerdictHandled, Closes: true}
-		},
-	} {
-		st := load(t, c, store.Want{Job: id})
-		p := plan(st)
-		spoil(p)
-		require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}), store.ErrLost, name)
-		v, err := s.Job(t.Context(), id)
-		require.NoError(t, err)
-		require.Equal(t, int64(1), v.Head.Seq, name)
-	}
-	st := load(t, c, store.Want{Job: id})
-	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
-}
-
 // waitFor waits until the query has a row.
 func waitFor(t testing.TB, s *Store, query string) {
 	t.Helper()

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"crypto/rand"
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -17,99 +16,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// C4: the table refuses ledgers that break a law, whatever writes them.
-func TestActivityLedgerChecks(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for ledger, constraint := range map[int64]string{
-		-1:                           "ledger_width",
-		1_000_000_000_000_000:        "ledger_state",
-		301_100_000_000_001:          "ledger_state",
-		1_200_000_000_000:            "ledger_markers",
-		102_100_000_000_001:          "ledger_trigger", // entries 02
-		101_000_000_000_001:          "ledger_trigger", // Leg1 not complete
-		111_100_000_000_001:          "ledger_trigger", // entries 11
-		100_000_000_000:              "ledger_leg1",
-		201_000_000_000_000:          "ledger_final",
-		1_110_000_000_000:            "ledger_join",
-		1_100_100_000_000:            "ledger_join", // as after a carry out of Leg2's entries
-		int64(collation.TriggerBorn): "",
-		99_100_099_999_999:           "",
-		299_100_099_999_999:          "",
-		0:                            "",
-	} {
-		err := s.run(t, fmt.Sprintf(
-			"INSERT INTO instances (n, activity, dad, dad_text, ledger) VALUES (1, 'a', gen_random_uuid(), ',0', %d)", ledger))
-		requireConstraint(t, err, constraint, ledger)
-		require.Equal(t, constraint == "", collation.ActivityLedger(ledger).Valid(false) == nil, "collation agrees on %d", ledger)
-	}
-}
-
-// C4: only joins count arrivals, and open elements are never negative.
-func TestInstanceChecks(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for _, c := range []struct {
-		ledger     int64
-		join       bool
-		open       int
-		constraint string
-	}{
-		{10_300_000_000, true, 0, ""},
-		{1_110_300_000_000, true, 0, ""},
-		{19_900_000_000, true, 0, ""},
-		{300_000_000, true, 0, ""},
-		{20_000_000_000, true, 0, "ledger_markers"},
-		{10_300_000_000, false, 0, "ledger_join"},
-		{300_000_000, false, 0, "ledger_join"},
-		{1_100_000_000_000, false, 10_000, ""},
-		{1_100_000_000_000, false, -1, "open_elements"},
-		{0, false, 0, ""},
-	} {
-		err := s.run(t, fmt.Sprintf(`INSERT INTO instances (n, activity, dad, dad_text, ledger, is_join, open)
-			VALUES (1, 'a', gen_random_uuid(), ',0', %d, %t, %d)`, c.ledger, c.join, c.open))
-		requireConstraint(t, err, c.constraint, c.ledger)
-		if c.open == 0 {
-			require.Equal(t, c.constraint == "", collation.ActivityLedger(c.ledger).Valid(c.join) == nil, "collation agrees on %+v", c)
-		}
-	}
-}
-
-func TestGUIDLedgerChecks(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for ledger, constraint := range map[int64]string{
-		-1:                "receipt_width",
-		1_000_000_000_000: "receipt_markers",
-		200_000_000_000:   "receipt_markers",
-		20_000_000_000:    "receipt_markers",
-		12_000_000_000:    "receipt_markers",
-		1_000_000_000:     "receipt_steps", // step 2 without step 1
-		110_000_000_000:   "receipt_steps", // snapshot without step 2
-		11_100_000_000:    "receipt_steps", // step 3 without the snapshot
-		111_100_000_007:   "",
-		11_099_999_999:    "",
-		0:                 "",
-	} {
-		err := s.run(t, fmt.Sprintf("INSERT INTO receipts VALUES (1, gen_random_uuid(), %d, 'handled', 1)", ledger))
-		requireConstraint(t, err, constraint, ledger)
-		require.Equal(t, constraint == "", collation.GUIDLedger(ledger).Valid() == nil, "collation agrees on %d", ledger)
-	}
-	requireConstraint(t, s.run(t, "INSERT INTO receipts VALUES (1, gen_random_uuid(), 1, 'stale', 1)"), "receipt_stale", 1)
-}
-
-func requireConstraint(t *testing.T, err error, constraint string, ledger int64) {
-	t.Helper()
-	if constraint == "" {
-		require.NoError(t, err, "%d", ledger)
-		return
-	}
-	var pg *pgconn.PgError
-	require.ErrorAs(t, err, &pg, "%d", ledger)
-	require.Equal(t, "23514", pg.Code)
-	require.Equal(t, constraint, pg.ConstraintName, "%d", ledger)
-}
 
 // A schema of another version is refused, with advice. Migrate makes a missing one, may be
 // repeated, and never goes back.
