@@ -27,7 +27,10 @@ type Clock interface {
 }
 
 // Listing is implemented by stores that have store.Lists.
-type Listing interface{ Lists() store.Lists }
+type Listing interface {
+	// Lists is what the store lists.
+	Lists() store.Lists
+}
 
 // cases are subtests by their names, which say the rule.
 type cases = map[string]func(*bench)
