@@ -48,7 +48,7 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 func TestResponsesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := responses().Draw(t, "response")
+		r := drawn[journal.Response]().Draw(t, "response")
 		body := journal.EncodeResponse(&r)
 		got, err := journal.DecodeResponse(body)
 		require.NoError(t, err)
