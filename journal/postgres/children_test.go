@@ -19,11 +19,10 @@ func orderChild(t testing.TB, c store.Committer, parent journal.JobID) collation
 	p := plan(st)
 	leg1 := collation.Leg1GUID(parent.Start(), "child", ",0,0")
 	child := collation.ChildID(leg1, int(p.Entry.Seq))
-	body, err := json.Marshal(&collation.StartOrder{
+	body := must(json.Marshal(&collation.StartOrder{
 		Flow: testFlow.Name, Key: child.String(), Input: []byte(`{}`),
 		Parent: journal.Parent{Space: st.Job.Space, Job: parent, Activity: "child", DAD: ",0,0", Leg1: leg1, Turn: 1, Awaited: true},
-	})
-	require.NoError(t, err)
+	}))(t)
 	row := collation.Row{
 		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,
 		NextAt: st.Now, Origin: p.Entry.Seq, Sender: parent,
@@ -63,8 +62,7 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 		}
 		require.NoError(t, c.Rollback(t.Context()))
 		require.NoError(t, <-spawned)
-		v, err := s.Job(t.Context(), row.Job)
-		require.NoError(t, err)
+		v := must(s.Job(t.Context(), row.Job))(t)
 		require.Equal(t, id, v.Parent.Job)
 		st = load(t, c, store.Want{Job: id})
 		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
@@ -88,14 +86,12 @@ func TestSpawnLosesItsKey(t *testing.T) {
 	spawned := make(chan error, 1)
 	go func() { spawned <- s.Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
 	waitFor(t, s, someoneWaits)
-	_, err := other.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	must(other.Exec(t.Context(), "COMMIT"))(t)
 	var taken *store.AlreadyStartedError
 	require.ErrorAs(t, <-spawned, &taken)
 	require.Equal(t, "mine", taken.Key)
 	require.NotEqual(t, row.Job, taken.Job)
-	l, err := openCommitter(t, s).Load(t.Context(), []store.Want{{Order: row.Job}}, true)
-	require.NoError(t, err)
+	l := must(openCommitter(t, s).Load(t.Context(), []store.Want{{Order: row.Job}}, true))(t)
 	require.Equal(t, &row, l.Orders[row.Job])
 }
 
@@ -138,20 +134,16 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 		caller := fmt.Sprint(round)
 		key := putSignal(t, c, id, signalOf(s, "other", caller))
 		if round == 0 {
-			_, err := s.Signal(t.Context(), signalOf(s, "new", caller), resend)
-			require.NoError(t, err)
-			_, err = s.Deliver(t.Context(), []collation.RowKey{key}, resend)
-			require.NoError(t, err)
+			must(s.Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
+			must(s.Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
 			continue
 		}
 		trips("Signal", 3, func() { // the name of the space is read, too
-			got, err := s.Signal(t.Context(), signalOf(s, "new", caller), resend)
-			require.NoError(t, err)
+			got := must(s.Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
 			require.Equal(t, 1, got.Reached)
 		})
 		trips("Deliver", 2, func() {
-			out, err := s.Deliver(t.Context(), []collation.RowKey{key}, resend)
-			require.NoError(t, err)
+			out := must(s.Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
 			require.Len(t, out, 1)
 		})
 	}

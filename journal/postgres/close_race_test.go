@@ -30,11 +30,9 @@ func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
 		waitFor(t, s, someoneWaits)
 		x := signalOf(s, "k", "")
 		x.Code = collation.CodePass
-		got, err := s.Signal(t.Context(), x, resend)
-		require.NoError(t, err)
+		got := must(s.Signal(t.Context(), x, resend))(t)
 		require.Equal(t, store.SignalConsumed, got.State)
-		_, err = worker.Exec(t.Context(), "COMMIT")
-		require.NoError(t, err)
+		must(worker.Exec(t.Context(), "COMMIT"))(t)
 		require.NoError(t, <-read)
 
 		if st.Rows[got.Out[0].Row.GUID] != nil {

@@ -53,8 +53,7 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 			}
 		}
 		before := p.trips.Load()
-		l, err := c.Load(t.Context(), wants, round%2 == 0)
-		require.NoError(t, err)
+		l := must(c.Load(t.Context(), wants, round%2 == 0))(t)
 		require.Equal(t, before+1, p.trips.Load(), "Load")
 		require.Len(t, l.States, len(ids))
 		var plans []store.Chained
@@ -123,19 +122,16 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 	session, _ := c.Session()
 	st := load(t, c, store.Want{Job: id})
 	// The commit waits for a lock on the journal, and is killed there.
-	blocker, err := pgx.Connect(t.Context(), s.cfg.DSN)
-	require.NoError(t, err)
+	blocker := must(pgx.Connect(t.Context(), s.cfg.DSN))(t)
 	defer func() { require.NoError(t, blocker.Close(context.Background())) }()
-	_, err = blocker.Exec(t.Context(), "BEGIN; LOCK TABLE "+s.schema+".entries IN ACCESS EXCLUSIVE MODE")
-	require.NoError(t, err)
+	must(blocker.Exec(t.Context(), "BEGIN; LOCK TABLE "+s.schema+".entries IN ACCESS EXCLUSIVE MODE"))(t)
 	pid := c.conn.pid
 	failed := make(chan error, 1)
 	go func() { failed <- c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}) }()
 	waitFor(t, s, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", pid))
 	require.NoError(t, s.run(t, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)))
 	require.ErrorIs(t, <-failed, store.ErrUnavailable)
-	_, err = blocker.Exec(t.Context(), "ROLLBACK")
-	require.NoError(t, err)
+	must(blocker.Exec(t.Context(), "ROLLBACK"))(t)
 	st = load(t, c, store.Want{Job: id})
 	require.Equal(t, int64(1), st.Job.Head.Seq)
 	require.NoError(t, c.Rollback(t.Context()))
@@ -171,12 +167,11 @@ func TestCancelledContext(t *testing.T) {
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	l, err := c.Load(ctx, []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
+	l := must(c.Load(ctx, []store.Want{{Job: id}}, true))(t)
 	st := l.States[id]
 	cancel()
 	require.NoError(t, c.Commit(ctx, []store.Chained{chained(st, grow(st, 0))}))
-	_, err = c.Load(ctx, []store.Want{{Job: id}}, true)
+	_, err := c.Load(ctx, []store.Want{{Job: id}}, true)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotNil(t, load(t, c, store.Want{Job: id}))
@@ -193,8 +188,7 @@ func TestCommitterOfASchemaMadeAnew(t *testing.T) {
 	s.pool.Reset()
 	cfg := s.cfg
 	cfg.Migrating = true
-	again, err := Open(t.Context(), cfg)
-	require.NoError(t, err)
+	again := must(Open(t.Context(), cfg))(t)
 	defer again.Close()
 	require.NoError(t, again.Migrate(t.Context()))
 	require.NoError(t, again.run(t, "UPDATE space SET id = '"+s.where.known.Load().Space.String()+"'"))

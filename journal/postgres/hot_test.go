@@ -22,8 +22,7 @@ func TestW6WhatMovesAJobComparesItsHotState(t *testing.T) {
 		"the semaphore": func(p *collation.Plan) { p.Semaphore.After++ },
 	} {
 		id := startJobs(t, s, name)[0]
-		c, err := s.Committer(t.Context(), false)
-		require.NoError(t, err)
+		c := must(s.Committer(t.Context(), false))(t)
 		t.Cleanup(c.Close)
 		st := load(t, c, store.Want{Job: id})
 		require.NoError(t, c.Rollback(t.Context()))

@@ -18,8 +18,7 @@ func TestActOnALetterThatJustEnded(t *testing.T) {
 	require.NoError(t, s.run(t, `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, at)
 		SELECT job, guid, kind, activity, dad, 'parked', 'was it paid?', 0, 1 FROM dispatches`))
 	require.NoError(t, s.run(t, "UPDATE dispatches SET held = 'parked', dead = true"))
-	list, err := s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10})
-	require.NoError(t, err)
+	list := must(s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10}))(t)
 	require.Len(t, list, 1)
 	completion := blocker(t, s, "UPDATE dispatches SET held = NULL, dead = false; UPDATE dead_letters SET state = 'answered'")
 	acted := make(chan error, 1)
@@ -27,7 +26,6 @@ func TestActOnALetterThatJustEnded(t *testing.T) {
 		acted <- journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: list[0].ID, Done: []byte(`1`), Who: "ann"})
 	}()
 	waitFor(t, s, someoneWaits)
-	_, err = completion.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	must(completion.Exec(t.Context(), "COMMIT"))(t)
 	require.ErrorIs(t, <-acted, store.ErrStale)
 }

@@ -23,8 +23,7 @@ func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	for n := range many {
 		x := signalOf(s, "k", fmt.Sprint(n))
 		x.Code = collation.CodePass
-		got, err := s.Signal(t.Context(), x, resend)
-		require.NoError(t, err)
+		got := must(s.Signal(t.Context(), x, resend))(t)
 		require.Equal(t, store.SignalKept, got.State)
 		keys = append(keys, mailOf(s, x))
 	}
@@ -32,20 +31,17 @@ func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	w.Repeat = true
 	require.NoError(t, register(t, openCommitter(t, s), id, w))
 	last := signalOf(s, "k", "last")
-	got, err := s.Signal(t.Context(), last, resend)
-	require.NoError(t, err)
+	got := must(s.Signal(t.Context(), last, resend))(t)
 	require.Equal(t, store.SignalKept, got.State, "it waits its turn")
 	require.Len(t, got.Out, collation.MaxDue)
 	woken := got.Out
 	for _, k := range []collation.RowKey{mailOf(s, last), keys[many-1], mailOf(s, last)} {
-		out, err := s.Deliver(t.Context(), []collation.RowKey{k}, resend)
-		require.NoError(t, err)
+		out := must(s.Deliver(t.Context(), []collation.RowKey{k}, resend))(t)
 		woken = append(woken, out...)
 	}
 	require.Len(t, woken, many+1)
 	for n := range woken {
-		x, err := journal.DecodeResponse(woken[n].Row.Body)
-		require.NoError(t, err)
+		x := must(journal.DecodeResponse(woken[n].Row.Body))(t)
 		require.Equal(t, n+1, x.Number)
 		if n < many {
 			require.Equal(t, keys[n].GUID, x.Signal)

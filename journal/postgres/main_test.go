@@ -48,8 +48,7 @@ func migrated(t testing.TB, dsn string, change ...func(*Config)) *space {
 		c(&cfg)
 	}
 	ctx := context.WithoutCancel(t.Context()) // it may be lent to others
-	at, err := Open(ctx, cfg)
-	require.NoError(t, err)
+	at := must(Open(ctx, cfg))(t)
 	s := &space{at: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
 		c.(*committer).session, c.(*committer).seq = newSession(), 0
 	}}}
@@ -91,8 +90,7 @@ func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, r
 // liveSession opens a session that lives as long as the test, and returns its id.
 func liveSession(t testing.TB, s *Store) int64 {
 	t.Helper()
-	x, err := s.OpenSession(t.Context(), store.Process{Name: t.Name(), Lease: time.Hour})
-	require.NoError(t, err)
+	x := must(s.OpenSession(t.Context(), store.Process{Name: t.Name(), Lease: time.Hour}))(t)
 	t.Cleanup(func() { _ = x.End(t.Context()) }) // it gives its connection up
 	return x.ID()
 }
@@ -104,8 +102,7 @@ func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 	for i, k := range keys {
 		starts[i] = store.Start{Flow: testFlow, Trigger: "start", Key: k, Input: []byte(`{"n":1}`)}
 	}
-	out, err := s.Start(t.Context(), starts, collation.Mode{})
-	require.NoError(t, err)
+	out := must(s.Start(t.Context(), starts, collation.Mode{}))(t)
 	ids := make([]journal.JobID, len(keys))
 	for i, o := range out {
 		require.NoError(t, o.Err)
@@ -140,8 +137,7 @@ func chained(st *collation.State, p *collation.Plan) store.Chained {
 // committer opens a committer for the test.
 func openCommitter(t testing.TB, s *Store) *committer {
 	t.Helper()
-	c, err := s.Committer(t.Context(), true)
-	require.NoError(t, err)
+	c := must(s.Committer(t.Context(), true))(t)
 	t.Cleanup(c.Close)
 	return c.(*committer)
 }
@@ -149,8 +145,7 @@ func openCommitter(t testing.TB, s *Store) *committer {
 // load loads one job and what else is asked for, waiting for locks.
 func load(t testing.TB, c store.Committer, w store.Want) *collation.State {
 	t.Helper()
-	l, err := c.Load(t.Context(), []store.Want{w}, true)
-	require.NoError(t, err)
+	l := must(c.Load(t.Context(), []store.Want{w}, true))(t)
 	require.NotNil(t, l.States[w.Job])
 	return l.States[w.Job]
 }
@@ -183,4 +178,19 @@ func (s *Store) SignalTx(ctx context.Context, tx Transaction, x *collation.Signa
 
 func (s *Store) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
 	return s.driven().Deliver(ctx, signals, mode)
+}
+
+// must is the value of a call that must succeed.
+func must[T any](v T, err error) func(tester) T {
+	return func(t tester) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
+}
+
+// tester is a test, also one of rapid.
+type tester interface {
+	require.TestingT
+	Helper()
 }

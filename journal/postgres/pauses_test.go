@@ -29,8 +29,7 @@ func TestE12PausesOfARow(t *testing.T) {
 				Timeout: rapid.Bool().Draw(t, "timeout"), Taken: rapid.Bool().Draw(t, "taken"), Came: rapid.Bool().Draw(t, "came"),
 			}
 		}
-		got, err := decodePauses(encodePauses(want))
-		require.NoError(t, err)
+		got := must(decodePauses(encodePauses(want)))(t)
 		require.Equal(t, want, got)
 	})
 }
@@ -59,8 +58,7 @@ func TestPausesThatCannotBeRead(t *testing.T) {
 	for i := range due {
 		claims[i] = store.Claim{Row: due[i], Send: true}
 	}
-	out, err := s.Claim(t.Context(), claims)
-	require.NoError(t, err)
+	out := must(s.Claim(t.Context(), claims))(t)
 	var sent []journal.GUID
 	for i := range out {
 		sent = append(sent, out[i].Row.GUID)

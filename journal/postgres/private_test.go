@@ -17,16 +17,14 @@ func TestPrivateKeysAreOfANewSpace(t *testing.T) {
 	require.NoError(t, s.Roles(t.Context()))
 	refused := func(why string) {
 		require.ErrorIs(t, s.SetPrivateKeys(t.Context()), store.ErrRejected, why)
-		private, err := s.PrivateKeys(t.Context())
-		require.NoError(t, err)
+		private := must(s.PrivateKeys(t.Context()))(t)
 		require.False(t, private)
 		require.Zero(t, s.rows(t, "pg_constraint WHERE conname LIKE '%key_private' AND connamespace = current_schema()::regnamespace"))
 	}
 	requireForbidden(t, as(t, s, "engine").SetPrivateKeys(t.Context()), "engine", "SetPrivateKeys")
 	signal := signalOf(s, "x", "")
 	signal.Keep = collation.Micros(1e12)
-	_, err := s.Signal(t.Context(), signal, resend)
-	require.NoError(t, err)
+	must(s.Signal(t.Context(), signal, resend))(t)
 	refused("a signal is kept")
 	require.NoError(t, s.run(t, "DELETE FROM dispatches"))
 	startJobs(t, s, "k")

@@ -25,15 +25,13 @@ func TestSchemaVersions(t *testing.T) {
 	_, err := Open(t.Context(), Config{DSN: dsn, Space: "a"})
 	require.ErrorIs(t, err, store.ErrSchema)
 	require.ErrorContains(t, err, "quipu migrate")
-	s, err := Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true})
-	require.NoError(t, err)
+	s := must(Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true}))(t)
 	defer s.Close()
 	_, err = s.FindJob(t.Context(), "k")
 	require.ErrorIs(t, err, store.ErrSchema, "nothing works before")
 	require.NoError(t, s.Migrate(t.Context()))
 	require.NoError(t, s.Migrate(t.Context()))
-	again, err := Open(t.Context(), Config{DSN: dsn, Space: "a"})
-	require.NoError(t, err)
+	again := must(Open(t.Context(), Config{DSN: dsn, Space: "a"}))(t)
 	again.Close()
 	require.NoError(t, s.run(t, "UPDATE space SET version = version + 1"))
 	_, err = Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true})
@@ -55,8 +53,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	require.EqualError(t, open(dsn, "shop"), "the database has no space shop: it has none; `quipu migrate --space shop` makes it")
 	for _, space := range []string{"shop", "night-jobs"} {
-		s, err := Open(t.Context(), Config{DSN: dsn, Space: space, Migrating: true})
-		require.NoError(t, err)
+		s := must(Open(t.Context(), Config{DSN: dsn, Space: space, Migrating: true}))(t)
 		require.NoError(t, s.Migrate(t.Context()))
 		s.Close()
 	}
@@ -65,11 +62,9 @@ func TestNoSpace(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrSchema)
 
 	login := strings.ToLower("quipu_nobody_" + rand.Text()[:10])
-	s, err := Open(t.Context(), Config{DSN: dsn, Space: "shop"})
-	require.NoError(t, err)
+	s := must(Open(t.Context(), Config{DSN: dsn, Space: "shop"}))(t)
 	defer s.Close()
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
+	u := must(url.Parse(dsn))(t)
 	password, _ := u.User.Password()
 	require.NoError(t, s.run(t, "CREATE ROLE "+login+" LOGIN PASSWORD '"+password+"'"))
 	defer func() { require.NoError(t, s.run(t, "DROP ROLE "+login)) }()
@@ -93,22 +88,18 @@ func TestSpacesThatCollide(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	p, err := s.Preflight(t.Context(), nil)
-	require.NoError(t, err)
+	p := must(s.Preflight(t.Context(), nil))(t)
 	require.Contains(t, p.Facts, "fsync = on")
-	u, err := url.Parse(s.cfg.DSN)
-	require.NoError(t, err)
+	u := must(url.Parse(s.cfg.DSN))(t)
 	q := u.Query()
 	q.Set("synchronous_commit", "off")
 	u.RawQuery = q.Encode()
-	weak, err := Open(t.Context(), Config{DSN: u.String(), Space: "test-1"})
-	require.NoError(t, err)
+	weak := must(Open(t.Context(), Config{DSN: u.String(), Space: "test-1"}))(t)
 	defer weak.Close()
-	_, err = weak.Preflight(t.Context(), nil)
+	_, err := weak.Preflight(t.Context(), nil)
 	require.ErrorIs(t, err, store.ErrPreflight)
 	require.ErrorContains(t, err, "synchronous-commit-off: synchronous_commit is off")
-	p, err = weak.Preflight(t.Context(), []string{"synchronous-commit-off"})
-	require.NoError(t, err)
+	p = must(weak.Preflight(t.Context(), []string{"synchronous-commit-off"}))(t)
 	require.Len(t, p.Accepted, 1)
 }
 
@@ -144,13 +135,11 @@ func TestPreflightRefusesEachWeakness(t *testing.T) {
 // as opens the space under one of its roles.
 func as(t *testing.T, s *Store, name string) *Store {
 	t.Helper()
-	u, err := url.Parse(s.cfg.DSN)
-	require.NoError(t, err)
+	u := must(url.Parse(s.cfg.DSN))(t)
 	q := u.Query()
 	q.Set("role", RoleName(s.cfg.Space, name))
 	u.RawQuery = q.Encode()
-	r, err := Open(t.Context(), Config{DSN: u.String(), Space: s.cfg.Space})
-	require.NoError(t, err)
+	r := must(Open(t.Context(), Config{DSN: u.String(), Space: s.cfg.Space}))(t)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -164,12 +153,9 @@ func TestRolesOfSessions(t *testing.T) {
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{row.Topic})) // it plays all roles here
 	for _, role := range []string{"worker", "engine"} {
 		r := as(t, s, role)
-		x, err := r.OpenSession(t.Context(), store.Process{Name: role, Lease: time.Hour})
-		require.NoError(t, err)
-		_, err = r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID())
-		require.NoError(t, err)
-		_, err = x.Renew(t.Context(), nil)
-		require.NoError(t, err)
+		x := must(r.OpenSession(t.Context(), store.Process{Name: role, Lease: time.Hour}))(t)
+		must(r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID()))(t)
+		must(x.Renew(t.Context(), nil))(t)
 		require.NoError(t, x.End(t.Context()))
 		require.Zero(t, s.rows(t, "sessions WHERE NOT dead"))
 		if role == "worker" {
@@ -191,19 +177,15 @@ func TestRoles(t *testing.T) {
 	row := request(t, engine, id)
 	_, _, err := engine.Due(t.Context(), 10)
 	require.NoError(t, err)
-	_, err = engine.Gauges(t.Context())
-	require.NoError(t, err)
-	_, err = journaltest.Driven{Store: engine}.TurnOverdue(t.Context(), 10)
-	require.NoError(t, err)
+	must(engine.Gauges(t.Context()))(t)
+	must(journaltest.Driven{Store: engine}.TurnOverdue(t.Context(), 10))(t)
 
 	worker := as(t, s, "worker")
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{row.Topic})) // it plays all roles here
 	var l store.Lease
-	own, err := worker.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour})
-	require.NoError(t, err)
+	own := must(worker.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour}))(t)
 	for range store.MaxRuns {
-		l, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
-		require.NoError(t, err)
+		l = must(worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID()))(t)
 	}
 	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
 	_, _, err = journaltest.Driven{Store: worker}.StartEffect(t.Context(), l, effect)
@@ -218,15 +200,13 @@ func TestRoles(t *testing.T) {
 	p := plan(st)
 	p.ResolvedWait = &collation.ResolvedWait{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
-	pauses, err := worker.Pauses(t.Context(), id, row.GUID)
-	require.NoError(t, err)
+	pauses := must(worker.Pauses(t.Context(), id, row.GUID))(t)
 	require.Len(t, pauses, 1)
 	requireForbidden(t, worker.run(t, "DELETE FROM resolved_waits"), "worker", "resolved_waits")
 	requireForbidden(t, engine.run(t, "UPDATE resolved_waits SET seq = 1"), "engine", "resolved_waits")
 
 	verifier := as(t, s, "verifier")
-	_, err = verifier.Job(t.Context(), id)
-	require.NoError(t, err)
+	must(verifier.Job(t.Context(), id))(t)
 	for _, role := range []string{"engine", "operator", "worker", "client", "retention", "verifier"} {
 		r := as(t, s, role)
 		for _, forbidden := range []string{
@@ -261,18 +241,15 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	c := openCommitter(t, engine)
 	id := startJobs(t, engine, "k")[0]
 	require.NoError(t, register(t, c, id, waitOf(id, 1, "x"), waitOf(id, 2, "y")))
-	got, err := engine.Signal(t.Context(), signalOf(s, "x", ""), resend)
-	require.NoError(t, err)
+	got := must(engine.Signal(t.Context(), signalOf(s, "x", ""), resend))(t)
 	require.Equal(t, 1, got.Reached)
-	out, err := engine.Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend)
-	require.NoError(t, err)
+	out := must(engine.Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend))(t)
 	require.Len(t, out, 1)
 	child := orderChild(t, c, id)
 	require.NoError(t, engine.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
 	refused := orderChild(t, c, id)
 	require.NoError(t, journaltest.Driven{Store: engine}.Refuse(t.Context(), &refused, nil))
-	_, err = journaltest.Driven{Store: engine}.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend)
-	require.NoError(t, err)
+	must(journaltest.Driven{Store: engine}.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend))(t)
 
 	old := startJobs(t, engine, "old")[0]
 	ended(t, s, c, old)
@@ -282,8 +259,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	}
 	more := true
 	for first := true; more; first = false {
-		more, err = retention.Expire(t.Context(), 3)
-		require.NoError(t, err)
+		more = must(retention.Expire(t.Context(), 3))(t)
 		if first {
 			startJobs(t, engine, "old")
 		}

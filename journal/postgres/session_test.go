@@ -13,17 +13,14 @@ import (
 func TestSessionOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	x, err := s.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour})
-	require.NoError(t, err)
+	x := must(s.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour}))(t)
 	row := request(t, s, startJobs(t, s, "k")[0])
-	_, err = s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID())
-	require.NoError(t, err)
+	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	for range 2 {
 		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
-		_, err = x.Renew(t.Context(), nil)
+		_, err := x.Renew(t.Context(), nil)
 		require.Error(t, err)
-		_, err = x.Renew(t.Context(), nil)
-		require.NoError(t, err)
+		must(x.Renew(t.Context(), nil))(t)
 	}
 	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
 	require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())

@@ -65,8 +65,7 @@ func putSignal(t testing.TB, c store.Committer, id journal.JobID, x *collation.S
 	if x.Sent == 0 {
 		x.Sent = st.Now
 	}
-	row, err := x.Row(st.Job.Space)
-	require.NoError(t, err)
+	row := must(x.Row(st.Job.Space))(t)
 	p.Insert = []collation.Row{row}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	return collation.RowKey{Job: row.Job, GUID: row.GUID}
@@ -106,19 +105,16 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 	require.Less(t, len(late), rounds, "both orders were met")
 	for len(late) > 0 {
 		n := min(len(late), store.MaxBatch)
-		out, err := s.Deliver(t.Context(), late[:n], resend)
-		require.NoError(t, err)
+		out := must(s.Deliver(t.Context(), late[:n], resend))(t)
 		require.Equal(t, n, len(out), "the registration made them due")
 		late = late[n:]
 	}
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	require.Empty(t, v.Waits)
 	woken := map[journal.GUID]bool{}
 	for _, r := range v.Rows {
 		if r.Kind == journal.MessageWakeUp {
-			x, err := journal.DecodeResponse(r.Body)
-			require.NoError(t, err)
+			x := must(journal.DecodeResponse(r.Body))(t)
 			woken[x.Signal] = true
 		}
 	}
@@ -160,11 +156,9 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 // blocker is a connection of another process, in a transaction.
 func blocker(t testing.TB, s *Store, text string) *pgx.Conn {
 	t.Helper()
-	raw, err := pgx.Connect(t.Context(), s.cfg.DSN)
-	require.NoError(t, err)
+	raw := must(pgx.Connect(t.Context(), s.cfg.DSN))(t)
 	t.Cleanup(func() { require.NoError(t, raw.Close(context.Background())) })
-	_, err = raw.Exec(t.Context(), "BEGIN; SET LOCAL search_path TO "+s.schema+"; "+text)
-	require.NoError(t, err)
+	must(raw.Exec(t.Context(), "BEGIN; SET LOCAL search_path TO "+s.schema+"; "+text))(t)
 	return raw
 }
 
@@ -190,8 +184,7 @@ func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
 				got <- x
 			}()
 			waitFor(t, s, someoneWaits)
-			_, err := timer.Exec(t.Context(), end)
-			require.NoError(t, err)
+			must(timer.Exec(t.Context(), end))(t)
 			x := <-got
 			require.Equal(t, end == "COMMIT", x.State == store.SignalKept, "%+v", x)
 			require.Equal(t, end == "ROLLBACK", x.State == store.SignalConsumed, "%+v", x)
@@ -225,17 +218,14 @@ func TestDeliverReadsOn(t *testing.T) {
 		x.Sent = now - collation.Micros(3600*1e6) + collation.Micros(n)
 		keys = append(keys, putSignal(t, c, id, x))
 	}
-	out, err := s.Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend)
-	require.NoError(t, err)
+	out := must(s.Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend))(t)
 	require.Len(t, out, 2)
 	for i := range out {
 		require.Equal(t, waits[40+i].GUID, out[i].Row.GUID)
-		x, err := journal.DecodeResponse(out[i].Row.Body)
-		require.NoError(t, err)
+		x := must(journal.DecodeResponse(out[i].Row.Body))(t)
 		require.Equal(t, keys[i].GUID, x.Signal, "the oldest signal first")
 	}
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	require.Len(t, v.Waits, 40)
 }
 
@@ -256,12 +246,11 @@ func TestT11DeliverIsBounded(t *testing.T) {
 		INSERT INTO waits (job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin)
 		SELECT '%s', gen_random_uuid(), '%s', 'hook', ',0', 't', 'k', true, 0, 0, n, 1 FROM generate_series(1, %d) AS n`,
 		id, keys[0].Job, collation.MaxReach+5)))
-	out, err := s.Deliver(t.Context(), keys[:1], resend)
-	require.NoError(t, err)
+	out := must(s.Deliver(t.Context(), keys[:1], resend))(t)
 	require.Len(t, out, collation.MaxReach)
 
 	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE dispatches SET body = 'x' WHERE guid = '%s'", keys[1].GUID)))
-	_, err = s.Deliver(t.Context(), keys[1:], resend)
+	_, err := s.Deliver(t.Context(), keys[1:], resend)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, collation.ErrSignal)
 }
@@ -276,19 +265,16 @@ func TestLoadLeavesBusyMailboxesOut(t *testing.T) {
 	held := putSignal(t, holder, id, signalOf(s, "held", ""))
 	free := putSignal(t, holder, id, signalOf(s, "free", ""))
 	wants := []store.Want{{Box: held.Job, Signal: held.GUID}, {Box: free.Job, Signal: free.GUID}}
-	l, err := holder.Load(t.Context(), wants[:1], true)
-	require.NoError(t, err)
+	l := must(holder.Load(t.Context(), wants[:1], true))(t)
 	require.NotNil(t, l.Boxes[held.Job].Named[held.GUID])
 
-	l, err = batch.Load(t.Context(), wants, false)
-	require.NoError(t, err)
+	l = must(batch.Load(t.Context(), wants, false))(t)
 	require.Nil(t, l.Boxes[held.Job])
 	require.NotNil(t, l.Boxes[free.Job].Named[free.GUID])
 	require.NoError(t, holder.Rollback(t.Context()))
 	require.NoError(t, batch.Rollback(t.Context()))
 
-	l, err = batch.Load(t.Context(), wants, false)
-	require.NoError(t, err)
+	l = must(batch.Load(t.Context(), wants, false))(t)
 	require.Len(t, l.Boxes, 2)
 	require.NoError(t, batch.Rollback(t.Context()))
 }
@@ -306,8 +292,7 @@ func TestJ5OneTimeForABatch(t *testing.T) {
 	}
 	wants = append(wants, store.Want{Job: journal.JobID{9}, Receipt: journal.GUID{9}}) // that one is not there
 	for _, wait := range []bool{false, true} {
-		l, err := c.Load(t.Context(), wants, wait)
-		require.NoError(t, err)
+		l := must(c.Load(t.Context(), wants, wait))(t)
 		require.Len(t, l.States, len(ids))
 		for _, st := range l.States {
 			require.Equal(t, l.Now, st.Now)

@@ -12,8 +12,7 @@ import (
 // rowOf reads a row of the job.
 func rowOf(t testing.TB, s *Store, job journal.JobID, g journal.GUID) *collation.Row {
 	t.Helper()
-	v, err := s.Job(t.Context(), job)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), job))(t)
 	for i := range v.Rows {
 		if v.Rows[i].GUID == g {
 			return &v.Rows[i]
@@ -29,8 +28,7 @@ func TestPrune(t *testing.T) {
 	startJobs(t, s, "k")
 	require.NoError(t, s.run(t, "INSERT INTO batches SELECT gen_random_uuid(), 1, micros() - 86400000001 FROM generate_series(1, 5)"))
 	for _, want := range []int{3, 2, 0} {
-		n, err := s.Prune(t.Context(), 3)
-		require.NoError(t, err)
+		n := must(s.Prune(t.Context(), 3))(t)
 		require.Equal(t, want, n)
 	}
 }
