@@ -371,22 +371,27 @@ func lawlessTwice(b *bench) {
 	}
 }
 
+// cycles is a row of the job in a turn, which is its rev, too.
+func cycles(st *collation.State, turn int) collation.Row {
+	return collation.Row{GUID: guid(1), Job: st.Job.ID, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn)}
+}
+
 // lawlessBatch commits two plans of a job together, of which the second is decided on what the first
 // leaves, or is not. turn is that of the row then, which begins with 1; 0: it is gone.
 func lawlessBatch(b *bench) {
 	const refused = -1
 	f, g := b.deploy(one), guid(1)
-	row := func(id journal.JobID, turn int) collation.Row {
-		return collation.Row{GUID: g, Job: id, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn)}
-	}
 	insert := func(turn int) change {
-		return func(p *collation.Plan, st *collation.State) { inserts(row(st.Job.ID, turn))(p, st) }
+		return func(p *collation.Plan, st *collation.State) { inserts(cycles(st, turn))(p, st) }
 	}
 	update := func(turn int) change {
-		return func(p *collation.Plan, st *collation.State) { p.Update = append(p.Update, row(st.Job.ID, turn)) }
+		return func(p *collation.Plan, st *collation.State) { p.Update = append(p.Update, cycles(st, turn)) }
 	}
 	remove := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, g) }
-	wait := waits(collation.Wait{GUID: g, Topic: "t", Key: "k"})
+	wait, child := waits(collation.Wait{GUID: g, Topic: "t", Key: "k"}), collation.RowKey{Job: journal.JobID(g), GUID: g}
+	order := func(p *collation.Plan, st *collation.State) {
+		inserts(collation.Row{GUID: g, Job: child.Job, Kind: journal.MessageStart, DAD: collation.RootDAD, Sender: st.Job.ID})(p, st)
+	}
 	ledger := func(before, after collation.ActivityLedger) change {
 		return ledgers(collation.LedgerWrite{Key: workKey, New: before == 0, Before: before, After: after})
 	}
@@ -402,6 +407,7 @@ func lawlessBatch(b *bench) {
 		"inserted twice":          {all(), insert(1), insert(1), refused},
 		"deleted twice":           {insert(1), remove, remove, refused},
 		"deleted and updated":     {insert(1), remove, update(2), refused},
+		"a start cancelled twice": {order, cancelsStart(child), cancelsStart(child), refused},
 		"registered twice":        {all(), wait, wait, refused},
 		"taken back twice":        {wait, cancelsWait(g, 0), cancelsWait(g, 0), refused},
 		"a receipt that goes on":  {all(), moves(0, 10_000_000_000, false), moves(10_000_000_000, 11_000_000_000, false), 0},
