@@ -49,7 +49,7 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
 		require.Equal(t, &row, st.Rows[row.GUID])
 		spawned := make(chan error, 1)
-		go func() { spawned <- s.Spawn(t.Context(), &row, spawnOf(&row), nil, collation.Mode{}) }()
+		go func() { spawned <- s.driven().Spawn(t.Context(), &row, spawnOf(&row), nil, collation.Mode{}) }()
 		waitFor(t, s, someoneWaits)
 		if closes {
 			p := plan(st)
@@ -84,7 +84,7 @@ func TestSpawnLosesItsKey(t *testing.T) {
 		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), -1, 'mine', 1, flow_name, flow_version, flow_digest, trigger,
 		'open', 1, 0, head_hash, 0, '' FROM jobs`)
 	spawned := make(chan error, 1)
-	go func() { spawned <- s.Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
+	go func() { spawned <- s.driven().Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
 	waitFor(t, s, someoneWaits)
 	must(other.Exec(t.Context(), "COMMIT"))(t)
 	var taken *store.AlreadyStartedError
@@ -134,16 +134,16 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 		caller := fmt.Sprint(round)
 		key := putSignal(t, c, id, signalOf(s, "other", caller))
 		if round == 0 {
-			must(s.Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
-			must(s.Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
+			must(s.driven().Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
+			must(s.driven().Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
 			continue
 		}
 		trips("Signal", 3, func() { // the name of the space is read, too
-			got := must(s.Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
+			got := must(s.driven().Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
 			require.Equal(t, 1, got.Reached)
 		})
 		trips("Deliver", 2, func() {
-			out := must(s.Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
+			out := must(s.driven().Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
 			require.Len(t, out, 1)
 		})
 	}

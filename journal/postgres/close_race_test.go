@@ -30,7 +30,7 @@ func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
 		waitFor(t, s, someoneWaits)
 		x := signalOf(s, "k", "")
 		x.Code = collation.CodePass
-		got := must(s.Signal(t.Context(), x, resend))(t)
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
 		require.Equal(t, store.SignalConsumed, got.State)
 		must(worker.Exec(t.Context(), "COMMIT"))(t)
 		require.NoError(t, <-read)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -23,7 +22,7 @@ import (
 func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	t.Helper()
 	body := []byte(id.String())
-	require.NoError(t, journaltest.Driven{Store: s}.PutPayload(t.Context(), id, sha256.Sum256(body), body))
+	require.NoError(t, s.driven().PutPayload(t.Context(), id, sha256.Sum256(body), body))
 	l := must(c.Load(t.Context(), []store.Want{{Job: id, Receipt: id.Start()}}, true))(t)
 	st := l.States[id]
 	var plans []store.Chained
@@ -101,7 +100,7 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	others.Go(func() { // uses the keys again
 		for ctx.Err() == nil {
 			for _, key := range keys {
-				_, _ = s.Start(ctx, keyed(key), resend) // most are taken still
+				_, _ = s.driven().Start(ctx, keyed(key), resend) // most are taken still
 			}
 		}
 	})
@@ -236,7 +235,7 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	body := []byte("late")
 	put := make(chan error, 1)
 	go func() {
-		put <- journaltest.Driven{Store: s}.PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body)
+		put <- s.driven().PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body)
 	}()
 	waitFor(t, s, someoneWaits)
 	must(expiry.Exec(t.Context(), "COMMIT"))(t)
@@ -251,13 +250,13 @@ func TestPruneKeepsWhatIsInUse(t *testing.T) {
 	missed := signalOf(s, "missed", "")
 	missed.All = true
 	for _, x := range []*collation.Signal{kept, missed} {
-		must(s.Signal(t.Context(), x, resend))(t)
+		must(s.driven().Signal(t.Context(), x, resend))(t)
 	}
 	require.NoError(t, s.run(t, "UPDATE signals SET at = 0"))
 	n := must(s.Prune(t.Context(), 10))(t)
 	require.Equal(t, 1, n)
 	for x, known := range map[*collation.Signal]bool{kept: true, missed: false} {
-		got := must(s.Signal(t.Context(), x, resend))(t)
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
 		require.Equal(t, known, got.Duplicate)
 	}
 }

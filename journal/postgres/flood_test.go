@@ -31,7 +31,7 @@ func TestC15CloseUnderAFloodOfSignals(t *testing.T) {
 			for n := 0; !done.Load(); n++ {
 				x := signalOf(s, "k", fmt.Sprint(who, " ", n))
 				x.Code = collation.CodePass
-				if _, err := s.Signal(t.Context(), x, resend); err != nil {
+				if _, err := s.driven().Signal(t.Context(), x, resend); err != nil {
 					t.Errorf("signal: %v", err)
 				}
 			}

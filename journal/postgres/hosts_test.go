@@ -96,7 +96,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	s.again()
 	require.Eventually(t, func() bool {
-		_, err := s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
+		_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	<-told
@@ -164,7 +164,7 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 	}
 	reads(b, "on")
 	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err != nil }, time.Minute, 10*time.Millisecond)
-	_, err = s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
+	_, err = s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "takes writes")
 	reads(b, "off")

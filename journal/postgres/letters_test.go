@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -23,7 +22,7 @@ func TestActOnALetterThatJustEnded(t *testing.T) {
 	completion := blocker(t, s, "UPDATE dispatches SET held = NULL, dead = false; UPDATE dead_letters SET state = 'answered'")
 	acted := make(chan error, 1)
 	go func() {
-		acted <- journaltest.Driven{Store: s}.Act(t.Context(), store.Action{ID: list[0].ID, Done: []byte(`1`), Who: "ann"})
+		acted <- s.driven().Act(t.Context(), store.Action{ID: list[0].ID, Done: []byte(`1`), Who: "ann"})
 	}()
 	waitFor(t, s, someoneWaits)
 	must(completion.Exec(t.Context(), "COMMIT"))(t)

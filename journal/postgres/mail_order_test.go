@@ -23,7 +23,7 @@ func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	for n := range many {
 		x := signalOf(s, "k", fmt.Sprint(n))
 		x.Code = collation.CodePass
-		got := must(s.Signal(t.Context(), x, resend))(t)
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
 		require.Equal(t, store.SignalKept, got.State)
 		keys = append(keys, mailOf(s, x))
 	}
@@ -31,12 +31,12 @@ func TestKeptSignalsAreNotOvertaken(t *testing.T) {
 	w.Repeat = true
 	require.NoError(t, register(t, openCommitter(t, s), id, w))
 	last := signalOf(s, "k", "last")
-	got := must(s.Signal(t.Context(), last, resend))(t)
+	got := must(s.driven().Signal(t.Context(), last, resend))(t)
 	require.Equal(t, store.SignalKept, got.State, "it waits its turn")
 	require.Len(t, got.Out, collation.MaxDue)
 	woken := got.Out
 	for _, k := range []collation.RowKey{mailOf(s, last), keys[many-1], mailOf(s, last)} {
-		out := must(s.Deliver(t.Context(), []collation.RowKey{k}, resend))(t)
+		out := must(s.driven().Deliver(t.Context(), []collation.RowKey{k}, resend))(t)
 		woken = append(woken, out...)
 	}
 	require.Len(t, woken, many+1)

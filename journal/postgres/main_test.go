@@ -75,18 +75,6 @@ func (s *Store) driven() journaltest.Driven {
 	return journaltest.Driven{Store: s}
 }
 
-func (s *Store) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return s.driven().Start(ctx, starts, mode)
-}
-
-func (s *Store) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return s.driven().StartTx(ctx, tx, starts, mode)
-}
-
-func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
-	return s.driven().Spawn(ctx, row, in, reply, mode)
-}
-
 // liveSession opens a session that lives as long as the test, and returns its id.
 func liveSession(t testing.TB, s *Store) int64 {
 	t.Helper()
@@ -102,7 +90,7 @@ func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 	for i, k := range keys {
 		starts[i] = store.Start{Flow: testFlow, Trigger: "start", Key: k, Input: []byte(`{"n":1}`)}
 	}
-	out := must(s.Start(t.Context(), starts, collation.Mode{}))(t)
+	out := must(s.driven().Start(t.Context(), starts, collation.Mode{}))(t)
 	ids := make([]journal.JobID, len(keys))
 	for i, o := range out {
 		require.NoError(t, o.Err)
@@ -166,18 +154,6 @@ func request(t testing.TB, s *Store, job journal.JobID, change ...func(*collatio
 	p.Insert = []collation.Row{row}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	return row
-}
-
-func (s *Store) Signal(ctx context.Context, x *collation.Signal, mode collation.Mode) (store.Signalled, error) {
-	return s.driven().Signal(ctx, x, mode)
-}
-
-func (s *Store) SignalTx(ctx context.Context, tx Transaction, x *collation.Signal) (store.Signalled, error) {
-	return s.driven().SignalTx(ctx, tx, x)
-}
-
-func (s *Store) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	return s.driven().Deliver(ctx, signals, mode)
 }
 
 // must is the value of a call that must succeed.

@@ -24,7 +24,7 @@ func TestPrivateKeysAreOfANewSpace(t *testing.T) {
 	requireForbidden(t, as(t, s, "engine").SetPrivateKeys(t.Context()), "engine", "SetPrivateKeys")
 	signal := signalOf(s, "x", "")
 	signal.Keep = collation.Micros(1e12)
-	must(s.Signal(t.Context(), signal, resend))(t)
+	must(s.driven().Signal(t.Context(), signal, resend))(t)
 	refused("a signal is kept")
 	require.NoError(t, s.run(t, "DELETE FROM dispatches"))
 	startJobs(t, s, "k")

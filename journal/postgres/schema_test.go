@@ -13,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -178,7 +177,7 @@ func TestRoles(t *testing.T) {
 	_, _, err := engine.Due(t.Context(), 10)
 	require.NoError(t, err)
 	must(engine.Gauges(t.Context()))(t)
-	must(journaltest.Driven{Store: engine}.TurnOverdue(t.Context(), 10))(t)
+	must(engine.driven().TurnOverdue(t.Context(), 10))(t)
 
 	worker := as(t, s, "worker")
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{row.Topic})) // it plays all roles here
@@ -188,11 +187,11 @@ func TestRoles(t *testing.T) {
 		l = must(worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID()))(t)
 	}
 	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
-	_, _, err = journaltest.Driven{Store: worker}.StartEffect(t.Context(), l, effect)
+	_, _, err = worker.driven().StartEffect(t.Context(), l, effect)
 	require.NoError(t, err)
 	_, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
 	require.ErrorIs(t, err, store.ErrExhausted)
-	_, err = journaltest.Driven{Store: engine}.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
+	_, err = engine.driven().Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
 	require.ErrorIs(t, err, store.ErrExhausted, "it holds the request")
 
 	c := openCommitter(t, engine)
@@ -241,15 +240,15 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	c := openCommitter(t, engine)
 	id := startJobs(t, engine, "k")[0]
 	require.NoError(t, register(t, c, id, waitOf(id, 1, "x"), waitOf(id, 2, "y")))
-	got := must(engine.Signal(t.Context(), signalOf(s, "x", ""), resend))(t)
+	got := must(engine.driven().Signal(t.Context(), signalOf(s, "x", ""), resend))(t)
 	require.Equal(t, 1, got.Reached)
-	out := must(engine.Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend))(t)
+	out := must(engine.driven().Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend))(t)
 	require.Len(t, out, 1)
 	child := orderChild(t, c, id)
-	require.NoError(t, engine.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
+	require.NoError(t, engine.driven().Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
 	refused := orderChild(t, c, id)
-	require.NoError(t, journaltest.Driven{Store: engine}.Refuse(t.Context(), &refused, nil))
-	must(journaltest.Driven{Store: engine}.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend))(t)
+	require.NoError(t, engine.driven().Refuse(t.Context(), &refused, nil))
+	must(engine.driven().Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend))(t)
 
 	old := startJobs(t, engine, "old")[0]
 	ended(t, s, c, old)
@@ -266,7 +265,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	}
 	requireExpired(t, s, []journal.JobID{old})
 	require.Equal(t, 1, s.rows(t, "tombstones"))
-	require.NoError(t, journaltest.Driven{Store: engine}.Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
+	require.NoError(t, engine.driven().Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
 	for _, sweep := range []func() error{
 		func() error { _, err := engine.LateSignals(t.Context(), 10); return err },
 		func() error { _, err := engine.Prune(t.Context(), 10); return err },

@@ -92,7 +92,7 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 		})
 		both.Go(func() {
 			time.Sleep(delays[1])
-			got, sent = s.Signal(t.Context(), x, resend)
+			got, sent = s.driven().Signal(t.Context(), x, resend)
 		})
 		both.Wait()
 		require.NoError(t, registered)
@@ -105,7 +105,7 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 	require.Less(t, len(late), rounds, "both orders were met")
 	for len(late) > 0 {
 		n := min(len(late), store.MaxBatch)
-		out := must(s.Deliver(t.Context(), late[:n], resend))(t)
+		out := must(s.driven().Deliver(t.Context(), late[:n], resend))(t)
 		require.Equal(t, n, len(out), "the registration made them due")
 		late = late[n:]
 	}
@@ -142,7 +142,7 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 					waitOf(ids[i], 2*n, names[order[0]]), waitOf(ids[i], 2*n+1, names[order[1]]))
 			})
 			all.Go(func() {
-				_, errs[2+i] = s.Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
+				_, errs[2+i] = s.driven().Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
 			})
 		}
 		all.Wait()
@@ -177,7 +177,7 @@ func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
 			timer := blocker(t, s, "DELETE FROM waits")
 			got := make(chan store.Signalled, 1)
 			go func() {
-				x, err := s.Signal(t.Context(), signalOf(s, "k", ""), resend)
+				x, err := s.driven().Signal(t.Context(), signalOf(s, "k", ""), resend)
 				if err != nil {
 					t.Errorf("signal: %v", err)
 				}
@@ -218,7 +218,7 @@ func TestDeliverReadsOn(t *testing.T) {
 		x.Sent = now - collation.Micros(3600*1e6) + collation.Micros(n)
 		keys = append(keys, putSignal(t, c, id, x))
 	}
-	out := must(s.Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend))(t)
+	out := must(s.driven().Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend))(t)
 	require.Len(t, out, 2)
 	for i := range out {
 		require.Equal(t, waits[40+i].GUID, out[i].Row.GUID)
@@ -246,11 +246,11 @@ func TestT11DeliverIsBounded(t *testing.T) {
 		INSERT INTO waits (job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin)
 		SELECT '%s', gen_random_uuid(), '%s', 'hook', ',0', 't', 'k', true, 0, 0, n, 1 FROM generate_series(1, %d) AS n`,
 		id, keys[0].Job, collation.MaxReach+5)))
-	out := must(s.Deliver(t.Context(), keys[:1], resend))(t)
+	out := must(s.driven().Deliver(t.Context(), keys[:1], resend))(t)
 	require.Len(t, out, collation.MaxReach)
 
 	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE dispatches SET body = 'x' WHERE guid = '%s'", keys[1].GUID)))
-	_, err := s.Deliver(t.Context(), keys[1:], resend)
+	_, err := s.driven().Deliver(t.Context(), keys[1:], resend)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, collation.ErrSignal)
 }

@@ -42,7 +42,7 @@ func keyed(keys ...string) []store.Start {
 // startIn starts jobs in the transaction.
 func startIn(t testing.TB, s *Store, tx Tx, keys ...string) []store.Started {
 	t.Helper()
-	out := must(s.StartTx(t.Context(), tx, keyed(keys...), resend))(t)
+	out := must(s.driven().StartTx(t.Context(), tx, keyed(keys...), resend))(t)
 	require.Len(t, out, len(keys))
 	return out
 }
@@ -101,7 +101,7 @@ func TestE17StartRollsBack(t *testing.T) {
 	c := user(t, s)
 	tx := transaction(t, c)
 	startIn(t, s, tx, "a", "b")
-	must(s.SignalTx(t.Context(), tx, signalOf(s, "k", "")))(t)
+	must(s.driven().SignalTx(t.Context(), tx, signalOf(s, "k", "")))(t)
 	require.NoError(t, tx.Rollback(t.Context()))
 	for _, table := range jobTables {
 		require.Zero(t, s.rows(t, table), table)
@@ -109,7 +109,7 @@ func TestE17StartRollsBack(t *testing.T) {
 	tx = transaction(t, c)
 	savepoint := must(tx.Begin(t.Context()))(t)
 	startIn(t, s, savepoint, "a")
-	must(s.SignalTx(t.Context(), savepoint, signalOf(s, "k", "")))(t)
+	must(s.driven().SignalTx(t.Context(), savepoint, signalOf(s, "k", "")))(t)
 	require.NoError(t, savepoint.Rollback(t.Context()))
 	must(tx.Exec(t.Context(), "SAVEPOINT mine"))(t)
 	startIn(t, s, tx, "b")
@@ -159,14 +159,14 @@ func TestE17LeavesNoTrace(t *testing.T) {
 			"started": func() { require.NoError(t, startIn(t, s, tx, "k"+path)[0].Err) },
 			"taken":   func() { require.Error(t, startIn(t, s, tx, "taken")[0].Err) },
 			"refused": func() {
-				_, err := s.StartTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}}, resend)
+				_, err := s.driven().StartTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}}, resend)
 				require.ErrorIs(t, err, store.ErrRejected)
 			},
 			"signal": func() {
-				must(s.SignalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
+				must(s.driven().SignalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
 			},
 			"signal twice": func() {
-				must(s.SignalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
+				must(s.driven().SignalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
 			},
 		}
 		for _, name := range []string{"started", "taken", "refused", "signal", "signal twice"} {
@@ -196,9 +196,9 @@ func TestE17ConcurrentStarts(t *testing.T) {
 					var out []store.Started
 					var err error
 					if by == "Start" { // in a transaction of its own
-						out, err = s.Start(context.WithoutCancel(t.Context()), keyed("k"), resend)
+						out, err = s.driven().Start(context.WithoutCancel(t.Context()), keyed("k"), resend)
 					} else {
-						out, err = s.StartTx(context.WithoutCancel(t.Context()), second, keyed("k"), resend)
+						out, err = s.driven().StartTx(context.WithoutCancel(t.Context()), second, keyed("k"), resend)
 					}
 					if err != nil {
 						t.Errorf("start: %v", err)
@@ -233,21 +233,21 @@ func TestE17Errors(t *testing.T) {
 	tx := must(c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	must(tx.Exec(t.Context(), "INSERT INTO orders VALUES ('mine')"))(t)
 	startJobs(t, s, "k") // after the snapshot of the transaction
-	_, err := s.StartTx(t.Context(), tx, keyed("k"), resend)
+	_, err := s.driven().StartTx(t.Context(), tx, keyed("k"), resend)
 	require.ErrorIs(t, err, store.ErrUnavailable, "the transaction is to be retried")
 	require.NoError(t, startIn(t, s, tx, "l")[0].Err, "or goes on")
-	out := must(s.StartTx(t.Context(), tx, nil, resend))(t)
+	out := must(s.driven().StartTx(t.Context(), tx, nil, resend))(t)
 	require.Empty(t, out)
 	bad := signalOf(s, "k", "")
 	bad.Payload = []byte("{")
-	_, err = s.SignalTx(t.Context(), tx, bad)
+	_, err = s.driven().SignalTx(t.Context(), tx, bad)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "public.orders"))
 	require.Equal(t, 2, s.rows(t, "jobs"))
 	require.Zero(t, s.rows(t, "signals"))
 
-	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	_, err = s.driven().StartTx(t.Context(), tx, keyed("m"), resend)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
 	says := func(err error, words string) {
@@ -258,13 +258,13 @@ func TestE17Errors(t *testing.T) {
 		require.NotContains(t, err.Error(), "the database refused")
 	}
 	says(err, "the transaction is closed")
-	_, err = s.StartTx(t.Context(), nil, keyed("m"), resend)
+	_, err = s.driven().StartTx(t.Context(), nil, keyed("m"), resend)
 	says(err, "the transaction is nil")
 
 	tx = must(c.Begin(t.Context()))(t)
 	_, err = tx.Exec(t.Context(), "SELECT 1/0")
 	require.Error(t, err)
-	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	_, err = s.driven().StartTx(t.Context(), tx, keyed("m"), resend)
 	says(err, "the transaction is aborted by an earlier error: roll it back")
 	require.NoError(t, tx.Rollback(t.Context()))
 }
@@ -281,8 +281,8 @@ func TestE17PoolAndRole(t *testing.T) {
 	for role, allowed := range map[string]bool{"engine": true, "worker": false, "verifier": false} {
 		tx := must(pool.Begin(t.Context()))(t)
 		must(tx.Exec(t.Context(), "SET LOCAL ROLE "+pgx.Identifier{RoleName("e17", role)}.Sanitize()))(t)
-		_, err := s.StartTx(t.Context(), tx, keyed(role), resend)
-		if _, signalled := s.SignalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
+		_, err := s.driven().StartTx(t.Context(), tx, keyed(role), resend)
+		if _, signalled := s.driven().SignalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
 			require.NoError(t, err)
 			require.NoError(t, signalled)
 		} else {
@@ -308,17 +308,17 @@ func TestE17Signal(t *testing.T) {
 	tx := transaction(t, user(t, s))
 	x := signalOf(s, "k", "first")
 	x.Sent = 1 // the caller's clock decides nothing (J5)
-	got := must(s.SignalTx(t.Context(), tx, x))(t)
+	got := must(s.driven().SignalTx(t.Context(), tx, x))(t)
 	require.Equal(t, store.Signalled{State: store.SignalKept}, got)
 	require.Equal(t, collation.Micros(1), x.Sent)
-	got = must(s.SignalTx(t.Context(), tx, x))(t)
+	got = must(s.driven().SignalTx(t.Context(), tx, x))(t)
 	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
 	require.NoError(t, register(t, c, id, waitOf(id, 2, "k")), "the mailbox is not locked")
-	other := must(s.Signal(t.Context(), signalOf(s, "k", "second"), resend))(t)
+	other := must(s.driven().Signal(t.Context(), signalOf(s, "k", "second"), resend))(t)
 	require.Equal(t, waitOf(id, 1, "k").GUID, other.Out[0].Row.GUID, "what is not committed has no place in line")
 	same := make(chan store.Signalled, 1)
 	go func() {
-		got, err := s.Signal(context.WithoutCancel(t.Context()), x, resend)
+		got, err := s.driven().Signal(context.WithoutCancel(t.Context()), x, resend)
 		if err != nil {
 			t.Errorf("signal: %v", err)
 		}
@@ -338,10 +338,10 @@ func TestE17Signal(t *testing.T) {
 		}
 	}
 	require.Equal(t, []collation.RowKey{mailOf(s, x)}, keys)
-	out := must(s.Deliver(t.Context(), keys, resend))(t)
+	out := must(s.driven().Deliver(t.Context(), keys, resend))(t)
 	require.Len(t, out, 1)
 	require.Equal(t, waitOf(id, 2, "k").GUID, out[0].Row.GUID)
-	got = must(s.Signal(t.Context(), x, resend))(t)
+	got = must(s.driven().Signal(t.Context(), x, resend))(t)
 	require.Equal(t, store.Signalled{State: store.SignalConsumed, Duplicate: true}, got)
 }
 
@@ -354,8 +354,8 @@ func TestE17SignalOutsideTheSnapshot(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	must(tx.Exec(t.Context(), "SELECT 1"))(t)
 	x := signalOf(s, "k", "")
-	must(s.Signal(t.Context(), x, resend))(t)
-	_, err := s.SignalTx(t.Context(), tx, x)
+	must(s.driven().Signal(t.Context(), x, resend))(t)
+	_, err := s.driven().SignalTx(t.Context(), tx, x)
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotErrorIs(t, err, store.ErrLost)
 	_, err = tx.Exec(t.Context(), "SELECT 1")
