@@ -117,14 +117,11 @@ func (b *bench) requireTombstone(was *store.JobView) {
 }
 
 func expireTime(b *bench) {
-	at := b.now() + micros(b.span())
+	at := b.now() + micros(span)
 	id := b.finished("k", at)
 	before := b.view(id)
-	early := b.now() < at
 	require.False(b, got(b.s.Expire(b.ctx(), 100))(b))
-	if early && b.now() < at { // otherwise the test was too slow to see it
-		require.Equal(b, before, b.view(id))
-	}
+	require.Equal(b, before, b.view(id))
 	b.eventually(func() bool {
 		b.expire(100)
 		return b.view(id).State == journal.JobExpired
@@ -280,18 +277,17 @@ func generationFloor(b *bench) {
 	f := b.deploy(one)
 	b.expire(100)
 	second := b.start(f, "k")
-	clock, ok := b.s.Store.(Clock)
-	if !ok {
-		return // the test cannot wait for TombstoneAge
+	if b.lists != nil {
+		return // a database has partitions, which go as a whole
 	}
 	known := func() bool { return b.look(store.Want{Job: was.ID}).Tombstones[was.ID] }
 	for range 2 {
-		clock.Advance(store.TombstoneAge + time.Second)
+		b.clock.Advance(store.TombstoneAge + time.Second)
 		b.expire(1)
 		require.True(b, known(), "its history is there")
 	}
 	require.False(b, got(b.s.Retire(b.ctx(), nil))(b))
-	clock.Advance(store.TombstoneAge + time.Second)
+	b.clock.Advance(store.TombstoneAge + time.Second)
 	b.expire(1)
 	require.False(b, known())
 	for key, generation := range map[string]int64{"gone": 2, "new": 2} {

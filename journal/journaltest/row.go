@@ -160,7 +160,7 @@ func rowSweepers(b *bench) {
 func rowTime(b *bench) {
 	ids := b.jobs(2)
 	b.rewrite(b.view(ids[0]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
-	b.rewrite(b.view(ids[1]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
+	b.rewrite(b.view(ids[1]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(span) })
 	at := b.view(ids[1]).Rows[0].NextAt
 	b.eventually(func() bool {
 		due := b.due(10)

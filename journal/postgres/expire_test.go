@@ -242,25 +242,6 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	require.ErrorIs(t, <-put, store.ErrNotFound)
 }
 
-// Prune keeps the record of a signal while its row exists.
-func TestPruneKeepsWhatIsInUse(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	kept := signalOf(s, "kept", "")
-	missed := signalOf(s, "missed", "")
-	missed.All = true
-	for _, x := range []*collation.Signal{kept, missed} {
-		must(s.driven().Signal(t.Context(), x, resend))(t)
-	}
-	require.NoError(t, s.run(t, "UPDATE signals SET at = 0"))
-	n := must(s.Prune(t.Context(), 10))(t)
-	require.Equal(t, 1, n)
-	for x, known := range map[*collation.Signal]bool{kept: true, missed: false} {
-		got := must(s.driven().Signal(t.Context(), x, resend))(t)
-		require.Equal(t, known, got.Duplicate)
-	}
-}
-
 // W11, C8: a tombstone ends when it is old and its history is gone. No key gets a generation
 // twice, whether its tombstone still exists or not.
 func TestW11TombstonesEnd(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -16,6 +18,7 @@ type lender struct {
 	place func(t testing.TB, n int) (dsn, name string)
 	// beside empties what the database has besides the space.
 	beside string
+	clock  bool // it can be moved
 
 	mu   sync.Mutex
 	free []*space
@@ -80,6 +83,9 @@ func (l *lender) take(t testing.TB) *space {
 	}
 	dsn, name := l.place(t, len(l.all)+1)
 	s := migrated(t, dsn, func(c *Config) { c.Space = name })
+	if l.clock {
+		require.NoError(t, s.at.run(t, movable))
+	}
 	l.all = append(l.all, s)
 	return s
 }

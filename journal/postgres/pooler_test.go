@@ -16,7 +16,6 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -78,9 +77,7 @@ func TestS6PoolerOfSessions(t *testing.T) {
 	pg := must(devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: map[string]string{"max_connections": "200"}}))(t)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	dsn := pooler(t, pg.DSN("quipu"), "session")
-	l := &lender{place: func(_ testing.TB, n int) (string, string) { return dsn, fmt.Sprint("suite-", n) }}
-	t.Cleanup(l.close)
-	journaltest.Run(t, func(t *testing.T) store.Store { return l.lend(t) })
+	l := conforms(t, dsn)
 
 	t.Run("backends", func(t *testing.T) {
 		s := l.lend(t)
