@@ -60,12 +60,13 @@ func (b *bench) letDie(name string) {
 // longer than theirs.
 func (b *bench) looks() store.Session { return b.session("looks", 10*span) }
 
-// passing lets time pass in steps of a fraction of a span until reached.
+// passing lets time pass in steps of a fraction of a span until reached. After each it waits for
+// what the store does in its own time.
 func (b *bench) passing(reached func() bool) {
 	b.Helper()
-	steps := 0
+	looks := 0
 	b.waits(func() bool {
-		if steps++; steps <= 100 { // what lasts an hour stays
+		if looks++; looks%10 == 1 && looks < 1000 { // what lasts an hour stays
 			b.clock.Advance(span / 2)
 		}
 		return reached()
