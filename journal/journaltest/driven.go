@@ -101,14 +101,6 @@ func (d Driven) transact(ctx context.Context, items ...item) error {
 	}
 }
 
-// join runs an operation inside the caller's transaction.
-func (d Driven) join(ctx context.Context, tx any, items ...item) error {
-	return d.Join(ctx, tx, func(t store.Tx) error {
-		_, err := try(ctx, t, items)
-		return err
-	})
-}
-
 // rejected is the error of a decision that refuses what it was asked for.
 func rejected(err error) error {
 	if err == nil {
@@ -119,30 +111,10 @@ func rejected(err error) error {
 
 // Start begins jobs in one transaction, each after those before it; the results are in their order.
 func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	out, items, err := d.starts(ctx, starts, mode)
-	if err == nil {
-		err = d.transact(ctx, items...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// StartTx is Start inside the caller's transaction.
-func (d Driven) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	out, items, err := d.starts(ctx, starts, mode)
-	if err == nil {
-		err = d.join(ctx, tx, items...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (d Driven) starts(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, []item, error) {
 	space, err := d.Space(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out, items := make([]store.Started, len(starts)), make([]item, len(starts))
 	for i := range starts {
 		in := &starts[i]
@@ -157,12 +129,15 @@ func (d Driven) starts(ctx context.Context, starts []store.Start, mode collation
 			return p, nil, nil
 		}}
 	}
-	return out, items, err
+	if err := d.transact(ctx, items...); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func already(in *store.Start, h *collation.Holder) store.Started {
 	return store.Started{Job: h.ID, Err: &store.AlreadyStartedError{
-		Job: h.ID, Key: in.Key, SameFlow: h.Flow.Name == in.Flow.Name, SameInput: bytes.Equal(h.Input, in.Input),
+		Flow: h.Flow, Job: h.ID, Key: in.Key, SameFlow: h.Flow.Name == in.Flow.Name, SameInput: bytes.Equal(h.Input, in.Input),
 	}}
 }
 
@@ -258,24 +233,6 @@ func (d Driven) Signal(ctx context.Context, in *collation.Signal, mode collation
 			out = store.Signalled{State: m.State, Reached: m.Reached, Out: woken}
 		}
 		return p, need, rejected(err)
-	}})
-	return out, err
-}
-
-// SignalTx sends a signal inside the caller's transaction.
-func (d Driven) SignalTx(ctx context.Context, tx any, in *collation.Signal) (out store.Signalled, err error) {
-	space, err := d.Space(ctx)
-	if err != nil {
-		return out, err
-	}
-	err = d.join(ctx, tx, item{Want: store.Want{Known: in.GUID}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		state, known := l.Known[in.GUID]
-		if out = (store.Signalled{State: state, Duplicate: known}); known {
-			return nil, nil, nil
-		}
-		out.State = store.SignalKept
-		p, err := collation.Send(space, *in, l.Now)
-		return p, nil, rejected(err)
 	}})
 	return out, err
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -99,7 +101,42 @@ func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 	return ids
 }
 
-var testFlow = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}
+// testFlow is the flow of testDefinition, which is not deployed.
+var (
+	testDefinition, _ = flow.Parse("flow.yaml", []byte(`{flow: flow, version: "1", activities: {start: {type: trigger}}}`))
+	testFlow          = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest(testDefinition.Digest())}
+)
+
+// sourced is a store that knows the definition.
+type sourced struct{ *Store }
+
+// Flow implements engine.Source.
+func (sourced) Flow(context.Context, string, string) ([]byte, error) {
+	return testDefinition.Canonical(), nil
+}
+
+// joins is what starts and signals in a caller's transaction: it need not run for that.
+func (s *Store) joins(ctx context.Context) (*engine.Committer, error) {
+	return engine.NewCommitter(ctx, engine.Config{Store: s, Space: s.cfg.Space, Flows: engine.NewFlows(sourced{s})})
+}
+
+func (s *Store) startTx(ctx context.Context, tx any, starts []store.Start) (out []store.Started, err error) {
+	c, err := s.joins(ctx)
+	for i := 0; i < len(starts) && err == nil; i++ {
+		var started store.Started
+		started, err = c.StartTx(ctx, tx, starts[i])
+		out = append(out, started)
+	}
+	return out, err
+}
+
+func (s *Store) signalTx(ctx context.Context, tx any, x *collation.Signal) (store.Signalled, error) {
+	c, err := s.joins(ctx)
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	return c.SignalTx(ctx, tx, *x)
+}
 
 // plan returns a plan that only moves the job's head; tests add to it.
 func plan(st *collation.State) *collation.Plan {

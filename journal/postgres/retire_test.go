@@ -296,7 +296,7 @@ func TestW11NumbersHaveATransaction(t *testing.T) {
 	for _, key := range keys {
 		tx := must(user(t, s).Begin(t.Context()))(t)
 		go func() {
-			_, err := s.driven().StartTx(context.WithoutCancel(t.Context()), tx, keyed(key), resend)
+			_, err := s.startTx(context.WithoutCancel(t.Context()), tx, keyed(key))
 			done <- errors.Join(err, tx.Commit(context.WithoutCancel(t.Context())))
 		}()
 	}

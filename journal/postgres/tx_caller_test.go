@@ -26,19 +26,19 @@ func TestE17StartInAnEffect(t *testing.T) {
 	body := func(ctx context.Context, tx EffectTx) error {
 		runs++
 		require.NoError(t, order(ctx, tx))
-		out := must(x.driven().StartTx(ctx, tx, keyed("a", "k"), resend))(t)
+		out := must(x.startTx(ctx, tx, keyed("a", "k")))(t)
 		require.NoError(t, out[0].Err)
 		require.Equal(t, collation.NewJobID(x.cfg.Space, "a", 1), out[0].Job)
 		require.ErrorAs(t, out[1].Err, new(*store.AlreadyStartedError))
-		sent, err := x.driven().SignalTx(ctx, tx, signalOf(x.Store, "s", "once"))
+		sent, err := x.signalTx(ctx, tx, signalOf(x.Store, "s", "once"))
 		require.NoError(t, err)
 		require.Equal(t, store.SignalKept, sent.State)
 		require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
-			must(x.driven().StartTx(ctx, tx, keyed("b"), resend))(t)
+			must(x.startTx(ctx, tx, keyed("b")))(t)
 			return nil
 		}))
 		require.EqualError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
-			must(x.driven().StartTx(ctx, tx, keyed("c"), resend))(t)
+			must(x.startTx(ctx, tx, keyed("c")))(t)
 			return errors.New("back")
 		}), "back")
 		require.NoError(t, order(ctx, tx), "his tables are where they were")
@@ -63,8 +63,8 @@ func TestE17EffectRollsTheStartBack(t *testing.T) {
 	x := newTill(t)
 	own := errors.New("no funds")
 	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
-		must(x.driven().StartTx(ctx, tx, keyed("a"), resend))(t)
-		must(x.driven().SignalTx(ctx, tx, signalOf(x.Store, "s", "")))(t)
+		must(x.startTx(ctx, tx, keyed("a")))(t)
+		must(x.signalTx(ctx, tx, signalOf(x.Store, "s", "")))(t)
 		return own
 	})
 	require.ErrorIs(t, err, own)
@@ -80,19 +80,19 @@ func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 		kept = tx
 		bad := signalOf(x.Store, "s", "")
 		bad.Payload = []byte("{")
-		_, err := x.driven().SignalTx(ctx, tx, bad)
+		_, err := x.signalTx(ctx, tx, bad)
 		require.ErrorIs(t, err, store.ErrRejected)
-		_, err = x.driven().StartTx(ctx, struct{ EffectTx }{tx}, keyed("a"), resend)
+		_, err = x.startTx(ctx, struct{ EffectTx }{tx}, keyed("a"))
 		require.ErrorIs(t, err, ErrEffectTx)
 		require.ErrorIs(t, err, store.ErrRejected)
 		rows := must(tx.Query(ctx, "SELECT 1"))(t)
-		_, err = x.driven().StartTx(ctx, tx, keyed("a"), resend)
+		_, err = x.startTx(ctx, tx, keyed("a"))
 		require.Error(t, err, "rows are open")
 		rows.Close()
 		return order(ctx, tx)
 	})
 	require.NoError(t, err)
-	_, err = x.driven().StartTx(t.Context(), kept, keyed("a"), resend)
+	_, err = x.startTx(t.Context(), kept, keyed("a"))
 	require.ErrorIs(t, err, ErrEffectTx)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.Equal(t, []int{1, 1}, []int{x.orders(), x.rows(t, "jobs")})
@@ -113,7 +113,7 @@ func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
 				runs++
 				all.Add(1)
 				for n, key := range keys {
-					if _, err := x.driven().StartTx(ctx, tx, keyed(key), resend); err != nil {
+					if _, err := x.startTx(ctx, tx, keyed(key)); err != nil {
 						return err
 					}
 					if runs == 1 && n == 0 {
@@ -182,7 +182,7 @@ func TestE17TransactionOnAnotherDatabase(t *testing.T) {
 		conn := must(pgx.Connect(t.Context(), dsn))(t)
 		defer conn.Close(context.WithoutCancel(t.Context()))
 		tx := must(conn.Begin(t.Context()))(t)
-		_, err := s.driven().StartTx(t.Context(), tx, keyed("a"), resend)
+		_, err := s.startTx(t.Context(), tx, keyed("a"))
 		require.ErrorIs(t, err, store.ErrRejected, name)
 		require.ErrorContains(t, err, `the transaction is on another database than the space "`+s.cfg.Space+`": take one`, name)
 		_, err = tx.Exec(t.Context(), "SELECT 1")

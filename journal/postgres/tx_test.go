@@ -42,7 +42,7 @@ func keyed(keys ...string) []store.Start {
 // startIn starts jobs in the transaction.
 func startIn(t testing.TB, s *Store, tx Tx, keys ...string) []store.Started {
 	t.Helper()
-	out := must(s.driven().StartTx(t.Context(), tx, keyed(keys...), resend))(t)
+	out := must(s.startTx(t.Context(), tx, keyed(keys...)))(t)
 	require.Len(t, out, len(keys))
 	return out
 }
@@ -101,7 +101,7 @@ func TestE17StartRollsBack(t *testing.T) {
 	c := user(t, s)
 	tx := transaction(t, c)
 	startIn(t, s, tx, "a", "b")
-	must(s.driven().SignalTx(t.Context(), tx, signalOf(s, "k", "")))(t)
+	must(s.signalTx(t.Context(), tx, signalOf(s, "k", "")))(t)
 	require.NoError(t, tx.Rollback(t.Context()))
 	for _, table := range jobTables {
 		require.Zero(t, s.rows(t, table), table)
@@ -109,7 +109,7 @@ func TestE17StartRollsBack(t *testing.T) {
 	tx = transaction(t, c)
 	savepoint := must(tx.Begin(t.Context()))(t)
 	startIn(t, s, savepoint, "a")
-	must(s.driven().SignalTx(t.Context(), savepoint, signalOf(s, "k", "")))(t)
+	must(s.signalTx(t.Context(), savepoint, signalOf(s, "k", "")))(t)
 	require.NoError(t, savepoint.Rollback(t.Context()))
 	must(tx.Exec(t.Context(), "SAVEPOINT mine"))(t)
 	startIn(t, s, tx, "b")
@@ -159,14 +159,14 @@ func TestE17LeavesNoTrace(t *testing.T) {
 			"started": func() { require.NoError(t, startIn(t, s, tx, "k"+path)[0].Err) },
 			"taken":   func() { require.Error(t, startIn(t, s, tx, "taken")[0].Err) },
 			"refused": func() {
-				_, err := s.driven().StartTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}}, resend)
+				_, err := s.startTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}})
 				require.ErrorIs(t, err, store.ErrRejected)
 			},
 			"signal": func() {
-				must(s.driven().SignalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
+				must(s.signalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
 			},
 			"signal twice": func() {
-				must(s.driven().SignalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
+				must(s.signalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
 			},
 		}
 		for _, name := range []string{"started", "taken", "refused", "signal", "signal twice"} {
@@ -198,7 +198,7 @@ func TestE17ConcurrentStarts(t *testing.T) {
 					if by == "Start" { // in a transaction of its own
 						out, err = s.driven().Start(context.WithoutCancel(t.Context()), keyed("k"), resend)
 					} else {
-						out, err = s.driven().StartTx(context.WithoutCancel(t.Context()), second, keyed("k"), resend)
+						out, err = s.startTx(context.WithoutCancel(t.Context()), second, keyed("k"))
 					}
 					if err != nil {
 						t.Errorf("start: %v", err)
@@ -212,7 +212,7 @@ func TestE17ConcurrentStarts(t *testing.T) {
 					got := <-answer
 					var again *store.AlreadyStartedError
 					require.ErrorAs(t, got.Err, &again)
-					require.Equal(t, &store.AlreadyStartedError{Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
+					require.Equal(t, &store.AlreadyStartedError{Flow: testFlow, Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
 				} else {
 					require.NoError(t, tx.Rollback(t.Context()))
 					require.NoError(t, (<-answer).Err)
@@ -233,21 +233,19 @@ func TestE17Errors(t *testing.T) {
 	tx := must(c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	must(tx.Exec(t.Context(), "INSERT INTO orders VALUES ('mine')"))(t)
 	startJobs(t, s, "k") // after the snapshot of the transaction
-	_, err := s.driven().StartTx(t.Context(), tx, keyed("k"), resend)
+	_, err := s.startTx(t.Context(), tx, keyed("k"))
 	require.ErrorIs(t, err, store.ErrUnavailable, "the transaction is to be retried")
 	require.NoError(t, startIn(t, s, tx, "l")[0].Err, "or goes on")
-	out := must(s.driven().StartTx(t.Context(), tx, nil, resend))(t)
-	require.Empty(t, out)
 	bad := signalOf(s, "k", "")
 	bad.Payload = []byte("{")
-	_, err = s.driven().SignalTx(t.Context(), tx, bad)
+	_, err = s.signalTx(t.Context(), tx, bad)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "public.orders"))
 	require.Equal(t, 2, s.rows(t, "jobs"))
 	require.Zero(t, s.rows(t, "signals"))
 
-	_, err = s.driven().StartTx(t.Context(), tx, keyed("m"), resend)
+	_, err = s.startTx(t.Context(), tx, keyed("m"))
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
 	says := func(err error, words string) {
@@ -258,13 +256,13 @@ func TestE17Errors(t *testing.T) {
 		require.NotContains(t, err.Error(), "the database refused")
 	}
 	says(err, "the transaction is closed")
-	_, err = s.driven().StartTx(t.Context(), nil, keyed("m"), resend)
+	_, err = s.startTx(t.Context(), nil, keyed("m"))
 	says(err, "the transaction is nil")
 
 	tx = must(c.Begin(t.Context()))(t)
 	_, err = tx.Exec(t.Context(), "SELECT 1/0")
 	require.Error(t, err)
-	_, err = s.driven().StartTx(t.Context(), tx, keyed("m"), resend)
+	_, err = s.startTx(t.Context(), tx, keyed("m"))
 	says(err, "the transaction is aborted by an earlier error: roll it back")
 	require.NoError(t, tx.Rollback(t.Context()))
 }
@@ -281,8 +279,8 @@ func TestE17PoolAndRole(t *testing.T) {
 	for role, allowed := range map[string]bool{"engine": true, "worker": false, "verifier": false} {
 		tx := must(pool.Begin(t.Context()))(t)
 		must(tx.Exec(t.Context(), "SET LOCAL ROLE "+pgx.Identifier{RoleName("e17", role)}.Sanitize()))(t)
-		_, err := s.driven().StartTx(t.Context(), tx, keyed(role), resend)
-		if _, signalled := s.driven().SignalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
+		_, err := s.startTx(t.Context(), tx, keyed(role))
+		if _, signalled := s.signalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
 			require.NoError(t, err)
 			require.NoError(t, signalled)
 		} else {
@@ -308,10 +306,10 @@ func TestE17Signal(t *testing.T) {
 	tx := transaction(t, user(t, s))
 	x := signalOf(s, "k", "first")
 	x.Sent = 1 // the caller's clock decides nothing (J5)
-	got := must(s.driven().SignalTx(t.Context(), tx, x))(t)
+	got := must(s.signalTx(t.Context(), tx, x))(t)
 	require.Equal(t, store.Signalled{State: store.SignalKept}, got)
 	require.Equal(t, collation.Micros(1), x.Sent)
-	got = must(s.driven().SignalTx(t.Context(), tx, x))(t)
+	got = must(s.signalTx(t.Context(), tx, x))(t)
 	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
 	require.NoError(t, register(t, c, id, waitOf(id, 2, "k")), "the mailbox is not locked")
 	other := must(s.driven().Signal(t.Context(), signalOf(s, "k", "second"), resend))(t)
@@ -355,7 +353,7 @@ func TestE17SignalOutsideTheSnapshot(t *testing.T) {
 	must(tx.Exec(t.Context(), "SELECT 1"))(t)
 	x := signalOf(s, "k", "")
 	must(s.driven().Signal(t.Context(), x, resend))(t)
-	_, err := s.driven().SignalTx(t.Context(), tx, x)
+	_, err := s.signalTx(t.Context(), tx, x)
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotErrorIs(t, err, store.ErrLost)
 	_, err = tx.Exec(t.Context(), "SELECT 1")
