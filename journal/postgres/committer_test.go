@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -209,4 +210,56 @@ func TestSessionLastsUntilTheEndOfACommit(t *testing.T) {
 		require.NoError(t, c.run(t.Context(), step{name: "rollback"}))
 		return s.run(t, "SELECT 1 FROM sessions WHERE id = 1 FOR UPDATE NOWAIT")
 	}))
+}
+
+// W6: what moves a job that was decided on a hot state compares its state and its head, and what
+// it lost to is named. What no change by the protocol leaves alone (a head with the same seq) is
+// compared, too.
+func TestW6WhatMovesAJobComparesItsHotState(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, move := range map[string]func(*collation.Plan){
+		"the head":      func(*collation.Plan) {},
+		"the semaphore": func(p *collation.Plan) { p.Semaphore.After++ },
+	} {
+		id := startJobs(t, s, name)[0]
+		c := must(s.Committer(t.Context(), false))(t)
+		t.Cleanup(c.Close)
+		st := load(t, c, store.Want{Job: id})
+		require.NoError(t, c.Rollback(t.Context()))
+		guess := func(change func(*store.Guard)) error {
+			p := plan(st)
+			move(p)
+			job := st.Job
+			x := store.Chain(&job, p)
+			x.Guard = store.GuardOf(st, []*collation.Plan{p})
+			change(x.Guard)
+			return c.Commit(t.Context(), []store.Chained{x})
+		}
+		for what, change := range map[string]func(*store.Guard){
+			"hash":  func(g *store.Guard) { g.Head.Hash[0]++ },
+			"state": func(g *store.Guard) { g.State = journal.JobQuarantined },
+		} {
+			err := guess(change)
+			lost, named := errors.AsType[*store.LostError](err)
+			require.True(t, named, "%s, %s: %v", name, what, err)
+			require.Equal(t, []journal.JobID{id}, lost.Hot, "%s, %s", name, what)
+		}
+		require.NoError(t, guess(func(*store.Guard) {}), name)
+	}
+}
+
+// J1: a job whose stored semaphore has no lawful history is quarantined. The comparison with the
+// threshold must not prevent that.
+func TestJ1QuarantineOfAnOpenJobAtTheThreshold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	require.NoError(t, s.run(t, "UPDATE jobs SET semaphore = 0"))
+	c := openCommitter(t, s)
+	st := load(t, c, store.Want{Job: id, Row: id.Start()})
+	p := collation.Quarantine(st, &collation.Message{Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start", DAD: ",0"},
+		collation.Mode{}, errors.New("the semaphore of an open job is 0"))
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.Equal(t, journal.JobQuarantined, load(t, c, store.Want{Job: id}).Job.State)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -298,5 +299,118 @@ func TestJ5OneTimeForABatch(t *testing.T) {
 			require.Equal(t, l.Now, st.Now)
 		}
 		require.NoError(t, c.Rollback(t.Context()))
+	}
+}
+
+// C15: a signal is delivered while a close reads what it cancels. The close sees the wait, and
+// then loses it and decides again, or it sees the wake-up. If it saw neither it would leave both
+// behind.
+func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
+	t.Parallel()
+	for _, repeat := range []bool{false, true} {
+		s := open(t)
+		id := startJobs(t, s, "k")[0]
+		c := openCommitter(t, s)
+		w := waitOf(id, 1, "k")
+		w.Repeat = repeat
+		require.NoError(t, register(t, c, id, w))
+		// A row that a worker locks for a while, as a Tx effect does.
+		worker := blocker(t, s, "SELECT 1 FROM dispatches WHERE kind = 'start' FOR UPDATE")
+		st := load(t, c, store.Want{Job: id})
+		read := make(chan error)
+		go func() { read <- c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}) }()
+		waitFor(t, s, someoneWaits)
+		x := signalOf(s, "k", "")
+		x.Code = collation.CodePass
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
+		require.Equal(t, store.SignalConsumed, got.State)
+		must(worker.Exec(t.Context(), "COMMIT"))(t)
+		require.NoError(t, <-read)
+
+		if st.Rows[got.Out[0].Row.GUID] != nil {
+			continue
+		}
+		require.NotNil(t, st.Waits[w.GUID], "repeat: %t", repeat)
+		p := plan(st)
+		p.CancelWaits = []collation.CancelledWait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
+		require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}), store.ErrLost, "repeat: %t", repeat)
+	}
+}
+
+// C10, C15: a repeating hook gets one signal after another while its job closes. The close does
+// not lose for ever: what it reads under the locks of the mailboxes cannot change before it
+// writes.
+func TestC15CloseUnderAFloodOfSignals(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	w := waitOf(id, 1, "k")
+	w.Repeat = true
+	require.NoError(t, register(t, c, id, w))
+	var done atomic.Bool
+	var flood sync.WaitGroup
+	for who := range 6 {
+		flood.Go(func() {
+			for n := 0; !done.Load(); n++ {
+				x := signalOf(s, "k", fmt.Sprint(who, " ", n))
+				x.Code = collation.CodePass
+				if _, err := s.driven().Signal(t.Context(), x, resend); err != nil {
+					t.Errorf("signal: %v", err)
+				}
+			}
+		})
+	}
+	defer flood.Wait()
+	defer done.Store(true)
+	for range 50 {
+		st := load(t, c, store.Want{Job: id})
+		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
+		p := plan(st)
+		p.CancelWaits = []collation.CancelledWait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
+		err := c.Commit(t.Context(), []store.Chained{chained(st, p)})
+		require.NoError(t, err)
+		w.GUID[1]++
+		require.NoError(t, register(t, c, id, w))
+	}
+}
+
+// 1.11, T11: more signals were kept for a repeating hook than one transaction delivers. The
+// signal that ends the hook, sent once it waits, overtakes none of them, whichever of their
+// messages comes first.
+func TestKeptSignalsAreNotOvertaken(t *testing.T) {
+	t.Parallel()
+	const many = 2*collation.MaxDue + 40
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	var keys []collation.RowKey
+	for n := range many {
+		x := signalOf(s, "k", fmt.Sprint(n))
+		x.Code = collation.CodePass
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
+		require.Equal(t, store.SignalKept, got.State)
+		keys = append(keys, mailOf(s, x))
+	}
+	w := waitOf(id, 1, "k")
+	w.Repeat = true
+	require.NoError(t, register(t, openCommitter(t, s), id, w))
+	last := signalOf(s, "k", "last")
+	got := must(s.driven().Signal(t.Context(), last, resend))(t)
+	require.Equal(t, store.SignalKept, got.State, "it waits its turn")
+	require.Len(t, got.Out, collation.MaxDue)
+	woken := got.Out
+	for _, k := range []collation.RowKey{mailOf(s, last), keys[many-1], mailOf(s, last)} {
+		out := must(s.driven().Deliver(t.Context(), []collation.RowKey{k}, resend))(t)
+		woken = append(woken, out...)
+	}
+	require.Len(t, woken, many+1)
+	for n := range woken {
+		x := must(journal.DecodeResponse(woken[n].Row.Body))(t)
+		require.Equal(t, n+1, x.Number)
+		if n < many {
+			require.Equal(t, keys[n].GUID, x.Signal)
+		} else {
+			require.Equal(t, last.GUID, x.Signal)
+		}
 	}
 }
