@@ -18,7 +18,7 @@ import (
 // the tables has, who is not subject to it.
 func TestPoliciesCostAnEngineNothing_S8(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles6" })
 	require.NoError(t, s.Roles(t.Context()))
 	plans := func(s *Store) map[string]string {
 		all := make(map[string]string)
@@ -62,7 +62,7 @@ func permitted(t *testing.T, c *conn, name string) bool {
 // S1, S8: a login that is bound to a topic has its key at once, and no other one.
 func TestGrantedTopicsHaveTheirKeys_S8(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles7" })
 	require.NoError(t, s.Roles(t.Context()))
 	require.ErrorIs(t, s.GrantWorker(t.Context(), "nobody_has_this", []string{"pay"}), store.ErrNotFound)
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{"pay"}))

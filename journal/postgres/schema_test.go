@@ -26,8 +26,7 @@ func TestSchemaVersions(t *testing.T) {
 	require.ErrorContains(t, err, "quipu migrate")
 	s := must(Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true}))(t)
 	defer s.Close()
-	_, err = s.FindJob(t.Context(), "k")
-	require.ErrorIs(t, err, store.ErrSchema, "nothing works before")
+	require.ErrorIs(t, failed(s.FindJob(t.Context(), "k")), store.ErrSchema, "nothing works before")
 	require.NoError(t, s.Migrate(t.Context()))
 	require.NoError(t, s.Migrate(t.Context()))
 	again := must(Open(t.Context(), Config{DSN: dsn, Space: "a"}))(t)
@@ -75,8 +74,7 @@ func TestNoSpace(t *testing.T) {
 func TestSpacesThatCollide(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{"", "A", "1a", "a b", `a"b`, strings.Repeat("a", 33), "ä"} {
-		_, err := Open(t.Context(), Config{DSN: "postgres://127.0.0.1:1/none", Space: space})
-		require.ErrorContains(t, err, "space", "%q", space)
+		require.ErrorContains(t, failed(Open(t.Context(), Config{DSN: "postgres://127.0.0.1:1/none", Space: space})), "space", "%q", space)
 	}
 	s := fresh(t)
 	require.NoError(t, s.run(t, "UPDATE space SET name = 'test_1'"))
@@ -146,7 +144,7 @@ func as(t *testing.T, s *Store, name string) *Store {
 // 4.5, W8: the roles that may hold and end sessions.
 func TestRolesOfSessions(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles4" })
 	require.NoError(t, s.Roles(t.Context()))
 	row := request(t, s, startJobs(t, s, "k")[0])
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{row.Topic})) // it plays all roles here
@@ -167,7 +165,7 @@ func TestRolesOfSessions(t *testing.T) {
 // verifier can only read.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles5" })
 	require.NoError(t, s.Roles(t.Context()))
 	require.NoError(t, s.Roles(t.Context()), "it may be repeated")
 
@@ -189,10 +187,8 @@ func TestRoles(t *testing.T) {
 	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
 	_, _, err = worker.driven().StartEffect(t.Context(), l, effect)
 	require.NoError(t, err)
-	_, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
-	require.ErrorIs(t, err, store.ErrExhausted)
-	_, err = engine.driven().Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
-	require.ErrorIs(t, err, store.ErrExhausted, "it holds the request")
+	require.ErrorIs(t, failed(worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())), store.ErrExhausted)
+	require.ErrorIs(t, failed(engine.driven().Lease(t.Context(), id, row.GUID, 1, "w", own.ID())), store.ErrExhausted, "it holds the request")
 
 	c := openCommitter(t, engine)
 	st := load(t, c, store.Want{Job: id})

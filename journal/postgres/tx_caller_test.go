@@ -42,8 +42,7 @@ func TestE17StartInAnEffect(t *testing.T) {
 			return errors.New("back")
 		}), "back")
 		require.NoError(t, order(ctx, tx), "his tables are where they were")
-		_, err = x.FindJob(ctx, "a")
-		require.ErrorIs(t, err, store.ErrNotFound, "nobody sees it yet")
+		require.ErrorIs(t, failed(x.FindJob(ctx, "a")), store.ErrNotFound, "nobody sees it yet")
 		return nil
 	}
 	for range 2 {
@@ -80,14 +79,12 @@ func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 		kept = tx
 		bad := signalOf(x.Store, "s", "")
 		bad.Payload = []byte("{")
-		_, err := x.signalTx(ctx, tx, bad)
-		require.ErrorIs(t, err, store.ErrRejected)
-		_, err = x.startTx(ctx, struct{ EffectTx }{tx}, keyed("a"))
+		require.ErrorIs(t, failed(x.signalTx(ctx, tx, bad)), store.ErrRejected)
+		_, err := x.startTx(ctx, struct{ EffectTx }{tx}, keyed("a"))
 		require.ErrorIs(t, err, ErrEffectTx)
 		require.ErrorIs(t, err, store.ErrRejected)
 		rows := must(tx.Query(ctx, "SELECT 1"))(t)
-		_, err = x.startTx(ctx, tx, keyed("a"))
-		require.Error(t, err, "rows are open")
+		require.Error(t, failed(x.startTx(ctx, tx, keyed("a"))), "rows are open")
 		rows.Close()
 		return order(ctx, tx)
 	})

@@ -75,8 +75,7 @@ func TestE17StartCommits(t *testing.T) {
 	require.Equal(t, out[0].Job, again.Job)
 	require.ErrorAs(t, startIn(t, s, tx, "a")[0].Err, &again, "it sees what it did itself")
 	require.True(t, again.SameFlow && again.SameInput)
-	_, err := s.FindJob(t.Context(), "a")
-	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorIs(t, failed(s.FindJob(t.Context(), "a")), store.ErrNotFound)
 	require.Zero(t, s.rows(t, "public.orders"))
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "public.orders"))
@@ -159,8 +158,7 @@ func TestE17LeavesNoTrace(t *testing.T) {
 			"started": func() { require.NoError(t, startIn(t, s, tx, "k"+path)[0].Err) },
 			"taken":   func() { require.Error(t, startIn(t, s, tx, "taken")[0].Err) },
 			"refused": func() {
-				_, err := s.startTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}})
-				require.ErrorIs(t, err, store.ErrRejected)
+				require.ErrorIs(t, failed(s.startTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}})), store.ErrRejected)
 			},
 			"signal": func() {
 				must(s.signalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
@@ -233,19 +231,17 @@ func TestE17Errors(t *testing.T) {
 	tx := must(c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	must(tx.Exec(t.Context(), "INSERT INTO orders VALUES ('mine')"))(t)
 	startJobs(t, s, "k") // after the snapshot of the transaction
-	_, err := s.startTx(t.Context(), tx, keyed("k"))
-	require.ErrorIs(t, err, store.ErrUnavailable, "the transaction is to be retried")
+	require.ErrorIs(t, failed(s.startTx(t.Context(), tx, keyed("k"))), store.ErrUnavailable, "the transaction is to be retried")
 	require.NoError(t, startIn(t, s, tx, "l")[0].Err, "or goes on")
 	bad := signalOf(s, "k", "")
 	bad.Payload = []byte("{")
-	_, err = s.signalTx(t.Context(), tx, bad)
-	require.ErrorIs(t, err, store.ErrRejected)
+	require.ErrorIs(t, failed(s.signalTx(t.Context(), tx, bad)), store.ErrRejected)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "public.orders"))
 	require.Equal(t, 2, s.rows(t, "jobs"))
 	require.Zero(t, s.rows(t, "signals"))
 
-	_, err = s.startTx(t.Context(), tx, keyed("m"))
+	_, err := s.startTx(t.Context(), tx, keyed("m"))
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
 	says := func(err error, words string) {
@@ -260,8 +256,7 @@ func TestE17Errors(t *testing.T) {
 	says(err, "the transaction is nil")
 
 	tx = must(c.Begin(t.Context()))(t)
-	_, err = tx.Exec(t.Context(), "SELECT 1/0")
-	require.Error(t, err)
+	require.Error(t, failed(tx.Exec(t.Context(), "SELECT 1/0")))
 	_, err = s.startTx(t.Context(), tx, keyed("m"))
 	says(err, "the transaction is aborted by an earlier error: roll it back")
 	require.NoError(t, tx.Rollback(t.Context()))

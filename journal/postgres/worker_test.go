@@ -87,8 +87,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	for range 2 {
 		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
-		_, err := x.Renew(t.Context(), nil)
-		require.Error(t, err)
+		require.Error(t, failed(x.Renew(t.Context(), nil)))
 		must(x.Renew(t.Context(), nil))(t)
 	}
 	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
