@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -100,7 +101,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		return nil, rt.alsoAway(ctx, err)
 	}
 	rt.store = st
-	rt.waiters = engine.NewWaiters(engine.WaitersConfig{Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger})
+	rt.waiters = engine.NewWaiters(engine.WaitersConfig{
+		Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger,
+		Runs: func(job journal.JobID) bool { return rt.committer.Runs(job) },
+	})
 	if err := rt.admit(ctx); err != nil {
 		st.Close()
 		return nil, rt.alsoAway(ctx, err)
@@ -130,7 +134,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	cfg := engine.Config{
 		Session: rt.session, Lease: c.Lease, AckWait: c.AckWait, Store: rt.store, Space: c.Space, Private: rt.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: rt.login,
-		Ended: rt.waiters.Told, Observer: c.Observer, Logger: c.Logger,
+		Ended: rt.waiters.Over, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.usesNATS() {
 		if err := rt.reach(ctx); err != nil {

@@ -62,11 +62,13 @@ type Effected struct {
 // Start decides on the start of an effect. It takes over an unfinished one (E4), and one that
 // an earlier generation of the job has. Effects of class pure and tx get no entry before their
 // outcome. A run without a lease gets one. In a job that is in doubt, the first start of a Guarded
-// effect counts as taken over (S13). Errors: ErrStale, ErrLeased.
+// effect counts as taken over (S13). Errors: ErrStale, ErrLeased, ErrBehind.
 func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	fence, current := c.fence(&l)
 	f := c.Effects[e.Key]
 	switch {
+	case c.behind(&l):
+		return Effected{}, ErrBehind
 	case !current || l.Session == 0:
 		return Effected{}, ErrStale
 	case f != nil && (f.State != EffectStarted || f.Class == ClassUndo || f.Fence >= fence):
@@ -112,6 +114,15 @@ func (m Mode) CallEnds(class string, timeout time.Duration, start Micros) Micros
 	return Never
 }
 
+// behind says that the run has seen an outcome that is not recorded, or not as the run's.
+func (c *Chain) behind(l *Lease) bool {
+	if l.After.IsZero() {
+		return false
+	}
+	f := c.Effects[l.After]
+	return f == nil || f.State != EffectCompleted || f.Holder != l.Holder
+}
+
 // doubts says that an effect may have been made by a run of which nothing is recorded: its
 // verifier or a person says whether it was. What was found not done before is in no doubt.
 func (c *Chain) doubts(f *Effect) bool {
@@ -124,11 +135,13 @@ func (c *Chain) doubts(f *Effect) bool {
 // from a run whose effect another has taken over to call again. An effect without a start is
 // recorded only for the run that holds the request, and only in class pure or tx. A tx effect
 // commits with the user's rows, so only that run may record it. A parked row is
-// released (E4), and the row's runs count from 0 (E9). Errors: ErrStale, ErrRejected.
+// released (E4), and the row's runs count from 0 (E9). Errors: ErrStale, ErrRejected, ErrBehind.
 func (c *Chain) Finish(l Lease, e journal.Effect, notDone bool, mode Mode) (Effected, error) {
 	_, current := c.fence(&l)
 	f := c.Effects[e.Key]
 	switch {
+	case c.behind(&l):
+		return Effected{}, ErrBehind
 	case len(e.Result) > MaxResult:
 		return Effected{}, fmt.Errorf("%w: that of %q has %d bytes, the limit is %d", ErrRejected, e.Name, len(e.Result), MaxResult)
 	case c.Job.State == "" || c.Job.State == journal.JobExpired, e.Class == ClassTx && !current,
@@ -266,7 +279,9 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 
 // move updates the chain by the write, and returns the plan.
 func (c *Chain) move(w *ChainWrite) *Plan {
-	c.Row = w.Row
+	if c.Row = w.Row; c.Row != nil {
+		c.Row.Rev++
+	}
 	if w.Entry != nil {
 		c.Head = journal.Head{Seq: w.Entry.Seq, Hash: w.Hash}
 	}

@@ -21,7 +21,7 @@ import (
 // (the row goes) · turned (the next turn) · parked · closed (the job, with its rows)
 // · removed (only a tombstone is left) · exhaust turn=… [runs=…].
 //
-// A run is holder=… fence=… [turn=…] [ttl=…] [timeout=…] [class=…], in minutes.
+// A run is holder=… fence=… [turn=…] [ttl=…] [timeout=…] [class=…] [after=…], in minutes.
 func TestEffects(t *testing.T) {
 	x := &effectScript{}
 	datadriven.RunTest(t, "testdata/effects/effects.txt", x.run)
@@ -79,6 +79,9 @@ func (x *effectScript) write(t *testing.T, d *datadriven.TestData) string {
 	d.MaybeScanArgs(t, "timeout", &timeout)
 	d.MaybeScanArgs(t, "class", &e.Class)
 	d.MaybeScanArgs(t, "result", &result)
+	var after string
+	d.MaybeScanArgs(t, "after", &after)
+	copy(l.After[:], after)
 	l.Fence, l.Timeout = int64(fence), time.Duration(timeout)*time.Minute
 	before := fmt.Sprintf("%+v %+v %+v", x.c.Row, x.c.Head, x.c.Effects)
 	var out collation.Effected

@@ -15,6 +15,9 @@ var (
 	// ErrLeased says that another run holds the request, or may still be busy with one of its
 	// effects: hand the request back (E4, E9).
 	ErrLeased = errors.New("leased by another worker")
+	// ErrBehind says that the outcome of an earlier effect, which the run has sent, is not recorded
+	// by this run: what follows it is not recorded either (E4).
+	ErrBehind = errors.New("an earlier outcome of the run is not recorded")
 	// ErrRejected says that the database refused the data of a batch (SQLSTATE 22xxx, 23xxx,
 	// 54xxx), or would. The messages are then committed one by one, so that one bad job holds up
 	// nobody else (J4).
@@ -57,6 +60,9 @@ type Lease struct {
 	// row is one fence ahead and has the run's holder, the lease is the run's own: it was taken
 	// by a call whose answer was lost or is still on its way (E9). Keep does the same.
 	Fresh bool
+	// After, if it is not zero, is the effect whose outcome the run has sent last and does not know
+	// to be recorded. The write is refused unless it is, as this run's (ErrBehind).
+	After journal.Digest
 }
 
 // Key names the request.

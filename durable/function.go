@@ -174,10 +174,13 @@ func (f *Function) Run(ctx context.Context, fn func(context.Context) ([]byte, er
 func (f *Function) ending() Ending {
 	w := f.walking()
 	w.await()
-	if f.Stands() {
+	err := f.session.Flush() // it is in the verdict
+	if f.Stands() && err == nil {
 		return Ending{Suspended: true, Pauses: []wire.Pause{w.named[0].Pause}}
 	}
+	f.Drop()
 	w.quiet(f.cfg.Grace)
+	_ = f.session.Flush() // of branches that had lost
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	main, end := w.main, Ending{Result: w.result, Err: w.err}

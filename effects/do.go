@@ -16,6 +16,9 @@ import (
 // otherwise. The result travels as JSON, at most wire.MaxResult bytes in canonical form;
 // an empty result is a result too (E6).
 //
+// Do may return while the result is being recorded. Then no other effect of the handler is
+// called, and the handler's own end counts for nothing, before it is recorded (E4).
+//
 // fn ends in one of four ways (E5). A result is recorded. An error that is a Refusal is
 // recorded too, and replays as a *RecordedError. NotDone(err) is returned, and the effect
 // may run again under the next key. After any other error, a panic or a cancellation the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -329,8 +330,8 @@ func TestE4LiveLeaseOfAnotherIsBusy(t *testing.T) {
 
 func TestP22LateCompletionDoesNotOverwrite(t *testing.T) {
 	b := newBench(t)
-	old, _ := b.run()
-	got, err := Do(old, "charge", func(context.Context) (int, error) {
+	old, late := b.run()
+	_, err := Do(old, "charge", func(context.Context) (int, error) {
 		ctx, _ := b.again() // the lease runs out; another run finishes first
 		v, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil }, Idempotent)
 		require.NoError(t, err)
@@ -338,7 +339,8 @@ func TestP22LateCompletionDoesNotOverwrite(t *testing.T) {
 		return 1, nil
 	}, Idempotent)
 	require.NoError(t, err)
-	require.Equal(t, 2, got, "the first recorded result stands, for both runs")
+	require.ErrorIs(t, late.Flush(), errOverruled, "the late run saw another result: it is to run again")
+	require.Equal(t, `2`, string(b.store.Rows(theRequest)[0].Result), "the first recorded result stands")
 }
 
 func TestE4LateCompletionIsRecorded(t *testing.T) {
@@ -379,22 +381,26 @@ func TestC10StoreTroubleIsNeverAnOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{t: t, store: newStore(), turn: 1}
-		failures := 2
+		var failures atomic.Int32
 		b.store.Fault = func(op string) error {
-			if op == "FinishEffect" && failures > 0 {
-				failures--
+			if op == "FinishEffect" && failures.Add(-1) >= 0 {
 				return store.ErrUnknown
 			}
 			return nil
 		}
 		c := counting[int]{value: 1}
 		ctx, s := b.run()
+		failures.Store(2)
 		_, err := Do(ctx, "charge", c.fn)
-		require.NoError(t, err, "a write of unknown outcome is repeated")
-		failures = 1000
+		require.NoError(t, err)
+		require.NoError(t, s.Flush(), "a write of unknown outcome is repeated")
+		failures.Store(1000)
 		_, err = Do(ctx, "other", c.fn)
+		require.NoError(t, err)
+		_, err = Do(ctx, "after it", c.fn)
 		require.ErrorAs(t, err, new(*StoreError))
 		require.ErrorIs(t, s.Verdict(), store.ErrUnknown)
+		require.Equal(t, 2, c.calls, "nothing is done on an outcome that is not recorded")
 	})
 }
 

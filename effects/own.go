@@ -48,8 +48,10 @@ func (s *Session) Register(ctx context.Context, c *Call, n int) (store.EffectRow
 // Record records the result of an own call.
 func (s *Session) Record(ctx context.Context, c *Call, e journal.Effect, result []byte) error {
 	e.Result = result
-	_, err := s.record(ctx, c, e, nil)
-	return err
+	if _, err := s.record(ctx, c, e, nil); err != nil {
+		return err
+	}
+	return s.Flush()
 }
 
 // Ran notes that an own call ran: its span, and a failure in the metrics.

@@ -194,8 +194,19 @@ func (s *Session) Effect(c *Call, n int) journal.Effect {
 
 // start commits the start of an effect, even when ctx ends.
 func (s *Session) start(ctx context.Context, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+	sending, after := s.sending()
 	err = insist(context.WithoutCancel(ctx), startAttempts, func(ctx context.Context) (err error) {
-		row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), e)
+		l := s.current()
+		l.After = after
+		if row, taken, err = s.cfg.Store.StartEffect(ctx, l, e); err == nil || sending == nil {
+			return err
+		}
+		if <-sending.done; sending.err != nil {
+			return sending.err
+		}
+		if sending, after = nil, (journal.Digest{}); errors.Is(err, store.ErrBehind) {
+			row, taken, err = s.cfg.Store.StartEffect(ctx, s.current(), e)
+		}
 		return err
 	})
 	return row, taken, err
@@ -306,8 +317,13 @@ func (s *Session) fails(c *Call, err error) error {
 }
 
 // record finishes the effect; with notDone set, as not done. Results are write-once, so
-// the handler gets the stored outcome.
+// the handler gets the stored outcome. A run that has its lease does not wait for a result to be
+// stored.
 func (s *Session) record(ctx context.Context, c *Call, e journal.Effect, notDone error) ([]byte, error) {
+	if _, held := s.Lease(); held && notDone == nil {
+		return s.send(c, e)
+	}
+	_ = s.Flush() // what follows an outcome is recorded after it
 	var row store.EffectRow
 	err := insist(context.WithoutCancel(ctx), finishAttempts, func(ctx context.Context) (err error) {
 		row, err = s.cfg.Store.FinishEffect(ctx, s.current(), e, notDone != nil)

@@ -52,6 +52,9 @@ type Session struct {
 	tried   bool // the run may have taken the lease without knowing
 	over    bool // handed back: the run must not take the lease again
 
+	sendMu lock // held while an outcome is handed over, so that they come to the chain in order
+	last   *sent
+
 	loadMu lock
 	loaded bool
 	rows   Rows
@@ -88,7 +91,7 @@ func NewSession(cfg Config) *Session {
 	if cfg.Observer == nil {
 		cfg.Observer = observer.Nop{}
 	}
-	s := &Session{cfg: cfg, lease: cfg.Lease, held: cfg.Held, leaseMu: newLock(), loadMu: newLock()}
+	s := &Session{cfg: cfg, lease: cfg.Lease, held: cfg.Held, leaseMu: newLock(), sendMu: newLock(), loadMu: newLock()}
 	s.lease.Fresh = !s.held
 	return s
 }

@@ -19,6 +19,9 @@ func (s *Session) runTx(ctx context.Context, c *Call, e journal.Effect, fn funct
 	var notDone error // of fn
 	var failure *journal.Failure
 	var rolledBack *store.TxError
+	if err := s.Flush(); err != nil {
+		return nil, false, err
+	}
 	row, err := s.cfg.Store.TxEffect(ctx, s.current(), e, func(ctx context.Context, tx any) (end store.TxEnd, err error) {
 		called, notDone = true, nil
 		result, err := fn(Body(ctx, e.Key.String(), c.String()), tx)

@@ -35,6 +35,7 @@ type batch struct {
 	steps  collation.Mode // of messages
 	sends  bool           // its inserted rows are published right after its commit
 	loaded *store.Loaded
+	warm   map[collation.RowKey]*collation.Chain // chains that need no load (W6)
 	// guessed are the jobs that were decided on hot states (W6).
 	guessed      []journal.JobID
 	hits, misses int // messages of jobs that might be hot
@@ -68,6 +69,7 @@ type batch struct {
 func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
 	b := &batch{
 		space: c.cfg.Space, mode: c.mode, sends: sends, loaded: loaded, began: time.Now(),
+		warm: map[collation.RowKey]*collation.Chain{},
 		open: map[journal.GUID]bool{}, begun: map[string]*collation.Holder{}, floor: &c.floor,
 	}
 	b.take = func(p *collation.Plan, now collation.Micros) { c.takeAll(b, p, now) }
@@ -105,7 +107,8 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	if w.items, err = l.guess(ctx, tx, b, w); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
-	wants, calls, later := l.wants(w, b.guessed)
+	l.warmUp(b, w.calls)
+	wants, calls, later := l.wants(b, w)
 	b.later = later
 	loaded, err := l.load(ctx, tx, wants)
 	if err != nil {
@@ -129,6 +132,7 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 		return nil, l.abandon(ctx, err)
 	}
 	l.keep(b)
+	l.keepWarm(b)
 	b.took = time.Since(began)
 	return b, nil
 }
@@ -160,12 +164,19 @@ func (b *batch) meet(loaded *store.Loaded) {
 		loaded.States = make(map[journal.JobID]*collation.State, len(b.guessed))
 	}
 	maps.Copy(loaded.States, b.loaded.States)
+	if loaded.Chains == nil {
+		loaded.Chains = make(map[collation.RowKey]*collation.Chain, len(b.warm))
+	}
+	for k, h := range b.warm {
+		h.Now = loaded.Now
+		loaded.Chains[k] = h
+	}
 	b.loaded = loaded
 }
 
 // wants lists what the work needs loaded. A call on an effect chain comes later if anything
 // else of its job is wanted or was guessed: in one batch a row is changed in one way only.
-func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls, later []*call) {
+func (l *loop) wants(b *batch, w work) (wants []store.Want, calls, later []*call) {
 	chains := 0
 	for _, it := range w.items {
 		want := it.want(l.flows, l.mode)
@@ -190,7 +201,7 @@ func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls
 	for i := range wants {
 		jobs[wants[i].Job] = true
 	}
-	for _, job := range guessed {
+	for _, job := range b.guessed {
 		jobs[job] = true
 	}
 	for _, x := range w.calls {
@@ -198,6 +209,8 @@ func (l *loop) wants(w work, guessed []journal.JobID) (wants []store.Want, calls
 		case x.chain == nil:
 		case jobs[*x.chain]:
 			later = append(later, x)
+		case x.effect != nil && b.warm[x.effect.of.Key()] != nil:
+			calls = append(calls, x)
 		default:
 			wants, calls = append(wants, x.want()...), append(calls, x)
 		}

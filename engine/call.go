@@ -26,9 +26,10 @@ type call struct {
 	// chain is the job of the request on whose effect chain the call writes. Such calls of one
 	// job go through one loop, so that no two meet a locked row. They never share a batch with
 	// messages of the job, which may change that row, too.
-	chain *journal.JobID
-	box   *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
-	size  int            // bytes that it adds to a batch, if they are many
+	chain  *journal.JobID
+	effect *effect        // of a call on an effect chain, if its decision may rest on what is kept
+	box    *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
+	size   int            // bytes that it adds to a batch, if they are many
 	// ended gets the answer of a call that nobody waits for; nil: somebody waits.
 	ended func(error)
 
@@ -70,10 +71,7 @@ func (x *call) end(err error) {
 func (c *Committer) do(ctx context.Context, calls ...*call) {
 	for i, x := range calls {
 		x.done = make(chan struct{})
-		queue := c.calls
-		if id := cmp.Or(x.chain, x.box); id != nil {
-			queue = c.loops[c.loopOf(*id)].own
-		}
+		queue := c.queue(x)
 		select {
 		case queue <- x:
 			continue
@@ -96,6 +94,30 @@ func (c *Committer) do(ctx context.Context, calls ...*call) {
 		}
 	}
 	c.await(ctx, calls)
+}
+
+// queue is where a call waits for its batch.
+func (c *Committer) queue(x *call) chan *call {
+	if id := cmp.Or(x.chain, x.box); id != nil {
+		return c.loops[c.loopOf(*id)].own
+	}
+	return c.calls
+}
+
+// send has a call carried for which nobody waits: it has an ended.
+func (c *Committer) send(x *call) {
+	x.done = make(chan struct{})
+	select {
+	case c.queue(x) <- x:
+	case <-c.gone:
+	}
+	select {
+	case <-c.gone: // nobody takes calls from the queue any more
+		if x.take() {
+			x.end(errEnded)
+		}
+	default:
+	}
 }
 
 func (c *Committer) await(ctx context.Context, calls []*call) {

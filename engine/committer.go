@@ -33,13 +33,14 @@ type Committer struct {
 	loops []*loop
 	aside *aside
 	hot   *hot
+	warm  warm
 	clock clock
 	alarm *alarm // wakes this process's sweeper
 	// returning counts taken requests that are being handed back (W7).
 	returning sync.WaitGroup
 	// floor is the highest floor of generations that this process has seen (W11).
 	floor atomic.Int64
-	gone  chan struct{} // closed when Run has returned
+	gone  chan struct{} // closed when Run has carried its last call
 }
 
 // NewCommitter checks the configuration. Without a Bus the committed rows are due at once, for
@@ -89,7 +90,6 @@ func (c *Committer) Flows() *Flows { return c.flows }
 // Run commits until ctx ends. Then it finishes what is in progress, and refuses calls that were
 // not begun.
 func (c *Committer) Run(ctx context.Context) error {
-	defer close(c.gone)
 	var g errgroup.Group
 	for _, l := range c.loops {
 		g.Go(func() error { return l.run(ctx) })
@@ -97,6 +97,7 @@ func (c *Committer) Run(ctx context.Context) error {
 	err := g.Wait()
 	c.aside.close()
 	c.returning.Wait()
+	close(c.gone)
 	refuse(c.calls)
 	for _, l := range c.loops {
 		refuse(l.own)
@@ -113,7 +114,9 @@ func refuse(calls chan *call) {
 	for {
 		select {
 		case x := <-calls:
-			x.end(errEnded)
+			if x.take() {
+				x.end(errEnded)
+			}
 		default:
 			return
 		}
@@ -135,6 +138,7 @@ func (c *Committer) epoch() int64 {
 // process has read before counts no more, and messages of other epochs do nothing (T4).
 func (c *Committer) Recovered(epoch int64) {
 	c.hot.clear()
+	c.warm.clear()
 	c.flows.reset()
 	if c.pub != nil {
 		c.pub.Epoch.Store(epoch)

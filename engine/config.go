@@ -77,7 +77,7 @@ type Config struct {
 	Jitter func(below time.Duration) time.Duration
 	// Ended is called after the commits that end jobs, completion tasks included, for
 	// Waiters.Told (W5). It must not block; nil: nobody waits here.
-	Ended func(jobs []journal.JobID)
+	Ended func(jobs []Ended)
 
 	Writer   string // names this process in entries (audit only); host and pid
 	Build    string // audit only

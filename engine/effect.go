@@ -20,10 +20,15 @@ type effect struct {
 	begins bool
 	decide func(*collation.Chain, collation.Mode) (collation.Effected, error)
 	out    collation.Effected
+	cold   bool // what is kept of its chain did not do: it needs a load
 }
 
 func (x *effect) want() []store.Want {
-	return []store.Want{{Chain: x.of.Key(), Effects: []journal.Digest{x.key}, Past: x.begins && x.of.Resumes}}
+	w := store.Want{Chain: x.of.Key(), Effects: []journal.Digest{x.key}, Past: x.begins && x.of.Resumes}
+	if !x.of.After.IsZero() {
+		w.Effects = append(w.Effects, x.of.After)
+	}
+	return []store.Want{w}
 }
 
 func (x *effect) ask(b *batch) error {
@@ -32,6 +37,10 @@ func (x *effect) ask(b *batch) error {
 		return store.ErrBusy // it is busy or gone: a patient load finds out
 	}
 	out, err := x.decide(chain, b.mode)
+	if b.warm[x.of.Key()] != nil && (err != nil || out.Plan == nil) { // only a load shows that nothing is to be written
+		x.cold = true
+		return errLater
+	}
 	if err != nil {
 		return fmt.Errorf("request %s: %w", x.of.Request, err)
 	}
@@ -53,8 +62,17 @@ type worker struct {
 
 // effect has the start or the end of an effect committed.
 func (w worker) effect(ctx context.Context, name string, x *effect, size int) (collation.Effected, error) {
+	one := w.call(name, x, size)
+	if w.c.do(ctx, one); one.err != nil {
+		return collation.Effected{}, one.err
+	}
+	return x.out, nil
+}
+
+// call is the call that has an effect committed.
+func (w worker) call(name string, x *effect, size int) *call {
 	job := x.of.Job
-	one := &call{name: name, want: x.want, chain: &job, size: size}
+	one := &call{name: name, want: x.want, chain: &job, effect: x, size: size}
 	one.decide = func(b *batch) error {
 		if own := w.c.cfg.Session; own != nil && !own.Alive(x.of.Session) {
 			if x.begins {
@@ -64,18 +82,12 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 		}
 		return x.ask(b)
 	}
-	if w.c.do(ctx, one); one.err != nil {
-		return collation.Effected{}, one.err
-	}
-	return x.out, nil
+	return one
 }
 
 // StartEffect implements store.Worker.
 func (w worker) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
-	x := &effect{of: &l, key: e.Key, begins: true, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
-		return h.Start(l, e, mode)
-	}}
-	out, err := w.effect(ctx, "start effect "+e.Name, x, 0)
+	out, err := w.effect(ctx, "start effect "+e.Name, starting(&l, e), 0)
 	return out.EffectRow, out.Taken, err
 }
 
@@ -86,6 +98,26 @@ func (w worker) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	}
 	out, err := w.effect(ctx, "finish effect "+e.Name, finish(&l, e, notDone), len(e.Result))
 	return out.EffectRow, err
+}
+
+// SendOutcome implements store.Worker.
+func (w worker) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	x := finish(&l, e, false)
+	one := w.call("finish effect "+e.Name, x, len(e.Result))
+	one.ended = func(err error) {
+		if err != nil {
+			ended(store.EffectRow{}, err)
+			return
+		}
+		ended(x.out.EffectRow, nil)
+	}
+	w.c.send(one)
+}
+
+func starting(l *store.Lease, e journal.Effect) *effect {
+	return &effect{of: l, key: e.Key, begins: true, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+		return h.Start(*l, e, mode)
+	}}
 }
 
 func finish(l *store.Lease, e journal.Effect, notDone bool) *effect {

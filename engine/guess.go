@@ -165,9 +165,10 @@ func (l *loop) keep(b *batch) {
 			continue
 		}
 		seen[p.Job] = true
-		if st := b.loaded.States[p.Job]; st != nil {
+		switch st := b.loaded.States[p.Job]; {
+		case st != nil:
 			l.hot.put(st)
-		} else {
+		case p.Chain == nil: // else see keepWarm
 			l.hot.drop(p.Job)
 		}
 	}

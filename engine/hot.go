@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/list"
+	"maps"
 	"sync"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -64,6 +65,32 @@ func (h *hot) put(s *collation.State) {
 	for h.bytes += size; h.bytes > h.most; {
 		h.remove(h.used.Back().Value.(*kept).state.Job.ID)
 	}
+}
+
+// maxMoved bounds the rows of a state that is copied for each effect.
+const maxMoved = 16
+
+// move gives the kept state of a job a request's row as its effects have left it. It drops the
+// state if that does not have the row as it was before.
+func (h *hot) move(k collation.RowKey, row *collation.Row, was int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.byJob[k.Job]
+	if e == nil {
+		return
+	}
+	old := e.Value.(*kept)
+	r := old.state.Rows[k.GUID]
+	if row == nil || r == nil || r.Rev != was || len(old.state.Rows) > maxMoved {
+		h.remove(k.Job)
+		return
+	}
+	after, state := *r, *old.state
+	after.SetEffects(row)
+	after.Rev = row.Rev
+	state.Rows = maps.Clone(state.Rows)
+	state.Rows[k.GUID] = &after
+	e.Value = &kept{&state, old.size}
 }
 
 // drop forgets jobs: their next message loads them.

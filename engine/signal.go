@@ -120,8 +120,9 @@ func (c *Committer) lapse(ctx context.Context, signals []collation.RowKey) error
 	return errors.Join(errs...)
 }
 
-// errLater puts off to the next batch a signal that would wake too many waits for this one.
-var errLater = errors.New("this batch wakes enough")
+// errLater puts a call off to the next batch: a signal that would wake too many waits for this one,
+// or an effect that needs a load.
+var errLater = errors.New("put off to the next batch")
 
 // signal decides on a signal from outside.
 func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, error) {

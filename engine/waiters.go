@@ -43,13 +43,16 @@ type WaitersConfig struct {
 	Store Ends // required
 	// Listen is the bus's; nil without one.
 	Listen func(job [16]byte, told func()) (stop func(), err error)
+	// Runs, if set, says that this process runs the job, and will tell of its end by Over. Nobody
+	// looks at the job before WaitersConfig.Look has passed.
+	Runs func(job journal.JobID) bool
 	// Look is the pause between two looks for ends that nobody told; DefaultLook.
 	Look   time.Duration
 	Logger *slog.Logger
 }
 
 // Waiters are all waits of this process for the end of jobs (W5). A wait registers, has its job
-// looked at once, and then sleeps until it is told. A sleeping wait costs no query: one query
+// looked at once, unless the job runs in this process, and then sleeps until it is told. A sleeping wait costs no query: one query
 // for all, once per WaitersConfig.Look, finds the ends that nobody told. Questions that come
 // during another are asked together.
 type Waiters struct {
@@ -138,6 +141,25 @@ func (w *Waiters) Told(jobs []journal.JobID) {
 	}
 }
 
+// Over ends the waits for jobs that this process has ended. It does not block.
+func (w *Waiters) Over(jobs []Ended) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range jobs {
+		id := jobs[i].Job
+		switch j := w.jobs[id]; {
+		case j == nil:
+		case jobs[i].How.Over():
+			w.tell(id, ending{out: jobs[i].How})
+		default:
+			w.ask(id, j)
+		}
+	}
+	if len(w.jobs) == 0 {
+		w.stir()
+	}
+}
+
 // Close ends all waiting with ErrClosed.
 func (w *Waiters) Close() {
 	w.end()
@@ -163,7 +185,9 @@ func (w *Waiters) enter(job journal.JobID, end chan ending, untilParked bool) er
 		w.jobs[job] = j
 	}
 	j.by[end] = untilParked
-	w.ask(job, j)
+	if w.cfg.Runs == nil || !w.cfg.Runs(job) {
+		w.ask(job, j)
+	}
 	if !w.running {
 		w.running = true
 		w.loop.Go(w.run)

@@ -99,6 +99,10 @@ func (s crashing) FinishEffect(ctx context.Context, l store.Lease, e journal.Eff
 	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.FinishEffect(ctx, l, e, notDone) })
 }
 
+func (s crashing) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(s.FinishEffect(context.Background(), l, e, false))
+}
+
 func (s crashing) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.TxEffect(ctx, l, e, call) })
 }

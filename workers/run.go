@@ -132,6 +132,7 @@ func (r *run) open() (stop func()) {
 
 // conclude decides what follows from a run that ended. It is called once.
 func (r *run) conclude(e ending) {
+	_ = r.session.Flush() // its error is in the verdict
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
 	var panicked *panicError

@@ -34,6 +34,9 @@ func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 	if err != nil {
 		return store.EffectRow{}, false, err
 	}
+	if r.behind(&l) {
+		return store.EffectRow{}, false, store.ErrBehind
+	}
 	if err := r.hold(&l); err != nil {
 		return store.EffectRow{}, false, err
 	}
@@ -60,6 +63,9 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.rows[l.Request]
+	if r.behind(&l) {
+		return store.EffectRow{}, store.ErrBehind
+	}
 	row := r.find(e.Key)
 	if row == nil {
 		if e.Class != "pure" || r.gone {
@@ -82,6 +88,11 @@ func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 		row.State = store.EffectNotDone
 	}
 	return *row, nil
+}
+
+// SendOutcome implements store.Worker.
+func (s *Store) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(s.FinishEffect(context.Background(), l, e, false))
 }
 
 // TxEffect implements store.Worker; the handle is nil.
@@ -123,6 +134,15 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	}
 	r.add(row)
 	return row, nil
+}
+
+// behind says that the outcome that the run has sent last is not recorded; the caller holds mu.
+func (r *request) behind(l *store.Lease) bool {
+	if l.After.IsZero() {
+		return false
+	}
+	f := r.find(l.After)
+	return f == nil || f.State != store.EffectCompleted || f.Holder != l.Holder
 }
 
 // hold checks the lease of a run, or takes it for a run that has none yet

@@ -62,6 +62,11 @@ func (h hands) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect
 	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) { return h.Worker.FinishEffect(ctx, l, e, notDone) })
 }
 
+// SendOutcome lets the outcome and what the run does next pass the gate in any order.
+func (h hands) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	go func() { ended(h.FinishEffect(context.Background(), l, e, false)) }()
+}
+
 func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	id := leased("tx effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
 	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {

@@ -319,6 +319,11 @@ func (d Driven) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	return out.EffectRow, err
 }
 
+// SendOutcome implements store.Worker; it waits.
+func (d Driven) SendOutcome(l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+	ended(d.FinishEffect(context.Background(), l, e, false))
+}
+
 // TxEffect implements store.Worker.
 func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	if e.Class != store.ClassTx {

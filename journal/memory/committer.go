@@ -246,14 +246,17 @@ func (s *Store) last(plans []store.Chained) error {
 
 var errGuard = errors.New("memory: a job is not as its hot state says, or is locked")
 
-// guard locks the jobs of plans that were decided on hot states, without waiting, and compares
-// their guards (W6).
+// guard locks the jobs of plans that were decided on hot states or chains, without waiting, and
+// compares the guards of the states (W6). What is compared of chains is compared when they move.
 func (c *committer) guard(plans []store.Chained) error {
 	e := &store.LostError{Err: errGuard}
 	for i := range plans {
 		g, id := plans[i].Guard, plans[i].Plan.Job
 		if g != nil && !c.stands(id, g) {
 			e.Hot = append(e.Hot, id)
+		}
+		if p := plans[i].Plan; p.Chain != nil && p.Entry == nil && !c.holds(id) {
+			return lost("job %s is gone or locked", id)
 		}
 	}
 	if len(e.Hot) > 0 {
@@ -264,7 +267,7 @@ func (c *committer) guard(plans []store.Chained) error {
 
 func (c *committer) stands(id journal.JobID, g *store.Guard) bool {
 	j := c.s.living(id)
-	if owner := c.s.owner(id); j == nil || owner != nil && owner != c.txn {
+	if j == nil || !c.holds(id) {
 		return false
 	}
 	if j.State != g.State || j.Semaphore != g.Semaphore || j.Head != g.Head {
@@ -275,7 +278,16 @@ func (c *committer) stands(id journal.JobID, g *store.Guard) bool {
 			return false
 		}
 	}
-	if c.s.owner(id) == nil {
+	return true
+}
+
+// holds locks a job, unless it is gone or another transaction has it.
+func (c *committer) holds(id journal.JobID) bool {
+	owner := c.s.owner(id)
+	if c.s.living(id) == nil || owner != nil && owner != c.txn {
+		return false
+	}
+	if owner == nil {
 		c.s.locks[id] = &lock{owner: c.txn}
 		c.txn.jobs = append(c.txn.jobs, id)
 	}

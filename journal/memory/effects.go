@@ -99,8 +99,11 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	put(u, j.effects, f.Key, &f)
 	if w.Row != nil {
 		row := clone(s.row(p.Job, w.Request))
-		if row == nil {
+		switch {
+		case row == nil:
 			return lost("row %s is gone", w.Request)
+		case row.Rev != w.Row.Rev-1:
+			return lost("row %s has rev %d, the plan gives it %d", w.Request, row.Rev, w.Row.Rev)
 		}
 		row.SetEffects(w.Row)
 		s.putRow(u, row)

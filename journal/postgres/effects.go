@@ -47,6 +47,8 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []s
 	}
 	slices.SortFunc(w.chains, compareRows)
 	w.chains = slices.Compact(w.chains)
+	slices.SortFunc(w.effectKeys, compareEffects) // one may be wanted by its end and by what follows it
+	w.effectKeys = slices.Compact(w.effectKeys)
 	lock := "chains_lock"
 	if !wait {
 		lock = "chains_lock_skip"
@@ -74,6 +76,13 @@ func compareRows(a, b rowKey) int {
 		return n
 	}
 	return slices.Compare(a.guid[:], b.guid[:])
+}
+
+func compareEffects(a, b effectKey) int {
+	if n := compareRows(a.chain, b.chain); n != 0 {
+		return n
+	}
+	return slices.Compare(a.key[:], b.key[:])
 }
 
 // effectJobs lists the jobs whose effects were asked for.
@@ -160,6 +169,9 @@ func (m *merger) chain(p *collation.Plan) error {
 		m.chainOf, m.effectOf = make(map[rowKey]int), make(map[effectKey]int)
 	}
 	if w.Row != nil {
+		if _, again := m.chainOf[k]; !again {
+			m.chainRevs = append(m.chainRevs, w.Row.Rev-1)
+		}
 		last(&m.chains, m.chainOf, k, w.Row)
 	}
 	f, ek := effectWrite{job: p.Job, Effect: &w.Effect, begins: w.Begins()}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
@@ -201,8 +213,13 @@ type effectWrite struct {
 }
 
 func (w *writes) queueChains(b *batch) {
-	if len(w.chains) > 0 {
-		b.queue("chains_put", movedColumns.param(w.chains))
+	if n := len(w.chains); n > 0 {
+		was, revs := ints(n), ints(n)
+		for i, x := range w.chains {
+			was.int(w.chainRevs[i])
+			revs.int(x.Rev)
+		}
+		b.queue("chains_put", movedColumns.param(w.chains), was.value(), revs.value())
 	}
 	var fresh, moved []effectWrite
 	for _, f := range w.effects {

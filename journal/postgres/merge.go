@@ -19,7 +19,7 @@ type writes struct {
 	sessions  []int64           // sessions that take a row
 	hot       []hotWrite        // guards of decisions on hot states
 	apart     int               // how many of them, the first, a statement of their own compares
-	births    []store.Chained   // inceptions: their jobs are inserted
+	births    []birth           // inceptions: their jobs are inserted
 	flows     []journal.FlowRef // flow versions of births that must be active
 	nexts     []*collation.Plan // closed jobs that are resumed
 	jobs      []*jobWrite
@@ -34,6 +34,7 @@ type writes struct {
 	letters   []letterWrite
 	acted     []collation.LetterEnd // dead letters that an operator ended
 	chains    []*collation.Row      // rows of requests, as their effects leave them
+	chainRevs []int64               // their revs before
 	effects   []effectWrite
 	span      span // of their jobs
 	payloads  []payloadWrite
@@ -46,6 +47,12 @@ type writes struct {
 func (w *writes) empty() bool {
 	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.resolve)+
 		len(w.discards)+len(w.payloads) == 0
+}
+
+// birth is an inception, and what the batch makes of its job afterwards.
+type birth struct {
+	store.Chained
+	job *jobWrite
 }
 
 type payloadWrite struct {
@@ -64,6 +71,12 @@ type jobWrite struct {
 	closer              *receiptWrite // the closing receipt, nil for none
 	expires             collation.Micros
 	was                 *store.Guard // what a decision on a hot state rests on, else nil
+	born                bool         // the batch inserts it
+}
+
+// onlyHead says that the batch moves the head of the job's chain and nothing else of the job.
+func (j *jobWrite) onlyHead() bool {
+	return j.semAfter == j.semBefore && j.state == "" && j.closer == nil && j.tasksSeq == 0
 }
 
 type instanceKey struct {
@@ -163,8 +176,8 @@ func merge(plans []store.Chained) (*writes, error) {
 			}
 			m.planLetters(c.Plan)
 		case e.Kind == journal.KindCreated:
-			m.births = append(m.births, *c)
 			err = m.plan(c)
+			m.births = append(m.births, birth{*c, m.jobOf[c.Plan.Job]})
 		default:
 			err = m.plan(c)
 		}
@@ -233,6 +246,7 @@ func (m *merger) job(c *store.Chained) error {
 	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
 		m.jobOf[p.Job] = &jobWrite{
 			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq, seqAfter: p.Entry.Seq,
+			hash: c.Hash, born: true,
 		}
 		return nil
 	}

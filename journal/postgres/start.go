@@ -56,16 +56,22 @@ func (w *writes) queueActive(b *batch) {
 	b.queue("write_flows_active", names.value(), versions.value())
 }
 
-func queueBirths(b *batch, fresh []store.Chained) {
+// queueBirths inserts jobs. One of which the batch moves no more than the head gets its head at
+// once.
+func queueBirths(b *batch, fresh []birth) {
 	triggers, classes, jobs := texts(len(fresh)), ints(len(fresh)), make([]*collation.Job, len(fresh))
 	for i := range fresh {
 		p := fresh[i].Plan
 		e := p.Entry
 		triggers.text(e.Activity)
 		classes.int(int64(classOf(p.Keep)))
+		head := journal.Head{Seq: e.Seq, Hash: fresh[i].Hash}
+		if j := fresh[i].job; j.onlyHead() {
+			head = journal.Head{Seq: j.seqAfter, Hash: j.hash}
+		}
 		jobs[i] = &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
-			State: p.NewState, Semaphore: p.Semaphore.After, Head: journal.Head{Seq: e.Seq, Hash: fresh[i].Hash},
+			State: p.NewState, Semaphore: p.Semaphore.After, Head: head,
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		}
 	}

@@ -68,14 +68,15 @@ func (w *writes) queue(b *batch) {
 }
 
 // queueJobs moves the jobs: mostly the semaphore too, sometimes only the head. A worker may move
-// no more than the head.
+// no more than the head. A job that the batch begins is inserted with its head.
 func (w *writes) queueJobs(b *batch) {
 	var heads, jobs []*jobWrite
 	for _, j := range w.jobs {
-		if j.semAfter == j.semBefore && j.state == "" && j.closer == nil && j.tasksSeq == 0 {
-			heads = append(heads, j)
-		} else {
+		switch {
+		case !j.onlyHead():
 			jobs = append(jobs, j)
+		case !j.born:
+			heads = append(heads, j)
 		}
 	}
 	if len(heads) > 0 {

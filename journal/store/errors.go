@@ -34,6 +34,8 @@ var (
 	ErrStale = collation.ErrStale
 	// ErrLeased is collation.ErrLeased.
 	ErrLeased = collation.ErrLeased
+	// ErrBehind is collation.ErrBehind.
+	ErrBehind = collation.ErrBehind
 	// ErrJobClosed says that the job of the request has ended (E9).
 	ErrJobClosed = errors.New("the job is closed")
 	// ErrExhausted says that a request ran more than MaxRuns times without an answer. Its row is

@@ -66,6 +66,10 @@ type Worker interface {
 	// request is gone, as Late (J8). NotDone of an effect that another run has taken over to call
 	// again is ErrStale. Class pure needs no start; class tx goes by TxEffect.
 	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
+	// SendOutcome has the completion of an effect recorded, as FinishEffect does, and does not wait.
+	// ended is called once, with what FinishEffect would return, and must return soon. What the run
+	// sends later comes to the chain later, unless something holds it up (Lease.After).
+	SendOutcome(l Lease, e journal.Effect, ended func(EffectRow, error))
 	// TxEffect runs an effect of class tx (E3). call gets a handle on a transaction of the
 	// store's database, or on a stand-in; its writes commit together with the effect and its
 	// entry, or not at all. Turn and fence are compared under the lock of the request's row after

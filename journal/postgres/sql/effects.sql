@@ -17,13 +17,14 @@ JOIN jobs j ON j.id = d.job
 FOR UPDATE OF d SKIP LOCKED
 
 -- name: chains_put
--- writes what effects change in dispatch rows that this transaction has locked (J8). A row that is gone means:
--- decide again.
+-- writes what effects change in dispatch rows (J8), which this transaction has locked or whose revs tell that they
+-- are as they were decided on (W6). A row that is gone or has changed means: decide again. $2 the revs that were
+-- read, $3 the new ones.
 WITH moved AS (
     UPDATE dispatches d
-    SET {moved set w}, rev = d.rev + 1
-    FROM unnest({moved param 1}) AS w ({moved})
-    WHERE d.job = w.job AND d.guid = w.guid
+    SET {moved set w}, rev = w.rev
+    FROM unnest({moved param 1}, $2::int8[], $3::int8[]) AS w ({moved}, was, rev)
+    WHERE d.job = w.job AND d.guid = w.guid AND d.rev = w.was
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({moved param 1}) THEN 0

@@ -1,0 +1,122 @@
+package effects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
+)
+
+// A handler goes on while the outcome of its effect is being recorded, so that the outcome and
+// the start of the next effect share a commit (W3). No effect is called outside before the
+// outcomes that the handler has seen are recorded: its start needs them (store.Lease.After), and
+// so do the handler's answer and its waits.
+
+// sent is an outcome that is being recorded.
+type sent struct {
+	call   *Call
+	lease  store.Lease
+	effect journal.Effect
+	before *sent         // of the same run; nil once this one is settled
+	done   chan struct{} // closed when it is settled
+	err    error         // why it is not recorded, once done is closed
+}
+
+// errOverruled says that a run has gone on with an outcome that is not the recorded one.
+var errOverruled = errors.New("another outcome was recorded meanwhile")
+
+// send has an outcome recorded, and returns it to the handler at once.
+func (s *Session) send(c *Call, e journal.Effect) ([]byte, error) {
+	s.sendMu.Lock()
+	t := &sent{call: c, effect: e, before: s.last, done: make(chan struct{})}
+	t.lease = s.current()
+	t.lease.After = s.after()
+	s.last = t
+	s.cfg.Store.SendOutcome(t.lease, e, func(row store.EffectRow, err error) { s.arrive(t, &row, err) })
+	s.sendMu.Unlock()
+	return replay(c, store.EffectRow{Key: e.Key, State: store.EffectCompleted, Result: e.Result, Error: e.Error})
+}
+
+// after is the effect whose outcome must be recorded before the run's next write; zero: none.
+// The caller holds sendMu.
+func (s *Session) after() (key journal.Digest) {
+	t := s.last
+	if t == nil {
+		return key
+	}
+	select {
+	case <-t.done:
+		if t.err == nil {
+			s.last = nil
+			return key
+		}
+	default:
+	}
+	return t.effect.Key
+}
+
+// sending is the outcome that must be recorded before the run's next write, and its effect; nil and
+// zero: none.
+func (s *Session) sending() (*sent, journal.Digest) {
+	s.sendMu.Lock()
+	defer s.sendMu.Unlock()
+	key := s.after()
+	return s.last, key
+}
+
+// Flush waits until every outcome that the run has sent is recorded. Its error is in the verdict,
+// too.
+func (s *Session) Flush() error {
+	if t, _ := s.sending(); t != nil {
+		<-t.done
+		return t.err
+	}
+	return nil
+}
+
+// arrive learns whether an outcome is recorded. It must return soon.
+func (s *Session) arrive(t *sent, row *store.EffectRow, err error) {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBehind) {
+		go s.resend(t)
+		return
+	}
+	s.settled(t, row, err)
+}
+
+// resend records an outcome that did not get through. Only this process knows what was done
+// outside, so it does not wait until the function asks.
+func (s *Session) resend(t *sent) {
+	if b := t.before; b != nil {
+		if <-b.done; b.err != nil {
+			s.settled(t, nil, fmt.Errorf("the one before is not recorded: %w", b.err))
+			return
+		}
+		t.lease.After = journal.Digest{}
+	}
+	var row store.EffectRow
+	err := insist(context.Background(), finishAttempts, func(ctx context.Context) (err error) {
+		row, err = s.cfg.Store.FinishEffect(ctx, t.lease, t.effect, false)
+		return err
+	})
+	s.settled(t, &row, err)
+}
+
+// settled ends the recording of an outcome.
+func (s *Session) settled(t *sent, row *store.EffectRow, err error) {
+	switch {
+	case err != nil:
+	case row.State != store.EffectCompleted: // an operator decided meanwhile that it was not done
+		err = store.ErrStale
+	case row.Holder != t.lease.Holder:
+		err = errOverruled
+	}
+	if err == nil {
+		s.count(t.call, "completed")
+	} else {
+		t.err = s.trouble(t.call, "record its outcome", err)
+	}
+	t.before = nil
+	close(t.done)
+}
