@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	below.Of = func(runtime any) store.Store { return runtime.(*Runtime).store }
+	below.Of = func(runtime any) store.Database { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (store.Mark, error) { return runtime.(*Runtime).witness(ctx) }
 }
 

@@ -219,7 +219,7 @@ func (r *rig) interrupt(target journal.JobID, o collation.InterruptOrder, name s
 	row, err := o.Row(collation.AskedInterruptGUID(name, target), target, 0)
 	require.NoError(r.t, err)
 	for { // until it is acknowledged
-		_, _, err = journaltest.Driven{Store: r.store}.Interrupt(context.Background(), row, collation.Mode{})
+		_, err = journaltest.Driven{Store: r.store}.Interrupt(context.Background(), row, collation.Mode{})
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
 			break
 		}

@@ -14,7 +14,7 @@ import (
 func TestIdentifiersHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		g := guids().Draw(t, "guid")
+		g := drawn[journal.GUID]().Draw(t, "guid")
 		back, err := journal.ParseGUID(g.String())
 		require.NoError(t, err)
 		require.Equal(t, g, back)
@@ -22,7 +22,7 @@ func TestIdentifiersHaveOneSpelling(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, g, job.Start())
 		require.Equal(t, g.String(), job.String())
-		d := digests().Draw(t, "digest")
+		d := drawn[journal.Digest]().Draw(t, "digest")
 		again, err := journal.ParseDigest(d.String())
 		require.NoError(t, err)
 		require.Equal(t, d, again)
@@ -57,7 +57,7 @@ func TestZeroIdentifiers(t *testing.T) {
 func TestLedgerText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := ledgers().Draw(t, "ledger")
+		l := drawn[journal.Ledger]().Draw(t, "ledger")
 		require.Len(t, l.String(), journal.LedgerDigits)
 		back, err := journal.ParseLedger(l.String())
 		require.NoError(t, err)

@@ -48,7 +48,7 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 func TestResponsesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := responses().Draw(t, "response")
+		r := drawn[journal.Response]().Draw(t, "response")
 		body := journal.EncodeResponse(&r)
 		got, err := journal.DecodeResponse(body)
 		require.NoError(t, err)
@@ -105,4 +105,24 @@ func FuzzDecodeFrom(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, from, again)
 	})
+}
+
+func TestUndoPause(t *testing.T) {
+	t.Parallel()
+	p := journal.UndoPause("refund:2", 7)
+	require.Equal(t, journal.PauseRef{Kind: journal.PauseSleep, Name: "undo:refund:2:7", Position: "undo"}, p)
+	name, failures, is := p.Undo()
+	require.True(t, is)
+	require.Equal(t, "refund:2", name)
+	require.Equal(t, 7, failures)
+	for _, other := range []journal.PauseRef{
+		{},
+		{Kind: journal.PauseSleep, Name: "undo:refund:7", Position: "3"},
+		{Kind: journal.PauseSleep, Name: "undo:refund", Position: "undo"},
+		{Kind: journal.PauseSleep, Name: "undo:refund:x", Position: "undo"},
+		{Kind: journal.PauseSignal, Name: "undo:refund:7", Position: "undo"},
+	} {
+		_, _, is := other.Undo()
+		require.False(t, is, other)
+	}
 }

@@ -187,7 +187,7 @@ func (w *world) interrupt(id journal.JobID) {
 		panic(err)
 	}
 	st := journaltest.Driven{Store: &port{Store: w.store, p: w.processes[0], label: "interrupt "}}
-	_, _, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it may get lost
+	_, _ = st.Interrupt(context.Background(), row, collation.Mode{}) // it may get lost
 }
 
 // operate decides on dead letters: it answers what was applied outside, and retries anything

@@ -7,7 +7,7 @@ import (
 )
 
 // Of returns the store of a *quipu.Runtime. The root package sets it.
-var Of func(runtime any) store.Store
+var Of func(runtime any) store.Database
 
 // Witness returns the newest mark that the space's engines left in the NATS of a *quipu.Runtime
 // (S13); zero if there is none, or no NATS. The root package sets it.

@@ -192,11 +192,14 @@ var lawless = cases{
 	"digits do not carry, shrink or go back (C1, C4)":        lawlessMoves,
 	"more elements cannot end than are open (V6)":            lawlessOpen,
 	"a plan names a row and a wait once":                     lawlessTwice,
+	"plans of a batch follow one another (C3, J6)":           lawlessBatch,
 }
 
 const (
 	snapshot = collation.GUIDLedger(100_000_000_000)
 	marker2  = collation.GUIDLedger(20_000_000_000)
+
+	belowZero = "semaphore below zero (C13)"
 )
 
 // unlawful are changes of a lawful plan: that of a job's start message, with semaphore 1 → 1 and
@@ -219,15 +222,26 @@ var unlawful = map[string]func(p *collation.Plan){
 	"other ordinal (C6)":            func(p *collation.Plan) { p.Receipt.After++ },
 	"step 3 without snapshot":       func(p *collation.Plan) { p.Receipt.After = 11_100_000_000 },
 	"positions 1–3 of a receipt":    func(p *collation.Plan) { p.Receipt.After += 1_000_000_000_000 },
+	"new receipt of a marker 2":     receipt(20_000_000_000),
+	"new receipt of another":        receipt(12_000_000_000),
+	"new receipt closed twice":      receipt(200_000_000_000),
+	"new receipt of 13 digits":      receipt(1_000_000_000_000),
+	"new receipt below zero":        receipt(-1),
+	"new receipt, 2 before 1":       receipt(1_000_000_000),
+	"new receipt, closed before 2":  receipt(110_000_000_000),
+	"new receipt, 3 but not closed": receipt(11_100_000_000),
+	"new receipt, stale, of a step": func(p *collation.Plan) { receipt(1)(p); p.Receipt.Verdict = journal.VerdictStale },
 	"semaphore from another value":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 2} },
 	"semaphore moved from another":  func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 2, After: 3} },
-	"semaphore below zero (C13)":    func(p *collation.Plan) { p.Semaphore.After = -1 },
+	belowZero:                       func(p *collation.Plan) { p.Semaphore.After = -1 },
 	"a close that is not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
 	"a predicted close that is none": func(p *collation.Plan) {
 		p.Receipt.After, p.Receipt.Closes = p.Receipt.After+snapshot, true
 		p.Close, p.NewState = &journal.Close{State: journal.JobCompleted, Code: collation.CodeOK}, journal.JobCompleted
 	},
-	"row that exists":  func(p *collation.Plan) { p.Insert = append(p.Insert, collation.Row{GUID: p.Job.Start(), Job: p.Job}) },
+	"row that exists": func(p *collation.Plan) {
+		p.Insert, p.Delete = append(p.Insert, collation.Row{GUID: p.Job.Start(), Job: p.Job}), nil
+	},
 	"row that is gone": func(p *collation.Plan) { p.Delete = append(p.Delete, journal.GUID{1}) },
 	"update of a row that is gone": func(p *collation.Plan) {
 		p.Update = append(p.Update, collation.Row{GUID: journal.GUID{1}, Job: p.Job, Kind: journal.MessageRequest})
@@ -240,6 +254,8 @@ var unlawful = map[string]func(p *collation.Plan){
 	"finalized without Leg1":       ledger(",0,0", true, 0, 201_000_000_000_000),
 	"state 3":                      ledger(",0,0", true, 0, 301_100_000_000_000),
 	"trigger entered twice":        ledger(",0,0", true, 0, 102_100_000_000_001),
+	"trigger entered eleven times": ledger(",0,0", true, 0, 111_100_000_000_001),
+	"trigger without Leg1":         ledger(",0,0", true, 0, 101_000_000_000_001),
 	"arrivals without a join":      ledger(",0,0", true, 0, 1_100_100_000_000),
 	"join taken without a join":    ledger(",0,0", true, 0, 1_110_000_000_000),
 	"16 digits":                    ledger(",0,0", true, 0, 1_001_100_000_000_000),
@@ -255,6 +271,21 @@ func ledger(dad collation.DAD, fresh bool, before, after collation.ActivityLedge
 	}
 }
 
+// receipt writes another receipt than the plan's.
+func receipt(after collation.GUIDLedger) func(*collation.Plan) {
+	return func(p *collation.Plan) {
+		p.Receipt = &collation.ReceiptWrite{GUID: guid(1), New: true, After: after, Verdict: journal.VerdictHandled, Seq: p.Entry.Seq}
+	}
+}
+
+// moves moves that receipt, which is new at 0.
+func moves(before, after collation.GUIDLedger, closes bool) change {
+	return func(p *collation.Plan, _ *collation.State) {
+		receipt(after)(p)
+		p.Receipt.New, p.Receipt.Before, p.Receipt.Closes = before == 0, before, closes
+	}
+}
+
 func lawlessPlans(b *bench) {
 	f := b.deploy(one)
 	for name, spoil := range unlawful {
@@ -266,7 +297,10 @@ func lawlessPlans(b *bench) {
 			p := got(Plan(b.ctx(), b.c, st, m, b.mode))(b)
 			p.Receipt.Gone = gone
 			spoil(p)
-			b.refuses(b.commit(store.Chain(&st.Job, p)), name)
+			err := b.commit(store.Chain(&st.Job, p))
+			if b.refuses(err, name); !gone && name != belowZero {
+				require.ErrorIs(b, err, store.ErrLost, name)
+			}
 			require.Equal(b, before, b.view(id), "%s: nothing is written", name)
 		}
 		b.must(m)
@@ -337,13 +371,89 @@ func lawlessTwice(b *bench) {
 	}
 }
 
+// cycles is a row of the job in a turn, which is its rev, too.
+func cycles(st *collation.State, turn int) collation.Row {
+	return collation.Row{GUID: guid(1), Job: st.Job.ID, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn)}
+}
+
+// lawlessBatch commits two plans of a job together, of which the second is decided on what the first
+// leaves, or is not. turn is that of the row then, which begins with 1; 0: it is gone.
+func lawlessBatch(b *bench) {
+	const refused = -1
+	f, g := b.deploy(one), guid(1)
+	insert := func(turn int) change {
+		return func(p *collation.Plan, st *collation.State) { inserts(cycles(st, turn))(p, st) }
+	}
+	update := func(turn int) change {
+		return func(p *collation.Plan, st *collation.State) { p.Update = append(p.Update, cycles(st, turn)) }
+	}
+	remove := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, g) }
+	wait, child := waits(collation.Wait{GUID: g, Topic: "t", Key: "k"}), collation.RowKey{Job: journal.JobID(g), GUID: g}
+	order := func(p *collation.Plan, st *collation.State) {
+		inserts(collation.Row{GUID: g, Job: child.Job, Kind: journal.MessageStart, DAD: collation.RootDAD, Sender: st.Job.ID})(p, st)
+	}
+	ledger := func(before, after collation.ActivityLedger) change {
+		return ledgers(collation.LedgerWrite{Key: workKey, New: before == 0, Before: before, After: after})
+	}
+	for name, c := range map[string]struct {
+		before, first, second change
+		turn                  int
+	}{
+		"inserted and deleted":    {all(), insert(1), remove, 0},
+		"inserted and updated":    {all(), insert(1), update(2), 2},
+		"updated twice":           {insert(1), update(2), update(3), 3},
+		"updated and deleted":     {insert(1), update(2), remove, 0},
+		"deleted and inserted":    {insert(1), remove, insert(5), 5},
+		"inserted twice":          {all(), insert(1), insert(1), refused},
+		"deleted twice":           {insert(1), remove, remove, refused},
+		"deleted and updated":     {insert(1), remove, update(2), refused},
+		"a start cancelled twice": {order, cancelsStart(child), cancelsStart(child), refused},
+		"registered twice":        {all(), wait, wait, refused},
+		"taken back twice":        {wait, cancelsWait(g, 0), cancelsWait(g, 0), refused},
+		"a receipt that goes on":  {all(), moves(0, 10_000_000_000, false), moves(10_000_000_000, 11_000_000_000, false), 0},
+		"a receipt that is there": {all(), moves(0, 10_000_000_000, false), moves(0, 10_000_000_000, false), refused},
+		"closed twice (C14)":      {all(), moves(0, 111_000_000_000, true), moves(111_000_000_000, 111_100_000_000, true), refused},
+		"a ledger that is there":  {all(), ledger(0, 1_000_000_000_000), ledger(0, 1_000_000_000_000), refused},
+		"a ledger that jumps":     {all(), ledger(0, 1_000_000_000_000), ledger(2_000_000_000_000, 3_000_000_000_000), refused},
+		"a gap in the seqs":       {all(), all(), func(p *collation.Plan, _ *collation.State) { p.Entry.Seq++ }, refused},
+		"a semaphore that jumps": {all(), all(), func(p *collation.Plan, _ *collation.State) {
+			p.Semaphore = journal.SemaphoreMove{Before: p.Semaphore.Before + 1, After: p.Semaphore.After + 1}
+		}, refused},
+		"a letter and its answer": {
+			insert(1), func(p *collation.Plan, _ *collation.State) {
+				p.Dead = []collation.DeadLetter{{Job: p.Job, Row: g, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Reason: "stuck"}}
+			},
+			func(p *collation.Plan, _ *collation.State) { p.Resolve = []journal.GUID{g} }, 1,
+		},
+	} {
+		id := b.start(f, name)
+		b.altered(id, c.before)
+		before := b.view(id)
+		err := b.series(id, c.first, c.second)
+		if c.turn == refused {
+			b.refuses(err, name)
+			require.Equal(b, before, b.view(id), name)
+			continue
+		}
+		require.NoError(b, err, name)
+		turn := 0
+		for _, r := range b.view(id).Rows {
+			if r.GUID == g {
+				turn = r.Turn
+			}
+		}
+		require.Equal(b, c.turn, turn, name)
+	}
+	require.Equal(b, collation.LetterAnswered, b.letters(true)[0].State)
+}
+
 // lawlessResult ends an effect twice, as if its outcome had not been read.
 func lawlessResult(b *bench) {
 	r := b.asked()
 	l, e := b.lease(r, "w1"), effect("pay", 0)
 	b.startEffect(l, e)
 	stands := b.finishEffect(l, completed(e, `1`))
-	loaded := b.locked(b.c, chainWant(&l, &e)...)
+	loaded := b.locked(b.c, finish(&l, &e, false, nil).Want)
 	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
 	out := got(loaded.Chains[l.Key()].Finish(l, completed(e, `2`), false, effectMode))(b)
 	require.ErrorIs(b, b.commit(store.Chained{Plan: out.Plan}), store.ErrLost)

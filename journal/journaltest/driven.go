@@ -2,9 +2,11 @@ package journaltest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -18,65 +20,77 @@ type Driven struct{ store.Store }
 // maxAgain bounds how often an operation is decided again (C3).
 const maxAgain = 10
 
-// attempt is one attempt at an operation: what it loaded, and what it decided.
-type attempt struct {
-	*store.Loaded
-	plans []store.Chained
-	needs map[journal.JobID]*collation.Need // what decisions lack
-	done  map[collation.RowKey]bool         // signals that were delivered
-	out   []store.Outgoing                  // what it sends
+// item is one decision of an operation: what it wants loaded, and how it decides on that. It has a
+// plan, nothing to write, or a need; then it is asked again.
+type item struct {
+	store.Want
+	decide func(*store.Loaded) (*collation.Plan, *collation.Need, error)
+	guard  *store.Guard
 }
 
-// write adds a plan without an entry.
-func (a *attempt) write(p *collation.Plan) { a.plans = append(a.plans, store.Chained{Plan: p}) }
-
-// enter adds a plan with an entry of the job.
-func (a *attempt) enter(j *collation.Job, p *collation.Plan) {
-	a.plans = append(a.plans, store.Chain(j, p))
-}
-
-// lacks records what a decision needs, and reports whether it needs anything.
-func (a *attempt) lacks(id journal.JobID, need *collation.Need) bool {
-	if need != nil {
-		a.needs[id] = need
+// try runs an operation once, each item after those before it. Without plans it writes nothing.
+func try(ctx context.Context, tx store.Tx, items []item) (wrote bool, err error) {
+	wants := make([]store.Want, len(items))
+	for i := range items {
+		wants[i] = items[i].Want
 	}
-	return need != nil
-}
-
-// try runs an operation once. It calls decide again with what that lacked, until it lacks nothing.
-// Without plans it writes nothing.
-func try(ctx context.Context, tx store.Tx, wants []store.Want, decide func(*attempt) error) (wrote bool, err error) {
-	a := &attempt{done: map[collation.RowKey]bool{}}
-	if a.Loaded, err = tx.Load(ctx, wants, true); err != nil {
+	l, err := tx.Load(ctx, wants, true)
+	if err != nil {
 		return false, err
 	}
-	for first := true; first || len(a.needs) > 0; first = false {
-		if !first {
-			if err := tx.(store.Committer).More(ctx, a.needs); err != nil {
-				return false, err
-			}
+	var plans []store.Chained
+	for i := 0; i < len(items); {
+		x := &items[i]
+		p, need, err := x.decide(l)
+		if need != nil {
+			err = tx.(store.Committer).More(ctx, map[journal.JobID]*collation.Need{cmp.Or(x.Box, x.Job): need})
+		} else if i++; p != nil {
+			plans = append(plans, x.plan(l, p))
 		}
-		a.needs = map[journal.JobID]*collation.Need{}
-		if err := decide(a); err != nil {
+		if err != nil {
 			return false, err
 		}
 	}
-	if len(a.plans) == 0 {
+	if len(plans) == 0 {
 		return false, nil
 	}
-	return true, tx.Commit(ctx, a.plans)
+	return true, tx.Commit(ctx, plans)
+}
+
+// plan chains a plan, and applies it to what later items decide on.
+func (x *item) plan(l *store.Loaded, p *collation.Plan) store.Chained {
+	if box := l.Boxes[x.Box]; box != nil {
+		box.Apply(p)
+	}
+	st := l.States[p.Job]
+	if st == nil {
+		return chain(p)
+	}
+	c := store.Chain(&st.Job, p)
+	c.Guard = x.guard
+	st.Apply(p)
+	return c
+}
+
+// chain chains the plan of an inception, or one without an entry.
+func chain(p *collation.Plan) store.Chained {
+	e := p.Entry
+	if e == nil {
+		return store.Chained{Plan: p}
+	}
+	return store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, p)
 }
 
 // transact runs an operation, after a lost test-and-set again. If its session has ended, another
 // try would not help.
-func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*attempt) error) error {
+func (d Driven) transact(ctx context.Context, items ...item) error {
 	c, err := d.Committer(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	for n := 0; ; n++ {
-		wrote, err := try(ctx, c, wants, decide)
+		wrote, err := try(ctx, c, items)
 		if !wrote {
 			return errors.Join(err, c.Rollback(ctx))
 		}
@@ -87,87 +101,56 @@ func (d Driven) transact(ctx context.Context, wants []store.Want, decide func(*a
 	}
 }
 
-// join runs an operation inside the caller's transaction.
-func (d Driven) join(ctx context.Context, tx any, wants []store.Want, decide func(*attempt) error) error {
-	return d.Join(ctx, tx, func(t store.Tx) error {
-		_, err := try(ctx, t, wants, decide)
-		return err
-	})
+// rejected is the error of a decision that refuses what it was asked for.
+func rejected(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", store.ErrRejected, err)
 }
 
 // Start begins jobs in one transaction, each after those before it; the results are in their order.
 func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return d.start(ctx, starts, mode, d.transact)
-}
-
-// StartTx is Start inside the caller's transaction.
-func (d Driven) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return d.start(ctx, starts, mode, func(ctx context.Context, wants []store.Want, decide func(*attempt) error) error {
-		return d.join(ctx, tx, wants, decide)
-	})
-}
-
-func (d Driven) start(
-	ctx context.Context, starts []store.Start, mode collation.Mode, in func(context.Context, []store.Want, func(*attempt) error) error,
-) ([]store.Started, error) {
 	space, err := d.Space(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]store.Started, len(starts))
-	wants := make([]store.Want, len(starts))
+	out, items := make([]store.Started, len(starts)), make([]item, len(starts))
 	for i := range starts {
-		wants[i].Key = starts[i].Key
-	}
-	err = in(ctx, wants, func(a *attempt) error {
-		for i := range starts {
-			in := &starts[i]
-			p := collation.Begin(in.Inception(space, a.Now), a.Holders[in.Key], mode)
+		in := &starts[i]
+		items[i] = item{Want: store.Want{Key: in.Key}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			p := collation.Begin(in.Inception(space, l.Now), l.Holders[in.Key], mode)
 			if p == nil {
-				out[i] = already(in, a.Holders[in.Key])
-				continue
+				out[i] = already(in, l.Holders[in.Key])
+				return nil, nil, nil
 			}
 			out[i] = store.Started{Job: p.Job}
-			a.Holders[in.Key] = &collation.Holder{ID: p.Job, State: journal.JobOpen, Flow: in.Flow, Input: in.Input}
-			a.plans = append(a.plans, chain(p))
-		}
-		return nil
-	})
-	if err != nil {
+			l.Holders[in.Key] = &collation.Holder{ID: p.Job, State: journal.JobOpen, Flow: in.Flow, Input: in.Input}
+			return p, nil, nil
+		}}
+	}
+	if err := d.transact(ctx, items...); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func chain(p *collation.Plan) store.Chained {
-	e := p.Entry
-	return store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, p)
-}
-
 func already(in *store.Start, h *collation.Holder) store.Started {
 	return store.Started{Job: h.ID, Err: &store.AlreadyStartedError{
-		Job: h.ID, Key: in.Key, SameFlow: h.Flow.Name == in.Flow.Name, SameInput: bytes.Equal(h.Input, in.Input),
+		Flow: h.Flow, Job: h.ID, Key: in.Key, SameFlow: h.Flow.Name == in.Flow.Name, SameInput: bytes.Equal(h.Input, in.Input),
 	}}
 }
 
-// Order reads the row of a child's start that has no inception yet:
-// store.ErrNotFound.
-func (d Driven) Order(ctx context.Context, child journal.JobID) (row *collation.Row, err error) {
-	err = d.transact(ctx, []store.Want{{Order: child}}, func(a *attempt) error {
-		if row = a.Orders[child]; row == nil {
-			return fmt.Errorf("%w: no start of job %s waits for its inception", store.ErrNotFound, child)
+// ordered decides on the row of a child's start, if it is still as it was seen: store.ErrStale.
+func (d Driven) ordered(ctx context.Context, seen *collation.Row, key string, decide func(*collation.Row, *store.Loaded) (*collation.Plan, error)) error {
+	return d.transact(ctx, item{Want: store.Want{Order: seen.Job, Key: key}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		row := l.Orders[seen.Job]
+		if row == nil || row.Sender != seen.Sender {
+			return nil, nil, fmt.Errorf("%w: the start of job %s", store.ErrStale, seen.Job)
 		}
-		return nil
-	})
-	return row, err
-}
-
-// ordered returns the row of an order, if it is still as it was seen: store.ErrStale.
-func (a *attempt) ordered(seen *collation.Row) (*collation.Row, error) {
-	if row := a.Orders[seen.Job]; row != nil && row.Sender == seen.Sender {
-		return row, nil
-	}
-	return nil, fmt.Errorf("%w: the start of job %s", store.ErrStale, seen.Job)
+		p, err := decide(row, l)
+		return p, nil, err
+	}})
 }
 
 // Spawn begins the child that the row orders, with its reply, if any.
@@ -180,83 +163,56 @@ func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, 
 	if err != nil {
 		return err
 	}
-	return d.transact(ctx, []store.Want{{Order: seen.Job, Key: in.Key}}, func(a *attempt) error {
-		row, err := a.ordered(seen)
-		if err != nil {
-			return err
-		}
-		x := in.Inception(space, a.Now)
+	return d.ordered(ctx, seen, in.Key, func(row *collation.Row, l *store.Loaded) (*collation.Plan, error) {
+		x := in.Inception(space, l.Now)
 		x.Order, x.Parent = row, &order.Parent
-		p := collation.Begin(x, a.Holders[in.Key], mode)
+		p := collation.Begin(x, l.Holders[in.Key], mode)
 		if p == nil {
-			return already(&in, a.Holders[in.Key]).Err
+			return nil, already(&in, l.Holders[in.Key]).Err
 		}
 		if reply != nil {
 			p.Insert = append(p.Insert, *reply)
 		}
-		a.plans = append(a.plans, chain(p))
-		return nil
+		return p, nil
 	})
 }
 
 // Refuse ends the row of a child's start that is refused, with its reply, if any.
 func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collation.Row) error {
-	return d.transact(ctx, []store.Want{{Order: seen.Job}}, func(a *attempt) error {
-		row, err := a.ordered(seen)
-		if err != nil {
-			return err
-		}
+	return d.ordered(ctx, seen, "", func(row *collation.Row, _ *store.Loaded) (*collation.Plan, error) {
 		p := &collation.Plan{Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Delete: []journal.GUID{row.GUID}}
 		if reply != nil {
 			p.Insert = []collation.Row{*reply}
 		}
-		a.write(p)
-		return nil
+		return p, nil
 	})
 }
 
-// Interrupt inserts the row of an interrupt of a job, unless the interrupt is known. out is nil
-// then, and also if the job is closed.
-func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (out *store.Outgoing, fresh bool, err error) {
-	wants := []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}}
-	err = d.transact(ctx, wants, func(a *attempt) error {
-		st := a.States[row.Job]
+// Interrupt inserts the row of an interrupt of a job, and says whether it was not known. It is not
+// inserted if the job is closed.
+func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (fresh bool, err error) {
+	want := store.Want{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}
+	return fresh, d.transact(ctx, item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		st := l.States[row.Job]
 		if st == nil {
-			return fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
+			return nil, nil, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
 		}
-		_, known := a.Known[row.GUID]
+		_, known := l.Known[row.GUID]
 		p, err := collation.Interrupt(st, row, known, mode)
-		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrRejected, err)
-		}
-		if fresh = p != nil; !fresh {
-			return nil
-		}
-		if len(p.Insert) > 0 {
-			j := &st.Job
-			out = &store.Outgoing{Row: p.Insert[0], JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace}
-		}
-		a.write(p)
-		return nil
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	return out, fresh, nil
+		fresh = p != nil
+		return p, nil, rejected(err)
+	}})
 }
 
-// deliver records the result of a decision on a mailbox, which the next decision sees.
-func (a *attempt) deliver(id journal.JobID, done *collation.Mail, need *collation.Need) {
-	if a.lacks(id, need) || done == nil {
-		return
+// wakeUps are what a decision on a mailbox sends; none of no decision.
+func wakeUps(m *collation.Mail) (p *collation.Plan, out []store.Outgoing) {
+	if m == nil {
+		return nil, nil
 	}
-	for i, w := range done.ResolvedWaits {
-		a.out = append(a.out, store.Outgoing{
-			Row: done.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace,
-		})
+	for i, w := range m.ResolvedWaits {
+		out = append(out, store.Outgoing{Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace})
 	}
-	a.write(done.Plan)
-	a.Boxes[id].Apply(done.Plan)
+	return m.Plan, out
 }
 
 // Signal takes a signal from outside and delivers it at once.
@@ -266,84 +222,44 @@ func (d Driven) Signal(ctx context.Context, in *collation.Signal, mode collation
 		return out, err
 	}
 	box := collation.Mailbox(space, in.Topic, in.Key)
-	err = d.transact(ctx, []store.Want{{Box: box, Known: in.GUID}}, func(a *attempt) error {
-		if state, known := a.Known[in.GUID]; known {
+	err = d.transact(ctx, item{Want: store.Want{Box: box, Known: in.GUID}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		if state, known := l.Known[in.GUID]; known {
 			out = store.Signalled{State: state, Duplicate: true}
-			return nil
+			return nil, nil, nil
 		}
-		done, need, err := collation.Receive(a.Boxes[box], space, *in, mode)
-		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrRejected, err)
+		m, need, err := collation.Receive(l.Boxes[box], space, *in, mode)
+		p, woken := wakeUps(m)
+		if m != nil {
+			out = store.Signalled{State: m.State, Reached: m.Reached, Out: woken}
 		}
-		if a.deliver(box, done, need); done != nil {
-			out = store.Signalled{State: done.State, Reached: done.Reached, Out: a.out}
-		}
-		return nil
-	})
-	if err != nil {
-		return store.Signalled{}, err
-	}
-	return out, nil
+		return p, need, rejected(err)
+	}})
+	return out, err
 }
 
-// SignalTx sends a signal inside the caller's transaction.
-func (d Driven) SignalTx(ctx context.Context, tx any, in *collation.Signal) (out store.Signalled, err error) {
-	space, err := d.Space(ctx)
-	if err != nil {
-		return out, err
+// inBoxes are the items of an operation on signals of mailboxes.
+func inBoxes(signals []collation.RowKey, decide func(int, *collation.Box, journal.GUID) (*collation.Plan, *collation.Need, error)) []item {
+	items := make([]item, len(signals))
+	for i, k := range signals {
+		items[i] = item{Want: store.Want{Box: k.Job, Signal: k.GUID}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			return decide(i, l.Boxes[k.Job], k.GUID)
+		}}
 	}
-	err = d.join(ctx, tx, []store.Want{{Known: in.GUID}}, func(a *attempt) error {
-		state, known := a.Known[in.GUID]
-		if out = (store.Signalled{State: state, Duplicate: known}); known {
-			return nil
-		}
-		out.State = store.SignalKept
-		p, err := collation.Send(space, *in, a.Now)
-		if err != nil {
-			return fmt.Errorf("%w: %w", store.ErrRejected, err)
-		}
-		a.write(p)
-		return nil
-	})
-	if err != nil {
-		return store.Signalled{}, err
-	}
-	return out, nil
+	return items
 }
 
 // Deliver delivers the signals of rows in one transaction.
-func (d Driven) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	if len(signals) == 0 {
-		return nil, nil
-	}
-	var out []store.Outgoing
-	err := d.transact(ctx, inBoxes(signals), func(a *attempt) error {
-		for _, k := range signals {
-			if a.done[k] {
-				continue
-			}
-			done, need, err := collation.Deliver(a.Boxes[k.Job], k.GUID, mode)
-			if err != nil {
-				return fmt.Errorf("%w: %w", store.ErrRejected, err)
-			}
-			a.deliver(k.Job, done, need)
-			a.done[k] = need == nil
-		}
-		out = a.out
-		return nil
-	})
+func (d Driven) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) (out []store.Outgoing, err error) {
+	woken := make([][]store.Outgoing, len(signals))
+	err = d.transact(ctx, inBoxes(signals, func(i int, box *collation.Box, g journal.GUID) (p *collation.Plan, need *collation.Need, err error) {
+		m, need, err := collation.Deliver(box, g, mode)
+		p, woken[i] = wakeUps(m)
+		return p, need, rejected(err)
+	})...)
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
-}
-
-func inBoxes(signals []collation.RowKey) []store.Want {
-	wants := make([]store.Want, len(signals))
-	for i, k := range signals {
-		wants[i] = store.Want{Box: k.Job, Signal: k.GUID}
-	}
-	return wants
+	return slices.Concat(woken...), nil
 }
 
 // ExpireSignals ends kept signals whose time has passed, at most limit.
@@ -352,18 +268,13 @@ func (d Driven) ExpireSignals(ctx context.Context, limit int) (n int, err error)
 	if err != nil || len(late) == 0 {
 		return 0, err
 	}
-	err = d.transact(ctx, inBoxes(late), func(a *attempt) error {
-		n = 0
-		for _, k := range late {
-			if p := collation.Lapse(a.Boxes[k.Job], k.GUID); p != nil {
-				a.write(p)
-				a.Boxes[k.Job].Apply(p)
-				n++
-			}
-		}
-		return nil
-	})
-	return n, err
+	ended := make([]bool, len(late))
+	err = d.transact(ctx, inBoxes(late, func(i int, box *collation.Box, g journal.GUID) (*collation.Plan, *collation.Need, error) {
+		p := collation.Lapse(box, g)
+		ended[i] = p != nil
+		return p, nil, nil
+	})...)
+	return len(slices.DeleteFunc(ended, func(e bool) bool { return !e })), err
 }
 
 var _ store.Worker = Driven{}
@@ -371,35 +282,31 @@ var _ store.Worker = Driven{}
 // effectMode is the mode of workers' writes.
 var effectMode = collation.Mode{Writer: "suite", Build: "test"}
 
-func chainWant(l *store.Lease, e *journal.Effect) []store.Want {
-	return []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}, Past: l.Resumes}}
-}
-
-// onChain decides on the effect of a request, and sets out to the effect after it.
-func onChain(of store.Lease, out *collation.Effected, decide func(*collation.Chain) (collation.Effected, error)) func(*attempt) error {
-	return func(a *attempt) (err error) {
-		h := a.Chains[of.Key()]
+// onChain decides on the effect of a request.
+func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected, decide func(*collation.Chain) (collation.Effected, error)) item {
+	want := store.Want{Chain: of.Key(), Effects: []journal.Digest{e.Key}, Past: of.Resumes}
+	return item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		h := l.Chains[of.Key()]
 		if h == nil {
-			return fmt.Errorf("%w: the chain of request %s was not loaded", store.ErrBusy, of.Request)
+			return nil, nil, fmt.Errorf("%w: the chain of request %s was not loaded", store.ErrBusy, of.Request)
 		}
-		if *out, err = decide(h); err == nil && out.Plan != nil {
-			a.write(out.Plan)
+		x, err := decide(h)
+		if err == nil {
+			*out = x
 		}
-		return err
-	}
-}
-
-func (d Driven) effect(ctx context.Context, of store.Lease, e *journal.Effect, decide func(*collation.Chain) (collation.Effected, error)) (out collation.Effected, err error) {
-	if err = d.transact(ctx, chainWant(&of, e), onChain(of, &out, decide)); err != nil {
-		return collation.Effected{}, err
-	}
-	return out, nil
+		return x.Plan, nil, err
+	}}
 }
 
 // StartEffect implements store.Worker.
 func (d Driven) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
-	out, err := d.effect(ctx, l, &e, func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) })
+	var out collation.Effected
+	err := d.transact(ctx, onChain(&l, &e, &out, func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) }))
 	return out.EffectRow, out.Taken, err
+}
+
+func finish(l *store.Lease, e *journal.Effect, notDone bool, out *collation.Effected) item {
+	return onChain(l, e, out, func(h *collation.Chain) (collation.Effected, error) { return h.Finish(*l, *e, notDone, effectMode) })
 }
 
 // FinishEffect implements store.Worker.
@@ -407,7 +314,8 @@ func (d Driven) FinishEffect(ctx context.Context, l store.Lease, e journal.Effec
 	if e.Class == store.ClassTx {
 		return store.EffectRow{}, store.ErrRejected
 	}
-	out, err := d.effect(ctx, l, &e, func(h *collation.Chain) (collation.Effected, error) { return h.Finish(l, e, notDone, effectMode) })
+	var out collation.Effected
+	err := d.transact(ctx, finish(&l, &e, notDone, &out))
 	return out.EffectRow, err
 }
 
@@ -424,9 +332,7 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	var out collation.Effected
 	stood, err := d.Body(ctx, l.Job, e.Key, call, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
 		e.Result, e.Error = with.Result, with.Error
-		_, err := try(ctx, tx, chainWant(&l, &e), onChain(l, &out, func(h *collation.Chain) (collation.Effected, error) {
-			return h.Finish(l, e, with.NotDone, effectMode)
-		}))
+		_, err := try(ctx, tx, []item{finish(&l, &e, with.NotDone, &out)})
 		return err
 	})
 	switch {
@@ -438,27 +344,25 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 	return out.EffectRow, nil
 }
 
+// onJob is an item that decides on a job with one of its rows: store.ErrStale.
+func onJob(job journal.JobID, row journal.GUID, decide func(*collation.State) (*collation.Plan, *collation.Need, error)) item {
+	return item{Want: store.Want{Job: job, Row: row}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		if st := l.States[job]; st != nil {
+			return decide(st)
+		}
+		return nil, nil, store.ErrStale
+	}}
+}
+
 // Lease implements store.Worker. As an engine would, it holds a request that ran too often.
 func (d Driven) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
 	l, err := d.Store.Lease(ctx, job, request, turn, holder, session)
-	if !errors.Is(err, store.ErrExhausted) {
-		return l, err
-	}
-	failed := d.transact(ctx, []store.Want{{Job: job, Row: request}}, func(a *attempt) error {
-		st := a.States[job]
-		if st == nil {
-			return store.ErrStale
-		}
-		p, need, err := collation.Exhaust(st, request, turn, effectMode)
-		if err == nil && !a.lacks(job, need) {
-			a.enter(&st.Job, p)
-		}
-		return err
-	})
-	if failed != nil {
-		return l, failed
+	if errors.Is(err, store.ErrExhausted) {
+		err = cmp.Or(d.transact(ctx, onJob(job, request, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
+			return collation.Exhaust(st, request, turn, effectMode)
+		})), err)
 	}
 	return l, err
 }
@@ -479,4 +383,77 @@ func (d Driven) PutPayload(ctx context.Context, job journal.JobID, digest journa
 		return fmt.Errorf("%w: job %s", store.ErrNotFound, job)
 	}
 	return err
+}
+
+// Act carries out an operator's action on a dead letter (E10).
+func (d Driven) Act(ctx context.Context, x store.Action) error {
+	if err := x.Check(); err != nil {
+		return err
+	}
+	seen, err := d.Letter(ctx, x.ID)
+	if err != nil {
+		return err
+	}
+	want := store.Want{Job: seen.Job, Row: seen.Row, Letter: x.ID}
+	return d.transact(ctx, item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		if l.Letters[x.ID] == nil {
+			return nil, nil, fmt.Errorf("%w: dead letter %d", store.ErrNotFound, x.ID)
+		}
+		return collation.Act(l.States[seen.Job], l.Letters[x.ID], &x, effectMode)
+	}})
+}
+
+// TurnOverdue ends requests that are past their time (E9), and returns their number.
+func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
+	late, err := d.Late(ctx, limit)
+	for i := 0; i < len(late) && err == nil; i++ {
+		turned := 0
+		err = d.transact(ctx, onJob(late[i].Job, late[i].GUID, func(st *collation.State) (p *collation.Plan, _ *collation.Need, _ error) {
+			if p = collation.Overdue(st, late[i].GUID, effectMode); p != nil {
+				turned = 1
+			}
+			return p, nil, nil
+		}))
+		n += turned
+	}
+	return n, err
+}
+
+// DeadLetter records a message for which no row was read (T3, S15).
+func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw []byte) error {
+	letter.Raw, letter.Stray = raw, true
+	return d.transact(ctx, item{decide: func(*store.Loaded) (*collation.Plan, *collation.Need, error) {
+		return collation.WriteDeadLetter(letter), nil, nil
+	}})
+}
+
+// Discard deletes rows whose job is only a tombstone (C5) or was cancelled before it began. Rows
+// of existing jobs stay.
+func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
+	items := make([]item, len(rows))
+	for i, k := range rows {
+		items[i] = item{Want: store.Want{Job: k.Job, Order: k.Job}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			return collation.Discard(k, l.Tombstones[k.Job], l.States[k.Job], l.Orders[k.Job]), nil, nil
+		}}
+	}
+	return d.transact(ctx, items...)
+}
+
+// Repair writes the tables of a job anew as they are (S11), as an operator's repair does with
+// what the journal gives.
+func (d Driven) Repair(ctx context.Context, id journal.JobID) error {
+	r, rows, err := d.Repairing(ctx, id)
+	if err != nil {
+		return err
+	}
+	return d.repair(ctx, r, rows)
+}
+
+func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
+	x := onJob(r.Stored.ID, journal.GUID{}, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
+		p, err := collation.Repaired(st, r, effectMode)
+		return p, nil, err
+	})
+	x.guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
+	return d.transact(ctx, x)
 }

@@ -120,7 +120,7 @@ func effectFields(b *bench) {
 func effectTimeout(b *bench) {
 	for _, turned := range []bool{false, true} {
 		r := b.request(b.requested(one, fmt.Sprint("turned ", turned)), "work")
-		l := b.leaseFor(r, "w1", b.session("dies", b.span()))
+		l := b.leaseFor(r, "w1", b.session("dies", span))
 		l.Timeout = hour
 		b.startEffect(l, effect("pay", 0))
 		b.letDie("dies")
@@ -133,7 +133,7 @@ func effectTimeout(b *bench) {
 		require.Equal(b, l.Runs, b.request(r.Job, "work").Runs, "to wait is no run (E9)")
 		b.finishEffect(l, completed(effect("pay", 0), `1`))
 		l = b.lease(r, "w2")
-		l.Timeout = b.span() // of the next attempt, which passes
+		l.Timeout = span // of the next attempt, which passes
 		b.startEffect(l, effect("log", 0))
 		require.NoError(b, b.s.HandBack(b.ctx(), l))
 		b.eventually(func() bool {
@@ -235,12 +235,8 @@ func effectsOfJob(b *bench) {
 	require.Equal(b, `1`, string(list[1].Result))
 }
 
-// tick moves a clock that can be moved, so that what comes is later than what came.
-func (b *bench) tick() {
-	if clock, ok := b.s.Store.(Clock); ok {
-		clock.Advance(time.Millisecond)
-	}
-}
+// tick makes what comes later than what came.
+func (b *bench) tick() { b.clock.Advance(time.Millisecond) }
 
 func effectKey(b *bench) {
 	rows := []store.Lease{}

@@ -14,17 +14,21 @@ import (
 )
 
 var lists = cases{
-	"pages cover the jobs, newest first":                          listPages,
-	"filters by state, flow and key":                              listFilters,
-	"filters by what jobs wait for":                               listWaits,
-	"pages end where much was looked at":                          listLooks,
-	"jobs are found by their tags":                                listTags,
-	"a job's rows come by their entries, its waits by their age":  listOrder,
-	"gauges of what is open and late (O4)":                        listGauges,
-	"gauges of quarantined jobs (O4)":                             listGaugesQuarantined,
-	"how jobs ended (W5)":                                         listOutcomes,
-	"a closed job has not ended before its completion tasks (W5)": listTasks,
-	"what is not there is not found":                              listUnknown,
+	"pages cover the jobs, newest first":         listPages,
+	"filters by state, flow and key":             listFilters,
+	"filters by what jobs wait for":              listWaits,
+	"pages end where much was looked at":         listLooks,
+	"jobs are found by their tags":               listTags,
+	"gauges of what is open and late (O4)":       listGauges,
+	"gauges of quarantined jobs (O4)":            listGaugesQuarantined,
+	"limits of pages, and the default one (T11)": listLimits,
+}
+
+var views = cases{
+	"a job's rows come by their entries, its waits by their age": viewOrder,
+	"how jobs ended (W5)": viewOutcomes,
+	"a closed job has not ended before its completion tasks (W5)": viewTasks,
+	"what is not there is not found":                              viewUnknown,
 }
 
 func listPages(b *bench) {
@@ -36,10 +40,10 @@ func listPages(b *bench) {
 		}
 		got(b.s.Start(b.ctx(), list, b.mode))(b)
 	}
-	all := got(b.s.Jobs(b.ctx(), store.JobFilter{}))(b).Jobs
+	all := got(b.lists.Jobs(b.ctx(), store.JobFilter{}))(b).Jobs
 	require.Len(b, all, 24)
 	require.True(b, slices.IsSortedFunc(all, func(x, y store.JobSummary) int { return cmp.Compare(y.Started, x.Started) }))
-	require.Equal(b, all[5:], got(b.s.Jobs(b.ctx(), store.JobFilter{Before: all[4].Cursor}))(b).Jobs)
+	require.Equal(b, all[5:], got(b.lists.Jobs(b.ctx(), store.JobFilter{Before: all[4].Cursor}))(b).Jobs)
 	var keys []string
 	for i := range all {
 		keys = append(keys, all[i].Key)
@@ -49,13 +53,13 @@ func listPages(b *bench) {
 		require.Equal(b, keys, paged, "pages of %d", limit)
 		require.GreaterOrEqual(b, pages, len(keys)/limit)
 	}
-	require.Error(b, failed(b.s.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})))
+	require.Error(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})))
 }
 
 // counted counts the jobs of a filter, and says how many were looked at.
 func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
 	b.Helper()
-	counts, looked, err := b.s.CountJobs(b.ctx(), f)
+	counts, looked, err := b.lists.CountJobs(b.ctx(), f)
 	require.NoError(b, err)
 	return counts, int(looked)
 }
@@ -95,7 +99,7 @@ func listFilters(b *bench) {
 	} {
 		var ids []journal.JobID
 		counts := map[journal.JobState]int64{}
-		for _, j := range got(b.s.Jobs(b.ctx(), k.filter))(b).Jobs {
+		for _, j := range got(b.lists.Jobs(b.ctx(), k.filter))(b).Jobs {
 			ids = append(ids, j.ID)
 			counts[j.State]++
 			require.Equal(b, b.view(j.ID).JobSummary, j)
@@ -107,7 +111,16 @@ func listFilters(b *bench) {
 	}
 	_, looked := b.counted(store.JobFilter{Flow: "gone", From: started(open)})
 	require.EqualValues(b, 3, looked, "those of the time range")
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.s.Counts(b.ctx()))(b))
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.lists.Counts(b.ctx()))(b))
+}
+
+func listLimits(b *bench) {
+	require.Empty(b, got(b.lists.Flows(b.ctx()))(b))
+	b.jobs(1)
+	for _, limit := range []int{0, -1} { // the default
+		require.Len(b, got(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
+	}
+	require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})), store.ErrRejected)
 }
 
 func listTags(b *bench) {
@@ -134,7 +147,7 @@ func listTags(b *bench) {
 	require.ElementsMatch(b, []string{"both", "one"}, paged)
 }
 
-func listOrder(b *bench) {
+func viewOrder(b *bench) {
 	id := b.jobs(1)[0]
 	for _, n := range []int{9, 3, 7, 1, 5} {
 		w := collation.Wait{GUID: guid(n), Topic: "t", Key: "k", Since: collation.Micros(100 - n)}
@@ -151,7 +164,7 @@ func listOrder(b *bench) {
 
 func (b *bench) gauges() *store.Gauges {
 	b.Helper()
-	return got(b.s.Gauges(b.ctx()))(b)
+	return got(b.lists.Gauges(b.ctx()))(b)
 }
 
 func listGauges(b *bench) {
@@ -203,7 +216,7 @@ func (b *bench) ending(id journal.JobID) store.Outcome {
 	return o
 }
 
-func listOutcomes(b *bench) {
+func viewOutcomes(b *bench) {
 	ids := map[string]journal.JobID{"gone": b.tombstone("gone").ID}
 	for _, key := range []string{"open", "failed", "quarantined"} {
 		ids[key] = b.requested(fork, key)
@@ -233,7 +246,7 @@ func listOutcomes(b *bench) {
 	require.Equal(b, want, got(b.s.Outcomes(b.ctx(), asked))(b))
 }
 
-func listTasks(b *bench) {
+func viewTasks(b *bench) {
 	b.mode.Stepwise = true
 	for key, with := range map[string]*journal.Response{
 		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
@@ -255,7 +268,7 @@ func listTasks(b *bench) {
 	}
 }
 
-func listUnknown(b *bench) {
+func viewUnknown(b *bench) {
 	ctx, id := b.ctx(), journal.JobID{1}
 	for name, call := range map[string]func() error{
 		"key":      func() error { _, err := b.s.FindJob(ctx, "nobody"); return err },
@@ -270,7 +283,6 @@ func listUnknown(b *bench) {
 	}
 	require.Empty(b, got(b.s.Ended(ctx, []journal.JobID{id}))(b))
 	require.Empty(b, got(b.s.JobEffects(ctx, id))(b))
-	require.Empty(b, got(b.s.Flows(ctx))(b))
 }
 
 // waiters: two hooks and an await.
@@ -290,7 +302,7 @@ transitions:
 func (b *bench) listed(f store.JobFilter) (keys []string, pages int) {
 	b.Helper()
 	for {
-		page := got(b.s.Jobs(b.ctx(), f))(b)
+		page := got(b.lists.Jobs(b.ctx(), f))(b)
 		for i := range page.Jobs {
 			keys = append(keys, page.Jobs[i].Key)
 		}
@@ -349,8 +361,8 @@ func listWaits(b *bench) {
 		require.LessOrEqual(b, len(counts), 1)
 	}
 	for _, waits := range []string{"nothing", "timer:x", "topic:", ":"} {
-		require.ErrorIs(b, failed(b.s.Jobs(b.ctx(), store.JobFilter{Waits: waits})), store.ErrRejected, waits)
-		_, _, err := b.s.CountJobs(b.ctx(), store.JobFilter{Waits: waits})
+		require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Waits: waits})), store.ErrRejected, waits)
+		_, _, err := b.lists.CountJobs(b.ctx(), store.JobFilter{Waits: waits})
 		require.ErrorIs(b, err, store.ErrRejected, waits)
 	}
 }
@@ -389,7 +401,7 @@ func listLooks(b *bench) {
 		require.Equal(b, k.want, keys, "%+v", k.filter)
 		require.Equal(b, k.pages, pages, "%+v", k.filter)
 	}
-	page := got(b.s.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
+	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
 	second := got(b.s.FindJob(b.ctx(), all[1]))(b)
 	require.Equal(b, b.view(second).Started, page.Searched)
 }

@@ -160,7 +160,7 @@ func rowSweepers(b *bench) {
 func rowTime(b *bench) {
 	ids := b.jobs(2)
 	b.rewrite(b.view(ids[0]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
-	b.rewrite(b.view(ids[1]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(b.span()) })
+	b.rewrite(b.view(ids[1]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(span) })
 	at := b.view(ids[1]).Rows[0].NextAt
 	b.eventually(func() bool {
 		due := b.due(10)
@@ -254,15 +254,13 @@ func rowLimits(b *bench) {
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
 		require.Len(b, got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit}))(b), 1)
-		require.Len(b, got(b.s.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
 	}
 	_, letters := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
-	_, jobs := b.s.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})
 	_, _, due := b.s.Due(b.ctx(), store.MaxSweep+1)
 	_, claim := b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
 	_, late := b.s.Late(b.ctx(), store.MaxSweep+1)
 	_, outcomes := b.s.Outcomes(b.ctx(), make([]journal.JobID, store.MaxOutcomes+1))
-	for i, err := range []error{letters, jobs, due, claim, late, outcomes} {
+	for i, err := range []error{letters, due, claim, late, outcomes} {
 		require.ErrorIs(b, err, store.ErrRejected, i)
 	}
 	require.Empty(b, got(b.s.Claim(b.ctx(), nil))(b))

@@ -211,7 +211,7 @@ func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collatio
 func keepExpire(b *bench) {
 	id := b.jobs(1)[0]
 	told, stays := b.signal("t", "told", "x"), b.signal("t", "stays", "x")
-	told.Keep = micros(b.span())
+	told.Keep = micros(span)
 	b.tell(told)
 	b.tell(stays)
 	order := []collation.RowKey{b.box(told)}
@@ -258,11 +258,7 @@ func keepPrune(b *bench) {
 	b.tell(kept)
 	require.Zero(b, got(b.s.Prune(b.ctx(), 10))(b))
 	require.True(b, b.tell(missed).Duplicate)
-	clock, ok := b.s.Store.(Clock)
-	if !ok {
-		return // the test cannot wait for SignalAge
-	}
-	clock.Advance(store.SignalAge + time.Second)
+	b.clock.Advance(store.SignalAge + time.Second)
 	require.Positive(b, got(b.s.Prune(b.ctx(), 10))(b))
 	require.False(b, b.tell(missed).Duplicate)
 	require.True(b, b.tell(kept).Duplicate, "the record stays as long as its row")
@@ -310,7 +306,7 @@ func (b *bench) interruptOf(target journal.JobID, caller string) collation.Row {
 
 // interrupt inserts the row, and says whether the interrupt was not known.
 func (b *bench) interrupt(row collation.Row) bool {
-	_, fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
+	fresh, err := b.s.Interrupt(b.ctx(), row, b.mode)
 	b.check(err)
 	return fresh
 }

@@ -80,7 +80,7 @@ func startLost(b *bench) {
 		require.ErrorIs(b, err, store.ErrLost)
 		require.Equal(b, []any{c.keys, c.flows}, []any{lost.Keys, lost.Flows})
 	}
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, got(b.s.Counts(b.ctx()))(b))
+	require.Len(b, b.all(nil), 1)
 	require.NoError(b, b.commit(begin(active)), "the connection goes on")
 }
 
@@ -244,7 +244,10 @@ func flowDeploy(b *bench) {
 	require.False(b, got(b.version("f", "1", '1', false))(b), "the same content again changes nothing")
 	require.ErrorIs(b, failed(b.version("f", "1", '2', false)), store.ErrVersionTaken)
 	require.Equal(b, `1`, string(got(b.s.Flow(b.ctx(), "f", "1"))(b)))
-	list := got(b.s.Flows(b.ctx()))(b)
+	if b.lists == nil {
+		return
+	}
+	list := got(b.lists.Flows(b.ctx()))(b)
 	require.Positive(b, list[0].Deployed)
 	require.Equal(b, []store.FlowView{{Ref: journal.FlowRef{Name: "f", Version: "1", Digest: digest('1')}, Active: true, Deployed: list[0].Deployed}}, list)
 }
@@ -268,7 +271,10 @@ func flowActivate(b *bench) {
 		require.NoError(b, err)
 		require.Equal(b, version, ref.Version, why)
 		require.Equal(b, string(ref.Digest[:1]), string(canonical))
-		for _, f := range got(b.s.Flows(b.ctx()))(b) {
+		if b.lists == nil {
+			return
+		}
+		for _, f := range got(b.lists.Flows(b.ctx()))(b) {
 			require.Equal(b, f.Ref.Version == version, f.Active)
 		}
 	}

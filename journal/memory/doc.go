@@ -1,5 +1,5 @@
 // Package memory implements journal/store in memory, for tests and the deterministic simulator.
-// It keeps the same contract as journal/postgres; one suite checks both.
+// It keeps the same contract as journal/postgres, but for store.Lists; one suite checks both.
 //
 // One mutex stands for the database. A commit checks every test-and-set against the tables, in
 // the order of its plans, and undoes everything if one loses. Calls wait where a transaction of

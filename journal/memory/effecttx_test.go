@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -19,6 +21,8 @@ import (
 func asked(t *testing.T) (*memory.Store, store.Lease) {
 	t.Helper()
 	s := memory.New(memory.Config{})
+	_, err := s.Deploy(t.Context(), next, definition.Canonical(), true)
+	require.NoError(t, err)
 	id := start(t, s, "k")
 	c := open(t, s)
 	plan := touch(load(t, c, id).States[id])
@@ -36,6 +40,12 @@ func pay(key byte) journal.Effect {
 	return journal.Effect{Key: journal.Digest{key}, Name: "pay", Class: store.ClassTx, Turn: 1}
 }
 
+// next is the flow of definition.
+var (
+	definition, _ = flow.Parse("next.yaml", []byte(`{flow: next, version: "1", activities: {start: {type: trigger}}}`))
+	next          = journal.FlowRef{Name: "next", Version: "1", Digest: journal.Digest(definition.Digest())}
+)
+
 // begins returns a body that adds 1 to a value and begins a job with the number of the attempt in
 // its input.
 func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
@@ -43,14 +53,16 @@ func begins(s *memory.Store, tx any, attempt int) store.TxEnd {
 	n, _ := strconv.Atoi(x.Get("n"))
 	x.Put("n", strconv.Itoa(n+1))
 	text := strconv.Itoa(attempt)
-	if _, err := driven(s).StartTx(context.Background(), x, []store.Start{
-		{Flow: flowRef, Trigger: "start", Key: "after-" + text, Input: []byte(text)},
-	}, collation.Mode{}); err != nil {
-		panic(err)
+	c, err := engine.NewCommitter(context.Background(), engine.Config{Store: s, Space: "memory"})
+	if err == nil {
+		_, err = c.StartTx(context.Background(), x, store.Start{Flow: next, Trigger: "start", Key: "after-" + text, Input: []byte(text)})
 	}
-	if _, err := driven(s).SignalTx(context.Background(), x, &collation.Signal{
-		GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Code: 200, Payload: []byte(text),
-	}); err != nil {
+	if err == nil {
+		_, err = c.SignalTx(context.Background(), x, collation.Signal{
+			GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Code: 200, Payload: []byte(text),
+		})
+	}
+	if err != nil {
 		panic(err)
 	}
 	return store.TxEnd{Result: []byte(text)}

@@ -104,21 +104,6 @@ func (s *Store) ActiveFlow(_ context.Context, name string) (journal.FlowRef, []b
 	return d.ref, slices.Clone(d.canonical), nil
 }
 
-// Flows implements store.Operator.
-func (s *Store) Flows(context.Context) ([]store.FlowView, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []store.FlowView
-	for _, name := range slices.Sorted(maps.Keys(s.flows)) {
-		f := s.flows[name]
-		for _, version := range slices.Sorted(maps.Keys(f.versions)) {
-			d := f.versions[version]
-			out = append(out, store.FlowView{Ref: d.ref, Active: version == f.active, Deployed: d.at})
-		}
-	}
-	return out, nil
-}
-
 // Schedules implements store.Client.
 func (s *Store) Schedules(context.Context) ([]store.Schedule, error) {
 	if err := s.before("schedules"); err != nil {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	journaltest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Config{}) })
+	journaltest.Run(t, func(*testing.T) journaltest.Store { return memory.New(memory.Config{}) })
 }
 
 func driven(s *memory.Store) journaltest.Driven { return journaltest.Driven{Store: s} }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -20,11 +19,10 @@ func orderChild(t testing.TB, c store.Committer, parent journal.JobID) collation
 	p := plan(st)
 	leg1 := collation.Leg1GUID(parent.Start(), "child", ",0,0")
 	child := collation.ChildID(leg1, int(p.Entry.Seq))
-	body, err := json.Marshal(&collation.StartOrder{
+	body := must(json.Marshal(&collation.StartOrder{
 		Flow: testFlow.Name, Key: child.String(), Input: []byte(`{}`),
 		Parent: journal.Parent{Space: st.Job.Space, Job: parent, Activity: "child", DAD: ",0,0", Leg1: leg1, Turn: 1, Awaited: true},
-	})
-	require.NoError(t, err)
+	}))(t)
 	row := collation.Row{
 		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,
 		NextAt: st.Now, Origin: p.Entry.Seq, Sender: parent,
@@ -51,21 +49,19 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
 		require.Equal(t, &row, st.Rows[row.GUID])
 		spawned := make(chan error, 1)
-		go func() { spawned <- s.Spawn(t.Context(), &row, spawnOf(&row), nil, collation.Mode{}) }()
+		go func() { spawned <- s.driven().Spawn(t.Context(), &row, spawnOf(&row), nil, collation.Mode{}) }()
 		waitFor(t, s, someoneWaits)
 		if closes {
 			p := plan(st)
 			p.CancelStarts = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
 			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 			require.ErrorIs(t, <-spawned, store.ErrStale)
-			_, err := s.Job(t.Context(), row.Job)
-			require.ErrorIs(t, err, store.ErrNotFound)
+			require.ErrorIs(t, failed(s.Job(t.Context(), row.Job)), store.ErrNotFound)
 			continue
 		}
 		require.NoError(t, c.Rollback(t.Context()))
 		require.NoError(t, <-spawned)
-		v, err := s.Job(t.Context(), row.Job)
-		require.NoError(t, err)
+		v := must(s.Job(t.Context(), row.Job))(t)
 		require.Equal(t, id, v.Parent.Job)
 		st = load(t, c, store.Want{Job: id})
 		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
@@ -87,17 +83,15 @@ func TestSpawnLosesItsKey(t *testing.T) {
 		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), -1, 'mine', 1, flow_name, flow_version, flow_digest, trigger,
 		'open', 1, 0, head_hash, 0, '' FROM jobs`)
 	spawned := make(chan error, 1)
-	go func() { spawned <- s.Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
+	go func() { spawned <- s.driven().Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
 	waitFor(t, s, someoneWaits)
-	_, err := other.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	must(other.Exec(t.Context(), "COMMIT"))(t)
 	var taken *store.AlreadyStartedError
 	require.ErrorAs(t, <-spawned, &taken)
 	require.Equal(t, "mine", taken.Key)
 	require.NotEqual(t, row.Job, taken.Job)
-	got, err := journaltest.Driven{Store: s}.Order(t.Context(), row.Job)
-	require.NoError(t, err)
-	require.Equal(t, &row, got)
+	l := must(openCommitter(t, s).Load(t.Context(), []store.Want{{Order: row.Job}}, true))(t)
+	require.Equal(t, &row, l.Orders[row.Job])
 }
 
 // J6: one round trip loads whatever decisions ask for, and one commits waits, children's starts
@@ -139,20 +133,16 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 		caller := fmt.Sprint(round)
 		key := putSignal(t, c, id, signalOf(s, "other", caller))
 		if round == 0 {
-			_, err := s.Signal(t.Context(), signalOf(s, "new", caller), resend)
-			require.NoError(t, err)
-			_, err = s.Deliver(t.Context(), []collation.RowKey{key}, resend)
-			require.NoError(t, err)
+			must(s.driven().Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
+			must(s.driven().Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
 			continue
 		}
 		trips("Signal", 3, func() { // the name of the space is read, too
-			got, err := s.Signal(t.Context(), signalOf(s, "new", caller), resend)
-			require.NoError(t, err)
+			got := must(s.driven().Signal(t.Context(), signalOf(s, "new", caller), resend))(t)
 			require.Equal(t, 1, got.Reached)
 		})
 		trips("Deliver", 2, func() {
-			out, err := s.Deliver(t.Context(), []collation.RowKey{key}, resend)
-			require.NoError(t, err)
+			out := must(s.driven().Deliver(t.Context(), []collation.RowKey{key}, resend))(t)
 			require.Len(t, out, 1)
 		})
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -53,8 +54,7 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 			}
 		}
 		before := p.trips.Load()
-		l, err := c.Load(t.Context(), wants, round%2 == 0)
-		require.NoError(t, err)
+		l := must(c.Load(t.Context(), wants, round%2 == 0))(t)
 		require.Equal(t, before+1, p.trips.Load(), "Load")
 		require.Len(t, l.States, len(ids))
 		var plans []store.Chained
@@ -68,56 +68,6 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 		_, seq := c.Session()
 		require.Equal(t, int64(round+1), seq)
 	}
-}
-
-// C3: every kind of test-and-set that finds another value is ErrLost. Nothing of the batch stays,
-// and the committer can go on.
-func TestLostTestAndSet(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	id := startJobs(t, s, "k")[0]
-	c := openCommitter(t, s)
-	g := journal.GUID{9}
-	for name, spoil := range map[string]func(*collation.Plan){
-		"ledger": func(p *collation.Plan) {
-			p.Ledgers = []collation.LedgerWrite{{Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, Before: 1, After: 2}}
-		},
-		"ledger with a carry": func(p *collation.Plan) {
-			p.Ledgers = []collation.LedgerWrite{{
-				Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, Before: collation.TriggerBorn, After: 102_100_000_000_000,
-			}}
-		},
-		"ledger that stands": func(p *collation.Plan) {
-			p.Ledgers = []collation.LedgerWrite{{Key: collation.InstanceKey{Activity: "start", DAD: ",0"}, New: true, After: 1}}
-		},
-		"receipt": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), Before: 1, After: 10_000_000_001, Verdict: journal.VerdictHandled}
-		},
-		"receipt that stands": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), New: true, Verdict: journal.VerdictStale}
-		},
-		"receipt with another ordinal": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: id.Start(), Before: collation.StartBorn, After: 11_000_000_001, Verdict: journal.VerdictHandled}
-		},
-		"semaphore":                        func(p *collation.Plan) { p.Semaphore = journal.SemaphoreMove{Before: 7, After: 8} },
-		"deleted row":                      func(p *collation.Plan) { p.Delete = []journal.GUID{g} },
-		"updated row":                      func(p *collation.Plan) { p.Update = []collation.Row{{GUID: g, Job: id}} },
-		"row that stands":                  func(p *collation.Plan) { p.Insert = []collation.Row{{GUID: id.Start(), Job: id}} },
-		"threshold that was not predicted": func(p *collation.Plan) { p.Semaphore.After = 0 },
-		"threshold that was not reached": func(p *collation.Plan) {
-			p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, After: 111_000_000_000, Verdict: journal.VerdictHandled, Closes: true}
-		},
-	} {
-		st := load(t, c, store.Want{Job: id})
-		p := plan(st)
-		spoil(p)
-		require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}), store.ErrLost, name)
-		v, err := s.Job(t.Context(), id)
-		require.NoError(t, err)
-		require.Equal(t, int64(1), v.Head.Seq, name)
-	}
-	st := load(t, c, store.Want{Job: id})
-	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 }
 
 // waitFor waits until the query has a row.
@@ -173,19 +123,16 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 	session, _ := c.Session()
 	st := load(t, c, store.Want{Job: id})
 	// The commit waits for a lock on the journal, and is killed there.
-	blocker, err := pgx.Connect(t.Context(), s.cfg.DSN)
-	require.NoError(t, err)
+	blocker := must(pgx.Connect(t.Context(), s.cfg.DSN))(t)
 	defer func() { require.NoError(t, blocker.Close(context.Background())) }()
-	_, err = blocker.Exec(t.Context(), "BEGIN; LOCK TABLE "+s.schema+".entries IN ACCESS EXCLUSIVE MODE")
-	require.NoError(t, err)
+	must(blocker.Exec(t.Context(), "BEGIN; LOCK TABLE "+s.schema+".entries IN ACCESS EXCLUSIVE MODE"))(t)
 	pid := c.conn.pid
 	failed := make(chan error, 1)
 	go func() { failed <- c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}) }()
 	waitFor(t, s, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", pid))
 	require.NoError(t, s.run(t, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)))
 	require.ErrorIs(t, <-failed, store.ErrUnavailable)
-	_, err = blocker.Exec(t.Context(), "ROLLBACK")
-	require.NoError(t, err)
+	must(blocker.Exec(t.Context(), "ROLLBACK"))(t)
 	st = load(t, c, store.Want{Job: id})
 	require.Equal(t, int64(1), st.Job.Head.Seq)
 	require.NoError(t, c.Rollback(t.Context()))
@@ -205,12 +152,11 @@ func TestLostConnection(t *testing.T) {
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	p.cutAll()
-	_, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, failed(c.Load(t.Context(), []store.Want{{Job: id}}, true)), store.ErrUnavailable)
 	st := load(t, c, store.Want{Job: id})
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	p.cutAll()
-	_, err = s.Job(t.Context(), id)
+	_, err := s.Job(t.Context(), id)
 	require.NoError(t, err, "the pool repeats")
 }
 
@@ -221,12 +167,11 @@ func TestCancelledContext(t *testing.T) {
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	l, err := c.Load(ctx, []store.Want{{Job: id}}, true)
-	require.NoError(t, err)
+	l := must(c.Load(ctx, []store.Want{{Job: id}}, true))(t)
 	st := l.States[id]
 	cancel()
 	require.NoError(t, c.Commit(ctx, []store.Chained{chained(st, grow(st, 0))}))
-	_, err = c.Load(ctx, []store.Want{{Job: id}}, true)
+	_, err := c.Load(ctx, []store.Want{{Job: id}}, true)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotNil(t, load(t, c, store.Want{Job: id}))
@@ -243,8 +188,7 @@ func TestCommitterOfASchemaMadeAnew(t *testing.T) {
 	s.pool.Reset()
 	cfg := s.cfg
 	cfg.Migrating = true
-	again, err := Open(t.Context(), cfg)
-	require.NoError(t, err)
+	again := must(Open(t.Context(), cfg))(t)
 	defer again.Close()
 	require.NoError(t, again.Migrate(t.Context()))
 	require.NoError(t, again.run(t, "UPDATE space SET id = '"+s.where.known.Load().Space.String()+"'"))
@@ -265,4 +209,56 @@ func TestSessionLastsUntilTheEndOfACommit(t *testing.T) {
 		require.NoError(t, c.run(t.Context(), step{name: "rollback"}))
 		return s.run(t, "SELECT 1 FROM sessions WHERE id = 1 FOR UPDATE NOWAIT")
 	}))
+}
+
+// W6: what moves a job that was decided on a hot state compares its state and its head, and what
+// it lost to is named. What no change by the protocol leaves alone (a head with the same seq) is
+// compared, too.
+func TestW6WhatMovesAJobComparesItsHotState(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, move := range map[string]func(*collation.Plan){
+		"the head":      func(*collation.Plan) {},
+		"the semaphore": func(p *collation.Plan) { p.Semaphore.After++ },
+	} {
+		id := startJobs(t, s, name)[0]
+		c := must(s.Committer(t.Context(), false))(t)
+		t.Cleanup(c.Close)
+		st := load(t, c, store.Want{Job: id})
+		require.NoError(t, c.Rollback(t.Context()))
+		guess := func(change func(*store.Guard)) error {
+			p := plan(st)
+			move(p)
+			job := st.Job
+			x := store.Chain(&job, p)
+			x.Guard = store.GuardOf(st, []*collation.Plan{p})
+			change(x.Guard)
+			return c.Commit(t.Context(), []store.Chained{x})
+		}
+		for what, change := range map[string]func(*store.Guard){
+			"hash":  func(g *store.Guard) { g.Head.Hash[0]++ },
+			"state": func(g *store.Guard) { g.State = journal.JobQuarantined },
+		} {
+			err := guess(change)
+			lost, named := errors.AsType[*store.LostError](err)
+			require.True(t, named, "%s, %s: %v", name, what, err)
+			require.Equal(t, []journal.JobID{id}, lost.Hot, "%s, %s", name, what)
+		}
+		require.NoError(t, guess(func(*store.Guard) {}), name)
+	}
+}
+
+// J1: a job whose stored semaphore has no lawful history is quarantined. The comparison with the
+// threshold must not prevent that.
+func TestJ1QuarantineOfAnOpenJobAtTheThreshold(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	require.NoError(t, s.run(t, "UPDATE jobs SET semaphore = 0"))
+	c := openCommitter(t, s)
+	st := load(t, c, store.Want{Job: id, Row: id.Start()})
+	p := collation.Quarantine(st, &collation.Message{Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start", DAD: ",0"},
+		collation.Mode{}, errors.New("the semaphore of an open job is 0"))
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{store.Chain(&st.Job, p)}))
+	require.Equal(t, journal.JobQuarantined, load(t, c, store.Want{Job: id}).Job.State)
 }

@@ -136,7 +136,7 @@ func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 		}
 		return false
 	})
-	_, err := s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
+	_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnknown)
 	_, err = direct.FindJob(t.Context(), "k")
 	require.NoError(t, err, "it was committed")

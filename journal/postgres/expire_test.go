@@ -15,7 +15,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -23,9 +22,8 @@ import (
 func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	t.Helper()
 	body := []byte(id.String())
-	require.NoError(t, journaltest.Driven{Store: s}.PutPayload(t.Context(), id, sha256.Sum256(body), body))
-	l, err := c.Load(t.Context(), []store.Want{{Job: id, Receipt: id.Start()}}, true)
-	require.NoError(t, err)
+	require.NoError(t, s.driven().PutPayload(t.Context(), id, sha256.Sum256(body), body))
+	l := must(c.Load(t.Context(), []store.Want{{Job: id, Receipt: id.Start()}}, true))(t)
 	st := l.States[id]
 	var plans []store.Chained
 	for n := range 6 {
@@ -85,8 +83,7 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	heads := map[journal.JobID]journal.Head{}
 	for _, id := range old {
 		ended(t, s, c, id)
-		v, err := s.Job(t.Context(), id)
-		require.NoError(t, err)
+		v := must(s.Job(t.Context(), id))(t)
 		heads[id] = v.Head
 	}
 	watch, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space}) // its connections are not killed
@@ -103,7 +100,7 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	others.Go(func() { // uses the keys again
 		for ctx.Err() == nil {
 			for _, key := range keys {
-				_, _ = s.Start(ctx, keyed(key), resend) // most are taken still
+				_, _ = s.driven().Start(ctx, keyed(key), resend) // most are taken still
 			}
 		}
 	})
@@ -114,21 +111,15 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	require.Eventually(t, func() bool { return watch.rows(t, "jobs WHERE generation = 2") == len(keys) }, time.Minute, 10*time.Millisecond)
 	stop()
 	others.Wait()
-	for more := true; more; { // what those left who were killed
-		more, err = s.Expire(t.Context(), 100)
-		require.NoError(t, err)
-	}
+	expireAll(t, s) // what those left who were killed
 	requireExpired(t, s, old)
 	require.Equal(t, len(keys), s.rows(t, "tombstones"))
 	require.Equal(t, len(keys), s.rows(t, "jobs WHERE expires_at IS NULL AND state = 'open'"))
-	l, err := c.Load(t.Context(), []store.Want{{Job: old[0]}}, true)
-	require.NoError(t, err)
+	l := must(c.Load(t.Context(), []store.Want{{Job: old[0]}}, true))(t)
 	require.True(t, l.Tombstones[old[0]])
 	for _, key := range keys {
-		id, err := s.FindJob(t.Context(), key)
-		require.NoError(t, err)
-		v, err := s.Job(t.Context(), id)
-		require.NoError(t, err)
+		id := must(s.FindJob(t.Context(), key))(t)
+		v := must(s.Job(t.Context(), id))(t)
 		require.Len(t, v.Instances, 1)
 		require.Len(t, v.Rows, 1)
 		require.Equal(t, 1, s.rows(t, historyOf("entries", id)))
@@ -216,23 +207,19 @@ func TestJ7ExpireDies(t *testing.T) {
 	require.NoError(t, got.err)
 	require.False(t, got.more)
 	requireExpired(t, s, []journal.JobID{id})
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	require.Equal(t, journal.JobExpired, v.State)
 	require.Positive(t, v.Head.Seq)
 
 	other := startJobs(t, s, "l")[0] // one that dies between two calls
 	ended(t, s, c, other)
-	more, err := s.Expire(t.Context(), 1)
-	require.NoError(t, err)
+	more := must(s.Expire(t.Context(), 1))(t)
 	require.True(t, more)
 	require.Positive(t, s.rows(t, "dead_letters"))
-	again, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space})
-	require.NoError(t, err)
+	again := must(Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space}))(t)
 	defer again.Close()
 	for more {
-		more, err = again.Expire(t.Context(), 3)
-		require.NoError(t, err)
+		more = must(again.Expire(t.Context(), 3))(t)
 	}
 	requireExpired(t, s, []journal.JobID{id, other})
 	require.Equal(t, 2, s.rows(t, "jobs WHERE expires_at > micros() + 29 * 86400000000"), "they stay as tombstones")
@@ -248,34 +235,11 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	body := []byte("late")
 	put := make(chan error, 1)
 	go func() {
-		put <- journaltest.Driven{Store: s}.PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body)
+		put <- s.driven().PutPayload(context.WithoutCancel(t.Context()), id, sha256.Sum256(body), body)
 	}()
 	waitFor(t, s, someoneWaits)
-	_, err := expiry.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	must(expiry.Exec(t.Context(), "COMMIT"))(t)
 	require.ErrorIs(t, <-put, store.ErrNotFound)
-}
-
-// Prune keeps the record of a signal while its row exists.
-func TestPruneKeepsWhatIsInUse(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	kept := signalOf(s, "kept", "")
-	missed := signalOf(s, "missed", "")
-	missed.All = true
-	for _, x := range []*collation.Signal{kept, missed} {
-		_, err := s.Signal(t.Context(), x, resend)
-		require.NoError(t, err)
-	}
-	require.NoError(t, s.run(t, "UPDATE signals SET at = 0"))
-	n, err := s.Prune(t.Context(), 10)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	for x, known := range map[*collation.Signal]bool{kept: true, missed: false} {
-		got, err := s.Signal(t.Context(), x, resend)
-		require.NoError(t, err)
-		require.Equal(t, known, got.Duplicate)
-	}
 }
 
 // W11, C8: a tombstone ends when it is old and its history is gone. No key gets a generation
@@ -289,19 +253,14 @@ func TestW11TombstonesEnd(t *testing.T) {
 		for _, id := range ids {
 			ended(t, s, c, id)
 		}
-		for more := true; more; {
-			var err error
-			more, err = s.Expire(t.Context(), 100)
-			require.NoError(t, err)
-		}
+		expireAll(t, s)
 	}
 	expired(first...)
 	expired(startJobs(t, s, "again")...)
 	require.Equal(t, 1, s.rows(t, "tombstones"))
 	past := func() {
 		require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1 WHERE state = 'expired'; UPDATE tombstones SET expires_at = 1"))
-		_, err := s.Expire(t.Context(), 100)
-		require.NoError(t, err)
+		must(s.Expire(t.Context(), 100))(t)
 	}
 	past()
 	require.Equal(t, 1, s.rows(t, "tombstones WHERE expires_at > 1"), "its history is there")
@@ -314,9 +273,8 @@ func TestW11TombstonesEnd(t *testing.T) {
 	require.Equal(t, 1, s.rows(t, "space WHERE floor = 1"))
 	guess := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "guessed", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})
 	e := guess.Entry
-	_, err := c.Load(t.Context(), nil, true)
-	require.NoError(t, err)
-	err = c.Commit(t.Context(), []store.Chained{store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, guess)})
+	must(c.Load(t.Context(), nil, true))(t)
+	err := c.Commit(t.Context(), []store.Chained{store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, guess)})
 	lost, ok := errors.AsType[*store.LostError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, []string{"guessed"}, lost.Keys, "the first generation is over")
@@ -324,6 +282,5 @@ func TestW11TombstonesEnd(t *testing.T) {
 		id := startJobs(t, s, key)[0]
 		require.Equal(t, collation.NewJobID(s.cfg.Space, key, generation), id, key)
 	}
-	_, err = s.FindJob(t.Context(), "once")
-	require.NoError(t, err)
+	must(s.FindJob(t.Context(), "once"))(t)
 }

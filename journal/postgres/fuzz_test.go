@@ -49,8 +49,7 @@ func FuzzEffectRow(f *testing.F) {
 			t.Fatalf("data that is no JSON: %q", x.Error.Data)
 		}
 		v[6] = encodeFailure(x.Error)
-		again, err := readEffect(v)
-		require.NoError(t, err)
+		again := must(readEffect(v))(t)
 		require.Equal(t, x.Error.Message, again.Error.Message)
 	})
 }

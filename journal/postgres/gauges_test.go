@@ -15,8 +15,7 @@ func TestO4ClosedJobsAreEstimated(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	id := startJobs(t, s, "k")[0]
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	require.NoError(t, s.run(t, "INSERT INTO flows (name, version, digest, definition, active, deployed, scheduled) SELECT flow_name, flow_version, flow_digest, '{}', true, 0, 0 FROM jobs"))
 	const jobs = 40_000
 	require.NoError(t, s.run(t, `
@@ -26,15 +25,13 @@ func TestO4ClosedJobsAreEstimated(t *testing.T) {
 			CASE WHEN i % 4 = 0 THEN 'failed' ELSE 'completed' END, 0, 1, head_hash, 1, 1, started, started, ''
 		FROM jobs j, generate_series(1, 40000) AS i WHERE j.key = 'k'`))
 	require.Greater(t, s.rows(t, "generate_series(1, pg_relation_size('jobs') / 8192)"), 4*store.MaxSampledPages, "most pages are not looked at")
-	g, err := s.Gauges(t.Context())
-	require.NoError(t, err)
+	g := must(s.Gauges(t.Context()))(t)
 	of := func(state journal.JobState) float64 {
 		return float64(g.Closed[store.JobsOf{Flow: v.Flow.Name, State: state}])
 	}
 	require.InEpsilon(t, jobs*3/4, of(journal.JobCompleted), 0.25)
 	require.InEpsilon(t, jobs/4, of(journal.JobFailed), 0.25)
 	require.EqualValues(t, 1, g.Jobs[store.JobsOf{Flow: v.Flow.Name, State: journal.JobOpen}])
-	again, err := s.Gauges(t.Context())
-	require.NoError(t, err)
+	again := must(s.Gauges(t.Context()))(t)
 	require.Equal(t, g.Closed, again.Closed)
 }

@@ -23,8 +23,7 @@ import (
 // at returns the DSN with other hosts.
 func at(t *testing.T, dsn string, hosts ...string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
+	u := must(url.Parse(dsn))(t)
 	u.Host = strings.Join(hosts, ",")
 	return u.String()
 }
@@ -32,8 +31,7 @@ func at(t *testing.T, dsn string, hosts ...string) string {
 // hostOf returns host and port of a DSN.
 func hostOf(t *testing.T, dsn string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
+	u := must(url.Parse(dsn))(t)
 	return u.Host
 }
 
@@ -69,8 +67,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	s := openIn(t, at(t, dsn, gone, hostOf(t, dsnOne), hostOf(t, dsnTwo)), func(c *Config) { c.ConnectTimeout = 3 * time.Second })
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
-	session, err := s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour})
-	require.NoError(t, err)
+	session := must(s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour}))(t)
 	told := make(chan struct{}, 100)
 	listened := make(chan error, 1)
 	listen := func() { listened <- s.Announced(t.Context(), func() { told <- struct{}{} }) }
@@ -99,7 +96,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	s.again()
 	require.Eventually(t, func() bool {
-		_, err := s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
+		_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	<-told
@@ -113,25 +110,20 @@ const trust = "host all all 127.0.0.1/32 trust"
 // letting starts a server with the rules of pg_hba.conf and the settings.
 func letting(t *testing.T, rules string, settings map[string]string) *dev.Postgres {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-hosts-")
-	require.NoError(t, err)
+	dir := must(os.MkdirTemp("", "quipu-hosts-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755)) // the server's user enters it
-	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}})
-	require.NoError(t, err)
+	pg := must(devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}}))(t)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-	admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
-	require.NoError(t, err)
+	admin := must(pgx.Connect(t.Context(), pg.DSN("postgres")))(t)
 	defer func() { require.NoError(t, admin.Close(t.Context())) }()
 	var hba string
 	require.NoError(t, admin.QueryRow(t.Context(), "SHOW hba_file").Scan(&hba))
 	require.NoError(t, os.WriteFile(hba, []byte(rules+"\n"), 0o600))
 	for name, value := range settings {
-		_, err := admin.Exec(t.Context(), "ALTER SYSTEM SET "+name+" = '"+value+"'")
-		require.NoError(t, err)
+		must(admin.Exec(t.Context(), "ALTER SYSTEM SET "+name+" = '"+value+"'"))(t)
 	}
-	_, err = admin.Exec(t.Context(), "SELECT pg_reload_conf()")
-	require.NoError(t, err)
+	must(admin.Exec(t.Context(), "SELECT pg_reload_conf()"))(t)
 	for name, value := range settings {
 		require.Eventually(t, func() bool {
 			var is string
@@ -162,22 +154,17 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 
 	// No server takes writes for a while, and nothing is disconnected.
 	c := openCommitter(t, s)
-	session, err := s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour})
-	require.NoError(t, err)
+	session := must(s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour}))(t)
 	reads := func(pg *dev.Postgres, value string) {
-		admin, err := pgx.Connect(t.Context(), pg.DSN("postgres"))
-		require.NoError(t, err)
-		_, err = admin.Exec(t.Context(), "SET "+only+" = off")
-		require.NoError(t, err)
-		_, err = admin.Exec(t.Context(), "ALTER SYSTEM SET "+only+" = "+value)
-		require.NoError(t, err)
-		_, err = admin.Exec(t.Context(), "SELECT pg_reload_conf()")
-		require.NoError(t, err)
+		admin := must(pgx.Connect(t.Context(), pg.DSN("postgres")))(t)
+		must(admin.Exec(t.Context(), "SET "+only+" = off"))(t)
+		must(admin.Exec(t.Context(), "ALTER SYSTEM SET "+only+" = "+value))(t)
+		must(admin.Exec(t.Context(), "SELECT pg_reload_conf()"))(t)
 		require.NoError(t, admin.Close(t.Context()))
 	}
 	reads(b, "on")
 	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err != nil }, time.Minute, 10*time.Millisecond)
-	_, err = s.Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
+	_, err = s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "takes writes")
 	reads(b, "off")
@@ -196,14 +183,12 @@ func TestS6ListenerIsTried(t *testing.T) {
 	_, raw, err := s.dial(t.Context(), newSession())
 	require.NoError(t, err)
 	defer closeSoon(raw)
-	_, err = raw.Exec(t.Context(), "LISTEN "+pgx.Identifier{s.schema}.Sanitize())
-	require.NoError(t, err)
+	must(raw.Exec(t.Context(), "LISTEN "+pgx.Identifier{s.schema}.Sanitize()))(t)
 	const soon = 10 * time.Millisecond
 	require.ErrorIs(t, s.hear(t.Context(), raw, soon), errQuiet)
 	s.again()
 	startJobs(t, s, "k")
 	require.NoError(t, s.hear(t.Context(), raw, time.Minute), "after it was tried")
-	_, err = raw.Exec(t.Context(), "SET default_transaction_read_only = on")
-	require.NoError(t, err)
+	must(raw.Exec(t.Context(), "SET default_transaction_read_only = on"))(t)
 	require.ErrorIs(t, s.hear(t.Context(), raw, soon), pgconn.ErrReadOnlyConnection)
 }

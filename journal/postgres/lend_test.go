@@ -4,8 +4,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal/journaltest"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // lender has the spaces that no test uses now. A test takes milliseconds, and a database with
@@ -15,6 +18,7 @@ type lender struct {
 	place func(t testing.TB, n int) (dsn, name string)
 	// beside empties what the database has besides the space.
 	beside string
+	clock  bool // it can be moved
 
 	mu   sync.Mutex
 	free []*space
@@ -44,6 +48,9 @@ type space struct {
 
 // Close gives the space back.
 func (s *space) Close() { s.back() }
+
+// Lists implements journaltest.Listing.
+func (s *space) Lists() store.Lists { return s.at }
 
 // lend returns a migrated and empty space.
 func (l *lender) lend(t testing.TB) *space {
@@ -76,6 +83,9 @@ func (l *lender) take(t testing.TB) *space {
 	}
 	dsn, name := l.place(t, len(l.all)+1)
 	s := migrated(t, dsn, func(c *Config) { c.Space = name })
+	if l.clock {
+		require.NoError(t, s.at.run(t, movable))
+	}
 	l.all = append(l.all, s)
 	return s
 }

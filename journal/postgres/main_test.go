@@ -10,6 +10,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -48,8 +50,7 @@ func migrated(t testing.TB, dsn string, change ...func(*Config)) *space {
 		c(&cfg)
 	}
 	ctx := context.WithoutCancel(t.Context()) // it may be lent to others
-	at, err := Open(ctx, cfg)
-	require.NoError(t, err)
+	at := must(Open(ctx, cfg))(t)
 	s := &space{at: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
 		c.(*committer).session, c.(*committer).seq = newSession(), 0
 	}}}
@@ -76,23 +77,10 @@ func (s *Store) driven() journaltest.Driven {
 	return journaltest.Driven{Store: s}
 }
 
-func (s *Store) Start(ctx context.Context, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return s.driven().Start(ctx, starts, mode)
-}
-
-func (s *Store) StartTx(ctx context.Context, tx any, starts []store.Start, mode collation.Mode) ([]store.Started, error) {
-	return s.driven().StartTx(ctx, tx, starts, mode)
-}
-
-func (s *Store) Spawn(ctx context.Context, row *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
-	return s.driven().Spawn(ctx, row, in, reply, mode)
-}
-
 // liveSession opens a session that lives as long as the test, and returns its id.
 func liveSession(t testing.TB, s *Store) int64 {
 	t.Helper()
-	x, err := s.OpenSession(t.Context(), store.Process{Name: t.Name(), Lease: time.Hour})
-	require.NoError(t, err)
+	x := must(s.OpenSession(t.Context(), store.Process{Name: t.Name(), Lease: time.Hour}))(t)
 	t.Cleanup(func() { _ = x.End(t.Context()) }) // it gives its connection up
 	return x.ID()
 }
@@ -104,8 +92,7 @@ func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 	for i, k := range keys {
 		starts[i] = store.Start{Flow: testFlow, Trigger: "start", Key: k, Input: []byte(`{"n":1}`)}
 	}
-	out, err := s.Start(t.Context(), starts, collation.Mode{})
-	require.NoError(t, err)
+	out := must(s.driven().Start(t.Context(), starts, collation.Mode{}))(t)
 	ids := make([]journal.JobID, len(keys))
 	for i, o := range out {
 		require.NoError(t, o.Err)
@@ -114,7 +101,42 @@ func startJobs(t testing.TB, s *Store, keys ...string) []journal.JobID {
 	return ids
 }
 
-var testFlow = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}
+// testFlow is the flow of testDefinition, which is not deployed.
+var (
+	testDefinition, _ = flow.Parse("flow.yaml", []byte(`{flow: flow, version: "1", activities: {start: {type: trigger}}}`))
+	testFlow          = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest(testDefinition.Digest())}
+)
+
+// sourced is a store that knows the definition.
+type sourced struct{ *Store }
+
+// Flow implements engine.Source.
+func (sourced) Flow(context.Context, string, string) ([]byte, error) {
+	return testDefinition.Canonical(), nil
+}
+
+// joins is what starts and signals in a caller's transaction: it need not run for that.
+func (s *Store) joins(ctx context.Context) (*engine.Committer, error) {
+	return engine.NewCommitter(ctx, engine.Config{Store: s, Space: s.cfg.Space, Flows: engine.NewFlows(sourced{s})})
+}
+
+func (s *Store) startTx(ctx context.Context, tx any, starts []store.Start) (out []store.Started, err error) {
+	c, err := s.joins(ctx)
+	for i := 0; i < len(starts) && err == nil; i++ {
+		var started store.Started
+		started, err = c.StartTx(ctx, tx, starts[i])
+		out = append(out, started)
+	}
+	return out, err
+}
+
+func (s *Store) signalTx(ctx context.Context, tx any, x *collation.Signal) (store.Signalled, error) {
+	c, err := s.joins(ctx)
+	if err != nil {
+		return store.Signalled{}, err
+	}
+	return c.SignalTx(ctx, tx, *x)
+}
 
 // plan returns a plan that only moves the job's head; tests add to it.
 func plan(st *collation.State) *collation.Plan {
@@ -140,8 +162,7 @@ func chained(st *collation.State, p *collation.Plan) store.Chained {
 // committer opens a committer for the test.
 func openCommitter(t testing.TB, s *Store) *committer {
 	t.Helper()
-	c, err := s.Committer(t.Context(), true)
-	require.NoError(t, err)
+	c := must(s.Committer(t.Context(), true))(t)
 	t.Cleanup(c.Close)
 	return c.(*committer)
 }
@@ -149,8 +170,7 @@ func openCommitter(t testing.TB, s *Store) *committer {
 // load loads one job and what else is asked for, waiting for locks.
 func load(t testing.TB, c store.Committer, w store.Want) *collation.State {
 	t.Helper()
-	l, err := c.Load(t.Context(), []store.Want{w}, true)
-	require.NoError(t, err)
+	l := must(c.Load(t.Context(), []store.Want{w}, true))(t)
 	require.NotNil(t, l.States[w.Job])
 	return l.States[w.Job]
 }
@@ -173,14 +193,20 @@ func request(t testing.TB, s *Store, job journal.JobID, change ...func(*collatio
 	return row
 }
 
-func (s *Store) Signal(ctx context.Context, x *collation.Signal, mode collation.Mode) (store.Signalled, error) {
-	return s.driven().Signal(ctx, x, mode)
+// must is the value of a call that must succeed.
+func must[T any](v T, err error) func(tester) T {
+	return func(t tester) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
 }
 
-func (s *Store) SignalTx(ctx context.Context, tx Transaction, x *collation.Signal) (store.Signalled, error) {
-	return s.driven().SignalTx(ctx, tx, x)
+// tester is a test, also one of rapid.
+type tester interface {
+	require.TestingT
+	Helper()
 }
 
-func (s *Store) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) ([]store.Outgoing, error) {
-	return s.driven().Deliver(ctx, signals, mode)
-}
+// failed is the error of a call whose value does not matter.
+func failed[T any](_ T, err error) error { return err }

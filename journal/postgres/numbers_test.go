@@ -22,8 +22,7 @@ func TestW11OldNumbers(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	old := s.numbers.span(ids)
 	require.NotEqual(t, allJobs, old)
-	other, err := Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space})
-	require.NoError(t, err)
+	other := must(Open(t.Context(), Config{DSN: s.cfg.DSN, Space: s.cfg.Space}))(t)
 	t.Cleanup(other.Close)
 	if seal := s.seal.Load(); seal != nil {
 		other.Seal(*seal)
@@ -31,15 +30,13 @@ func TestW11OldNumbers(t *testing.T) {
 	before := load(t, c, store.Want{Job: ids[0], Instances: []collation.InstanceKey{work}}) // what a hot state would be
 	require.NoError(t, c.Rollback(t.Context()))
 	shut(t, s, 1, classes[1].longest)
-	for more := true; more; {
-		more, err = other.Retire(t.Context(), nil)
-		require.NoError(t, err)
+	for must(other.Retire(t.Context(), nil))(t) {
 	}
 	require.Equal(t, old, s.numbers.span(ids), "this process still knows the old number")
 
 	head := heads(t, s, ids[0])
 	plans := []store.Chained{chained(before, plan(before))}
-	err = c.Commit(t.Context(), plans)
+	err := c.Commit(t.Context(), plans)
 	require.ErrorIs(t, err, store.ErrLost)
 	require.Equal(t, head, heads(t, s, ids[0]))
 	require.Equal(t, allJobs, s.numbers.span(ids), "it was forgotten")
@@ -55,10 +52,8 @@ func TestW11OldNumbers(t *testing.T) {
 	p.NewState = journal.JobFailed
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	s.numbers.set(ids[0], old.from)
-	want, err := other.Outcomes(t.Context(), ids)
-	require.NoError(t, err)
-	got, err := s.Outcomes(t.Context(), ids)
-	require.NoError(t, err)
+	want := must(other.Outcomes(t.Context(), ids))(t)
+	got := must(s.Outcomes(t.Context(), ids))(t)
 	require.Equal(t, want, got)
 	require.NotEqual(t, old, s.numbers.span(ids), "it was learned")
 	requireWholeOrTombstone(t, s, ids[0], map[journal.JobID]journal.Head{ids[0]: heads(t, s, ids[0])})
@@ -82,22 +77,19 @@ func TestW11OldNumbersOfEffects(t *testing.T) {
 
 	c := openCommitter(t, s)
 	s.numbers.set(l.Job, old)
-	loaded, err := c.Load(t.Context(), []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}}}, true)
-	require.NoError(t, err)
+	loaded := must(c.Load(t.Context(), []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}}}, true))(t)
 	require.Equal(t, n, s.numbers.span([]journal.JobID{l.Job}), "it was learned")
 	chain := loaded.Chains[l.Key()]
 	require.Contains(t, chain.Effects, e.Key)
 	e.Result = []byte(`1`)
-	end, err := chain.Finish(l, e, false, collation.Mode{})
-	require.NoError(t, err)
+	end := must(chain.Finish(l, e, false, collation.Mode{}))(t)
 	s.numbers.set(l.Job, old)
 	require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{{Plan: end.Plan}}), store.ErrLost)
 	require.Equal(t, allJobs, s.numbers.span([]journal.JobID{l.Job}), "it was forgotten")
 	require.Equal(t, 1, s.rows(t, "effects WHERE state = 'started'"))
 
 	s.numbers.set(l.Job, old)
-	_, err = w.FinishEffect(t.Context(), l, e, false)
-	require.NoError(t, err)
+	must(w.FinishEffect(t.Context(), l, e, false))(t)
 	require.Equal(t, 1, s.rows(t, "effects WHERE state = 'completed'"))
 }
 

@@ -89,7 +89,7 @@ func TestNoPartition(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	nextIn(t, s, 3)
-	_, err := s.Start(t.Context(), keyed("k"), resend)
+	_, err := s.driven().Start(t.Context(), keyed("k"), resend)
 	require.ErrorIs(t, err, store.ErrPartition)
 	require.ErrorContains(t, err, "quipu migrate")
 	for _, other := range decisions {

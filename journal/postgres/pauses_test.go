@@ -29,8 +29,7 @@ func TestE12PausesOfARow(t *testing.T) {
 				Timeout: rapid.Bool().Draw(t, "timeout"), Taken: rapid.Bool().Draw(t, "taken"), Came: rapid.Bool().Draw(t, "came"),
 			}
 		}
-		got, err := decodePauses(encodePauses(want))
-		require.NoError(t, err)
+		got := must(decodePauses(encodePauses(want)))(t)
 		require.Equal(t, want, got)
 	})
 }
@@ -40,8 +39,7 @@ func TestE12PausesOfARow(t *testing.T) {
 func TestPausesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"x", `{}`, `[{"guid":"1"}]`, `[{"when":1}]`, `[`} {
-		_, err := decodePauses([]byte(bad))
-		require.ErrorIs(t, err, errCorrupt, bad)
+		require.ErrorIs(t, failed(decodePauses([]byte(bad))), errCorrupt, bad)
 	}
 	s := open(t)
 	ids := startJobs(t, s, "bad", "good")
@@ -51,16 +49,14 @@ func TestPausesThatCannotBeRead(t *testing.T) {
 	_, err := c.Load(t.Context(), []store.Want{{Job: bad.Job, Row: bad.GUID}}, true)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorContains(t, err, bad.Job.String())
-	_, err = s.Pauses(t.Context(), bad.Job, bad.GUID)
-	require.ErrorIs(t, err, store.ErrRejected)
+	require.ErrorIs(t, failed(s.Pauses(t.Context(), bad.Job, bad.GUID)), store.ErrRejected)
 	due, _, err := s.Due(t.Context(), 10)
 	require.NoError(t, err)
 	claims := make([]store.Claim, len(due))
 	for i := range due {
 		claims[i] = store.Claim{Row: due[i], Send: true}
 	}
-	out, err := s.Claim(t.Context(), claims)
-	require.NoError(t, err)
+	out := must(s.Claim(t.Context(), claims))(t)
 	var sent []journal.GUID
 	for i := range out {
 		sent = append(sent, out[i].Row.GUID)

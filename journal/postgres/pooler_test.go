@@ -16,7 +16,6 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -31,14 +30,11 @@ func pooler(t *testing.T, dsn, mode string, settings ...string) string {
 	if err != nil {
 		t.Skip("pgbouncer is not installed: apt-get install pgbouncer runs this test")
 	}
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	u := must(url.Parse(dsn))(t)
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := l.Addr().(*net.TCPAddr)
 	require.NoError(t, l.Close())
-	dir, err := os.MkdirTemp("", "quipu-pooler-")
-	require.NoError(t, err)
+	dir := must(os.MkdirTemp("", "quipu-pooler-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
 	password, _ := u.User.Password()
@@ -75,17 +71,13 @@ func pooler(t *testing.T, dsn, mode string, settings ...string) string {
 // S6: behind PgBouncer in session mode the store keeps its whole contract.
 func TestS6PoolerOfSessions(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "quipu-pooled-")
-	require.NoError(t, err)
+	dir := must(os.MkdirTemp("", "quipu-pooled-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: map[string]string{"max_connections": "200"}})
-	require.NoError(t, err)
+	pg := must(devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: map[string]string{"max_connections": "200"}}))(t)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	dsn := pooler(t, pg.DSN("quipu"), "session")
-	l := &lender{place: func(_ testing.TB, n int) (string, string) { return dsn, fmt.Sprint("suite-", n) }}
-	t.Cleanup(l.close)
-	journaltest.Run(t, func(t *testing.T) store.Store { return l.lend(t) })
+	l := conforms(t, dsn)
 
 	t.Run("backends", func(t *testing.T) {
 		s := l.lend(t)
@@ -134,13 +126,11 @@ func TestS6PoolerRefusesASetting(t *testing.T) {
 	require.ErrorContains(t, err, "a pooler refuses a setting of the connection string")
 	require.ErrorContains(t, err, "geqo")
 
-	s, err := Open(t.Context(), Config{DSN: dsn, Space: "test-1", Migrating: true})
-	require.NoError(t, err)
+	s := must(Open(t.Context(), Config{DSN: dsn, Space: "test-1", Migrating: true}))(t)
 	require.NoError(t, s.Migrate(t.Context()))
 	c, err := s.Committer(t.Context(), true) // both backends of the pooler have statements now
 	require.NoError(t, err)
 	c.Close()
 	s.Close()
-	_, err = Open(t.Context(), Config{DSN: dsn, Space: "test-1"})
-	require.ErrorContains(t, err, "server_reset_query = DISCARD ALL")
+	require.ErrorContains(t, failed(Open(t.Context(), Config{DSN: dsn, Space: "test-1"})), "server_reset_query = DISCARD ALL")
 }

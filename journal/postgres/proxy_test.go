@@ -26,11 +26,9 @@ type proxy struct {
 // through returns a DSN that leads through a new proxy.
 func through(t testing.TB, dsn string) (*proxy, string) {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
+	u := must(url.Parse(dsn))(t)
 	require.NotEmpty(t, u.Host, "the DSN is a URL with a host")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &proxy{listener: l, target: u.Host}
 	p.group.Go(p.accept)
 	t.Cleanup(p.close)

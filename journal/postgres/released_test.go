@@ -41,10 +41,8 @@ func edited(sums string, names, steps []string) error {
 // S16: a migration that was released is never edited.
 func TestS16ReleasedMigrationsStay(t *testing.T) {
 	t.Parallel()
-	sums, err := os.ReadFile("migrations/released.sum")
-	require.NoError(t, err)
-	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
-	require.NoError(t, err)
+	sums := must(os.ReadFile("migrations/released.sum"))(t)
+	names := must(fs.Glob(migrationFiles, "migrations/*.sql"))(t)
 	for i := range names {
 		names[i] = path.Base(names[i])
 	}
@@ -73,8 +71,7 @@ func TestS16EarlierSchemas(t *testing.T) {
 		if version > 0 {
 			dump, err := os.ReadFile(fmt.Sprintf("testdata/schemas/%04d.sql", version))
 			require.NoError(t, err, "a migration has come after version %d: there must be a dump of it", version)
-			c, err := pgconn.Connect(t.Context(), dsn)
-			require.NoError(t, err)
+			c := must(pgconn.Connect(t.Context(), dsn))(t)
 			_, err = c.Exec(t.Context(), string(dump)).ReadAll()
 			require.NoError(t, errors.Join(err, c.Close(t.Context())))
 		}

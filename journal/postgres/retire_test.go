@@ -67,8 +67,7 @@ func keep(t testing.TB, s *Store, c store.Committer, d time.Duration, keys ...st
 	for _, key := range keys {
 		wants = append(wants, store.Want{Key: key})
 	}
-	l, err := c.Load(t.Context(), wants, true)
-	require.NoError(t, err)
+	l := must(c.Load(t.Context(), wants, true))(t)
 	var plans []store.Chained
 	for _, key := range keys {
 		p := collation.Begin(collation.Inception{
@@ -105,10 +104,7 @@ func settled(t testing.TB, s *Store) {
 // expireAll makes tombstones of all due jobs.
 func expireAll(t testing.TB, s *Store) {
 	t.Helper()
-	for more := true; more; {
-		var err error
-		more, err = s.Expire(t.Context(), 100)
-		require.NoError(t, err)
+	for must(s.Expire(t.Context(), 100))(t) {
 	}
 }
 
@@ -159,8 +155,7 @@ func TestW11Retire(t *testing.T) {
 	var a archived
 	retire := func(want bool) {
 		t.Helper()
-		more, err := s.Retire(t.Context(), a.keep)
-		require.NoError(t, err)
+		more := must(s.Retire(t.Context(), a.keep))(t)
 		require.Equal(t, want, more)
 	}
 	retire(false)
@@ -174,14 +169,12 @@ func TestW11Retire(t *testing.T) {
 	ended(t, s, c, old[2])
 	retire(false)
 	expireAll(t, s)
-	_, err := as(t, s, "retention").Retire(t.Context(), a.keep)
-	require.ErrorIs(t, err, store.ErrOwner)
+	require.ErrorIs(t, failed(as(t, s, "retention").Retire(t.Context(), a.keep)), store.ErrOwner)
 	requireExpired(t, s, old)
 
 	before := partitions(t, s)
 	a.fails = errors.New("the disk is full")
-	_, err = s.Retire(t.Context(), a.keep)
-	require.ErrorIs(t, err, a.fails)
+	require.ErrorIs(t, failed(s.Retire(t.Context(), a.keep)), a.fails)
 	requireExpired(t, s, old)
 	a.fails = nil
 	retire(true)
@@ -205,8 +198,7 @@ func TestW11Retire(t *testing.T) {
 
 func heads(t testing.TB, s *Store, id journal.JobID) journal.Head {
 	t.Helper()
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	return v.Head
 }
 
@@ -241,23 +233,18 @@ func TestW11Moves(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, plan(st))}))
 	require.NoError(t, <-retired)
 	require.Zero(t, s.rows(t, "jobs WHERE n >= 2e17"))
-	was, err := s.Job(t.Context(), long)
-	require.NoError(t, err)
+	was := must(s.Job(t.Context(), long))(t)
 
 	require.NoError(t, s.run(t, "UPDATE entries SET body = 'x' WHERE seq = 3"))
-	_, err = s.Retire(t.Context(), nil)
-	require.ErrorIs(t, err, errBroken)
+	require.ErrorIs(t, failed(s.Retire(t.Context(), nil)), errBroken)
 	require.Zero(t, s.rows(t, "jobs WHERE n >= 2e17"))
 	require.NoError(t, s.run(t, fmt.Sprintf(`UPDATE entries SET body = '\x%x' WHERE seq = 3`, plans[1].Body)))
 
-	for more := true; more; {
-		more, err = s.Retire(t.Context(), nil)
-		require.NoError(t, err)
+	for must(s.Retire(t.Context(), nil))(t) {
 	}
 	require.Equal(t, 1, s.rows(t, "jobs WHERE n >= 2e17"))
 	require.Zero(t, s.rows(t, fmt.Sprintf("partitions WHERE p = %d", classNumbers/partitionJobs)))
-	got, err := s.Job(t.Context(), long)
-	require.NoError(t, err)
+	got := must(s.Job(t.Context(), long))(t)
 	for i := range was.Rows {
 		was.Rows[i].Rev++ // who read the job where it was decides again
 	}
@@ -284,14 +271,11 @@ func TestW11RetireWaits(t *testing.T) {
 	require.NoError(t, s.Extend(t.Context()))
 	require.NoError(t, s.run(t, "UPDATE partitions SET opened = opened - 120000000 WHERE opened > 1"))
 	before := partitions(t, s)
-	more, err := s.Retire(t.Context(), nil)
-	require.NoError(t, err)
+	more := must(s.Retire(t.Context(), nil))(t)
 	require.False(t, more)
-	_, err = slow.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	must(slow.Exec(t.Context(), "COMMIT"))(t)
 	settled(t, s)
-	more, err = s.Retire(t.Context(), nil)
-	require.NoError(t, err)
+	more = must(s.Retire(t.Context(), nil))(t)
 	require.False(t, more, "it has a job")
 	require.Equal(t, before, partitions(t, s))
 }
@@ -307,10 +291,9 @@ func TestW11NumbersHaveATransaction(t *testing.T) {
 	startIn(t, s, first, keys...)
 	done := make(chan error, len(keys))
 	for _, key := range keys {
-		tx, err := user(t, s).Begin(t.Context())
-		require.NoError(t, err)
+		tx := must(user(t, s).Begin(t.Context()))(t)
 		go func() {
-			_, err := s.StartTx(context.WithoutCancel(t.Context()), tx, keyed(key), resend)
+			_, err := s.startTx(context.WithoutCancel(t.Context()), tx, keyed(key))
 			done <- errors.Join(err, tx.Commit(context.WithoutCancel(t.Context())))
 		}()
 	}
@@ -356,18 +339,15 @@ func TestW11RetireDies(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := s.Retire(ctx, a.keep); done <- err }()
 	waitFor(t, s, "SELECT 1 FROM pg_inherits WHERE inhdetachpending")
-	more, err := s.Retire(t.Context(), a.keep)
-	require.NoError(t, err)
+	more := must(s.Retire(t.Context(), a.keep))(t)
 	require.False(t, more, "only one does it at a time")
 	cancel()
 	require.Error(t, <-done)
 	require.Equal(t, 1, s.rows(t, "pg_inherits WHERE inhdetachpending"))
 	startJobs(t, s, "another") // nobody is held up
-	_, err = reader.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	must(reader.Exec(t.Context(), "COMMIT"))(t)
 	waitFor(t, s, "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))") // that of the one that died
-	more, err = s.Retire(t.Context(), a.keep)
-	require.NoError(t, err)
+	more = must(s.Retire(t.Context(), a.keep))(t)
 	require.True(t, more)
 	require.Len(t, a.names, 1)
 	require.Zero(t, s.rows(t, fmt.Sprintf("pg_class WHERE relname LIKE '%%\\_%d'", classNumbers/partitionJobs)))
@@ -403,9 +383,7 @@ func TestW11UnderLoad(t *testing.T) {
 		shut(t, s, 1, classes[1].longest)
 		for more := true; more; {
 			before := s.rows(t, "partitions")
-			var err error
-			more, err = s.Retire(ctx, nil)
-			require.NoError(t, err)
+			more = must(s.Retire(ctx, nil))(t)
 			dropped += max(0, before-s.rows(t, "partitions"))
 			expireAll(t, s)
 		}
@@ -415,8 +393,7 @@ func TestW11UnderLoad(t *testing.T) {
 	require.NotEmpty(t, open)
 	for _, id := range open {
 		requireWholeOrTombstone(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
-		v, err := s.Job(t.Context(), id)
-		require.NoError(t, err)
+		v := must(s.Job(t.Context(), id))(t)
 		require.Len(t, v.Instances, 2)
 		require.Len(t, v.Rows, 2)
 	}

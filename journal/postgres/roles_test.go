@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/keyring"
 )
@@ -17,7 +18,7 @@ import (
 // the tables has, who is not subject to it.
 func TestPoliciesCostAnEngineNothing_S8(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles6" })
 	require.NoError(t, s.Roles(t.Context()))
 	plans := func(s *Store) map[string]string {
 		all := make(map[string]string)
@@ -61,20 +62,40 @@ func permitted(t *testing.T, c *conn, name string) bool {
 // S1, S8: a login that is bound to a topic has its key at once, and no other one.
 func TestGrantedTopicsHaveTheirKeys_S8(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles7" })
 	require.NoError(t, s.Roles(t.Context()))
 	require.ErrorIs(t, s.GrantWorker(t.Context(), "nobody_has_this", []string{"pay"}), store.ErrNotFound)
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{"pay"}))
-	own, err := s.Keys(t.Context())
-	require.NoError(t, err)
+	own := must(s.Keys(t.Context()))(t)
 	require.NoError(t, s.PutTopicKeys(t.Context(), keyring.New(own).TopicKeys("ship")))
 
-	k, err := as(t, s, "worker").Keys(t.Context())
-	require.NoError(t, err)
+	k := must(as(t, s, "worker").Keys(t.Context()))(t)
 	require.Empty(t, k.Roots)
 	require.Equal(t, keyring.New(own).TopicKeys("pay"), k.Topics)
 	require.NoError(t, s.RevokeWorker(t.Context(), "quipu", []string{"pay"}))
-	k, err = as(t, s, "worker").Keys(t.Context())
-	require.NoError(t, err)
+	k = must(as(t, s, "worker").Keys(t.Context()))(t)
 	require.Empty(t, k.Topics)
+}
+
+// S15: a space keeps digests of keys from its beginning, or never; only its owner says so. What
+// is refused changes nothing. (tests/attacks has a space that does.)
+func TestPrivateKeysAreOfANewSpace(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, func(c *Config) { c.Space = "roles3" })
+	require.NoError(t, s.Roles(t.Context()))
+	refused := func(why string) {
+		require.ErrorIs(t, s.SetPrivateKeys(t.Context()), store.ErrRejected, why)
+		private := must(s.PrivateKeys(t.Context()))(t)
+		require.False(t, private)
+		require.Zero(t, s.rows(t, "pg_constraint WHERE conname LIKE '%key_private' AND connamespace = current_schema()::regnamespace"))
+	}
+	requireForbidden(t, as(t, s, "engine").SetPrivateKeys(t.Context()), "engine", "SetPrivateKeys")
+	signal := signalOf(s, "x", "")
+	signal.Keep = collation.Micros(1e12)
+	must(s.driven().Signal(t.Context(), signal, resend))(t)
+	refused("a signal is kept")
+	require.NoError(t, s.run(t, "DELETE FROM dispatches"))
+	startJobs(t, s, "k")
+	require.NoError(t, s.run(t, "DELETE FROM dispatches"))
+	refused("a job has a key")
 }

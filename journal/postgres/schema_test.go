@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"crypto/rand"
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -14,102 +13,8 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// C4: the table refuses ledgers that break a law, whatever writes them.
-func TestActivityLedgerChecks(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for ledger, constraint := range map[int64]string{
-		-1:                           "ledger_width",
-		1_000_000_000_000_000:        "ledger_state",
-		301_100_000_000_001:          "ledger_state",
-		1_200_000_000_000:            "ledger_markers",
-		102_100_000_000_001:          "ledger_trigger", // entries 02
-		101_000_000_000_001:          "ledger_trigger", // Leg1 not complete
-		111_100_000_000_001:          "ledger_trigger", // entries 11
-		100_000_000_000:              "ledger_leg1",
-		201_000_000_000_000:          "ledger_final",
-		1_110_000_000_000:            "ledger_join",
-		1_100_100_000_000:            "ledger_join", // as after a carry out of Leg2's entries
-		int64(collation.TriggerBorn): "",
-		99_100_099_999_999:           "",
-		299_100_099_999_999:          "",
-		0:                            "",
-	} {
-		err := s.run(t, fmt.Sprintf(
-			"INSERT INTO instances (n, activity, dad, dad_text, ledger) VALUES (1, 'a', gen_random_uuid(), ',0', %d)", ledger))
-		requireConstraint(t, err, constraint, ledger)
-		require.Equal(t, constraint == "", collation.ActivityLedger(ledger).Valid(false) == nil, "collation agrees on %d", ledger)
-	}
-}
-
-// C4: only joins count arrivals, and open elements are never negative.
-func TestInstanceChecks(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for _, c := range []struct {
-		ledger     int64
-		join       bool
-		open       int
-		constraint string
-	}{
-		{10_300_000_000, true, 0, ""},
-		{1_110_300_000_000, true, 0, ""},
-		{19_900_000_000, true, 0, ""},
-		{300_000_000, true, 0, ""},
-		{20_000_000_000, true, 0, "ledger_markers"},
-		{10_300_000_000, false, 0, "ledger_join"},
-		{300_000_000, false, 0, "ledger_join"},
-		{1_100_000_000_000, false, 10_000, ""},
-		{1_100_000_000_000, false, -1, "open_elements"},
-		{0, false, 0, ""},
-	} {
-		err := s.run(t, fmt.Sprintf(`INSERT INTO instances (n, activity, dad, dad_text, ledger, is_join, open)
-			VALUES (1, 'a', gen_random_uuid(), ',0', %d, %t, %d)`, c.ledger, c.join, c.open))
-		requireConstraint(t, err, c.constraint, c.ledger)
-		if c.open == 0 {
-			require.Equal(t, c.constraint == "", collation.ActivityLedger(c.ledger).Valid(c.join) == nil, "collation agrees on %+v", c)
-		}
-	}
-}
-
-func TestGUIDLedgerChecks(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for ledger, constraint := range map[int64]string{
-		-1:                "receipt_width",
-		1_000_000_000_000: "receipt_markers",
-		200_000_000_000:   "receipt_markers",
-		20_000_000_000:    "receipt_markers",
-		12_000_000_000:    "receipt_markers",
-		1_000_000_000:     "receipt_steps", // step 2 without step 1
-		110_000_000_000:   "receipt_steps", // snapshot without step 2
-		11_100_000_000:    "receipt_steps", // step 3 without the snapshot
-		111_100_000_007:   "",
-		11_099_999_999:    "",
-		0:                 "",
-	} {
-		err := s.run(t, fmt.Sprintf("INSERT INTO receipts VALUES (1, gen_random_uuid(), %d, 'handled', 1)", ledger))
-		requireConstraint(t, err, constraint, ledger)
-		require.Equal(t, constraint == "", collation.GUIDLedger(ledger).Valid() == nil, "collation agrees on %d", ledger)
-	}
-	requireConstraint(t, s.run(t, "INSERT INTO receipts VALUES (1, gen_random_uuid(), 1, 'stale', 1)"), "receipt_stale", 1)
-}
-
-func requireConstraint(t *testing.T, err error, constraint string, ledger int64) {
-	t.Helper()
-	if constraint == "" {
-		require.NoError(t, err, "%d", ledger)
-		return
-	}
-	var pg *pgconn.PgError
-	require.ErrorAs(t, err, &pg, "%d", ledger)
-	require.Equal(t, "23514", pg.Code)
-	require.Equal(t, constraint, pg.ConstraintName, "%d", ledger)
-}
 
 // A schema of another version is refused, with advice. Migrate makes a missing one, may be
 // repeated, and never goes back.
@@ -119,15 +24,12 @@ func TestSchemaVersions(t *testing.T) {
 	_, err := Open(t.Context(), Config{DSN: dsn, Space: "a"})
 	require.ErrorIs(t, err, store.ErrSchema)
 	require.ErrorContains(t, err, "quipu migrate")
-	s, err := Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true})
-	require.NoError(t, err)
+	s := must(Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true}))(t)
 	defer s.Close()
-	_, err = s.FindJob(t.Context(), "k")
-	require.ErrorIs(t, err, store.ErrSchema, "nothing works before")
+	require.ErrorIs(t, failed(s.FindJob(t.Context(), "k")), store.ErrSchema, "nothing works before")
 	require.NoError(t, s.Migrate(t.Context()))
 	require.NoError(t, s.Migrate(t.Context()))
-	again, err := Open(t.Context(), Config{DSN: dsn, Space: "a"})
-	require.NoError(t, err)
+	again := must(Open(t.Context(), Config{DSN: dsn, Space: "a"}))(t)
 	again.Close()
 	require.NoError(t, s.run(t, "UPDATE space SET version = version + 1"))
 	_, err = Open(t.Context(), Config{DSN: dsn, Space: "a", Migrating: true})
@@ -149,8 +51,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	require.EqualError(t, open(dsn, "shop"), "the database has no space shop: it has none; `quipu migrate --space shop` makes it")
 	for _, space := range []string{"shop", "night-jobs"} {
-		s, err := Open(t.Context(), Config{DSN: dsn, Space: space, Migrating: true})
-		require.NoError(t, err)
+		s := must(Open(t.Context(), Config{DSN: dsn, Space: space, Migrating: true}))(t)
 		require.NoError(t, s.Migrate(t.Context()))
 		s.Close()
 	}
@@ -159,11 +60,9 @@ func TestNoSpace(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrSchema)
 
 	login := strings.ToLower("quipu_nobody_" + rand.Text()[:10])
-	s, err := Open(t.Context(), Config{DSN: dsn, Space: "shop"})
-	require.NoError(t, err)
+	s := must(Open(t.Context(), Config{DSN: dsn, Space: "shop"}))(t)
 	defer s.Close()
-	u, err := url.Parse(dsn)
-	require.NoError(t, err)
+	u := must(url.Parse(dsn))(t)
 	password, _ := u.User.Password()
 	require.NoError(t, s.run(t, "CREATE ROLE "+login+" LOGIN PASSWORD '"+password+"'"))
 	defer func() { require.NoError(t, s.run(t, "DROP ROLE "+login)) }()
@@ -175,8 +74,7 @@ func TestNoSpace(t *testing.T) {
 func TestSpacesThatCollide(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{"", "A", "1a", "a b", `a"b`, strings.Repeat("a", 33), "ä"} {
-		_, err := Open(t.Context(), Config{DSN: "postgres://127.0.0.1:1/none", Space: space})
-		require.ErrorContains(t, err, "space", "%q", space)
+		require.ErrorContains(t, failed(Open(t.Context(), Config{DSN: "postgres://127.0.0.1:1/none", Space: space})), "space", "%q", space)
 	}
 	s := fresh(t)
 	require.NoError(t, s.run(t, "UPDATE space SET name = 'test_1'"))
@@ -187,22 +85,18 @@ func TestSpacesThatCollide(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	p, err := s.Preflight(t.Context(), nil)
-	require.NoError(t, err)
+	p := must(s.Preflight(t.Context(), nil))(t)
 	require.Contains(t, p.Facts, "fsync = on")
-	u, err := url.Parse(s.cfg.DSN)
-	require.NoError(t, err)
+	u := must(url.Parse(s.cfg.DSN))(t)
 	q := u.Query()
 	q.Set("synchronous_commit", "off")
 	u.RawQuery = q.Encode()
-	weak, err := Open(t.Context(), Config{DSN: u.String(), Space: "test-1"})
-	require.NoError(t, err)
+	weak := must(Open(t.Context(), Config{DSN: u.String(), Space: "test-1"}))(t)
 	defer weak.Close()
-	_, err = weak.Preflight(t.Context(), nil)
+	_, err := weak.Preflight(t.Context(), nil)
 	require.ErrorIs(t, err, store.ErrPreflight)
 	require.ErrorContains(t, err, "synchronous-commit-off: synchronous_commit is off")
-	p, err = weak.Preflight(t.Context(), []string{"synchronous-commit-off"})
-	require.NoError(t, err)
+	p = must(weak.Preflight(t.Context(), []string{"synchronous-commit-off"}))(t)
 	require.Len(t, p.Accepted, 1)
 }
 
@@ -238,13 +132,11 @@ func TestPreflightRefusesEachWeakness(t *testing.T) {
 // as opens the space under one of its roles.
 func as(t *testing.T, s *Store, name string) *Store {
 	t.Helper()
-	u, err := url.Parse(s.cfg.DSN)
-	require.NoError(t, err)
+	u := must(url.Parse(s.cfg.DSN))(t)
 	q := u.Query()
 	q.Set("role", RoleName(s.cfg.Space, name))
 	u.RawQuery = q.Encode()
-	r, err := Open(t.Context(), Config{DSN: u.String(), Space: s.cfg.Space})
-	require.NoError(t, err)
+	r := must(Open(t.Context(), Config{DSN: u.String(), Space: s.cfg.Space}))(t)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -252,18 +144,15 @@ func as(t *testing.T, s *Store, name string) *Store {
 // 4.5, W8: the roles that may hold and end sessions.
 func TestRolesOfSessions(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles4" })
 	require.NoError(t, s.Roles(t.Context()))
 	row := request(t, s, startJobs(t, s, "k")[0])
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{row.Topic})) // it plays all roles here
 	for _, role := range []string{"worker", "engine"} {
 		r := as(t, s, role)
-		x, err := r.OpenSession(t.Context(), store.Process{Name: role, Lease: time.Hour})
-		require.NoError(t, err)
-		_, err = r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID())
-		require.NoError(t, err)
-		_, err = x.Renew(t.Context(), nil)
-		require.NoError(t, err)
+		x := must(r.OpenSession(t.Context(), store.Process{Name: role, Lease: time.Hour}))(t)
+		must(r.Lease(t.Context(), row.Job, row.GUID, 1, role, x.ID()))(t)
+		must(x.Renew(t.Context(), nil))(t)
 		require.NoError(t, x.End(t.Context()))
 		require.Zero(t, s.rows(t, "sessions WHERE NOT dead"))
 		if role == "worker" {
@@ -276,7 +165,7 @@ func TestRolesOfSessions(t *testing.T) {
 // verifier can only read.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
+	s := fresh(t, func(c *Config) { c.Space = "roles5" })
 	require.NoError(t, s.Roles(t.Context()))
 	require.NoError(t, s.Roles(t.Context()), "it may be repeated")
 
@@ -285,42 +174,34 @@ func TestRoles(t *testing.T) {
 	row := request(t, engine, id)
 	_, _, err := engine.Due(t.Context(), 10)
 	require.NoError(t, err)
-	_, err = engine.Gauges(t.Context())
-	require.NoError(t, err)
-	_, err = journaltest.Driven{Store: engine}.TurnOverdue(t.Context(), 10)
-	require.NoError(t, err)
+	must(engine.Gauges(t.Context()))(t)
+	must(engine.driven().TurnOverdue(t.Context(), 10))(t)
 
 	worker := as(t, s, "worker")
 	require.NoError(t, s.GrantWorker(t.Context(), "quipu", []string{row.Topic})) // it plays all roles here
 	var l store.Lease
-	own, err := worker.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour})
-	require.NoError(t, err)
+	own := must(worker.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour}))(t)
 	for range store.MaxRuns {
-		l, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
-		require.NoError(t, err)
+		l = must(worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID()))(t)
 	}
 	effect := journal.Effect{Key: journal.Digest{1}, Name: "charge", Class: "guarded"}
-	_, _, err = journaltest.Driven{Store: worker}.StartEffect(t.Context(), l, effect)
+	_, _, err = worker.driven().StartEffect(t.Context(), l, effect)
 	require.NoError(t, err)
-	_, err = worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
-	require.ErrorIs(t, err, store.ErrExhausted)
-	_, err = journaltest.Driven{Store: engine}.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())
-	require.ErrorIs(t, err, store.ErrExhausted, "it holds the request")
+	require.ErrorIs(t, failed(worker.Lease(t.Context(), id, row.GUID, 1, "w", own.ID())), store.ErrExhausted)
+	require.ErrorIs(t, failed(engine.driven().Lease(t.Context(), id, row.GUID, 1, "w", own.ID())), store.ErrExhausted, "it holds the request")
 
 	c := openCommitter(t, engine)
 	st := load(t, c, store.Want{Job: id})
 	p := plan(st)
 	p.ResolvedWait = &collation.ResolvedWait{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
-	pauses, err := worker.Pauses(t.Context(), id, row.GUID)
-	require.NoError(t, err)
+	pauses := must(worker.Pauses(t.Context(), id, row.GUID))(t)
 	require.Len(t, pauses, 1)
 	requireForbidden(t, worker.run(t, "DELETE FROM resolved_waits"), "worker", "resolved_waits")
 	requireForbidden(t, engine.run(t, "UPDATE resolved_waits SET seq = 1"), "engine", "resolved_waits")
 
 	verifier := as(t, s, "verifier")
-	_, err = verifier.Job(t.Context(), id)
-	require.NoError(t, err)
+	must(verifier.Job(t.Context(), id))(t)
 	for _, role := range []string{"engine", "operator", "worker", "client", "retention", "verifier"} {
 		r := as(t, s, role)
 		for _, forbidden := range []string{
@@ -355,18 +236,15 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	c := openCommitter(t, engine)
 	id := startJobs(t, engine, "k")[0]
 	require.NoError(t, register(t, c, id, waitOf(id, 1, "x"), waitOf(id, 2, "y")))
-	got, err := engine.Signal(t.Context(), signalOf(s, "x", ""), resend)
-	require.NoError(t, err)
+	got := must(engine.driven().Signal(t.Context(), signalOf(s, "x", ""), resend))(t)
 	require.Equal(t, 1, got.Reached)
-	out, err := engine.Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend)
-	require.NoError(t, err)
+	out := must(engine.driven().Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend))(t)
 	require.Len(t, out, 1)
 	child := orderChild(t, c, id)
-	require.NoError(t, engine.Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
+	require.NoError(t, engine.driven().Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
 	refused := orderChild(t, c, id)
-	require.NoError(t, journaltest.Driven{Store: engine}.Refuse(t.Context(), &refused, nil))
-	_, _, err = journaltest.Driven{Store: engine}.Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend)
-	require.NoError(t, err)
+	require.NoError(t, engine.driven().Refuse(t.Context(), &refused, nil))
+	must(engine.driven().Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend))(t)
 
 	old := startJobs(t, engine, "old")[0]
 	ended(t, s, c, old)
@@ -376,15 +254,14 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	}
 	more := true
 	for first := true; more; first = false {
-		more, err = retention.Expire(t.Context(), 3)
-		require.NoError(t, err)
+		more = must(retention.Expire(t.Context(), 3))(t)
 		if first {
 			startJobs(t, engine, "old")
 		}
 	}
 	requireExpired(t, s, []journal.JobID{old})
 	require.Equal(t, 1, s.rows(t, "tombstones"))
-	require.NoError(t, journaltest.Driven{Store: engine}.Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
+	require.NoError(t, engine.driven().Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
 	for _, sweep := range []func() error{
 		func() error { _, err := engine.LateSignals(t.Context(), 10); return err },
 		func() error { _, err := engine.Prune(t.Context(), 10); return err },

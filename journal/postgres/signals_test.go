@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,8 +66,7 @@ func putSignal(t testing.TB, c store.Committer, id journal.JobID, x *collation.S
 	if x.Sent == 0 {
 		x.Sent = st.Now
 	}
-	row, err := x.Row(st.Job.Space)
-	require.NoError(t, err)
+	row := must(x.Row(st.Job.Space))(t)
 	p.Insert = []collation.Row{row}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	return collation.RowKey{Job: row.Job, GUID: row.GUID}
@@ -93,7 +93,7 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 		})
 		both.Go(func() {
 			time.Sleep(delays[1])
-			got, sent = s.Signal(t.Context(), x, resend)
+			got, sent = s.driven().Signal(t.Context(), x, resend)
 		})
 		both.Wait()
 		require.NoError(t, registered)
@@ -106,19 +106,16 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 	require.Less(t, len(late), rounds, "both orders were met")
 	for len(late) > 0 {
 		n := min(len(late), store.MaxBatch)
-		out, err := s.Deliver(t.Context(), late[:n], resend)
-		require.NoError(t, err)
+		out := must(s.driven().Deliver(t.Context(), late[:n], resend))(t)
 		require.Equal(t, n, len(out), "the registration made them due")
 		late = late[n:]
 	}
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	require.Empty(t, v.Waits)
 	woken := map[journal.GUID]bool{}
 	for _, r := range v.Rows {
 		if r.Kind == journal.MessageWakeUp {
-			x, err := journal.DecodeResponse(r.Body)
-			require.NoError(t, err)
+			x := must(journal.DecodeResponse(r.Body))(t)
 			woken[x.Signal] = true
 		}
 	}
@@ -146,7 +143,7 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 					waitOf(ids[i], 2*n, names[order[0]]), waitOf(ids[i], 2*n+1, names[order[1]]))
 			})
 			all.Go(func() {
-				_, errs[2+i] = s.Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
+				_, errs[2+i] = s.driven().Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
 			})
 		}
 		all.Wait()
@@ -160,11 +157,9 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 // blocker is a connection of another process, in a transaction.
 func blocker(t testing.TB, s *Store, text string) *pgx.Conn {
 	t.Helper()
-	raw, err := pgx.Connect(t.Context(), s.cfg.DSN)
-	require.NoError(t, err)
+	raw := must(pgx.Connect(t.Context(), s.cfg.DSN))(t)
 	t.Cleanup(func() { require.NoError(t, raw.Close(context.Background())) })
-	_, err = raw.Exec(t.Context(), "BEGIN; SET LOCAL search_path TO "+s.schema+"; "+text)
-	require.NoError(t, err)
+	must(raw.Exec(t.Context(), "BEGIN; SET LOCAL search_path TO "+s.schema+"; "+text))(t)
 	return raw
 }
 
@@ -183,15 +178,14 @@ func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
 			timer := blocker(t, s, "DELETE FROM waits")
 			got := make(chan store.Signalled, 1)
 			go func() {
-				x, err := s.Signal(t.Context(), signalOf(s, "k", ""), resend)
+				x, err := s.driven().Signal(t.Context(), signalOf(s, "k", ""), resend)
 				if err != nil {
 					t.Errorf("signal: %v", err)
 				}
 				got <- x
 			}()
 			waitFor(t, s, someoneWaits)
-			_, err := timer.Exec(t.Context(), end)
-			require.NoError(t, err)
+			must(timer.Exec(t.Context(), end))(t)
 			x := <-got
 			require.Equal(t, end == "COMMIT", x.State == store.SignalKept, "%+v", x)
 			require.Equal(t, end == "ROLLBACK", x.State == store.SignalConsumed, "%+v", x)
@@ -225,17 +219,14 @@ func TestDeliverReadsOn(t *testing.T) {
 		x.Sent = now - collation.Micros(3600*1e6) + collation.Micros(n)
 		keys = append(keys, putSignal(t, c, id, x))
 	}
-	out, err := s.Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend)
-	require.NoError(t, err)
+	out := must(s.driven().Deliver(t.Context(), []collation.RowKey{keys[2], keys[0], keys[1]}, resend))(t)
 	require.Len(t, out, 2)
 	for i := range out {
 		require.Equal(t, waits[40+i].GUID, out[i].Row.GUID)
-		x, err := journal.DecodeResponse(out[i].Row.Body)
-		require.NoError(t, err)
+		x := must(journal.DecodeResponse(out[i].Row.Body))(t)
 		require.Equal(t, keys[i].GUID, x.Signal, "the oldest signal first")
 	}
-	v, err := s.Job(t.Context(), id)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), id))(t)
 	require.Len(t, v.Waits, 40)
 }
 
@@ -256,12 +247,11 @@ func TestT11DeliverIsBounded(t *testing.T) {
 		INSERT INTO waits (job, guid, mailbox, activity, dad, topic, key, repeat, max_age, count, since, origin)
 		SELECT '%s', gen_random_uuid(), '%s', 'hook', ',0', 't', 'k', true, 0, 0, n, 1 FROM generate_series(1, %d) AS n`,
 		id, keys[0].Job, collation.MaxReach+5)))
-	out, err := s.Deliver(t.Context(), keys[:1], resend)
-	require.NoError(t, err)
+	out := must(s.driven().Deliver(t.Context(), keys[:1], resend))(t)
 	require.Len(t, out, collation.MaxReach)
 
 	require.NoError(t, s.run(t, fmt.Sprintf("UPDATE dispatches SET body = 'x' WHERE guid = '%s'", keys[1].GUID)))
-	_, err = s.Deliver(t.Context(), keys[1:], resend)
+	_, err := s.driven().Deliver(t.Context(), keys[1:], resend)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, collation.ErrSignal)
 }
@@ -276,19 +266,16 @@ func TestLoadLeavesBusyMailboxesOut(t *testing.T) {
 	held := putSignal(t, holder, id, signalOf(s, "held", ""))
 	free := putSignal(t, holder, id, signalOf(s, "free", ""))
 	wants := []store.Want{{Box: held.Job, Signal: held.GUID}, {Box: free.Job, Signal: free.GUID}}
-	l, err := holder.Load(t.Context(), wants[:1], true)
-	require.NoError(t, err)
+	l := must(holder.Load(t.Context(), wants[:1], true))(t)
 	require.NotNil(t, l.Boxes[held.Job].Named[held.GUID])
 
-	l, err = batch.Load(t.Context(), wants, false)
-	require.NoError(t, err)
+	l = must(batch.Load(t.Context(), wants, false))(t)
 	require.Nil(t, l.Boxes[held.Job])
 	require.NotNil(t, l.Boxes[free.Job].Named[free.GUID])
 	require.NoError(t, holder.Rollback(t.Context()))
 	require.NoError(t, batch.Rollback(t.Context()))
 
-	l, err = batch.Load(t.Context(), wants, false)
-	require.NoError(t, err)
+	l = must(batch.Load(t.Context(), wants, false))(t)
 	require.Len(t, l.Boxes, 2)
 	require.NoError(t, batch.Rollback(t.Context()))
 }
@@ -306,12 +293,124 @@ func TestJ5OneTimeForABatch(t *testing.T) {
 	}
 	wants = append(wants, store.Want{Job: journal.JobID{9}, Receipt: journal.GUID{9}}) // that one is not there
 	for _, wait := range []bool{false, true} {
-		l, err := c.Load(t.Context(), wants, wait)
-		require.NoError(t, err)
+		l := must(c.Load(t.Context(), wants, wait))(t)
 		require.Len(t, l.States, len(ids))
 		for _, st := range l.States {
 			require.Equal(t, l.Now, st.Now)
 		}
 		require.NoError(t, c.Rollback(t.Context()))
+	}
+}
+
+// C15: a signal is delivered while a close reads what it cancels. The close sees the wait, and
+// then loses it and decides again, or it sees the wake-up. If it saw neither it would leave both
+// behind.
+func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
+	t.Parallel()
+	for _, repeat := range []bool{false, true} {
+		s := open(t)
+		id := startJobs(t, s, "k")[0]
+		c := openCommitter(t, s)
+		w := waitOf(id, 1, "k")
+		w.Repeat = repeat
+		require.NoError(t, register(t, c, id, w))
+		// A row that a worker locks for a while, as a Tx effect does.
+		worker := blocker(t, s, "SELECT 1 FROM dispatches WHERE kind = 'start' FOR UPDATE")
+		st := load(t, c, store.Want{Job: id})
+		read := make(chan error)
+		go func() { read <- c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}) }()
+		waitFor(t, s, someoneWaits)
+		x := signalOf(s, "k", "")
+		x.Code = collation.CodePass
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
+		require.Equal(t, store.SignalConsumed, got.State)
+		must(worker.Exec(t.Context(), "COMMIT"))(t)
+		require.NoError(t, <-read)
+
+		if st.Rows[got.Out[0].Row.GUID] != nil {
+			continue
+		}
+		require.NotNil(t, st.Waits[w.GUID], "repeat: %t", repeat)
+		p := plan(st)
+		p.CancelWaits = []collation.CancelledWait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
+		require.ErrorIs(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}), store.ErrLost, "repeat: %t", repeat)
+	}
+}
+
+// C10, C15: a repeating hook gets one signal after another while its job closes. The close does
+// not lose for ever: what it reads under the locks of the mailboxes cannot change before it
+// writes.
+func TestC15CloseUnderAFloodOfSignals(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	w := waitOf(id, 1, "k")
+	w.Repeat = true
+	require.NoError(t, register(t, c, id, w))
+	var done atomic.Bool
+	var flood sync.WaitGroup
+	for who := range 6 {
+		flood.Go(func() {
+			for n := 0; !done.Load(); n++ {
+				x := signalOf(s, "k", fmt.Sprint(who, " ", n))
+				x.Code = collation.CodePass
+				if _, err := s.driven().Signal(t.Context(), x, resend); err != nil {
+					t.Errorf("signal: %v", err)
+				}
+			}
+		})
+	}
+	defer flood.Wait()
+	defer done.Store(true)
+	for range 50 {
+		st := load(t, c, store.Want{Job: id})
+		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
+		p := plan(st)
+		p.CancelWaits = []collation.CancelledWait{{GUID: w.GUID, Count: st.Waits[w.GUID].Count}}
+		err := c.Commit(t.Context(), []store.Chained{chained(st, p)})
+		require.NoError(t, err)
+		w.GUID[1]++
+		require.NoError(t, register(t, c, id, w))
+	}
+}
+
+// 1.11, T11: more signals were kept for a repeating hook than one transaction delivers. The
+// signal that ends the hook, sent once it waits, overtakes none of them, whichever of their
+// messages comes first.
+func TestKeptSignalsAreNotOvertaken(t *testing.T) {
+	t.Parallel()
+	const many = 2*collation.MaxDue + 40
+	s := open(t)
+	id := startJobs(t, s, "k")[0]
+	var keys []collation.RowKey
+	for n := range many {
+		x := signalOf(s, "k", fmt.Sprint(n))
+		x.Code = collation.CodePass
+		got := must(s.driven().Signal(t.Context(), x, resend))(t)
+		require.Equal(t, store.SignalKept, got.State)
+		keys = append(keys, mailOf(s, x))
+	}
+	w := waitOf(id, 1, "k")
+	w.Repeat = true
+	require.NoError(t, register(t, openCommitter(t, s), id, w))
+	last := signalOf(s, "k", "last")
+	got := must(s.driven().Signal(t.Context(), last, resend))(t)
+	require.Equal(t, store.SignalKept, got.State, "it waits its turn")
+	require.Len(t, got.Out, collation.MaxDue)
+	woken := got.Out
+	for _, k := range []collation.RowKey{mailOf(s, last), keys[many-1], mailOf(s, last)} {
+		out := must(s.driven().Deliver(t.Context(), []collation.RowKey{k}, resend))(t)
+		woken = append(woken, out...)
+	}
+	require.Len(t, woken, many+1)
+	for n := range woken {
+		x := must(journal.DecodeResponse(woken[n].Row.Body))(t)
+		require.Equal(t, n+1, x.Number)
+		if n < many {
+			require.Equal(t, keys[n].GUID, x.Signal)
+		} else {
+			require.Equal(t, last.GUID, x.Signal)
+		}
 	}
 }

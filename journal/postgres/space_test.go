@@ -29,11 +29,9 @@ func TestActsOnTheSpace_S7(t *testing.T) {
 	}
 	holds := func(keys int) {
 		t.Helper()
-		k, err := s.Keys(t.Context())
-		require.NoError(t, err)
+		k := must(s.Keys(t.Context()))(t)
 		require.Len(t, k.Roots, keys)
-		chain, err := s.SpaceChain(t.Context())
-		require.NoError(t, err)
+		chain := must(s.SpaceChain(t.Context()))(t)
 		require.Len(t, chain.Entries, keys-1)
 		require.False(t, replay.VerifySpace(chain).Violated())
 	}
@@ -54,7 +52,6 @@ func TestActsOnTheSpace_S7(t *testing.T) {
 		require.NoError(t, s.SetSigned(t.Context(), false))
 		require.NoError(t, s.OnPromotion(t.Context(), false))
 	}
-	chain, err := s.SpaceChain(t.Context())
-	require.NoError(t, err)
+	chain := must(s.SpaceChain(t.Context()))(t)
 	require.Len(t, chain.Entries, 3)
 }

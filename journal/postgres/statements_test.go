@@ -83,11 +83,10 @@ func TestTypesAreLists(t *testing.T) {
 		}
 	}
 	stored := map[string]string{}
-	results, err := s.pool.Query(t.Context(), `SELECT t.typname::text, string_agg(a.attname, ', ' ORDER BY a.attnum) || ' ' ||
+	results := must(s.pool.Query(t.Context(), `SELECT t.typname::text, string_agg(a.attname, ', ' ORDER BY a.attnum) || ' ' ||
 		replace(array_agg(a.atttypid::int8 ORDER BY a.attnum)::text, ',', ' ') FROM pg_type t
 		JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c' JOIN pg_attribute a ON a.attrelid = c.oid
-		WHERE t.typnamespace = current_schema()::regnamespace GROUP BY 1`)
-	require.NoError(t, err)
+		WHERE t.typnamespace = current_schema()::regnamespace GROUP BY 1`))(t)
 	for results.Next() {
 		var name, columns string
 		require.NoError(t, results.Scan(&name, &columns))
@@ -112,8 +111,7 @@ func explain(t *testing.T, c *conn, name string) []string {
 		defer func() { require.NoError(t, c.exec(t.Context(), "COMMIT")) }()
 	}
 	require.NoError(t, c.exec(t.Context(), "PREPARE p AS "+statements[name]))
-	results, err := c.pg.Exec(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE p("+strings.Join(args, ",")+")").ReadAll()
-	require.NoError(t, err)
+	results := must(c.pg.Exec(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE p("+strings.Join(args, ",")+")").ReadAll())(t)
 	require.NoError(t, c.exec(t.Context(), "DEALLOCATE p"))
 	var lines []string
 	for _, r := range results[0].Rows {
@@ -164,8 +162,7 @@ var indexScan = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w
 // firstColumns returns the first columns of indexes.
 func firstColumns(t *testing.T, c *conn) map[string]string {
 	t.Helper()
-	results, err := c.pg.Exec(t.Context(), "SELECT indexrelid::regclass, pg_get_indexdef(indexrelid, 1, true) FROM pg_index").ReadAll()
-	require.NoError(t, err)
+	results := must(c.pg.Exec(t.Context(), "SELECT indexrelid::regclass, pg_get_indexdef(indexrelid, 1, true) FROM pg_index").ReadAll())(t)
 	first := map[string]string{}
 	for _, r := range results[0].Rows {
 		first[string(r[0])] = string(r[1])

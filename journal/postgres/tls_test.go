@@ -25,8 +25,7 @@ func give(t *testing.T, file string) {
 		who, err = osuser.Lookup("nobody")
 	}
 	require.NoError(t, err)
-	uid, err := strconv.Atoi(who.Uid)
-	require.NoError(t, err)
+	uid := must(strconv.Atoi(who.Uid))(t)
 	require.NoError(t, os.Chown(file, uid, -1))
 }
 
@@ -40,8 +39,7 @@ func TestS6TLS(t *testing.T) {
 		"ssl_cert_file": files.ServerCert, "ssl_key_file": files.ServerKey, "ssl_ca_file": files.CA, "ssl": "on",
 	})
 	dsn := func(options map[string]string) string {
-		u, err := url.Parse(pg.DSN("quipu"))
-		require.NoError(t, err)
+		u := must(url.Parse(pg.DSN("quipu")))(t)
 		u.User = url.User("quipu")
 		q := url.Values{}
 		for name, value := range options {

@@ -26,32 +26,27 @@ func TestE17StartInAnEffect(t *testing.T) {
 	body := func(ctx context.Context, tx EffectTx) error {
 		runs++
 		require.NoError(t, order(ctx, tx))
-		out, err := x.StartTx(ctx, tx, keyed("a", "k"), resend)
-		require.NoError(t, err)
+		out := must(x.startTx(ctx, tx, keyed("a", "k")))(t)
 		require.NoError(t, out[0].Err)
 		require.Equal(t, collation.NewJobID(x.cfg.Space, "a", 1), out[0].Job)
 		require.ErrorAs(t, out[1].Err, new(*store.AlreadyStartedError))
-		sent, err := x.SignalTx(ctx, tx, signalOf(x.Store, "s", "once"))
+		sent, err := x.signalTx(ctx, tx, signalOf(x.Store, "s", "once"))
 		require.NoError(t, err)
 		require.Equal(t, store.SignalKept, sent.State)
 		require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
-			_, err := x.StartTx(ctx, tx, keyed("b"), resend)
-			require.NoError(t, err)
+			must(x.startTx(ctx, tx, keyed("b")))(t)
 			return nil
 		}))
 		require.EqualError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
-			_, err := x.StartTx(ctx, tx, keyed("c"), resend)
-			require.NoError(t, err)
+			must(x.startTx(ctx, tx, keyed("c")))(t)
 			return errors.New("back")
 		}), "back")
 		require.NoError(t, order(ctx, tx), "his tables are where they were")
-		_, err = x.FindJob(ctx, "a")
-		require.ErrorIs(t, err, store.ErrNotFound, "nobody sees it yet")
+		require.ErrorIs(t, failed(x.FindJob(ctx, "a")), store.ErrNotFound, "nobody sees it yet")
 		return nil
 	}
 	for range 2 {
-		row, err := x.do(transfer, body)
-		require.NoError(t, err)
+		row := must(x.do(transfer, body))(t)
 		require.Equal(t, store.EffectCompleted, row.State)
 	}
 	require.Equal(t, 1, runs)
@@ -67,10 +62,8 @@ func TestE17EffectRollsTheStartBack(t *testing.T) {
 	x := newTill(t)
 	own := errors.New("no funds")
 	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
-		_, err := x.StartTx(ctx, tx, keyed("a"), resend)
-		require.NoError(t, err)
-		_, err = x.SignalTx(ctx, tx, signalOf(x.Store, "s", ""))
-		require.NoError(t, err)
+		must(x.startTx(ctx, tx, keyed("a")))(t)
+		must(x.signalTx(ctx, tx, signalOf(x.Store, "s", "")))(t)
 		return own
 	})
 	require.ErrorIs(t, err, own)
@@ -86,20 +79,17 @@ func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 		kept = tx
 		bad := signalOf(x.Store, "s", "")
 		bad.Payload = []byte("{")
-		_, err := x.SignalTx(ctx, tx, bad)
-		require.ErrorIs(t, err, store.ErrRejected)
-		_, err = x.StartTx(ctx, struct{ EffectTx }{tx}, keyed("a"), resend)
+		require.ErrorIs(t, failed(x.signalTx(ctx, tx, bad)), store.ErrRejected)
+		_, err := x.startTx(ctx, struct{ EffectTx }{tx}, keyed("a"))
 		require.ErrorIs(t, err, ErrEffectTx)
 		require.ErrorIs(t, err, store.ErrRejected)
-		rows, err := tx.Query(ctx, "SELECT 1")
-		require.NoError(t, err)
-		_, err = x.StartTx(ctx, tx, keyed("a"), resend)
-		require.Error(t, err, "rows are open")
+		rows := must(tx.Query(ctx, "SELECT 1"))(t)
+		require.Error(t, failed(x.startTx(ctx, tx, keyed("a"))), "rows are open")
 		rows.Close()
 		return order(ctx, tx)
 	})
 	require.NoError(t, err)
-	_, err = x.StartTx(t.Context(), kept, keyed("a"), resend)
+	_, err = x.startTx(t.Context(), kept, keyed("a"))
 	require.ErrorIs(t, err, ErrEffectTx)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.Equal(t, []int{1, 1}, []int{x.orders(), x.rows(t, "jobs")})
@@ -120,7 +110,7 @@ func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
 				runs++
 				all.Add(1)
 				for n, key := range keys {
-					if _, err := x.StartTx(ctx, tx, keyed(key), resend); err != nil {
+					if _, err := x.startTx(ctx, tx, keyed(key)); err != nil {
 						return err
 					}
 					if runs == 1 && n == 0 {
@@ -144,7 +134,7 @@ func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
 func TestTxBatch(t *testing.T) {
 	t.Parallel()
 	x := newTill(t)
-	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
+	must(x.do(transfer, func(ctx context.Context, tx EffectTx) error {
 		b := &pgx.Batch{}
 		b.Queue("INSERT INTO orders VALUES ($1)", "a")
 		b.Queue("INSERT INTO orders VALUES ($1), ($2)", "b", "c").Exec(func(tag pgconn.CommandTag) error {
@@ -164,10 +154,9 @@ func TestTxBatch(t *testing.T) {
 			require.Error(t, err)
 		}
 		return order(ctx, tx)
-	})
-	require.NoError(t, err)
+	}))(t)
 	require.Equal(t, 4, x.orders())
-	_, err = x.do(effectNamed("broken"), func(ctx context.Context, tx EffectTx) error {
+	_, err := x.do(effectNamed("broken"), func(ctx context.Context, tx EffectTx) error {
 		b := &pgx.Batch{}
 		b.Queue("INSERT INTO orders VALUES ('x')")
 		b.Queue("SELECT 1/0")
@@ -187,12 +176,10 @@ func TestE17TransactionOnAnotherDatabase(t *testing.T) {
 	require.Equal(t, s.cfg.Space, same.cfg.Space)
 	startJobs(t, s, "k")
 	for name, dsn := range map[string]string{"no space": devtest.Postgres(t), "of the same name": same.cfg.DSN} {
-		conn, err := pgx.Connect(t.Context(), dsn)
-		require.NoError(t, err)
+		conn := must(pgx.Connect(t.Context(), dsn))(t)
 		defer conn.Close(context.WithoutCancel(t.Context()))
-		tx, err := conn.Begin(t.Context())
-		require.NoError(t, err)
-		_, err = s.StartTx(t.Context(), tx, keyed("a"), resend)
+		tx := must(conn.Begin(t.Context()))(t)
+		_, err := s.startTx(t.Context(), tx, keyed("a"))
 		require.ErrorIs(t, err, store.ErrRejected, name)
 		require.ErrorContains(t, err, `the transaction is on another database than the space "`+s.cfg.Space+`": take one`, name)
 		_, err = tx.Exec(t.Context(), "SELECT 1")

@@ -15,7 +15,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -44,7 +43,7 @@ func newTillIn(t testing.TB, s *Store) *till {
 // do runs the body as the effect.
 func (x *till) do(e journal.Effect, body func(ctx context.Context, tx EffectTx) error) (store.EffectRow, error) {
 	x.Helper()
-	return journaltest.Driven{Store: x.Store}.TxEffect(x.Context(), x.l, e, func(ctx context.Context, tx any) (store.TxEnd, error) {
+	return x.driven().TxEffect(x.Context(), x.l, e, func(ctx context.Context, tx any) (store.TxEnd, error) {
 		err := body(ctx, tx.(EffectTx))
 		return store.TxEnd{Result: []byte(`"done"`)}, err
 	})
@@ -126,7 +125,7 @@ func TestE5TxRollsBack(t *testing.T) {
 	})
 	const long = "SELECT pg_sleep(60)"
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err = journaltest.Driven{Store: x.Store}.TxEffect(ctx, x.l, transfer, func(ctx context.Context, tx any) (store.TxEnd, error) {
+	_, err = x.driven().TxEffect(ctx, x.l, transfer, func(ctx context.Context, tx any) (store.TxEnd, error) {
 		require.NoError(t, order(ctx, tx.(EffectTx)))
 		go func() {
 			defer cancel(own)
@@ -142,7 +141,7 @@ func TestE5TxRollsBack(t *testing.T) {
 		"refused":  {Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}},
 		"not done": {Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true},
 	} {
-		_, err = journaltest.Driven{Store: x.Store}.TxEffect(t.Context(), x.l, effectNamed(name), func(ctx context.Context, tx any) (store.TxEnd, error) {
+		_, err = x.driven().TxEffect(t.Context(), x.l, effectNamed(name), func(ctx context.Context, tx any) (store.TxEnd, error) {
 			require.NoError(t, order(ctx, tx.(EffectTx)))
 			_, err := tx.(EffectTx).Exec(ctx, "SELECT 1/0") // and the transaction is broken
 			require.Error(t, err)

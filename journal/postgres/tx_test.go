@@ -17,21 +17,17 @@ import (
 // user opens a connection of a user's, with a table of the user's.
 func user(t testing.TB, s *Store) *pgx.Conn {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), s.cfg.DSN)
-	require.NoError(t, err)
+	c := must(pgx.Connect(t.Context(), s.cfg.DSN))(t)
 	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	_, err = c.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS public.orders (name text)")
-	require.NoError(t, err)
+	must(c.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS public.orders (name text)"))(t)
 	return c
 }
 
 // transaction begins a transaction of the user's that has written.
 func transaction(t testing.TB, c *pgx.Conn) Tx {
 	t.Helper()
-	tx, err := c.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "INSERT INTO orders VALUES ($1)", "mine")
-	require.NoError(t, err)
+	tx := must(c.Begin(t.Context()))(t)
+	must(tx.Exec(t.Context(), "INSERT INTO orders VALUES ($1)", "mine"))(t)
 	return tx
 }
 
@@ -46,8 +42,7 @@ func keyed(keys ...string) []store.Start {
 // startIn starts jobs in the transaction.
 func startIn(t testing.TB, s *Store, tx Tx, keys ...string) []store.Started {
 	t.Helper()
-	out, err := s.StartTx(t.Context(), tx, keyed(keys...), resend)
-	require.NoError(t, err)
+	out := must(s.startTx(t.Context(), tx, keyed(keys...)))(t)
 	require.Len(t, out, len(keys))
 	return out
 }
@@ -80,14 +75,12 @@ func TestE17StartCommits(t *testing.T) {
 	require.Equal(t, out[0].Job, again.Job)
 	require.ErrorAs(t, startIn(t, s, tx, "a")[0].Err, &again, "it sees what it did itself")
 	require.True(t, again.SameFlow && again.SameInput)
-	_, err := s.FindJob(t.Context(), "a")
-	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorIs(t, failed(s.FindJob(t.Context(), "a")), store.ErrNotFound)
 	require.Zero(t, s.rows(t, "public.orders"))
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "public.orders"))
 	for i, key := range []string{"a", "b"} {
-		id, err := s.FindJob(t.Context(), key)
-		require.NoError(t, err)
+		id := must(s.FindJob(t.Context(), key))(t)
 		require.Equal(t, out[i].Job, id)
 		require.Equal(t, collation.NewJobID(s.cfg.Space, key, 1), id)
 	}
@@ -107,50 +100,42 @@ func TestE17StartRollsBack(t *testing.T) {
 	c := user(t, s)
 	tx := transaction(t, c)
 	startIn(t, s, tx, "a", "b")
-	_, err := s.SignalTx(t.Context(), tx, signalOf(s, "k", ""))
-	require.NoError(t, err)
+	must(s.signalTx(t.Context(), tx, signalOf(s, "k", "")))(t)
 	require.NoError(t, tx.Rollback(t.Context()))
 	for _, table := range jobTables {
 		require.Zero(t, s.rows(t, table), table)
 	}
 	tx = transaction(t, c)
-	savepoint, err := tx.Begin(t.Context())
-	require.NoError(t, err)
+	savepoint := must(tx.Begin(t.Context()))(t)
 	startIn(t, s, savepoint, "a")
-	_, err = s.SignalTx(t.Context(), savepoint, signalOf(s, "k", ""))
-	require.NoError(t, err)
+	must(s.signalTx(t.Context(), savepoint, signalOf(s, "k", "")))(t)
 	require.NoError(t, savepoint.Rollback(t.Context()))
-	_, err = tx.Exec(t.Context(), "SAVEPOINT mine")
-	require.NoError(t, err)
+	must(tx.Exec(t.Context(), "SAVEPOINT mine"))(t)
 	startIn(t, s, tx, "b")
-	_, err = tx.Exec(t.Context(), "ROLLBACK TO mine")
-	require.NoError(t, err)
+	must(tx.Exec(t.Context(), "ROLLBACK TO mine"))(t)
 	startIn(t, s, tx, "c")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "jobs"))
 	require.Equal(t, 1, s.rows(t, "dispatches"))
 	require.Zero(t, s.rows(t, "signals"))
-	_, err = s.FindJob(t.Context(), "c")
-	require.NoError(t, err)
+	must(s.FindJob(t.Context(), "c"))(t)
 }
 
 // settings returns all settings of the session, and its prepared statements.
 func settings(t testing.TB, tx Tx) map[string]string {
 	t.Helper()
-	rows, err := tx.Query(t.Context(), `SELECT name, setting FROM pg_settings
+	rows := must(tx.Query(t.Context(), `SELECT name, setting FROM pg_settings
 		UNION ALL SELECT 'prepared', string_agg(name, ',' ORDER BY name) FROM pg_prepared_statements WHERE NOT from_sql
-		UNION ALL SELECT 'schema', current_schema()`, pgx.QueryExecModeExec)
-	require.NoError(t, err)
+		UNION ALL SELECT 'schema', current_schema()`, pgx.QueryExecModeExec))(t)
 	out := map[string]string{}
 	var name string
 	var value *string
-	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+	must(pgx.ForEachRow(rows, []any{&name, &value}, func() error {
 		if value != nil {
 			out[name] = *value
 		}
 		return nil
-	})
-	require.NoError(t, err)
+	}))(t)
 	return out
 }
 
@@ -161,31 +146,25 @@ func TestE17LeavesNoTrace(t *testing.T) {
 	s := fresh(t)
 	startJobs(t, s, "taken")
 	c := user(t, s)
-	_, err := c.Exec(t.Context(), `CREATE SCHEMA "Other"; CREATE TABLE "Other".jobs (id text); SET search_path TO "Other", public;
-		CREATE TEMP TABLE entries (x int); CREATE TEMP TABLE jobs (key text)`)
-	require.NoError(t, err)
+	must(c.Exec(t.Context(), `CREATE SCHEMA "Other"; CREATE TABLE "Other".jobs (id text); SET search_path TO "Other", public;
+		CREATE TEMP TABLE entries (x int); CREATE TEMP TABLE jobs (key text)`))(t)
 	for _, path := range []string{"", `SET LOCAL search_path TO public, "Other"`, "SET search_path TO pg_catalog, public", "SELECT set_config('search_path', '', true)"} {
-		tx, err := c.Begin(t.Context())
-		require.NoError(t, err)
+		tx := must(c.Begin(t.Context()))(t)
 		if path != "" {
-			_, err = tx.Exec(t.Context(), path)
-			require.NoError(t, err)
+			must(tx.Exec(t.Context(), path))(t)
 		}
 		before := settings(t, tx)
 		calls := map[string]func(){
 			"started": func() { require.NoError(t, startIn(t, s, tx, "k"+path)[0].Err) },
 			"taken":   func() { require.Error(t, startIn(t, s, tx, "taken")[0].Err) },
 			"refused": func() {
-				_, err := s.StartTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}}, resend)
-				require.ErrorIs(t, err, store.ErrRejected)
+				require.ErrorIs(t, failed(s.startTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}})), store.ErrRejected)
 			},
 			"signal": func() {
-				_, err := s.SignalTx(t.Context(), tx, signalOf(s, "k"+path, ""))
-				require.NoError(t, err)
+				must(s.signalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
 			},
 			"signal twice": func() {
-				_, err := s.SignalTx(t.Context(), tx, signalOf(s, "k"+path, ""))
-				require.NoError(t, err)
+				must(s.signalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
 			},
 		}
 		for _, name := range []string{"started", "taken", "refused", "signal", "signal twice"} {
@@ -215,9 +194,9 @@ func TestE17ConcurrentStarts(t *testing.T) {
 					var out []store.Started
 					var err error
 					if by == "Start" { // in a transaction of its own
-						out, err = s.Start(context.WithoutCancel(t.Context()), keyed("k"), resend)
+						out, err = s.driven().Start(context.WithoutCancel(t.Context()), keyed("k"), resend)
 					} else {
-						out, err = s.StartTx(context.WithoutCancel(t.Context()), second, keyed("k"), resend)
+						out, err = s.startTx(context.WithoutCancel(t.Context()), second, keyed("k"))
 					}
 					if err != nil {
 						t.Errorf("start: %v", err)
@@ -231,7 +210,7 @@ func TestE17ConcurrentStarts(t *testing.T) {
 					got := <-answer
 					var again *store.AlreadyStartedError
 					require.ErrorAs(t, got.Err, &again)
-					require.Equal(t, &store.AlreadyStartedError{Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
+					require.Equal(t, &store.AlreadyStartedError{Flow: testFlow, Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
 				} else {
 					require.NoError(t, tx.Rollback(t.Context()))
 					require.NoError(t, (<-answer).Err)
@@ -249,27 +228,20 @@ func TestE17Errors(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	c := user(t, s)
-	tx, err := c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "INSERT INTO orders VALUES ('mine')")
-	require.NoError(t, err)
+	tx := must(c.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
+	must(tx.Exec(t.Context(), "INSERT INTO orders VALUES ('mine')"))(t)
 	startJobs(t, s, "k") // after the snapshot of the transaction
-	_, err = s.StartTx(t.Context(), tx, keyed("k"), resend)
-	require.ErrorIs(t, err, store.ErrUnavailable, "the transaction is to be retried")
+	require.ErrorIs(t, failed(s.startTx(t.Context(), tx, keyed("k"))), store.ErrUnavailable, "the transaction is to be retried")
 	require.NoError(t, startIn(t, s, tx, "l")[0].Err, "or goes on")
-	out, err := s.StartTx(t.Context(), tx, nil, resend)
-	require.NoError(t, err)
-	require.Empty(t, out)
 	bad := signalOf(s, "k", "")
 	bad.Payload = []byte("{")
-	_, err = s.SignalTx(t.Context(), tx, bad)
-	require.ErrorIs(t, err, store.ErrRejected)
+	require.ErrorIs(t, failed(s.signalTx(t.Context(), tx, bad)), store.ErrRejected)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, s.rows(t, "public.orders"))
 	require.Equal(t, 2, s.rows(t, "jobs"))
 	require.Zero(t, s.rows(t, "signals"))
 
-	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	_, err := s.startTx(t.Context(), tx, keyed("m"))
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.ErrorIs(t, err, pgx.ErrTxClosed)
 	says := func(err error, words string) {
@@ -280,14 +252,12 @@ func TestE17Errors(t *testing.T) {
 		require.NotContains(t, err.Error(), "the database refused")
 	}
 	says(err, "the transaction is closed")
-	_, err = s.StartTx(t.Context(), nil, keyed("m"), resend)
+	_, err = s.startTx(t.Context(), nil, keyed("m"))
 	says(err, "the transaction is nil")
 
-	tx, err = c.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "SELECT 1/0")
-	require.Error(t, err)
-	_, err = s.StartTx(t.Context(), tx, keyed("m"), resend)
+	tx = must(c.Begin(t.Context()))(t)
+	require.Error(t, failed(tx.Exec(t.Context(), "SELECT 1/0")))
+	_, err = s.startTx(t.Context(), tx, keyed("m"))
 	says(err, "the transaction is aborted by an earlier error: roll it back")
 	require.NoError(t, tx.Rollback(t.Context()))
 }
@@ -299,16 +269,13 @@ func TestE17PoolAndRole(t *testing.T) {
 	require.NoError(t, s.Roles(t.Context()))
 	user(t, s)
 	require.NoError(t, s.run(t, "GRANT ALL ON public.orders TO PUBLIC"))
-	pool, err := pgxpool.New(t.Context(), s.cfg.DSN)
-	require.NoError(t, err)
+	pool := must(pgxpool.New(t.Context(), s.cfg.DSN))(t)
 	defer pool.Close()
 	for role, allowed := range map[string]bool{"engine": true, "worker": false, "verifier": false} {
-		tx, err := pool.Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), "SET LOCAL ROLE "+pgx.Identifier{RoleName("e17", role)}.Sanitize())
-		require.NoError(t, err)
-		_, err = s.StartTx(t.Context(), tx, keyed(role), resend)
-		if _, signalled := s.SignalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
+		tx := must(pool.Begin(t.Context()))(t)
+		must(tx.Exec(t.Context(), "SET LOCAL ROLE "+pgx.Identifier{RoleName("e17", role)}.Sanitize()))(t)
+		_, err := s.startTx(t.Context(), tx, keyed(role))
+		if _, signalled := s.signalTx(t.Context(), tx, signalOf(s, role, "")); allowed {
 			require.NoError(t, err)
 			require.NoError(t, signalled)
 		} else {
@@ -334,20 +301,17 @@ func TestE17Signal(t *testing.T) {
 	tx := transaction(t, user(t, s))
 	x := signalOf(s, "k", "first")
 	x.Sent = 1 // the caller's clock decides nothing (J5)
-	got, err := s.SignalTx(t.Context(), tx, x)
-	require.NoError(t, err)
+	got := must(s.signalTx(t.Context(), tx, x))(t)
 	require.Equal(t, store.Signalled{State: store.SignalKept}, got)
 	require.Equal(t, collation.Micros(1), x.Sent)
-	got, err = s.SignalTx(t.Context(), tx, x)
-	require.NoError(t, err)
+	got = must(s.signalTx(t.Context(), tx, x))(t)
 	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, got)
 	require.NoError(t, register(t, c, id, waitOf(id, 2, "k")), "the mailbox is not locked")
-	other, err := s.Signal(t.Context(), signalOf(s, "k", "second"), resend)
-	require.NoError(t, err)
+	other := must(s.driven().Signal(t.Context(), signalOf(s, "k", "second"), resend))(t)
 	require.Equal(t, waitOf(id, 1, "k").GUID, other.Out[0].Row.GUID, "what is not committed has no place in line")
 	same := make(chan store.Signalled, 1)
 	go func() {
-		got, err := s.Signal(context.WithoutCancel(t.Context()), x, resend)
+		got, err := s.driven().Signal(context.WithoutCancel(t.Context()), x, resend)
 		if err != nil {
 			t.Errorf("signal: %v", err)
 		}
@@ -367,12 +331,10 @@ func TestE17Signal(t *testing.T) {
 		}
 	}
 	require.Equal(t, []collation.RowKey{mailOf(s, x)}, keys)
-	out, err := s.Deliver(t.Context(), keys, resend)
-	require.NoError(t, err)
+	out := must(s.driven().Deliver(t.Context(), keys, resend))(t)
 	require.Len(t, out, 1)
 	require.Equal(t, waitOf(id, 2, "k").GUID, out[0].Row.GUID)
-	got, err = s.Signal(t.Context(), x, resend)
-	require.NoError(t, err)
+	got = must(s.driven().Signal(t.Context(), x, resend))(t)
 	require.Equal(t, store.Signalled{State: store.SignalConsumed, Duplicate: true}, got)
 }
 
@@ -381,15 +343,12 @@ func TestE17Signal(t *testing.T) {
 func TestE17SignalOutsideTheSnapshot(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	tx, err := user(t, s).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	require.NoError(t, err)
+	tx := must(user(t, s).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = tx.Exec(t.Context(), "SELECT 1")
-	require.NoError(t, err)
+	must(tx.Exec(t.Context(), "SELECT 1"))(t)
 	x := signalOf(s, "k", "")
-	_, err = s.Signal(t.Context(), x, resend)
-	require.NoError(t, err)
-	_, err = s.SignalTx(t.Context(), tx, x)
+	must(s.driven().Signal(t.Context(), x, resend))(t)
+	_, err := s.signalTx(t.Context(), tx, x)
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotErrorIs(t, err, store.ErrLost)
 	_, err = tx.Exec(t.Context(), "SELECT 1")

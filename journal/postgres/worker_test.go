@@ -2,18 +2,19 @@ package postgres
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // rowOf reads a row of the job.
 func rowOf(t testing.TB, s *Store, job journal.JobID, g journal.GUID) *collation.Row {
 	t.Helper()
-	v, err := s.Job(t.Context(), job)
-	require.NoError(t, err)
+	v := must(s.Job(t.Context(), job))(t)
 	for i := range v.Rows {
 		if v.Rows[i].GUID == g {
 			return &v.Rows[i]
@@ -29,8 +30,7 @@ func TestPrune(t *testing.T) {
 	startJobs(t, s, "k")
 	require.NoError(t, s.run(t, "INSERT INTO batches SELECT gen_random_uuid(), 1, micros() - 86400000001 FROM generate_series(1, 5)"))
 	for _, want := range []int{3, 2, 0} {
-		n, err := s.Prune(t.Context(), 3)
-		require.NoError(t, err)
+		n := must(s.Prune(t.Context(), 3))(t)
 		require.Equal(t, want, n)
 	}
 }
@@ -55,4 +55,44 @@ func lastOfChain(t testing.TB, s *Store, id journal.JobID, chain journal.GUID) *
 	}))
 	require.NotNil(t, last)
 	return last
+}
+
+// E10: an operator's action waits for a row whose dead letter ends meanwhile. The action is too
+// late, whatever it would do to the row as it is then.
+func TestActOnALetterThatJustEnded(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	startJobs(t, s, "k")
+	require.NoError(t, s.run(t, `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, at)
+		SELECT job, guid, kind, activity, dad, 'parked', 'was it paid?', 0, 1 FROM dispatches`))
+	require.NoError(t, s.run(t, "UPDATE dispatches SET held = 'parked', dead = true"))
+	list := must(s.DeadLetters(t.Context(), store.DeadFilter{Limit: 10}))(t)
+	require.Len(t, list, 1)
+	completion := blocker(t, s, "UPDATE dispatches SET held = NULL, dead = false; UPDATE dead_letters SET state = 'answered'")
+	acted := make(chan error, 1)
+	go func() {
+		acted <- s.driven().Act(t.Context(), store.Action{ID: list[0].ID, Done: []byte(`1`), Who: "ann"})
+	}()
+	waitFor(t, s, someoneWaits)
+	must(completion.Exec(t.Context(), "COMMIT"))(t)
+	require.ErrorIs(t, <-acted, store.ErrStale)
+}
+
+// W8: a session survives its connection: the next renewal uses a new one.
+func TestSessionOutlivesItsConnection(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	x := must(s.OpenSession(t.Context(), store.Process{Name: "w", Lease: time.Hour}))(t)
+	row := request(t, s, startJobs(t, s, "k")[0])
+	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
+	for range 2 {
+		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+		require.Error(t, failed(x.Renew(t.Context(), nil)))
+		must(x.Renew(t.Context(), nil))(t)
+	}
+	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
+	require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+	require.Error(t, x.End(t.Context()))
+	require.NoError(t, x.End(t.Context()), "it may be repeated")
+	require.Zero(t, rowOf(t, s, row.Job, row.GUID).Session)
 }

@@ -74,6 +74,21 @@ type Client interface {
 	// most one, except in merged stores and for a compensation, which is also recorded in the job
 	// that ran it.
 	FindEffect(ctx context.Context, key journal.Digest) ([]JobEffect, error)
+	// ActiveFlow returns the version for new jobs: ErrNotFound.
+	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
+	// Flow returns the canonical definition of one version: ErrNotFound.
+	Flow(ctx context.Context, name, version string) ([]byte, error)
+
+	// Schedules lists the active flow versions by name, each with the time up to which its
+	// scheduled starts were made. At first that is the time of its activation.
+	Schedules(ctx context.Context) ([]Schedule, error)
+	// MarkSchedule moves that time from before to after by test-and-set: ErrLost.
+	MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
+}
+
+// Lists has what people and metrics ask of all that a space has. The store in memory, which only
+// serves tests, does not have it.
+type Lists interface {
 	// Jobs lists a page of jobs, newest first, without those that another has resumed. It ends
 	// early when it has looked at f.Look jobs (O7).
 	Jobs(ctx context.Context, f JobFilter) (JobPage, error)
@@ -86,16 +101,8 @@ type Client interface {
 	// Gauges counts what is open and what is late, for metrics (O4). It is cheap however many jobs
 	// there are.
 	Gauges(ctx context.Context) (*Gauges, error)
-	// ActiveFlow returns the version for new jobs: ErrNotFound.
-	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
-	// Flow returns the canonical definition of one version: ErrNotFound.
-	Flow(ctx context.Context, name, version string) ([]byte, error)
-
-	// Schedules lists the active flow versions by name, each with the time up to which its
-	// scheduled starts were made. At first that is the time of its activation.
-	Schedules(ctx context.Context) ([]Schedule, error)
-	// MarkSchedule moves that time from before to after by test-and-set: ErrLost.
-	MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
+	// Flows lists the deployed versions.
+	Flows(ctx context.Context) ([]FlowView, error)
 }
 
 // SignalState is the outcome of a signal.
@@ -259,8 +266,6 @@ type Operator interface {
 	SetExpireDefault(ctx context.Context, d time.Duration) error
 	// Activate sets the version for new jobs: ErrNotFound.
 	Activate(ctx context.Context, name, version string) error
-	// Flows lists the deployed versions.
-	Flows(ctx context.Context) ([]FlowView, error)
 }
 
 // FlowView is one deployed version.
@@ -308,7 +313,8 @@ type StoredReceipt struct {
 	Verdict journal.Verdict
 }
 
-// Store is all ports together. An adapter implements all of them.
+// Store is the ports of an engine and of those who ask for single jobs. An adapter implements all
+// of them.
 type Store interface {
 	Engine
 	Client
@@ -316,6 +322,12 @@ type Store interface {
 	Reader
 	// Close ends all connections.
 	Close()
+}
+
+// Database is all ports.
+type Database interface {
+	Store
+	Lists
 }
 
 // CheckExpire refuses a default that no flow may have.

@@ -4,7 +4,7 @@
 //
 // Each kind of caller has a port: Engine (decide and commit), Worker (leases and effects),
 // Sessions (liveness of processes), Client (start and read), Operator (flows and dead letters),
-// Reader (verification).
+// Reader (verification), and, of a database only, Lists (what people ask of all jobs).
 //
 // The failure contract holds for every method that writes. nil means that the commit happened.
 // The errors of this package mean that nothing was committed, except ErrUnknown: the outcome

@@ -84,11 +84,10 @@ func (w *twin) work() {
 	}
 }
 
-// begin begins or refuses the child of an order, where there is one.
-func (w *twin) begin(r *collation.Row) {
-	row, err := w.driven().Order(w.ctx, r.Job)
-	if err != nil {
-		w.carry(w.message(r))
+// begin begins or refuses the child of an order, if that is what the row is.
+func (w *twin) begin(row *collation.Row) {
+	if row.Activity != "" { // the job has begun
+		w.carry(w.message(row))
 		return
 	}
 	order, err := row.Order()
@@ -268,7 +267,7 @@ func (w *twin) interrupt() {
 	o := collation.InterruptOrder{Code: 410, Reason: "drawn", Throw: w.chance("throw", 70), Descend: w.chance("descend", 50)}
 	row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(w.upTo("ask", 2)), r.Job), r.Job, collation.Micros(w.clock))
 	require.NoError(w, err)
-	_, _, _ = w.driven().Interrupt(w.ctx, row, w.mode)
+	_, _ = w.driven().Interrupt(w.ctx, row, w.mode)
 }
 
 // operate is an operator's call.
