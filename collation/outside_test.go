@@ -28,7 +28,8 @@ func (w *world) loadMore(n *collation.Need) {
 	for _, name := range n.Latest {
 		var last *collation.Instance
 		var at collation.InstanceKey
-		for k, i := range w.state.Instances {
+		w.shelve()
+		for k, i := range w.shelf {
 			if k.Activity == name && i != nil && (last == nil || i.ResultSeq > last.ResultSeq) {
 				last, at = i, k
 			}
@@ -195,8 +196,13 @@ func (s *script) outcome(t *testing.T, d *datadriven.TestData, code int) string 
 			response.Error = &journal.Failure{Class: "error", Message: d.Input}
 		}
 		row := o.Outcome(r.Job, response, s.w.state.Now, s.w.mode)
+		if d.HasArg("refused") {
+			row = o.Refusal(r.Job, code, "not_found", d.Input, s.w.state.Now, s.w.mode)
+		}
 		delete(s.w.state.Rows, r.GUID) // the child has begun and ended
-		s.w.arrive(&row)
+		if s.w.arrive(&row); d.HasArg("later") {
+			return ""
+		}
 		s.last, s.w.queue = s.w.queue[len(s.w.queue)-1], s.w.queue[:len(s.w.queue)-1]
 		return s.deliver(d.HasArg("once"))
 	}

@@ -27,7 +27,14 @@ import (
 // [code=…] [state=…] (output or message) · interrupt [code=…] [no-throw]
 // [descend] (reason) · suspend activity (what a durable function waits for, see
 // suspension) · wake activity sleep|timeout name · undo activity (it registered
-// compensations) · forget (the next engine message is lost).
+// compensations) · forget (the next engine message is lost) · continue [once|same]
+// [n=…] (the last message goes on: once is one commit of it, same is one in the
+// transaction of the commit before) · hold [activity] (an engine cannot handle the last
+// message, or a response) · row activity (its rows).
+//
+// What happens beside: overdue activity (its time is over) · stuck activity (an engine
+// held its request) · recorded activity [open] (effects of its request; open: one has no
+// end) · ledger activity address digits (somebody has changed it).
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt") // fuzz corpora are beside them
 	require.NoError(t, err)
@@ -50,7 +57,9 @@ type script struct {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "mode":
-		s.mode.Stepwise, s.mode.Fold = d.HasArg("stepwise"), d.HasArg("fold")
+		if s.mode.Stepwise, s.mode.Fold = d.HasArg("stepwise"), d.HasArg("fold"); s.w != nil {
+			s.w.mode = s.mode
+		}
 		return ""
 	case "flow":
 		f, err := flow.Parse("flow.yaml", []byte(d.Input))
@@ -73,8 +82,6 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.last, s.w.queue = s.w.queue[0], s.w.queue[1:]
 		s.last.Alone = d.HasArg("alone")
 		return s.deliver(d.Cmd == "once")
-	case "continue":
-		return s.deliver(d.HasArg("once"))
 	case "respond":
 		s.last = s.response(t, d)
 		return s.deliver(d.HasArg("once"))
@@ -101,6 +108,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	default:
 		if out, ok := s.outside(t, d); ok {
+			return out
+		}
+		if out, ok := s.beside(t, d); ok {
 			return out
 		}
 		t.Fatalf("unknown command %s", d.Cmd)
@@ -144,14 +154,16 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 	} else {
 		r.Error = &journal.Failure{Class: class, Message: d.Input}
 	}
-	element := 0
+	if d.HasArg("ref") {
+		r.Output, r.Ref = nil, journal.Digest{1}
+	}
+	element, at := 0, ""
 	d.MaybeScanArgs(t, "element", &element)
+	d.MaybeScanArgs(t, "at", &at)
 	row := s.w.due(d.CmdArgs[0].Key, element)
-	if row == nil {
-		for i := range s.w.asked {
-			if s.w.asked[i].Activity == d.CmdArgs[0].Key && s.w.asked[i].Element == element {
-				row = &s.w.asked[i]
-			}
+	for i := range s.w.asked {
+		if x := &s.w.asked[i]; x.Activity == d.CmdArgs[0].Key && x.Element == element && (row == nil || string(x.DAD) == at) {
+			row = x
 		}
 	}
 	if row == nil {
@@ -163,10 +175,11 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 // ledgers lists the ledgers at the end.
 func (s *script) ledgers() string {
 	var b strings.Builder
+	s.w.shelve()
 	fmt.Fprintf(&b, "job %s, semaphore %d, head %d\n", s.w.state.Job.State, s.w.state.Job.Semaphore, s.w.state.Job.Head.Seq)
 	for _, a := range s.flow.Activities() {
 		var at []string
-		for k, i := range s.w.state.Instances {
+		for k, i := range s.w.shelf {
 			if k.Activity == a.Name && i != nil && i.Ledger > 0 {
 				at = append(at, fmt.Sprintf("%s%s %s\n", k.Activity, k.DAD, i.Ledger))
 			}

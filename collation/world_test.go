@@ -2,6 +2,7 @@ package collation_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -19,6 +20,7 @@ type world struct {
 	asked   []collation.Row     // requests, as a worker gets them
 	entries []*journal.Entry
 	plans   []*collation.Plan
+	shelf   map[collation.InstanceKey]*collation.Instance // what a transaction has not loaded
 	// unfinished says that effects of the requests have a start and no end.
 	unfinished bool
 	outside
@@ -30,7 +32,7 @@ func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *worl
 
 // newWorldAt is newWorld with a delayed start.
 func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, delay collation.Micros) *world {
-	w := &world{mode: mode, names: map[journal.GUID]string{}}
+	w := &world{mode: mode, names: map[journal.GUID]string{}, shelf: map[collation.InstanceKey]*collation.Instance{}}
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	now := collation.Micros(1_000_000_000)
 	p := collation.Incept(collation.Inception{
@@ -116,7 +118,7 @@ func (w *world) step(m *collation.Message) *collation.Plan {
 
 func (w *world) load(n *collation.Need) {
 	for _, k := range n.Instances {
-		w.state.Instances[k] = nil
+		w.state.Instances[k] = w.shelf[k]
 	}
 	for _, request := range n.Effects {
 		w.state.Unfinished = map[journal.GUID]bool{request: w.unfinished}
@@ -129,7 +131,8 @@ func (w *world) load(n *collation.Need) {
 
 // stored reads a result like the store: through the instance's entry.
 func (w *world) stored(k collation.InstanceKey) *flow.Result {
-	i := w.state.Instances[k]
+	w.shelve()
+	i := w.shelf[k]
 	if i == nil || i.ResultSeq == 0 {
 		return nil
 	}
@@ -152,8 +155,23 @@ func (w *world) handle(m collation.Message) []*collation.Plan {
 	}
 }
 
-// forget drops what only a transaction knows; the next one reads it again.
+// shelve stores the instances.
+func (w *world) shelve() { maps.Copy(w.shelf, w.state.Instances) }
+
+// settle handles the engine's messages until none is left.
+func (w *world) settle() {
+	for len(w.queue) > 0 {
+		m := w.queue[0]
+		w.queue = w.queue[1:]
+		w.handle(m)
+	}
+}
+
+// forget drops what only a transaction knows; the next one reads it again. So an instance for which
+// a decision does not ask is missing, whatever the first load was (J2).
 func (w *world) forget() {
+	w.shelve()
+	clear(w.state.Instances)
 	clear(w.state.Results)
 	clear(w.state.Latest)
 	w.state.Close = nil
@@ -258,6 +276,9 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 		}
 		fmt.Fprintf(b, "  ~ %s turn %d attempt %d next %s held %q\n", u.Kind, u.Turn, u.Attempt, next, u.Held)
 	}
+	if x := e.Bound; x != nil {
+		fmt.Fprintf(b, "  binds %d entries about effects of %s\n", x.Head.Seq, w.names[x.Chain])
+	}
 	if !e.Ended.IsZero() {
 		fmt.Fprintf(b, "  - %s\n", w.names[e.Ended])
 	}
@@ -275,5 +296,8 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 	}
 	for _, d := range p.Dead {
 		fmt.Fprintf(b, "  dead letter %s: %s\n", d.Reason, d.Message)
+	}
+	for _, g := range p.Resolve {
+		fmt.Fprintf(b, "  ends the dead letters of %s\n", w.names[g])
 	}
 }
