@@ -38,6 +38,9 @@ func (s *script) beside(t *testing.T, d *datadriven.TestData) (string, bool) {
 			}
 		}
 		return out, true
+	case "loaded":
+		s.w.state.Author = collation.Author{}
+		return "", true
 	case "hold":
 		if len(d.CmdArgs) > 0 {
 			s.last = s.response(t, d)

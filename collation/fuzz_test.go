@@ -32,13 +32,12 @@ func segments(s string) (out []int) {
 	return out
 }
 
-// FuzzDAD: an address has one spelling, and operations on its runs give what operations on the
-// list of segments give (1.9).
+// FuzzDAD: an address has one spelling, that of its list of segments (1.9).
 func FuzzDAD(f *testing.F) {
 	for _, seed := range []string{",0", ",0^57,3,0", ",0,0,0", ",1^4", ",99999999^100000", ",0^3", ",00", ",0^4,0"} {
-		f.Add(seed, ",0,1", 3, 7)
+		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, s, other string, cut, index int) {
+	f.Fuzz(func(t *testing.T, s string) {
 		d, err := collation.ParseDAD(s)
 		if err != nil {
 			require.ErrorIs(t, err, collation.ErrAddress)
@@ -48,26 +47,9 @@ func FuzzDAD(f *testing.F) {
 		}
 		require.Equal(t, s, string(d))
 		require.LessOrEqual(t, d.Depth(), collation.MaxSegments)
-		list := segments(s)
-		if list == nil {
-			return
-		}
-		require.Equal(t, len(list), d.Depth())
-		cut, index = min(max(cut, 1), 300), min(max(index, 0), collation.MaxIndex)
-		same := func(want []int, got collation.DAD) {
-			again, err := collation.ParseDAD(string(got))
-			require.NoError(t, err, "what is computed is canonical")
-			require.Equal(t, want, segments(string(again)))
-		}
-		if len(list) < 300 {
-			same(append(slices.Clone(list), 0), d.Child())
-			require.Equal(t, d, d.Child().Prefix(len(list)))
-		}
-		same(append(slices.Clone(list[:len(list)-1]), index), d.WithIndex(index))
-		same(list[:min(cut, len(list))], d.Prefix(cut))
-		if e, err := collation.ParseDAD(other); err == nil && segments(other) != nil {
-			require.Equal(t, slices.Compare(list, segments(other)), d.Compare(e))
-			require.Equal(t, d == e, d.Key() == e.Key())
+		if list := segments(s); list != nil {
+			require.Equal(t, s, spell(list))
+			require.Equal(t, len(list), d.Depth())
 		}
 	})
 }

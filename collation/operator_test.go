@@ -19,10 +19,12 @@ import (
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
 // row) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
-// [effect=…] · overdue.
+// [effect=…] · overdue · judge [reason=…] [effect=…] (what a retry and a done mean, of the
+// effects in its input: name class state [vouched|result|error]).
 func TestOperator(t *testing.T) {
-	x := &operatorScript{}
-	datadriven.RunTest(t, "testdata/operator/operator.txt", x.run)
+	for _, name := range []string{"operator", "judge"} {
+		datadriven.RunTest(t, "testdata/operator/"+name+".txt", (&operatorScript{}).run)
+	}
 }
 
 type operatorScript struct {
@@ -63,6 +65,8 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 		d.ScanArgs(t, "state", &x.letter.State)
 	case "act":
 		return x.act(t, d)
+	case "judge":
+		return judge(t, d)
 	case "overdue":
 		p := collation.Overdue(x.s, request, collation.Mode{Writer: "suite"})
 		if p == nil {
@@ -73,6 +77,41 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("entry %d %s: %s turn %d attempt %d held %q\n", p.Entry.Seq, p.Entry.Kind, u.Kind, u.Turn, u.Attempt, u.Held) + x.stands()
 	}
 	return x.stands()
+}
+
+// judge says what is meant.
+func judge(t *testing.T, d *datadriven.TestData) (out string) {
+	var all []collation.EffectRow
+	for line := range strings.Lines(d.Input) {
+		w := append(strings.Fields(line), "")
+		f := collation.EffectRow{Name: w[0], Class: w[1], State: collation.EffectState(w[2]), Vouched: w[3] == "vouched"}
+		copy(f.Key[:], f.Name)
+		switch w[3] {
+		case "result":
+			f.Result = []byte(`1`)
+		case "error":
+			f.Error = &journal.Failure{}
+		}
+		all = append(all, f)
+	}
+	reason, effect := collation.HeldParked, ""
+	d.MaybeScanArgs(t, "reason", &reason)
+	d.MaybeScanArgs(t, "effect", &effect)
+	for _, a := range []collation.Action{{Retry: true}, {Done: []byte(`null`)}} {
+		copy(a.Effect[:], effect)
+		decision, about, err := a.Judge(reason, all)
+		says := "leaves the effects"
+		switch {
+		case err != nil:
+			require.ErrorIs(t, err, collation.ErrRejected)
+			says = err.Error()
+		case about != nil:
+			require.Contains(t, all, *about)
+			says = fmt.Sprintf("%s: %s", about.Name, decision)
+		}
+		out += a.Name() + ": " + says + "\n"
+	}
+	return out
 }
 
 // begin holds a request with its dead letter.

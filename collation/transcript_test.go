@@ -19,7 +19,7 @@ import (
 // TestTranscripts drives Step by the files in testdata. Each is a readable history: what came,
 // what was decided, every digit that changed.
 //
-// Commands: mode normal|fold|stepwise · flow (a flow file) · start key=… (the
+// Commands: mode normal|fold|stepwise [writer=…] [build=…] · flow (a flow file) · start key=… (the
 // input) · engine (handles the next engine message) · once (one commit of it) ·
 // respond activity [code=…] [kind=…] [class=…] [again] (output or message) ·
 // redeliver [n] (the last message again, n times) · ledgers · signal topic=… key=…
@@ -34,7 +34,7 @@ import (
 //
 // What happens beside: overdue activity (its time is over) · stuck activity (an engine
 // held its request) · recorded activity [open] (effects of its request; open: one has no
-// end) · ledger activity address digits (somebody has changed it).
+// end) · loaded (the job, from the store) · ledger activity address digits (somebody has changed it).
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt") // fuzz corpora are beside them
 	require.NoError(t, err)
@@ -57,6 +57,8 @@ type script struct {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "mode":
+		d.MaybeScanArgs(t, "writer", &s.mode.Writer)
+		d.MaybeScanArgs(t, "build", &s.mode.Build)
 		if s.mode.Stepwise, s.mode.Fold = d.HasArg("stepwise"), d.HasArg("fold"); s.w != nil {
 			s.w.mode = s.mode
 		}

@@ -215,6 +215,9 @@ func (w *world) describe(p *collation.Plan) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "  entry %d %s %v\n", e.Seq, e.Kind, e.Marks)
+	if e.Writer != "" || e.Build != "" {
+		fmt.Fprintf(&b, "  by %s, build %s\n", e.Writer, e.Build)
+	}
 	for _, l := range p.Ledgers {
 		if l.Before != l.After {
 			fmt.Fprintf(&b, "  %s%s %s → %s\n", l.Key.Activity, l.Key.DAD, l.Before, l.After)
