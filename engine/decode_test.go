@@ -57,23 +57,3 @@ func TestDecodeEveryKind(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrMalformed, kind)
 	}
 }
-
-// T1: the response of a message is read from its own row only.
-func TestResponseIsReadFromTheRow(t *testing.T) {
-	t.Parallel()
-	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"n":1}`), By: journal.BySignal}
-	body := journal.EncodeResponse(r)
-	for _, kind := range []journal.MessageKind{journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle} {
-		it := &item{msg: collation.Message{Kind: kind}}
-		require.NoError(t, it.read(nil))
-		require.NoError(t, it.read(&collation.Row{Kind: journal.MessageLeg1, Body: body}))
-		require.Nil(t, it.msg.Response)
-		require.Error(t, it.read(&collation.Row{Kind: kind, Body: body[1:]}))
-		it.msg.Response = nil
-		require.NoError(t, it.read(&collation.Row{Kind: kind, Body: body}))
-		require.Equal(t, r, it.msg.Response)
-	}
-	it := &item{msg: collation.Message{Kind: journal.MessageAnswer}}
-	require.NoError(t, it.read(&collation.Row{Kind: journal.MessageAnswer, Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"n":1}`)})}))
-	require.Equal(t, `{"n":1}`, string(it.msg.Response.Output))
-}
