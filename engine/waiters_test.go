@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
 // asked is a store that counts the questions of Waiters, and lets a test act on each answer.
@@ -139,48 +137,6 @@ func (w *waiting) over() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// W5, in every mode: a wait is told by the engine of its process, or by the bus, and needs no
-// look of its own.
-func TestW5WaitIsTold(t *testing.T) {
-	t.Parallel()
-	const jobs = 20
-	for _, byBus := range []bool{false, true} {
-		t.Run(fmt.Sprintf("by the bus %v", byBus), func(t *testing.T) {
-			each(t, func(t *testing.T, cfg engine.Config) {
-				var runs atomic.Int64
-				var w *engine.Waiters
-				waiters := engine.WaitersConfig{Look: time.Hour}
-				if !byBus {
-					cfg.Ended = func(ended []journal.JobID) { w.Told(ended) }
-				}
-				r := start(t, cfg, busmem.Config{}, nil, echo(&runs))
-				if byBus {
-					waiters.Listen = r.bus.Listen
-				}
-				a := &asked{Ends: r.store}
-				waiters.Store = a
-				w = engine.NewWaiters(waiters)
-				defer w.Close()
-				began := time.Now()
-				var wg sync.WaitGroup
-				for _, id := range r.begin(jobs, 2) {
-					wg.Go(func() {
-						o, err := w.Wait(context.Background(), id, false)
-						if err != nil || o.State != journal.JobCompleted || !o.Ended || string(o.Output) != `{"last":1}` {
-							t.Errorf("%+v, %v", o, err)
-						}
-					})
-				}
-				wg.Wait()
-				require.Less(t, time.Since(began), time.Minute)
-				looks, read := a.counts()
-				require.Zero(t, looks)
-				require.LessOrEqual(t, read, 2*jobs, "at first, and when it was told")
-			})
-		})
 	}
 }
 
