@@ -12,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
 // watched is what a bench discarded, and what its store shows or refuses.
@@ -44,19 +43,10 @@ func (w *watched) loaded(l *store.Loaded) {
 	}
 }
 
-// bench is a committer over memory, for handmade messages.
+// bench is a loop for handmade messages.
 func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 	t.Helper()
-	st := memory.New(memory.Config{Space: "test"})
-	bus := busmem.New(busmem.Config{})
-	all, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: st, commit: w.commit, loaded: w.loaded}, Bus: bus, Space: "test"})
-	require.NoError(t, err)
-	c := &loop{Committer: all, patient: true}
-	t.Cleanup(func() {
-		c.close()
-		require.NoError(t, bus.Close())
-	})
-	return c, st
+	return over(t, &hooked{commit: w.commit, loaded: w.loaded}, Config{})
 }
 
 func handmade(kind journal.MessageKind, n byte) (*item, *acked) {

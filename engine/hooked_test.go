@@ -2,9 +2,30 @@ package engine
 
 import (
 	"context"
+	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
+
+// over is a loop of a committer over memory, whose store asks the hooks; it carries what the test
+// gives it.
+func over(t *testing.T, h *hooked, cfg Config) (*loop, *memory.Store) {
+	t.Helper()
+	st := memory.New(memory.Config{Space: "test"})
+	h.Engine, cfg.Store, cfg.Bus, cfg.Space = st, h, busmem.New(busmem.Config{}), "test"
+	all, err := NewCommitter(t.Context(), cfg)
+	require.NoError(t, err)
+	l := &loop{Committer: all, patient: true}
+	t.Cleanup(func() {
+		l.close()
+		require.NoError(t, cfg.Bus.Close())
+	})
+	return l, st
+}
 
 // hooked is a store that asks a test before each load and commit of a committer, and shows it what
 // was loaded. An error of a hook is the call's; a hook that is nil does nothing.

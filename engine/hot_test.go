@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/transport"
 )
 
 // W6: the cache is bounded in bytes, the least recently used state goes first, and a state that
@@ -60,27 +58,14 @@ type warmth struct {
 	loads atomic.Int64 // of jobs
 }
 
-// deaf is a bus that accepts everything and delivers nothing.
-type deaf struct{ transport.Bus }
-
-func (deaf) Connected() bool { return true }
-func (deaf) MaxPayload() int { return 1 << 20 }
-func (deaf) Send(context.Context, []transport.Message, func(int, error)) error {
-	return nil
-}
-
 func newWarmth(t *testing.T) *warmth {
 	t.Helper()
-	w := &warmth{t: t, st: memory.New(memory.Config{Space: "test"})}
+	w := &warmth{t: t}
+	w.loop, w.st = over(t, &hooked{load: func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }}, Config{})
 	w.ref = deployed(t, w.st, flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
 		Transition("start", "a").Transition("a", "b"))
-	count := func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }
-	c, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: w.st, load: count}, Bus: deaf{}, Space: "test"})
+	_, err := w.flows.Get(t.Context(), w.ref)
 	require.NoError(t, err)
-	_, err = c.flows.Get(t.Context(), w.ref)
-	require.NoError(t, err)
-	w.loop = &loop{Committer: c, patient: true}
-	t.Cleanup(w.close)
 	return w
 }
 

@@ -1,29 +1,23 @@
 package engine
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/memory"
 )
 
 // Two deliveries of one message in one batch: a transaction steps a message with steps left
 // only once, because its next step reads what this one commits.
 func TestOneStepPerTransaction(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	st := memory.New(memory.Config{Space: "test"})
+	ctx := t.Context()
+	c, st := over(t, &hooked{}, Config{Stepwise: true})
 	job := startsOne(t, st, deployed(t, st, oneWorker("1")), collation.Mode{Stepwise: true, Resend: 1e6})
-	all, err := NewCommitter(ctx, Config{Store: st, Space: "test", Stepwise: true})
-	require.NoError(t, err)
-	c := &loop{Committer: all, patient: true}
-	t.Cleanup(c.close)
 	twice := func(m collation.Message) (*item, *item) {
-		return &item{msg: m, flow: flowKey{"one", "1"}}, &item{msg: m, flow: flowKey{"one", "1"}}
+		return &item{epoch: 1, msg: m, flow: flowKey{"one", "1"}}, &item{epoch: 1, msg: m, flow: flowKey{"one", "1"}}
 	}
 	a, again := twice(collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD})
 	b, err := c.transact(ctx, work{items: []*item{a, again}})
