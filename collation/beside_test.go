@@ -2,7 +2,6 @@ package collation_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -91,11 +90,7 @@ func (w *world) rowsOf(activity string) string {
 		if r == nil || r.Activity != activity {
 			continue
 		}
-		next := "never"
-		if r.NextAt != collation.Never {
-			next = fmt.Sprintf("+%dms", (r.NextAt-w.state.Now)/1000)
-		}
-		out = append(out, fmt.Sprintf("%s%s turn %d attempt %d next %s held %q dead %t: %s\n", r.Kind, r.DAD, r.Turn, r.Attempt, next, r.Held, r.Dead, r.Body))
+		out = append(out, rowText(r))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "")

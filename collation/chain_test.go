@@ -61,7 +61,7 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 	default:
 		return x.write(t, d)
 	}
-	return x.stands()
+	return rowText(x.c.Row)
 }
 
 const minute = collation.Micros(60_000_000)
@@ -103,18 +103,7 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	var b strings.Builder
 	f := &out.EffectRow
 	fmt.Fprintf(&b, "%s %s by %s, fence %d", f.Name, f.State, f.Holder, f.Fence)
-	for _, x := range []struct {
-		say string
-		is  bool
-	}{{", live", f.Live}, {", taken over", out.Taken}, {", nothing written", out.Plan == nil}} {
-		if x.is {
-			b.WriteString(x.say)
-		}
-	}
-	if len(f.Result) > 0 {
-		fmt.Fprintf(&b, ", result %s", f.Result)
-	}
-	b.WriteString("\n")
+	b.WriteString(also(f.Live, ", live", out.Taken, ", taken over", out.Plan == nil, ", nothing written", len(f.Result) > 0, ", result "+string(f.Result)) + "\n")
 	if out.Plan == nil {
 		return b.String()
 	}
@@ -144,29 +133,29 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	if w.Row != nil {
 		require.Equal(t, x.c.Head, w.Row.Effects)
 	}
-	return b.String() + x.stands()
+	return b.String() + rowText(x.c.Row)
 }
 
-// stands prints what is left of the request's row.
-func (x *effectScript) stands() string {
-	r := x.c.Row
+// rowText prints what is left of a row.
+func rowText(r *collation.Row) string {
 	if r == nil {
 		return "no row\n"
 	}
-	s := fmt.Sprintf("row: turn %d, runs %d, fence %d", r.Turn, r.Runs, r.Fence)
-	if r.NextAt != collation.Never {
-		s += fmt.Sprintf(", due at minute %d", r.NextAt/minute)
+	return fmt.Sprintf("row: %s%s %s, turn %d, sent %d, attempt %d, runs %d, fence %d", r.Kind, r.DAD, r.Body, r.Turn, r.TurnSent, r.Attempt, r.Runs, r.Fence) + also(
+		r.NextAt != collation.Never, fmt.Sprintf(", due at %ds", r.NextAt/1e6),
+		r.Held != "", ", held "+r.Held, r.Dead, ", dead", r.Holder != "", ", with "+r.Holder, r.Session != 0, fmt.Sprintf(" of session %d", r.Session),
+		r.WithinAt != collation.Never, fmt.Sprintf(", within %ds", r.WithinAt/1e6), r.Input != nil, ", input "+string(r.Input), r.Undo, ", has compensations",
+	) + "\n"
+}
+
+// also joins the texts behind a condition that holds.
+func also(pairs ...any) (out string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i].(bool) {
+			out += pairs[i+1].(string)
+		}
 	}
-	if r.Holder != "" {
-		s += fmt.Sprintf(", held by %s of session %d", r.Holder, r.Session)
-	}
-	if r.Held != "" {
-		s += ", " + r.Held
-	}
-	if r.Undo {
-		s += ", has compensations"
-	}
-	return s + "\n"
+	return out
 }
 
 // exhaust holds a request that ran too often.
@@ -193,5 +182,5 @@ func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
 	require.Equal(t, journal.Trouble{Reason: letter.Reason, Message: letter.Message}, *p.Entry.Trouble)
 	require.Equal(t, []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: 1, Attempt: 1, NextAt: int64(row.NextAt), Held: collation.HeldStuck}}, p.Entry.Updated)
 	x.c.Row = &p.Update[0]
-	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, x.stands())
+	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, rowText(x.c.Row))
 }

@@ -201,14 +201,7 @@ func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 	require.Nil(t, w.Row, "the plan has it")
 	f := &w.Effect
 	fmt.Fprintf(&b, "effect %s %s, fence %d", f.Name, f.State, f.Fence)
-	for _, x := range []struct {
-		say string
-		is  bool
-	}{{", completed before", w.Completed}, {", vouched for", f.Vouched}, {", result " + string(f.Result), f.Result != nil}} {
-		if x.is {
-			b.WriteString(x.say)
-		}
-	}
+	b.WriteString(also(w.Completed, ", completed before", f.Vouched, ", vouched for", f.Result != nil, ", result "+string(f.Result)))
 	if f.Error != nil {
 		fmt.Fprintf(&b, ", error %s", f.Error.Class)
 	}
@@ -222,26 +215,4 @@ func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 }
 
 // stands prints what is left of the row.
-func (x *operatorScript) stands() string {
-	r := x.s.Rows[journal.GUID{2}]
-	if r == nil {
-		return "no row\n"
-	}
-	s := fmt.Sprintf("row: %s %s, turn %d, sent %d, runs %d, due at minute %d", r.Kind, r.Body, r.Turn, r.TurnSent, r.Runs, r.NextAt/minute)
-	for _, x := range []struct {
-		say string
-		is  bool
-	}{
-		{", held " + r.Held, r.Held != ""},
-		{", dead", r.Dead},
-		{", with " + r.Holder, r.Holder != ""},
-		{fmt.Sprintf(" of session %d", r.Session), r.Session != 0},
-		{fmt.Sprintf(", within minute %d", r.WithinAt/minute), r.WithinAt != collation.Never},
-		{", input " + string(r.Input), r.Input != nil},
-	} {
-		if x.is {
-			s += x.say
-		}
-	}
-	return s + "\n"
-}
+func (x *operatorScript) stands() string { return rowText(x.s.Rows[journal.GUID{2}]) }
