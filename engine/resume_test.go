@@ -104,9 +104,7 @@ func TestResumeInMemory(t *testing.T) {
 				for _, e := range r.entries(third) {
 					require.NotEqual(t, journal.MessageRequest, sent(e, "a"), "nobody is asked again")
 				}
-				for _, id := range []journal.JobID{first, second, third} {
-					r.proved(id)
-				}
+				r.proved(first, second, third)
 			})
 		})
 	}

@@ -277,14 +277,16 @@ func (r *rig) failed(id journal.JobID, state journal.JobState, code int, message
 	require.Contains(r.t, v.Error.Message, message)
 }
 
-// proved requires that the journal of a job proves what the tables hold (2.5).
-func (r *rig) proved(id journal.JobID) {
+// proved requires that the journals of jobs prove what the tables hold (2.5).
+func (r *rig) proved(ids ...journal.JobID) {
 	r.t.Helper()
-	require.NoError(r.t, r.store.Audit(context.Background(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		report, err := s.Verify(nil, records)
-		if err == nil {
-			require.False(r.t, report.Violated(), "job %s: %+v", s.Job.Key, report.First)
-		}
-		return err
-	}))
+	for _, id := range ids {
+		require.NoError(r.t, r.store.Audit(context.Background(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			report, err := s.Verify(nil, records)
+			if err == nil {
+				require.False(r.t, report.Violated(), "job %s: %+v", s.Job.Key, report.First)
+			}
+			return err
+		}))
+	}
 }
