@@ -21,6 +21,7 @@ type world struct {
 	entries []*journal.Entry
 	plans   []*collation.Plan
 	shelf   map[collation.InstanceKey]*collation.Instance // what a transaction has not loaded
+	blank   bool                                          // the next transaction begins with no instance
 	// unfinished says that effects of the requests have a start and no end.
 	unfinished bool
 	outside
@@ -43,9 +44,9 @@ func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, del
 		Job: collation.Job{
 			ID: p.Job, Space: "test", Key: key, Generation: 1, Flow: ref, State: journal.JobOpen, Started: now,
 		},
-		Flow: f, Now: now, AllRows: true,
+		Flow: f, Now: now,
 		Instances: map[collation.InstanceKey]*collation.Instance{}, Receipts: map[journal.GUID]*collation.Receipt{},
-		Rows: map[journal.GUID]*collation.Row{}, Results: map[collation.InstanceKey]*flow.Result{},
+		Rows: map[journal.GUID]*collation.Row{}, Waits: map[journal.GUID]*collation.Wait{}, Results: map[collation.InstanceKey]*flow.Result{},
 	}
 	w.commit(p)
 	return w
@@ -120,6 +121,16 @@ func (w *world) load(n *collation.Need) {
 	for _, k := range n.Instances {
 		w.state.Instances[k] = w.shelf[k]
 	}
+	if n.AllRows {
+		w.state.AllRows = true
+		maps.Copy(w.state.Instances, w.shelf)
+	}
+	for _, k := range n.Rows {
+		known(w.state.Rows, k.GUID)
+	}
+	for _, g := range n.Waits {
+		known(w.state.Waits, g)
+	}
 	for _, request := range n.Effects {
 		w.state.Unfinished = map[journal.GUID]bool{request: w.unfinished}
 	}
@@ -127,6 +138,13 @@ func (w *world) load(n *collation.Need) {
 		w.state.Results[k] = w.stored(k)
 	}
 	w.loadMore(n)
+}
+
+// known says of what is not loaded that there is none.
+func known[K comparable, V any](of map[K]*V, k K) {
+	if of[k] == nil {
+		of[k] = nil
+	}
 }
 
 // stored reads a result like the store: through the instance's entry.
@@ -167,11 +185,15 @@ func (w *world) settle() {
 	}
 }
 
-// forget drops what only a transaction knows; the next one reads it again. So an instance for which
-// a decision does not ask is missing, whatever the first load was (J2).
+// forget drops what only a transaction knows; the next one reads it again. Every other time that is
+// all instances, whatever the first load was to bring: then one for which a decision does not ask
+// is missing (J2).
 func (w *world) forget() {
-	w.shelve()
-	clear(w.state.Instances)
+	if w.shelve(); w.blank {
+		clear(w.state.Instances)
+		w.state.AllRows = false
+	}
+	w.blank = !w.blank
 	clear(w.state.Results)
 	clear(w.state.Latest)
 	w.state.Close = nil
