@@ -28,7 +28,6 @@ func (w *world) loadMore(n *collation.Need) {
 	for _, name := range n.Latest {
 		var last *collation.Instance
 		var at collation.InstanceKey
-		w.shelve()
 		for k, i := range w.shelf {
 			if k.Activity == name && i != nil && (last == nil || i.ResultSeq > last.ResultSeq) {
 				last, at = i, k

@@ -20,7 +20,8 @@ import (
 // what was decided, every digit that changed.
 //
 // Commands: mode normal|fold|stepwise [writer=…] [build=…] · flow (a flow file) · start key=… (the
-// input) · engine (handles the next engine message) · once (one commit of it) ·
+// input) · engine [same] (handles the next engine message;
+// same: in the transaction of the commit before) · once (one commit of it) ·
 // respond activity [code=…] [kind=…] [class=…] [again] (output or message) ·
 // redeliver [n] (the last message again, n times) · ledgers · signal topic=… key=…
 // [code=…] (payload) · timer activity · bound activity · outcome activity
@@ -82,7 +83,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.w.describe(s.w.plans[0])
 	case "engine", "once":
 		s.last, s.w.queue = s.w.queue[0], s.w.queue[1:]
-		s.last.Alone = d.HasArg("alone")
+		if s.last.Alone = d.HasArg("alone"); d.HasArg("same") {
+			return s.same()
+		}
 		return s.deliver(d.Cmd == "once")
 	case "respond":
 		s.last = s.response(t, d)

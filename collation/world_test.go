@@ -20,7 +20,7 @@ type world struct {
 	asked   []collation.Row     // requests, as a worker gets them
 	entries []*journal.Entry
 	plans   []*collation.Plan
-	shelf   map[collation.InstanceKey]*collation.Instance // what a transaction has not loaded
+	shelf   map[collation.InstanceKey]*collation.Instance // as they were when the transaction began
 	blank   bool                                          // the next transaction begins with no instance
 	// unfinished says that effects of the requests have a start and no end.
 	unfinished bool
@@ -147,9 +147,9 @@ func known[K comparable, V any](of map[K]*V, k K) {
 	}
 }
 
-// stored reads a result like the store: through the instance's entry.
+// stored reads a result like the store: through the instance's entry, as it was when the transaction
+// began.
 func (w *world) stored(k collation.InstanceKey) *flow.Result {
-	w.shelve()
 	i := w.shelf[k]
 	if i == nil || i.ResultSeq == 0 {
 		return nil
