@@ -27,9 +27,8 @@ func (s *script) same() string {
 func (s *script) beside(t *testing.T, d *datadriven.TestData) (string, bool) {
 	switch d.Cmd {
 	case "continue":
-		out, n := "", 1
-		d.MaybeScanArgs(t, "n", &n)
-		for range n {
+		out := ""
+		for range arg(t, d, "n", 1) {
 			if d.HasArg("same") {
 				out = s.same()
 			} else {

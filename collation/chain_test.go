@@ -68,25 +68,19 @@ const minute = collation.Micros(60_000_000)
 
 // write starts or finishes an effect.
 func (x *effectScript) write(t *testing.T, d *datadriven.TestData) string {
-	l := collation.Lease{Job: x.c.Job.ID, Request: x.c.Request, Turn: 1, Session: 7, Fresh: d.HasArg("fresh")}
-	e := journal.Effect{Name: d.CmdArgs[0].Key, Class: collation.ClassGuarded}
+	l := collation.Lease{
+		Job: x.c.Job.ID, Request: x.c.Request, Turn: arg(t, d, "turn", 1), Session: 7, Fresh: d.HasArg("fresh"),
+		Holder: arg(t, d, "holder", ""), Fence: int64(arg(t, d, "fence", 0)), Timeout: time.Duration(arg(t, d, "timeout", 0)) * time.Minute,
+	}
+	e := journal.Effect{Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded)}
 	copy(e.Key[:], e.Name)
-	var fence, timeout int
-	var result string
-	d.ScanArgs(t, "holder", &l.Holder)
-	d.ScanArgs(t, "fence", &fence)
-	d.MaybeScanArgs(t, "turn", &l.Turn)
-	d.MaybeScanArgs(t, "timeout", &timeout)
-	d.MaybeScanArgs(t, "class", &e.Class)
-	d.MaybeScanArgs(t, "result", &result)
-	l.Fence, l.Timeout = int64(fence), time.Duration(timeout)*time.Minute
 	before := fmt.Sprintf("%+v %+v %+v", x.c.Row, x.c.Head, x.c.Effects)
 	var out collation.Effected
 	var err error
 	if d.Cmd == "start" {
 		out, err = x.c.Start(l, e, collation.Mode{InFlight: 30 * minute})
 	} else {
-		e.Result = []byte(result)
+		e.Result = []byte(arg(t, d, "result", ""))
 		out, err = x.c.Finish(l, e, d.HasArg("not-done"), collation.Mode{})
 	}
 	if err != nil || out.Plan == nil {
@@ -160,11 +154,8 @@ func also(pairs ...any) (out string) {
 
 // exhaust holds a request that ran too often.
 func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
-	turn, runs := 1, collation.MaxRuns
-	d.MaybeScanArgs(t, "turn", &turn)
-	d.MaybeScanArgs(t, "runs", &runs)
-	row := *x.c.Row
-	row.Runs = runs
+	turn, row := arg(t, d, "turn", 1), *x.c.Row
+	row.Runs = arg(t, d, "runs", collation.MaxRuns)
 	s := &collation.State{
 		Job: x.c.Job, Rows: map[journal.GUID]*collation.Row{row.GUID: &row}, Instances: map[collation.InstanceKey]*collation.Instance{},
 	}

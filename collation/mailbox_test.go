@@ -31,10 +31,7 @@ type mailScript struct {
 }
 
 func (x *mailScript) run(t *testing.T, d *datadriven.TestData) string {
-	number := func(name string, n int) int {
-		d.MaybeScanArgs(t, name, &n)
-		return n
-	}
+	number := func(name string, n int) int { return arg(t, d, name, n) }
 	code := number("code", collation.CodeOK)
 	switch d.Cmd {
 	case "box":

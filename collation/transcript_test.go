@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -58,8 +57,7 @@ type script struct {
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "mode":
-		d.MaybeScanArgs(t, "writer", &s.mode.Writer)
-		d.MaybeScanArgs(t, "build", &s.mode.Build)
+		s.mode.Writer, s.mode.Build = arg(t, d, "writer", s.mode.Writer), arg(t, d, "build", s.mode.Build)
 		if s.mode.Stepwise, s.mode.Fold = d.HasArg("stepwise"), d.HasArg("fold"); s.w != nil {
 			s.w.mode = s.mode
 		}
@@ -72,13 +70,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.flow = f
 		return fmt.Sprintf("%s %s, %d activities", f.Name(), f.Version(), len(f.Activities()))
 	case "start":
-		var key string
-		d.ScanArgs(t, "key", &key)
-		delay := 0
-		if d.HasArg("delay") {
-			d.ScanArgs(t, "delay", &delay)
-		}
-		s.w = newWorldAt(s.flow, key, []byte(d.Input), s.mode, collation.Micros(delay)*1000)
+		s.w = newWorldAt(s.flow, arg(t, d, "key", ""), []byte(d.Input), s.mode, collation.Micros(arg(t, d, "delay", 0))*1000)
 		s.last = message(&s.w.plans[0].Insert[0])
 		return s.w.describe(s.w.plans[0])
 	case "engine", "once":
@@ -99,10 +91,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "undo":
 		return s.hasUndo(t, d)
 	case "redeliver":
-		out, n := "", 1
-		d.MaybeScanArgs(t, "n", &n)
 		s.last.Entered = false
-		for range n {
+		out := ""
+		for range arg(t, d, "n", 1) {
 			out = s.deliver(false)
 		}
 		return out
@@ -121,6 +112,13 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		t.Fatalf("unknown command %s", d.Cmd)
 		return ""
 	}
+}
+
+// arg is an argument of a command, or what it is otherwise.
+func arg[T int | string](t *testing.T, d *datadriven.TestData, name string, otherwise T) T {
+	t.Helper()
+	d.MaybeScanArgs(t, name, &otherwise)
+	return otherwise
 }
 
 func (s *script) deliver(once bool) string {
@@ -143,28 +141,16 @@ func (s *script) deliver(once bool) string {
 // response answers the open request of an activity. The input is the output, or an error's
 // message.
 func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Message {
-	r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200}
-	kind, class, code := "terminal", "error", "200"
-	d.MaybeScanArgs(t, "kind", &kind)
-	d.MaybeScanArgs(t, "class", &class)
-	d.MaybeScanArgs(t, "code", &code)
-	r.Kind = journal.ResponseKind(kind)
-	n, err := strconv.Atoi(code)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Undone = d.HasArg("undone")
-	if r.Code = n; n == 200 {
+	r := &journal.Response{Kind: journal.ResponseKind(arg(t, d, "kind", "terminal")), Code: arg(t, d, "code", 200), Undone: d.HasArg("undone")}
+	if r.Code == 200 {
 		r.Output = []byte(d.Input)
 	} else {
-		r.Error = &journal.Failure{Class: class, Message: d.Input}
+		r.Error = &journal.Failure{Class: arg(t, d, "class", "error"), Message: d.Input}
 	}
 	if d.HasArg("ref") {
 		r.Output, r.Ref = nil, journal.Digest{1}
 	}
-	element, at := 0, ""
-	d.MaybeScanArgs(t, "element", &element)
-	d.MaybeScanArgs(t, "at", &at)
+	element, at := arg(t, d, "element", 0), arg(t, d, "at", "")
 	row := s.w.due(d.CmdArgs[0].Key, element)
 	for i := range s.w.asked {
 		if x := &s.w.asked[i]; x.Activity == d.CmdArgs[0].Key && x.Element == element && (row == nil || string(x.DAD) == at) {
