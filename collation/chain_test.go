@@ -61,35 +61,27 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 	default:
 		return x.write(t, d)
 	}
-	return x.stands()
+	return rowText(x.c.Row)
 }
 
 const minute = collation.Micros(60_000_000)
 
 // write starts or finishes an effect.
 func (x *effectScript) write(t *testing.T, d *datadriven.TestData) string {
-	l := collation.Lease{Job: x.c.Job.ID, Request: x.c.Request, Turn: 1, Session: 7, Fresh: d.HasArg("fresh")}
-	e := journal.Effect{Name: d.CmdArgs[0].Key, Class: collation.ClassGuarded}
+	l := collation.Lease{
+		Job: x.c.Job.ID, Request: x.c.Request, Turn: arg(t, d, "turn", 1), Session: 7, Fresh: d.HasArg("fresh"),
+		Holder: arg(t, d, "holder", ""), Fence: int64(arg(t, d, "fence", 0)), Timeout: time.Duration(arg(t, d, "timeout", 0)) * time.Minute,
+	}
+	e := journal.Effect{Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded)}
 	copy(e.Key[:], e.Name)
-	var fence, timeout int
-	var result string
-	d.ScanArgs(t, "holder", &l.Holder)
-	d.ScanArgs(t, "fence", &fence)
-	d.MaybeScanArgs(t, "turn", &l.Turn)
-	d.MaybeScanArgs(t, "timeout", &timeout)
-	d.MaybeScanArgs(t, "class", &e.Class)
-	d.MaybeScanArgs(t, "result", &result)
-	var after string
-	d.MaybeScanArgs(t, "after", &after)
-	copy(l.After[:], after)
-	l.Fence, l.Timeout = int64(fence), time.Duration(timeout)*time.Minute
+	copy(l.After[:], arg(t, d, "after", ""))
 	before := fmt.Sprintf("%+v %+v %+v", x.c.Row, x.c.Head, x.c.Effects)
 	var out collation.Effected
 	var err error
 	if d.Cmd == "start" {
 		out, err = x.c.Start(l, e, collation.Mode{InFlight: 30 * minute})
 	} else {
-		e.Result = []byte(result)
+		e.Result = []byte(arg(t, d, "result", ""))
 		out, err = x.c.Finish(l, e, d.HasArg("not-done"), collation.Mode{})
 	}
 	if err != nil || out.Plan == nil {
@@ -106,18 +98,7 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	var b strings.Builder
 	f := &out.EffectRow
 	fmt.Fprintf(&b, "%s %s by %s, fence %d", f.Name, f.State, f.Holder, f.Fence)
-	for _, x := range []struct {
-		say string
-		is  bool
-	}{{", live", f.Live}, {", taken over", out.Taken}, {", nothing written", out.Plan == nil}} {
-		if x.is {
-			b.WriteString(x.say)
-		}
-	}
-	if len(f.Result) > 0 {
-		fmt.Fprintf(&b, ", result %s", f.Result)
-	}
-	b.WriteString("\n")
+	b.WriteString(also(f.Live, ", live", out.Taken, ", taken over", out.Plan == nil, ", nothing written", len(f.Result) > 0, ", result "+string(f.Result)) + "\n")
 	if out.Plan == nil {
 		return b.String()
 	}
@@ -147,38 +128,35 @@ func (x *effectScript) describe(t *testing.T, out *collation.Effected) string {
 	if w.Row != nil {
 		require.Equal(t, x.c.Head, w.Row.Effects)
 	}
-	return b.String() + x.stands()
+	return b.String() + rowText(x.c.Row)
 }
 
-// stands prints what is left of the request's row.
-func (x *effectScript) stands() string {
-	r := x.c.Row
+// rowText prints what is left of a row.
+func rowText(r *collation.Row) string {
 	if r == nil {
 		return "no row\n"
 	}
-	s := fmt.Sprintf("row: turn %d, runs %d, fence %d", r.Turn, r.Runs, r.Fence)
-	if r.NextAt != collation.Never {
-		s += fmt.Sprintf(", due at minute %d", r.NextAt/minute)
+	return fmt.Sprintf("row: %s%s %s, turn %d, sent %d, attempt %d, runs %d, fence %d", r.Kind, r.DAD, r.Body, r.Turn, r.TurnSent, r.Attempt, r.Runs, r.Fence) + also(
+		r.NextAt != collation.Never, fmt.Sprintf(", due at %ds", r.NextAt/1e6),
+		r.Held != "", ", held "+r.Held, r.Dead, ", dead", r.Holder != "", ", with "+r.Holder, r.Session != 0, fmt.Sprintf(" of session %d", r.Session),
+		r.WithinAt != collation.Never, fmt.Sprintf(", within %ds", r.WithinAt/1e6), r.Input != nil, ", input "+string(r.Input), r.Undo, ", has compensations",
+	) + "\n"
+}
+
+// also joins the texts behind a condition that holds.
+func also(pairs ...any) (out string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i].(bool) {
+			out += pairs[i+1].(string)
+		}
 	}
-	if r.Holder != "" {
-		s += fmt.Sprintf(", held by %s of session %d", r.Holder, r.Session)
-	}
-	if r.Held != "" {
-		s += ", " + r.Held
-	}
-	if r.Undo {
-		s += ", has compensations"
-	}
-	return s + "\n"
+	return out
 }
 
 // exhaust holds a request that ran too often.
 func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
-	turn, runs := 1, collation.MaxRuns
-	d.MaybeScanArgs(t, "turn", &turn)
-	d.MaybeScanArgs(t, "runs", &runs)
-	row := *x.c.Row
-	row.Runs = runs
+	turn, row := arg(t, d, "turn", 1), *x.c.Row
+	row.Runs = arg(t, d, "runs", collation.MaxRuns)
 	s := &collation.State{
 		Job: x.c.Job, Rows: map[journal.GUID]*collation.Row{row.GUID: &row}, Instances: map[collation.InstanceKey]*collation.Instance{},
 	}
@@ -196,5 +174,5 @@ func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
 	require.Equal(t, journal.Trouble{Reason: letter.Reason, Message: letter.Message}, *p.Entry.Trouble)
 	require.Equal(t, []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: 1, Attempt: 1, NextAt: int64(row.NextAt), Held: collation.HeldStuck}}, p.Entry.Updated)
 	x.c.Row = &p.Update[0]
-	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, x.stands())
+	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, rowText(x.c.Row))
 }

@@ -15,9 +15,7 @@ import (
 // suspension answers the open request of a function. The input names what the function waits
 // for, one per line: sleep NAME MS · signal NAME TOPIC KEY MS · child NAME FLOW INPUT.
 func (s *script) suspension(t *testing.T, d *datadriven.TestData) collation.Message {
-	element := 0
-	d.MaybeScanArgs(t, "element", &element)
-	row := s.w.due(d.CmdArgs[0].Key, element)
+	row := s.w.due(d.CmdArgs[0].Key, arg(t, d, "element", 0))
 	if row == nil {
 		t.Fatalf("nobody asked %s", d.CmdArgs[0].Key)
 	}

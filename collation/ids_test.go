@@ -113,34 +113,3 @@ func TestReadersDeriveTheSame(t *testing.T) {
 		require.True(t, strings.HasSuffix(string(body), `"s":[{"a":"w","as":"leg1"}],"v":3}`), "%s", body)
 	})
 }
-
-// TestFieldsAreLengthPrefixed: text that moves from one field to the next gives another id
-// (C8).
-func TestFieldsAreLengthPrefixed(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringN(2, 20, -1).Draw(t, "text")
-		cut := rapid.IntRange(1, len(text)-1).Draw(t, "cut")
-		other := rapid.IntRange(1, len(text)-1).Draw(t, "other")
-		a := collation.NewJobID(text[:cut], text[cut:], 1)
-		b := collation.NewJobID(text[:other], text[other:], 1)
-		require.Equal(t, cut == other, a == b)
-		la := collation.Leg1GUID(journal.GUID{}, text[:cut], collation.DAD(text[cut:]))
-		lb := collation.Leg1GUID(journal.GUID{}, text[:other], collation.DAD(text[other:]))
-		require.Equal(t, cut == other, la == lb)
-	})
-}
-
-// TestGenerationsShareNoIDs: a key that is used again shares no ids with its predecessor (C8).
-func TestGenerationsShareNoIDs(t *testing.T) {
-	t.Parallel()
-	seen := map[journal.GUID]bool{}
-	for generation := range int64(50) {
-		job := collation.NewJobID("shop", "k", generation)
-		leg1 := collation.Leg1GUID(job.Start(), "a", ",0,0")
-		for _, g := range []journal.GUID{job.Start(), leg1, collation.RequestGUID(leg1, 0), collation.ResponseGUID(leg1, 0)} {
-			require.False(t, seen[g])
-			seen[g] = true
-		}
-	}
-}

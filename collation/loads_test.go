@@ -43,10 +43,8 @@ func TestJ6OneTripForAllNames(t *testing.T) {
 	require.NoError(t, err)
 	w := newWorld(f, "k", []byte(`{}`), collation.Mode{Resend: 1e6})
 	for i := range 40 {
-		for len(w.queue) > 0 {
-			w.next()
-		}
-		m := respond(&w.asked[i], ok(`{"x":1}`))
+		w.settle()
+		m := respond(&w.asked[i], &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"x":1}`)})
 		p, trips := w.decided(&m)
 		require.LessOrEqual(t, trips, 2)
 		w.commit(p)

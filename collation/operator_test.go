@@ -19,10 +19,12 @@ import (
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
 // row) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
-// [effect=…] · overdue.
+// [effect=…] · overdue · judge [reason=…] [effect=…] (what a retry and a done mean, of the
+// effects in its input: name class state [vouched|result|error]).
 func TestOperator(t *testing.T) {
-	x := &operatorScript{}
-	datadriven.RunTest(t, "testdata/operator/operator.txt", x.run)
+	for _, name := range []string{"operator", "judge"} {
+		datadriven.RunTest(t, "testdata/operator/"+name+".txt", (&operatorScript{}).run)
+	}
 }
 
 type operatorScript struct {
@@ -38,22 +40,17 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 	case "request":
 		x.begin(t, d)
 	case "effect":
-		f := collation.EffectRow{Name: d.CmdArgs[0].Key, Class: collation.ClassGuarded, State: collation.EffectStarted, Fence: 3, Holder: "w"}
-		copy(f.Key[:], f.Name)
-		var state, result string
-		d.MaybeScanArgs(t, "class", &f.Class)
-		if d.MaybeScanArgs(t, "state", &state); state != "" {
-			f.State = collation.EffectState(state)
+		f := collation.EffectRow{
+			Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded), State: collation.EffectState(arg(t, d, "state", "started")), Fence: 3, Holder: "w",
 		}
-		if d.MaybeScanArgs(t, "result", &result); result != "" {
+		copy(f.Key[:], f.Name)
+		if result := arg(t, d, "result", ""); result != "" {
 			f.Result = []byte(result)
 		}
 		x.record = append(x.record, f)
 		return ""
 	case "job":
-		var state string
-		d.ScanArgs(t, "state", &state)
-		x.s.Job.State = journal.JobState(state)
+		x.s.Job.State = journal.JobState(arg(t, d, "state", ""))
 	case "gone":
 		x.s.Rows[request] = nil
 	case "nobody":
@@ -63,6 +60,8 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 		d.ScanArgs(t, "state", &x.letter.State)
 	case "act":
 		return x.act(t, d)
+	case "judge":
+		return judge(t, d)
 	case "overdue":
 		p := collation.Overdue(x.s, request, collation.Mode{Writer: "suite"})
 		if p == nil {
@@ -75,49 +74,71 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 	return x.stands()
 }
 
+// judge says what is meant.
+func judge(t *testing.T, d *datadriven.TestData) (out string) {
+	var all []collation.EffectRow
+	for line := range strings.Lines(d.Input) {
+		w := append(strings.Fields(line), "")
+		f := collation.EffectRow{Name: w[0], Class: w[1], State: collation.EffectState(w[2]), Vouched: w[3] == "vouched"}
+		copy(f.Key[:], f.Name)
+		switch w[3] {
+		case "result":
+			f.Result = []byte(`1`)
+		case "error":
+			f.Error = &journal.Failure{}
+		}
+		all = append(all, f)
+	}
+	for _, a := range []collation.Action{{Retry: true}, {Done: []byte(`null`)}} {
+		copy(a.Effect[:], arg(t, d, "effect", ""))
+		decision, about, err := a.Judge(arg(t, d, "reason", collation.HeldParked), all)
+		says := "leaves the effects"
+		switch {
+		case err != nil:
+			require.ErrorIs(t, err, collation.ErrRejected)
+			says = err.Error()
+		case about != nil:
+			require.Contains(t, all, *about)
+			says = fmt.Sprintf("%s: %s", about.Name, decision)
+		}
+		out += a.Name() + ": " + says + "\n"
+	}
+	return out
+}
+
 // begin holds a request with its dead letter.
 func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 	row := &collation.Row{
-		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Attempt: 1,
-		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: collation.HeldParked, Dead: true, Effects: journal.Head{Seq: 4},
+		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageKind(arg(t, d, "kind", "request")), Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Attempt: 1,
+		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: arg(t, d, "held", collation.HeldParked), Dead: true, Effects: journal.Head{Seq: 4},
+		Holder: arg(t, d, "holder", ""), WithinAt: collation.Micros(arg(t, d, "within", 0)) * minute, Undo: d.HasArg("undo"),
 	}
-	reason, kind := collation.HeldParked, ""
-	if d.MaybeScanArgs(t, "held", &row.Held); row.Held == "no" {
+	if row.Held == "no" {
 		row.Held, row.Dead, row.NextAt = "", false, 60*minute
 	}
-	d.MaybeScanArgs(t, "reason", &reason)
-	if d.MaybeScanArgs(t, "kind", &kind); kind != "" {
-		row.Kind = journal.MessageKind(kind)
-	}
-	var within int
-	d.MaybeScanArgs(t, "holder", &row.Holder)
-	d.MaybeScanArgs(t, "within", &within)
-	if row.WithinAt, row.Undo = collation.Micros(within)*minute, d.HasArg("undo"); row.Holder != "" {
+	if row.Holder != "" {
 		row.Session = 7
 	}
 	x.s = &collation.State{
 		Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen, Head: journal.Head{Seq: 7}},
 		Now: 10 * minute, Rows: map[journal.GUID]*collation.Row{row.GUID: row},
 	}
-	x.letter = &collation.Letter{ID: 9, Job: row.Job, Row: row.GUID, Reason: reason, State: collation.LetterOpen}
+	x.letter = &collation.Letter{ID: 9, Job: row.Job, Row: row.GUID, Reason: arg(t, d, "reason", collation.HeldParked), State: collation.LetterOpen}
 	x.record, x.more = nil, 0
 }
 
 func (x *operatorScript) act(t *testing.T, d *datadriven.TestData) string {
 	a := collation.Action{ID: 9, Retry: d.HasArg("retry"), Who: "ann", Reason: "looked it up"}
-	var done, answer, fail, effect string
-	if d.MaybeScanArgs(t, "done", &done); done != "" {
+	if done := arg(t, d, "done", ""); done != "" {
 		a.Done = []byte(done)
 	}
-	if d.MaybeScanArgs(t, "answer", &answer); answer != "" {
+	if answer := arg(t, d, "answer", ""); answer != "" {
 		a.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(answer)}
 	}
-	if d.MaybeScanArgs(t, "fail", &fail); fail != "" {
+	if fail := arg(t, d, "fail", ""); fail != "" {
 		a.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: 500, Error: &journal.Failure{Class: "operator", Message: fail}}
 	}
-	if d.MaybeScanArgs(t, "effect", &effect); effect != "" {
-		copy(a.Effect[:], effect)
-	}
+	copy(a.Effect[:], arg(t, d, "effect", ""))
 	require.NoError(t, a.Check())
 	before := fmt.Sprintf("%+v %+v", x.s, *x.letter)
 	p, need, err := collation.Act(x.s, x.letter, &a, collation.Mode{Writer: "suite"})
@@ -162,14 +183,7 @@ func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 	require.Nil(t, w.Row, "the plan has it")
 	f := &w.Effect
 	fmt.Fprintf(&b, "effect %s %s, fence %d", f.Name, f.State, f.Fence)
-	for _, x := range []struct {
-		say string
-		is  bool
-	}{{", completed before", w.Completed}, {", vouched for", f.Vouched}, {", result " + string(f.Result), f.Result != nil}} {
-		if x.is {
-			b.WriteString(x.say)
-		}
-	}
+	b.WriteString(also(w.Completed, ", completed before", f.Vouched, ", vouched for", f.Result != nil, ", result "+string(f.Result)))
 	if f.Error != nil {
 		fmt.Fprintf(&b, ", error %s", f.Error.Class)
 	}
@@ -183,26 +197,4 @@ func (x *operatorScript) describe(t *testing.T, p *collation.Plan) string {
 }
 
 // stands prints what is left of the row.
-func (x *operatorScript) stands() string {
-	r := x.s.Rows[journal.GUID{2}]
-	if r == nil {
-		return "no row\n"
-	}
-	s := fmt.Sprintf("row: %s %s, turn %d, sent %d, runs %d, due at minute %d", r.Kind, r.Body, r.Turn, r.TurnSent, r.Runs, r.NextAt/minute)
-	for _, x := range []struct {
-		say string
-		is  bool
-	}{
-		{", held " + r.Held, r.Held != ""},
-		{", dead", r.Dead},
-		{", with " + r.Holder, r.Holder != ""},
-		{fmt.Sprintf(" of session %d", r.Session), r.Session != 0},
-		{fmt.Sprintf(", within minute %d", r.WithinAt/minute), r.WithinAt != collation.Never},
-		{", input " + string(r.Input), r.Input != nil},
-	} {
-		if x.is {
-			s += x.say
-		}
-	}
-	return s + "\n"
-}
+func (x *operatorScript) stands() string { return rowText(x.s.Rows[journal.GUID{2}]) }

@@ -28,7 +28,7 @@ func (w *world) loadMore(n *collation.Need) {
 	for _, name := range n.Latest {
 		var last *collation.Instance
 		var at collation.InstanceKey
-		for k, i := range w.state.Instances {
+		for k, i := range w.shelf {
 			if k.Activity == name && i != nil && (last == nil || i.ResultSeq > last.ResultSeq) {
 				last, at = i, k
 			}
@@ -127,10 +127,7 @@ func describeResult(b *strings.Builder, e *journal.Entry) {
 
 // outside runs the commands that come from outside the job.
 func (s *script) outside(t *testing.T, d *datadriven.TestData) (string, bool) {
-	code := 0
-	if d.MaybeScanArgs(t, "code", &code); code == 0 && d.Cmd != "interrupt" {
-		code = 200
-	}
+	code := arg(t, d, "code", 200)
 	switch d.Cmd {
 	case "signal":
 		return s.signal(t, d, code), true
@@ -139,7 +136,7 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) (string, bool) {
 	case "outcome":
 		return s.outcome(t, d, code), true
 	case "interrupt":
-		o := &collation.InterruptOrder{Code: max(code, 410), Reason: d.Input, Throw: !d.HasArg("no-throw"), Descend: d.HasArg("descend")}
+		o := &collation.InterruptOrder{Code: arg(t, d, "code", 410), Reason: d.Input, Throw: !d.HasArg("no-throw"), Descend: d.HasArg("descend")}
 		row, err := o.Row(collation.AskedInterruptGUID(d.Pos, s.w.state.Job.ID), s.w.state.Job.ID, s.w.state.Now)
 		require.NoError(t, err)
 		row.Publication = 1
@@ -154,9 +151,7 @@ func (s *script) outside(t *testing.T, d *datadriven.TestData) (string, bool) {
 }
 
 func (s *script) signal(t *testing.T, d *datadriven.TestData, code int) string {
-	var topic, key string
-	d.ScanArgs(t, "topic", &topic)
-	d.ScanArgs(t, "key", &key)
+	topic, key := arg(t, d, "topic", ""), arg(t, d, "key", "")
 	s.w.signals++
 	return s.w.signal(&collation.Signal{
 		GUID: collation.SignalGUID("test", topic, key, strconv.Itoa(s.w.signals)), Topic: topic, Key: key,
@@ -195,8 +190,13 @@ func (s *script) outcome(t *testing.T, d *datadriven.TestData, code int) string 
 			response.Error = &journal.Failure{Class: "error", Message: d.Input}
 		}
 		row := o.Outcome(r.Job, response, s.w.state.Now, s.w.mode)
+		if d.HasArg("refused") {
+			row = o.Refusal(r.Job, code, "not_found", d.Input, s.w.state.Now, s.w.mode)
+		}
 		delete(s.w.state.Rows, r.GUID) // the child has begun and ended
-		s.w.arrive(&row)
+		if s.w.arrive(&row); d.HasArg("later") {
+			return ""
+		}
 		s.last, s.w.queue = s.w.queue[len(s.w.queue)-1], s.w.queue[:len(s.w.queue)-1]
 		return s.deliver(d.HasArg("once"))
 	}

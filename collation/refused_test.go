@@ -1,6 +1,7 @@
 package collation_test
 
 import (
+	"crypto/sha256"
 	"strings"
 	"testing"
 
@@ -36,55 +37,45 @@ func TestE6ResultOverTheLimit(t *testing.T) {
 	require.ErrorIs(t, err, collation.ErrRejected)
 }
 
-// 1.11, C12: what a signal does to a wait. A repeating wait stays while signals say pass; an
-// error ends it. A function's wait always ends.
-func TestSignalsEndTheirWaits(t *testing.T) {
+// E6: an output is stored under its own digest, up to its limit.
+func TestE6PutPayload(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		wait collation.Wait
-		code int
-		kind journal.ResponseKind
-		gets int // code
-		ends bool
-	}{
-		"once":                {collation.Wait{}, 200, journal.ResponseTerminal, 200, true},
-		"once, to pass":       {collation.Wait{}, 202, journal.ResponseTerminal, 200, true},
-		"once, an error":      {collation.Wait{}, 422, journal.ResponseTerminal, 422, true},
-		"repeating, to pass":  {collation.Wait{Repeat: true, Count: 4}, 202, journal.ResponsePass, 200, false},
-		"repeating":           {collation.Wait{Repeat: true, Count: 4}, 200, journal.ResponseTerminal, 200, true},
-		"repeating, an error": {collation.Wait{Repeat: true, Count: 4}, 409, journal.ResponseTerminal, 409, true},
-		"of a function":       {collation.Wait{Request: journal.GUID{9}}, 202, journal.ResponseWake, 200, true},
-		"of a function, ill":  {collation.Wait{Request: journal.GUID{9}}, 409, journal.ResponseWake, 409, true},
-	} {
-		c.wait.GUID = journal.GUID{1}
-		s := collation.Signal{GUID: journal.GUID{2}, Topic: "t", Key: "k", Code: c.code, Payload: []byte(`"told"`)}
-		row, ends := c.wait.Deliver(&s, 5, collation.Mode{})
-		require.Equal(t, c.ends, ends, name)
-		x, err := journal.DecodeResponse(row.Body)
-		require.NoError(t, err)
-		require.Equal(t, []any{c.kind, c.gets, s.GUID, c.wait.Request}, []any{x.Kind, x.Code, x.Signal, x.Request}, name)
-		if c.wait.Repeat {
-			require.Equal(t, collation.SignalledGUID(c.wait.GUID, s.GUID), row.GUID)
-			require.Equal(t, 5, x.Number, name)
-		}
-		if c.gets == collation.CodeOK {
-			require.Equal(t, `"told"`, string(x.Output), name)
-			continue
-		}
-		require.Nil(t, x.Output, name)
-		require.Equal(t, []any{"signal", `"told"`}, []any{x.Error.Class, string(x.Error.Data)}, name)
-	}
+	id, most := journal.JobID{1}, make([]byte, collation.MaxResult)
+	p, err := collation.PutPayload(id, sha256.Sum256(most), most)
+	require.NoError(t, err)
+	require.Equal(t, collation.Payload{Digest: sha256.Sum256(most), Body: most}, *p.Payload)
+	require.Equal(t, id, p.Job)
+	over := append(most, 0)
+	_, err = collation.PutPayload(id, sha256.Sum256(over), over)
+	require.ErrorIs(t, err, collation.ErrRejected)
+	_, err = collation.PutPayload(id, journal.Digest{1}, most)
+	require.ErrorIs(t, err, collation.ErrRejected)
 }
 
-// 1.11: a wait passes over a signal that was kept longer than the wait allows, but over none
-// that was sent since it began.
-func TestWaitsTakeWhatIsNotTooOld(t *testing.T) {
+// C5, C10: a row ends if only the tombstone of its job is left, or neither the job nor its
+// start exists. It stays if the job exists or may still begin.
+func TestC5WhichRowsGo(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		age, since, sent collation.Micros
-		takes            bool
-	}{{0, 90, 1, true}, {10, 95, 90, true}, {10, 95, 89, false}, {1, 50, 50, true}} {
-		w := collation.Wait{MaxAge: c.age, Since: c.since}
-		require.Equal(t, c.takes, w.Takes(&collation.Signal{Sent: c.sent}, 100), "%+v", c)
+	row := collation.RowKey{Job: journal.JobID{1}, GUID: journal.GUID{2}}
+	job, start := &collation.State{}, &collation.Row{}
+	for name, c := range map[string]struct {
+		tombstone bool
+		job       *collation.State
+		start     *collation.Row
+		goes      bool
+	}{
+		"a tombstone":              {tombstone: true, goes: true},
+		"neither job nor start":    {goes: true},
+		"the job":                  {job: job},
+		"a child that may begin":   {start: start},
+		"a key that is used again": {tombstone: true, start: start, goes: true},
+	} {
+		p := collation.Discard(row, c.tombstone, c.job, c.start)
+		require.Equal(t, c.goes, p != nil, name)
+		if c.goes {
+			require.Equal(t, &collation.Plan{
+				Job: row.Job, Message: row.GUID, Outcome: collation.Unlicensed, Done: true, Discard: []collation.RowKey{row},
+			}, p, name)
+		}
 	}
 }

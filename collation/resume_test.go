@@ -64,11 +64,9 @@ func TestAGoneChildIsNotBegunAnew(t *testing.T) {
 	t.Parallel()
 	f, err := flow.Parse("flow.yaml", []byte("flow: f\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n  b: {type: await, flow: other, id: x}\ntransitions: {start: [b]}\n"))
 	require.NoError(t, err)
-	w := newWorld(f, "k", []byte(`{}`), stepwise)
+	w := newWorld(f, "k", []byte(`{}`), collation.Mode{Resend: 1e6, Stepwise: true})
 	w.state.Job.From = &journal.From{Children: []journal.FromChild{{Activity: "b", DAD: ",0,0", Job: journal.JobID{7}}}}
-	for len(w.queue) > 0 {
-		w.next()
-	}
+	w.settle()
 	require.Equal(t, journal.JobFailed, w.state.Job.State)
 	var said []string
 	for _, e := range w.entries {

@@ -34,17 +34,17 @@ func (w twin) number(from, to int) int {
 	return n
 }
 
-// increment adds one to the positions from…to, and reports whether they were full.
-func (w twin) increment(from, to int) (twin, bool) {
+// increment adds one to the positions from…to, unless they are full.
+func (w twin) increment(from, to int) (twin, error) {
 	b := []byte(w)
 	for i := to - 1; i >= from-1; i-- {
 		if b[i] != '9' {
 			b[i]++
-			return twin(b), true
+			return twin(b), nil
 		}
 		b[i] = '0'
 	}
-	return w, false
+	return w, collation.ErrCeiling
 }
 
 func (w twin) set(position int, digit byte) twin {
@@ -53,8 +53,8 @@ func (w twin) set(position int, digit byte) twin {
 	return twin(b)
 }
 
-// activity does one operation on an activity ledger (1.2), and reports whether it is lawful.
-func (w twin) activity(op string) (twin, bool) {
+// activity does one operation on an activity ledger (1.2), or says why it is unlawful.
+func (w twin) activity(op string) (twin, error) {
 	switch state, complete := w.at(1, 1), w.at(4, 4); op {
 	case "enter":
 		if state == "0" && complete == "0" {
@@ -62,7 +62,7 @@ func (w twin) activity(op string) (twin, bool) {
 		}
 	case "complete":
 		if complete == "0" && w.at(2, 3) != "00" {
-			return w.set(4, '1'), true
+			return w.set(4, '1'), nil
 		}
 	case "accept":
 		if complete == "1" && state != "2" {
@@ -73,32 +73,32 @@ func (w twin) activity(op string) (twin, bool) {
 			return w.increment(8, 15)
 		}
 	case "take", "skip":
-		after, ok := w.increment(6, 7)
-		if ok && op == "take" {
+		after, err := w.increment(6, 7)
+		if err == nil && op == "take" {
 			after = after.set(5, '1')
 		}
-		return after, ok
+		return after, err
 	case "finalize":
 		if complete == "1" && state == "0" {
-			return w.set(1, '2'), true
+			return w.set(1, '2'), nil
 		}
 	}
-	return w, false
+	return w, collation.ErrDigit
 }
 
-// guid does one operation on a GUID ledger (1.3), and reports whether it is lawful.
-func (w twin) guid(op string) (twin, bool) {
+// guid does one operation on a GUID ledger (1.3), or says why it is unlawful.
+func (w twin) guid(op string) (twin, error) {
 	switch w.at(4, 7) + " " + op {
 	case "0000 step1":
-		return w.set(5, '1'), true
+		return w.set(5, '1'), nil
 	case "0100 step2":
-		return w.set(6, '1'), true
+		return w.set(6, '1'), nil
 	case "0110 closed":
-		return w.set(4, '1'), true
+		return w.set(4, '1'), nil
 	case "1110 step3":
-		return w.set(7, '1'), true
+		return w.set(7, '1'), nil
 	}
-	return w, false
+	return w, collation.ErrDigit
 }
 
 // grows compares group by group (C1, C4).

@@ -2,6 +2,7 @@ package collation_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -19,6 +20,8 @@ type world struct {
 	asked   []collation.Row     // requests, as a worker gets them
 	entries []*journal.Entry
 	plans   []*collation.Plan
+	shelf   map[collation.InstanceKey]*collation.Instance // as they were when the transaction began
+	blank   bool                                          // the next transaction begins with no instance
 	// unfinished says that effects of the requests have a start and no end.
 	unfinished bool
 	outside
@@ -30,7 +33,7 @@ func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *worl
 
 // newWorldAt is newWorld with a delayed start.
 func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, delay collation.Micros) *world {
-	w := &world{mode: mode, names: map[journal.GUID]string{}}
+	w := &world{mode: mode, names: map[journal.GUID]string{}, shelf: map[collation.InstanceKey]*collation.Instance{}}
 	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 	now := collation.Micros(1_000_000_000)
 	p := collation.Incept(collation.Inception{
@@ -41,9 +44,9 @@ func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, del
 		Job: collation.Job{
 			ID: p.Job, Space: "test", Key: key, Generation: 1, Flow: ref, State: journal.JobOpen, Started: now,
 		},
-		Flow: f, Now: now, AllRows: true,
+		Flow: f, Now: now,
 		Instances: map[collation.InstanceKey]*collation.Instance{}, Receipts: map[journal.GUID]*collation.Receipt{},
-		Rows: map[journal.GUID]*collation.Row{}, Results: map[collation.InstanceKey]*flow.Result{},
+		Rows: map[journal.GUID]*collation.Row{}, Waits: map[journal.GUID]*collation.Wait{}, Results: map[collation.InstanceKey]*flow.Result{},
 	}
 	w.commit(p)
 	return w
@@ -116,7 +119,17 @@ func (w *world) step(m *collation.Message) *collation.Plan {
 
 func (w *world) load(n *collation.Need) {
 	for _, k := range n.Instances {
-		w.state.Instances[k] = nil
+		w.state.Instances[k] = w.shelf[k]
+	}
+	if n.AllRows {
+		w.state.AllRows = true
+		maps.Copy(w.state.Instances, w.shelf)
+	}
+	for _, k := range n.Rows {
+		known(w.state.Rows, k.GUID)
+	}
+	for _, g := range n.Waits {
+		known(w.state.Waits, g)
 	}
 	for _, request := range n.Effects {
 		w.state.Unfinished = map[journal.GUID]bool{request: w.unfinished}
@@ -127,9 +140,17 @@ func (w *world) load(n *collation.Need) {
 	w.loadMore(n)
 }
 
-// stored reads a result like the store: through the instance's entry.
+// known says of what is not loaded that there is none.
+func known[K comparable, V any](of map[K]*V, k K) {
+	if of[k] == nil {
+		of[k] = nil
+	}
+}
+
+// stored reads a result like the store: through the instance's entry, as it was when the transaction
+// began.
 func (w *world) stored(k collation.InstanceKey) *flow.Result {
-	i := w.state.Instances[k]
+	i := w.shelf[k]
 	if i == nil || i.ResultSeq == 0 {
 		return nil
 	}
@@ -152,8 +173,27 @@ func (w *world) handle(m collation.Message) []*collation.Plan {
 	}
 }
 
-// forget drops what only a transaction knows; the next one reads it again.
+// shelve stores the instances.
+func (w *world) shelve() { maps.Copy(w.shelf, w.state.Instances) }
+
+// settle handles the engine's messages until none is left.
+func (w *world) settle() {
+	for len(w.queue) > 0 {
+		m := w.queue[0]
+		w.queue = w.queue[1:]
+		w.handle(m)
+	}
+}
+
+// forget drops what only a transaction knows; the next one reads it again. Every other time that is
+// all instances, whatever the first load was to bring: then one for which a decision does not ask
+// is missing (J2).
 func (w *world) forget() {
+	if w.shelve(); w.blank {
+		clear(w.state.Instances)
+		w.state.AllRows = false
+	}
+	w.blank = !w.blank
 	clear(w.state.Results)
 	clear(w.state.Latest)
 	w.state.Close = nil
@@ -197,6 +237,9 @@ func (w *world) describe(p *collation.Plan) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "  entry %d %s %v\n", e.Seq, e.Kind, e.Marks)
+	if e.Writer != "" || e.Build != "" {
+		fmt.Fprintf(&b, "  by %s, build %s\n", e.Writer, e.Build)
+	}
 	for _, l := range p.Ledgers {
 		if l.Before != l.After {
 			fmt.Fprintf(&b, "  %s%s %s → %s\n", l.Key.Activity, l.Key.DAD, l.Before, l.After)
@@ -258,6 +301,9 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 		}
 		fmt.Fprintf(b, "  ~ %s turn %d attempt %d next %s held %q\n", u.Kind, u.Turn, u.Attempt, next, u.Held)
 	}
+	if x := e.Bound; x != nil {
+		fmt.Fprintf(b, "  binds %d entries about effects of %s\n", x.Head.Seq, w.names[x.Chain])
+	}
 	if !e.Ended.IsZero() {
 		fmt.Fprintf(b, "  - %s\n", w.names[e.Ended])
 	}
@@ -275,5 +321,8 @@ func (w *world) describeRows(b *strings.Builder, p *collation.Plan) {
 	}
 	for _, d := range p.Dead {
 		fmt.Fprintf(b, "  dead letter %s: %s\n", d.Reason, d.Message)
+	}
+	for _, g := range p.Resolve {
+		fmt.Fprintf(b, "  ends the dead letters of %s\n", w.names[g])
 	}
 }

@@ -1,53 +1,96 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
+	"errors"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// full is a store whose Extend gives the listed answers, and then ends the test.
-type full struct {
-	store.Store
-	answers []error
-	end     context.CancelFunc
+// W10: an error of upkeep is logged when it begins and when it ends, not each time. Retention and every
+// engine make room for new jobs.
+func TestChoresSayAnErrorOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var said lines
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		var granted atomic.Bool
+		st := &expirer{expire: func(_ context.Context, limit int) (bool, error) {
+			require.LessOrEqual(t, limit, store.MaxSweep)
+			if !granted.Load() {
+				return false, errors.New("permission denied")
+			}
+			return true, nil
+		}}
+		go func() { done <- Retain(ctx, st, nil, said.logger()) }()
+		time.Sleep(time.Hour)
+		granted.Store(true)
+		time.Sleep(time.Hour)
+		stop()
+		require.NoError(t, <-done)
+		require.Greater(t, st.extended, 100)
+		require.Len(t, said.all, 2)
+		require.Contains(t, said.all[0], "those of retention")
+
+		all := (&Engine{cfg: Config{Store: st}}).chores()
+		at := slices.IndexFunc(all, func(c *chore) bool { return c.name == roomName })
+		require.GreaterOrEqual(t, at, 0)
+		require.Equal(t, time.Minute, all[at].every)
+		_, err := all[at].once(ctx)
+		require.ErrorContains(t, err, "run `quipu migrate`")
+	})
 }
 
-func (s *full) Extend(context.Context) error {
-	if len(s.answers) == 1 {
-		s.end()
+type expirer struct {
+	store.Engine
+	expire   func(context.Context, int) (bool, error)
+	extended int
+}
+
+func (e *expirer) Expire(ctx context.Context, limit int) (bool, error) { return e.expire(ctx, limit) }
+
+func (e *expirer) Retire(context.Context, store.Archive) (bool, error) { return false, nil }
+
+func (e *expirer) Extend(ctx context.Context) error {
+	if e.extended++; ctx.Err() != nil {
+		return store.ErrPartition
 	}
-	err := s.answers[0]
-	s.answers = s.answers[1:]
-	return err
+	return nil
 }
 
-// W10: every engine makes room for new jobs. It logs once that it cannot, and once that it can
-// again.
-func TestEngineMakesRoom(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	missing := store.ErrPartition
-	st := &full{answers: []error{nil, missing, missing, nil, nil, nil}, end: cancel}
-	var said bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&said, nil))
-	e := &Engine{cfg: Config{Store: st, Logger: log, Jitter: func(time.Duration) time.Duration { return 0 }}}
-	chores := e.chores()
-	at := slices.IndexFunc(chores, func(c *chore) bool { return c.name == "making room for new jobs" })
-	require.GreaterOrEqual(t, at, 0)
-	require.Equal(t, time.Minute, chores[at].every)
-	chores[at].every = time.Millisecond
-	require.NoError(t, chores[at].run(ctx))
-	require.Empty(t, st.answers)
-	require.Equal(t, 1, strings.Count(said.String(), "run `quipu migrate`"), said.String())
-	require.Equal(t, 1, strings.Count(said.String(), "succeeds again"), said.String())
+// A topic with requests that nobody took is warned about once in ten minutes, if no living
+// process has a handler for it.
+func TestUnservedTopicsAreNamed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		st := memory.New(memory.Config{Space: "test"})
+		_, err := st.OpenSession(t.Context(), store.Process{Name: "w", Topics: []string{"served"}, Lease: time.Hour})
+		require.NoError(t, err)
+		said := &lines{}
+		e := &Engine{cfg: Config{Store: st, Logger: said.logger()}}
+		sent := func(topic string) store.DueRow {
+			return store.DueRow{Kind: journal.MessageRequest, Topic: topic, Publication: 1, Turn: 1, TurnSent: 1}
+		}
+		fresh, next := sent("fresh"), sent("next")
+		fresh.Publication, fresh.TurnSent = 0, 0 // not sent yet
+		next.Turn = 2                            // nor this turn of it
+		due := []store.DueRow{
+			fresh, next, sent("served"), sent("nobody"), sent("nobody"), {Kind: journal.MessageLeg1, Topic: "leg1", Publication: 1},
+		}
+		var u unserved
+		for range 20 * 60 { // twenty minutes
+			u.look(t.Context(), e, due)
+			time.Sleep(time.Second)
+		}
+		require.Len(t, said.all, 2)
+		require.Contains(t, said.all[0], "topic=nobody")
+		require.Contains(t, said.all[1], "topic=nobody")
+	})
 }

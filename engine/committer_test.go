@@ -296,9 +296,8 @@ func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
 func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
 	t.Parallel()
 	const batch = 20
-	all, err := NewCommitter(t.Context(), Config{Store: memory.New(memory.Config{}), Space: "test", MaxBatch: batch})
-	require.NoError(t, err)
-	l := all.loops[0]
+	one, _ := over(t, &hooked{}, Config{MaxBatch: batch})
+	l := one.loops[0]
 	fill := func(lanes, starts, calls int) {
 		for range lanes {
 			l.lanes <- fetched{Delivery: &acked{}}

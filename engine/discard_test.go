@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
 // watched is what a bench discarded, and what its store shows or refuses.
@@ -46,19 +43,10 @@ func (w *watched) loaded(l *store.Loaded) {
 	}
 }
 
-// bench is a committer over memory, for handmade messages.
+// bench is a loop for handmade messages.
 func bench(t *testing.T, w *watched) (*loop, *memory.Store) {
 	t.Helper()
-	st := memory.New(memory.Config{Space: "test"})
-	bus := busmem.New(busmem.Config{})
-	all, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: st, commit: w.commit, loaded: w.loaded}, Bus: bus, Space: "test"})
-	require.NoError(t, err)
-	c := &loop{Committer: all, patient: true}
-	t.Cleanup(func() {
-		c.close()
-		require.NoError(t, bus.Close())
-	})
-	return c, st
+	return over(t, &hooked{commit: w.commit, loaded: w.loaded}, Config{})
 }
 
 func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
@@ -189,40 +177,3 @@ type delayed struct {
 func (d *delayed) Count() int { return d.count }
 
 func (d *delayed) Nak(by time.Duration) error { d.by = by; return nil }
-
-// An error of upkeep is logged when it begins and when it ends, not each time.
-func TestChoresSayAnErrorOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		var said lines
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		var granted atomic.Bool
-		st := &expirer{expire: func(_ context.Context, limit int) (bool, error) {
-			require.LessOrEqual(t, limit, store.MaxSweep)
-			if !granted.Load() {
-				return false, errors.New("permission denied")
-			}
-			return true, nil
-		}}
-		go func() { done <- Retain(ctx, st, nil, said.logger()) }()
-		time.Sleep(time.Hour)
-		granted.Store(true)
-		time.Sleep(time.Hour)
-		stop()
-		require.NoError(t, <-done)
-		require.Greater(t, st.extended, 100, "retention makes room for new jobs, too (W10)")
-		require.Len(t, said.all, 2)
-		require.Contains(t, said.all[0], "those of retention")
-	})
-}
-
-type expirer struct {
-	expire   func(context.Context, int) (bool, error)
-	extended int
-}
-
-func (e *expirer) Expire(ctx context.Context, limit int) (bool, error) { return e.expire(ctx, limit) }
-
-func (e *expirer) Retire(context.Context, store.Archive) (bool, error) { return false, nil }
-
-func (e *expirer) Extend(context.Context) error { e.extended++; return nil }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,37 +57,6 @@ func echo(runs *atomic.Int64) *workers.Registry {
 	return reg
 }
 
-// T1, F12, F13: messages are lost, doubled and reordered; their rows send them again.
-func TestT1LossyBus(t *testing.T) {
-	each(t, func(t *testing.T, cfg engine.Config) {
-		for seed := range uint64(3) {
-			var runs atomic.Int64
-			r := start(t, cfg, busmem.Config{Seed: seed, Loss: 0.2, Duplicate: 0.3, Reorder: 0.3}, nil, echo(&runs))
-			r.completed(r.begin(20, 3), `{"last":2}`)
-			r.close()
-		}
-	})
-}
-
-// P3, C10: trouble with the store inside an engine step is a retry with backoff, never an error
-// response. A commit that is done and reported as failed changes nothing (F3).
-func TestP3StoreTroubleIsARetry(t *testing.T) {
-	each(t, func(t *testing.T, cfg engine.Config) {
-		for _, when := range []string{"commit", "commit.done", "load"} {
-			var runs, calls atomic.Int64
-			r := start(t, cfg, busmem.Config{Seed: 7}, func(op string) error {
-				if strings.EqualFold(op, when) && calls.Add(1)%3 == 1 {
-					return store.ErrUnavailable
-				}
-				return nil
-			}, echo(&runs))
-			r.completed(r.begin(10, 2), `{"last":1}`)
-			require.Positive(t, calls.Load(), "the fault %s was never asked for", when)
-			r.close()
-		}
-	})
-}
-
 // J4: a message whose plan the store refuses for good is held with a dead letter, and delays no
 // other.
 func TestJ4PoisonedJobHoldsUpNobody(t *testing.T) {
@@ -121,5 +89,26 @@ func TestC10LongOutage(t *testing.T) {
 		time.Sleep(5 * time.Minute) // the bubble's clock
 		away.Store(false)
 		r.completed(ids, `{"last":2}`)
+	})
+}
+
+// T10: an engine drains in bounded time while the database cannot be reached, even if all its
+// messages came so often that each is carried alone.
+func TestT10DrainInAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var runs atomic.Int64
+		var away atomic.Bool
+		r := start(t, engine.Config{}, busmem.Config{Seed: 5}, func(op string) error {
+			if away.Load() && op == "load" {
+				return errors.Join(store.ErrUnavailable, errors.New("no route to host"))
+			}
+			return nil
+		}, echo(&runs))
+		r.begin(200, 3)
+		away.Store(true)
+		time.Sleep(10 * time.Minute) // the bubble's clock
+		began := time.Now()
+		r.close()
+		require.Less(t, time.Since(began), time.Minute)
 	})
 }

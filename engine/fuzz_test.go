@@ -10,27 +10,51 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/wire"
 )
 
+type delivered struct {
+	acked
+	msg transport.Message
+}
+
+func (d *delivered) Message() *transport.Message { return &d.msg }
+
 // FuzzDecode: a delivery is a message of the protocol, or poison with an error that says so
-// (T3, C10). A decoded message names a row, an address and, where it must, a response.
+// (T3, C10). The GUID of a message with a row of its own is the row's (1.4). A message that is
+// addressed to no activity names none.
 func FuzzDecode(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
-	for _, h := range []wire.Hint{
-		{Kind: journal.MessageStart, DAD: ",0", Flow: "order", Version: "1"},
-		{Kind: journal.MessageLeg1, Activity: "charge", DAD: ",0,0"},
-		{Kind: journal.MessageAnswer, Activity: "charge", DAD: ",0,0^5", Turn: 2},
-		{Kind: journal.MessageInterrupt, DAD: ",0"},
-		{Kind: journal.MessageResponse, Activity: "charge", DAD: ",0,0", Turn: 1, Response: &wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`1`)}},
-		{Kind: journal.MessageRequest, DAD: ",0"},
-	} {
+	read := func(body []byte, publication int) (*item, error) {
+		return decode(&delivered{msg: transport.Message{Header: transport.Header{GUID: id, Publication: publication}, Body: body}})
+	}
+	terminal := &wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`1`)}
+	seed := func(good bool, h wire.Hint) {
 		h.Job, h.Row = id.String(), id.String()
+		_, err := read(wire.Encode(&h), 1)
+		require.Equal(f, good, err == nil, "%+v: %v", h, err)
 		f.Add(wire.Encode(&h), 1)
 	}
+	for _, kind := range []journal.MessageKind{
+		journal.MessageStart, journal.MessageLeg1, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
+	} {
+		seed(true, wire.Hint{Kind: kind, Activity: "a", DAD: ",0,1"})
+	}
+	seed(true, wire.Hint{Kind: journal.MessageStart, DAD: ",0", Flow: "order", Version: "1"})
+	seed(true, wire.Hint{Kind: journal.MessageAnswer, Activity: "charge", DAD: ",0^6", Turn: 2})
+	seed(true, wire.Hint{Kind: journal.MessageResponse, Activity: "charge", DAD: ",0,0", Turn: 1, Response: terminal})
+	for _, kind := range []journal.MessageKind{journal.MessageSignal, journal.MessageInterrupt} {
+		seed(true, wire.Hint{Kind: kind, DAD: ",0"})
+		seed(false, wire.Hint{Kind: kind, Activity: "a", DAD: ",0"})
+		seed(false, wire.Hint{Kind: kind, DAD: ",0,0"})
+	}
+	for _, kind := range []journal.MessageKind{journal.MessageReceipt, journal.MessageRequest, journal.MessageResponse, "", "nonsense"} {
+		seed(false, wire.Hint{Kind: kind, Activity: "a", DAD: ",0"})
+	}
 	f.Fuzz(func(t *testing.T, body []byte, publication int) {
-		it, err := decode(&delivered{msg: transport.Message{Header: transport.Header{GUID: id, Publication: publication}, Body: body}})
+		it, err := read(body, publication)
 		if err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			return
@@ -42,7 +66,15 @@ func FuzzDecode(f *testing.F) {
 		if m.Kind != journal.MessageAnswer && m.Kind != journal.MessageResponse {
 			require.Equal(t, m.Row, m.GUID, "1.4")
 		}
-		require.LessOrEqual(t, len(it.want(NewFlows(nil), collation.Mode{}).Instances), 1)
+		switch w := it.want(NewFlows(nil), collation.Mode{}); {
+		case m.Kind == journal.MessageSignal:
+			require.Equal(t, store.Want{Box: m.Job, Signal: m.GUID}, w)
+		case m.Activity == "":
+			require.Empty(t, w.Instances)
+			require.Equal(t, m.GUID, w.Receipt)
+		default:
+			require.Equal(t, []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}}, w.Instances)
+		}
 		if m.Response != nil {
 			_, err = journal.DecodeResponse(journal.EncodeResponse(m.Response))
 			require.NoError(t, err, "it can be recorded")
@@ -93,4 +125,15 @@ func FuzzCheckStart(f *testing.F) {
 			require.NoError(t, x.CheckInput(input))
 		}
 	})
+}
+
+// TestKeysAreText: a key can be printed, and listed on one line.
+func TestKeysAreText(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"order-42", "ключ 🔑", " a ", "a/../b"} {
+		require.True(t, printable(key), "%q", key)
+	}
+	for _, key := range []string{"a\nb", "a\x00", "\x7f", "\u009b31m", "a\xff"} {
+		require.False(t, printable(key), "%q", key)
+	}
 }

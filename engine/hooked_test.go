@@ -2,9 +2,33 @@ package engine
 
 import (
 	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
+	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
+
+// over is a loop of a committer over memory, whose store asks the hooks; it carries what the test
+// gives it.
+func over(t *testing.T, h *hooked, cfg Config) (*loop, *memory.Store) {
+	t.Helper()
+	st := memory.New(memory.Config{Space: "test"})
+	h.Engine, cfg.Store, cfg.Bus, cfg.Space = st, h, busmem.New(busmem.Config{}), "test"
+	all, err := NewCommitter(t.Context(), cfg)
+	require.NoError(t, err)
+	l := &loop{Committer: all, patient: true}
+	t.Cleanup(func() {
+		l.close()
+		require.NoError(t, cfg.Bus.Close())
+	})
+	return l, st
+}
 
 // hooked is a store that asks a test before each load and commit of a committer, and shows it what
 // was loaded. An error of a hook is the call's; a hook that is nil does nothing.
@@ -46,4 +70,30 @@ func (c *hookedCommitter) Commit(ctx context.Context, plans []store.Chained) err
 		}
 	}
 	return c.Committer.Commit(ctx, plans)
+}
+
+// lines are the lines that were logged.
+type lines struct{ all []string }
+
+func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// Write implements io.Writer for a handler, which calls it one line at a time.
+func (l *lines) Write(b []byte) (int, error) {
+	l.all = append(l.all, strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// lettersOf are all dead letters of a store.
+func lettersOf(t *testing.T, st *memory.Store) []store.DeadView {
+	t.Helper()
+	all, err := st.DeadLetters(t.Context(), store.DeadFilter{All: true, Limit: 10})
+	require.NoError(t, err)
+	return all
+}
+
+// inBubble runs a test beside others, on a clock that moves when all goroutines wait.
+func inBubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
 }

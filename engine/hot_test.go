@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/transport"
 )
 
 // W6: the cache is bounded in bytes, the least recently used state goes first, and a state that
@@ -60,27 +58,14 @@ type warmth struct {
 	loads atomic.Int64 // of jobs
 }
 
-// deaf is a bus that accepts everything and delivers nothing.
-type deaf struct{ transport.Bus }
-
-func (deaf) Connected() bool { return true }
-func (deaf) MaxPayload() int { return 1 << 20 }
-func (deaf) Send(context.Context, []transport.Message, func(int, error)) error {
-	return nil
-}
-
 func newWarmth(t *testing.T) *warmth {
 	t.Helper()
-	w := &warmth{t: t, st: memory.New(memory.Config{Space: "test"})}
+	w := &warmth{t: t}
+	w.loop, w.st = over(t, &hooked{load: func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }}, Config{})
 	w.ref = deployed(t, w.st, flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
 		Transition("start", "a").Transition("a", "b"))
-	count := func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }
-	c, err := NewCommitter(t.Context(), Config{Store: &hooked{Engine: w.st, load: count}, Bus: deaf{}, Space: "test"})
+	_, err := w.flows.Get(t.Context(), w.ref)
 	require.NoError(t, err)
-	_, err = c.flows.Get(t.Context(), w.ref)
-	require.NoError(t, err)
-	w.loop = &loop{Committer: c, patient: true}
-	t.Cleanup(w.close)
 	return w
 }
 
@@ -223,3 +208,43 @@ func (l living) Current() (int64, bool) { return int64(l), true }
 func (l living) Alive(id int64) bool    { return id == int64(l) }
 func (living) Ended(int64)              {}
 func (living) Return(store.Lease)       {}
+
+// W8: a process that is not sure of its session begins no effect. It ends those that it began,
+// and takes no lease with that.
+func TestW8WhoIsNotSureOfItsSessionBeginsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
+	require.NoError(t, err)
+	go func() { _ = w.Run(t.Context()) }()
+	row := w.begin("k")
+	l, err := w.st.Lease(t.Context(), row.Job, row.GUID, row.Turn, "w", own.ID())
+	require.NoError(t, err)
+	begun := journal.Effect{Key: journal.Digest{1}, Name: "pay", Class: store.ClassIdempotent, N: 1}
+	w.cfg.Session = living(own.ID())
+	_, _, err = w.Worker().StartEffect(t.Context(), l, begun)
+	require.NoError(t, err)
+	w.cfg.Session = living(own.ID() + 1)
+	_, _, err = w.Worker().StartEffect(t.Context(), l, journal.Effect{Key: journal.Digest{2}, Name: "more", Class: store.ClassIdempotent, N: 1})
+	require.ErrorIs(t, err, store.ErrStale)
+	end, err := w.Worker().FinishEffect(t.Context(), l, begun, false)
+	require.NoError(t, err)
+	require.Equal(t, store.EffectCompleted, end.State)
+}
+
+// W8: a process takes something with a commit only while its session lasts.
+func TestW8NothingIsTakenForASessionThatHasEnded(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
+	require.NoError(t, err)
+	row := w.begin("k")
+	slots := &slots{}
+	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
+	require.NoError(t, own.End(t.Context()))
+	_, err = w.transact(t.Context(), work{items: []*item{response(&row)}})
+	var lost *store.LostError
+	require.ErrorAs(t, err, &lost)
+	require.True(t, lost.Session)
+	require.Zero(t, slots.taken)
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,10 +11,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
-	busmem "github.com/quipu-journal/quipu/transport/memory"
 )
 
 type acked struct {
@@ -53,12 +50,7 @@ func TestS9ChangedBytesQuarantineTheJob(t *testing.T) {
 func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		st := memory.New(memory.Config{Space: "test"})
-		ref := deployed(t, st, oneWorker("1"))
-		job := startsOne(t, st, ref, collation.Mode{Resend: 1e6, Fold: true})
-		bus := busmem.New(busmem.Config{})
-		defer bus.Close()
+		ctx := t.Context()
 		said := &lines{}
 		cannot := func(wants []store.Want) error { // entries with a result, as an adapter reports it
 			if slices.ContainsFunc(wants, func(w store.Want) bool { return len(w.Results) > 0 }) {
@@ -66,11 +58,11 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 			}
 			return nil
 		}
-		all, err := NewCommitter(ctx, Config{Store: &hooked{Engine: st, load: cannot}, Bus: bus, Space: "test", Logger: said.logger()})
+		c, st := over(t, &hooked{load: cannot}, Config{Logger: said.logger()})
+		ref := deployed(t, st, oneWorker("1"))
+		job := startsOne(t, st, ref, collation.Mode{Resend: 1e6, Fold: true})
+		_, err := c.flows.Get(ctx, ref)
 		require.NoError(t, err)
-		_, err = all.flows.Get(ctx, ref)
-		require.NoError(t, err)
-		c := &loop{Committer: all, patient: true}
 		d := &acked{done: make(chan string, 1)}
 		for range 2 {
 			c.carry(ctx, work{items: []*item{{
@@ -85,7 +77,6 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 		then(t, v)
 		require.Contains(t, said.all[1], "level=WARN")
 		require.Contains(t, said.all[1], "reason="+v.Dead[0].Letter.Reason)
-		c.close()
 	})
 }
 

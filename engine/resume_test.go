@@ -104,7 +104,7 @@ func TestResumeInMemory(t *testing.T) {
 				for _, e := range r.entries(third) {
 					require.NotEqual(t, journal.MessageRequest, sent(e, "a"), "nobody is asked again")
 				}
-				r.verify()
+				r.proved(first, second, third)
 			})
 		})
 	}

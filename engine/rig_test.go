@@ -196,23 +196,6 @@ func (r *rig) asks(name, key, input string) store.Start {
 	return store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body, Trace: r.trace}
 }
 
-// signal sends a signal, as a client without a bus does.
-func (r *rig) signal(topic, key, payload string, code int, all bool, name string) store.Signalled {
-	r.t.Helper()
-	body, err := canonical.Payload([]byte(payload))
-	require.NoError(r.t, err)
-	for { // until it is acknowledged
-		done, err := journaltest.Driven{Store: r.store}.Signal(context.Background(), &collation.Signal{
-			GUID: collation.SignalGUID("test", topic, key, name), Topic: topic, Key: key, Code: code, Payload: body, All: all,
-		}, collation.Mode{})
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
-			continue
-		}
-		require.NoError(r.t, err)
-		return done
-	}
-}
-
 // interrupt sends an interrupt, as a client without a bus does.
 func (r *rig) interrupt(target journal.JobID, o collation.InterruptOrder, name string) {
 	r.t.Helper()
@@ -240,18 +223,6 @@ func (r *rig) find(key string) journal.JobID {
 	id, err := r.store.FindJob(context.Background(), key)
 	require.NoError(r.t, err)
 	return id
-}
-
-// waits lets the job reach the point where it waits for a signal.
-func (r *rig) waits(id journal.JobID) {
-	r.t.Helper()
-	for range 100_000 {
-		if len(r.view(id).Waits) > 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // the bubble's clock
-	}
-	require.Fail(r.t, "the job never waits")
 }
 
 // entries are the job's entries, main chain first.
@@ -286,3 +257,36 @@ type handsOver struct {
 type liar struct{ *local.Bus }
 
 func (liar) Take(string) (string, bool) { return "nobody", true }
+
+// output waits for the job's end, and requires that it completed with the output.
+func (r *rig) output(id journal.JobID, output string) {
+	r.t.Helper()
+	r.ended([]journal.JobID{id})
+	v := r.view(id)
+	require.Equal(r.t, journal.JobCompleted, v.State, "%v", v.Error)
+	require.JSONEq(r.t, output, string(v.Output))
+}
+
+// failed waits for the job's end, and requires that it ended in that way.
+func (r *rig) failed(id journal.JobID, state journal.JobState, code int, message string) {
+	r.t.Helper()
+	r.ended([]journal.JobID{id})
+	v := r.view(id)
+	require.Equal(r.t, state, v.State)
+	require.Equal(r.t, code, v.Code, "%v", v.Error)
+	require.Contains(r.t, v.Error.Message, message)
+}
+
+// proved requires that the journals of jobs prove what the tables hold (2.5).
+func (r *rig) proved(ids ...journal.JobID) {
+	r.t.Helper()
+	for _, id := range ids {
+		require.NoError(r.t, r.store.Audit(context.Background(), id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			report, err := s.Verify(nil, records)
+			if err == nil {
+				require.False(r.t, report.Violated(), "job %s: %+v", s.Job.Key, report.First)
+			}
+			return err
+		}))
+	}
+}

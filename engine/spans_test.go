@@ -1,18 +1,18 @@
 package engine_test
 
 import (
-	"iter"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/trace"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
@@ -71,7 +71,7 @@ func (r *recorder) hangs(t *testing.T, tree *trace.Tree, traceparent string) []s
 func TestSpansAndCountersOfEveryKind(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		told := record()
-		r := start(t, engine.Config{NoFold: true, Observer: told}, busmem.Config{Seed: 1}, nil, handlers())
+		r := start(t, engine.Config{NoFold: true, Observer: told}, busmem.Config{Seed: 1}, nil, echo(new(atomic.Int64)))
 		r.trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 		r.deploy(child)
 		r.deploy(`
@@ -82,7 +82,7 @@ activities:
   tell: {type: signal, topic: news, key: k}
   wait: {type: hook, signal: news, key: k}
   nap: {type: hook, sleep: 1s}
-  ask: {type: await, flow: child, id: the-child, input: {n: 1, code: 0}}
+  ask: {type: await, flow: child, id: the-child, input: {n: 1}}
   early: {type: signal, topic: other, key: k}
   pivot: {type: hook, input: 0}
   again: {type: cycle, to: pivot, input: 1}
@@ -119,6 +119,9 @@ transitions:
 	})
 }
 
+// stopped is an interrupt from outside.
+var stopped = collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
+
 // named is the first span of a name.
 func named(tree *trace.Tree, name string) (s trace.Span) {
 	for i := range tree.Spans {
@@ -133,18 +136,8 @@ func named(tree *trace.Tree, name string) (s trace.Span) {
 func (r *rig) tree(id journal.JobID) *trace.Tree {
 	r.t.Helper()
 	b := trace.New()
-	require.NoError(r.t, r.store.Audit(r.t.Context(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for record, err := range records {
-			if err != nil {
-				return err
-			}
-			e, err := journal.Decode(record)
-			if err != nil {
-				return err
-			}
-			b.Add(e)
-		}
-		return nil
-	}))
+	for _, e := range r.entries(id) {
+		b.Add(e)
+	}
 	return b.Tree(func(journal.JobID) string { return r.trace })
 }

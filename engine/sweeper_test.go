@@ -58,7 +58,7 @@ func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 		for _, k := range c.away {
 			bus.away[k] = true
 		}
-		cfg, err := Config{Bus: bus, Store: unused{}, Space: "test"}.withDefaults()
+		cfg, err := Config{Bus: bus, Store: &queue{}, Space: "test"}.withDefaults()
 		require.NoError(t, err)
 		s := &sweeper{e: &Engine{cfg: cfg, pub: &Publisher{Lanes: cfg.Lanes}}}
 		claims, err := s.decide(t.Context(), due)
@@ -170,13 +170,19 @@ type queue struct {
 	store.Engine
 	next map[store.DueRow]time.Time
 	sent []store.DueRow
+	look func(ctx context.Context) error // before each one; nil: nothing
 }
 
 func (q *queue) Processes(context.Context) ([]store.ProcessView, error) { return nil, nil }
 
 func (s *queue) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
 
-func (s *queue) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {
+func (s *queue) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
+	if s.look != nil {
+		if err := s.look(ctx); err != nil {
+			return nil, store.Timing{}, err
+		}
+	}
 	var due []store.DueRow
 	for r, at := range s.next {
 		if !at.After(time.Now()) {
@@ -200,34 +206,19 @@ func (s *queue) Claim(_ context.Context, claims []store.Claim) ([]store.Outgoing
 // T2: a sweeper whose database falls silent sweeps again.
 func TestT2SweepIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		st := &cutOff{again: make(chan struct{})}
+		looks, again := 0, make(chan struct{})
 		began := time.Now()
-		_, stop := sweeps(t, Config{Bus: &dim{}, Store: st})
-		<-st.again
+		_, stop := sweeps(t, Config{Bus: &dim{}, Store: &queue{look: func(ctx context.Context) error {
+			switch looks++; looks {
+			case 1:
+				<-ctx.Done()
+			case 2:
+				close(again)
+			}
+			return ctx.Err()
+		}}})
+		<-again
 		require.Less(t, time.Since(began), 2*sweepTime)
 		stop()
 	})
 }
-
-// cutOff is a store that does not answer the first time.
-type cutOff struct {
-	store.Engine
-	asked int
-	again chan struct{}
-}
-
-func (s *cutOff) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
-
-func (s *cutOff) Due(ctx context.Context, _ int) ([]store.DueRow, store.Timing, error) {
-	if s.asked++; s.asked == 1 {
-		<-ctx.Done()
-		return nil, store.Timing{}, ctx.Err()
-	}
-	if s.asked == 2 {
-		close(s.again)
-	}
-	return nil, store.Timing{}, nil
-}
-
-// unused is a store that nobody asks.
-type unused struct{ store.Engine }

@@ -323,26 +323,6 @@ func TestW5WaitAndTheStoresErrors(t *testing.T) {
 	})
 }
 
-// Close ends all waits, and none begins afterwards.
-func TestW5CloseEndsWaiting(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		h := newHall(t)
-		id := h.start("k")
-		a, b := h.wait(t.Context(), id), h.wait(t.Context(), id)
-		require.False(t, a.over() || b.over())
-		_, before := h.asked.counts()
-		h.Close()
-		for _, w := range []*waiting{a, b, h.wait(t.Context(), id)} {
-			require.True(t, w.over())
-			require.ErrorIs(t, w.err, engine.ErrClosed)
-		}
-		h.Told([]journal.JobID{id})
-		h.Close()
-		_, after := h.asked.counts()
-		require.Equal(t, before, after)
-	})
-}
-
 // A wait that ends when its job is parked is told at the next look. Other waits for the job go
 // on. All such waits together cost one more query per look.
 func TestWaitUntilParked(t *testing.T) {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -197,5 +198,46 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 				require.Equal(t, &collation.Row{GUID: request, Job: job, Rev: 6, Publication: 7, Fence: 2, Effects: moved.Effects}, got.Rows[request])
 			}
 		})
+	}
+}
+
+// W3: an outcome that a run sends and does not wait for is answered once, also while the
+// committer ends.
+func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = w.Run(ctx) }()
+	row := w.begin("k")
+	l, err := w.st.Lease(t.Context(), row.Job, row.GUID, row.Turn, "w", own.ID())
+	require.NoError(t, err)
+	w.cfg.Session = living(own.ID())
+	const outcomes = 300
+	answers := make(chan error, 2*outcomes)
+	for i := range outcomes {
+		e := journal.Effect{Key: journal.Digest{byte(i), byte(i >> 8), 1}, Name: fmt.Sprint("now", i), Class: store.ClassPure}
+		w.Worker().SendOutcome(t.Context(), l, e, func(_ store.EffectRow, err error) { answers <- err })
+		l.After = e.Key
+		if i == outcomes/2 {
+			require.NoError(t, <-answers)
+			stop()
+		}
+	}
+	for range outcomes - 1 {
+		if err := <-answers; err != nil {
+			require.ErrorIs(t, err, ErrClosed)
+		}
+	}
+	<-w.gone
+	w.Worker().SendOutcome(t.Context(), l, journal.Effect{Name: "late", Class: store.ClassPure}, func(_ store.EffectRow, err error) { answers <- err })
+	require.ErrorIs(t, <-answers, ErrClosed)
+	require.Empty(t, answers)
+	rows, err := w.st.Effects(t.Context(), row.Job, row.GUID)
+	require.NoError(t, err)
+	for i := range rows {
+		require.Equal(t, fmt.Sprint("now", i), rows[i].Name, "what is recorded is what came first")
 	}
 }

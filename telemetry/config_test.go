@@ -25,8 +25,8 @@ func env(pairs ...string) func(string) string {
 	return func(name string) string { return m[name] }
 }
 
-// Without an endpoint, or when switched off, nothing is exported, and the caller's trace
-// is passed on unchanged.
+// Without an endpoint, or when switched off, nothing is measured or exported, there is no page, and the
+// caller's trace is passed on unchanged.
 func TestOffUnlessAsked(t *testing.T) {
 	t.Parallel()
 	for _, getenv := range []func(string) string{
@@ -48,8 +48,10 @@ func TestOffUnlessAsked(t *testing.T) {
 		require.Equal(t, t.Context(), ctx)
 		done(nil, nil)
 		tel.Told(observer.Message{}, observer.Span{Name: observer.SpanCommit})
-		tel.Count(observer.MetricDead, 1)
-		tel.Observe(observer.MetricBatch, 1)
+		fill(tel)()
+		page := httptest.NewRecorder()
+		tel.Metrics().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+		require.Equal(t, http.StatusNotFound, page.Code)
 		_, span := tel.TracerProvider().Tracer("x").Start(t.Context(), "x")
 		require.False(t, span.IsRecording())
 		require.NoError(t, shutdown(t.Context()))

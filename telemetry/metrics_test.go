@@ -178,15 +178,3 @@ func TestO4MeasuringAllocatesNothing(t *testing.T) { //nolint:paralleltest // Al
 		o.Count(observer.MetricHandled, 1, "topic", "work", "outcome", "success")
 	}), 1.)
 }
-
-// Without a collector nothing is measured, and there is no page.
-func TestNobodyCollects(t *testing.T) {
-	t.Parallel()
-	tel, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Getenv: env()})
-	require.NoError(t, err)
-	fill(tel)()
-	w := httptest.NewRecorder()
-	tel.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
-	require.Equal(t, http.StatusNotFound, w.Code)
-	require.NoError(t, shutdown(t.Context()))
-}

@@ -43,15 +43,14 @@ func FuzzMessage(f *testing.F) {
 		if err := m.Validate(limit); err != nil {
 			return
 		}
-		sent := map[string]string{}
-		transport.EncodeHeader(&m, func(name, value string) {
+		sent := wired(&m)
+		for name, value := range sent {
 			require.False(t, strings.ContainsAny(value, "\r\n"), "%s: a value is one line", name)
-			sent[name] = value
-		})
+		}
 		if limit > 0 {
 			require.LessOrEqual(t, transport.HeaderSize(&m)+len(body), limit)
 		}
-		h, err := transport.DecodeHeader(func(name string) string { return sent[name] })
+		got, err := transport.Decode(m.To, func(name string) string { return sent[name] }, body, nil)
 		if publication > 1<<31-1 || turn > 1<<31-1 {
 			require.ErrorIs(t, err, transport.ErrMalformed)
 			return
@@ -61,6 +60,7 @@ func FuzzMessage(f *testing.F) {
 		if want.OriginSession == [16]byte{} {
 			want.OriginSeq = 0 // without a session there is no number
 		}
-		require.Equal(t, want, h)
+		require.Equal(t, want, got.Header)
+		require.Equal(t, body, got.Body)
 	})
 }

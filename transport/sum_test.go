@@ -12,24 +12,22 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-func onWire(m *transport.Message) map[string]string {
-	headers := map[string]string{}
-	transport.EncodeHeader(m, func(name, value string) { headers[name] = value })
-	return headers
-}
-
-func read(headers map[string]string, body []byte) (transport.Message, error) {
-	return transport.Decode(transport.ToStart(), func(name string) string { return headers[name] }, body, nil)
-}
-
-// F17: whichever bit of a header's name or value or of the body flips, the message is
-// refused or is unchanged. The message id, which only the bus reads, may differ.
+// T7, F17: a message is read as it was sent, and its headers are as large as HeaderSize says. If
+// any bit of a header's name or value or of the body flips, it is refused or unchanged. The message
+// id, which only the bus reads, may differ.
 func TestF17FlippedBit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := transport.Message{To: transport.ToStart(), Header: headerOf(t), Body: []byte(rapid.String().Draw(t, "body"))}
-		headers, body := onWire(&m), slices.Clone(m.Body)
-		whole, err := read(headers, body)
+		require.NoError(t, m.Validate(0))
+		headers, body := wired(&m), slices.Clone(m.Body)
+		require.Equal(t, m.ID(), headers[transport.HeaderMsgID])
+		size := len("NATS/1.0\r\n\r\n")
+		for name, value := range headers {
+			size += len(name + ": " + value + "\r\n")
+		}
+		require.LessOrEqual(t, size, transport.HeaderSize(&m))
+		whole, err := delivered(m.To, headers, body, nil)
 		require.NoError(t, err)
 		require.Equal(t, m.Header, whole.Header)
 		names := slices.Sorted(maps.Keys(headers))
@@ -50,7 +48,7 @@ func TestF17FlippedBit(t *testing.T) {
 		case len(body) > 0:
 			body = []byte(flip(string(body), "bit"))
 		}
-		got, err := read(headers, body)
+		got, err := delivered(m.To, headers, body, nil)
 		if err == nil {
 			require.Equal(t, m.Header, got.Header)
 			require.Equal(t, string(m.Body), string(got.Body))
@@ -58,6 +56,7 @@ func TestF17FlippedBit(t *testing.T) {
 		}
 		require.ErrorIs(t, err, transport.ErrMalformed)
 		require.Zero(t, got.Header, "nothing of it is believed")
+		require.Equal(t, string(body), string(got.Body), "for the dead letter")
 	})
 }
 
@@ -65,10 +64,10 @@ func TestF17FlippedBit(t *testing.T) {
 // another language.
 func TestF18NoSum(t *testing.T) {
 	t.Parallel()
-	m, err := read(map[string]string{transport.HeaderGUID: strings.Repeat("0a", 16)}, []byte("body"))
+	m, err := delivered(transport.ToStart(), map[string]string{transport.HeaderGUID: strings.Repeat("0a", 16)}, []byte("body"), nil)
 	require.NoError(t, err)
 	require.Equal(t, "body", string(m.Body))
 	// Older and newer builds must agree on this sum.
-	golden := onWire(&transport.Message{Header: transport.Header{GUID: [16]byte{15: 1}, Turn: 1}, Body: []byte("{}")})
+	golden := wired(&transport.Message{Header: transport.Header{GUID: [16]byte{15: 1}, Turn: 1}, Body: []byte("{}")})
 	require.Equal(t, "8132794d", golden[transport.HeaderSum])
 }

@@ -48,24 +48,20 @@ func (w *world) clientsBegin() {
 	}
 	for i := range 1 + w.dice.IntN(jobs) {
 		if w.plan.content.expire {
-			w.starting.Add(1)
-			w.running.Go(func() { w.restarter(fmt.Sprint("job-", i+1)) })
+			w.begins(func() { w.restarter(fmt.Sprint("job-", i+1)) })
 		}
 		clients := 1 + w.dice.IntN(3)/2 // sometimes two start the same job
 		for n := range clients {
 			wait, publish := w.between(0, 3*time.Second), w.dice.IntN(3) > 0
 			input := fmt.Sprintf(`{"list":[%s],"v":%d}`, strings.Join(strings.Split("12345"[:w.dice.IntN(5)], ""), ","), w.dice.IntN(6))
-			w.starting.Add(1)
-			w.running.Go(func() { w.starter(fmt.Sprint("job-", i+1), n, wait, publish, []byte(input)) })
+			w.begins(func() { w.starter(fmt.Sprint("job-", i+1), n, wait, publish, []byte(input)) })
 		}
 	}
 	if most := w.features.forks; most > 0 {
-		w.starting.Add(1)
-		w.running.Go(func() { w.forker(most) })
+		w.begins(func() { w.forker(most) })
 	}
 	if most := w.features.resumes; most > 0 {
-		w.starting.Add(1)
-		w.running.Go(func() { w.resumer(most) })
+		w.begins(func() { w.resumer(most) })
 	}
 	w.running.Go(w.outsider)
 	if w.plan.content.expire {
@@ -73,9 +69,42 @@ func (w *world) clientsBegin() {
 	}
 }
 
+// begins runs a client that begins jobs; the run goes on until it has ended.
+func (w *world) begins(client func()) {
+	w.starting.Add(1)
+	w.running.Go(func() {
+		defer w.starting.Add(-1)
+		client()
+	})
+}
+
+// pause lets time pass. It returns false when the run is over.
+func (w *world) pause(d time.Duration) bool {
+	select {
+	case <-w.gate.over:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// insist repeats a client's call while it fails as simulated. It returns errOver when the run is over.
+func insist(call func() (journal.JobID, error)) (journal.JobID, error) {
+	for {
+		id, err := call()
+		switch {
+		case errors.Is(err, errOver):
+			return id, errOver
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrRejected):
+			time.Sleep(20 * time.Millisecond)
+		default:
+			return id, err
+		}
+	}
+}
+
 // starter starts one job, and repeats that until it knows that the job exists.
 func (w *world) starter(key string, n int, wait time.Duration, publish bool, input []byte) {
-	defer w.starting.Add(-1)
 	ctx := context.Background()
 	time.Sleep(wait + time.Duration(n)*time.Microsecond)
 	c := w.client(fmt.Sprint(key, "/", n, " "), publish)
@@ -86,22 +115,15 @@ func (w *world) starter(key string, n int, wait time.Duration, publish bool, inp
 	if key[len(key)-1]%4 == 3 {
 		s.Delay = 30 * time.Millisecond
 	}
-	for {
+	id, err := insist(func() (journal.JobID, error) {
 		started := c.Start(ctx, []store.Start{s})[0]
-		var there *store.AlreadyStartedError
-		switch {
-		case errors.Is(started.Err, errOver):
-			return
-		case errors.Is(started.Err, store.ErrUnavailable), errors.Is(started.Err, store.ErrUnknown),
-			errors.Is(started.Err, store.ErrRejected): // as simulated
-			time.Sleep(20 * time.Millisecond)
-			continue
-		case started.Err != nil && !errors.As(started.Err, &there):
-			w.wrong("I9: start of %s: %v", key, started.Err)
-			return
-		}
-		w.ack(key, started.Job)
-		return
+		return started.Job, started.Err
+	})
+	switch _, there := errors.AsType[*store.AlreadyStartedError](err); {
+	case err == nil, there:
+		w.ack(key, id)
+	case !errors.Is(err, errOver):
+		w.wrong("I9: start of %s: %v", key, err)
 	}
 }
 
@@ -126,12 +148,7 @@ func (w *world) stored(id journal.JobID) bool {
 // outsider looks at the jobs from time to time.
 func (w *world) outsider() {
 	dice := rand.New(rand.NewPCG(w.seed, 2)) //nolint:gosec // it must be repeatable
-	for {
-		select {
-		case <-w.gate.over:
-			return
-		case <-time.After(time.Duration(300+dice.IntN(900)) * time.Millisecond):
-		}
+	for w.pause(time.Duration(300+dice.IntN(900)) * time.Millisecond) {
 		for _, v := range w.views(journal.JobOpen) {
 			for i := range v.Waits {
 				if dice.IntN(2) == 0 {

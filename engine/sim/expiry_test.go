@@ -36,12 +36,7 @@ func (s *port) Expire(ctx context.Context, limit int) (bool, error) {
 func (w *world) retain() {
 	dice := rand.New(rand.NewPCG(w.seed, 5)) //nolint:gosec // it must be repeatable
 	st := &port{Store: w.store, p: w.processes[0]}
-	for {
-		select {
-		case <-w.gate.over:
-			return
-		case <-time.After(time.Duration(300+dice.IntN(2000)) * time.Millisecond):
-		}
+	for w.pause(time.Duration(300+dice.IntN(2000)) * time.Millisecond) {
 		_, _ = st.Expire(context.Background(), []int{1, 4, 1000}[dice.IntN(3)]) // the next one removes what is left
 	}
 }
@@ -57,26 +52,20 @@ func (w *world) lastWords() {
 			w.digits(s)
 			w.received(s)
 			w.transferred(s)
-			return w.verify(s, entries)
+			_, err := w.reported(s, entries)
+			return err
 		})
 	}
 }
 
 // restarter uses a key again once its first job is removed.
 func (w *world) restarter(key string) {
-	defer w.starting.Add(-1)
 	until := time.Now().Add(w.weather.calmAfter + patience/2)
-	for time.Now().Before(until) {
-		select {
-		case <-w.gate.over:
-			return
-		case <-time.After(200 * time.Millisecond):
-		}
+	for time.Now().Before(until) && w.pause(200*time.Millisecond) {
 		w.guard.mu.Lock()
 		_, began := w.acked[key]
 		w.guard.mu.Unlock()
 		if _, err := w.store.FindJob(context.Background(), key); began && errors.Is(err, store.ErrNotFound) {
-			w.starting.Add(1)
 			w.starter(key, 0, 0, true, []byte(`{"list":[1,2],"v":4}`))
 			return
 		}

@@ -28,15 +28,12 @@ const forkTries = 6
 
 // forker forks jobs of the world, at any of their entries, open or closed.
 func (w *world) forker(most int) {
-	defer w.starting.Add(-1)
 	dice := rand.New(rand.NewPCG(w.seed, 10)) //nolint:gosec // it must be repeatable
 	c := w.client("forker ", dice.IntN(2) == 0)
 	for n := range most {
 		for range forkTries {
-			select {
-			case <-w.gate.over:
+			if !w.pause(time.Duration(200+dice.IntN(1800)) * time.Millisecond) {
 				return
-			case <-time.After(time.Duration(200+dice.IntN(1800)) * time.Millisecond):
 			}
 			if c == nil || w.fork(c, fmt.Sprint("fork-", n+1), dice) {
 				break
@@ -73,23 +70,15 @@ func (w *world) fork(c *engine.Committer, as string, dice *rand.Rand) bool {
 	}
 	in := store.Start{Flow: v.Flow, Trigger: f.Trigger().Name, Key: as, Input: cut.Input, Tags: v.Tags}
 	from := journal.From{Job: v.ID, Who: "forker", Fork: &journal.Fork{At: at}}
-	for {
-		id, err := c.Fork(ctx, in, from)
-		var there *store.AlreadyStartedError
-		switch {
-		case errors.Is(err, errOver), errors.Is(err, store.ErrNotFound):
-			return true
-		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrRejected):
-			time.Sleep(20 * time.Millisecond) // as simulated
-			continue
-		case err != nil && !errors.As(err, &there):
-			w.wrong("I9: fork %s of %s: %v", as, v.Key, err)
-			return true
-		}
+	id, err := insist(func() (journal.JobID, error) { return c.Fork(ctx, in, from) })
+	switch _, there := errors.AsType[*store.AlreadyStartedError](err); {
+	case err == nil, there:
 		w.forked++
 		w.ack(as, id)
-		return true
+	case !errors.Is(err, errOver) && !errors.Is(err, store.ErrNotFound):
+		w.wrong("I9: fork %s of %s: %v", as, v.Key, err)
 	}
+	return true
 }
 
 // blurred names a request that had been sent and not answered at the entry and has recorded

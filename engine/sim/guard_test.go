@@ -255,12 +255,7 @@ func (w *world) judge() bool {
 // compiledFlows are the flows of the jobs that were verified; many seeds share them.
 var compiledFlows = replay.NewFlows("")
 
-// verify verifies the journal of a job against its tables.
-func (w *world) verify(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-	_, err := w.reported(s, entries)
-	return err
-}
-
+// reported verifies the journal of a job against its tables.
 func (w *world) reported(s *store.Stored, entries iter.Seq2[journal.Record, error]) (*replay.Report, error) {
 	report, err := s.Verify(compiledFlows, entries)
 	if err != nil {

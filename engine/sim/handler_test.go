@@ -184,10 +184,7 @@ func (p *process) outside(ctx context.Context, e *effect) (json.RawMessage, erro
 	land := w.receiver.fly(p, key, request)
 	defer w.watched(ctx, key)()
 	if e.How == "slow" { // longer than ack wait and lease
-		select {
-		case <-time.After(ackWait + lease):
-		case <-w.gate.over:
-		}
+		w.pause(ackWait + lease)
 	}
 	v := w.gate.pass(ctx, p, kindOutside, "outside "+e.Name+" "+key[:min(len(key), 12)]+" "+request)
 	notDone := false

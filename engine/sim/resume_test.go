@@ -20,14 +20,11 @@ import (
 
 // resumer resumes jobs of the world that failed or were interrupted.
 func (w *world) resumer(most int) {
-	defer w.starting.Add(-1)
 	dice := rand.New(rand.NewPCG(w.seed, 12)) //nolint:gosec // it must be repeatable
 	c := w.client("resumer ", dice.IntN(2) == 0)
 	for range most * forkTries {
-		select {
-		case <-w.gate.over:
+		if !w.pause(time.Duration(200+dice.IntN(2800)) * time.Millisecond) {
 			return
-		case <-time.After(time.Duration(200+dice.IntN(2800)) * time.Millisecond):
 		}
 		views := slices.DeleteFunc(w.views(journal.JobFailed, journal.JobInterrupted), func(v *store.JobView) bool {
 			return !v.Ended || v.Flow.Name == flow.UndoName || !v.Next.IsZero() || v.Parent != nil
@@ -71,26 +68,17 @@ func (w *world) resume(c *engine.Committer, v *store.JobView) bool {
 		return false
 	}
 	in := store.Start{Flow: v.Flow, Trigger: f.Trigger().Name, Key: v.Key, Input: input, Tags: v.Tags}
-	for {
-		id, err := c.Resume(ctx, in, *from)
-		switch {
-		case errors.Is(err, errOver), errors.Is(err, store.ErrNotFound):
-			return true
-		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrRejected):
-			time.Sleep(20 * time.Millisecond) // as simulated
-			continue
-		case errors.Is(err, store.ErrStale): // the one before was carried out, and its answer was lost
-			if id, err = w.store.FindJob(ctx, v.Key); err == nil {
-				w.ack(v.Key, id)
-			}
-			return true
-		case err != nil:
-			w.wrong("I9: resume of %s: %v", v.Key, err)
-			return true
-		}
-		w.ack(v.Key, id)
-		return true
+	id, err := insist(func() (journal.JobID, error) { return c.Resume(ctx, in, *from) })
+	if errors.Is(err, store.ErrStale) { // the one before was carried out, and its answer was lost
+		id, err = w.store.FindJob(ctx, v.Key)
 	}
+	switch {
+	case err == nil:
+		w.ack(v.Key, id)
+	case !errors.Is(err, errOver) && !errors.Is(err, store.ErrNotFound):
+		w.wrong("I9: resume of %s: %v", v.Key, err)
+	}
+	return true
 }
 
 // leavable says whether a job can be resumed without looking up children, and clears what is done

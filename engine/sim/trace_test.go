@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -71,33 +72,16 @@ func report(t *testing.T, seed uint64, bad []string) {
 
 // export writes the journals of all jobs, for journal-verify.
 func (w *world) export(name string) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	out := export.NewWriter(file)
-	for _, v := range w.views() {
-		if v.State == journal.JobExpired {
-			continue // its journal was removed
+	return archive.WriteFile(name, func(out *export.Writer) error {
+		for _, v := range w.views() {
+			if v.State == journal.JobExpired {
+				continue // its journal was removed
+			}
+			w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+				h, _ := s.Replay()
+				return out.Job(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}, s.Beside, entries)
+			})
 		}
-		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-			h, _ := s.Replay()
-			if err := out.Begin(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}); err != nil {
-				return err
-			}
-			for rec, err := range entries {
-				if err != nil {
-					return err
-				}
-				if err := out.Write(rec); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return file.Close()
+		return nil
+	})
 }

@@ -1,7 +1,6 @@
 package nats_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,18 +38,13 @@ func TestF9AckedMessageThatIsStillThere(t *testing.T) {
 	require.NoError(t, server.Restart(t.Context()))
 
 	acked := make(chan byte, 3)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- bus.Consume(ctx, lane, 3, func(d transport.Delivery) {
-			if n := d.Message().Header.GUID[1]; n != 1 && d.Ack() == nil {
-				acked <- n
-			}
-		})
-	}()
+	stop := consume(t, bus, lane, 3, func(d transport.Delivery) {
+		if n := d.Message().Header.GUID[1]; n != 1 && d.Ack() == nil {
+			acked <- n
+		}
+	})
 	require.ElementsMatch(t, []byte{0, 2}, []byte{<-acked, <-acked})
-	cancel()
-	require.NoError(t, <-ended)
+	stop()
 	_, js := client(t, server)
 	stream, err := js.Stream(t.Context(), "QUIPU_shop_LANES")
 	require.NoError(t, err)

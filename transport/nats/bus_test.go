@@ -87,3 +87,5 @@ func TestBus(t *testing.T) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { devtest.Main(m) }

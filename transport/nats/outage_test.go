@@ -2,6 +2,7 @@ package nats_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,19 +25,25 @@ func message(to transport.Destination, n byte) transport.Message {
 func arrivals(t *testing.T, bus *nats.Bus, from transport.Destination) <-chan byte {
 	t.Helper()
 	came := make(chan byte, 100)
-	ctx, cancel := context.WithCancel(t.Context())
+	consume(t, bus, from, 4, func(d transport.Delivery) {
+		_ = d.Ack() // lost with the connection: it comes again
+		came <- d.Message().Header.GUID[1]
+	})
+	return came
+}
+
+// consume consumes until the test ends or stop is called.
+func consume(t *testing.T, bus *nats.Bus, from transport.Destination, slots int, handle func(transport.Delivery)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- bus.Consume(ctx, from, 4, func(d transport.Delivery) {
-			_ = d.Ack() // lost with the connection: it comes again
-			came <- d.Message().Header.GUID[1]
-		})
-	}()
-	t.Cleanup(func() {
+	go func() { ended <- bus.Consume(ctx, from, slots, handle) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, <-ended)
 	})
-	return came
+	t.Cleanup(stop)
+	return stop
 }
 
 // requireArrival skips redeliveries of earlier messages.
@@ -178,9 +185,7 @@ func TestPullsExpire_T5(t *testing.T) {
 	const slots = 5
 	to := transport.ToLane(0)
 	came := make(chan transport.Delivery, 2*slots)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- bus.Consume(ctx, to, slots, func(d transport.Delivery) { came <- d }) }()
+	consume(t, bus, to, slots, func(d transport.Delivery) { came <- d })
 	held := make([]transport.Delivery, 0, slots)
 	for n := range byte(slots - 1) {
 		for range 3 {
@@ -205,6 +210,4 @@ func TestPullsExpire_T5(t *testing.T) {
 	for range slots {
 		require.NoError(t, (<-came).Ack())
 	}
-	cancel()
-	require.NoError(t, <-ended)
 }

@@ -39,50 +39,25 @@ func TestPreflight(t *testing.T) {
 	require.Equal(t, cfg.MaxBytes, report.Streams[0].MaxBytes)
 }
 
-// 4.4: Preflight refuses and names each setting that breaks the promise; so does Ensure,
-// if it cannot repair it.
+// 4.4: Preflight refuses and names a setting that breaks the promise, and so does Ensure;
+// TestS5EachSettingOfAStream has them all.
 func TestPreflightRefuses(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
 	_, js := client(t, server)
-	for want, stream := range map[string]jetstream.StreamConfig{
-		"retention is Limits, must be WorkQueue":           {Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew},
-		"discard is DiscardOld, must be DiscardNew":        {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardOld},
-		"storage is Memory, must be File":                  {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Storage: jetstream.MemoryStorage},
-		"persist mode is async":                            {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, PersistMode: jetstream.AsyncPersistMode},
-		"NoAck is true":                                    {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, NoAck: true},
-		"max messages per subject is 10":                   {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 10},
-		"max age is 3m0s, must be none or at least 1h0m0s": {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxAge: 3 * time.Minute},
-		"subject transform is set":                         {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, SubjectTransform: &jetstream.SubjectTransformConfig{Source: ">", Destination: "else.>"}},
-		"its number of sources is 1":                       {Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, Sources: []*jetstream.StreamSource{{Name: "other"}}},
-	} {
-		t.Run(want, func(t *testing.T) {
-			t.Parallel()
-			cfg := config(server)
-			stream.Name = streams(cfg)[1]
-			stream.Subjects = []string{"quipu." + cfg.Space + ".start"}
-			_, err := js.CreateStream(t.Context(), stream)
-			require.NoError(t, err)
-			bus := open(t, cfg)
-			report, err := bus.Preflight(t.Context())
-			require.ErrorIs(t, err, nats.ErrPreflight)
-			require.ErrorContains(t, err, want)
-			require.ErrorContains(t, err, stream.Name)
-			require.Len(t, report.Problems, 1)
-		})
-	}
-}
-
-func TestEnsureNamesWhatItCannotMend(t *testing.T) {
-	t.Parallel()
-	server := devtest.NATS(t)
-	_, js := client(t, server)
 	cfg := config(server)
-	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: streams(cfg)[0], Subjects: []string{"quipu." + cfg.Space + ".lane.*"}})
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streams(cfg)[0], Subjects: []string{"quipu." + cfg.Space + ".lane.*"}, Discard: jetstream.DiscardNew,
+	})
 	require.NoError(t, err)
-	err = open(t, cfg).Ensure(t.Context())
-	require.ErrorContains(t, err, streams(cfg)[0])
-	require.ErrorContains(t, err, "retention")
+	bus := open(t, cfg)
+	report, err := bus.Preflight(t.Context())
+	require.ErrorIs(t, err, nats.ErrPreflight)
+	require.Len(t, report.Problems, 1)
+	for _, err := range []error{err, bus.Ensure(t.Context())} {
+		require.ErrorContains(t, err, streams(cfg)[0])
+		require.ErrorContains(t, err, "retention is Limits, must be WorkQueue")
+	}
 }
 
 func TestPreflightPayload_T4(t *testing.T) {

@@ -94,29 +94,21 @@ func playStorm(t *testing.T, seed uint64) {
 
 // consume takes messages; it hands some back and is slow with others.
 func (s *storm) consume(bus *nats.Bus, d transport.Destination) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- bus.Consume(ctx, d, 8, func(got transport.Delivery) {
-			go func() {
-				m := got.Message()
-				if m.Header.Turn == 1 {
-					s.mu.Lock()
-					s.came[d] = true
-					s.mu.Unlock()
-				}
-				time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
-				if rand.IntN(10) == 0 {
-					_ = got.Nak(10 * time.Millisecond)
-					return
-				}
-				_ = got.Ack() // lost with the connection: it comes again
-			}()
-		})
-	}()
-	s.t.Cleanup(func() {
-		cancel()
-		require.NoError(s.t, <-ended)
+	consume(s.t, bus, d, 8, func(got transport.Delivery) {
+		go func() {
+			m := got.Message()
+			if m.Header.Turn == 1 {
+				s.mu.Lock()
+				s.came[d] = true
+				s.mu.Unlock()
+			}
+			time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+			if rand.IntN(10) == 0 {
+				_ = got.Nak(10 * time.Millisecond)
+				return
+			}
+			_ = got.Ack() // lost with the connection: it comes again
+		}()
 	})
 }
 

@@ -40,7 +40,7 @@ func (o *outcomes) done(i int, err error) {
 // wait returns the outcomes of all messages.
 func (o *outcomes) wait() map[int]error {
 	o.t.Helper()
-	await(o.t, o.all)
+	soon(o.t, o.all, "done was not called for all")
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.errs
@@ -96,19 +96,14 @@ func testBackpressure(t *testing.T, s Setup) {
 			o.done(i, err)
 		})
 	}()
-	await(t, first)
+	soon(t, first, "no outcome")
 	select {
 	case err := <-returned:
 		t.Fatalf("Send returned (%v) with more messages than may be in flight", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	cancel()
-	select {
-	case err := <-returned:
-		require.ErrorIs(t, err, context.Canceled)
-	case <-time.After(patience):
-		t.Fatal("a blocked Send did not end with its context")
-	}
+	require.ErrorIs(t, soon(t, returned, "a blocked Send did not end with its context"), context.Canceled)
 	close(release)
 	sent := 0
 	for _, err := range o.wait() {
@@ -161,14 +156,9 @@ func testClose(t *testing.T, s Setup) {
 			close(came)
 		})
 	}()
-	await(t, came)
+	soon(t, came, "no delivery")
 	require.NoError(t, s.Bus.Close())
-	select {
-	case err := <-ended:
-		require.ErrorIs(t, err, transport.ErrClosed)
-	case <-time.After(patience):
-		t.Fatal("Consume outlived its bus")
-	}
+	require.ErrorIs(t, soon(t, ended, "Consume outlived its bus"), transport.ErrClosed)
 	require.NoError(t, s.Bus.Close(), "idempotent")
 	msgs := messages(to, 3)
 	o := newOutcomes(t, len(msgs))

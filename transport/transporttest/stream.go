@@ -11,25 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// consumeWith runs a Consume with the test's own handle.
-func consumeWith(t *testing.T, s Setup, from transport.Destination, slots int, handle func(transport.Delivery)) *inbox {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	in := &inbox{t: t, cancel: cancel, ended: make(chan error, 1)}
-	go func() { in.ended <- s.Bus.Consume(ctx, from, slots, handle) }()
-	t.Cleanup(in.stop)
-	return in
-}
-
-func await(t *testing.T, event <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-event:
-	case <-time.After(patience):
-		t.Fatal("it did not happen")
-	}
-}
-
 func testOldest(t *testing.T, s Setup) {
 	to, other := transport.ToLane(4), transport.ToLane(5)
 	oldest := func(d transport.Destination) (int64, bool) {
@@ -81,12 +62,7 @@ func testEnd(t *testing.T, s Setup) {
 		blocked <- d
 		<-release
 	})
-	var held transport.Delivery
-	select {
-	case held = <-blocked:
-	case <-time.After(patience):
-		t.Fatal("no delivery")
-	}
+	held := soon(t, blocked, "no delivery")
 	in.cancel()
 	close(release)
 	in.stop()
@@ -129,7 +105,7 @@ func testShare(t *testing.T, s Setup) {
 	}
 	msgs := messages(to, total)
 	publish(t, s, msgs)
-	await(t, all)
+	soon(t, all, "not all have come")
 	mu.Lock()
 	defer mu.Unlock()
 	for _, id := range ids(msgs) {

@@ -3,7 +3,6 @@ package transporttest
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,19 +114,37 @@ type inbox struct {
 // consume runs a Consume until the test ends or stop is called.
 func consume(t *testing.T, s Setup, from transport.Destination, slots int) *inbox {
 	t.Helper()
+	came := make(chan transport.Delivery, slots)
+	in := consumeWith(t, s, from, slots, func(d transport.Delivery) {
+		select {
+		case came <- d:
+		default: // the channel has room for as many as there are slots
+			t.Error("more unfinished deliveries than slots")
+		}
+	})
+	in.came = came
+	return in
+}
+
+// consumeWith is consume with the test's own handle.
+func consumeWith(t *testing.T, s Setup, from transport.Destination, slots int, handle func(transport.Delivery)) *inbox {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	in := &inbox{t: t, came: make(chan transport.Delivery, slots), cancel: cancel, ended: make(chan error, 1)}
-	go func() {
-		in.ended <- s.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
-			select {
-			case in.came <- d:
-			default: // the channel has room for as many as there are slots
-				in.ended <- errors.New("more unfinished deliveries than slots")
-			}
-		})
-	}()
+	in := &inbox{t: t, cancel: cancel, ended: make(chan error, 1)}
+	go func() { in.ended <- s.Bus.Consume(ctx, from, slots, handle) }()
 	t.Cleanup(in.stop)
 	return in
+}
+
+// soon is what comes on a channel, which has to come.
+func soon[T any](t *testing.T, from <-chan T, missing string) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(patience):
+		t.Fatal(missing)
+	}
+	return v
 }
 
 // stop ends the Consume, which must return nil.
