@@ -33,10 +33,11 @@ type Chain struct {
 // ChainWrite is what a plan writes on the chain of a request.
 type ChainWrite struct {
 	Request journal.GUID
-	Entry   *journal.Entry // nil: the chain stays as it is
-	Body    []byte         // of Entry
-	Hash    journal.Digest // of Entry
-	Effect  Effect         // as the plan leaves it
+	Entry   *journal.Entry   // nil: the chain stays as it is
+	Body    []byte           // of Entry
+	Hash    journal.Digest   // of Entry
+	Effect  Effect           // as the plan leaves it
+	State   journal.JobState // of the job: a row's change holds only while it is the same (W6)
 	// Row is the request's row as the plan leaves it. Only the columns that SetEffects sets are
 	// written. nil: the row is gone, or the plan writes it anyway.
 	Row     *Row
@@ -279,6 +280,7 @@ func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journ
 
 // move updates the chain by the write, and returns the plan.
 func (c *Chain) move(w *ChainWrite) *Plan {
+	w.State = c.Job.State
 	if c.Row = w.Row; c.Row != nil {
 		c.Row.Rev++
 	}

@@ -111,6 +111,7 @@ var hots = cases{
 	"what has changed since is lost and named, and nothing is there (W6)": hotLost,
 	"a hot state needs no Load; one that another holds is lost (W3, W6)":  hotHeld,
 	"whoever writes a row raises its rev (W6)":                            hotRev,
+	"an effect decided on a chain that has changed since is lost (W6)":    hotChain,
 }
 
 // whole reads a job as a committer keeps it.
@@ -232,6 +233,40 @@ func hotHeld(b *bench) {
 	view := b.view(r.Job)
 	require.Equal(b, plan.Plan.Entry.Seq, view.Head.Seq)
 	require.Empty(b, view.Rows)
+}
+
+// hotChain begins effects on chains that were read before, in a commit without a Load.
+func hotChain(b *bench) {
+	b.c = b.hasty()
+	pay := effect("pay", 0)
+	for name, change := range map[string]func(r collation.Row, l store.Lease){
+		"nothing": nil,
+		"another run": func(r collation.Row, l store.Lease) {
+			require.NoError(b, b.s.HandBack(b.ctx(), l))
+			b.lease(r, "other")
+		},
+		"an effect":     func(_ collation.Row, l store.Lease) { b.startEffect(l, effect("other", 0)) },
+		"this effect":   func(_ collation.Row, l store.Lease) { b.startEffect(l, pay) },
+		"its answer":    func(r collation.Row, _ store.Lease) { b.must(Response(&r, success(`2`))) },
+		"its job's end": func(r collation.Row, _ store.Lease) { b.quarantine(r.Job) },
+	} {
+		r := b.request(b.requested(one, name), "work")
+		l := b.lease(r, "w")
+		chain := b.look(store.Want{Chain: l.Key(), Effects: []journal.Digest{pay.Key}}).Chains[l.Key()]
+		out := got(chain.Start(l, pay, b.mode))(b)
+		if change != nil {
+			change(r, l)
+		}
+		before := b.view(r.Job)
+		err := b.commit(store.Chained{Plan: out.Plan})
+		if change == nil {
+			require.NoError(b, err)
+			require.Len(b, b.effectsOf(r.Job, r.GUID), 1)
+			continue
+		}
+		require.ErrorIs(b, err, store.ErrLost, name)
+		require.Equal(b, before, b.view(r.Job), "%s: nothing of it is there", name)
+	}
 }
 
 func hotRev(b *bench) {

@@ -104,6 +104,8 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 			return lost("row %s is gone", w.Request)
 		case row.Rev != w.Row.Rev-1:
 			return lost("row %s has rev %d, the plan gives it %d", w.Request, row.Rev, w.Row.Rev)
+		case j.State != w.State:
+			return lost("job %s is %s, not %s", p.Job, j.State, w.State)
 		}
 		row.SetEffects(w.Row)
 		s.putRow(u, row)

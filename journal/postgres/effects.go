@@ -170,7 +170,7 @@ func (m *merger) chain(p *collation.Plan) error {
 	}
 	if w.Row != nil {
 		if _, again := m.chainOf[k]; !again {
-			m.chainRevs = append(m.chainRevs, w.Row.Rev-1)
+			m.chainWas = append(m.chainWas, chainWas{w.Row.Rev - 1, w.State})
 		}
 		last(&m.chains, m.chainOf, k, w.Row)
 	}
@@ -214,12 +214,13 @@ type effectWrite struct {
 
 func (w *writes) queueChains(b *batch) {
 	if n := len(w.chains); n > 0 {
-		was, revs := ints(n), ints(n)
+		was, revs, states := ints(n), ints(n), texts(n)
 		for i, x := range w.chains {
-			was.int(w.chainRevs[i])
+			was.int(w.chainWas[i].rev)
 			revs.int(x.Rev)
+			states.text(string(w.chainWas[i].state))
 		}
-		b.queue("chains_put", movedColumns.param(w.chains), was.value(), revs.value())
+		b.queue("chains_put", movedColumns.param(w.chains), was.value(), revs.value(), states.value())
 	}
 	var fresh, moved []effectWrite
 	for _, f := range w.effects {

@@ -34,7 +34,7 @@ type writes struct {
 	letters   []letterWrite
 	acted     []collation.LetterEnd // dead letters that an operator ended
 	chains    []*collation.Row      // rows of requests, as their effects leave them
-	chainRevs []int64               // their revs before
+	chainWas  []chainWas
 	effects   []effectWrite
 	span      span // of their jobs
 	payloads  []payloadWrite
@@ -53,6 +53,12 @@ func (w *writes) empty() bool {
 type birth struct {
 	store.Chained
 	job *jobWrite
+}
+
+// chainWas is what a write on an effect chain rests on, besides the chain.
+type chainWas struct {
+	rev   int64 // of the row
+	state journal.JobState
 }
 
 type payloadWrite struct {

@@ -18,13 +18,13 @@ FOR UPDATE OF d SKIP LOCKED
 
 -- name: chains_put
 -- writes what effects change in dispatch rows (J8), which this transaction has locked or whose revs tell that they
--- are as they were decided on (W6). A row that is gone or has changed means: decide again. $2 the revs that were
--- read, $3 the new ones.
+-- are as they were decided on (W6). A row that is gone or has changed, or a job in another state, means: decide
+-- again. $2 the revs that were read, $3 the new ones, $4 the states of the jobs.
 WITH moved AS (
     UPDATE dispatches d
     SET {moved set w}, rev = w.rev
-    FROM unnest({moved param 1}, $2::int8[], $3::int8[]) AS w ({moved}, was, rev)
-    WHERE d.job = w.job AND d.guid = w.guid AND d.rev = w.was
+    FROM unnest({moved param 1}, $2::int8[], $3::int8[], $4::text[]) AS w ({moved}, was, rev, state)
+    WHERE d.job = w.job AND d.guid = w.guid AND d.rev = w.was AND (SELECT j.state FROM jobs j WHERE j.id = w.job) = w.state
     RETURNING 1
 )
 SELECT CASE WHEN count(*) = cardinality({moved param 1}) THEN 0
