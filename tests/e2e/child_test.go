@@ -34,18 +34,14 @@ const childEnv = "QUIPU_E2E_CHILD"
 type childConfig struct {
 	Postgres, NATS, Space, Receiver string
 	Worker, WorkerNATS              string // the servers for the handlers' own logins; "" for none
-	Stepwise, NoFold                bool
-	Resend, Lease                   time.Duration // Lease is the ack wait as well
-	// Zero means the default of quipu.Config.
-	Drain                             time.Duration
-	MaxBatch, Committers, Concurrency int
+	Stepwise                        bool
+	MaxBatch                        int // 0: its default
 }
 
 // child is the configuration of a worker process of the space that calls a receiver.
 func (e *env) child(r *receiver) childConfig {
 	c := childConfig{
 		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise,
-		Resend: quickResend, Lease: quickLease,
 	}
 	if e.logins != nil {
 		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
@@ -54,8 +50,7 @@ func (e *env) child(r *receiver) childConfig {
 	return c
 }
 
-// moreHandlers register what only the tests behind a build tag ask for, in
-// every worker process of a binary with that tag.
+// moreHandlers register, in every worker process, what some tests ask for.
 var moreHandlers []func(reg *workers.Registry, receiver string)
 
 // childRuntime is that of a worker process, for handlers that use it in a
@@ -71,11 +66,10 @@ func childMain(config string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold})
+	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise})
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
-		Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: c.Drain, NoMigrate: true,
-		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency,
+		Resend: quickResend, Lease: quickLease, AckWait: quickLease, NoMigrate: true, MaxBatch: c.MaxBatch,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	runtimes := []quipu.Config{cfg}

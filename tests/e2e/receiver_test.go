@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,8 +16,7 @@ type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
 	asked   map[string]int
-	applied map[string]string                      // key → what was asked for
-	mood    func(what string) (time.Duration, int) // the delay and status of one answer; nil is none and 200
+	applied map[string]string // key → what was asked for
 	holds   map[string]*hold
 }
 
@@ -57,7 +55,7 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	if _, again := r.applied[key]; !again {
 		r.applied[key] = what
 	}
-	mood, h := r.mood, r.holds[what]
+	h := r.holds[what]
 	first := r.asked[key] == 1
 	r.mu.Unlock()
 	if h != nil {
@@ -70,12 +68,6 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	delay, status := time.Duration(0), http.StatusOK
-	if mood != nil {
-		delay, status = mood(what)
-	}
-	time.Sleep(delay) // the outside is slow: a kill can fall between doing and answering
-	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"receipt": key})
 }
 

@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 type lane struct {
 	pg      *dev.Postgres
 	nats    *dev.NATS
+	url     string // of NATS, which keeps it over a restart
 	program string
 	other   string // the worker of another build, if there is one
 	disk    string // where the cluster is, if that can be filled
@@ -57,5 +58,6 @@ func newLaneIn(t *testing.T, dir string, settings map[string]string) *lane {
 	pg, err := devtest.Start(context.Background(), dir, dev.PostgresOptions{Settings: settings})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-	return &lane{pg: pg, nats: devtest.NATS(t), program: programs.worker}
+	nats := devtest.NATS(t)
+	return &lane{pg: pg, nats: nats, url: nats.URL(), program: programs.worker}
 }

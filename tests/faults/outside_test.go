@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 )
 
 // outside is a service outside: it applies each Idempotency-Key once and counts
@@ -13,8 +14,9 @@ import (
 type outside struct {
 	*httptest.Server
 	mu      sync.Mutex
-	asked   map[string]int    // by key
-	applied map[string]string // key → what was asked for
+	asked   map[string]int                           // by key
+	applied map[string]string                        // key → what was asked for
+	mood    func() (delay time.Duration, status int) // of one answer; nil is none and 200
 }
 
 func newOutside(t *testing.T) *outside {
@@ -30,6 +32,11 @@ func (o *outside) serve(w http.ResponseWriter, q *http.Request) {
 	o.asked[key]++
 	o.applied[key] = q.URL.Query().Get("what")
 	o.mu.Unlock()
+	if o.mood != nil {
+		delay, status := o.mood()
+		time.Sleep(delay) // the outside is slow
+		w.WriteHeader(status)
+	}
 	_ = json.NewEncoder(w).Encode(map[string]string{"receipt": key})
 }
 

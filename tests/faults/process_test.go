@@ -3,6 +3,8 @@ package faults
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +60,33 @@ func (p *process) signal(s syscall.Signal) {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // gone already is as good
 	<-p.gone
+}
+
+// errHangs says of a process that it does not come to its end.
+var errHangs = errors.New("it hangs")
+
+// drain ends a process that lives: it must end well (T10). One that was started a
+// moment ago is asked when it is open: before, a signal just ends it.
+func (p *process) drain() error {
+	select {
+	case <-p.gone:
+		return nil
+	default:
+	}
+	select {
+	case <-p.gone:
+		return fmt.Errorf("it ended before it was open: %w", p.err)
+	case <-time.After(patience):
+		return fmt.Errorf("it does not open: %w", errHangs)
+	case <-p.open:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // gone already is as good
+	select {
+	case <-p.gone:
+		return p.err
+	case <-time.After(patience):
+		return fmt.Errorf("it does not drain: %w", errHangs)
+	}
 }
 
 // control is what a process stands still by: it asks, and goes on when it is

@@ -96,7 +96,7 @@ func (c *cell) recover() {
 		return nil
 	})
 	ctx := mode.With(c.t.Context(), mode.Mode{AnyDatabase: true})
-	rt, err := quipu.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, NoMigrate: true})
+	rt, err := quipu.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true})
 	require.NoError(c.t, err)
 	defer rt.Close()
 	left, err := below.Witness(ctx, rt)
