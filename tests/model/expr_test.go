@@ -203,11 +203,13 @@ func template(s string, env names) (any, error) {
 
 // spell gives a value its one spelling.
 func spell(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		panic(err)
 	}
-	return string(b)
+	return strings.TrimSpace(b.String())
 }
 
 // unspell reads JSON into the values of the interpreter.

@@ -119,5 +119,5 @@ func (p *plan) text() string {
 	for _, f := range p.flows[:len(p.flows)-len(standing)] {
 		s += f + "---\n"
 	}
-	return s + fmt.Sprintf("inputs: %s\nworld: %+v\n", flowStyle(p.inputs), p.world)
+	return s + fmt.Sprintf("inputs: %s\nworld: %+v\n", spell(p.inputs), p.world)
 }
