@@ -14,6 +14,8 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -31,7 +33,7 @@ type move struct {
 func txHandlers(reg *workers.Registry, receiver string) {
 	workers.Handle(reg, "note", func(ctx context.Context, in order) (map[string]string, error) {
 		reach := func(ctx context.Context, point string) error { // a place for a kill
-			_, err := call(ctx, receiver, point+" "+in.ID, point+" "+in.ID)
+			_, err := play.Call(ctx, receiver, point+" "+in.ID, point+" "+in.ID)
 			return err
 		}
 		if err := reach(ctx, "before"); err != nil {
@@ -165,7 +167,7 @@ func (e *env) checkBank(moves int) {
 func TestI13TransfersUnderRandomKills(t *testing.T) {
 	jobs, kills := soak.Times(10, 60), soak.Times(2, 6)
 	inAMode(t, func(t *testing.T, e *env) {
-		db, r := e.openBank(), newReceiver(t)
+		db, r := e.openBank(), rig.NewOutside(t)
 		rt := e.client()
 		e.deploy(rt, bankFlow)
 		dice := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // choices, no secret
@@ -176,11 +178,11 @@ func TestI13TransfersUnderRandomKills(t *testing.T) {
 		}
 		started, err := rt.StartMany(t.Context(), reqs)
 		require.NoError(t, err)
-		workers := []*child{startChild(t, e.child(r)), startChild(t, e.child(r))}
+		workers := []*rig.Process{startChild(t, e.child(r)), startChild(t, e.child(r))}
 		for kill := range kills {
 			e.eventually("progress before the next kill", func() bool { return e.count(db, "transfers") >= kill*jobs*movesEach/(kills+1) })
 			victim := rand.N(len(workers))
-			workers[victim].kill()
+			workers[victim].Kill()
 			workers[victim] = startChild(t, e.child(r))
 		}
 		for _, s := range started {

@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/tests/cut"
 	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 const (
@@ -45,14 +46,14 @@ type cell struct {
 	lane    *lane
 	dsn     string
 	space   string
-	outside *outside
+	outside *rig.Outside
 	control *control
 	pg, bus *cut.Proxy     // between the victim and its servers
 	rt      *quipu.Runtime // the caller's: it starts, looks and signals, and runs nothing
 	started map[string]quipu.Job
-	victim  *process
+	victim  *rig.Process
 	mu      sync.Mutex
-	others  []*process
+	others  []*rig.Process
 	at      play.At
 	kills   int
 	unwatch func()        // ends the samples
@@ -127,7 +128,7 @@ func (c *cell) setUp() {
 	c.lane.cells++
 	c.dsn = devtest.Database(t, c.lane.pg, db)
 	t.Cleanup(c.deleteStreams)
-	c.outside, c.control = newOutside(t), newControl(t)
+	c.outside, c.control = rig.NewOutside(t), newControl(t)
 	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.url))
 	var err error
 	c.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
@@ -202,10 +203,10 @@ func (c *cell) arrive() {
 	c.t.Helper()
 	select {
 	case c.at = <-c.control.arrived:
-	case <-c.victim.gone:
-		require.FailNow(c.t, "the process ended before its point", "%v\n%s", c.victim.err, c.victim.log)
+	case <-c.victim.Gone:
+		require.FailNow(c.t, "the process ended before its point", "%v\n%s", c.victim.Err, c.victim.Log)
 	case <-time.After(patience):
-		require.FailNow(c.t, "the process never came to its point", "%s", c.victim.log)
+		require.FailNow(c.t, "the process never came to its point", "%s", c.victim.Log)
 	}
 }
 
@@ -253,7 +254,7 @@ func (c *cell) end() {
 // drain ends every process that lives.
 func (c *cell) drain() {
 	for _, p := range c.processes() {
-		require.NoError(c.t, p.drain(), "T10: %s", p.log)
+		require.NoError(c.t, p.Drain(patience), "T10: %s", p.Log)
 	}
 }
 
@@ -269,7 +270,7 @@ func (c *cell) eventually(what string, do func() error) {
 		if time.Now().After(end) {
 			c.t.Logf("the victim stood at %+v", c.at)
 			for _, p := range c.processes() {
-				c.t.Logf("a process said:\n%s", p.log)
+				c.t.Logf("a process said:\n%s", p.Log)
 			}
 			require.FailNow(c.t, what, "after %s: %v", patience, err)
 		}

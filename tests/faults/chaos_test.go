@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // A round is load under faults, then quiet until every job has ended.
@@ -78,9 +78,9 @@ func (s *storm) play(t *testing.T) {
 	s.t = t
 	dice := s.dice("round")
 	s.setUp()
-	s.outside.mood = s.mood()
+	s.outside.Mood = s.mood()
 	s.unwatch = s.watch()
-	s.others = make([]*process, 2+dice.IntN(2))
+	s.others = make([]*rig.Process, 2+dice.IntN(2))
 	stopWorkers := s.background(func(ctx context.Context, wg *sync.WaitGroup) {
 		for slot := range s.others {
 			wg.Go(func() { s.keep(ctx, slot) })
@@ -134,7 +134,7 @@ func (s *storm) mood() func() (time.Duration, int) {
 	return func() (time.Duration, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return between(dice, 0, stormDelay), pick(dice, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
+		return rig.Between(dice, 0, stormDelay), pick(dice, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *storm) load() {
 			s.startJob(fmt.Sprintf("order-%d%s", n, pick(dice, "", "", "", "", "", play.Huge)))
 			n++
 		}
-		pause(s.t.Context(), between(dice, 0, 900*time.Millisecond))
+		rig.Pause(s.t.Context(), rig.Between(dice, 0, 900*time.Millisecond))
 	}
 }
 
@@ -167,9 +167,9 @@ func (s *storm) keep(ctx context.Context, slot int) {
 		s.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			assert.NoError(s.t, p.drain(), "T10: %s", p.log)
-		case <-p.gone:
-			pause(ctx, rebirth)
+			assert.NoError(s.t, p.Drain(patience), "T10: %s", p.Log)
+		case <-p.Gone:
+			rig.Pause(ctx, rebirth)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (s *storm) chosen(dice *rand.Rand) (out []trouble) {
 // often does f after each pause until ctx ends.
 func (s *storm) often(ctx context.Context, f trouble) {
 	dice := s.dice(f.name)
-	for pause(ctx, between(dice, f.low, f.high)) {
+	for rig.Pause(ctx, rig.Between(dice, f.low, f.high)) {
 		f.do(ctx, dice)
 		s.mu.Lock()
 		s.counts[f.name]++
@@ -222,27 +222,26 @@ func (s *storm) often(ctx context.Context, f trouble) {
 }
 
 // one is one of the processes that live.
-func (s *storm) one(dice *rand.Rand) *process {
+func (s *storm) one(dice *rand.Rand) *rig.Process {
 	of := s.processes()
 	return of[dice.IntN(len(of))]
 }
 
-func (s *storm) killOne(_ context.Context, dice *rand.Rand) { s.one(dice).kill() }
+func (s *storm) killOne(_ context.Context, dice *rand.Rand) { s.one(dice).Kill() }
 
 // stopOne makes a process stand still past its lease, or nearly so: another takes
 // its requests over before it wakes up.
 func (s *storm) stopOne(ctx context.Context, dice *rand.Rand) {
-	p := s.one(dice).cmd.Process
-	_ = p.Signal(syscall.SIGSTOP) // gone already is as good
-	pause(ctx, between(dice, lease, 3*lease))
-	_ = p.Signal(syscall.SIGCONT)
+	goOn := s.one(dice).Stand()
+	rig.Pause(ctx, rig.Between(dice, lease, 3*lease))
+	goOn()
 }
 
 // termOne has a process drain. Without its servers it may end with an error, but
 // it must end (T10).
 func (s *storm) termOne(_ context.Context, dice *rand.Rand) {
 	p := s.one(dice)
-	assert.NotErrorIs(s.t, p.drain(), errHangs, "T10: %s", p.log)
+	assert.NotErrorIs(s.t, p.Drain(patience), rig.ErrHangs, "T10: %s", p.Log)
 }
 
 // restartEither finishes when the server is back, whatever ctx says: the round's
@@ -265,20 +264,5 @@ func (s *storm) breakStreams(ctx context.Context, dice *rand.Rand) {
 	})
 }
 
-// between is a span from low up to high.
-func between(dice *rand.Rand, low, high time.Duration) time.Duration {
-	return low + time.Duration(dice.Int64N(int64(high-low)+1))
-}
-
 // pick is one of some values.
 func pick[T any](dice *rand.Rand, of ...T) T { return of[dice.IntN(len(of))] }
-
-// pause waits, and says whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/stretchr/testify/require"
 )
 
@@ -146,7 +147,11 @@ const (
 // world is the cell's, as it is now.
 func (c *cell) world(db looker) *world {
 	w := &world{db: db, dsn: c.dsn, space: c.space, jobs: slices.Sorted(maps.Keys(c.started))}
-	w.applied, w.asked = c.outside.books()
+	var asked map[string]int
+	w.applied, asked = c.outside.Books()
+	for _, n := range asked {
+		w.asked += n
+	}
 	if c.kind.loses {
 		require.NoError(c.t, w.forget(c.t.Context()))
 	}
@@ -258,7 +263,7 @@ func (c *cell) explain(ctx context.Context, db looker, broken []error) string {
 		b.WriteString(strings.Join(lines, "\n") + "\n")
 	}
 	for i, p := range c.processes() {
-		said := p.log.String()
+		said := p.Log.String()
 		fmt.Fprintf(&b, "process %d of %d said last:\n%s\n", i+1, len(c.processes()), said[max(0, len(said)-shownBytes):])
 	}
 	fmt.Fprintf(&b, "again: go test ./tests/faults -count=1 -run '^%s$'\n", strings.ReplaceAll(c.t.Name(), "/", "$/^"))
@@ -266,10 +271,10 @@ func (c *cell) explain(ctx context.Context, db looker, broken []error) string {
 }
 
 // processes are all that the cell started, the victim first.
-func (c *cell) processes() (all []*process) {
+func (c *cell) processes() (all []*rig.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range append([]*process{c.victim}, c.others...) {
+	for _, p := range append([]*rig.Process{c.victim}, c.others...) {
 		if p != nil {
 			all = append(all, p)
 		}

@@ -63,7 +63,7 @@ var kinds = append([]*kind{
 
 // kill is kill −9; another process takes over.
 func (c *cell) kill() {
-	c.victim.kill()
+	c.victim.Kill()
 	c.kills++
 	c.another()
 }
@@ -71,11 +71,11 @@ func (c *cell) kill() {
 // stop makes the victim stand still past its lease and ack wait, beside another
 // that takes over, and wake up.
 func (c *cell) stop() {
-	c.victim.signal(syscall.SIGSTOP)
+	c.victim.Signal(syscall.SIGSTOP)
 	c.control.release()
 	c.another()
 	time.Sleep(away) // the fault itself: so long it stands still
-	c.victim.signal(syscall.SIGCONT)
+	c.victim.Signal(syscall.SIGCONT)
 }
 
 // hold holds one goroutine of the victim, whose others go on, beside another
@@ -87,7 +87,7 @@ func (c *cell) hold() {
 
 // term has the victim drain from where it stands; another takes over.
 func (c *cell) term() {
-	c.victim.signal(syscall.SIGTERM)
+	c.victim.Signal(syscall.SIGTERM)
 	c.another()
 }
 

@@ -70,12 +70,12 @@ func (c *cell) deleteStreams() { c.eachStream(deleteStream) }
 // deleteUndelivered takes the streams away while messages lie in them that nobody
 // was given: the victim stands still while they are published.
 func (c *cell) deleteUndelivered() {
-	c.victim.signal(syscall.SIGSTOP)
+	c.victim.Signal(syscall.SIGSTOP)
 	for i := range jobs {
 		c.startJob(fmt.Sprintf("late-%d", i))
 	}
 	c.deleteStreams()
-	c.victim.signal(syscall.SIGCONT)
+	c.victim.Signal(syscall.SIGCONT)
 }
 
 // duplicate publishes every message that is in the streams so many times more,

@@ -3,8 +3,8 @@ package linear
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // commitStatement is in what a client sends to commit: the name of the prepared
@@ -26,7 +27,7 @@ func (w *world) faults() (stop func()) {
 	for i, c := range w.clients {
 		dice := w.dice("network " + string(rune('0'+i)))
 		wg.Go(func() {
-			for pause(ctx, between(dice, 200*time.Millisecond, 1500*time.Millisecond)) {
+			for rig.Pause(ctx, rig.Between(dice, 200*time.Millisecond, 1500*time.Millisecond)) {
 				c.cut(ctx, dice)
 			}
 		})
@@ -45,7 +46,7 @@ func (w *world) faults() (stop func()) {
 	} {
 		dice := w.dice(f.name)
 		wg.Go(func() {
-			for pause(ctx, between(dice, f.low, f.high)) {
+			for rig.Pause(ctx, rig.Between(dice, f.low, f.high)) {
 				f.do(ctx, dice)
 				w.count(f.name)
 			}
@@ -73,13 +74,13 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 		p, server = c.nats, "NATS"
 	}
 	c.mu.Unlock()
-	hold := between(dice, 20*time.Millisecond, 600*time.Millisecond)
+	hold := rig.Between(dice, 20*time.Millisecond, 600*time.Millisecond)
 	if dice.IntN(20) == 0 {
 		hold = patience + time.Second
 	}
 	if server == "Postgres" && dice.IntN(5) < 2 {
 		p.DownAt(commitStatement)
-		pause(ctx, hold)
+		rig.Pause(ctx, hold)
 		p.Heal()
 		c.w.count("F3 commits without an answer")
 		return
@@ -93,12 +94,12 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 		{"F11 both", p.Both},
 		{"resets", p.Reset},
 		{"refusals", func() { p.Refuse(); p.Reset() }},
-		{"F15 slow", func() { p.Slow(between(dice, 5*time.Millisecond, 150*time.Millisecond), 5*time.Millisecond) }},
+		{"F15 slow", func() { p.Slow(rig.Between(dice, 5*time.Millisecond, 150*time.Millisecond), 5*time.Millisecond) }},
 		{"F15 slices", func() { p.Slices(1, 20*time.Microsecond) }},
 	}
 	k := kinds[dice.IntN(len(kinds))]
 	k.do()
-	pause(ctx, hold)
+	rig.Pause(ctx, hold)
 	p.Heal()
 	c.w.count(k.name + " of " + server)
 }
@@ -106,30 +107,26 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 // keep holds a slot: whenever its engine has gone, another takes its place.
 func (w *world) keep(ctx context.Context, slot int, dice *rand.Rand) {
 	for {
-		e, err := startEngine(engineConfig{
+		e := rig.Start(w.t, w.log, os.Args[0], rig.Config(engineEnv, engineConfig{
 			Postgres: w.dsn, NATS: w.url, Space: w.space, Stepwise: dice.IntN(3) == 0, MaxBatch: 1 + dice.IntN(2)*499,
-		}, w.log)
-		if !assert.NoError(w.t, err) {
-			return
-		}
+		}))
 		w.mu.Lock()
 		w.engines[slot] = e
 		w.mu.Unlock()
 		select {
-		case <-e.done:
-			pause(ctx, 100*time.Millisecond)
+		case <-e.Gone:
+			rig.Pause(ctx, 100*time.Millisecond)
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
-			_ = e.cmd.Process.Kill()
-			<-e.done
+			e.Kill()
 			return
 		}
 	}
 }
 
 // victim is one of the engines, nil before the first.
-func (w *world) victim(dice *rand.Rand) *engine {
+func (w *world) victim(dice *rand.Rand) *rig.Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.engines[dice.IntN(len(w.engines))]
@@ -137,15 +134,15 @@ func (w *world) victim(dice *rand.Rand) *engine {
 
 func (w *world) kill(_ context.Context, dice *rand.Rand) {
 	if e := w.victim(dice); e != nil {
-		_ = e.cmd.Process.Kill() // gone already is as good
+		e.Kill()
 	}
 }
 
 func (w *world) stop(ctx context.Context, dice *rand.Rand) {
 	if e := w.victim(dice); e != nil {
-		_ = e.cmd.Process.Signal(syscall.SIGSTOP)
-		pause(ctx, between(dice, ackWait/2, 2*ackWait))
-		_ = e.cmd.Process.Signal(syscall.SIGCONT)
+		goOn := e.Stand()
+		rig.Pause(ctx, rig.Between(dice, ackWait/2, 2*ackWait))
+		goOn()
 	}
 }
 
@@ -175,19 +172,4 @@ func (w *world) restartNATS(context.Context, *rand.Rand) {
 // expire does what the role retention does every minute.
 func (w *world) expire(ctx context.Context, _ *rand.Rand) {
 	_, _ = below.Of(w.rt).Expire(ctx, 100) // Postgres may be away
-}
-
-// between is a span from low up to high.
-func between(dice *rand.Rand, low, high time.Duration) time.Duration {
-	return low + time.Duration(dice.Int64N(int64(high-low)+1))
-}
-
-// pause waits, and says whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // runSpan is in which rounds begin, where QUIPU_LINEAR says nothing.
@@ -145,7 +146,7 @@ func (c *client) insist(x call, until time.Time) answer {
 		if err == nil {
 			return said
 		}
-		pause(ctx, 20*time.Millisecond)
+		rig.Pause(ctx, 20*time.Millisecond)
 	}
 	assert.Fail(c.w.t, "I11: no answer after the faults", describe(x, answer{}))
 	return answer{}

@@ -22,6 +22,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/cut"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // Sizes of a round. The checker's work grows with what may be true at the same
@@ -59,7 +60,7 @@ type world struct {
 	calls   map[string]int // by key
 	unknown map[string]int // by key
 	gens    map[string]int // the newest generation that was seen, by key
-	engines []*engine
+	engines []*rig.Process
 	clients []*client
 }
 
@@ -68,7 +69,7 @@ func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string)
 	w := &world{
 		t: t, pg: pg, nats: devtest.NATS(t), dsn: pg.DSN("quipu"), space: fmt.Sprintf("r%d", round), dice: dice, base: time.Now(),
 		log: &devtest.Log{Keep: 32 << 10}, counts: map[string]int{}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
-		engines: make([]*engine, engines),
+		engines: make([]*rig.Process, engines),
 	}
 	w.url = w.nats.URL()
 	t.Cleanup(w.late.Wait)
@@ -282,6 +283,6 @@ func (c *client) load(ctx context.Context, dice *rand.Rand) {
 		if around {
 			c.do(look, limit)
 		}
-		pause(ctx, between(dice, 0, 10*time.Millisecond))
+		rig.Pause(ctx, rig.Between(dice, 0, 10*time.Millisecond))
 	}
 }
