@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/tests/rig"
 )
@@ -39,7 +38,7 @@ func TestI9Linearizable(t *testing.T) {
 	span, seed := settings(t)
 	replay := fmt.Sprintf("QUIPU_LINEAR=%s QUIPU_LINEAR_SEED=%d go test -run %s ./tests/linear", span, seed, t.Name())
 	t.Log(replay)
-	pg := postgres(t)
+	pg := rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	total, histories := map[string]int{}, 0
 	until := time.Now().Add(span)
 	for round := 0; time.Now().Before(until) && !t.Failed(); round++ {
@@ -75,19 +74,6 @@ func settings(t *testing.T) (span time.Duration, seed uint64) {
 		require.NoError(t, err, "QUIPU_LINEAR_SEED is a number that an earlier run printed")
 	}
 	return span, seed
-}
-
-// postgres is a server that may be restarted.
-func postgres(t *testing.T) *dev.Postgres {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-linear-pg-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-	return pg
 }
 
 // play is the round: load under faults, then the end of every job, then the
