@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // looker reads the database of a cell: a connection, or a transaction.
