@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/url"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,8 +51,8 @@ type cell struct {
 	rt      *quipu.Runtime // the caller's: it starts, looks and signals, and runs nothing
 	started map[string]quipu.Job
 	victim  *rig.Process
-	mu      sync.Mutex
 	others  []*rig.Process
+	storm   *rig.Storm // has the processes of a round of chaos
 	at      play.At
 	kills   int
 	unwatch func()        // ends the samples

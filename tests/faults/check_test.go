@@ -272,13 +272,12 @@ func (c *cell) explain(ctx context.Context, db looker, broken []error) string {
 }
 
 // processes are all that the cell started, the victim first.
-func (c *cell) processes() (all []*rig.Process) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range append([]*rig.Process{c.victim}, c.others...) {
-		if p != nil {
-			all = append(all, p)
-		}
+func (c *cell) processes() []*rig.Process {
+	switch {
+	case c.storm != nil:
+		return c.storm.Processes()
+	case c.victim == nil:
+		return nil
 	}
-	return all
+	return append([]*rig.Process{c.victim}, c.others...)
 }

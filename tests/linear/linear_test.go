@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ const (
 // I9, I11: what clients saw of each key fits one order of their operations, and
 // every job that began is there and ends.
 func TestI9Linearizable(t *testing.T) {
-	span, seed := settings(t)
+	span, seed := rig.Settings(t, "QUIPU_LINEAR", runSpan)
 	replay := fmt.Sprintf("QUIPU_LINEAR=%s QUIPU_LINEAR_SEED=%d go test -run %s ./tests/linear", span, seed, t.Name())
 	t.Log(replay)
 	pg := rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
@@ -49,7 +48,7 @@ func TestI9Linearizable(t *testing.T) {
 				return rand.New(rand.NewChaCha8(s)) //nolint:gosec // choices, no secret
 			})
 			histories += w.play(replay)
-			for what, n := range w.total() {
+			for what, n := range w.Counts() {
 				total[what] += n
 			}
 		})
@@ -59,21 +58,6 @@ func TestI9Linearizable(t *testing.T) {
 	if span >= time.Minute {
 		require.NotZero(t, total["unknown"], "no operation of unknown outcome: the faults miss")
 	}
-}
-
-func settings(t *testing.T) (span time.Duration, seed uint64) {
-	t.Helper()
-	span, seed = runSpan, rand.Uint64()
-	var err error
-	if s := os.Getenv("QUIPU_LINEAR"); s != "" {
-		span, err = time.ParseDuration(s)
-		require.NoError(t, err, "QUIPU_LINEAR is a duration such as 10m")
-	}
-	if s := os.Getenv("QUIPU_LINEAR_SEED"); s != "" {
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err, "QUIPU_LINEAR_SEED is a number that an earlier run printed")
-	}
-	return span, seed
 }
 
 // play is the round: load under faults, then the end of every job, then the
@@ -86,7 +70,7 @@ func (w *world) play(replay string) int {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, c := range w.clients {
-		dice := w.dice(fmt.Sprintf("client %d", i))
+		dice := w.Dice(fmt.Sprintf("client %d", i))
 		wg.Go(func() { c.load(ctx, dice) })
 	}
 	wg.Wait()
