@@ -48,7 +48,7 @@ test: postgres chromium
 check: postgres chromium
 	scripts/format
 	go vet ./...
-	go vet -tags chaos,faults ./fault ./tests/...
+	go vet -tags faults ./fault ./tests/...
 	go tool staticcheck ./...
 	go mod tidy -diff
 	scripts/vulnerabilities
@@ -65,7 +65,7 @@ bench: postgres build
 	bin/bench $(ARGS)
 
 chaos: postgres
-	go test -tags chaos -run TestChaos -timeout 30m -v ./tests/e2e
+	QUIPU_CHAOS=$${QUIPU_CHAOS:-2m} go test ./tests/faults -run TestChaos -count=1 -timeout 0 -v
 
 faults: postgres
 	QUIPU_FAULTS='$(or $(QUIPU_FAULTS),all)' go test ./tests/faults -race -run TestFaultCells -count=1 -timeout 0 -v

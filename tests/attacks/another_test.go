@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -72,13 +71,7 @@ func (b *bank) handlers() *workers.Registry {
 // copied is a space on a cluster of its own, which can be copied and put back.
 func copied(t *testing.T) (*target, *dev.Postgres) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-attacks-pg-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	pg, err := devtest.Start(t.Context(), filepath.Join(dir, "pg"), dev.PostgresOptions{Databases: []string{"shop"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	pg := rig.Cluster(t, dev.PostgresOptions{Databases: []string{"shop"}})
 	return &target{t: t, dsn: pg.DSN("shop"), nats: devtest.NATS(t)}, pg
 }
 

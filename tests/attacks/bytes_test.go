@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -48,11 +47,8 @@ func gatedHandlers() *workers.Registry {
 // sql is what somebody with a login of the tables' owner does.
 func (g *target) sql(statement string, args ...any) (rows int64) {
 	g.t.Helper()
-	c, err := pgx.Connect(g.t.Context(), g.dsn)
-	require.NoError(g.t, err)
+	c := g.admin()
 	defer c.Close(context.Background())
-	_, err = c.Exec(g.t.Context(), "SET search_path = quipu_shop")
-	require.NoError(g.t, err)
 	tag, err := c.Exec(g.t.Context(), statement, args...)
 	require.NoError(g.t, err)
 	return tag.RowsAffected()

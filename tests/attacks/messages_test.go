@@ -103,9 +103,8 @@ func (p *till) ends() {
 // read reads one row of the space.
 func (p *till) read(query string, to ...any) {
 	p.t.Helper()
-	db, err := pgx.Connect(p.t.Context(), p.dsn)
-	require.NoError(p.t, err)
-	defer func() { _ = db.Close(context.Background()) }()
+	db := p.admin()
+	defer db.Close(context.Background())
 	require.NoError(p.t, db.QueryRow(p.t.Context(), query).Scan(to...))
 }
 

@@ -2,34 +2,29 @@ package attacks
 
 import (
 	"log/slog"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // TestDatabaseWithoutFsync_S7: a database that loses what it acknowledged is refused by every
 // process that writes, until an operator accepts it by name. The space's own chain says who.
 func TestDatabaseWithoutFsync_S7(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user must be able to enter it
-	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	pg := rig.Cluster(t, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
 	open := func(accept ...string) (*quipu.Runtime, error) {
 		return quipu.Open(t.Context(), quipu.Config{
 			Postgres: pg.DSN("postgres"), Space: "shop", Name: "ann", Build: "v1", Accept: accept, Logger: slog.New(slog.DiscardHandler),
 		})
 	}
-	_, err = open()
+	_, err := open()
 	require.ErrorIs(t, err, quipu.ErrPreflight)
 	require.ErrorContains(t, err, "fsync-off: fsync is off")
 	_, err = open("synchronous-commit-off")

@@ -52,17 +52,13 @@ func newVictims(t *testing.T, n int) *victims {
 	v.rt = v.open(v.registry())
 	v.deploy(v.rt, wide)
 	v.run(v.rt)
-	var err error
-	v.conn, err = pgx.Connect(t.Context(), v.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = v.conn.Close(context.Background()) })
-	v.sql("set search_path = quipu_shop")
+	v.conn = v.admin()
 	for i := range n {
 		job, err := v.rt.Start(t.Context(), "wide", key(i), map[string]any{"n": key(i)})
 		require.NoError(t, err)
 		v.jobs = append(v.jobs, job)
 	}
-	v.eventually("all branches stand", func() bool {
+	v.until(func() bool {
 		return v.count("waits") == 2*n && v.count("effects where state = 'completed'") == n && v.count("resolved_waits") == n &&
 			v.count("dispatches where kind = 'request'") == 5*n
 	})
@@ -103,28 +99,14 @@ func (v *victims) registry() *workers.Registry {
 	return reg
 }
 
-func (v *victims) sql(text string) {
-	v.t.Helper()
-	_, err := v.conn.Exec(v.t.Context(), text)
-	require.NoError(v.t, err, text)
-}
-
-func (v *victims) count(from string) (n int) {
-	require.NoError(v.t, v.conn.QueryRow(v.t.Context(), "select count(*) from "+from).Scan(&n))
-	return n
-}
-
-func (v *victims) eventually(what string, is func() bool) {
-	v.t.Helper()
-	require.Eventually(v.t, is, patience, 20*time.Millisecond, what)
-}
+func (v *victims) count(from string) int { return v.target.count(v.conn, from) }
 
 // quarantine lets the jobs meet a ledger that no lawful history leads to. Then nobody runs them.
 func (v *victims) quarantine() {
 	v.t.Helper()
 	v.sql("update instances set ledger = 1000000000000 where activity = 'pay'")
 	close(v.pay)
-	v.eventually("the jobs are quarantined", func() bool { return v.count("jobs where state = 'quarantined'") == len(v.jobs) })
+	v.until(func() bool { return v.count("jobs where state = 'quarantined'") == len(v.jobs) })
 }
 
 // volatile are columns that the journal does not tell: times, publications, leases, fences.

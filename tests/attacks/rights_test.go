@@ -17,6 +17,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -52,12 +53,7 @@ func guarded(t *testing.T, domain string, lacks ...lack) (urlOf func(user string
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	opts, err := natsserver.ProcessConfigFile(file)
 	require.NoError(t, err, text)
-	opts.NoSigs, opts.NoLog = true, true
-	s, err := natsserver.NewServer(opts)
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(patience))
+	s := rig.NATS(t, opts)
 	return func(user string) string { return strings.Replace(s.ClientURL(), "//", "//"+user+":p@", 1) }
 }
 

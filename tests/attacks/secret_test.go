@@ -79,9 +79,8 @@ func (r *trail) listen(t *testing.T, url string) {
 // tables is the text of every row of the space's schema.
 func (g *target) tables() string {
 	g.t.Helper()
-	db, err := pgx.Connect(g.t.Context(), g.dsn)
-	require.NoError(g.t, err)
-	defer func() { _ = db.Close(context.Background()) }()
+	db := g.admin()
+	defer db.Close(context.Background())
 	rows, err := db.Query(g.t.Context(), "SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables WHERE table_schema = 'quipu_shop' AND table_type = 'BASE TABLE'")
 	require.NoError(g.t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // cluster starts three servers with one JetStream, and returns their URLs.
@@ -30,15 +31,10 @@ func cluster(t *testing.T) (urls string) {
 	for i, route := range routes {
 		opts := &natsserver.Options{
 			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: natsserver.RANDOM_PORT,
-			JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
+			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
 		}
 		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.Port = "three", "127.0.0.1", portOf(t, route.Host)
-		s, err := natsserver.NewServer(opts)
-		require.NoError(t, err)
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		require.True(t, s.ReadyForConnections(patience))
-		urls += "," + s.ClientURL()
+		urls += "," + rig.NATS(t, opts).ClientURL()
 	}
 	return urls[1:]
 }

@@ -42,8 +42,6 @@ var lines = map[string][]string{
 	"function": {"function without calls, 1 caller ", "function of 10 Guarded calls, 200 callers ", "function of 10 Idempotent calls, 200 callers ", "function of 10 Tx calls, 200 callers "},
 	"signals":  {"signals to waiting jobs, 200 callers "},
 	"trees":    {"trees of 1 + 10 + 100 awaits, 20 callers "},
-	"each":     {"each of 5, one job "},
-	"cycles":   {"5 cycles, one job "},
 	"long":     {"one job of 5 steps "},
 	"steady": {
 		"W10, 200 callers, 100 jobs stored ", "W10, WAL per job, 100 jobs stored ", "W10, 100 jobs stored ÷ none ",

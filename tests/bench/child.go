@@ -46,7 +46,7 @@ func runChild(ctx context.Context, config string, in io.Reader, out io.Writer) e
 	stop := running(ctx, rt)
 	loop := func(what string, jobs int) error {
 		_, err := closed(ctx, max(1, c.Callers), upTo(jobs), func(ctx context.Context, n int) error {
-			return startAndWait(ctx, rt, "w10", fmt.Sprintf("%s-%s-%d", what, c.Name, n), nil)
+			return startAndWait(ctx, rt, "w10", fmt.Sprintf("%s-%s-%d", what, c.Name, n))
 		})
 		if err == nil {
 			_, err = fmt.Fprintln(out, what)

@@ -33,7 +33,7 @@ const (
 func (b *bench) console(ctx context.Context) (err error) {
 	space := b.space()
 	defer func() { _ = b.drop(ctx, space) }()
-	l := &loader{dsn: b.dsn, schema: schema(space), jobs: b.scaled(b.jobs)}
+	l := &loader{dsn: b.dsn, schema: schema(space), jobs: b.scaled(1_000_000)}
 	made, err := b.originals(ctx, space)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@
 //	           by JetStream, and without the states that a process keeps
 //	fan        jobs of a hundred activities at once
 //	function   durable functions of ten calls, beside the same function without calls
-//	signals, trees, each, cycles, long
-//	           the other activities, and one long job, beside W10
+//	signals, trees, long
+//	           signals, awaits, and one long job, beside W10
 //	steady     W10 with 200 000 jobs in the tables beside none, and its WAL; rounds of
 //	           it with a checkpoint before every second
 //	processes  three processes beside one, with the same callers and cores

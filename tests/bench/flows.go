@@ -47,14 +47,6 @@ func one(name, activity string) *flow.Flow {
 	return parsed(fmt.Sprintf(`{flow: %s, version: "1", activities: {start: {type: trigger}, it: %s}, transitions: {start: [it]}}`, name, activity))
 }
 
-// looping is a flow that goes n times round: a pivot, a worker and a cycle in every pass.
-func looping(n int) *flow.Flow {
-	return parsed(fmt.Sprintf(`{flow: loop, version: "1", activities: {start: {type: trigger}, pivot: {type: hook, input: {n: 0}},
-  step: {type: worker, topic: noop, input: {n: "${ pivot.output.n + 1 }"}},
-  again: {type: cycle, to: pivot, max: 20000, input: {n: "${ step.output.n }"}}},
-  transitions: {start: [pivot], pivot: [step], step: [{to: again, when: "step.output.n < %d"}]}}`, n))
-}
-
 // awaiting is a flow that awaits ten jobs of another at once.
 func awaiting(name, child string) *flow.Flow {
 	var activities, to strings.Builder

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,12 +38,8 @@ func main() {
 type options struct {
 	scale    float64
 	only     string
-	stored   int
-	backlog  int
-	jobs     int
 	plot     string
 	postgres string
-	profile  string
 }
 
 // part is what -only names: some lines of the report.
@@ -62,8 +57,6 @@ func parts() []part {
 		{"function", (*bench).functions},
 		{"signals", (*bench).signals},
 		{"trees", (*bench).trees},
-		{"each", (*bench).each},
-		{"cycles", (*bench).cycles},
 		{"long", (*bench).long},
 		{"steady", (*bench).steady},
 		{"retention", (*bench).retention},
@@ -90,13 +83,9 @@ func parse(args []string, out io.Writer) (o options, err error) {
 	f.SetOutput(out)
 	f.Float64Var(&o.scale, "scale", 1, "multiplies the number of jobs, and the times of what is measured by time")
 	f.StringVar(&o.only, "only", "", "run only these parts, by commas: "+strings.Join(names(), ", "))
-	f.IntVar(&o.stored, "stored", 200_000, "jobs in the tables of the part steady, times the scale")
-	f.IntVar(&o.backlog, "backlog", 100_000, "jobs of the part backlog, times the scale")
-	f.IntVar(&o.jobs, "jobs", 1_000_000, "jobs in the tables of the part console, times the scale")
 	f.StringVar(&o.plot, "plot", "", "write throughput.svg and latency.svg into this directory")
 	f.StringVar(&o.postgres, "postgres", "", "use this database instead of a private Postgres, as a superuser. Lines whose aim is a multiple of a\n"+
 		"peer need a run of that peer, which this program does not contain, on the same Postgres in its turn")
-	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process here")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -137,17 +126,15 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer b.close()
-	return b.profiled(func() error {
-		for _, p := range parts() {
-			if !slices.Contains(o.parts(), p.name) {
-				continue
-			}
-			if err := p.run(b, ctx); err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
-			}
+	for _, p := range parts() {
+		if !slices.Contains(o.parts(), p.name) {
+			continue
 		}
-		return nil
-	})
+		if err := p.run(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
 }
 
 // serve starts the servers, and says on what the run is.
@@ -195,21 +182,4 @@ func sql(ctx context.Context, dsn, statement string, into ...any) error {
 	}
 	_, err = conn.Exec(ctx, statement)
 	return err
-}
-
-// profiled runs f under the CPU profile, if one was asked for.
-func (b *bench) profiled(f func() error) error {
-	if b.profile == "" {
-		return f()
-	}
-	out, err := os.Create(b.profile)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if err := pprof.StartCPUProfile(out); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	return f()
 }

@@ -259,41 +259,18 @@ func (b *bench) trees(ctx context.Context) error {
 	})
 }
 
-// each is one job with an element for each of many.
-func (b *bench) each(ctx context.Context) error {
-	lines := make([]int, min(10_000, b.scaled(10_000)))
-	for i := range lines {
-		lines[i] = i
-	}
-	return b.besideW10(ctx, work{
-		name: fmt.Sprintf("each of %d, one job", len(lines)), flow: "items", steps: len(lines), callers: 1, jobs: 1,
-		flows: []*flow.Flow{one("items", `{type: worker, topic: noop, each: start.output.lines, parallel: 1000, input: {n: "${ item }"}}`)},
-		input: map[string]any{"lines": lines},
-	})
-}
-
-// cycles is one job that goes round; long is one of many activities. Each step comes
-// after another, so they stand beside W10 with one caller.
-func (b *bench) cycles(ctx context.Context) error {
-	n := min(10_000, b.scaled(10_000))
-	return b.alone(ctx, work{name: fmt.Sprintf("%d cycles, one job", n), flows: []*flow.Flow{looping(n)}, flow: "loop", steps: 3 * n})
-}
-
+// long is one job of many activities. Each step comes after another, so it stands beside
+// W10 with one caller.
 func (b *bench) long(ctx context.Context) error {
-	n := min(10_000, b.scaled(10_000))
-	f := linear(n)
-	return b.alone(ctx, work{name: fmt.Sprintf("one job of %d steps", n), flows: []*flow.Flow{f}, flow: f.Name(), steps: n})
-}
-
-func (b *bench) alone(ctx context.Context, w work) error {
 	w10, err := b.w10With(ctx, 1)
 	if err != nil {
 		return err
 	}
-	w.callers, w.jobs = 1, 1
-	r, err := b.drive(ctx, w)
+	n := min(10_000, b.scaled(10_000))
+	f := linear(n)
+	r, err := b.drive(ctx, work{name: "long", flows: []*flow.Flow{f}, flow: f.Name(), steps: n, callers: 1, jobs: 1})
 	if err == nil {
-		b.report(w.name, r, fmt.Sprintf("%.2f × the time of a step of W10, 1 caller; aim ≤ 1.3 ×", float64(r.perStep())/float64(w10.perStep())))
+		b.report(fmt.Sprintf("one job of %d steps", n), r, fmt.Sprintf("%.2f × the time of a step of W10, 1 caller; aim ≤ 1.3 ×", float64(r.perStep())/float64(w10.perStep())))
 	}
 	return err
 }

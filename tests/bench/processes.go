@@ -93,7 +93,7 @@ func (b *bench) killed(ctx context.Context) error {
 	}()
 	more := func(int) bool { return time.Since(began) < before+after }
 	took, err := closed(ctx, 50, more, func(ctx context.Context, n int) error {
-		return startAndWait(ctx, f.client, "w10", fmt.Sprintf("job-%d", n), nil)
+		return startAndWait(ctx, f.client, "w10", fmt.Sprintf("job-%d", n))
 	})
 	if err := errors.Join(err, <-failed); err != nil {
 		return err
@@ -147,7 +147,7 @@ var statement = regexp.MustCompile(`LOG:  (execute|statement)`)
 // drained drains jobs that were all started before there was a process to run them. Its
 // memory is to stay flat.
 func (b *bench) drained(ctx context.Context) error {
-	jobs := max(1, int(float64(b.backlog)*b.scale))
+	jobs := b.scaled(100_000)
 	f, err := b.family(ctx, 0, childConfig{})
 	if err != nil {
 		return err

@@ -52,8 +52,7 @@ type work struct {
 	name    string
 	flows   []*flow.Flow // beside that of ten steps
 	flow    string       // the one that is started; that of ten steps
-	input   any
-	steps   int // of one job: activities, or elements, that end; 10
+	steps   int          // of one job: activities, or elements, that end; 10
 	callers int
 	jobs    int
 	space   string // one that stays; its own, which is removed afterwards
@@ -197,14 +196,14 @@ func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, w *work) (*result,
 	one, warm := w.one, "w10" // a job that is alone, or prepared, is not run twice
 	if one == nil {
 		one = func(ctx context.Context, rt *quipu.Runtime, n int) error {
-			return startAndWait(ctx, rt, w.flow, key("job", n), w.input)
+			return startAndWait(ctx, rt, w.flow, key("job", n))
 		}
 		if w.jobs > 1 {
 			warm = w.flow
 		}
 	}
 	_, err := closed(ctx, w.callers, upTo(min(w.callers, w.jobs)), func(ctx context.Context, n int) error {
-		return startAndWait(ctx, rt, warm, key("warm", n), nil)
+		return startAndWait(ctx, rt, warm, key("warm", n))
 	})
 	if err != nil {
 		return nil, err
@@ -236,11 +235,8 @@ func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, w *work) (*result,
 }
 
 // startAndWait is a job as a user calls it.
-func startAndWait(ctx context.Context, rt *quipu.Runtime, flow, key string, input any) error {
-	if input == nil {
-		input = map[string]string{"id": key}
-	}
-	job, err := rt.Start(ctx, flow, key, input)
+func startAndWait(ctx context.Context, rt *quipu.Runtime, flow, key string) error {
+	job, err := rt.Start(ctx, flow, key, map[string]string{"id": key})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (f *filled) w10In(ctx context.Context, jobs int) (*result, error) {
 func (b *bench) steady(ctx context.Context) (err error) {
 	f := &filled{bench: b, space: b.space()}
 	defer func() { err = errors.Join(err, b.drop(ctx, f.space)) }()
-	stored := max(1, int(float64(b.stored)*b.scale))
+	stored := b.scaled(200_000)
 	if err := f.fill(ctx, stored); err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // patience bounds each wait of a test.
@@ -46,13 +46,9 @@ type stack struct {
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user must be able to enter it
 	s := &stack{t: t, f: load(t), bin: t.TempDir()}
 	require.NoError(t, gobuild.Build("", s.bin, "../../cmd/worker", "../../cmd/quipu", "../../cmd/journal-verify"))
-	var err error
-	s.postgres, err = devtest.Start(t.Context(), filepath.Join(dir, "pg"), dev.PostgresOptions{Databases: []string{"quipu"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.postgres.Stop(dev.StopImmediate)) })
+	s.postgres = rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "--no-psqlrc", s.postgres.DSN("quipu"), "-f", s.mounted("postgres", "/docker-entrypoint-initdb.d/logins.sql"))
 	psql.Env = append(os.Environ(), s.environment("postgres")...)
 	out, err := psql.CombinedOutput()
@@ -69,12 +65,8 @@ func newStack(t *testing.T) *stack {
 	require.NoError(t, os.WriteFile(config, text, 0o600))
 	opts, err := natsserver.ProcessConfigFile(config)
 	require.NoError(t, err)
-	opts.Host, opts.Port, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = "127.0.0.1", natsserver.RANDOM_PORT, true, filepath.Join(dir, "nats"), true, true
-	s.nats, err = natsserver.NewServer(opts)
-	require.NoError(t, err)
-	s.nats.Start()
-	t.Cleanup(func() { s.nats.Shutdown(); s.nats.WaitForShutdown() })
-	require.True(t, s.nats.ReadyForConnections(patience))
+	opts.Host, opts.Port, opts.JetStream, opts.StoreDir = "127.0.0.1", natsserver.RANDOM_PORT, true, filepath.Join(dir, "nats")
+	s.nats = rig.NATS(t, opts)
 
 	at := func(dsn string) string { return dsn[strings.LastIndex(dsn, "@")+1:] }
 	database, _, _ := strings.Cut(at(s.postgres.DSN("quipu")), "/")

@@ -122,6 +122,21 @@ func (c *client) say(text string) {
 	require.NoError(c.t, err)
 }
 
+// begin is a connection through a proxy to a server.
+func begin(t *testing.T) (*echo, *cut.Proxy, *client) {
+	t.Helper()
+	e := newEcho(t)
+	p := cut.New(t, e.addr)
+	return e, p, dial(t, p)
+}
+
+// echoes says something and hears it again.
+func (c *client) echoes(text string) {
+	c.t.Helper()
+	c.say(text)
+	c.hears(text)
+}
+
 func (c *client) hears(text string) {
 	c.t.Helper()
 	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(patience)))
@@ -153,11 +168,8 @@ func (c *client) isReset() {
 
 func TestPassesAndEndsAsTheServerWould(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
-	c.say("one")
-	c.hears("one")
+	e, _, c := begin(t)
+	c.echoes("one")
 	require.NoError(t, c.CloseWrite())
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 	_, err := c.Read(make([]byte, 1))
@@ -172,43 +184,34 @@ func TestF11DownOnALiveConnection(t *testing.T) {
 	e := newEcho(t)
 	p := cut.New(t, e.addr)
 	c, idle := dial(t, p), dial(t, p)
-	c.say("a")
-	c.hears("a")
+	c.echoes("a")
 	p.Down()
 	c.say("b")
 	e.heard(t, "ab")
 	c.quiet()
 	p.Heal()
 	c.isReset()
-	idle.say("c")
-	idle.hears("c")
+	idle.echoes("c")
 }
 
 // F11: the answer to one request is what is lost.
 func TestF11DownAtARequest(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
+	e, p, c := begin(t)
 	p.DownAt("commit")
-	c.say("begin")
-	c.hears("begin")
+	c.echoes("begin")
 	c.say("commit now")
 	e.heard(t, "begincommit now")
 	c.quiet()
 	p.Heal()
 	c.isReset()
-	next := dial(t, p)
-	next.say("commit")
-	next.hears("commit")
+	dial(t, p).echoes("commit")
 }
 
 // F11: the client speaks and is not heard.
 func TestF11UpOnALiveConnection(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
+	e, p, c := begin(t)
 	p.Up()
 	c.say("a")
 	c.quiet()
@@ -227,8 +230,7 @@ func TestF11Both(t *testing.T) {
 	e := newEcho(t)
 	p := cut.New(t, e.addr)
 	idle, c := dial(t, p), dial(t, p)
-	c.say("a")
-	c.hears("a")
+	c.echoes("a")
 	p.Both()
 	late := dial(t, p)
 	late.say("b")
@@ -237,41 +239,29 @@ func TestF11Both(t *testing.T) {
 	e.until(t, "nothing", func() bool { return e.got.String() == "a" && len(e.failed) == 0 })
 	p.Heal()
 	late.isReset()
-	idle.say("c")
-	idle.hears("c")
+	idle.echoes("c")
 	e.heard(t, "ac")
 }
 
 func TestReset(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
-	c.say("a")
-	c.hears("a")
+	_, p, c := begin(t)
+	c.echoes("a")
 	p.Reset()
 	c.isReset()
-	next := dial(t, p)
-	next.say("b")
-	next.hears("b")
+	dial(t, p).echoes("b")
 }
 
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
-	c.say("a")
-	c.hears("a")
+	_, p, c := begin(t)
+	c.echoes("a")
 	p.Refuse()
 	_, err := net.DialTimeout("tcp", p.Addr(), patience)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	c.say("b")
-	c.hears("b")
+	c.echoes("b")
 	p.Heal()
-	next := dial(t, p)
-	next.say("c")
-	next.hears("c")
+	dial(t, p).echoes("c")
 }
 
 // A server that is away is no proxy that is away: the connection is taken and
@@ -291,18 +281,14 @@ func TestServerAway(t *testing.T) {
 // F15: each direction takes as long as was said, live connections too.
 func TestF15Slow(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
-	c.say("a")
-	c.hears("a")
+	e, p, c := begin(t)
+	c.echoes("a")
 	const latency = 150 * time.Millisecond
 	for range 2 { // again is the same as once
 		p.Slow(latency, 0)
 	}
 	began := time.Now()
-	c.say("b")
-	c.hears("b")
+	c.echoes("b")
 	require.GreaterOrEqual(t, time.Since(began), 2*latency)
 	c.say("c") // under way when it heals: not lost, and in order
 	p.Heal()
@@ -314,9 +300,7 @@ func TestF15Slow(t *testing.T) {
 // F15: pieces of one byte.
 func TestF15Slices(t *testing.T) {
 	t.Parallel()
-	e := newEcho(t)
-	p := cut.New(t, e.addr)
-	c := dial(t, p)
+	e, p, c := begin(t)
 	const delay = 5 * time.Millisecond
 	p.Slices(1, delay)
 	text := "a text of some more bytes"
@@ -326,8 +310,7 @@ func TestF15Slices(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), time.Duration(len(text)-1)*delay)
 	e.until(t, "the server read it piece by piece", func() bool { return e.reads > 1 })
 	p.Heal()
-	c.say("b")
-	c.hears("b")
+	c.echoes("b")
 }
 
 // Both ends go while much is under way: nothing hangs and nothing is left
@@ -353,6 +336,5 @@ func TestEndsUnderLoad(t *testing.T) {
 	group.Wait()
 	p.Heal()
 	c := dial(t, p)
-	c.say("z")
-	c.hears("z")
+	c.echoes("z")
 }

@@ -111,7 +111,8 @@ func TestO5AlertsHaveRunbooks(t *testing.T) {
 	require.Equal(t, alerts, told)
 }
 
-// O5: the metrics and the commands that the pages for operators name are there.
+// O5: the metrics and the flags that the pages for operators name are there; of commands
+// tests/house knows.
 func TestO5PagesNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	known, commands := series(t), read(t, "docs/cli.md")
@@ -125,9 +126,6 @@ func TestO5PagesNameWhatIsThere(t *testing.T) {
 		page := read(t, name)
 		for _, m := range regexp.MustCompile("`(quipu_[a-z_]+)[`{]").FindAllStringSubmatch(page, -1) {
 			require.Contains(t, known, m[1], name)
-		}
-		for _, m := range regexp.MustCompile("`quipu ((?:dead )?[a-z-]+)").FindAllStringSubmatch(page, -1) {
-			require.Contains(t, commands, "\n### `quipu "+m[1]+"`\n", name)
 		}
 		for _, m := range regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(page, -1) {
 			require.Regexp(t, regexp.MustCompile("(?m)^\\| `"+m[1]+"[ `]"), commands, name)

@@ -3,32 +3,19 @@ package differential
 import (
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
-// upTo draws 0 to n, all equally often; the generators of rapid prefer small
-// numbers. It shrinks to 0.
-func (w *twin) upTo(label string, n int) int {
-	return rapid.Custom(func(t *rapid.T) int {
-		v := 0
-		for range bits.Len(uint(n)) + 3 { //nolint:gosec // n is small
-			v <<= 1
-			if rapid.Bool().Draw(t, "bit") {
-				v++
-			}
-		}
-		return v % (n + 1)
-	}).Draw(w.T, label)
-}
+// upTo draws 0 to n.
+func (w *twin) upTo(label string, n int) int { return rig.Evenly(w.T, label, n) }
 
 // chance is true in so many of a hundred draws; it shrinks to false.
 func (w *twin) chance(label string, percent int) bool { return w.upTo(label, 99) >= 100-percent }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -53,39 +54,39 @@ func TestP7StartWithoutPublication(t *testing.T) {
 // answer stands, and what the late one appends does not touch what the answer bound.
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
-		db, r, rt := e.tables(), newReceiver(t), e.client()
+		db, r, rt := e.tables(), rig.NewOutside(t), e.client()
 		started := map[string]quipu.Job{}
-		var holds []*hold
+		var holds []*rig.Hold
 		for topic, held := range map[string]string{ // order and topic are one word
 			"twostep": "first twostep", "fnwindow.idempotent": "inside fnwindow.idempotent", "note": "inside note",
 		} {
-			holds = append(holds, r.hold(t, held))
+			holds = append(holds, r.Hold(t, held))
 			f := e.deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+strings.ReplaceAll(topic, ".", "_")))
 			started[topic] = e.start(rt, f.Name(), topic, order{ID: topic})
 		}
 		stopped := startChild(t, e.child(r))
 		for _, h := range holds {
-			<-h.arrived
+			<-h.Arrived
 		}
-		stopped.signal(syscall.SIGSTOP)
+		stopped.Signal(syscall.SIGSTOP)
 		for _, h := range holds {
-			h.free()
+			h.Free()
 		}
 		startChild(t, e.child(r))
 		for _, job := range started {
 			_, err := e.wait(rt, job)
 			require.NoError(t, err)
 		}
-		stopped.signal(syscall.SIGCONT)
-		stopped.terminate() // drained: the late handlers have come to their end
+		stopped.Signal(syscall.SIGCONT)
+		require.NoError(t, stopped.Drain(patience), "%s", stopped.Log) // drained: the late handlers have come to their end
 		for _, what := range []string{"first twostep", "second twostep", "inside fnwindow.idempotent"} {
-			_, keys := r.askedFor(what)
+			_, keys := r.AskedFor(what)
 			require.Equal(t, 1, keys, "%s under one key", what)
 		}
 		for _, topic := range []string{"twostep", "note"} {
 			require.Equal(t, "201100000000001", e.ledger(rt, started[topic], "step"), "one answer was accepted")
 		}
-		calls, _ := r.askedFor("inside note") // J8: the first is refused as a whole
+		calls, _ := r.AskedFor("inside note") // J8: the first is refused as a whole
 		require.Equal(t, 2, calls, "both ran the body, one stands")
 		require.Equal(t, 1, e.count(db, "notes"))
 		e.clean(rt)

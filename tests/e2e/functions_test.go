@@ -12,6 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -61,11 +63,11 @@ func (e *env) suspended(rt *quipu.Runtime, job quipu.Job, pauses int) {
 func TestE12Function(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
 		const nap = 200 * time.Millisecond
-		r := newReceiver(t)
+		r := rig.NewOutside(t)
 		began := time.Now()
 		rt, job := function(e, func(ctx context.Context, in order) (map[string]any, error) {
 			_, err := effects.Do(ctx, "charge", func(ctx context.Context) (map[string]string, error) {
-				return call(ctx, r.URL, effects.Key(ctx), "charge "+in.ID)
+				return play.Call(ctx, r.URL, effects.Key(ctx), "charge "+in.ID)
 			}, effects.Idempotent)
 			if err != nil {
 				return nil, err
@@ -100,7 +102,8 @@ func TestE12Function(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, `{"receipt":"ann [6 8]"}`, string(out))
 		require.GreaterOrEqual(t, time.Since(began), 2*nap)
-		require.Equal(t, 1, r.appliedOnce(t, map[string]bool{"charge order-1": true}), "replays do not call")
+		calls, _ := r.AskedFor("charge order-1")
+		require.Equal(t, 1, calls, "replays do not call")
 		e.clean(rt)
 	})
 }

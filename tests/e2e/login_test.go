@@ -19,6 +19,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 const helloFlow = `{"flow": "hello", "version": "1", "activities": {"start": {"type": "trigger"}, "greet": {"type": "worker", "topic": "echo", "input": {}}},
@@ -114,14 +115,10 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, authorities.AppendCertsFromPEM(text))
 			s := secure(t, c, &natsserver.Options{
-				Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+				Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
 				TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: authorities}, TLSTimeout: 10,
 			})
-			server, err := natsserver.NewServer(s.opts)
-			require.NoError(t, err)
-			server.Start()
-			t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
-			require.True(t, server.ReadyForConnections(patience))
+			server := rig.NATS(t, s.opts)
 			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", "shop"}
 
 			out, err := exec.Command(filepath.Join(bin, "worker"), append(servers, "--wait", "10s")...).CombinedOutput()

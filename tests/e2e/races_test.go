@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // raceTimes is how often each race is run.
@@ -135,7 +136,7 @@ func TestP13P15Races(t *testing.T) {
 		e.deploy(rt, replaced(contests[name].flow, "NAME", name))
 	}
 	for i := range 2 {
-		c := e.child(&receiver{Server: &httptest.Server{}})
+		c := e.child(&rig.Outside{Server: &httptest.Server{}})
 		c.Stepwise, c.MaxBatch = i == 1, 1+49*i
 		startChild(t, c)
 	}

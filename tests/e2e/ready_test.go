@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // T5: a process with an engine is not ready where NATS answers and has no streams for it. With
@@ -19,13 +20,7 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 	for name, has := range map[string]bool{"with JetStream": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := natsserver.NewServer(&natsserver.Options{
-				Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			})
-			require.NoError(t, err)
-			s.Start()
-			t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-			require.True(t, s.ReadyForConnections(time.Minute))
+			s := rig.NATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir()})
 			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), NATS: s.ClientURL(), NATSWait: -1, Roles: []quipu.Role{quipu.RoleEngine}})
 			require.NoError(t, err)
 			defer rt.Close()

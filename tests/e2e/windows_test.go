@@ -14,6 +14,8 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -25,7 +27,7 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 	for _, class := range []effects.Class{effects.Pure, effects.Idempotent, effects.Guarded} {
 		body := func(ctx context.Context, in order) (map[string]string, error) {
 			reach := func(ctx context.Context, point, key string) error {
-				_, err := call(ctx, receiver, key, point+" "+in.ID)
+				_, err := play.Call(ctx, receiver, key, point+" "+in.ID)
 				return err
 			}
 			if err := reach(ctx, "before", "before "+in.ID); err != nil {
@@ -79,7 +81,7 @@ type window struct {
 	class            effects.Class
 	topic, point, id string
 
-	hold *hold
+	hold *rig.Hold
 	job  quipu.Job
 }
 
@@ -106,19 +108,19 @@ func windows() (all []*window) {
 // dieInWindows has one process die in all windows at once.
 func (e *env) dieInWindows(all []*window) {
 	t := e.t
-	db, r, rt := e.tables(), newReceiver(t), e.client()
+	db, r, rt := e.tables(), rig.NewOutside(t), e.client()
 	for _, w := range all {
-		w.hold = r.hold(t, w.point+" "+w.id)
+		w.hold = r.Hold(t, w.point+" "+w.id)
 		f := e.deploy(rt, replaced(oneStep(w.topic), "flow: one", "flow: "+strings.ReplaceAll(w.topic, ".", "_")))
 		w.job = e.start(rt, f.Name(), w.id, order{ID: w.id})
 	}
 	dying := startChild(t, e.child(r))
 	for _, w := range all {
-		<-w.hold.arrived
+		<-w.hold.Arrived
 	}
-	dying.kill()
+	dying.Kill()
 	for _, w := range all {
-		w.hold.free()
+		w.hold.Free()
 	}
 	startChild(t, e.child(r))
 	for _, w := range all {
@@ -135,7 +137,7 @@ func (e *env) dieInWindows(all []*window) {
 		out, err := e.wait(rt, w.job)
 		require.NoError(t, err, w.id)
 		require.JSONEq(t, `{"receipt":"`+receipt+`"}`, string(out))
-		calls, keys := r.askedFor("inside " + w.id)
+		calls, keys := r.AskedFor("inside " + w.id)
 		require.Equal(t, 1, keys, "%s: one key, on every run", w.id)
 		require.Equal(t, wantCalls, calls, w.id)
 		if w.class == effects.Tx {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/url"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/tests/cut"
 	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 const (
@@ -45,13 +45,14 @@ type cell struct {
 	lane    *lane
 	dsn     string
 	space   string
-	outside *outside
+	outside *rig.Outside
 	control *control
 	pg, bus *cut.Proxy     // between the victim and its servers
 	rt      *quipu.Runtime // the caller's: it starts, looks and signals, and runs nothing
 	started map[string]quipu.Job
-	victim  *process
-	others  []*process
+	victim  *rig.Process
+	others  []*rig.Process
+	storm   *rig.Storm // has the processes of a round of chaos
 	at      play.At
 	kills   int
 	unwatch func()        // ends the samples
@@ -86,7 +87,7 @@ func (c *cell) run(t *testing.T, l *lane) {
 	c.setUp()
 	c.unwatch = c.watch()
 	config := c.config()
-	config.Postgres, config.NATS = through(t, c.dsn, c.pg), through(t, l.nats.URL(), c.bus)
+	config.Postgres, config.NATS = through(t, c.dsn, c.pg), through(t, l.url, c.bus)
 	config.Point, config.Nth, config.Control = c.point, 1+c.choice("nth", nths(c.point)), c.control.URL
 	if c.kind.least {
 		config.MaxBatch, config.Committers, config.Concurrency = 1, 1, 1
@@ -126,10 +127,10 @@ func (c *cell) setUp() {
 	c.lane.cells++
 	c.dsn = devtest.Database(t, c.lane.pg, db)
 	t.Cleanup(c.deleteStreams)
-	c.outside, c.control = newOutside(t), newControl(t)
-	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.nats.URL()))
+	c.outside, c.control = rig.NewOutside(t), newControl(t)
+	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.url))
 	var err error
-	c.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
+	c.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
 	require.NoError(t, err)
 	t.Cleanup(c.rt.Close)
 	for _, text := range []string{play.Leaf, play.Flow} {
@@ -147,7 +148,7 @@ func (c *cell) setUp() {
 // config is that of a process that stands nowhere.
 func (c *cell) config() play.Config {
 	return play.Config{
-		Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
+		Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
 		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
 	}
 }
@@ -201,10 +202,10 @@ func (c *cell) arrive() {
 	c.t.Helper()
 	select {
 	case c.at = <-c.control.arrived:
-	case <-c.victim.gone:
-		require.FailNow(c.t, "the process ended before its point", "%v\n%s", c.victim.err, c.victim.log)
+	case <-c.victim.Gone:
+		require.FailNow(c.t, "the process ended before its point", "%v\n%s", c.victim.Err, c.victim.Log)
 	case <-time.After(patience):
-		require.FailNow(c.t, "the process never came to its point", "%s", c.victim.log)
+		require.FailNow(c.t, "the process never came to its point", "%s", c.victim.Log)
 	}
 }
 
@@ -249,29 +250,10 @@ func (c *cell) end() {
 	c.ended = time.Since(began)
 }
 
-// drain ends every process that lives: each must end well (T10). One that was
-// started a moment ago is asked when it is open: before, a signal just ends it.
+// drain ends every process that lives.
 func (c *cell) drain() {
-	for _, p := range append(c.others, c.victim) {
-		select {
-		case <-p.gone:
-			continue
-		default:
-		}
-		select {
-		case <-p.gone:
-			require.FailNow(c.t, "a process ended before it was open", "%v: %s", p.err, p.log)
-		case <-time.After(patience):
-			require.FailNow(c.t, "a process does not open", "%s", p.log)
-		case <-p.open:
-		}
-		p.signal(syscall.SIGTERM)
-		select {
-		case <-p.gone:
-			require.NoError(c.t, p.err, "T10: a process that drains: %s", p.log)
-		case <-time.After(patience):
-			require.FailNow(c.t, "T10: a process does not drain", "%s", p.log)
-		}
+	for _, p := range c.processes() {
+		require.NoError(c.t, p.Drain(patience), "T10: %s", p.Log)
 	}
 }
 
@@ -285,9 +267,9 @@ func (c *cell) eventually(what string, do func() error) {
 			return
 		}
 		if time.Now().After(end) {
-			c.t.Logf("the victim stood at %+v and said:\n%s", c.at, c.victim.log)
-			for _, p := range c.others {
-				c.t.Logf("another said:\n%s", p.log)
+			c.t.Logf("the victim stood at %+v", c.at)
+			for _, p := range c.processes() {
+				c.t.Logf("a process said:\n%s", p.Log)
 			}
 			require.FailNow(c.t, what, "after %s: %v", patience, err)
 		}

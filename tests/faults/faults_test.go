@@ -1,17 +1,15 @@
 package faults
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // The programs under test, built once.
@@ -39,6 +37,7 @@ func TestMain(m *testing.M) {
 type lane struct {
 	pg      *dev.Postgres
 	nats    *dev.NATS
+	url     string // of NATS, which keeps it over a restart
 	program string
 	other   string // the worker of another build, if there is one
 	disk    string // where the cluster is, if that can be filled
@@ -46,16 +45,10 @@ type lane struct {
 }
 
 func newLane(t *testing.T) *lane {
-	dir, err := os.MkdirTemp("", "quipu-faults-pg-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return newLaneIn(t, dir, nil)
+	return newLaneOn(t, rig.Cluster(t, dev.PostgresOptions{}))
 }
 
-func newLaneIn(t *testing.T, dir string, settings map[string]string) *lane {
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	pg, err := devtest.Start(context.Background(), dir, dev.PostgresOptions{Settings: settings})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-	return &lane{pg: pg, nats: devtest.NATS(t), program: programs.worker}
+func newLaneOn(t *testing.T, pg *dev.Postgres) *lane {
+	nats := devtest.NATS(t)
+	return &lane{pg: pg, nats: nats, url: nats.URL(), program: programs.worker}
 }

@@ -37,8 +37,8 @@ var kinds = append([]*kind{
 	{name: "F9 nats restarted", do: (*cell).restartNATS},
 	{name: "F10 streams deleted", do: (*cell).deleteStreams},
 	{name: "F10 streams deleted before delivery", do: (*cell).deleteUndelivered},
-	{name: "F10 streams purged", do: (*cell).purgeStreams},
-	{name: "F10 consumers deleted", do: (*cell).deleteConsumers},
+	{name: "F10 streams purged", do: func(c *cell) { c.eachStream(purgeStream) }},
+	{name: "F10 consumers deleted", do: func(c *cell) { c.eachStream(deleteConsumersOf) }},
 	{name: "F11 postgres cut", do: cutting(func(c *cell) { c.pg.Both() })},
 	{name: "F11 postgres not heard", do: cutting(func(c *cell) { c.pg.Down() })},
 	{name: "F11 postgres reset", do: func(c *cell) { c.pg.Reset() }},
@@ -63,7 +63,7 @@ var kinds = append([]*kind{
 
 // kill is kill −9; another process takes over.
 func (c *cell) kill() {
-	c.victim.kill()
+	c.victim.Kill()
 	c.kills++
 	c.another()
 }
@@ -71,11 +71,11 @@ func (c *cell) kill() {
 // stop makes the victim stand still past its lease and ack wait, beside another
 // that takes over, and wake up.
 func (c *cell) stop() {
-	c.victim.signal(syscall.SIGSTOP)
+	c.victim.Signal(syscall.SIGSTOP)
 	c.control.release()
 	c.another()
 	time.Sleep(away) // the fault itself: so long it stands still
-	c.victim.signal(syscall.SIGCONT)
+	c.victim.Signal(syscall.SIGCONT)
 }
 
 // hold holds one goroutine of the victim, whose others go on, beside another
@@ -87,7 +87,7 @@ func (c *cell) hold() {
 
 // term has the victim drain from where it stands; another takes over.
 func (c *cell) term() {
-	c.victim.signal(syscall.SIGTERM)
+	c.victim.Signal(syscall.SIGTERM)
 	c.another()
 }
 

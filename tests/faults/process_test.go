@@ -1,62 +1,21 @@
 package faults
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
-// process is a worker process that a cell started, stopped by its pid.
-type process struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	log  *devtest.Log
-	open chan struct{} // closed when its runtime is open
-	gone chan struct{} // closed when it has ended
-	err  error         // how, then
-}
-
-func startProcess(t testing.TB, program string, c play.Config) *process {
+// startProcess starts a worker process.
+func startProcess(t testing.TB, program string, c play.Config) *rig.Process {
 	t.Helper()
-	raw, err := json.Marshal(c)
-	require.NoError(t, err)
-	p := &process{t: t, cmd: exec.Command(program), log: &devtest.Log{}, open: make(chan struct{}), gone: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), play.Env+"="+string(raw))
-	out, err := p.cmd.StdoutPipe()
-	require.NoError(t, err)
-	p.cmd.Stderr = p.log
-	require.NoError(t, p.cmd.Start())
-	go func() {
-		if line, _ := bufio.NewReader(out).ReadString('\n'); line == "open\n" {
-			close(p.open)
-		}
-		p.err = p.cmd.Wait()
-		close(p.gone)
-	}()
-	t.Cleanup(p.kill)
-	return p
-}
-
-func (p *process) signal(s syscall.Signal) {
-	p.t.Helper()
-	require.NoError(p.t, p.cmd.Process.Signal(s))
-}
-
-// kill is SIGKILL: no deferred call, no flush (F1).
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // gone already is as good
-	<-p.gone
+	return rig.Start(t, &devtest.Log{}, program, rig.Config(play.Env, c))
 }
 
 // control is what a process stands still by: it asks, and goes on when it is

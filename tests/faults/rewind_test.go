@@ -96,7 +96,7 @@ func (c *cell) recover() {
 		return nil
 	})
 	ctx := mode.With(c.t.Context(), mode.Mode{AnyDatabase: true})
-	rt, err := quipu.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.nats.URL(), Space: c.space, NoMigrate: true})
+	rt, err := quipu.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true})
 	require.NoError(c.t, err)
 	defer rt.Close()
 	left, err := below.Witness(ctx, rt)
@@ -124,7 +124,7 @@ func (c *cell) answer() {
 		if err != nil {
 			continue
 		}
-		if applied, _ := c.outside.books(); applied[key] != "" {
+		if applied, _ := c.outside.Books(); applied[key] != "" {
 			receipt, _ := json.Marshal(map[string]string{"receipt": key}) // as the service answers
 			d.Verdict, d.Result, d.Reason = quipu.Done, json.RawMessage(receipt), "in the books"
 		}
@@ -147,12 +147,11 @@ func (c *cell) inDoubt(ctx context.Context, job quipu.Job) (string, error) {
 
 // guardedOnce sees that the service outside was asked once for each Guarded effect.
 func (c *cell) guardedOnce() {
-	c.outside.mu.Lock()
-	defer c.outside.mu.Unlock()
+	applied, asked := c.outside.Books()
 	times := map[string]int{}
-	for key, what := range c.outside.applied {
+	for key, what := range applied {
 		if strings.HasPrefix(what, "ship ") {
-			times[what] += c.outside.asked[key]
+			times[what] += asked[key]
 		}
 	}
 	require.Len(c.t, times, len(c.started))

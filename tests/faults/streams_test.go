@@ -11,66 +11,78 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// onStream does something to a stream.
+type onStream func(context.Context, jetstream.JetStream, jetstream.Stream) error
+
 // streams calls do with each stream of the cell's space that there is.
-func (c *cell) streams(do func(context.Context, jetstream.JetStream, jetstream.Stream) error) {
-	nc, err := natsgo.Connect(c.lane.nats.URL())
-	require.NoError(c.t, err)
+func (c *cell) streams(ctx context.Context, do onStream) error {
+	nc, err := natsgo.Connect(c.lane.url)
+	if err != nil {
+		return err
+	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	require.NoError(c.t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for _, name := range []string{"LANES", "START", "WORK"} {
-		s, err := js.Stream(ctx, "QUIPU_"+c.space+"_"+name)
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		var s jetstream.Stream
+		if s, err = js.Stream(ctx, "QUIPU_"+c.space+"_"+name); err == nil {
 			err = do(ctx, js, s)
 		}
-		if err != nil { // being made again just now
-			require.ErrorIs(c.t, err, jetstream.ErrStreamNotFound)
+		if errors.Is(err, jetstream.ErrStreamNotFound) { // being made again just now
+			err = nil
 		}
 	}
+	return err
 }
 
-// deleteStreams takes the streams away, with consumers and messages: those that
-// were delivered are held by the victim (F10).
-func (c *cell) deleteStreams() {
-	c.streams(func(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) error {
-		return js.DeleteStream(ctx, s.CachedInfo().Config.Name)
-	})
+// eachStream calls do with each stream; it must go well.
+func (c *cell) eachStream(do onStream) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(c.t, c.streams(ctx, do))
 }
+
+// deleteStream takes a stream away, with consumers and messages (F10).
+func deleteStream(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) error {
+	return js.DeleteStream(ctx, s.CachedInfo().Config.Name)
+}
+
+func purgeStream(ctx context.Context, _ jetstream.JetStream, s jetstream.Stream) error {
+	return s.Purge(ctx)
+}
+
+func deleteConsumersOf(ctx context.Context, _ jetstream.JetStream, s jetstream.Stream) error {
+	names := s.ConsumerNames(ctx)
+	for name := range names.Name() {
+		if err := s.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return names.Err()
+}
+
+// deleteStreams takes the streams away: messages that were delivered are held by
+// the victim.
+func (c *cell) deleteStreams() { c.eachStream(deleteStream) }
 
 // deleteUndelivered takes the streams away while messages lie in them that nobody
 // was given: the victim stands still while they are published.
 func (c *cell) deleteUndelivered() {
-	c.victim.signal(syscall.SIGSTOP)
+	c.victim.Signal(syscall.SIGSTOP)
 	for i := range jobs {
 		c.startJob(fmt.Sprintf("late-%d", i))
 	}
 	c.deleteStreams()
-	c.victim.signal(syscall.SIGCONT)
-}
-
-func (c *cell) purgeStreams() {
-	c.streams(func(ctx context.Context, _ jetstream.JetStream, s jetstream.Stream) error { return s.Purge(ctx) })
-}
-
-func (c *cell) deleteConsumers() {
-	c.streams(func(ctx context.Context, _ jetstream.JetStream, s jetstream.Stream) error {
-		names := s.ConsumerNames(ctx)
-		for name := range names.Name() {
-			if err := s.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-				return err
-			}
-		}
-		return names.Err()
-	})
+	c.victim.Signal(syscall.SIGCONT)
 }
 
 // duplicate publishes every message that is in the streams so many times more,
 // without the id by which JetStream would know it (F12).
 func (c *cell) duplicate(times int) {
 	copies := 0
-	c.streams(func(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) error {
+	c.eachStream(func(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) error {
 		info, err := s.Info(ctx)
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // runSpan is in which rounds begin, where QUIPU_LINEAR says nothing.
@@ -35,10 +34,10 @@ const (
 // I9, I11: what clients saw of each key fits one order of their operations, and
 // every job that began is there and ends.
 func TestI9Linearizable(t *testing.T) {
-	span, seed := settings(t)
+	span, seed := rig.Settings(t, "QUIPU_LINEAR", runSpan)
 	replay := fmt.Sprintf("QUIPU_LINEAR=%s QUIPU_LINEAR_SEED=%d go test -run %s ./tests/linear", span, seed, t.Name())
 	t.Log(replay)
-	pg := postgres(t)
+	pg := rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	total, histories := map[string]int{}, 0
 	until := time.Now().Add(span)
 	for round := 0; time.Now().Before(until) && !t.Failed(); round++ {
@@ -49,7 +48,7 @@ func TestI9Linearizable(t *testing.T) {
 				return rand.New(rand.NewChaCha8(s)) //nolint:gosec // choices, no secret
 			})
 			histories += w.play(replay)
-			for what, n := range w.total() {
+			for what, n := range w.Counts() {
 				total[what] += n
 			}
 		})
@@ -59,34 +58,6 @@ func TestI9Linearizable(t *testing.T) {
 	if span >= time.Minute {
 		require.NotZero(t, total["unknown"], "no operation of unknown outcome: the faults miss")
 	}
-}
-
-func settings(t *testing.T) (span time.Duration, seed uint64) {
-	t.Helper()
-	span, seed = runSpan, rand.Uint64()
-	var err error
-	if s := os.Getenv("QUIPU_LINEAR"); s != "" {
-		span, err = time.ParseDuration(s)
-		require.NoError(t, err, "QUIPU_LINEAR is a duration such as 10m")
-	}
-	if s := os.Getenv("QUIPU_LINEAR_SEED"); s != "" {
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err, "QUIPU_LINEAR_SEED is a number that an earlier run printed")
-	}
-	return span, seed
-}
-
-// postgres is a server that may be restarted.
-func postgres(t *testing.T) *dev.Postgres {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-linear-pg-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	pg, err := devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
-	return pg
 }
 
 // play is the round: load under faults, then the end of every job, then the
@@ -99,7 +70,7 @@ func (w *world) play(replay string) int {
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, c := range w.clients {
-		dice := w.dice(fmt.Sprintf("client %d", i))
+		dice := w.Dice(fmt.Sprintf("client %d", i))
 		wg.Go(func() { c.load(ctx, dice) })
 	}
 	wg.Wait()
@@ -145,7 +116,7 @@ func (c *client) insist(x call, until time.Time) answer {
 		if err == nil {
 			return said
 		}
-		pause(ctx, 20*time.Millisecond)
+		rig.Pause(ctx, 20*time.Millisecond)
 	}
 	assert.Fail(c.w.t, "I11: no answer after the faults", describe(x, answer{}))
 	return answer{}

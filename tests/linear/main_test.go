@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/mode"
 )
 
@@ -67,28 +65,4 @@ func engineMain(config string) int {
 		return 1
 	}
 	return 0
-}
-
-// engine is an engine process, which the test ends by its pid.
-type engine struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended and was waited for
-}
-
-func startEngine(c engineConfig, log *devtest.Log) (*engine, error) {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	e := &engine{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
-	e.cmd.Env = append(os.Environ(), engineEnv+"="+string(raw))
-	e.cmd.Stdout, e.cmd.Stderr = log, log
-	if err := e.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = e.cmd.Wait() // it was killed, or it ended during a fault
-		close(e.done)
-	}()
-	return e, nil
 }

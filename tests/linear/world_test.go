@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"net/url"
@@ -22,6 +21,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/cut"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // Sizes of a round. The checker's work grows with what may be true at the same
@@ -38,13 +38,11 @@ const (
 
 // world is one round: a space of its own on the servers of the run.
 type world struct {
+	rig.Storm
 	t     *testing.T
-	pg    *dev.Postgres
-	nats  *dev.NATS
 	url   string // of NATS, which keeps it
 	dsn   string
 	space string
-	dice  func(owner string) *rand.Rand
 	base  time.Time
 	rt    *quipu.Runtime // nothing stands between it and the servers
 	log   *devtest.Log   // of all processes
@@ -52,25 +50,23 @@ type world struct {
 
 	mu      sync.Mutex
 	history []porcupine.Operation
-	counts  map[string]int
 	ids     rune
 	hot     []string
 	keys    []string       // all so far
 	calls   map[string]int // by key
 	unknown map[string]int // by key
 	gens    map[string]int // the newest generation that was seen, by key
-	engines []*engine
 	clients []*client
 }
 
 func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string) *rand.Rand) *world {
 	t.Helper()
 	w := &world{
-		t: t, pg: pg, nats: devtest.NATS(t), dsn: pg.DSN("quipu"), space: fmt.Sprintf("r%d", round), dice: dice, base: time.Now(),
-		log: &devtest.Log{Keep: 32 << 10}, counts: map[string]int{}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
-		engines: make([]*engine, engines),
+		Storm: rig.Storm{T: t, PG: pg, NATS: devtest.NATS(t), Lease: ackWait, Dice: dice},
+		t:     t, dsn: pg.DSN("quipu"), space: fmt.Sprintf("r%d", round), base: time.Now(),
+		log: &devtest.Log{Keep: 32 << 10}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
 	}
-	w.url = w.nats.URL()
+	w.url = w.NATS.URL()
 	t.Cleanup(w.late.Wait)
 	var err error
 	w.rt, err = quipu.Open(t.Context(), w.config(w.dsn, w.url, false))
@@ -133,20 +129,20 @@ func (w *world) record(client int, c call, from int64, said answer, err error) {
 	case said.unknown, errors.Is(err, store.ErrUnknown):
 		said, to = answer{unknown: true}, math.MaxInt64
 		w.unknown[c.key]++
-		w.counts["unknown"]++
+		w.Count("unknown")
 	case errors.Is(err, store.ErrUnavailable): // it must have had no effect
-		w.counts["refused"]++
+		w.Count("refused")
 		return
 	default:
 		w.t.Errorf("%s: an error that says nothing of its outcome: %v", describe(c, said), err)
 		return
 	}
-	w.counts["operations"]++
+	w.Count("operations")
 	if p := said.seen.phase; p != "" {
-		w.counts["saw "+string(p)]++
+		w.Count("saw " + string(p))
 	}
 	if said.gen > 1 {
-		w.counts["later generations"]++
+		w.Count("later generations")
 	}
 	w.calls[c.key]++
 	w.history = append(w.history, porcupine.Operation{ClientId: client, Input: c, Call: from, Output: said, Return: to})
@@ -183,19 +179,6 @@ func (w *world) newest(key string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gens[key]
-}
-
-func (w *world) count(what string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counts[what]++
-}
-
-// total are the counts so far.
-func (w *world) total() map[string]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.counts)
 }
 
 // client is a process of a user, as far as the servers can see: a runtime with
@@ -254,7 +237,7 @@ func (c *client) do(x call, patience time.Duration) {
 		c.w.record(c.id, x, from, o.said, o.err)
 	case <-time.After(limit + impatient/2):
 		c.w.record(c.id, x, from, answer{unknown: true}, nil)
-		c.w.count("dead clients")
+		c.w.Count("dead clients")
 		c.w.late.Go(func() {
 			<-heard
 			rt.Close()
@@ -282,6 +265,6 @@ func (c *client) load(ctx context.Context, dice *rand.Rand) {
 		if around {
 			c.do(look, limit)
 		}
-		pause(ctx, between(dice, 0, 10*time.Millisecond))
+		rig.Pause(ctx, rig.Between(dice, 0, 10*time.Millisecond))
 	}
 }

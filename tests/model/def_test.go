@@ -1,8 +1,6 @@
 package model
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -243,24 +241,14 @@ func (d *def) yaml() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "flow: %s\nversion: \"1\"\n", d.name)
 	if d.output != nil {
-		fmt.Fprintf(&b, "output: %s\n", flowStyle(d.output))
+		fmt.Fprintf(&b, "output: %s\n", spell(d.output))
 	}
 	if len(d.required) > 0 {
 		fmt.Fprintf(&b, "input: {type: object, required: [%s]}\n", strings.Join(d.required, ", "))
 	}
 	b.WriteString("activities:\n")
 	for _, a := range d.acts {
-		props := map[string]any{}
-		for k, v := range a.props {
-			if k != "type" {
-				props[k] = v
-			}
-		}
-		rest := strings.TrimPrefix(flowStyle(props), "{")
-		if rest != "}" {
-			rest = ", " + rest
-		}
-		fmt.Fprintf(&b, "  %s: {type: %s%s\n", a.name, a.typ, rest)
+		fmt.Fprintf(&b, "  %s: %s\n", a.name, spell(a.props))
 	}
 	begun := false
 	for _, a := range d.acts {
@@ -283,37 +271,12 @@ func (e *edge) yaml() string {
 	if !e.onError && e.when == "" {
 		return e.to.name
 	}
-	s := "{to: " + e.to.name
+	t := map[string]any{"to": e.to.name}
 	if e.onError {
-		s += ", on: error"
+		t["on"] = "error"
 	}
 	if e.when != "" {
-		s += ", when: " + flowStyle(e.when)
+		t["when"] = e.when
 	}
-	return s + "}"
-}
-
-// flowStyle is the value in YAML's flow style, keys without quotes.
-func flowStyle(v any) string {
-	switch v := v.(type) {
-	case map[string]any:
-		parts := make([]string, 0, len(v))
-		for _, k := range sorted(v) {
-			parts = append(parts, k+": "+flowStyle(v[k]))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case []any:
-		parts := make([]string, 0, len(v))
-		for _, x := range v {
-			parts = append(parts, flowStyle(x))
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err)
-	}
-	return strings.TrimSpace(b.String())
+	return spell(t)
 }

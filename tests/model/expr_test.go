@@ -2,9 +2,17 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 )
 
 // Values of the interpreter are nil, bool, int, string, []any and
@@ -14,346 +22,128 @@ import (
 // be looked into and handed on, but not computed with.
 type unknown struct{}
 
+var unknownType = cel.ObjectType("model.unknown", traits.IndexerType)
+
+// Get looks into it.
+func (u unknown) Get(ref.Val) ref.Val { return u }
+
+// Equal is false: nobody knows.
+func (unknown) Equal(ref.Val) ref.Val { return types.False }
+
+// Type is one of its own, for which nothing is defined.
+func (unknown) Type() ref.Type { return unknownType }
+
+// Value is itself.
+func (u unknown) Value() any { return u }
+
+// ConvertToType is not defined.
+func (unknown) ConvertToType(ref.Type) ref.Val { return types.NewErr("an unknown value") }
+
+// ConvertToNative is not defined.
+func (unknown) ConvertToNative(reflect.Type) (any, error) { return nil, errors.New("an unknown value") }
+
 // exprError is an expression that fails, which is part of a flow's meaning.
 type exprError struct{ text string }
 
 func (e *exprError) Error() string { return e.text }
 
-func failf(format string, args ...any) { panic(&exprError{fmt.Sprintf(format, args...)}) }
-
 // names gives the value of a name.
 type names func(name string) any
 
-// evaluate evaluates one of the few shapes of expressions that the generator
-// writes. It panics on what it does not know: that is a mistake of this package.
-func evaluate(source string, env names) (v any, err error) {
+// scope has CEL ask for names. What is wrong with one is a mistake of this package.
+type scope struct {
+	names
+	broken any
+}
+
+// ResolveName implements cel.Activation.
+func (s *scope) ResolveName(name string) (v any, found bool) {
+	if strings.Contains(name, ".") {
+		return nil, false // it is asked for names with their fields first
+	}
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *exprError:
-			v, err = nil, r
-		default:
-			panic(r)
+		if r := recover(); r != nil {
+			s.broken = r
 		}
 	}()
-	p := &parser{source: source, env: env}
-	p.next()
-	v = p.ternary(true)
-	if p.token != "" {
-		p.broken("text behind its end")
-	}
-	return v, nil
+	return s.names(name), true
 }
 
-// parser evaluates while it parses; what live is false for is only parsed.
-type parser struct {
-	source, token string
-	at            int
-	env           names
-}
+// Parent implements cel.Activation.
+func (*scope) Parent() cel.Activation { return nil }
 
-func (p *parser) broken(why string) {
-	panic(fmt.Sprintf("model: cannot read %q at %d (%q): %s", p.source, p.at, p.token, why))
-}
+// adapter makes CEL's values of the interpreter's.
+type adapter struct{}
 
-func (p *parser) next() {
-	for p.at < len(p.source) && p.source[p.at] == ' ' {
-		p.at++
-	}
-	rest := p.source[p.at:]
-	n := 0
-	switch {
-	case rest == "":
-	case rest[0] == '\'' || rest[0] == '"':
-		n = strings.IndexByte(rest[1:], rest[0]) + 2
-		if n < 2 {
-			p.broken("an open string")
-		}
-	case isWord(rest[0]):
-		for n < len(rest) && isWord(rest[n]) {
-			n++
-		}
-	case len(rest) > 1 && strings.Contains("== != <= >= && ||", rest[:2]) && rest[1] != ' ':
-		n = 2
-	default:
-		n = 1
-	}
-	p.token, p.at = rest[:n], p.at+n
-}
-
-func isWord(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-}
-
-func (p *parser) have(token string) bool {
-	if p.token != token {
-		return false
-	}
-	p.next()
-	return true
-}
-
-func (p *parser) want(token string) {
-	if !p.have(token) {
-		p.broken("want " + token)
-	}
-}
-
-func (p *parser) ternary(live bool) any {
-	c := p.or(live)
-	if e, ok := c.(*exprError); ok {
-		panic(e)
-	}
-	if !p.have("?") {
-		return c
-	}
-	yes := live && truth(c)
-	a := p.ternary(yes)
-	p.want(":")
-	b := p.ternary(live && !yes)
-	if yes {
-		return a
-	}
-	return b
-}
-
-func (p *parser) or(live bool) any {
-	v := p.and(live)
-	for p.token == "||" {
-		v = p.either(live, v, true, p.and)
-	}
-	return v
-}
-
-func (p *parser) and(live bool) any {
-	v := p.guarded(live)
-	for p.token == "&&" {
-		v = p.either(live, v, false, p.guarded)
-	}
-	return v
-}
-
-// either goes on behind || or &&: the side that decides it does so whatever the
-// other one is, an error too.
-func (p *parser) either(live bool, left any, decides bool, side func(bool) any) any {
-	p.next()
-	right := side(live)
-	if !live {
-		return nil
-	}
-	for _, v := range []any{left, right} {
-		if v == decides {
-			return decides
-		}
-	}
-	for _, v := range []any{left, right} {
-		if e, ok := v.(*exprError); ok {
-			return e
-		}
-		truth(v)
-	}
-	return !decides
-}
-
-// guarded is a side of || or &&: its error is a value, and an error where it is
-// looked at. What follows in the text is only parsed then.
-func (p *parser) guarded(live bool) (v any) {
-	at, token := p.at, p.token
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case *exprError:
-			p.at, p.token = at, token
-			p.relation(false)
-			v = r
-		default:
-			panic(r)
-		}
-	}()
-	return p.relation(live)
-}
-
-func (p *parser) relation(live bool) any {
-	v := p.sum(live)
-	switch op := p.token; op {
-	case "==", "!=":
-		p.next()
-		w := p.sum(live)
-		if !live {
-			return nil
-		}
-		return (spell(v) == spell(w)) == (op == "==")
-	case "<", ">", "<=", ">=":
-		p.next()
-		w := p.sum(live)
-		if !live {
-			return nil
-		}
-		a, b := number(v), number(w)
-		return a < b && op[0] == '<' || a > b && op[0] == '>' || a == b && len(op) == 2
-	}
-	return v
-}
-
-func (p *parser) sum(live bool) any {
-	v := p.product(live)
-	for {
-		switch {
-		case p.have("+"):
-			w := p.product(live)
-			if live {
-				v = number(v) + number(w)
-			}
-		case p.have("-"):
-			w := p.product(live)
-			if live {
-				v = number(v) - number(w)
-			}
-		default:
-			return v
-		}
-	}
-}
-
-func (p *parser) product(live bool) any {
-	v := p.unary(live)
-	for {
-		switch {
-		case p.have("*"):
-			w := p.unary(live)
-			if live {
-				v = number(v) * number(w)
-			}
-		case p.have("%"):
-			w := p.unary(live)
-			if live {
-				v = number(v) % number(w)
-			}
-		default:
-			return v
-		}
-	}
-}
-
-func (p *parser) unary(live bool) any {
-	if p.have("!") {
-		v := p.unary(live)
-		return live && !truth(v)
-	}
-	v := p.primary(live)
-	for {
-		switch {
-		case p.have("."):
-			v = field(v, p.token, live)
-			p.next()
-		case p.have("["):
-			i := p.ternary(live)
-			p.want("]")
-			v = element(v, i, live)
-		default:
-			return v
-		}
-	}
-}
-
-func (p *parser) primary(live bool) any {
-	word := p.token
-	p.next()
-	switch {
-	case word == "(":
-		v := p.ternary(live)
-		p.want(")")
-		return v
-	case word == "[":
-		return p.list(live)
-	case word == "true" || word == "false":
-		return word == "true"
-	case word == "null":
-		return nil
-	case word == "size" && p.have("("):
-		v := p.ternary(live)
-		p.want(")")
-		if !live {
-			return nil
-		}
-		list, ok := v.([]any)
-		if !ok {
-			failf("size of %T", v)
-		}
-		return len(list)
-	case word == "" || !isWord(word[0]) && word[0] != '\'' && word[0] != '"':
-		p.broken("want a value")
-	case word[0] == '\'' || word[0] == '"':
-		return word[1 : len(word)-1]
-	case '0' <= word[0] && word[0] <= '9':
-		n, err := strconv.Atoi(word)
-		if err != nil {
-			p.broken(err.Error())
-		}
-		return n
-	}
-	if !live {
-		return nil
-	}
-	return p.env(word)
-}
-
-func (p *parser) list(live bool) any {
-	out := []any{}
-	for !p.have("]") {
-		out = append(out, p.ternary(live))
-		if !p.have(",") {
-			p.want("]")
-			break
-		}
-	}
-	return out
-}
-
-func field(v any, name string, live bool) any {
-	if !live {
-		return nil
-	}
+// NativeToValue implements types.Adapter.
+func (a adapter) NativeToValue(v any) ref.Val {
 	switch v := v.(type) {
+	case map[string]any:
+		return types.NewStringInterfaceMap(a, v)
+	case []any:
+		return types.NewDynamicList(a, v)
 	case unknown:
 		return v
-	case map[string]any:
-		w, ok := v[name]
-		if !ok {
-			failf("no such key: %s", name)
-		}
-		return w
 	}
-	failf("no field %s in %T", name, v)
-	return nil
+	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-func element(v, i any, live bool) any {
-	if !live {
+// native is the value of the interpreter.
+func native(v ref.Val) any {
+	switch v := v.(type) {
+	case types.Null:
 		return nil
+	case types.Int:
+		return int(v)
+	case traits.Lister:
+		out := []any{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			out = append(out, native(it.Next()))
+		}
+		return out
+	case traits.Mapper:
+		out := map[string]any{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			k := it.Next()
+			out[k.Value().(string)] = native(v.Get(k))
+		}
+		return out
 	}
-	list, ok := v.([]any)
-	n := number(i)
-	if !ok || n < 0 || n >= len(list) {
-		failf("no element %d in %T", n, v)
-	}
-	return list[n]
+	return v.Value()
 }
 
-func truth(v any) bool {
-	b, ok := v.(bool)
-	if !ok {
-		failf("%T is no bool", v)
-	}
-	return b
-}
+var language = sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(cel.CustomTypeAdapter(adapter{})) })
 
-func number(v any) int {
-	n, ok := v.(int)
+// programs are those of expressions, by their text.
+var programs sync.Map
+
+// evaluate evaluates an expression, by CEL as it is. It panics on what cannot be
+// read: that is a mistake of this package.
+func evaluate(source string, env names) (any, error) {
+	p, ok := programs.Load(source)
 	if !ok {
-		failf("%T is no number", v)
+		lang, err := language()
+		if err != nil {
+			panic(err)
+		}
+		tree, faults := lang.Parse(source)
+		if faults.Err() != nil {
+			panic(fmt.Sprintf("model: cannot read %q: %v", source, faults.Err()))
+		}
+		if p, err = lang.Program(tree); err != nil {
+			panic(err)
+		}
+		programs.Store(source, p)
 	}
-	return n
+	s := &scope{names: env}
+	v, _, err := p.(cel.Program).Eval(s)
+	if s.broken != nil {
+		panic(s.broken)
+	}
+	if err != nil {
+		return nil, &exprError{err.Error()}
+	}
+	return native(v), nil
 }
 
 // mapped evaluates a mapped value: expressions in its strings, wherever they are.
@@ -413,11 +203,13 @@ func template(s string, env names) (any, error) {
 
 // spell gives a value its one spelling.
 func spell(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		panic(err)
 	}
-	return string(b)
+	return strings.TrimSpace(b.String())
 }
 
 // unspell reads JSON into the values of the interpreter.

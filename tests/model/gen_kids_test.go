@@ -1,52 +1,18 @@
 package model
 
-import "fmt"
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
 
 // Flows that are always there to be awaited. A napper tells that it is there and
 // sleeps until somebody interrupts it; a boss awaits a napper; a watcher one that
 // ends by itself.
-var standing = []string{`flow: napper
-version: "1"
-activities:
-  start: {type: trigger}
-  tell: {type: signal, topic: topic.only, key: "${ start.output.up }", payload: {v: 1}}
-  nap: {type: hook, sleep: 10h}
-transitions: {start: [tell], tell: [nap]}
-`, `flow: boss
-version: "1"
-activities:
-  start: {type: trigger}
-  down: {type: await, flow: napper, input: {up: "${ start.output.up }"}}
-transitions: {start: [down]}
-`, `flow: watcher
-version: "1"
-activities:
-  start: {type: trigger}
-  tell: {type: signal, topic: topic.only, key: "${ start.output.up }", payload: {v: 1}}
-  nap: {type: hook, sleep: 10h}
-  down: {type: await, flow: napping, input: {v: 2}}
-transitions: {start: [down, tell], tell: [nap]}
-`, `flow: napping
-version: "1"
-output: {v: "${ start.output.v }"}
-activities:
-  start: {type: trigger}
-  nap: {type: hook, sleep: 2s}
-transitions: {start: [nap]}
-`, `flow: flaky
-version: "1"
-output: {v: "${ work.output.v }"}
-activities:
-  start: {type: trigger}
-  work: {type: worker, topic: work, input: {act: flaky, v: "${ start.output.v }", who: "${ start.output.who }", fails: "${ start.output.fails }"}}
-transitions: {start: [work]}
-`, `flow: picky
-version: "1"
-input: {type: object, required: [wanted]}
-output: {v: 1}
-activities:
-  start: {type: trigger}
-`}
+var standing = strings.Split(standingText, "---\n")
+
+//go:embed testdata/standing.yaml
+var standingText string
 
 // await draws which child is started, and how.
 func (g *gen) await(a *act) {

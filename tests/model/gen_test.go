@@ -2,10 +2,11 @@ package model
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // gen draws one flow. Draws are arranged so that smaller ones mean a simpler
@@ -43,23 +44,8 @@ const (
 	shapeNone   = "none"
 )
 
-// evenly draws 0 to n, all equally often; the generators of rapid prefer small
-// numbers, which would leave most kinds of activities out.
-func evenly(t *rapid.T, label string, n int) int {
-	return rapid.Custom(func(t *rapid.T) int {
-		v := 0
-		for range bits.Len(uint(n)) + 3 { //nolint:gosec // n is small
-			v <<= 1
-			if rapid.Bool().Draw(t, "bit") {
-				v++
-			}
-		}
-		return v % (n + 1)
-	}).Draw(t, label)
-}
-
 // upTo draws 0 to n.
-func (g *gen) upTo(label string, n int) int { return evenly(g.t, label, n) }
+func (g *gen) upTo(label string, n int) int { return rig.Evenly(g.t, label, n) }
 
 // chance is true in so many of a hundred draws; it shrinks to false.
 func (g *gen) chance(label string, percent int) bool {

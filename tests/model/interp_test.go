@@ -201,7 +201,11 @@ func (j *job) taken(f *frame, x *exec, bad bool) (map[*edge]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if truth(v) {
+		is, ok := v.(bool)
+		if !ok {
+			return nil, &exprError{"no condition"}
+		}
+		if is {
 			taken[e] = true
 		}
 	}

@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 // end is how a job ends.
 type end struct {
@@ -147,31 +151,6 @@ func latest(xs []*exec) (*exec, bool) {
 // matches compares what was given with what was expected, which may be unknown
 // in parts.
 func matches(want, got any) bool {
-	switch want := want.(type) {
-	case unknown:
-		return true
-	case map[string]any:
-		m, ok := got.(map[string]any)
-		if !ok || len(m) != len(want) {
-			return false
-		}
-		for k, v := range want {
-			if g, has := m[k]; !has || !matches(v, g) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		l, ok := got.([]any)
-		if !ok || len(l) != len(want) {
-			return false
-		}
-		for i, v := range want {
-			if !matches(v, l[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return spell(want) == spell(got)
+	unsure := func(a, b any) bool { return a == any(unknown{}) || b == any(unknown{}) }
+	return cmp.Equal([]any{want}, []any{got}, cmp.FilterValues(unsure, cmp.Comparer(func(any, any) bool { return true })))
 }

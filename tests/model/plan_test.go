@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // plan is everything that one run does: flows, jobs, and the world's faults.
@@ -31,18 +33,18 @@ const (
 // drawPlan draws a run whose flows end within the limits.
 func drawPlan(t *rapid.T, modes []string) *plan {
 	var kids []*def
-	for i := range evenly(t, "kids", 2) {
+	for i := range rig.Evenly(t, "kids", 2) {
 		kids = append(kids, drawFlow(t, fmt.Sprintf("kid%d", i+1), mostOfKids, true, kids))
 	}
-	most := []int{6, 12, mostActs}[evenly(t, "most", 2)]
+	most := []int{6, 12, mostActs}[rig.Evenly(t, "most", 2)]
 	flows := append([]*def{drawFlow(t, "main", most, false, kids)}, kids...)
 	p := &plan{}
-	for range 1 + evenly(t, "jobs", 2) {
+	for range 1 + rig.Evenly(t, "jobs", 2) {
 		list := []any{}
-		for range evenly(t, "elements", 6) {
-			list = append(list, evenly(t, "element", 9))
+		for range rig.Evenly(t, "elements", 6) {
+			list = append(list, rig.Evenly(t, "element", 9))
 		}
-		p.inputs = append(p.inputs, map[string]any{"v": evenly(t, "v", 9), "list": list})
+		p.inputs = append(p.inputs, map[string]any{"v": rig.Evenly(t, "v", 9), "list": list})
 	}
 	for n := 2; n == 2 || p.much && n >= 0; n-- { // fewer passes, until it is little enough
 		p.flows = nil
@@ -119,5 +121,5 @@ func (p *plan) text() string {
 	for _, f := range p.flows[:len(p.flows)-len(standing)] {
 		s += f + "---\n"
 	}
-	return s + fmt.Sprintf("inputs: %s\nworld: %+v\n", flowStyle(p.inputs), p.world)
+	return s + fmt.Sprintf("inputs: %s\nworld: %+v\n", spell(p.inputs), p.world)
 }

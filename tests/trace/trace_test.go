@@ -2,11 +2,9 @@ package trace
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/trace"
 )
 
@@ -52,24 +51,11 @@ func await[T any](t *testing.T, ctx context.Context, c <-chan T) {
 	}
 }
 
-// start runs a worker process that exports to the backend; ended is closed when it has ended.
-func start(t *testing.T, c childConfig, to backend) (process *os.Process, ended <-chan error) {
+// start runs a worker process that exports to the backend.
+func start(t *testing.T, c childConfig, to backend) *rig.Process {
 	t.Helper()
-	raw, err := json.Marshal(c)
-	require.NoError(t, err)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+string(raw), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
+	return rig.Start(t, &devtest.Log{}, os.Args[0], rig.Config(childEnv, c), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
 		"OTEL_METRICS_EXPORTER=none", "OTEL_BSP_SCHEDULE_DELAY=50")
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	done := make(chan error, 1)
-	finished := make(chan struct{})
-	go func() { done <- cmd.Wait(); close(finished) }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // an error says that it has ended
-		<-finished
-	})
-	return cmd.Process, done
 }
 
 // client is a runtime that starts jobs, without tracing.
@@ -133,13 +119,12 @@ func oneTree(t *testing.T, to backend) {
 	g, url := newGate(t)
 	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Gate: url}
 	rt := client(t, c)
-	first, ended := start(t, c, to)
+	first := start(t, c, to)
 	job, err := rt.Start(ctx, "voyage", "v-1", map[string]any{"crates": []int{1, 2, 3}})
 	require.NoError(t, err)
 	await(t, ctx, g.knocks)
 	start(t, c, to)
-	require.NoError(t, first.Kill())
-	await(t, ctx, ended)
+	first.Kill()
 	await(t, ctx, g.knocks)
 	close(g.open)
 	_, err = rt.Signal(ctx, "pilot.aboard", "v-1", map[string]any{"pilot": "Ada"})
@@ -263,13 +248,12 @@ func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	s.away.Store(true)
 	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL()}
 	rt := client(t, c)
-	first, ended := start(t, c, s)
+	first := start(t, c, s)
 	job, err := rt.Start(ctx, "leg", "l-1", map[string]any{})
 	require.NoError(t, err)
 	_, err = rt.Wait(ctx, job)
 	require.NoError(t, err)
-	require.NoError(t, first.Kill())
-	await(t, ctx, ended)
+	first.Kill()
 	require.Empty(t, s.all)
 	s.away.Store(false)
 	start(t, c, s)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Env holds the Config of a worker process, as JSON.
@@ -51,8 +52,12 @@ type Order struct {
 	Ballast  string `json:",omitempty"`
 }
 
-// Big ends the ids of jobs whose input takes room on a disk.
-const Big = "-big"
+// Big ends the ids of jobs whose input takes room on a disk, Huge of those whose
+// input is too long for a message.
+const (
+	Big  = "-big"
+	Huge = "-huge"
+)
 
 // Flow has an activity of each kind of step: workers with an Idempotent and a Tx
 // effect beside each other, a join, a durable function that sleeps and waits for
@@ -100,10 +105,12 @@ func OrderOf(id string) Order {
 		n += int(b)
 	}
 	o := Order{ID: id, From: n % 4, To: (n + 1) % 4, Amount: 1 + n%7}
-	if strings.HasSuffix(id, Big) {
-		noise := make([]byte, 12<<10)
-		_, _ = rand.NewChaCha8(sha256.Sum256([]byte(id))).Read(noise) // never fails
-		o.Ballast = base64.StdEncoding.EncodeToString(noise)
+	for suffix, size := range map[string]int{Big: 12 << 10, Huge: wire.MaxInline} {
+		if strings.HasSuffix(id, suffix) {
+			noise := make([]byte, size)
+			_, _ = rand.NewChaCha8(sha256.Sum256([]byte(id))).Read(noise) // never fails
+			o.Ballast = base64.StdEncoding.EncodeToString(noise)
+		}
 	}
 	return o
 }

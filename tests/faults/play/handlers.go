@@ -34,7 +34,7 @@ func Handlers(outside string, guarded bool) *workers.Registry {
 		}
 		workers.Handle(reg, topic, func(ctx context.Context, in Order) (map[string]string, error) {
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
-				return call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
+				return Call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
 			}, class)
 		})
 	}
@@ -55,7 +55,7 @@ func trip(outside string) func(context.Context, Order) (map[string]json.RawMessa
 			return nil, err
 		}
 		_, err := effects.Do(ctx, "trip", func(ctx context.Context) (map[string]string, error) {
-			return call(ctx, outside, effects.Key(ctx), "trip "+in.ID)
+			return Call(ctx, outside, effects.Key(ctx), "trip "+in.ID)
 		}, effects.Idempotent)
 		if err != nil {
 			return nil, err
@@ -79,8 +79,8 @@ func transfer(ctx context.Context, tx quipu.EffectTx, in Order) (bool, error) {
 	return err == nil, err
 }
 
-// call asks the service outside to do what, once under the key.
-func call(ctx context.Context, outside, key, what string) (map[string]string, error) {
+// Call asks the service outside to do what, once under the key.
+func Call(ctx context.Context, outside, key, what string) (map[string]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outside+"/?what="+url.QueryEscape(what), nil)
 	if err != nil {
 		return nil, err

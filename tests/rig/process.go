@@ -1,0 +1,114 @@
+package rig
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
+)
+
+// Process is one that a test started, which ends it by its pid.
+type Process struct {
+	PID  int
+	Log  *devtest.Log
+	Open chan struct{} // closed when it has printed the line open, as its first
+	Gone chan struct{} // closed when it has ended
+	Err  error         // how, then
+
+	t   testing.TB
+	cmd *exec.Cmd
+}
+
+// Config is a variable that holds a configuration as JSON.
+func Config(variable string, config any) string {
+	raw, err := json.Marshal(config)
+	if err != nil {
+		panic(err)
+	}
+	return variable + "=" + string(raw)
+}
+
+// Start starts a program. What it says goes into log; it is killed when the test ends.
+func Start(t testing.TB, log *devtest.Log, program string, env ...string) *Process {
+	t.Helper()
+	p := &Process{Log: log, Open: make(chan struct{}), Gone: make(chan struct{}), t: t, cmd: exec.Command(program)}
+	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), env...), log
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	p.PID = p.cmd.Process.Pid
+	go func() {
+		if line, _ := bufio.NewReader(out).ReadString('\n'); line == "open\n" {
+			close(p.Open)
+		}
+		p.Err = p.cmd.Wait()
+		close(p.Gone)
+	}()
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// Kill is SIGKILL: no deferred call, no flush (F1).
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // gone already is as good
+	<-p.Gone
+}
+
+// Signal sends a signal to the process. One that is stopped stands when it returns: the
+// kernel takes its time, in which the process could go on.
+func (p *Process) Signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(s))
+	if s == syscall.SIGSTOP {
+		require.Eventually(p.t, p.stands, time.Minute, time.Millisecond)
+	}
+}
+
+// stands says that the process is stopped; where nobody can tell, that it may be.
+func (p *Process) stands() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	return err != nil || strings.Contains(string(stat), ") T ")
+}
+
+// Stand has the process stand still while it lives, until go on.
+func (p *Process) Stand() (goOn func()) {
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP) // gone already is as good
+	return func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
+}
+
+// ErrHangs says of a process that it does not come to its end.
+var ErrHangs = errors.New("it hangs")
+
+// Drain ends a process that lives: it must end well (T10), each step within patience. One
+// that was started a moment ago is asked when it is open: before, a signal just ends it.
+func (p *Process) Drain(patience time.Duration) error {
+	select {
+	case <-p.Gone:
+		return nil
+	default:
+	}
+	select {
+	case <-p.Gone:
+		return fmt.Errorf("it ended before it was open: %w", p.Err)
+	case <-time.After(patience):
+		return fmt.Errorf("it does not open: %w", ErrHangs)
+	case <-p.Open:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // gone already is as good
+	select {
+	case <-p.Gone:
+		return p.Err
+	case <-time.After(patience):
+		return fmt.Errorf("it does not drain: %w", ErrHangs)
+	}
+}
