@@ -160,24 +160,25 @@ func (c *cell) guardedOnce() {
 	}
 }
 
-// forget takes out of the books what a child did that was lost with its database, where the child
-// began once more under another id. Its id follows from the answers before it with their numbers
-// of attempts (C8), so that another number of them gives its effects other keys.
+// forget takes out of the books what was done under a key that was lost with its database, where
+// the same was done once more under the recorded key. A child that was lost begins again under
+// another id if the answers before it took another number of attempts (C8), and an outcome "not
+// done" that was lost is not counted in the key (E1).
 func (w *world) forget(ctx context.Context) error {
-	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex'), name FROM effects WHERE name = 'rest'")
+	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex') FROM effects WHERE class = 'idempotent' AND state = 'completed'")
 	if err != nil {
 		return err
 	}
 	recorded := map[string]bool{} // calls, of which one key is recorded
 	keys := map[string]bool{}
-	var key, name string
-	_, err = pgx.ForEachRow(rows, []any{&key, &name}, func() error {
+	var key string
+	_, err = pgx.ForEachRow(rows, []any{&key}, func() error {
 		keys[key] = true
 		recorded[w.applied[key]] = true
 		return nil
 	})
 	maps.DeleteFunc(w.applied, func(key, what string) bool {
-		return strings.HasPrefix(what, "rest ") && recorded[what] && !keys[key]
+		return recorded[what] && !keys[key]
 	})
 	return err
 }
