@@ -23,13 +23,13 @@ type clock struct {
 	last    collation.Micros
 }
 
-// set takes a reading that was asked for at began and has just arrived. One that was long under
-// way replaces no good one.
+// set takes a reading that was asked for at began and has just arrived. It replaces no better one,
+// which is one that is less behind.
 func (c *clock) set(reading collation.Micros, began time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = max(c.last, reading)
-	if quick := time.Since(began) < clockTrip; quick || !c.good() {
+	if quick := time.Since(began) < clockTrip; !c.good() || quick && reading >= c.estimate() {
 		c.reading, c.at, c.quick = reading, time.Now(), quick
 	}
 }

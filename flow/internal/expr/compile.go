@@ -115,7 +115,12 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	for i := range MaxMentions {
 		options = append(options, cel.Variable(slotName(i), cel.DynType), cel.Variable(timeSlot(i), cel.TimestampType))
 	}
-	return cel.NewCustomEnv(append(options, functions()...)...)
+	env, err := cel.NewCustomEnv(append(options, functions()...)...)
+	if err == nil {
+		// With its first error cel-go makes a list of all names, which other checks read meanwhile.
+		_, _ = env.Compile("undeclared()")
+	}
+	return env, err
 })
 
 // Compile parses and checks an expression. With problems the program is nil.
