@@ -38,11 +38,12 @@ SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1:
 -- name: effects_read
 -- reads effects by their keys (E1), none of tombstones. live says whether the run that started the effect still has
 -- the lease. $1 jobs, $2 keys, $3 and $4 the span of the jobs. Returns for each key the effect, if it is there, its
--- place in the arrays from 1, its request, and the job's n. Effects are missing if that n is not in the span.
+-- place in the arrays from 1, its request, and the job's n. Effects are missing if that n is not in the span. Each
+-- key is looked up by itself: a plan of a time when the table was empty or unknown would read all of it.
 SELECT {effect:e}, w.place, e.request, w.n
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
       JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
-LEFT JOIN effects e ON e.n = w.n AND e.key = w.key AND {e within 3}
+LEFT JOIN LATERAL (SELECT * FROM effects e WHERE e.n = w.n AND e.key = w.key AND {e within 3} OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
 -- name: effects_past
@@ -55,7 +56,7 @@ FROM (SELECT w.place, w.key, a.id, a.n, a.generation
       JOIN jobs j ON j.id = w.job
       JOIN jobs a ON a.key = j.key AND a.next IS NOT NULL AND a.generation < j.generation AND coalesce(a.root, a.id) = j.root AND a.state <> 'expired'
       OFFSET 0) AS a
-JOIN effects e ON e.n = a.n AND e.key = a.key
+JOIN LATERAL (SELECT * FROM effects e WHERE e.n = a.n AND e.key = a.key OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = a.id AND d.guid = e.request OFFSET 0) AS d ON true
 ORDER BY a.place, a.generation DESC
 
