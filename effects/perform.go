@@ -212,7 +212,7 @@ func (s *Session) start(ctx context.Context, e journal.Effect) (row store.Effect
 	return row, taken, err
 }
 
-// Begin commits the start alone, except for Pure and Tx; the first start of a run takes
+// Begin commits the start before the call, except for Pure and Tx; the first start of a run takes
 // its lease too (E4). In a job that resumes another it takes over the earlier job's
 // effect, of any class. The end of ctx does not interrupt it: an unnoticed start would
 // park a Guarded effect that never ran.

@@ -186,7 +186,7 @@ func (l *loop) wants(b *batch, w work) (wants []store.Want, calls, later []*call
 	}
 	for _, x := range w.calls {
 		switch {
-		case x.chain != nil:
+		case x.effect != nil:
 			chains++
 			continue
 		case x.want != nil:
@@ -206,10 +206,10 @@ func (l *loop) wants(b *batch, w work) (wants []store.Want, calls, later []*call
 	}
 	for _, x := range w.calls {
 		switch {
-		case x.chain == nil:
-		case jobs[*x.chain]:
+		case x.effect == nil:
+		case jobs[x.effect.of.Job]:
 			later = append(later, x)
-		case x.effect != nil && b.warm[x.effect.of.Key()] != nil:
+		case b.warm[x.effect.of.Key()] != nil:
 			calls = append(calls, x)
 		default:
 			wants, calls = append(wants, x.want()...), append(calls, x)

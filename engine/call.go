@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +22,10 @@ type call struct {
 	decide func(b *batch) error
 	// lost learns what a test-and-set of the batch was lost to, before the next attempt.
 	lost func(*store.LostError)
-	// chain is the job of the request on whose effect chain the call writes. Such calls of one
-	// job go through one loop, so that no two meet a locked row. They never share a batch with
-	// messages of the job, which may change that row, too.
-	chain  *journal.JobID
-	effect *effect        // of a call on an effect chain, if its decision may rest on what is kept
+	// effect is what the call writes on an effect chain. Such calls of one job go through one loop,
+	// so that no two meet a locked row. They never share a batch with messages of the job, which
+	// may change that row, too.
+	effect *effect
 	box    *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
 	size   int            // bytes that it adds to a batch, if they are many
 	// ended gets the answer of a call that nobody waits for; nil: somebody waits.
@@ -98,8 +96,11 @@ func (c *Committer) do(ctx context.Context, calls ...*call) {
 
 // queue is where a call waits for its batch.
 func (c *Committer) queue(x *call) chan *call {
-	if id := cmp.Or(x.chain, x.box); id != nil {
-		return c.loops[c.loopOf(*id)].own
+	switch {
+	case x.effect != nil:
+		return c.loops[c.loopOf(x.effect.of.Job)].own
+	case x.box != nil:
+		return c.loops[c.loopOf(*x.box)].own
 	}
 	return c.calls
 }

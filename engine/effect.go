@@ -71,8 +71,7 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 
 // call is the call that has an effect committed.
 func (w worker) call(name string, x *effect, size int) *call {
-	job := x.of.Job
-	one := &call{name: name, want: x.want, chain: &job, effect: x, size: size}
+	one := &call{name: name, want: x.want, effect: x, size: size}
 	one.decide = func(b *batch) error {
 		if own := w.c.cfg.Session; own != nil && !own.Alive(x.of.Session) {
 			if x.begins {

@@ -56,7 +56,7 @@ func (c *Committer) Runs(job journal.JobID) bool {
 	}
 	own, alive := c.cfg.Session.Current()
 	for _, r := range st.Rows {
-		if alive && r.Session == own {
+		if alive && r.Holder != "" && r.Session == own { // without a holder the session only sends the row
 			return true
 		}
 	}

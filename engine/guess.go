@@ -49,7 +49,7 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 func (l *loop) guessable(w work) (jobs [][]*item, cold []*item) {
 	never := map[journal.JobID]bool{}
 	for _, x := range w.calls {
-		if x.want == nil || x.chain != nil {
+		if x.want == nil || x.effect != nil {
 			continue
 		}
 		for _, want := range x.want() {

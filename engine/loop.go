@@ -264,7 +264,7 @@ func (l *loop) hear(w work, err error) {
 func (l *loop) stepAside(ctx context.Context, w work) work {
 	var chains, others []*call
 	for _, x := range w.calls {
-		if x.chain != nil {
+		if x.effect != nil {
 			chains = append(chains, x)
 		} else {
 			others = append(others, x)

@@ -241,3 +241,32 @@ func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
 		require.Equal(t, fmt.Sprint("now", i), rows[i].Name, "what is recorded is what came first")
 	}
 }
+
+// W5: a process runs a job as long as a run of its own has one of the job's requests. A wait for
+// such a job asks nothing before the next look.
+func TestW5AWaitForAJobThatRunsHereAsksNothing(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	row, _ := w.handed("here")
+	require.True(t, w.Runs(row.Job))
+	w.cfg.Local = nil
+	require.False(t, w.Runs(w.begin("elsewhere").Job), "its request is nobody's yet")
+	_, err := w.transact(t.Context(), work{items: []*item{response(&row)}})
+	require.NoError(t, err)
+	require.False(t, w.Runs(row.Job), "its next request is nobody's")
+	w.cfg.Session = nil
+	require.False(t, w.Runs(row.Job))
+
+	for here, asks := range map[bool]int{true: 0, false: 1} {
+		waits := NewWaiters(WaitersConfig{Store: w.st, Look: time.Hour, Runs: func(journal.JobID) bool { return here }})
+		end := make(chan ending, 1)
+		waits.mu.Lock()
+		waits.running = true // nobody reads what is asked
+		waits.mu.Unlock()
+		require.NoError(t, waits.enter(row.Job, end, false))
+		require.Len(t, waits.asked, asks)
+		waits.Over([]Ended{{Job: row.Job, How: store.Outcome{Key: "here", Ended: true}}})
+		require.Equal(t, "here", (<-end).out.Key)
+		waits.Close()
+	}
+}

@@ -54,7 +54,7 @@ type Worker interface {
 	// PutPayload stores an output that is sent by digest (E6), once: ErrRejected; ErrNotFound if
 	// its job does not exist.
 	PutPayload(ctx context.Context, job journal.JobID, digest journal.Digest, body []byte) error
-	// StartEffect commits effect.started alone, on the request's chain (E4). If a run that has
+	// StartEffect commits effect.started before the call, on the request's chain (E4). If a run that has
 	// lost the request left the effect unfinished, the caller takes it over: its fence is higher,
 	// and taken is true. A finished effect is returned as it is. Class undo registers a
 	// compensation and sets the row's Undo; it is no call outside, so an unfinished one is
