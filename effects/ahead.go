@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,11 +87,16 @@ func (s *Session) arrive(t *sent, row *store.EffectRow, err error) {
 }
 
 // resend records an outcome that did not get through. Only this process knows what was done
-// outside, so it does not wait until the function asks.
+// outside: so it does not wait until the handler asks, and what was done is recorded even if the
+// outcome before is not. That one's error then stands for both.
 func (s *Session) resend(t *sent) {
+	var before error
 	if b := t.before; b != nil {
 		if <-b.done; b.err != nil {
-			s.settled(t, nil, fmt.Errorf("the one before is not recorded: %w", b.err))
+			before = fmt.Errorf("the one before is not recorded: %w", b.err)
+		}
+		if before != nil && t.call.class == Pure {
+			s.settled(t, nil, before)
 			return
 		}
 		t.lease.After = journal.Digest{}
@@ -100,7 +106,7 @@ func (s *Session) resend(t *sent) {
 		row, err = s.cfg.Store.FinishEffect(ctx, t.lease, t.effect, false)
 		return err
 	})
-	s.settled(t, &row, err)
+	s.settled(t, &row, cmp.Or(before, err))
 }
 
 // settled ends the recording of an outcome.

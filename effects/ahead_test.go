@@ -18,13 +18,13 @@ import (
 type slow struct {
 	*effectstest.Store
 	takes func(name string) time.Duration
-	err   error // of outcomes that are sent
+	err   map[string]error // of outcomes that are sent
 }
 
 func (s slow) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
 	time.AfterFunc(s.takes(e.Name), func() {
-		if s.err != nil {
-			ended(store.EffectRow{}, s.err)
+		if err := s.err[e.Name]; err != nil {
+			ended(store.EffectRow{}, err)
 			return
 		}
 		ended(s.FinishEffect(context.WithoutCancel(ctx), l, e, false))
@@ -93,7 +93,7 @@ func TestE4AnOutcomeThatIsRefusedEndsTheRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bench{t: t, store: newStore(), turn: 1}
 				ctx, s := b.run()
-				s.cfg.Store = slow{Store: b.store, takes: func(string) time.Duration { return time.Second }, err: refusal}
+				s.cfg.Store = slow{Store: b.store, takes: func(string) time.Duration { return time.Second }, err: map[string]error{"a": refusal}}
 				var lost []error
 				s.cfg.Lost = func(err error) { lost = append(lost, err) }
 				c := counting[int]{value: 1}
@@ -109,4 +109,26 @@ func TestE4AnOutcomeThatIsRefusedEndsTheRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was done outside is recorded, though an outcome before it is not: no later run would know.
+func TestE4WhatWasDoneIsRecordedBesideARefusedOutcome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, store: newStore(), turn: 1}
+		ctx, s := b.run()
+		s.cfg.Store = slow{
+			Store: b.store, takes: func(string) time.Duration { return time.Second }, err: map[string]error{"a": store.ErrRejected},
+		}
+		c := counting[int]{value: 1}
+		_, err := Do(ctx, "b", func(context.Context) (int, error) { return Do(ctx, "a", c.fn) })
+		require.NoError(t, err)
+		_, err = Do(ctx, "now", c.fn, Pure)
+		require.NoError(t, err)
+		_, err = Do(ctx, "c", c.fn)
+		require.ErrorIs(t, err, store.ErrRejected)
+		require.Equal(t, 2, c.calls, "c was not called")
+		require.ErrorIs(t, s.Flush(), store.ErrRejected)
+		require.Equal(t, []string{"b"}, recorded(b.store))
+	})
 }

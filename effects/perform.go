@@ -198,7 +198,7 @@ func (s *Session) start(ctx context.Context, e journal.Effect) (row store.Effect
 	err = insist(context.WithoutCancel(ctx), startAttempts, func(ctx context.Context) (err error) {
 		l := s.current()
 		l.After = after
-		if row, taken, err = s.cfg.Store.StartEffect(ctx, l, e); err == nil || sending == nil {
+		if row, taken, err = s.cfg.Store.StartEffect(ctx, l, e); sending == nil {
 			return err
 		}
 		if <-sending.done; sending.err != nil {
