@@ -2,12 +2,16 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	fault "github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/quipu-journal/quipu/canonical"
 )
@@ -131,22 +135,73 @@ func (f *Flow) CheckInput(canonicalJSON []byte) error {
 	return &InputError{Flow: f.name, Problems: problemsOf(invalid)}
 }
 
-// problemsOf lists the leaves of a validation error.
+// problemsOf lists the leaves of a validation error by their places. The library walks maps,
+// so its own order changes from call to call.
 func problemsOf(e *jsonschema.ValidationError) []InputProblem {
+	problems := leaves(e)
+	slices.SortFunc(problems, func(a, b InputProblem) int {
+		return cmp.Or(slices.CompareFunc(a.steps, b.steps, compareSteps), strings.Compare(a.Message, b.Message))
+	})
+	return problems
+}
+
+// compareSteps orders two steps of a path: the items of a list by number, members by name.
+func compareSteps(a, b string) int {
+	m, errA := strconv.Atoi(a)
+	n, errB := strconv.Atoi(b)
+	if errA == nil && errB == nil {
+		return cmp.Compare(m, n)
+	}
+	return strings.Compare(a, b)
+}
+
+func leaves(e *jsonschema.ValidationError) []InputProblem {
 	if len(e.Causes) == 0 {
-		message := "does not fit"
-		if unit := e.BasicOutput(); unit.Error != nil {
-			message = unit.Error.String()
-		} else if len(unit.Errors) > 0 && unit.Errors[0].Error != nil {
-			message = unit.Errors[0].Error.String()
-		}
-		return []InputProblem{{Path: pathText(e.InstanceLocation), Message: message, steps: e.InstanceLocation}}
+		return []InputProblem{{Path: pathText(e.InstanceLocation), Message: messageOf(e), steps: e.InstanceLocation}}
 	}
 	var problems []InputProblem
 	for _, cause := range e.Causes {
-		problems = append(problems, problemsOf(cause)...)
+		problems = append(problems, leaves(cause)...)
 	}
 	return problems
+}
+
+// messageOf says what the schema wants. Limits are told as exact decimals, which the library
+// rounds.
+func messageOf(e *jsonschema.ValidationError) string {
+	limit := func(keyword string, got, want *big.Rat) string {
+		return fmt.Sprintf("%s: got %s, want %s", keyword, decimal(got), decimal(want))
+	}
+	switch k := e.ErrorKind.(type) {
+	case *fault.Minimum:
+		return limit("minimum", k.Got, k.Want)
+	case *fault.Maximum:
+		return limit("maximum", k.Got, k.Want)
+	case *fault.ExclusiveMinimum:
+		return limit("exclusiveMinimum", k.Got, k.Want)
+	case *fault.ExclusiveMaximum:
+		return limit("exclusiveMaximum", k.Got, k.Want)
+	case *fault.MultipleOf:
+		return limit("multipleOf", k.Got, k.Want)
+	case *fault.AdditionalProperties:
+		slices.Sort(k.Properties)
+	}
+	if unit := e.BasicOutput(); unit.Error != nil {
+		return unit.Error.String()
+	} else if len(unit.Errors) > 0 && unit.Errors[0].Error != nil {
+		return unit.Errors[0].Error.String()
+	}
+	return "does not fit"
+}
+
+// decimal is a number that JSON can write, exactly if that is short.
+func decimal(r *big.Rat) string {
+	const short = 60 // characters
+	if digits, exact := r.FloatPrec(); exact && digits < short && r.Num().BitLen() < 3*short {
+		return r.FloatString(digits)
+	}
+	f, _ := r.Float64()
+	return fmt.Sprintf("about %v", f)
 }
 
 func pathText(steps []string) string {
