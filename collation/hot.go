@@ -22,16 +22,11 @@ func (s *State) Fork(now Micros) *State {
 }
 
 // Keep reports whether a committed state may be kept as hot state (W6), and reduces it to what
-// may be kept. The job has to be open and whole, with nothing that other jobs or signals
-// change. No nil members are left.
+// may be kept. The job has to be open and whole. Its waits are not kept, since signals change
+// them. No nil members are left.
 func (s *State) Keep() bool {
 	if !s.Whole || s.Job.State != journal.JobOpen || len(s.Instances)+len(s.Results)+len(s.Rows) > MaxHot {
 		return false
-	}
-	for _, w := range s.Waits {
-		if w != nil {
-			return false
-		}
 	}
 	for _, r := range s.Receipts {
 		if r != nil && r.Verdict == journal.VerdictHandled && !r.Ledger.Complete() {

@@ -42,7 +42,7 @@ func read[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, e
 	return v, nil
 }
 
-// readOwn is read for the job's own state: a whole state holds all of it.
+// readOwn is read for what only the job itself changes: a whole state holds all of it.
 func readOwn[K comparable, V any](b *builder, loaded map[K]V, k K, want *[]K) (V, error) {
 	if b.s.Whole {
 		return loaded[k], nil
@@ -109,7 +109,7 @@ func (b *builder) waiting(g journal.GUID) (*Wait, error) {
 	if b.s.AllRows {
 		return b.s.Waits[g], nil
 	}
-	return readOwn(b, b.s.Waits, g, &b.need.Waits)
+	return read(b, b.s.Waits, g, &b.need.Waits)
 }
 
 // load reads a result. If there is none, it returns one with Ran false.

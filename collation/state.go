@@ -194,8 +194,8 @@ type State struct {
 	Ends map[journal.JobID]*End
 	// Close is how the job was closed. It is loaded when step 3 commits apart and needs it.
 	Close *journal.Close
-	// Whole says that Instances and Results are complete, and that the job has no wait and no
-	// receipt with open steps.
+	// Whole says that Instances and Results are complete, and that the job has no receipt with
+	// open steps.
 	Whole bool
 	// AllRows says that Rows has every row of the job and every start that it sent and awaits,
 	// Waits every wait, and Instances every one with a Child. A close needs them.

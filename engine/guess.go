@@ -148,7 +148,8 @@ func (l *loop) forget(b *batch, err error) {
 	l.hot.drop(b.guessed...)
 }
 
-// keep stores the states that a commit leaves as hot states.
+// keep stores the states that a commit leaves as hot states. What its plans have inserted for
+// other jobs is added to theirs.
 func (l *loop) keep(b *batch) {
 	if !l.hot.on() {
 		return
@@ -156,10 +157,19 @@ func (l *loop) keep(b *batch) {
 	l.cfg.Observer.Count(observer.MetricHot, int64(b.hits), "outcome", "hit")
 	l.cfg.Observer.Count(observer.MetricHot, int64(b.misses), "outcome", "loaded")
 	seen := make(map[journal.JobID]bool, len(b.plans))
+	var sent map[journal.JobID][]*collation.Row // to other jobs; nil: nothing
 	for i := range b.plans {
 		p := b.plans[i].Plan
 		for _, k := range p.Discard {
 			l.hot.drop(k.Job)
+		}
+		for n := range p.Insert {
+			if r := p.Insert[n]; r.Job != p.Job {
+				if sent == nil {
+					sent = map[journal.JobID][]*collation.Row{}
+				}
+				sent[r.Job] = append(sent[r.Job], &r)
+			}
 		}
 		if seen[p.Job] {
 			continue
@@ -171,5 +181,8 @@ func (l *loop) keep(b *batch) {
 		case p.Chain == nil: // else see keepWarm
 			l.hot.drop(p.Job)
 		}
+	}
+	for job, rows := range sent {
+		l.hot.add(job, rows)
 	}
 }

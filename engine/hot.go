@@ -58,13 +58,41 @@ func (h *hot) put(s *collation.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(s.Job.ID)
-	if !keep || size > h.most {
+	if keep {
+		h.push(s, size)
+	}
+}
+
+// push keeps a state of a job of which none is kept.
+func (h *hot) push(s *collation.State, size int) {
+	if size > h.most {
 		return
 	}
 	h.byJob[s.Job.ID] = h.used.PushFront(&kept{s, size})
 	for h.bytes += size; h.bytes > h.most; {
 		h.remove(h.used.Back().Value.(*kept).state.Job.ID)
 	}
+}
+
+// add gives the kept state of a job rows that the plans of others have inserted for it: wake-ups
+// by signals, and outcomes of children.
+func (h *hot) add(job journal.JobID, rows []*collation.Row) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.byJob[job]
+	if e == nil {
+		return
+	}
+	state := *e.Value.(*kept).state
+	h.remove(job)
+	if len(state.Instances)+len(state.Results)+len(state.Rows)+len(rows) > collation.MaxHot {
+		return
+	}
+	state.Rows = maps.Clone(state.Rows)
+	for _, r := range rows {
+		state.Rows[r.GUID] = r
+	}
+	h.push(&state, state.Size())
 }
 
 // maxMoved bounds the rows of a state that is copied for each effect.

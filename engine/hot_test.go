@@ -60,10 +60,15 @@ type warmth struct {
 
 func newWarmth(t *testing.T) *warmth {
 	t.Helper()
+	return warmthOf(t, flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
+		Transition("start", "a").Transition("a", "b"))
+}
+
+func warmthOf(t *testing.T, f *flow.Builder) *warmth {
+	t.Helper()
 	w := &warmth{t: t}
 	w.loop, w.st = over(t, &hooked{load: func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }}, Config{})
-	w.ref = deployed(t, w.st, flow.New("two").Version("1").Trigger("start").Worker("a", "topic").Worker("b", "topic").
-		Transition("start", "a").Transition("a", "b"))
+	w.ref = deployed(t, w.st, f)
 	_, err := w.flows.Get(t.Context(), w.ref)
 	require.NoError(t, err)
 	return w
@@ -106,6 +111,42 @@ func TestW6AHotJobIsNotLoaded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, journal.JobCompleted, view.State)
 	require.Nil(t, w.hot.get(row.Job), "it has ended")
+}
+
+// W6: a job that waits for a signal stays hot. The wake-up by a signal that this process took
+// needs no load. Whether the wait is still open does, since others may have ended it.
+func TestW6AHotJobWaitsForASignal(t *testing.T) {
+	t.Parallel()
+	for _, by := range []journal.By{journal.BySignal, journal.ByTimer} {
+		w := warmthOf(t, flow.New("two").Version("1").Trigger("start").Hook("go", flow.WaitFor("t", "k"), flow.Sleep("1h")).
+			Transition("start", "go"))
+		row := w.begin("k")
+		loads := int64(1)
+		if by == journal.BySignal {
+			box := collation.Mailbox("test", "t", "k")
+			signal := &call{
+				name: "signal", box: &box, want: func() []store.Want { return []store.Want{{Box: box}} }, done: make(chan struct{}),
+				decide: func(b *batch) error { _, err := b.signal(box, told("k", 1)); return err },
+			}
+			b, err := w.transact(t.Context(), work{calls: []*call{signal}})
+			require.NoError(t, err)
+			row = b.plans[0].Plan.Insert[0]
+			require.EqualValues(t, 1, w.loads.Swap(0), "the mailbox")
+			loads = 0
+		}
+		it := &item{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
+			Kind: row.Kind, Job: row.Job, GUID: row.GUID, Row: row.GUID, Activity: row.Activity, DAD: row.DAD,
+		}}
+		_, err := w.transact(t.Context(), work{items: []*item{it}})
+		require.NoError(t, err)
+		require.Equal(t, collation.Handled, it.plan.Outcome, by)
+		require.Equal(t, loads, w.loads.Load(), by)
+		view, err := w.st.Job(t.Context(), row.Job)
+		require.NoError(t, err)
+		require.Equal(t, journal.JobCompleted, view.State)
+		require.Empty(t, view.Waits)
+		require.Empty(t, view.Rows)
+	}
 }
 
 // W6: a verdict that writes nothing is decided on a load, and so are all other messages of that

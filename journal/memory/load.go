@@ -98,7 +98,7 @@ func (c *committer) load(w *store.Want, l *store.Loaded) error {
 
 // readWhole reads the whole state of a young and small job (W6).
 func (c *committer) readWhole(j *job, st *collation.State) error {
-	if j.Head.Seq > store.YoungSeq || len(j.instances) > store.YoungRows || len(c.s.rows[j.ID]) > store.YoungRows || len(j.waits) > 0 {
+	if j.Head.Seq > store.YoungSeq || len(j.instances) > store.YoungRows || len(c.s.rows[j.ID]) > store.YoungRows {
 		return nil
 	}
 	for _, r := range j.receipts {

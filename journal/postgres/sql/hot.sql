@@ -24,7 +24,7 @@ SELECT CASE
     ELSE 0 END
 
 -- name: whole_instances
--- reads all instances of young and small jobs without waits and without receipts with open steps, each with the
+-- reads all instances of young and small jobs without receipts with open steps, each with the
 -- entry of its result (W6). $1 jobs, $2 most entries, $3 most rows, $4 and $5 their span.
 SELECT j.id, i.activity, i.dad_text, {instance:i},
        (SELECT {sealed e} FROM entries e
@@ -32,7 +32,6 @@ SELECT j.id, i.activity, i.dad_text, {instance:i},
 FROM jobs j CROSS JOIN LATERAL (SELECT * FROM instances i WHERE i.n = j.n AND {i within 4} OFFSET 0) AS i
 WHERE j.id = ANY ($1::uuid[]) AND j.head_seq <= $2::int8
   AND (SELECT count(*) FROM (SELECT FROM dispatches d WHERE d.job = j.id LIMIT $3::int8 + 1) AS few) <= $3::int8
-  AND NOT EXISTS (SELECT FROM waits w WHERE w.job = j.id OFFSET 0)
   AND NOT EXISTS (SELECT FROM receipts r WHERE r.n = j.n AND {r within 4} AND r.verdict = 'handled'
                     AND NOT (r.ledger / 1000000000 % 10 = 1 AND (r.ledger / 100000000000 = 0 OR r.ledger / 100000000 % 10 = 1)) OFFSET 0)
 
