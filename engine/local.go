@@ -22,7 +22,7 @@ func (c *Committer) takeAll(b *batch, p *collation.Plan, now collation.Micros) {
 	for _, rows := range [][]collation.Row{p.Insert, p.Update} {
 		for i := range rows {
 			row := &rows[i]
-			if !released(row, now) || row.Publication != 1 || row.Holder != "" {
+			if !released(row, now) || row.Holder != "" {
 				continue
 			}
 			holder, ok := c.cfg.Local.Take(row.Topic)

@@ -57,6 +57,34 @@ func TestW7AHandlerLongerThanTheResendTimeRunsOnce(t *testing.T) {
 	})
 }
 
+// W7: a function that is woken is handed over, too: without a server, and without a lease of its own.
+func TestW7AWokenFunctionIsHandedOver(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var ends atomic.Int64
+		reg := workers.New()
+		workers.HandleDurable(reg, "t.work", func(ctx context.Context, _ struct{}) (int, error) {
+			if err := workers.Sleep(ctx, "night", time.Hour); err != nil {
+				return 0, err
+			}
+			ends.Add(1)
+			<-time.After(time.Minute)
+			return 1, nil
+		})
+		r := start(t, withLocal(engine.Config{}), busmem.Config{}, nil, reg)
+		r.deploy(alone)
+		synctest.Wait()
+		id := r.publish("alone", "k", `{}`)
+		require.Eventually(t, func() bool { return ends.Load() == 1 }, 2*time.Hour, time.Second)
+		synctest.Wait()
+		require.Zero(t, r.bus.Len(transport.ToWork("t.work")), "it went by memory")
+		row := r.view(id).Rows[0]
+		require.NotEmpty(t, row.Holder)
+		require.EqualValues(t, 2, row.Fence, "a run, a fence")
+		r.completed([]journal.JobID{id}, `{"got": 1}`)
+		require.EqualValues(t, 1, ends.Load())
+	})
+}
+
 // W7: a taken request whose topic nobody serves here any more is handed back: its row sends it
 // by the bus.
 func TestW7WhatIsNotServedHereGoesByTheBus(t *testing.T) {
