@@ -36,7 +36,7 @@ func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *qui
 	g.t.Helper()
 	cfg := quipu.Config{
 		Postgres: g.dsn, Space: "shop", Workers: reg,
-		Resend: 400 * time.Millisecond, Lease: 2 * time.Second, AckWait: 2 * time.Second,
+		Resend: 400 * time.Millisecond, Lease: 3 * time.Second, AckWait: 3 * time.Second,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	if g.nats != nil {
