@@ -23,14 +23,14 @@ type conn struct {
 	// backend by it (J4).
 	name string
 	pid  uint32 // the number of its backend; 0 on a connection that is not ours
-	term int64  // when it was made outside the pool: the term of the store then (S13)
+	// Of a connection outside the pool: its pgx.Conn, and the term of the store when it was made
+	// (S13).
+	raw  *pgx.Conn
+	term int64
 }
 
 // customKey is where a pooled connection keeps its conn.
 const customKey = "quipu"
-
-// applicationName names a connection after its session.
-func applicationName(session journal.GUID) string { return "quipu-" + session.String() }
 
 // newSession draws a new session number (L1).
 func newSession() journal.GUID { return journal.GUID(uuid.New()) }
@@ -50,14 +50,24 @@ func wrap(c *pgx.Conn) *conn {
 // idle reports whether no transaction is open.
 func (c *conn) idle() bool { return c.pg.TxStatus() == 'I' }
 
-// require prepares the statements that this connection has not prepared yet, in one round trip.
-func (c *conn) require(ctx context.Context, names ...string) error {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return c.known[name] != nil })
+// require prepares the statements that this connection has not prepared yet, in one round trip; and
+// with the first ones rollback, since nothing can be prepared in a transaction that has failed.
+func (c *conn) require(ctx context.Context, wanted ...string) error {
+	if c.known == nil {
+		return nil
+	}
+	var names []string
+	for _, name := range wanted {
+		if c.known[name] == nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+	if c.known["rollback"] == nil && !slices.Contains(names, "rollback") {
+		names = append(names, "rollback")
+	}
 	p := c.pg.StartPipeline(ctx)
 	for _, name := range names {
 		text, ok := statements[name]
@@ -133,10 +143,11 @@ func (b *batch) send(ctx context.Context) *results {
 	return &results{conn: b.conn, mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
 }
 
-// each reads the rows of the next statement. The values are valid only within the call.
-func (r *results) each(visit func(row) error) string {
+// each reads the rows of the next statement. The values are valid only within the call. A COMMIT
+// of a transaction that has failed is errRolledBack.
+func (r *results) each(visit func(row) error) {
 	if r.err != nil {
-		return ""
+		return
 	}
 	name := r.names[r.next]
 	r.next++
@@ -145,7 +156,7 @@ func (r *results) each(visit func(row) error) string {
 			r.err = fmt.Errorf("no result")
 		}
 		r.err = fmt.Errorf("%s: %w", name, r.err)
-		return ""
+		return
 	}
 	rr := r.mrr.ResultReader()
 	for rr.NextRow() {
@@ -157,10 +168,13 @@ func (r *results) each(visit func(row) error) string {
 		}
 	}
 	tag, err := rr.Close()
-	if err != nil && r.err == nil {
+	switch {
+	case r.err != nil:
+	case err != nil:
 		r.err = fmt.Errorf("%s: %w", name, err)
+	case name == "commit" && tag.String() != "COMMIT":
+		r.err = fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
 	}
-	return tag.String()
 }
 
 // close reads the remaining answers and returns the first error.
@@ -182,14 +196,13 @@ func (r *results) close() error {
 
 // query runs one statement.
 func (c *conn) query(ctx context.Context, name string, visit func(row) error, params ...[]byte) error {
-	if err := c.require(ctx, name); err != nil {
-		return err
-	}
-	b := c.batch()
-	b.queue(name, params...)
-	r := b.send(ctx)
-	r.each(visit)
-	return r.close()
+	return c.run(ctx, step{name, params, visit})
+}
+
+// did runs one statement, and says whether it returned a row.
+func (c *conn) did(ctx context.Context, name string, params ...[]byte) (did bool, err error) {
+	err = c.query(ctx, name, func(row) error { did = true; return nil }, params...)
+	return did, err
 }
 
 // step is one statement of a series that is sent as a whole.
@@ -199,8 +212,16 @@ type step struct {
 	visit  func(row) error
 }
 
-// run sends prepared statements as one batch and visits their rows.
+// run sends statements as one batch and visits their rows. Those that are not prepared yet are
+// prepared before, all of them, so that a transaction is begun only when it can be ended.
 func (c *conn) run(ctx context.Context, steps ...step) error {
+	names := make([]string, len(steps))
+	for i := range steps {
+		names[i] = steps[i].name
+	}
+	if err := c.require(ctx, names...); err != nil {
+		return err
+	}
 	b := c.batch()
 	for _, s := range steps {
 		b.queue(s.name, s.params...)
@@ -223,17 +244,7 @@ func (c *conn) snapshot(ctx context.Context, steps ...step) error {
 }
 
 func (c *conn) series(ctx context.Context, begin string, steps []step) error {
-	all := make([]step, 0, len(steps)+2)
-	all = append(append(append(all, step{name: begin}), steps...), step{name: "commit"})
-	for _, s := range all {
-		if err := c.require(ctx, s.name); err != nil {
-			return err
-		}
-	}
-	if err := c.require(ctx, "rollback"); err != nil {
-		return err
-	}
-	err := c.run(ctx, all...)
+	err := c.run(ctx, slices.Concat([]step{{name: begin}}, steps, []step{{name: "commit"}})...)
 	if err != nil && !c.idle() {
 		abandon(ctx, c)
 	}

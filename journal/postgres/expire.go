@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -26,10 +25,6 @@ func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 }
 
 func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, err error) {
-	names := []string{"begin", "expire_mark", "expire_take", "expire_end", "expire_strays", "expire_cleared", "commit", "rollback"}
-	if err := c.require(ctx, slices.Concat(names, expireOpen)...); err != nil {
-		return false, err
-	}
 	full := func(v row) error { more = more || v.int(0) >= limit; return nil }
 	var open []journal.JobID
 	var strays int64

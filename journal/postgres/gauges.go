@@ -8,9 +8,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// gaugeStatements are sent together.
-var gaugeStatements = []string{"gauge_jobs", "gauge_closed", "gauge_running", "gauge_dead", "gauge_processes", "gauge_late"}
-
 // Gauges implements store.Client, in one round trip.
 func (s *Store) Gauges(ctx context.Context) (*store.Gauges, error) {
 	var g *store.Gauges
@@ -28,9 +25,6 @@ func (s *Store) Gauges(ctx context.Context) (*store.Gauges, error) {
 	}
 	err := s.look(ctx, "gauges", func(c *conn) error {
 		g = &store.Gauges{Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
-		if err := c.require(ctx, gaugeStatements...); err != nil {
-			return err
-		}
 		return c.run(ctx,
 			step{"gauge_jobs", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxGaugedJobs)}, jobs(func() map[store.JobsOf]int64 { return g.Jobs })},
 			step{"gauge_closed", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxSampledPages)}, jobs(func() map[store.JobsOf]int64 { return g.Closed })},

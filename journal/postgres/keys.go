@@ -76,10 +76,6 @@ func (s *Store) RotateKeys(ctx context.Context, atOnce bool) (id int, err error)
 }
 
 func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Duration) (id int, err error) {
-	names := []string{"keys_end", "keys_end_topics", "keys_add", "keys_known", "keys_may", "keys_roots", "keys_put"}
-	if err := c.require(ctx, names...); err != nil {
-		return 0, err
-	}
 	var topics []string
 	err = c.run(
 		ctx,
@@ -116,10 +112,7 @@ func (s *Store) PutTopicKeys(ctx context.Context, keys []keyring.TopicKey) error
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.call(ctx, "store keys of topics", func(c *conn) error {
-		put := putKeys(keys)
-		return c.query(ctx, put.name, nil, put.params...)
-	})
+	return s.call(ctx, "store keys of topics", func(c *conn) error { return c.run(ctx, putKeys(keys)) })
 }
 
 func putKeys(keys []keyring.TopicKey) step {

@@ -55,9 +55,8 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		case st.holder != "" && st.holder != holder, st.busy:
 			return s.refuse("lease", store.ErrLeased, request)
 		case st.runs >= store.MaxRuns:
-			err := c.query(ctx, "lease_exhausted", func(row) error { marked = true; return nil },
-				pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(store.MaxRuns))
-			if err != nil {
+			did, err := c.did(ctx, "lease_exhausted", pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(store.MaxRuns))
+			if marked = marked || did; err != nil {
 				return err
 			}
 			return s.refuse("lease", store.ErrExhausted, request)

@@ -25,9 +25,6 @@ func (s *Store) SetPrivateKeys(ctx context.Context) error {
 		return err
 	}
 	return s.act(ctx, "private keys", func(c *conn) ([]journal.SpaceEntry, error) {
-		if err := c.require(ctx, "private_jobs", "private_tombstones", "private_set"); err != nil {
-			return nil, err
-		}
 		set := false
 		err := c.run(
 			ctx, step{name: "private_jobs"}, step{name: "private_tombstones"},

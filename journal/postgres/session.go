@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -37,14 +34,6 @@ type session struct {
 
 	mu    sync.Mutex
 	ended []string // dead processes that Renew has not reported yet
-}
-
-// line is a connection that is opened on demand.
-type line struct {
-	s    *Store
-	uses []string // statements that are prepared when it connects
-	conn *conn    // nil until it connects
-	raw  *pgx.Conn
 }
 
 // Statements of a session, one list for each line.
@@ -91,46 +80,6 @@ func (x *session) Next() time.Duration { return x.next }
 
 // Engines implements store.Session.
 func (x *session) Engines() int { return x.engines }
-
-// call runs one statement. After an error it closes the connection; the next call opens another.
-func (l *line) call(ctx context.Context, op, name string, visit func(row) error, params ...[]byte) error {
-	err := l.connect(ctx)
-	if err == nil {
-		err = l.conn.query(ctx, name, visit, params...)
-	}
-	if err == nil {
-		return nil
-	}
-	l.s.moved(err)
-	if undecided(err) || errors.Is(err, errNotSent) {
-		l.drop()
-	}
-	return classify(op, err)
-}
-
-func (l *line) connect(ctx context.Context) error {
-	if err := l.s.where.refused(); err != nil {
-		l.drop()
-		return err
-	}
-	if l.conn != nil && !l.conn.pg.IsClosed() && l.s.where.current(l.conn) == nil {
-		return nil
-	}
-	l.drop()
-	c, raw, err := l.s.dial(ctx, newSession())
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	l.conn, l.raw = c, raw
-	return c.require(ctx, l.uses...)
-}
-
-func (l *line) drop() {
-	if l.raw != nil {
-		closeSoon(l.raw)
-	}
-	l.conn, l.raw = nil, nil
-}
 
 // Renew implements store.Session.
 func (x *session) Renew(ctx context.Context, ran []int64) (ended []string, err error) {

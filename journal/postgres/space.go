@@ -84,9 +84,6 @@ func (s *Store) act(ctx context.Context, op string, do func(c *conn) ([]journal.
 // tried is the last entry of an attempt of unknown outcome: a repetition that finds it does nothing
 // (J4).
 func (s *Store) actOn(ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error)) error {
-	if err := c.require(ctx, "begin", "space_lock", "space_has", "space_insert", "space_move", "commit", "rollback"); err != nil {
-		return err
-	}
 	err := c.query(ctx, "begin", nil)
 	if err == nil {
 		err = s.actIn(ctx, c, tried, do)
@@ -108,9 +105,8 @@ func (s *Store) actIn(ctx context.Context, c *conn, tried **journal.Record, do f
 		return nil
 	})
 	if last := *tried; err == nil && last != nil {
-		done := false
-		err = c.query(ctx, "space_has", func(row) error { done = true; return nil }, pInt(last.Seq), pDigest(last.Hash))
-		if done {
+		var done bool
+		if done, err = c.did(ctx, "space_has", pInt(last.Seq), pDigest(last.Hash)); done {
 			return err
 		}
 	}
@@ -146,8 +142,7 @@ func one(did bool, kind journal.SpaceKind, facts map[string]string) []journal.Sp
 // one, and says so in the space's chain.
 func (s *Store) setting(ctx context.Context, statement string, param []byte, kind journal.SpaceKind, fact, value string) error {
 	return s.act(ctx, statement, func(c *conn) ([]journal.SpaceEntry, error) {
-		did := false
-		err := c.query(ctx, statement, func(row) error { did = true; return nil }, param)
+		did, err := c.did(ctx, statement, param)
 		return one(did, kind, map[string]string{fact: value}), err
 	})
 }

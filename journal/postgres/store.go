@@ -65,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // before gives a connection a name of its own (J4), and the host that answered last.
 func (s *Store) before(_ context.Context, c *pgx.ConnConfig) error {
 	s.hosts.follow(c)
-	c.RuntimeParams["application_name"] = applicationName(newSession())
+	c.RuntimeParams["application_name"] = "quipu-" + newSession().String()
 	return nil
 }
 

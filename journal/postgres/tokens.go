@@ -64,8 +64,7 @@ func (s *Store) AddToken(ctx context.Context, hash [32]byte, name string, role a
 		until = holds.String()
 	}
 	return s.act(ctx, "make a token", func(c *conn) ([]journal.SpaceEntry, error) {
-		did := false
-		err := c.query(ctx, "token_add", func(row) error { did = true; return nil }, hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
+		did, err := c.did(ctx, "token_add", hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
 		if err == nil && !did {
 			err = fmt.Errorf("%w: a token %q is there already, or the space has %d, the limit: revoke one", store.ErrRejected, name, MaxTokens)
 		}
@@ -76,8 +75,7 @@ func (s *Store) AddToken(ctx context.Context, hash [32]byte, name string, role a
 // RevokeToken ends a token at once: store.ErrNotFound. It needs the owner's rights.
 func (s *Store) RevokeToken(ctx context.Context, name string) error {
 	return s.act(ctx, "revoke a token", func(c *conn) ([]journal.SpaceEntry, error) {
-		did := false
-		err := c.query(ctx, "token_revoke", func(row) error { did = true; return nil }, pText(name))
+		did, err := c.did(ctx, "token_revoke", pText(name))
 		if err == nil && !did {
 			err = fmt.Errorf("%w: no token %q", store.ErrNotFound, name)
 		}

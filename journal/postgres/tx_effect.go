@@ -36,20 +36,17 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	p.BeforeConnect, p.ConnConfig.AfterConnect = s.before, s.arrive(nil)
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
 		c := wrap(raw)
-		if err := c.require(ctx, userStatements...); err != nil {
-			return err
+		err := c.require(ctx, userStatements...)
+		if err == nil {
+			err = c.query(ctx, "txe_home_session", nil, pText(s.home()))
 		}
-		b := c.batch()
-		b.queue("txe_home_session", pText(s.home()))
-		if err := b.send(ctx).close(); err != nil {
-			return err
+		if err == nil {
+			err = c.require(ctx, chainStatements...)
 		}
-		if err := c.require(ctx, chainStatements...); err != nil {
-			return err
+		if err == nil {
+			err = c.query(ctx, "txe_reset", nil)
 		}
-		b = c.batch()
-		b.queue("txe_reset")
-		return b.send(ctx).close()
+		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, p)
 	if err != nil {
@@ -283,10 +280,7 @@ func (x *txRun) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	b := x.c.batch()
-	b.queue("rollback")
-	b.queue("txe_unlock")
-	if err := b.send(ctx).close(); err != nil {
-		closeSoon(x.raw)
+	if err := x.c.run(ctx, step{name: "rollback"}, step{name: "txe_unlock"}); err != nil {
+		x.c.leave()
 	}
 }

@@ -86,12 +86,12 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	row := request(t, s, startJobs(t, s, "k")[0])
 	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	for range 2 {
-		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+		require.NoError(t, x.(*session).alive.conn.pg.Conn().Close())
 		require.Error(t, failed(x.Renew(t.Context(), nil)))
 		must(x.Renew(t.Context(), nil))(t)
 	}
 	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
-	require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+	require.NoError(t, x.(*session).alive.conn.pg.Conn().Close())
 	require.Error(t, x.End(t.Context()))
 	require.NoError(t, x.End(t.Context()), "it may be repeated")
 	require.Zero(t, rowOf(t, s, row.Job, row.GUID).Session)
