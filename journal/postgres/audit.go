@@ -19,8 +19,7 @@ var errStop = errors.New("stop")
 
 // Space returns the name of the space, as its schema has it.
 func (s *Store) Space(ctx context.Context) (string, error) {
-	name := ""
-	err := s.query(ctx, "schema_version", nil, func(v row) error { name = v.text(1); return nil })
+	name, _, err := readOne(ctx, s, "schema_version", func(v row) (string, error) { return v.text(1), nil })
 	return name, err
 }
 
@@ -30,14 +29,10 @@ func (s *Store) AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[j
 		var last journal.JobID
 		name, params := "jobs_known", [][]byte{pUUIDs(only)}
 		for {
-			var page []journal.JobID
 			if len(only) == 0 {
 				name, params = "jobs_after", [][]byte{pUUID(last), pInt(auditPage)}
 			}
-			err := s.query(ctx, name, func() { page = page[:0] }, func(v row) error {
-				page = append(page, v.job(0))
-				return nil
-			}, params...)
+			page, err := readAll(ctx, s, name, func(v row) (journal.JobID, error) { return v.job(0), nil }, params...)
 			if err != nil {
 				yield(journal.JobID{}, err)
 				return
@@ -121,7 +116,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 		{"effects_of_job", nil, func(v row) error {
 			e, err := readEffect(v)
 			if err == nil {
-				x.Effects = append(x.Effects, *e)
+				x.Effects = append(x.Effects, e)
 			}
 			return err
 		}},

@@ -304,10 +304,7 @@ func encodeFailure(f *journal.Failure) []byte {
 var effectWidth = effectColumns.width()
 
 // readEffect reads the columns of an effect. An error that cannot be read is errCorrupt.
-func readEffect(v row) (*store.EffectRow, error) {
-	x := &store.EffectRow{}
-	if err := effectColumns.read(v, x); err != nil {
-		return nil, err
-	}
-	return x, nil
+func readEffect(v row) (x store.EffectRow, err error) {
+	err = effectColumns.read(v, &x)
+	return x, err
 }

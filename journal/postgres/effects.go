@@ -116,7 +116,7 @@ func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) step {
 		}
 		f, err := readEffect(v)
 		if h := l.Chains[collation.RowKey{Job: k.job, GUID: k.guid}]; h != nil && err == nil {
-			h.Effects[f.Key] = &collation.Effect{EffectRow: *f, Request: v.guid(effectWidth + 1)}
+			h.Effects[f.Key] = &collation.Effect{EffectRow: f, Request: v.guid(effectWidth + 1)}
 		}
 		return err
 	}}

@@ -102,9 +102,8 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 }
 
 // KnownTopics lists the topics that have keys: those of deployed flows and of workers, now or before.
-func (s *Store) KnownTopics(ctx context.Context) (all []string, err error) {
-	err = s.query(ctx, "keys_known", func() { all = nil }, func(v row) error { all = append(all, v.text(0)); return nil })
-	return all, err
+func (s *Store) KnownTopics(ctx context.Context) ([]string, error) {
+	return readAll(ctx, s, "keys_known", func(v row) (string, error) { return v.text(0), nil })
 }
 
 // PutTopicKeys stores derived keys, for logins that may not read the secrets (S1).

@@ -114,14 +114,9 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 
 // Input implements store.Requests (T4).
 func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
-	var input []byte
-	met := false
-	err := s.query(ctx, "row_input", nil, func(v row) error {
-		met, input = true, v.bytes(0)
-		return nil
-	}, pUUID(job), pUUID(request))
+	input, met, err := readOne(ctx, s, "row_input", func(v row) ([]byte, error) { return v.bytes(0), nil }, pUUID(job), pUUID(request))
 	if err == nil && !met {
-		return nil, s.refuse("input", store.ErrStale, request)
+		err = s.refuse("input", store.ErrStale, request)
 	}
 	return input, err
 }

@@ -196,7 +196,7 @@ func (c *committer) readsEffects(f *further) []step {
 			x, err := readEffect(v)
 			if err == nil {
 				k := f.record[v.int(effectWidth)-1]
-				c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], *x)
+				c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], x)
 			}
 			return err
 		}})

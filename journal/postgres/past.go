@@ -180,7 +180,7 @@ func (w *wanted) readPastEffects(l *store.Loaded) []step {
 		}
 		h.Past[f.Key] = &collation.PastEffect{
 			Effect: collation.Effect{
-				EffectRow: *f, Request: v.guid(effectWidth + 1), Seq: v.int(effectWidth + 2), Until: collation.Micros(v.int(effectWidth + 3)),
+				EffectRow: f, Request: v.guid(effectWidth + 1), Seq: v.int(effectWidth + 2), Until: collation.Micros(v.int(effectWidth + 3)),
 			},
 			Generation: v.int(effectWidth + 4), Undone: v.bool(effectWidth + 5), Undoing: v.bool(effectWidth + 6),
 		}

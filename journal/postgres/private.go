@@ -9,8 +9,8 @@ import (
 )
 
 // PrivateKeys says whether the space keeps digests of the keys of jobs and signals (S15).
-func (s *Store) PrivateKeys(ctx context.Context) (private bool, err error) {
-	err = s.query(ctx, "private", nil, func(v row) error { private = v.bool(0); return nil })
+func (s *Store) PrivateKeys(ctx context.Context) (bool, error) {
+	private, _, err := readOne(ctx, s, "private", func(v row) (bool, error) { return v.bool(0), nil })
 	return private, err
 }
 

@@ -13,13 +13,12 @@ import (
 
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
-	var id journal.JobID
 	var state journal.JobState
-	err := s.query(ctx, "job_by_key", nil, func(v row) error { id, state = v.job(0), journal.JobState(v.text(1)); return nil }, pText(key))
+	id, found, err := readOne(ctx, s, "job_by_key", func(v row) (journal.JobID, error) { state = journal.JobState(v.text(1)); return v.job(0), nil }, pText(key))
 	switch {
 	case err != nil:
 		return journal.JobID{}, err
-	case id.IsZero():
+	case !found:
 		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q", store.ErrNotFound, key)
 	case state == journal.JobExpired:
 		return journal.JobID{}, fmt.Errorf("%w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
@@ -33,9 +32,8 @@ func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Di
 	job, sum := uuids(1), byteas(1)
 	job.uuid(id)
 	sum.bytes(digest[:])
-	var body []byte
-	err := s.query(ctx, "load_payloads", nil, func(v row) error { body = v.bytes(1); return nil }, job.value(), sum.value())
-	if err == nil && body == nil {
+	body, found, err := readOne(ctx, s, "load_payloads", func(v row) ([]byte, error) { return v.bytes(1), nil }, job.value(), sum.value())
+	if err == nil && !found {
 		err = fmt.Errorf("%w: job %s has no output %s stored", store.ErrNotFound, id, digest)
 	}
 	if err == nil {
@@ -69,7 +67,11 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 				return err
 			}},
 			step{"audit_waits", arg, func(v row) error { x.Waits = append(x.Waits, *readWait(v)); return nil }},
-			step{"letters_of_job", arg, func(v row) error { x.Dead = append(x.Dead, readLetter(v)); return nil }},
+			step{"letters_of_job", arg, func(v row) error {
+				l, err := readLetter(v)
+				x.Dead = append(x.Dead, l)
+				return err
+			}},
 		)
 	})
 	switch {
@@ -196,20 +198,15 @@ func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.De
 	if len(f.Jobs) > 0 {
 		name, params = "letters_of_jobs", [][]byte{pUUIDs(f.Jobs), pBool(f.All), pInt(int64(f.Limit))}
 	}
-	var letters []store.DeadView
-	err := s.query(ctx, name, func() { letters = nil }, func(v row) error {
-		letters = append(letters, readLetter(v))
-		return nil
-	}, params...)
-	return letters, err
+	return readAll(ctx, s, name, readLetter, params...)
 }
 
-func readLetter(v row) store.DeadView {
+func readLetter(v row) (store.DeadView, error) {
 	return store.DeadView{
 		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11), Flow: v.text(12), Topic: v.text(13),
 		Letter: collation.DeadLetter{
 			Job: v.job(1), Row: v.guid(2), Kind: journal.MessageKind(v.text(3)), Activity: v.text(4),
 			DAD: collation.DAD(v.text(5)), Reason: v.text(6), Message: v.text(7), Ledger: collation.ActivityLedger(v.int(8)),
 		},
-	}
+	}, nil
 }

@@ -58,18 +58,15 @@ func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session
 
 // Processes implements store.Sessions.
 func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
-	var all []store.ProcessView
-	err := s.query(ctx, "session_list", func() { all = nil }, func(v row) error {
-		all = append(all, store.ProcessView{
+	return readAll(ctx, s, "session_list", func(v row) (store.ProcessView, error) {
+		return store.ProcessView{
 			Process: store.Process{
 				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
 			},
 			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Ran: v.numbers(9),
-		})
-		return nil
+		}, nil
 	}, pInt(store.MaxPage))
-	return all, err
 }
 
 // ID implements store.Session.

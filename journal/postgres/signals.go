@@ -137,8 +137,7 @@ func (m *mail) look(boxes ...*mailbox) step {
 	return step{"mail_waits", [][]byte{id.value(), since.value(), guid.value(), most.value()}, func(v row) error {
 		box := m.of[v.job(waitWidth)]
 		box.Waits = append(box.Waits, collation.BoxWait{
-			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Trace: v.text(waitWidth + 6),
-			Flow: journal.FlowRef{Name: v.text(waitWidth + 3), Version: v.text(waitWidth + 4), Digest: v.digest(waitWidth + 5)},
+			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Flow: v.flow(waitWidth + 3), Trace: v.text(waitWidth + 6),
 		})
 		w := &box.Waits[len(box.Waits)-1]
 		box.last = waitPosition{w.Since, w.GUID}
@@ -149,10 +148,6 @@ func (m *mail) look(boxes ...*mailbox) step {
 }
 
 // LateSignals implements store.Engine.
-func (s *Store) LateSignals(ctx context.Context, limit int) (keys []collation.RowKey, err error) {
-	err = s.query(ctx, "signals_late", func() { keys = nil }, func(v row) error {
-		keys = append(keys, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})
-		return nil
-	}, pInt(int64(min(limit, store.MaxSweep))))
-	return keys, err
+func (s *Store) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
+	return readAll(ctx, s, "signals_late", readKey, pInt(int64(min(limit, store.MaxSweep))))
 }

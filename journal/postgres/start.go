@@ -16,9 +16,7 @@ import (
 // readHolder reads the job that has a key, with the input that it was started with.
 func (s *Store) readHolder(v row) (*collation.Holder, error) {
 	h := &collation.Holder{
-		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)),
-		Flow:  journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
-		Floor: v.int(8),
+		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)), Flow: v.flow(4), Floor: v.int(8),
 	}
 	if v.null(7) {
 		return h, nil

@@ -109,6 +109,33 @@ func (s *Store) query(ctx context.Context, name string, reset func(), visit func
 	})
 }
 
+// readAll reads the rows of one statement on the pool.
+func readAll[T any](ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (all []T, err error) {
+	err = s.query(ctx, name, func() { all = nil }, func(v row) error {
+		x, err := read(v)
+		if err == nil {
+			all = append(all, x)
+		}
+		return err
+	}, params...)
+	return all, err
+}
+
+// readOne reads the one row of a statement on the pool, if it is there.
+func readOne[T any](ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (x T, found bool, err error) {
+	all, err := readAll(ctx, s, name, read, params...)
+	if err != nil || len(all) == 0 {
+		return x, false, err
+	}
+	return all[0], true, nil
+}
+
+// number reads one number.
+func (s *Store) number(ctx context.Context, name string) (int64, error) {
+	n, _, err := readOne(ctx, s, name, func(v row) (int64, error) { return v.int(0), nil })
+	return n, err
+}
+
 // change runs one writing statement on the pool. It commits by itself and returns one number.
 func (s *Store) change(ctx context.Context, name string, params ...[]byte) (n int, err error) {
 	err = s.call(ctx, name, func(c *conn) error {

@@ -67,9 +67,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 				return nil
 			}
 			o := store.Outgoing{
-				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1),
-				Flow:  journal.FlowRef{Name: v.text(rowWidth + 2), Version: v.text(rowWidth + 3), Digest: v.digest(rowWidth + 4)},
-				Trace: v.text(rowWidth + 5),
+				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1), Flow: v.flow(rowWidth + 2), Trace: v.text(rowWidth + 5),
 			}
 			o.SetRoot(from)
 			out = append(out, o)
@@ -83,15 +81,15 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 }
 
 // Late lists requests of open jobs that are past their time (E9).
-func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, err error) {
+func (s *Store) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
 	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
 		return nil, err
 	}
-	err = s.query(ctx, "late", func() { late = nil }, func(v row) error {
-		late = append(late, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})
-		return nil
-	}, pInt(int64(limit)))
-	return late, err
+	return readAll(ctx, s, "late", readKey, pInt(int64(limit)))
+}
+
+func readKey(v row) (collation.RowKey, error) {
+	return collation.RowKey{Job: v.job(0), GUID: v.guid(1)}, nil
 }
 
 // Prune removes old records that only guard against repetition: batch markers (J4) and records of
@@ -102,8 +100,4 @@ func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
 }
 
 // Epoch returns the space's epoch (T4).
-func (s *Store) Epoch(ctx context.Context) (int64, error) {
-	n := int64(0)
-	err := s.query(ctx, "epoch", nil, func(v row) error { n = v.int(0); return nil })
-	return n, err
-}
+func (s *Store) Epoch(ctx context.Context) (int64, error) { return s.number(ctx, "epoch") }

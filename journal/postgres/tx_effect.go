@@ -139,7 +139,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 			}
 			f, err := readEffect(v)
 			if err == nil && f.State != store.EffectStarted {
-				stood = f
+				stood = &f
 			}
 			return err
 		}},

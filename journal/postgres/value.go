@@ -175,6 +175,11 @@ func (r row) guid(i int) (g journal.GUID) {
 	return g
 }
 
+// flow reads a name, a version and a digest.
+func (r row) flow(i int) journal.FlowRef {
+	return journal.FlowRef{Name: r.text(i), Version: r.text(i + 1), Digest: r.digest(i + 2)}
+}
+
 func (r row) job(i int) journal.JobID { return journal.JobID(r.guid(i)) }
 
 func (r row) digest(i int) (d journal.Digest) {
