@@ -92,7 +92,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 			return nil
 		}},
 		{"audit_instances", nil, func(v row) error {
-			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = *readInstance(v, 2)
+			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = *readInstance(v[2:])
 			return nil
 		}},
 		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},

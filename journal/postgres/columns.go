@@ -222,10 +222,10 @@ var instanceColumns = listOf("instance",
 // instanceWidth is the number of columns that readInstance reads.
 var instanceWidth = instanceColumns.width()
 
-// readInstance reads the columns of an instance, from column at on.
-func readInstance(v row, at int) *collation.Instance {
+// readInstance reads the columns of an instance.
+func readInstance(v row) *collation.Instance {
 	x := &collation.Instance{}
-	_ = instanceColumns.read(v[at:], x) // these columns read any value
+	_ = instanceColumns.read(v, x) // these columns read any value
 	return x
 }
 

@@ -105,7 +105,7 @@ func (c *committer) readsWhole(w *wanted, loaded *store.Loaded) []step {
 			key := collation.InstanceKey{Activity: v.text(1), DAD: collation.DAD(v.text(2))}
 			st.Whole = true
 			if st.Instances[key] == nil {
-				st.Instances[key] = readInstance(v, 3)
+				st.Instances[key] = readInstance(v[3:])
 			}
 			if st.Results[key] != nil {
 				return nil

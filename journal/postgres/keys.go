@@ -115,15 +115,13 @@ func (s *Store) PutTopicKeys(ctx context.Context, keys []keyring.TopicKey) error
 }
 
 func putKeys(keys []keyring.TopicKey) step {
-	topics, ids, values, signs, ends := texts(len(keys)), ints(len(keys)), byteas(len(keys)), ints(len(keys)), ints(len(keys))
-	for _, k := range keys {
-		topics.text(k.Topic)
-		ids.int(int64(k.ID))
-		values.bytes(k.Key)
-		signs.int(k.Signs)
-		ends.someInt(k.Ends)
-	}
-	return step{"keys_put", [][]byte{topics.value(), ids.value(), values.value(), signs.value(), ends.value()}, nil}
+	return step{"keys_put", arrays(keys, func(c *columns, k keyring.TopicKey) {
+		c.text(k.Topic)
+		c.int(int64(k.ID))
+		c.bytes(k.Key)
+		c.int(k.Signs)
+		c.someInt(k.Ends)
+	}), nil}
 }
 
 // SetSigned lets the space authenticate its messages, or not (S3). Processes follow within half

@@ -153,11 +153,12 @@ func (c *conn) extension(ctx context.Context) (string, error) {
 
 // tenures reads the state of each class, without a lock, and the clock.
 func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error) {
-	first, sequences := ints(len(classes)), texts(len(classes))
-	for i := range classes {
-		first.int(int64(i) * classNumbers)
-		sequences.text(classes[i].sequence())
-	}
+	first := int64(0)
+	params := arrays(classes, func(c *columns, x class) {
+		c.int(first)
+		c.text(x.sequence())
+		first += classNumbers
+	})
 	err = c.query(ctx, "partitions_look", func(v row) error {
 		t := tenure{class: len(out), used: !v.null(0), last: v.int(0), newest: v.int(1), opened: v.int(2), made: v.int(3)}
 		if v.null(3) {
@@ -165,6 +166,6 @@ func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error)
 		}
 		out, now = append(out, t), v.int(4)
 		return nil
-	}, first.value(), sequences.value(), pInt(partitionJobs), pInt(classNumbers))
+	}, append(params, pInt(partitionJobs), pInt(classNumbers))...)
 	return out, now, err
 }

@@ -56,7 +56,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
 			step{"view_instances", arg, func(v row) error {
 				key := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}
-				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v, 2)})
+				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v[2:])})
 				return nil
 			}},
 			step{"view_rows", arg, func(v row) error {

@@ -218,14 +218,10 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 		attached, pending bool
 	}
 	var tables []table
-	names := texts(len(historyTables))
-	for _, name := range historyTables {
-		names.text(name)
-	}
 	err = c.query(ctx, "retire_tables", func(v row) error {
 		tables = append(tables, table{v.text(0), v.text(3), v.bool(1), v.bool(2)})
 		return nil
-	}, names.value(), pInt(x.p))
+	}, pTexts(historyTables), pInt(x.p))
 	if err != nil {
 		return err
 	}

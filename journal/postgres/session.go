@@ -185,22 +185,19 @@ func (x *session) Held(ctx context.Context) (leases []store.Lease, err error) {
 
 // Lost implements store.Session.
 func (x *session) Lost(ctx context.Context, leases []store.Lease) (lost []store.LostLease, err error) {
-	n := len(leases)
-	if n == 0 {
+	if len(leases) == 0 {
 		return nil, nil
-	}
-	job, request, turn, holder := uuids(n), uuids(n), ints(n), texts(n)
-	for i := range leases {
-		job.uuid(leases[i].Job)
-		request.uuid(leases[i].Request)
-		turn.int(int64(leases[i].Turn))
-		holder.text(leases[i].Holder)
 	}
 	err = x.alive.call(ctx, "look at leases", "session_lost", func(v row) error {
 		closed := !v.null(1) && journal.JobState(v.text(1)).Closed()
 		lost = append(lost, store.LostLease{Place: int(v.int(0)) - 1, Closed: closed})
 		return nil
-	}, job.value(), request.value(), turn.value(), holder.value())
+	}, arrays(leases, func(c *columns, l store.Lease) {
+		c.uuid(l.Job)
+		c.uuid(l.Request)
+		c.int(int64(l.Turn))
+		c.text(l.Holder)
+	})...)
 	return lost, err
 }
 

@@ -42,17 +42,15 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	if err := store.AtMost("claim", n, store.MaxSweep); err != nil {
 		return nil, err
 	}
-	job, guid, publication, turn, send, again, session := uuids(n), uuids(n), ints(n), ints(n), bools(n), ints(n), ints(n)
-	for i := range claims {
-		c := &claims[i]
-		job.uuid(c.Row.Job)
-		guid.uuid(c.Row.GUID)
-		publication.int(int64(c.Row.Publication))
-		turn.int(int64(c.Row.Turn))
-		send.bool(c.Send)
-		again.int(c.Again.Microseconds())
-		session.int(c.Session)
-	}
+	params := arrays(claims, func(c *columns, x store.Claim) {
+		c.uuid(x.Row.Job)
+		c.uuid(x.Row.GUID)
+		c.int(int64(x.Row.Publication))
+		c.int(int64(x.Row.Turn))
+		c.bool(x.Send)
+		c.int(x.Again.Microseconds())
+		c.int(x.Session)
+	})
 	var out []store.Outgoing
 	err := s.with(ctx, func(c *conn) error {
 		return c.query(ctx, "claim", func(v row) error {
@@ -72,7 +70,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 			o.SetRoot(from)
 			out = append(out, o)
 			return nil
-		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value(), session.value())
+		}, params...)
 	})
 	if err != nil {
 		return nil, settle("claim", err)

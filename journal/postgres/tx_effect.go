@@ -133,11 +133,11 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		step{"txe_idle", [][]byte{pText(cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle))}, nil},
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", allJobs.after(oneEffect(x.job, x.key)), func(v row) error {
-			if v.null(0) {
+		step{"effects_read", allJobs.after(effectKeys([]effectKey{{rowKey{job: x.job}, x.key}})), func(v row) error {
+			if v.null(1) {
 				return nil
 			}
-			f, err := readEffect(v)
+			f, err := readEffect(v[1:])
 			if err == nil && f.State != store.EffectStarted {
 				stood = &f
 			}
@@ -185,13 +185,6 @@ func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, e
 		x.own = nil
 	}
 	return end, err
-}
-
-// oneEffect names one effect to effects_read.
-func oneEffect(job journal.JobID, key journal.Digest) [][]byte {
-	digest := byteas(1)
-	digest.bytes(key[:])
-	return [][]byte{pUUIDs([]journal.JobID{job}), digest.value()}
 }
 
 // tidy resets what the body may have left on the connection, including settings, before our own
