@@ -52,7 +52,7 @@ func (c *committer) ready(ctx context.Context) error {
 		return err
 	}
 	if !c.patient {
-		if err := c.conn.query(ctx, "lock_timeout", nil, pText(lockTimeout)); err != nil {
+		if err := c.conn.run(ctx, setting("lock_timeout", lockTimeout, false)); err != nil {
 			c.drop()
 			return fmt.Errorf("%w: %w", errNotSent, err)
 		}

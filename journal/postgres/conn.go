@@ -212,6 +212,11 @@ type step struct {
 	visit  func(row) error
 }
 
+// setting is the step that sets a setting, until the transaction ends or for the connection.
+func setting(name, value string, local bool) step {
+	return step{"setting", [][]byte{pText(name), pText(value), pBool(local)}, nil}
+}
+
 // run sends statements as one batch and visits their rows. Those that are not prepared yet are
 // prepared before, all of them, so that a transaction is begun only when it can be ended.
 func (c *conn) run(ctx context.Context, steps ...step) error {

@@ -64,10 +64,17 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		// The obstacle has gone meanwhile: the message will come again.
 		return s.refuse("lease", store.ErrLeased, request)
 	})
-	if marked && s.announce() {
-		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	if marked {
+		s.tell(ctx)
 	}
 	return l, err
+}
+
+// tell announces a due row, unless the process has just done so.
+func (s *Store) tell(ctx context.Context) {
+	if s.announce() {
+		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	}
 }
 
 func (s *Store) refuse(op string, why error, request journal.GUID) error {
@@ -106,8 +113,8 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	if err == nil && met == 0 {
 		return s.refuse("hand back", store.ErrStale, l.Request)
 	}
-	if err == nil && s.announce() {
-		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	if err == nil {
+		s.tell(ctx)
 	}
 	return err
 }

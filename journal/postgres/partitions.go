@@ -77,6 +77,18 @@ func (s *Store) Extend(ctx context.Context) error {
 	})
 }
 
+// alone runs do under a lock that the session keeps meanwhile, and which one process has at a time;
+// where another has it, nothing is to be done.
+func (s *Store) alone(ctx context.Context, c *conn, what string, do func() error) error {
+	key, mine := pText("quipu "+what+" "+s.schema), false
+	err := c.query(ctx, "alone_lock", func(v row) error { mine = v.bool(0); return nil }, key)
+	if err != nil || !mine {
+		return err
+	}
+	defer func() { _ = c.query(context.WithoutCancel(ctx), "alone_unlock", nil, key) }() // at the latest the end of the session unlocks
+	return do()
+}
+
 // asOwner runs do in a transaction that acts as the owner of the tables, so that the owner owns
 // what it makes.
 func (s *Store) asOwner(ctx context.Context, c *conn, do func(context.Context) error) error {

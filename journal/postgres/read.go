@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -54,7 +55,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 		x := &store.JobView{}
 		return c.snapshot(ctx,
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
-			step{"view_instances", arg, func(v row) error {
+			step{"view_instances", [][]byte{arg[0], pBool(false)}, func(v row) error {
 				key := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}
 				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v[2:])})
 				return nil
@@ -67,9 +68,9 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 				return err
 			}},
 			step{"audit_waits", arg, func(v row) error { x.Waits = append(x.Waits, *readWait(v)); return nil }},
-			step{"letters_of_job", arg, func(v row) error {
+			step{"letters_of_jobs", [][]byte{pUUIDs([]journal.JobID{id}), pBool(true), pInt(math.MaxInt64)}, func(v row) error {
 				l, err := readLetter(v)
-				x.Dead = append(x.Dead, l)
+				x.Dead = slices.Insert(x.Dead, 0, l) // the oldest first
 				return err
 			}},
 		)
@@ -89,25 +90,31 @@ func (s *Store) readView(v row, x *store.JobView) error {
 	x.JobSummary = s.readSummary(v)
 	x.Ended, x.Next = v.bool(jobWidth+1), v.job(jobWidth+5)
 	x.ExpiresAt = collation.Micros(v.int(jobWidth + 2))
-	if !v.null(jobWidth + 3) {
-		e, err := s.sealed(x.ID, v.bytes(jobWidth+3))
+	end, err := s.readEnd(x.ID, v, jobWidth+3)
+	x.Code, x.Error, x.Output = end.Code, end.Error, end.Output
+	return err
+}
+
+// readEnd reads how a job ended from the entry that closed it, in column i, and the one that ran its
+// completion tasks, in the next, which has the output.
+func (s *Store) readEnd(id journal.JobID, v row, i int) (end journal.Close, err error) {
+	for at := i; at <= i+1; at++ {
+		if v.null(at) {
+			continue
+		}
+		e, err := s.sealed(id, v.bytes(at))
 		if err != nil {
-			return err
+			return end, err
 		}
-		if e.Close != nil {
-			x.Code, x.Error = e.Close.Code, e.Close.Error
+		if e.Close == nil {
+			continue
 		}
+		if at == i {
+			end = *e.Close
+		}
+		end.Output = e.Close.Output
 	}
-	if !v.null(jobWidth + 4) {
-		e, err := s.sealed(x.ID, v.bytes(jobWidth+4))
-		if err != nil {
-			return err
-		}
-		if e.Close != nil {
-			x.Output = e.Close.Output
-		}
-	}
-	return nil
+	return end, nil
 }
 
 func (s *Store) readSummary(v row) store.JobSummary {
@@ -153,21 +160,12 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 				return nil
 			}
 		}
-		for body := 4; body <= 5; body++ { // the second has the output
-			if v.null(body) || o.State == journal.JobExpired { // a tombstone shows nothing of its history
-				continue
-			}
-			e, err := s.sealed(id, v.bytes(body))
+		if o.State != journal.JobExpired { // a tombstone shows nothing of its history
+			end, err := s.readEnd(id, v, 4)
 			if err != nil {
 				return err
 			}
-			if e.Close == nil {
-				continue
-			}
-			if body == 4 {
-				o.Code, o.Error = e.Close.Code, e.Close.Error
-			}
-			o.Output = e.Close.Output
+			o.Code, o.Error, o.Output = end.Code, end.Error, end.Output
 		}
 		outcomes[id] = o
 		return nil

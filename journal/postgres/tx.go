@@ -190,7 +190,8 @@ func (g *callerTx) write(ctx context.Context, w *writes) error {
 	}
 	b := g.c.batch()
 	w.queue(b)
-	b.queue("tx_leave", pText(g.path))
+	leave := setting("search_path", g.path, true)
+	b.queue(leave.name, leave.params...)
 	g.wrote = true
 	return b.send(ctx).close()
 }

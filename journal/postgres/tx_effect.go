@@ -15,7 +15,7 @@ import (
 )
 
 // userIdle bounds the time between two statements of a Tx effect, so that a process that hangs
-// does not lock the user's rows for ever (F2).
+// does not lock the user's rows for ever (F2); no setting of the connection can leave it out.
 const (
 	userIdle    = "60s"
 	idleSetting = "idle_in_transaction_session_timeout"
@@ -38,7 +38,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 		c := wrap(raw)
 		err := c.require(ctx, userStatements...)
 		if err == nil {
-			err = c.query(ctx, "txe_home_session", nil, pText(s.home()))
+			err = c.run(ctx, setting("search_path", s.home(), false))
 		}
 		if err == nil {
 			err = c.require(ctx, chainStatements...)
@@ -57,7 +57,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 
 // userStatements use no table of the space.
 var userStatements = []string{
-	"begin", "commit", "rollback", "txe_idle", "txe_home", "txe_home_session", "txe_save", "txe_undo", "txe_check", "txe_keep",
+	"begin", "commit", "rollback", "setting", "txe_home", "txe_save", "txe_undo", "txe_check", "txe_keep",
 	"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role",
 }
 
@@ -130,7 +130,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 	err = x.c.run(
 		ctx,
 		step{"begin", nil, nil},
-		step{"txe_idle", [][]byte{pText(cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle))}, nil},
+		setting(idleSetting, cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle), true),
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
 		step{"effects_read", allJobs.after(effectKeys([]effectKey{{rowKey{job: x.job}, x.key}})), func(v row) error {

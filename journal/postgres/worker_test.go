@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"iter"
 	"testing"
 	"time"
 
@@ -39,8 +40,8 @@ func TestPrune(t *testing.T) {
 func lastOfChain(t testing.TB, s *Store, id journal.JobID, chain journal.GUID) *journal.Entry {
 	t.Helper()
 	var last *journal.Entry
-	require.NoError(t, s.with(t.Context(), func(c *conn) error {
-		for r, err := range c.entries(t.Context(), id) {
+	require.NoError(t, s.Audit(t.Context(), id, func(_ *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		for r, err := range entries {
 			if err != nil {
 				return err
 			}

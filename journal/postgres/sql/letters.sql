@@ -20,14 +20,6 @@ FROM l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job 
 ORDER BY l.id DESC
 LIMIT $3::int8
 
--- name: letters_of_job
--- lists the dead letters of a job, oldest first. $1 job.
-SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
-       coalesce(j.flow_name, ''), coalesce(d.topic, '')
-FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
-WHERE l.job = $1::uuid
-ORDER BY l.id
-
 -- name: letters_read
 -- reads dead letters, and how often an operator acted on the message of each before (E10). $1 ids.
 SELECT l.id, l.job, l.guid, l.state, l.reason,

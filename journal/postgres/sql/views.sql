@@ -163,8 +163,8 @@ FROM (SELECT * FROM dispatches WHERE job = $1::uuid UNION ALL SELECT * FROM disp
 ORDER BY d.origin, d.guid
 
 -- name: view_instances
--- reads the instances of a job, without rows that only point to an output: of those a long list has one for each
--- element. $1 job.
+-- reads the instances of a job. $1 job, $2 also rows that only point to an output: of those a long list has one for
+-- each element.
 SELECT activity, dad_text, {instance}
-FROM instances WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND ledger <> 0
+FROM instances WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND ($2::bool OR ledger <> 0)
 ORDER BY activity COLLATE "C", dad_text COLLATE "C"
