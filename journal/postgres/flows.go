@@ -104,12 +104,6 @@ func (s *Store) MarkSchedule(ctx context.Context, name string, before, after col
 	return err
 }
 
-// ExpireDefault implements store.Engine.
-func (s *Store) ExpireDefault(ctx context.Context) (time.Duration, error) {
-	n, err := s.number(ctx, "expire_default")
-	return time.Duration(n) * time.Microsecond, err
-}
-
 // SetExpireDefault implements store.Operator. It needs the rights of the owner.
 func (s *Store) SetExpireDefault(ctx context.Context, d time.Duration) error {
 	if err := store.CheckExpire(d); err != nil {

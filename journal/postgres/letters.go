@@ -17,11 +17,6 @@ func (s *Store) Letter(ctx context.Context, id int64) (*collation.Letter, error)
 	return l, err
 }
 
-// DroppedLetters implements store.Client.
-func (s *Store) DroppedLetters(ctx context.Context) (int64, error) {
-	return s.number(ctx, "letters_dropped")
-}
-
 func pInts(ids ...int64) []byte {
 	c := ints(len(ids))
 	for _, id := range ids {

@@ -8,12 +8,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// PrivateKeys says whether the space keeps digests of the keys of jobs and signals (S15).
-func (s *Store) PrivateKeys(ctx context.Context) (bool, error) {
-	private, _, err := readOne(ctx, s, "private", func(v row) (bool, error) { return v.bool(0), nil })
-	return private, err
-}
-
 // errKeys says why a space cannot have private keys.
 var errKeys = fmt.Errorf("%w: the space has jobs or signals whose keys stand in clear: a space keeps digests from its beginning, so make a new one", store.ErrRejected)
 

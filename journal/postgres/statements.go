@@ -86,12 +86,22 @@ var macros = map[string]string{
 	// planner from turning it into a join.
 	"open": `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
     OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`,
+	// What a list of jobs selects: the place in the list, without jobs that another has resumed, and
+	// the other parameters of job_list. coalesce(next, id) keeps the planner from reading a whole
+	// index of jobs without a next.
+	"between": "coalesce(%[1]s.next, %[1]s.id) = %[1]s.id AND (%[1]s.started, %[1]s.id) < ($6::int8, $7::uuid) AND (%[1]s.started, %[1]s.id) >= ($5::int8, $10::uuid)",
+	"fits":    "(cardinality($1::text[]) = 0 OR %[1]s.state = ANY ($1::text[])) AND ($2::text = '' OR %[1]s.flow_name = $2::text) AND " + narrow,
+	"narrow":  narrow,
 	// Whether compensations of a request have run or will run; the first word is the alias of its
 	// job.
 	"undone": "(" + undo + "'completed' OFFSET 0) OR " + undoJob + " OFFSET 0) OR " + undoOrdered + ")",
 	// Whether a job that runs these compensations has not ended.
 	"undoing": "(" + undoJob + " AND x.state IN ('open', 'quarantined') OFFSET 0) OR " + undoOrdered + ")",
 }
+
+// narrow is what the index of standing jobs does not have.
+const narrow = "($3::text = '' OR %[1]s.flow_version = $3::text) AND starts_with(%[1]s.key, $4::text) AND " +
+	"CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN %[1]s.state = 'open' THEN job_waits(%[1]s.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END"
 
 const (
 	undo    = "EXISTS (SELECT FROM effects x WHERE x.n = %[1]s.n AND x.request = %[2]s AND x.class = 'undo' AND x.state = "

@@ -130,12 +130,6 @@ func readOne[T any](ctx context.Context, s *Store, name string, read func(row) (
 	return all[0], true, nil
 }
 
-// number reads one number.
-func (s *Store) number(ctx context.Context, name string) (int64, error) {
-	n, _, err := readOne(ctx, s, name, func(v row) (int64, error) { return v.int(0), nil })
-	return n, err
-}
-
 // change runs one writing statement on the pool. It commits by itself and returns one number.
 func (s *Store) change(ctx context.Context, name string, params ...[]byte) (n int, err error) {
 	err = s.call(ctx, name, func(c *conn) error {

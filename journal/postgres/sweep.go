@@ -96,6 +96,3 @@ func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
 	return s.change(ctx, "prune", pInt(store.MarkerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
 		pInt(int64(limit)))
 }
-
-// Epoch returns the space's epoch (T4).
-func (s *Store) Epoch(ctx context.Context) (int64, error) { return s.number(ctx, "epoch") }

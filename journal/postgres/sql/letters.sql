@@ -27,10 +27,6 @@ SELECT l.id, l.job, l.guid, l.state, l.reason,
         WHERE m.job = l.job AND m.guid = l.guid AND m.state IN ('retried', 'resolved', 'failed'))
 FROM dead_letters l WHERE l.id = ANY ($1::int8[])
 
--- name: letters_dropped
--- reads how many stray dead letters retention has dropped (S15).
-SELECT dropped FROM space
-
 -- name: letters_act
 -- ends open dead letters by test-and-set (E10). One with a row is no stray any more: what an operator did to a row is
 -- counted (S15). $1 ids, $2 states.

@@ -2,10 +2,6 @@
 -- reads the version, name and id of the space, its epoch and its beat; it runs before anything else.
 SELECT version, name, id, epoch, beat FROM space
 
--- name: epoch
--- reads the epoch of the space (T4).
-SELECT epoch FROM space
-
 -- name: connection_settings
 -- makes settings that last as long as the connection, and returns the number of its backend. $1 names, $2 values.
 SELECT pg_backend_pid()::int8, count(set_config(s.name, s.value, false)) FROM unnest($1::text[], $2::text[]) AS s (name, value)
