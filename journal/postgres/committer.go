@@ -38,7 +38,8 @@ type committer struct {
 
 // Committer opens a committer on a connection of its own.
 func (s *Store) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	c := &committer{line: line{s: s, uses: append(loadStatements, writeStatements...)}, patient: patient}
+	uses := statementsOf("tx.sql", "load.sql", "start.sql", "hot.sql", "signals.sql", "effects.sql", "write.sql") // others are rare
+	c := &committer{line: line{s: s, uses: uses}, patient: patient}
 	if err := c.ready(ctx); err != nil {
 		return nil, classify("committer", err)
 	}
@@ -144,24 +145,15 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error 
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
 	defer cancel()
 	s.numbers.fill(w)
-	b := c.batch()
+	var b batch
 	if c.idle() {
 		b.queue("begin")
 	}
 	b.queue("write_marker", pUUID(m.session), pInt(m.seq), pInts(w.sessions...))
-	w.queue(b)
+	w.queue(&b)
 	b.queue("commit")
-	r := b.send(ctx)
-	var born []int64
-	for _, name := range b.names {
-		var visit func(row) error
-		if name == "write_jobs_new" {
-			visit = func(v row) error { born = v.numbers(0); return nil }
-		}
-		r.each(visit)
-	}
-	err := r.close()
-	s.numbers.learn(w, born, err)
+	err := c.run(ctx, b...)
+	s.numbers.learn(w, err)
 	return err
 }
 

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -98,101 +100,34 @@ func (c *conn) require(ctx context.Context, wanted ...string) error {
 	return nil
 }
 
-// batch is a series of statements that are sent together (J6).
-type batch struct {
-	conn  *conn
-	raw   pgconn.Batch
-	names []string
+// step is one statement of a series that is sent as a whole (J6).
+type step struct {
+	name   string
+	params [][]byte
+	visit  func(row) error // its values are valid only within the call
 }
+
+// batch is such a series.
+type batch []step
+
+func (b *batch) queue(name string, params ...[]byte) {
+	*b = append(*b, step{name: name, params: params})
+}
+
+// stepError is the error of a statement of a batch; step counts from 0.
+type stepError struct {
+	step int
+	name string
+	err  error
+}
+
+// Error names the statement.
+func (e *stepError) Error() string { return e.name + ": " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *stepError) Unwrap() error { return e.err }
 
 var binary = []int16{1}
-
-func (c *conn) batch() *batch { return &batch{conn: c} }
-
-// queue adds a statement that require has prepared.
-func (b *batch) queue(name string, params ...[]byte) {
-	b.names = append(b.names, name)
-	if b.conn.known == nil {
-		b.raw.ExecParams(statements[name], params, nil, binary, binary)
-		return
-	}
-	sd := b.conn.known[name]
-	if sd == nil {
-		panic("postgres: statement " + name + " was not required")
-	}
-	b.raw.ExecStatement(sd, params, binary, binary)
-}
-
-// results reads the answers of a batch, in the order of its statements.
-type results struct {
-	conn  *conn
-	mrr   *pgconn.MultiResultReader
-	names []string
-	next  int
-	err   error
-}
-
-// send sends the batch: one round trip.
-func (b *batch) send(ctx context.Context) *results {
-	if err := ctx.Err(); err != nil {
-		return &results{names: b.names, err: fmt.Errorf("%w: %w", errNotSent, err)}
-	}
-	if b.conn.pg.IsClosed() {
-		return &results{names: b.names, err: fmt.Errorf("%w: the connection was lost before", errNotSent)}
-	}
-	return &results{conn: b.conn, mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
-}
-
-// each reads the rows of the next statement. The values are valid only within the call. A COMMIT
-// of a transaction that has failed is errRolledBack.
-func (r *results) each(visit func(row) error) {
-	if r.err != nil {
-		return
-	}
-	name := r.names[r.next]
-	r.next++
-	if !r.mrr.NextResult() {
-		if r.err = r.mrr.Close(); r.err == nil {
-			r.err = fmt.Errorf("no result")
-		}
-		r.err = fmt.Errorf("%s: %w", name, r.err)
-		return
-	}
-	rr := r.mrr.ResultReader()
-	for rr.NextRow() {
-		if visit == nil || r.err != nil {
-			continue
-		}
-		if err := visit(rr.Values()); err != nil {
-			r.err = fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	tag, err := rr.Close()
-	switch {
-	case r.err != nil:
-	case err != nil:
-		r.err = fmt.Errorf("%s: %w", name, err)
-	case name == "commit" && tag.String() != "COMMIT":
-		r.err = fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
-	}
-}
-
-// close reads the remaining answers and returns the first error.
-func (r *results) close() error {
-	for r.err == nil && r.next < len(r.names) {
-		r.each(nil)
-	}
-	if r.mrr == nil {
-		return r.err
-	}
-	if err := r.mrr.Close(); err != nil && r.err == nil {
-		r.err = err
-	}
-	if r.conn.known != nil && spoiled(r.err) {
-		r.conn.leave()
-	}
-	return r.err
-}
 
 // query runs one statement.
 func (c *conn) query(ctx context.Context, name string, visit func(row) error, params ...[]byte) error {
@@ -203,13 +138,6 @@ func (c *conn) query(ctx context.Context, name string, visit func(row) error, pa
 func (c *conn) did(ctx context.Context, name string, params ...[]byte) (did bool, err error) {
 	err = c.query(ctx, name, func(row) error { did = true; return nil }, params...)
 	return did, err
-}
-
-// step is one statement of a series that is sent as a whole.
-type step struct {
-	name   string
-	params [][]byte
-	visit  func(row) error
 }
 
 // setting is the step that sets a setting, until the transaction ends or for the connection.
@@ -227,15 +155,55 @@ func (c *conn) run(ctx context.Context, steps ...step) error {
 	if err := c.require(ctx, names...); err != nil {
 		return err
 	}
-	b := c.batch()
-	for _, s := range steps {
-		b.queue(s.name, s.params...)
+	switch err := ctx.Err(); {
+	case len(steps) == 0:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	case c.pg.IsClosed():
+		return fmt.Errorf("%w: the connection was lost before", errNotSent)
 	}
-	r := b.send(ctx)
+	var raw pgconn.Batch
 	for _, s := range steps {
-		r.each(s.visit)
+		if sd := c.known[s.name]; sd != nil {
+			raw.ExecStatement(sd, s.params, binary, binary)
+		} else { // the connection is not ours
+			raw.ExecParams(statements[s.name], s.params, nil, binary, binary)
+		}
 	}
-	return r.close()
+	results := c.pg.ExecBatch(ctx, &raw)
+	var err error
+	for i := 0; i < len(steps) && err == nil; i++ {
+		if failed := steps[i].read(results); failed != nil {
+			err = &stepError{i, steps[i].name, failed}
+		}
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if c.known != nil && spoiled(err) {
+		c.leave()
+	}
+	return err
+}
+
+// read reads the answer. A COMMIT of a transaction that has failed is errRolledBack.
+func (s *step) read(results *pgconn.MultiResultReader) error {
+	if !results.NextResult() {
+		return cmp.Or(results.Close(), errors.New("no result"))
+	}
+	r := results.ResultReader()
+	var failed error
+	for r.NextRow() {
+		if s.visit != nil && failed == nil {
+			failed = s.visit(r.Values())
+		}
+	}
+	tag, err := r.Close()
+	if err == nil && s.name == "commit" && tag.String() != "COMMIT" {
+		err = fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
+	}
+	return cmp.Or(failed, err)
 }
 
 // transact runs the steps as one transaction in one round trip.

@@ -65,10 +65,9 @@ func (c *committer) blame(ctx context.Context, w *writes, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.s.cfg.CommitTimeout)
 	defer cancel()
-	b := c.conn.batch()
-	b.queue("begin")
-	queueGuards(b, w.hot)
-	named := b.send(ctx).close()
+	b := batch{{name: "begin"}}
+	queueGuards(&b, w.hot)
+	named := c.conn.run(ctx, b...)
 	c.open = true
 	_ = c.Rollback(ctx)
 	if says(named) {

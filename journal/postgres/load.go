@@ -12,16 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// loadStatements are the statements that Load and More send.
-var loadStatements = []string{
-	"begin", "load_lock", "load_jobs_skip", "clock", "load_jobs", "load_tombstones", "load_instances", "load_receipts",
-	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_effects", "load_named_rows", "load_waits", "load_latest",
-	"load_keys", "load_past", "load_past_pauses", "load_ends", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
-	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
-	"chains_lock", "chains_lock_skip", "effects_read", "effects_past", "chain_head", "letters_read",
-	"whole_instances", "whole_rows", "write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
-}
-
 // wanted is what one trip reads, each key once, in parallel lists.
 type wanted struct {
 	jobs       []journal.JobID

@@ -50,9 +50,9 @@ func (w *writes) queueActive(b *batch) {
 
 // queueBirths inserts jobs. One of which the batch moves no more than the head gets its head at
 // once.
-func queueBirths(b *batch, fresh []birth) {
-	jobs := make([]*collation.Job, 0, len(fresh))
-	params := arrays(fresh, func(c *columns, x birth) {
+func (w *writes) queueBirths(b *batch) {
+	jobs := make([]*collation.Job, 0, len(w.births))
+	params := arrays(w.births, func(c *columns, x birth) {
 		p := x.Plan
 		e := p.Entry
 		c.text(e.Activity)
@@ -67,7 +67,7 @@ func queueBirths(b *batch, fresh []birth) {
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		})
 	})
-	b.queue("write_jobs_new", append(params, jobColumns.param(jobs))...)
+	*b = append(*b, step{"write_jobs_new", append(params, jobColumns.param(jobs)), func(v row) error { w.born = v.numbers(0); return nil }})
 }
 
 // lostTo matches what a test-and-set says that it lost.

@@ -209,34 +209,21 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 	if x.keep {
 		before = []string{"txe_check", "txe_keep"}
 	}
-	b := x.c.batch()
+	var b batch
 	for _, name := range append(before, tidy...) {
 		b.queue(name)
 	}
 	b.queue("txe_home", pText(x.s.home()))
 	w, _ := gather(wants)
 	l := &store.Loaded{Chains: make(map[collation.RowKey]*collation.Chain, 1)}
-	steps := append(x.s.readChains(w, l, allJobs, true), step{"clock", nil, func(v row) error {
+	b = append(append(b, x.s.readChains(w, l, allJobs, true)...), step{"clock", nil, func(v row) error {
 		l.Now = collation.Micros(v.int(0))
 		return nil
 	}})
-	for _, s := range steps {
-		b.queue(s.name, s.params...)
-	}
-	r := b.send(ctx)
-	for range before {
-		r.each(nil)
-	}
-	if r.err != nil && !x.again(r.err) && !undecided(r.err) {
-		x.own = fmt.Errorf("%w: %w", errKept, errors.Join(r.err, x.handle.failed))
-	}
-	for range len(tidy) + 1 {
-		r.each(nil)
-	}
-	for _, s := range steps {
-		r.each(s.visit)
-	}
-	if err := r.close(); err != nil {
+	if err := x.c.run(ctx, b...); err != nil {
+		if at, of := errors.AsType[*stepError](err); of && at.step < len(before) && !x.again(err) && !undecided(err) {
+			x.own = fmt.Errorf("%w: %w", errKept, errors.Join(err, x.handle.failed))
+		}
 		return nil, classify("tx effect", err) // Load does not commit
 	}
 	for i := range wants {

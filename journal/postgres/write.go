@@ -5,15 +5,6 @@ import "github.com/quipu-journal/quipu/collation"
 // threshold is the semaphore at which a job closes (C14).
 const threshold = 0
 
-// writeStatements are the statements that queue may add.
-var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "hot", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
-	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
-	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_new", "effects_move", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
-	"repair_instances", "repair_receipts", "repair_waits", "repair_effects", "repair_resolved",
-}
-
 // queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
 // locked already, or by what moves them after a decision on a hot state. The marker comes before
 // them and checks w.sessions.
@@ -28,7 +19,7 @@ func (w *writes) queue(b *batch) {
 	}
 	if len(w.births) > 0 {
 		w.queueActive(b)
-		queueBirths(b, w.births)
+		w.queueBirths(b)
 	}
 	w.queueJobs(b)
 	w.queueRepairs(b)
