@@ -41,17 +41,17 @@ func (s *Store) announce() bool {
 
 // Announced implements store.Engine. It LISTENs on a connection of its own.
 func (s *Store) Announced(ctx context.Context, told func()) error {
-	_, raw, err := s.dial(ctx, newSession())
+	c, err := s.dial(ctx)
 	if err != nil {
 		return fmt.Errorf("listen for announcements: %w", err)
 	}
-	defer closeSoon(raw)
-	if _, err := raw.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
+	defer c.leave()
+	if _, err := c.raw.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
 		return fmt.Errorf("listen for announcements: %w", err)
 	}
 	told() // for what came before
 	for {
-		switch err := s.hear(ctx, raw, quietTime); {
+		switch err := s.hear(ctx, c.raw, quietTime); {
 		case err == nil:
 			told()
 		case !errors.Is(err, errQuiet):

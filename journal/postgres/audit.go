@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -19,8 +20,7 @@ var errStop = errors.New("stop")
 
 // Space returns the name of the space, as its schema has it.
 func (s *Store) Space(ctx context.Context) (string, error) {
-	name := ""
-	err := s.query(ctx, "schema_version", nil, func(v row) error { name = v.text(1); return nil })
+	name, _, err := readOne(ctx, s, "schema_version", func(v row) (string, error) { return v.text(1), nil })
 	return name, err
 }
 
@@ -30,14 +30,10 @@ func (s *Store) AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[j
 		var last journal.JobID
 		name, params := "jobs_known", [][]byte{pUUIDs(only)}
 		for {
-			var page []journal.JobID
 			if len(only) == 0 {
 				name, params = "jobs_after", [][]byte{pUUID(last), pInt(auditPage)}
 			}
-			err := s.query(ctx, name, func() { page = page[:0] }, func(v row) error {
-				page = append(page, v.job(0))
-				return nil
-			}, params...)
+			page, err := readAll(ctx, s, name, func(v row) (journal.JobID, error) { return v.job(0), nil }, params...)
 			if err != nil {
 				yield(journal.JobID{}, err)
 				return
@@ -64,15 +60,15 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 			return err
 		}
 		defer abandon(ctx, c)
-		stored, err := s.stored(ctx, c, id)
+		stored, n, err := s.stored(ctx, c, id)
 		switch {
 		case err != nil:
 			return err
 		case stored.Job.State == journal.JobExpired: // a tombstone: its history is being removed
 			visited = visit(stored, func(func(journal.Record, error) bool) {})
 		default:
-			stored.Beside = c.beside(ctx, &stored.Job.Flow, "audit_payloads", pUUID(id))
-			visited = visit(stored, c.entries(ctx, id))
+			stored.Beside = c.beside(ctx, &stored.Job.Flow, n)
+			visited = visit(stored, c.records(ctx, id, n))
 		}
 		return nil
 	})
@@ -82,8 +78,9 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 	return errors.Join(err, visited)
 }
 
-// stored reads what the tables hold besides the entries; for a tombstone only its header.
-func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.Stored, error) {
+// stored reads what the tables hold besides the entries, and the number of the job; for a tombstone
+// only its header.
+func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store.Stored, n int64, err error) {
 	x := &store.Stored{
 		Instances:     map[collation.InstanceKey]collation.Instance{},
 		Waits:         map[journal.GUID]collation.Wait{},
@@ -93,11 +90,11 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 	}
 	for _, q := range []step{
 		{"audit_job", nil, func(v row) error {
-			x.Job, x.FlowDigest, x.Next = s.readJob(v), v.digest(jobWidth), v.job(jobWidth+1)
+			x.Job, x.FlowDigest, x.Next, n = s.readJob(v), v.digest(jobWidth), v.job(jobWidth+1), v.int(jobWidth+2)
 			return nil
 		}},
-		{"audit_instances", nil, func(v row) error {
-			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = *readInstance(v, 2)
+		{"view_instances", [][]byte{pBool(true)}, func(v row) error {
+			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = *readInstance(v[2:])
 			return nil
 		}},
 		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
@@ -111,7 +108,10 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 			x.Receipts[v.guid(0)] = store.StoredReceipt{Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2))}
 			return nil
 		}},
-		{"audit_rows", nil, func(v row) error {
+		{"view_rows", nil, func(v row) error {
+			if v.job(1) != id {
+				return nil // the start of a child, which has not begun
+			}
 			r, err := readRow(v)
 			if err == nil {
 				x.Rows[r.GUID] = *r
@@ -121,31 +121,26 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (*store.S
 		{"effects_of_job", nil, func(v row) error {
 			e, err := readEffect(v)
 			if err == nil {
-				x.Effects = append(x.Effects, *e)
+				x.Effects = append(x.Effects, e)
 			}
 			return err
 		}},
 	} {
-		if err := c.query(ctx, q.name, q.visit, pUUID(id)); err != nil {
-			return nil, err
+		if err := c.query(ctx, q.name, q.visit, slices.Concat([][]byte{pUUID(id)}, q.params)...); err != nil {
+			return nil, 0, err
 		}
 		if x.Job.State == journal.JobExpired {
 			break
 		}
 	}
 	if x.Job.ID.IsZero() {
-		return nil, fmt.Errorf("%w: job %s", store.ErrNotFound, id)
+		return nil, 0, fmt.Errorf("%w: job %s", store.ErrNotFound, id)
 	}
-	return x, nil
+	return x, n, nil
 }
 
-// entries streams the entries of a job.
-func (c *conn) entries(ctx context.Context, id journal.JobID) iter.Seq2[journal.Record, error] {
-	return c.records(ctx, id, "audit_entries", pUUID(id))
-}
-
-// beside streams the definition of a flow version and the outputs that a statement reads.
-func (c *conn) beside(ctx context.Context, f *journal.FlowRef, name string, param []byte) iter.Seq2[journal.Beside, error] {
+// beside streams the definition of a flow version and the outputs of a job, by its number.
+func (c *conn) beside(ctx context.Context, f *journal.FlowRef, n int64) iter.Seq2[journal.Beside, error] {
 	return func(yield func(journal.Beside, error) bool) {
 		read := func(name string, definition bool, params ...[]byte) error {
 			return c.query(ctx, name, func(v row) error {
@@ -157,26 +152,26 @@ func (c *conn) beside(ctx context.Context, f *journal.FlowRef, name string, para
 		}
 		err := read("flow_read", true, pText(f.Name), pText(f.Version))
 		if err == nil {
-			err = read(name, false, param)
+			err = read("audit_payloads", false, pInt(n))
 		}
 		if err != nil && !errors.Is(err, errStop) {
-			yield(journal.Beside{}, classify(name, err))
+			yield(journal.Beside{}, classify("audit_payloads", err))
 		}
 	}
 }
 
-// records streams the entries that a statement reads.
-func (c *conn) records(ctx context.Context, id journal.JobID, name string, param []byte) iter.Seq2[journal.Record, error] {
+// records streams the entries of a job, by its number.
+func (c *conn) records(ctx context.Context, id journal.JobID, n int64) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		err := c.query(ctx, name, func(v row) error {
+		err := c.query(ctx, "audit_entries", func(v row) error {
 			r := journal.Record{Job: id, Chain: v.guid(0), Seq: v.int(1), Body: v.bytes(2), Hash: v.digest(3)}
 			if !yield(r, nil) {
 				return errStop
 			}
 			return nil
-		}, param)
+		}, pInt(n))
 		if err != nil && !errors.Is(err, errStop) {
-			yield(journal.Record{}, classify(name, err))
+			yield(journal.Record{}, classify("audit_entries", err))
 		}
 	}
 }

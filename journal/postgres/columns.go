@@ -120,28 +120,9 @@ var jobColumns = listOf("job",
 	ofParent(uuidOf("parent_leg1", func(x *journal.Parent) *journal.GUID { return &x.Leg1 })),
 	ofParent(intOf("parent_turn", func(x *journal.Parent) *int { return &x.Turn })),
 	ofParent(boolOf("parent_awaited", func(x *journal.Parent) *bool { return &x.Awaited })),
-	field[collation.Job]{
-		name: "root", make: uuids,
-		put: func(c *column, x *collation.Job) {
-			if x.From == nil || x.From.Forks() {
-				c.null()
-			} else {
-				c.uuid(x.From.Root)
-			}
-		},
-		get: func(row, int, *collation.Job) error { return nil }, // the column origin has it, too
-	},
-	field[collation.Job]{
-		name: "forked", make: uuids,
-		put: func(c *column, x *collation.Job) {
-			if x.From == nil || x.From.Fork == nil {
-				c.null()
-			} else {
-				c.uuid(x.From.Fork.Job)
-			}
-		},
-		get: func(row, int, *collation.Job) error { return nil }, // as root
-	},
+	// What the row has of the origin, the column origin has, too: it is read last, and counts.
+	ofFrom(uuidOf("root", func(x *journal.From) *journal.JobID { return &x.Root }).orNull()),
+	ofFrom(partOf(func(x *journal.From) **journal.Fork { return &x.Fork }, uuidOf("forked", func(x *journal.Fork) *journal.JobID { return &x.Job }))),
 	field[collation.Job]{
 		name: "origin", make: byteas,
 		put: func(c *column, x *collation.Job) {
@@ -172,27 +153,12 @@ func readFrom(v row, i int) (*journal.From, error) {
 	return from, nil
 }
 
-// ofParent makes a column of the parent: NULL for a job without one.
 func ofParent(f field[journal.Parent]) field[collation.Job] {
-	return field[collation.Job]{
-		name: f.name, make: f.make,
-		put: func(c *column, x *collation.Job) {
-			if x.Parent == nil {
-				c.null()
-			} else {
-				f.put(c, x.Parent)
-			}
-		},
-		get: func(v row, i int, x *collation.Job) error {
-			if v.null(i) {
-				return nil
-			}
-			if x.Parent == nil {
-				x.Parent = &journal.Parent{}
-			}
-			return f.get(v, i, x.Parent)
-		},
-	}
+	return partOf(func(x *collation.Job) **journal.Parent { return &x.Parent }, f)
+}
+
+func ofFrom(f field[journal.From]) field[collation.Job] {
+	return partOf(func(x *collation.Job) **journal.From { return &x.From }, f)
 }
 
 // jobWidth is the number of columns that readJob reads.
@@ -222,10 +188,10 @@ var instanceColumns = listOf("instance",
 // instanceWidth is the number of columns that readInstance reads.
 var instanceWidth = instanceColumns.width()
 
-// readInstance reads the columns of an instance, from column at on.
-func readInstance(v row, at int) *collation.Instance {
+// readInstance reads the columns of an instance.
+func readInstance(v row) *collation.Instance {
 	x := &collation.Instance{}
-	_ = instanceColumns.read(v[at:], x) // these columns read any value
+	_ = instanceColumns.read(v, x) // these columns read any value
 	return x
 }
 
@@ -304,10 +270,7 @@ func encodeFailure(f *journal.Failure) []byte {
 var effectWidth = effectColumns.width()
 
 // readEffect reads the columns of an effect. An error that cannot be read is errCorrupt.
-func readEffect(v row) (*store.EffectRow, error) {
-	x := &store.EffectRow{}
-	if err := effectColumns.read(v, x); err != nil {
-		return nil, err
-	}
-	return x, nil
+func readEffect(v row) (x store.EffectRow, err error) {
+	err = effectColumns.read(v, &x)
+	return x, err
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -25,9 +23,7 @@ var errNoTransaction = errors.New("postgres: no transaction: Load opens it")
 
 // committer is one session on a connection of its own (L1).
 type committer struct {
-	s       *Store
-	conn    *conn // nil until the next Load connects
-	raw     *pgx.Conn
+	line
 	session journal.GUID
 	seq     int64
 	term    int64 // of its last connection (S13)
@@ -42,45 +38,28 @@ type committer struct {
 
 // Committer opens a committer on a connection of its own.
 func (s *Store) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	c := &committer{s: s, patient: patient}
-	if err := c.connect(ctx); err != nil {
+	uses := statementsOf("tx.sql", "load.sql", "start.sql", "hot.sql", "signals.sql", "effects.sql", "write.sql") // others are rare
+	c := &committer{line: line{s: s, uses: uses}, patient: patient}
+	if err := c.ready(ctx); err != nil {
 		return nil, classify("committer", err)
 	}
 	return c, nil
 }
 
-// connect opens a connection under a new session number.
-func (c *committer) connect(ctx context.Context) error {
-	session := newSession()
-	w, raw, err := c.s.dial(ctx, session)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
+// ready connects under a new session number if there is no connection that may be used.
+func (c *committer) ready(ctx context.Context) error {
+	before := c.conn
+	if err := c.connect(ctx); err != nil || c.conn == before {
+		return err
 	}
 	if !c.patient {
-		if err := w.query(ctx, "lock_timeout", nil, pText(lockTimeout)); err != nil {
-			closeSoon(raw)
+		if err := c.conn.run(ctx, setting("lock_timeout", lockTimeout, false)); err != nil {
+			c.drop()
 			return fmt.Errorf("%w: %w", errNotSent, err)
 		}
 	}
-	if err := w.require(ctx, append(loadStatements, writeStatements...)...); err != nil {
-		closeSoon(raw)
-		return fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	c.conn, c.raw, c.session, c.seq, c.term = w, raw, session, 0, w.term
+	c.session, c.seq, c.term = newSession(), 0, c.conn.term
 	return nil
-}
-
-// ready connects if there is no connection that may be used.
-func (c *committer) ready(ctx context.Context) error {
-	if err := c.s.where.refused(); err != nil {
-		c.drop()
-		return err
-	}
-	if c.conn != nil && !c.conn.pg.IsClosed() && c.s.where.current(c.conn) == nil {
-		return nil
-	}
-	c.drop()
-	return c.connect(ctx)
 }
 
 // here says whether what was decided may be committed: the space is where it was.
@@ -92,34 +71,10 @@ func (c *committer) here() error {
 	return err
 }
 
-// dial opens a connection outside the pool.
-func (s *Store) dial(ctx context.Context, session journal.GUID) (*conn, *pgx.Conn, error) {
-	cfg := s.pool.Config().ConnConfig
-	cfg.RuntimeParams["application_name"] = applicationName(session)
-	s.hosts.follow(cfg)
-	term := s.where.term.Load()
-	raw, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	w := wrap(raw)
-	w.term = term
-	return w, raw, nil
-}
-
-// closeSoon closes a connection without waiting long for the server.
-func closeSoon(raw *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = raw.Close(ctx) // its transaction, if any, is rolled back by the server
-}
-
 // drop closes the connection; the next Load begins a new session.
 func (c *committer) drop() {
-	if c.raw != nil {
-		closeSoon(c.raw)
-	}
-	c.conn, c.raw, c.open, c.states, c.mail, c.refs = nil, nil, false, nil, nil, nil
+	c.line.drop()
+	c.open, c.states, c.mail, c.refs = false, nil, nil, nil
 }
 
 // Session returns the session number and the seq of its last commit.
@@ -136,9 +91,7 @@ func (c *committer) Rollback(ctx context.Context) error {
 	c.open, c.states, c.mail, c.refs = false, nil, nil, nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	b := c.conn.batch()
-	b.queue("rollback")
-	if err := b.send(ctx).close(); err != nil {
+	if err := c.conn.query(ctx, "rollback", nil); err != nil {
 		c.drop()
 	}
 	return nil
@@ -192,27 +145,15 @@ func (s *Store) commit(ctx context.Context, c *conn, m marker, w *writes) error 
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CommitTimeout)
 	defer cancel()
 	s.numbers.fill(w)
-	b := c.batch()
+	var b batch
 	if c.idle() {
 		b.queue("begin")
 	}
 	b.queue("write_marker", pUUID(m.session), pInt(m.seq), pInts(w.sessions...))
-	w.queue(b)
+	w.queue(&b)
 	b.queue("commit")
-	r := b.send(ctx)
-	tag, born := "", []int64(nil)
-	for _, name := range b.names {
-		var visit func(row) error
-		if name == "write_jobs_new" {
-			visit = func(v row) error { born = v.numbers(0); return nil }
-		}
-		tag = r.each(visit)
-	}
-	err := r.close()
-	if err == nil && tag != "COMMIT" {
-		err = fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
-	}
-	s.numbers.learn(w, born, err)
+	err := c.run(ctx, b...)
+	s.numbers.learn(w, err)
 	return err
 }
 

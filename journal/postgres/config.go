@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,17 +63,10 @@ func (c Config) withDefaults() (Config, error) {
 	if !spaceName.MatchString(c.Space) {
 		return c, fmt.Errorf("postgres: space %.50q is not of the form [a-z][a-z0-9-]{0,31}", c.Space)
 	}
-	for _, d := range []struct {
-		field    *time.Duration
-		standard time.Duration
-	}{{&c.ConnectTimeout, defaultConnect}, {&c.CommitTimeout, defaultCommit}, {&c.ResolveTimeout, defaultResolve}} {
-		if *d.field == 0 {
-			*d.field = d.standard
-		}
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = defaultMaxConns
-	}
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnect)
+	c.CommitTimeout = cmp.Or(c.CommitTimeout, defaultCommit)
+	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, defaultResolve)
+	c.MaxConns = cmp.Or(c.MaxConns, defaultMaxConns)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,14 +25,14 @@ type conn struct {
 	// backend by it (J4).
 	name string
 	pid  uint32 // the number of its backend; 0 on a connection that is not ours
-	term int64  // when it was made outside the pool: the term of the store then (S13)
+	// Of a connection outside the pool: its pgx.Conn, and the term of the store when it was made
+	// (S13).
+	raw  *pgx.Conn
+	term int64
 }
 
 // customKey is where a pooled connection keeps its conn.
 const customKey = "quipu"
-
-// applicationName names a connection after its session.
-func applicationName(session journal.GUID) string { return "quipu-" + session.String() }
 
 // newSession draws a new session number (L1).
 func newSession() journal.GUID { return journal.GUID(uuid.New()) }
@@ -50,14 +52,24 @@ func wrap(c *pgx.Conn) *conn {
 // idle reports whether no transaction is open.
 func (c *conn) idle() bool { return c.pg.TxStatus() == 'I' }
 
-// require prepares the statements that this connection has not prepared yet, in one round trip.
-func (c *conn) require(ctx context.Context, names ...string) error {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return c.known[name] != nil })
+// require prepares the statements that this connection has not prepared yet, in one round trip; and
+// with the first ones rollback, since nothing can be prepared in a transaction that has failed.
+func (c *conn) require(ctx context.Context, wanted ...string) error {
+	if c.known == nil {
+		return nil
+	}
+	var names []string
+	for _, name := range wanted {
+		if c.known[name] == nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+	if c.known["rollback"] == nil && !slices.Contains(names, "rollback") {
+		names = append(names, "rollback")
+	}
 	p := c.pg.StartPipeline(ctx)
 	for _, name := range names {
 		text, ok := statements[name]
@@ -88,128 +100,110 @@ func (c *conn) require(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// batch is a series of statements that are sent together (J6).
-type batch struct {
-	conn  *conn
-	raw   pgconn.Batch
-	names []string
-}
-
-var binary = []int16{1}
-
-func (c *conn) batch() *batch { return &batch{conn: c} }
-
-// queue adds a statement that require has prepared.
-func (b *batch) queue(name string, params ...[]byte) {
-	b.names = append(b.names, name)
-	if b.conn.known == nil {
-		b.raw.ExecParams(statements[name], params, nil, binary, binary)
-		return
-	}
-	sd := b.conn.known[name]
-	if sd == nil {
-		panic("postgres: statement " + name + " was not required")
-	}
-	b.raw.ExecStatement(sd, params, binary, binary)
-}
-
-// results reads the answers of a batch, in the order of its statements.
-type results struct {
-	conn  *conn
-	mrr   *pgconn.MultiResultReader
-	names []string
-	next  int
-	err   error
-}
-
-// send sends the batch: one round trip.
-func (b *batch) send(ctx context.Context) *results {
-	if err := ctx.Err(); err != nil {
-		return &results{names: b.names, err: fmt.Errorf("%w: %w", errNotSent, err)}
-	}
-	if b.conn.pg.IsClosed() {
-		return &results{names: b.names, err: fmt.Errorf("%w: the connection was lost before", errNotSent)}
-	}
-	return &results{conn: b.conn, mrr: b.conn.pg.ExecBatch(ctx, &b.raw), names: b.names}
-}
-
-// each reads the rows of the next statement. The values are valid only within the call.
-func (r *results) each(visit func(row) error) string {
-	if r.err != nil {
-		return ""
-	}
-	name := r.names[r.next]
-	r.next++
-	if !r.mrr.NextResult() {
-		if r.err = r.mrr.Close(); r.err == nil {
-			r.err = fmt.Errorf("no result")
-		}
-		r.err = fmt.Errorf("%s: %w", name, r.err)
-		return ""
-	}
-	rr := r.mrr.ResultReader()
-	for rr.NextRow() {
-		if visit == nil || r.err != nil {
-			continue
-		}
-		if err := visit(rr.Values()); err != nil {
-			r.err = fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	tag, err := rr.Close()
-	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("%s: %w", name, err)
-	}
-	return tag.String()
-}
-
-// close reads the remaining answers and returns the first error.
-func (r *results) close() error {
-	for r.err == nil && r.next < len(r.names) {
-		r.each(nil)
-	}
-	if r.mrr == nil {
-		return r.err
-	}
-	if err := r.mrr.Close(); err != nil && r.err == nil {
-		r.err = err
-	}
-	if r.conn.known != nil && spoiled(r.err) {
-		r.conn.leave()
-	}
-	return r.err
-}
-
-// query runs one statement.
-func (c *conn) query(ctx context.Context, name string, visit func(row) error, params ...[]byte) error {
-	if err := c.require(ctx, name); err != nil {
-		return err
-	}
-	b := c.batch()
-	b.queue(name, params...)
-	r := b.send(ctx)
-	r.each(visit)
-	return r.close()
-}
-
-// step is one statement of a series that is sent as a whole.
+// step is one statement of a series that is sent as a whole (J6).
 type step struct {
 	name   string
 	params [][]byte
-	visit  func(row) error
+	visit  func(row) error // its values are valid only within the call
 }
 
-// run sends prepared statements as one batch and visits their rows.
+// batch is such a series.
+type batch []step
+
+func (b *batch) queue(name string, params ...[]byte) {
+	*b = append(*b, step{name: name, params: params})
+}
+
+// stepError is the error of a statement of a batch; step counts from 0.
+type stepError struct {
+	step int
+	name string
+	err  error
+}
+
+// Error names the statement.
+func (e *stepError) Error() string { return e.name + ": " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *stepError) Unwrap() error { return e.err }
+
+var binary = []int16{1}
+
+// query runs one statement.
+func (c *conn) query(ctx context.Context, name string, visit func(row) error, params ...[]byte) error {
+	return c.run(ctx, step{name, params, visit})
+}
+
+// did runs one statement, and says whether it returned a row.
+func (c *conn) did(ctx context.Context, name string, params ...[]byte) (did bool, err error) {
+	err = c.query(ctx, name, func(row) error { did = true; return nil }, params...)
+	return did, err
+}
+
+// setting is the step that sets a setting, until the transaction ends or for the connection.
+func setting(name, value string, local bool) step {
+	return step{"setting", [][]byte{pText(name), pText(value), pBool(local)}, nil}
+}
+
+// run sends statements as one batch and visits their rows. Those that are not prepared yet are
+// prepared before, all of them, so that a transaction is begun only when it can be ended.
 func (c *conn) run(ctx context.Context, steps ...step) error {
-	b := c.batch()
-	for _, s := range steps {
-		b.queue(s.name, s.params...)
+	names := make([]string, len(steps))
+	for i := range steps {
+		names[i] = steps[i].name
 	}
-	r := b.send(ctx)
-	for _, s := range steps {
-		r.each(s.visit)
+	if err := c.require(ctx, names...); err != nil {
+		return err
 	}
-	return r.close()
+	switch err := ctx.Err(); {
+	case len(steps) == 0:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	case c.pg.IsClosed():
+		return fmt.Errorf("%w: the connection was lost before", errNotSent)
+	}
+	var raw pgconn.Batch
+	for _, s := range steps {
+		if sd := c.known[s.name]; sd != nil {
+			raw.ExecStatement(sd, s.params, binary, binary)
+		} else { // the connection is not ours
+			raw.ExecParams(statements[s.name], s.params, nil, binary, binary)
+		}
+	}
+	results := c.pg.ExecBatch(ctx, &raw)
+	var err error
+	for i := 0; i < len(steps) && err == nil; i++ {
+		if failed := steps[i].read(results); failed != nil {
+			err = &stepError{i, steps[i].name, failed}
+		}
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if c.known != nil && spoiled(err) {
+		c.leave()
+	}
+	return err
+}
+
+// read reads the answer. A COMMIT of a transaction that has failed is errRolledBack.
+func (s *step) read(results *pgconn.MultiResultReader) error {
+	if !results.NextResult() {
+		return cmp.Or(results.Close(), errors.New("no result"))
+	}
+	r := results.ResultReader()
+	var failed error
+	for r.NextRow() {
+		if s.visit != nil && failed == nil {
+			failed = s.visit(r.Values())
+		}
+	}
+	tag, err := r.Close()
+	if err == nil && s.name == "commit" && tag.String() != "COMMIT" {
+		err = fmt.Errorf("%w: COMMIT was answered %s", errRolledBack, tag)
+	}
+	return cmp.Or(failed, err)
 }
 
 // transact runs the steps as one transaction in one round trip.
@@ -223,17 +217,7 @@ func (c *conn) snapshot(ctx context.Context, steps ...step) error {
 }
 
 func (c *conn) series(ctx context.Context, begin string, steps []step) error {
-	all := make([]step, 0, len(steps)+2)
-	all = append(append(append(all, step{name: begin}), steps...), step{name: "commit"})
-	for _, s := range all {
-		if err := c.require(ctx, s.name); err != nil {
-			return err
-		}
-	}
-	if err := c.require(ctx, "rollback"); err != nil {
-		return err
-	}
-	err := c.run(ctx, all...)
+	err := c.run(ctx, slices.Concat([]step{{name: begin}}, steps, []step{{name: "commit"}})...)
 	if err != nil && !c.idle() {
 		abandon(ctx, c)
 	}

@@ -165,11 +165,11 @@ func (s *Store) checkPooler(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
 	defer cancel()
-	other, raw, err := s.dial(ctx, newSession())
+	other, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer closeSoon(raw)
+	defer other.leave()
 	before, err := backend(ctx, c.pg, "connection_backend")
 	if err != nil {
 		return err
@@ -190,7 +190,76 @@ func (s *Store) checkPooler(ctx context.Context) error {
 	return nil
 }
 
-// leave closes a connection that cannot be used any more, so that its owner makes another.
+// dial opens a connection outside the pool, under a name of its own (J4).
+func (s *Store) dial(ctx context.Context) (*conn, error) {
+	cfg := s.pool.Config().ConnConfig
+	term := s.where.term.Load()
+	if err := s.before(ctx, cfg); err != nil {
+		return nil, err
+	}
+	raw, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	c := wrap(raw)
+	c.raw, c.term = raw, term
+	return c, nil
+}
+
+// line is a connection outside the pool that is opened on demand.
+type line struct {
+	s    *Store
+	uses []string // statements that are prepared when it connects
+	conn *conn    // nil until it connects
+}
+
+// connect opens it if there is no connection that may be used: one of this term, to the space's
+// database.
+func (l *line) connect(ctx context.Context) error {
+	if err := l.s.where.refused(); err != nil {
+		l.drop()
+		return err
+	}
+	if l.conn != nil && !l.conn.pg.IsClosed() && l.conn.term == l.s.where.term.Load() {
+		return nil
+	}
+	l.drop()
+	c, err := l.s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.require(ctx, l.uses...); err != nil {
+		c.leave()
+		return err
+	}
+	l.conn = c
+	return nil
+}
+
+func (l *line) drop() {
+	if l.conn != nil {
+		l.conn.leave()
+	}
+	l.conn = nil
+}
+
+// call runs one statement. After an error it closes the connection; the next call opens another.
+func (l *line) call(ctx context.Context, op, name string, visit func(row) error, params ...[]byte) error {
+	err := l.connect(ctx)
+	if err == nil {
+		err = l.conn.query(ctx, name, visit, params...)
+	}
+	if err == nil {
+		return nil
+	}
+	l.s.moved(err)
+	if undecided(err) || errors.Is(err, errNotSent) {
+		l.drop()
+	}
+	return classify(op, err)
+}
+
+// leave closes a connection without waiting long for the server, so that its owner makes another.
 func (c *conn) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

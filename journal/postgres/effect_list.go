@@ -11,15 +11,7 @@ import (
 
 // Effects lists the recorded effects of a request, in the order of their first entries.
 func (s *Store) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
-	var all []store.EffectRow
-	err := s.query(ctx, "effects_of_request", func() { all = nil }, func(v row) error {
-		x, err := readEffect(v)
-		if err == nil {
-			all = append(all, *x)
-		}
-		return err
-	}, pUUID(job), pUUID(request))
-	return all, err
+	return readAll(ctx, s, "effects_of_request", readEffect, pUUID(job), pUUID(request))
 }
 
 // JobEffects lists the recorded effects of all requests of a job, in the order of their first
@@ -39,20 +31,16 @@ func (s *Store) placed(ctx context.Context, name string, params ...[]byte) ([]st
 		store.JobEffect
 		time int64
 	}
-	var all []placed
-	err := s.query(ctx, name, func() { all = nil }, func(v row) error {
-		x, err := readEffect(v)
-		if err != nil {
-			return err
+	all, err := readAll(ctx, s, name, func(v row) (f placed, err error) {
+		if f.EffectRow, err = readEffect(v); err != nil {
+			return f, err
 		}
-		f := placed{JobEffect: store.JobEffect{EffectRow: *x, Job: v.job(effectWidth), Request: v.guid(effectWidth + 1)}}
+		f.Job, f.Request = v.job(effectWidth), v.guid(effectWidth+1)
 		e, err := decode(f.Job, v.bytes(effectWidth+2))
-		if err != nil {
-			return err
+		if err == nil {
+			f.Activity, f.DAD, f.time = e.Activity, e.DAD, e.Time
 		}
-		f.Activity, f.DAD, f.time = e.Activity, e.DAD, e.Time
-		all = append(all, f)
-		return nil
+		return f, err
 	}, params...)
 	// The rows come by request and seq; a stable sort keeps the chains of one time together.
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(slices.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.time, b.time)) })

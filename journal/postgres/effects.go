@@ -53,7 +53,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []s
 	if !wait {
 		lock = "chains_lock_skip"
 	}
-	return append([]step{
+	return slices.Concat([]step{
 		{lock, rowKeys(w.chains), func(v row) error {
 			x := &collation.Row{}
 			if err := chainColumns.read(v, x); err != nil {
@@ -67,8 +67,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []s
 			}
 			return nil
 		}},
-		s.readEffects(w, l, span),
-	}, w.readPastEffects(l)...)
+	}, s.readEffects(w, l, span), w.readPastEffects(l))
 }
 
 func compareRows(a, b rowKey) int {
@@ -98,28 +97,27 @@ func (w *wanted) effectJobs() []journal.JobID {
 // the job (W11). The number is known by then: read again.
 var errStrayed = errors.New("retention has moved a job")
 
+// effectKeys returns the columns of effects' keys.
+func effectKeys(keys []effectKey) [][]byte {
+	return arrays(keys, func(c *columns, k effectKey) { c.uuid(k.chain.job); c.bytes(k.key[:]) })
+}
+
 // readEffects reads the effects that were asked for in a span of their jobs, else errStrayed.
-func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) step {
-	job, key := uuids(len(w.effectKeys)), byteas(len(w.effectKeys))
-	for i := range w.effectKeys {
-		job.uuid(w.effectKeys[i].chain.job)
-		key.bytes(w.effectKeys[i].key[:])
-	}
-	return step{"effects_read", span.after([][]byte{job.value(), key.value()}), func(v row) error {
-		k := w.effectKeys[v.int(effectWidth)-1].chain
+func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) []step {
+	return asked("effects_read", w.effectKeys, spanned(span, effectKeys), func(k effectKey, v row) error {
 		n := v.int(effectWidth + 2)
-		if s.numbers.set(k.job, n); !span.holds(noJobs.with(n)) {
+		if s.numbers.set(k.chain.job, n); !span.holds(noJobs.with(n)) {
 			return errStrayed
 		}
-		if v.null(0) {
+		if v.null(1) {
 			return nil
 		}
-		f, err := readEffect(v)
-		if h := l.Chains[collation.RowKey{Job: k.job, GUID: k.guid}]; h != nil && err == nil {
-			h.Effects[f.Key] = &collation.Effect{EffectRow: *f, Request: v.guid(effectWidth + 1)}
+		f, err := readEffect(v[1:])
+		if h := l.Chains[collation.RowKey{Job: k.chain.job, GUID: k.chain.guid}]; h != nil && err == nil {
+			h.Effects[f.Key] = &collation.Effect{EffectRow: f, Request: v.guid(effectWidth + 1)}
 		}
 		return err
-	}}
+	})
 }
 
 // goneChains reads the chains whose rows have gone. Then the job's row is the lock, and the last
@@ -133,17 +131,15 @@ func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) 
 		h := &collation.Chain{Request: k.guid, Effects: make(map[journal.Digest]*collation.Effect, 1)}
 		l.Chains[at] = h
 		id := pUUIDs([]journal.JobID{k.job})
-		err := c.conn.run(
-			ctx,
-			step{"load_lock", [][]byte{id}, nil},
-			step{"clock", nil, func(v row) error { h.Now = collation.Micros(v.int(0)); return nil }},
-			step{"load_jobs", [][]byte{id}, func(v row) error { h.Job = c.s.readJob(v); return nil }},
-			step{"chain_head", [][]byte{pUUID(k.job), pUUID(k.guid)}, func(v row) error {
+		err := c.conn.run(ctx, append([]step{
+			{"load_lock", [][]byte{id}, nil},
+			{"clock", nil, func(v row) error { h.Now = collation.Micros(v.int(0)); return nil }},
+			{"load_jobs", [][]byte{id}, func(v row) error { h.Job = c.s.readJob(v); return nil }},
+			{"chain_head", [][]byte{pUUID(k.job), pUUID(k.guid)}, func(v row) error {
 				h.Head = journal.Head{Seq: v.int(0), Hash: v.digest(1)}
 				return nil
 			}},
-			c.s.readEffects(w, l, allJobs),
-		)
+		}, c.s.readEffects(w, l, allJobs)...)...)
 		if err != nil {
 			return err
 		}
@@ -243,45 +239,40 @@ func (w *writes) queueChains(b *batch) {
 
 // queueJudged writes an operator's verdicts on completed effects.
 func queueJudged(b *batch, effects []effectWrite) {
-	n := len(effects)
-	job, key, state, failure, vouched := uuids(n), byteas(n), texts(n), byteas(n), bools(n)
-	for _, f := range effects {
-		job.uuid(f.job)
-		key.bytes(f.Key[:])
-		state.text(string(f.State))
-		failure.someBytes(encodeFailure(f.Error))
-		vouched.bool(f.Vouched)
-	}
-	b.queue("effects_judged", job.value(), key.value(), state.value(), failure.value(), vouched.value())
+	b.queue("effects_judged", arrays(effects, func(c *columns, f effectWrite) {
+		c.uuid(f.job)
+		c.bytes(f.Key[:])
+		c.text(string(f.State))
+		c.someBytes(encodeFailure(f.Error))
+		c.bool(f.Vouched)
+	})...)
 }
 
 // queueBegun inserts effects.
 func queueBegun(b *batch, effects []effectWrite) {
-	n := len(effects)
-	job, request, topic, seq, turn, until := uuids(n), uuids(n), texts(n), ints(n), ints(n), ints(n)
-	all := make([]*store.EffectRow, n)
-	for i, f := range effects {
-		job.uuid(f.job)
-		request.uuid(f.Request)
-		topic.text(f.topic)
-		seq.int(f.Seq)
-		turn.int(int64(f.Turn))
-		until.someInt(int64(f.Until))
-		all[i] = &f.EffectRow
-	}
-	b.queue("effects_new", job.value(), request.value(), topic.value(), seq.value(), turn.value(), until.value(), effectColumns.param(all))
+	b.queue("effects_new", append(arrays(effects, func(c *columns, f effectWrite) {
+		c.uuid(f.job)
+		c.uuid(f.Request)
+		c.text(f.topic)
+		c.int(f.Seq)
+		c.int(int64(f.Turn))
+		c.someInt(int64(f.Until))
+	}), effectParam(effects))...)
 }
 
 // queueMoved writes how effects that were started stand now.
 func queueMoved(b *batch, span span, effects []effectWrite) {
-	n := len(effects)
-	job, turn, until := uuids(n), ints(n), ints(n)
-	all := make([]*store.EffectRow, n)
+	b.queue("effects_move", span.after(append(arrays(effects, func(c *columns, f effectWrite) {
+		c.uuid(f.job)
+		c.int(int64(f.Turn))
+		c.someInt(int64(f.Until))
+	}), effectParam(effects)))...)
+}
+
+func effectParam(effects []effectWrite) []byte {
+	all := make([]*store.EffectRow, len(effects))
 	for i, f := range effects {
-		job.uuid(f.job)
-		turn.int(int64(f.Turn))
-		until.someInt(int64(f.Until))
 		all[i] = &f.EffectRow
 	}
-	b.queue("effects_move", span.after([][]byte{job.value(), turn.value(), until.value(), effectColumns.param(all)})...)
+	return effectColumns.param(all)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -156,14 +157,6 @@ func undecided(err error) bool {
 		pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC"
 }
 
-// classifyWrite is classify for a write that commits by itself.
-func classifyWrite(op string, err error) error {
-	if err != nil && undecided(err) {
-		return fmt.Errorf("postgres: %s: %w: %w", op, store.ErrUnknown, err)
-	}
-	return classify(op, err)
-}
-
 // decisions are the errors of package store. An error that wraps one of them is already
 // classified.
 var decisions = []error{
@@ -176,26 +169,20 @@ func rejected(op string, err error) error {
 	return fmt.Errorf("postgres: %s: %w: %w", op, store.ErrRejected, err)
 }
 
-// settle classifies the error of a write, if it is not classified yet.
+// settle classifies the error of a write that commits by itself, if it is not classified yet.
 func settle(op string, err error) error {
-	if other := elsewhere(op, err); other != nil {
-		return other
+	if err != nil && !classified(err) && undecided(err) {
+		return fmt.Errorf("postgres: %s: %w: %w", op, store.ErrUnknown, err)
 	}
-	if err == nil || classified(err) {
-		return err
-	}
-	return classifyWrite(op, err)
+	return settleRead(op, err)
 }
 
 // settleRead classifies the error of a read, which cannot have committed anything.
 func settleRead(op string, err error) error {
-	if other := elsewhere(op, err); other != nil {
-		return other
+	if other := elsewhere(op, err); other != nil || classified(err) {
+		return cmp.Or(other, err)
 	}
-	if err != nil && !classified(err) {
-		return classify(op, err)
-	}
-	return err
+	return classify(op, err)
 }
 
 // classified reports whether the error wraps one of package store.

@@ -2,15 +2,10 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
-
-// expireOpen are the statements that remove the open rows of jobs, one for each table. The
-// history goes with its partition (W11).
-var expireOpen = []string{"expire_waits", "expire_dispatches", "expire_dead_letters"}
 
 // Expire turns closed jobs whose time has passed into tombstones, removes their open rows, ends
 // old tombstones, and drops stray dead letters beyond their bound: at most limit rows of each
@@ -26,10 +21,6 @@ func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
 }
 
 func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, err error) {
-	names := []string{"begin", "expire_mark", "expire_take", "expire_end", "expire_strays", "expire_cleared", "commit", "rollback"}
-	if err := c.require(ctx, slices.Concat(names, expireOpen)...); err != nil {
-		return false, err
-	}
 	full := func(v row) error { more = more || v.int(0) >= limit; return nil }
 	var open []journal.JobID
 	var strays int64
@@ -48,13 +39,9 @@ func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, er
 		return false, settleRead("expire", err)
 	}
 	more = more || int64(len(open)) >= limit
-	steps := make([]step, 0, len(expireOpen)+2)
-	if len(open) > 0 {
-		ids := pUUIDs(open)
-		for _, name := range expireOpen {
-			steps = append(steps, step{name, [][]byte{ids, pInt(limit)}, full})
-		}
-		steps = append(steps, step{"expire_cleared", [][]byte{ids, stay}, nil})
+	var steps []step
+	if ids := pUUIDs(open); len(open) > 0 {
+		steps = []step{{"expire_open", [][]byte{ids, pInt(limit)}, full}, {"expire_cleared", [][]byte{ids, stay}, nil}}
 	}
 	err = c.run(ctx, append(steps, step{name: "commit"})...)
 	if err != nil && !c.idle() {

@@ -66,22 +66,15 @@ func (s *Store) noFlow(name, version string) error {
 
 // Flows lists the deployed versions.
 func (s *Store) Flows(ctx context.Context) ([]store.FlowView, error) {
-	var all []store.FlowView
-	err := s.query(ctx, "flow_list", func() { all = nil }, func(v row) error {
-		all = append(all, store.FlowView{
-			Ref:    journal.FlowRef{Name: v.text(0), Version: v.text(1), Digest: v.digest(2)},
-			Active: v.bool(3), Deployed: collation.Micros(v.int(4)),
-		})
-		return nil
+	return readAll(ctx, s, "flow_list", func(v row) (store.FlowView, error) {
+		return store.FlowView{Ref: v.flow(0), Active: v.bool(3), Deployed: collation.Micros(v.int(4))}, nil
 	})
-	return all, err
 }
 
 // Flow returns the canonical definition of one version: store.ErrNotFound.
 func (s *Store) Flow(ctx context.Context, name, version string) ([]byte, error) {
-	var definition []byte
-	err := s.query(ctx, "flow_read", nil, func(v row) error { definition = v.bytes(1); return nil }, pText(name), pText(version))
-	if err == nil && definition == nil {
+	definition, found, err := readOne(ctx, s, "flow_read", func(v row) ([]byte, error) { return v.bytes(1), nil }, pText(name), pText(version))
+	if err == nil && !found {
 		return nil, s.noFlow(name, version)
 	}
 	return definition, err
@@ -90,13 +83,8 @@ func (s *Store) Flow(ctx context.Context, name, version string) ([]byte, error) 
 // ActiveFlow returns the version for new jobs: store.ErrNotFound.
 func (s *Store) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, []byte, error) {
 	var ref journal.FlowRef
-	var definition []byte
-	err := s.query(ctx, "flow_active", nil, func(v row) error {
-		ref = journal.FlowRef{Name: v.text(0), Version: v.text(1), Digest: v.digest(2)}
-		definition = v.bytes(3)
-		return nil
-	}, pText(name))
-	if err == nil && definition == nil {
+	definition, found, err := readOne(ctx, s, "flow_active", func(v row) ([]byte, error) { ref = v.flow(0); return v.bytes(3), nil }, pText(name))
+	if err == nil && !found {
 		err = s.noFlow(name, "")
 	}
 	return ref, definition, err
@@ -105,27 +93,15 @@ func (s *Store) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, [
 // Schedules lists the active flow versions, with the time up to which their scheduled starts were
 // made.
 func (s *Store) Schedules(ctx context.Context) ([]store.Schedule, error) {
-	var all []store.Schedule
-	err := s.query(ctx, "flow_schedules", func() { all = nil }, func(v row) error {
-		all = append(all, store.Schedule{
-			Ref:  journal.FlowRef{Name: v.text(0), Version: v.text(1), Digest: v.digest(2)},
-			Last: collation.Micros(v.int(3)), Now: collation.Micros(v.int(4)),
-		})
-		return nil
+	return readAll(ctx, s, "flow_schedules", func(v row) (store.Schedule, error) {
+		return store.Schedule{Ref: v.flow(0), Last: collation.Micros(v.int(3)), Now: collation.Micros(v.int(4))}, nil
 	})
-	return all, err
 }
 
 // MarkSchedule moves that time by test-and-set: store.ErrLost.
 func (s *Store) MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error {
 	_, err := s.change(ctx, "flow_mark", pText(name), pInt(int64(before)), pInt(int64(after)))
 	return err
-}
-
-// ExpireDefault implements store.Engine.
-func (s *Store) ExpireDefault(ctx context.Context) (d time.Duration, err error) {
-	err = s.query(ctx, "expire_default", nil, func(v row) error { d = time.Duration(v.int(0)) * time.Microsecond; return nil })
-	return d, err
 }
 
 // SetExpireDefault implements store.Operator. It needs the rights of the owner.

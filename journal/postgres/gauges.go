@@ -8,35 +8,29 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// gaugeStatements are sent together.
-var gaugeStatements = []string{"gauge_jobs", "gauge_closed", "gauge_running", "gauge_dead", "gauge_processes", "gauge_late"}
-
 // Gauges implements store.Client, in one round trip.
 func (s *Store) Gauges(ctx context.Context) (*store.Gauges, error) {
 	var g *store.Gauges
-	by := func(counts func() map[string]int64) func(row) error {
-		return func(v row) error { counts()[v.text(0)] = v.int(1); return nil }
+	by := func(counts map[string]int64) func(row) error {
+		return func(v row) error { counts[v.text(0)] = v.int(1); return nil }
 	}
 	late := func(v row, i int) store.Backlog {
 		return store.Backlog{N: v.int(i), Age: time.Duration(v.int(i+1)) * time.Microsecond}
 	}
-	jobs := func(counts func() map[store.JobsOf]int64) func(row) error {
+	jobs := func(counts map[store.JobsOf]int64) func(row) error {
 		return func(v row) error {
-			counts()[store.JobsOf{Flow: v.text(0), State: journal.JobState(v.text(1))}] = v.int(2)
+			counts[store.JobsOf{Flow: v.text(0), State: journal.JobState(v.text(1))}] = v.int(2)
 			return nil
 		}
 	}
 	err := s.look(ctx, "gauges", func(c *conn) error {
 		g = &store.Gauges{Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{}}
-		if err := c.require(ctx, gaugeStatements...); err != nil {
-			return err
-		}
 		return c.run(ctx,
-			step{"gauge_jobs", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxGaugedJobs)}, jobs(func() map[store.JobsOf]int64 { return g.Jobs })},
-			step{"gauge_closed", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxSampledPages)}, jobs(func() map[store.JobsOf]int64 { return g.Closed })},
-			step{"gauge_running", [][]byte{pInt(store.MaxGaugedBy)}, by(func() map[string]int64 { return g.Running })},
-			step{"gauge_dead", [][]byte{pInt(store.MaxGauged), pInt(store.MaxGaugedBy)}, by(func() map[string]int64 { return g.Dead })},
-			step{"gauge_processes", nil, by(func() map[string]int64 { return g.Processes })},
+			step{"gauge_jobs", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxGaugedJobs)}, jobs(g.Jobs)},
+			step{"gauge_closed", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxSampledPages)}, jobs(g.Closed)},
+			step{"gauge_running", [][]byte{pInt(store.MaxGaugedBy)}, by(g.Running)},
+			step{"gauge_dead", [][]byte{pInt(store.MaxGauged), pInt(store.MaxGaugedBy)}, by(g.Dead)},
+			step{"gauge_processes", nil, by(g.Processes)},
 			step{"gauge_late", [][]byte{pInt(store.MaxGauged)}, func(v row) error {
 				g.Overdue, g.Timers, g.Expired = late(v, 0), late(v, 2), late(v, 4)
 				return nil

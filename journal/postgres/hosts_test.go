@@ -76,9 +76,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.Zero(t, two.trips.Load(), "the first host that answers has all")
 	before := asked.Load()
 	require.Positive(t, before)
-	_, raw, err := s.dial(t.Context(), newSession())
-	require.NoError(t, err)
-	closeSoon(raw)
+	must(s.dial(t.Context()))(t).leave()
 	require.Equal(t, before, asked.Load(), "the silent host is asked behind the one that answered")
 
 	_ = one.listener.Close()
@@ -87,7 +85,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	go listen()
 	<-told
 	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err == nil }, time.Minute, 10*time.Millisecond)
-	_, err = c.Load(t.Context(), []store.Want{{Job: id}}, true)
+	_, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
 	if err != nil { // the connection that it had
 		require.ErrorIs(t, err, store.ErrUnavailable)
 	}
@@ -180,9 +178,9 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 func TestS6ListenerIsTried(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
-	_, raw, err := s.dial(t.Context(), newSession())
-	require.NoError(t, err)
-	defer closeSoon(raw)
+	c := must(s.dial(t.Context()))(t)
+	defer c.leave()
+	raw := c.raw
 	must(raw.Exec(t.Context(), "LISTEN "+pgx.Identifier{s.schema}.Sanitize()))(t)
 	const soon = 10 * time.Millisecond
 	require.ErrorIs(t, s.hear(t.Context(), raw, soon), errQuiet)

@@ -65,10 +65,9 @@ func (c *committer) blame(ctx context.Context, w *writes, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.s.cfg.CommitTimeout)
 	defer cancel()
-	b := c.conn.batch()
-	b.queue("begin")
-	queueGuards(b, w.hot)
-	named := b.send(ctx).close()
+	b := batch{{name: "begin"}}
+	queueGuards(&b, w.hot)
+	named := c.conn.run(ctx, b...)
 	c.open = true
 	_ = c.Rollback(ctx)
 	if says(named) {
@@ -105,7 +104,7 @@ func (c *committer) readsWhole(w *wanted, loaded *store.Loaded) []step {
 			key := collation.InstanceKey{Activity: v.text(1), DAD: collation.DAD(v.text(2))}
 			st.Whole = true
 			if st.Instances[key] == nil {
-				st.Instances[key] = readInstance(v, 3)
+				st.Instances[key] = readInstance(v[3:])
 			}
 			if st.Results[key] != nil {
 				return nil

@@ -76,10 +76,6 @@ func (s *Store) RotateKeys(ctx context.Context, atOnce bool) (id int, err error)
 }
 
 func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Duration) (id int, err error) {
-	names := []string{"keys_end", "keys_end_topics", "keys_add", "keys_known", "keys_may", "keys_roots", "keys_put"}
-	if err := c.require(ctx, names...); err != nil {
-		return 0, err
-	}
 	var topics []string
 	err = c.run(
 		ctx,
@@ -106,9 +102,8 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 }
 
 // KnownTopics lists the topics that have keys: those of deployed flows and of workers, now or before.
-func (s *Store) KnownTopics(ctx context.Context) (all []string, err error) {
-	err = s.query(ctx, "keys_known", func() { all = nil }, func(v row) error { all = append(all, v.text(0)); return nil })
-	return all, err
+func (s *Store) KnownTopics(ctx context.Context) ([]string, error) {
+	return readAll(ctx, s, "keys_known", func(v row) (string, error) { return v.text(0), nil })
 }
 
 // PutTopicKeys stores derived keys, for logins that may not read the secrets (S1).
@@ -116,22 +111,17 @@ func (s *Store) PutTopicKeys(ctx context.Context, keys []keyring.TopicKey) error
 	if len(keys) == 0 {
 		return nil
 	}
-	return s.call(ctx, "store keys of topics", func(c *conn) error {
-		put := putKeys(keys)
-		return c.query(ctx, put.name, nil, put.params...)
-	})
+	return s.call(ctx, "store keys of topics", func(c *conn) error { return c.run(ctx, putKeys(keys)) })
 }
 
 func putKeys(keys []keyring.TopicKey) step {
-	topics, ids, values, signs, ends := texts(len(keys)), ints(len(keys)), byteas(len(keys)), ints(len(keys)), ints(len(keys))
-	for _, k := range keys {
-		topics.text(k.Topic)
-		ids.int(int64(k.ID))
-		values.bytes(k.Key)
-		signs.int(k.Signs)
-		ends.someInt(k.Ends)
-	}
-	return step{"keys_put", [][]byte{topics.value(), ids.value(), values.value(), signs.value(), ends.value()}, nil}
+	return step{"keys_put", arrays(keys, func(c *columns, k keyring.TopicKey) {
+		c.text(k.Topic)
+		c.int(int64(k.ID))
+		c.bytes(k.Key)
+		c.int(k.Signs)
+		c.someInt(k.Ends)
+	}), nil}
 }
 
 // SetSigned lets the space authenticate its messages, or not (S3). Processes follow within half

@@ -55,9 +55,8 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		case st.holder != "" && st.holder != holder, st.busy:
 			return s.refuse("lease", store.ErrLeased, request)
 		case st.runs >= store.MaxRuns:
-			err := c.query(ctx, "lease_exhausted", func(row) error { marked = true; return nil },
-				pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(store.MaxRuns))
-			if err != nil {
+			did, err := c.did(ctx, "lease_exhausted", pUUID(job), pUUID(request), pInt(int64(turn)), pText(holder), pInt(store.MaxRuns))
+			if marked = marked || did; err != nil {
 				return err
 			}
 			return s.refuse("lease", store.ErrExhausted, request)
@@ -65,10 +64,17 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GU
 		// The obstacle has gone meanwhile: the message will come again.
 		return s.refuse("lease", store.ErrLeased, request)
 	})
-	if marked && s.announce() {
-		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	if marked {
+		s.tell(ctx)
 	}
 	return l, err
+}
+
+// tell announces a due row, unless the process has just done so.
+func (s *Store) tell(ctx context.Context) {
+	if s.announce() {
+		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	}
 }
 
 func (s *Store) refuse(op string, why error, request journal.GUID) error {
@@ -107,22 +113,17 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	if err == nil && met == 0 {
 		return s.refuse("hand back", store.ErrStale, l.Request)
 	}
-	if err == nil && s.announce() {
-		_ = s.query(ctx, "announce", nil, nil) // if it fails the sweeper's next look finds the row
+	if err == nil {
+		s.tell(ctx)
 	}
 	return err
 }
 
 // Input implements store.Requests (T4).
 func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
-	var input []byte
-	met := false
-	err := s.query(ctx, "row_input", nil, func(v row) error {
-		met, input = true, v.bytes(0)
-		return nil
-	}, pUUID(job), pUUID(request))
+	input, met, err := readOne(ctx, s, "row_input", func(v row) ([]byte, error) { return v.bytes(0), nil }, pUUID(job), pUUID(request))
 	if err == nil && !met {
-		return nil, s.refuse("input", store.ErrStale, request)
+		err = s.refuse("input", store.ErrStale, request)
 	}
 	return input, err
 }

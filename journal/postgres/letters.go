@@ -9,18 +9,12 @@ import (
 )
 
 // Letter implements store.Engine.
-func (s *Store) Letter(ctx context.Context, id int64) (l *collation.Letter, err error) {
-	err = s.query(ctx, "letters_read", nil, func(v row) error { l = readOpenLetter(v); return nil }, pInts(id))
-	if err == nil && l == nil {
+func (s *Store) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
+	l, found, err := readOne(ctx, s, "letters_read", readOpenLetter, pInts(id))
+	if err == nil && !found {
 		err = fmt.Errorf("%w: dead letter %d", store.ErrNotFound, id)
 	}
 	return l, err
-}
-
-// DroppedLetters implements store.Client.
-func (s *Store) DroppedLetters(ctx context.Context) (n int64, err error) {
-	err = s.query(ctx, "letters_dropped", nil, func(v row) error { n = v.int(0); return nil })
-	return n, err
 }
 
 func pInts(ids ...int64) []byte {
@@ -31,8 +25,8 @@ func pInts(ids ...int64) []byte {
 	return c.value()
 }
 
-func readOpenLetter(v row) *collation.Letter {
-	return &collation.Letter{ID: v.int(0), Job: v.job(1), Row: v.guid(2), State: v.text(3), Reason: v.text(4), Acted: int(v.int(5))}
+func readOpenLetter(v row) (*collation.Letter, error) {
+	return &collation.Letter{ID: v.int(0), Job: v.job(1), Row: v.guid(2), State: v.text(3), Reason: v.text(4), Acted: int(v.int(5))}, nil
 }
 
 // readLetters returns the statement that reads the wanted dead letters.
@@ -41,8 +35,8 @@ func (w *wanted) readLetters(loaded *store.Loaded) []step {
 		return nil
 	}
 	return []step{{"letters_read", [][]byte{pInts(w.letters...)}, func(v row) error {
-		l := readOpenLetter(v)
+		l, err := readOpenLetter(v)
 		loaded.Letters[l.ID] = l
-		return nil
+		return err
 	}}}
 }

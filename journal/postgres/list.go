@@ -195,6 +195,30 @@ func digestOf[T any](name string, at func(*T) *journal.Digest) field[T] {
 	}
 }
 
+// partOf is a column of a part of a T: NULL without the part, which is made when the column is read.
+func partOf[T, P any](part func(*T) **P, f field[P]) field[T] {
+	return field[T]{
+		name: f.name, make: f.make,
+		put: func(c *column, x *T) {
+			if p := *part(x); p == nil {
+				c.null()
+			} else {
+				f.put(c, p)
+			}
+		},
+		get: func(v row, i int, x *T) error {
+			if v.null(i) {
+				return nil
+			}
+			p := part(x)
+			if *p == nil {
+				*p = new(P)
+			}
+			return f.get(v, i, *p)
+		},
+	}
+}
+
 // orNull writes NULL for the zero value.
 func (f field[T]) orNull() field[T] { return f.nullIf(f.zero) }
 

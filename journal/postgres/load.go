@@ -12,16 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// loadStatements are the statements that Load and More send.
-var loadStatements = []string{
-	"begin", "load_lock", "load_jobs_skip", "clock", "load_jobs", "load_tombstones", "load_instances", "load_receipts",
-	"load_rows", "load_results", "load_payloads", "load_unfinished", "load_effects", "load_named_rows", "load_waits", "load_latest",
-	"load_keys", "load_past", "load_past_pauses", "load_ends", "load_closes", "load_all_rows", "load_row_locks", "load_wait_locks", "load_all_waits", "load_children",
-	"load_holders", "load_order_locks", "load_order_locks_skip", "load_orders",
-	"chains_lock", "chains_lock_skip", "effects_read", "effects_past", "chain_head", "letters_read",
-	"whole_instances", "whole_rows", "write_mailboxes", "mail_lock_skip", "mail_waits", "mail_due", "mail_rows", "signals_known",
-}
-
 // wanted is what one trip reads, each key once, in parallel lists.
 type wanted struct {
 	jobs       []journal.JobID
@@ -292,69 +282,63 @@ func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []
 			}},
 		)
 	}
-	if len(w.holders) > 0 {
-		keys := texts(len(w.holders))
-		for _, k := range w.holders {
-			keys.text(k)
+	return append(steps, asked("load_holders", w.holders, textArray, func(key string, v row) error {
+		h, err := s.readHolder(v)
+		if err == nil {
+			loaded.Holders[key] = h
 		}
-		steps = append(steps, step{"load_holders", [][]byte{keys.value()}, func(v row) error {
-			h, err := s.readHolder(v)
-			if err == nil {
-				loaded.Holders[w.holders[v.int(0)-1]] = h
-			}
-			return err
-		}})
+		return err
+	})...)
+}
+
+// asked returns the step that reads what was asked for; none if nothing was. The first column of a
+// row is the place of its key in the parameters, from 1.
+func asked[K any](name string, keys []K, params func([]K) [][]byte, visit func(K, row) error) []step {
+	if len(keys) == 0 {
+		return nil
 	}
-	return steps
+	return []step{{name, params(keys), func(v row) error { return visit(keys[v.int(0)-1], v) }}}
+}
+
+// spanned adds the ends of a span to parameters.
+func spanned[K any](s span, params func([]K) [][]byte) func([]K) [][]byte {
+	return func(keys []K) [][]byte { return s.after(params(keys)) }
 }
 
 // reads returns the statements that read the wanted rows into the states.
 func (c *committer) reads(w *wanted) []step {
-	steps := make([]step, 0, 16)
-	if len(w.instances) > 0 {
-		steps = append(steps, step{"load_instances", c.span.after(places(w.instances)), func(v row) error {
-			p := w.instances[v.int(0)-1]
-			c.states[p.job].Instances[p.key] = readInstance(v, 1)
+	return slices.Concat(
+		asked("load_instances", w.instances, spanned(c.span, places), func(p place, v row) error {
+			c.states[p.job].Instances[p.key] = readInstance(v[1:])
 			return nil
-		}})
-	}
-	if len(w.receipts) > 0 {
-		steps = append(steps, step{"load_receipts", c.span.after(rowKeys(w.receipts)), func(v row) error {
-			return c.readReceipt(w.receipts[v.int(0)-1], v)
-		}})
-	}
-	if len(w.rows) > 0 {
-		steps = append(steps, step{"load_rows", rowKeys(w.rows), func(v row) error {
-			x, err := readRow(v)
-			if err == nil {
-				c.states[x.Job].Rows[x.GUID] = x
-			}
+		}),
+		asked("load_receipts", w.receipts, spanned(c.span, rowKeys), c.readReceipt),
+		asked("load_rows", w.rows, rowKeys, func(k rowKey, v row) (err error) {
+			c.states[k.job].Rows[k.guid], err = readRow(v[1:])
 			return err
-		}})
-	}
-	if len(w.results) > 0 {
-		steps = append(steps, step{"load_results", c.span.after(places(w.results)), func(v row) error {
-			p := w.results[v.int(0)-1]
+		}),
+		asked("load_results", w.results, spanned(c.span, places), func(p place, v row) error {
 			r, err := c.readResult(p, v, 1)
 			if r != nil {
 				c.states[p.job].Results[p.key] = r
 			}
 			return err
-		}})
-	}
-	return append(steps, c.readsFurther(&w.further)...)
+		}),
+		c.readsFurther(&w.further),
+	)
 }
 
 func places(ps []place) [][]byte {
-	n := len(ps)
-	job, activity, dad := uuids(n), texts(n), uuids(n)
-	for _, p := range ps {
-		job.uuid(p.job)
-		activity.text(p.key.Activity)
-		dad.uuid(p.key.DAD.Key())
-	}
-	return [][]byte{job.value(), activity.value(), dad.value()}
+	return arrays(ps, func(c *columns, p place) {
+		c.uuid(p.job)
+		c.text(p.key.Activity)
+		c.uuid(p.key.DAD.Key())
+	})
 }
+
+// textArray and uuidArray return a parameter with all of them.
+func textArray(vs []string) [][]byte         { return [][]byte{pTexts(vs)} }
+func uuidArray[T ~[16]byte](vs []T) [][]byte { return [][]byte{pUUIDs(vs)} }
 
 // readResult reads a result from the entry in a column, nil if there is none. An output that is
 // stored beside its entry is read later (E6).

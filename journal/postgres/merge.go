@@ -20,6 +20,7 @@ type writes struct {
 	hot       []hotWrite        // guards of decisions on hot states
 	apart     int               // how many of them, the first, a statement of their own compares
 	births    []birth           // inceptions: their jobs are inserted
+	born      []int64           // the numbers of these, once they are written
 	flows     []journal.FlowRef // flow versions of births that must be active
 	nexts     []*collation.Plan // closed jobs that are resumed
 	jobs      []*jobWrite

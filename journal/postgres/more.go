@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -123,94 +124,61 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 
 // readsFurther returns the statements for f.
 func (c *committer) readsFurther(f *further) []step {
-	steps := append(c.readsEffects(f), c.readsPast(&f.past)...)
-	if len(f.named) > 0 {
-		keys := make([]rowKey, len(f.named))
-		for i, n := range f.named {
-			keys[i] = n.row
-		}
-		steps = append(steps, step{"load_named_rows", rowKeys(keys), func(v row) error {
-			x, err := readRow(v)
-			if err == nil {
-				c.states[f.named[v.int(rowWidth)-1].asks].Rows[x.GUID] = x
-			}
-			return err
-		}})
-	}
-	if len(f.waits) > 0 {
-		steps = append(steps, step{"load_waits", rowKeys(f.waits), func(v row) error {
-			x := readWait(v)
-			c.states[x.Job].Waits[x.GUID] = x
+	steps := slices.Concat(
+		asked("load_unfinished", f.effects, spanned(c.span, rowKeys), func(k rowKey, v row) error {
+			c.states[k.job].Unfinished[k.guid] = v.bool(1)
 			return nil
-		}})
-	}
-	if len(f.latest) > 0 {
-		steps = append(steps, step{"load_latest", activities(f.latest), func(v row) error {
-			p := f.latest[v.int(0)-1]
+		}),
+		asked("load_effects", f.record, rowKeys, func(k rowKey, v row) error {
+			x, err := readEffect(v[1:])
+			c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], x)
+			return err
+		}),
+		c.readsPast(&f.past),
+		asked("load_named_rows", f.named, namedRows, func(n named, v row) (err error) {
+			c.states[n.asks].Rows[n.row.guid], err = readRow(v[1:])
+			return err
+		}),
+		asked("load_waits", f.waits, rowKeys, func(k rowKey, v row) error {
+			c.states[k.job].Waits[k.guid] = readWait(v[1:])
+			return nil
+		}),
+		asked("load_latest", f.latest, activities, func(p place, v row) error {
 			r, err := c.readResult(p, v, 1)
 			c.states[p.job].Latest[p.key.Activity] = r
 			return err
-		}})
-	}
-	if len(f.keys) > 0 {
-		keys := texts(len(f.keys))
-		for _, k := range f.keys {
-			keys.text(k.key)
-		}
-		steps = append(steps, step{"load_keys", [][]byte{keys.value()}, func(v row) error {
-			k := f.keys[v.int(0)-1]
+		}),
+		asked("load_keys", f.keys, askedKeys, func(k askedKey, v row) error {
 			c.states[k.asks].Keys[k.key] = v.job(1)
 			return nil
-		}})
-	}
-	if len(f.closes) > 0 {
-		steps = append(steps, step{"load_closes", [][]byte{pUUIDs(f.closes)}, func(v row) error {
+		}),
+		asked("load_closes", f.closes, uuidArray, func(job journal.JobID, v row) error {
 			if v.null(1) {
 				return nil
 			}
-			e, err := c.s.sealed(v.job(0), v.bytes(1))
+			e, err := c.s.sealed(job, v.bytes(1))
 			if err == nil {
-				c.states[v.job(0)].Close = e.Close
+				c.states[job].Close = e.Close
 			}
 			return err
-		}})
-	}
+		}),
+	)
 	if len(f.all) > 0 {
 		steps = append(steps, c.everything(f.all)...)
 	}
 	return steps
 }
 
-// readsEffects returns the statements for effects.
-func (c *committer) readsEffects(f *further) []step {
-	var steps []step
-	if len(f.effects) > 0 {
-		steps = append(steps, step{"load_unfinished", c.span.after(rowKeys(f.effects)), func(v row) error {
-			k := f.effects[v.int(0)-1]
-			c.states[k.job].Unfinished[k.guid] = v.bool(1)
-			return nil
-		}})
-	}
-	if len(f.record) > 0 {
-		steps = append(steps, step{"load_effects", rowKeys(f.record), func(v row) error {
-			x, err := readEffect(v)
-			if err == nil {
-				k := f.record[v.int(effectWidth)-1]
-				c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], *x)
-			}
-			return err
-		}})
-	}
-	return steps
+func namedRows(all []named) [][]byte {
+	return arrays(all, func(c *columns, n named) { c.uuid(n.row.job); c.uuid(n.row.guid) })
+}
+
+func askedKeys(all []askedKey) [][]byte {
+	return arrays(all, func(c *columns, k askedKey) { c.text(k.key) })
 }
 
 func activities(ps []place) [][]byte {
-	job, activity := uuids(len(ps)), texts(len(ps))
-	for _, p := range ps {
-		job.uuid(p.job)
-		activity.text(p.key.Activity)
-	}
-	return [][]byte{job.value(), activity.value()}
+	return arrays(ps, func(c *columns, p place) { c.uuid(p.job); c.text(p.key.Activity) })
 }
 
 // maxWaitLocks bounds the mailboxes that a close locks: the server has room for some thousands of
@@ -250,7 +218,7 @@ func (c *committer) everything(jobs []journal.JobID) []step {
 		}},
 		{"load_children", ids, func(v row) error {
 			key := collation.InstanceKey{Activity: v.text(1), DAD: collation.DAD(v.text(2))}
-			know(c.states[v.job(0)].Instances, key, readInstance(v, 3))
+			know(c.states[v.job(0)].Instances, key, readInstance(v[3:]))
 			return nil
 		}},
 	}
@@ -274,23 +242,13 @@ type ref struct {
 // message, so a trip of their own is worth it.
 func (c *committer) payloads(ctx context.Context) error {
 	refs := c.refs
-	c.refs = nil
-	if len(refs) == 0 {
+	if c.refs = nil; len(refs) == 0 {
 		return nil
 	}
-	job, digest := uuids(len(refs)), byteas(len(refs))
-	for _, x := range refs {
-		job.uuid(x.job)
-		digest.bytes(x.digest[:])
-	}
-	b := c.conn.batch()
-	b.queue("load_payloads", job.value(), digest.value())
-	r := b.send(ctx)
-	r.each(func(v row) error {
-		refs[v.int(0)-1].result.Output = v.bytes(1)
-		return nil
-	})
-	if err := r.close(); err != nil {
+	err := c.conn.run(ctx, asked("load_payloads", refs, func(refs []ref) [][]byte {
+		return arrays(refs, func(c *columns, x ref) { c.uuid(x.job); c.bytes(x.digest[:]) })
+	}, func(x ref, v row) error { x.result.Output = v.bytes(1); return nil })...)
+	if err != nil {
 		return err
 	}
 	for _, x := range refs {

@@ -67,12 +67,12 @@ func (k *numbers) put(job journal.JobID, n int64) {
 
 // learn remembers the numbers of jobs that a commit began. One that failed may have relied on numbers
 // that are old: it forgets them.
-func (k *numbers) learn(w *writes, born []int64, err error) {
+func (k *numbers) learn(w *writes, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
-		for i := range born { // as many as births, or none
-			k.put(w.births[i].Plan.Job, born[i])
+		for i, n := range w.born {
+			k.put(w.births[i].Plan.Job, n)
 		}
 		return
 	}

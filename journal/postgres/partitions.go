@@ -77,6 +77,18 @@ func (s *Store) Extend(ctx context.Context) error {
 	})
 }
 
+// alone runs do under a lock that the session keeps meanwhile, and which one process has at a time;
+// where another has it, nothing is to be done.
+func (s *Store) alone(ctx context.Context, c *conn, what string, do func() error) error {
+	key, mine := pText("quipu "+what+" "+s.schema), false
+	err := c.query(ctx, "alone_lock", func(v row) error { mine = v.bool(0); return nil }, key)
+	if err != nil || !mine {
+		return err
+	}
+	defer func() { _ = c.query(context.WithoutCancel(ctx), "alone_unlock", nil, key) }() // at the latest the end of the session unlocks
+	return do()
+}
+
 // asOwner runs do in a transaction that acts as the owner of the tables, so that the owner owns
 // what it makes.
 func (s *Store) asOwner(ctx context.Context, c *conn, do func(context.Context) error) error {
@@ -153,11 +165,12 @@ func (c *conn) extension(ctx context.Context) (string, error) {
 
 // tenures reads the state of each class, without a lock, and the clock.
 func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error) {
-	first, sequences := ints(len(classes)), texts(len(classes))
-	for i := range classes {
-		first.int(int64(i) * classNumbers)
-		sequences.text(classes[i].sequence())
-	}
+	first := int64(0)
+	params := arrays(classes, func(c *columns, x class) {
+		c.int(first)
+		c.text(x.sequence())
+		first += classNumbers
+	})
 	err = c.query(ctx, "partitions_look", func(v row) error {
 		t := tenure{class: len(out), used: !v.null(0), last: v.int(0), newest: v.int(1), opened: v.int(2), made: v.int(3)}
 		if v.null(3) {
@@ -165,6 +178,6 @@ func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error)
 		}
 		out, now = append(out, t), v.int(4)
 		return nil
-	}, first.value(), sequences.value(), pInt(partitionJobs), pInt(classNumbers))
+	}, append(params, pInt(partitionJobs), pInt(classNumbers))...)
 	return out, now, err
 }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -67,10 +69,9 @@ func first[K comparable, V any](m *map[K]V, k K) bool {
 }
 
 // readsPast returns the statements for p.
-func (c *committer) readsPast(p *past) (steps []step) {
-	if len(p.results) > 0 {
-		steps = append(steps, step{"load_past", p.resultPlaces(), func(v row) error {
-			at := p.results[v.int(0)-1]
+func (c *committer) readsPast(p *past) []step {
+	return slices.Concat(
+		asked("load_past", p.results, resultPlaces, func(at pastResult, v row) error {
 			from, err := readFrom(v, 3)
 			if err != nil {
 				return err
@@ -82,61 +83,41 @@ func (c *committer) readsPast(p *past) (steps []step) {
 			st := c.states[at.job]
 			st.Past[at.key] = append(st.Past[at.key], x)
 			return err
-		}})
-	}
-	if len(p.pauses) > 0 {
-		steps = append(steps, step{"load_past_pauses", p.pausePlaces(), func(v row) error {
-			at := p.pauses[v.int(0)-1]
-			return c.readPastPause(at, v)
-		}})
-	}
-	if len(p.ends) > 0 {
-		children := uuids(len(p.ends))
-		for _, x := range p.ends {
-			children.uuid(x.child)
-		}
-		steps = append(steps, step{"load_ends", [][]byte{children.value()}, func(v row) error {
-			at := p.ends[v.int(0)-1]
+		}),
+		asked("load_past_pauses", p.pauses, pausePlaces, c.readPastPause),
+		asked("load_ends", p.ends, func(ends []pastEnd) [][]byte {
+			return arrays(ends, func(c *columns, x pastEnd) { c.uuid(x.child) })
+		}, func(at pastEnd, v row) error {
 			e, err := c.s.sealed(v.job(4), v.bytes(3))
 			if err == nil && e.Close != nil {
 				c.states[at.asks].Ends[at.child] = &collation.End{Job: v.job(4), Generation: v.int(1), Seq: v.int(2), Output: e.Close.Output}
 			}
 			return err
-		}})
-	}
-	return steps
+		}),
+	)
 }
 
-func (p *past) resultPlaces() [][]byte {
-	n := len(p.results)
-	all, forked, cut := make([]place, n), uuids(n), ints(n)
-	for i := range p.results {
-		x := &p.results[i]
-		all[i] = x.place
-		forked.someUUID(x.fork.Job)
-		cut.int(x.fork.At)
-	}
-	return append(places(all), forked.value(), cut.value())
+func resultPlaces(all []pastResult) [][]byte {
+	return arrays(all, func(c *columns, x pastResult) {
+		c.uuid(x.job)
+		c.text(x.key.Activity)
+		c.uuid(x.key.DAD.Key())
+		c.someUUID(x.fork.Job)
+		c.int(x.fork.At)
+	})
 }
 
-func (p *past) pausePlaces() [][]byte {
-	n := len(p.pauses)
-	job, kind, name, position, activity, dad := uuids(n), texts(n), texts(n), texts(n), texts(n), uuids(n)
-	forked, cut := uuids(n), ints(n)
-	for i := range p.pauses {
-		x := &p.pauses[i]
-		job.uuid(x.job)
-		kind.text(string(x.key.Kind))
-		name.text(x.key.Name)
-		position.text(x.key.Position)
-		activity.text(x.key.Activity)
-		dad.uuid(x.key.DAD.Key())
-		forked.someUUID(x.fork.Job)
-		cut.int(x.fork.At)
-	}
-	return [][]byte{
-		job.value(), kind.value(), name.value(), position.value(), activity.value(), dad.value(), forked.value(), cut.value(),
-	}
+func pausePlaces(all []pastPause) [][]byte {
+	return arrays(all, func(c *columns, x pastPause) {
+		c.uuid(x.job)
+		c.text(string(x.key.Kind))
+		c.text(x.key.Name)
+		c.text(x.key.Position)
+		c.text(x.key.Activity)
+		c.uuid(x.key.DAD.Key())
+		c.someUUID(x.fork.Job)
+		c.int(x.fork.At)
+	})
 }
 
 // readPastPause takes the record of the latest generation, if it is of this instance and element.
@@ -157,43 +138,28 @@ func (c *committer) readPastPause(at pastPause, v row) error {
 
 // readPastEffects reads the state of the wanted effects in earlier generations.
 func (w *wanted) readPastEffects(l *store.Loaded) []step {
-	if len(w.pastKeys) == 0 {
-		return nil
-	}
-	job, key := uuids(len(w.pastKeys)), byteas(len(w.pastKeys))
-	for i := range w.pastKeys {
-		job.uuid(w.pastKeys[i].chain.job)
-		key.bytes(w.pastKeys[i].key[:])
-	}
-	return []step{{"effects_past", [][]byte{job.value(), key.value()}, func(v row) error {
-		f, err := readEffect(v)
+	return asked("effects_past", w.pastKeys, effectKeys, func(k effectKey, v row) error {
+		f, err := readEffect(v[1:])
 		if err != nil {
 			return err
 		}
-		k := w.pastKeys[v.int(effectWidth)-1].chain
-		h := l.Chains[collation.RowKey{Job: k.job, GUID: k.guid}]
+		h := l.Chains[collation.RowKey{Job: k.chain.job, GUID: k.chain.guid}]
 		if h == nil || h.Past[f.Key] != nil { // the latest generation comes first
 			return nil
 		}
 		if h.Past == nil {
 			h.Past = make(map[journal.Digest]*collation.PastEffect, 1)
 		}
+		v = v[1+effectWidth:]
 		h.Past[f.Key] = &collation.PastEffect{
-			Effect: collation.Effect{
-				EffectRow: *f, Request: v.guid(effectWidth + 1), Seq: v.int(effectWidth + 2), Until: collation.Micros(v.int(effectWidth + 3)),
-			},
-			Generation: v.int(effectWidth + 4), Undone: v.bool(effectWidth + 5), Undoing: v.bool(effectWidth + 6),
+			Effect:     collation.Effect{EffectRow: f, Request: v.guid(0), Seq: v.int(1), Until: collation.Micros(v.int(2))},
+			Generation: v.int(3), Undone: v.bool(4), Undoing: v.bool(5),
 		}
 		return nil
-	}}}
+	})
 }
 
 // queueNexts records in closed jobs which jobs resume them.
 func queueNexts(b *batch, plans []*collation.Plan) {
-	job, next := uuids(len(plans)), uuids(len(plans))
-	for _, p := range plans {
-		job.uuid(p.Job)
-		next.uuid(p.Next)
-	}
-	b.queue("write_jobs_next", job.value(), next.value())
+	b.queue("write_jobs_next", arrays(plans, func(c *columns, p *collation.Plan) { c.uuid(p.Job); c.uuid(p.Next) })...)
 }

@@ -106,17 +106,13 @@ type resolvedWrite struct {
 }
 
 func queueResolved(b *batch, resolved []resolvedWrite) {
-	n := len(resolved)
-	job, request, guid, kind := uuids(n), uuids(n), uuids(n), texts(n)
-	name, position, seq := texts(n), texts(n), ints(n)
-	for _, w := range resolved {
-		job.uuid(w.job)
-		request.uuid(w.Request)
-		guid.uuid(w.GUID)
-		kind.text(string(w.Kind))
-		name.text(w.Name)
-		position.text(w.Position)
-		seq.int(w.Seq)
-	}
-	b.queue("write_resolved", job.value(), request.value(), guid.value(), kind.value(), name.value(), position.value(), seq.value())
+	b.queue("write_resolved", arrays(resolved, func(c *columns, w resolvedWrite) {
+		c.uuid(w.job)
+		c.uuid(w.Request)
+		c.uuid(w.GUID)
+		c.text(string(w.Kind))
+		c.text(w.Name)
+		c.text(w.Position)
+		c.int(w.Seq)
+	})...)
 }

@@ -115,18 +115,6 @@ func (d *whereabouts) refused() error {
 // errTerm says that a connection was made before another database was accepted.
 var errTerm = fmt.Errorf("%w: the space goes on in another database", errNotSent)
 
-// current says whether a connection may be used: it is of this term, and the database is the
-// space's.
-func (d *whereabouts) current(c *conn) error {
-	if err := d.refused(); err != nil {
-		return err
-	}
-	if c.term != d.term.Load() {
-		return errTerm
-	}
-	return nil
-}
-
 // seen notes a mark that the database had, so that it is never taken for an older one. It does
 // not go back.
 func (d *whereabouts) seen(m store.Mark) {

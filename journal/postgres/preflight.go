@@ -26,17 +26,13 @@ func (s *Store) Preflight(ctx context.Context, accept []string) (*Preflight, err
 	var found []store.Weakness
 	err := s.look(ctx, "preflight", func(c *conn) error {
 		*p = Preflight{}
-		b := (&conn{pg: c.pg}).batch() // not prepared: it is asked once
-		b.queue("preflight")
-		r := b.send(ctx)
-		r.each(func(v row) error {
+		return (&conn{pg: c.pg}).query(ctx, "preflight", func(v row) error { // not prepared: it is asked once
 			p.Login = v.text(7)
 			found = p.judge(&serverSettings{
 				version: v.int(0), fsync: v.text(1), fullPages: v.text(2), commit: v.text(3), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
 			})
 			return nil
 		})
-		return r.close()
 	})
 	if err != nil {
 		return nil, err

@@ -8,12 +8,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// PrivateKeys says whether the space keeps digests of the keys of jobs and signals (S15).
-func (s *Store) PrivateKeys(ctx context.Context) (private bool, err error) {
-	err = s.query(ctx, "private", nil, func(v row) error { private = v.bool(0); return nil })
-	return private, err
-}
-
 // errKeys says why a space cannot have private keys.
 var errKeys = fmt.Errorf("%w: the space has jobs or signals whose keys stand in clear: a space keeps digests from its beginning, so make a new one", store.ErrRejected)
 
@@ -25,9 +19,6 @@ func (s *Store) SetPrivateKeys(ctx context.Context) error {
 		return err
 	}
 	return s.act(ctx, "private keys", func(c *conn) ([]journal.SpaceEntry, error) {
-		if err := c.require(ctx, "private_jobs", "private_tombstones", "private_set"); err != nil {
-			return nil, err
-		}
 		set := false
 		err := c.run(
 			ctx, step{name: "private_jobs"}, step{name: "private_tombstones"},

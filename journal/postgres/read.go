@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -13,13 +14,12 @@ import (
 
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
-	var id journal.JobID
 	var state journal.JobState
-	err := s.query(ctx, "job_by_key", nil, func(v row) error { id, state = v.job(0), journal.JobState(v.text(1)); return nil }, pText(key))
+	id, found, err := readOne(ctx, s, "job_by_key", func(v row) (journal.JobID, error) { state = journal.JobState(v.text(1)); return v.job(0), nil }, pText(key))
 	switch {
 	case err != nil:
 		return journal.JobID{}, err
-	case id.IsZero():
+	case !found:
 		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q", store.ErrNotFound, key)
 	case state == journal.JobExpired:
 		return journal.JobID{}, fmt.Errorf("%w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
@@ -33,9 +33,8 @@ func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Di
 	job, sum := uuids(1), byteas(1)
 	job.uuid(id)
 	sum.bytes(digest[:])
-	var body []byte
-	err := s.query(ctx, "load_payloads", nil, func(v row) error { body = v.bytes(1); return nil }, job.value(), sum.value())
-	if err == nil && body == nil {
+	body, found, err := readOne(ctx, s, "load_payloads", func(v row) ([]byte, error) { return v.bytes(1), nil }, job.value(), sum.value())
+	if err == nil && !found {
 		err = fmt.Errorf("%w: job %s has no output %s stored", store.ErrNotFound, id, digest)
 	}
 	if err == nil {
@@ -56,9 +55,9 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 		x := &store.JobView{}
 		return c.snapshot(ctx,
 			step{"job_view", arg, func(v row) error { view = x; return s.readView(v, x) }},
-			step{"view_instances", arg, func(v row) error {
+			step{"view_instances", [][]byte{arg[0], pBool(false)}, func(v row) error {
 				key := collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}
-				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v, 2)})
+				x.Instances = append(x.Instances, store.InstanceView{Key: key, Instance: *readInstance(v[2:])})
 				return nil
 			}},
 			step{"view_rows", arg, func(v row) error {
@@ -69,7 +68,11 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 				return err
 			}},
 			step{"audit_waits", arg, func(v row) error { x.Waits = append(x.Waits, *readWait(v)); return nil }},
-			step{"letters_of_job", arg, func(v row) error { x.Dead = append(x.Dead, readLetter(v)); return nil }},
+			step{"letters_of_jobs", [][]byte{pUUIDs([]journal.JobID{id}), pBool(true), pInt(math.MaxInt64)}, func(v row) error {
+				l, err := readLetter(v)
+				x.Dead = slices.Insert(x.Dead, 0, l) // the oldest first
+				return err
+			}},
 		)
 	})
 	switch {
@@ -87,25 +90,31 @@ func (s *Store) readView(v row, x *store.JobView) error {
 	x.JobSummary = s.readSummary(v)
 	x.Ended, x.Next = v.bool(jobWidth+1), v.job(jobWidth+5)
 	x.ExpiresAt = collation.Micros(v.int(jobWidth + 2))
-	if !v.null(jobWidth + 3) {
-		e, err := s.sealed(x.ID, v.bytes(jobWidth+3))
+	end, err := s.readEnd(x.ID, v, jobWidth+3)
+	x.Code, x.Error, x.Output = end.Code, end.Error, end.Output
+	return err
+}
+
+// readEnd reads how a job ended from the entry that closed it, in column i, and the one that ran its
+// completion tasks, in the next, which has the output.
+func (s *Store) readEnd(id journal.JobID, v row, i int) (end journal.Close, err error) {
+	for at := i; at <= i+1; at++ {
+		if v.null(at) {
+			continue
+		}
+		e, err := s.sealed(id, v.bytes(at))
 		if err != nil {
-			return err
+			return end, err
 		}
-		if e.Close != nil {
-			x.Code, x.Error = e.Close.Code, e.Close.Error
+		if e.Close == nil {
+			continue
 		}
+		if at == i {
+			end = *e.Close
+		}
+		end.Output = e.Close.Output
 	}
-	if !v.null(jobWidth + 4) {
-		e, err := s.sealed(x.ID, v.bytes(jobWidth+4))
-		if err != nil {
-			return err
-		}
-		if e.Close != nil {
-			x.Output = e.Close.Output
-		}
-	}
-	return nil
+	return end, nil
 }
 
 func (s *Store) readSummary(v row) store.JobSummary {
@@ -151,21 +160,12 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 				return nil
 			}
 		}
-		for body := 4; body <= 5; body++ { // the second has the output
-			if v.null(body) || o.State == journal.JobExpired { // a tombstone shows nothing of its history
-				continue
-			}
-			e, err := s.sealed(id, v.bytes(body))
+		if o.State != journal.JobExpired { // a tombstone shows nothing of its history
+			end, err := s.readEnd(id, v, 4)
 			if err != nil {
 				return err
 			}
-			if e.Close == nil {
-				continue
-			}
-			if body == 4 {
-				o.Code, o.Error = e.Close.Code, e.Close.Error
-			}
-			o.Output = e.Close.Output
+			o.Code, o.Error, o.Output = end.Code, end.Error, end.Output
 		}
 		outcomes[id] = o
 		return nil
@@ -196,20 +196,15 @@ func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.De
 	if len(f.Jobs) > 0 {
 		name, params = "letters_of_jobs", [][]byte{pUUIDs(f.Jobs), pBool(f.All), pInt(int64(f.Limit))}
 	}
-	var letters []store.DeadView
-	err := s.query(ctx, name, func() { letters = nil }, func(v row) error {
-		letters = append(letters, readLetter(v))
-		return nil
-	}, params...)
-	return letters, err
+	return readAll(ctx, s, name, readLetter, params...)
 }
 
-func readLetter(v row) store.DeadView {
+func readLetter(v row) (store.DeadView, error) {
 	return store.DeadView{
 		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11), Flow: v.text(12), Topic: v.text(13),
 		Letter: collation.DeadLetter{
 			Job: v.job(1), Row: v.guid(2), Kind: journal.MessageKind(v.text(3)), Activity: v.text(4),
 			DAD: collation.DAD(v.text(5)), Reason: v.text(6), Message: v.text(7), Ledger: collation.ActivityLedger(v.int(8)),
 		},
-	}
+	}, nil
 }

@@ -41,52 +41,28 @@ func (m *merger) repair(p *collation.Plan) error {
 // queueRepairs deletes what repairs drop, before anything is inserted.
 func (w *writes) queueRepairs(b *batch) {
 	for i := range w.repairs {
-		r := &w.repairs[i]
-		jobs := func(n int) []byte {
-			c := uuids(n)
-			for range n {
-				c.uuid(r.job)
-			}
-			return c.value()
-		}
-		guids := func(list []journal.GUID) []byte {
-			c := uuids(len(list))
-			for _, g := range list {
-				c.uuid(g)
-			}
-			return c.value()
-		}
-		d := &r.Drop
-		if n := len(d.Instances); n > 0 {
-			activity, dad := texts(n), texts(n)
-			for _, k := range d.Instances {
-				activity.text(k.Activity)
-				dad.text(string(k.DAD))
-			}
-			b.queue("repair_instances", jobs(n), activity.value(), dad.value())
-		}
-		if n := len(d.Receipts); n > 0 {
-			b.queue("repair_receipts", jobs(n), guids(d.Receipts))
-		}
-		if n := len(d.Waits); n > 0 {
-			guid, count := uuids(n), ints(n)
-			for _, x := range d.Waits {
-				guid.uuid(x.GUID)
-				count.int(int64(x.Count))
-			}
-			b.queue("repair_waits", jobs(n), guid.value(), count.value())
-		}
-		if n := len(d.Effects); n > 0 {
-			key, state, fence := byteas(n), texts(n), ints(n)
-			for i := range d.Effects {
-				key.bytes(d.Effects[i].Key[:])
-				state.text(string(d.Effects[i].State))
-				fence.int(d.Effects[i].Fence)
-			}
-			b.queue("repair_effects", jobs(n), key.value(), state.value(), fence.value())
-		}
-		if n := len(d.Resolved); n > 0 {
-			b.queue("repair_resolved", jobs(n), guids(d.Resolved))
-		}
+		r, d := &w.repairs[i], &w.repairs[i].Drop
+		drop(b, "repair_instances", r.job, d.Instances, func(c *columns, k collation.InstanceKey) {
+			c.text(k.Activity)
+			c.text(string(k.DAD))
+		})
+		guid := func(c *columns, g journal.GUID) { c.uuid(g) }
+		drop(b, "repair_receipts", r.job, d.Receipts, guid)
+		drop(b, "repair_waits", r.job, d.Waits, func(c *columns, x collation.CancelledWait) {
+			c.uuid(x.GUID)
+			c.int(int64(x.Count))
+		})
+		drop(b, "repair_effects", r.job, d.Effects, func(c *columns, f collation.DroppedEffect) {
+			c.bytes(f.Key[:])
+			c.text(string(f.State))
+			c.int(f.Fence)
+		})
+		drop(b, "repair_resolved", r.job, d.Resolved, guid)
+	}
+}
+
+func drop[T any](b *batch, name string, job journal.JobID, what []T, put func(*columns, T)) {
+	if len(what) > 0 {
+		b.queue(name, arrays(what, func(c *columns, x T) { c.uuid(job); put(c, x) })...)
 	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,37 +49,22 @@ func (s *Store) resolve(ctx context.Context, m marker, cause error) error {
 // outcome asks once. An attempt of unknown outcome can be repeated: a marker that takes the
 // batch's place says so itself.
 func (s *Store) outcome(ctx context.Context, m marker) (committed bool, err error) {
-	c, raw, err := s.dial(ctx, newSession())
+	c, err := s.dial(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer closeSoon(raw)
+	defer c.leave()
 	err = c.query(ctx, "resolve_terminate", nil, pInt(int64(m.pid)), pText(m.name))
 	if err != nil {
 		return false, err
 	}
-	if err := c.require(ctx, "begin", "resolve_marker", "resolve_read", "commit"); err != nil {
-		return false, err
-	}
-	b := c.batch()
-	b.queue("begin")
-	b.queue("resolve_marker", pUUID(m.session), pInt(m.seq))
-	b.queue("resolve_read", pUUID(m.session), pInt(m.seq))
-	b.queue("commit")
-	r := b.send(ctx)
-	r.each(nil)
-	r.each(nil)
-	found := false
-	r.each(func(v row) error {
+	found, at := false, [][]byte{pUUID(m.session), pInt(m.seq)}
+	err = c.transact(ctx, step{"resolve_marker", at, nil}, step{"resolve_read", at, func(v row) error {
 		found, committed = true, !v.bool(0)
 		return nil
-	})
-	tag := r.each(nil)
-	if err := r.close(); err != nil {
-		return false, err
+	}})
+	if err == nil && !found {
+		err = errors.New("the marker could not be read")
 	}
-	if !found || tag != "COMMIT" {
-		return false, fmt.Errorf("the marker could not be read: COMMIT was answered %s", tag)
-	}
-	return committed, nil
+	return committed && err == nil, err
 }

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -52,18 +51,14 @@ func (s *Store) archiveName(x *part) string {
 func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
 	var archived error // the caller's own, not to be classified
 	err = s.call(ctx, "retire", func(c *conn) error {
-		key := pText("quipu retire " + s.schema)
-		mine := false
-		err := c.query(ctx, "retire_lock", func(v row) error { mine = v.bool(0); return nil }, key)
-		if err != nil || !mine {
+		err := s.alone(ctx, c, "retire", func() (err error) {
+			more, err = s.retire(ctx, c, func(x *part) error {
+				if archive != nil {
+					archived = archive(ctx, s.archiveName(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
+				}
+				return archived
+			})
 			return err
-		}
-		defer func() { _ = c.query(context.WithoutCancel(ctx), "retire_unlock", nil, key) }() // at the latest the end of the session unlocks
-		more, err = s.retire(ctx, c, func(x *part) error {
-			if archive != nil {
-				archived = archive(ctx, s.archiveName(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
-			}
-			return archived
 		})
 		if archived != nil {
 			return nil
@@ -181,7 +176,7 @@ var errBroken = errors.New("its journal is not intact: see what journal-verify s
 // the head in the job's row.
 func (c *conn) intact(ctx context.Context, job *collation.Job, n int64) error {
 	heads := map[journal.GUID]journal.Head{}
-	for r, err := range c.chains(ctx, numbered{job.ID, n}) {
+	for r, err := range c.records(ctx, job.ID, n) {
 		if err != nil {
 			return err
 		}
@@ -201,11 +196,6 @@ func (c *conn) intact(ctx context.Context, job *collation.Job, n int64) error {
 	return nil
 }
 
-// chains streams the entries of a job, by its number.
-func (c *conn) chains(ctx context.Context, job numbered) iter.Seq2[journal.Record, error] {
-	return c.records(ctx, job.id, "retire_chains", pInt(job.n))
-}
-
 // drop archives a partition and drops its tables. It also finishes what a process that died had
 // begun.
 func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) error) error {
@@ -218,14 +208,10 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 		attached, pending bool
 	}
 	var tables []table
-	names := texts(len(historyTables))
-	for _, name := range historyTables {
-		names.text(name)
-	}
 	err = c.query(ctx, "retire_tables", func(v row) error {
 		tables = append(tables, table{v.text(0), v.text(3), v.bool(1), v.bool(2)})
 		return nil
-	}, names.value(), pInt(x.p))
+	}, pTexts(historyTables), pInt(x.p))
 	if err != nil {
 		return err
 	}
@@ -277,7 +263,7 @@ func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit)
 		}
 		for i := range page {
 			b := &page[i]
-			if err := visit(&b.job, b.flow, c.beside(ctx, &b.job.Flow, "retire_payloads", pInt(b.n)), c.chains(ctx, numbered{b.job.ID, b.n})); err != nil {
+			if err := visit(&b.job, b.flow, c.beside(ctx, &b.job.Flow, b.n), c.records(ctx, b.job.ID, b.n)); err != nil {
 				return err
 			}
 			after = b.n

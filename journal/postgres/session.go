@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -39,14 +36,6 @@ type session struct {
 	ended []string // dead processes that Renew has not reported yet
 }
 
-// line is a connection that is opened on demand.
-type line struct {
-	s    *Store
-	uses []string // statements that are prepared when it connects
-	conn *conn    // nil until it connects
-	raw  *pgx.Conn
-}
-
 // Statements of a session, one list for each line.
 var (
 	sessionStatements = []string{"session_open", "session_renew", "session_lost", "session_end"}
@@ -69,18 +58,15 @@ func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session
 
 // Processes implements store.Sessions.
 func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
-	var all []store.ProcessView
-	err := s.query(ctx, "session_list", func() { all = nil }, func(v row) error {
-		all = append(all, store.ProcessView{
+	return readAll(ctx, s, "session_list", func(v row) (store.ProcessView, error) {
+		return store.ProcessView{
 			Process: store.Process{
 				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
 			},
 			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Ran: v.numbers(9),
-		})
-		return nil
+		}, nil
 	}, pInt(store.MaxPage))
-	return all, err
 }
 
 // ID implements store.Session.
@@ -91,46 +77,6 @@ func (x *session) Next() time.Duration { return x.next }
 
 // Engines implements store.Session.
 func (x *session) Engines() int { return x.engines }
-
-// call runs one statement. After an error it closes the connection; the next call opens another.
-func (l *line) call(ctx context.Context, op, name string, visit func(row) error, params ...[]byte) error {
-	err := l.connect(ctx)
-	if err == nil {
-		err = l.conn.query(ctx, name, visit, params...)
-	}
-	if err == nil {
-		return nil
-	}
-	l.s.moved(err)
-	if undecided(err) || errors.Is(err, errNotSent) {
-		l.drop()
-	}
-	return classify(op, err)
-}
-
-func (l *line) connect(ctx context.Context) error {
-	if err := l.s.where.refused(); err != nil {
-		l.drop()
-		return err
-	}
-	if l.conn != nil && !l.conn.pg.IsClosed() && l.s.where.current(l.conn) == nil {
-		return nil
-	}
-	l.drop()
-	c, raw, err := l.s.dial(ctx, newSession())
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
-	}
-	l.conn, l.raw = c, raw
-	return c.require(ctx, l.uses...)
-}
-
-func (l *line) drop() {
-	if l.raw != nil {
-		closeSoon(l.raw)
-	}
-	l.conn, l.raw = nil, nil
-}
 
 // Renew implements store.Session.
 func (x *session) Renew(ctx context.Context, ran []int64) (ended []string, err error) {
@@ -239,22 +185,19 @@ func (x *session) Held(ctx context.Context) (leases []store.Lease, err error) {
 
 // Lost implements store.Session.
 func (x *session) Lost(ctx context.Context, leases []store.Lease) (lost []store.LostLease, err error) {
-	n := len(leases)
-	if n == 0 {
+	if len(leases) == 0 {
 		return nil, nil
-	}
-	job, request, turn, holder := uuids(n), uuids(n), ints(n), texts(n)
-	for i := range leases {
-		job.uuid(leases[i].Job)
-		request.uuid(leases[i].Request)
-		turn.int(int64(leases[i].Turn))
-		holder.text(leases[i].Holder)
 	}
 	err = x.alive.call(ctx, "look at leases", "session_lost", func(v row) error {
 		closed := !v.null(1) && journal.JobState(v.text(1)).Closed()
 		lost = append(lost, store.LostLease{Place: int(v.int(0)) - 1, Closed: closed})
 		return nil
-	}, job.value(), request.value(), turn.value(), holder.value())
+	}, arrays(leases, func(c *columns, l store.Lease) {
+		c.uuid(l.Job)
+		c.uuid(l.Request)
+		c.int(int64(l.Turn))
+		c.text(l.Holder)
+	})...)
 	return lost, err
 }
 

@@ -93,12 +93,7 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.boxes) == 0 {
 		return steps
 	}
-	ids, keys := uuids(len(m.boxes)), ints(len(m.boxes))
-	for _, box := range m.boxes {
-		ids.uuid(box.ID)
-		keys.int(lockKey(box.ID))
-	}
-	due := [][]byte{ids.value(), keys.value(), pInt(collation.MaxDue)}
+	due := append(arrays(m.boxes, func(c *columns, box *mailbox) { c.uuid(box.ID); c.int(lockKey(box.ID)) }), pInt(collation.MaxDue))
 	steps = append(steps, m.look(m.boxes...), step{"mail_due", due, func(v row) error {
 		x, err := readRow(v)
 		if err == nil {
@@ -108,11 +103,8 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 		return err
 	}})
 	if len(m.signals) > 0 {
-		keys := ints(len(m.signals))
-		for _, k := range m.signals {
-			keys.int(lockKey(k.job))
-		}
-		steps = append(steps, step{"mail_rows", append(rowKeys(m.signals), keys.value()), func(v row) error {
+		named := arrays(m.signals, func(c *columns, k rowKey) { c.uuid(k.job); c.uuid(k.guid); c.int(lockKey(k.job)) })
+		steps = append(steps, step{"mail_rows", named, func(v row) error {
 			x, err := readRow(v)
 			if err == nil {
 				m.of[x.Job].Named[x.GUID] = x
@@ -125,20 +117,17 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 
 // look returns the step that reads the next waits of mailboxes.
 func (m *mail) look(boxes ...*mailbox) step {
-	n := len(boxes)
-	id, since, guid, most := uuids(n), ints(n), uuids(n), ints(n)
-	for _, box := range boxes {
-		id.uuid(box.ID)
-		since.int(int64(box.last.since))
-		guid.uuid(box.last.guid)
-		most.int(int64(box.ask))
+	asks := arrays(boxes, func(c *columns, box *mailbox) {
+		c.uuid(box.ID)
+		c.int(int64(box.last.since))
+		c.uuid(box.last.guid)
+		c.int(int64(box.ask))
 		box.All = true // until as many come as were asked for, there may be more
-	}
-	return step{"mail_waits", [][]byte{id.value(), since.value(), guid.value(), most.value()}, func(v row) error {
+	})
+	return step{"mail_waits", asks, func(v row) error {
 		box := m.of[v.job(waitWidth)]
 		box.Waits = append(box.Waits, collation.BoxWait{
-			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Trace: v.text(waitWidth + 6),
-			Flow: journal.FlowRef{Name: v.text(waitWidth + 3), Version: v.text(waitWidth + 4), Digest: v.digest(waitWidth + 5)},
+			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Flow: v.flow(waitWidth + 3), Trace: v.text(waitWidth + 6),
 		})
 		w := &box.Waits[len(box.Waits)-1]
 		box.last = waitPosition{w.Since, w.GUID}
@@ -149,10 +138,6 @@ func (m *mail) look(boxes ...*mailbox) step {
 }
 
 // LateSignals implements store.Engine.
-func (s *Store) LateSignals(ctx context.Context, limit int) (keys []collation.RowKey, err error) {
-	err = s.query(ctx, "signals_late", func() { keys = nil }, func(v row) error {
-		keys = append(keys, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})
-		return nil
-	}, pInt(int64(min(limit, store.MaxSweep))))
-	return keys, err
+func (s *Store) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
+	return readAll(ctx, s, "signals_late", readKey, pInt(int64(min(limit, store.MaxSweep))))
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -57,12 +58,50 @@ func (s *Store) SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error)
 	return decodeSpace(chain.Entries)
 }
 
+// spaceRow is what the row of the space says.
+type spaceRow struct {
+	epoch, dropped int64
+	expire         time.Duration
+	private        bool
+}
+
+func (s *Store) space(ctx context.Context) (x spaceRow, err error) {
+	x, _, err = readOne(ctx, s, "space", func(v row) (spaceRow, error) {
+		return spaceRow{v.int(4), v.int(6), time.Duration(v.int(5)) * time.Microsecond, v.bool(7)}, nil
+	})
+	return x, err
+}
+
+// Epoch returns the space's epoch (T4).
+func (s *Store) Epoch(ctx context.Context) (int64, error) {
+	x, err := s.space(ctx)
+	return x.epoch, err
+}
+
+// ExpireDefault implements store.Engine.
+func (s *Store) ExpireDefault(ctx context.Context) (time.Duration, error) {
+	x, err := s.space(ctx)
+	return x.expire, err
+}
+
+// DroppedLetters implements store.Client.
+func (s *Store) DroppedLetters(ctx context.Context) (int64, error) {
+	x, err := s.space(ctx)
+	return x.dropped, err
+}
+
+// PrivateKeys says whether the space keeps digests of the keys of jobs and signals (S15).
+func (s *Store) PrivateKeys(ctx context.Context) (bool, error) {
+	x, err := s.space(ctx)
+	return x.private, err
+}
+
 // SpaceChain reads the space's own chain as it is stored, with its head, from one snapshot (S7).
 func (s *Store) SpaceChain(ctx context.Context) (*replay.SpaceChain, error) {
 	chain := &replay.SpaceChain{}
 	err := s.look(ctx, "space chain", func(c *conn) error {
 		*chain = replay.SpaceChain{}
-		return c.snapshot(ctx, step{"space_head", nil, func(v row) error {
+		return c.snapshot(ctx, step{"space", nil, func(v row) error {
 			chain.Name, chain.ID, chain.Head = v.text(0), v.guid(1), journal.Head{Seq: v.int(2), Hash: v.digest(3)}
 			return nil
 		}}, step{"space_entries", nil, readSpace(chain)})
@@ -84,9 +123,6 @@ func (s *Store) act(ctx context.Context, op string, do func(c *conn) ([]journal.
 // tried is the last entry of an attempt of unknown outcome: a repetition that finds it does nothing
 // (J4).
 func (s *Store) actOn(ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error)) error {
-	if err := c.require(ctx, "begin", "space_lock", "space_has", "space_insert", "space_move", "commit", "rollback"); err != nil {
-		return err
-	}
 	err := c.query(ctx, "begin", nil)
 	if err == nil {
 		err = s.actIn(ctx, c, tried, do)
@@ -108,9 +144,8 @@ func (s *Store) actIn(ctx context.Context, c *conn, tried **journal.Record, do f
 		return nil
 	})
 	if last := *tried; err == nil && last != nil {
-		done := false
-		err = c.query(ctx, "space_has", func(row) error { done = true; return nil }, pInt(last.Seq), pDigest(last.Hash))
-		if done {
+		var done bool
+		if done, err = c.did(ctx, "space_has", pInt(last.Seq), pDigest(last.Hash)); done {
 			return err
 		}
 	}
@@ -146,8 +181,7 @@ func one(did bool, kind journal.SpaceKind, facts map[string]string) []journal.Sp
 // one, and says so in the space's chain.
 func (s *Store) setting(ctx context.Context, statement string, param []byte, kind journal.SpaceKind, fact, value string) error {
 	return s.act(ctx, statement, func(c *conn) ([]journal.SpaceEntry, error) {
-		did := false
-		err := c.query(ctx, statement, func(row) error { did = true; return nil }, param)
+		did, err := c.did(ctx, statement, param)
 		return one(did, kind, map[string]string{fact: value}), err
 	})
 }

@@ -16,9 +16,7 @@ import (
 // readHolder reads the job that has a key, with the input that it was started with.
 func (s *Store) readHolder(v row) (*collation.Holder, error) {
 	h := &collation.Holder{
-		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)),
-		Flow:  journal.FlowRef{Name: v.text(4), Version: v.text(5), Digest: v.digest(6)},
-		Floor: v.int(8),
+		ID: v.job(1), Generation: v.int(2), State: journal.JobState(v.text(3)), Flow: v.flow(4), Floor: v.int(8),
 	}
 	if v.null(7) {
 		return h, nil
@@ -45,37 +43,31 @@ func (w *writes) queueActive(b *batch) {
 			w.flows = append(w.flows, *p.Entry.Flow)
 		}
 	}
-	if len(w.flows) == 0 {
-		return
+	if len(w.flows) > 0 {
+		b.queue("write_flows_active", arrays(w.flows, func(c *columns, f journal.FlowRef) { c.text(f.Name); c.text(f.Version) })...)
 	}
-	names, versions := texts(len(w.flows)), texts(len(w.flows))
-	for _, f := range w.flows {
-		names.text(f.Name)
-		versions.text(f.Version)
-	}
-	b.queue("write_flows_active", names.value(), versions.value())
 }
 
 // queueBirths inserts jobs. One of which the batch moves no more than the head gets its head at
 // once.
-func queueBirths(b *batch, fresh []birth) {
-	triggers, classes, jobs := texts(len(fresh)), ints(len(fresh)), make([]*collation.Job, len(fresh))
-	for i := range fresh {
-		p := fresh[i].Plan
+func (w *writes) queueBirths(b *batch) {
+	jobs := make([]*collation.Job, 0, len(w.births))
+	params := arrays(w.births, func(c *columns, x birth) {
+		p := x.Plan
 		e := p.Entry
-		triggers.text(e.Activity)
-		classes.int(int64(classOf(p.Keep)))
-		head := journal.Head{Seq: e.Seq, Hash: fresh[i].Hash}
-		if j := fresh[i].job; j.onlyHead() {
-			head = journal.Head{Seq: j.seqAfter, Hash: j.hash}
+		c.text(e.Activity)
+		c.int(int64(classOf(p.Keep)))
+		head := journal.Head{Seq: e.Seq, Hash: x.Hash}
+		if x.job.onlyHead() {
+			head = journal.Head{Seq: x.job.seqAfter, Hash: x.job.hash}
 		}
-		jobs[i] = &collation.Job{
+		jobs = append(jobs, &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
 			State: p.NewState, Semaphore: p.Semaphore.After, Head: head,
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
-		}
-	}
-	b.queue("write_jobs_new", triggers.value(), classes.value(), jobColumns.param(jobs))
+		})
+	})
+	*b = append(*b, step{"write_jobs_new", append(params, jobColumns.param(jobs)), func(v row) error { w.born = v.numbers(0); return nil }})
 }
 
 // lostTo matches what a test-and-set says that it lost.

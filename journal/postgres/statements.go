@@ -11,7 +11,7 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// statements are the embedded statements by name.
+// statements are the embedded statements by name, topics the names by file.
 //
 // A file of sql/ has the statements of one topic. A statement begins with the line
 // "-- name: NAME". The comment lines below are its contract, and then comes its text. It is sent
@@ -22,24 +22,23 @@ var sqlFiles embed.FS
 //	{LIST:a}         what is read of them, by the alias a
 //	{LIST param 3}   the parameter $3 that list.param gives, an array of the composite type in_LIST
 //	{LIST set w}     NAME = w.NAME, for all but the keys
-//	{sealed e}       an entry with what proves it, see sealedText
-//	{n w}            the number of the job w.job, see numberText
+//	{sealed e}       an entry with what proves it, and so on: see macros
 //	{i within 2}     that i is in the span of $2 and $3, see withinText
 //
 // The history of jobs is keyed by their n (W10). A statement that has job ids looks n up first,
 // in a subquery with OFFSET 0. Then one relation gives the whole key, and the plan uses all of
 // it, whatever the table statistics say.
-var statements = readStatements()
+var statements, topics = readStatements()
 
 // nameLine begins a statement in a file.
 const nameLine = "-- name: "
 
-func readStatements() map[string]string {
+func readStatements() (all map[string]string, topics map[string][]string) {
 	files, err := sqlFiles.ReadDir("sql")
 	if err != nil {
 		panic(fmt.Sprintf("postgres: embedded statements: %v", err))
 	}
-	all := make(map[string]string)
+	all, topics = make(map[string]string), make(map[string][]string)
 	for _, f := range files {
 		text, err := sqlFiles.ReadFile("sql/" + f.Name())
 		if err == nil {
@@ -48,8 +47,21 @@ func readStatements() map[string]string {
 		if err != nil {
 			panic(fmt.Sprintf("postgres: embedded statements: %s: %v", f.Name(), err))
 		}
+		for line := range strings.Lines(string(text)) {
+			if name, names := strings.CutPrefix(line, nameLine); names {
+				topics[f.Name()] = append(topics[f.Name()], strings.TrimSpace(name))
+			}
+		}
 	}
-	return all
+	return all, topics
+}
+
+// statementsOf are the statements of some files.
+func statementsOf(files ...string) (names []string) {
+	for _, file := range files {
+		names = append(names, topics[file]...)
+	}
+	return names
 }
 
 // split adds the statements of one file.
@@ -78,41 +90,42 @@ func split(file string, all map[string]string) error {
 	return nil
 }
 
-// numberText is the number of a job: the row with that alias may know it, else the table does.
-const numberText = "coalesce(%[1]s.known, (SELECT j.n FROM jobs j WHERE j.id = %[1]s.job), CAST('quipu: lost job ' || %[1]s.job AS int8))"
+// macros are the texts that a statement names by {NAME a} or {NAME a b}.
+var macros = map[string]string{
+	"sealed": sealedText,
+	// The number of a job: the row with that alias may know it, else the table does.
+	"n": "coalesce(%[1]s.known, (SELECT j.n FROM jobs j WHERE j.id = %[1]s.job), CAST('quipu: lost job ' || %[1]s.job AS int8))",
+	// Whether a job has open rows; its id comes from the row with that alias. OFFSET 0 keeps the
+	// planner from turning it into a join.
+	"open": `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
+    OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`,
+	// What a list of jobs selects: the place in the list, without jobs that another has resumed, and
+	// the other parameters of job_list. coalesce(next, id) keeps the planner from reading a whole
+	// index of jobs without a next.
+	"between": "coalesce(%[1]s.next, %[1]s.id) = %[1]s.id AND (%[1]s.started, %[1]s.id) < ($6::int8, $7::uuid) AND (%[1]s.started, %[1]s.id) >= ($5::int8, $10::uuid)",
+	"fits":    "(cardinality($1::text[]) = 0 OR %[1]s.state = ANY ($1::text[])) AND ($2::text = '' OR %[1]s.flow_name = $2::text) AND " + narrow,
+	"narrow":  narrow,
+	// Whether compensations of a request have run or will run; the first word is the alias of its
+	// job.
+	"undone": "(" + undo + "'completed' OFFSET 0) OR " + undoJob + " OFFSET 0) OR " + undoOrdered + ")",
+	// Whether a job that runs these compensations has not ended.
+	"undoing": "(" + undoJob + " AND x.state IN ('open', 'quarantined') OFFSET 0) OR " + undoOrdered + ")",
+}
+
+// narrow is what the index of standing jobs does not have.
+const narrow = "($3::text = '' OR %[1]s.flow_version = $3::text) AND starts_with(%[1]s.key, $4::text) AND " +
+	"CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN %[1]s.state = 'open' THEN job_waits(%[1]s.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END"
+
+const (
+	undo    = "EXISTS (SELECT FROM effects x WHERE x.n = %[1]s.n AND x.request = %[2]s AND x.class = 'undo' AND x.state = "
+	undoJob = "EXISTS (SELECT FROM jobs x WHERE x.parent_job = %[1]s.id AND x.flow_name = 'quipu_undo' AND x.parent_leg1 = %[2]s"
+	// undoOrdered says whether such a job is ordered; only the sender of its row tells that.
+	undoOrdered = undo + "'started' OFFSET 0) AND EXISTS (SELECT FROM dispatches x WHERE x.sender = %[1]s.id AND x.undo OFFSET 0)"
+)
 
 // withinText says that a row of the history is in a span. The server opens only the partitions of the
 // span when it begins a statement; without it, all of them, whatever rows are asked for.
 const withinText = "%s.n BETWEEN $%d::int8 AND $%d::int8"
-
-// openText says whether a job has open rows; its id comes from the row with that alias. OFFSET 0
-// keeps the planner from turning it into a join.
-const openText = `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
-    OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`
-
-// undone says whether compensations of a request have run or will run; job is the alias of its
-// job.
-func undone(job, request string) string {
-	return "(" + undo(job, request, "completed") + " OR " + undoJob(job, request, "") + " OR " + undoOrdered(job, request) + ")"
-}
-
-// undoing says whether a job that runs these compensations has not ended.
-func undoing(job, request string) string {
-	return "(" + undoJob(job, request, " AND x.state IN ('open', 'quarantined')") + " OR " + undoOrdered(job, request) + ")"
-}
-
-func undo(job, request, state string) string {
-	return fmt.Sprintf(`EXISTS (SELECT FROM effects x WHERE x.n = %s.n AND x.request = %s AND x.class = 'undo' AND x.state = '%s' OFFSET 0)`, job, request, state)
-}
-
-func undoJob(job, request, state string) string {
-	return fmt.Sprintf(`EXISTS (SELECT FROM jobs x WHERE x.parent_job = %s.id AND x.flow_name = 'quipu_undo' AND x.parent_leg1 = %s%s OFFSET 0)`, job, request, state)
-}
-
-// undoOrdered says whether such a job is ordered; only the sender of its row tells that.
-func undoOrdered(job, request string) string {
-	return undo(job, request, "started") + fmt.Sprintf(` AND EXISTS (SELECT FROM dispatches x WHERE x.sender = %s.id AND x.undo OFFSET 0)`, job)
-}
 
 var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 
@@ -132,24 +145,12 @@ func expand(text string) (string, error) {
 func listed(s string) (string, error) {
 	name, alias, read := strings.Cut(s, ":")
 	words := strings.Fields(name)
-	if len(words) == 2 && words[0] == "open" {
-		return fmt.Sprintf(openText, words[1]), nil
-	}
-	if len(words) == 2 && words[0] == "sealed" {
-		return fmt.Sprintf(sealedText, words[1]), nil
-	}
-	if len(words) == 2 && words[0] == "n" {
-		return fmt.Sprintf(numberText, words[1]), nil
-	}
 	if len(words) == 3 && words[1] == "within" {
 		n, err := strconv.Atoi(words[2])
 		return fmt.Sprintf(withinText, words[0], n, n+1), err
 	}
-	if len(words) == 3 && words[0] == "undone" {
-		return undone(words[1], words[2]), nil
-	}
-	if len(words) == 3 && words[0] == "undoing" {
-		return undoing(words[1], words[2]), nil
+	if len(words) > 1 && macros[words[0]] != "" {
+		return strings.NewReplacer("%[1]s", words[1], "%[2]s", words[len(words)-1]).Replace(macros[words[0]]), nil
 	}
 	if len(words) == 0 || lists[words[0]] == nil {
 		return "", fmt.Errorf("there is no such list of columns")

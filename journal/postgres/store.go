@@ -65,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // before gives a connection a name of its own (J4), and the host that answered last.
 func (s *Store) before(_ context.Context, c *pgx.ConnConfig) error {
 	s.hosts.follow(c)
-	c.RuntimeParams["application_name"] = applicationName(newSession())
+	c.RuntimeParams["application_name"] = "quipu-" + newSession().String()
 	return nil
 }
 
@@ -107,6 +107,27 @@ func (s *Store) query(ctx context.Context, name string, reset func(), visit func
 		}
 		return c.query(ctx, name, visit, params...)
 	})
+}
+
+// readAll reads the rows of one statement on the pool.
+func readAll[T any](ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (all []T, err error) {
+	err = s.query(ctx, name, func() { all = nil }, func(v row) error {
+		x, err := read(v)
+		if err == nil {
+			all = append(all, x)
+		}
+		return err
+	}, params...)
+	return all, err
+}
+
+// readOne reads the one row of a statement on the pool, if it is there.
+func readOne[T any](ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (x T, found bool, err error) {
+	all, err := readAll(ctx, s, name, read, params...)
+	if err != nil || len(all) == 0 {
+		return x, false, err
+	}
+	return all[0], true, nil
 }
 
 // change runs one writing statement on the pool. It commits by itself and returns one number.

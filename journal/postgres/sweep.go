@@ -42,17 +42,15 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	if err := store.AtMost("claim", n, store.MaxSweep); err != nil {
 		return nil, err
 	}
-	job, guid, publication, turn, send, again, session := uuids(n), uuids(n), ints(n), ints(n), bools(n), ints(n), ints(n)
-	for i := range claims {
-		c := &claims[i]
-		job.uuid(c.Row.Job)
-		guid.uuid(c.Row.GUID)
-		publication.int(int64(c.Row.Publication))
-		turn.int(int64(c.Row.Turn))
-		send.bool(c.Send)
-		again.int(c.Again.Microseconds())
-		session.int(c.Session)
-	}
+	params := arrays(claims, func(c *columns, x store.Claim) {
+		c.uuid(x.Row.Job)
+		c.uuid(x.Row.GUID)
+		c.int(int64(x.Row.Publication))
+		c.int(int64(x.Row.Turn))
+		c.bool(x.Send)
+		c.int(x.Again.Microseconds())
+		c.int(x.Session)
+	})
 	var out []store.Outgoing
 	err := s.with(ctx, func(c *conn) error {
 		return c.query(ctx, "claim", func(v row) error {
@@ -67,14 +65,12 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 				return nil
 			}
 			o := store.Outgoing{
-				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1),
-				Flow:  journal.FlowRef{Name: v.text(rowWidth + 2), Version: v.text(rowWidth + 3), Digest: v.digest(rowWidth + 4)},
-				Trace: v.text(rowWidth + 5),
+				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1), Flow: v.flow(rowWidth + 2), Trace: v.text(rowWidth + 5),
 			}
 			o.SetRoot(from)
 			out = append(out, o)
 			return nil
-		}, job.value(), guid.value(), publication.value(), turn.value(), send.value(), again.value(), session.value())
+		}, params...)
 	})
 	if err != nil {
 		return nil, settle("claim", err)
@@ -83,15 +79,15 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 }
 
 // Late lists requests of open jobs that are past their time (E9).
-func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, err error) {
+func (s *Store) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
 	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
 		return nil, err
 	}
-	err = s.query(ctx, "late", func() { late = nil }, func(v row) error {
-		late = append(late, collation.RowKey{Job: v.job(0), GUID: v.guid(1)})
-		return nil
-	}, pInt(int64(limit)))
-	return late, err
+	return readAll(ctx, s, "late", readKey, pInt(int64(limit)))
+}
+
+func readKey(v row) (collation.RowKey, error) {
+	return collation.RowKey{Job: v.job(0), GUID: v.guid(1)}, nil
 }
 
 // Prune removes old records that only guard against repetition: batch markers (J4) and records of
@@ -99,11 +95,4 @@ func (s *Store) Late(ctx context.Context, limit int) (late []collation.RowKey, e
 func (s *Store) Prune(ctx context.Context, limit int) (int, error) {
 	return s.change(ctx, "prune", pInt(store.MarkerAge.Microseconds()), pInt(store.SignalAge.Microseconds()),
 		pInt(int64(limit)))
-}
-
-// Epoch returns the space's epoch (T4).
-func (s *Store) Epoch(ctx context.Context) (int64, error) {
-	n := int64(0)
-	err := s.query(ctx, "epoch", nil, func(v row) error { n = v.int(0); return nil })
-	return n, err
 }

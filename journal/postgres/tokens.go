@@ -21,21 +21,17 @@ type Token struct {
 	Made, Ends collation.Micros // Ends: collation.Never for one that is only revoked
 }
 
-func readToken(v row) Token {
+func readToken(v row) (Token, error) {
 	t := Token{Name: v.text(0), Role: access.Role(v.text(1)), Made: collation.Micros(v.int(2)), Ends: collation.Never}
 	if !v.null(3) {
 		t.Ends = collation.Micros(v.int(3))
 	}
-	return t
+	return t, nil
 }
 
 // FindToken returns the token with the hash, if it holds now: store.ErrNotFound.
-func (s *Store) FindToken(ctx context.Context, hash [32]byte) (t Token, err error) {
-	found := false
-	err = s.query(ctx, "token_find", nil, func(v row) error {
-		t, found = readToken(v), true
-		return nil
-	}, hash[:])
+func (s *Store) FindToken(ctx context.Context, hash [32]byte) (Token, error) {
+	t, found, err := readOne(ctx, s, "token_find", readToken, hash[:])
 	if err == nil && !found {
 		err = fmt.Errorf("%w: no such token, or it has ended", store.ErrNotFound)
 	}
@@ -43,12 +39,8 @@ func (s *Store) FindToken(ctx context.Context, hash [32]byte) (t Token, err erro
 }
 
 // Tokens lists the tokens, the oldest first, also those that have ended.
-func (s *Store) Tokens(ctx context.Context) (all []Token, err error) {
-	err = s.query(ctx, "token_list", func() { all = nil }, func(v row) error {
-		all = append(all, readToken(v))
-		return nil
-	}, pInt(MaxTokens))
-	return all, err
+func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
+	return readAll(ctx, s, "token_list", readToken, pInt(MaxTokens))
 }
 
 // AddToken stores a token that holds for a time, 0 for until it is revoked. The error is
@@ -64,8 +56,7 @@ func (s *Store) AddToken(ctx context.Context, hash [32]byte, name string, role a
 		until = holds.String()
 	}
 	return s.act(ctx, "make a token", func(c *conn) ([]journal.SpaceEntry, error) {
-		did := false
-		err := c.query(ctx, "token_add", func(row) error { did = true; return nil }, hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
+		did, err := c.did(ctx, "token_add", hash[:], pText(name), pText(string(role)), ends, pInt(MaxTokens))
 		if err == nil && !did {
 			err = fmt.Errorf("%w: a token %q is there already, or the space has %d, the limit: revoke one", store.ErrRejected, name, MaxTokens)
 		}
@@ -76,8 +67,7 @@ func (s *Store) AddToken(ctx context.Context, hash [32]byte, name string, role a
 // RevokeToken ends a token at once: store.ErrNotFound. It needs the owner's rights.
 func (s *Store) RevokeToken(ctx context.Context, name string) error {
 	return s.act(ctx, "revoke a token", func(c *conn) ([]journal.SpaceEntry, error) {
-		did := false
-		err := c.query(ctx, "token_revoke", func(row) error { did = true; return nil }, pText(name))
+		did, err := c.did(ctx, "token_revoke", pText(name))
 		if err == nil && !did {
 			err = fmt.Errorf("%w: no token %q", store.ErrNotFound, name)
 		}

@@ -37,19 +37,13 @@ func (s *Store) Traces() *Traces { return &Traces{s: s, sent: map[journal.JobID]
 func (t *Traces) Send(ctx context.Context, deliver func([]journal.JobID) error) error {
 	var failed error // of deliver, not to be classified
 	err := t.s.call(ctx, "send traces", func(c *conn) error {
-		key := pText("quipu traces " + t.s.schema)
-		mine := false
-		err := c.query(ctx, "traces_lock", func(v row) error { mine = v.bool(0); return nil }, key)
-		if err != nil || !mine {
+		return t.s.alone(ctx, c, "traces", func() error {
+			err := c.query(ctx, "traces_begin", func(v row) error { t.upto = v.int(0); return nil }, pInt(TraceAge.Microseconds()))
+			if err == nil {
+				failed, err = t.pages(ctx, c, deliver)
+			}
 			return err
-		}
-		defer func() { _ = c.query(context.WithoutCancel(ctx), "traces_unlock", nil, key) }() // at the latest the end of the session unlocks
-		err = c.query(ctx, "traces_begin", func(v row) error { t.upto = v.int(0); return nil }, pInt(TraceAge.Microseconds()))
-		if err != nil {
-			return err
-		}
-		failed, err = t.pages(ctx, c, deliver)
-		return err
+		})
 	})
 	if failed != nil {
 		return fmt.Errorf("postgres: send traces: %w", failed)

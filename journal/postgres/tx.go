@@ -188,9 +188,8 @@ func (g *callerTx) write(ctx context.Context, w *writes) error {
 	if len(w.sessions) > 0 {
 		return fmt.Errorf("%w: a caller's transaction takes something for a session", store.ErrRejected)
 	}
-	b := g.c.batch()
-	w.queue(b)
-	b.queue("tx_leave", pText(g.path))
+	var b batch
+	w.queue(&b)
 	g.wrote = true
-	return b.send(ctx).close()
+	return g.c.run(ctx, append(b, setting("search_path", g.path, true))...)
 }

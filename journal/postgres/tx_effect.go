@@ -15,7 +15,7 @@ import (
 )
 
 // userIdle bounds the time between two statements of a Tx effect, so that a process that hangs
-// does not lock the user's rows for ever (F2).
+// does not lock the user's rows for ever (F2); no setting of the connection can leave it out.
 const (
 	userIdle    = "60s"
 	idleSetting = "idle_in_transaction_session_timeout"
@@ -36,20 +36,17 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 	p.BeforeConnect, p.ConnConfig.AfterConnect = s.before, s.arrive(nil)
 	p.AfterConnect = func(ctx context.Context, raw *pgx.Conn) error {
 		c := wrap(raw)
-		if err := c.require(ctx, userStatements...); err != nil {
-			return err
+		err := c.require(ctx, userStatements...)
+		if err == nil {
+			err = c.run(ctx, setting("search_path", s.home(), false))
 		}
-		b := c.batch()
-		b.queue("txe_home_session", pText(s.home()))
-		if err := b.send(ctx).close(); err != nil {
-			return err
+		if err == nil {
+			err = c.require(ctx, chainStatements...)
 		}
-		if err := c.require(ctx, chainStatements...); err != nil {
-			return err
+		if err == nil {
+			err = c.query(ctx, "txe_reset", nil)
 		}
-		b = c.batch()
-		b.queue("txe_reset")
-		return b.send(ctx).close()
+		return err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, p)
 	if err != nil {
@@ -60,7 +57,7 @@ func (s *Store) userPool(ctx context.Context) (*pgxpool.Pool, error) {
 
 // userStatements use no table of the space.
 var userStatements = []string{
-	"begin", "commit", "rollback", "txe_idle", "txe_home", "txe_home_session", "txe_save", "txe_undo", "txe_check", "txe_keep",
+	"begin", "commit", "rollback", "setting", "txe_home", "txe_save", "txe_undo", "txe_check", "txe_keep",
 	"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role",
 }
 
@@ -133,16 +130,16 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 	err = x.c.run(
 		ctx,
 		step{"begin", nil, nil},
-		step{"txe_idle", [][]byte{pText(cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle))}, nil},
+		setting(idleSetting, cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle), true),
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", allJobs.after(oneEffect(x.job, x.key)), func(v row) error {
-			if v.null(0) {
+		step{"effects_read", allJobs.after(effectKeys([]effectKey{{rowKey{job: x.job}, x.key}})), func(v row) error {
+			if v.null(1) {
 				return nil
 			}
-			f, err := readEffect(v)
+			f, err := readEffect(v[1:])
 			if err == nil && f.State != store.EffectStarted {
-				stood = f
+				stood = &f
 			}
 			return err
 		}},
@@ -190,13 +187,6 @@ func (x *txRun) call(ctx context.Context, call store.TxCall) (end store.TxEnd, e
 	return end, err
 }
 
-// oneEffect names one effect to effects_read.
-func oneEffect(job journal.JobID, key journal.Digest) [][]byte {
-	digest := byteas(1)
-	digest.bytes(key[:])
-	return [][]byte{pUUIDs([]journal.JobID{job}), digest.value()}
-}
-
 // tidy resets what the body may have left on the connection, including settings, before our own
 // statements run.
 var tidy = []string{"txe_cursors", "txe_unlock", "txe_temp", "txe_reset", "txe_user", "txe_role"}
@@ -219,34 +209,21 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 	if x.keep {
 		before = []string{"txe_check", "txe_keep"}
 	}
-	b := x.c.batch()
+	var b batch
 	for _, name := range append(before, tidy...) {
 		b.queue(name)
 	}
 	b.queue("txe_home", pText(x.s.home()))
 	w, _ := gather(wants)
 	l := &store.Loaded{Chains: make(map[collation.RowKey]*collation.Chain, 1)}
-	steps := append(x.s.readChains(w, l, allJobs, true), step{"clock", nil, func(v row) error {
+	b = append(append(b, x.s.readChains(w, l, allJobs, true)...), step{"clock", nil, func(v row) error {
 		l.Now = collation.Micros(v.int(0))
 		return nil
 	}})
-	for _, s := range steps {
-		b.queue(s.name, s.params...)
-	}
-	r := b.send(ctx)
-	for range before {
-		r.each(nil)
-	}
-	if r.err != nil && !x.again(r.err) && !undecided(r.err) {
-		x.own = fmt.Errorf("%w: %w", errKept, errors.Join(r.err, x.handle.failed))
-	}
-	for range len(tidy) + 1 {
-		r.each(nil)
-	}
-	for _, s := range steps {
-		r.each(s.visit)
-	}
-	if err := r.close(); err != nil {
+	if err := x.c.run(ctx, b...); err != nil {
+		if at, of := errors.AsType[*stepError](err); of && at.step < len(before) && !x.again(err) && !undecided(err) {
+			x.own = fmt.Errorf("%w: %w", errKept, errors.Join(err, x.handle.failed))
+		}
 		return nil, classify("tx effect", err) // Load does not commit
 	}
 	for i := range wants {
@@ -283,10 +260,7 @@ func (x *txRun) leave(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	b := x.c.batch()
-	b.queue("rollback")
-	b.queue("txe_unlock")
-	if err := b.send(ctx).close(); err != nil {
-		closeSoon(x.raw)
+	if err := x.c.run(ctx, step{name: "rollback"}, step{name: "txe_unlock"}); err != nil {
+		x.c.leave()
 	}
 }

@@ -340,6 +340,24 @@ func TestTxLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// J4: a body that met the loss of its connection, and hid it, runs again, as after a loss that it
+// returned.
+func TestJ4TxHiddenLossOfTheConnection(t *testing.T) {
+	t.Parallel()
+	x, runs := newTill(t), 0
+	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
+		if runs++; runs == 1 {
+			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			require.Error(t, err)
+			return nil
+		}
+		return order(ctx, tx)
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, runs)
+	require.Equal(t, 1, x.orders())
+}
+
 // J4: two bodies lock in opposite orders. The one that the server ends runs again at once, from
 // its start.
 func TestJ4TxDeadlockIsRunAgain(t *testing.T) {

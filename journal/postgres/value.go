@@ -100,6 +100,54 @@ func (c *column) value() []byte {
 	return c.b
 }
 
+// columns builds array parameters row by row: each value goes to the next of them.
+type columns struct {
+	all  []*column
+	at   int
+	rows int
+}
+
+// arrays returns array parameters with an element for each x. put appends one element to each of
+// them, always of the same types.
+func arrays[T any](xs []T, put func(*columns, T)) [][]byte {
+	c := &columns{rows: len(xs)}
+	for _, x := range xs {
+		c.at = 0
+		put(c, x)
+	}
+	params := make([][]byte, len(c.all))
+	for i := range c.all {
+		params[i] = c.all[i].value()
+	}
+	return params
+}
+
+func (c *columns) next(of func(rows int) *column) *column {
+	if c.at == len(c.all) {
+		c.all = append(c.all, of(c.rows))
+	}
+	c.at++
+	return c.all[c.at-1]
+}
+
+func (c *columns) uuid(v [16]byte)     { c.next(uuids).uuid(v) }
+func (c *columns) someUUID(v [16]byte) { c.next(uuids).someUUID(v) }
+func (c *columns) int(v int64)         { c.next(ints).int(v) }
+func (c *columns) someInt(v int64)     { c.next(ints).someInt(v) }
+func (c *columns) text(v string)       { c.next(texts).text(v) }
+func (c *columns) bytes(v []byte)      { c.next(byteas).bytes(v) }
+func (c *columns) someBytes(v []byte)  { c.next(byteas).someBytes(v) }
+func (c *columns) bool(v bool)         { c.next(bools).bool(v) }
+
+// intAt writes NULL for nil.
+func (c *columns) intAt(v *int64) {
+	if v == nil {
+		c.next(ints).null()
+	} else {
+		c.int(*v)
+	}
+}
+
 // Single parameters.
 
 func pUUID[T ~[16]byte](v T) []byte { return v[:] }
@@ -173,6 +221,11 @@ func (r row) bool(i int) bool    { return len(r[i]) == 1 && r[i][0] == 1 }
 func (r row) guid(i int) (g journal.GUID) {
 	copy(g[:], r[i])
 	return g
+}
+
+// flow reads a name, a version and a digest.
+func (r row) flow(i int) journal.FlowRef {
+	return journal.FlowRef{Name: r.text(i), Version: r.text(i + 1), Digest: r.digest(i + 2)}
 }
 
 func (r row) job(i int) journal.JobID { return journal.JobID(r.guid(i)) }

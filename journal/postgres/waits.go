@@ -47,11 +47,7 @@ func (w *writes) wakes(boxes []journal.JobID) [][]byte {
 			most[x.box] += int64(x.after.Wakes())
 		}
 	}
-	limits := ints(len(boxes))
-	for _, box := range boxes {
-		limits.int(most[box])
-	}
-	return [][]byte{pUUIDs(boxes), limits.value()}
+	return arrays(boxes, func(c *columns, box journal.JobID) { c.uuid(box); c.int(most[box]) })
 }
 
 // queueWaits adds the statements for waits that have rows to write.
@@ -79,42 +75,28 @@ func (w *writes) queueWaits(b *batch) {
 		b.queue("write_waits_new", boxes.value(), waitColumns.param(all))
 	}
 	if len(counted) > 0 {
-		after := ints(len(counted))
-		for _, x := range counted {
-			after.int(int64(x.after.Count))
-		}
-		b.queue("write_waits", append(seenColumns(counted), after.value())...)
+		after := arrays(counted, func(c *columns, x *waitWrite) { c.int(int64(x.after.Count)) })
+		b.queue("write_waits", append(seenColumns(counted), after...)...)
 	}
 }
 
 // seenColumns returns the columns of waits as they were read.
 func seenColumns(waits []*waitWrite) [][]byte {
-	n := len(waits)
-	job, guid, count := uuids(n), uuids(n), ints(n)
-	for _, w := range waits {
-		job.uuid(w.key.job)
-		guid.uuid(w.key.guid)
-		count.int(int64(w.seen))
-	}
-	return [][]byte{job.value(), guid.value(), count.value()}
+	return arrays(waits, func(c *columns, w *waitWrite) {
+		c.uuid(w.key.job)
+		c.uuid(w.key.guid)
+		c.int(int64(w.seen))
+	})
 }
 
 // queueSignals adds the statements for the records of signals.
 func (w *writes) queueSignals(b *batch) {
-	for _, fresh := range []bool{true, false} { // a signal may be recorded and then change in the same batch
-		guid, state, n := uuids(len(w.signals)), texts(len(w.signals)), 0
-		for _, x := range w.signals {
-			if x.New == fresh {
-				guid.uuid(x.GUID)
-				state.text(string(x.State))
-				n++
-			}
-		}
-		switch {
-		case n > 0 && fresh:
-			b.queue("signals_put", guid.value(), state.value())
-		case n > 0:
-			b.queue("signals_became", guid.value(), state.value())
+	put := func(name string, which bool) {
+		signals := slices.DeleteFunc(slices.Clone(w.signals), func(x collation.SignalWrite) bool { return x.New != which })
+		if len(signals) > 0 {
+			b.queue(name, arrays(signals, func(c *columns, x collation.SignalWrite) { c.uuid(x.GUID); c.text(string(x.State)) })...)
 		}
 	}
+	put("signals_put", true)
+	put("signals_became", false) // a signal may be recorded and then change in the same batch
 }

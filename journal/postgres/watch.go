@@ -45,11 +45,11 @@ func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w Watche
 
 // apart lends a new connection, which is let in anywhere.
 func (s *Store) apart(ctx context.Context, call func(*conn) error) error {
-	c, raw, err := s.dial(context.WithValue(ctx, admitted{}, true), newSession())
+	c, err := s.dial(context.WithValue(ctx, admitted{}, true))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
+		return err
 	}
-	defer closeSoon(raw)
+	defer c.leave()
 	return call(c)
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"iter"
 	"testing"
 	"time"
 
@@ -39,8 +40,8 @@ func TestPrune(t *testing.T) {
 func lastOfChain(t testing.TB, s *Store, id journal.JobID, chain journal.GUID) *journal.Entry {
 	t.Helper()
 	var last *journal.Entry
-	require.NoError(t, s.with(t.Context(), func(c *conn) error {
-		for r, err := range c.entries(t.Context(), id) {
+	require.NoError(t, s.Audit(t.Context(), id, func(_ *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		for r, err := range entries {
 			if err != nil {
 				return err
 			}
@@ -86,12 +87,12 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	row := request(t, s, startJobs(t, s, "k")[0])
 	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	for range 2 {
-		require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+		require.NoError(t, x.(*session).alive.conn.pg.Conn().Close())
 		require.Error(t, failed(x.Renew(t.Context(), nil)))
 		must(x.Renew(t.Context(), nil))(t)
 	}
 	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
-	require.NoError(t, x.(*session).alive.raw.PgConn().Conn().Close())
+	require.NoError(t, x.(*session).alive.conn.pg.Conn().Close())
 	require.Error(t, x.End(t.Context()))
 	require.NoError(t, x.End(t.Context()), "it may be repeated")
 	require.Zero(t, rowOf(t, s, row.Job, row.GUID).Session)

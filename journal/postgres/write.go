@@ -5,15 +5,6 @@ import "github.com/quipu-journal/quipu/collation"
 // threshold is the semaphore at which a job closes (C14).
 const threshold = 0
 
-// writeStatements are the statements that queue may add.
-var writeStatements = []string{
-	"begin", "commit", "rollback", "write_marker", "hot", "write_flows_active", "write_jobs_next", "write_jobs_new", "write_jobs", "write_head", "write_receipts_new", "write_receipts", "write_receipts_gone",
-	"write_instances_new", "write_instances", "write_entries", "write_rows_delete", "write_rows_discard", "write_rows_new",
-	"write_rows", "write_mailboxes", "write_waits_delete", "write_waits_new", "write_waits", "write_kept_due",
-	"write_resolved", "write_letters_end", "write_letters", "chains_put", "effects_new", "effects_move", "effects_judged", "payloads_put", "letters_act", "signals_put", "signals_became", "announce",
-	"repair_instances", "repair_receipts", "repair_waits", "repair_effects", "repair_resolved",
-}
-
 // queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
 // locked already, or by what moves them after a decision on a hot state. The marker comes before
 // them and checks w.sessions.
@@ -28,7 +19,7 @@ func (w *writes) queue(b *batch) {
 	}
 	if len(w.births) > 0 {
 		w.queueActive(b)
-		queueBirths(b, w.births)
+		w.queueBirths(b)
 	}
 	w.queueJobs(b)
 	w.queueRepairs(b)
@@ -127,27 +118,27 @@ func (w *writes) queueReceipts(b *batch) {
 
 // queueReceipts writes receipts that are all new, all moved or all gone.
 func queueReceipts(b *batch, span span, set []*receiptWrite) {
-	n := len(set)
-	job, number, guid, verdict := uuids(n), ints(n), uuids(n), texts(n)
-	before, after, seq := ints(n), ints(n), ints(n)
-	for _, r := range set {
-		job.uuid(r.job)
-		number.someInt(known(r.of))
-		guid.uuid(r.GUID)
-		verdict.text(string(r.Verdict))
-		before.int(int64(r.Before))
-		after.int(int64(r.After))
-		seq.int(r.Seq)
+	fresh := set[0].New
+	params := arrays(set, func(c *columns, r *receiptWrite) {
+		c.uuid(r.job)
+		c.someInt(known(r.of))
+		c.uuid(r.GUID)
+		if !fresh {
+			c.int(int64(r.Before))
+		}
+		if c.int(int64(r.After)); fresh {
+			c.text(string(r.Verdict))
+			c.int(r.Seq)
+		}
+	})
+	switch {
+	case fresh:
+		b.queue("write_receipts_new", params...)
+	case set[0].Gone:
+		b.queue("write_receipts_gone", span.after(params)...)
+	default:
+		b.queue("write_receipts", span.after(params)...)
 	}
-	if set[0].New {
-		b.queue("write_receipts_new", job.value(), number.value(), guid.value(), after.value(), verdict.value(), seq.value())
-		return
-	}
-	statement := "write_receipts"
-	if set[0].Gone {
-		statement = "write_receipts_gone"
-	}
-	b.queue(statement, span.after([][]byte{job.value(), number.value(), guid.value(), before.value(), after.value()})...)
 }
 
 func (w *writes) queueRows(b *batch) {
@@ -163,88 +154,57 @@ func (w *writes) queueRows(b *batch) {
 			fresh = append(fresh, r.after)
 		}
 	}
-	if n := len(gone); n > 0 {
-		job, guid, sender := uuids(n), uuids(n), uuids(n)
-		for _, r := range gone {
-			job.uuid(r.key.job)
-			guid.uuid(r.key.guid)
-			sender.someUUID(r.sender)
-		}
-		b.queue("write_rows_delete", job.value(), guid.value(), sender.value(), revs(gone))
+	if len(gone) > 0 {
+		b.queue("write_rows_delete", arrays(gone, func(c *columns, r *rowWrite) {
+			c.uuid(r.key.job)
+			c.uuid(r.key.guid)
+			c.someUUID(r.sender)
+			c.intAt(r.was)
+		})...)
 	}
 	if len(fresh) > 0 {
 		b.queue("write_rows_new", rowColumns.param(fresh))
 	}
 	if len(moved) > 0 {
-		b.queue("write_rows", rowColumns.param(moved), revs(stay))
+		revs := arrays(stay, func(c *columns, r *rowWrite) { c.intAt(r.was) })
+		b.queue("write_rows", append([][]byte{rowColumns.param(moved)}, revs...)...)
 	}
-}
-
-// revs returns the revs that decisions on hot states rest on, NULL for other rows.
-func revs(rows []*rowWrite) []byte {
-	rev := ints(len(rows))
-	for _, r := range rows {
-		if r.was == nil {
-			rev.null()
-		} else {
-			rev.int(*r.was)
-		}
-	}
-	return rev.value()
 }
 
 func queueLetters(b *batch, letters []letterWrite) {
-	n := len(letters)
-	job, guid, kind, activity, dad := uuids(n), uuids(n), texts(n), texts(n), texts(n)
-	reason, message, ledger, state, raw, stray := texts(n), texts(n), ints(n), texts(n), byteas(n), ints(n)
-	for i := range letters {
-		l := &letters[i]
+	b.queue("write_letters", arrays(letters, func(c *columns, l letterWrite) {
+		c.uuid(l.Job)
+		c.uuid(l.Row)
+		c.text(string(l.Kind))
+		c.text(l.Activity)
+		c.text(string(l.DAD))
+		c.text(l.Reason)
+		c.text(l.Message)
+		c.int(int64(l.Ledger))
+		c.text(l.state)
+		c.someBytes(l.Raw)
+		var stray *int64
 		if l.Stray {
-			stray.int(int64(l.Size()))
-		} else {
-			stray.null()
+			size := int64(l.Size())
+			stray = &size
 		}
-		job.uuid(l.Job)
-		guid.uuid(l.Row)
-		kind.text(string(l.Kind))
-		activity.text(l.Activity)
-		dad.text(string(l.DAD))
-		reason.text(l.Reason)
-		message.text(l.Message)
-		ledger.int(int64(l.Ledger))
-		state.text(l.state)
-		raw.someBytes(l.Raw)
-	}
-	b.queue("write_letters", job.value(), guid.value(), kind.value(), activity.value(), dad.value(),
-		reason.value(), message.value(), ledger.value(), state.value(), raw.value(), stray.value())
+		c.intAt(stray)
+	})...)
 }
 
 func queuePayloads(b *batch, payloads []payloadWrite) {
-	n := len(payloads)
-	job, digest, body := uuids(n), byteas(n), byteas(n)
-	for i := range payloads {
-		job.uuid(payloads[i].job)
-		digest.bytes(payloads[i].Digest[:])
-		body.bytes(payloads[i].Body)
-	}
-	b.queue("payloads_put", job.value(), digest.value(), body.value())
+	b.queue("payloads_put", arrays(payloads, func(c *columns, p payloadWrite) {
+		c.uuid(p.job)
+		c.bytes(p.Digest[:])
+		c.bytes(p.Body)
+	})...)
 }
 
 func queueActed(b *batch, ends []collation.LetterEnd) {
-	id, state := ints(len(ends)), texts(len(ends))
-	for i := range ends {
-		id.int(ends[i].ID)
-		state.text(ends[i].State)
-	}
-	b.queue("letters_act", id.value(), state.value())
+	b.queue("letters_act", arrays(ends, func(c *columns, e collation.LetterEnd) { c.int(e.ID); c.text(e.State) })...)
 }
 
 // rowKeys returns the columns of row keys.
 func rowKeys(keys []rowKey) [][]byte {
-	job, guid := uuids(len(keys)), uuids(len(keys))
-	for _, k := range keys {
-		job.uuid(k.job)
-		guid.uuid(k.guid)
-	}
-	return [][]byte{job.value(), guid.value()}
+	return arrays(keys, func(c *columns, k rowKey) { c.uuid(k.job); c.uuid(k.guid) })
 }

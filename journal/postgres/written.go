@@ -93,23 +93,11 @@ var headColumns = listOf("head",
 
 // ofGuard is a column of what a decision on a hot state rests on (W6), NULL after another one.
 func ofGuard(f field[store.Guard]) field[jobWrite] {
-	return field[jobWrite]{name: f.name, make: f.make, put: func(c *column, x *jobWrite) {
-		if x.was == nil {
-			c.null()
-		} else {
-			f.put(c, x.was)
-		}
-	}}
+	return partOf(func(x *jobWrite) **store.Guard { return &x.was }, f)
 }
 
 func ofCloser(f field[receiptWrite]) field[jobWrite] {
-	return field[jobWrite]{name: f.name, make: f.make, put: func(c *column, x *jobWrite) {
-		if x.closer == nil {
-			c.null()
-		} else {
-			f.put(c, x.closer)
-		}
-	}}
+	return partOf(func(x *jobWrite) **receiptWrite { return &x.closer }, f)
 }
 
 // entryColumns are the columns of an entry.

@@ -37,10 +37,10 @@ SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1:
 
 -- name: effects_read
 -- reads effects by their keys (E1), none of tombstones. live says whether the run that started the effect still has
--- the lease. $1 jobs, $2 keys, $3 and $4 the span of the jobs. Returns for each key the effect, if it is there, its
--- place in the arrays from 1, its request, and the job's n. Effects are missing if that n is not in the span. Each
+-- the lease. $1 jobs, $2 keys, $3 and $4 the span of the jobs. Returns for each key its place in the arrays from 1,
+-- the effect, if it is there, its request, and the job's n. Effects are missing if that n is not in the span. Each
 -- key is looked up by itself: a plan of a time when the table was empty or unknown would read all of it.
-SELECT {effect:e}, w.place, e.request, w.n
+SELECT w.place, {effect:e}, e.request, w.n
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
       JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
 LEFT JOIN LATERAL (SELECT * FROM effects e WHERE e.n = w.n AND e.key = w.key AND {e within 3} OFFSET 0) AS e ON true
@@ -48,9 +48,9 @@ LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e
 
 -- name: effects_past
 -- reads effects by their keys in the generations that a job resumes, the latest first (E1). $1 jobs, $2 keys.
--- Returns the effect, its place in the arrays from 1, its request, seq and end of the attempt, the generation,
+-- Returns its place in the arrays from 1, the effect, its request, seq and end of the attempt, the generation,
 -- whether compensations of the request have run or will run, and whether a job that runs them has not ended.
-SELECT {effect:e}, a.place, e.request, e.seq, coalesce(e.until, 0), a.generation, {undone a e.request}, {undoing a e.request}
+SELECT a.place, {effect:e}, e.request, e.seq, coalesce(e.until, 0), a.generation, {undone a e.request}, {undoing a e.request}
 FROM (SELECT w.place, w.key, a.id, a.n, a.generation
       FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
       JOIN jobs j ON j.id = w.job

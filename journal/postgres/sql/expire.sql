@@ -41,26 +41,17 @@ WITH current AS MATERIALIZED (
 )
 SELECT id FROM current UNION ALL SELECT id FROM replaced LIMIT $1::int8
 
--- name: expire_dispatches
--- removes dispatch rows of tombstones. $1 jobs, $2 limit. Returns their number.
-WITH gone AS (
-    DELETE FROM dispatches WHERE ctid = ANY (ARRAY(SELECT ctid FROM dispatches WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: expire_waits
--- removes waits of tombstones. $1 jobs, $2 limit. Returns their number.
-WITH gone AS (
+-- name: expire_open
+-- removes the open rows of tombstones. The history goes with its partition (W11). $1 jobs, $2 limit for each table.
+-- Returns the number of rows of the table that lost the most.
+WITH w AS (
     DELETE FROM waits WHERE ctid = ANY (ARRAY(SELECT ctid FROM waits WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
-)
-SELECT count(*) FROM gone
-
--- name: expire_dead_letters
--- removes dead letters of tombstones. $1 jobs, $2 limit. Returns their number.
-WITH gone AS (
+), d AS (
+    DELETE FROM dispatches WHERE ctid = ANY (ARRAY(SELECT ctid FROM dispatches WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
+), l AS (
     DELETE FROM dead_letters WHERE ctid = ANY (ARRAY(SELECT ctid FROM dead_letters WHERE job = ANY ($1::uuid[]) LIMIT $2::int8)) RETURNING 1
 )
-SELECT count(*) FROM gone
+SELECT greatest((SELECT count(*) FROM w), (SELECT count(*) FROM d), (SELECT count(*) FROM l))
 
 -- name: expire_strays
 -- removes the oldest stray dead letters, so that at most the newest $1 stay, and of these at most $2 bytes; and counts

@@ -1,9 +1,5 @@
--- name: expire_default
--- reads how long closed jobs are kept whose flow does not say it (W11), in microseconds.
-SELECT expire FROM space WHERE single
-
 -- name: expire_default_set
--- sets that time. $1 microseconds. Returns a row if it was another one.
+-- sets how long closed jobs are kept whose flow does not say it (W11). $1 microseconds. Returns a row if it was another one.
 UPDATE space SET expire = $1::int8 WHERE single AND expire <> $1::int8 RETURNING 1
 
 -- name: flow_lock

@@ -20,24 +20,12 @@ FROM l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job 
 ORDER BY l.id DESC
 LIMIT $3::int8
 
--- name: letters_of_job
--- lists the dead letters of a job, oldest first. $1 job.
-SELECT l.id, l.job, l.guid, l.kind, l.activity, l.dad, l.reason, l.message, l.ledger, l.at, l.state, coalesce(j.key, ''),
-       coalesce(j.flow_name, ''), coalesce(d.topic, '')
-FROM dead_letters l LEFT JOIN jobs j ON j.id = l.job LEFT JOIN dispatches d ON d.job = l.job AND d.guid = l.guid
-WHERE l.job = $1::uuid
-ORDER BY l.id
-
 -- name: letters_read
 -- reads dead letters, and how often an operator acted on the message of each before (E10). $1 ids.
 SELECT l.id, l.job, l.guid, l.state, l.reason,
        (SELECT count(*) FROM dead_letters m
         WHERE m.job = l.job AND m.guid = l.guid AND m.state IN ('retried', 'resolved', 'failed'))
 FROM dead_letters l WHERE l.id = ANY ($1::int8[])
-
--- name: letters_dropped
--- reads how many stray dead letters retention has dropped (S15).
-SELECT dropped FROM space
 
 -- name: letters_act
 -- ends open dead letters by test-and-set (E10). One with a row is no stray any more: what an operator did to a row is

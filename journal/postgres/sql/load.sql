@@ -39,9 +39,9 @@ CROSS JOIN LATERAL (SELECT * FROM receipts r WHERE r.n = w.n AND r.guid = w.guid
 -- name: load_rows
 -- reads dispatch rows by primary key, locked (J8), but only of jobs that this transaction has locked. Their jobs
 -- are locked again first, which costs nothing; other jobs are skipped, so that it never waits for a row of a job
--- that was left out (J3). $1 jobs, $2 GUIDs.
-SELECT {row:d}
-FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
+-- that was left out (J3). $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the row.
+SELECT w.place, {row:d}
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place)
 JOIN jobs j ON j.id = w.job
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 FOR NO KEY UPDATE OF j SKIP LOCKED
@@ -74,25 +74,25 @@ JOIN jobs j ON j.id = w.job
 
 -- name: load_effects
 -- reads all effects of requests, each request's in the order of the first entries (3.3). $1 jobs, $2 requests.
--- Returns the effect, and the place in the arrays from 1.
-SELECT {effect:e}, w.place
+-- Returns the place in the arrays from 1, and the effect.
+SELECT w.place, {effect:e}
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
 JOIN effects e ON e.n = w.n AND e.request = w.request
 LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.request
 ORDER BY w.place, e.seq
 
 -- name: load_named_rows
--- reads dispatch rows by primary key, of any job or mailbox, locked (J8). $1 jobs, $2 GUIDs. Returns the row, and
--- its place in the arrays from 1.
-SELECT {row:d}, w.place
+-- reads dispatch rows by primary key, of any job or mailbox, locked (J8). $1 jobs, $2 GUIDs. Returns the place
+-- in the arrays from 1, and the row.
+SELECT w.place, {row:d}
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place)
 JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 FOR UPDATE OF d
 
 -- name: load_waits
--- reads open waits by primary key. $1 jobs, $2 GUIDs.
-SELECT {wait:w}
-FROM unnest($1::uuid[], $2::uuid[]) AS a (job, guid)
+-- reads open waits by primary key. $1 jobs, $2 GUIDs. Returns the place in the arrays from 1, and the wait.
+SELECT a.place, {wait:w}
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS a (job, guid, place)
 JOIN waits w ON w.job = a.job AND w.guid = a.guid
 
 -- name: load_latest
@@ -113,12 +113,13 @@ FROM unnest($1::text[]) WITH ORDINALITY AS w (key, place)
 CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state <> 'expired' OFFSET 0) AS j
 
 -- name: load_closes
--- reads the entries that closed jobs (C15). $1 jobs. Returns the id, and the body, null while the job is open. The
--- subquery fixes the join order: a job, then its one entry.
-SELECT j.id,
+-- reads the entries that closed jobs (C15). $1 jobs. Returns the place in the array from 1, and the body, null while
+-- the job is open. The subquery fixes the join order: a job, then its one entry.
+SELECT w.place,
        (SELECT {sealed e} FROM entries e
         WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq)
-FROM jobs j WHERE j.id = ANY ($1::uuid[])
+FROM unnest($1::uuid[]) WITH ORDINALITY AS w (job, place)
+JOIN jobs j ON j.id = w.job
 
 -- name: load_row_locks
 -- locks the rows that load_all_rows reads, so that a wait for a worker's lock does not hold up mailboxes. $1 jobs.

@@ -1,7 +1,3 @@
--- name: private
--- reads whether the space keeps digests of keys (S15).
-SELECT private FROM space
-
 -- name: private_jobs
 -- holds that every job has a digest for its key, also one that is begun by a process that does not know yet (S15).
 ALTER TABLE jobs ADD CONSTRAINT jobs_key_private CHECK (key LIKE 'sha256:%' AND length(key) >= 71)

@@ -1,12 +1,3 @@
--- name: retire_lock
--- takes, if it is free, the lock for dropping partitions, which the session keeps until it unlocks. $1 what is
--- locked.
-SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))
-
--- name: retire_unlock
--- gives the lock back. $1 what is locked.
-SELECT pg_advisory_unlock(hashtextextended($1::text, 0))
-
 -- name: retire_look
 -- lists the partitions in which no new job begins and all inceptions have committed, the one that closed first
 -- coming first. Returns for each the number below which it has only tombstones, when it closed, and the time. $1
@@ -51,14 +42,6 @@ FROM (
 LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
 ORDER BY j.n
 LIMIT $3::int8
-
--- name: retire_chains
--- reads all entries of a job: the main chain first, then the others, each by seq. $1 n.
-SELECT chain, seq, body, hash FROM entries WHERE n = $1::int8 ORDER BY chain, seq
-
--- name: retire_payloads
--- reads the outputs that are stored beside the entries of a job (E6), by digest. $1 n.
-SELECT digest, body FROM payloads WHERE n = $1::int8 ORDER BY digest
 
 -- name: retire_tables
 -- lists the tables of a partition that exist, in the given order, and whether each is attached or is being

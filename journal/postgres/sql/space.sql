@@ -6,9 +6,11 @@ SELECT name, id, chain_seq, chain_hash, session_user::text, micros() FROM space 
 -- reads the entries of the space's chain (S7).
 SELECT seq, body, hash FROM space_entries ORDER BY seq
 
--- name: space_head
--- reads name, id and head of the space's chain (S7).
-SELECT name, id, chain_seq, chain_hash FROM space
+-- name: space
+-- reads the space: its name and id, and the head of its chain (S7); its epoch (T4); how long closed jobs are kept whose
+-- flow does not say it, in microseconds (W11); how many stray dead letters retention has dropped, and whether it keeps
+-- digests of keys (S15).
+SELECT name, id, chain_seq, chain_hash, epoch, expire, dropped, private FROM space
 
 -- name: space_has
 -- looks up an entry of the space's chain (J4). $1 seq, $2 hash. Returns a row if it is there.

@@ -34,7 +34,3 @@ WHERE d.job = ANY ($1::uuid[]) AND d.guid = d.job AND d.kind = 'start' AND NOT E
 SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost flows ' || string_agg(w.place::text, ',') AS int) END
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (name, version, place)
 WHERE NOT EXISTS (SELECT FROM flows f WHERE f.name = w.name AND f.version = w.version AND f.active)
-
--- name: lock_timeout
--- bounds how long statements of this connection wait for a lock (W3). $1 the setting.
-SELECT set_config('lock_timeout', $1::text, false)

@@ -1,11 +1,3 @@
--- name: traces_lock
--- takes, if it is free, the lock for sending traces, which the session keeps until it unlocks. $1 what is locked.
-SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))
-
--- name: traces_unlock
--- gives the lock back. $1 what is locked.
-SELECT pg_advisory_unlock(hashtextextended($1::text, 0))
-
 -- name: traces_begin
 -- makes the mark, or moves it up to what is still sent by itself. $1 how long ago that may have closed. Returns it.
 INSERT INTO traces (upto) VALUES (micros())

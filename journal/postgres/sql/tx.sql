@@ -35,7 +35,3 @@ SELECT current_setting('search_path'), set_config('search_path', $1::text, true)
 -- reads the id and the epoch of the space in the database of a caller's transaction, and whether the space was
 -- accepted there (S13).
 SELECT id, epoch, halted IS NULL AND timeline = server_timeline() AND system = server_system() FROM space WHERE single
-
--- name: tx_leave
--- resets the search path of a caller's transaction. $1 search path.
-SELECT set_config('search_path', $1::text, true)

@@ -5,14 +5,6 @@ SELECT set_config('search_path', $1::text, true), set_config('plan_cache_mode', 
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('jit', 'off', true)
 
--- name: txe_home_session
--- makes the tables of the space visible while statements are prepared. $1 search path.
-SELECT set_config('search_path', $1::text, false)
-
--- name: txe_idle
--- bounds the time between two statements of the transaction, which no setting of the connection can leave out. $1 time.
-SELECT set_config('idle_in_transaction_session_timeout', $1::text, true)
-
 -- name: txe_save
 -- sets the savepoint of a Tx effect (E3), to which its body's writes can be undone.
 SAVEPOINT quipu_effect

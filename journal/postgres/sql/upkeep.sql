@@ -2,10 +2,6 @@
 -- reads the version, name and id of the space, its epoch and its beat; it runs before anything else.
 SELECT version, name, id, epoch, beat FROM space
 
--- name: epoch
--- reads the epoch of the space (T4).
-SELECT epoch FROM space
-
 -- name: connection_settings
 -- makes settings that last as long as the connection, and returns the number of its backend. $1 names, $2 values.
 SELECT pg_backend_pid()::int8, count(set_config(s.name, s.value, false)) FROM unnest($1::text[], $2::text[]) AS s (name, value)
@@ -33,6 +29,18 @@ INSERT INTO batches (session, seq, at, taken) VALUES ($1::uuid, $2::int8, micros
 -- name: resolve_read
 -- says who wrote the marker: taken means that the batch was not committed (J4). $1 session, $2 seq.
 SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
+
+-- name: alone_lock
+-- takes, if it is free, a lock for one process at a time, which the session keeps until it unlocks. $1 what is locked.
+SELECT pg_try_advisory_lock(hashtextextended($1::text, 0))
+
+-- name: alone_unlock
+-- gives the lock back. $1 what is locked.
+SELECT pg_advisory_unlock(hashtextextended($1::text, 0))
+
+-- name: setting
+-- sets a setting. $1 its name, $2 its value, $3 whether only until the transaction ends.
+SELECT set_config($1::text, $2::text, $3::bool)
 
 -- name: partitions_look
 -- reads the state of each class of retention (W10, W11). $1 the first number of each class, $2 their sequences, $3

@@ -7,18 +7,12 @@ SELECT id, state FROM jobs WHERE key = $1::text AND next IS NULL
 SELECT state, count(*) FROM jobs WHERE next IS NULL GROUP BY state
 
 -- name: job_list
--- lists a page of jobs, newest first, without those that another has resumed. coalesce(next, id) keeps the planner
--- from reading a whole index of jobs without a next. $1 states or none, $2 flow or '', $3 its version or '', $4 prefix
--- of the key, $5 the first start time, $6 and $7 start time and id of the last job of the previous page, or of no job
--- any more, $8 limit, $9 what an open job waits for, with the topic of that or '', or
--- none; $10 with $5 the first job that is looked at.
-SELECT {job:j},
-       j.closed
-FROM jobs j
-WHERE coalesce(j.next, j.id) = j.id AND (j.started, j.id) < ($6::int8, $7::uuid) AND (j.started, j.id) >= ($5::int8, $10::uuid)
-  AND (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
-  AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN j.state = 'open' THEN job_waits(j.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END
+-- lists a page of jobs, newest first, without those that another has resumed. $1 states or none, $2 flow or '', $3 its
+-- version or '', $4 prefix of the key, $5 the first start time, $6 and $7 start time and id of the last job of the
+-- previous page, or of no job any more, $8 limit, $9 what an open job waits for, with the topic of that or '', or none;
+-- $10 with $5 the first job that is looked at.
+SELECT {job:j}, j.closed FROM jobs j
+WHERE {between j} AND {fits j}
 ORDER BY j.started DESC, j.id DESC
 LIMIT $8::int8
 
@@ -31,14 +25,11 @@ ORDER BY j.started DESC, j.id DESC OFFSET $4::int8 - 1 LIMIT 1
 
 -- name: job_list_standing
 -- is job_list for states that have an index: it merges the newest jobs of each flow and state.
-SELECT {job:j},
-       j.closed
+SELECT {job:j}, j.closed
 FROM (SELECT DISTINCT name FROM flows WHERE name >= $2::text AND $2::text IN ('', name)) AS f CROSS JOIN unnest($1::text[]) AS s (state) CROSS JOIN LATERAL (
     SELECT * FROM jobs t
     WHERE t.flow_name = f.name AND t.state = s.state AND CASE WHEN t.state IN ('open', 'failed', 'interrupted', 'quarantined') THEN true END
-      AND (t.started, t.id) < ($6::int8, $7::uuid) AND (t.started, t.id) >= ($5::int8, $10::uuid) AND coalesce(t.next, t.id) = t.id
-      AND ($3::text = '' OR t.flow_version = $3::text) AND starts_with(t.key, $4::text)
-      AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN t.state = 'open' THEN job_waits(t.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END
+      AND {between t} AND {narrow t}
     ORDER BY t.started DESC, t.id DESC LIMIT $8::int8
 ) AS j
 ORDER BY j.started DESC, j.id DESC
@@ -58,65 +49,38 @@ ORDER BY j.started DESC, j.id DESC OFFSET $4::int8 - 1 LIMIT 1
 -- name: job_list_tagged
 -- is job_list for jobs that have all of the tags $11. It reads all of them by the index on tags, which is fast for rare
 -- tags. OFFSET 0 keeps the planner from walking by start time instead. It runs after bitmap.
-SELECT {job:j},
-       j.closed
+SELECT {job:j}, j.closed
 FROM (SELECT * FROM jobs t WHERE t.tags <> '' AND string_to_array(t.tags, E'\n') @> $11::text[] OFFSET 0) j
-WHERE coalesce(j.next, j.id) = j.id AND (j.started, j.id) < ($6::int8, $7::uuid) AND (j.started, j.id) >= ($5::int8, $10::uuid)
-  AND (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
-  AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN j.state = 'open' THEN job_waits(j.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END
+WHERE {between j} AND {fits j}
 ORDER BY j.started DESC, j.id DESC
 LIMIT $8::int8
 
 -- name: job_list_children
 -- is job_list for the children of the job $12, by their index, that have all of the tags $11.
-SELECT {job:j},
-       j.closed
-FROM jobs j
-WHERE j.parent_job = $12::uuid
-  AND coalesce(j.next, j.id) = j.id AND (j.started, j.id) < ($6::int8, $7::uuid) AND (j.started, j.id) >= ($5::int8, $10::uuid)
-  AND (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
-  AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN j.state = 'open' THEN job_waits(j.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END
+SELECT {job:j}, j.closed FROM jobs j
+WHERE j.parent_job = $12::uuid AND {between j} AND {fits j}
   AND (cardinality($11::text[]) = 0 OR string_to_array(j.tags, E'\n') @> $11::text[])
 ORDER BY j.started DESC, j.id DESC
 LIMIT $8::int8
 
 -- name: job_counted
 -- counts by state what job_list gives, among the newest $8 jobs of the time range, and says how many these were.
-SELECT j.state,
-       count(*) FILTER (WHERE (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
-  AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN j.state = 'open' THEN job_waits(j.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END),
-       count(*)
-FROM (SELECT * FROM jobs t
-      WHERE coalesce(t.next, t.id) = t.id AND (t.started, t.id) < ($6::int8, $7::uuid) AND (t.started, t.id) >= ($5::int8, $10::uuid)
-      ORDER BY t.started DESC, t.id DESC LIMIT $8::int8) j
+SELECT j.state, count(*) FILTER (WHERE {fits j}), count(*)
+FROM (SELECT * FROM jobs t WHERE {between t} ORDER BY t.started DESC, t.id DESC LIMIT $8::int8) j
 GROUP BY j.state
 
 -- name: job_counted_tagged
 -- is job_counted among $8 jobs that have all of the tags $11. It runs after bitmap.
-SELECT j.state,
-       count(*) FILTER (WHERE (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
-  AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN j.state = 'open' THEN job_waits(j.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END),
-       count(*)
+SELECT j.state, count(*) FILTER (WHERE {fits j}), count(*)
 FROM (SELECT * FROM (SELECT * FROM jobs u WHERE u.tags <> '' AND string_to_array(u.tags, E'\n') @> $11::text[] OFFSET 0) t
-      WHERE coalesce(t.next, t.id) = t.id AND (t.started, t.id) < ($6::int8, $7::uuid) AND (t.started, t.id) >= ($5::int8, $10::uuid)
-      LIMIT $8::int8) j
+      WHERE {between t} LIMIT $8::int8) j
 GROUP BY j.state
 
 -- name: job_counted_children
 -- is job_counted among the newest $8 children of the job $12 that have all of the tags $11.
-SELECT j.state,
-       count(*) FILTER (WHERE (cardinality($1::text[]) = 0 OR j.state = ANY ($1::text[])) AND ($2::text = '' OR j.flow_name = $2::text)
-  AND ($3::text = '' OR j.flow_version = $3::text) AND starts_with(j.key, $4::text)
-  AND CASE WHEN cardinality($9::text[]) = 0 THEN true WHEN j.state = 'open' THEN job_waits(j.id, ($9::text[])[1], ($9::text[])[2]) ELSE false END),
-       count(*)
+SELECT j.state, count(*) FILTER (WHERE {fits j}), count(*)
 FROM (SELECT * FROM jobs t
-      WHERE t.parent_job = $12::uuid AND coalesce(t.next, t.id) = t.id AND (t.started, t.id) < ($6::int8, $7::uuid)
-        AND (t.started, t.id) >= ($5::int8, $10::uuid)
-        AND (cardinality($11::text[]) = 0 OR string_to_array(t.tags, E'\n') @> $11::text[])
+      WHERE t.parent_job = $12::uuid AND {between t} AND (cardinality($11::text[]) = 0 OR string_to_array(t.tags, E'\n') @> $11::text[])
       ORDER BY t.started DESC, t.id DESC LIMIT $8::int8) j
 GROUP BY j.state
 
@@ -163,8 +127,8 @@ FROM (SELECT * FROM dispatches WHERE job = $1::uuid UNION ALL SELECT * FROM disp
 ORDER BY d.origin, d.guid
 
 -- name: view_instances
--- reads the instances of a job, without rows that only point to an output: of those a long list has one for each
--- element. $1 job.
+-- reads the instances of a job. $1 job, $2 also rows that only point to an output: of those a long list has one for
+-- each element.
 SELECT activity, dad_text, {instance}
-FROM instances WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND ledger <> 0
+FROM instances WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND ($2::bool OR ledger <> 0)
 ORDER BY activity COLLATE "C", dad_text COLLATE "C"
