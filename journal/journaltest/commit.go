@@ -294,7 +294,7 @@ func lawlessPlans(b *bench) {
 		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
 			st := got(b.load(b.c, m))(b).States[id]
-			p := got(Plan(b.ctx(), b.c, st, m, b.mode))(b)
+			p := got(b.plan(b.c, st, m))(b)
 			p.Receipt.Gone = gone
 			spoil(p)
 			err := b.commit(store.Chain(&st.Job, p))

@@ -53,7 +53,7 @@ func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.
 	r := b.request(id, "work")
 	m := Response(&r, with)
 	st := got(b.load(b.c, m))(b).States[id]
-	p := got(Plan(b.ctx(), b.c, st, m, b.mode))(b)
+	p := got(b.plan(b.c, st, m))(b)
 	require.True(b, p.Tasks)
 	p.ExpiresAt = at
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))

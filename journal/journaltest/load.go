@@ -147,7 +147,7 @@ func loadWait(b *bench) {
 	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
 	go func() {
-		l, err := d.Load(b.ctx(), []store.Want{WantOf(m)}, true)
+		l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
 		b.check(err)
 		loaded <- l
 	}()
@@ -219,14 +219,14 @@ func loadResponse(b *bench) {
 		require.NoError(b, b.c.Rollback(b.ctx()))
 		return l.States[r.Job].Receipts[m.GUID]
 	}
-	p := got(b.once(b.c, m))(b)
+	p := got(b.once(m))(b)
 	for _, want := range []string{"000000000000001", "000010000000001"} {
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
-		got(b.once(b.c, Response(&r, success(`{"paid":false}`))))(b)
+		got(b.once(Response(&r, success(`{"paid":false}`))))(b)
 	}
-	require.True(b, got(b.handle(b.c, m))(b).Done)
+	require.True(b, got(b.handle(m))(b).Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))
 	require.Nil(b, receipt().Response, "complete: there is nothing to go on with")
 }

@@ -20,15 +20,11 @@ var races = cases{
 	"the sweeper passes over rows that are being decided":  raceClaim,
 }
 
-// everybody lets n committers handle a message at once, and counts outcomes.
+// everybody handles n messages at once, and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
-	committers := make([]store.Committer, n)
-	for i := range committers {
-		committers[i] = b.committer()
-	}
 	return atOnce(n, func(i int) collation.Outcome {
-		p, err := b.handle(committers[i], of(i))
+		p, err := b.handle(of(i))
 		if b.check(err); err != nil {
 			return "failed"
 		}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
@@ -35,29 +37,20 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{"rapid.checks": cmp.Or(os.Getenv(sequences), few), "rapid.steps": steps} {
-		if given[name] {
-			continue
-		}
-		if err := flag.Set(name, value); err != nil {
+		if err := flag.Set(name, value); err != nil { // a flag of the command line is set after it
 			panic(err)
 		}
 	}
 	devtest.Main(m)
 }
 
-// database is a space in Postgres whose clock is a row of a table. It is emptied
-// for each sequence.
-type database struct {
-	store   store.Store
-	raw     *pgx.Conn
-	columns map[string][]string // names of those that are compared, by table
-}
+// process is the one whose session the effects' runs are of.
+var process = store.Process{Name: "p", Lease: time.Minute}
 
-func openDatabase(t *testing.T) *database {
+// openDatabase opens a space in Postgres whose clock is a row of a table, and which has the session
+// of the process.
+func openDatabase(t *testing.T) (store.Store, *pgx.Conn) {
 	t.Helper()
 	ctx := t.Context()
 	dsn := devtest.Postgres(t)
@@ -66,51 +59,43 @@ func openDatabase(t *testing.T) *database {
 	t.Cleanup(func() { _ = raw.Close(context.WithoutCancel(ctx)) })
 	_, err = raw.Exec(ctx, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
 	require.NoError(t, err)
-	s, err := postgres.Open(ctx, postgres.Config{DSN: dsn, Space: space, Migrating: true})
+	pg, err := postgres.Open(ctx, postgres.Config{DSN: dsn, Space: space, Migrating: true})
 	require.NoError(t, err)
-	db := &database{store: &journaltest.Thrifty{Store: s}, raw: raw, columns: map[string][]string{}}
-	t.Cleanup(db.store.Close)
+	s := &journaltest.Thrifty{Store: pg}
+	t.Cleanup(s.Close)
 	require.NoError(t, s.Migrate(ctx))
+	x, err := s.OpenSession(ctx, process)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = x.End(context.WithoutCancel(ctx)) })
 	_, err = raw.Exec(ctx, `SET search_path TO quipu_both; CREATE SCHEMA test; CREATE TABLE test.clock (at bigint NOT NULL); INSERT INTO test.clock VALUES (0);
-		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock);`+byJob())
+		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock)`)
 	require.NoError(t, err)
-	rows, err := raw.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'quipu_both'::regnamespace
-		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'space_entries', 'worker_topics', 'batches', 'partitions', 'keys', 'topic_keys', 'traces', 'tokens')`)
-	require.NoError(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	require.Len(t, tables, len(columns), "every table is compared")
-	for _, name := range tables {
-		rows, err := raw.Query(ctx, "SELECT "+columns[name]+" FROM "+name+" LIMIT 0")
-		require.NoError(t, err)
-		for _, f := range rows.FieldDescriptions() {
-			db.columns[name] = append(db.columns[name], f.Name)
-		}
-		rows.Close()
-	}
-	return db
+	return s, raw
 }
 
-// newTwin empties the database and draws the stores' mode.
-func newTwin(ctx context.Context, t *rapid.T, db *database) *twin {
-	w := &twin{Store: db.store, T: t, ctx: ctx, db: db, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}}
-	batch := &pgx.Batch{}
-	for name := range columns {
-		batch.Queue("DELETE FROM " + name)
-	}
-	batch.Queue("UPDATE space SET floor = 0")
-	batch.Queue("SELECT setval(pg_get_serial_sequence('sessions', 'id'), 1, false)")
-	require.NoError(t, db.raw.SendBatch(ctx, batch).Close())
+// filled are the tables that a sequence fills.
+var filled = strings.Fields("jobs tombstones instances receipts entries dispatches waits resolved_waits signals effects payloads dead_letters flows")
+
+// newTwin empties the database, and draws the mode of both stores' decisions.
+func newTwin(ctx context.Context, t *rapid.T, pg store.Store, raw *pgx.Conn) *twin {
+	w := &twin{Store: pg, T: t, ctx: ctx, raw: raw, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}, written: map[journal.JobID]bool{}}
+	_, err := raw.Exec(ctx, "DELETE FROM "+strings.Join(filled, "; DELETE FROM ")+
+		"; UPDATE space SET floor = 0; SELECT setval('dead_letters_id_seq', 1, false)")
+	require.NoError(t, err)
 	w.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return w.clock }})
 	w.advance(0)
-	w.mode = collation.Mode{Stepwise: w.chance("stepwise", 30), Fold: w.chance("fold", 40), Resend: pick(w, "resend", collation.Never, 30_000_000)}
+	x, err := w.memory.OpenSession(ctx, process)
+	require.NoError(w, err)
+	w.mode = collation.Mode{
+		Session: x.ID(), Stepwise: w.chance("stepwise", 30), Fold: w.chance("fold", 40), Resend: pick(w, "resend", collation.Never, 30_000_000),
+	}
 	return w
 }
 
 // advance moves the clock of both stores.
 func (w *twin) advance(by time.Duration) {
 	w.clock += by.Microseconds()
-	_, err := w.db.raw.Exec(w.ctx, "UPDATE test.clock SET at = $1", w.clock)
+	_, err := w.raw.Exec(w.ctx, "UPDATE test.clock SET at = $1", w.clock)
 	require.NoError(w, err)
 }
 
@@ -118,7 +103,7 @@ func (w *twin) advance(by time.Duration) {
 // asked for (the contract of journal/store).
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
-	db := openDatabase(t)
+	pg, raw := openDatabase(t)
 	begun, played := time.Now(), 0
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -128,33 +113,30 @@ func TestStoresAgree(t *testing.T) {
 	})
 	rapid.Check(t, func(r *rapid.T) {
 		played++
-		newTwin(t.Context(), r, db).sequence()
+		newTwin(t.Context(), r, pg, raw).sequence()
 	})
 }
 
 // sequence draws calls, and holds the stores to each other.
 func (w *twin) sequence() {
-	f, err := flow.Parse("kid.yaml", []byte(kid))
-	require.NoError(w, err)
-	w.deploy(f)
-	for _, topic := range []string{"t.work", "t.fun", "t.each", "t.kid"} {
-		f, err := flow.Undo(topic)
-		require.NoError(w, err)
-		w.deploy(f)
+	for _, source := range flows {
+		w.deploy(flow.Parse("flow.yaml", []byte(source)))
 	}
-	w.define("first")
-	w.define("second")
+	for _, topic := range []string{"t.work", "t.fun", "t.each", "t.kid"} {
+		w.deploy(flow.Undo(topic))
+	}
 	w.start()
 	calls := slices.Concat(
-		slices.Repeat([]func(*twin){(*twin).work}, 14), slices.Repeat([]func(*twin){(*twin).worker}, 6),
-		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).sweep, (*twin).start, (*twin).operate, (*twin).falsify, (*twin).process}, 2),
-		[]func(*twin){(*twin).interrupt, (*twin).pass},
+		slices.Repeat([]func(*twin){(*twin).work}, 14), slices.Repeat([]func(*twin){(*twin).effect}, 5),
+		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).start, (*twin).operate, (*twin).late}, 2),
+		[]func(*twin){(*twin).pass, (*twin).expire},
 	)
 	w.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) {
 		defer func(outer *rapid.T) { w.T = outer }(w.T)
 		w.T = t
 		w.advance(pick[time.Duration](w, "passes", 1, 1, 1000, 1_000_000) * time.Microsecond)
 		pick(w, "call", calls...)(w)
+		w.tables()
 	}})
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -23,28 +25,22 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// twin is two stores as one. A call is made of both; answers, kinds of errors and all
-// rows are held to each other. What is decided is decided once, on what Postgres has
+// twin is two stores as one. A call is made of both; answers, kinds of errors and what is
+// stored are held to each other. What is decided is decided once, on what Postgres has
 // loaded, which is sometimes less and is then asked for.
 type twin struct {
 	store.Store // Postgres
 	*rapid.T
 	ctx    context.Context
-	db     *database
+	raw    *pgx.Conn // of Postgres
 	clock  int64
-	letter int64 // the last that memory gave an id
 	memory *memory.Store
-	// spoil falsifies the next plan that is committed.
-	spoil func(*collation.Plan)
+	mode   collation.Mode
+	flows  map[string]*flow.Flow // by name and version
 
+	written map[journal.JobID]bool // by this step
 	// What the sequence has made so far, to be asked for again.
-	mode     collation.Mode
-	flows    map[string]*flow.Flow // by name and version
-	main     []*flow.Flow          // that jobs are started of
 	messages []*collation.Message
-	claims   []store.Claim
-	leases   []store.Lease
-	sessions []*process
 	effects  []journal.Effect
 }
 
@@ -54,12 +50,14 @@ var alike = gocmp.Options{
 	gocmp.Exporter(func(reflect.Type) bool { return true }),
 	cmpopts.EquateEmpty(),
 	cmpopts.IgnoreFields(collation.State{}, "Flow"),
-	cmpopts.IgnoreFields(collation.Box{}, "Waits", "All", "signals"), // sees compares them
+	cmpopts.IgnoreFields(collation.Box{}, "Waits", "All", "signals"), // memory reads it whole
 	cmpopts.IgnoreFields(store.JobSummary{}, "Cursor"),
 	gocmp.FilterValues(func(a, b *collation.Chain) bool { return gone(a) && gone(b) }, gocmp.Ignore()),
 	gocmp.FilterPath(func(p gocmp.Path) bool { return slices.Contains(unneeded, p.String()) }, gocmp.Ignore()),
-	cmpopts.SortSlices(func(a, b store.DueRow) int { return order(a.Job, b.Job, a.GUID, b.GUID) }),
-	cmpopts.SortSlices(func(a, b store.Outgoing) int { return compare(&a.Row, &b.Row) }),
+	cmpopts.SortSlices(func(a, b store.DueRow) int {
+		return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), bytes.Compare(a.GUID[:], b.GUID[:]))
+	}),
+	cmpopts.SortSlices(func(a, b store.EffectRow) int { return bytes.Compare(a.Key[:], b.Key[:]) }),
 }
 
 // unneeded is what nobody needs of a chain of effects, and Postgres leaves out.
@@ -72,14 +70,11 @@ func gone(c *collation.Chain) bool {
 	return c != nil && (c.Job.State == "" || c.Job.State == journal.JobExpired)
 }
 
-func compare(a, b *collation.Row) int { return order(a.Job, b.Job, a.GUID, b.GUID) }
-
-func order(a, b journal.JobID, x, y journal.GUID) int {
-	return cmp.Or(bytes.Compare(a[:], b[:]), bytes.Compare(x[:], y[:]))
-}
-
 func (w *twin) same(what string, pg, mem any) {
 	w.Helper()
+	if reflect.DeepEqual(pg, mem) { // mostly, and sooner said
+		return
+	}
 	if d := gocmp.Diff(pg, mem, alike); d != "" {
 		w.Fatalf("%s: the answers differ (- postgres, + memory):\n%s", what, d)
 	}
@@ -88,29 +83,16 @@ func (w *twin) same(what string, pg, mem any) {
 // kinds are the errors on which a caller decides.
 var kinds = []error{
 	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
-	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema, errBody, errRefused,
+	store.ErrJobClosed, store.ErrNotFound,
 }
 
-var (
-	errBody    = errors.New("the body's own error")
-	errRefused = errors.New("a plan against the laws was refused")
-)
-
 // kind says what a caller can see of an error.
-func kind(err error) (is []string) {
-	if tx, ok := errors.AsType[*store.TxError](err); ok {
-		is = append(is, fmt.Sprintf("%T", tx))
-	}
-	if lost, ok := errors.AsType[*store.LostError](err); ok && lost.Session {
-		is = append(is, "of the session")
-	}
+func kind(err error) string {
+	is := fmt.Sprintf("an error: %t", err != nil)
 	for _, k := range kinds {
 		if errors.Is(err, k) {
-			is = append(is, k.Error())
+			is += ", " + k.Error()
 		}
-	}
-	if err != nil && is == nil {
-		return []string{"another error"}
 	}
 	return is
 }
@@ -123,19 +105,11 @@ func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, 
 	return x, agree(w, what, x, y, xerr, yerr)
 }
 
-// agree holds two answers, or errors, and all rows to each other.
+// agree holds two answers, or errors, to each other.
 func agree[T any](w *twin, what string, pg, mem T, err, memErr error) error {
 	w.Helper()
-	err = agreeRead(w, what, pg, mem, err, memErr)
-	w.tables(what)
-	return err
-}
-
-// agreeRead is agree for what writes nothing.
-func agreeRead[T any](w *twin, what string, pg, mem T, err, memErr error) error {
-	w.Helper()
 	w.Logf("%s: %v", what, err)
-	if !slices.Equal(kind(err), kind(memErr)) {
+	if kind(err) != kind(memErr) {
 		w.Fatalf("%s: the errors differ:\n  postgres %v\n  memory   %v", what, err, memErr)
 	}
 	if err == nil {
@@ -144,10 +118,57 @@ func agreeRead[T any](w *twin, what string, pg, mem T, err, memErr error) error 
 	return err
 }
 
-// done is both for calls without an answer.
-func (w *twin) done(what string, call func(store.Store) error) error {
+// tables holds to each other what is stored of the jobs that were written, and what is due or
+// dead in the space.
+func (w *twin) tables() {
 	w.Helper()
-	return agree(w, what, 0, 0, call(w.Store), call(w.memory))
+	for id := range w.written {
+		_, _ = both(w, "job "+id.String(), func(s store.Store) (any, error) { return w.stored(s, id) })
+	}
+	clear(w.written)
+	_, _ = both(w, "due", func(s store.Store) ([]store.DueRow, error) {
+		due, _, err := s.Due(w.ctx, store.MaxSweep)
+		return due, err
+	})
+	_, _ = both(w, "letters", w.letters)
+}
+
+func (w *twin) letters(s store.Store) ([]store.DeadView, error) {
+	return s.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
+}
+
+// stored is what the readers of a store give of a job.
+func (w *twin) stored(s store.Store, id journal.JobID) (any, error) {
+	v, err := s.Job(w.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if v.State == journal.JobExpired { // what else is kept of it is a store's own affair
+		return []any{v.Key, v.Generation, v.Head, v.Closed, v.Next}, nil
+	}
+	all := []any{v}
+	return all, s.Audit(w.ctx, id, func(x *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		all = append(all, x, yielded(w, x.Beside), yielded(w, entries))
+		x.Beside = nil
+		return nil
+	})
+}
+
+func yielded[T any](w *twin, seq iter.Seq2[T, error]) (out []T) {
+	for x, err := range seq {
+		require.NoError(w, err)
+		out = append(out, x)
+	}
+	return out
+}
+
+// pair is a committer of each store.
+type pair struct {
+	store.Committer // of Postgres
+	memory          store.Committer
+	w               *twin
+	loaded          [2]*store.Loaded
+	wants           []store.Want // what was loaded
 }
 
 // Committer implements store.Engine.
@@ -156,149 +177,80 @@ func (w *twin) Committer(ctx context.Context, patient bool) (store.Committer, er
 	require.NoError(w, err)
 	mem, err := w.memory.Committer(ctx, patient)
 	require.NoError(w, err)
-	return &committer{Committer: pg, loads: loads{w: w, pg: pg, mem: mem}, mem: mem}, nil
+	return &pair{Committer: pg, memory: mem, w: w}, nil
 }
 
-// loads is a transaction of both.
-type loads struct {
-	w       *twin
-	pg, mem store.Tx
-	body    bool // it is that of the end of a body
-	loaded  [2]*store.Loaded
-	read    map[journal.JobID][]collation.BoxWait // of boxes in Postgres, in all
-	whole   map[journal.JobID][]collation.BoxWait // of boxes in memory
-}
-
-// Load implements store.Tx.
-func (l *loads) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	out, err := l.pg.Load(ctx, wants, wait)
-	mem, memErr := l.mem.Load(ctx, wants, wait)
-	l.loaded = [2]*store.Loaded{out, mem}
-	if l.body && err == nil && memErr == nil {
-		for k, c := range out.Chains {
-			if x := mem.Chains[k]; x != nil && c.Row == nil && x.Row == nil {
-				mem.Chains[k] = c // the body is stale, whatever else is read of it
-			}
-		}
-	}
-	if err := agreeRead(l.w, "load", out, mem, err, memErr); err != nil {
+// Load implements store.Committer.
+func (p *pair) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	out, err := p.Committer.Load(ctx, wants, wait)
+	mem, memErr := p.memory.Load(ctx, wants, wait)
+	p.wants, p.loaded = wants, [2]*store.Loaded{out, mem}
+	if err := agree(p.w, "load", out, mem, err, memErr); err != nil {
 		return nil, err
 	}
-	l.read, l.whole = map[journal.JobID][]collation.BoxWait{}, map[journal.JobID][]collation.BoxWait{}
-	for id, box := range l.loaded[1].Boxes {
-		l.whole[id] = slices.Clone(box.Waits)
-	}
-	for id := range l.whole {
-		l.sees(id, 0)
+	for id, box := range out.Boxes { // Postgres reads the first waits of a mailbox
+		p.w.same("waits of a mailbox", box.Waits, mem.Boxes[id].Waits[:len(box.Waits)])
 	}
 	return out, nil
 }
 
-// sees holds what was read of a mailbox, of which from are known, to the whole.
-func (l *loads) sees(id journal.JobID, from int) {
-	box := l.loaded[0].Boxes[id]
-	l.read[id] = append(l.read[id], box.Waits[from:]...)
-	n := min(len(l.read[id]), len(l.whole[id]))
-	l.w.same("waits of a mailbox", l.read[id], l.whole[id][:n])
-	if box.All && n < len(l.whole[id]) {
-		l.w.Fatalf("mailbox %s has %d waits, and is said to have %d", id, len(l.whole[id]), n)
-	}
-}
-
-// Commit implements store.Tx.
-func (l *loads) Commit(ctx context.Context, plans []store.Chained) error {
-	return agree(l.w, "commit", 0, 0, l.pg.Commit(ctx, plans), l.mem.Commit(ctx, plans))
-}
-
-// committer is one of each store.
-type committer struct {
-	store.Committer // of Postgres
-	loads
-	mem store.Committer
-}
-
-func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
-	return c.loads.Load(ctx, wants, wait)
-}
-
-func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
-	last := plans[len(plans)-1].Plan
-	if c.w.spoil == nil || last.Entry != nil && last.Entry.Kind == journal.KindCreated {
-		return c.loads.Commit(ctx, plans)
-	}
-	c.w.spoil(last)
-	c.w.spoil = nil
-	refused := func(err error) error {
-		if errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrRejected) {
-			return errRefused // which of the two is not part of the contract for plans against the laws
-		}
-		return err
-	}
-	return agree(c.w, "commit of a falsified plan", 0, 0, refused(c.pg.Commit(ctx, plans)), refused(c.loads.mem.Commit(ctx, plans)))
-}
-
-// More implements store.Committer. What the plans so far made of the state of
-// Postgres is made of the other before.
-func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
-	from := map[journal.JobID]int{}
-	for id, need := range needs {
-		if need.Further > 0 {
-			from[id] = len(c.loaded[0].Boxes[id].Waits)
-			continue
-		}
-		st := *c.loaded[0].States[id]
-		st.Instances, st.Receipts, st.Rows, st.Results = maps.Clone(st.Instances), maps.Clone(st.Receipts), maps.Clone(st.Rows), maps.Clone(st.Results)
-		st.Unfinished, st.Record, st.Waits, st.Latest = maps.Clone(st.Unfinished), maps.Clone(st.Record), maps.Clone(st.Waits), maps.Clone(st.Latest)
-		st.Keys = maps.Clone(st.Keys)
-		*c.loaded[1].States[id] = st
-	}
-	err := agreeRead(c.w, "more", 0, 0, c.Committer.More(ctx, needs), c.mem.More(ctx, needs))
-	for id := range needs {
-		if n, further := from[id]; further && err == nil {
-			c.sees(id, n)
-		} else if err == nil {
-			c.w.same("more", c.loaded[0].States[id], c.loaded[1].States[id])
+// Commit implements store.Committer. Some plans are committed twice, as if it had not been read
+// what they did: they lose.
+func (p *pair) Commit(ctx context.Context, plans []store.Chained) error {
+	err := p.commit(ctx, plans)
+	if err == nil && p.w.chance("twice", 3) {
+		if _, err := p.Load(ctx, p.wants, true); err == nil {
+			_ = p.commit(ctx, plans)
 		}
 	}
 	return err
 }
 
-func (c *committer) Rollback(ctx context.Context) error {
-	return errors.Join(c.Committer.Rollback(ctx), c.mem.Rollback(ctx))
-}
-
-func (c *committer) Close() {
-	c.Committer.Close()
-	c.mem.Close()
-}
-
-// Body implements store.Bodies: that of Postgres runs where the other's has ended,
-// and its end is that of both.
-func (w *twin) Body(
-	ctx context.Context, job journal.JobID, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
-) (*store.EffectRow, error) {
-	var stood *store.EffectRow
-	var err error
-	ended := false
-	mem, memErr := w.memory.Body(ctx, job, key, call, func(ctx context.Context, mem store.Tx, _ store.TxEnd) error {
-		stood, err = w.Store.Body(ctx, job, key, call, func(ctx context.Context, pg store.Tx, with store.TxEnd) error {
-			return end(ctx, &loads{w: w, pg: pg, mem: mem, body: true}, with)
-		})
-		ended = true
-		return err
-	})
-	if !ended {
-		stood, err = w.Store.Body(ctx, job, key, call, func(context.Context, store.Tx, store.TxEnd) error {
-			w.Fatalf("a body came to its end in Postgres only")
-			return nil
-		})
+func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
+	for _, c := range plans {
+		p.w.written[c.Plan.Job] = true
+		for i := range c.Plan.Insert {
+			p.w.written[c.Plan.Insert[i].Job] = true
+		}
+		for i := range c.Plan.Taken {
+			p.w.written[c.Plan.Taken[i].Job] = true
+		}
 	}
-	return stood, agree(w, "body", stood, mem, err, memErr)
+	err := agree(p.w, "commit", 0, 0, p.Committer.Commit(ctx, plans), p.memory.Commit(ctx, plans))
+	if err != nil { // Postgres may have used ids of dead letters
+		all, _ := p.w.letters(p.w.memory)
+		_, failed := p.w.raw.Exec(ctx, "SELECT setval('dead_letters_id_seq', $1, false)", append(all, store.DeadView{})[0].ID+1)
+		require.NoError(p.w, failed)
+	}
+	return err
 }
 
-// Lease implements store.Requests.
-func (w *twin) Lease(
-	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
-) (store.Lease, error) {
-	return both(w, "lease", func(s store.Store) (store.Lease, error) { return s.Lease(ctx, job, request, turn, holder, session) })
+// More implements store.Committer. What the plans so far made of the state of
+// Postgres is made of the other before.
+func (p *pair) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
+	pg, mem := p.loaded[0].States, p.loaded[1].States
+	for id := range needs {
+		if st := pg[id]; st != nil {
+			x := st.Fork(st.Now)
+			x.Receipts, x.Unfinished, x.Record = maps.Clone(st.Receipts), maps.Clone(st.Unfinished), maps.Clone(st.Record)
+			x.Waits, x.Latest, x.Keys = maps.Clone(st.Waits), maps.Clone(st.Latest), maps.Clone(st.Keys)
+			*mem[id] = *x
+		}
+	}
+	err := agree(p.w, "more", 0, 0, p.Committer.More(ctx, needs), p.memory.More(ctx, needs))
+	for id := range needs {
+		if err == nil && pg[id] != nil {
+			p.w.same("more", pg[id], mem[id])
+		}
+	}
+	return err
+}
+
+func (p *pair) Rollback(ctx context.Context) error {
+	return errors.Join(p.Committer.Rollback(ctx), p.memory.Rollback(ctx))
+}
+
+func (p *pair) Close() {
+	p.Committer.Close()
+	p.memory.Close()
 }
