@@ -51,11 +51,11 @@ func (s *Store) putRow(u *undo, r *collation.Row) {
 }
 
 // insertRow inserts a dispatch row, which may be addressed to any job (T1).
-func (s *Store) insertRow(u *undo, r collation.Row) error {
+func (s *Store) insertRow(u *undo, r *collation.Row) error {
 	if s.row(r.Job, r.GUID) != nil {
 		return lost("row %s of job %s exists", r.GUID, r.Job)
 	}
-	s.putRow(u, own(&r))
+	s.putRow(u, own(r))
 	return nil
 }
 
@@ -116,13 +116,8 @@ func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
 // moveRows inserts, replaces and deletes dispatch rows (T1), and cancels starts that nobody has
 // handled (C15).
 func (s *Store) moveRows(u *undo, p *collation.Plan) error {
-	if err := once(p); err != nil {
+	if err := moveEach(u, p.Insert, s.insertRow); err != nil {
 		return err
-	}
-	for i := range p.Insert {
-		if err := s.insertRow(u, p.Insert[i]); err != nil {
-			return err
-		}
 	}
 	for i := range p.Update {
 		row := own(&p.Update[i])
@@ -157,27 +152,30 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 
 // once refuses a plan that names a row or a wait twice: its meaning would be undefined.
 func once(p *collation.Plan) error {
-	rows, waits := map[collation.RowKey]bool{}, map[journal.GUID]bool{}
-	names := len(p.Insert) + len(p.Update) + len(p.Delete) + len(p.CancelStarts)
+	named, twice := map[collation.RowKey]bool{}, false
+	name := func(job journal.JobID, g journal.GUID) {
+		k := collation.RowKey{Job: job, GUID: g}
+		named[k], twice = true, twice || named[k]
+	}
 	for i := range p.Insert {
-		rows[collation.RowKey{Job: p.Insert[i].Job, GUID: p.Insert[i].GUID}] = true
+		name(p.Insert[i].Job, p.Insert[i].GUID)
 	}
 	for i := range p.Update {
-		rows[collation.RowKey{Job: p.Job, GUID: p.Update[i].GUID}] = true
+		name(p.Job, p.Update[i].GUID)
 	}
 	for _, g := range p.Delete {
-		rows[collation.RowKey{Job: p.Job, GUID: g}] = true
+		name(p.Job, g)
 	}
 	for _, k := range p.CancelStarts {
-		rows[k] = true
+		name(k.Job, k.GUID)
 	}
 	for i := range p.Waits {
-		waits[p.Waits[i].GUID] = true
+		name(journal.JobID{}, p.Waits[i].GUID) // no row is addressed to this job
 	}
 	for _, w := range p.CancelWaits {
-		waits[w.GUID] = true
+		name(journal.JobID{}, w.GUID)
 	}
-	if len(rows) < names || len(waits) < len(p.Waits)+len(p.CancelWaits) {
+	if twice {
 		return fmt.Errorf("%w: the plan of message %s names a row or a wait twice", store.ErrRejected, p.Message)
 	}
 	return nil

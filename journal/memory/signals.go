@@ -41,13 +41,16 @@ func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
 		}
 		s.putWait(u, j, &w)
 	}
-	for _, x := range p.CancelWaits {
-		w := j.waits[x.GUID]
-		if w == nil || w.Count != x.Count {
-			return lost("wait %s is gone, or was counted", x.GUID)
-		}
-		s.dropWait(u, j, w)
+	return moveEach(u, p.CancelWaits, func(u *undo, x *collation.CancelledWait) error { return s.cancelWait(u, j, x) })
+}
+
+// cancelWait cancels a wait that no signal has reached since it was read.
+func (s *Store) cancelWait(u *undo, j *job, x *collation.CancelledWait) error {
+	w := j.waits[x.GUID]
+	if w == nil || w.Count != x.Count {
+		return lost("wait %s is gone, or was counted", x.GUID)
 	}
+	s.dropWait(u, j, w)
 	return nil
 }
 

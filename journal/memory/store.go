@@ -37,7 +37,8 @@ type Store struct {
 	mu       sync.Mutex
 	ahead    collation.Micros                                   // set by Advance
 	jobs     map[journal.JobID]*job                             // including tombstones, also of keys used again
-	locks    map[journal.JobID]*lock                            // only locks that a transaction has
+	locks    map[journal.JobID][]*txn                           // of jobs (J3), and of children that have not begun: the first of each has the lock, the others wait
+	moved    *sync.Cond                                         // locks were released
 	keys     map[string]journal.JobID                           // the last generation of each key
 	expire   time.Duration                                      // how long closed jobs are kept whose flow does not say it
 	floor    int64                                              // every job begins in a generation above it
@@ -75,7 +76,6 @@ type history struct {
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt      // without responses
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
-	came      map[journal.GUID]*came                   // the same, by request
 	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte
@@ -95,13 +95,15 @@ func New(cfg Config) *Store {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return time.Now().UnixMicro() }
 	}
-	return &Store{
-		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID]*lock{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
+	s := &Store{
+		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID][]*txn{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
 		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
 		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
 		members: map[int64]*member{},
 		values:  map[string]string{},
 	}
+	s.moved = sync.NewCond(&s.mu)
+	return s
 }
 
 // Advance moves the store's clock ahead of Config.Now, permanently.
