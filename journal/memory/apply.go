@@ -26,8 +26,8 @@ func (s *Store) apply(u *undo, c *store.Chained) (err error) {
 	}
 	err = cmp.Or(once(p), s.moveChain(u, p))
 	if j := s.jobs[p.Job]; p.Entry != nil {
-		err = cmp.Or(err, s.repair(u, j, p.Repair), moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt), s.moveJob(u, j, p),
-			s.moveWaits(u, j, p), j.wake(u, p.ResolvedWait), j.append(u, journal.MainChain, c.Body, c.Hash))
+		err = cmp.Or(err, j.repair(u, p.Repair), moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt), s.moveJob(u, j, p),
+			j.moveWaits(u, p), j.wake(u, p.ResolvedWait), j.append(u, journal.MainChain, c.Body, c.Hash))
 	}
 	return cmp.Or(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
 }
@@ -196,7 +196,7 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 
 // repair writes what an operator's repair changes besides rows and waits (S11): first it drops,
 // then it inserts.
-func (s *Store) repair(u *undo, j *job, r *collation.Repair) error {
+func (j *job) repair(u *undo, r *collation.Repair) error {
 	if r == nil {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (s *Store) repair(u *undo, j *job, r *collation.Repair) error {
 		drop(u, j.resolved, g)
 	}
 	return cmp.Or(
-		moveEach(u, r.Drop.Waits, func(u *undo, x *collation.CancelledWait) error { return s.cancelWait(u, j, x) }),
+		moveEach(u, r.Drop.Waits, j.cancelWait),
 		moveEach(u, r.Drop.Effects, j.dropEffect),
 		moveEach(u, r.Instances, j.moveLedger),
 		moveEach(u, r.Receipts, j.moveReceipt),

@@ -47,7 +47,10 @@ func (s *Store) putRow(u *undo, r *collation.Row) {
 	if old := s.row(r.Job, r.GUID); old != nil && r.Rev <= old.Rev {
 		r.Rev = old.Rev + 1
 	}
-	putIn(u, s.rows, r.Job, r.GUID, r)
+	if s.rows[r.Job] == nil {
+		put(u, s.rows, r.Job, map[journal.GUID]*collation.Row{})
+	}
+	put(u, s.rows[r.Job], r.GUID, r)
 }
 
 // insertRow inserts a dispatch row, which may be addressed to any job (T1).
@@ -55,26 +58,23 @@ func (s *Store) insertRow(u *undo, r *collation.Row) error {
 	if s.row(r.Job, r.GUID) != nil {
 		return lost("row %s of job %s exists", r.GUID, r.Job)
 	}
-	s.putRow(u, own(r))
+	s.putRow(u, copyRow(r))
 	return nil
 }
 
 // dropRow deletes an existing dispatch row.
-func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) { dropIn(u, s.rows, id, g) }
+func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) {
+	if drop(u, s.rows[id], g); len(s.rows[id]) == 0 {
+		drop(u, s.rows, id)
+	}
+}
 
-// copyRow copies a row with its pauses, since a decision may mark them.
+// copyRow copies a row with its pauses, since a decision may mark them. Nobody changes the bytes.
 func copyRow(r *collation.Row) *collation.Row {
 	c := clone(r)
 	if c != nil {
 		c.Pauses = slices.Clone(c.Pauses)
 	}
-	return c
-}
-
-// own copies a row for the store, since the plan's row belongs to the caller.
-func own(r *collation.Row) *collation.Row {
-	c := copyRow(r)
-	c.Body, c.Input = slices.Clone(r.Body), slices.Clone(r.Input)
 	return c
 }
 
@@ -120,7 +120,7 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 		return err
 	}
 	for i := range p.Update {
-		row := own(&p.Update[i])
+		row := copyRow(&p.Update[i])
 		old := s.row(p.Job, row.GUID)
 		switch {
 		case old == nil:
