@@ -21,7 +21,6 @@ var loads = cases{
 	"held jobs are waited for with wait (J3)":              loadWait,
 	"a wait ends with its context":                         loadCancelled,
 	"jobs are locked in one order (J3)":                    loadOrder,
-	"a rollback leaves no trace":                           loadRollback,
 	"a receipt with open steps brings its response (C5)":   loadResponse,
 	"an output sent by digest is a result (E6)":            loadPayload,
 	"a result whose output is not stored is refused (E6)":  loadLostPayload,
@@ -197,17 +196,6 @@ func loadOrder(b *bench) {
 			b.check(committers[n].Rollback(b.ctx()))
 		}
 	})
-}
-
-func loadRollback(b *bench) {
-	require.NoError(b, b.c.Rollback(b.ctx()), "harmless without a transaction")
-	before := b.view(b.jobs(1)[0])
-	m := Message(&before.Rows[0])
-	l := got(b.load(b.c, m))(b)
-	got(b.decide(b.c, l.States[m.Job], m))(b)
-	require.NoError(b, b.c.Rollback(b.ctx()))
-	require.Equal(b, before, b.view(m.Job))
-	b.must(m)
 }
 
 func loadResponse(b *bench) {
