@@ -1,15 +1,23 @@
 package differential
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"iter"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -143,4 +151,229 @@ func (w *twin) sequence() {
 // pass lets much time pass.
 func (w *twin) pass() {
 	w.advance(pick[time.Duration](w, "long", 60, 3600, 90_000, 31*86_400) * second)
+}
+
+// twin is two stores as one. A call is made of both; answers, kinds of errors and what is
+// stored are held to each other. What is decided is decided once, on what Postgres has
+// loaded, which is sometimes less and is then asked for.
+type twin struct {
+	store.Store // Postgres
+	*rapid.T
+	ctx    context.Context
+	raw    *pgx.Conn // of Postgres
+	clock  int64
+	memory *memory.Store
+	mode   collation.Mode
+	flows  map[string]*flow.Flow // by name and version
+
+	written map[journal.JobID]bool // by this step
+	// What the sequence has made so far, to be asked for again.
+	messages []*collation.Message
+	effects  []journal.Effect
+}
+
+// alike is how values are compared: what a store may spell as it likes is left out.
+var alike = gocmp.Options{
+	gocmp.Exporter(func(reflect.Type) bool { return true }),
+	cmpopts.EquateEmpty(),
+	cmpopts.IgnoreFields(collation.State{}, "Flow"),
+	cmpopts.IgnoreFields(collation.Box{}, "Waits", "All", "signals"), // memory reads it whole
+	cmpopts.IgnoreFields(store.JobSummary{}, "Cursor"),
+	gocmp.FilterValues(func(a, b *collation.Chain) bool { return gone(a) && gone(b) }, gocmp.Ignore()),
+	gocmp.FilterPath(func(p gocmp.Path) bool { return slices.Contains(unneeded, p.String()) }, gocmp.Ignore()),
+	cmpopts.SortSlices(func(a, b store.EffectRow) int { return bytes.Compare(a.Key[:], b.Key[:]) }),
+}
+
+// unneeded is what nobody needs of a chain of effects, and Postgres leaves out.
+var unneeded = strings.Fields("Chains.Job.Key Chains.Job.Flow Chains.Job.Semaphore Chains.Job.Head Chains.Job.Started Chains.Job.Parent " +
+	"Chains.Row.Topic Chains.Row.Element Chains.Row.Body Chains.Row.Publication Chains.Row.PublishedAt Chains.Row.WithinAt " +
+	"Chains.Row.Origin Chains.Row.Sender Chains.Row.Pauses Chains.Row.Input Chains.Effects.Seq Chains.Effects.Turn Chains.Effects.Until")
+
+// gone says that the job of a chain is not there, or only its tombstone.
+func gone(c *collation.Chain) bool {
+	return c != nil && (c.Job.State == "" || c.Job.State == journal.JobExpired)
+}
+
+func (w *twin) same(what string, pg, mem any) {
+	w.Helper()
+	if reflect.DeepEqual(pg, mem) { // mostly, and sooner said
+		return
+	}
+	if d := gocmp.Diff(pg, mem, alike); d != "" {
+		w.Fatalf("%s: the answers differ (- postgres, + memory):\n%s", what, d)
+	}
+}
+
+// kinds are the errors on which a caller decides.
+var kinds = []error{
+	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
+	store.ErrJobClosed, store.ErrNotFound,
+}
+
+// kind says what a caller can see of an error.
+func kind(err error) string {
+	i := slices.IndexFunc(kinds, func(k error) bool { return errors.Is(err, k) })
+	return fmt.Sprint(err != nil, i)
+}
+
+// both makes one call of each store, and gives the answer of Postgres.
+func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, error) {
+	w.Helper()
+	x, xerr := call(w.Store)
+	y, yerr := call(w.memory)
+	return x, agree(w, what, x, y, xerr, yerr)
+}
+
+// agree holds two answers, or errors, to each other.
+func agree[T any](w *twin, what string, pg, mem T, err, memErr error) error {
+	w.Helper()
+	w.Logf("%s: %v", what, err)
+	if kind(err) != kind(memErr) {
+		w.Fatalf("%s: the errors differ:\n  postgres %v\n  memory   %v", what, err, memErr)
+	}
+	if err == nil {
+		w.same(what, pg, mem)
+	}
+	return err
+}
+
+// tables holds to each other what is stored of the jobs that were written, and what is due or
+// dead in the space.
+func (w *twin) tables() {
+	w.Helper()
+	for id := range w.written {
+		_, _ = both(w, "job "+id.String(), func(s store.Store) (any, error) { return w.stored(s, id) })
+	}
+	clear(w.written)
+	_, _ = both(w, "due", func(s store.Store) (map[store.DueRow]bool, error) {
+		rows, _, err := s.Due(w.ctx, store.MaxSweep)
+		due := map[store.DueRow]bool{} // what is due at the same time has no order
+		for _, d := range rows {
+			due[d] = true
+		}
+		return due, err
+	})
+	_, _ = both(w, "letters", w.letters)
+}
+
+func (w *twin) letters(s store.Store) ([]store.DeadView, error) {
+	return s.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
+}
+
+// stored is what the readers of a store give of a job.
+func (w *twin) stored(s store.Store, id journal.JobID) (any, error) {
+	v, err := s.Job(w.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if v.State == journal.JobExpired { // what else is kept of it is a store's own affair
+		return []any{v.Key, v.Generation, v.Head, v.Closed, v.Next}, nil
+	}
+	all := []any{v}
+	return all, s.Audit(w.ctx, id, func(x *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		all = append(all, x, yielded(w, x.Beside), yielded(w, entries))
+		x.Beside = nil
+		return nil
+	})
+}
+
+func yielded[T any](w *twin, seq iter.Seq2[T, error]) (out []T) {
+	for x, err := range seq {
+		require.NoError(w, err)
+		out = append(out, x)
+	}
+	return out
+}
+
+// pair is a committer of each store.
+type pair struct {
+	store.Committer // of Postgres
+	memory          store.Committer
+	w               *twin
+	loaded          [2]*store.Loaded
+	wants           []store.Want // what was loaded
+}
+
+// Committer implements store.Engine.
+func (w *twin) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	pg, err := w.Store.Committer(ctx, patient)
+	require.NoError(w, err)
+	mem, err := w.memory.Committer(ctx, patient)
+	require.NoError(w, err)
+	return &pair{Committer: pg, memory: mem, w: w}, nil
+}
+
+// Load implements store.Committer.
+func (p *pair) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	out, err := p.Committer.Load(ctx, wants, wait)
+	mem, memErr := p.memory.Load(ctx, wants, wait)
+	p.wants, p.loaded = wants, [2]*store.Loaded{out, mem}
+	if err := agree(p.w, "load", out, mem, err, memErr); err != nil {
+		return nil, err
+	}
+	for id, box := range out.Boxes { // Postgres reads the first waits of a mailbox
+		p.w.same("waits of a mailbox", box.Waits, mem.Boxes[id].Waits[:len(box.Waits)])
+	}
+	return out, nil
+}
+
+// Commit implements store.Committer. Some plans are committed twice, as if it had not been read
+// what they did: they lose.
+func (p *pair) Commit(ctx context.Context, plans []store.Chained) error {
+	err := p.commit(ctx, plans)
+	if err == nil && p.w.chance("twice", 3) {
+		if _, err := p.Load(ctx, p.wants, true); err == nil {
+			_ = p.commit(ctx, plans)
+		}
+	}
+	return err
+}
+
+func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
+	for _, c := range plans {
+		p.w.written[c.Plan.Job] = true
+		for i := range c.Plan.Insert {
+			p.w.written[c.Plan.Insert[i].Job] = true
+		}
+		for i := range c.Plan.Taken {
+			p.w.written[c.Plan.Taken[i].Job] = true
+		}
+	}
+	err := agree(p.w, "commit", 0, 0, p.Committer.Commit(ctx, plans), p.memory.Commit(ctx, plans))
+	if err != nil { // Postgres may have used ids of dead letters
+		all, _ := p.w.letters(p.w.memory)
+		_, failed := p.w.raw.Exec(ctx, "SELECT setval('dead_letters_id_seq', $1, false)", append(all, store.DeadView{})[0].ID+1)
+		require.NoError(p.w, failed)
+	}
+	return err
+}
+
+// More implements store.Committer. What the plans so far made of the state of
+// Postgres is made of the other before.
+func (p *pair) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
+	pg, mem := p.loaded[0].States, p.loaded[1].States
+	for id := range needs {
+		if st := pg[id]; st != nil {
+			x := st.Fork(st.Now)
+			x.Receipts, x.Unfinished, x.Record = maps.Clone(st.Receipts), maps.Clone(st.Unfinished), maps.Clone(st.Record)
+			x.Waits, x.Latest, x.Keys = maps.Clone(st.Waits), maps.Clone(st.Latest), maps.Clone(st.Keys)
+			*mem[id] = *x
+		}
+	}
+	err := agree(p.w, "more", 0, 0, p.Committer.More(ctx, needs), p.memory.More(ctx, needs))
+	for id := range needs {
+		if err == nil && pg[id] != nil {
+			p.w.same("more", pg[id], mem[id])
+		}
+	}
+	return err
+}
+
+func (p *pair) Rollback(ctx context.Context) error {
+	return errors.Join(p.Committer.Rollback(ctx), p.memory.Rollback(ctx))
+}
+
+func (p *pair) Close() {
+	p.Committer.Close()
+	p.memory.Close()
 }
