@@ -311,12 +311,11 @@ func (w *world) finished() bool {
 	if w.starting.Load() > 0 {
 		return false
 	}
-	ctx := context.Background()
-	counts, err := w.store.Counts(ctx)
+	open, err := w.store.Jobs(context.Background(), store.JobFilter{States: []journal.JobState{journal.JobOpen}})
 	if err != nil {
 		panic(err)
 	}
-	if counts[journal.JobOpen] > 0 {
+	if len(open.Jobs) > 0 {
 		return false
 	}
 	for _, v := range w.views() {

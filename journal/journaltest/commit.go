@@ -14,7 +14,6 @@ var commits = cases{
 	"load after a commit is the state that was applied": commitLoad,
 	"batches of many sizes (J6)":                        commitBatches,
 	"several plans of a job are one commit (J6)":        commitSeveral,
-	"a batch is whole or not at all (J6)":               commitAtomic,
 	"a plan is whole or not at all (C3)":                commitWhole,
 	"a session counts its commits (L1)":                 commitSession,
 }
@@ -71,10 +70,10 @@ func commitBatches(b *bench) {
 			})
 		}
 		for len(ms) > 0 {
-			plans := got(b.batch(ms, nil))(b)
+			plans := got(b.s.Handle(b.ctx(), b.step, ms...))(b)
 			ms = nil
 			for _, p := range plans {
-				ms = append(ms, caused(p.Plan)...)
+				ms = append(ms, caused(p)...)
 			}
 		}
 		ended := got(b.s.Ended(b.ctx(), ids))(b)
@@ -84,19 +83,6 @@ func commitBatches(b *bench) {
 		}
 		b.audit(ids[0], ids[n/2], ids[n-1])
 	}
-}
-
-// batch handles messages of different jobs in one transaction; spoil may change the plans.
-func (b *bench) batch(ms []*collation.Message, spoil func([]store.Chained)) (plans []store.Chained, err error) {
-	b.Helper()
-	l := got(b.load(b.c, ms...))(b)
-	for _, m := range ms {
-		plans = append(plans, got(b.decide(b.c, l.States[m.Job], m))(b))
-	}
-	if spoil != nil {
-		spoil(plans)
-	}
-	return plans, b.commit(plans...)
 }
 
 // series commits changes of one job as plans of one batch.
@@ -134,22 +120,6 @@ func commitSeveral(b *bench) {
 	require.Len(b, v.Waits, 1)
 	require.Equal(b, guid(2), v.Waits[0].GUID)
 	require.Equal(b, collation.HeldKept, b.stored(id, b.box(kept)).Held, "nobody waits for it any more")
-}
-
-func commitAtomic(b *bench) {
-	var ms []*collation.Message
-	var before []*store.JobView
-	for _, id := range b.jobs(5) {
-		before = append(before, b.view(id))
-		ms = append(ms, Message(&b.view(id).Rows[0]))
-	}
-	for lost := range ms {
-		require.ErrorIs(b, failed(b.batch(ms, func(plans []store.Chained) { plans[lost].Plan.Delete = append(plans[lost].Plan.Delete, guid(1)) })), store.ErrLost)
-		for i := range ms {
-			require.Equal(b, before[i], b.view(before[i].ID), "job %d of a batch with message %d lost", i, lost)
-		}
-	}
-	got(b.batch(ms, nil))(b)
 }
 
 // commitWhole loses a row when everything else of a plan was right.
@@ -294,7 +264,7 @@ func lawlessPlans(b *bench) {
 		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
 			st := got(b.load(b.c, m))(b).States[id]
-			p := got(Plan(b.ctx(), b.c, st, m, b.mode))(b)
+			p := got(b.plan(b.c, st, m))(b)
 			p.Receipt.Gone = gone
 			spoil(p)
 			err := b.commit(store.Chain(&st.Job, p))

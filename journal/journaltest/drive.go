@@ -1,7 +1,6 @@
 package journaltest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func failure(kind journal.ResponseKind, text string) *journal.Response {
 func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
 	wants := make([]store.Want, len(ms))
 	for i, m := range ms {
-		wants[i] = WantOf(m)
+		wants[i] = wantOf(m)
 	}
 	l, err := c.Load(b.ctx(), wants, true)
 	if err != nil {
@@ -66,7 +65,7 @@ func (b *bench) flowOf(st *collation.State) *flow.Flow {
 
 // decide plans a message, chains its entry and applies the plan to the state.
 func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Message) (store.Chained, error) {
-	p, err := Plan(b.ctx(), c, st, m, b.mode)
+	p, err := b.plan(c, st, m)
 	if err != nil {
 		return store.Chained{}, err
 	}
@@ -75,41 +74,34 @@ func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Mess
 	return ch, nil
 }
 
-// handle handles a message to its end, as an engine does, one plan in a commit: after a lost
-// test-and-set it decides again. It returns the last plan.
-func (b *bench) handle(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	for range 100 {
-		p, err := b.once(c, m)
-		switch {
-		case errors.Is(err, store.ErrLost):
-		case err != nil:
-			return nil, err
-		case p.Done:
-			return p, nil
-		default:
-			m.Entered = m.Kind == journal.MessageLeg1
-		}
-	}
-	return nil, fmt.Errorf("message %s came to no end", m.GUID)
+// step decides a message on the flow of its job.
+func (b *bench) step(st *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
+	st.Flow = b.flowOf(st)
+	return collation.Step(st, m, b.mode)
 }
 
 // once decides and commits one plan of a message.
-func (b *bench) once(c store.Committer, m *collation.Message) (*collation.Plan, error) {
-	l, err := b.load(c, m)
-	if err != nil {
-		return nil, err
+func (b *bench) once(m *collation.Message) (*collation.Plan, error) {
+	plans, err := b.s.Handle(b.ctx(), b.step, m)
+	return plans[0], err
+}
+
+// handle handles a message to its end, as an engine does, one plan in a commit. It returns the last
+// plan.
+func (b *bench) handle(m *collation.Message) (*collation.Plan, error) {
+	for range 100 {
+		if p, err := b.once(m); err != nil || p.Done {
+			return p, err
+		}
+		m.Entered = m.Kind == journal.MessageLeg1
 	}
-	ch, err := b.decide(c, l.States[m.Job], m)
-	if err != nil {
-		return nil, errors.Join(err, c.Rollback(b.ctx()))
-	}
-	return ch.Plan, c.Commit(b.ctx(), []store.Chained{ch})
+	return nil, fmt.Errorf("message %s came to no end", m.GUID)
 }
 
 // must is handle for a message that must succeed.
 func (b *bench) must(m *collation.Message) *collation.Plan {
 	b.Helper()
-	p := got(b.handle(b.c, m))(b)
+	p := got(b.handle(m))(b)
 	require.Equal(b, collation.Handled, p.Outcome, "%s to %s", m.Kind, m.Activity)
 	return p
 }
@@ -165,7 +157,7 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 // rewrite replaces one row of a job by hand; the rest of the row is as it is stored now.
 func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
-	st := b.locked(b.c, WantOf(Message(&r))).States[r.Job]
+	st := b.locked(b.c, wantOf(Message(&r))).States[r.Job]
 	p, row := handmade(st, Message(&r)), *st.Rows[r.GUID]
 	row.Rev++
 	change(&row, st.Now)
@@ -176,41 +168,18 @@ func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.M
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
-// WantOf returns what a message asks to have locked and read.
-func WantOf(m *collation.Message) store.Want {
-	return store.Want{
-		Job: m.Job, Receipt: m.GUID, Row: m.Row,
-		Instances: []collation.InstanceKey{{Activity: m.Activity, DAD: m.DAD}},
-	}
-}
-
-// Plan steps a message against its loaded state, and loads what that lacks.
-func Plan(ctx context.Context, c store.Committer, st *collation.State, m *collation.Message, mode collation.Mode) (*collation.Plan, error) {
-	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
-		var err error
-		if m.Response, err = carried(row); err != nil {
-			return nil, err
-		}
-	}
+// plan steps a message against its loaded state, and loads what that lacks.
+func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
 	for range 10 {
-		p, need := collation.Step(st, m, mode)
+		p, need, err := carry(st, m, b.step)
 		if need == nil {
-			return p, nil
+			return p, err
 		}
-		if err := c.More(ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
+		if err := c.More(b.ctx(), map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
 			return nil, err
 		}
 	}
 	return nil, errors.New("ten loads did not satisfy Step")
-}
-
-// carried returns the response in the body of a row, nil for kinds without one.
-func carried(row *collation.Row) (*journal.Response, error) {
-	switch row.Kind {
-	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
-		return journal.DecodeResponse(row.Body)
-	}
-	return nil, nil
 }
 
 // change adds to a handmade plan.

@@ -22,7 +22,6 @@ var expiries = cases{
 	"many sweepers of one job leave one tombstone (T8)":               expireMany,
 	"a job stays while its compensations are ordered or run (3.5)":    expireUndo,
 	"late messages of the first meet nothing of the second (P29)":     generationLate,
-	"the second stays when the rest of the first is removed (P29)":    generationRest,
 	"a job that was resumed stays while the next is open":             generationResumed,
 	"a job that was forked stays while the fork is open":              generationForked,
 	"tombstones end when they are old, and raise the floor (W11)":     generationFloor,
@@ -53,7 +52,7 @@ func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.
 	r := b.request(id, "work")
 	m := Response(&r, with)
 	st := got(b.load(b.c, m))(b).States[id]
-	p := got(Plan(b.ctx(), b.c, st, m, b.mode))(b)
+	p := got(b.plan(b.c, st, m))(b)
 	require.True(b, p.Tasks)
 	p.ExpiresAt = at
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
@@ -248,27 +247,6 @@ func generationLate(b *bench) {
 	after := b.view(id)
 	require.Equal(b, []any{before.Rows, before.Instances}, []any{after.Rows, after.Instances})
 	b.listedOnce("k", id)
-}
-
-// generationRest begins the second generation while most rows of the first still exist.
-func generationRest(b *bench) {
-	was := b.heavy("k")
-	require.True(b, got(b.s.Expire(b.ctx(), 1))(b))
-	second := b.heavy("k")
-	require.Equal(b, int64(2), second.Generation)
-	for range 3 {
-		got(b.s.Expire(b.ctx(), 1))(b)
-	}
-	b.expire(2)
-	b.requireTombstone(second)
-	require.Empty(b, b.letters(true))
-	id := b.requested(one, "k")
-	before := b.view(id)
-	require.Equal(b, int64(3), before.Generation)
-	b.expire(1)
-	require.Equal(b, before, b.view(id))
-	left := b.interruptOf(was.ID, "0")
-	require.Nil(b, b.stored(id, keyOf(&left)))
 }
 
 func generationFloor(b *bench) {

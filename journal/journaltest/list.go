@@ -254,7 +254,7 @@ func viewTasks(b *bench) {
 		r := b.request(b.requested(one, key), "work")
 		m, closed := Response(&r, with), 0
 		for done := false; !done; {
-			done = got(b.once(b.c, m))(b).Done
+			done = got(b.once(m))(b).Done
 			v, o := b.view(r.Job), b.ending(r.Job)
 			require.Equal(b, v.Ended, o.Ended)
 			if v.State.Closed() && !v.Ended {

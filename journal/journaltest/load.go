@@ -21,7 +21,6 @@ var loads = cases{
 	"held jobs are waited for with wait (J3)":              loadWait,
 	"a wait ends with its context":                         loadCancelled,
 	"jobs are locked in one order (J3)":                    loadOrder,
-	"a rollback leaves no trace":                           loadRollback,
 	"a receipt with open steps brings its response (C5)":   loadResponse,
 	"an output sent by digest is a result (E6)":            loadPayload,
 	"a result whose output is not stored is refused (E6)":  loadLostPayload,
@@ -147,7 +146,7 @@ func loadWait(b *bench) {
 	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
 	go func() {
-		l, err := d.Load(b.ctx(), []store.Want{WantOf(m)}, true)
+		l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
 		b.check(err)
 		loaded <- l
 	}()
@@ -199,17 +198,6 @@ func loadOrder(b *bench) {
 	})
 }
 
-func loadRollback(b *bench) {
-	require.NoError(b, b.c.Rollback(b.ctx()), "harmless without a transaction")
-	before := b.view(b.jobs(1)[0])
-	m := Message(&before.Rows[0])
-	l := got(b.load(b.c, m))(b)
-	got(b.decide(b.c, l.States[m.Job], m))(b)
-	require.NoError(b, b.c.Rollback(b.ctx()))
-	require.Equal(b, before, b.view(m.Job))
-	b.must(m)
-}
-
 func loadResponse(b *bench) {
 	b.mode.Stepwise = true
 	r := b.asked()
@@ -219,14 +207,14 @@ func loadResponse(b *bench) {
 		require.NoError(b, b.c.Rollback(b.ctx()))
 		return l.States[r.Job].Receipts[m.GUID]
 	}
-	p := got(b.once(b.c, m))(b)
+	p := got(b.once(m))(b)
 	for _, want := range []string{"000000000000001", "000010000000001"} {
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
-		got(b.once(b.c, Response(&r, success(`{"paid":false}`))))(b)
+		got(b.once(Response(&r, success(`{"paid":false}`))))(b)
 	}
-	require.True(b, got(b.handle(b.c, m))(b).Done)
+	require.True(b, got(b.handle(m))(b).Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))
 	require.Nil(b, receipt().Response, "complete: there is nothing to go on with")
 }

@@ -14,21 +14,18 @@ import (
 
 var races = cases{
 	"many holders of one message: one handles it (P9, C7)": raceHolders,
+	"many first runs at once: one begins (P17)":            raceFirst,
 	"two answers to one request: one is recorded (P5)":     raceAnswers,
 	"branches of one job at once (C13, I4)":                raceBranches,
 	"a lease and a commit: one wins (E7, J8)":              raceLease,
 	"the sweeper passes over rows that are being decided":  raceClaim,
 }
 
-// everybody lets n committers handle a message at once, and counts outcomes.
+// everybody handles n messages at once, and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
-	committers := make([]store.Committer, n)
-	for i := range committers {
-		committers[i] = b.committer()
-	}
 	return atOnce(n, func(i int) collation.Outcome {
-		p, err := b.handle(committers[i], of(i))
+		p, err := b.handle(of(i))
 		if b.check(err); err != nil {
 			return "failed"
 		}
@@ -91,6 +88,26 @@ func raceLease(b *bench) {
 		require.NoError(b, err)
 		require.Equal(b, 1, turn)
 	}
+}
+
+// raceFirst: the first start of a run takes its lease.
+func raceFirst(b *bench) {
+	r := b.asked()
+	b.live()
+	began := atOnce(8, func(i int) string {
+		_, _, err := b.s.StartEffect(b.ctx(), b.fresh(r, fmt.Sprint("w", i)), effect("pay", 0))
+		if b.won(err, store.ErrStale, store.ErrLeased) {
+			return fmt.Sprint("w", i)
+		}
+		return ""
+	})
+	row := b.effectsOf(r.Job, r.GUID)[0]
+	require.Equal(b, map[string]int{row.Holder: 1, "": 7}, began)
+	require.Equal(b, []any{r.Fence + 1, true}, []any{row.Fence, row.Live})
+	require.Len(b, b.chain(r.Job, r.GUID), 1)
+	b.held(r, row.Holder)
+	got(b.s.Keep(b.ctx(), b.fresh(r, row.Holder)))(b)
+	b.held(r, row.Holder)
 }
 
 func raceClaim(b *bench) {

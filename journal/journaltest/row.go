@@ -26,7 +26,6 @@ var rows = cases{
 	"rows without a job are due and claimed like others (T1)":          rowOfNoJob,
 	"the next row that is due, or request that is late, is told (W9)":  rowNext,
 	"sweepers at once send each row once (T8)":                         rowSweepers,
-	"a row is due when its time comes, by the store's clock":           rowTime,
 	"what is past its time is late, the first first, held or not (E9)": rowLate,
 	"a row keeps what the engine writes of it, field by field":         rowFields,
 	"more than the limits is refused (T11)":                            rowLimits,
@@ -155,23 +154,6 @@ func rowSweepers(b *bench) {
 	for g, n := range sent {
 		require.Equal(b, 1, n, "row %s", g)
 	}
-}
-
-func rowTime(b *bench) {
-	ids := b.jobs(2)
-	b.rewrite(b.view(ids[0]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(24*hour) })
-	b.rewrite(b.view(ids[1]).Rows[0], func(r *collation.Row, now collation.Micros) { r.NextAt = now + micros(span) })
-	at := b.view(ids[1]).Rows[0].NextAt
-	b.eventually(func() bool {
-		due := b.due(10)
-		if len(due) == 0 {
-			return false
-		}
-		require.Len(b, due, 1)
-		require.Equal(b, ids[1], due[0].Job)
-		require.GreaterOrEqual(b, due[0].Now, at, "never before its time (J5)")
-		return true
-	})
 }
 
 // rowLate lists requests that are past their time, including held ones; collation decides them.

@@ -13,29 +13,11 @@ import (
 )
 
 var signals = cases{
-	"a signal wakes its wait, with all that publishing needs":   signalWakes,
 	"a wait keeps what the engine writes of it, field by field": signalFields,
 	"the oldest wait takes it, then by GUID (1.11)":             signalOldest,
 	"a wait is taken back by test-and-set (C3)":                 signalCancel,
 	"a wait that a signal reached meanwhile is not taken back":  signalCancelCount,
 	"a quarantined job takes no signal from another (C16)":      signalQuarantined,
-}
-
-func signalWakes(b *bench) {
-	id := b.jobs(1)[0]
-	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "paid", Key: "k"}))
-	seq := b.view(id).Head.Seq
-	s := b.signal("paid", "k", "first")
-	told := b.tell(s)
-	v, row := b.view(id), b.row(id, journal.MessageWakeUp, "work")
-	require.Equal(b, store.Signalled{State: store.SignalConsumed, Reached: 1, Out: []store.Outgoing{
-		{Row: row, JobKey: v.Key, Generation: 1, Flow: v.Flow, Trace: v.Trace},
-	}}, told)
-	require.Empty(b, v.Waits)
-	require.Equal(b, []any{guid(1), collation.DAD(",0,0"), seq}, []any{row.GUID, row.DAD, row.Origin})
-	require.Equal(b, s.GUID, b.woken(&row).Signal)
-	require.Equal(b, "ann", b.woken(&row).Who)
-	require.Equal(b, seq, v.Head.Seq, "a delivery is no entry: the Leg2 that consumes it is")
 }
 
 func signalFields(b *bench) {

@@ -41,7 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	groups := map[string]cases{
 		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Instances": instances,
-		"Rows": rows, "Lease": leases, "Holds": holds, "Sessions": sessions, "Effects": effects, "Tx": txEffects, "Letters": letters,
+		"Rows": rows, "Lease": leases, "Sessions": sessions, "Effects": effects, "Tx": txEffects, "Letters": letters,
 		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses, "Interrupts": interrupts,
 		"Flows": flows, "Lists": lists, "Views": views, "Audit": audits, "Expiry": expiries, "Repairs": repairs,
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,47 +15,29 @@ func lost(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{store.ErrLost}, args...)...)
 }
 
-// apply writes one plan, each part by its own test-and-set (C3).
-func (s *Store) apply(u *undo, c *store.Chained) error {
+// apply writes one plan, each part by its own test-and-set (C3). What runs after one that has lost
+// is undone like the rest.
+func (s *Store) apply(u *undo, c *store.Chained) (err error) {
 	p := c.Plan
 	if begins(p) {
 		if err := s.birth(u, p.Entry, p.Active); err != nil {
 			return err
 		}
 	}
-	if err := s.moveChain(u, p); err != nil || p.Entry == nil {
-		return errors.Join(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
+	err = cmp.Or(once(p), s.moveChain(u, p))
+	if j := s.jobs[p.Job]; p.Entry != nil {
+		err = cmp.Or(err, j.repair(u, p.Repair), moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt), s.moveJob(u, j, p),
+			j.moveWaits(u, p), j.wake(u, p.ResolvedWait), j.append(u, journal.MainChain, c.Body, c.Hash))
 	}
-	j := s.jobs[p.Job]
-	if err := s.repair(u, j, p.Repair); err != nil {
-		return err
+	return cmp.Or(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
+}
+
+// moveEach writes parts of a plan, and returns the first error.
+func moveEach[T any](u *undo, parts []T, move func(*undo, *T) error) (err error) {
+	for i := range parts {
+		err = cmp.Or(err, move(u, &parts[i]))
 	}
-	for i := range p.Ledgers {
-		if err := j.moveLedger(u, &p.Ledgers[i]); err != nil {
-			return err
-		}
-	}
-	if p.Receipt != nil {
-		if err := j.moveReceipt(u, p.Receipt); err != nil {
-			return err
-		}
-	}
-	if err := s.moveJob(u, j, p); err != nil {
-		return err
-	}
-	if err := s.moveRows(u, p); err != nil {
-		return err
-	}
-	if err := s.moveWaits(u, j, p); err != nil {
-		return err
-	}
-	if err := j.wake(u, p.ResolvedWait); err != nil {
-		return err
-	}
-	if err := s.moveLetters(u, p); err != nil {
-		return err
-	}
-	return j.append(u, journal.MainChain, c.Body, c.Hash)
+	return err
 }
 
 // birth creates the job of an inception (1.11). Its key must be free, or that of a tombstone of
@@ -78,7 +61,7 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 	j := &job{
 		Job: collation.Begun(e), waits: map[journal.GUID]*collation.Wait{}, history: history{
 			instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
-			resolved: map[journal.GUID]*collation.ResolvedWait{}, came: map[journal.GUID]*came{}, chains: map[journal.GUID][]*record{},
+			resolved: map[journal.GUID]*collation.ResolvedWait{}, chains: map[journal.GUID][]*record{},
 			effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 		},
 	}
@@ -122,6 +105,9 @@ func (j *job) moveLedger(u *undo, w *collation.LedgerWrite) error {
 
 // moveReceipt is the test-and-set of one GUID ledger (C3, C6).
 func (j *job) moveReceipt(u *undo, w *collation.ReceiptWrite) error {
+	if w == nil {
+		return nil
+	}
 	old := j.receipts[w.GUID]
 	switch {
 	case w.New && old != nil:
@@ -210,7 +196,7 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 
 // repair writes what an operator's repair changes besides rows and waits (S11): first it drops,
 // then it inserts.
-func (s *Store) repair(u *undo, j *job, r *collation.Repair) error {
+func (j *job) repair(u *undo, r *collation.Repair) error {
 	if r == nil {
 		return nil
 	}
@@ -220,45 +206,33 @@ func (s *Store) repair(u *undo, j *job, r *collation.Repair) error {
 	for _, g := range r.Drop.Receipts {
 		drop(u, j.receipts, g)
 	}
-	for _, x := range r.Drop.Waits {
-		w := j.waits[x.GUID]
-		if w == nil || w.Count != x.Count {
-			return lost("wait %s is gone, or was counted", x.GUID)
-		}
-		s.dropWait(u, j, w)
-	}
-	for _, x := range r.Drop.Effects {
-		f := j.effects[x.Key]
-		if f == nil || f.State != x.State || f.Fence != x.Fence {
-			return lost("effect %s has changed", x.Key)
-		}
-		drop(u, j.effects, x.Key)
-	}
 	for _, g := range r.Drop.Resolved {
-		j.unwake(u, g)
+		drop(u, j.resolved, g)
 	}
-	for i := range r.Instances {
-		if err := j.moveLedger(u, &r.Instances[i]); err != nil {
-			return err
-		}
+	return cmp.Or(
+		moveEach(u, r.Drop.Waits, j.cancelWait),
+		moveEach(u, r.Drop.Effects, j.dropEffect),
+		moveEach(u, r.Instances, j.moveLedger),
+		moveEach(u, r.Receipts, j.moveReceipt),
+		moveEach(u, r.Effects, j.putEffect),
+		moveEach(u, r.Resolved, j.wake),
+	)
+}
+
+func (j *job) dropEffect(u *undo, x *collation.DroppedEffect) error {
+	f := j.effects[x.Key]
+	if f == nil || f.State != x.State || f.Fence != x.Fence {
+		return lost("effect %s has changed", x.Key)
 	}
-	for i := range r.Receipts {
-		if err := j.moveReceipt(u, &r.Receipts[i]); err != nil {
-			return err
-		}
+	drop(u, j.effects, x.Key)
+	return nil
+}
+
+func (j *job) putEffect(u *undo, f *collation.Effect) error {
+	if j.effects[f.Key] != nil {
+		return lost("effect %s is there", f.Key)
 	}
-	for i := range r.Effects {
-		f := r.Effects[i]
-		if j.effects[f.Key] != nil {
-			return lost("effect %s is there", f.Key)
-		}
-		put(u, j.effects, f.Key, &f)
-	}
-	for i := range r.Resolved {
-		if err := j.wake(u, &r.Resolved[i]); err != nil {
-			return err
-		}
-	}
+	put(u, j.effects, f.Key, clone(f))
 	return nil
 }
 

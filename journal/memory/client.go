@@ -140,13 +140,3 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 	})
 	return page, nil
 }
-
-// Counts counts what Jobs lists by state.
-func (s *Store) Counts(ctx context.Context) (map[journal.JobState]int64, error) {
-	counts := map[journal.JobState]int64{}
-	page, err := s.Jobs(ctx, store.JobFilter{})
-	for i := range page.Jobs {
-		counts[page.Jobs[i].State]++
-	}
-	return counts, err
-}

@@ -288,7 +288,7 @@ func (c *committer) holds(id journal.JobID) bool {
 		return false
 	}
 	if owner == nil {
-		c.s.locks[id] = &lock{owner: c.txn}
+		c.s.locks[id] = []*txn{c.txn}
 		c.txn.jobs = append(c.txn.jobs, id)
 	}
 	return true

@@ -7,8 +7,7 @@
 // others get them in the order in which they came, and the rows that it loaded are locked against
 // workers and the sweeper. A mailbox is locked only during a call, so the mutex is its lock.
 //
-// The store does no I/O and never sleeps. It waits on channels that are made where they are
-// waited for, so it works inside a testing/synctest bubble. All iteration is sorted: the same
-// calls give the same results. Config.Fault makes calls fail before or after they have done their
-// work.
+// The store does no I/O and never sleeps. It waits only for locks, on a condition, so it works
+// inside a testing/synctest bubble. All iteration is sorted: the same calls give the same results.
+// Config.Fault makes calls fail before or after they have done their work.
 package memory

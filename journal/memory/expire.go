@@ -26,31 +26,30 @@ func (s *Store) expired() []*job {
 }
 
 // Expire implements store.Retention. A job becomes a tombstone and loses its open rows; its
-// history stays until Retire.
+// history stays until Retire. All tables have one limit.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
-		jobs, ends, left := limit, limit, limits{limit, limit}
-		read := s.undone()
+		left, read := limit, s.undone()
 		for _, j := range s.expired() {
 			switch {
+			case left == 0 || s.owner(j.ID) != nil:
+				continue
 			case j.State == journal.JobExpired && !s.open(j):
-				if s.owner(j.ID) == nil && ends > 0 {
-					s.end(u, j)
-					ends--
-				}
+				s.end(u, j)
+				left--
 				continue
 			case j.State == journal.JobExpired:
-			case jobs > 0 && j.State.Closed() && s.owner(j.ID) == nil && !read[j.ID]:
+			case j.State.Closed() && !read[j.ID]:
 				set(u, &j.State, journal.JobExpired)
-				jobs--
+				left--
 			default:
 				continue
 			}
-			if s.clear(u, j, &left); !s.open(j) {
+			if left = s.clear(u, j, left); !s.open(j) {
 				set(u, &j.expires, s.now()+micros(store.TombstoneAge))
 			}
 		}
-		more = min(jobs, ends, left.rows, left.letters, limit-s.dropStrays(u, limit)) == 0
+		more = left-s.dropStrays(u, left) == 0
 		return nil
 	})
 	return more && err == nil, err
@@ -131,23 +130,20 @@ func (s *Store) undone() map[journal.JobID]bool {
 	return out
 }
 
-// limits says how many rows of each table may still be removed.
-type limits struct{ rows, letters int }
-
 // open says whether a tombstone has open rows.
 func (s *Store) open(j *job) bool {
 	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *letter) bool { return l.view.Letter.Job == j.ID })
 }
 
-// clear removes the open rows of a tombstone.
-func (s *Store) clear(u *undo, j *job, left *limits) {
+// clear removes the open rows of a tombstone, at most left, and returns how many are left then.
+func (s *Store) clear(u *undo, j *job, left int) int {
 	for _, g := range sortedIDs(s.rows[j.ID]) {
-		if left.rows > 0 {
+		if left > 0 {
 			s.dropRow(u, j.ID, g)
-			left.rows--
+			left--
 		}
 	}
-	left.letters -= s.dropLetters(u, left.letters, func(l *letter) bool { return l.view.Letter.Job == j.ID })
+	return left - s.dropLetters(u, left, func(l *letter) bool { return l.view.Letter.Job == j.ID })
 }
 
 // Extend implements store.Engine. There is always room.

@@ -22,7 +22,7 @@ func (s *Store) outside(wants []store.Want) *store.Loaded {
 		if key := wants[i].Key; key != "" {
 			s.holder(l, key)
 		}
-		if was := s.signals[wants[i].Known]; was != nil {
+		if was, known := s.signals[wants[i].Known]; known {
 			l.Known[wants[i].Known] = was.state
 		}
 	}

@@ -9,13 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// lock is the lock of one job (J3), or of the start of a child that has not begun. Waiters get it
-// in the order in which they came.
-type lock struct {
-	owner *txn
-	queue []*waiter
-}
-
 // txn is an open transaction. It owns the locks of jobs, and of those of their rows that it
 // loaded.
 type txn struct {
@@ -28,15 +21,10 @@ func newTxn() *txn {
 	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}}
 }
 
-type waiter struct {
-	txn *txn
-	got chan struct{}
-}
-
 // owner returns the transaction that has the lock, or nil.
 func (s *Store) owner(id journal.JobID) *txn {
-	if l := s.locks[id]; l != nil {
-		return l.owner
+	if queue := s.locks[id]; len(queue) > 0 {
+		return queue[0]
 	}
 	return nil
 }
@@ -47,46 +35,38 @@ func (s *Store) rowLocked(id journal.JobID, g journal.GUID) bool {
 	return o != nil && (o.rows[g] || o.allRows[id])
 }
 
-// acquire waits for the lock. The caller has locked the store; acquire unlocks it while it waits.
+// acquire waits for the lock, behind those that came before. The store is unlocked meanwhile.
 func (s *Store) acquire(ctx context.Context, id journal.JobID, t *txn) error {
-	l := s.locks[id]
-	switch {
-	case l == nil:
-		s.locks[id] = &lock{owner: t}
-		t.jobs = append(t.jobs, id)
-		return nil
-	case l.owner == t:
+	if s.owner(id) == t {
 		return nil
 	}
-	w := &waiter{txn: t, got: make(chan struct{})}
-	l.queue = append(l.queue, w)
-	s.mu.Unlock()
-	select {
-	case <-w.got:
-	case <-ctx.Done():
+	if s.locks[id] = append(s.locks[id], t); s.owner(id) != t {
+		defer context.AfterFunc(ctx, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.moved.Broadcast()
+		})()
 	}
-	s.mu.Lock()
-	if l.owner == t {
-		t.jobs = append(t.jobs, id)
-		return nil
+	for s.owner(id) != t {
+		if ctx.Err() != nil {
+			s.locks[id] = slices.DeleteFunc(s.locks[id], func(o *txn) bool { return o == t })
+			return fmt.Errorf("memory: wait for job %s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))
+		}
+		s.moved.Wait()
 	}
-	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w })
-	return fmt.Errorf("memory: wait for job %s: %w: %w", id, store.ErrUnavailable, context.Cause(ctx))
+	t.jobs = append(t.jobs, id)
+	return nil
 }
 
-// release gives all locks of t to the first waiters.
+// release gives all locks of t to the next in their queues.
 func (s *Store) release(t *txn) {
 	for _, id := range t.jobs {
-		l := s.locks[id]
-		if len(l.queue) == 0 {
+		if s.locks[id] = s.locks[id][1:]; len(s.locks[id]) == 0 {
 			delete(s.locks, id)
-			continue
 		}
-		next := l.queue[0]
-		l.owner, l.queue = next.txn, l.queue[1:]
-		close(next.got)
 	}
 	t.jobs, t.rows, t.allRows = nil, nil, nil
+	s.moved.Broadcast()
 }
 
 // writeRow runs one writing transaction on a row of a job. It waits for a committer that has

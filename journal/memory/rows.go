@@ -47,34 +47,34 @@ func (s *Store) putRow(u *undo, r *collation.Row) {
 	if old := s.row(r.Job, r.GUID); old != nil && r.Rev <= old.Rev {
 		r.Rev = old.Rev + 1
 	}
-	putIn(u, s.rows, r.Job, r.GUID, r)
+	if s.rows[r.Job] == nil {
+		put(u, s.rows, r.Job, map[journal.GUID]*collation.Row{})
+	}
+	put(u, s.rows[r.Job], r.GUID, r)
 }
 
 // insertRow inserts a dispatch row, which may be addressed to any job (T1).
-func (s *Store) insertRow(u *undo, r collation.Row) error {
+func (s *Store) insertRow(u *undo, r *collation.Row) error {
 	if s.row(r.Job, r.GUID) != nil {
 		return lost("row %s of job %s exists", r.GUID, r.Job)
 	}
-	s.putRow(u, own(&r))
+	s.putRow(u, copyRow(r))
 	return nil
 }
 
 // dropRow deletes an existing dispatch row.
-func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) { dropIn(u, s.rows, id, g) }
+func (s *Store) dropRow(u *undo, id journal.JobID, g journal.GUID) {
+	if drop(u, s.rows[id], g); len(s.rows[id]) == 0 {
+		drop(u, s.rows, id)
+	}
+}
 
-// copyRow copies a row with its pauses, since a decision may mark them.
+// copyRow copies a row with its pauses, since a decision may mark them. Nobody changes the bytes.
 func copyRow(r *collation.Row) *collation.Row {
 	c := clone(r)
 	if c != nil {
 		c.Pauses = slices.Clone(c.Pauses)
 	}
-	return c
-}
-
-// own copies a row for the store, since the plan's row belongs to the caller.
-func own(r *collation.Row) *collation.Row {
-	c := copyRow(r)
-	c.Body, c.Input = slices.Clone(r.Body), slices.Clone(r.Input)
 	return c
 }
 
@@ -116,16 +116,11 @@ func (s *Store) outgoing(r *collation.Row) *store.Outgoing {
 // moveRows inserts, replaces and deletes dispatch rows (T1), and cancels starts that nobody has
 // handled (C15).
 func (s *Store) moveRows(u *undo, p *collation.Plan) error {
-	if err := once(p); err != nil {
+	if err := moveEach(u, p.Insert, s.insertRow); err != nil {
 		return err
 	}
-	for i := range p.Insert {
-		if err := s.insertRow(u, p.Insert[i]); err != nil {
-			return err
-		}
-	}
 	for i := range p.Update {
-		row := own(&p.Update[i])
+		row := copyRow(&p.Update[i])
 		old := s.row(p.Job, row.GUID)
 		switch {
 		case old == nil:
@@ -157,27 +152,30 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 
 // once refuses a plan that names a row or a wait twice: its meaning would be undefined.
 func once(p *collation.Plan) error {
-	rows, waits := map[collation.RowKey]bool{}, map[journal.GUID]bool{}
-	names := len(p.Insert) + len(p.Update) + len(p.Delete) + len(p.CancelStarts)
+	named, twice := map[collation.RowKey]bool{}, false
+	name := func(job journal.JobID, g journal.GUID) {
+		k := collation.RowKey{Job: job, GUID: g}
+		named[k], twice = true, twice || named[k]
+	}
 	for i := range p.Insert {
-		rows[collation.RowKey{Job: p.Insert[i].Job, GUID: p.Insert[i].GUID}] = true
+		name(p.Insert[i].Job, p.Insert[i].GUID)
 	}
 	for i := range p.Update {
-		rows[collation.RowKey{Job: p.Job, GUID: p.Update[i].GUID}] = true
+		name(p.Job, p.Update[i].GUID)
 	}
 	for _, g := range p.Delete {
-		rows[collation.RowKey{Job: p.Job, GUID: g}] = true
+		name(p.Job, g)
 	}
 	for _, k := range p.CancelStarts {
-		rows[k] = true
+		name(k.Job, k.GUID)
 	}
 	for i := range p.Waits {
-		waits[p.Waits[i].GUID] = true
+		name(journal.JobID{}, p.Waits[i].GUID) // no row is addressed to this job
 	}
 	for _, w := range p.CancelWaits {
-		waits[w.GUID] = true
+		name(journal.JobID{}, w.GUID)
 	}
-	if len(rows) < names || len(waits) < len(p.Waits)+len(p.CancelWaits) {
+	if twice {
 		return fmt.Errorf("%w: the plan of message %s names a row or a wait twice", store.ErrRejected, p.Message)
 	}
 	return nil

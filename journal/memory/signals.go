@@ -20,41 +20,32 @@ func (s *Store) mailbox(w *collation.Wait) journal.JobID {
 	return collation.Mailbox(s.cfg.Space, w.Topic, w.Key)
 }
 
-// putWait inserts or replaces a wait, in its job and in its mailbox.
-func (s *Store) putWait(u *undo, j *job, w *collation.Wait) {
-	putIn(u, s.waits, s.mailbox(w), w.GUID, w)
-	put(u, j.waits, w.GUID, w)
-}
-
-// dropWait deletes an existing wait.
-func (s *Store) dropWait(u *undo, j *job, w *collation.Wait) {
-	dropIn(u, s.waits, s.mailbox(w), w.GUID)
-	drop(u, j.waits, w.GUID)
-}
-
 // moveWaits registers waits, and cancels others by test-and-set.
-func (s *Store) moveWaits(u *undo, j *job, p *collation.Plan) error {
+func (j *job) moveWaits(u *undo, p *collation.Plan) error {
 	for i := range p.Waits {
 		w := p.Waits[i]
 		if j.waits[w.GUID] != nil {
 			return lost("wait %s exists", w.GUID)
 		}
-		s.putWait(u, j, &w)
+		put(u, j.waits, w.GUID, &w)
 	}
-	for _, x := range p.CancelWaits {
-		w := j.waits[x.GUID]
-		if w == nil || w.Count != x.Count {
-			return lost("wait %s is gone, or was counted", x.GUID)
-		}
-		s.dropWait(u, j, w)
+	return moveEach(u, p.CancelWaits, j.cancelWait)
+}
+
+// cancelWait cancels a wait that no signal has reached since it was read.
+func (j *job) cancelWait(u *undo, x *collation.CancelledWait) error {
+	w := j.waits[x.GUID]
+	if w == nil || w.Count != x.Count {
+		return lost("wait %s is gone, or was counted", x.GUID)
 	}
+	drop(u, j.waits, w.GUID)
 	return nil
 }
 
 // meet makes signals due that were kept for a newly registered wait and have not expired (J3). A
 // wait that the same transaction cancelled wakes none.
 func (s *Store) meet(u *undo, registered *collation.Wait) {
-	w := s.waits[s.mailbox(registered)][registered.GUID]
+	w := s.jobs[registered.Job].waits[registered.GUID]
 	if w == nil {
 		return
 	}
@@ -99,8 +90,11 @@ func (c *committer) mailboxOf(w *store.Want, l *store.Loaded) {
 // box reads a whole mailbox.
 func (s *Store) box(id journal.JobID) *collation.Box {
 	box := &collation.Box{ID: id, Now: s.now(), All: true, Named: map[journal.GUID]*collation.Row{}}
-	for _, w := range s.waits[id] {
-		if j := s.jobs[w.Job]; j.State != journal.JobQuarantined {
+	for _, j := range s.jobs {
+		for _, w := range j.waits {
+			if s.mailbox(w) != id || j.State == journal.JobQuarantined {
+				continue
+			}
 			box.Waits = append(box.Waits, collation.BoxWait{Wait: *w, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace})
 		}
 	}
@@ -130,29 +124,25 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 		}
 		w := j.waits[t.GUID]
 		if t.Ended {
-			s.dropWait(u, j, w)
+			drop(u, j.waits, w.GUID)
 			continue
 		}
 		next := *w
 		next.Count = t.Count
-		s.putWait(u, j, &next)
+		put(u, j.waits, w.GUID, &next)
 	}
 	for _, x := range p.Signals {
-		if x.New {
-			if s.signals[x.GUID] != nil {
-				return lost("signal %s was here before", x.GUID)
-			}
-			put(u, s.signals, x.GUID, &signal{state: x.State, at: s.now()})
-		} else {
-			s.became(u, x.GUID, x.State)
+		is, known := s.signals[x.GUID]
+		switch {
+		case x.New && known:
+			return lost("signal %s was here before", x.GUID)
+		case x.New:
+			is.at = s.now()
+		case !known: // it came from a job
+			continue
 		}
+		is.state = x.State
+		put(u, s.signals, x.GUID, is)
 	}
 	return nil
-}
-
-// became records what became of a signal, if it came from outside.
-func (s *Store) became(u *undo, g journal.GUID, state store.SignalState) {
-	if old := s.signals[g]; old != nil {
-		put(u, s.signals, g, &signal{state: state, at: old.at})
-	}
 }

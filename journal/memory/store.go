@@ -35,15 +35,15 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	ahead    collation.Micros                                   // set by Advance
-	jobs     map[journal.JobID]*job                             // including tombstones, also of keys used again
-	locks    map[journal.JobID]*lock                            // only locks that a transaction has
-	keys     map[string]journal.JobID                           // the last generation of each key
-	expire   time.Duration                                      // how long closed jobs are kept whose flow does not say it
-	floor    int64                                              // every job begins in a generation above it
-	rows     map[journal.JobID]map[journal.GUID]*collation.Row  // by addressee: a job, which may not have begun, or a mailbox
-	waits    map[journal.JobID]map[journal.GUID]*collation.Wait // by mailbox, the same values as in their jobs
-	signals  map[journal.GUID]*signal                           // those from outside
+	ahead    collation.Micros                                  // set by Advance
+	jobs     map[journal.JobID]*job                            // including tombstones, also of keys used again
+	locks    map[journal.JobID][]*txn                          // of jobs (J3), and of children that have not begun: the first of each has the lock, the others wait
+	moved    *sync.Cond                                        // locks were released
+	keys     map[string]journal.JobID                          // the last generation of each key
+	expire   time.Duration                                     // how long closed jobs are kept whose flow does not say it
+	floor    int64                                             // every job begins in a generation above it
+	rows     map[journal.JobID]map[journal.GUID]*collation.Row // by addressee: a job, which may not have begun, or a mailbox
+	signals  map[journal.GUID]signal                           // those from outside
 	flows    map[string]*flowVersions
 	letters  []*letter // by their ids
 	letterID int64     // the last one given
@@ -75,7 +75,6 @@ type history struct {
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt      // without responses
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
-	came      map[journal.GUID]*came                   // the same, by request
 	chains    map[journal.GUID][]*record
 	effects   map[journal.Digest]*collation.Effect
 	payloads  map[journal.Digest][]byte
@@ -95,13 +94,15 @@ func New(cfg Config) *Store {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return time.Now().UnixMicro() }
 	}
-	return &Store{
-		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID]*lock{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
-		rows:  map[journal.JobID]map[journal.GUID]*collation.Row{},
-		waits: map[journal.JobID]map[journal.GUID]*collation.Wait{}, signals: map[journal.GUID]*signal{},
+	s := &Store{
+		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID][]*txn{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
+		rows:    map[journal.JobID]map[journal.GUID]*collation.Row{},
+		signals: map[journal.GUID]signal{},
 		members: map[int64]*member{},
 		values:  map[string]string{},
 	}
+	s.moved = sync.NewCond(&s.mu)
+	return s
 }
 
 // Advance moves the store's clock ahead of Config.Now, permanently.
@@ -183,22 +184,6 @@ func forget[K comparable, V any](u *undo, m map[K]V, k K) {
 			delete(m, k)
 		}
 	})
-}
-
-// putIn sets m[a][b], with its undo.
-func putIn[A, B comparable, V any](u *undo, m map[A]map[B]V, a A, b B, v V) {
-	if m[a] == nil {
-		put(u, m, a, map[B]V{})
-	}
-	put(u, m[a], b, v)
-}
-
-// dropIn deletes m[a][b], and m[a] with its last value.
-func dropIn[A, B comparable, V any](u *undo, m map[A]map[B]V, a A, b B) {
-	drop(u, m[a], b)
-	if len(m[a]) == 0 {
-		drop(u, m, a)
-	}
 }
 
 // set assigns *p, with its undo.

@@ -1,14 +1,23 @@
 package differential
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"iter"
+	"maps"
 	"os"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -16,6 +25,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
@@ -35,29 +45,20 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{"rapid.checks": cmp.Or(os.Getenv(sequences), few), "rapid.steps": steps} {
-		if given[name] {
-			continue
-		}
-		if err := flag.Set(name, value); err != nil {
+		if err := flag.Set(name, value); err != nil { // a flag of the command line is set after it
 			panic(err)
 		}
 	}
 	devtest.Main(m)
 }
 
-// database is a space in Postgres whose clock is a row of a table. It is emptied
-// for each sequence.
-type database struct {
-	store   store.Store
-	raw     *pgx.Conn
-	columns map[string][]string // names of those that are compared, by table
-}
+// process is the one whose session the effects' runs are of.
+var process = store.Process{Name: "p", Lease: time.Minute}
 
-func openDatabase(t *testing.T) *database {
+// openDatabase opens a space in Postgres whose clock is a row of a table, and which has the session
+// of the process.
+func openDatabase(t *testing.T) (store.Store, *pgx.Conn) {
 	t.Helper()
 	ctx := t.Context()
 	dsn := devtest.Postgres(t)
@@ -66,51 +67,43 @@ func openDatabase(t *testing.T) *database {
 	t.Cleanup(func() { _ = raw.Close(context.WithoutCancel(ctx)) })
 	_, err = raw.Exec(ctx, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`)
 	require.NoError(t, err)
-	s, err := postgres.Open(ctx, postgres.Config{DSN: dsn, Space: space, Migrating: true})
+	pg, err := postgres.Open(ctx, postgres.Config{DSN: dsn, Space: space, Migrating: true})
 	require.NoError(t, err)
-	db := &database{store: &journaltest.Thrifty{Store: s}, raw: raw, columns: map[string][]string{}}
-	t.Cleanup(db.store.Close)
+	s := &journaltest.Thrifty{Store: pg}
+	t.Cleanup(s.Close)
 	require.NoError(t, s.Migrate(ctx))
+	x, err := s.OpenSession(ctx, process)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = x.End(context.WithoutCancel(ctx)) })
 	_, err = raw.Exec(ctx, `SET search_path TO quipu_both; CREATE SCHEMA test; CREATE TABLE test.clock (at bigint NOT NULL); INSERT INTO test.clock VALUES (0);
-		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock);`+byJob())
+		CREATE OR REPLACE FUNCTION micros() RETURNS bigint LANGUAGE sql VOLATILE RETURN (SELECT at FROM test.clock)`)
 	require.NoError(t, err)
-	rows, err := raw.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = 'quipu_both'::regnamespace
-		AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('space', 'space_entries', 'worker_topics', 'batches', 'partitions', 'keys', 'topic_keys', 'traces', 'tokens')`)
-	require.NoError(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	require.Len(t, tables, len(columns), "every table is compared")
-	for _, name := range tables {
-		rows, err := raw.Query(ctx, "SELECT "+columns[name]+" FROM "+name+" LIMIT 0")
-		require.NoError(t, err)
-		for _, f := range rows.FieldDescriptions() {
-			db.columns[name] = append(db.columns[name], f.Name)
-		}
-		rows.Close()
-	}
-	return db
+	return s, raw
 }
 
-// newTwin empties the database and draws the stores' mode.
-func newTwin(ctx context.Context, t *rapid.T, db *database) *twin {
-	w := &twin{Store: db.store, T: t, ctx: ctx, db: db, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}}
-	batch := &pgx.Batch{}
-	for name := range columns {
-		batch.Queue("DELETE FROM " + name)
-	}
-	batch.Queue("UPDATE space SET floor = 0")
-	batch.Queue("SELECT setval(pg_get_serial_sequence('sessions', 'id'), 1, false)")
-	require.NoError(t, db.raw.SendBatch(ctx, batch).Close())
+// filled are the tables that a sequence fills.
+var filled = strings.Fields("jobs tombstones instances receipts entries dispatches waits resolved_waits signals effects payloads dead_letters flows")
+
+// newTwin empties the database, and draws the mode of both stores' decisions.
+func newTwin(ctx context.Context, t *rapid.T, pg store.Store, raw *pgx.Conn) *twin {
+	w := &twin{Store: pg, T: t, ctx: ctx, raw: raw, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}, written: map[journal.JobID]bool{}}
+	_, err := raw.Exec(ctx, "DELETE FROM "+strings.Join(filled, "; DELETE FROM ")+
+		"; UPDATE space SET floor = 0; SELECT setval('dead_letters_id_seq', 1, false)")
+	require.NoError(t, err)
 	w.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return w.clock }})
 	w.advance(0)
-	w.mode = collation.Mode{Stepwise: w.chance("stepwise", 30), Fold: w.chance("fold", 40), Resend: pick(w, "resend", collation.Never, 30_000_000)}
+	x, err := w.memory.OpenSession(ctx, process)
+	require.NoError(w, err)
+	w.mode = collation.Mode{
+		Session: x.ID(), Stepwise: w.chance("stepwise", 30), Fold: w.chance("fold", 40), Resend: pick(w, "resend", collation.Never, 30_000_000),
+	}
 	return w
 }
 
 // advance moves the clock of both stores.
 func (w *twin) advance(by time.Duration) {
 	w.clock += by.Microseconds()
-	_, err := w.db.raw.Exec(w.ctx, "UPDATE test.clock SET at = $1", w.clock)
+	_, err := w.raw.Exec(w.ctx, "UPDATE test.clock SET at = $1", w.clock)
 	require.NoError(w, err)
 }
 
@@ -118,7 +111,7 @@ func (w *twin) advance(by time.Duration) {
 // asked for (the contract of journal/store).
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
-	db := openDatabase(t)
+	pg, raw := openDatabase(t)
 	begun, played := time.Now(), 0
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -128,37 +121,259 @@ func TestStoresAgree(t *testing.T) {
 	})
 	rapid.Check(t, func(r *rapid.T) {
 		played++
-		newTwin(t.Context(), r, db).sequence()
+		newTwin(t.Context(), r, pg, raw).sequence()
 	})
 }
 
 // sequence draws calls, and holds the stores to each other.
 func (w *twin) sequence() {
-	f, err := flow.Parse("kid.yaml", []byte(kid))
-	require.NoError(w, err)
-	w.deploy(f)
-	for _, topic := range []string{"t.work", "t.fun", "t.each", "t.kid"} {
-		f, err := flow.Undo(topic)
-		require.NoError(w, err)
-		w.deploy(f)
+	for _, source := range flows {
+		w.deploy(flow.Parse("flow.yaml", []byte(source)))
 	}
-	w.define("first")
-	w.define("second")
+	for _, topic := range []string{"t.work", "t.fun", "t.each", "t.kid"} {
+		w.deploy(flow.Undo(topic))
+	}
 	w.start()
 	calls := slices.Concat(
-		slices.Repeat([]func(*twin){(*twin).work}, 14), slices.Repeat([]func(*twin){(*twin).worker}, 6),
-		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).sweep, (*twin).start, (*twin).operate, (*twin).falsify, (*twin).process}, 2),
-		[]func(*twin){(*twin).interrupt, (*twin).pass},
+		slices.Repeat([]func(*twin){(*twin).work}, 14), slices.Repeat([]func(*twin){(*twin).effect}, 5),
+		slices.Repeat([]func(*twin){(*twin).again, (*twin).signal, (*twin).start, (*twin).operate, (*twin).late}, 2),
+		[]func(*twin){(*twin).pass, (*twin).expire},
 	)
 	w.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) {
 		defer func(outer *rapid.T) { w.T = outer }(w.T)
 		w.T = t
 		w.advance(pick[time.Duration](w, "passes", 1, 1, 1000, 1_000_000) * time.Microsecond)
 		pick(w, "call", calls...)(w)
+		w.tables()
 	}})
 }
 
 // pass lets much time pass.
 func (w *twin) pass() {
 	w.advance(pick[time.Duration](w, "long", 60, 3600, 90_000, 31*86_400) * second)
+}
+
+// twin is two stores as one. A call is made of both; answers, kinds of errors and what is
+// stored are held to each other. What is decided is decided once, on what Postgres has
+// loaded, which is sometimes less and is then asked for.
+type twin struct {
+	store.Store // Postgres
+	*rapid.T
+	ctx    context.Context
+	raw    *pgx.Conn // of Postgres
+	clock  int64
+	memory *memory.Store
+	mode   collation.Mode
+	flows  map[string]*flow.Flow // by name and version
+
+	written map[journal.JobID]bool // by this step
+	// What the sequence has made so far, to be asked for again.
+	messages []*collation.Message
+	effects  []journal.Effect
+}
+
+// alike is how values are compared: what a store may spell as it likes is left out.
+var alike = gocmp.Options{
+	gocmp.Exporter(func(reflect.Type) bool { return true }),
+	cmpopts.EquateEmpty(),
+	cmpopts.IgnoreFields(collation.State{}, "Flow"),
+	cmpopts.IgnoreFields(collation.Box{}, "Waits", "All", "signals"), // memory reads it whole
+	cmpopts.IgnoreFields(store.JobSummary{}, "Cursor"),
+	gocmp.FilterValues(func(a, b *collation.Chain) bool { return gone(a) && gone(b) }, gocmp.Ignore()),
+	gocmp.FilterPath(func(p gocmp.Path) bool { return slices.Contains(unneeded, p.String()) }, gocmp.Ignore()),
+	cmpopts.SortSlices(func(a, b store.EffectRow) int { return bytes.Compare(a.Key[:], b.Key[:]) }),
+}
+
+// unneeded is what nobody needs of a chain of effects, and Postgres leaves out.
+var unneeded = strings.Fields("Chains.Job.Key Chains.Job.Flow Chains.Job.Semaphore Chains.Job.Head Chains.Job.Started Chains.Job.Parent " +
+	"Chains.Row.Topic Chains.Row.Element Chains.Row.Body Chains.Row.Publication Chains.Row.PublishedAt Chains.Row.WithinAt " +
+	"Chains.Row.Origin Chains.Row.Sender Chains.Row.Pauses Chains.Row.Input Chains.Effects.Seq Chains.Effects.Turn Chains.Effects.Until")
+
+// gone says that the job of a chain is not there, or only its tombstone.
+func gone(c *collation.Chain) bool {
+	return c != nil && (c.Job.State == "" || c.Job.State == journal.JobExpired)
+}
+
+func (w *twin) same(what string, pg, mem any) {
+	w.Helper()
+	if reflect.DeepEqual(pg, mem) { // mostly, and sooner said
+		return
+	}
+	if d := gocmp.Diff(pg, mem, alike); d != "" {
+		w.Fatalf("%s: the answers differ (- postgres, + memory):\n%s", what, d)
+	}
+}
+
+// kinds are the errors on which a caller decides.
+var kinds = []error{
+	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
+	store.ErrJobClosed, store.ErrNotFound,
+}
+
+// kind says what a caller can see of an error.
+func kind(err error) string {
+	i := slices.IndexFunc(kinds, func(k error) bool { return errors.Is(err, k) })
+	return fmt.Sprint(err != nil, i)
+}
+
+// both makes one call of each store, and gives the answer of Postgres.
+func both[T any](w *twin, what string, call func(s store.Store) (T, error)) (T, error) {
+	w.Helper()
+	x, xerr := call(w.Store)
+	y, yerr := call(w.memory)
+	return x, agree(w, what, x, y, xerr, yerr)
+}
+
+// agree holds two answers, or errors, to each other.
+func agree[T any](w *twin, what string, pg, mem T, err, memErr error) error {
+	w.Helper()
+	w.Logf("%s: %v", what, err)
+	if kind(err) != kind(memErr) {
+		w.Fatalf("%s: the errors differ:\n  postgres %v\n  memory   %v", what, err, memErr)
+	}
+	if err == nil {
+		w.same(what, pg, mem)
+	}
+	return err
+}
+
+// tables holds to each other what is stored of the jobs that were written, and what is due or
+// dead in the space.
+func (w *twin) tables() {
+	w.Helper()
+	for id := range w.written {
+		_, _ = both(w, "job "+id.String(), func(s store.Store) (any, error) { return w.stored(s, id) })
+	}
+	clear(w.written)
+	_, _ = both(w, "due", func(s store.Store) (map[store.DueRow]bool, error) {
+		rows, _, err := s.Due(w.ctx, store.MaxSweep)
+		due := map[store.DueRow]bool{} // what is due at the same time has no order
+		for _, d := range rows {
+			due[d] = true
+		}
+		return due, err
+	})
+	_, _ = both(w, "letters", w.letters)
+}
+
+func (w *twin) letters(s store.Store) ([]store.DeadView, error) {
+	return s.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
+}
+
+// stored is what the readers of a store give of a job.
+func (w *twin) stored(s store.Store, id journal.JobID) (any, error) {
+	v, err := s.Job(w.ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if v.State == journal.JobExpired { // what else is kept of it is a store's own affair
+		return []any{v.Key, v.Generation, v.Head, v.Closed, v.Next}, nil
+	}
+	all := []any{v}
+	return all, s.Audit(w.ctx, id, func(x *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+		all = append(all, x, yielded(w, x.Beside), yielded(w, entries))
+		x.Beside = nil
+		return nil
+	})
+}
+
+func yielded[T any](w *twin, seq iter.Seq2[T, error]) (out []T) {
+	for x, err := range seq {
+		require.NoError(w, err)
+		out = append(out, x)
+	}
+	return out
+}
+
+// pair is a committer of each store.
+type pair struct {
+	store.Committer // of Postgres
+	memory          store.Committer
+	w               *twin
+	loaded          [2]*store.Loaded
+	wants           []store.Want // what was loaded
+}
+
+// Committer implements store.Engine.
+func (w *twin) Committer(ctx context.Context, patient bool) (store.Committer, error) {
+	pg, err := w.Store.Committer(ctx, patient)
+	require.NoError(w, err)
+	mem, err := w.memory.Committer(ctx, patient)
+	require.NoError(w, err)
+	return &pair{Committer: pg, memory: mem, w: w}, nil
+}
+
+// Load implements store.Committer.
+func (p *pair) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
+	out, err := p.Committer.Load(ctx, wants, wait)
+	mem, memErr := p.memory.Load(ctx, wants, wait)
+	p.wants, p.loaded = wants, [2]*store.Loaded{out, mem}
+	if err := agree(p.w, "load", out, mem, err, memErr); err != nil {
+		return nil, err
+	}
+	for id, box := range out.Boxes { // Postgres reads the first waits of a mailbox
+		p.w.same("waits of a mailbox", box.Waits, mem.Boxes[id].Waits[:len(box.Waits)])
+	}
+	return out, nil
+}
+
+// Commit implements store.Committer. Some plans are committed twice, as if it had not been read
+// what they did: they lose.
+func (p *pair) Commit(ctx context.Context, plans []store.Chained) error {
+	err := p.commit(ctx, plans)
+	if err == nil && p.w.chance("twice", 3) {
+		if _, err := p.Load(ctx, p.wants, true); err == nil {
+			_ = p.commit(ctx, plans)
+		}
+	}
+	return err
+}
+
+func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
+	for _, c := range plans {
+		p.w.written[c.Plan.Job] = true
+		for i := range c.Plan.Insert {
+			p.w.written[c.Plan.Insert[i].Job] = true
+		}
+		for i := range c.Plan.Taken {
+			p.w.written[c.Plan.Taken[i].Job] = true
+		}
+	}
+	err := agree(p.w, "commit", 0, 0, p.Committer.Commit(ctx, plans), p.memory.Commit(ctx, plans))
+	if err != nil { // Postgres may have used ids of dead letters
+		all, _ := p.w.letters(p.w.memory)
+		_, failed := p.w.raw.Exec(ctx, "SELECT setval('dead_letters_id_seq', $1, false)", append(all, store.DeadView{})[0].ID+1)
+		require.NoError(p.w, failed)
+	}
+	return err
+}
+
+// More implements store.Committer. What the plans so far made of the state of
+// Postgres is made of the other before.
+func (p *pair) More(ctx context.Context, needs map[journal.JobID]*collation.Need) error {
+	pg, mem := p.loaded[0].States, p.loaded[1].States
+	for id := range needs {
+		if st := pg[id]; st != nil {
+			x := st.Fork(st.Now)
+			x.Receipts, x.Unfinished, x.Record = maps.Clone(st.Receipts), maps.Clone(st.Unfinished), maps.Clone(st.Record)
+			x.Waits, x.Latest, x.Keys = maps.Clone(st.Waits), maps.Clone(st.Latest), maps.Clone(st.Keys)
+			*mem[id] = *x
+		}
+	}
+	err := agree(p.w, "more", 0, 0, p.Committer.More(ctx, needs), p.memory.More(ctx, needs))
+	for id := range needs {
+		if err == nil && pg[id] != nil {
+			p.w.same("more", pg[id], mem[id])
+		}
+	}
+	return err
+}
+
+func (p *pair) Rollback(ctx context.Context) error {
+	return errors.Join(p.Committer.Rollback(ctx), p.memory.Rollback(ctx))
+}
+
+func (p *pair) Close() {
+	p.Committer.Close()
+	p.memory.Close()
 }
