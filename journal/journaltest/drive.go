@@ -186,22 +186,27 @@ func WantOf(m *collation.Message) store.Want {
 
 // Plan steps a message against its loaded state, and loads what that lacks.
 func Plan(ctx context.Context, c store.Committer, st *collation.State, m *collation.Message, mode collation.Mode) (*collation.Plan, error) {
-	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
-		var err error
-		if m.Response, err = carried(row); err != nil {
-			return nil, err
-		}
-	}
 	for range 10 {
-		p, need := collation.Step(st, m, mode)
-		if need == nil {
-			return p, nil
+		p, need, err := Step(st, m, mode)
+		if err != nil || need == nil {
+			return p, err
 		}
 		if err := c.More(ctx, map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
 			return nil, err
 		}
 	}
 	return nil, errors.New("ten loads did not satisfy Step")
+}
+
+// Step is collation.Step; the message brings what its row carries.
+func Step(st *collation.State, m *collation.Message, mode collation.Mode) (p *collation.Plan, need *collation.Need, err error) {
+	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
+		if m.Response, err = carried(row); err != nil {
+			return nil, nil, err
+		}
+	}
+	p, need = collation.Step(st, m, mode)
+	return p, need, nil
 }
 
 // carried returns the response in the body of a row, nil for kinds without one.
