@@ -1,6 +1,9 @@
 package replay
 
-import "github.com/quipu-journal/quipu/journal"
+import (
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+)
 
 // effect judges an entry of an effect chain by the state before it (V8, V10, V12).
 func (a *auditor) effect(e *journal.Entry) {
@@ -78,19 +81,23 @@ func (a *auditor) placeLaw(e *journal.Entry, x *journal.Effect) {
 	a.calls[at] = x.Name
 }
 
-// effectInTurn checks an effect against its request (V12, J8). The request must have had the
-// turn, and behind the head that its terminal response bound the entry must be late. Before
-// that head, late marks the end of an effect whose holder was replaced.
+// effectInTurn checks an effect against its request (V8, V12, J8). An activity and an address that
+// the entry names are those of the request. The request must have had the turn, and behind the
+// head that its terminal response bound the entry must be late. Before that head, late marks the
+// end of an effect whose holder was replaced.
 func (a *auditor) effectInTurn(e *journal.Entry) {
 	x := e.Effect
 	row, gone := a.job.Rows[e.Chain], a.gone[e.Chain]
-	turn := gone.turn
+	key, turn := gone.key, gone.turn
 	if row != nil {
-		turn = row.Turn
+		key, turn = row.key(), row.Turn
 	}
 	if row == nil && gone.seq == 0 {
 		a.at(V10, e, "effects of request %s, which was never dispatched", e.Chain)
 		return
+	}
+	if at := (collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}); at != key && at != (collation.InstanceKey{}) {
+		a.at(V8, e, "effect %q says that it is one of %s %s, its request is one of %s %s", x.Name, at.Activity, at.DAD, key.Activity, key.DAD)
 	}
 	if x.Turn < 1 || x.Turn > turn {
 		a.at(V12, e, "effect %q belongs to turn %d, the request had turns 1 to %d", x.Name, x.Turn, turn)

@@ -188,6 +188,7 @@ func (a *auditor) fate(g journal.GUID) string {
 // for another job.
 type goneRow struct {
 	seq  int64
+	key  collation.InstanceKey
 	turn int
 	wait bool
 	left bool
@@ -207,7 +208,7 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 		for _, g := range list {
 			gone := goneRow{seq: e.Seq, wait: a.job.Waits[g] != nil || a.gone[g].wait}
 			if row := a.job.Rows[g]; row != nil {
-				gone.turn = row.Turn
+				gone.key, gone.turn = row.key(), row.Turn
 			}
 			a.gone[g] = gone
 		}

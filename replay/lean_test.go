@@ -27,8 +27,8 @@ func TestEntriesAreLean(t *testing.T) {
 			total += len(r.Body)
 		}
 		by := len(`"by":{"b":"","w":""},`) + len(mode.Writer) + len(mode.Build)
-		require.Less(t, total, 2500, name)
-		require.Less(t, total+11*by, 3100, "%s: each entry by another writer than the one before", name)
+		require.Less(t, total, 3100, name)
+		require.Less(t, total-11*by, 2500, "%s: if all are by one writer", name)
 	}
 }
 

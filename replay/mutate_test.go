@@ -18,6 +18,7 @@ import (
 // change of any other part of any entry of the fixtures is found.
 var free = map[string]string{
 	".Time+1":                 "a clock's",
+	".Writer=~":               "a run's, of an effect",
 	".Parent.Space=~":         "another job's",
 	".Close.Code+1":           "an interrupt's own",
 	".Close.Error.Message=~":  "an interrupt's own",

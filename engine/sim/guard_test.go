@@ -6,7 +6,6 @@ import (
 	"iter"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
@@ -22,24 +21,14 @@ type guard struct {
 	touched map[journal.JobID]bool // by commits since the last check
 	samples map[sample]collation.ActivityLedger
 	marks   map[mark]collation.GUIDLedger
-	gaps    map[sending]collation.Micros // between the last two sends of one turn
-	// sessions has the time of each session's last renewal.
-	sessions map[int64]time.Time
-	commits  int
-	open     []string // what ended jobs still had open at the last judgement
+	commits int
+	open    []string // what ended jobs still had open at the last judgement
 }
 
 // sample names a ledger that is checked again and again.
 type sample struct {
 	job journal.JobID
 	key collation.InstanceKey
-}
-
-// sending names one turn of a row.
-type sending struct {
-	guid journal.GUID
-	kind journal.MessageKind
-	turn int
 }
 
 // mark names an existing receipt.
@@ -49,7 +38,6 @@ type mark struct {
 }
 
 func (g *guard) init() {
-	g.gaps, g.sessions = map[sending]collation.Micros{}, map[int64]time.Time{}
 	g.touched = map[journal.JobID]bool{}
 	g.samples, g.marks = map[sample]collation.ActivityLedger{}, map[mark]collation.GUIDLedger{}
 }
@@ -68,45 +56,6 @@ func (g *guard) committed(plans []store.Chained) {
 	for i := range plans {
 		if plans[i].Plan.Entry != nil {
 			g.touched[plans[i].Plan.Job] = true
-		}
-		if len(plans[i].Plan.Letters) > 0 {
-			clear(g.gaps) // an operator has made a row due
-		}
-	}
-}
-
-// returned records that a row is handed back, which makes it due at once.
-func (g *guard) returned(l store.Lease) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.gaps, sending{l.Request, journal.MessageRequest, l.Turn})
-}
-
-// resent checks the sends of one turn of a row against their backoff: the time between two sends
-// doubles (T2). out are the claimed rows.
-func (g *guard) resent(claims []store.Claim, out []store.Outgoing) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	won := map[journal.GUID]bool{}
-	for i := range out {
-		won[out[i].Row.GUID] = true
-	}
-	for i := range claims {
-		r := &claims[i].Row
-		turn := sending{r.GUID, r.Kind, r.Turn}
-		switch {
-		case !claims[i].Send || !won[r.GUID]:
-		case r.Publication == 0, r.TurnSent != r.Turn, r.Kind == journal.MessageSignal:
-			// Its first send, or it was made due; a wait does that with a kept signal.
-			delete(g.gaps, turn)
-		default:
-			gap := r.Now - r.PublishedAt
-			least := min(2*g.gaps[turn], collation.Micros(resend.Microseconds())<<min(r.Publication-1, 8), 300_000_000)
-			if gap < least*8/10 {
-				g.wrongs = append(g.wrongs, fmt.Sprintf("T2: row %s %s was sent the %d. time after %d µs, the time before after %d",
-					r.Kind, r.GUID, r.Publication+1, gap, g.gaps[turn]))
-			}
-			g.gaps[turn] = gap
 		}
 	}
 }

@@ -22,7 +22,6 @@ var kept = []keptSeed{
 	{1550, true, "found with the first simulator"},
 	{2636, true, "found with the first simulator"},
 	{2860, true, "found with the first simulator"},
-	{5641, true, "T2: a wait that began made a kept signal due again, long before its row would have been: as it should"},
 	{2866, false, "C10: an error too large for a message of the bus was never answered; held by TestC10ErrorsFitTheSmallestMessages"},
 	{2001377, false, "E1: a compensation in a job of its own saw that job's request, not its function's; held by TestACompensationSeesThePlaceOfItsFunction"},
 	{2004890, false, "V12: an operator said that an effect was not done after its request had been answered; held by journaltest, Doubts"},

@@ -56,11 +56,7 @@ func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoin
 			id.WriteString("!")
 		}
 	}
-	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) {
-		out, err := s.Store.Claim(ctx, claims)
-		s.p.world.resent(claims, out)
-		return out, err
-	})
+	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) { return s.Store.Claim(ctx, claims) })
 }
 
 func (s *port) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {

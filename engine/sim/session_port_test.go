@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -22,20 +21,13 @@ func (s *port) OpenSession(ctx context.Context, p store.Process) (store.Session,
 		if err != nil {
 			return nil, err
 		}
-		s.p.world.guard.renewed(o.ID())
 		return &own{o, s.p}, nil
 	})
 }
 
 // Renew implements store.Session.
 func (o *own) Renew(ctx context.Context, ran []int64) ([]string, error) {
-	return through(ctx, o.p, kindWrite, "renew", func() ([]string, error) {
-		ended, err := o.Session.Renew(ctx, ran)
-		if err == nil {
-			o.p.world.guard.renewed(o.ID())
-		}
-		return ended, err
-	})
+	return through(ctx, o.p, kindWrite, "renew", func() ([]string, error) { return o.Session.Renew(ctx, ran) })
 }
 
 // Lost implements store.Session.
@@ -65,36 +57,5 @@ func (o *own) End(ctx context.Context) error {
 	if ctx.Err() != nil { // it only closes its connection
 		return ctx.Err()
 	}
-	return action(ctx, o.p, kindWrite, "end session", func() error {
-		o.p.world.guard.leaves()
-		return o.Session.End(ctx)
-	})
-}
-
-// renewed records that a session was renewed. That may end another session which was not renewed
-// for its lease: its rows are due, whenever they were last sent.
-func (g *guard) renewed(id int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	g.sessions[id] = now
-	for other, at := range g.sessions {
-		switch late := now.Sub(at); {
-		case late >= lingers:
-			delete(g.sessions, other)
-		case late >= lease:
-			clear(g.gaps)
-		}
-	}
-}
-
-// lingers is how long the rows of a dead session may take to be freed: longer than a row is
-// locked.
-const lingers = 20 * time.Second
-
-// leaves records that a session ends, and all of its leases with it.
-func (g *guard) leaves() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	clear(g.gaps)
+	return action(ctx, o.p, kindWrite, "end session", func() error { return o.Session.End(ctx) })
 }

@@ -28,10 +28,7 @@ func (s *port) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 }
 
 func (s *port) HandBack(ctx context.Context, l store.Lease) error {
-	return action(ctx, s.p, kindWrite, leased("hand back", &l), func() error {
-		s.p.world.guard.returned(l)
-		return s.Store.HandBack(ctx, l)
-	})
+	return action(ctx, s.p, kindWrite, leased("hand back", &l), func() error { return s.Store.HandBack(ctx, l) })
 }
 
 func (s *port) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {

@@ -81,6 +81,11 @@ func chain(p *collation.Plan) store.Chained {
 	return store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, p)
 }
 
+// Decide lets how decide on what one want brings, as often as it needs more, and commits the plan.
+func (d Driven) Decide(ctx context.Context, want store.Want, how func(*store.Loaded) (*collation.Plan, *collation.Need, error)) error {
+	return d.transact(ctx, item{Want: want, decide: how})
+}
+
 // transact runs an operation, after a lost test-and-set again. If its session has ended, another
 // try would not help.
 func (d Driven) transact(ctx context.Context, items ...item) error {

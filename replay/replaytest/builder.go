@@ -1,13 +1,12 @@
 package replaytest
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // Function builds the journal of a job with one durable function, step by step, as
@@ -15,7 +14,7 @@ import (
 // methods that let something happen panic where the protocol does not let it.
 type Function struct {
 	u       *universe
-	w       *world
+	job     journal.JobID
 	request journal.GUID
 }
 
@@ -28,18 +27,12 @@ func NewFunction(mode collation.Mode) *Function {
 	u := newUniverse(Options{
 		Key: "order-42", Mode: mode, Flow: built(b.Build()), Input: `{"total":5}`, Choose: func(int) int { return 0 }, silent: true,
 	})
-	f := &Function{u: u, w: u.born[0]}
-	f.settle()
-	for g, r := range f.w.state.Rows {
-		if r != nil && r.Kind == journal.MessageRequest {
-			f.request = g
-		}
+	f := (&Function{u: u, job: u.born[0]}).settle()
+	for g := range u.asked {
+		f.request = g
 	}
 	return f
 }
-
-// Request is the id of the function's request.
-func (f *Function) Request() journal.GUID { return f.request }
 
 // Sleep is a pause for Suspend; due after so many µs.
 func Sleep(name, position string, after int64) journal.Pause {
@@ -80,11 +73,7 @@ func (f *Function) Fail(kind journal.ResponseKind, code int, class, message stri
 
 // Answer answers the function's request in its turn.
 func (f *Function) Answer(r *journal.Response) *Function {
-	row := f.row()
-	return f.handle(collation.Message{
-		Kind: journal.MessageResponse, Job: f.w.state.Job.ID, GUID: collation.ResponseGUID(f.request, row.Turn), Row: f.request,
-		Activity: row.Activity, DAD: row.DAD, Turn: row.Turn, Response: r,
-	})
+	return f.handle(*journaltest.Response(f.row(), r))
 }
 
 // Start records the start of an effect.
@@ -105,19 +94,16 @@ func (f *Function) Effect(position, name, class, result string) *Function {
 	return f.Complete(position, name, class, result)
 }
 
-// Record appends an entry to the chain of the function's effects: Key, Turn and
-// Fence are filled in.
+// Record records the start or the result of an effect of the run that the function is in, or that
+// parked it; its key is filled in.
 func (f *Function) Record(kind journal.Kind, e journal.Effect) *Function {
-	e.Key, e.Turn = effectKey(f.request, e.Name, e.N), f.row().Turn
-	e.Fence = int64(e.Turn)
-	f.w.record(f.request, kind, e)
+	run := f.u.run(f.row())
+	if f.row().Held != "" {
+		run.Turn--
+	}
+	e.Key = effectKey(f.request, e.Name, e.N)
+	f.u.record(kind, run, e)
 	return f
-}
-
-// effectKey is the key of an effect of a built function. Package effects derives
-// the real ones.
-func effectKey(request journal.GUID, name string, n int) journal.Digest {
-	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d", request, name, n))
 }
 
 // Wake lets the timer of a sleep go off.
@@ -131,14 +117,20 @@ func (f *Function) TimeOut(name string) *Function {
 }
 
 func (f *Function) alarm(g journal.GUID) *Function {
-	i := slices.IndexFunc(f.u.inbox, func(l letter) bool { return l.m.GUID == g })
-	if i < 0 {
-		panic("there is no such timer")
-	}
-	l := f.u.inbox[i]
-	f.u.inbox = slices.Delete(f.u.inbox, i, i+1)
+	l := f.taken(func(l *letter) bool { return l.m.GUID == g })
 	f.u.now = max(f.u.now, l.at)
 	return f.handle(l.m)
+}
+
+// taken takes a letter from the inbox.
+func (f *Function) taken(want func(*letter) bool) letter {
+	for i := range f.u.inbox {
+		if l := f.u.inbox[i]; want(&l) {
+			f.u.inbox = slices.Delete(f.u.inbox, i, i+1)
+			return l
+		}
+	}
+	panic("there is no such timer or child")
 }
 
 // Deliver sends a signal to whoever waits for it; its wake-up is handled.
@@ -146,19 +138,15 @@ func (f *Function) Deliver(topic, key string, code int, payload string) *Functio
 	return f.Send(topic, key, code, payload).settle()
 }
 
-// Send sends a signal; its wake-up stays on its way until Settle.
+// Send sends a signal; its wake-up stays on its way.
 func (f *Function) Send(topic, key string, code int, payload string) *Function {
-	f.u.fresh++
-	f.u.signal(&collation.Signal{
-		GUID: collation.SignalGUID("test", topic, key, fmt.Sprint(f.u.fresh)), Topic: topic, Key: key, Code: code,
-		Payload: []byte(payload), Sent: f.u.now,
-	})
+	f.u.send(topic, key, code, payload, false)
 	return f
 }
 
 // pause is how the pause of that name is known, that the function waits for.
 func (f *Function) pause(kind journal.PauseKind, name string) journal.GUID {
-	row := f.w.state.Rows[f.request]
+	row := f.row()
 	i := slices.IndexFunc(row.Pauses, func(p collation.Pause) bool { return p.Kind == kind && p.Name == name })
 	if i < 0 {
 		panic("the function does not wait for it")
@@ -169,48 +157,30 @@ func (f *Function) pause(kind journal.PauseKind, name string) journal.GUID {
 // Outcome lets the child begin and end with the response.
 func (f *Function) Outcome(name string, r *journal.Response) *Function {
 	g := f.pause(journal.PauseChild, name)
-	i := slices.IndexFunc(f.u.inbox, func(l letter) bool { return l.row != nil && l.row.GUID == g })
-	if i < 0 {
-		panic("there is no such child")
-	}
-	order, err := f.u.inbox[i].row.Order()
-	if err != nil {
-		panic(err)
-	}
-	f.w.state.Rows[g] = nil // it can no longer be taken back
-	row := order.Outcome(journal.JobID(g), r, f.u.now, f.u.o.Mode)
-	f.u.route(&row)
+	row := f.taken(func(l *letter) bool { return l.row != nil && l.row.GUID == g }).row
+	order, err := row.Order()
+	must(err)
+	f.u.end(row, order.Outcome(journal.JobID(g), r, f.u.now, f.u.o.Mode))
 	return f.settle()
 }
 
-// Operate lets an operator release the function's row: an entry of the action,
-// about the effect if one is named.
-func (f *Function) Operate(action string, e *journal.Effect) *Function {
-	row := f.row()
-	if e != nil {
-		e.Key, e.Turn = effectKey(f.request, e.Name, e.N), row.Turn
-	}
-	f.w.acts(*row, action, e)
+// Retry lets an operator release the function's row, and take back what the effect has done.
+func (f *Function) Retry(effect string) *Function {
+	f.u.act(f.row(), collation.Action{Retry: true, Effect: effectKey(f.request, effect, 0)})
 	return f
 }
 
 // Interrupt closes the job from outside.
 func (f *Function) Interrupt(reason string) *Function {
-	o := &collation.InterruptOrder{Code: 410, Reason: reason, Throw: true, Descend: true, From: "ann"}
-	f.u.fresh++
-	row, err := o.Row(collation.AskedInterruptGUID(fmt.Sprint(f.u.fresh), f.w.state.Job.ID), f.w.state.Job.ID, f.u.now)
-	if err != nil {
-		panic(err)
-	}
-	f.u.route(&row)
+	f.u.interrupt(f.job, &collation.InterruptOrder{Code: 410, Reason: reason, Throw: true, Descend: true, From: "ann"})
 	return f.settle()
 }
 
 // Journal takes down what is stored of the job now.
-func (f *Function) Journal() *Journal { return f.w.journal() }
+func (f *Function) Journal() *Journal { return f.u.journal(f.job) }
 
 func (f *Function) row() *collation.Row {
-	row := f.w.state.Rows[f.request]
+	row := f.u.store.Peek(f.job, f.request, f.request).Row
 	if row == nil {
 		panic("the request has ended")
 	}
@@ -219,10 +189,11 @@ func (f *Function) row() *collation.Row {
 
 func (f *Function) handle(m collation.Message) *Function {
 	f.u.now += 1000
-	f.w.turn(m)
+	f.u.step(m)
 	return f.settle()
 }
 
+// settle handles all but timers, and begins no child.
 func (f *Function) settle() *Function {
 	for {
 		i := slices.IndexFunc(f.u.inbox, func(l letter) bool {
@@ -231,9 +202,6 @@ func (f *Function) settle() *Function {
 		if i < 0 {
 			return f
 		}
-		l := f.u.inbox[i]
-		f.u.inbox = slices.Delete(f.u.inbox, i, i+1)
-		f.u.now += 1000
-		f.w.turn(l.m)
+		f.u.turn(i)
 	}
 }

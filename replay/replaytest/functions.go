@@ -1,13 +1,11 @@
 package replaytest
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // FunctionTopic is that of the workers of Mixed which are durable functions.
@@ -21,20 +19,20 @@ type function struct {
 	undos []journal.Effect
 }
 
-func (w *world) function(r *collation.Row) *function {
-	f := w.functions[r.GUID]
+func (u *universe) function(r *collation.Row) *function {
+	f := u.functions[r.GUID]
 	if f == nil {
-		f = &function{left: 1 + w.u.o.Choose(4)}
-		w.functions[r.GUID] = f
+		f = &function{left: 1 + u.o.Choose(4)}
+		u.functions[r.GUID] = f
 	}
 	return f
 }
 
 // suspend chooses what the function waits for, from what it sees in its row: most
 // of what has not come, and something new. Nil: it goes on to its end.
-func (w *world) suspend(r *collation.Row) *journal.Response {
-	f := w.function(r)
-	w.register(r, f)
+func (u *universe) suspend(r *collation.Row) *journal.Response {
+	f := u.function(r)
+	u.register(r, f)
 	if f.left == 0 {
 		return nil
 	}
@@ -44,13 +42,13 @@ func (w *world) suspend(r *collation.Row) *journal.Response {
 		n := &f.named[i]
 		at := slices.IndexFunc(r.Pauses, func(p collation.Pause) bool { return p.Kind == n.Kind && p.Name == n.Name })
 		stands := at >= 0 && !r.Pauses[at].Taken
-		gone := at < 0 && !w.came(r, n)
-		if stands && w.u.o.Choose(5) > 0 || gone && w.u.o.Choose(8) == 0 {
+		gone := at < 0 && !u.came(r, n)
+		if stands && u.o.Choose(5) > 0 || gone && u.o.Choose(8) == 0 {
 			pauses = append(pauses, *n)
 		}
 	}
-	for range 1 + w.u.o.Choose(2) {
-		p := w.pause(len(f.named))
+	for range 1 + u.o.Choose(2) {
+		p := u.pause(len(f.named))
 		f.named = append(f.named, p)
 		pauses = append(pauses, p)
 	}
@@ -59,10 +57,10 @@ func (w *world) suspend(r *collation.Row) *journal.Response {
 
 // came reports whether something has come, or was refused, so that its name is
 // used up.
-func (w *world) came(r *collation.Row, p *journal.Pause) bool {
+func (u *universe) came(r *collation.Row, p *journal.Pause) bool {
 	g := collation.PauseGUID(r.GUID, p.PauseRef)
 	for _, message := range []journal.GUID{g, collation.TimeoutGUID(g), collation.OutcomeGUID(g, 0)} {
-		if w.handled[message] || w.state.Rows[message] != nil {
+		if u.handled[message] || u.store.Peek(r.Job, message, message).Row != nil {
 			return true
 		}
 	}
@@ -70,8 +68,8 @@ func (w *world) came(r *collation.Row, p *journal.Pause) bool {
 }
 
 // pause makes something new to wait for.
-func (w *world) pause(n int) journal.Pause {
-	o := &w.u.o
+func (u *universe) pause(n int) journal.Pause {
+	o := &u.o
 	ref := journal.PauseRef{Name: fmt.Sprintf("p%d", n), Position: fmt.Sprint(100 + n)}
 	switch o.Choose(6) {
 	case 0, 1:
@@ -93,50 +91,28 @@ func (w *world) pause(n int) journal.Pause {
 }
 
 // register registers compensations, now and then.
-func (w *world) register(r *collation.Row, f *function) {
-	if !w.u.o.Effects || len(f.undos) == 2 || w.u.o.Choose(3) > 0 {
+func (u *universe) register(r *collation.Row, f *function) {
+	if !u.o.Effects || len(f.undos) == 2 || u.o.Choose(3) > 0 {
 		return
 	}
 	name := fmt.Sprintf("undo-%d", len(f.undos))
 	e := journal.Effect{
-		Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", r.GUID, name)), Name: name, Class: replay.ClassUndo,
-		Turn: r.Turn, Fence: int64(r.Turn), Position: fmt.Sprint(10 + len(f.undos)),
+		Key: effectKey(r.GUID, name, 0), Name: name, Class: collation.ClassUndo, Position: fmt.Sprint(10 + len(f.undos)),
 	}
 	f.undos = append(f.undos, e)
-	w.record(r.GUID, journal.KindEffectStarted, e)
+	u.record(journal.KindEffectStarted, u.run(r), e)
 }
 
 // compensate runs the compensations of a function that ends in an error by itself,
 // if it lives long enough for that.
-func (w *world) compensate(r *collation.Row, resp *journal.Response) {
-	f := w.functions[r.GUID]
-	if f == nil || resp.Kind != journal.ResponseTerminal || resp.Code == collation.CodeOK || w.u.o.Choose(3) == 0 {
+func (u *universe) compensate(r *collation.Row, resp *journal.Response) {
+	f := u.functions[r.GUID]
+	if f == nil || resp.Kind != journal.ResponseTerminal || resp.Code == collation.CodeOK || u.o.Choose(3) == 0 {
 		return
 	}
 	for _, e := range slices.Backward(f.undos) {
-		e.Turn, e.Fence, e.Result = r.Turn, int64(r.Turn), []byte("null")
-		w.record(r.GUID, journal.KindEffectCompleted, e)
+		e.Result = []byte("null")
+		u.record(journal.KindEffectCompleted, u.run(r), e)
 	}
 	resp.Undone = true
-}
-
-// doubted chooses a completed effect of a parked request that an operator takes
-// back, or none.
-func (w *world) doubted(row *collation.Row) *journal.Effect {
-	if row.Kind != journal.MessageRequest || !w.u.o.Trouble || w.u.o.Choose(3) > 0 {
-		return nil
-	}
-	for _, rec := range w.chains[row.GUID] {
-		e, err := journal.Decode(rec)
-		if err != nil {
-			panic(err) // written here
-		}
-		x := e.Effect
-		i := slices.IndexFunc(w.effects, func(s replay.StoredEffect) bool { return s.Key == x.Key })
-		if e.Kind == journal.KindEffectCompleted && (x.Class == "guarded" || x.Class == "idempotent") && w.effects[i].State == replay.EffectCompleted {
-			x.Turn, x.Result = row.Turn, nil
-			return x
-		}
-	}
-	return nil
 }

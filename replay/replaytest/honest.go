@@ -84,8 +84,8 @@ func Family(o Options) []*Journal {
 		u.turn(u.o.Choose(len(u.inbox)))
 	}
 	out := make([]*Journal, len(u.born))
-	for i, w := range u.born {
-		out[i] = w.journal()
+	for i, id := range u.born {
+		out[i] = u.journal(id)
 	}
 	return out
 }

@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"engine", "workers"},
 	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
 	{"."},
-	{"dev", "internal/look", "quiputest"},
+	{"dev", "internal/look", "quiputest", "replay/replaytest"},
 	{"api", "console"},
 	{"cmd/internal", "examples"},
 	{"cmd", "tests"},
