@@ -78,10 +78,7 @@ type FailOption func(*Error)
 // it as `.error.data`.
 func Data(v any) FailOption {
 	return func(e *Error) {
-		raw, err := json.Marshal(v)
-		if err == nil {
-			raw, err = canonical.Payload(raw)
-		}
+		raw, err := canonical.Marshal(v)
 		switch {
 		case err != nil:
 			e.Message += fmt.Sprintf(" (its data is left out: %v)", err)
@@ -159,13 +156,6 @@ func coded(err error, class string) (int, string, json.RawMessage) {
 	}
 	return collation.CodeInternal, class, nil
 }
-
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 func invalidResult(topic string, err error) error {
 	return Fatal(&Error{Code: collation.CodeInternal, Class: ClassInvalid, Message: fmt.Sprintf("the result of %s cannot be recorded: %v", topic, err)})
