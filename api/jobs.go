@@ -85,17 +85,12 @@ func (a *api) start(w http.ResponseWriter, r *http.Request) error {
 // filters are the parameters that select jobs.
 var filters = []string{"state", "flow", "version", "prefix", "waits", "tag", "parent", "from", "to"}
 
-// states are those that jobs can be selected by.
-var states = []journal.JobState{
-	journal.JobOpen, journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined, journal.JobExpired,
-}
-
 // filter reads them.
 func filter(q *query) quipu.JobFilter {
 	f := quipu.JobFilter{Tags: q.values["tag"]}
 	for _, s := range q.values["state"] {
-		if !slices.Contains(states, journal.JobState(s)) {
-			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter state: it is one of %v", states)))
+		if !slices.Contains(journal.JobStates, journal.JobState(s)) {
+			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter state: it is one of %v", journal.JobStates)))
 		}
 		f.States = append(f.States, journal.JobState(s))
 	}

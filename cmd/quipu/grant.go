@@ -82,11 +82,8 @@ func (a *app) bind(grant bool) func(*cobra.Command, []string) error {
 			if err := change(ctx, role, login); err != nil {
 				return err
 			}
-			if a.json() {
-				return a.object(map[string]any{"login": login, "role": role, "granted": grant})
-			}
-			_, err := fmt.Fprintf(a.streams.Out, "login %s %s the role %s of the space %s\n", plain(login), is, role, a.spaceName())
-			return err
+			return a.say(map[string]any{"login": login, "role": role, "granted": grant},
+				"login %s %s the role %s of the space %s\n", plain(login), is, role, a.spaceName())
 		})
 	})
 }
@@ -121,14 +118,10 @@ func (a *app) bindWorker(ctx context.Context, b binder, grant bool, login string
 	if err != nil {
 		return err
 	}
-	has := slices.Clone(all[login])
-	if a.json() {
-		return a.object(map[string]any{"login": login, "topics": append([]string{}, has...)})
+	has := all[login]
+	text := "no topics"
+	if len(has) > 0 {
+		text = "the topics " + strings.Join(has, ", ")
 	}
-	if len(has) == 0 {
-		_, err = fmt.Fprintf(a.streams.Out, "login %s has no topics\n", plain(login))
-		return err
-	}
-	_, err = fmt.Fprintf(a.streams.Out, "login %s has the topics %s\n", plain(login), strings.Join(has, ", "))
-	return err
+	return a.say(map[string]any{"login": login, "topics": append([]string{}, has...)}, "login %s has %s\n", plain(login), text)
 }

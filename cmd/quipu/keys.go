@@ -54,21 +54,14 @@ type keyView struct {
 func (a *app) printKeys(on bool, all []quipu.Key) error {
 	t := newTable(a.streams.Out, "KEY", "SIGNS FROM", "HOLDS UNTIL")
 	for _, k := range all {
-		if a.json() {
-			v := keyView{ID: k.ID, Signs: k.Signs.UTC()}
-			if ends := k.Ends.UTC(); !k.Ends.IsZero() {
-				v.Ends = &ends
-			}
-			if err := a.object(v); err != nil {
-				return err
-			}
-			continue
-		}
 		until := "-"
 		if !k.Ends.IsZero() {
 			until = k.Ends.Local().Format(time.DateTime)
 		}
-		t.row(fmt.Sprint(k.ID), k.Signs.Local().Format(time.DateTime), until)
+		v := keyView{ID: k.ID, Signs: k.Signs.UTC(), Ends: timeOf(k.Ends)}
+		if err := a.item(t, v, k.ID, k.Signs.Local().Format(time.DateTime), until); err != nil {
+			return err
+		}
 	}
 	if err := t.flush(); err != nil || a.json() {
 		return err

@@ -72,8 +72,8 @@ func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter,
 		return all, err
 	}
 	listed, err := a.list(ctx, read, f, o.limit, o.keysOnly)
-	if err == nil && listed == 0 && !o.keysOnly && !a.json() {
-		a.none("jobs")
+	if err == nil && !o.keysOnly {
+		a.none(listed, "jobs")
 	}
 	return err
 }
