@@ -55,11 +55,7 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 	cmd.Flags().BoolVarP(&o.keysOnly, "keys", "k", false, "print keys alone, one in a line")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and show what changes")
 	cmd.MarkFlagsMutuallyExclusive("watch", "count")
-	var states []string
-	for _, state := range journal.JobStates {
-		states = append(states, string(state))
-	}
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		if err := o.read(&f, time.Now()); err != nil {
 			return err
@@ -95,6 +91,13 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 		})
 	})
 	return cmd
+}
+
+func stateNames() (names []string) {
+	for _, state := range journal.JobStates {
+		names = append(names, string(state))
+	}
+	return names
 }
 
 // lsOptions are the flags of ls that are not in the filter as they are.

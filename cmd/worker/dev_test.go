@@ -77,11 +77,7 @@ func (r *running) ready(dir string) cli.DevFile {
 // also for root, and is removed with it.
 func dataDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-worker-test-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755))
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return filepath.Join(dir, "data")
+	return filepath.Join(devtest.Dir(t), "data")
 }
 
 func get(t *testing.T, url string) (int, string) {

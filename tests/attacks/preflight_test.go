@@ -8,17 +8,17 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // TestDatabaseWithoutFsync_S7: a database that loses what it acknowledged is refused by every
 // process that writes, until an operator accepts it by name. The space's own chain says who.
 func TestDatabaseWithoutFsync_S7(t *testing.T) {
 	t.Parallel()
-	pg := rig.Cluster(t, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
+	pg := devtest.Cluster(t, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
 	open := func(accept ...string) (*quipu.Runtime, error) {
 		return quipu.Open(t.Context(), quipu.Config{
 			Postgres: pg.DSN("postgres"), Space: "shop", Name: "ann", Build: "v1", Accept: accept, Logger: slog.New(slog.DiscardHandler),

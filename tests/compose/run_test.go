@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
 	"github.com/quipu-journal/quipu/tests/rig"
 )
@@ -48,7 +49,7 @@ func newStack(t *testing.T) *stack {
 	dir := t.TempDir()
 	s := &stack{t: t, f: load(t), bin: t.TempDir()}
 	require.NoError(t, gobuild.Build("", s.bin, "../../cmd/worker", "../../cmd/quipu", "../../cmd/journal-verify"))
-	s.postgres = rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
+	s.postgres = devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "--no-psqlrc", s.postgres.DSN("quipu"), "-f", s.mounted("postgres", "/docker-entrypoint-initdb.d/logins.sql"))
 	psql.Env = append(os.Environ(), s.environment("postgres")...)
 	out, err := psql.CombinedOutput()
