@@ -233,7 +233,7 @@ inboxes depend on them.`,
 	f.StringArrayVar(&topics, "topic", nil, "`TOPIC` that a worker serves; may be repeated")
 	f.StringVar(&inbox, "inbox", "", "`PREFIX` of the inboxes of a worker in another language; default: that of Go processes")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if _, err := cli.ReadEnv(cmd, a.streams.Env); err != nil {
+		if _, err := cli.ReadEnv(cmd, a.streams.Getenv); err != nil {
 			return err
 		}
 		over, err := a.over.Options()

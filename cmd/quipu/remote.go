@@ -30,7 +30,7 @@ func (a *app) ask(cmd *cobra.Command, what need, f func(ctx context.Context, rt 
 	if a.api == "" {
 		return a.with(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, rt, nil) })
 	}
-	remote, err := api.NewClient(a.api, a.getenv(tokenVariable))
+	remote, err := api.NewClient(a.api, a.streams.Getenv(tokenVariable))
 	if err != nil {
 		return cli.Exit(cli.CodeUsage, fmt.Errorf("--api: %w", err))
 	}

@@ -34,7 +34,7 @@ func start(t *testing.T, env map[string]string, args ...string) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan int, 1)}
 	go func() {
-		r.done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Env: clitest.Env(env)})
+		r.done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Getenv: clitest.Env(env)})
 	}()
 	t.Cleanup(func() { r.end() })
 	return r
