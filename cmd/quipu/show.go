@@ -109,7 +109,9 @@ func (a *app) showCommand() *cobra.Command {
 }
 
 // colored says whether the output may have colours.
-func (a *app) colored() bool { return cli.Terminal(a.streams.Out) && a.streams.Getenv("NO_COLOR") == "" }
+func (a *app) colored() bool {
+	return cli.Terminal(a.streams.Out) && a.streams.Getenv("NO_COLOR") == ""
+}
 
 // shower shows jobs.
 type shower struct {
