@@ -118,21 +118,13 @@ func TestProgressLine(t *testing.T) {
 	require.Contains(t, q.line(time.Second), "50 %")
 }
 
-// chained is a database with a chain of the space itself.
-type chained struct {
-	*database
-	chain replay.SpaceChain
-}
-
-func (c *chained) SpaceChain(context.Context) (*replay.SpaceChain, error) { return &c.chain, nil }
-
 // S7: the chain of the space itself is verified with its jobs, and has lines of its own.
 func TestSpaceChain_S7(t *testing.T) {
 	t.Parallel()
 	body, err := journal.EncodeSpace(&journal.SpaceEntry{Kind: journal.SpaceAccepted, Facts: map[string]string{"check": "fsync-off", "value": "off"}})
 	require.NoError(t, err)
 	hash := journal.Next(journal.SpaceGenesis("test", journal.GUID{1}), body)
-	d := &chained{&database{list: jobs(1)}, replay.SpaceChain{
+	d := &database{list: jobs(1), chain: replay.SpaceChain{
 		Name: "test", ID: journal.GUID{1}, Head: journal.Head{Seq: 1, Hash: hash}, Entries: []journal.Record{{Seq: 1, Body: body, Hash: hash}},
 	}}
 	verify := func(args ...string) clitest.Result {

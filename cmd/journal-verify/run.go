@@ -36,8 +36,8 @@ type flags struct {
 	json       bool
 	quiet      bool // print only what is not proved, and the sum
 	noBar      bool
-	chain      spaceReader // the chain of the space itself, if it is verified, too
-	both       bool        // files, and also flags that name a database
+	chain      reader // the chain of the space itself, if it is verified, too
+	both       bool   // files, and also flags that name a database
 }
 
 // errInput is wrapped by errors of the command line.
@@ -143,8 +143,8 @@ func (f *flags) units(ctx context.Context, open opener, stdin io.Reader) (iter.S
 		r.Close()
 		return nil, total{}, nil, err
 	}
-	if chain, ok := r.(spaceReader); ok && len(f.jobs) == 0 {
-		f.chain = chain
+	if len(f.jobs) == 0 {
+		f.chain = r
 	}
 	return storeUnits(ctx, r, ids), countJobs(ctx, r, ids), r.Close, nil
 }

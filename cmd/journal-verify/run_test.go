@@ -27,6 +27,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -137,7 +138,10 @@ type database struct {
 	list   []*replaytest.Journal
 	broken error
 	closed bool
+	chain  replay.SpaceChain // of the space itself
 }
+
+func (d *database) SpaceChain(context.Context) (*replay.SpaceChain, error) { return &d.chain, nil }
 
 func (d *database) Space(context.Context) (string, error) { return "test", nil }
 func (d *database) Close()                                { d.closed = true }

@@ -127,7 +127,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		return a.explain(err)
 	}
 	defer rt.Close()
-	if err := below.Of(rt).(*postgres.Store).Another(); err != nil && what == looks {
+	if err := below.Of(rt).Another(); err != nil && what == looks {
 		fmt.Fprintln(a.streams.Err, "no process works here:", plain(err.Error()))
 	}
 	return a.explain(f(cmd.Context(), rt))

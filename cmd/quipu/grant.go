@@ -12,17 +12,9 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport"
 )
-
-// binder changes the roles of the logins of a space.
-type binder interface {
-	Grant(ctx context.Context, role, login string) error
-	Revoke(ctx context.Context, role, login string) error
-	GrantWorker(ctx context.Context, login string, topics []string) error
-	RevokeWorker(ctx context.Context, login string, topics []string) error
-	WorkerTopics(ctx context.Context) (map[string][]string, error)
-}
 
 // roleWorker is the role whose logins are bound to topics.
 const roleWorker = "worker"
@@ -71,7 +63,7 @@ func (a *app) bind(grant bool) func(*cobra.Command, []string) error {
 			return cli.Exit(cli.CodeUsage, err)
 		}
 		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-			b := below.Of(rt).(binder)
+			b := below.Of(rt)
 			if role == roleWorker {
 				return a.bindWorker(ctx, b, grant, login, topics)
 			}
@@ -106,7 +98,7 @@ func checkBinding(grant bool, role string, topics []string) error {
 	return nil
 }
 
-func (a *app) bindWorker(ctx context.Context, b binder, grant bool, login string, topics []string) error {
+func (a *app) bindWorker(ctx context.Context, b *postgres.Store, grant bool, login string, topics []string) error {
 	change := b.GrantWorker
 	if !grant {
 		change = b.RevokeWorker

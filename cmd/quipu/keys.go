@@ -13,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
@@ -169,7 +168,7 @@ read it from the database. A topic that no flow and no worker has is a warning.`
 
 // strangeTopic warns about a topic that no flow and no worker of the space has.
 func (a *app) strangeTopic(ctx context.Context, rt *quipu.Runtime, topic string) error {
-	known, err := below.Of(rt).(*postgres.Store).KnownTopics(ctx)
+	known, err := below.Of(rt).KnownTopics(ctx)
 	if err != nil || slices.Contains(known, topic) {
 		return err
 	}

@@ -42,7 +42,7 @@ on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 		Args:    cobra.NoArgs,
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-				all, err := below.Of(rt).(spaceReader).SpaceEntries(ctx)
+				all, err := below.Of(rt).SpaceEntries(ctx)
 				if err != nil {
 					return err
 				}
@@ -50,11 +50,6 @@ on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 			})
 		}),
 	}
-}
-
-// spaceReader reads the chain of a space.
-type spaceReader interface {
-	SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error)
 }
 
 func (a *app) spaceLog(all []*journal.SpaceEntry) error {

@@ -83,7 +83,7 @@ func (g *target) recover(want postgres.Recovery) (postgres.Recovered, error) {
 	defer rt.Close()
 	want.Left, err = below.Witness(ctx, rt)
 	require.NoError(g.t, err)
-	return below.Of(rt).(*postgres.Store).Recover(ctx, want)
+	return below.Of(rt).Recover(ctx, want)
 }
 
 func eventually(t *testing.T, what string, is func() error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/postgres"
 )
 
 // TestDatabaseWithoutFsync_S7: a database that loses what it acknowledged is refused by every
@@ -37,7 +36,7 @@ func TestDatabaseWithoutFsync_S7(t *testing.T) {
 	for range 2 { // recorded once
 		rt, err := open("fsync-off")
 		require.NoError(t, err)
-		st := below.Of(rt).(*postgres.Store)
+		st := below.Of(rt)
 		entries, err := st.SpaceEntries(t.Context())
 		require.NoError(t, err)
 		require.Len(t, entries, 1)
