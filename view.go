@@ -8,11 +8,12 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 func init() {
-	below.Of = func(runtime any) store.Database { return runtime.(*Runtime).store }
+	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (store.Mark, error) { return runtime.(*Runtime).witness(ctx) }
 }
 

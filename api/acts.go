@@ -38,9 +38,7 @@ func (a *api) signal(w http.ResponseWriter, r *http.Request) error {
 	if body.Payload == nil {
 		body.Payload = json.RawMessage("null")
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
-	done, err := send(ctx, body.Topic, body.Key, body.Payload, options...)
+	done, err := send(r.Context(), body.Topic, body.Key, body.Payload, options...)
 	if err != nil {
 		return err
 	}
@@ -62,9 +60,7 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 	if key := idempotencyKey(r); key != "" {
 		options = append(options, quipu.IdempotencyKey(key))
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
-	done, err := a.rt.Interrupt(ctx, r.PathValue("job"), options...)
+	done, err := a.rt.Interrupt(r.Context(), r.PathValue("job"), options...)
 	if err != nil {
 		return err
 	}
@@ -89,9 +85,7 @@ func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
-	all, err := a.rt.Operator().DeadLetters(ctx, f)
+	all, err := a.rt.Operator().DeadLetters(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -113,10 +107,8 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
 	d := quipu.Decision{
-		DeadLetter: n, Verdict: quipu.Verdict(body.Verdict), Code: body.Code, Message: body.Message, Who: access.Of(ctx).Name, Reason: body.Reason,
+		DeadLetter: n, Verdict: quipu.Verdict(body.Verdict), Code: body.Code, Message: body.Message, Who: access.Of(r.Context()).Name, Reason: body.Reason,
 	}
 	if body.Effect != "" {
 		if d.Effect, err = journal.ParseDigest(body.Effect); err != nil {
@@ -126,7 +118,7 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request) error {
 	if body.Result != nil {
 		d.Result = body.Result
 	}
-	if err := a.rt.Operator().Decide(ctx, d); err != nil {
+	if err := a.rt.Operator().Decide(r.Context(), d); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

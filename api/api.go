@@ -48,25 +48,36 @@ type api struct {
 type route struct {
 	method, path string
 	role         access.Role
-	do           func(*api, http.ResponseWriter, *http.Request) error
+	do           handling
+}
+
+type handling func(*api, http.ResponseWriter, *http.Request) error
+
+// quick bounds an operation that neither waits nor streams.
+func quick(do handling) handling {
+	return func(a *api, w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), callWait)
+		defer cancel()
+		return do(a, w, r.WithContext(ctx))
+	}
 }
 
 // routes are all operations; openapi.yaml describes each.
 var routes = []route{
 	{http.MethodGet, "/openapi.json", access.Viewer, (*api).openapi},
-	{http.MethodPost, "/jobs", access.Client, (*api).start},
-	{http.MethodGet, "/jobs", access.Viewer, (*api).list},
-	{http.MethodGet, "/counts", access.Viewer, (*api).count},
-	{http.MethodGet, "/jobs/{job}", access.Viewer, (*api).get},
+	{http.MethodPost, "/jobs", access.Client, quick((*api).start)},
+	{http.MethodGet, "/jobs", access.Viewer, quick((*api).list)},
+	{http.MethodGet, "/counts", access.Viewer, quick((*api).count)},
+	{http.MethodGet, "/jobs/{job}", access.Viewer, quick((*api).get)},
 	{http.MethodGet, "/jobs/{job}/wait", access.Viewer, (*api).wait},
-	{http.MethodPost, "/jobs/{job}/interrupt", access.Client, (*api).interrupt},
-	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, (*api).verify},
+	{http.MethodPost, "/jobs/{job}/interrupt", access.Client, quick((*api).interrupt)},
+	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, quick((*api).verify)},
 	{http.MethodGet, "/jobs/{job}/export", access.Viewer, (*api).export},
-	{http.MethodPost, "/signals", access.Client, (*api).signal},
-	{http.MethodGet, "/dead-letters", access.Viewer, (*api).deadLetters},
-	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, (*api).decide},
-	{http.MethodGet, "/flows", access.Viewer, (*api).flows},
-	{http.MethodGet, "/flows/{flow}/{version}", access.Viewer, (*api).flow},
+	{http.MethodPost, "/signals", access.Client, quick((*api).signal)},
+	{http.MethodGet, "/dead-letters", access.Viewer, quick((*api).deadLetters)},
+	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, quick((*api).decide)},
+	{http.MethodGet, "/flows", access.Viewer, quick((*api).flows)},
+	{http.MethodGet, "/flows/{flow}/{version}", access.Viewer, quick((*api).flow)},
 }
 
 // New makes the handler of the API, for requests below Path.
@@ -93,7 +104,7 @@ func New(rt *quipu.Runtime, cfg Config) http.Handler {
 }
 
 // answering makes a handler of an operation.
-func (a *api) answering(do func(*api, http.ResponseWriter, *http.Request) error) http.Handler {
+func (a *api) answering(do handling) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := do(a, w, r)
 		if err == nil || r.Context().Err() != nil { // nobody is there to be answered
@@ -108,11 +119,6 @@ func (a *api) answering(do func(*api, http.ResponseWriter, *http.Request) error)
 		}
 		p.Write(w)
 	})
-}
-
-// bounded is the context of a call that neither waits nor streams.
-func bounded(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), callWait)
 }
 
 // answer writes a value as JSON.

@@ -217,19 +217,24 @@ func (c *Client) Jobs(ctx context.Context, f quipu.JobFilter) (page []Summary, n
 	for _, s := range f.States {
 		q.Add("state", string(s))
 	}
-	for name, text := range map[string]string{
+	give(q, f.Limit, map[string]string{
 		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "waits": f.Waits, "parent": id(f.Parent), "cursor": f.Before, "from": timeText(f.From), "to": timeText(f.To),
-	} {
+	})
+	var p Page
+	err = c.do(ctx, call{method: http.MethodGet, path: "/jobs", query: q, to: &p})
+	return p.Jobs, p.Next, err
+}
+
+// give sets what is given of the parameters of a list.
+func give(q url.Values, limit int, texts map[string]string) {
+	for name, text := range texts {
 		if text != "" {
 			q.Set(name, text)
 		}
 	}
-	if f.Limit > 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
 	}
-	var p Page
-	err = c.do(ctx, call{method: http.MethodGet, path: "/jobs", query: q, to: &p})
-	return p.Jobs, p.Next, err
 }
 
 func timeText(t time.Time) string {
@@ -260,18 +265,11 @@ func (c *Client) Interrupt(ctx context.Context, key string, r InterruptRequest, 
 // DeadLetters is Operator.DeadLetters; of Jobs it takes at most one.
 func (c *Client) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]quipu.DeadLetter, error) {
 	q := url.Values{"all": {strconv.FormatBool(f.All)}}
-	for name, text := range map[string]string{
+	give(q, f.Limit, map[string]string{
 		"flow": f.Flow, "topic": f.Topic, "reason": string(f.Reason), "prefix": f.Prefix, "from": timeText(f.From), "to": timeText(f.To),
-	} {
-		if text != "" {
-			q.Set(name, text)
-		}
-	}
+	})
 	if f.Before != 0 {
 		q.Set("cursor", strconv.FormatInt(f.Before, 10))
-	}
-	if f.Limit > 0 {
-		q.Set("limit", strconv.Itoa(f.Limit))
 	}
 	if len(f.Jobs) > 0 {
 		q.Set("job", f.Jobs[0].String())

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // FuzzBody: the body of a write is one object with known members, which is read as it stands, or
@@ -89,7 +91,7 @@ func FuzzQuery(f *testing.F) {
 		}
 		require.True(t, limit >= 1 && limit <= MaxLimit)
 		for _, s := range filter.States {
-			require.Contains(t, states, s)
+			require.Contains(t, journal.JobStates, s)
 		}
 		values, err := url.ParseQuery(raw)
 		require.NoError(t, err)

@@ -65,9 +65,7 @@ func (a *api) start(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	req.Who = access.Of(r.Context()).Name
-	ctx, cancel := bounded(r)
-	defer cancel()
-	all, err := a.rt.StartMany(ctx, []quipu.StartRequest{req})
+	all, err := a.rt.StartMany(r.Context(), []quipu.StartRequest{req})
 	if err == nil {
 		err = all[0].Err
 	}
@@ -85,17 +83,12 @@ func (a *api) start(w http.ResponseWriter, r *http.Request) error {
 // filters are the parameters that select jobs.
 var filters = []string{"state", "flow", "version", "prefix", "waits", "tag", "parent", "from", "to"}
 
-// states are those that jobs can be selected by.
-var states = []journal.JobState{
-	journal.JobOpen, journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined, journal.JobExpired,
-}
-
 // filter reads them.
 func filter(q *query) quipu.JobFilter {
 	f := quipu.JobFilter{Tags: q.values["tag"]}
 	for _, s := range q.values["state"] {
-		if !slices.Contains(states, journal.JobState(s)) {
-			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter state: it is one of %v", states)))
+		if !slices.Contains(journal.JobStates, journal.JobState(s)) {
+			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter state: it is one of %v", journal.JobStates)))
 		}
 		f.States = append(f.States, journal.JobState(s))
 	}
@@ -117,9 +110,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
-	found, err := a.rt.JobsPage(ctx, f)
+	found, err := a.rt.JobsPage(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -152,9 +143,7 @@ func (a *api) count(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
-	counted, err := a.rt.CountJobs(ctx, f)
+	counted, err := a.rt.CountJobs(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -169,17 +158,15 @@ func (a *api) get(w http.ResponseWriter, r *http.Request) error {
 	if err := parameters(r).err; err != nil {
 		return err
 	}
-	ctx, cancel := bounded(r)
-	defer cancel()
-	job, err := look.Find(ctx, a.rt, r.PathValue("job"))
+	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
 	if err != nil {
 		return err
 	}
-	v, err := a.rt.Job(ctx, job)
+	v, err := a.rt.Job(r.Context(), job)
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, jobOf(v, access.Of(ctx).Payloads))
+	return answer(w, http.StatusOK, jobOf(v, access.Of(r.Context()).Payloads))
 }
 
 // jobOf makes the answer, with what those who may see payloads see.

@@ -16,13 +16,11 @@ import (
 const longWait = 10 * time.Minute
 
 func (a *api) verify(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := bounded(r)
-	defer cancel()
-	job, err := look.Find(ctx, a.rt, r.PathValue("job"))
+	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
 	if err != nil {
 		return err
 	}
-	report, err := look.Verify(ctx, a.rt, job.ID, a.build)
+	report, err := look.Verify(r.Context(), a.rt, job.ID, a.build)
 	if err != nil {
 		return err
 	}
@@ -78,9 +76,7 @@ func (l *late) Write(p []byte) (int, error) {
 }
 
 func (a *api) flows(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := bounded(r)
-	defer cancel()
-	all, err := below.Of(a.rt).Flows(ctx)
+	all, err := below.Of(a.rt).Flows(r.Context())
 	if err != nil {
 		return err
 	}
@@ -94,9 +90,7 @@ func (a *api) flows(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) flow(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := bounded(r)
-	defer cancel()
-	text, err := below.Of(a.rt).Flow(ctx, r.PathValue("flow"), r.PathValue("version"))
+	text, err := below.Of(a.rt).Flow(r.Context(), r.PathValue("flow"), r.PathValue("version"))
 	if err != nil {
 		return fmt.Errorf("read a definition: %w", err)
 	}

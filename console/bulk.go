@@ -39,7 +39,7 @@ func (c *console) bulk(ctx context.Context, r *http.Request) (*view, error) {
 	if counts.JobCounts, err = c.rt.CountJobs(ctx, p.jobs); err != nil {
 		return nil, err
 	}
-	for _, state := range states {
+	for _, state := range journal.JobStates {
 		if n := counts.ByState[state]; n > 0 {
 			counts.States = append(counts.States, stateCount{State: state, N: n})
 			counts.Selected += n

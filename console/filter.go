@@ -14,11 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// states are those that a list can be filtered by, in the order of the page.
-var states = []journal.JobState{
-	journal.JobOpen, journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined, journal.JobExpired,
-}
-
 // spans are the time ranges that the form offers, as the parameter last has them.
 var spans = []struct {
 	Name, Text string
@@ -74,8 +69,8 @@ func (c *console) filterOf(ctx context.Context, r *http.Request, q url.Values) (
 	f.jobs = quipu.JobFilter{Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.waits()}
 	for _, name := range q["state"] {
 		state := journal.JobState(name)
-		if !slices.Contains(states, state) {
-			return nil, bad("state %.40q: use one of %v", name, states)
+		if !slices.Contains(journal.JobStates, state) {
+			return nil, bad("state %.40q: use one of %v", name, journal.JobStates)
 		}
 		if !f.States[state] {
 			f.States[state], f.jobs.States = true, append(f.jobs.States, state)
@@ -168,7 +163,7 @@ func (f *filter) query() url.Values {
 			q.Set(name, value)
 		}
 	}
-	for _, state := range states {
+	for _, state := range journal.JobStates {
 		if f.States[state] {
 			q.Add("state", string(state))
 		}

@@ -139,25 +139,16 @@ type spacePage struct {
 	KeysHid string // why the keys are not shown
 }
 
-// another is a store that knows whether its database is another one than the space's (S13).
-type another interface{ Another() error }
-
-// spaceReader reads the chain of a space.
-type spaceReader interface {
-	SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error)
-}
-
 // space shows what holds for the whole space.
 func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
 	p := &spacePage{Name: c.cfg.Space}
 	var err error
-	if p.Epoch, err = below.Of(c.rt).Epoch(ctx); err != nil {
+	st := below.Of(c.rt)
+	if p.Epoch, err = st.Epoch(ctx); err != nil {
 		return nil, err
 	}
-	if s, ok := below.Of(c.rt).(another); ok {
-		if err := s.Another(); err != nil {
-			p.Another = err.Error()
-		}
+	if err := st.Another(); err != nil {
+		p.Another = err.Error()
 	}
 	if p.Expire, err = c.rt.ExpireDefault(ctx); err != nil {
 		return nil, err
@@ -168,10 +159,8 @@ func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
 	if p.Private, err = c.rt.PrivateKeys(ctx); err != nil {
 		return nil, err
 	}
-	if s, ok := below.Of(c.rt).(spaceReader); ok {
-		if p.Log, err = s.SpaceEntries(ctx); err != nil {
-			return nil, err
-		}
+	if p.Log, err = st.SpaceEntries(ctx); err != nil {
+		return nil, err
 	}
 	if p.Keys, err = c.rt.Keys().List(ctx); err != nil {
 		p.KeysHid = err.Error()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // FuzzFilter: the filter of an address is read or refused, and is written back the same, so that
@@ -35,7 +36,7 @@ func FuzzFilter(f *testing.F) {
 		require.Equal(t, x.States, again.States)
 		require.Equal(t, x.jobs.Tags, again.jobs.Tags)
 		require.Equal(t, x.jobs.To, again.jobs.To)
-		require.LessOrEqual(t, len(x.jobs.States), len(states))
+		require.LessOrEqual(t, len(x.jobs.States), len(journal.JobStates))
 	})
 }
 

@@ -259,24 +259,3 @@ func detail(st *explain.Standing) string {
 	}
 	return text
 }
-
-// symbol stands before the name of an activity, as in the terminal.
-func symbol(s explain.State) string {
-	switch s {
-	case explain.StateSkipped:
-		return "⊘"
-	case explain.StateRunning:
-		return "▶"
-	case explain.StateWaiting:
-		return "●"
-	case explain.StateStuck:
-		return "!"
-	case explain.StateDone:
-		return "✓"
-	case explain.StateFailed:
-		return "✗"
-	case explain.StateAbandoned:
-		return "◌"
-	}
-	return "○"
-}

@@ -46,7 +46,7 @@ func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
 		return nil, err
 	}
 	f.jobs.Before, f.jobs.Limit = q.Get("before"), pageSize
-	p := &jobsPage{filter: f, All: states, For: waits, Spans: spans, Now: time.Now()}
+	p := &jobsPage{filter: f, All: journal.JobStates, For: waits, Spans: spans, Now: time.Now()}
 	if p.JobPage, err = c.rt.JobsPage(ctx, f.jobs); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (c *console) counts(ctx context.Context, r *http.Request) (*view, error) {
 	if p.JobCounts, err = c.rt.CountJobs(ctx, f.jobs); err != nil {
 		return nil, err
 	}
-	for _, state := range states {
+	for _, state := range journal.JobStates {
 		address.Del("state")
 		address.Set("state", string(state))
 		if f.Last == "" && f.From == "" && f.To == "" { // all were counted, so all are listed

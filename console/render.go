@@ -68,7 +68,7 @@ var functions = template.FuncMap{
 	"short": short, "rate": look.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
 	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
 	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },
-	"symbol":  symbol, "class": func(s explain.State) string { return strings.ReplaceAll(string(s), " ", "-") }, "classes": strings.Fields, "dense": dense,
+	"class":   func(s explain.State) string { return strings.ReplaceAll(string(s), " ", "-") }, "classes": strings.Fields, "dense": dense,
 	"job": func(id journal.JobID) string { return "/jobs/" + id.String() }, "join": strings.Join,
 	"query": func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
 	"minus": func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b }, "placed": func(ev history.Event) string { return placed(&ev) },

@@ -6,13 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // A cluster that was restored to a point in time is as any other: a standby of it recovers until
 // it is promoted, and does not end by itself at a point in time, too.
 func TestStandbyAfterARestore(t *testing.T) {
 	t.Parallel()
-	pg, err := dev.StartPostgres(t.Context(), openDir(t), dev.PostgresOptions{})
+	pg, err := dev.StartPostgres(t.Context(), devtest.Dir(t), dev.PostgresOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
 	require.NoError(t, pg.Backup(t.Context()))

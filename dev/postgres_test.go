@@ -17,16 +17,6 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
-// openDir is a directory that the database's user can enter, whoever runs this.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-dev-test-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755))
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
-}
-
 // psql runs one statement with the client that comes with the server.
 func psql(t *testing.T, dsn, statement string) string {
 	t.Helper()
@@ -67,7 +57,7 @@ func TestPostgresNeedsThePassword(t *testing.T) {
 // (F1, F4).
 func TestPostgresSurvives(t *testing.T) {
 	t.Parallel()
-	dir := openDir(t)
+	dir := devtest.Dir(t)
 	ctx := t.Context()
 	opts := dev.PostgresOptions{Databases: []string{"quipu"}}
 	pg, err := dev.StartPostgres(ctx, dir, opts)
@@ -146,11 +136,11 @@ func TestPostgresSaysWhatIsWrong(t *testing.T) {
 	_, err = dev.StartPostgres(t.Context(), t.TempDir(), dev.PostgresOptions{Databases: []string{`x"; DROP`}})
 	require.ErrorContains(t, err, "database name")
 
-	dir := openDir(t)
+	dir := devtest.Dir(t)
 	_, err = dev.StartPostgres(t.Context(), dir, dev.PostgresOptions{Settings: map[string]string{"shared_buffers": "never"}})
 	require.ErrorContains(t, err, `invalid value for parameter "shared_buffers"`, "the server's log is quoted")
 
-	foreign := openDir(t)
+	foreign := devtest.Dir(t)
 	require.NoError(t, os.Mkdir(filepath.Join(foreign, "data"), 0o700))
 	_, err = dev.StartPostgres(t.Context(), foreign, dev.PostgresOptions{})
 	require.ErrorContains(t, err, "not made here")
@@ -168,7 +158,7 @@ func TestPostgresDiesWithItsParent(t *testing.T) {
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	}
 	t.Parallel()
-	dir := openDir(t)
+	dir := devtest.Dir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPostgresDiesWithItsParent$")

@@ -88,10 +88,7 @@ func script(t *testing.T, name string) (worker, commands string) {
 // its own user, so others may enter it.
 func place(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-examples-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.Chmod(dir, 0o755))
+	dir := devtest.Dir(t)
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
 	// A copy, so that files which commands create do not end up in the repository.

@@ -182,6 +182,9 @@ var symbols = map[State]struct{ text, color string }{
 	StateAbandoned:  {"◌", "31"},
 }
 
+// Symbol stands before the name of an activity in that state.
+func (s State) Symbol() string { return symbols[s].text }
+
 // text aligns the lines in columns.
 func (d *drawing) text() string {
 	var tree, kinds int

@@ -75,6 +75,9 @@ const (
 	JobExpired     JobState = "expired"
 )
 
+// JobStates are all states of a job, in the order in which lists have them; the last is JobExpired.
+var JobStates = []JobState{JobOpen, JobCompleted, JobFailed, JobInterrupted, JobQuarantined, JobExpired}
+
 // Closed reports whether the job has ended; a quarantined job has not.
 func (s JobState) Closed() bool {
 	return s == JobCompleted || s == JobFailed || s == JobInterrupted || s == JobExpired

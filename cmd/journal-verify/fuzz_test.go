@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal/export"
 )
 
@@ -38,7 +39,7 @@ func FuzzFile(f *testing.F) {
 		}
 		play := func() (int, string) {
 			var out, said bytes.Buffer
-			code := run(context.Background(), environment{getenv: func(string) string { return "" }}, []string{"--json", "-"}, bytes.NewReader(file), &out, &said)
+			code := run(context.Background(), []string{"--json", "-"}, cli.Streams{In: bytes.NewReader(file), Out: &out, Err: &said}, nil)
 			return code, out.String()
 		}
 		code, text := play()

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, environment{getenv: os.Getenv, open: openPostgres}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	cli.Main(func(ctx context.Context, args []string, s cli.Streams) int { return run(ctx, args, s, openPostgres) })
 }

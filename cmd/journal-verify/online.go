@@ -17,6 +17,7 @@ type reader interface {
 	store.Reader
 	FindJob(ctx context.Context, key string) (journal.JobID, error)
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
+	SpaceChain(ctx context.Context) (*replay.SpaceChain, error) // that of the space itself (S7)
 	Close()
 }
 

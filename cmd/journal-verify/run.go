@@ -24,11 +24,8 @@ const (
 // defaultSpace is the default of the other commands, too.
 const defaultSpace = "default"
 
-// environment is what run takes from the process, so that tests can replace it.
-type environment struct {
-	getenv func(string) string
-	open   func(ctx context.Context, dsn, space string) (reader, error)
-}
+// opener opens a space of a database.
+type opener func(ctx context.Context, dsn, space string) (reader, error)
 
 // flags are the command line.
 type flags struct {
@@ -39,15 +36,15 @@ type flags struct {
 	json       bool
 	quiet      bool // print only what is not proved, and the sum
 	noBar      bool
-	chain      spaceReader // the chain of the space itself, if it is verified, too
-	both       bool        // files, and also flags that name a database
+	chain      reader // the chain of the space itself, if it is verified, too
+	both       bool   // files, and also flags that name a database
 }
 
 // errInput is wrapped by errors of the command line.
 var errInput = errors.New("what to verify?")
 
 // run runs the command and returns the exit code.
-func run(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, s cli.Streams, open opener) int {
 	code := exitUnreadable
 	var f flags
 	cmd := &cobra.Command{
@@ -61,33 +58,32 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 			f.files = files
 			f.both = len(files) > 0 && (cmd.Flags().Changed("postgres") || cmd.Flags().Changed("space") || cmd.Flags().Changed("dev"))
 			if len(files) == 0 {
-				if err := f.find(cmd.Flags().Changed); err != nil {
+				if err := f.find(cmd, s); err != nil {
 					return err
 				}
 			}
-			units, total, done, err := f.units(cmd.Context(), env, stdin)
+			units, total, done, err := f.units(cmd.Context(), open, s.In)
 			if err != nil {
 				return err
 			}
 			defer done()
-			code, err = verify(cmd.Context(), &f, units, total, stdout, stderr)
+			code, err = verify(cmd.Context(), &f, units, total, s)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&f.dsn, "postgres", env.getenv("QUIPU_POSTGRES"), "connection string of the database (QUIPU_POSTGRES)")
-	cmd.Flags().StringVar(&f.dev, "dev", env.getenv("QUIPU_DEV"), "data directory of a running worker dev (QUIPU_DEV); default: .quipu, if one runs there")
-	cmd.Flags().StringVar(&f.space, "space", env.getenv("QUIPU_SPACE"), "the space to verify (QUIPU_SPACE); default: default")
+	cmd.Flags().StringVar(&f.dsn, "postgres", "", "connection string of the database (QUIPU_POSTGRES)")
+	cmd.Flags().StringVar(&f.dev, "dev", "", "data directory of a running worker dev (QUIPU_DEV); default: .quipu, if one runs there")
+	cmd.Flags().StringVar(&f.space, "space", "", "the space to verify (QUIPU_SPACE); default: default")
 	cmd.Flags().StringArrayVar(&f.jobs, "job", nil, "verify only this job, by key or id; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object for each job")
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "only the jobs that are not proved, and the last line")
 	cmd.Flags().BoolVar(&f.noBar, "no-progress", false, "no progress bar, even on a terminal")
-	// The connection string may have a password, which usage must not show.
-	cmd.Flags().Lookup("postgres").DefValue, cmd.Flags().Lookup("dev").DefValue = "", ""
+	cli.FromEnv(cmd.Flags(), "postgres", "dev", "space")
 	cmd.SetArgs(args)
-	cmd.SetOut(stdout)
-	cmd.SetErr(stderr)
+	cmd.SetOut(s.Out)
+	cmd.SetErr(s.Err)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(stderr, "journal-verify:", err)
+		fmt.Fprintln(s.Err, "journal-verify:", err)
 		return max(code, exitUnreadable)
 	}
 	if help, _ := cmd.Flags().GetBool("help"); help {
@@ -97,7 +93,12 @@ func run(ctx context.Context, env environment, args []string, stdin io.Reader, s
 }
 
 // find chooses the database and its space, as the other commands do.
-func (f *flags) find(given func(flag string) bool) error {
+func (f *flags) find(cmd *cobra.Command, s cli.Streams) error {
+	set, err := cli.ReadEnv(cmd, s.Getenv)
+	if err != nil {
+		return err
+	}
+	given := func(flag string) bool { return cmd.Flags().Changed(flag) && !set[flag] }
 	dir, err := cli.ChooseDev(f.dsn, given("postgres"), f.dev, given("dev"))
 	if err != nil {
 		return fmt.Errorf("%w, or files: `journal-verify --help`", err)
@@ -116,7 +117,7 @@ func (f *flags) find(given func(flag string) bool) error {
 }
 
 // units returns what to verify, how much that is, and what to close afterwards.
-func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (iter.Seq2[unit, error], total, func(), error) {
+func (f *flags) units(ctx context.Context, open opener, stdin io.Reader) (iter.Seq2[unit, error], total, func(), error) {
 	if f.both {
 		return nil, total{}, nil, fmt.Errorf("%w: --postgres and --space name a database, the arguments files: give one of them", errInput)
 	}
@@ -130,7 +131,7 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 	if f.space == "" {
 		f.space = defaultSpace
 	}
-	r, err := env.open(ctx, f.dsn, f.space)
+	r, err := open(ctx, f.dsn, f.space)
 	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
 		return nil, total{}, nil, cli.Configuration(err)
 	}
@@ -142,20 +143,18 @@ func (f *flags) units(ctx context.Context, env environment, stdin io.Reader) (it
 		r.Close()
 		return nil, total{}, nil, err
 	}
-	if chain, ok := r.(spaceReader); ok && len(f.jobs) == 0 {
-		f.chain = chain
+	if len(f.jobs) == 0 {
+		f.chain = r
 	}
 	return storeUnits(ctx, r, ids), countJobs(ctx, r, ids), r.Close, nil
 }
 
 // verify runs the units on all cores and prints the outcomes.
-func verify(
-	ctx context.Context, f *flags, units iter.Seq2[unit, error], of total, stdout, stderr io.Writer,
-) (int, error) {
-	bar := newProgress(stderr, of, f.noBar)
-	var p printer = newTable(stdout, f.quiet)
+func verify(ctx context.Context, f *flags, units iter.Seq2[unit, error], of total, s cli.Streams) (int, error) {
+	bar := newProgress(s.Err, of, f.noBar)
+	var p printer = newTable(s.Out, f.quiet)
 	if f.json {
-		p = newLines(stdout)
+		p = newLines(s.Out)
 	}
 	code, jobs := exitProved, 0
 	err := pipeline(withProgress(ctx, bar), units, runtime.GOMAXPROCS(0), func(o outcome) error {

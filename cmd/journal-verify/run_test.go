@@ -21,11 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
@@ -67,16 +69,11 @@ func save(t *testing.T, data []byte) string {
 	return name
 }
 
-// result is one run of the command.
-type result struct {
-	code     int
-	out, err string
-}
-
-func (r result) objects(t *testing.T) []jobView {
+// objects reads what --json has printed.
+func objects(t *testing.T, r clitest.Result) []jobView {
 	t.Helper()
 	var all []jobView
-	dec := json.NewDecoder(strings.NewReader(r.out))
+	dec := json.NewDecoder(strings.NewReader(r.Out))
 	dec.DisallowUnknownFields()
 	for {
 		var v jobView
@@ -84,19 +81,14 @@ func (r result) objects(t *testing.T) []jobView {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		require.NoError(t, err, r.out)
+		require.NoError(t, err, r.Out)
 		all = append(all, v)
 	}
 }
 
-func command(t *testing.T, env environment, stdin io.Reader, args ...string) result {
+func command(t *testing.T, open opener, env map[string]string, stdin string, args ...string) clitest.Result {
 	t.Helper()
-	if env.getenv == nil {
-		env.getenv = func(string) string { return "" }
-	}
-	var out, errs bytes.Buffer
-	code := run(t.Context(), env, args, stdin, &out, &errs)
-	return result{code, out.String(), errs.String()}
+	return clitest.Do(t, func(ctx context.Context, args []string, s cli.Streams) int { return run(ctx, args, s, open) }, env, stdin, args...)
 }
 
 // tampered changes a time in the middle of a journal.
@@ -110,18 +102,14 @@ func tampered(j *replaytest.Journal) *replaytest.Journal {
 // The connection string is a secret: no output shows it.
 func TestConnectionStringIsNotShown(t *testing.T) {
 	t.Parallel()
-	env := environment{
-		getenv: func(name string) string {
-			return map[string]string{"QUIPU_POSTGRES": "postgres://u:hunter2@h/d"}[name]
-		},
-		open: func(_ context.Context, _, space string) (reader, error) {
-			require.Equal(t, defaultSpace, space)
-			return nil, store.ErrUnavailable
-		},
+	env := map[string]string{"QUIPU_POSTGRES": "postgres://u:hunter2@h/d"}
+	open := func(_ context.Context, _, space string) (reader, error) {
+		require.Equal(t, defaultSpace, space)
+		return nil, store.ErrUnavailable
 	}
 	for _, args := range [][]string{{"--help"}, {"--frob"}, {}} {
-		r := command(t, env, nil, args...)
-		require.NotContains(t, r.out+r.err, "hunter2")
+		r := command(t, open, env, "", args...)
+		require.NotContains(t, r.Out+r.Err, "hunter2")
 	}
 }
 
@@ -130,8 +118,7 @@ func TestBrokenOutput(t *testing.T) {
 	t.Parallel()
 	name := save(t, exported(t, jobs(1)...))
 	var errs bytes.Buffer
-	env := environment{getenv: func(string) string { return "" }}
-	require.Equal(t, exitUnreadable, run(t.Context(), env, []string{name}, nil, brokenWriter{}, &errs))
+	require.Equal(t, exitUnreadable, run(t.Context(), []string{name}, cli.Streams{Out: brokenWriter{}, Err: &errs}, nil))
 	require.Contains(t, errs.String(), "no space left")
 }
 
@@ -143,8 +130,7 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	env := environment{getenv: func(string) string { return "" }}
-	require.Equal(t, exitUnreadable, run(ctx, env, []string{save(t, exported(t, jobs(3)...))}, nil, io.Discard, io.Discard))
+	require.Equal(t, exitUnreadable, run(ctx, []string{save(t, exported(t, jobs(3)...))}, cli.Streams{Out: io.Discard, Err: io.Discard}, nil))
 }
 
 // database is a reader over journals.
@@ -152,7 +138,10 @@ type database struct {
 	list   []*replaytest.Journal
 	broken error
 	closed bool
+	chain  replay.SpaceChain // of the space itself
 }
+
+func (d *database) SpaceChain(context.Context) (*replay.SpaceChain, error) { return &d.chain, nil }
 
 func (d *database) Space(context.Context) (string, error) { return "test", nil }
 func (d *database) Close()                                { d.closed = true }
@@ -195,12 +184,10 @@ func TestDevNamesTheDatabase(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, cli.DevFile{Postgres: "postgres://dev", Space: "shop"}.Write(dir))
 	asked := ""
-	env := environment{
-		getenv: func(name string) string { return map[string]string{"QUIPU_POSTGRES": "postgres://env"}[name] },
-		open: func(_ context.Context, dsn, space string) (reader, error) {
-			asked = dsn + " " + space
-			return nil, store.ErrUnavailable
-		},
+	env := map[string]string{"QUIPU_POSTGRES": "postgres://env"}
+	open := func(_ context.Context, dsn, space string) (reader, error) {
+		asked = dsn + " " + space
+		return nil, store.ErrUnavailable
 	}
 	for want, args := range map[string][]string{
 		"postgres://dev shop":     {"--dev", dir},
@@ -208,12 +195,12 @@ func TestDevNamesTheDatabase(t *testing.T) {
 		"postgres://env default":  {},
 		"postgres://flag default": {"--dev", dir, "--postgres", "postgres://flag"},
 	} {
-		command(t, env, nil, args...)
+		command(t, open, env, "", args...)
 		require.Equal(t, want, asked)
 	}
-	r := command(t, env, nil, "--dev", t.TempDir())
-	require.Equal(t, exitUnreadable, r.code)
-	require.Contains(t, r.err, "start `worker dev --data")
+	r := command(t, open, env, "", "--dev", t.TempDir())
+	require.Equal(t, exitUnreadable, r.Code)
+	require.Contains(t, r.Err, "start `worker dev --data")
 }
 
 // TestTranscripts runs the command as the file in testdata says. files takes flags and files: one
@@ -258,13 +245,13 @@ func TestTranscripts(t *testing.T) { // not parallel: it changes the directory, 
 				args = append(args, a.Key)
 			}
 		}
-		var r result
+		var r clitest.Result
 		if d.Cmd == "database" {
 			r = online(t, db, args...)
 		} else {
-			r = command(t, environment{}, bytes.NewReader(two), args...)
+			r = command(t, nil, nil, string(two), args...)
 		}
-		return ids.ReplaceAllString(fmt.Sprintf("exit %d\n%s%s", r.code, r.out, r.err), "…")
+		return ids.ReplaceAllString(fmt.Sprintf("exit %d\n%s%s", r.Code, r.Out, r.Err), "…")
 	})
 }
 

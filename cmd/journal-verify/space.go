@@ -8,11 +8,6 @@ import (
 	"github.com/quipu-journal/quipu/replay"
 )
 
-// spaceReader is a database that has the chain of the space itself (S7).
-type spaceReader interface {
-	SpaceChain(ctx context.Context) (*replay.SpaceChain, error)
-}
-
 // spaceView is the JSON of the space's own chain.
 type spaceView struct {
 	Space   string      `json:"space"`
@@ -24,7 +19,7 @@ type spaceView struct {
 }
 
 // verifySpace verifies the chain of the space itself and prints the outcome, if it has entries.
-func verifySpace(ctx context.Context, r spaceReader, p printer) (code int, err error) {
+func verifySpace(ctx context.Context, r reader, p printer) (code int, err error) {
 	chain, err := r.SpaceChain(ctx)
 	if err != nil {
 		return exitUnreadable, fmt.Errorf("read the chain of the space: %w", err)

@@ -89,24 +89,20 @@ func (a *app) checkOpen(ctx context.Context, rt *quipu.Runtime, c quipu.OpenChec
 	}
 	clear()
 	if found > 0 {
-		fmt.Fprintf(a.streams.Err, "quipu check: %s, %s\n", number(jobs, "open job"), number(found, "misfit"))
+		fmt.Fprintf(a.streams.Err, "quipu check: %s, %s\n", counted(jobs, "open job"), counted(found, "misfit"))
 		return cli.Exit(codeRefused, cli.ErrReported)
 	}
 	if a.json() {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.streams.Out, "%s: all fit\n", number(jobs, "open job"))
+	_, err := fmt.Fprintf(a.streams.Out, "%s: all fit\n", counted(jobs, "open job"))
 	return err
 }
 
 func (a *app) misfit(m quipu.Misfit) error {
-	if !a.json() {
-		_, err := fmt.Fprintln(a.streams.Out, plain(m.String()))
-		return err
-	}
 	o := misfit{Key: m.Job.Key, Flow: m.Flow, Version: m.Version, Activity: m.Activity, DAD: m.Address, Topic: m.Topic, Error: m.Err.Error()}
 	if !m.Job.ID.IsZero() {
 		o.Job = m.Job.ID.String()
 	}
-	return a.object(o)
+	return a.say(o, "%s\n", plain(m.String()))
 }

@@ -49,7 +49,7 @@ const (
 func (a *app) configure(cmd *cobra.Command) error {
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	postgres, dev, nats, space := given("postgres"), given("dev"), given("nats"), given("space")
-	variables, err := cli.ReadEnv(cmd, a.streams.Env)
+	variables, err := cli.ReadEnv(cmd, a.streams.Getenv)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		cfg.Roles = []quipu.Role{quipu.RoleSchedule} // none of those that need more than a client's rights on NATS
 	}
 	if what == starts {
-		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.getenv})
+		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.streams.Getenv})
 		if err != nil {
 			return cli.Exit(cli.CodeUsage, err)
 		}
@@ -127,7 +127,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		return a.explain(err)
 	}
 	defer rt.Close()
-	if err := below.Of(rt).(*postgres.Store).Another(); err != nil && what == looks {
+	if err := below.Of(rt).Another(); err != nil && what == looks {
 		fmt.Fprintln(a.streams.Err, "no process works here:", plain(err.Error()))
 	}
 	return a.explain(f(cmd.Context(), rt))
@@ -135,15 +135,6 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 
 // flushWait bounds the sending of the last metrics.
 const flushWait = 5 * time.Second
-
-// getenv reads the OTEL_ variables from the environment of this call.
-func (a *app) getenv(name string) string {
-	if a.streams.Env == nil {
-		return ""
-	}
-	value, _ := a.streams.Env(name)
-	return value
-}
 
 // flush sends what was counted. A failure does not affect the jobs.
 func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
@@ -214,11 +205,4 @@ func (a *app) named(cmd *cobra.Command, to *string) {
 func (a *app) who() string { return cmp.Or(a.user(), "unknown") }
 
 // user returns the name of the person as the environment has it, or "".
-func (a *app) user() string {
-	for _, name := range []string{"USER", "LOGNAME"} {
-		if user, ok := a.streams.Env(name); ok && user != "" {
-			return user
-		}
-	}
-	return ""
-}
+func (a *app) user() string { return cmp.Or(a.streams.Getenv("USER"), a.streams.Getenv("LOGNAME")) }

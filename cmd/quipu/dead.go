@@ -127,8 +127,8 @@ func (a *app) letters(ctx context.Context, read func(context.Context, quipu.Dead
 		}
 		f.Before = page[len(page)-1].ID
 	}
-	if listed == 0 && !ids && !a.json() {
-		a.none("dead letters")
+	if !ids {
+		a.none(listed, "dead letters")
 	}
 	return nil
 }
@@ -148,15 +148,11 @@ func (a *app) lettersTable() *table {
 }
 
 func (a *app) letter(t *table, d *quipu.DeadLetter, ids bool) error {
-	switch {
-	case ids:
+	if ids {
 		_, err := fmt.Fprintln(a.streams.Out, d.ID)
 		return err
-	case a.json():
-		return a.object(letterOf(d))
 	}
-	t.row(d.ID, d.Job.Key, d.Activity, d.Address, d.State, d.Reason, d.At.Local().Format("2006-01-02 15:04:05.000"), d.Message)
-	return nil
+	return a.item(t, letterOf(d), d.ID, d.Job.Key, d.Activity, d.Address, d.State, d.Reason, local(&d.At), d.Message)
 }
 
 func (a *app) deadRetryCommand() *cobra.Command {
@@ -338,13 +334,9 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, d quipu.Dec
 				code.add(codeOf(err))
 				continue
 			}
-			if a.json() {
-				if err := a.object(map[string]any{"id": id, "state": word}); err != nil {
-					return err
-				}
-				continue
+			if err := a.say(map[string]any{"id": id, "state": word}, "dead letter %d %s\n", id, word); err != nil {
+				return err
 			}
-			fmt.Fprintf(a.streams.Out, "dead letter %d %s\n", id, word)
 		}
 		return code.err()
 	})

@@ -67,7 +67,7 @@ func decoded(i *collation.Instance) string {
 	return strings.Join(said, ", ")
 }
 
-func counted(n int, what string) string {
+func counted[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

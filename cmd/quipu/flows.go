@@ -123,9 +123,6 @@ func (a *app) deployed(f *flow.Flow, fresh bool, after map[flowVersion]bool) err
 	d := deployed{
 		Flow: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest()).String(), New: fresh, Active: after[flowVersion{f.Name(), f.Version()}],
 	}
-	if a.json() {
-		return a.object(d)
-	}
 	word, state := "deployed", "active"
 	if !d.New {
 		word = "was deployed"
@@ -139,8 +136,7 @@ func (a *app) deployed(f *flow.Flow, fresh bool, after map[flowVersion]bool) err
 		}
 		state = fmt.Sprintf("new jobs take version %s; `quipu activate %s %s` changes that", active, d.Flow, d.Version)
 	}
-	_, err := fmt.Fprintf(a.streams.Out, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state)
-	return err
+	return a.say(d, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state)
 }
 
 func (a *app) activateCommand() *cobra.Command {
@@ -154,11 +150,7 @@ func (a *app) activateCommand() *cobra.Command {
 				if err := rt.Activate(ctx, args[0], args[1]); err != nil {
 					return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
 				}
-				if a.json() {
-					return a.object(map[string]string{"flow": args[0], "active": args[1]})
-				}
-				_, err := fmt.Fprintf(a.streams.Out, "new jobs of flow %s take version %s\n", args[0], args[1])
-				return err
+				return a.say(map[string]string{"flow": args[0], "active": args[1]}, "new jobs of flow %s take version %s\n", args[0], args[1])
 			})
 		}),
 	}
@@ -178,19 +170,16 @@ func (a *app) flowsCommand() *cobra.Command {
 				}
 				t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
 				for _, f := range flows {
-					if a.json() {
-						if err := a.object(map[string]any{
-							"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": stamp(f.Deployed),
-						}); err != nil {
-							return err
-						}
-						continue
+					v := map[string]any{
+						"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": stamp(f.Deployed),
 					}
 					active := ""
 					if f.Active {
 						active = "active"
 					}
-					t.row(f.Ref.Name, f.Ref.Version, active, at(f.Deployed), f.Ref.Digest.String()[:16])
+					if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, at(f.Deployed), f.Ref.Digest.String()[:16]); err != nil {
+						return err
+					}
 				}
 				return t.flush()
 			})

@@ -82,12 +82,6 @@ func flowText(ctx context.Context, rt *quipu.Runtime, name, version string) ([]b
 
 func (a *app) differences(found []look.Difference) error {
 	for _, d := range found {
-		if a.json() {
-			if err := a.object(d); err != nil {
-				return err
-			}
-			continue
-		}
 		line := ""
 		switch {
 		case d.Before == nil:
@@ -97,7 +91,7 @@ func (a *app) differences(found []look.Difference) error {
 		default:
 			line = fmt.Sprintf("~ %s: %s → %s", d.Path, look.Spell(d.Before), look.Spell(d.After))
 		}
-		if _, err := fmt.Fprintln(a.streams.Out, plain(line)); err != nil {
+		if err := a.say(d, "%s\n", plain(line)); err != nil {
 			return err
 		}
 	}

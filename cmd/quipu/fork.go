@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -46,11 +45,9 @@ entries will do. A job that resumes another, a fork, and a flow with identity: s
 				return cli.Exit(codeRefused, err)
 			case err != nil:
 				return err
-			case a.json():
-				return a.object(map[string]any{"key": as, "job": job.ID.String(), "fork_of": args[0], "at": at})
 			}
-			_, err = fmt.Fprintf(a.streams.Out, "%s goes on from entry %d of %s as job %s\n", plain(as), at, plain(args[0]), job.ID)
-			return err
+			return a.say(map[string]any{"key": as, "job": job.ID.String(), "fork_of": args[0], "at": at},
+				"%s goes on from entry %d of %s as job %s\n", plain(as), at, plain(args[0]), job.ID)
 		})
 	})
 	return cmd

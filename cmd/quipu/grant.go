@@ -12,17 +12,9 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport"
 )
-
-// binder changes the roles of the logins of a space.
-type binder interface {
-	Grant(ctx context.Context, role, login string) error
-	Revoke(ctx context.Context, role, login string) error
-	GrantWorker(ctx context.Context, login string, topics []string) error
-	RevokeWorker(ctx context.Context, login string, topics []string) error
-	WorkerTopics(ctx context.Context) (map[string][]string, error)
-}
 
 // roleWorker is the role whose logins are bound to topics.
 const roleWorker = "worker"
@@ -71,7 +63,7 @@ func (a *app) bind(grant bool) func(*cobra.Command, []string) error {
 			return cli.Exit(cli.CodeUsage, err)
 		}
 		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-			b := below.Of(rt).(binder)
+			b := below.Of(rt)
 			if role == roleWorker {
 				return a.bindWorker(ctx, b, grant, login, topics)
 			}
@@ -82,11 +74,8 @@ func (a *app) bind(grant bool) func(*cobra.Command, []string) error {
 			if err := change(ctx, role, login); err != nil {
 				return err
 			}
-			if a.json() {
-				return a.object(map[string]any{"login": login, "role": role, "granted": grant})
-			}
-			_, err := fmt.Fprintf(a.streams.Out, "login %s %s the role %s of the space %s\n", plain(login), is, role, a.spaceName())
-			return err
+			return a.say(map[string]any{"login": login, "role": role, "granted": grant},
+				"login %s %s the role %s of the space %s\n", plain(login), is, role, a.spaceName())
 		})
 	})
 }
@@ -109,7 +98,7 @@ func checkBinding(grant bool, role string, topics []string) error {
 	return nil
 }
 
-func (a *app) bindWorker(ctx context.Context, b binder, grant bool, login string, topics []string) error {
+func (a *app) bindWorker(ctx context.Context, b *postgres.Store, grant bool, login string, topics []string) error {
 	change := b.GrantWorker
 	if !grant {
 		change = b.RevokeWorker
@@ -121,14 +110,10 @@ func (a *app) bindWorker(ctx context.Context, b binder, grant bool, login string
 	if err != nil {
 		return err
 	}
-	has := slices.Clone(all[login])
-	if a.json() {
-		return a.object(map[string]any{"login": login, "topics": append([]string{}, has...)})
+	has := all[login]
+	text := "no topics"
+	if len(has) > 0 {
+		text = "the topics " + strings.Join(has, ", ")
 	}
-	if len(has) == 0 {
-		_, err = fmt.Fprintf(a.streams.Out, "login %s has no topics\n", plain(login))
-		return err
-	}
-	_, err = fmt.Fprintf(a.streams.Out, "login %s has the topics %s\n", plain(login), strings.Join(has, ", "))
-	return err
+	return a.say(map[string]any{"login": login, "topics": append([]string{}, has...)}, "login %s has %s\n", plain(login), text)
 }

@@ -86,13 +86,9 @@ func (a *app) interrupted(done *api.Interrupted) error {
 	if done.Closed && !done.Duplicate { // it has ended since it was looked at
 		return cli.Exit(codeStale, fmt.Errorf("job %q: %w", done.Key, errEnded))
 	}
-	if a.json() {
-		return a.object(map[string]any{"key": done.Key, "job": done.Job, "duplicate": done.Duplicate})
-	}
 	text := "will be interrupted as soon as an engine takes the message"
 	if done.Duplicate {
 		text = "was interrupted before with this --id"
 	}
-	_, err := fmt.Fprintf(a.streams.Out, "%s %s\n", plain(done.Key), text)
-	return err
+	return a.say(map[string]any{"key": done.Key, "job": done.Job, "duplicate": done.Duplicate}, "%s %s\n", plain(done.Key), text)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 
@@ -54,21 +53,14 @@ type keyView struct {
 func (a *app) printKeys(on bool, all []quipu.Key) error {
 	t := newTable(a.streams.Out, "KEY", "SIGNS FROM", "HOLDS UNTIL")
 	for _, k := range all {
-		if a.json() {
-			v := keyView{ID: k.ID, Signs: k.Signs.UTC()}
-			if ends := k.Ends.UTC(); !k.Ends.IsZero() {
-				v.Ends = &ends
-			}
-			if err := a.object(v); err != nil {
-				return err
-			}
-			continue
-		}
 		until := "-"
 		if !k.Ends.IsZero() {
 			until = k.Ends.Local().Format(time.DateTime)
 		}
-		t.row(fmt.Sprint(k.ID), k.Signs.Local().Format(time.DateTime), until)
+		v := keyView{ID: k.ID, Signs: k.Signs.UTC(), Ends: timeOf(k.Ends)}
+		if err := a.item(t, v, k.ID, k.Signs.Local().Format(time.DateTime), until); err != nil {
+			return err
+		}
 	}
 	if err := t.flush(); err != nil || a.json() {
 		return err
@@ -176,7 +168,7 @@ read it from the database. A topic that no flow and no worker has is a warning.`
 
 // strangeTopic warns about a topic that no flow and no worker of the space has.
 func (a *app) strangeTopic(ctx context.Context, rt *quipu.Runtime, topic string) error {
-	known, err := below.Of(rt).(*postgres.Store).KnownTopics(ctx)
+	known, err := below.Of(rt).KnownTopics(ctx)
 	if err != nil || slices.Contains(known, topic) {
 		return err
 	}
@@ -240,7 +232,7 @@ inboxes depend on them.`,
 	f.StringArrayVar(&topics, "topic", nil, "`TOPIC` that a worker serves; may be repeated")
 	f.StringVar(&inbox, "inbox", "", "`PREFIX` of the inboxes of a worker in another language; default: that of Go processes")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if _, err := cli.ReadEnv(cmd, a.streams.Env); err != nil {
+		if _, err := cli.ReadEnv(cmd, a.streams.Getenv); err != nil {
 			return err
 		}
 		over, err := a.over.Options()

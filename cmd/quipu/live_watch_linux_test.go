@@ -20,7 +20,7 @@ func (s *space) goesOn(out io.Writer, args ...string) (stop func() int) {
 	ended := make(chan int, 1)
 	var errs clitest.Buffer
 	go func() {
-		ended <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: out, Err: &errs, Env: clitest.Env(s.env)})
+		ended <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: out, Err: &errs, Getenv: clitest.Env(s.env)})
 	}()
 	s.t.Cleanup(cancel)
 	return func() int {

@@ -19,14 +19,8 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// states are the job states that ls can filter by.
-var states = []string{
-	string(journal.JobOpen), string(journal.JobCompleted), string(journal.JobFailed), string(journal.JobInterrupted),
-	string(journal.JobQuarantined), string(journal.JobExpired),
-}
-
 // living are the states of jobs that are more than tombstones.
-var living = []journal.JobState{journal.JobOpen, journal.JobCompleted, journal.JobFailed, journal.JobInterrupted, journal.JobQuarantined}
+var living = slices.Clip(journal.JobStates[:len(journal.JobStates)-1])
 
 func (a *app) lsCommand() *cobra.Command {
 	var f store.JobFilter
@@ -61,7 +55,7 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 	cmd.Flags().BoolVarP(&o.keysOnly, "keys", "k", false, "print keys alone, one in a line")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and show what changes")
 	cmd.MarkFlagsMutuallyExclusive("watch", "count")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		if err := o.read(&f, time.Now()); err != nil {
 			return err
@@ -90,13 +84,20 @@ among the newest --limit, at most 1000, and for each of them whose state has cha
 			if err == nil && listed == 0 && f.Flow != "" {
 				err = deployedFlow(ctx, rt, f.Flow)
 			}
-			if err == nil && listed == 0 && !o.keysOnly && !a.json() {
-				a.none("jobs")
+			if err == nil && !o.keysOnly {
+				a.none(listed, "jobs")
 			}
 			return err
 		})
 	})
 	return cmd
+}
+
+func stateNames() (names []string) {
+	for _, state := range journal.JobStates {
+		names = append(names, string(state))
+	}
+	return names
 }
 
 // lsOptions are the flags of ls that are not in the filter as they are.
@@ -110,11 +111,12 @@ type lsOptions struct {
 
 // read checks the flags and completes the filter.
 func (o *lsOptions) read(f *store.JobFilter, now time.Time) (err error) {
-	for _, state := range o.states {
-		if !slices.Contains(states, state) {
-			return cli.Exitf(cli.CodeUsage, "--state %.40q: use one of %v", state, states)
+	for _, name := range o.states {
+		state := journal.JobState(name)
+		if !slices.Contains(journal.JobStates, state) {
+			return cli.Exitf(cli.CodeUsage, "--state %.40q: use one of %v", name, journal.JobStates)
 		}
-		f.States = append(f.States, journal.JobState(state))
+		f.States = append(f.States, state)
 	}
 	if o.limit < 0 {
 		return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", o.limit)
@@ -168,8 +170,8 @@ func (a *app) count(ctx context.Context, rt *quipu.Runtime, f store.JobFilter) e
 		return a.object(map[string]any{"jobs": counts, "looked": looked, "cut": cut})
 	}
 	t := newTable(a.streams.Out, "STATE", "JOBS")
-	for _, state := range states {
-		if n := counts[journal.JobState(state)]; n > 0 {
+	for _, state := range journal.JobStates {
+		if n := counts[state]; n > 0 {
 			t.row(state, n)
 		}
 	}
@@ -228,18 +230,14 @@ func jobsTable(w io.Writer) *table {
 	return newTable(w, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
 }
 
-func jobRow(t *table, j *store.JobSummary) {
-	t.row(j.Key, j.Flow.Name, j.Flow.Version, j.State, j.Semaphore, at(j.Started), took(j.Started, j.Closed))
+func jobCells(j *store.JobSummary) []any {
+	return []any{j.Key, j.Flow.Name, j.Flow.Version, j.State, j.Semaphore, at(j.Started), took(j.Started, j.Closed)}
 }
 
 func (a *app) listed(t *table, j *store.JobSummary, keysOnly bool) error {
-	switch {
-	case keysOnly:
+	if keysOnly {
 		_, err := fmt.Fprintln(a.streams.Out, j.Key)
 		return err
-	case a.json():
-		return a.object(summaryOf(j))
 	}
-	jobRow(t, j)
-	return nil
+	return a.item(t, summaryOf(j), jobCells(j)...)
 }

@@ -123,7 +123,7 @@ func TestDevFileIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &app{streams: cli.Streams{Env: clitest.Env(c.env)}}
+			a := &app{streams: cli.Streams{Getenv: clitest.Env(c.env)}}
 			cmd := a.flowsCommand()
 			a.persistent(cmd.Flags())
 			require.NoError(t, cmd.Flags().Parse(c.args))

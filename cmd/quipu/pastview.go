@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
@@ -104,16 +105,9 @@ func pastOf(j *replay.Job, e *journal.Entry) past {
 }
 
 func pastInstances(j *replay.Job) []instance {
-	keys := slices.SortedFunc(maps.Keys(j.Instances), func(a, b collation.InstanceKey) int {
-		return cmp.Or(cmp.Compare(a.DAD.Depth(), b.DAD.Depth()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
-	})
-	out := make([]instance, 0, len(keys))
-	for _, key := range keys {
-		i := j.Instances[key]
-		out = append(out, instanceOf(key, &collation.Instance{
-			Ledger: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code,
-			More: collation.More{Open: i.Open, Count: i.Count, Turn: i.Turn, Attempt: i.Attempt, Child: i.Child},
-		}))
+	out := make([]instance, 0, len(j.Instances))
+	for _, i := range look.Instances(j) {
+		out = append(out, instanceOf(i.Key, &i.Instance))
 	}
 	return out
 }

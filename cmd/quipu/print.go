@@ -26,8 +26,30 @@ func (a *app) object(v any) error {
 
 func (a *app) json() bool { return a.output == "json" }
 
-// none says on standard error that a table has no rows: what, such as jobs, there are none of.
-func (a *app) none(what string) { fmt.Fprintln(a.streams.Err, "no "+what) }
+// say prints v in JSON, or a sentence.
+func (a *app) say(v any, format string, args ...any) error {
+	if a.json() {
+		return a.object(v)
+	}
+	_, err := fmt.Fprintf(a.streams.Out, format, args...)
+	return err
+}
+
+// item prints v in JSON, or cells as a row of the table.
+func (a *app) item(t *table, v any, cells ...any) error {
+	if a.json() {
+		return a.object(v)
+	}
+	t.row(cells...)
+	return nil
+}
+
+// none says on standard error of a table with n rows that it has none: of what, such as jobs.
+func (a *app) none(n int, what string) {
+	if n == 0 && !a.json() {
+		fmt.Fprintln(a.streams.Err, "no "+what)
+	}
+}
 
 // table prints rows in columns. Without rows it prints no head.
 type table struct {

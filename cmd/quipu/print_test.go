@@ -213,7 +213,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 // works as input.
 func TestIDsFromStandardInput(t *testing.T) {
 	t.Parallel()
-	a := &app{streams: cli.Streams{In: strings.NewReader("a\n\n b \r\n"), Env: clitest.Env(nil)}}
+	a := &app{streams: cli.Streams{In: strings.NewReader("a\n\n b \r\n"), Getenv: clitest.Env(nil)}}
 	keys, err := a.keys([]string{"-"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", " b "}, keys)

@@ -46,23 +46,17 @@ type process struct {
 }
 
 func (a *app) processes(all []quipu.Process) error {
-	if len(all) == 0 && !a.json() {
-		a.none("processes: start one with `worker`, or a program that calls Run")
-		return nil
-	}
+	a.none(len(all), "processes: start one with `worker`, or a program that calls Run")
 	t := newTable(a.streams.Out, "PROCESS", "BUILD", "ROLES", "TOPICS", "SINCE")
 	for _, p := range all {
-		if a.json() {
-			if err := a.object(process{p.Name, p.Build, p.Roles, append([]string{}, p.Topics...), p.Since.UTC(), p.Seen.UTC()}); err != nil {
-				return err
-			}
-			continue
-		}
 		roles := make([]string, len(p.Roles))
 		for i, r := range p.Roles {
 			roles[i] = string(r)
 		}
-		t.row(p.Name, p.Build, strings.Join(roles, " "), strings.Join(p.Topics, " "), p.Since.Local().Format(time.DateTime))
+		v := process{p.Name, p.Build, p.Roles, append([]string{}, p.Topics...), p.Since.UTC(), p.Seen.UTC()}
+		if err := a.item(t, v, p.Name, p.Build, strings.Join(roles, " "), strings.Join(p.Topics, " "), p.Since.Local().Format(time.DateTime)); err != nil {
+			return err
+		}
 	}
 	return t.flush()
 }

@@ -73,7 +73,7 @@ It needs the rights of the owner of the tables.`,
 }
 
 func (a *app) recover(ctx context.Context, rt *quipu.Runtime, r *recovery) error {
-	st := below.Of(rt).(*postgres.Store)
+	st := below.Of(rt)
 	left, err := below.Witness(ctx, rt)
 	if err != nil {
 		return err

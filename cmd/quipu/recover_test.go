@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +30,7 @@ type lossy struct {
 func newLossy(t *testing.T) *lossy {
 	t.Helper()
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "quipu-recover-pg-")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the database's user passes it
-	pg, err := devtest.Start(t.Context(), filepath.Join(dir, "pg"), dev.PostgresOptions{Databases: []string{"shop"}})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"shop"}})
 	l := &lossy{
 		space: &space{t: t, env: map[string]string{"QUIPU_POSTGRES": pg.DSN("shop"), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}},
 		pg:    pg, letGo: make(chan struct{}),
@@ -51,6 +44,7 @@ func newLossy(t *testing.T) *lossy {
 		}
 		return effects.Do(ctx, "pay", func(context.Context) (string, error) { return "paid", nil }, effects.Guarded)
 	})
+	var err error
 	l.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: l.env["QUIPU_POSTGRES"], NATS: l.env["QUIPU_NATS"], Workers: reg})
 	require.NoError(t, err)
 	t.Cleanup(l.rt.Close)

@@ -30,7 +30,7 @@ func (a *app) ask(cmd *cobra.Command, what need, f func(ctx context.Context, rt 
 	if a.api == "" {
 		return a.with(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, rt, nil) })
 	}
-	remote, err := api.NewClient(a.api, a.getenv(tokenVariable))
+	remote, err := api.NewClient(a.api, a.streams.Getenv(tokenVariable))
 	if err != nil {
 		return cli.Exit(cli.CodeUsage, fmt.Errorf("--api: %w", err))
 	}
@@ -72,8 +72,8 @@ func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter,
 		return all, err
 	}
 	listed, err := a.list(ctx, read, f, o.limit, o.keysOnly)
-	if err == nil && listed == 0 && !o.keysOnly && !a.json() {
-		a.none("jobs")
+	if err == nil && !o.keysOnly {
+		a.none(listed, "jobs")
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -57,9 +56,6 @@ func (a *app) resume(ctx context.Context, rt *quipu.Runtime, key string, options
 	if err != nil {
 		return err
 	}
-	if a.json() {
-		return a.object(map[string]any{"key": key, "job": job.ID.String(), "generation": v.Generation})
-	}
-	_, err = fmt.Fprintf(a.streams.Out, "%s goes on as generation %d, job %s\n", plain(key), v.Generation, job.ID)
-	return err
+	return a.say(map[string]any{"key": key, "job": job.ID.String(), "generation": v.Generation},
+		"%s goes on as generation %d, job %s\n", plain(key), v.Generation, job.ID)
 }

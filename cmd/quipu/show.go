@@ -110,8 +110,7 @@ func (a *app) showCommand() *cobra.Command {
 
 // colored says whether the output may have colours.
 func (a *app) colored() bool {
-	no, set := a.streams.Env("NO_COLOR")
-	return cli.Terminal(a.streams.Out) && (!set || no == "")
+	return cli.Terminal(a.streams.Out) && a.streams.Getenv("NO_COLOR") == ""
 }
 
 // shower shows jobs.

@@ -42,7 +42,7 @@ on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 		Args:    cobra.NoArgs,
 		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-				all, err := below.Of(rt).(spaceReader).SpaceEntries(ctx)
+				all, err := below.Of(rt).SpaceEntries(ctx)
 				if err != nil {
 					return err
 				}
@@ -52,32 +52,21 @@ on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 	}
 }
 
-// spaceReader reads the chain of a space.
-type spaceReader interface {
-	SpaceEntries(ctx context.Context) ([]*journal.SpaceEntry, error)
-}
-
 func (a *app) spaceLog(all []*journal.SpaceEntry) error {
-	if len(all) == 0 && !a.json() {
-		a.none("entries about the space itself")
-		return nil
-	}
+	a.none(len(all), "entries about the space itself")
 	t := newTable(a.streams.Out, "SEQ", "AT", "ENTRY", "WHO", "LOGIN", "BUILD", "FACTS")
 	for _, e := range all {
 		when := time.UnixMicro(e.At)
-		if a.json() {
-			if err := a.object(map[string]any{
-				"seq": e.Seq, "at": when.UTC(), "entry": e.Kind, "who": e.Who, "login": e.Login, "build": e.Build, "facts": e.Facts,
-			}); err != nil {
-				return err
-			}
-			continue
-		}
 		var facts []string
 		for _, name := range slices.Sorted(maps.Keys(e.Facts)) {
 			facts = append(facts, name+"="+plain(e.Facts[name]))
 		}
-		t.row(int(e.Seq), when.Local().Format(time.DateTime), string(e.Kind), plain(e.Who), plain(e.Login), e.Build, strings.Join(facts, " "))
+		v := map[string]any{
+			"seq": e.Seq, "at": when.UTC(), "entry": e.Kind, "who": e.Who, "login": e.Login, "build": e.Build, "facts": e.Facts,
+		}
+		if err := a.item(t, v, e.Seq, when.Local().Format(time.DateTime), e.Kind, e.Who, e.Login, e.Build, strings.Join(facts, " ")); err != nil {
+			return err
+		}
 	}
 	return t.flush()
 }

@@ -104,11 +104,7 @@ func (a *app) startedOne(job quipu.Job) error {
 	if job.Existing {
 		word, text = "already", "was started already, with the same input"
 	}
-	if a.json() {
-		return a.object(started{Key: job.Key, Job: job.ID.String(), Start: word})
-	}
-	_, err := fmt.Fprintf(a.streams.Out, "%s %s (job %s)\n", plain(job.Key), text, job.ID)
-	return err
+	return a.say(started{Key: job.Key, Job: job.ID.String(), Start: word}, "%s %s (job %s)\n", plain(job.Key), text, job.ID)
 }
 
 // different adds to a conflict error how to look at the existing job.

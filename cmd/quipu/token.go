@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,11 +46,7 @@ way that nobody else reads. NAME says who that is.`,
 			if err != nil {
 				return err
 			}
-			if a.json() {
-				return a.object(map[string]any{"name": args[0], "role": role, "token": token})
-			}
-			_, err = fmt.Fprintln(a.streams.Out, token)
-			return err
+			return a.say(map[string]any{"name": args[0], "role": role, "token": token}, "%s\n", token)
 		})
 	})
 	return cmd
@@ -74,22 +70,12 @@ func (a *app) tokenLsCommand() *cobra.Command {
 			}
 			t := newTable(a.streams.Out, "NAME", "ROLE", "MADE", "HOLDS UNTIL")
 			for _, x := range all {
-				v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC()}
-				until := "revoked"
-				if ends := x.Ends.UTC(); !x.Ends.IsZero() {
-					v.Ends, until = &ends, local(&ends)
+				v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC(), Ends: timeOf(x.Ends)}
+				if err := a.item(t, v, x.Name, x.Role, local(&v.Made), cmp.Or(local(v.Ends), "revoked")); err != nil {
+					return err
 				}
-				if a.json() {
-					if err := a.object(v); err != nil {
-						return err
-					}
-					continue
-				}
-				t.row(x.Name, x.Role, local(&v.Made), until)
 			}
-			if len(all) == 0 && !a.json() {
-				a.none("tokens")
-			}
+			a.none(len(all), "tokens")
 			return t.flush()
 		})
 	})
@@ -107,11 +93,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 				if err := rt.Tokens().Revoke(ctx, name); err != nil {
 					return err
 				}
-				if a.json() {
-					return a.object(map[string]any{"name": name, "revoked": true})
-				}
-				_, err := fmt.Fprintf(a.streams.Out, "token %s is revoked\n", plain(name))
-				return err
+				return a.say(map[string]any{"name": name, "revoked": true}, "token %s is revoked\n", plain(name))
 			})
 		})
 	})

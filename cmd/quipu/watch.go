@@ -63,22 +63,14 @@ func (a *app) frames() func([]store.JobSummary) error {
 	s := &screen{w: a.streams.Out}
 	return func(page []store.JobSummary) error {
 		return s.draw(func(w io.Writer) error {
-			fmt.Fprintf(w, "%s  %s  %s\n", time.Now().Format(time.DateTime), a.spaceName(), number(int64(len(page)), "job"))
+			fmt.Fprintf(w, "%s  %s  %s\n", time.Now().Format(time.DateTime), a.spaceName(), counted(len(page), "job"))
 			t := jobsTable(w)
 			for i := range page {
-				jobRow(t, &page[i])
+				t.row(jobCells(&page[i])...)
 			}
 			return t.flush()
 		})
 	}
-}
-
-// number says how many there are of a thing, whose plural has an s.
-func number(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // lines returns a function that adds a line for each job that is new or has another state, the

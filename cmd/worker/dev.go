@@ -57,7 +57,7 @@ ends. A second worker dev on the same directory is refused.
 	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only", "console")
 	o.define(f)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
+		if _, err := cli.ReadEnv(cmd, s.Getenv); err != nil {
 			return err
 		}
 		if d.serversOnly && (o.flows != "" || o.http != "") {

@@ -34,7 +34,7 @@ func start(t *testing.T, env map[string]string, args ...string) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan int, 1)}
 	go func() {
-		r.done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Env: clitest.Env(env)})
+		r.done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Getenv: clitest.Env(env)})
 	}()
 	t.Cleanup(func() { r.end() })
 	return r
@@ -77,11 +77,7 @@ func (r *running) ready(dir string) cli.DevFile {
 // also for root, and is removed with it.
 func dataDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-worker-test-")
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755))
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return filepath.Join(dir, "data")
+	return filepath.Join(devtest.Dir(t), "data")
 }
 
 func get(t *testing.T, url string) (int, string) {

@@ -62,7 +62,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
 	o.define(cmd.Flags())
 	o.defineServers(cmd.Flags())
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
+		if _, err := cli.ReadEnv(cmd, s.Getenv); err != nil {
 			return err
 		}
 		p, err := newProcess(o, s)

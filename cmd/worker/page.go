@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,25 +12,19 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/serve"
 )
 
 const (
-	httpWait   = 10 * time.Second // to read a request
-	answerWait = 20 * time.Second // to write an answer
-	idleWait   = time.Minute      // between two requests of a connection
-	mostHeader = 8 << 10          // bytes of a request's header
-	readyWait  = 2 * time.Second  // for the servers' answers in /readyz
-	readyFor   = time.Second      // how long an answer of /readyz holds: anybody may ask, and the servers are asked seldom
-	stopWait   = 3 * time.Second  // for running requests at the end
+	readyWait = 2 * time.Second // for the servers' answers in /readyz
+	readyFor  = time.Second     // how long an answer of /readyz holds: anybody may ask, and the servers are asked seldom
 )
 
 // page is the HTTP server of a process (O4). /healthz says that it lives, /readyz that it takes
 // work and reaches its servers, /metrics what it does. Anybody may ask: nothing there names a
 // job, a key, a user or a host.
 type page struct {
-	server *http.Server
-	url    string
-	done   chan error
+	server *serve.Server
 	// ready says whether the process can work; nil until there is a runtime.
 	ready atomic.Pointer[func(context.Context) error]
 
@@ -45,25 +38,16 @@ func openPage(ctx context.Context, addr string, metrics http.Handler) (*page, er
 	if addr == "" {
 		return nil, nil
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
-	}
-	p := &page{url: "http://" + l.Addr().String(), done: make(chan error, 1)}
+	p := &page{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", p.readyz)
 	mux.Handle("GET /metrics", metrics)
-	p.server = &http.Server{
-		Handler: mux, ReadHeaderTimeout: httpWait, ReadTimeout: httpWait, WriteTimeout: answerWait, IdleTimeout: idleWait, MaxHeaderBytes: mostHeader,
+	s, err := serve.Listen(ctx, addr, nil, mux)
+	if err != nil {
+		return nil, fmt.Errorf("--http: %w", err)
 	}
-	go func() {
-		err := p.server.Serve(l)
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
-		}
-		p.done <- err
-	}()
+	p.server = s
 	return p, nil
 }
 
@@ -72,7 +56,7 @@ func (p *page) URL() string {
 	if p == nil {
 		return ""
 	}
-	return p.url
+	return p.server.URL()
 }
 
 // asks sets the check for /readyz: quipu.Runtime.Check.
@@ -132,7 +116,5 @@ func (p *page) close() error {
 	if p == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
-	defer cancel()
-	return errors.Join(p.server.Shutdown(ctx), <-p.done)
+	return p.server.Close()
 }

@@ -21,7 +21,7 @@ func write(t *testing.T, dir, name, text string) {
 // S14: a secret comes from the environment, or from files that are read at each call.
 func TestS14Secrets(t *testing.T) {
 	t.Parallel()
-	p := &process{env: clitest.Env(map[string]string{
+	p := &process{getenv: clitest.Env(map[string]string{
 		"QUIPU_SECRET_Stripe-1": "sk_live_1", "QUIPU_HOSTS_Stripe-1": "api.stripe.example, 10.0.0.1", "QUIPU_SECRET_LOST": "sk_live_2",
 	})}
 	found := p.builtins().Secrets
@@ -56,7 +56,7 @@ func TestS14Secrets(t *testing.T) {
 // S14: a worker can do without the built-in handlers.
 func TestS14NoBuiltins(t *testing.T) {
 	t.Parallel()
-	s := cli.Streams{Err: &strings.Builder{}, Env: clitest.Env(nil)}
+	s := cli.Streams{Err: &strings.Builder{}, Getenv: clitest.Env(nil)}
 	for none, topics := range map[bool]int{true: 0, false: 4} {
 		o := options{log: "text", level: "info", noBuiltins: none}
 		p, err := newProcess(o, s)

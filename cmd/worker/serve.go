@@ -28,11 +28,11 @@ const (
 
 // process is one run of the command worker.
 type process struct {
-	opts  options
-	err   io.Writer
-	log   *slog.Logger
-	flows []flowFile
-	env   func(string) (string, bool)
+	opts   options
+	err    io.Writer
+	log    *slog.Logger
+	flows  []flowFile
+	getenv func(string) string
 
 	handlers *workers.Registry
 	console  webConsole
@@ -51,7 +51,7 @@ func newProcess(o options, s cli.Streams) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{opts: o, err: s.Err, log: log, flows: flows, env: s.Env, handlers: workers.New()}
+	p := &process{opts: o, err: s.Err, log: log, flows: flows, getenv: s.Getenv, handlers: workers.New()}
 	if !o.noBuiltins {
 		p.builtins().Register(p.handlers)
 	}
@@ -133,14 +133,6 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 // needsNATS says that one of the roles takes or sends messages.
 func needsNATS(roles []quipu.Role) bool {
 	return slices.ContainsFunc(roles, func(r quipu.Role) bool { return r != quipu.RoleSchedule && r != quipu.RoleRetention })
-}
-
-func (p *process) getenv(name string) string {
-	if p.env == nil {
-		return ""
-	}
-	value, _ := p.env(name)
-	return value
 }
 
 func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) (err error) {

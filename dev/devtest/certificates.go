@@ -34,14 +34,7 @@ const certificatesLast = 24 * time.Hour
 // NewCertificates makes an authority, and certificates for a server here and for a client.
 func NewCertificates(t testing.TB, client string) Certificates {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quipu-certificates-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // a server of another user reads it
-	}
-	if err != nil {
-		t.Fatalf("devtest: certificates: %v", err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := Dir(t) // a server of another user reads it
 	in := func(name string) string { return filepath.Join(dir, name) }
 	c := Certificates{
 		CA: in("ca.pem"), ServerCert: in("server.pem"), ServerKey: in("server.key"), ClientCert: in("client.pem"), ClientKey: in("client.key"), Dir: dir,

@@ -169,7 +169,7 @@ func start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	cluster.pg, err = Start(ctx, dir, dev.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
+	cluster.pg, err = small(ctx, dir, dev.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
 	if err == nil {
 		cluster.admin, err = pgx.Connect(ctx, cluster.pg.DSN("postgres"))
 	}

@@ -10,17 +10,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/dev"
 )
 
-// Start is dev.StartPostgres for the server of a test. It is small, without JIT, parallel queries
+// small is dev.StartPostgres for the server of a test. It is small, without JIT, parallel queries
 // and autovacuum, unless opts.Settings say otherwise; the settings that the promise needs stay.
 // Its password is hashed in one round. The password is random and long, so the usual 4096 rounds
 // protect nothing, and they are most of what a connection costs with the race detector.
-func Start(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Postgres, error) {
+func small(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Postgres, error) {
 	settings := map[string]string{"shared_buffers": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0", "autovacuum": "off"}
 	maps.Copy(settings, opts.Settings)
 	opts.Settings = settings
@@ -32,6 +35,41 @@ func Start(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Post
 		return nil, errors.Join(fmt.Errorf("hash the password: %w", err), pg.Stop(dev.StopImmediate))
 	}
 	return pg, nil
+}
+
+// Dir is a directory that every user can enter, such as the one that a server runs as.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quipu-test-")
+	if err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+	return dir
+}
+
+// Cluster is a Postgres of the test's own, which may be restarted and copied.
+func Cluster(t testing.TB, opts dev.PostgresOptions) *dev.Postgres {
+	t.Helper()
+	return ClusterIn(t, Dir(t), opts)
+}
+
+// ClusterIn is a Cluster below a directory that every user can enter.
+func ClusterIn(t testing.TB, dir string, opts dev.PostgresOptions) *dev.Postgres {
+	t.Helper()
+	pg, err := small(t.Context(), filepath.Join(dir, "pg"), opts)
+	if err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Stop(dev.StopImmediate); err != nil {
+			t.Errorf("devtest: %v", err)
+		}
+	})
+	return pg
 }
 
 // hashOnce stores the password of the DSN's role as a verifier of RFC 5803 with one round.

@@ -3,11 +3,12 @@ package below
 import (
 	"context"
 
+	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Of returns the store of a *quipu.Runtime. The root package sets it.
-var Of func(runtime any) store.Database
+var Of func(runtime any) *postgres.Store
 
 // Witness returns the newest mark that the space's engines left in the NATS of a *quipu.Runtime
 // (S13); zero if there is none, or no NATS. The root package sets it.

@@ -26,7 +26,7 @@ func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadVie
 			}
 		}
 	}
-	v.Instances = instances(was)
+	v.Instances = Instances(was)
 	held := map[journal.GUID]bool{}
 	for guid, row := range was.Rows {
 		v.Rows = append(v.Rows, r.row(guid, row))
@@ -53,7 +53,8 @@ func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadVie
 	return v
 }
 
-func instances(was *replay.Job) []store.InstanceView {
+// Instances are the instances of a job as its entries tell them, the outer ones first.
+func Instances(was *replay.Job) []store.InstanceView {
 	keys := slices.SortedFunc(maps.Keys(was.Instances), func(a, b collation.InstanceKey) int {
 		return cmp.Or(cmp.Compare(a.DAD.Depth(), b.DAD.Depth()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
 	})

@@ -108,11 +108,7 @@ const trust = "host all all 127.0.0.1/32 trust"
 // letting starts a server with the rules of pg_hba.conf and the settings.
 func letting(t *testing.T, rules string, settings map[string]string) *dev.Postgres {
 	t.Helper()
-	dir := must(os.MkdirTemp("", "quipu-hosts-"))(t)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755)) // the server's user enters it
-	pg := must(devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}}))(t)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	admin := must(pgx.Connect(t.Context(), pg.DSN("postgres")))(t)
 	defer func() { require.NoError(t, admin.Close(t.Context())) }()
 	var hba string

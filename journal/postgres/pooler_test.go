@@ -34,9 +34,7 @@ func pooler(t *testing.T, dsn, mode string, settings ...string) string {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := l.Addr().(*net.TCPAddr)
 	require.NoError(t, l.Close())
-	dir := must(os.MkdirTemp("", "quipu-pooler-"))(t)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
+	dir := devtest.Dir(t)
 	password, _ := u.User.Password()
 	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s user=%s password=%s\n", u.Port(), u.User.Username(), password) +
 		fmt.Sprintf("[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nauth_type = any\nunix_socket_dir =\n", address.Port) +
@@ -71,11 +69,7 @@ func pooler(t *testing.T, dsn, mode string, settings ...string) string {
 // S6: behind PgBouncer in session mode the store keeps its whole contract.
 func TestS6PoolerOfSessions(t *testing.T) {
 	t.Parallel()
-	dir := must(os.MkdirTemp("", "quipu-pooled-"))(t)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	pg := must(devtest.Start(t.Context(), dir, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: map[string]string{"max_connections": "200"}}))(t)
-	t.Cleanup(func() { require.NoError(t, pg.Stop(dev.StopImmediate)) })
+	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: map[string]string{"max_connections": "200"}})
 	dsn := pooler(t, pg.DSN("quipu"), "session")
 	l := conforms(t, dsn)
 

@@ -324,12 +324,6 @@ type Store interface {
 	Close()
 }
 
-// Database is all ports.
-type Database interface {
-	Store
-	Lists
-}
-
 // CheckExpire refuses a default that no flow may have.
 func CheckExpire(d time.Duration) error {
 	if d != 0 && (d < flow.MinExpire || d > flow.MaxExpire) {

@@ -18,7 +18,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -71,7 +70,7 @@ func (b *bank) handlers() *workers.Registry {
 // copied is a space on a cluster of its own, which can be copied and put back.
 func copied(t *testing.T) (*target, *dev.Postgres) {
 	t.Helper()
-	pg := rig.Cluster(t, dev.PostgresOptions{Databases: []string{"shop"}})
+	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"shop"}})
 	return &target{t: t, dsn: pg.DSN("shop"), nats: devtest.NATS(t)}, pg
 }
 
@@ -84,7 +83,7 @@ func (g *target) recover(want postgres.Recovery) (postgres.Recovered, error) {
 	defer rt.Close()
 	want.Left, err = below.Witness(ctx, rt)
 	require.NoError(g.t, err)
-	return below.Of(rt).(*postgres.Store).Recover(ctx, want)
+	return below.Of(rt).Recover(ctx, want)
 }
 
 func eventually(t *testing.T, what string, is func() error) {

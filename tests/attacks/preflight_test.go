@@ -8,17 +8,16 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // TestDatabaseWithoutFsync_S7: a database that loses what it acknowledged is refused by every
 // process that writes, until an operator accepts it by name. The space's own chain says who.
 func TestDatabaseWithoutFsync_S7(t *testing.T) {
 	t.Parallel()
-	pg := rig.Cluster(t, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
+	pg := devtest.Cluster(t, dev.PostgresOptions{Weak: map[string]string{"fsync": "off"}})
 	open := func(accept ...string) (*quipu.Runtime, error) {
 		return quipu.Open(t.Context(), quipu.Config{
 			Postgres: pg.DSN("postgres"), Space: "shop", Name: "ann", Build: "v1", Accept: accept, Logger: slog.New(slog.DiscardHandler),
@@ -37,7 +36,7 @@ func TestDatabaseWithoutFsync_S7(t *testing.T) {
 	for range 2 { // recorded once
 		rt, err := open("fsync-off")
 		require.NoError(t, err)
-		st := below.Of(rt).(*postgres.Store)
+		st := below.Of(rt)
 		entries, err := st.SpaceEntries(t.Context())
 		require.NoError(t, err)
 		require.Len(t, entries, 1)

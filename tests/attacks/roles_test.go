@@ -16,7 +16,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -63,7 +62,7 @@ func (g *target) login(admin *pgx.Conn, role string, topics ...string) string {
 	})
 	if len(topics) > 0 {
 		rt := g.open(nil)
-		require.NoError(g.t, below.Of(rt).(*postgres.Store).GrantWorker(g.t.Context(), name, topics))
+		require.NoError(g.t, below.Of(rt).GrantWorker(g.t.Context(), name, topics))
 	} else {
 		_, err = admin.Exec(g.t.Context(), fmt.Sprintf("GRANT quipu_shop_%s TO %s", role, name))
 		require.NoError(g.t, err)

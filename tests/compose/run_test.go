@@ -1,7 +1,6 @@
 package compose_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
 	"github.com/quipu-journal/quipu/tests/rig"
 )
@@ -48,7 +47,7 @@ func newStack(t *testing.T) *stack {
 	dir := t.TempDir()
 	s := &stack{t: t, f: load(t), bin: t.TempDir()}
 	require.NoError(t, gobuild.Build("", s.bin, "../../cmd/worker", "../../cmd/quipu", "../../cmd/journal-verify"))
-	s.postgres = rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
+	s.postgres = devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "--no-psqlrc", s.postgres.DSN("quipu"), "-f", s.mounted("postgres", "/docker-entrypoint-initdb.d/logins.sql"))
 	psql.Env = append(os.Environ(), s.environment("postgres")...)
 	out, err := psql.CombinedOutput()
@@ -133,28 +132,10 @@ func (s *stack) once(service string, args ...string) string {
 	return string(out)
 }
 
-// said collects what a process prints.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *said) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *said) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
 // start runs a service until the test ends. It has said what is to be waited for.
-func (s *stack) start(service, until string) *said {
+func (s *stack) start(service, until string) *devtest.Log {
 	s.t.Helper()
-	w := &said{}
+	w := &devtest.Log{}
 	cmd := s.command(service)
 	cmd.Stdout, cmd.Stderr = w, w
 	require.NoError(s.t, cmd.Start())
@@ -173,7 +154,7 @@ func TestS8ComposeRunsWithLeastRoles(t *testing.T) {
 	s := newStack(t)
 	s.once("space")
 	s.once("space") // once more, as with each `docker compose up`
-	logs := map[string]*said{}
+	logs := map[string]*devtest.Log{}
 	t.Cleanup(func() {
 		for service, log := range logs {
 			if t.Failed() {

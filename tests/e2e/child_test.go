@@ -2,15 +2,12 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -54,15 +51,8 @@ var moreHandlers []func(reg *workers.Registry, receiver string)
 // transaction.
 var childRuntime atomic.Pointer[quipu.Runtime]
 
-// childMain is a worker process: engine and handlers until it is stopped.
-func childMain(config string) int {
-	var c childConfig
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+// child is a worker process: engine and handlers until it is stopped.
+func child(ctx context.Context, c childConfig) error {
 	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise})
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
@@ -77,19 +67,14 @@ func childMain(config string) int {
 	for _, cfg := range runtimes {
 		rt, err := quipu.Open(ctx, cfg)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+			return err
 		}
 		defer rt.Close()
 		childRuntime.Store(rt)
 		g.Go(func() error { return rt.Run(ctx) })
 	}
 	fmt.Println("open") // a signal is heeded from here on, and asks for a drain
-	if err := g.Wait(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	return g.Wait()
 }
 
 type order struct {

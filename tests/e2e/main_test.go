@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // verifier is the journal-verify binary under test.
@@ -23,9 +24,7 @@ const parallel = 6
 // TestMain builds journal-verify once. The test binary is also the worker
 // process of the kill tests: with childEnv set it works until it is stopped.
 func TestMain(m *testing.M) {
-	if config := os.Getenv(childEnv); config != "" {
-		os.Exit(childMain(config))
-	}
+	rig.Child(childEnv, child)
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)

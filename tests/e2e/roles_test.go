@@ -78,7 +78,7 @@ func (e *env) login(role string) (name, dsn string) {
 func (e *env) worker(topics []string) (dsn, url string) {
 	e.t.Helper()
 	name, dsn := e.login("worker")
-	require.NoError(e.t, below.Of(e.logins.owner).(*postgres.Store).GrantWorker(context.WithoutCancel(e.t.Context()), name, topics))
+	require.NoError(e.t, below.Of(e.logins.owner).GrantWorker(context.WithoutCancel(e.t.Context()), name, topics))
 	return dsn, e.user(nats.Worker, topics...)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // diskSize of a small disk holds the cluster, its log, and a few cells.
@@ -30,7 +30,7 @@ func newSmallLane(t *testing.T) (*lane, error) {
 		return nil, fmt.Errorf("mount a tmpfs: %w", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, 0)) })
-	l := newLaneOn(t, rig.ClusterIn(t, dir, dev.PostgresOptions{Settings: map[string]string{"min_wal_size": "32MB", "max_wal_size": "48MB"}}))
+	l := newLaneOn(t, devtest.ClusterIn(t, dir, dev.PostgresOptions{Settings: map[string]string{"min_wal_size": "32MB", "max_wal_size": "48MB"}}))
 	l.disk = dir
 	return l, nil
 }

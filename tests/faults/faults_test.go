@@ -9,7 +9,6 @@ import (
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/gobuild"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // The programs under test, built once.
@@ -45,7 +44,7 @@ type lane struct {
 }
 
 func newLane(t *testing.T) *lane {
-	return newLaneOn(t, rig.Cluster(t, dev.PostgresOptions{}))
+	return newLaneOn(t, devtest.Cluster(t, dev.PostgresOptions{}))
 }
 
 func newLaneOn(t *testing.T, pg *dev.Postgres) *lane {

@@ -101,7 +101,7 @@ func (c *cell) recover() {
 	defer rt.Close()
 	left, err := below.Witness(ctx, rt)
 	require.NoError(c.t, err)
-	st := below.Of(rt).(*postgres.Store)
+	st := below.Of(rt)
 	got, err := st.Recover(ctx, postgres.Recovery{Left: left, LostWrites: true, LostStarts: time.Hour})
 	require.NoError(c.t, err)
 	require.Error(c.t, got.Why)

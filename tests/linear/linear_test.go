@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/tests/rig"
 )
@@ -37,7 +38,7 @@ func TestI9Linearizable(t *testing.T) {
 	span, seed := rig.Settings(t, "QUIPU_LINEAR", runSpan)
 	replay := fmt.Sprintf("QUIPU_LINEAR=%s QUIPU_LINEAR_SEED=%d go test -run %s ./tests/linear", span, seed, t.Name())
 	t.Log(replay)
-	pg := rig.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
+	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
 	total, histories := map[string]int{}, 0
 	until := time.Now().Add(span)
 	for round := 0; time.Now().Before(until) && !t.Failed(); round++ {

@@ -2,11 +2,13 @@ package rig
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +38,27 @@ func Config(variable string, config any) string {
 		panic(err)
 	}
 	return variable + "=" + string(raw)
+}
+
+// Child is the whole of a process that a test started with a Config: it works until SIGTERM, and ends
+// with what work says. In other processes it does nothing.
+func Child[C any](variable string, work func(ctx context.Context, config C) error) {
+	raw := os.Getenv(variable)
+	if raw == "" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var c C
+	err := json.Unmarshal([]byte(raw), &c)
+	if err == nil {
+		err = work(ctx, c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // the process is over
+	}
+	os.Exit(0)
 }
 
 // Start starts a program. What it says goes into log; it is killed when the test ends.

@@ -2,13 +2,8 @@ package trace
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/tests/rig"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -31,25 +27,12 @@ const short = 2 * time.Second
 type childConfig struct{ Postgres, NATS, Gate string }
 
 func TestMain(m *testing.M) {
-	config := os.Getenv(childEnv)
-	if config == "" {
-		devtest.Main(m)
-		return
-	}
-	if err := child(config); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	rig.Child(childEnv, child)
+	devtest.Main(m)
 }
 
 // child is engine and handler, traced as the OTEL_ variables say, until SIGTERM.
-func child(config string) error {
-	var c childConfig
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+func child(ctx context.Context, c childConfig) error {
 	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Space: "shop", Traces: telemetry.TracesLive})
 	if err != nil {
 		return err

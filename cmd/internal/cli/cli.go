@@ -26,7 +26,7 @@ const (
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Env      func(name string) (value string, set bool)
+	Getenv   func(name string) string
 }
 
 // exitError is an error with its exit code.
@@ -112,7 +112,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 func Main(run func(ctx context.Context, args []string, s Streams) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv})
+	code := run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv})
 	stop()
 	os.Exit(code)
 }

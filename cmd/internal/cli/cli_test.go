@@ -26,7 +26,7 @@ func command(fail error, seen *string) clitest.Run {
 		cmd.Flags().Bool("all", false, "all of them")
 		cli.FromEnv(cmd.Flags(), "max-batch", "limit")
 		cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-			if _, err := cli.ReadEnv(cmd, s.Env); err != nil {
+			if _, err := cli.ReadEnv(cmd, s.Getenv); err != nil {
 				return err
 			}
 			*seen = *value
@@ -94,7 +94,7 @@ func TestInterrupted(t *testing.T) {
 	} {
 		var seen string
 		var out, errs bytes.Buffer
-		code := command(c.err, &seen)(ctx, nil, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Env: clitest.Env(nil)})
+		code := command(c.err, &seen)(ctx, nil, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: clitest.Env(nil)})
 		require.Equal(t, cli.CodeInterrupted, code)
 		require.Contains(t, errs.String(), c.says)
 		require.Equal(t, c.says == "", errs.Len() == 0, errs.String())

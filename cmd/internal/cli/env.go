@@ -40,15 +40,15 @@ func EnvOf(f *pflag.Flag) string {
 
 // ReadEnv sets flags of cmd that were not given from their variables, and returns the names of
 // those it set.
-func ReadEnv(cmd *cobra.Command, lookup func(string) (string, bool)) (set map[string]bool, err error) {
+func ReadEnv(cmd *cobra.Command, getenv func(string) string) (set map[string]bool, err error) {
 	set = map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := EnvOf(f)
 		if name == "" || f.Changed || err != nil {
 			return
 		}
-		value, ok := lookup(name)
-		if !ok || value == "" {
+		value := getenv(name)
+		if value == "" {
 			return
 		}
 		if e := cmd.Flags().Set(f.Name, value); e != nil {

@@ -48,7 +48,7 @@ func FuzzReadEnv(f *testing.F) {
 		FromEnv(cmd.Flags(), "space", "given", "max-batch", "wait")
 		require.NoError(t, cmd.Flags().Set("given", "3"))
 		vars := map[string]string{"QUIPU_SPACE": space, "QUIPU_GIVEN": batch, "QUIPU_MAX_BATCH": batch, "QUIPU_WAIT": wait}
-		set, err := ReadEnv(cmd, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+		set, err := ReadEnv(cmd, func(name string) string { return vars[name] })
 		require.Equal(t, 3, *given)
 		if err != nil {
 			require.ErrorContains(t, err, "environment variable QUIPU_")

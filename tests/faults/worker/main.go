@@ -8,31 +8,19 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/tests/rig"
 )
 
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Child(play.Env, run) }
 
-func run() error {
-	var c play.Config
-	if err := json.Unmarshal([]byte(os.Getenv(play.Env)), &c); err != nil {
-		return fmt.Errorf("%s: %w", play.Env, err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+func run(ctx context.Context, c play.Config) error {
 	arm(&c)
 	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal}), quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside, c.Guarded),

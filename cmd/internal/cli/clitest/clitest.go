@@ -31,16 +31,13 @@ type Result struct {
 func Do(t testing.TB, run Run, env map[string]string, stdin string, args ...string) Result {
 	t.Helper()
 	var out, errs Buffer
-	code := run(t.Context(), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Env: Env(env)})
+	code := run(t.Context(), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: Env(env)})
 	return Result{Code: code, Out: out.String(), Err: errs.String()}
 }
 
 // Env returns a look-up function for a map.
-func Env(env map[string]string) func(string) (string, bool) {
-	return func(name string) (string, bool) {
-		v, ok := env[name]
-		return v, ok
-	}
+func Env(env map[string]string) func(string) string {
+	return func(name string) string { return env[name] }
 }
 
 // Buffer is a bytes.Buffer for several goroutines.
