@@ -56,24 +56,33 @@ func (l list[T]) typeName() string { return "in_" + l.name }
 // The array says no number for its element type, which differs from schema to schema: the server
 // takes it from the statement. PostgreSQL 15, the oldest that is tested, does so.
 func (l list[T]) param(xs []*T) []byte {
-	c := newColumn(0, len(xs), 24*len(l.oids))
+	c := l.array(len(xs))
 	for _, x := range xs {
-		start := len(c.b)
-		c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))
-		at := 0
-		for i := range l.fields {
-			if l.fields[i].put == nil {
-				continue
-			}
-			c.b = bin.BigEndian.AppendUint32(c.b, l.oids[at])
-			at++
-			l.fields[i].put(c, x)
-		}
-		bin.BigEndian.PutUint32(c.b[start:], uint32(len(c.b)-start-4))
+		l.element(c, x)
 	}
-	c.n, c.nulls = uint32(len(xs)), 0 // put counted the columns
 	return c.value()
 }
+
+func (l list[T]) array(rows int) *column { return newColumn(0, rows, 24*len(l.oids)) }
+
+// element appends the written columns of x as one element.
+func (l list[T]) element(c *column, x *T) {
+	n, start, at := c.n, len(c.b), 0
+	c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))
+	for i := range l.fields {
+		if l.fields[i].put == nil {
+			continue
+		}
+		c.b = bin.BigEndian.AppendUint32(c.b, l.oids[at])
+		at++
+		l.fields[i].put(c, x)
+	}
+	bin.BigEndian.PutUint32(c.b[start:], uint32(len(c.b)-start-4))
+	c.n, c.nulls = n+1, 0 // put counted the columns
+}
+
+// record appends x to the next array, as an element of the list's type.
+func record[T any](c *columns, l list[T], x *T) { l.element(c.next(l.array), x) }
 
 // read reads the first columns of a row into x. Other columns of the statement come after them.
 func (l list[T]) read(v row, x *T) error {

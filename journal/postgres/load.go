@@ -282,7 +282,7 @@ func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []
 			}},
 		)
 	}
-	return append(steps, asked("load_holders", w.holders, textArray, func(key string, v row) error {
+	return append(steps, asked("load_holders", w.holders, (*columns).text, func(key string, v row) error {
 		h, err := s.readHolder(v)
 		if err == nil {
 			loaded.Holders[key] = h
@@ -293,52 +293,45 @@ func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []
 
 // asked returns the step that reads what was asked for; none if nothing was. The first column of a
 // row is the place of its key in the parameters, from 1.
-func asked[K any](name string, keys []K, params func([]K) [][]byte, visit func(K, row) error) []step {
+func asked[K any](name string, keys []K, put func(*columns, K), visit func(K, row) error, more ...[]byte) []step {
 	if len(keys) == 0 {
 		return nil
 	}
-	return []step{{name, params(keys), func(v row) error { return visit(keys[v.int(0)-1], v) }}}
-}
-
-// spanned adds the ends of a span to parameters.
-func spanned[K any](s span, params func([]K) [][]byte) func([]K) [][]byte {
-	return func(keys []K) [][]byte { return s.after(params(keys)) }
+	return []step{{name, append(arrays(keys, put), more...), func(v row) error { return visit(keys[v.int(0)-1], v) }}}
 }
 
 // reads returns the statements that read the wanted rows into the states.
 func (c *committer) reads(w *wanted) []step {
+	span := c.span.ends()
 	return slices.Concat(
-		asked("load_instances", w.instances, spanned(c.span, places), func(p place, v row) error {
+		asked("load_instances", w.instances, putPlace, func(p place, v row) error {
 			c.states[p.job].Instances[p.key] = readInstance(v[1:])
 			return nil
-		}),
-		asked("load_receipts", w.receipts, spanned(c.span, rowKeys), c.readReceipt),
-		asked("load_rows", w.rows, rowKeys, func(k rowKey, v row) (err error) {
+		}, span...),
+		asked("load_receipts", w.receipts, putKey, c.readReceipt, span...),
+		asked("load_rows", w.rows, putKey, func(k rowKey, v row) (err error) {
 			c.states[k.job].Rows[k.guid], err = readRow(v[1:])
 			return err
 		}),
-		asked("load_results", w.results, spanned(c.span, places), func(p place, v row) error {
+		asked("load_results", w.results, putPlace, func(p place, v row) error {
 			r, err := c.readResult(p, v, 1)
 			if r != nil {
 				c.states[p.job].Results[p.key] = r
 			}
 			return err
-		}),
+		}, span...),
 		c.readsFurther(&w.further),
 	)
 }
 
-func places(ps []place) [][]byte {
-	return arrays(ps, func(c *columns, p place) {
-		c.uuid(p.job)
-		c.text(p.key.Activity)
-		c.uuid(p.key.DAD.Key())
-	})
+func putPlace(c *columns, p place) {
+	putActivity(c, p)
+	c.uuid(p.key.DAD.Key())
 }
 
-// textArray and uuidArray return a parameter with all of them.
-func textArray(vs []string) [][]byte         { return [][]byte{pTexts(vs)} }
-func uuidArray[T ~[16]byte](vs []T) [][]byte { return [][]byte{pUUIDs(vs)} }
+func putActivity(c *columns, p place) { c.uuid(p.job); c.text(p.key.Activity) }
+
+func putKey(c *columns, k rowKey) { c.uuid(k.job); c.uuid(k.guid) }
 
 // readResult reads a result from the entry in a column, nil if there is none. An output that is
 // stored beside its entry is read later (E6).

@@ -133,7 +133,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		setting(idleSetting, cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle), true),
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", allJobs.after(effectKeys([]effectKey{{rowKey{job: x.job}, x.key}})), func(v row) error {
+		step{"effects_read", append(arrays([]effectKey{{rowKey{job: x.job}, x.key}}, putEffectKey), allJobs.ends()...), func(v row) error {
 			if v.null(1) {
 				return nil
 			}
