@@ -97,7 +97,7 @@ func (c *committer) readsWhole(w *wanted, loaded *store.Loaded) []step {
 	}
 	params := [][]byte{pUUIDs(w.whole), pInt(store.YoungSeq), pInt(store.YoungRows)}
 	return []step{
-		{"whole_instances", append(slices.Clip(params), c.span.ends()...), func(v row) error {
+		{"whole_instances", slices.Concat(params, c.span.ends()), func(v row) error {
 			st := loaded.States[v.job(0)]
 			if st == nil {
 				return nil // another transaction holds it

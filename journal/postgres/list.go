@@ -51,22 +51,14 @@ func (l list[T]) width() int { return len(l.fields) }
 // the server a fraction of one array for each column.
 func (l list[T]) typeName() string { return "in_" + l.name }
 
-// param returns the written columns as one array with an element for each x.
-//
-// The array says no number for its element type, which differs from schema to schema: the server
-// takes it from the statement. PostgreSQL 15, the oldest that is tested, does so.
-func (l list[T]) param(xs []*T) []byte {
-	c := l.array(len(xs))
-	for _, x := range xs {
-		l.element(c, x)
-	}
-	return c.value()
-}
-
+// array makes an array of the list's type. It says no number for its element type, which differs from
+// schema to schema: the server takes it from the statement. PostgreSQL 15, the oldest that is tested,
+// does so.
 func (l list[T]) array(rows int) *column { return newColumn(0, rows, 24*len(l.oids)) }
 
-// element appends the written columns of x as one element.
-func (l list[T]) element(c *column, x *T) {
+// record appends the written columns of x to the next array, as one element of the list's type.
+func record[T any](to *columns, l list[T], x *T) {
+	c := to.next(l.array)
 	n, start, at := c.n, len(c.b), 0
 	c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))
 	for i := range l.fields {
@@ -80,9 +72,6 @@ func (l list[T]) element(c *column, x *T) {
 	bin.BigEndian.PutUint32(c.b[start:], uint32(len(c.b)-start-4))
 	c.n, c.nulls = n+1, 0 // put counted the columns
 }
-
-// record appends x to the next array, as an element of the list's type.
-func record[T any](c *columns, l list[T], x *T) { l.element(c.next(l.array), x) }
 
 // read reads the first columns of a row into x. Other columns of the statement come after them.
 func (l list[T]) read(v row, x *T) error {

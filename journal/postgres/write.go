@@ -65,7 +65,8 @@ func (w *writes) queueJobs(b *batch) {
 	}
 	write(b, "write_head", heads, func(c *columns, j *jobWrite) { record(c, headColumns, j) })
 	for span, jobs := range spans(jobs, func(j *jobWrite) *jobWrite { return j }) {
-		b.queue("write_jobs", append([][]byte{moveColumns.param(jobs), pInt(threshold)}, span.ends()...)...)
+		put := func(c *columns, j *jobWrite) { record(c, moveColumns, j) }
+		write(b, "write_jobs", jobs, put, append([][]byte{pInt(threshold)}, span.ends()...)...)
 	}
 }
 
