@@ -130,7 +130,7 @@ func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) 
 		id := pUUIDs([]journal.JobID{k.job})
 		err := c.conn.run(ctx, append([]step{
 			{"load_lock", [][]byte{id}, nil},
-			{"clock", nil, func(v row) error { h.Now = collation.Micros(v.int(0)); return nil }},
+			clock(&h.Now),
 			{"load_jobs", [][]byte{id}, func(v row) error { h.Job = c.s.readJob(v); return nil }},
 			{"chain_head", [][]byte{pUUID(k.job), pUUID(k.guid)}, func(v row) error {
 				h.Head = journal.Head{Seq: v.int(0), Hash: v.digest(1)}

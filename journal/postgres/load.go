@@ -128,17 +128,23 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 
 // ask adds instances and results that the state has not been asked for yet.
 func (w *wanted) ask(job journal.JobID, st *collation.State, instances, results []collation.InstanceKey) {
-	for _, k := range instances {
-		if _, asked := st.Instances[k]; !asked {
-			st.Instances[k] = nil
-			w.instances = append(w.instances, place{job, k})
+	at := func(k collation.InstanceKey) place { return place{job, k} }
+	want(&st.Instances, &w.instances, instances, at)
+	want(&st.Results, &w.results, results, at)
+}
+
+// want adds the keys that a map of a state has not been asked for yet. A member, even nil, marks what
+// was asked for.
+func want[K comparable, V, X any](known *map[K]V, all *[]X, keys []K, of func(K) X) {
+	for _, k := range keys {
+		if _, asked := (*known)[k]; asked {
+			continue
 		}
-	}
-	for _, k := range results {
-		if _, asked := st.Results[k]; !asked {
-			st.Results[k] = nil
-			w.results = append(w.results, place{job, k})
+		if *known == nil {
+			*known = make(map[K]V, 1)
 		}
+		(*known)[k] = *new(V)
+		*all = append(*all, of(k))
 	}
 }
 
@@ -159,7 +165,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	}
 	absent := !wait && len(w.orders) > 0                        // the jobs of children that are to begin do not exist
 	if wait || absent || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip returns it
-		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+		steps = append(steps, clock(&loaded.Now))
 	}
 	if absent {
 		reads = w.readUnlocked(loaded)
@@ -252,7 +258,7 @@ func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loade
 		return nil
 	}
 	if loaded.Now == collation.Never { // none was locked, so the time is still unknown
-		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+		steps = append(steps, clock(&loaded.Now))
 	}
 	return c.conn.run(ctx, steps...)
 }

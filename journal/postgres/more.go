@@ -83,36 +83,14 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 	for _, request := range need.Effects {
 		f.effects = append(f.effects, rowKey{job, request})
 	}
-	for _, request := range need.Record {
-		if _, asked := st.Record[request]; !asked {
-			st.Record[request] = nil
-			f.record = append(f.record, rowKey{job, request})
-		}
-	}
+	row := func(g journal.GUID) rowKey { return rowKey{job, g} }
+	want(&st.Record, &f.record, need.Record, row)
 	for _, k := range need.Rows {
-		if _, asked := st.Rows[k.GUID]; !asked {
-			st.Rows[k.GUID] = nil
-			f.named = append(f.named, named{job, rowKey{k.Job, k.GUID}})
-		}
+		want(&st.Rows, &f.named, []journal.GUID{k.GUID}, func(g journal.GUID) named { return named{job, rowKey{k.Job, g}} })
 	}
-	for _, g := range need.Waits {
-		if _, asked := st.Waits[g]; !asked {
-			st.Waits[g] = nil
-			f.waits = append(f.waits, rowKey{job, g})
-		}
-	}
-	for _, activity := range need.Latest {
-		if _, asked := st.Latest[activity]; !asked {
-			st.Latest[activity] = nil
-			f.latest = append(f.latest, place{job, collation.InstanceKey{Activity: activity}})
-		}
-	}
-	for _, key := range need.Keys {
-		if _, asked := st.Keys[key]; !asked {
-			st.Keys[key] = journal.JobID{}
-			f.keys = append(f.keys, askedKey{job, key})
-		}
-	}
+	want(&st.Waits, &f.waits, need.Waits, row)
+	want(&st.Latest, &f.latest, need.Latest, func(activity string) place { return place{job, collation.InstanceKey{Activity: activity}} })
+	want(&st.Keys, &f.keys, need.Keys, func(key string) askedKey { return askedKey{job, key} })
 	f.past.ask(job, st, need)
 	if need.Close && st.Close == nil {
 		f.closes = append(f.closes, job)

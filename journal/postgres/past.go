@@ -38,34 +38,10 @@ type pastEnd struct{ asks, child journal.JobID }
 
 // ask adds what the state has not been asked for yet.
 func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need) {
-	for _, k := range need.Past {
-		if first(&st.Past, k) {
-			p.results = append(p.results, pastResult{place{job, k}, cutOf(st)})
-		}
-	}
-	for _, k := range need.Pauses {
-		if first(&st.PastPauses, k) {
-			p.pauses = append(p.pauses, pastPause{job, k, cutOf(st)})
-		}
-	}
-	for _, id := range need.Ends {
-		if first(&st.Ends, id) {
-			p.ends = append(p.ends, pastEnd{job, id})
-		}
-	}
-}
-
-// first adds a key as a member, and says whether it was not asked for before.
-func first[K comparable, V any](m *map[K]V, k K) bool {
-	if *m == nil {
-		*m = make(map[K]V, 1)
-	}
-	if _, asked := (*m)[k]; asked {
-		return false
-	}
-	var none V
-	(*m)[k] = none
-	return true
+	cut := cutOf(st)
+	want(&st.Past, &p.results, need.Past, func(k collation.InstanceKey) pastResult { return pastResult{place{job, k}, cut} })
+	want(&st.PastPauses, &p.pauses, need.Pauses, func(k collation.PauseKey) pastPause { return pastPause{job, k, cut} })
+	want(&st.Ends, &p.ends, need.Ends, func(id journal.JobID) pastEnd { return pastEnd{job, id} })
 }
 
 // readsPast returns the statements for p.

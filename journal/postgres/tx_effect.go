@@ -216,10 +216,7 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 	b.queue("txe_home", pText(x.s.home()))
 	w, _ := gather(wants)
 	l := &store.Loaded{Chains: make(map[collation.RowKey]*collation.Chain, 1)}
-	b = append(append(b, x.s.readChains(w, l, allJobs, true)...), step{"clock", nil, func(v row) error {
-		l.Now = collation.Micros(v.int(0))
-		return nil
-	}})
+	b = append(append(b, x.s.readChains(w, l, allJobs, true)...), clock(&l.Now))
 	if err := x.c.run(ctx, b...); err != nil {
 		if at, of := errors.AsType[*stepError](err); of && at.step < len(before) && !x.again(err) && !undecided(err) {
 			x.own = fmt.Errorf("%w: %w", errKept, errors.Join(err, x.handle.failed))
