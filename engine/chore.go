@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -92,7 +93,7 @@ func (e *Engine) chores() []*chore {
 // expireSignals ends at most limit kept signals whose time has passed, and returns how many it
 // found.
 func (e *Engine) expireSignals(ctx context.Context, limit int) (int, error) {
-	late, err := e.cfg.Store.LateSignals(ctx, limit)
+	late, err := e.cfg.Store.Late(ctx, journal.MessageSignal, limit)
 	if err != nil {
 		return 0, err
 	}

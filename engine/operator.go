@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -76,7 +77,7 @@ func (x *action) decide(b *batch) error {
 // call reads the job and the row, decides by collation.Overdue, and writes the row and an entry.
 // A job that somebody else has locked is left to the next look.
 func (s *sweeper) overdue(ctx context.Context) error {
-	late, err := s.e.cfg.Store.Late(ctx, sweepLimit)
+	late, err := s.e.cfg.Store.Late(ctx, journal.MessageRequest, sweepLimit)
 	if err != nil || len(late) == 0 {
 		return err
 	}

@@ -27,7 +27,9 @@ type timers struct {
 	beside bool         // another call was in progress
 }
 
-func (s *timers) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
+func (s *timers) Late(context.Context, journal.MessageKind, int) ([]collation.RowKey, error) {
+	return nil, nil
+}
 
 func (s *timers) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.enter()()

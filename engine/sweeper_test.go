@@ -175,7 +175,9 @@ type queue struct {
 
 func (q *queue) Processes(context.Context) ([]store.ProcessView, error) { return nil, nil }
 
-func (s *queue) Late(context.Context, int) ([]collation.RowKey, error) { return nil, nil }
+func (s *queue) Late(context.Context, journal.MessageKind, int) ([]collation.RowKey, error) {
+	return nil, nil
+}
 
 func (s *queue) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	if s.look != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -77,12 +78,12 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timi
 	}
 }
 
-// LateSignals implements store.Engine. Like Due it waits, for kept signals that have expired.
-func (s *tables) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
+// Late implements store.Engine. Like Due it waits, for kept signals that have expired.
+func (s *tables) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
 	for {
 		changed := s.keeps.changed()
-		late, err := s.Store.LateSignals(ctx, limit)
-		if err != nil || len(late) > 0 || !rest(s.ended, changed, until(collation.Micros(s.kept.Load()))) {
+		late, err := s.Store.Late(ctx, kind, limit)
+		if kind != journal.MessageSignal || err != nil || len(late) > 0 || !rest(s.ended, changed, until(collation.Micros(s.kept.Load()))) {
 			return late, err
 		}
 	}

@@ -59,8 +59,8 @@ func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoin
 	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) { return s.Store.Claim(ctx, claims) })
 }
 
-func (s *port) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return through(ctx, s.p, kindRead, "late", func() ([]collation.RowKey, error) { return s.Store.Late(ctx, limit) })
+func (s *port) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
+	return through(ctx, s.p, kindRead, "late", func() ([]collation.RowKey, error) { return s.Store.Late(ctx, kind, limit) })
 }
 
 func (s *port) Flow(ctx context.Context, name, version string) ([]byte, error) {
@@ -89,10 +89,6 @@ func (s *port) Extend(ctx context.Context) error {
 
 func (s *port) Prune(ctx context.Context, limit int) (int, error) {
 	return through(ctx, s.p, kindWrite, "prune", func() (int, error) { return s.Store.Prune(ctx, limit) })
-}
-
-func (s *port) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return through(ctx, s.p, kindRead, "late signals", func() ([]collation.RowKey, error) { return s.Store.LateSignals(ctx, limit) })
 }
 
 // committer is one connection of a process.

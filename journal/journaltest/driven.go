@@ -313,7 +313,7 @@ func (d Driven) Deliver(ctx context.Context, signals []collation.RowKey, mode co
 
 // ExpireSignals ends kept signals whose time has passed, at most limit.
 func (d Driven) ExpireSignals(ctx context.Context, limit int) (n int, err error) {
-	late, err := d.LateSignals(ctx, limit)
+	late, err := d.Late(ctx, journal.MessageSignal, limit)
 	if err != nil || len(late) == 0 {
 		return 0, err
 	}
@@ -454,7 +454,7 @@ func (d Driven) Act(ctx context.Context, x store.Action) error {
 
 // TurnOverdue ends requests that are past their time (E9), and returns their number.
 func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
-	late, err := d.Late(ctx, limit)
+	late, err := d.Late(ctx, journal.MessageRequest, limit)
 	for i := 0; i < len(late) && err == nil; i++ {
 		turned := 0
 		err = d.transact(ctx, onJob(late[i].Job, late[i].GUID, func(st *collation.State) (p *collation.Plan, _ *collation.Need, _ error) {

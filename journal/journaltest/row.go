@@ -168,7 +168,7 @@ func rowLate(b *bench) {
 		b.rewrite(r, func(r *collation.Row, now collation.Micros) { r.WithinAt = now - collation.Micros(i)*micros(hour) })
 		want = append([]collation.RowKey{keyOf(&r)}, want...)
 	}
-	late := func(limit int) []collation.RowKey { return got(b.s.Late(b.ctx(), limit))(b) }
+	late := func(limit int) []collation.RowKey { return got(b.s.Late(b.ctx(), journal.MessageRequest, limit))(b) }
 	require.Equal(b, want, late(10))
 	require.Equal(b, want[:2], late(2))
 	rev := b.request(want[0].Job, "work").Rev
@@ -240,7 +240,7 @@ func rowLimits(b *bench) {
 	_, letters := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
 	_, _, due := b.s.Due(b.ctx(), store.MaxSweep+1)
 	_, claim := b.s.Claim(b.ctx(), make([]store.Claim, store.MaxSweep+1))
-	_, late := b.s.Late(b.ctx(), store.MaxSweep+1)
+	_, late := b.s.Late(b.ctx(), journal.MessageRequest, store.MaxSweep+1)
 	_, outcomes := b.s.Outcomes(b.ctx(), make([]journal.JobID, store.MaxOutcomes+1))
 	for i, err := range []error{letters, due, claim, late, outcomes} {
 		require.ErrorIs(b, err, store.ErrRejected, i)

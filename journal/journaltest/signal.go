@@ -226,7 +226,7 @@ func keepTooLate(b *bench) {
 	}
 	require.Equal(b, row, b.stored(id, late))
 	onItsWay := b.past(id, b.signal("t", "way", "x"), func(r *collation.Row) { r.Held, r.NextAt = "", r.WithinAt })
-	require.Equal(b, []collation.RowKey{late}, got(b.s.LateSignals(b.ctx(), 10))(b))
+	require.Equal(b, []collation.RowKey{late}, got(b.s.Late(b.ctx(), journal.MessageSignal, 10))(b))
 	require.Equal(b, 1, got(b.s.ExpireSignals(b.ctx(), 10))(b))
 	require.Len(b, b.deliver(onItsWay), 1)
 }

@@ -102,7 +102,7 @@ func calls(t *testing.T, s *memory.Store, id journal.JobID) map[string]func() er
 		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`), false); return err },
 		"activate":      func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
 		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
-		"late":          func() error { _, err := s.Late(ctx, 1); return err },
+		"late":          func() error { _, err := s.Late(ctx, journal.MessageRequest, 1); return err },
 		"prune":         func() error { _, err := s.Prune(ctx, 1); return err },
 		"committer":     func() error { _, err := s.Committer(ctx, true); return err },
 		"due":           func() error { _, _, err := s.Due(ctx, 1); return err },

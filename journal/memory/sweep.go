@@ -110,20 +110,8 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
 
-// late lists the keys of rows whose `within` has passed, the oldest first.
-func (s *Store) late(limit int, want func(*job, *collation.Row) bool) []collation.RowKey {
-	rows := s.collect(func(j *job, r *collation.Row) bool {
-		return r.WithinAt != collation.Never && r.WithinAt <= s.now() && want(j, r)
-	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
-	keys := make([]collation.RowKey, 0, min(len(rows), limit))
-	for _, r := range rows[:min(len(rows), limit)] {
-		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
-	}
-	return keys
-}
-
 // Late implements store.Engine.
-func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
+func (s *Store) Late(_ context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
 	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
 		return nil, err
 	}
@@ -132,14 +120,16 @@ func (s *Store) Late(_ context.Context, limit int) ([]collation.RowKey, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.late(limit, func(j *job, r *collation.Row) bool {
-		return r.Kind == journal.MessageRequest && j != nil && j.State == journal.JobOpen
-	}), nil
-}
-
-// LateSignals implements store.Engine.
-func (s *Store) LateSignals(_ context.Context, limit int) ([]collation.RowKey, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.late(limit, func(_ *job, r *collation.Row) bool { return r.Held == collation.HeldKept }), nil
+	rows := s.collect(func(j *job, r *collation.Row) bool {
+		waits := r.Held == collation.HeldKept
+		if kind == journal.MessageRequest {
+			waits = j != nil && j.State == journal.JobOpen
+		}
+		return r.Kind == kind && waits && r.WithinAt != collation.Never && r.WithinAt <= s.now()
+	}, func(r *collation.Row) collation.Micros { return r.WithinAt })
+	keys := make([]collation.RowKey, 0, min(len(rows), limit))
+	for _, r := range rows[:min(len(rows), limit)] {
+		keys = append(keys, collation.RowKey{Job: r.Job, GUID: r.GUID})
+	}
+	return keys, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -138,6 +139,11 @@ func (c *conn) query(ctx context.Context, name string, visit func(row) error, pa
 func (c *conn) did(ctx context.Context, name string, params ...[]byte) (did bool, err error) {
 	err = c.query(ctx, name, func(row) error { did = true; return nil }, params...)
 	return did, err
+}
+
+// clock is the step that reads the time.
+func clock(now *collation.Micros) step {
+	return step{"clock", nil, func(v row) error { *now = collation.Micros(v.int(0)); return nil }}
 }
 
 // setting is the step that sets a setting, until the transaction ends or for the connection.

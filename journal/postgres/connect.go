@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,15 +124,10 @@ func (s *Store) arrive(settings map[string]string) pgconn.AfterConnectFunc {
 		}
 		pg.CustomData()[pidKey] = pid
 		s.hosts.answered(pg)
-		if pid == pg.PID() {
-			return s.compare(ctx, pg)
-		}
-		again, err := backend(ctx, pg, "connection_backend")
-		if err == nil && again != pid {
-			err = errPooled
-		}
-		if err != nil {
-			return err
+		if pid != pg.PID() {
+			if again, err := backend(ctx, pg, "connection_backend"); err != nil || again != pid {
+				return cmp.Or(err, errPooled)
+			}
 		}
 		return s.compare(ctx, pg)
 	}

@@ -54,7 +54,7 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []s
 		lock = "chains_lock_skip"
 	}
 	return slices.Concat([]step{
-		{lock, rowKeys(w.chains), func(v row) error {
+		{lock, arrays(w.chains, putKey), func(v row) error {
 			x := &collation.Row{}
 			if err := chainColumns.read(v, x); err != nil {
 				return err
@@ -97,14 +97,11 @@ func (w *wanted) effectJobs() []journal.JobID {
 // the job (W11). The number is known by then: read again.
 var errStrayed = errors.New("retention has moved a job")
 
-// effectKeys returns the columns of effects' keys.
-func effectKeys(keys []effectKey) [][]byte {
-	return arrays(keys, func(c *columns, k effectKey) { c.uuid(k.chain.job); c.bytes(k.key[:]) })
-}
+func putEffectKey(c *columns, k effectKey) { c.uuid(k.chain.job); c.bytes(k.key[:]) }
 
 // readEffects reads the effects that were asked for in a span of their jobs, else errStrayed.
 func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) []step {
-	return asked("effects_read", w.effectKeys, spanned(span, effectKeys), func(k effectKey, v row) error {
+	return asked("effects_read", w.effectKeys, putEffectKey, func(k effectKey, v row) error {
 		n := v.int(effectWidth + 2)
 		if s.numbers.set(k.chain.job, n); !span.holds(noJobs.with(n)) {
 			return errStrayed
@@ -117,7 +114,7 @@ func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) []step {
 			h.Effects[f.Key] = &collation.Effect{EffectRow: f, Request: v.guid(effectWidth + 1)}
 		}
 		return err
-	})
+	}, span.ends()...)
 }
 
 // goneChains reads the chains whose rows have gone. Then the job's row is the lock, and the last
@@ -133,7 +130,7 @@ func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) 
 		id := pUUIDs([]journal.JobID{k.job})
 		err := c.conn.run(ctx, append([]step{
 			{"load_lock", [][]byte{id}, nil},
-			{"clock", nil, func(v row) error { h.Now = collation.Micros(v.int(0)); return nil }},
+			clock(&h.Now),
 			{"load_jobs", [][]byte{id}, func(v row) error { h.Job = c.s.readJob(v); return nil }},
 			{"chain_head", [][]byte{pUUID(k.job), pUUID(k.guid)}, func(v row) error {
 				h.Head = journal.Head{Seq: v.int(0), Hash: v.digest(1)}
@@ -165,10 +162,11 @@ func (m *merger) chain(p *collation.Plan) error {
 		m.chainOf, m.effectOf = make(map[rowKey]int), make(map[effectKey]int)
 	}
 	if w.Row != nil {
-		if _, again := m.chainOf[k]; !again {
-			m.chainWas = append(m.chainWas, chainWas{w.Row.Rev - 1, w.State})
+		x := chainWrite{w.Row, w.Row.Rev - 1, w.State}
+		if i, again := m.chainOf[k]; again {
+			x.was, x.state = m.chains[i].was, m.chains[i].state
 		}
-		last(&m.chains, m.chainOf, k, w.Row)
+		last(&m.chains, m.chainOf, k, x)
 	}
 	f, ek := effectWrite{job: p.Job, Effect: &w.Effect, begins: w.Begins()}, effectKey{rowKey{job: p.Job}, w.Effect.Key}
 	if f.begins && w.Row != nil {
@@ -209,15 +207,12 @@ type effectWrite struct {
 }
 
 func (w *writes) queueChains(b *batch) {
-	if n := len(w.chains); n > 0 {
-		was, revs, states := ints(n), ints(n), texts(n)
-		for i, x := range w.chains {
-			was.int(w.chainWas[i].rev)
-			revs.int(x.Rev)
-			states.text(string(w.chainWas[i].state))
-		}
-		b.queue("chains_put", movedColumns.param(w.chains), was.value(), revs.value(), states.value())
-	}
+	write(b, "chains_put", w.chains, func(c *columns, x chainWrite) {
+		record(c, movedColumns, x.row)
+		c.int(x.was)
+		c.int(x.row.Rev)
+		c.text(string(x.state))
+	})
 	var fresh, moved []effectWrite
 	for _, f := range w.effects {
 		if f.begins {
@@ -226,53 +221,26 @@ func (w *writes) queueChains(b *batch) {
 			moved = append(moved, f)
 		}
 	}
-	if len(fresh) > 0 {
-		queueBegun(b, fresh)
-	}
-	if len(moved) > 0 {
-		queueMoved(b, w.span, moved)
-	}
-	if len(w.judged) > 0 {
-		queueJudged(b, w.judged)
-	}
-}
-
-// queueJudged writes an operator's verdicts on completed effects.
-func queueJudged(b *batch, effects []effectWrite) {
-	b.queue("effects_judged", arrays(effects, func(c *columns, f effectWrite) {
-		c.uuid(f.job)
-		c.bytes(f.Key[:])
-		c.text(string(f.State))
-		c.someBytes(encodeFailure(f.Error))
-		c.bool(f.Vouched)
-	})...)
-}
-
-// queueBegun inserts effects.
-func queueBegun(b *batch, effects []effectWrite) {
-	b.queue("effects_new", append(arrays(effects, func(c *columns, f effectWrite) {
+	write(b, "effects_new", fresh, func(c *columns, f effectWrite) {
 		c.uuid(f.job)
 		c.uuid(f.Request)
 		c.text(f.topic)
 		c.int(f.Seq)
 		c.int(int64(f.Turn))
 		c.someInt(int64(f.Until))
-	}), effectParam(effects))...)
-}
-
-// queueMoved writes how effects that were started stand now.
-func queueMoved(b *batch, span span, effects []effectWrite) {
-	b.queue("effects_move", span.after(append(arrays(effects, func(c *columns, f effectWrite) {
+		record(c, effectColumns, &f.EffectRow)
+	})
+	write(b, "effects_move", moved, func(c *columns, f effectWrite) {
 		c.uuid(f.job)
 		c.int(int64(f.Turn))
 		c.someInt(int64(f.Until))
-	}), effectParam(effects)))...)
-}
-
-func effectParam(effects []effectWrite) []byte {
-	all := make([]*store.EffectRow, len(effects))
-	for i, f := range effects {
-		all[i] = &f.EffectRow
-	}
-	return effectColumns.param(all)
+		record(c, effectColumns, &f.EffectRow)
+	}, w.span.ends()...)
+	write(b, "effects_judged", w.judged, func(c *columns, f effectWrite) {
+		c.uuid(f.job)
+		c.bytes(f.Key[:])
+		c.text(string(f.State))
+		c.someBytes(encodeFailure(f.Error))
+		c.bool(f.Vouched)
+	})
 }

@@ -27,12 +27,13 @@ var errRolledBack = errors.New("the transaction was rolled back")
 // errCorrupt says that a stored entry cannot be read: a fault of one job, not of the database.
 var errCorrupt = errors.New("a stored entry cannot be read")
 
-// Codes of errors after which a connection is not used again.
+// Codes of errors; after the first four a connection is not used again.
 const (
 	readOnly       = "25006"
 	recovering     = "0A000" // a standby refuses BEGIN READ WRITE; also a plan of before a migration
 	noStatement    = "26000"
 	statementTwice = "42P05"
+	noRight        = "42501"
 )
 
 // pooled says what to do about a pooler whose connections are no sessions (S6).
@@ -83,31 +84,32 @@ func kindOf(err error) error {
 		pg.Code == "23505",
 		pg.Code == "23514" && ledger:
 		return store.ErrLost
-	case pg.Code == "55P03":
-		return store.ErrBusy
-	case pg.Code == readOnly:
-		return store.Unavailable("the server takes no writes: it is a standby, or default_transaction_read_only is on")
-	case pg.Code == recovering:
-		return store.Unavailable("the server cannot do that: it is a standby, or its schema has just changed")
-	case pg.Code == noStatement:
-		return store.Unavailable("a prepared statement is gone: " + pooled)
-	case pg.Code == statementTwice:
-		return store.Unavailable("a pooler gives out connections that somebody used before: set PgBouncer's server_reset_query = DISCARD ALL")
+	case codes[pg.Code] != nil:
+		return codes[pg.Code]
 	case pg.Code == "08P01" && strings.Contains(pg.Message, "startup parameter"):
 		return store.Login("a pooler refuses a setting of the connection string: take it out, and set it with ALTER ROLE … SET")
 	case class == "28": // invalid authorization
 		return store.Login("the database refuses the user or the password")
-	case forbidden(err):
-		return store.Login("this login has no right to that: give it the role of the space that has it (`quipu grant ROLE LOGIN`), or use another login")
 	case pg.Code == "3D000": // invalid catalog name
 		return store.Login(noDatabase(err))
 	case class == "22", class == "23", class == "54":
 		return store.ErrRejected
-	case pg.Code == "42P01", pg.Code == "42703", pg.Code == "3F000", pg.Code == "42883":
-		return store.ErrSchema
-	default:
-		return store.ErrUnavailable
 	}
+	return store.ErrUnavailable
+}
+
+// codes are the kinds of errors whose code says all.
+var codes = map[string]error{
+	"55P03":        store.ErrBusy,
+	readOnly:       store.Unavailable("the server takes no writes: it is a standby, or default_transaction_read_only is on"),
+	recovering:     store.Unavailable("the server cannot do that: it is a standby, or its schema has just changed"),
+	noStatement:    store.Unavailable("a prepared statement is gone: " + pooled),
+	statementTwice: store.Unavailable("a pooler gives out connections that somebody used before: set PgBouncer's server_reset_query = DISCARD ALL"),
+	noRight:        store.Login("this login has no right to that: give it the role of the space that has it (`quipu grant ROLE LOGIN`), or use another login"),
+	"42P01":        store.ErrSchema,
+	"42703":        store.ErrSchema,
+	"3F000":        store.ErrSchema,
+	"42883":        store.ErrSchema,
 }
 
 // untrusted says that the server's certificate is not one that the connection string accepts.
@@ -141,7 +143,7 @@ func serverError(err error) *pgconn.PgError {
 // forbidden says that the login lacks a right.
 func forbidden(err error) bool {
 	pg := serverError(err)
-	return pg != nil && pg.Code == "42501"
+	return pg != nil && pg.Code == noRight
 }
 
 // undecided says that the error leaves the outcome of the commit open: the connection broke, or

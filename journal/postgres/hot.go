@@ -54,7 +54,8 @@ func queueGuards(b *batch, hot []hotWrite) {
 			rev.int(r.Rev)
 		}
 	}
-	b.queue("hot", guardColumns.param(pointers(hot)), job.value(), guid.value(), rev.value())
+	guards := arrays(hot, func(c *columns, h hotWrite) { record(c, guardColumns, &h) })
+	b.queue("hot", append(guards, job.value(), guid.value(), rev.value())...)
 }
 
 // blame finds out whose hot state a commit has lost to, since the writes do not say it. The commit
@@ -96,7 +97,7 @@ func (c *committer) readsWhole(w *wanted, loaded *store.Loaded) []step {
 	}
 	params := [][]byte{pUUIDs(w.whole), pInt(store.YoungSeq), pInt(store.YoungRows)}
 	return []step{
-		{"whole_instances", c.span.after(params), func(v row) error {
+		{"whole_instances", slices.Concat(params, c.span.ends()), func(v row) error {
 			st := loaded.States[v.job(0)]
 			if st == nil {
 				return nil // another transaction holds it

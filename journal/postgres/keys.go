@@ -93,12 +93,16 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 	if err != nil {
 		return 0, err
 	}
+	return id, c.run(ctx, putKeys(derived(k, topics)))
+}
+
+// derived are the keys of topics.
+func derived(k keyring.Keys, topics []string) (all []keyring.TopicKey) {
 	ring := keyring.New(k)
-	var derived []keyring.TopicKey
 	for _, topic := range topics {
-		derived = append(derived, ring.TopicKeys(topic)...)
+		all = append(all, ring.TopicKeys(topic)...)
 	}
-	return id, c.run(ctx, putKeys(derived))
+	return all
 }
 
 // KnownTopics lists the topics that have keys: those of deployed flows and of workers, now or before.

@@ -51,28 +51,26 @@ func (l list[T]) width() int { return len(l.fields) }
 // the server a fraction of one array for each column.
 func (l list[T]) typeName() string { return "in_" + l.name }
 
-// param returns the written columns as one array with an element for each x.
-//
-// The array says no number for its element type, which differs from schema to schema: the server
-// takes it from the statement. PostgreSQL 15, the oldest that is tested, does so.
-func (l list[T]) param(xs []*T) []byte {
-	c := newColumn(0, len(xs), 24*len(l.oids))
-	for _, x := range xs {
-		start := len(c.b)
-		c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))
-		at := 0
-		for i := range l.fields {
-			if l.fields[i].put == nil {
-				continue
-			}
-			c.b = bin.BigEndian.AppendUint32(c.b, l.oids[at])
-			at++
-			l.fields[i].put(c, x)
+// array makes an array of the list's type. It says no number for its element type, which differs from
+// schema to schema: the server takes it from the statement. PostgreSQL 15, the oldest that is tested,
+// does so.
+func (l list[T]) array(rows int) *column { return newColumn(0, rows, 24*len(l.oids)) }
+
+// record appends the written columns of x to the next array, as one element of the list's type.
+func record[T any](to *columns, l list[T], x *T) {
+	c := to.next(l.array)
+	n, start, at := c.n, len(c.b), 0
+	c.b = bin.BigEndian.AppendUint32(append(c.b, 0, 0, 0, 0), uint32(len(l.oids)))
+	for i := range l.fields {
+		if l.fields[i].put == nil {
+			continue
 		}
-		bin.BigEndian.PutUint32(c.b[start:], uint32(len(c.b)-start-4))
+		c.b = bin.BigEndian.AppendUint32(c.b, l.oids[at])
+		at++
+		l.fields[i].put(c, x)
 	}
-	c.n, c.nulls = uint32(len(xs)), 0 // put counted the columns
-	return c.value()
+	bin.BigEndian.PutUint32(c.b[start:], uint32(len(c.b)-start-4))
+	c.n, c.nulls = n+1, 0 // put counted the columns
 }
 
 // read reads the first columns of a row into x. Other columns of the statement come after them.

@@ -128,17 +128,23 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 
 // ask adds instances and results that the state has not been asked for yet.
 func (w *wanted) ask(job journal.JobID, st *collation.State, instances, results []collation.InstanceKey) {
-	for _, k := range instances {
-		if _, asked := st.Instances[k]; !asked {
-			st.Instances[k] = nil
-			w.instances = append(w.instances, place{job, k})
+	at := func(k collation.InstanceKey) place { return place{job, k} }
+	want(&st.Instances, &w.instances, instances, at)
+	want(&st.Results, &w.results, results, at)
+}
+
+// want adds the keys that a map of a state has not been asked for yet. A member, even nil, marks what
+// was asked for.
+func want[K comparable, V, X any](known *map[K]V, all *[]X, keys []K, of func(K) X) {
+	for _, k := range keys {
+		if _, asked := (*known)[k]; asked {
+			continue
 		}
-	}
-	for _, k := range results {
-		if _, asked := st.Results[k]; !asked {
-			st.Results[k] = nil
-			w.results = append(w.results, place{job, k})
+		if *known == nil {
+			*known = make(map[K]V, 1)
 		}
+		(*known)[k] = *new(V)
+		*all = append(*all, of(k))
 	}
 }
 
@@ -159,7 +165,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 	}
 	absent := !wait && len(w.orders) > 0                        // the jobs of children that are to begin do not exist
 	if wait || absent || len(w.jobs) == 0 || len(w.boxes) > 0 { // otherwise load_jobs_skip returns it
-		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+		steps = append(steps, clock(&loaded.Now))
 	}
 	if absent {
 		reads = w.readUnlocked(loaded)
@@ -252,7 +258,7 @@ func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loade
 		return nil
 	}
 	if loaded.Now == collation.Never { // none was locked, so the time is still unknown
-		steps = append(steps, step{"clock", nil, func(v row) error { loaded.Now = collation.Micros(v.int(0)); return nil }})
+		steps = append(steps, clock(&loaded.Now))
 	}
 	return c.conn.run(ctx, steps...)
 }
@@ -282,7 +288,7 @@ func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []
 			}},
 		)
 	}
-	return append(steps, asked("load_holders", w.holders, textArray, func(key string, v row) error {
+	return append(steps, asked("load_holders", w.holders, (*columns).text, func(key string, v row) error {
 		h, err := s.readHolder(v)
 		if err == nil {
 			loaded.Holders[key] = h
@@ -293,52 +299,45 @@ func (s *Store) readStarts(w *wanted, loaded *store.Loaded, wait bool) (steps []
 
 // asked returns the step that reads what was asked for; none if nothing was. The first column of a
 // row is the place of its key in the parameters, from 1.
-func asked[K any](name string, keys []K, params func([]K) [][]byte, visit func(K, row) error) []step {
+func asked[K any](name string, keys []K, put func(*columns, K), visit func(K, row) error, more ...[]byte) []step {
 	if len(keys) == 0 {
 		return nil
 	}
-	return []step{{name, params(keys), func(v row) error { return visit(keys[v.int(0)-1], v) }}}
-}
-
-// spanned adds the ends of a span to parameters.
-func spanned[K any](s span, params func([]K) [][]byte) func([]K) [][]byte {
-	return func(keys []K) [][]byte { return s.after(params(keys)) }
+	return []step{{name, append(arrays(keys, put), more...), func(v row) error { return visit(keys[v.int(0)-1], v) }}}
 }
 
 // reads returns the statements that read the wanted rows into the states.
 func (c *committer) reads(w *wanted) []step {
+	span := c.span.ends()
 	return slices.Concat(
-		asked("load_instances", w.instances, spanned(c.span, places), func(p place, v row) error {
+		asked("load_instances", w.instances, putPlace, func(p place, v row) error {
 			c.states[p.job].Instances[p.key] = readInstance(v[1:])
 			return nil
-		}),
-		asked("load_receipts", w.receipts, spanned(c.span, rowKeys), c.readReceipt),
-		asked("load_rows", w.rows, rowKeys, func(k rowKey, v row) (err error) {
+		}, span...),
+		asked("load_receipts", w.receipts, putKey, c.readReceipt, span...),
+		asked("load_rows", w.rows, putKey, func(k rowKey, v row) (err error) {
 			c.states[k.job].Rows[k.guid], err = readRow(v[1:])
 			return err
 		}),
-		asked("load_results", w.results, spanned(c.span, places), func(p place, v row) error {
+		asked("load_results", w.results, putPlace, func(p place, v row) error {
 			r, err := c.readResult(p, v, 1)
 			if r != nil {
 				c.states[p.job].Results[p.key] = r
 			}
 			return err
-		}),
+		}, span...),
 		c.readsFurther(&w.further),
 	)
 }
 
-func places(ps []place) [][]byte {
-	return arrays(ps, func(c *columns, p place) {
-		c.uuid(p.job)
-		c.text(p.key.Activity)
-		c.uuid(p.key.DAD.Key())
-	})
+func putPlace(c *columns, p place) {
+	putActivity(c, p)
+	c.uuid(p.key.DAD.Key())
 }
 
-// textArray and uuidArray return a parameter with all of them.
-func textArray(vs []string) [][]byte         { return [][]byte{pTexts(vs)} }
-func uuidArray[T ~[16]byte](vs []T) [][]byte { return [][]byte{pUUIDs(vs)} }
+func putActivity(c *columns, p place) { c.uuid(p.job); c.text(p.key.Activity) }
+
+func putKey(c *columns, k rowKey) { c.uuid(k.job); c.uuid(k.guid) }
 
 // readResult reads a result from the entry in a column, nil if there is none. An output that is
 // stored beside its entry is read later (E6).

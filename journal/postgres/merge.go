@@ -34,8 +34,7 @@ type writes struct {
 	resolve   []rowKey
 	letters   []letterWrite
 	acted     []collation.LetterEnd // dead letters that an operator ended
-	chains    []*collation.Row      // rows of requests, as their effects leave them
-	chainWas  []chainWas
+	chains    []chainWrite          // rows of requests, as their effects leave them
 	effects   []effectWrite
 	span      span // of their jobs
 	payloads  []payloadWrite
@@ -56,9 +55,11 @@ type birth struct {
 	job *jobWrite
 }
 
-// chainWas is what a write on an effect chain rests on, besides the chain.
-type chainWas struct {
-	rev   int64 // of the row
+// chainWrite is the row of a request as its effects leave it, and what that rests on besides the
+// chain: the rev before, and the state of the job.
+type chainWrite struct {
+	row   *collation.Row
+	was   int64
 	state journal.JobState
 }
 

@@ -43,20 +43,13 @@ func readMigrations() []string {
 // Migrate brings the schema to this build's version, forward only, and then makes partitions as
 // Extend does, each in one transaction. It needs the rights of the owner.
 func (s *Store) Migrate(ctx context.Context) error {
+	begin := "BEGIN;" + s.migrateLock() + "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{s.schema}.Sanitize()
 	return s.call(ctx, "migrate", func(c *conn) error {
-		if err := s.migrate(ctx, c); err != nil {
-			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
-			return err
-		}
-		return nil
+		return c.between(ctx, begin, func() error { return s.migrate(ctx, c) })
 	})
 }
 
 func (s *Store) migrate(ctx context.Context, c *conn) error {
-	schema := pgx.Identifier{s.schema}.Sanitize()
-	if err := c.exec(ctx, "BEGIN;"+s.migrateLock()+"CREATE SCHEMA IF NOT EXISTS "+schema); err != nil {
-		return err
-	}
 	version, err := s.version(ctx, c)
 	if err != nil {
 		return err
@@ -80,10 +73,8 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	if err := c.extend(ctx, s.migrateLock()); err != nil {
 		return err
 	}
-	if _, err := s.version(ctx, c); err != nil {
-		return err
-	}
-	return c.exec(ctx, "COMMIT")
+	_, err = s.version(ctx, c)
+	return err
 }
 
 // migrateLock keeps two processes that start at once from migrating both.
@@ -94,6 +85,21 @@ func (s *Store) migrateLock() string {
 // exec runs SQL text of several statements, without parameters.
 func (c *conn) exec(ctx context.Context, text string) error {
 	_, err := c.pg.Exec(ctx, text).ReadAll()
+	return err
+}
+
+// between runs do in a transaction that a text begins.
+func (c *conn) between(ctx context.Context, begin string, do func() error) error {
+	err := c.exec(ctx, begin)
+	if err == nil {
+		err = do()
+	}
+	if err == nil {
+		err = c.exec(ctx, "COMMIT")
+	}
+	if err != nil {
+		_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
+	}
 	return err
 }
 

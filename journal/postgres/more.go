@@ -83,36 +83,14 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 	for _, request := range need.Effects {
 		f.effects = append(f.effects, rowKey{job, request})
 	}
-	for _, request := range need.Record {
-		if _, asked := st.Record[request]; !asked {
-			st.Record[request] = nil
-			f.record = append(f.record, rowKey{job, request})
-		}
-	}
+	row := func(g journal.GUID) rowKey { return rowKey{job, g} }
+	want(&st.Record, &f.record, need.Record, row)
 	for _, k := range need.Rows {
-		if _, asked := st.Rows[k.GUID]; !asked {
-			st.Rows[k.GUID] = nil
-			f.named = append(f.named, named{job, rowKey{k.Job, k.GUID}})
-		}
+		want(&st.Rows, &f.named, []journal.GUID{k.GUID}, func(g journal.GUID) named { return named{job, rowKey{k.Job, g}} })
 	}
-	for _, g := range need.Waits {
-		if _, asked := st.Waits[g]; !asked {
-			st.Waits[g] = nil
-			f.waits = append(f.waits, rowKey{job, g})
-		}
-	}
-	for _, activity := range need.Latest {
-		if _, asked := st.Latest[activity]; !asked {
-			st.Latest[activity] = nil
-			f.latest = append(f.latest, place{job, collation.InstanceKey{Activity: activity}})
-		}
-	}
-	for _, key := range need.Keys {
-		if _, asked := st.Keys[key]; !asked {
-			st.Keys[key] = journal.JobID{}
-			f.keys = append(f.keys, askedKey{job, key})
-		}
-	}
+	want(&st.Waits, &f.waits, need.Waits, row)
+	want(&st.Latest, &f.latest, need.Latest, func(activity string) place { return place{job, collation.InstanceKey{Activity: activity}} })
+	want(&st.Keys, &f.keys, need.Keys, func(key string) askedKey { return askedKey{job, key} })
 	f.past.ask(job, st, need)
 	if need.Close && st.Close == nil {
 		f.closes = append(f.closes, job)
@@ -125,34 +103,34 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 // readsFurther returns the statements for f.
 func (c *committer) readsFurther(f *further) []step {
 	steps := slices.Concat(
-		asked("load_unfinished", f.effects, spanned(c.span, rowKeys), func(k rowKey, v row) error {
+		asked("load_unfinished", f.effects, putKey, func(k rowKey, v row) error {
 			c.states[k.job].Unfinished[k.guid] = v.bool(1)
 			return nil
-		}),
-		asked("load_effects", f.record, rowKeys, func(k rowKey, v row) error {
+		}, c.span.ends()...),
+		asked("load_effects", f.record, putKey, func(k rowKey, v row) error {
 			x, err := readEffect(v[1:])
 			c.states[k.job].Record[k.guid] = append(c.states[k.job].Record[k.guid], x)
 			return err
 		}),
 		c.readsPast(&f.past),
-		asked("load_named_rows", f.named, namedRows, func(n named, v row) (err error) {
+		asked("load_named_rows", f.named, func(c *columns, n named) { putKey(c, n.row) }, func(n named, v row) (err error) {
 			c.states[n.asks].Rows[n.row.guid], err = readRow(v[1:])
 			return err
 		}),
-		asked("load_waits", f.waits, rowKeys, func(k rowKey, v row) error {
+		asked("load_waits", f.waits, putKey, func(k rowKey, v row) error {
 			c.states[k.job].Waits[k.guid] = readWait(v[1:])
 			return nil
 		}),
-		asked("load_latest", f.latest, activities, func(p place, v row) error {
+		asked("load_latest", f.latest, putActivity, func(p place, v row) error {
 			r, err := c.readResult(p, v, 1)
 			c.states[p.job].Latest[p.key.Activity] = r
 			return err
 		}),
-		asked("load_keys", f.keys, askedKeys, func(k askedKey, v row) error {
+		asked("load_keys", f.keys, func(c *columns, k askedKey) { c.text(k.key) }, func(k askedKey, v row) error {
 			c.states[k.asks].Keys[k.key] = v.job(1)
 			return nil
 		}),
-		asked("load_closes", f.closes, uuidArray, func(job journal.JobID, v row) error {
+		asked("load_closes", f.closes, func(c *columns, job journal.JobID) { c.uuid(job) }, func(job journal.JobID, v row) error {
 			if v.null(1) {
 				return nil
 			}
@@ -167,18 +145,6 @@ func (c *committer) readsFurther(f *further) []step {
 		steps = append(steps, c.everything(f.all)...)
 	}
 	return steps
-}
-
-func namedRows(all []named) [][]byte {
-	return arrays(all, func(c *columns, n named) { c.uuid(n.row.job); c.uuid(n.row.guid) })
-}
-
-func askedKeys(all []askedKey) [][]byte {
-	return arrays(all, func(c *columns, k askedKey) { c.text(k.key) })
-}
-
-func activities(ps []place) [][]byte {
-	return arrays(ps, func(c *columns, p place) { c.uuid(p.job); c.text(p.key.Activity) })
 }
 
 // maxWaitLocks bounds the mailboxes that a close locks: the server has room for some thousands of
@@ -245,9 +211,8 @@ func (c *committer) payloads(ctx context.Context) error {
 	if c.refs = nil; len(refs) == 0 {
 		return nil
 	}
-	err := c.conn.run(ctx, asked("load_payloads", refs, func(refs []ref) [][]byte {
-		return arrays(refs, func(c *columns, x ref) { c.uuid(x.job); c.bytes(x.digest[:]) })
-	}, func(x ref, v row) error { x.result.Output = v.bytes(1); return nil })...)
+	err := c.conn.run(ctx, asked("load_payloads", refs, func(c *columns, x ref) { c.uuid(x.job); c.bytes(x.digest[:]) },
+		func(x ref, v row) error { x.result.Output = v.bytes(1); return nil })...)
 	if err != nil {
 		return err
 	}

@@ -99,10 +99,8 @@ func (s span) with(n int64) span { return span{min(s.from, n), max(s.to, n)} }
 
 func (s span) holds(x span) bool { return s.from <= x.from && x.to <= s.to }
 
-// after returns parameters, and the ends of the span after them.
-func (s span) after(params [][]byte) [][]byte {
-	return append(slices.Clip(params), pInt(s.from), pInt(s.to))
-}
+// ends are the parameters of the span.
+func (s span) ends() [][]byte { return [][]byte{pInt(s.from), pInt(s.to)} }
 
 // span returns that of jobs, allJobs if it is not known.
 func (k *numbers) span(jobs []journal.JobID) span {

@@ -66,7 +66,7 @@ func (s *Store) Extend(ctx context.Context) error {
 		if err != nil || text == "" {
 			return err
 		}
-		err = s.asOwner(ctx, c, func(ctx context.Context) error { return c.extend(ctx, s.migrateLock()) })
+		err = s.asOwner(ctx, c, func() error { return c.extend(ctx, s.migrateLock()) })
 		switch {
 		case err == nil:
 			s.log.Info("partitions of the history were made, or opened")
@@ -91,22 +91,12 @@ func (s *Store) alone(ctx context.Context, c *conn, what string, do func() error
 
 // asOwner runs do in a transaction that acts as the owner of the tables, so that the owner owns
 // what it makes.
-func (s *Store) asOwner(ctx context.Context, c *conn, do func(context.Context) error) error {
+func (s *Store) asOwner(ctx context.Context, c *conn, do func() error) error {
 	owner, err := c.owner(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.exec(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"'; SET LOCAL ROLE "+owner)
-	if err == nil {
-		err = do(ctx)
-	}
-	if err == nil {
-		err = c.exec(ctx, "COMMIT")
-	}
-	if err != nil {
-		_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
-	}
-	return err
+	return c.between(ctx, "BEGIN; SET LOCAL lock_timeout = '"+ownerWait+"'; SET LOCAL ROLE "+owner, do)
 }
 
 // extend does what is due under the migration lock, so that no other process does it too.

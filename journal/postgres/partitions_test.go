@@ -224,15 +224,20 @@ func TestRowsOfNoJob(t *testing.T) {
 				}
 				switch params[i] = null.value(); {
 				case name == "write_entries":
-					params[i] = entryColumns.param([]*entryWrite{{job: journal.JobID{1}}})
+					params[i] = recorded(entryColumns, &entryWrite{job: journal.JobID{1}})
 				case name == "write_instances", name == "write_instances_new":
-					params[i] = placedColumns.param([]*placed{(&instanceWrite{job: journal.JobID{1}}).placed()})
+					params[i] = recorded(placedColumns, (&instanceWrite{job: journal.JobID{1}}).placed())
 				case elements[oid] == 0:
-					params[i] = effectColumns.param([]*store.EffectRow{{}})
+					params[i] = recorded(effectColumns, &store.EffectRow{})
 				}
 			}
 			require.ErrorIs(t, classify(name, c.query(t.Context(), name, nil, params...)), store.ErrLost, name)
 		}
 		return nil
 	}))
+}
+
+// recorded is an array parameter with x alone.
+func recorded[T any](l list[T], x *T) []byte {
+	return arrays([]*T{x}, func(c *columns, x *T) { record(c, l, x) })[0]
 }

@@ -38,40 +38,16 @@ type pastEnd struct{ asks, child journal.JobID }
 
 // ask adds what the state has not been asked for yet.
 func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need) {
-	for _, k := range need.Past {
-		if first(&st.Past, k) {
-			p.results = append(p.results, pastResult{place{job, k}, cutOf(st)})
-		}
-	}
-	for _, k := range need.Pauses {
-		if first(&st.PastPauses, k) {
-			p.pauses = append(p.pauses, pastPause{job, k, cutOf(st)})
-		}
-	}
-	for _, id := range need.Ends {
-		if first(&st.Ends, id) {
-			p.ends = append(p.ends, pastEnd{job, id})
-		}
-	}
-}
-
-// first adds a key as a member, and says whether it was not asked for before.
-func first[K comparable, V any](m *map[K]V, k K) bool {
-	if *m == nil {
-		*m = make(map[K]V, 1)
-	}
-	if _, asked := (*m)[k]; asked {
-		return false
-	}
-	var none V
-	(*m)[k] = none
-	return true
+	cut := cutOf(st)
+	want(&st.Past, &p.results, need.Past, func(k collation.InstanceKey) pastResult { return pastResult{place{job, k}, cut} })
+	want(&st.PastPauses, &p.pauses, need.Pauses, func(k collation.PauseKey) pastPause { return pastPause{job, k, cut} })
+	want(&st.Ends, &p.ends, need.Ends, func(id journal.JobID) pastEnd { return pastEnd{job, id} })
 }
 
 // readsPast returns the statements for p.
 func (c *committer) readsPast(p *past) []step {
 	return slices.Concat(
-		asked("load_past", p.results, resultPlaces, func(at pastResult, v row) error {
+		asked("load_past", p.results, putPast, func(at pastResult, v row) error {
 			from, err := readFrom(v, 3)
 			if err != nil {
 				return err
@@ -84,10 +60,8 @@ func (c *committer) readsPast(p *past) []step {
 			st.Past[at.key] = append(st.Past[at.key], x)
 			return err
 		}),
-		asked("load_past_pauses", p.pauses, pausePlaces, c.readPastPause),
-		asked("load_ends", p.ends, func(ends []pastEnd) [][]byte {
-			return arrays(ends, func(c *columns, x pastEnd) { c.uuid(x.child) })
-		}, func(at pastEnd, v row) error {
+		asked("load_past_pauses", p.pauses, putPastPause, c.readPastPause),
+		asked("load_ends", p.ends, func(c *columns, x pastEnd) { c.uuid(x.child) }, func(at pastEnd, v row) error {
 			e, err := c.s.sealed(v.job(4), v.bytes(3))
 			if err == nil && e.Close != nil {
 				c.states[at.asks].Ends[at.child] = &collation.End{Job: v.job(4), Generation: v.int(1), Seq: v.int(2), Output: e.Close.Output}
@@ -97,27 +71,21 @@ func (c *committer) readsPast(p *past) []step {
 	)
 }
 
-func resultPlaces(all []pastResult) [][]byte {
-	return arrays(all, func(c *columns, x pastResult) {
-		c.uuid(x.job)
-		c.text(x.key.Activity)
-		c.uuid(x.key.DAD.Key())
-		c.someUUID(x.fork.Job)
-		c.int(x.fork.At)
-	})
+func putPast(c *columns, x pastResult) {
+	putPlace(c, x.place)
+	putFork(c, x.fork)
 }
 
-func pausePlaces(all []pastPause) [][]byte {
-	return arrays(all, func(c *columns, x pastPause) {
-		c.uuid(x.job)
-		c.text(string(x.key.Kind))
-		c.text(x.key.Name)
-		c.text(x.key.Position)
-		c.text(x.key.Activity)
-		c.uuid(x.key.DAD.Key())
-		c.someUUID(x.fork.Job)
-		c.int(x.fork.At)
-	})
+func putFork(c *columns, f journal.Fork) { c.someUUID(f.Job); c.int(f.At) }
+
+func putPastPause(c *columns, x pastPause) {
+	c.uuid(x.job)
+	c.text(string(x.key.Kind))
+	c.text(x.key.Name)
+	c.text(x.key.Position)
+	c.text(x.key.Activity)
+	c.uuid(x.key.DAD.Key())
+	putFork(c, x.fork)
 }
 
 // readPastPause takes the record of the latest generation, if it is of this instance and element.
@@ -138,7 +106,7 @@ func (c *committer) readPastPause(at pastPause, v row) error {
 
 // readPastEffects reads the state of the wanted effects in earlier generations.
 func (w *wanted) readPastEffects(l *store.Loaded) []step {
-	return asked("effects_past", w.pastKeys, effectKeys, func(k effectKey, v row) error {
+	return asked("effects_past", w.pastKeys, putEffectKey, func(k effectKey, v row) error {
 		f, err := readEffect(v[1:])
 		if err != nil {
 			return err
@@ -157,9 +125,4 @@ func (w *wanted) readPastEffects(l *store.Loaded) []step {
 		}
 		return nil
 	})
-}
-
-// queueNexts records in closed jobs which jobs resume them.
-func queueNexts(b *batch, plans []*collation.Plan) {
-	b.queue("write_jobs_next", arrays(plans, func(c *columns, p *collation.Plan) { c.uuid(p.Job); c.uuid(p.Next) })...)
 }

@@ -105,14 +105,12 @@ type resolvedWrite struct {
 	*collation.ResolvedWait
 }
 
-func queueResolved(b *batch, resolved []resolvedWrite) {
-	b.queue("write_resolved", arrays(resolved, func(c *columns, w resolvedWrite) {
-		c.uuid(w.job)
-		c.uuid(w.Request)
-		c.uuid(w.GUID)
-		c.text(string(w.Kind))
-		c.text(w.Name)
-		c.text(w.Position)
-		c.int(w.Seq)
-	})...)
+func putResolved(c *columns, w resolvedWrite) {
+	c.uuid(w.job)
+	c.uuid(w.Request)
+	c.uuid(w.GUID)
+	c.text(string(w.Kind))
+	c.text(w.Name)
+	c.text(w.Position)
+	c.int(w.Seq)
 }

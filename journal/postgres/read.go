@@ -169,7 +169,7 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 		}
 		outcomes[id] = o
 		return nil
-	}, span.after([][]byte{pUUIDs(ids)})...)
+	}, append([][]byte{pUUIDs(ids)}, span.ends()...)...)
 	if err == nil && len(strayed) > 0 {
 		more, failed := s.Outcomes(ctx, strayed)
 		maps.Copy(outcomes, more)

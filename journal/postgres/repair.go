@@ -62,7 +62,5 @@ func (w *writes) queueRepairs(b *batch) {
 }
 
 func drop[T any](b *batch, name string, job journal.JobID, what []T, put func(*columns, T)) {
-	if len(what) > 0 {
-		b.queue(name, arrays(what, func(c *columns, x T) { c.uuid(job); put(c, x) })...)
-	}
+	write(b, name, what, func(c *columns, x T) { c.uuid(job); put(c, x) })
 }

@@ -116,7 +116,7 @@ func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, e
 	if err != nil || len(out) == 0 || out[0].n == x.live {
 		return out, err
 	}
-	return out, s.asOwner(ctx, c, func(ctx context.Context) error {
+	return out, s.asOwner(ctx, c, func() error {
 		return c.query(ctx, "retire_seen", nil, pInt(x.p), pInt(out[0].n))
 	})
 }
@@ -129,7 +129,7 @@ func (s *Store) moveAll(ctx context.Context, c *conn, x *part, jobs []numbered) 
 	moved := 0
 	for _, job := range jobs {
 		done := false
-		err := s.asOwner(ctx, c, func(ctx context.Context) (err error) {
+		err := s.asOwner(ctx, c, func() (err error) {
 			done, err = s.move(ctx, c, job, to)
 			return err
 		})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/keyring"
 )
 
 //go:embed roles/roles.sql
@@ -51,7 +50,6 @@ var madeMeanwhile = []string{"23505", "42710", "XX000"}
 func (s *Store) makeRoles(ctx context.Context) error {
 	return s.call(ctx, "roles", func(c *conn) error {
 		var text strings.Builder
-		text.WriteString("BEGIN;")
 		for _, role := range roleNames {
 			name := RoleName(s.cfg.Space, role)
 			results, err := c.pg.Exec(ctx, "SELECT FROM pg_roles WHERE rolname = '"+name+"'").ReadAll()
@@ -63,12 +61,7 @@ func (s *Store) makeRoles(ctx context.Context) error {
 			}
 		}
 		text.WriteString(s.roleText(roleGrants + rolePolicies))
-		text.WriteString("COMMIT")
-		if err := c.exec(ctx, text.String()); err != nil {
-			_ = c.exec(context.WithoutCancel(ctx), "ROLLBACK") // ends an open transaction
-			return err
-		}
-		return nil
+		return c.between(ctx, "BEGIN;"+text.String(), func() error { return nil })
 	})
 }
 
@@ -101,12 +94,7 @@ func (s *Store) GrantWorker(ctx context.Context, login string, topics []string) 
 	if err != nil {
 		return err
 	}
-	ring := keyring.New(keys)
-	var derived []keyring.TopicKey
-	for _, topic := range topics {
-		derived = append(derived, ring.TopicKeys(topic)...)
-	}
-	return s.PutTopicKeys(ctx, derived)
+	return s.PutTopicKeys(ctx, derived(keys, topics))
 }
 
 // RevokeWorker takes topics from the login of a worker; without topics, all of them, and then it

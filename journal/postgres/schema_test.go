@@ -263,7 +263,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	require.Equal(t, 1, s.rows(t, "tombstones"))
 	require.NoError(t, engine.driven().Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
 	for _, sweep := range []func() error{
-		func() error { _, err := engine.LateSignals(t.Context(), 10); return err },
+		func() error { _, err := engine.Late(t.Context(), journal.MessageSignal, 10); return err },
 		func() error { _, err := engine.Prune(t.Context(), 10); return err },
 		func() error { _, err := engine.Schedules(t.Context()); return err },
 	} {

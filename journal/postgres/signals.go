@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"context"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -135,9 +134,4 @@ func (m *mail) look(boxes ...*mailbox) step {
 		box.All = box.ask > 0
 		return nil
 	}}
-}
-
-// LateSignals implements store.Engine.
-func (s *Store) LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error) {
-	return readAll(ctx, s, "signals_late", readKey, pInt(int64(min(limit, store.MaxSweep))))
 }

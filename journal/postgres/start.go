@@ -43,15 +43,12 @@ func (w *writes) queueActive(b *batch) {
 			w.flows = append(w.flows, *p.Entry.Flow)
 		}
 	}
-	if len(w.flows) > 0 {
-		b.queue("write_flows_active", arrays(w.flows, func(c *columns, f journal.FlowRef) { c.text(f.Name); c.text(f.Version) })...)
-	}
+	write(b, "write_flows_active", w.flows, func(c *columns, f journal.FlowRef) { c.text(f.Name); c.text(f.Version) })
 }
 
 // queueBirths inserts jobs. One of which the batch moves no more than the head gets its head at
 // once.
 func (w *writes) queueBirths(b *batch) {
-	jobs := make([]*collation.Job, 0, len(w.births))
 	params := arrays(w.births, func(c *columns, x birth) {
 		p := x.Plan
 		e := p.Entry
@@ -61,13 +58,13 @@ func (w *writes) queueBirths(b *batch) {
 		if x.job.onlyHead() {
 			head = journal.Head{Seq: x.job.seqAfter, Hash: x.job.hash}
 		}
-		jobs = append(jobs, &collation.Job{
+		record(c, jobColumns, &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
 			State: p.NewState, Semaphore: p.Semaphore.After, Head: head,
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		})
 	})
-	*b = append(*b, step{"write_jobs_new", append(params, jobColumns.param(jobs)), func(v row) error { w.born = v.numbers(0); return nil }})
+	*b = append(*b, step{"write_jobs_new", params, func(v row) error { w.born = v.numbers(0); return nil }})
 }
 
 // lostTo matches what a test-and-set says that it lost.

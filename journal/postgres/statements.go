@@ -20,7 +20,7 @@ var sqlFiles embed.FS
 //
 //	{LIST}           the names of the columns
 //	{LIST:a}         what is read of them, by the alias a
-//	{LIST param 3}   the parameter $3 that list.param gives, an array of the composite type in_LIST
+//	{LIST param 3}   the parameter $3 that record writes, an array of the composite type in_LIST
 //	{LIST set w}     NAME = w.NAME, for all but the keys
 //	{sealed e}       an entry with what proves it, and so on: see macros
 //	{i within 2}     that i is in the span of $2 and $3, see withinText

@@ -202,7 +202,6 @@ func TestPlans(t *testing.T) {
 			"job_counted_tagged":   {"Bitmap Index Scan on jobs_tags"},
 			"job_list_tagged":      {"Bitmap Index Scan on jobs_tags"},
 			"job_counted_children": {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $12) AND (ROW(started, id) < ROW($6, $7)) AND (ROW(started, id) >= ROW($5, $10)))"},
-			"signals_late":         {"Index Scan using dispatches_within"},
 			"expire_mark":          {"Index Scan using jobs_expires"},
 			"traces_ended":         {"Index Scan using jobs_closed", "Index Cond: (ROW(closed, id) > ROW($1, $2))"},
 			"expire_end":           {"Index Scan using jobs_expires", "Index Scan using tombstones_expires"},

@@ -78,16 +78,14 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 	return out, nil
 }
 
-// Late lists requests of open jobs that are past their time (E9).
-func (s *Store) Late(ctx context.Context, limit int) ([]collation.RowKey, error) {
+// Late implements store.Engine.
+func (s *Store) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
 	if err := store.AtMost("late", limit, store.MaxSweep); err != nil {
 		return nil, err
 	}
-	return readAll(ctx, s, "late", readKey, pInt(int64(limit)))
-}
-
-func readKey(v row) (collation.RowKey, error) {
-	return collation.RowKey{Job: v.job(0), GUID: v.guid(1)}, nil
+	return readAll(ctx, s, "late", func(v row) (collation.RowKey, error) {
+		return collation.RowKey{Job: v.job(0), GUID: v.guid(1)}, nil
+	}, pText(string(kind)), pInt(int64(limit)))
 }
 
 // Prune removes old records that only guard against repetition: batch markers (J4) and records of

@@ -133,7 +133,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		setting(idleSetting, cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle), true),
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", allJobs.after(effectKeys([]effectKey{{rowKey{job: x.job}, x.key}})), func(v row) error {
+		step{"effects_read", append(arrays([]effectKey{{rowKey{job: x.job}, x.key}}, putEffectKey), allJobs.ends()...), func(v row) error {
 			if v.null(1) {
 				return nil
 			}
@@ -216,10 +216,7 @@ func (x ending) Load(ctx context.Context, wants []store.Want, _ bool) (*store.Lo
 	b.queue("txe_home", pText(x.s.home()))
 	w, _ := gather(wants)
 	l := &store.Loaded{Chains: make(map[collation.RowKey]*collation.Chain, 1)}
-	b = append(append(b, x.s.readChains(w, l, allJobs, true)...), step{"clock", nil, func(v row) error {
-		l.Now = collation.Micros(v.int(0))
-		return nil
-	}})
+	b = append(append(b, x.s.readChains(w, l, allJobs, true)...), clock(&l.Now))
 	if err := x.c.run(ctx, b...); err != nil {
 		if at, of := errors.AsType[*stepError](err); of && at.step < len(before) && !x.again(err) && !undecided(err) {
 			x.own = fmt.Errorf("%w: %w", errKept, errors.Join(err, x.handle.failed))

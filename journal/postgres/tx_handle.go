@@ -105,10 +105,6 @@ func (h *handle) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	if err := allowed(sql, args); err != nil {
 		return &noRows{err: err}, err
 	}
-	return h.query(ctx, sql, args...)
-}
-
-func (h *handle) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := h.use(); err != nil {
 		return &noRows{err: err}, err
 	}
@@ -189,11 +185,7 @@ func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx 
 		if returned && err == nil {
 			return
 		}
-		back := h.say(context.WithoutCancel(ctx), "ROLLBACK TO SAVEPOINT quipu_nested")
-		if back == nil {
-			back = h.say(context.WithoutCancel(ctx), "RELEASE SAVEPOINT quipu_nested")
-		}
-		err = errors.Join(err, back)
+		err = errors.Join(err, h.say(context.WithoutCancel(ctx), "ROLLBACK TO SAVEPOINT quipu_nested", "RELEASE SAVEPOINT quipu_nested"))
 	}()
 	if err = fn(ctx, h); err == nil {
 		err = h.say(ctx, "RELEASE SAVEPOINT quipu_nested")
@@ -202,14 +194,13 @@ func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx 
 	return err
 }
 
-// say runs one of our own statements.
-func (h *handle) say(ctx context.Context, sql string) error {
-	rows, err := h.query(ctx, sql)
-	if err != nil {
+// say runs our own statements.
+func (h *handle) say(ctx context.Context, statements ...string) (err error) {
+	if err := h.use(); err != nil {
 		return err
 	}
-	rows.Close()
-	return rows.Err()
+	defer func() { h.used(err) }()
+	return h.each(ctx, statements...)
 }
 
 // errOver is the error of a handle whose effect has ended.

@@ -39,15 +39,15 @@ func (w *writes) registers() (boxes []journal.JobID) {
 	return slices.Compact(boxes)
 }
 
-// wakes returns the mailboxes, and how many kept signals of each become due.
-func (w *writes) wakes(boxes []journal.JobID) [][]byte {
-	most := make(map[journal.JobID]int64, len(boxes))
+// putWakes writes a mailbox, and how many kept signals of it become due.
+func (w *writes) putWakes() func(*columns, journal.JobID) {
+	most := make(map[journal.JobID]int64)
 	for _, x := range w.waits {
 		if !x.stood && x.after != nil {
 			most[x.box] += int64(x.after.Wakes())
 		}
 	}
-	return arrays(boxes, func(c *columns, box journal.JobID) { c.uuid(box); c.int(most[box]) })
+	return func(c *columns, box journal.JobID) { c.uuid(box); c.int(most[box]) }
 }
 
 // queueWaits adds the statements for waits that have rows to write.
@@ -63,40 +63,24 @@ func (w *writes) queueWaits(b *batch) {
 			fresh = append(fresh, x)
 		}
 	}
-	if len(gone) > 0 {
-		b.queue("write_waits_delete", seenColumns(gone)...)
-	}
-	if len(fresh) > 0 {
-		boxes, all := uuids(len(fresh)), make([]*collation.Wait, len(fresh))
-		for i, x := range fresh {
-			boxes.uuid(x.box)
-			all[i] = x.after
-		}
-		b.queue("write_waits_new", boxes.value(), waitColumns.param(all))
-	}
-	if len(counted) > 0 {
-		after := arrays(counted, func(c *columns, x *waitWrite) { c.int(int64(x.after.Count)) })
-		b.queue("write_waits", append(seenColumns(counted), after...)...)
-	}
+	seen := func(c *columns, w *waitWrite) { putKey(c, w.key); c.int(int64(w.seen)) } // as it was read
+	write(b, "write_waits_delete", gone, seen)
+	write(b, "write_waits_new", fresh, func(c *columns, w *waitWrite) { c.uuid(w.box); record(c, waitColumns, w.after) })
+	write(b, "write_waits", counted, func(c *columns, w *waitWrite) { seen(c, w); c.int(int64(w.after.Count)) })
 }
 
-// seenColumns returns the columns of waits as they were read.
-func seenColumns(waits []*waitWrite) [][]byte {
-	return arrays(waits, func(c *columns, w *waitWrite) {
-		c.uuid(w.key.job)
-		c.uuid(w.key.guid)
-		c.int(int64(w.seen))
-	})
-}
-
-// queueSignals adds the statements for the records of signals.
+// queueSignals adds the statements for the records of signals. One may be recorded and then change
+// in the same batch.
 func (w *writes) queueSignals(b *batch) {
-	put := func(name string, which bool) {
-		signals := slices.DeleteFunc(slices.Clone(w.signals), func(x collation.SignalWrite) bool { return x.New != which })
-		if len(signals) > 0 {
-			b.queue(name, arrays(signals, func(c *columns, x collation.SignalWrite) { c.uuid(x.GUID); c.text(string(x.State)) })...)
+	var fresh, became []collation.SignalWrite
+	for _, x := range w.signals {
+		if x.New {
+			fresh = append(fresh, x)
+		} else {
+			became = append(became, x)
 		}
 	}
-	put("signals_put", true)
-	put("signals_became", false) // a signal may be recorded and then change in the same batch
+	put := func(c *columns, x collation.SignalWrite) { c.uuid(x.GUID); c.text(string(x.State)) }
+	write(b, "signals_put", fresh, put)
+	write(b, "signals_became", became, put)
 }

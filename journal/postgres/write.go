@@ -5,6 +5,13 @@ import "github.com/quipu-journal/quipu/collation"
 // threshold is the semaphore at which a job closes (C14).
 const threshold = 0
 
+// write queues a statement about xs, if there are any.
+func write[T any](b *batch, name string, xs []T, put func(*columns, T), more ...[]byte) {
+	if len(xs) > 0 {
+		b.queue(name, append(arrays(xs, put), more...)...)
+	}
+}
+
 // queue adds the statements that have rows to write, in the lock order of rule J3. The jobs are
 // locked already, or by what moves them after a decision on a hot state. The marker comes before
 // them and checks w.sessions.
@@ -14,9 +21,7 @@ func (w *writes) queue(b *batch) {
 	if len(boxes) > 0 {
 		b.queue("write_mailboxes", lockKeys(boxes))
 	}
-	if len(w.nexts) > 0 {
-		queueNexts(b, w.nexts)
-	}
+	write(b, "write_jobs_next", w.nexts, func(c *columns, p *collation.Plan) { c.uuid(p.Job); c.uuid(p.Next) })
 	if len(w.births) > 0 {
 		w.queueActive(b)
 		w.queueBirths(b)
@@ -25,33 +30,21 @@ func (w *writes) queue(b *batch) {
 	w.queueRepairs(b)
 	w.queueInstances(b)
 	w.queueReceipts(b)
-	if len(w.entries) > 0 {
-		b.queue("write_entries", entryColumns.param(pointers(w.entries)))
-	}
+	write(b, "write_entries", w.entries, func(c *columns, e entryWrite) { record(c, entryColumns, &e) })
 	w.queueRows(b)
-	if len(w.discards) > 0 {
-		b.queue("write_rows_discard", rowKeys(w.discards)...)
-	}
+	write(b, "write_rows_discard", w.discards, putKey)
 	w.queueChains(b)
 	w.queueWaits(b)
-	if len(boxes) > 0 {
-		b.queue("write_kept_due", w.wakes(boxes)...)
-	}
-	if len(w.resolved) > 0 {
-		queueResolved(b, w.resolved)
-	}
-	if len(w.payloads) > 0 {
-		queuePayloads(b, w.payloads)
-	}
-	if len(w.acted) > 0 {
-		queueActed(b, w.acted)
-	}
-	if len(w.resolve) > 0 {
-		b.queue("write_letters_end", rowKeys(w.resolve)...)
-	}
-	if len(w.letters) > 0 {
-		queueLetters(b, w.letters)
-	}
+	write(b, "write_kept_due", boxes, w.putWakes())
+	write(b, "write_resolved", w.resolved, putResolved)
+	write(b, "payloads_put", w.payloads, func(c *columns, p payloadWrite) {
+		c.uuid(p.job)
+		c.bytes(p.Digest[:])
+		c.bytes(p.Body)
+	})
+	write(b, "letters_act", w.acted, func(c *columns, e collation.LetterEnd) { c.int(e.ID); c.text(e.State) })
+	write(b, "write_letters_end", w.resolve, putKey)
+	write(b, "write_letters", w.letters, putLetter)
 	w.queueSignals(b)
 	if w.announce {
 		b.queue("announce")
@@ -70,11 +63,10 @@ func (w *writes) queueJobs(b *batch) {
 			heads = append(heads, j)
 		}
 	}
-	if len(heads) > 0 {
-		b.queue("write_head", headColumns.param(heads))
-	}
+	write(b, "write_head", heads, func(c *columns, j *jobWrite) { record(c, headColumns, j) })
 	for span, jobs := range spans(jobs, func(j *jobWrite) *jobWrite { return j }) {
-		b.queue("write_jobs", span.after([][]byte{moveColumns.param(jobs), pInt(threshold)})...)
+		put := func(c *columns, j *jobWrite) { record(c, moveColumns, j) }
+		write(b, "write_jobs", jobs, put, append([][]byte{pInt(threshold)}, span.ends()...)...)
 	}
 }
 
@@ -87,11 +79,10 @@ func (w *writes) queueInstances(b *batch) {
 			moved = append(moved, i.placed())
 		}
 	}
-	if len(fresh) > 0 {
-		b.queue("write_instances_new", placedColumns.param(fresh))
-	}
+	record := func(c *columns, i *placed) { record(c, placedColumns, i) }
+	write(b, "write_instances_new", fresh, record)
 	for span, moved := range spans(moved, func(i *placed) *jobWrite { return i.of }) {
-		b.queue("write_instances", span.after([][]byte{placedColumns.param(moved)})...)
+		write(b, "write_instances", moved, record, span.ends()...)
 	}
 }
 
@@ -135,76 +126,48 @@ func queueReceipts(b *batch, span span, set []*receiptWrite) {
 	case fresh:
 		b.queue("write_receipts_new", params...)
 	case set[0].Gone:
-		b.queue("write_receipts_gone", span.after(params)...)
+		b.queue("write_receipts_gone", append(params, span.ends()...)...)
 	default:
-		b.queue("write_receipts", span.after(params)...)
+		b.queue("write_receipts", append(params, span.ends()...)...)
 	}
 }
 
 func (w *writes) queueRows(b *batch) {
-	var gone, stay []*rowWrite
-	var fresh, moved []*collation.Row
+	var gone, fresh, moved []*rowWrite
 	for _, r := range w.rows {
 		switch {
 		case r.after == nil:
 			gone = append(gone, r)
 		case r.stood:
-			stay, moved = append(stay, r), append(moved, r.after)
+			moved = append(moved, r)
 		default:
-			fresh = append(fresh, r.after)
+			fresh = append(fresh, r)
 		}
 	}
-	if len(gone) > 0 {
-		b.queue("write_rows_delete", arrays(gone, func(c *columns, r *rowWrite) {
-			c.uuid(r.key.job)
-			c.uuid(r.key.guid)
-			c.someUUID(r.sender)
-			c.intAt(r.was)
-		})...)
+	write(b, "write_rows_delete", gone, func(c *columns, r *rowWrite) {
+		putKey(c, r.key)
+		c.someUUID(r.sender)
+		c.intAt(r.was)
+	})
+	write(b, "write_rows_new", fresh, func(c *columns, r *rowWrite) { record(c, rowColumns, r.after) })
+	write(b, "write_rows", moved, func(c *columns, r *rowWrite) { record(c, rowColumns, r.after); c.intAt(r.was) })
+}
+
+func putLetter(c *columns, l letterWrite) {
+	c.uuid(l.Job)
+	c.uuid(l.Row)
+	c.text(string(l.Kind))
+	c.text(l.Activity)
+	c.text(string(l.DAD))
+	c.text(l.Reason)
+	c.text(l.Message)
+	c.int(int64(l.Ledger))
+	c.text(l.state)
+	c.someBytes(l.Raw)
+	var stray *int64
+	if l.Stray {
+		size := int64(l.Size())
+		stray = &size
 	}
-	if len(fresh) > 0 {
-		b.queue("write_rows_new", rowColumns.param(fresh))
-	}
-	if len(moved) > 0 {
-		revs := arrays(stay, func(c *columns, r *rowWrite) { c.intAt(r.was) })
-		b.queue("write_rows", append([][]byte{rowColumns.param(moved)}, revs...)...)
-	}
-}
-
-func queueLetters(b *batch, letters []letterWrite) {
-	b.queue("write_letters", arrays(letters, func(c *columns, l letterWrite) {
-		c.uuid(l.Job)
-		c.uuid(l.Row)
-		c.text(string(l.Kind))
-		c.text(l.Activity)
-		c.text(string(l.DAD))
-		c.text(l.Reason)
-		c.text(l.Message)
-		c.int(int64(l.Ledger))
-		c.text(l.state)
-		c.someBytes(l.Raw)
-		var stray *int64
-		if l.Stray {
-			size := int64(l.Size())
-			stray = &size
-		}
-		c.intAt(stray)
-	})...)
-}
-
-func queuePayloads(b *batch, payloads []payloadWrite) {
-	b.queue("payloads_put", arrays(payloads, func(c *columns, p payloadWrite) {
-		c.uuid(p.job)
-		c.bytes(p.Digest[:])
-		c.bytes(p.Body)
-	})...)
-}
-
-func queueActed(b *batch, ends []collation.LetterEnd) {
-	b.queue("letters_act", arrays(ends, func(c *columns, e collation.LetterEnd) { c.int(e.ID); c.text(e.State) })...)
-}
-
-// rowKeys returns the columns of row keys.
-func rowKeys(keys []rowKey) [][]byte {
-	return arrays(keys, func(c *columns, k rowKey) { c.uuid(k.job); c.uuid(k.guid) })
+	c.intAt(stray)
 }

@@ -119,12 +119,3 @@ var guardColumns = listOf("guard",
 	intOf("seq", func(x *hotWrite) *int64 { return &x.Head.Seq }),
 	digestOf("hash", func(x *hotWrite) *journal.Digest { return &x.Head.Hash }),
 )
-
-// pointers returns pointers to the elements of a slice.
-func pointers[T any](xs []T) []*T {
-	all := make([]*T, len(xs))
-	for i := range xs {
-		all[i] = &xs[i]
-	}
-	return all
-}

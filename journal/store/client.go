@@ -9,6 +9,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/replay"
 )
 
 // Limits of Client and Operator.
@@ -308,10 +309,7 @@ type Stored struct {
 }
 
 // StoredReceipt is a receipt without its response.
-type StoredReceipt struct {
-	Ledger  collation.GUIDLedger
-	Verdict journal.Verdict
-}
+type StoredReceipt = replay.StoredReceipt
 
 // Store is the ports of an engine and of those who ask for single jobs. An adapter implements all
 // of them.

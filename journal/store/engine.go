@@ -39,9 +39,10 @@ type Engine interface {
 	// LOCKED. A row to send gets publication + 1, turn_sent, the time and its next due time; any
 	// other row gets only the next due time. Claim returns the rows to send that it won.
 	Claim(ctx context.Context, claims []Claim) ([]Outgoing, error)
-	// Late lists requests of open jobs that are past their within_at (E9), the oldest first, at
-	// most limit (≤ MaxSweep). It locks nothing. collation.Overdue decides each of them.
-	Late(ctx context.Context, limit int) ([]collation.RowKey, error)
+	// Late lists rows that are past their within_at, the oldest first, at most limit (≤ MaxSweep):
+	// requests of open jobs (E9), each of which collation.Overdue decides, or kept signals (1.11),
+	// which collation.Lapse ends. It locks nothing.
+	Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error)
 	// Flow returns the canonical definition of a deployed flow version.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow is that of Client.
@@ -63,10 +64,6 @@ type Engine interface {
 	// Extend prepares the store for future jobs where it has to (W10). The engine calls it now
 	// and then, long before it is needed. ErrPartition says that this process may not do it.
 	Extend(ctx context.Context) error
-
-	// LateSignals lists kept signals whose time has passed (1.11), as Late does; collation.Lapse
-	// ends them.
-	LateSignals(ctx context.Context, limit int) ([]collation.RowKey, error)
 
 	Retention
 }

@@ -28,8 +28,7 @@ func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
 		State: j.State, Semaphore: j.Semaphore, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
-		From: j.From, Next: s.Next, Flow: j.Flow,
-		Receipts:  make(map[journal.GUID]replay.StoredReceipt, len(s.Receipts)),
+		From: j.From, Next: s.Next, Flow: j.Flow, Receipts: s.Receipts,
 		Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(s.Instances)), Open: map[collation.InstanceKey]int{},
 	}
 	for key, i := range s.Instances {
@@ -39,9 +38,6 @@ func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 		if i.Open != 0 {
 			t.Open[key] = i.Open
 		}
-	}
-	for g, r := range s.Receipts {
-		t.Receipts[g] = replay.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
 	}
 	for i := range s.Effects {
 		f := &s.Effects[i]

@@ -6,14 +6,6 @@ INSERT INTO signals (guid, state, at) SELECT w.*, micros() FROM unnest($1::uuid[
 -- records what became of signals; it changes only those from outside. $1 GUIDs, $2 states.
 UPDATE signals s SET state = w.state FROM unnest($1::uuid[], $2::text[]) AS w (guid, state) WHERE s.guid = w.guid
 
--- name: signals_late
--- lists kept signals whose time has passed, the oldest first, without a lock. $1 limit.
-SELECT d.job, d.guid
-FROM dispatches d
-WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'signal' AND d.held = 'kept'
-ORDER BY d.within_at
-LIMIT $1::int8
-
 -- name: signals_known
 -- reads what became of signals from outside (1.4). $1 GUIDs.
 SELECT guid, state FROM signals WHERE guid = ANY ($1::uuid[])

@@ -50,10 +50,11 @@ FROM d LEFT JOIN jobs j ON j.id = d.job AND j.state <> 'expired'
 WHERE d.send
 
 -- name: late
--- lists requests of open jobs that are past their time (E9), without a lock. $1 limit.
+-- lists requests of open jobs that are past their time (E9), or kept signals (1.11), the oldest first, without a lock.
+-- $1 kind, $2 limit.
 SELECT d.job, d.guid
 FROM dispatches d
-WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 'request'
-  AND (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open'
+WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = $1::text
+  AND CASE d.kind WHEN 'request' THEN (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open' ELSE d.held = 'kept' END
 ORDER BY d.within_at
-LIMIT $1::int8
+LIMIT $2::int8
