@@ -482,22 +482,3 @@ func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
 	}
 	return d.transact(ctx, items...)
 }
-
-// Repair writes the tables of a job anew as they are (S11), as an operator's repair does with
-// what the journal gives.
-func (d Driven) Repair(ctx context.Context, id journal.JobID) error {
-	r, rows, err := d.Repairing(ctx, id)
-	if err != nil {
-		return err
-	}
-	return d.repair(ctx, r, rows)
-}
-
-func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
-	x := onJob(r.Stored.ID, journal.GUID{}, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
-		p, err := collation.Repaired(st, r, effectMode)
-		return p, nil, err
-	})
-	x.guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
-	return d.transact(ctx, x)
-}

@@ -13,25 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var lists = cases{
-	"pages cover the jobs, newest first":         listPages,
-	"filters by state, flow and key":             listFilters,
-	"filters by what jobs wait for":              listWaits,
-	"pages end where much was looked at":         listLooks,
-	"jobs are found by their tags":               listTags,
-	"gauges of what is open and late (O4)":       listGauges,
-	"gauges of quarantined jobs (O4)":            listGaugesQuarantined,
-	"limits of pages, and the default one (T11)": listLimits,
-}
-
-var views = cases{
-	"a job's rows come by their entries, its waits by their age": viewOrder,
-	"how jobs ended (W5)": viewOutcomes,
-	"a closed job has not ended before its completion tasks (W5)": viewTasks,
-	"what is not there is not found":                              viewUnknown,
-}
-
-func listPages(b *bench) {
+var _ = test("Lists", "pages cover the jobs, newest first", func(b *bench) {
 	f := b.deploy(one)
 	for batch := range 4 { // jobs of one batch may have the same start time
 		var list []store.Start
@@ -54,7 +36,7 @@ func listPages(b *bench) {
 		require.GreaterOrEqual(b, pages, len(keys)/limit)
 	}
 	require.Error(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})))
-}
+})
 
 // counted counts the jobs of a filter, and says how many were looked at.
 func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
@@ -64,7 +46,7 @@ func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
 	return counts, int(looked)
 }
 
-func listFilters(b *bench) {
+var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 	done := b.requested(one, "order-1")
 	b.answer(done, "work", success(`1`))
 	open, forked := b.requested(one, "order-2"), b.requested(fork, "invoice_1")
@@ -112,18 +94,18 @@ func listFilters(b *bench) {
 	_, looked := b.counted(store.JobFilter{Flow: "gone", From: started(open)})
 	require.EqualValues(b, 3, looked, "those of the time range")
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.lists.Counts(b.ctx()))(b))
-}
+})
 
-func listLimits(b *bench) {
+var _ = test("Lists", "limits of pages, and the default one (T11)", func(b *bench) {
 	require.Empty(b, got(b.lists.Flows(b.ctx()))(b))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
 		require.Len(b, got(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
 	}
 	require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})), store.ErrRejected)
-}
+})
 
-func listTags(b *bench) {
+var _ = test("Lists", "jobs are found by their tags", func(b *bench) {
 	f := b.deploy(one)
 	for key, tags := range map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}} {
 		r := starting(f, key, `{}`)
@@ -145,9 +127,9 @@ func listTags(b *bench) {
 	require.EqualValues(b, 2, looked, "those with the tag")
 	paged, _ := b.listed(store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
 	require.ElementsMatch(b, []string{"both", "one"}, paged)
-}
+})
 
-func viewOrder(b *bench) {
+var _ = test("Views", "a job's rows come by their entries, its waits by their age", func(b *bench) {
 	id := b.jobs(1)[0]
 	for _, n := range []int{9, 3, 7, 1, 5} {
 		w := collation.Wait{GUID: guid(n), Topic: "t", Key: "k", Since: collation.Micros(100 - n)}
@@ -160,14 +142,14 @@ func viewOrder(b *bench) {
 	require.True(b, slices.IsSortedFunc(v.Rows, func(x, y collation.Row) int { return cmp.Compare(x.Origin, y.Origin) }))
 	require.Len(b, v.Waits, 5)
 	require.True(b, slices.IsSortedFunc(v.Waits, func(x, y collation.Wait) int { return cmp.Compare(x.Since, y.Since) }))
-}
+})
 
 func (b *bench) gauges() *store.Gauges {
 	b.Helper()
 	return got(b.lists.Gauges(b.ctx()))(b)
 }
 
-func listGauges(b *bench) {
+var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	require.Equal(b, &store.Gauges{
 		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
@@ -196,16 +178,16 @@ func listGauges(b *bench) {
 	require.InDelta(b, hour, g.Overdue.Age, float64(time.Minute))
 	require.Less(b, g.Timers.Age, time.Minute)
 	require.InDelta(b, time.Minute, g.Expired.Age, float64(50*time.Second))
-}
+})
 
-func listGaugesQuarantined(b *bench) {
+var _ = test("Lists", "gauges of quarantined jobs (O4)", func(b *bench) {
 	id := b.quarantined()
 	g := b.gauges()
 	require.EqualValues(b, 1, g.Jobs[store.JobsOf{Flow: b.view(id).Flow.Name, State: journal.JobQuarantined}])
 	b.rewrite(b.request(id, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now })
 	require.Zero(b, b.gauges().Overdue, "its rows wait for a person")
 	require.Empty(b, b.due(10), "the sweeper leaves it alone (C16)")
-}
+})
 
 // ending returns how one job ended. It also checks that Ended agrees.
 func (b *bench) ending(id journal.JobID) store.Outcome {
@@ -216,7 +198,7 @@ func (b *bench) ending(id journal.JobID) store.Outcome {
 	return o
 }
 
-func viewOutcomes(b *bench) {
+var _ = test("Views", "how jobs ended (W5)", func(b *bench) {
 	ids := map[string]journal.JobID{"gone": b.tombstone("gone").ID}
 	for _, key := range []string{"open", "failed", "quarantined"} {
 		ids[key] = b.requested(fork, key)
@@ -244,9 +226,9 @@ func viewOutcomes(b *bench) {
 		asked = append(asked, id, id)
 	}
 	require.Equal(b, want, got(b.s.Outcomes(b.ctx(), asked))(b))
-}
+})
 
-func viewTasks(b *bench) {
+var _ = test("Views", "a closed job has not ended before its completion tasks (W5)", func(b *bench) {
 	b.mode.Stepwise = true
 	for key, with := range map[string]*journal.Response{
 		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
@@ -266,9 +248,9 @@ func viewTasks(b *bench) {
 		v := b.view(r.Job)
 		require.Equal(b, store.Outcome{Key: key, State: v.State, Ended: true, Code: v.Code, Error: v.Error, Output: v.Output}, b.ending(r.Job))
 	}
-}
+})
 
-func viewUnknown(b *bench) {
+var _ = test("Views", "what is not there is not found", func(b *bench) {
 	ctx, id := b.ctx(), journal.JobID{1}
 	for name, call := range map[string]func() error{
 		"key":      func() error { _, err := b.s.FindJob(ctx, "nobody"); return err },
@@ -283,7 +265,7 @@ func viewUnknown(b *bench) {
 	}
 	require.Empty(b, got(b.s.Ended(ctx, []journal.JobID{id}))(b))
 	require.Empty(b, got(b.s.JobEffects(ctx, id))(b))
-}
+})
 
 // waiters: two hooks and an await.
 const waiters = `
@@ -332,7 +314,7 @@ func (b *bench) begun(id journal.JobID) {
 }
 
 // O7: only open jobs wait, and each for what its rows and waits say.
-func listWaits(b *bench) {
+var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 	b.requested(one, "works")
 	parked := b.requested(one, "parked")
 	b.answer(parked, "work", &journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
@@ -365,11 +347,11 @@ func listWaits(b *bench) {
 		_, _, err := b.lists.CountJobs(b.ctx(), store.JobFilter{Waits: waits})
 		require.ErrorIs(b, err, store.ErrRejected, waits)
 	}
-}
+})
 
 // O7: a page ends where it has looked at so many jobs, and the next goes on there. A filter that an
 // index answers alone looks at nothing else.
-func listLooks(b *bench) {
+var _ = test("Lists", "pages end where much was looked at", func(b *bench) {
 	var all, open []string
 	for n := range 7 {
 		key := fmt.Sprintf("job-%d", n)
@@ -404,4 +386,4 @@ func listLooks(b *bench) {
 	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
 	second := got(b.s.FindJob(b.ctx(), all[1]))(b)
 	require.Equal(b, b.view(second).Started, page.Searched)
-}
+})
