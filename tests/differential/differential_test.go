@@ -167,6 +167,7 @@ type twin struct {
 	flows  map[string]*flow.Flow // by name and version
 
 	written map[journal.JobID]bool // by this step
+	letter  int64                  // the last id that was given
 	// What the sequence has made so far, to be asked for again.
 	messages []*collation.Message
 	effects  []journal.Effect
@@ -257,7 +258,11 @@ func (w *twin) tables() {
 }
 
 func (w *twin) letters(s store.Store) ([]store.DeadView, error) {
-	return s.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
+	all, err := s.DeadLetters(w.ctx, store.DeadFilter{All: true, Limit: store.MaxPage})
+	if len(all) > 0 {
+		w.letter = max(w.letter, all[0].ID)
+	}
+	return all, err
 }
 
 // stored is what the readers of a store give of a job.
@@ -341,8 +346,8 @@ func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
 	}
 	err := agree(p.w, "commit", 0, 0, p.Committer.Commit(ctx, plans), p.memory.Commit(ctx, plans))
 	if err != nil { // Postgres may have used ids of dead letters
-		all, _ := p.w.letters(p.w.memory)
-		_, failed := p.w.raw.Exec(ctx, "SELECT setval('dead_letters_id_seq', $1, false)", append(all, store.DeadView{})[0].ID+1)
+		_, _ = p.w.letters(p.w.memory)
+		_, failed := p.w.raw.Exec(ctx, "SELECT setval('dead_letters_id_seq', $1, false)", p.w.letter+1)
 		require.NoError(p.w, failed)
 	}
 	return err
