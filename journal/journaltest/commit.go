@@ -44,7 +44,7 @@ var _ = test("Commit", "load after a commit is the state that was applied", func
 func caused(p *collation.Plan) (out []*collation.Message) {
 	for i := range p.Insert {
 		if r := &p.Insert[i]; r.Kind == journal.MessageRequest {
-			out = append(out, Response(r, success(`{}`)))
+			out = append(out, Response(r, Success(`{}`)))
 		} else {
 			out = append(out, Message(r))
 		}

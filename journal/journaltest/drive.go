@@ -33,7 +33,8 @@ func Response(r *collation.Row, with *journal.Response) *collation.Message {
 	}
 }
 
-func success(output string) *journal.Response {
+// Success is a response that ends an activity well.
+func Success(output string) *journal.Response {
 	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)}
 }
 

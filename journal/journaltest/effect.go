@@ -213,7 +213,7 @@ var _ = test("Effects", "the effects of a job come in the order of their time", 
 		b.startEffect(leases[activity], effect(fmt.Sprint(i), 0))
 	}
 	b.finishEffect(leases["left"], completed(effect("1", 0), `1`))
-	b.answer(id, "right", success(`1`))
+	b.answer(id, "right", Success(`1`))
 	list := got(b.s.JobEffects(b.ctx(), id))(b)
 	require.Len(b, list, len(order))
 	for i, f := range list {
@@ -317,7 +317,7 @@ var _ = test("Tx", "a body that lost its request meanwhile is stale (J8)", func(
 	r := b.asked()
 	l := b.lease(r, "w1")
 	_, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
-		b.answer(r.Job, "work", success(`"by another"`))
+		b.answer(r.Job, "work", Success(`"by another"`))
 		return resulting(`1`), nil
 	})
 	require.ErrorIs(b, err, store.ErrStale)

@@ -31,7 +31,7 @@ func (b *bench) finished(key string, at collation.Micros) journal.JobID {
 // finish answers the request of a job of flow one; the job expires at the time at.
 func (b *bench) finish(id journal.JobID, at collation.Micros) {
 	b.Helper()
-	b.finishWith(id, at, success(`1`))
+	b.finishWith(id, at, Success(`1`))
 }
 
 func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.Response) {
@@ -282,7 +282,7 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f := got(flow.Undo("work"))(b)
-	got(b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false))(b)
+	got(b.s.Deploy(b.ctx(), Ref(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }
@@ -308,7 +308,7 @@ var _ = test("Expiry", "a job stays while its compensations are ordered or run (
 	require.NoError(b, b.s.Refuse(b.ctx(), &refused, nil))
 	b.run(row.Job)
 	stays("the other one was refused")
-	b.answer(row.Job, "call", success(`null`))
+	b.answer(row.Job, "call", Success(`null`))
 	b.is(journal.JobCompleted, row.Job)
 	b.expire(100)
 	b.requireTombstone(was)

@@ -62,7 +62,7 @@ func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
 var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 	const done, open, forked, child = "order-1", "order-2", "invoice_1", "child-1"
 	id := b.requested(one, done)
-	b.answer(id, "work", success(`1`))
+	b.answer(id, "work", Success(`1`))
 	parent := b.requested(one, open)
 	from, to := b.view(parent).Started, b.view(b.requested(fork, forked)).Started
 	row := b.order(parent, 1, true)
@@ -198,7 +198,7 @@ var _ = test("Views", "how jobs ended (W5)", func(b *bench) {
 	}
 	ids["done"], ids["again"] = b.requested(one, "done"), b.start(b.deploy(one), "gone")
 	b.answer(ids["failed"], "left", failure(journal.ResponseTerminal, "declined"))
-	b.answer(ids["done"], "work", success(`{"n":7}`))
+	b.answer(ids["done"], "work", Success(`{"n":7}`))
 	b.quarantine(ids["quarantined"])
 	v := b.view(ids["failed"])
 	require.Equal(b, "declined", v.Error.Message)
@@ -224,7 +224,7 @@ var _ = test("Views", "how jobs ended (W5)", func(b *bench) {
 var _ = test("Views", "a closed job has not ended before its completion tasks (W5)", func(b *bench) {
 	b.mode.Stepwise = true
 	for key, with := range map[string]*journal.Response{
-		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
+		"well": Success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
 	} {
 		r := b.request(b.requested(one, key), "work")
 		m, closed := Response(&r, with), 0
@@ -312,7 +312,7 @@ var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 	parked := b.requested(one, "parked")
 	b.answer(parked, "work", &journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
 	done := b.requested(one, "done")
-	b.answer(done, "work", success(`1`))
+	b.answer(done, "work", Success(`1`))
 	b.begun(b.start(b.deploy(waiters), "waits"))
 	b.deploy(one)
 	for n, key := range []string{"parent", "starter"} { // the one awaits its child, the other does not
@@ -347,7 +347,7 @@ var _ = test("Lists", "pages end where much was looked at", func(b *bench) {
 			open = append([]string{key}, open...)
 			continue
 		}
-		b.answer(id, "work", success(`1`))
+		b.answer(id, "work", Success(`1`))
 	}
 	for _, k := range []struct {
 		filter store.JobFilter

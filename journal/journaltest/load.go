@@ -187,7 +187,7 @@ var _ = test("Load", "jobs are locked in one order (J3)", func(b *bench) {
 var _ = test("Load", "a receipt with open steps brings its response (C5)", func(b *bench) {
 	b.mode.Stepwise = true
 	r := b.asked()
-	m := Response(&r, success(`{"paid":true}`))
+	m := Response(&r, Success(`{"paid":true}`))
 	receipt := func() *collation.Receipt {
 		l := got(b.load(b.c, m))(b)
 		require.NoError(b, b.c.Rollback(b.ctx()))
@@ -198,7 +198,7 @@ var _ = test("Load", "a receipt with open steps brings its response (C5)", func(
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
-		got(b.once(Response(&r, success(`{"paid":false}`))))(b)
+		got(b.once(Response(&r, Success(`{"paid":false}`))))(b)
 	}
 	require.True(b, got(b.handle(m))(b).Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))

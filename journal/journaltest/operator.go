@@ -128,7 +128,7 @@ var _ = test("Letters", "the oldest stray letters are dropped, and no others", f
 	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Stray: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
 	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Stray: true})
-	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: success(`1`), Who: "ann"}))
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: Success(`1`), Who: "ann"}))
 	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Stray: true})
 	b.expire(1)
 	require.Zero(b, b.dropped(), "they are within the bound")

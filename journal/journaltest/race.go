@@ -40,7 +40,7 @@ var _ = test("Races", "many holders of one message: one handles it (P9, C7)", fu
 
 var _ = test("Races", "two answers to one request: one is recorded (P5)", func(b *bench) {
 	r := b.asked()
-	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, success(fmt.Sprint(i))) })
+	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, Success(fmt.Sprint(i))) })
 	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
 	v := b.view(r.Job)
 	require.Equal(b, journal.JobCompleted, v.State)
@@ -51,10 +51,10 @@ var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 	for i := range 5 {
 		id := b.requested(fork, fmt.Sprint(i))
 		branches := []collation.Row{b.request(id, "left"), b.request(id, "right")}
-		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], success(`1`)) })
+		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], Success(`1`)) })
 		require.Equal(b, 2, n[collation.Handled])
 		b.run(id)
-		b.answer(id, "next", success(`3`))
+		b.answer(id, "next", Success(`3`))
 		require.Equal(b, journal.JobCompleted, b.view(id).State)
 	}
 })
@@ -128,7 +128,7 @@ func (b *bench) guess(r *collation.Row) store.Chained {
 	base := b.whole(r.Job)
 	require.True(b, base.Whole && base.Keep())
 	st := base.Fork(base.Now)
-	p, need := collation.Step(st, Response(r, success(`1`)), b.mode)
+	p, need := collation.Step(st, Response(r, Success(`1`)), b.mode)
 	require.Nil(b, need)
 	c := store.Chain(&st.Job, p)
 	c.Guard = store.GuardOf(base, []*collation.Plan{p})
@@ -188,7 +188,7 @@ var _ = test("Hot", "what has changed since is lost and named, and nothing is th
 		"head":  func(r *collation.Row) { b.altered(r.Job) },
 		"state": func(r *collation.Row) { b.quarantine(r.Job) },
 		"row":   func(r *collation.Row) { b.lease(*r, "w") },
-		"gone":  func(r *collation.Row) { b.must(Response(r, success(`2`))) },
+		"gone":  func(r *collation.Row) { b.must(Response(r, Success(`2`))) },
 		"other": func(*collation.Row) {},
 	}
 	var plans []store.Chained
@@ -247,7 +247,7 @@ var _ = test("Hot", "an effect decided on a chain that has changed since is lost
 		},
 		"an effect":     func(_ collation.Row, l store.Lease) { b.startEffect(l, effect("other", 0)) },
 		"this effect":   func(_ collation.Row, l store.Lease) { b.startEffect(l, pay) },
-		"its answer":    func(r collation.Row, _ store.Lease) { b.must(Response(&r, success(`2`))) },
+		"its answer":    func(r collation.Row, _ store.Lease) { b.must(Response(&r, Success(`2`))) },
 		"its job's end": func(r collation.Row, _ store.Lease) { b.quarantine(r.Job) },
 	} {
 		r := b.request(b.requested(one, name), "work")

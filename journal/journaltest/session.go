@@ -280,7 +280,7 @@ var _ = test("Sessions", "which leases are none any more, by their places (W8)",
 	}{
 		{src: one, activity: "work"},
 		{src: fork, activity: "right"},
-		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) { b.answer(l.Job, "left", success(`1`)) }},
+		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) { b.answer(l.Job, "left", Success(`1`)) }},
 		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
 			b.answer(l.Job, "work", failure(journal.ResponseFailedAttempt, "no"))
 		}},
@@ -319,7 +319,7 @@ var _ = test("Sessions", "what it holds is listed (W8)", func(b *bench) {
 		want = append(want, b.leaseFor(b.request(b.requested(one, fmt.Sprint(i)), "work"), fmt.Sprint("w", i), of))
 		want[i].Generation, want[i].Runs = 0, 0 // not needed
 	}
-	b.answer(want[2].Job, "work", success(`1`))
+	b.answer(want[2].Job, "work", Success(`1`))
 	b.lease(b.request(b.requested(one, "of another"), "work"), "w")
 	held := got(of.Held(b.ctx()))(b)
 	for i := range held {

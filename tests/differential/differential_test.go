@@ -114,9 +114,6 @@ func TestStoresAgree(t *testing.T) {
 	pg, raw := openDatabase(t)
 	begun, played := time.Now(), 0
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("replay it, with the seed that is printed above: go test ./tests/differential -run '^%s$' -rapid.seed=<seed>", t.Name())
-		}
 		t.Logf("%d sequences of about %s calls, in %v; a difference: %t", played, steps, time.Since(begun).Round(time.Second), t.Failed())
 	})
 	rapid.Check(t, func(r *rapid.T) {
