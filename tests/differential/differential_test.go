@@ -272,11 +272,12 @@ func (w *twin) stored(s store.Store, id journal.JobID) (any, error) {
 		return []any{v.Key, v.Generation, v.Head, v.Closed, v.Next}, nil
 	}
 	all := []any{v}
-	return all, s.Audit(w.ctx, id, func(x *store.Stored, entries iter.Seq2[journal.Record, error]) error {
+	err = s.Audit(w.ctx, id, func(x *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 		all = append(all, x, yielded(w, x.Beside), yielded(w, entries))
 		x.Beside = nil
 		return nil
 	})
+	return all, err
 }
 
 func yielded[T any](w *twin, seq iter.Seq2[T, error]) (out []T) {
