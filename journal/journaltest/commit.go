@@ -18,11 +18,12 @@ var _ = test("Commit", "load after a commit is the state that was applied", func
 	instances := map[collation.InstanceKey]*collation.Instance{}
 	for ; len(todo) > 0; todo = todo[1:] {
 		m := todo[0]
-		st := got(b.load(b.c, m))(b).States[id]
-		ch := got(b.decide(b.c, st, m))(b)
-		require.NoError(b, b.commit(ch))
-		again := got(b.load(b.c, m))(b).States[id]
-		require.NoError(b, b.c.Rollback(b.ctx()))
+		var st *collation.State
+		p := got(b.s.Handle(b.ctx(), func(is *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
+			st = is
+			return b.step(st, m)
+		}, m))(b)[0]
+		again := b.look(wantOf(m)).States[id]
 		key := collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}
 		require.Equal(b, []any{st.Job, st.Instances[key], st.Rows[m.Row]}, []any{again.Job, again.Instances[key], again.Rows[m.Row]})
 		if receipt := again.Receipts[m.GUID]; receipt != nil {
@@ -31,7 +32,7 @@ var _ = test("Commit", "load after a commit is the state that was applied", func
 		for key, i := range st.Instances {
 			instances[key] = i
 		}
-		todo = append(todo, caused(ch.Plan)...)
+		todo = append(todo, caused(p)...)
 	}
 	v := b.view(id)
 	require.True(b, v.Ended)
@@ -246,11 +247,7 @@ var _ = test("Lawless", "a plan against the laws is refused whole (C3, C4, C14)"
 		before := b.view(id)
 		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
-			st := got(b.load(b.c, m))(b).States[id]
-			p := got(b.plan(b.c, st, m))(b)
-			p.Receipt.Gone = gone
-			spoil(p)
-			err := b.commit(store.Chain(&st.Job, p))
+			err := b.attempt(m, b.altering(func(p *collation.Plan) { p.Receipt.Gone = gone; spoil(p) }))
 			if b.refuses(err, name); !gone && name != belowZero {
 				require.ErrorIs(b, err, store.ErrLost, name)
 			}

@@ -37,12 +37,8 @@ func (b *bench) finish(id journal.JobID, at collation.Micros) {
 func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, "work")
-	m := Response(&r, with)
-	st := got(b.load(b.c, m))(b).States[id]
-	p := got(b.plan(b.c, st, m))(b)
+	p := got(b.s.Handle(b.ctx(), b.altering(func(p *collation.Plan) { p.ExpiresAt = at }), Response(&r, with)))(b)[0]
 	require.True(b, p.Tasks)
-	p.ExpiresAt = at
-	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
 // tombstone runs a job until it is a tombstone, and returns its state before.

@@ -128,15 +128,14 @@ var _ = test("Load", "held jobs are waited for with wait (J3)", func(b *bench) {
 	d := b.committer()
 	id := b.jobs(1)[0]
 	m := Message(&b.view(id).Rows[0])
-	l := got(b.load(b.c, m))(b)
-	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
-	go func() {
-		l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
-		b.check(err)
-		loaded <- l
-	}()
-	require.NoError(b, b.commit(ch))
+	require.NoError(b, b.attempt(m, b.altering(func(*collation.Plan) {
+		go func() {
+			l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
+			b.check(err)
+			loaded <- l
+		}()
+	})))
 	require.Nil(b, (<-loaded).States[id].Rows[id.Start()], "what was committed meanwhile is read")
 })
 
@@ -188,11 +187,7 @@ var _ = test("Load", "a receipt with open steps brings its response (C5)", func(
 	b.mode.Stepwise = true
 	r := b.asked()
 	m := Response(&r, Success(`{"paid":true}`))
-	receipt := func() *collation.Receipt {
-		l := got(b.load(b.c, m))(b)
-		require.NoError(b, b.c.Rollback(b.ctx()))
-		return l.States[r.Job].Receipts[m.GUID]
-	}
+	receipt := func() *collation.Receipt { return b.look(wantOf(m)).States[r.Job].Receipts[m.GUID] }
 	p := got(b.once(m))(b)
 	for _, want := range []string{"000000000000001", "000010000000001"} {
 		require.False(b, p.Done)

@@ -63,14 +63,14 @@ var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 // waits for the commit and learns that the turn was answered, or the commit loses to the lease.
 var _ = test("Races", "a lease and a commit: one wins (E7, J8)", func(b *bench) {
 	r := b.asked()
-	m := Response(&r, failure(journal.ResponseFailedAttempt, "no"))
-	ch := got(b.decide(b.c, got(b.load(b.c, m))(b).States[r.Job], m))(b)
 	leased, live := make(chan error, 1), b.live().ID()
-	go func() {
-		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
-		leased <- err
-	}()
-	committed, err := b.commit(ch), <-leased
+	committed := b.attempt(Response(&r, failure(journal.ResponseFailedAttempt, "no")), b.altering(func(*collation.Plan) {
+		go func() {
+			_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
+			leased <- err
+		}()
+	}))
+	err := <-leased
 	if turn := b.request(r.Job, "work").Turn; committed == nil {
 		require.ErrorIs(b, err, store.ErrStale)
 		require.Equal(b, 2, turn)
