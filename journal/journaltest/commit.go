@@ -80,9 +80,12 @@ var _ = test("Commit", "batches of many sizes (J6)", func(b *bench) {
 
 // series commits changes of one job as plans of one batch.
 func (b *bench) series(id journal.JobID, changes ...change) error {
-	b.Helper()
-	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	if err != nil {
+		return err
+	}
 	var plans []store.Chained
+	st := l.States[id]
 	for _, add := range changes {
 		p := handmade(st, &collation.Message{Job: id})
 		add(p, st)

@@ -164,14 +164,7 @@ type change func(p *collation.Plan, st *collation.State)
 
 // alter commits a handmade plan to a job.
 func (b *bench) alter(id journal.JobID, changes ...change) error {
-	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	if err != nil {
-		return err
-	}
-	st := l.States[id]
-	p := handmade(st, &collation.Message{Job: id})
-	all(changes...)(p, st)
-	return b.commit(store.Chain(&st.Job, p))
+	return b.series(id, all(changes...))
 }
 
 // altered is alter, which must succeed.
