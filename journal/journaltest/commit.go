@@ -10,27 +10,20 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var commits = cases{
-	"load after a commit is the state that was applied": commitLoad,
-	"batches of many sizes (J6)":                        commitBatches,
-	"several plans of a job are one commit (J6)":        commitSeveral,
-	"a plan is whole or not at all (C3)":                commitWhole,
-	"a session counts its commits (L1)":                 commitSession,
-}
-
-// commitLoad runs a job. After every plan it compares what is loaded with the state that the
+// It runs a job. After every plan it compares what is loaded with the state that the
 // plans so far were applied to.
-func commitLoad(b *bench) {
+var _ = test("Commit", "load after a commit is the state that was applied", func(b *bench) {
 	id := b.start(b.deploy(fork), "k")
 	todo := []*collation.Message{Message(&b.view(id).Rows[0])}
 	instances := map[collation.InstanceKey]*collation.Instance{}
 	for ; len(todo) > 0; todo = todo[1:] {
 		m := todo[0]
-		st := got(b.load(b.c, m))(b).States[id]
-		ch := got(b.decide(b.c, st, m))(b)
-		require.NoError(b, b.commit(ch))
-		again := got(b.load(b.c, m))(b).States[id]
-		require.NoError(b, b.c.Rollback(b.ctx()))
+		var st *collation.State
+		p := got(b.s.Handle(b.ctx(), func(is *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
+			st = is
+			return b.step(st, m)
+		}, m))(b)[0]
+		again := b.look(wantOf(m)).States[id]
 		key := collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}
 		require.Equal(b, []any{st.Job, st.Instances[key], st.Rows[m.Row]}, []any{again.Job, again.Instances[key], again.Rows[m.Row]})
 		if receipt := again.Receipts[m.GUID]; receipt != nil {
@@ -39,20 +32,20 @@ func commitLoad(b *bench) {
 		for key, i := range st.Instances {
 			instances[key] = i
 		}
-		todo = append(todo, caused(ch.Plan)...)
+		todo = append(todo, caused(p)...)
 	}
 	v := b.view(id)
 	require.True(b, v.Ended)
 	for _, i := range v.Instances {
 		require.Equal(b, *instances[i.Key], i.Instance)
 	}
-}
+})
 
 // caused returns the messages of the rows that a plan inserts; workers answer at once.
 func caused(p *collation.Plan) (out []*collation.Message) {
 	for i := range p.Insert {
 		if r := &p.Insert[i]; r.Kind == journal.MessageRequest {
-			out = append(out, Response(r, success(`{}`)))
+			out = append(out, Response(r, Success(`{}`)))
 		} else {
 			out = append(out, Message(r))
 		}
@@ -60,7 +53,7 @@ func caused(p *collation.Plan) (out []*collation.Message) {
 	return out
 }
 
-func commitBatches(b *bench) {
+var _ = test("Commit", "batches of many sizes (J6)", func(b *bench) {
 	for _, n := range []int{1, 3, 50, store.MaxBatch} {
 		ids := b.jobs(n)
 		var ms []*collation.Message
@@ -83,13 +76,16 @@ func commitBatches(b *bench) {
 		}
 		b.audit(ids[0], ids[n/2], ids[n-1])
 	}
-}
+})
 
 // series commits changes of one job as plans of one batch.
 func (b *bench) series(id journal.JobID, changes ...change) error {
-	b.Helper()
-	st := b.locked(b.c, store.Want{Job: id}).States[id]
+	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
+	if err != nil {
+		return err
+	}
 	var plans []store.Chained
+	st := l.States[id]
 	for _, add := range changes {
 		p := handmade(st, &collation.Message{Job: id})
 		add(p, st)
@@ -99,9 +95,9 @@ func (b *bench) series(id journal.JobID, changes ...change) error {
 	return b.commit(plans...)
 }
 
-// commitSeveral moves an instance twice, and an output pointer, registers waits and cancels one of
+// It moves an instance twice, and an output pointer, registers waits and cancels one of
 // them, in one transaction.
-func commitSeveral(b *bench) {
+var _ = test("Commit", "several plans of a job are one commit (J6)", func(b *bench) {
 	id := b.jobs(1)[0]
 	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
 	kept := b.signal("t", "k", "x")
@@ -120,10 +116,10 @@ func commitSeveral(b *bench) {
 	require.Len(b, v.Waits, 1)
 	require.Equal(b, guid(2), v.Waits[0].GUID)
 	require.Equal(b, collation.HeldKept, b.stored(id, b.box(kept)).Held, "nobody waits for it any more")
-}
+})
 
-// commitWhole loses a row when everything else of a plan was right.
-func commitWhole(b *bench) {
+// It loses a row when everything else of a plan was right.
+var _ = test("Commit", "a plan is whole or not at all (C3)", func(b *bench) {
 	ids := b.jobs(2)
 	child := b.order(ids[0], 1, true)
 	b.altered(ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
@@ -140,9 +136,9 @@ func commitWhole(b *bench) {
 	require.ErrorIs(b, err, store.ErrLost)
 	require.Equal(b, []any{before, other, &child}, []any{b.view(ids[0]), b.view(ids[1]), b.stored(ids[0], keyOf(&child))})
 	require.Equal(b, collation.HeldKept, b.stored(ids[0], b.box(kept)).Held)
-}
+})
 
-func commitSession(b *bench) {
+var _ = test("Commit", "a session counts its commits (L1)", func(b *bench) {
 	d := b.committer()
 	s1, before := b.c.Session()
 	s2, _ := d.Session()
@@ -154,16 +150,7 @@ func commitSession(b *bench) {
 		require.Equal(b, []any{s1, before + int64(i) + 1}, []any{s, seq})
 	}
 	require.Zero(b, got(b.s.Prune(b.ctx(), 100))(b), "young markers stay (J4)")
-}
-
-var lawless = cases{
-	"a plan against the laws is refused whole (C3, C4, C14)": lawlessPlans,
-	"a result that stands is not replaced (E5)":              lawlessResult,
-	"digits do not carry, shrink or go back (C1, C4)":        lawlessMoves,
-	"more elements cannot end than are open (V6)":            lawlessOpen,
-	"a plan names a row and a wait once":                     lawlessTwice,
-	"plans of a batch follow one another (C3, J6)":           lawlessBatch,
-}
+})
 
 const (
 	snapshot = collation.GUIDLedger(100_000_000_000)
@@ -256,18 +243,14 @@ func moves(before, after collation.GUIDLedger, closes bool) change {
 	}
 }
 
-func lawlessPlans(b *bench) {
+var _ = test("Lawless", "a plan against the laws is refused whole (C3, C4, C14)", func(b *bench) {
 	f := b.deploy(one)
 	for name, spoil := range unlawful {
 		id := b.start(f, name)
 		before := b.view(id)
 		m := Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
-			st := got(b.load(b.c, m))(b).States[id]
-			p := got(b.plan(b.c, st, m))(b)
-			p.Receipt.Gone = gone
-			spoil(p)
-			err := b.commit(store.Chain(&st.Job, p))
+			err := b.attempt(m, b.altering(func(p *collation.Plan) { p.Receipt.Gone = gone; spoil(p) }))
 			if b.refuses(err, name); !gone && name != belowZero {
 				require.ErrorIs(b, err, store.ErrLost, name)
 			}
@@ -275,10 +258,10 @@ func lawlessPlans(b *bench) {
 		}
 		b.must(m)
 	}
-}
+})
 
-// lawlessMoves writes instances by hand: to each value, and from there to none of those beside it.
-func lawlessMoves(b *bench) {
+// It writes instances by hand: to each value, and from there to none of those beside it.
+var _ = test("Lawless", "digits do not carry, shrink or go back (C1, C4)", func(b *bench) {
 	id := b.jobs(1)[0]
 	for n, steps := range [][]struct {
 		is  collation.ActivityLedger
@@ -310,9 +293,9 @@ func lawlessMoves(b *bench) {
 			}
 		}
 	}
-}
+})
 
-func lawlessOpen(b *bench) {
+var _ = test("Lawless", "more elements cannot end than are open (V6)", func(b *bench) {
 	id := b.jobs(1)[0]
 	w := collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: collation.More{Open: -1}}
 	b.refuses(b.alter(id, ledgers(w)))
@@ -321,9 +304,9 @@ func lawlessOpen(b *bench) {
 	w.New, w.Before, w.Open = false, w.After, -1
 	b.refuses(b.alter(id, ledgers(w)))
 	require.Equal(b, 1, b.instance(id, workKey).Open)
-}
+})
 
-func lawlessTwice(b *bench) {
+var _ = test("Lawless", "a plan names a row and a wait once", func(b *bench) {
 	row := b.asked()
 	b.altered(row.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	deletes := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, row.GUID) }
@@ -339,16 +322,16 @@ func lawlessTwice(b *bench) {
 		require.ErrorIs(b, b.alter(row.Job, twice[0], twice[1]), store.ErrRejected, name)
 		require.Equal(b, before, b.view(row.Job), name)
 	}
-}
+})
 
 // cycles is a row of the job in a turn, which is its rev, too.
 func cycles(st *collation.State, turn int) collation.Row {
 	return collation.Row{GUID: guid(1), Job: st.Job.ID, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn)}
 }
 
-// lawlessBatch commits two plans of a job together, of which the second is decided on what the first
+// It commits two plans of a job together, of which the second is decided on what the first
 // leaves, or is not. turn is that of the row then, which begins with 1; 0: it is gone.
-func lawlessBatch(b *bench) {
+var _ = test("Lawless", "plans of a batch follow one another (C3, J6)", func(b *bench) {
 	const refused = -1
 	f, g := b.deploy(one), guid(1)
 	insert := func(turn int) change {
@@ -415,10 +398,10 @@ func lawlessBatch(b *bench) {
 		require.Equal(b, c.turn, turn, name)
 	}
 	require.Equal(b, collation.LetterAnswered, b.letters(true)[0].State)
-}
+})
 
-// lawlessResult ends an effect twice, as if its outcome had not been read.
-func lawlessResult(b *bench) {
+// It ends an effect twice, as if its outcome had not been read.
+var _ = test("Lawless", "a result that stands is not replaced (E5)", func(b *bench) {
 	r := b.asked()
 	l, e := b.lease(r, "w1"), effect("pay", 0)
 	b.startEffect(l, e)
@@ -428,4 +411,4 @@ func lawlessResult(b *bench) {
 	out := got(loaded.Chains[l.Key()].Finish(l, completed(e, `2`), false, effectMode))(b)
 	require.ErrorIs(b, b.commit(store.Chained{Plan: out.Plan}), store.ErrLost)
 	require.Equal(b, []store.EffectRow{stands}, got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b))
-}
+})

@@ -33,7 +33,8 @@ func Response(r *collation.Row, with *journal.Response) *collation.Message {
 	}
 }
 
-func success(output string) *journal.Response {
+// Success is a response that ends an activity well.
+func Success(output string) *journal.Response {
 	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)}
 }
 
@@ -43,35 +44,8 @@ func failure(kind journal.ResponseKind, text string) *journal.Response {
 	}
 }
 
-// load opens a transaction for messages, waiting for their jobs.
-func (b *bench) load(c store.Committer, ms ...*collation.Message) (*store.Loaded, error) {
-	wants := make([]store.Want, len(ms))
-	for i, m := range ms {
-		wants[i] = wantOf(m)
-	}
-	l, err := c.Load(b.ctx(), wants, true)
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range l.States {
-		st.Flow = b.flowOf(st)
-	}
-	return l, nil
-}
-
 func (b *bench) flowOf(st *collation.State) *flow.Flow {
 	return b.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
-}
-
-// decide plans a message, chains its entry and applies the plan to the state.
-func (b *bench) decide(c store.Committer, st *collation.State, m *collation.Message) (store.Chained, error) {
-	p, err := b.plan(c, st, m)
-	if err != nil {
-		return store.Chained{}, err
-	}
-	ch := store.Chain(&st.Job, p)
-	st.Apply(p)
-	return ch, nil
 }
 
 // step decides a message on the flow of its job.
@@ -80,10 +54,27 @@ func (b *bench) step(st *collation.State, m *collation.Message) (*collation.Plan
 	return collation.Step(st, m, b.mode)
 }
 
+// altering is step, after which the plan is altered.
+func (b *bench) altering(alter func(*collation.Plan)) Step {
+	return func(st *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
+		p, need := b.step(st, m)
+		if need == nil {
+			alter(p)
+		}
+		return p, need
+	}
+}
+
 // once decides and commits one plan of a message.
 func (b *bench) once(m *collation.Message) (*collation.Plan, error) {
 	plans, err := b.s.Handle(b.ctx(), b.step, m)
 	return plans[0], err
+}
+
+// attempt decides and commits one plan of a message, and does not decide again.
+func (b *bench) attempt(m *collation.Message, step Step) error {
+	plans := make([]*collation.Plan, 1)
+	return failed(try(b.ctx(), b.c, handling(step, []*collation.Message{m}, plans)))
 }
 
 // handle handles a message to its end, as an engine does, one plan in a commit. It returns the last
@@ -168,33 +159,12 @@ func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.M
 	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
-// plan steps a message against its loaded state, and loads what that lacks.
-func (b *bench) plan(c store.Committer, st *collation.State, m *collation.Message) (*collation.Plan, error) {
-	for range 10 {
-		p, need, err := carry(st, m, b.step)
-		if need == nil {
-			return p, err
-		}
-		if err := c.More(b.ctx(), map[journal.JobID]*collation.Need{m.Job: need}); err != nil {
-			return nil, err
-		}
-	}
-	return nil, errors.New("ten loads did not satisfy Step")
-}
-
 // change adds to a handmade plan.
 type change func(p *collation.Plan, st *collation.State)
 
 // alter commits a handmade plan to a job.
 func (b *bench) alter(id journal.JobID, changes ...change) error {
-	l, err := b.c.Load(b.ctx(), []store.Want{{Job: id}}, true)
-	if err != nil {
-		return err
-	}
-	st := l.States[id]
-	p := handmade(st, &collation.Message{Job: id})
-	all(changes...)(p, st)
-	return b.commit(store.Chain(&st.Job, p))
+	return b.series(id, all(changes...))
 }
 
 // altered is alter, which must succeed.

@@ -125,37 +125,36 @@ func wantOf(m *collation.Message) store.Want {
 // Step decides a message on the state of its job; mostly it is collation.Step.
 type Step func(*collation.State, *collation.Message) (*collation.Plan, *collation.Need)
 
-// carry decides a message with what its row carries, if it has not been accepted.
-func carry(st *collation.State, m *collation.Message, step Step) (p *collation.Plan, need *collation.Need, err error) {
-	x := *m
-	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
-		switch row.Kind {
-		case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
-			if x.Response, err = journal.DecodeResponse(row.Body); err != nil {
-				return nil, nil, err
+// handling are the items of messages, which set the plans. A message comes with what its row carries,
+// if it has not been accepted.
+func handling(step Step, ms []*collation.Message, plans []*collation.Plan) []item {
+	items := make([]item, len(ms))
+	for i, m := range ms {
+		items[i] = item{Want: wantOf(m), decide: func(l *store.Loaded) (p *collation.Plan, need *collation.Need, err error) {
+			st, x := l.States[m.Job], *m
+			if st == nil {
+				return nil, nil, nil
 			}
-		}
+			if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
+				switch row.Kind {
+				case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+					if x.Response, err = journal.DecodeResponse(row.Body); err != nil {
+						return nil, nil, err
+					}
+				}
+			}
+			plans[i], need = step(st, &x)
+			return plans[i], need, nil
+		}}
 	}
-	p, need = step(st, &x)
-	return p, need, nil
+	return items
 }
 
 // Handle takes messages through one transaction, each after those before it, and returns the plan of
 // each; nil if its job is not there.
 func (d Driven) Handle(ctx context.Context, step Step, ms ...*collation.Message) ([]*collation.Plan, error) {
-	plans, items := make([]*collation.Plan, len(ms)), make([]item, len(ms))
-	for i, m := range ms {
-		items[i] = item{Want: wantOf(m), decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-			st := l.States[m.Job]
-			if st == nil {
-				return nil, nil, nil
-			}
-			p, need, err := carry(st, m, step)
-			plans[i] = p
-			return p, need, err
-		}}
-	}
-	return plans, d.transact(ctx, items...)
+	plans := make([]*collation.Plan, len(ms))
+	return plans, d.transact(ctx, handling(step, ms, plans)...)
 }
 
 // Start begins jobs in one transaction, each after those before it; the results are in their order.
@@ -486,23 +485,4 @@ func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
 		}}
 	}
 	return d.transact(ctx, items...)
-}
-
-// Repair writes the tables of a job anew as they are (S11), as an operator's repair does with
-// what the journal gives.
-func (d Driven) Repair(ctx context.Context, id journal.JobID) error {
-	r, rows, err := d.Repairing(ctx, id)
-	if err != nil {
-		return err
-	}
-	return d.repair(ctx, r, rows)
-}
-
-func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
-	x := onJob(r.Stored.ID, journal.GUID{}, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
-		p, err := collation.Repaired(st, r, effectMode)
-		return p, nil, err
-	})
-	x.guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
-	return d.transact(ctx, x)
 }

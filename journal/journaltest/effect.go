@@ -17,17 +17,6 @@ import (
 	"github.com/quipu-journal/quipu/wire"
 )
 
-var effects = cases{
-	"a chain of their own, in the order of their first entries (J8)": effectChain,
-	"an effect keeps what is recorded of it, field by field (E6)":    effectFields,
-	"a takeover waits for the attempt's timeout, of its turn (E4)":   effectTimeout,
-	"what comes when the row has gone is recorded (J8)":              effectLate,
-	"a result is taken back, or vouched for (3.3)":                   effectJudged,
-	"an effect stays with the request that started it (J8)":          effectOwner,
-	"the effects of a job come in the order of their time":           effectsOfJob,
-	"a key is found in whichever job (E1)":                           effectKey,
-}
-
 func effect(name string, n int) journal.Effect {
 	return journal.Effect{
 		Key: sha256.Sum256(fmt.Appendf(nil, "%s %d", name, n)), Name: name, Class: store.ClassGuarded, N: n,
@@ -71,7 +60,7 @@ func (b *bench) effectsOf(job journal.JobID, request journal.GUID) []store.Effec
 	return got(b.s.Effects(b.ctx(), job, request))(b)
 }
 
-func effectChain(b *bench) {
+var _ = test("Effects", "a chain of their own, in the order of their first entries (J8)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	require.Empty(b, b.effectsOf(r.Job, r.GUID))
@@ -88,9 +77,9 @@ func effectChain(b *bench) {
 		kinds = append(kinds, e.Kind)
 	}
 	require.Equal(b, append(slices.Repeat([]journal.Kind{journal.KindEffectStarted}, 3), slices.Repeat([]journal.Kind{journal.KindEffectCompleted}, 2)...), kinds)
-}
+})
 
-func effectFields(b *bench) {
+var _ = test("Effects", "an effect keeps what is recorded of it, field by field (E6)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	large := `"` + strings.Repeat("x", wire.MaxResult-2) + `"`
@@ -113,11 +102,11 @@ func effectFields(b *bench) {
 	b.startEffect(l, effect("refused", 0))
 	b.finishEffect(l, refused)
 	require.Equal(b, refused.Error, b.effectsOf(r.Job, r.GUID)[5].Error)
-}
+})
 
-// effectTimeout: the session of a run has ended, but its attempt has not, unless its answer was
+// The session of a run has ended, but its attempt has not, unless its answer was
 // accepted.
-func effectTimeout(b *bench) {
+var _ = test("Effects", "a takeover waits for the attempt's timeout, of its turn (E4)", func(b *bench) {
 	for _, turned := range []bool{false, true} {
 		r := b.request(b.requested(one, fmt.Sprint("turned ", turned)), "work")
 		l := b.leaseFor(r, "w1", b.session("dies", span))
@@ -142,9 +131,9 @@ func effectTimeout(b *bench) {
 		})
 		require.Equal(b, "w3", b.starts(b.lease(r, "w3"), effect("log", 0), true).Holder)
 	}
-}
+})
 
-func effectLate(b *bench) {
+var _ = test("Effects", "what comes when the row has gone is recorded (J8)", func(b *bench) {
 	id := b.requested(fork, "k")
 	l := b.lease(b.request(id, "right"), "w")
 	b.startEffect(l, effect("pay", 0))
@@ -154,10 +143,10 @@ func effectLate(b *bench) {
 	requireOneOf(b, failed(b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)), store.ErrStale, store.ErrJobClosed)
 	require.Equal(b, `"paid"`, string(b.effectsOf(id, l.Request)[0].Result))
 	require.True(b, b.chain(id, l.Request)[1].Effect.Late)
-}
+})
 
-// effectJudged takes one recorded result back and confirms another.
-func effectJudged(b *bench) {
+// It takes one recorded result back and confirms another.
+var _ = test("Effects", "a result is taken back, or vouched for (3.3)", func(b *bench) {
 	r := b.asked()
 	pay, ship := at("pay", store.ClassGuarded, "1"), at("ship", store.ClassIdempotent, "2")
 	l := b.lease(r, "w")
@@ -194,10 +183,10 @@ func effectJudged(b *bench) {
 	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
 		p.Chain = &collation.ChainWrite{Request: r.GUID, Effect: collation.Effect{EffectRow: after[0], Request: r.GUID}, Completed: true}
 	}), store.ErrLost, "it has no result any more")
-}
+})
 
-// effectOwner: two requests of a job come to one effect.
-func effectOwner(b *bench) {
+// Two requests of a job come to one effect.
+var _ = test("Effects", "an effect stays with the request that started it (J8)", func(b *bench) {
 	b.odd = true
 	id := b.requested(fork, "k")
 	left := b.lease(b.request(id, "left"), "w")
@@ -213,9 +202,9 @@ func effectOwner(b *bench) {
 	for _, f := range got(b.s.JobEffects(b.ctx(), id))(b) {
 		require.Equal(b, left.Request, f.Request)
 	}
-}
+})
 
-func effectsOfJob(b *bench) {
+var _ = test("Effects", "the effects of a job come in the order of their time", func(b *bench) {
 	id := b.requested(fork, "k")
 	order := []string{"right", "left", "right", "left"}
 	leases := map[string]store.Lease{"left": b.lease(b.request(id, "left"), "w"), "right": b.lease(b.request(id, "right"), "w")}
@@ -224,7 +213,7 @@ func effectsOfJob(b *bench) {
 		b.startEffect(leases[activity], effect(fmt.Sprint(i), 0))
 	}
 	b.finishEffect(leases["left"], completed(effect("1", 0), `1`))
-	b.answer(id, "right", success(`1`))
+	b.answer(id, "right", Success(`1`))
 	list := got(b.s.JobEffects(b.ctx(), id))(b)
 	require.Len(b, list, len(order))
 	for i, f := range list {
@@ -233,12 +222,12 @@ func effectsOfJob(b *bench) {
 		require.Equal(b, i == 3, f.Live)
 	}
 	require.Equal(b, `1`, string(list[1].Result))
-}
+})
 
 // tick makes what comes later than what came.
 func (b *bench) tick() { b.clock.Advance(time.Millisecond) }
 
-func effectKey(b *bench) {
+var _ = test("Effects", "a key is found in whichever job (E1)", func(b *bench) {
 	rows := []store.Lease{}
 	for _, key := range []string{"k", "l"} {
 		rows = append(rows, b.lease(b.request(b.requested(one, key), "work"), "w"))
@@ -259,15 +248,7 @@ func effectKey(b *bench) {
 	require.Len(b, both, 2)
 	require.Negative(b, slices.Compare(both[0].Job[:], both[1].Job[:]), "in the order of their ids")
 	require.Empty(b, find(effect("of none", 0)))
-}
-
-var txEffects = cases{
-	"completed without a start, refused or not done, once (E3, E5)": txOnce,
-	"a body without a result leaves no trace (E5)":                  txFails,
-	"a body that lost its request meanwhile is stale (J8)":          txOvertaken,
-	"of a removed job: stale, and nothing stands (P29)":             txRemoved,
-	"two at once: one stands (P17)":                                 txTwo,
-}
+})
 
 // body returns a body that ends as given, and counts its calls.
 func body(calls *int, end store.TxEnd, err error) store.TxCall {
@@ -279,8 +260,8 @@ func body(calls *int, end store.TxEnd, err error) store.TxCall {
 
 func resulting(result string) store.TxEnd { return store.TxEnd{Result: []byte(result)} }
 
-// txOnce: a refusal is a result, and not done ends a key; nothing runs twice.
-func txOnce(b *bench) {
+// A refusal is a result, and not done ends a key; nothing runs twice.
+var _ = test("Tx", "completed without a start, refused or not done, once (E3, E5)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	calls, ends := 0, []store.TxEnd{
@@ -302,9 +283,9 @@ func txOnce(b *bench) {
 	}
 	require.Equal(b, len(ends), calls)
 	require.Len(b, b.chain(r.Job, r.GUID), len(ends))
-}
+})
 
-func txFails(b *bench) {
+var _ = test("Tx", "a body without a result leaves no trace (E5)", func(b *bench) {
 	r := b.asked()
 	l, pay := b.lease(r, "w1"), at("pay", store.ClassTx, "")
 	own, over := errors.New("no such account"), errors.New("the attempt is over")
@@ -329,22 +310,22 @@ func txFails(b *bench) {
 	calls := 0
 	got(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
 	require.Equal(b, 1, calls, "its outcome is never unknown: it runs again")
-}
+})
 
-// txOvertaken: the effect sees at its end what happened to the request while the body ran.
-func txOvertaken(b *bench) {
+// The effect sees at its end what happened to the request while the body ran.
+var _ = test("Tx", "a body that lost its request meanwhile is stale (J8)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	_, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
-		b.answer(r.Job, "work", success(`"by another"`))
+		b.answer(r.Job, "work", Success(`"by another"`))
 		return resulting(`1`), nil
 	})
 	require.ErrorIs(b, err, store.ErrStale)
 	require.Empty(b, b.effectsOf(r.Job, r.GUID))
-}
+})
 
-// txTwo starts more at once: all get what stands.
-func txTwo(b *bench) {
+// It starts more at once: all get what stands.
+var _ = test("Tx", "two at once: one stands (P17)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	require.Len(b, atOnce(4, func(i int) string {
@@ -354,11 +335,11 @@ func txTwo(b *bench) {
 		return string(row.Result)
 	}), 1)
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
-}
+})
 
-// txRemoved is a run that comes back after its job was removed. Whether its body runs again or
+// It is a run that comes back after its job was removed. Whether its body runs again or
 // not, its writes are refused.
-func txRemoved(b *bench) {
+var _ = test("Tx", "of a removed job: stale, and nothing stands (P29)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
@@ -368,4 +349,4 @@ func txRemoved(b *bench) {
 	for _, name := range []string{"pay", "book"} {
 		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))), store.ErrStale, name)
 	}
-}
+})

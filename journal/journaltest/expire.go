@@ -14,19 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var expiries = cases{
-	"a closed job leaves its tombstone when its time has passed (J7)": expireTime,
-	"open and quarantined jobs, and those without a time, stay (J7)":  expireNot,
-	"what is open of it goes, in small batches (J7)":                  expireBatches,
-	"a job that is being decided waits for the next time (J3)":        expireBusy,
-	"many sweepers of one job leave one tombstone (T8)":               expireMany,
-	"a job stays while its compensations are ordered or run (3.5)":    expireUndo,
-	"late messages of the first meet nothing of the second (P29)":     generationLate,
-	"a job that was resumed stays while the next is open":             generationResumed,
-	"a job that was forked stays while the fork is open":              generationForked,
-	"tombstones end when they are old, and raise the floor (W11)":     generationFloor,
-}
-
 // now is the store's clock.
 func (b *bench) now() collation.Micros {
 	b.Helper()
@@ -44,18 +31,14 @@ func (b *bench) finished(key string, at collation.Micros) journal.JobID {
 // finish answers the request of a job of flow one; the job expires at the time at.
 func (b *bench) finish(id journal.JobID, at collation.Micros) {
 	b.Helper()
-	b.finishWith(id, at, success(`1`))
+	b.finishWith(id, at, Success(`1`))
 }
 
 func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, "work")
-	m := Response(&r, with)
-	st := got(b.load(b.c, m))(b).States[id]
-	p := got(b.plan(b.c, st, m))(b)
+	p := got(b.s.Handle(b.ctx(), b.altering(func(p *collation.Plan) { p.ExpiresAt = at }), Response(&r, with)))(b)[0]
 	require.True(b, p.Tasks)
-	p.ExpiresAt = at
-	require.NoError(b, b.commit(store.Chain(&st.Job, p)))
 }
 
 // tombstone runs a job until it is a tombstone, and returns its state before.
@@ -115,7 +98,7 @@ func (b *bench) requireTombstone(was *store.JobView) {
 	require.Empty(b, b.paused(was.ID, request))
 }
 
-func expireTime(b *bench) {
+var _ = test("Expiry", "a closed job leaves its tombstone when its time has passed (J7)", func(b *bench) {
 	at := b.now() + micros(span)
 	id := b.finished("k", at)
 	before := b.view(id)
@@ -133,9 +116,9 @@ func expireTime(b *bench) {
 	require.Equal(b, map[journal.JobState]int64{journal.JobExpired: 1}, got(b.lists.Counts(b.ctx()))(b))
 	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}}))(b).Jobs
 	require.Equal(b, []store.JobSummary{b.view(id).JobSummary}, page)
-}
+})
 
-func expireNot(b *bench) {
+var _ = test("Expiry", "open and quarantined jobs, and those without a time, stay (J7)", func(b *bench) {
 	open := b.requested(one, "open")
 	kept, later := b.finished("kept", collation.Never), b.finished("later", b.now()+micros(hour))
 	odd := b.finished("odd", b.now())
@@ -144,7 +127,7 @@ func expireNot(b *bench) {
 	b.is(journal.JobOpen, open)
 	b.is(journal.JobQuarantined, odd) // a person must see it (J1)
 	b.is(journal.JobCompleted, kept, later)
-}
+})
 
 // heavy runs a job that leaves rows in every table, to be removed at once.
 func (b *bench) heavy(key string) *store.JobView {
@@ -173,7 +156,7 @@ func (b *bench) heavy(key string) *store.JobView {
 	return closed
 }
 
-func expireBatches(b *bench) {
+var _ = test("Expiry", "what is open of it goes, in small batches (J7)", func(b *bench) {
 	was, other := b.heavy("heavy"), b.finished("other", collation.Never)
 	calls := 1
 	for ; got(b.s.Expire(b.ctx(), 3))(b); calls++ {
@@ -186,9 +169,9 @@ func expireBatches(b *bench) {
 	require.Empty(b, b.due(10))
 	late := b.interruptOf(was.ID, "0")
 	require.Nil(b, b.stored(other, keyOf(&late)))
-}
+})
 
-func expireBusy(b *bench) {
+var _ = test("Expiry", "a job that is being decided waits for the next time (J3)", func(b *bench) {
 	id := b.finished("k", b.now())
 	b.locked(b.c, store.Want{Job: id})
 	b.expire(100)
@@ -197,9 +180,9 @@ func expireBusy(b *bench) {
 	was := b.view(id)
 	b.expire(100)
 	b.requireTombstone(was)
-}
+})
 
-func expireMany(b *bench) {
+var _ = test("Expiry", "many sweepers of one job leave one tombstone (T8)", func(b *bench) {
 	var was []*store.JobView
 	for i := range 6 {
 		was = append(was, b.heavy(fmt.Sprint(i)))
@@ -216,10 +199,10 @@ func expireMany(b *bench) {
 	for _, v := range was {
 		b.requireTombstone(v)
 	}
-}
+})
 
-// generationLate: a late message ends when it is handled; Expire removes only what the job left.
-func generationLate(b *bench) {
+// A late message ends when it is handled; Expire removes only what the job left.
+var _ = test("Expiry", "late messages of the first meet nothing of the second (P29)", func(b *bench) {
 	was := b.tombstone("k")
 	id := b.start(b.deploy(one), "k")
 	before := b.view(id)
@@ -247,9 +230,9 @@ func generationLate(b *bench) {
 	after := b.view(id)
 	require.Equal(b, []any{before.Rows, before.Instances}, []any{after.Rows, after.Instances})
 	b.listedOnce("k", id)
-}
+})
 
-func generationFloor(b *bench) {
+var _ = test("Expiry", "tombstones end when they are old, and raise the floor (W11)", func(b *bench) {
 	was := b.heavy("k")
 	b.tombstone("gone")
 	f := b.deploy(one)
@@ -272,7 +255,7 @@ func generationFloor(b *bench) {
 		require.Equal(b, collation.NewJobID(b.space(), key, generation), b.start(f, key), key)
 	}
 	require.Equal(b, int64(2), b.view(second).Generation)
-}
+})
 
 // orderUndo lets a job order the compensations of its request, and returns the row. That happens
 // when anything but the function itself ends the request.
@@ -295,14 +278,14 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f := got(flow.Undo("work"))(b)
-	got(b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false))(b)
+	got(b.s.Deploy(b.ctx(), Ref(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }
 
-// expireUndo expires a job that has two jobs of compensations: one that ends, and one that is
+// It expires a job that has two jobs of compensations: one that ends, and one that is
 // refused. The record that they read stays until both have ended, and no other job is held up.
-func expireUndo(b *bench) {
+var _ = test("Expiry", "a job stays while its compensations are ordered or run (3.5)", func(b *bench) {
 	id := b.requested(one, "k")
 	request := b.request(id, "work").GUID
 	row, refused := b.orderUndo(id, request, "k/undo"), b.orderUndo(id, guid(7), "k/other")
@@ -321,15 +304,15 @@ func expireUndo(b *bench) {
 	require.NoError(b, b.s.Refuse(b.ctx(), &refused, nil))
 	b.run(row.Job)
 	stays("the other one was refused")
-	b.answer(row.Job, "call", success(`null`))
+	b.answer(row.Job, "call", Success(`null`))
 	b.is(journal.JobCompleted, row.Job)
 	b.expire(100)
 	b.requireTombstone(was)
-}
+})
 
-// generationResumed resumes a failed job. The key then names the next generation, which finds the
+// It resumes a failed job. The key then names the next generation, which finds the
 // results of the first one and keeps it from expiring.
-func generationResumed(b *bench) {
+var _ = test("Expiry", "a job that was resumed stays while the next is open", func(b *bench) {
 	id := b.requested(one, "k")
 	b.finishWith(id, b.now(), failure(journal.ResponseTerminal, "no"))
 	resume := func(st *collation.State) (*collation.Plan, collation.Inception) {
@@ -368,7 +351,7 @@ func generationResumed(b *bench) {
 	b.expire(100)
 	b.is(journal.JobExpired, id)
 	b.is(journal.JobCompleted, second)
-}
+})
 
 // listedOnce checks that lists and counts have only the last generation of the key.
 func (b *bench) listedOnce(key string, id journal.JobID) {
@@ -395,9 +378,9 @@ func (b *bench) goesOn(id journal.JobID, decide func(*collation.State) (*collati
 	return collation.NewJobID(in.Space, in.Key, in.Generation), b.commit(last, chain(collation.Incept(in, b.mode)))
 }
 
-// generationForked forks a completed job before and after its result. A fork finds what stood there
+// It forks a completed job before and after its result. A fork finds what stood there
 // at its entry, and keeps the job from expiring.
-func generationForked(b *bench) {
+var _ = test("Expiry", "a job that was forked stays while the fork is open", func(b *bench) {
 	id := b.finished("k", b.now())
 	before := b.view(id)
 	result := before.Instances[1].ResultSeq
@@ -432,4 +415,4 @@ func generationForked(b *bench) {
 	b.is(journal.JobCompleted, forks[1]) // it took the result over
 	b.expire(100)
 	b.is(journal.JobExpired, id)
-}
+})

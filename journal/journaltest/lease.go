@@ -10,16 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var leases = cases{
-	"a lease is of one run: holder, session, fence (E9, W8)":   leaseTake,
-	"many workers at once: one holds it (P17)":                 leaseRace,
-	"a hand-back takes its run back (E9)":                      leaseHandBack,
-	"a run that goes on for long takes its lease once (E9)":    leaseKeep,
-	"a request of a closed job is not run (E9)":                leaseClosed,
-	"what does not match turn, fence and holder is stale (E9)": leaseStale,
-	"a request that ran too often is due, for an engine (E9)":  leaseExhausted,
-}
-
 // asked starts a job of flow one and returns its request's row.
 func (b *bench) asked() collation.Row {
 	b.Helper()
@@ -58,7 +48,7 @@ func (b *bench) held(r collation.Row, holder string) {
 	require.Equal(b, collation.Never, row.NextAt, "nobody else is asked as long as it lasts (P21)")
 }
 
-func leaseTake(b *bench) {
+var _ = test("Lease", "a lease is of one run: holder, session, fence (E9, W8)", func(b *bench) {
 	r := b.asked()
 	require.Equal(b, store.Lease{
 		Job: r.Job, Request: r.GUID, Space: b.space(), Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(), Fence: 1, Runs: 1,
@@ -68,9 +58,9 @@ func leaseTake(b *bench) {
 	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)), "it is in the row (T4)")
 	again := b.lease(r, "w1")
 	require.Equal(b, []any{int64(2), 2}, []any{again.Fence, again.Runs}, "its own lease is no hindrance: the process was started again")
-}
+})
 
-func leaseRace(b *bench) {
+var _ = test("Lease", "many workers at once: one holds it (P17)", func(b *bench) {
 	r, live := b.asked(), b.live().ID()
 	held := atOnce(8, func(i int) string {
 		if _, err := b.s.Lease(b.ctx(), r.Job, r.GUID, 1, fmt.Sprint(i), live); b.won(err, store.ErrLeased) {
@@ -80,9 +70,9 @@ func leaseRace(b *bench) {
 	})
 	require.Equal(b, map[string]int{b.request(r.Job, "work").Holder: 1, "": 7}, held)
 	b.held(r, b.request(r.Job, "work").Holder)
-}
+})
 
-func leaseHandBack(b *bench) {
+var _ = test("Lease", "a hand-back takes its run back (E9)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
@@ -100,9 +90,9 @@ func leaseHandBack(b *bench) {
 	require.NoError(b, b.s.HandBack(b.ctx(), other))
 	after := b.request(r.Job, "work")
 	require.Equal(b, []any{row.NextAt, 0, ""}, []any{after.NextAt, after.Runs, after.Holder}, "a held request leaves its due time")
-}
+})
 
-func leaseKeep(b *bench) {
+var _ = test("Lease", "a run that goes on for long takes its lease once (E9)", func(b *bench) {
 	r := b.asked()
 	first := b.fresh(r, "w1")
 	first.Space = b.space()
@@ -117,9 +107,9 @@ func leaseKeep(b *bench) {
 	for _, l := range []store.Lease{b.fresh(r, "w2"), knows} {
 		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrStale)
 	}
-}
+})
 
-func leaseClosed(b *bench) {
+var _ = test("Lease", "a request of a closed job is not run (E9)", func(b *bench) {
 	ill, done := b.requested(fork, "k"), b.requested(one, "done")
 	l := b.lease(b.request(ill, "right"), "w")
 	tombstone := b.lease(b.request(done, "work"), "w")
@@ -134,9 +124,9 @@ func leaseClosed(b *bench) {
 		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
 		requireOneOf(b, failed(b.s.Input(b.ctx(), l.Job, l.Request)), store.ErrStale, store.ErrNotFound)
 	}
-}
+})
 
-func leaseStale(b *bench) {
+var _ = test("Lease", "what does not match turn, fence and holder is stale (E9)", func(b *bench) {
 	r := b.asked()
 	for _, spoil := range []func(*collation.Row){
 		func(r *collation.Row) { r.Turn = 0 },
@@ -168,7 +158,7 @@ func leaseStale(b *bench) {
 	b.held(r, "w")
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldParked })
 	b.unleased(r, store.ErrStale)
-}
+})
 
 // exhausted runs a request until it may not run any more, and is held.
 func (b *bench) exhausted() collation.Row {
@@ -181,7 +171,7 @@ func (b *bench) exhausted() collation.Row {
 	return b.request(r.Job, "work")
 }
 
-func leaseExhausted(b *bench) {
+var _ = test("Lease", "a request that ran too often is due, for an engine (E9)", func(b *bench) {
 	r := b.asked()
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Runs = store.MaxRuns })
 	for range 2 {
@@ -192,4 +182,4 @@ func leaseExhausted(b *bench) {
 	}
 	row := b.request(r.Job, "work")
 	require.Equal(b, []any{"", int64(0), r.Fence}, []any{row.Holder, row.Session, row.Fence})
-}
+})

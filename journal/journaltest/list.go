@@ -13,25 +13,23 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var lists = cases{
-	"pages cover the jobs, newest first":         listPages,
-	"filters by state, flow and key":             listFilters,
-	"filters by what jobs wait for":              listWaits,
-	"pages end where much was looked at":         listLooks,
-	"jobs are found by their tags":               listTags,
-	"gauges of what is open and late (O4)":       listGauges,
-	"gauges of quarantined jobs (O4)":            listGaugesQuarantined,
-	"limits of pages, and the default one (T11)": listLimits,
+// selects requires that a filter lists the jobs with these keys, newest first and in pages of any
+// size, as they are, and counts them.
+func (b *bench) selects(f store.JobFilter, want ...string) {
+	b.Helper()
+	for _, f.Limit = range []int{0, 1, 5} {
+		keys, _ := b.listed(f)
+		require.Equal(b, want, keys, "%+v", f)
+	}
+	states := map[journal.JobState]int64{}
+	for _, key := range want {
+		states[b.view(got(b.s.FindJob(b.ctx(), key))(b)).State]++
+	}
+	counts, _ := b.counted(f)
+	require.Equal(b, states, counts, "%+v", f)
 }
 
-var views = cases{
-	"a job's rows come by their entries, its waits by their age": viewOrder,
-	"how jobs ended (W5)": viewOutcomes,
-	"a closed job has not ended before its completion tasks (W5)": viewTasks,
-	"what is not there is not found":                              viewUnknown,
-}
-
-func listPages(b *bench) {
+var _ = test("Lists", "pages cover the jobs, newest first", func(b *bench) {
 	f := b.deploy(one)
 	for batch := range 4 { // jobs of one batch may have the same start time
 		var list []store.Start
@@ -47,14 +45,11 @@ func listPages(b *bench) {
 	var keys []string
 	for i := range all {
 		keys = append(keys, all[i].Key)
+		require.Equal(b, b.view(all[i].ID).JobSummary, all[i])
 	}
-	for _, limit := range []int{1, 5, 24, 100} {
-		paged, pages := b.listed(store.JobFilter{Limit: limit})
-		require.Equal(b, keys, paged, "pages of %d", limit)
-		require.GreaterOrEqual(b, pages, len(keys)/limit)
-	}
+	b.selects(store.JobFilter{}, keys...)
 	require.Error(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Before: "no cursor"})))
-}
+})
 
 // counted counts the jobs of a filter, and says how many were looked at.
 func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
@@ -64,90 +59,70 @@ func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
 	return counts, int(looked)
 }
 
-func listFilters(b *bench) {
-	done := b.requested(one, "order-1")
-	b.answer(done, "work", success(`1`))
-	open, forked := b.requested(one, "order-2"), b.requested(fork, "invoice_1")
-	row := b.order(open, 1, true)
+var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
+	const done, open, forked, child = "order-1", "order-2", "invoice_1", "child-1"
+	id := b.requested(one, done)
+	b.answer(id, "work", Success(`1`))
+	parent := b.requested(one, open)
+	from, to := b.view(parent).Started, b.view(b.requested(fork, forked)).Started
+	row := b.order(parent, 1, true)
 	require.NoError(b, b.spawn(&row, nil))
-	child, started := row.Job, func(id journal.JobID) collation.Micros { return b.view(id).Started }
-	for _, k := range []struct {
-		filter store.JobFilter
-		want   []journal.JobID
-	}{
-		{store.JobFilter{}, []journal.JobID{child, forked, open, done}},
-		{store.JobFilter{States: []journal.JobState{journal.JobOpen}}, []journal.JobID{child, forked, open}},
-		{store.JobFilter{States: []journal.JobState{journal.JobCompleted}}, []journal.JobID{done}},
-		{store.JobFilter{States: []journal.JobState{journal.JobFailed}}, nil},
-		{store.JobFilter{Flow: "fork"}, []journal.JobID{forked}},
-		{store.JobFilter{Flow: "on"}, nil},
-		{store.JobFilter{Prefix: "order-"}, []journal.JobID{open, done}},
-		{store.JobFilter{Prefix: "rder"}, nil},
-		{store.JobFilter{Prefix: "invoice_"}, []journal.JobID{forked}},
-		{store.JobFilter{Prefix: "order_"}, nil},
-		{store.JobFilter{Prefix: "%"}, nil},
-		{store.JobFilter{Prefix: `\`}, nil},
-		{store.JobFilter{States: []journal.JobState{journal.JobCompleted, journal.JobOpen}, Flow: "one"}, []journal.JobID{child, open, done}},
-		{store.JobFilter{Version: "1", Flow: "fork"}, []journal.JobID{forked}},
-		{store.JobFilter{Version: "2"}, nil},
-		{store.JobFilter{From: started(open)}, []journal.JobID{child, forked, open}},
-		{store.JobFilter{To: started(open)}, []journal.JobID{done}},
-		{store.JobFilter{From: started(done), To: started(forked)}, []journal.JobID{open, done}},
-		{store.JobFilter{Parent: done}, nil},
-		{store.JobFilter{Parent: open}, []journal.JobID{child}},
-		{store.JobFilter{Prefix: "order", Flow: "one", States: []journal.JobState{journal.JobOpen}}, []journal.JobID{open}},
-	} {
-		var ids []journal.JobID
-		counts := map[journal.JobState]int64{}
-		for _, j := range got(b.lists.Jobs(b.ctx(), k.filter))(b).Jobs {
-			ids = append(ids, j.ID)
-			counts[j.State]++
-			require.Equal(b, b.view(j.ID).JobSummary, j)
-			require.Equal(b, j.ID == done, j.Closed != 0)
-		}
-		require.Equal(b, k.want, ids, "%+v", k.filter)
-		counted, _ := b.counted(k.filter)
-		require.Equal(b, counts, counted, "%+v", k.filter)
+	isOpen, isDone := []journal.JobState{journal.JobOpen}, []journal.JobState{journal.JobCompleted}
+	b.selects(store.JobFilter{}, child, forked, open, done)
+	b.selects(store.JobFilter{States: isOpen}, child, forked, open)
+	b.selects(store.JobFilter{States: isDone}, done)
+	b.selects(store.JobFilter{States: []journal.JobState{journal.JobFailed}})
+	b.selects(store.JobFilter{Flow: "fork"}, forked)
+	b.selects(store.JobFilter{Flow: "on"})
+	b.selects(store.JobFilter{Prefix: "order-"}, open, done)
+	b.selects(store.JobFilter{Prefix: "invoice_"}, forked)
+	for _, none := range []string{"rder", "order_", "%", `\`} {
+		b.selects(store.JobFilter{Prefix: none})
 	}
-	_, looked := b.counted(store.JobFilter{Flow: "gone", From: started(open)})
+	b.selects(store.JobFilter{States: append(isDone, isOpen...), Flow: "one"}, child, open, done)
+	b.selects(store.JobFilter{Version: "1", Flow: "fork"}, forked)
+	b.selects(store.JobFilter{Version: "2"})
+	b.selects(store.JobFilter{From: from}, child, forked, open)
+	b.selects(store.JobFilter{To: from}, done)
+	b.selects(store.JobFilter{From: b.view(id).Started, To: to}, open, done)
+	b.selects(store.JobFilter{Parent: id})
+	b.selects(store.JobFilter{Parent: parent}, child)
+	b.selects(store.JobFilter{Prefix: "order", Flow: "one", States: isOpen}, open)
+	_, looked := b.counted(store.JobFilter{Flow: "gone", From: from})
 	require.EqualValues(b, 3, looked, "those of the time range")
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.lists.Counts(b.ctx()))(b))
-}
+	require.NotZero(b, b.view(id).Closed)
+	require.Zero(b, b.view(parent).Closed)
+})
 
-func listLimits(b *bench) {
+var _ = test("Lists", "limits of pages, and the default one (T11)", func(b *bench) {
 	require.Empty(b, got(b.lists.Flows(b.ctx()))(b))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
 		require.Len(b, got(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
 	}
 	require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})), store.ErrRejected)
-}
+})
 
-func listTags(b *bench) {
+var _ = test("Lists", "jobs are found by their tags", func(b *bench) {
 	f := b.deploy(one)
-	for key, tags := range map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}} {
+	tags := map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}}
+	for _, key := range []string{"none", "both", "one", "odd"} {
 		r := starting(f, key, `{}`)
-		r.Tags = tags
-		require.Equal(b, tags, b.view(b.begin(r)[0]).Tags)
+		r.Tags = tags[key]
+		require.Equal(b, r.Tags, b.view(b.begin(r)[0]).Tags)
 	}
-	for _, c := range []struct{ tags, want []string }{
-		{[]string{"customer:42"}, []string{"both", "one"}},
-		{[]string{"vip", "customer:42"}, []string{"both"}},
-		{[]string{`c"d,{}\\`}, []string{"odd"}},
-		{[]string{"customer"}, nil},
-		{[]string{"vip", "a b"}, nil},
-	} {
-		found, _ := b.listed(store.JobFilter{Tags: c.tags})
-		require.ElementsMatch(b, c.want, found, "%v", c.tags)
-	}
-	counts, looked := b.counted(store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"})
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, counts)
+	b.selects(store.JobFilter{Tags: []string{"customer:42"}}, "one", "both")
+	b.selects(store.JobFilter{Tags: []string{"vip", "customer:42"}}, "both")
+	b.selects(store.JobFilter{Tags: []string{`c"d,{}\\`}}, "odd")
+	b.selects(store.JobFilter{Tags: []string{"customer"}})
+	b.selects(store.JobFilter{Tags: []string{"vip", "a b"}})
+	b.selects(store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"}, "one")
+	_, looked := b.counted(store.JobFilter{Tags: []string{"customer:42"}, Prefix: "o"})
 	require.EqualValues(b, 2, looked, "those with the tag")
-	paged, _ := b.listed(store.JobFilter{Tags: []string{"customer:42"}, Limit: 1})
-	require.ElementsMatch(b, []string{"both", "one"}, paged)
-}
+})
 
-func viewOrder(b *bench) {
+var _ = test("Views", "a job's rows come by their entries, its waits by their age", func(b *bench) {
 	id := b.jobs(1)[0]
 	for _, n := range []int{9, 3, 7, 1, 5} {
 		w := collation.Wait{GUID: guid(n), Topic: "t", Key: "k", Since: collation.Micros(100 - n)}
@@ -160,14 +135,14 @@ func viewOrder(b *bench) {
 	require.True(b, slices.IsSortedFunc(v.Rows, func(x, y collation.Row) int { return cmp.Compare(x.Origin, y.Origin) }))
 	require.Len(b, v.Waits, 5)
 	require.True(b, slices.IsSortedFunc(v.Waits, func(x, y collation.Wait) int { return cmp.Compare(x.Since, y.Since) }))
-}
+})
 
 func (b *bench) gauges() *store.Gauges {
 	b.Helper()
 	return got(b.lists.Gauges(b.ctx()))(b)
 }
 
-func listGauges(b *bench) {
+var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	require.Equal(b, &store.Gauges{
 		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
@@ -196,16 +171,16 @@ func listGauges(b *bench) {
 	require.InDelta(b, hour, g.Overdue.Age, float64(time.Minute))
 	require.Less(b, g.Timers.Age, time.Minute)
 	require.InDelta(b, time.Minute, g.Expired.Age, float64(50*time.Second))
-}
+})
 
-func listGaugesQuarantined(b *bench) {
+var _ = test("Lists", "gauges of quarantined jobs (O4)", func(b *bench) {
 	id := b.quarantined()
 	g := b.gauges()
 	require.EqualValues(b, 1, g.Jobs[store.JobsOf{Flow: b.view(id).Flow.Name, State: journal.JobQuarantined}])
 	b.rewrite(b.request(id, "work"), func(r *collation.Row, now collation.Micros) { r.NextAt = now })
 	require.Zero(b, b.gauges().Overdue, "its rows wait for a person")
 	require.Empty(b, b.due(10), "the sweeper leaves it alone (C16)")
-}
+})
 
 // ending returns how one job ended. It also checks that Ended agrees.
 func (b *bench) ending(id journal.JobID) store.Outcome {
@@ -216,14 +191,14 @@ func (b *bench) ending(id journal.JobID) store.Outcome {
 	return o
 }
 
-func viewOutcomes(b *bench) {
+var _ = test("Views", "how jobs ended (W5)", func(b *bench) {
 	ids := map[string]journal.JobID{"gone": b.tombstone("gone").ID}
 	for _, key := range []string{"open", "failed", "quarantined"} {
 		ids[key] = b.requested(fork, key)
 	}
 	ids["done"], ids["again"] = b.requested(one, "done"), b.start(b.deploy(one), "gone")
 	b.answer(ids["failed"], "left", failure(journal.ResponseTerminal, "declined"))
-	b.answer(ids["done"], "work", success(`{"n":7}`))
+	b.answer(ids["done"], "work", Success(`{"n":7}`))
 	b.quarantine(ids["quarantined"])
 	v := b.view(ids["failed"])
 	require.Equal(b, "declined", v.Error.Message)
@@ -244,12 +219,12 @@ func viewOutcomes(b *bench) {
 		asked = append(asked, id, id)
 	}
 	require.Equal(b, want, got(b.s.Outcomes(b.ctx(), asked))(b))
-}
+})
 
-func viewTasks(b *bench) {
+var _ = test("Views", "a closed job has not ended before its completion tasks (W5)", func(b *bench) {
 	b.mode.Stepwise = true
 	for key, with := range map[string]*journal.Response{
-		"well": success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
+		"well": Success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
 	} {
 		r := b.request(b.requested(one, key), "work")
 		m, closed := Response(&r, with), 0
@@ -266,9 +241,9 @@ func viewTasks(b *bench) {
 		v := b.view(r.Job)
 		require.Equal(b, store.Outcome{Key: key, State: v.State, Ended: true, Code: v.Code, Error: v.Error, Output: v.Output}, b.ending(r.Job))
 	}
-}
+})
 
-func viewUnknown(b *bench) {
+var _ = test("Views", "what is not there is not found", func(b *bench) {
 	ctx, id := b.ctx(), journal.JobID{1}
 	for name, call := range map[string]func() error{
 		"key":      func() error { _, err := b.s.FindJob(ctx, "nobody"); return err },
@@ -283,7 +258,7 @@ func viewUnknown(b *bench) {
 	}
 	require.Empty(b, got(b.s.Ended(ctx, []journal.JobID{id}))(b))
 	require.Empty(b, got(b.s.JobEffects(ctx, id))(b))
-}
+})
 
 // waiters: two hooks and an await.
 const waiters = `
@@ -332,12 +307,12 @@ func (b *bench) begun(id journal.JobID) {
 }
 
 // O7: only open jobs wait, and each for what its rows and waits say.
-func listWaits(b *bench) {
+var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 	b.requested(one, "works")
 	parked := b.requested(one, "parked")
 	b.answer(parked, "work", &journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
 	done := b.requested(one, "done")
-	b.answer(done, "work", success(`1`))
+	b.answer(done, "work", Success(`1`))
 	b.begun(b.start(b.deploy(waiters), "waits"))
 	b.deploy(one)
 	for n, key := range []string{"parent", "starter"} { // the one awaits its child, the other does not
@@ -348,28 +323,22 @@ func listWaits(b *bench) {
 		"topic": {"works"}, "topic:t.work": {"works"}, "topic:t.other": nil, "person": {"parked"},
 		"signal": {"waits"}, "signal:go.on": {"waits"}, "signal:go": nil, "timer": {"waits"}, "child": {"parent", "waits"},
 	} {
-		for _, f := range []store.JobFilter{{Waits: waits}, {Waits: waits, States: []journal.JobState{journal.JobOpen, journal.JobFailed}}, {Waits: waits, Look: 1}} {
-			keys, _ := b.listed(f)
-			require.Equal(b, want, keys, "%+v", f)
-		}
-		keys, _ := b.listed(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobCompleted}})
-		require.Empty(b, keys)
-		keys, _ = b.listed(store.JobFilter{Waits: waits, Flow: "gone"})
-		require.Empty(b, keys)
-		counts, _ := b.counted(store.JobFilter{Waits: waits})
-		require.EqualValues(b, len(want), counts[journal.JobOpen], waits)
-		require.LessOrEqual(b, len(counts), 1)
+		b.selects(store.JobFilter{Waits: waits}, want...)
+		b.selects(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobOpen, journal.JobFailed}}, want...)
+		b.selects(store.JobFilter{Waits: waits, Look: 1}, want...)
+		b.selects(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobCompleted}})
+		b.selects(store.JobFilter{Waits: waits, Flow: "gone"})
 	}
 	for _, waits := range []string{"nothing", "timer:x", "topic:", ":"} {
 		require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Waits: waits})), store.ErrRejected, waits)
 		_, _, err := b.lists.CountJobs(b.ctx(), store.JobFilter{Waits: waits})
 		require.ErrorIs(b, err, store.ErrRejected, waits)
 	}
-}
+})
 
 // O7: a page ends where it has looked at so many jobs, and the next goes on there. A filter that an
 // index answers alone looks at nothing else.
-func listLooks(b *bench) {
+var _ = test("Lists", "pages end where much was looked at", func(b *bench) {
 	var all, open []string
 	for n := range 7 {
 		key := fmt.Sprintf("job-%d", n)
@@ -378,7 +347,7 @@ func listLooks(b *bench) {
 			open = append([]string{key}, open...)
 			continue
 		}
-		b.answer(id, "work", success(`1`))
+		b.answer(id, "work", Success(`1`))
 	}
 	for _, k := range []struct {
 		filter store.JobFilter
@@ -404,4 +373,4 @@ func listLooks(b *bench) {
 	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
 	second := got(b.s.FindJob(b.ctx(), all[1]))(b)
 	require.Equal(b, b.view(second).Started, page.Searched)
-}
+})

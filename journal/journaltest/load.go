@@ -13,26 +13,12 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var loads = cases{
-	"what was asked for, and nothing else (J2)":            loadAsked,
-	"what is missing later comes by More (J2)":             loadMore,
-	"More leaves what plans of the transaction moved (J6)": loadStays,
-	"held jobs are left out without wait (J3)":             loadBusy,
-	"held jobs are waited for with wait (J3)":              loadWait,
-	"a wait ends with its context":                         loadCancelled,
-	"jobs are locked in one order (J3)":                    loadOrder,
-	"a receipt with open steps brings its response (C5)":   loadResponse,
-	"an output sent by digest is a result (E6)":            loadPayload,
-	"a result whose output is not stored is refused (E6)":  loadLostPayload,
-	"how a job was closed":                                 loadClose,
-}
-
 var (
 	startKey = collation.InstanceKey{Activity: "start", DAD: collation.RootDAD}
 	workKey  = collation.InstanceKey{Activity: "work", DAD: ",0,0"} // of the instance that cases write by hand
 )
 
-func loadAsked(b *bench) {
+var _ = test("Load", "what was asked for, and nothing else (J2)", func(b *bench) {
 	id := b.start(b.deploy(one), "k")
 	row := b.row(id, journal.MessageStart, "start")
 	unknown := store.Want{Job: journal.JobID{1}, Row: journal.GUID{1}}
@@ -59,11 +45,11 @@ func loadAsked(b *bench) {
 		startKey: {Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)}, workKey: nil,
 	}, st.Results)
 	require.Empty(b, b.look().States)
-}
+})
 
-// loadMore reads what Load does not: the rows of others, the waits of the job, everything that a
+// It reads what Load does not: the rows of others, the waits of the job, everything that a
 // close cancels.
-func loadMore(b *bench) {
+var _ = test("Load", "what is missing later comes by More (J2)", func(b *bench) {
 	id, other := b.requested(fork, "k"), b.jobs(1)[0]
 	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	b.altered(other, waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k"}))
@@ -89,10 +75,10 @@ func loadMore(b *bench) {
 	require.True(b, st.AllRows)
 	require.Equal(b, map[journal.GUID]*collation.Row{view.Rows[0].GUID: &view.Rows[0], view.Rows[1].GUID: &view.Rows[1]}, st.Rows)
 	require.Equal(b, map[journal.GUID]*collation.Wait{guid(1): wait}, st.Waits)
-}
+})
 
-// loadStays asks for state that an earlier plan of the same transaction has changed.
-func loadStays(b *bench) {
+// It asks for state that an earlier plan of the same transaction has changed.
+var _ = test("Load", "More leaves what plans of the transaction moved (J6)", func(b *bench) {
 	id := b.jobs(1)[0]
 	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"}),
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3))
@@ -120,9 +106,9 @@ func loadStays(b *bench) {
 	require.NotNil(b, st.Waits[guid(2)])
 	require.Nil(b, st.Rows[id.Start()])
 	require.NotNil(b, st.Rows[guid(7)])
-}
+})
 
-func loadBusy(b *bench) {
+var _ = test("Load", "held jobs are left out without wait (J3)", func(b *bench) {
 	d := b.committer()
 	ids := b.jobs(2)
 	b.locked(b.c, store.Want{Job: ids[0]})
@@ -136,25 +122,24 @@ func loadBusy(b *bench) {
 	l = got(d.Load(b.ctx(), wants, false))(b)
 	require.Empty(b, l.Busy)
 	require.Len(b, l.States, 2)
-}
+})
 
-func loadWait(b *bench) {
+var _ = test("Load", "held jobs are waited for with wait (J3)", func(b *bench) {
 	d := b.committer()
 	id := b.jobs(1)[0]
 	m := Message(&b.view(id).Rows[0])
-	l := got(b.load(b.c, m))(b)
-	ch := got(b.decide(b.c, l.States[id], m))(b)
 	loaded := make(chan *store.Loaded, 1)
-	go func() {
-		l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
-		b.check(err)
-		loaded <- l
-	}()
-	require.NoError(b, b.commit(ch))
+	require.NoError(b, b.attempt(m, b.altering(func(*collation.Plan) {
+		go func() {
+			l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
+			b.check(err)
+			loaded <- l
+		}()
+	})))
 	require.Nil(b, (<-loaded).States[id].Rows[id.Start()], "what was committed meanwhile is read")
-}
+})
 
-func loadCancelled(b *bench) {
+var _ = test("Load", "a wait ends with its context", func(b *bench) {
 	d := b.committer()
 	id := b.jobs(1)[0]
 	b.locked(b.c, store.Want{Job: id})
@@ -172,11 +157,11 @@ func loadCancelled(b *bench) {
 		require.NoError(b, b.c.Rollback(b.ctx()))
 		return len(l.Busy) == 0
 	})
-}
+})
 
-// loadOrder lets committers lock the same jobs in opposite orders. They would deadlock unless
+// It lets committers lock the same jobs in opposite orders. They would deadlock unless
 // every Load locks in one order.
-func loadOrder(b *bench) {
+var _ = test("Load", "jobs are locked in one order (J3)", func(b *bench) {
 	ids := b.jobs(6)
 	committers := []store.Committer{b.c, b.committer(), b.committer()}
 	together(len(committers), func(n int) {
@@ -196,30 +181,26 @@ func loadOrder(b *bench) {
 			b.check(committers[n].Rollback(b.ctx()))
 		}
 	})
-}
+})
 
-func loadResponse(b *bench) {
+var _ = test("Load", "a receipt with open steps brings its response (C5)", func(b *bench) {
 	b.mode.Stepwise = true
 	r := b.asked()
-	m := Response(&r, success(`{"paid":true}`))
-	receipt := func() *collation.Receipt {
-		l := got(b.load(b.c, m))(b)
-		require.NoError(b, b.c.Rollback(b.ctx()))
-		return l.States[r.Job].Receipts[m.GUID]
-	}
+	m := Response(&r, Success(`{"paid":true}`))
+	receipt := func() *collation.Receipt { return b.look(wantOf(m)).States[r.Job].Receipts[m.GUID] }
 	p := got(b.once(m))(b)
 	for _, want := range []string{"000000000000001", "000010000000001"} {
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
-		got(b.once(Response(&r, success(`{"paid":false}`))))(b)
+		got(b.once(Response(&r, Success(`{"paid":false}`))))(b)
 	}
 	require.True(b, got(b.handle(m))(b).Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))
 	require.Nil(b, receipt().Response, "complete: there is nothing to go on with")
-}
+})
 
-func loadPayload(b *bench) {
+var _ = test("Load", "an output sent by digest is a result (E6)", func(b *bench) {
 	id := b.requested(one, "k")
 	body := []byte(`{"large":"` + strings.Repeat("x", 300<<10) + `"}`)
 	digest := journal.Digest(sha256.Sum256(body))
@@ -232,9 +213,9 @@ func loadPayload(b *bench) {
 	require.Equal(b, string(body), string(l.States[id].Results[workKey].Output))
 	require.Equal(b, string(body), string(got(b.s.Payload(b.ctx(), id, digest))(b)))
 	require.ErrorIs(b, b.s.PutPayload(b.ctx(), journal.JobID{1}, digest, body), store.ErrNotFound)
-}
+})
 
-func loadLostPayload(b *bench) {
+var _ = test("Load", "a result whose output is not stored is refused (E6)", func(b *bench) {
 	b.odd = true
 	id := b.jobs(1)[0]
 	b.altered(id, results(workKey, true, ``), func(p *collation.Plan, _ *collation.State) {
@@ -248,24 +229,16 @@ func loadLostPayload(b *bench) {
 		require.NoError(b, b.c.Rollback(b.ctx()))
 	}
 	require.ErrorIs(b, failed(b.c.Load(b.ctx(), []store.Want{{Job: id, Results: keys}}, true)), store.ErrRejected)
-}
+})
 
-func loadClose(b *bench) {
+var _ = test("Load", "how a job was closed", func(b *bench) {
 	id := b.requested(one, "k")
 	require.Nil(b, b.more(id, collation.Need{Close: true}).Close)
 	b.answer(id, "work", failure(journal.ResponseTerminal, "declined"))
 	x := b.more(id, collation.Need{Close: true}).Close
 	require.Equal(b, []any{journal.JobFailed, collation.CodeInternal, "declined"}, []any{x.State, x.Code, x.Error.Message})
 	require.Nil(b, b.more(id, collation.Need{AllRows: true}).Close, "not asked for")
-}
-
-// instances test what instances have besides their digits.
-var instances = cases{
-	"an instance keeps what is beside its digits, field by field":    instanceFields,
-	"a row of ledger 0 points to an output and is no ledger (1.9)":   instancePointer,
-	"the latest result of an activity, whatever its address (5.1)":   instanceLatest,
-	"results of elements and of the whole are told apart by address": instanceElements,
-}
+})
 
 // instance reads one instance of a job.
 func (b *bench) instance(id journal.JobID, key collation.InstanceKey) *collation.Instance {
@@ -277,14 +250,14 @@ var fullMore = collation.More{
 	Leg1: guid(1), Open: 3, Count: 5, Size: 1 << 40, Turn: 2, Attempt: 4, Child: journal.JobID(guid(2)),
 }
 
-func instanceFields(b *bench) {
+var _ = test("Instances", "an instance keeps what is beside its digits, field by field", func(b *bench) {
 	id := b.jobs(1)[0]
 	b.altered(id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3))
 	want := collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}
 	require.Equal(b, &want, b.instance(id, workKey))
 	require.Equal(b, store.InstanceView{Key: workKey, Instance: want}, b.view(id).Instances[1])
 	require.Zero(b, b.instance(id, startKey).More)
-}
+})
 
 // opens sets the number of open elements of that instance.
 func opens(left int) change {
@@ -304,7 +277,7 @@ func results(key collation.InstanceKey, fresh bool, output string) change {
 	}
 }
 
-func instancePointer(b *bench) {
+var _ = test("Instances", "a row of ledger 0 points to an output and is no ledger (1.9)", func(b *bench) {
 	id := b.jobs(1)[0]
 	pass := collation.InstanceKey{Activity: "work", DAD: ",0,3"}
 	b.altered(id, results(pass, true, `"third"`))
@@ -317,9 +290,9 @@ func instancePointer(b *bench) {
 	require.ErrorIs(b, b.alter(id, results(pass, true, `"again"`)), store.ErrLost)
 	b.altered(id, results(pass, false, `"mapped"`))
 	require.Equal(b, `"mapped"`, string(b.more(id, collation.Need{Results: []collation.InstanceKey{pass}}).Results[pass].Output))
-}
+})
 
-func instanceLatest(b *bench) {
+var _ = test("Instances", "the latest result of an activity, whatever its address (5.1)", func(b *bench) {
 	id := b.jobs(1)[0]
 	latest := func() map[string]*flow.Result {
 		return b.more(id, collation.Need{Latest: []string{"work", "start", "nobody"}}).Latest
@@ -341,10 +314,10 @@ func instanceLatest(b *bench) {
 		b.altered(id, results(step.key, true, step.output))
 		require.Equal(b, step.want, string(latest()["work"].Output), "after %v", step.key)
 	}
-}
+})
 
-// instanceElements lets one entry hold the result of an element and that of its list.
-func instanceElements(b *bench) {
+// It lets one entry hold the result of an element and that of its list.
+var _ = test("Instances", "results of elements and of the whole are told apart by address", func(b *bench) {
 	b.odd = true
 	id := b.jobs(1)[0]
 	element := collation.InstanceKey{Activity: "work[1]", DAD: workKey.DAD}
@@ -359,4 +332,4 @@ func instanceElements(b *bench) {
 	st := b.more(id, collation.Need{Results: []collation.InstanceKey{element, workKey}, Latest: []string{"work"}})
 	require.Equal(b, []string{`1`, `[0,1]`, `[0,1]`},
 		[]string{string(st.Results[element].Output), string(st.Results[workKey].Output), string(st.Latest["work"].Output)})
-}
+})

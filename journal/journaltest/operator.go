@@ -12,20 +12,12 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var letters = cases{
-	"letters are listed newest first, within the limit":   letterList,
-	"letters are asked for by what they are of":           letterFilter,
-	"a letter ends once, and its row is released (E10)":   letterEnded,
-	"the oldest stray letters are dropped, and no others": letterStrays,
-	"stray letters are bounded by their bytes, too":       letterBytes,
-}
-
 func (b *bench) letters(all bool) []store.DeadView {
 	b.Helper()
 	return got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: all, Limit: 100}))(b)
 }
 
-func letterList(b *bench) {
+var _ = test("Letters", "letters are listed newest first, within the limit", func(b *bench) {
 	var want []collation.DeadLetter
 	for i := range 9 {
 		d := collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "undecodable", Message: fmt.Sprint(i)}
@@ -40,10 +32,10 @@ func letterList(b *bench) {
 		require.Equal(b, store.DeadView{ID: l.ID, At: l.At, Letter: want[i], State: collation.LetterOpen}, l)
 		require.Positive(b, l.At)
 	}
-}
+})
 
-// letterFilter lists the dead letters of one flow, topic, reason, prefix of a key, time or job.
-func letterFilter(b *bench) {
+// It lists the dead letters of one flow, topic, reason, prefix of a key, time or job.
+var _ = test("Letters", "letters are asked for by what they are of", func(b *bench) {
 	r := b.exhausted()
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: "foreign", Message: "else"}, nil))
 	v := b.view(r.Job)
@@ -76,9 +68,9 @@ func letterFilter(b *bench) {
 			}
 		}
 	}
-}
+})
 
-func letterEnded(b *bench) {
+var _ = test("Letters", "a letter ends once, and its row is released (E10)", func(b *bench) {
 	require.ErrorIs(b, failed(b.s.Letter(b.ctx(), 99)), store.ErrNotFound)
 	r := b.exhausted()
 	require.Equal(b, []any{collation.HeldStuck, true}, []any{r.Held, r.Dead})
@@ -94,7 +86,7 @@ func letterEnded(b *bench) {
 	require.Equal(b, collation.LetterRetried, b.letters(true)[0].State)
 	require.Equal(b, 1, got(b.s.Letter(b.ctx(), letter.ID))(b).Acted)
 	require.Len(b, b.due(10), 1, "due at once")
-}
+})
 
 // write writes n dead letters alike with one commit.
 func (b *bench) write(n int, d collation.DeadLetter) {
@@ -127,16 +119,16 @@ func (b *bench) dropped() int64 {
 	return got(b.s.DroppedLetters(b.ctx()))(b)
 }
 
-// letterStrays floods a space with letters of messages without a row, behind those that must
+// It floods a space with letters of messages without a row, behind those that must
 // stay (S15): of a job, of compensations that cannot begin, and one that names the row of a job
 // and on which an operator has decided, because the next decision on the row counts it (E10).
-func letterStrays(b *bench) {
+var _ = test("Letters", "the oldest stray letters are dropped, and no others", func(b *bench) {
 	r := b.exhausted()
 	b.write(1, collation.DeadLetter{Kind: journal.MessageStart, Reason: "undo"})
 	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Stray: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
 	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Stray: true})
-	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: success(`1`), Who: "ann"}))
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: Success(`1`), Who: "ann"}))
 	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Stray: true})
 	b.expire(1)
 	require.Zero(b, b.dropped(), "they are within the bound")
@@ -150,10 +142,10 @@ func letterStrays(b *bench) {
 		require.Equal(b, kept, b.reasons())
 	}
 	require.Equal(b, int64(61), b.dropped())
-}
+})
 
-// letterBytes keeps of large strays as many as the bound allows (S15).
-func letterBytes(b *bench) {
+// It keeps of large strays as many as the bound allows (S15).
+var _ = test("Letters", "stray letters are bounded by their bytes, too", func(b *bench) {
 	large := collation.DeadLetter{Reason: "large", Raw: make([]byte, 1<<20), Stray: true}
 	b.write(4, collation.DeadLetter{Reason: "small", Stray: true})
 	b.write(1, collation.DeadLetter{Reason: "own", Raw: large.Raw})
@@ -164,13 +156,25 @@ func letterBytes(b *bench) {
 	b.expire(10)
 	require.Equal(b, map[string]int{"own": 1, "large": store.MaxStrayBytes>>20 - 1, "last": 1}, b.reasons())
 	require.Equal(b, int64(5), b.dropped())
+})
+
+// Repair writes the tables of a job anew as they are (S11), as an operator's repair does with
+// what the journal gives.
+func (d Driven) Repair(ctx context.Context, id journal.JobID) error {
+	r, rows, err := d.Repairing(ctx, id)
+	if err != nil {
+		return err
+	}
+	return d.repair(ctx, r, rows)
 }
 
-var repairs = cases{
-	"what is dropped is inserted anew, digit for digit (S11)":      repairSame,
-	"digits shrink, and rows come and go, as the plan says (S11)":  repairOther,
-	"a row, a wait or an effect that has changed is named (S11)":   repairLost,
-	"an open job, and one that has moved on, are not written (C3)": repairOpen,
+func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
+	x := onJob(r.Stored.ID, journal.GUID{}, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
+		p, err := collation.Repaired(st, r, effectMode)
+		return p, nil, err
+	})
+	x.guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
+	return d.transact(ctx, x)
 }
 
 // Repairing is the decision that writes the tables of a job anew as they are.
@@ -228,7 +232,7 @@ func (b *bench) tables(id journal.JobID) *store.Stored {
 	return out
 }
 
-func repairSame(b *bench) {
+var _ = test("Repairs", "what is dropped is inserted anew, digit for digit (S11)", func(b *bench) {
 	id := b.quarantined()
 	before := b.tables(id)
 	require.NoError(b, b.s.Repair(b.ctx(), id))
@@ -241,9 +245,9 @@ func repairSame(b *bench) {
 	}
 	after.Job = before.Job
 	require.Equal(b, before, after)
-}
+})
 
-func repairOther(b *bench) {
+var _ = test("Repairs", "digits shrink, and rows come and go, as the plan says (S11)", func(b *bench) {
 	b.odd = true
 	id := b.quarantined()
 	r, rows, err := b.s.Repairing(b.ctx(), id)
@@ -287,9 +291,9 @@ func repairOther(b *bench) {
 	require.Empty(b, t.ResolvedWaits)
 	require.Empty(b, got(b.s.Pauses(b.ctx(), id, g))(b))
 	require.NotContains(b, t.Receipts, g)
-}
+})
 
-func repairLost(b *bench) {
+var _ = test("Repairs", "a row, a wait or an effect that has changed is named (S11)", func(b *bench) {
 	id := b.quarantined()
 	for _, spoil := range []func(r *collation.Repairing, rows []store.RowGuard){
 		func(_ *collation.Repairing, rows []store.RowGuard) { rows[0].Rev++ },
@@ -307,9 +311,9 @@ func repairLost(b *bench) {
 		require.ErrorIs(b, b.s.repair(b.ctx(), r, rows), store.ErrLost)
 		require.Equal(b, before, b.tables(id))
 	}
-}
+})
 
-func repairOpen(b *bench) {
+var _ = test("Repairs", "an open job, and one that has moved on, are not written (C3)", func(b *bench) {
 	id := b.jobs(1)[0]
 	require.ErrorIs(b, b.s.Repair(b.ctx(), id), collation.ErrAction)
 	other := b.quarantined()
@@ -317,4 +321,4 @@ func repairOpen(b *bench) {
 	require.NoError(b, err)
 	require.NoError(b, b.s.Repair(b.ctx(), other))
 	require.ErrorIs(b, b.s.repair(b.ctx(), r, rows), store.ErrStale)
-}
+})

@@ -12,15 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var races = cases{
-	"many holders of one message: one handles it (P9, C7)": raceHolders,
-	"many first runs at once: one begins (P17)":            raceFirst,
-	"two answers to one request: one is recorded (P5)":     raceAnswers,
-	"branches of one job at once (C13, I4)":                raceBranches,
-	"a lease and a commit: one wins (E7, J8)":              raceLease,
-	"the sweeper passes over rows that are being decided":  raceClaim,
-}
-
 // everybody handles n messages at once, and counts outcomes.
 func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collation.Outcome]int {
 	b.Helper()
@@ -33,9 +24,9 @@ func (b *bench) everybody(n int, of func(i int) *collation.Message) map[collatio
 	})
 }
 
-// raceHolders: stepwise a start is two plans, and different holders may do them, but no step is
+// Stepwise a start is two plans, and different holders may do them, but no step is
 // done twice.
-func raceHolders(b *bench) {
+var _ = test("Races", "many holders of one message: one handles it (P9, C7)", func(b *bench) {
 	b.mode.Stepwise = true
 	id := b.jobs(1)[0]
 	row := b.view(id).Rows[0]
@@ -45,41 +36,41 @@ func raceHolders(b *bench) {
 	v := b.view(id)
 	require.Len(b, v.Rows, 1)
 	require.Equal(b, int64(1), v.Semaphore)
-}
+})
 
-func raceAnswers(b *bench) {
+var _ = test("Races", "two answers to one request: one is recorded (P5)", func(b *bench) {
 	r := b.asked()
-	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, success(fmt.Sprint(i))) })
+	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, Success(fmt.Sprint(i))) })
 	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
 	v := b.view(r.Job)
 	require.Equal(b, journal.JobCompleted, v.State)
 	require.Equal(b, "201100000000001", v.Instances[1].Ledger.String())
-}
+})
 
-func raceBranches(b *bench) {
+var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 	for i := range 5 {
 		id := b.requested(fork, fmt.Sprint(i))
 		branches := []collation.Row{b.request(id, "left"), b.request(id, "right")}
-		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], success(`1`)) })
+		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], Success(`1`)) })
 		require.Equal(b, 2, n[collation.Handled])
 		b.run(id)
-		b.answer(id, "next", success(`3`))
+		b.answer(id, "next", Success(`3`))
 		require.Equal(b, journal.JobCompleted, b.view(id).State)
 	}
-}
+})
 
-// raceLease lets a worker lease a request while its answer is being decided. Either the lease
+// It lets a worker lease a request while its answer is being decided. Either the lease
 // waits for the commit and learns that the turn was answered, or the commit loses to the lease.
-func raceLease(b *bench) {
+var _ = test("Races", "a lease and a commit: one wins (E7, J8)", func(b *bench) {
 	r := b.asked()
-	m := Response(&r, failure(journal.ResponseFailedAttempt, "no"))
-	ch := got(b.decide(b.c, got(b.load(b.c, m))(b).States[r.Job], m))(b)
 	leased, live := make(chan error, 1), b.live().ID()
-	go func() {
-		_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
-		leased <- err
-	}()
-	committed, err := b.commit(ch), <-leased
+	committed := b.attempt(Response(&r, failure(journal.ResponseFailedAttempt, "no")), b.altering(func(*collation.Plan) {
+		go func() {
+			_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
+			leased <- err
+		}()
+	}))
+	err := <-leased
 	if turn := b.request(r.Job, "work").Turn; committed == nil {
 		require.ErrorIs(b, err, store.ErrStale)
 		require.Equal(b, 2, turn)
@@ -88,10 +79,10 @@ func raceLease(b *bench) {
 		require.NoError(b, err)
 		require.Equal(b, 1, turn)
 	}
-}
+})
 
-// raceFirst: the first start of a run takes its lease.
-func raceFirst(b *bench) {
+// The first start of a run takes its lease.
+var _ = test("Races", "many first runs at once: one begins (P17)", func(b *bench) {
 	r := b.asked()
 	b.live()
 	began := atOnce(8, func(i int) string {
@@ -108,9 +99,9 @@ func raceFirst(b *bench) {
 	b.held(r, row.Holder)
 	got(b.s.Keep(b.ctx(), b.fresh(r, row.Holder)))(b)
 	b.held(r, row.Holder)
-}
+})
 
-func raceClaim(b *bench) {
+var _ = test("Races", "the sweeper passes over rows that are being decided", func(b *bench) {
 	ids := b.jobs(2)
 	due := b.due(10)
 	require.Len(b, due, 2, "listing takes no lock")
@@ -121,15 +112,7 @@ func raceClaim(b *bench) {
 		require.Equal(b, id, out[0].Row.Job)
 		require.NoError(b, b.c.Rollback(b.ctx()))
 	}
-}
-
-var hots = cases{
-	"a young job is read whole, and no other (W6)":                        hotWhole,
-	"what has changed since is lost and named, and nothing is there (W6)": hotLost,
-	"a hot state needs no Load; one that another holds is lost (W3, W6)":  hotHeld,
-	"whoever writes a row raises its rev (W6)":                            hotRev,
-	"an effect decided on a chain that has changed since is lost (W6)":    hotChain,
-}
+})
 
 // whole reads a job as a committer keeps it.
 func (b *bench) whole(id journal.JobID) *collation.State {
@@ -145,7 +128,7 @@ func (b *bench) guess(r *collation.Row) store.Chained {
 	base := b.whole(r.Job)
 	require.True(b, base.Whole && base.Keep())
 	st := base.Fork(base.Now)
-	p, need := collation.Step(st, Response(r, success(`1`)), b.mode)
+	p, need := collation.Step(st, Response(r, Success(`1`)), b.mode)
 	require.Nil(b, need)
 	c := store.Chain(&st.Job, p)
 	c.Guard = store.GuardOf(base, []*collation.Plan{p})
@@ -165,7 +148,7 @@ func (b *bench) lostHot(err error) []journal.JobID {
 	return lost.Hot
 }
 
-func hotWhole(b *bench) {
+var _ = test("Hot", "a young job is read whole, and no other (W6)", func(b *bench) {
 	b.c = b.hasty()
 	r := b.asked()
 	st, view := b.whole(r.Job), b.view(r.Job)
@@ -196,16 +179,16 @@ func hotWhole(b *bench) {
 	require.True(b, b.whole(r.Job).Whole)
 	b.altered(r.Job)
 	require.False(b, b.whole(r.Job).Whole, "too many entries")
-}
+})
 
-// hotLost changes the jobs of hot states in each possible way, but one.
-func hotLost(b *bench) {
+// It changes the jobs of hot states in each possible way, but one.
+var _ = test("Hot", "what has changed since is lost and named, and nothing is there (W6)", func(b *bench) {
 	b.c = b.hasty()
 	changes := map[string]func(r *collation.Row){
 		"head":  func(r *collation.Row) { b.altered(r.Job) },
 		"state": func(r *collation.Row) { b.quarantine(r.Job) },
 		"row":   func(r *collation.Row) { b.lease(*r, "w") },
-		"gone":  func(r *collation.Row) { b.must(Response(r, success(`2`))) },
+		"gone":  func(r *collation.Row) { b.must(Response(r, Success(`2`))) },
 		"other": func(*collation.Row) {},
 	}
 	var plans []store.Chained
@@ -236,9 +219,9 @@ func hotLost(b *bench) {
 	}
 	require.ElementsMatch(b, want, lost)
 	require.Empty(b, b.view(rows["other"].Job).Rows)
-}
+})
 
-func hotHeld(b *bench) {
+var _ = test("Hot", "a hot state needs no Load; one that another holds is lost (W3, W6)", func(b *bench) {
 	b.c = b.hasty()
 	other := b.committer()
 	r := b.asked()
@@ -250,10 +233,10 @@ func hotHeld(b *bench) {
 	view := b.view(r.Job)
 	require.Equal(b, plan.Plan.Entry.Seq, view.Head.Seq)
 	require.Empty(b, view.Rows)
-}
+})
 
-// hotChain begins effects on chains that were read before, in a commit without a Load.
-func hotChain(b *bench) {
+// It begins effects on chains that were read before, in a commit without a Load.
+var _ = test("Hot", "an effect decided on a chain that has changed since is lost (W6)", func(b *bench) {
 	b.c = b.hasty()
 	pay := effect("pay", 0)
 	for name, change := range map[string]func(r collation.Row, l store.Lease){
@@ -264,7 +247,7 @@ func hotChain(b *bench) {
 		},
 		"an effect":     func(_ collation.Row, l store.Lease) { b.startEffect(l, effect("other", 0)) },
 		"this effect":   func(_ collation.Row, l store.Lease) { b.startEffect(l, pay) },
-		"its answer":    func(r collation.Row, _ store.Lease) { b.must(Response(&r, success(`2`))) },
+		"its answer":    func(r collation.Row, _ store.Lease) { b.must(Response(&r, Success(`2`))) },
 		"its job's end": func(r collation.Row, _ store.Lease) { b.quarantine(r.Job) },
 	} {
 		r := b.request(b.requested(one, name), "work")
@@ -284,9 +267,9 @@ func hotChain(b *bench) {
 		require.ErrorIs(b, err, store.ErrLost, name)
 		require.Equal(b, before, b.view(r.Job), "%s: nothing of it is there", name)
 	}
-}
+})
 
-func hotRev(b *bench) {
+var _ = test("Hot", "whoever writes a row raises its rev (W6)", func(b *bench) {
 	b.c = b.hasty()
 	r := b.asked()
 	now := func() collation.Row { return b.request(r.Job, "work") }
@@ -324,4 +307,4 @@ func hotRev(b *bench) {
 	before := b.stored(r.Job, b.box(s)).Rev
 	b.altered(r.Job, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "rev"}))
 	require.Greater(b, b.stored(r.Job, b.box(s)).Rev, before, "a wait that makes it due")
-}
+})

@@ -18,19 +18,6 @@ import (
 // hour is a time that does not pass within a subtest.
 const hour = time.Hour
 
-var rows = cases{
-	"due, oldest first, within the limit (T2)":                         rowDue,
-	"a claim is a test-and-set on publication and turn (T2)":           rowClaim,
-	"a claim that looks again later sends nothing (T2)":                rowLater,
-	"what is gone or held is not claimed (C16)":                        rowHeld,
-	"rows without a job are due and claimed like others (T1)":          rowOfNoJob,
-	"the next row that is due, or request that is late, is told (W9)":  rowNext,
-	"sweepers at once send each row once (T8)":                         rowSweepers,
-	"what is past its time is late, the first first, held or not (E9)": rowLate,
-	"a row keeps what the engine writes of it, field by field":         rowFields,
-	"more than the limits is refused (T11)":                            rowLimits,
-}
-
 func claims(due []store.DueRow, send bool) []store.Claim {
 	var out []store.Claim
 	for _, d := range due {
@@ -46,7 +33,7 @@ func (b *bench) due(limit int) []store.DueRow {
 	return due
 }
 
-func rowDue(b *bench) {
+var _ = test("Rows", "due, oldest first, within the limit (T2)", func(b *bench) {
 	due, timing, err := b.s.Due(b.ctx(), 10)
 	require.NoError(b, err)
 	require.Empty(b, due)
@@ -69,10 +56,10 @@ func rowDue(b *bench) {
 		again[i].Now = due[i].Now
 	}
 	require.Equal(b, due[:5], again, "listing changes nothing")
-}
+})
 
-// rowClaim sends the request of a job that was sent before.
-func rowClaim(b *bench) {
+// It sends the request of a job that was sent before.
+var _ = test("Rows", "a claim is a test-and-set on publication and turn (T2)", func(b *bench) {
 	r := b.asked()
 	b.rewrite(r, func(r *collation.Row, now collation.Micros) { r.NextAt = now })
 	due := b.due(10)
@@ -93,9 +80,9 @@ func rowClaim(b *bench) {
 	require.GreaterOrEqual(b, row.PublishedAt, due[0].Now)
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "the second one has lost")
 	require.Empty(b, b.due(10))
-}
+})
 
-func rowLater(b *bench) {
+var _ = test("Rows", "a claim that looks again later sends nothing (T2)", func(b *bench) {
 	id := b.jobs(1)[0]
 	due := b.due(10)
 	before := b.view(id).Rows[0]
@@ -106,9 +93,9 @@ func rowLater(b *bench) {
 	require.Equal(b, before, after)
 	require.Empty(b, b.due(10))
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "it is not due any more")
-}
+})
 
-func rowHeld(b *bench) {
+var _ = test("Rows", "what is gone or held is not claimed (C16)", func(b *bench) {
 	id := b.jobs(1)[0]
 	due := b.due(10)
 	b.rewrite(b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
@@ -118,9 +105,9 @@ func rowHeld(b *bench) {
 	require.Len(b, b.due(10), 1)
 	b.must(Message(&b.view(id).Rows[0]))
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "gone since it was listed")
-}
+})
 
-func rowOfNoJob(b *bench) {
+var _ = test("Rows", "rows without a job are due and claimed like others (T1)", func(b *bench) {
 	id := b.jobs(1)[0]
 	child, k := b.order(id, 1, true), b.sent(id, b.signal("t", "k", "x"))
 	due := slices.DeleteFunc(b.due(10), func(d store.DueRow) bool { return d.Job == id })
@@ -128,9 +115,9 @@ func rowOfNoJob(b *bench) {
 	require.ElementsMatch(b, []store.Outgoing{{Row: *b.stored(id, keyOf(&child))}, {Row: *b.stored(id, k)}}, out)
 	require.Equal(b, []int{1, 1}, []int{out[0].Row.Publication, out[1].Row.Publication})
 	require.NoError(b, b.spawn(&child, nil), "its publication is part of no test-and-set")
-}
+})
 
-func rowSweepers(b *bench) {
+var _ = test("Rows", "sweepers at once send each row once (T8)", func(b *bench) {
 	const jobs = 60
 	b.jobs(jobs)
 	var mu sync.Mutex
@@ -154,10 +141,10 @@ func rowSweepers(b *bench) {
 	for g, n := range sent {
 		require.Equal(b, 1, n, "row %s", g)
 	}
-}
+})
 
-// rowLate lists requests that are past their time, including held ones; collation decides them.
-func rowLate(b *bench) {
+// It lists requests that are past their time, including held ones; collation decides them.
+var _ = test("Rows", "what is past its time is late, the first first, held or not (E9)", func(b *bench) {
 	b.requested(one, "patient")
 	var want []collation.RowKey
 	for i := range 3 {
@@ -179,10 +166,10 @@ func rowLate(b *bench) {
 		b.run(k.Job)
 	}
 	require.Empty(b, b.letters(false), "the answer ends the letter, too (E10)")
-}
+})
 
-// rowFields writes every field of a row and reads it back.
-func rowFields(b *bench) {
+// It writes every field of a row and reads it back.
+var _ = test("Rows", "a row keeps what the engine writes of it, field by field", func(b *bench) {
 	b.odd = true
 	r := b.asked()
 	var want collation.Row
@@ -202,9 +189,9 @@ func rowFields(b *bench) {
 		want = *r
 	})
 	require.Equal(b, want, b.request(r.Job, "work"))
-}
+})
 
-func rowNext(b *bench) {
+var _ = test("Rows", "the next row that is due, or request that is late, is told (W9)", func(b *bench) {
 	timing := func() store.Timing {
 		_, t, err := b.s.Due(b.ctx(), 10)
 		require.NoError(b, err)
@@ -229,9 +216,9 @@ func rowNext(b *bench) {
 	require.False(b, timing().Late)
 	b.rewrite(late, func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
 	require.True(b, timing().Late)
-}
+})
 
-func rowLimits(b *bench) {
+var _ = test("Rows", "more than the limits is refused (T11)", func(b *bench) {
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
@@ -246,15 +233,7 @@ func rowLimits(b *bench) {
 		require.ErrorIs(b, err, store.ErrRejected, i)
 	}
 	require.Empty(b, got(b.s.Claim(b.ctx(), nil))(b))
-}
-
-var pauses = cases{
-	"a row has its pauses wherever it is read (E12)":                   pauseRows,
-	"a loaded row is the caller's own":                                 pauseCopies,
-	"what has come is listed in its order, behind it what stands":      pauseOrder,
-	"requests and jobs have their own, each once (C3)":                 pauseOwn,
-	"who reads while pauses come misses none, and sees no other (E13)": pauseWhile,
-}
+})
 
 // pauseRef names a pause.
 func pauseRef(kind journal.PauseKind, name, position string) journal.PauseRef {
@@ -327,7 +306,7 @@ func (b *bench) pausedBy(r *collation.Row) (names string) {
 	return strings.TrimSpace(names)
 }
 
-func pauseRows(b *bench) {
+var _ = test("Pauses", "a row has its pauses wherever it is read (E12)", func(b *bench) {
 	row := b.pausing("k", everyPause())
 	require.Equal(b, everyPause(), row.Pauses)
 	other := row
@@ -344,10 +323,10 @@ func pauseRows(b *bench) {
 	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Len(b, out, 1)
 	require.Equal(b, everyPause(), out[0].Row.Pauses)
-}
+})
 
-// pauseCopies marks pauses as decisions do, on a row that is not committed.
-func pauseCopies(b *bench) {
+// It marks pauses as decisions do, on a row that is not committed.
+var _ = test("Pauses", "a loaded row is the caller's own", func(b *bench) {
 	row := b.pausing("k", sleeps(2))
 	b.stored(row.Job, keyOf(&row)).Pauses[0].Came = true
 	for _, r := range b.more(row.Job, collation.Need{AllRows: true}).Rows {
@@ -360,9 +339,9 @@ func pauseCopies(b *bench) {
 	b.altered(row.Job, replaces(&row))
 	given[0].Came = true
 	require.Equal(b, sleeps(2), b.request(row.Job, "work").Pauses)
-}
+})
 
-func pauseOrder(b *bench) {
+var _ = test("Pauses", "what has come is listed in its order, behind it what stands", func(b *bench) {
 	row := b.pausing("k", sleeps(5))
 	require.Equal(b, "s0 s1 s2 s3 s4", b.pausedBy(&row))
 	for _, step := range []struct {
@@ -390,9 +369,9 @@ func pauseOrder(b *bench) {
 	row.Pauses = append(row.Pauses, collation.Pause{PauseRef: pauseRef(journal.PauseChild, "s1", "9"), GUID: guid(9)})
 	b.altered(row.Job, replaces(&row))
 	require.Equal(b, "s3! s0! s4! s1! s1", b.pausedBy(&row), "another kind is another pause")
-}
+})
 
-func pauseOwn(b *bench) {
+var _ = test("Pauses", "requests and jobs have their own, each once (C3)", func(b *bench) {
 	first, second := b.pausing("a", sleeps(2)), b.pausing("b", sleeps(2)) // the same GUIDs
 	b.altered(first.Job, comes(first.GUID, &first.Pauses[0]))
 	require.Equal(b, []string{"s0! s1", "s0 s1"}, []string{b.pausedBy(&first), b.pausedBy(&second)})
@@ -412,11 +391,11 @@ func pauseOwn(b *bench) {
 	require.ErrorIs(b, b.alter(first.Job, comes(first.GUID, &again), replaces(&first)), store.ErrLost)
 	require.Equal(b, before, b.view(first.Job), "nothing is written")
 	require.Equal(b, "s0! s1", b.pausedBy(&first))
-}
+})
 
-// pauseWhile reads while pauses come. Each read must find each pause once, either recorded or
+// It reads while pauses come. Each read must find each pause once, either recorded or
 // open.
-func pauseWhile(b *bench) {
+var _ = test("Pauses", "who reads while pauses come misses none, and sees no other (E13)", func(b *bench) {
 	const n = 60
 	row := b.pausing("k", sleeps(n))
 	var done atomic.Bool
@@ -443,4 +422,4 @@ func pauseWhile(b *bench) {
 			}
 		}
 	})
-}
+})

@@ -14,20 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var sessions = cases{
-	"one that is not renewed is ended by another, and what it held is free (W8)": sessionEnded,
-	"who was cut off himself declares nobody dead (W8)":                          sessionGap,
-	"one that is renewed is not ended (W8)":                                      sessionRenewed,
-	"its end frees what it held at once, and its id is never given again (W8)":   sessionEnd,
-	"what it may not have sent is sent again (W8, T2)":                           sessionSent,
-	"nothing is taken for one that has ended (W8)":                               sessionOver,
-	"its end and what is taken for it, at once (W8)":                             sessionRace,
-	"a row that somebody writes is freed later (W8)":                             sessionLocked,
-	"which leases are none any more, by their places (W8)":                       sessionLost,
-	"what it holds is listed (W8)":                                               sessionHeld,
-	"the processes that live, what they do, and how many are engines (7.6)":      sessionProcesses,
-}
-
 // session opens a session.
 func (b *bench) session(name string, lease time.Duration) store.Session {
 	b.Helper()
@@ -82,7 +68,7 @@ func freed(r collation.Row) collation.Row {
 	return r
 }
 
-func sessionEnded(b *bench) {
+var _ = test("Sessions", "one that is not renewed is ended by another, and what it held is free (W8)", func(b *bench) {
 	id := b.requested(fork, "forked")
 	dies := b.session("dies", span)
 	old := b.leaseFor(b.request(id, "left"), "w", dies)
@@ -110,10 +96,10 @@ func sessionEnded(b *bench) {
 	require.ErrorIs(b, failed(b.s.Keep(b.ctx(), old)), store.ErrStale)
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
 	got(b.s.Keep(b.ctx(), l))(b)
-}
+})
 
-// sessionGap: two processes are cut off for longer than their leases; one of them comes back.
-func sessionGap(b *bench) {
+// Two processes are cut off for longer than their leases; one of them comes back.
+var _ = test("Sessions", "who was cut off himself declares nobody dead (W8)", func(b *bench) {
 	lease := 4 * span
 	back := b.session("back", lease)
 	b.session("dies", lease)
@@ -122,9 +108,9 @@ func sessionGap(b *bench) {
 	heard := b.now()
 	b.passing(func() bool { return slices.Contains(b.renewed(back), "dies") })
 	require.GreaterOrEqual(b, b.now()-heard, micros(lease), "a full lease has passed again")
-}
+})
 
-func sessionRenewed(b *bench) {
+var _ = test("Sessions", "one that is renewed is not ended (W8)", func(b *bench) {
 	lease := 10 * span
 	s, live := b.session("renewed", lease), b.looks()
 	opened := b.now()
@@ -133,9 +119,9 @@ func sessionRenewed(b *bench) {
 		require.Empty(b, b.renewed(live))
 		return b.now() > opened+2*micros(lease)
 	})
-}
+})
 
-func sessionEnd(b *bench) {
+var _ = test("Sessions", "its end frees what it held at once, and its id is never given again (W8)", func(b *bench) {
 	r := b.asked()
 	s := b.session("ends", hour)
 	b.leaseFor(r, "w", s)
@@ -151,9 +137,9 @@ func sessionEnd(b *bench) {
 	require.Zero(b, b.live().Next())
 	require.ErrorIs(b, failed(s.Renew(b.ctx(), nil)), store.ErrStale)
 	require.Greater(b, b.session("ends", hour).ID(), s.ID())
-}
+})
 
-func sessionSent(b *bench) {
+var _ = test("Sessions", "what it may not have sent is sent again (W8, T2)", func(b *bench) {
 	f := b.deploy(one)
 	dies := b.session("dies", span)
 	send := func(key string, by store.Session) journal.JobID {
@@ -185,7 +171,7 @@ func sessionSent(b *bench) {
 	require.Equal(b, lost, due[0].Job)
 	require.Equal(b, want[old], b.view(old).Rows[0], "it is known to be sent")
 	require.Equal(b, want[others], b.view(others).Rows[0])
-}
+})
 
 // overBy says that a plan was refused because the session of its run has ended.
 func overBy(err error) bool {
@@ -193,7 +179,7 @@ func overBy(err error) bool {
 	return named && lost.Session
 }
 
-func sessionOver(b *bench) {
+var _ = test("Sessions", "nothing is taken for one that has ended (W8)", func(b *bench) {
 	r := b.asked()
 	s := b.session("ends", hour)
 	require.NoError(b, s.End(b.ctx()))
@@ -213,11 +199,11 @@ func sessionOver(b *bench) {
 		require.Equal(b, before, b.view(r.Job))
 		require.Empty(b, b.chain(r.Job, r.GUID))
 	}
-}
+})
 
-// sessionRace: a session ends while a row is taken for it. Whichever comes first, the row is
+// A session ends while a row is taken for it. Whichever comes first, the row is
 // freed or is not taken.
-func sessionRace(b *bench) {
+var _ = test("Sessions", "its end and what is taken for it, at once (W8)", func(b *bench) {
 	live := b.looks()
 	var ids []journal.JobID
 	for i := range 4 {
@@ -260,9 +246,9 @@ func sessionRace(b *bench) {
 			return !slices.ContainsFunc(ids, func(id journal.JobID) bool { return b.view(id).Rows[0].Holder != "" })
 		})
 	}
-}
+})
 
-func sessionLocked(b *bench) {
+var _ = test("Sessions", "a row that somebody writes is freed later (W8)", func(b *bench) {
 	r, free := b.asked(), b.request(b.requested(one, "free"), "work")
 	dies, live := b.session("dies", span), b.looks()
 	b.leaseFor(r, "w", dies)
@@ -281,10 +267,10 @@ func sessionLocked(b *bench) {
 	require.NoError(b, b.c.Rollback(b.ctx()))
 	b.passing(func() bool { return slices.Contains(b.renewed(live), "dies") })
 	require.Empty(b, b.request(r.Job, "work").Holder)
-}
+})
 
-// sessionLost asks for leases of requests to which something happened since.
-func sessionLost(b *bench) {
+// It asks for leases of requests to which something happened since.
+var _ = test("Sessions", "which leases are none any more, by their places (W8)", func(b *bench) {
 	var leases []store.Lease
 	var want []store.LostLease
 	for _, c := range []struct {
@@ -294,7 +280,7 @@ func sessionLost(b *bench) {
 	}{
 		{src: one, activity: "work"},
 		{src: fork, activity: "right"},
-		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) { b.answer(l.Job, "left", success(`1`)) }},
+		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) { b.answer(l.Job, "left", Success(`1`)) }},
 		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
 			b.answer(l.Job, "work", failure(journal.ResponseFailedAttempt, "no"))
 		}},
@@ -324,25 +310,25 @@ func sessionLost(b *bench) {
 	want = append(want, store.LostLease{Place: len(leases) - 1})
 	require.ElementsMatch(b, want, got(b.live().Lost(b.ctx(), leases))(b))
 	require.Empty(b, got(b.live().Lost(b.ctx(), nil))(b))
-}
+})
 
-func sessionHeld(b *bench) {
+var _ = test("Sessions", "what it holds is listed (W8)", func(b *bench) {
 	var want []store.Lease
 	of := b.session("holds", hour)
 	for i := range 3 {
 		want = append(want, b.leaseFor(b.request(b.requested(one, fmt.Sprint(i)), "work"), fmt.Sprint("w", i), of))
 		want[i].Generation, want[i].Runs = 0, 0 // not needed
 	}
-	b.answer(want[2].Job, "work", success(`1`))
+	b.answer(want[2].Job, "work", Success(`1`))
 	b.lease(b.request(b.requested(one, "of another"), "work"), "w")
 	held := got(of.Held(b.ctx()))(b)
 	for i := range held {
 		held[i].Generation, held[i].Runs = 0, 0
 	}
 	require.ElementsMatch(b, want[:2], held)
-}
+})
 
-func sessionProcesses(b *bench) {
+var _ = test("Sessions", "the processes that live, what they do, and how many are engines (7.6)", func(b *bench) {
 	both := store.Process{
 		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: hour,
 	}
@@ -370,4 +356,4 @@ func sessionProcesses(b *bench) {
 	require.Equal(b, []int{2, 2}, []int{engines(second), engines(third)})
 	require.NoError(b, first.End(b.ctx()))
 	require.Equal(b, []int{1, 2}, []int{engines(third), len(views())})
-}
+})

@@ -12,15 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var signals = cases{
-	"a wait keeps what the engine writes of it, field by field": signalFields,
-	"the oldest wait takes it, then by GUID (1.11)":             signalOldest,
-	"a wait is taken back by test-and-set (C3)":                 signalCancel,
-	"a wait that a signal reached meanwhile is not taken back":  signalCancelCount,
-	"a quarantined job takes no signal from another (C16)":      signalQuarantined,
-}
-
-func signalFields(b *bench) {
+var _ = test("Signals", "a wait keeps what the engine writes of it, field by field", func(b *bench) {
 	id := b.jobs(1)[0]
 	want := collation.Wait{
 		GUID: guid(1), Job: id, Activity: "work", DAD: ",0,0", Topic: "a.b", Key: "clé 'x' \n", Repeat: true,
@@ -30,10 +22,10 @@ func signalFields(b *bench) {
 	want.Origin = b.view(id).Head.Seq
 	require.Equal(b, []collation.Wait{want}, b.view(id).Waits)
 	require.Equal(b, &want, b.more(id, collation.Need{Waits: []journal.GUID{want.GUID}}).Waits[want.GUID])
-}
+})
 
-// signalOldest registers waits in another order than by age.
-func signalOldest(b *bench) {
+// It registers waits in another order than by age.
+var _ = test("Signals", "the oldest wait takes it, then by GUID (1.11)", func(b *bench) {
 	ids := b.jobs(5)
 	for _, w := range []struct {
 		job, guid int
@@ -49,9 +41,9 @@ func signalOldest(b *bench) {
 		require.Equal(b, guid(want), told.Out[0].Row.GUID, "signal %d", i)
 	}
 	require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", "more")).State)
-}
+})
 
-func signalCancel(b *bench) {
+var _ = test("Signals", "a wait is taken back by test-and-set (C3)", func(b *bench) {
 	ids := b.jobs(2)
 	w := collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}
 	b.altered(ids[0], waits(w))
@@ -69,11 +61,11 @@ func signalCancel(b *bench) {
 	require.Empty(b, b.view(ids[0]).Waits)
 	require.ErrorIs(b, b.alter(ids[0], cancelsWait(guid(1), 0)), store.ErrLost)
 	require.Equal(b, store.SignalKept, b.tell(b.signal("t", "k", "x")).State)
-}
+})
 
-// signalCancelCount cancels a repeating wait after a signal reached it that the decision had not
+// It cancels a repeating wait after a signal reached it that the decision had not
 // read: the cancel must lose, or the wake-up would be overlooked.
-func signalCancelCount(b *bench) {
+var _ = test("Signals", "a wait that a signal reached meanwhile is not taken back", func(b *bench) {
 	id := b.jobs(1)[0]
 	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k", Repeat: true}))
 	read := b.view(id).Waits[0]
@@ -90,11 +82,11 @@ func signalCancelCount(b *bench) {
 	require.Equal(b, before, b.view(id))
 	b.altered(id, cancelsWait(guid(1), 1))
 	require.Empty(b, b.view(id).Waits)
-}
+})
 
-// signalQuarantined has an older wait of a quarantined job and a wait of an open one. Nothing is
+// It has an older wait of a quarantined job and a wait of an open one. Nothing is
 // written for the quarantined job any more, so a signal that its wait took would be lost.
-func signalQuarantined(b *bench) {
+var _ = test("Signals", "a quarantined job takes no signal from another (C16)", func(b *bench) {
 	ids := b.jobs(2)
 	b.altered(ids[0], waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k", Since: 1}))
 	b.quarantine(ids[0])
@@ -104,16 +96,7 @@ func signalQuarantined(b *bench) {
 	require.NotEmpty(b, told.Out)
 	require.Equal(b, ids[1], told.Out[0].Row.Job)
 	require.Len(b, b.view(ids[0]).Waits, 1)
-}
-
-var mailboxes = cases{
-	"registering a wait makes what was kept due, and its fate is known (J3)": keepReleased,
-	"one of many at once with the same GUID is taken (C7)":                   keepRace,
-	"kept signals expire, the oldest first, within the limit (T11)":          keepExpire,
-	"a signal past its time is not made due, one on its way is":              keepTooLate,
-	"records that guard against repetition go when they are old":             keepPrune,
-	"deliveries at once: each signal once (T8)":                              keepDeliverers,
-}
+})
 
 // box returns the key of a signal's row.
 func (b *bench) box(s *collation.Signal) collation.RowKey {
@@ -121,7 +104,7 @@ func (b *bench) box(s *collation.Signal) collation.RowKey {
 	return collation.RowKey{Job: collation.Mailbox(b.space(), s.Topic, s.Key), GUID: s.GUID}
 }
 
-func keepReleased(b *bench) {
+var _ = test("Mailboxes", "registering a wait makes what was kept due, and its fate is known (J3)", func(b *bench) {
 	id := b.jobs(1)[0]
 	var kept []*collation.Signal
 	for _, key := range []string{"k", "k", "k", "other"} {
@@ -156,9 +139,9 @@ func keepReleased(b *bench) {
 	b.altered(id, waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k", Repeat: true}))
 	require.Len(b, due(), 2, "one that repeats takes all")
 	require.Equal(b, collation.HeldKept, b.stored(id, b.box(kept[3])).Held)
-}
+})
 
-func keepRace(b *bench) {
+var _ = test("Mailboxes", "one of many at once with the same GUID is taken (C7)", func(b *bench) {
 	id := b.jobs(1)[0]
 	for round := range 4 {
 		key := fmt.Sprint(round)
@@ -172,7 +155,7 @@ func keepRace(b *bench) {
 		})
 		require.Equal(b, map[[2]any]int{{false, 1 - round%2}: 1, {true, 0}: 7}, told)
 	}
-}
+})
 
 // past inserts the row of an expired signal, changed by spoil.
 func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collation.Row)) collation.RowKey {
@@ -189,8 +172,8 @@ func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collatio
 	return k
 }
 
-// keepExpire: four signals whose time has passed, the last first, and one whose time will pass.
-func keepExpire(b *bench) {
+// Four signals whose time has passed, the last first, and one whose time will pass.
+var _ = test("Mailboxes", "kept signals expire, the oldest first, within the limit (T11)", func(b *bench) {
 	id := b.jobs(1)[0]
 	told, stays := b.signal("t", "told", "x"), b.signal("t", "stays", "x")
 	told.Keep = micros(span)
@@ -214,10 +197,10 @@ func keepExpire(b *bench) {
 	require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(told))
 	require.Zero(b, got(b.s.ExpireSignals(b.ctx(), 10))(b), "before its time")
 	require.NotNil(b, b.stored(id, b.box(stays)))
-}
+})
 
-// keepTooLate: of two signals that have expired a wait has made one due before.
-func keepTooLate(b *bench) {
+// Of two signals that have expired a wait has made one due before.
+var _ = test("Mailboxes", "a signal past its time is not made due, one on its way is", func(b *bench) {
 	id := b.jobs(1)[0]
 	late := b.past(id, b.signal("t", "late", "x"), func(*collation.Row) {})
 	row := b.stored(id, late)
@@ -229,10 +212,10 @@ func keepTooLate(b *bench) {
 	require.Equal(b, []collation.RowKey{late}, got(b.s.Late(b.ctx(), journal.MessageSignal, 10))(b))
 	require.Equal(b, 1, got(b.s.ExpireSignals(b.ctx(), 10))(b))
 	require.Len(b, b.deliver(onItsWay), 1)
-}
+})
 
-// keepPrune: records of signals go when they are old. How many markers of commits go is the store's own affair.
-func keepPrune(b *bench) {
+// Records of signals go when they are old. How many markers of commits go is the store's own affair.
+var _ = test("Mailboxes", "records that guard against repetition go when they are old", func(b *bench) {
 	missed, kept := b.signal("t", "k", "x"), b.signal("t", "kept", "x")
 	missed.All = true
 	kept.Keep = 2 * micros(store.SignalAge)
@@ -244,9 +227,9 @@ func keepPrune(b *bench) {
 	require.Positive(b, got(b.s.Prune(b.ctx(), 10))(b))
 	require.False(b, b.tell(missed).Duplicate)
 	require.True(b, b.tell(kept).Duplicate, "the record stays as long as its row")
-}
+})
 
-func keepDeliverers(b *bench) {
+var _ = test("Mailboxes", "deliveries at once: each signal once (T8)", func(b *bench) {
 	ids := b.jobs(4)
 	var keys []collation.RowKey
 	for i := range 40 {
@@ -273,11 +256,7 @@ func keepDeliverers(b *bench) {
 	for g, n := range woken {
 		require.Equal(b, 1, n, "wake-up %s", g)
 	}
-}
-
-var interrupts = cases{
-	"one of many at once with the same GUID is fresh (C7)": interruptRace,
-}
+})
 
 // interruptOf returns the row of an interrupt of a job.
 func (b *bench) interruptOf(target journal.JobID, caller string) collation.Row {
@@ -293,7 +272,7 @@ func (b *bench) interrupt(row collation.Row) bool {
 	return fresh
 }
 
-func interruptRace(b *bench) {
+var _ = test("Interrupts", "one of many at once with the same GUID is fresh (C7)", func(b *bench) {
 	id := b.jobs(1)[0]
 	row := b.interruptOf(id, "x")
 	require.Equal(b, map[bool]int{true: 1, false: 7}, atOnce(8, func(int) bool { return b.interrupt(row) }))
@@ -301,4 +280,4 @@ func interruptRace(b *bench) {
 	stored := b.row(id, journal.MessageInterrupt, "")
 	require.Greater(b, stored.PublishedAt, collation.Micros(1), "the time is the store's (J5)")
 	require.Equal(b, stored.PublishedAt+b.mode.Resend, stored.NextAt)
-}
+})

@@ -14,21 +14,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-var starts = cases{
-	"inception is one transaction, and its key names it (1.11)": startNew,
-	"a start begins at the later of its times":                  startDelayed,
-	"an inception names what it was lost to (W3)":               startLost,
-	"one of many starters at once begins it (1.11)":             startRace,
-}
-
-func startNew(b *bench) {
+var _ = test("Start", "inception is one transaction, and its key names it (1.11)", func(b *bench) {
 	f := b.deploy(one)
 	id := b.start(f, "k")
 	require.Equal(b, collation.NewJobID(b.space(), "k", 1), id, "C8")
 	require.Equal(b, id, got(b.s.FindJob(b.ctx(), "k"))(b))
 	v := b.view(id)
 	require.Equal(b, collation.Job{
-		ID: id, Space: b.space(), Key: "k", Generation: 1, Flow: ref(f), State: journal.JobOpen, Semaphore: 1,
+		ID: id, Space: b.space(), Key: "k", Generation: 1, Flow: Ref(f), State: journal.JobOpen, Semaphore: 1,
 		Head: v.Head, Started: v.Started, Trace: starting(f, "", "").Trace,
 	}, v.Job)
 	require.Equal(b, int64(1), v.Head.Seq)
@@ -41,12 +34,12 @@ func startNew(b *bench) {
 	require.Len(b, v.Rows, 1)
 	require.Equal(b, id.Start(), v.Rows[0].GUID)
 	require.Equal(b, map[string]*collation.Holder{
-		"k": {ID: id, Generation: 1, State: journal.JobOpen, Flow: ref(f), Input: []byte(`{"n":7}`)},
+		"k": {ID: id, Generation: 1, State: journal.JobOpen, Flow: Ref(f), Input: []byte(`{"n":7}`)},
 	}, b.look(store.Want{Key: "k"}, store.Want{Key: "nobody"}).Holders)
 	require.Equal(b, map[string]journal.JobID{"k": id, "nobody": {}}, b.more(id, collation.Need{Keys: []string{"k", "nobody"}}).Keys)
-}
+})
 
-func startDelayed(b *bench) {
+var _ = test("Start", "a start begins at the later of its times", func(b *bench) {
 	later := starting(b.deploy(one), "later", `{}`)
 	later.Delay = time.Hour
 	past := starting(b.deploy(one), "past", `{}`)
@@ -56,11 +49,11 @@ func startDelayed(b *bench) {
 		v := b.view(out[i].Job)
 		require.Equal(b, v.Started+delay, v.Rows[0].NextAt)
 	}
-}
+})
 
-// startLost: several inceptions commit together without a look before. Those that lose a
+// Several inceptions commit together without a look before. Those that lose a
 // test-and-set are named, and nothing of the others is left.
-func startLost(b *bench) {
+var _ = test("Start", "an inception names what it was lost to (W3)", func(b *bench) {
 	f := b.deploy(one)
 	b.start(f, "held")
 	begin := func(st store.Start) store.Chained {
@@ -82,9 +75,9 @@ func startLost(b *bench) {
 	}
 	require.Len(b, b.all(nil), 1)
 	require.NoError(b, b.commit(begin(active)), "the connection goes on")
-}
+})
 
-func startRace(b *bench) {
+var _ = test("Start", "one of many starters at once begins it (1.11)", func(b *bench) {
 	f := b.deploy(one)
 	const starters, keys = 8, 5
 	var mu sync.Mutex
@@ -106,14 +99,7 @@ func startRace(b *bench) {
 	})
 	require.Equal(b, keys, born, "each key begins once")
 	require.Len(b, ids, keys)
-}
-
-var children = cases{
-	"inception of a child is one transaction (1.11)":   childSpawn,
-	"one of many at once begins it (P6)":               childRace,
-	"a start is taken back by test-and-set (C15)":      childCancel,
-	"the close of a parent finds what it awaits (C15)": childAllRows,
-}
+})
 
 // order lets a job order its n-th child, of flow one, and returns the row.
 func (b *bench) order(parent journal.JobID, n int, awaited bool) collation.Row {
@@ -160,7 +146,7 @@ func (b *bench) reply(row *collation.Row, code int) *collation.Row {
 	return &r
 }
 
-func childSpawn(b *bench) {
+var _ = test("Children", "inception of a child is one transaction (1.11)", func(b *bench) {
 	id := b.jobs(1)[0]
 	row := b.order(id, 1, true)
 	require.ErrorIs(b, b.alter(id, inserts(row)), store.ErrLost, "it is ordered once")
@@ -178,9 +164,9 @@ func childSpawn(b *bench) {
 	require.Empty(b, l.Orders)
 	require.Equal(b, v.Job, l.States[row.Job].Job, "the parent is part of what is loaded")
 	require.ErrorIs(b, b.spawn(&row, nil), store.ErrStale)
-}
+})
 
-func childRace(b *bench) {
+var _ = test("Children", "one of many at once begins it (P6)", func(b *bench) {
 	id := b.jobs(1)[0]
 	for n := range 5 {
 		row := b.order(id, n, n%2 == 0)
@@ -188,9 +174,9 @@ func childRace(b *bench) {
 		require.Equal(b, map[bool]int{true: 1, false: 5}, atOnce(6, func(int) bool { return b.won(spawn(), store.ErrStale) }))
 		require.Len(b, b.view(id).Rows, n+2, "one reply each, and the job's own start")
 	}
-}
+})
 
-func childCancel(b *bench) {
+var _ = test("Children", "a start is taken back by test-and-set (C15)", func(b *bench) {
 	ids := b.jobs(2)
 	mine, begun, unawaited := b.order(ids[0], 1, true), b.order(ids[0], 2, true), b.order(ids[0], 3, false)
 	require.NoError(b, b.spawn(&begun, nil))
@@ -203,9 +189,9 @@ func childCancel(b *bench) {
 	b.altered(ids[0], cancelsStart(keyOf(&mine)))
 	require.Nil(b, b.stored(ids[0], keyOf(&mine)))
 	require.ErrorIs(b, b.spawn(&mine, nil), store.ErrStale)
-}
+})
 
-func childAllRows(b *bench) {
+var _ = test("Children", "the close of a parent finds what it awaits (C15)", func(b *bench) {
 	ids := b.jobs(2)
 	mine, begun := b.order(ids[0], 1, true), b.order(ids[0], 2, true)
 	_, _ = b.order(ids[0], 3, false), b.order(ids[1], 4, true)
@@ -220,17 +206,7 @@ func childAllRows(b *bench) {
 	require.NotNil(b, st.Rows[ids[0].Start()])
 	require.Equal(b, map[collation.InstanceKey]*collation.Instance{workKey: {Ledger: 1_100_000_000_000, More: more}}, st.Instances)
 	require.ElementsMatch(b, []collation.Row{mine, *st.Rows[ids[0].Start()]}, b.view(ids[0]).Rows)
-}
-
-var flows = cases{
-	"a version is deployed once, with one content (5.1)":       flowDeploy,
-	"the first version is active, then the activated":          flowActivate,
-	"deploying at once: one is fresh (T8)":                     flowRace,
-	"the space has an epoch (T4)":                              flowEpoch,
-	"the space says how long jobs are kept (W11)":              flowExpire,
-	"active versions, by name, from their activation on (5.1)": scheduleList,
-	"schedulers at once: one moves it (C3, T8)":                scheduleRace,
-}
+})
 
 func digest(n byte) journal.Digest { return journal.Digest{n} }
 
@@ -239,7 +215,7 @@ func (b *bench) version(name, version string, content byte, activate bool) (bool
 	return b.s.Deploy(b.ctx(), journal.FlowRef{Name: name, Version: version, Digest: digest(content)}, []byte{content}, activate)
 }
 
-func flowDeploy(b *bench) {
+var _ = test("Flows", "a version is deployed once, with one content (5.1)", func(b *bench) {
 	require.True(b, got(b.version("f", "1", '1', false))(b))
 	require.False(b, got(b.version("f", "1", '1', false))(b), "the same content again changes nothing")
 	require.ErrorIs(b, failed(b.version("f", "1", '2', false)), store.ErrVersionTaken)
@@ -250,10 +226,10 @@ func flowDeploy(b *bench) {
 	list := got(b.lists.Flows(b.ctx()))(b)
 	require.Positive(b, list[0].Deployed)
 	require.Equal(b, []store.FlowView{{Ref: journal.FlowRef{Name: "f", Version: "1", Digest: digest('1')}, Active: true, Deployed: list[0].Deployed}}, list)
-}
+})
 
-// flowExpire sets how long jobs are kept whose flow does not say it (W11).
-func flowExpire(b *bench) {
+// It sets how long jobs are kept whose flow does not say it (W11).
+var _ = test("Flows", "the space says how long jobs are kept (W11)", func(b *bench) {
 	for _, d := range []time.Duration{0, flow.MinExpire, flow.MinExpire + 1, 720 * time.Hour, flow.MaxExpire} {
 		require.NoError(b, b.s.SetExpireDefault(b.ctx(), d))
 		require.Equal(b, d.Truncate(time.Microsecond), got(b.s.ExpireDefault(b.ctx()))(b))
@@ -262,9 +238,9 @@ func flowExpire(b *bench) {
 		require.ErrorIs(b, b.s.SetExpireDefault(b.ctx(), d), store.ErrRejected)
 	}
 	require.Equal(b, flow.MaxExpire, got(b.s.ExpireDefault(b.ctx()))(b))
-}
+})
 
-func flowActivate(b *bench) {
+var _ = test("Flows", "the first version is active, then the activated", func(b *bench) {
 	active := func(version string, why string) {
 		b.Helper()
 		ref, canonical, err := b.s.ActiveFlow(b.ctx(), "f")
@@ -293,29 +269,29 @@ func flowActivate(b *bench) {
 	active("10", "one that was there takes nothing back")
 	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3"), store.ErrNotFound)
 	active("10", "there is no other")
-}
+})
 
-func flowRace(b *bench) {
+var _ = test("Flows", "deploying at once: one is fresh (T8)", func(b *bench) {
 	require.Equal(b, map[bool]int{true: 1, false: 5}, atOnce(6, func(int) bool {
 		fresh, err := b.version("f", "1", 1, false)
 		b.check(err)
 		return fresh
 	}))
-}
+})
 
-func flowEpoch(b *bench) {
+var _ = test("Flows", "the space has an epoch (T4)", func(b *bench) {
 	epoch := got(b.s.Epoch(b.ctx()))(b)
 	require.Positive(b, epoch)
 	require.NoError(b, b.s.Migrate(b.ctx()), "migrating again changes nothing")
 	require.Equal(b, epoch, got(b.s.Epoch(b.ctx()))(b))
-}
+})
 
 func (b *bench) schedules() []store.Schedule {
 	b.Helper()
 	return got(b.s.Schedules(b.ctx()))(b)
 }
 
-func scheduleList(b *bench) {
+var _ = test("Flows", "active versions, by name, from their activation on (5.1)", func(b *bench) {
 	require.Empty(b, b.schedules())
 	for i, name := range []string{"b", "a"} {
 		for _, version := range []string{"1", "2"} {
@@ -338,9 +314,9 @@ func scheduleList(b *bench) {
 	require.Equal(b, "2", again[0].Ref.Version)
 	require.GreaterOrEqual(b, again[0].Last, list[0].Now, "from its own activation on")
 	require.Equal(b, list[1].Last, again[1].Last)
-}
+})
 
-func scheduleRace(b *bench) {
+var _ = test("Flows", "schedulers at once: one moves it (C3, T8)", func(b *bench) {
 	f := b.deploy(one)
 	last := b.schedules()[0].Last
 	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), f.Name(), last-1, last+1), store.ErrLost)
@@ -353,4 +329,4 @@ func scheduleRace(b *bench) {
 		return 0
 	})
 	require.Equal(b, map[collation.Micros]int{b.schedules()[0].Last: 1, 0: 7}, moved)
-}
+})

@@ -32,20 +32,23 @@ type Listing interface {
 	Lists() store.Lists
 }
 
-// cases are subtests by their names, which say the rule.
-type cases = map[string]func(*bench)
+// cases are the subtests of each group by their names, which say the rule.
+var cases = map[string]map[string]func(*bench){}
+
+// test adds a case to a group.
+func test(group, name string, run func(*bench)) struct{} {
+	if cases[group] == nil {
+		cases[group] = map[string]func(*bench){}
+	}
+	cases[group][name] = run
+	return struct{}{}
+}
 
 // Run tests the stores of open against the contract of journal/store. It calls open for each
 // subtest to get an empty, migrated store, and closes that.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
-	groups := map[string]cases{
-		"Start": starts, "Load": loads, "Hot": hots, "Commit": commits, "Lawless": lawless, "Races": races, "Instances": instances,
-		"Rows": rows, "Lease": leases, "Sessions": sessions, "Effects": effects, "Tx": txEffects, "Letters": letters,
-		"Signals": signals, "Mailboxes": mailboxes, "Children": children, "Pauses": pauses, "Interrupts": interrupts,
-		"Flows": flows, "Lists": lists, "Views": views, "Audit": audits, "Expiry": expiries, "Repairs": repairs,
-	}
-	for group, list := range groups {
+	for group, list := range cases {
 		t.Run(group, func(t *testing.T) {
 			t.Parallel()
 			for name, run := range list {
@@ -130,19 +133,20 @@ func (b *bench) ctx() context.Context { return b.Context() }
 func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
 	f := got(flow.Parse("suite.yaml", []byte(src)))(b)
-	got(b.s.Deploy(b.ctx(), ref(f), f.Canonical(), false))(b)
+	got(b.s.Deploy(b.ctx(), Ref(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }
 
-func ref(f *flow.Flow) journal.FlowRef {
+// Ref names a flow.
+func Ref(f *flow.Flow) journal.FlowRef {
 	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 }
 
 // request returns a store.Start of the flow.
 func starting(f *flow.Flow, key, input string) store.Start {
 	return store.Start{
-		Flow: ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
+		Flow: Ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
 		Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 }
@@ -308,11 +312,6 @@ func requireOneOf(t testing.TB, err error, kinds ...error) {
 	require.True(t, slices.ContainsFunc(kinds, is), "%v is none of %v", err, kinds)
 }
 
-var audits = cases{
-	"jobs come in the order of their ids": auditJobs,
-	"the visitor's error is returned":     auditError,
-}
-
 // byHand are the checks that handmade plans fail: they name rows, waits and digits of no flow.
 var byHand = []replay.Check{replay.V4, replay.V6, replay.V10, replay.V11, replay.V13, replay.V16}
 
@@ -395,7 +394,7 @@ func (b *bench) chain(id journal.JobID, chain journal.GUID) []*journal.Entry {
 	return out
 }
 
-func auditJobs(b *bench) {
+var _ = test("Audit", "jobs come in the order of their ids", func(b *bench) {
 	require.Empty(b, b.all(nil))
 	ids := b.jobs(40)
 	byID := func(x, y journal.JobID) int { return bytes.Compare(x[:], y[:]) }
@@ -409,9 +408,9 @@ func auditJobs(b *bench) {
 		require.Equal(b, ids[0], id)
 		break
 	}
-}
+})
 
-func auditError(b *bench) {
+var _ = test("Audit", "the visitor's error is returned", func(b *bench) {
 	id := b.jobs(1)[0]
 	mine := errors.New("seen enough")
 	err := b.s.Audit(b.ctx(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
@@ -421,4 +420,4 @@ func auditError(b *bench) {
 		return mine
 	})
 	require.ErrorIs(b, err, mine)
-}
+})

@@ -64,7 +64,9 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 			v.Instances = append(v.Instances, store.InstanceView{Key: key, Instance: *i})
 		}
 	}
-	slices.SortFunc(v.Instances, func(a, b store.InstanceView) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(v.Instances, func(a, b store.InstanceView) int {
+		return cmp.Or(cmp.Compare(a.Key.Activity, b.Key.Activity), cmp.Compare(a.Key.DAD, b.Key.DAD))
+	})
 	for _, r := range s.rowsOf(id) {
 		v.Rows = append(v.Rows, *copyRow(r))
 	}

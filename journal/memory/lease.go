@@ -57,17 +57,6 @@ func (s *Store) take(u *undo, row *collation.Row, l *store.Lease) {
 	s.putRow(u, row)
 }
 
-// exhaust makes the row of a request that ran too often due, marked by its runs, so that an engine
-// holds it (S8).
-func (s *Store) exhaust(u *undo, row *collation.Row) {
-	if row.Runs > store.MaxRuns {
-		return
-	}
-	row.Runs++
-	row.Holder, row.Session, row.NextAt = "", 0, s.now()
-	s.putRow(u, row)
-}
-
 // letGo takes a row from its run. It is due now, unless it is held.
 func (s *Store) letGo(row *collation.Row) {
 	if row.Holder, row.Session = "", 0; row.Held == "" {
@@ -96,9 +85,12 @@ func (s *Store) Lease(
 			return store.ErrSession
 		case row.Holder != "" && row.Holder != holder || j.busy(row, s.now()):
 			return store.ErrLeased
-		case row.Runs >= store.MaxRuns:
-			spent = true
-			s.exhaust(u, row)
+		case row.Runs >= store.MaxRuns: // it is due, marked by its runs, so that an engine holds it (S8)
+			if spent = true; row.Runs == store.MaxRuns {
+				row.Runs++
+				row.Holder, row.Session, row.NextAt = "", 0, s.now()
+				s.putRow(u, row)
+			}
 			return nil
 		}
 		s.take(u, row, &l)

@@ -57,7 +57,7 @@ func (c *committer) order(l *store.Loaded, child journal.JobID) {
 	case c.s.owner(child) != c.txn:
 		l.Busy[child] = true
 	default:
-		c.txn.allRows[child] = true
+		c.txn.rows[row.GUID] = true
 		l.Orders[child] = copyRow(row)
 	}
 }
@@ -153,8 +153,8 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 
 // everything reads all that a close cancels (C15).
 func (c *committer) everything(j *job, st *collation.State) {
-	c.txn.allRows[j.ID] = true
 	for _, row := range c.s.rowsOf(j.ID) {
+		c.txn.rows[row.GUID] = true
 		ask(st.Rows, row.GUID, func() *collation.Row { return copyRow(row) })
 	}
 	for g, w := range j.waits {

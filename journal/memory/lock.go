@@ -12,14 +12,11 @@ import (
 // txn is an open transaction. It owns the locks of jobs, and of those of their rows that it
 // loaded.
 type txn struct {
-	jobs    []journal.JobID // locked, in order
-	rows    map[journal.GUID]bool
-	allRows map[journal.JobID]bool
+	jobs []journal.JobID // locked, in order
+	rows map[journal.GUID]bool
 }
 
-func newTxn() *txn {
-	return &txn{rows: map[journal.GUID]bool{}, allRows: map[journal.JobID]bool{}}
-}
+func newTxn() *txn { return &txn{rows: map[journal.GUID]bool{}} }
 
 // owner returns the transaction that has the lock, or nil.
 func (s *Store) owner(id journal.JobID) *txn {
@@ -32,7 +29,7 @@ func (s *Store) owner(id journal.JobID) *txn {
 // rowLocked says whether a committer has locked the row (J8).
 func (s *Store) rowLocked(id journal.JobID, g journal.GUID) bool {
 	o := s.owner(id)
-	return o != nil && (o.rows[g] || o.allRows[id])
+	return o != nil && o.rows[g]
 }
 
 // acquire waits for the lock, behind those that came before. The store is unlocked meanwhile.
@@ -65,7 +62,7 @@ func (s *Store) release(t *txn) {
 			delete(s.locks, id)
 		}
 	}
-	t.jobs, t.rows, t.allRows = nil, nil, nil
+	t.jobs, t.rows = nil, nil
 	s.moved.Broadcast()
 }
 

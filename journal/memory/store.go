@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -122,16 +121,12 @@ func (s *Store) write(op string, change func(u *undo) error) error {
 	if err := s.before(op); err != nil {
 		return err
 	}
-	if err := s.locked(func() error { return atomic(change) }); err != nil {
+	s.mu.Lock()
+	err := atomic(change)
+	if s.mu.Unlock(); err != nil {
 		return err
 	}
 	return s.after(op)
-}
-
-func (s *Store) locked(do func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return do()
 }
 
 func (s *Store) before(op string) error { return s.fault(op, store.ErrUnavailable) }
@@ -200,10 +195,6 @@ func compareIDs[T ~[16]byte](a, b T) int {
 
 func sortedIDs[T ~[16]byte, V any](m map[T]V) []T {
 	return slices.SortedFunc(maps.Keys(m), compareIDs[T])
-}
-
-func compareKeys(a, b collation.InstanceKey) int {
-	return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.DAD, b.DAD))
 }
 
 // session returns the number of the store's n-th session: a UUIDv8 like every GUID.

@@ -97,12 +97,8 @@ transitions:
 func (w *twin) deploy(f *flow.Flow, err error) {
 	require.NoError(w, err)
 	w.flows[f.Name()+" "+f.Version()] = f
-	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, ref(f), f.Canonical(), false) })
+	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, journaltest.Ref(f), f.Canonical(), false) })
 	require.NoError(w, err)
-}
-
-func ref(f *flow.Flow) journal.FlowRef {
-	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 }
 
 const second = time.Second
@@ -146,23 +142,24 @@ func (w *twin) begin(row *collation.Row) {
 	order, err := row.Order()
 	require.NoError(w, err)
 	f, p := w.flows[order.Flow+" 1"], order.Parent
-	reply := func(x *journal.Response) *collation.Row {
-		return new(order.Outcome(row.Job, x, collation.Micros(w.clock), w.mode))
+	outcome, replies := journaltest.Success(`1`), p.Turn > 0 && !p.Awaited
+	refused := f == nil || order.Fault != "" || w.chance("refuse", 5)
+	if refused {
+		outcome, replies = failed("not_found"), p.Turn > 0 || p.Awaited
 	}
-	switch {
-	case (f == nil || order.Fault != "" || w.chance("refuse", 5)) && (p.Turn > 0 || p.Awaited):
-		_ = w.driven().Refuse(w.ctx, row, reply(failed("not_found")))
-	case f == nil || order.Fault != "":
-		_ = w.driven().Refuse(w.ctx, row, nil)
-	case p.Turn > 0 && !p.Awaited:
-		_ = w.driven().Spawn(w.ctx, row, request(f, order.Key, string(order.Input)), reply(success(`1`)), w.mode)
-	default:
-		_ = w.driven().Spawn(w.ctx, row, request(f, order.Key, string(order.Input)), nil, w.mode)
+	var reply *collation.Row
+	if replies {
+		reply = new(order.Outcome(row.Job, outcome, collation.Micros(w.clock), w.mode))
 	}
+	if refused {
+		_ = w.driven().Refuse(w.ctx, row, reply)
+		return
+	}
+	_ = w.driven().Spawn(w.ctx, row, request(f, order.Key, string(order.Input)), reply, w.mode)
 }
 
 func request(f *flow.Flow, key, input string) store.Start {
-	return store.Start{Flow: ref(f), Active: true, Trigger: f.Trigger().Name, Key: key, Input: []byte(input)}
+	return store.Start{Flow: journaltest.Ref(f), Active: true, Trigger: f.Trigger().Name, Key: key, Input: []byte(input)}
 }
 
 // message is what comes for a row: of a request, a worker's response.
@@ -201,16 +198,12 @@ func (w *twin) decide(st *collation.State, m *collation.Message) (*collation.Pla
 	return collation.Step(st, m, w.mode)
 }
 
-func success(output string) *journal.Response {
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)}
-}
-
 func failed(class string) *journal.Response {
 	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeInternal, Error: &journal.Failure{Class: class, Message: "drawn"}}
 }
 
 func (w *twin) response(r *collation.Row) *journal.Response {
-	out := success(fmt.Sprintf(`{"v":%d}`, w.upTo("v", 2)))
+	out := journaltest.Success(fmt.Sprintf(`{"v":%d}`, w.upTo("v", 2)))
 	switch w.upTo("response", 9) {
 	case 4:
 		out = failed("error")
@@ -287,7 +280,7 @@ func (w *twin) operate() {
 	require.NoError(w, err)
 	x, _ := recent(w, "letter", list)
 	a := pick(w, "action", []store.Action{
-		{Retry: true}, {Retry: true}, {Done: []byte(`1`)}, {Done: []byte(`null`)}, {Response: success(`"by hand"`)}, {Response: failed("fatal")},
+		{Retry: true}, {Retry: true}, {Done: []byte(`1`)}, {Done: []byte(`null`)}, {Response: journaltest.Success(`"by hand"`)}, {Response: failed("fatal")},
 	}...)
 	a.ID, a.Who, a.Reason = x.ID, "ann", "drawn"
 	if e, ok := recent(w, "of effect", w.effects); ok && a.Response == nil && w.chance("named", 50) {
