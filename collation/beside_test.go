@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // same decides once more in the transaction of the commit before, with what was loaded by then.
@@ -72,7 +73,7 @@ func (s *script) beside(t *testing.T, d *datadriven.TestData) (string, bool) {
 			return "nothing\n", true
 		}
 		s.w.commit(p)
-		s.last = message(s.w.state.Rows[row.GUID])
+		s.last = *journaltest.Message(s.w.state.Rows[row.GUID])
 		return s.w.describe(p), true
 	default:
 		return "", false

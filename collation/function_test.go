@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // suspension answers the open request of a function. The input names what the function waits
@@ -40,7 +41,7 @@ func (s *script) suspension(t *testing.T, d *datadriven.TestData) collation.Mess
 		}
 		r.Pauses = append(r.Pauses, p)
 	}
-	return respond(row, r)
+	return *journaltest.Response(row, r)
 }
 
 // wake delivers a function's timer by name: a sleep, or the timeout of a signal.
@@ -60,7 +61,7 @@ func (s *script) wake(t *testing.T, d *datadriven.TestData) collation.Message {
 	if row == nil {
 		t.Fatalf("no %s %s of %s", d.CmdArgs[1].Key, name, d.CmdArgs[0].Key)
 	}
-	return message(row)
+	return *journaltest.Message(row)
 }
 
 // describeFunction prints what a plan did to a durable function.

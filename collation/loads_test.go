@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // decided steps a message with nothing loaded before, and counts the loads that its decision
@@ -44,7 +45,7 @@ func TestJ6OneTripForAllNames(t *testing.T) {
 	w := newWorld(f, "k", []byte(`{}`), collation.Mode{Resend: 1e6})
 	for i := range 40 {
 		w.settle()
-		m := respond(&w.asked[i], &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"x":1}`)})
+		m := *journaltest.Response(&w.asked[i], &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"x":1}`)})
 		p, trips := w.decided(&m)
 		require.LessOrEqual(t, trips, 2)
 		w.commit(p)

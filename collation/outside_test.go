@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // outside is what surrounds the job of a world: rows that went to other jobs, signals that
@@ -164,7 +165,7 @@ func (s *script) timer(t *testing.T, d *datadriven.TestData) string {
 	kind := map[string]journal.MessageKind{"timer": journal.MessageWakeUp, "bound": journal.MessageAnswer}[d.Cmd]
 	for _, r := range s.w.state.Rows {
 		if r != nil && r.Kind == kind && r.Activity == d.CmdArgs[0].Key && r.Publication == 0 {
-			s.last = message(r)
+			s.last = *journaltest.Message(r)
 			return s.deliver(d.HasArg("once"))
 		}
 	}

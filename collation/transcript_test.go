@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // TestTranscripts drives Step by the files in testdata. Each is a readable history: what came,
@@ -71,7 +72,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("%s %s, %d activities", f.Name(), f.Version(), len(f.Activities()))
 	case "start":
 		s.w = newWorldAt(s.flow, arg(t, d, "key", ""), []byte(d.Input), s.mode, collation.Micros(arg(t, d, "delay", 0))*1000)
-		s.last = message(&s.w.plans[0].Insert[0])
+		s.last = *journaltest.Message(&s.w.plans[0].Insert[0])
 		return s.w.describe(s.w.plans[0])
 	case "engine", "once":
 		s.last, s.w.queue = s.w.queue[0], s.w.queue[1:]
@@ -160,7 +161,7 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 	if row == nil {
 		t.Fatalf("nobody asked %s", d.CmdArgs[0].Key)
 	}
-	return respond(row, r)
+	return *journaltest.Response(row, r)
 }
 
 // ledgers lists the ledgers at the end.

@@ -8,6 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/journaltest"
 )
 
 // world is one job with all its rows and its published messages: the smallest thing that can
@@ -84,33 +85,17 @@ func (w *world) publish(r *collation.Row) {
 		w.asked = append(w.asked, *r)
 		return
 	}
-	w.queue = append(w.queue, message(r))
-}
-
-// message is the engine's message for a row.
-func message(r *collation.Row) collation.Message {
-	m := collation.Message{Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn}
-	switch r.Kind {
-	case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
-		m.GUID = r.Answers()
-		m.Response, _ = journal.DecodeResponse(r.Body)
-	}
-	return m
-}
-
-// respond is the worker's message for a request.
-func respond(r *collation.Row, resp *journal.Response) collation.Message {
-	return collation.Message{
-		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
-		Activity: r.Activity, DAD: r.DAD, Turn: r.Turn, Response: resp,
-	}
+	w.queue = append(w.queue, *journaltest.Message(r))
 }
 
 // step decides one message, and loads what it asks for.
 func (w *world) step(m *collation.Message) *collation.Plan {
 	for {
-		p, need := collation.Step(w.state, m, w.mode)
-		if need == nil {
+		p, need, err := journaltest.Step(w.state, m, w.mode)
+		switch {
+		case err != nil:
+			panic(err) // a row was written here
+		case need == nil:
 			return p
 		}
 		w.load(need)

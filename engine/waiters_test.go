@@ -106,15 +106,10 @@ func (h *hall) start(key string) journal.JobID {
 // quarantine ends the wait for a job in the shortest way.
 func (h *hall) quarantine(id journal.JobID) {
 	h.t.Helper()
-	ctx := context.Background()
-	c, err := h.store.Committer(ctx, true)
-	require.NoError(h.t, err)
-	defer c.Close()
-	l, err := c.Load(ctx, []store.Want{{Job: id}}, true)
-	require.NoError(h.t, err)
-	st := l.States[id]
-	p := collation.Quarantine(st, &collation.Message{Job: id, GUID: id.Start(), Kind: journal.MessageStart}, collation.Mode{}, errors.New("a digit is wrong"))
-	require.NoError(h.t, c.Commit(ctx, []store.Chained{store.Chain(&st.Job, p)}))
+	require.NoError(h.t, journaltest.Driven{Store: h.store}.Decide(context.Background(), store.Want{Job: id}, func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		m := &collation.Message{Job: id, GUID: id.Start(), Kind: journal.MessageStart}
+		return collation.Quarantine(l.States[id], m, collation.Mode{}, errors.New("a digit is wrong")), nil, nil
+	}))
 }
 
 // waiting is one call of Wait.

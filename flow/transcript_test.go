@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,44 +59,39 @@ transitions:
 // name, and an output or fields of a Result.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/transcripts/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			t.Parallel()
-			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-				if text, ok := sourceOf(d); ok {
-					return saidOf(t, cmp.Or(map[string]string{"json": "f.json"}[d.Cmd], "f.yaml"), text)
-				}
-				first, rest, _ := strings.Cut(d.Input, "\n")
-				switch d.Cmd {
-				case "model":
-					return modelOf(readFlow(t, first))
-				case "same":
-					return same(t, d.HasArg("last"), first, rest)
-				}
-				var value string
-				var x *flow.Activity
-				var err error
-				switch {
-				case d.Cmd == "check":
-					value, err = "fits", readFlow(t, d.CmdArgs[0].Key).CheckInput([]byte(d.Input))
-				case d.Cmd == "result":
-					f, failed := flow.Parse("f.yaml", []byte(strings.Replace(risky, "OUTPUT", first, 1)))
-					require.NoError(t, failed)
-					value, err = asText(f.Output(scopeOf(t, rest)))
-				case d.HasArg("order.yaml"):
-					x = mustActivity(t, readFlow(t, "order.yaml"), d.CmdArgs[1].Key)
-					value, err = evaluated(t, d, x, scopeOf(t, d.Input))
-				default:
-					x = with(t, first)
-					value, err = evaluated(t, d, x, scopeOf(t, rest))
-				}
-				return requireSaid(t, x, value, err) + "\n"
-			})
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
+		t.Parallel()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if text, ok := sourceOf(d); ok {
+				return saidOf(t, cmp.Or(map[string]string{"json": "f.json"}[d.Cmd], "f.yaml"), text)
+			}
+			first, rest, _ := strings.Cut(d.Input, "\n")
+			switch d.Cmd {
+			case "model":
+				return modelOf(readFlow(t, first))
+			case "same":
+				return same(t, d.HasArg("last"), first, rest)
+			}
+			var value string
+			var x *flow.Activity
+			var err error
+			switch {
+			case d.Cmd == "check":
+				value, err = "fits", readFlow(t, d.CmdArgs[0].Key).CheckInput([]byte(d.Input))
+			case d.Cmd == "result":
+				f, failed := flow.Parse("f.yaml", []byte(strings.Replace(risky, "OUTPUT", first, 1)))
+				require.NoError(t, failed)
+				value, err = asText(f.Output(scopeOf(t, rest)))
+			case d.HasArg("order.yaml"):
+				x = mustActivity(t, readFlow(t, "order.yaml"), d.CmdArgs[1].Key)
+				value, err = evaluated(t, d, x, scopeOf(t, d.Input))
+			default:
+				x = with(t, first)
+				value, err = evaluated(t, d, x, scopeOf(t, rest))
+			}
+			return requireSaid(t, x, value, err) + "\n"
 		})
-	}
+	})
 }
 
 // requireSaid is a value, or its error, which says where it is from (E11).

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,10 +104,7 @@ transitions: {start: [reserve, pay, nap]}
 // is stored beside its entry; the argument beside lets it be read.
 func TestTold(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/told/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
+	datadriven.Walk(t, "testdata/told", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var all []*journal.Entry
 			e := edit.Editor{Names: map[string]any{
@@ -152,5 +148,5 @@ func TestTold(t *testing.T) {
 			}
 			return b.String()
 		})
-	}
+	})
 }

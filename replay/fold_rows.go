@@ -84,6 +84,9 @@ func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Attempt: 1, Origin: e.Seq,
 			Input: x.Inputs.At(n),
 		}
+		if row.Input.IsZero() && j.From != nil { // it was answered in the job before
+			row.Kind = journal.MessageAnswer
+		}
 		if n >= x.Parallel {
 			row.Held = collation.HeldParallel
 		}

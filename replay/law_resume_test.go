@@ -98,6 +98,24 @@ func handedOver(t *testing.T, d *datadriven.TestData) string {
 	return ids.ReplaceAllString(said, "…")
 }
 
+// V10: the row of an element that was answered in the job before is an answer, on its way to the
+// engine. Another one's is a request.
+func TestElementsThatAreTakenOverAreAnswers(t *testing.T) {
+	t.Parallel()
+	id, leg1 := journal.DeriveJob("shop", "order-1", 2), journal.GUID{15: 9}
+	inputs := make(journal.Sums, 2*len(journal.Sum{}))
+	inputs[len(inputs)-1] = 1
+	for from, kind := range map[*journal.From]journal.MessageKind{nil: journal.MessageRequest, {Generation: 1}: journal.MessageAnswer} {
+		j := replay.New(replay.Header{Job: id})
+		require.NoError(t, j.ApplyEntry(&journal.Entry{Job: id, Seq: 1, Kind: journal.KindCreated, From: from}, journal.Digest{}))
+		require.NoError(t, j.ApplyEntry(&journal.Entry{
+			Job: id, Seq: 2, Kind: journal.KindLeg1, GUID: leg1, Activity: "w", DAD: ",0,0", Elements: &journal.Elements{Count: 2, Parallel: 1, Inputs: inputs},
+		}, journal.Digest{}))
+		require.Equal(t, kind, j.Rows[journal.DeriveRequest(leg1, 0)].Kind)
+		require.Equal(t, journal.MessageRequest, j.Rows[journal.DeriveRequest(leg1, 1)].Kind)
+	}
+}
+
 func recordsOf(entries []*journal.Entry) []journal.Record {
 	records := make([]journal.Record, len(entries))
 	for i, e := range entries {

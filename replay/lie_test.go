@@ -114,15 +114,10 @@ func found(r *replay.Report) string {
 //	tables  changes the tables only: the entries alone stay clean
 //	bytes   changes records; the argument reseal computes hashes anew
 func requireFiles(t *testing.T, folder string) {
-	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			t.Parallel()
-			datadriven.RunTest(t, path, told)
-		})
-	}
+	datadriven.Walk(t, filepath.Join("testdata", folder), func(t *testing.T, path string) {
+		t.Parallel()
+		datadriven.RunTest(t, path, told)
+	})
 }
 
 func told(t *testing.T, d *datadriven.TestData) string {

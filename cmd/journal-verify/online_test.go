@@ -16,39 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
-
-// stored converts the tables of a test journal to those of a store.
-func stored(j *replaytest.Journal) *store.Stored {
-	s := &store.Stored{
-		Job: collation.Job{
-			ID: j.Header.Job, Space: j.Header.Space, Key: j.Header.Key, Generation: j.Header.Generation,
-			Head: j.Header.Head, State: j.Stored.State, Semaphore: j.Stored.Semaphore, Flow: j.Stored.Flow,
-		},
-		FlowDigest: j.Header.Flow, Instances: map[collation.InstanceKey]collation.Instance{}, Rows: j.Stored.Rows, Waits: j.Stored.Waits,
-		Receipts: map[journal.GUID]store.StoredReceipt{},
-	}
-	for key, l := range j.Stored.Instances {
-		s.Instances[key] = collation.Instance{Ledger: l, More: collation.More{Open: j.Stored.Open[key]}}
-	}
-	s.Beside = func(yield func(journal.Beside, error) bool) {
-		yield(journal.Beside{Definition: true, Digest: j.Header.Flow, Body: j.Beside.Definition}, nil)
-	}
-	for g, r := range j.Stored.Receipts {
-		s.Receipts[g] = store.StoredReceipt{Ledger: r.Ledger, Verdict: r.Verdict}
-	}
-	for _, f := range j.Stored.Effects {
-		row := store.EffectRow{Key: f.Key, Name: f.Name, Class: f.Class, N: f.N, State: store.EffectState(f.State)}
-		for _, e := range j.Entries() {
-			if e.Effect != nil && e.Effect.Key == f.Key && e.Kind == journal.KindEffectCompleted {
-				row.Result = e.Effect.Result
-			}
-		}
-		s.Effects = append(s.Effects, row)
-	}
-	return s
-}
 
 func online(t *testing.T, d *database, args ...string) clitest.Result {
 	t.Helper()

@@ -174,7 +174,7 @@ func (d *database) AuditJobs(_ context.Context, only []journal.JobID) iter.Seq2[
 
 func (d *database) Audit(_ context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
 	i := slices.IndexFunc(d.list, func(j *replaytest.Journal) bool { return j.Header.Job == id })
-	return visit(stored(d.list[i]), d.list[i].All())
+	return visit(d.list[i].Audited, d.list[i].All())
 }
 
 // A running `worker dev` names the database if nothing else does. If none runs, the error says
@@ -238,7 +238,7 @@ func TestTranscripts(t *testing.T) { // not parallel: it changes the directory, 
 			case "jobs":
 				db.list = jobs(n)
 			case "spoil":
-				db.list[n].Stored.Semaphore += 2
+				db.list[n].Audited.Job.Semaphore += 2
 			case "broken":
 				db.broken = errors.New("connection lost")
 			default:

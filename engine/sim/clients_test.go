@@ -38,7 +38,12 @@ func (w *world) clientsBegin() {
 		deployed = append(deployed, flow.UndoName) // otherwise the engine does it
 	}
 	for _, name := range deployed {
-		if _, err := w.store.Deploy(context.Background(), w.plan.refs[name], w.plan.canonical[name], false); err != nil {
+		ref := w.plan.refs[name]
+		body, err := w.plan.source.Flow(context.Background(), name, ref.Version)
+		if err == nil {
+			_, err = w.store.Deploy(context.Background(), ref, body, false)
+		}
+		if err != nil {
 			panic(err)
 		}
 	}

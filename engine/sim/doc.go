@@ -18,12 +18,12 @@
 // Processes with handlers have sessions (W8), by package session. A process that died or hangs
 // for long is declared dead by live ones, which frees what it held.
 //
-// A run has two phases. In the first one faults are on. After every commit the visible state of
-// the jobs is checked against the invariants (I2, I4, I5, I6, I10, I13), and every ack against
-// the state of its message (I8). In the second phase faults are off, all processes run, and every
-// job must end within a stated time (I11). Then every journal is verified against its tables (I3,
-// I7), what the outside received against the record (I1), and the follow-ups of Tx effects
-// against the committed runs of their bodies (P24, P25).
+// A run has two phases. In the first one faults are on. After every commit the bank is counted
+// (I13), after every tenth the journals of the jobs that moved are verified against their tables
+// (I2–I7, I10), and every ack is checked against the state of its message (I8). In the second phase
+// faults are off, all processes run, and every job must end within a stated time (I11). Then every
+// journal is verified again, what the outside received against the record (I1), and the follow-ups
+// of Tx effects against the committed runs of their bodies (P24, P25).
 //
 //	go test ./engine/sim                                  a thousand seeds
 //	go test ./engine/sim -run TestSimulation -v -seed=N   one seed; says where its log is

@@ -49,7 +49,6 @@ func (w *world) lastWords() {
 			continue // a tombstone keeps its time until its job's rows are gone
 		}
 		w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-			w.digits(s)
 			w.received(s)
 			w.transferred(s)
 			_, err := w.reported(s, entries)

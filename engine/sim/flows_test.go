@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
+	storemem "github.com/quipu-journal/quipu/journal/memory"
 )
 
 // plan is what the jobs of a seed are.
@@ -20,14 +19,14 @@ type plan struct {
 	interrupts bool
 }
 
-// book holds flows, compiled. It is the source of engines, too.
+// book holds flows, compiled.
 type book struct {
-	number    uint64
-	content   content
-	canonical map[string][]byte
-	texts     []string
-	refs      map[string]journal.FlowRef
-	compiled  *engine.Flows
+	number   uint64
+	content  content
+	source   *storemem.Store // of engines that do not read the flows themselves
+	texts    []string
+	refs     map[string]journal.FlowRef
+	compiled *engine.Flows
 }
 
 const version = "1"
@@ -39,16 +38,13 @@ const share = 8
 // last is the book of the seed before. Runs are one after another.
 var last *book
 
-// ExpireDefault implements engine.Source: jobs whose flow does not say it are kept.
-func (*book) ExpireDefault(context.Context) (time.Duration, error) { return 0, nil }
-
 // drawPlan draws the flows of a seed, unless the seed before had the same.
 func drawPlan(seed uint64) *plan {
 	n := seed / share
 	p := &plan{main: fmt.Sprintf("m%d", n), kid: fmt.Sprintf("k%d", n), interrupts: seed%5 == 0}
 	if c := drawContent(seed); last == nil || last.number != n || last.content != c {
-		last = &book{number: n, content: c, canonical: map[string][]byte{}, refs: map[string]journal.FlowRef{}}
-		last.compiled = engine.NewFlows(last)
+		last = &book{number: n, content: c, source: storemem.New(storemem.Config{}), refs: map[string]journal.FlowRef{}}
+		last.compiled = engine.NewFlows(last.source)
 		dice := rand.New(rand.NewPCG(n, 1)) //nolint:gosec // it must be repeatable
 		most := []int{3, 6, 9}[dice.IntN(3)]
 		if c.small {
@@ -56,7 +52,8 @@ func drawPlan(seed uint64) *plan {
 		}
 		last.draw(dice, p.kid, 2, "")
 		last.draw(dice, p.main, most, p.kid)
-		last.builtin()
+		f, err := flow.Undo(topicDurable)
+		last.add(f, err)
 	}
 	p.book = last
 	return p
@@ -71,46 +68,25 @@ func (b *book) draw(dice *rand.Rand, name string, most int, kid string) {
 		if err != nil {
 			continue
 		}
-		b.refs[name] = journal.FlowRef{Name: name, Version: version, Digest: journal.Digest(f.Digest())}
-		b.canonical[name] = f.Canonical()
 		b.texts = append(b.texts, text)
-		if _, err := b.compiled.Get(context.Background(), b.refs[name]); err != nil {
-			panic(err)
-		}
+		b.add(f, nil)
 		return
 	}
 }
 
-// builtin adds the flow of the compensations.
-func (b *book) builtin() {
-	f, err := flow.Undo(topicDurable)
+// add adds a flow that is legal.
+func (b *book) add(f *flow.Flow, err error) {
+	if err == nil {
+		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		b.refs[ref.Name] = ref
+		_, err = b.source.Deploy(context.Background(), ref, f.Canonical(), true)
+	}
+	if err == nil {
+		_, err = b.compiled.Get(context.Background(), b.refs[f.Name()])
+	}
 	if err != nil {
 		panic(err)
 	}
-	b.refs[f.Name()] = journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-	b.canonical[f.Name()] = f.Canonical()
-	if _, err := b.compiled.Get(context.Background(), b.refs[f.Name()]); err != nil {
-		panic(err)
-	}
-}
-
-// Flow implements engine.Source.
-func (b *book) Flow(_ context.Context, name, _ string) ([]byte, error) {
-	if body, ok := b.canonical[name]; ok {
-		return body, nil
-	}
-	return nil, fmt.Errorf("flow %s: %w", name, store.ErrNotFound)
-}
-
-// ActiveFlow implements engine.Source.
-func (b *book) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, []byte, error) {
-	body, err := b.Flow(ctx, name, version)
-	return b.refs[name], body, err
-}
-
-// Deploy implements engine.Source. All flows are deployed already.
-func (b *book) Deploy(_ context.Context, ref journal.FlowRef, _ []byte, _ bool) (bool, error) {
-	return false, fmt.Errorf("flow %s: %w", ref.Name, store.ErrVersionTaken)
 }
 
 // gen draws one flow.

@@ -7,12 +7,14 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/replay"
 )
 
 // Journal is everything that is stored of one job.
 type Journal struct {
-	Header  replay.Header
+	Audited *store.Stored // as the store gave it
+	Header  replay.Header // of it, as Stored
 	Stored  *replay.Stored
 	Beside  *replay.Beside
 	Records []journal.Record // main chain first, each chain by seq

@@ -400,6 +400,7 @@ var compiled = replay.NewFlows("")
 func (u *universe) journal(id journal.JobID) *Journal {
 	out := &Journal{}
 	must(u.store.Audit(ctx, id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
+		out.Audited = s
 		out.Header, out.Stored = s.Replay()
 		for r := range entries {
 			out.Records = append(out.Records, r)
