@@ -29,9 +29,6 @@ type NATSOptions struct {
 	Port int
 	// MaxPayload in bytes; 0 is the server's default, 1 MiB.
 	MaxPayload int32
-	// MaxStore bounds JetStream's disk space in bytes; 0 is the server's default, three quarters
-	// of the free space.
-	MaxStore int64
 	// Login returns the user that a client with this name and password is, with its rights; nil
 	// refuses the client. It is asked for each connection, so that users can come later than the
 	// server. Without Login everybody has all rights, which is what dev is for.
@@ -94,8 +91,7 @@ func (n *NATS) start(ctx context.Context) error {
 		StoreDir:   n.dir,
 		NoSigs:     true, // the process handles signals itself
 
-		MaxPayload:        n.opts.MaxPayload,
-		JetStreamMaxStore: n.opts.MaxStore,
+		MaxPayload: n.opts.MaxPayload,
 	}
 	if n.opts.Login != nil {
 		opts.CustomClientAuthentication = login(n.opts.Login)

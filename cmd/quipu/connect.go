@@ -90,6 +90,13 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
+// run makes the RunE of a command that needs a runtime for all it does.
+func (a *app) run(what need, f func(ctx context.Context, rt *quipu.Runtime, args []string) error) func(*cobra.Command, []string) error {
+	return cli.Run(func(cmd *cobra.Command, args []string) error {
+		return a.with(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, rt, args) })
+	})
+}
+
 // with runs f with a connected runtime.
 func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime) error) error {
 	if err := a.configure(cmd); err != nil {

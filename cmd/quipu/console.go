@@ -36,14 +36,12 @@ from a proxy that names them. What is decided is journaled with their name.`,
 	}
 	f.Define(cmd.Flags())
 	cmd.Flags().StringVar(&trace, "trace-url", "", "`URL` of a trace in a tracing system, with {trace} in the place of its id; default: no links to traces")
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, serves, func(ctx context.Context, rt *quipu.Runtime) error {
-			err := a.console(ctx, rt, &f, trace)
-			if errors.Is(err, serve.ErrFlags) {
-				err = cli.Exit(cli.CodeUsage, err)
-			}
-			return err
-		})
+	cmd.RunE = a.run(serves, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		err := a.console(ctx, rt, &f, trace)
+		if errors.Is(err, serve.ErrFlags) {
+			err = cli.Exit(cli.CodeUsage, err)
+		}
+		return err
 	})
 	return cmd
 }

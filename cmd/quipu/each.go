@@ -11,6 +11,19 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
+// ofKeys makes cmd one that takes keys of jobs, as arguments or from standard input, and runs on them.
+func (a *app) ofKeys(cmd *cobra.Command, run func(cmd *cobra.Command, keys []string) error) *cobra.Command {
+	a.completes(cmd)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+		keys, err := a.keys(args)
+		if err != nil {
+			return err
+		}
+		return run(cmd, keys)
+	})
+	return cmd
+}
+
 // each calls do for each key. An error about one job (not found, refused, ended) is reported and
 // does not stop the others.
 func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error) error {

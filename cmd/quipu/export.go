@@ -28,12 +28,7 @@ there, or has expired, is reported, and the other jobs are exported.`,
 		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().StringVarP(&path, "output", "o", "-", "`FILE` to write; - is standard output")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
-		}
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			if path == "-" {
 				_, err := a.exportJobs(ctx, cmd, rt, keys, export.NewWriter(a.streams.Out))
@@ -42,7 +37,6 @@ there, or has expired, is reported, and the other jobs are exported.`,
 			return a.exportFile(ctx, cmd, rt, keys, path)
 		})
 	})
-	return cmd
 }
 
 // exportFile writes the file; without any job it writes none.

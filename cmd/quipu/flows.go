@@ -145,13 +145,11 @@ func (a *app) activateCommand() *cobra.Command {
 		Short: "Set the version of a flow that new jobs take",
 		Long:  `Set the version of a flow that new jobs take. Running jobs keep theirs.`,
 		Args:  cli.Args(2, 2),
-		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-				if err := rt.Activate(ctx, args[0], args[1]); err != nil {
-					return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
-				}
-				return a.say(map[string]string{"flow": args[0], "active": args[1]}, "new jobs of flow %s take version %s\n", args[0], args[1])
-			})
+		RunE: a.run(writes, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
+			if err := rt.Activate(ctx, args[0], args[1]); err != nil {
+				return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
+			}
+			return a.say(map[string]string{"flow": args[0], "active": args[1]}, "new jobs of flow %s take version %s\n", args[0], args[1])
 		}),
 	}
 }
@@ -162,27 +160,25 @@ func (a *app) flowsCommand() *cobra.Command {
 		Short: "List the deployed flows",
 		Long:  `List the deployed versions of all flows; the active one is what new jobs take.`,
 		Args:  cobra.NoArgs,
-		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-				flows, err := below.Of(rt).Flows(ctx)
-				if err != nil {
+		RunE: a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+			flows, err := below.Of(rt).Flows(ctx)
+			if err != nil {
+				return err
+			}
+			t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
+			for _, f := range flows {
+				v := map[string]any{
+					"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": stamp(f.Deployed),
+				}
+				active := ""
+				if f.Active {
+					active = "active"
+				}
+				if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, at(f.Deployed), f.Ref.Digest.String()[:16]); err != nil {
 					return err
 				}
-				t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
-				for _, f := range flows {
-					v := map[string]any{
-						"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": stamp(f.Deployed),
-					}
-					active := ""
-					if f.Active {
-						active = "active"
-					}
-					if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, at(f.Deployed), f.Ref.Digest.String()[:16]); err != nil {
-						return err
-					}
-				}
-				return t.flush()
-			})
+			}
+			return t.flush()
 		}),
 	}
 	cmd.AddCommand(a.flowsShowCommand(), a.flowsDiffCommand())

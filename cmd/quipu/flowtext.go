@@ -24,22 +24,20 @@ func (a *app) flowsShowCommand() *cobra.Command {
 canonical form: keys are sorted, defaults are spelled out, and comments are gone.`,
 		Example: "  quipu flows show order 2 > order.json",
 		Args:    cli.Args(2, 2),
-		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-				text, err := flowText(ctx, rt, args[0], args[1])
-				if err != nil {
-					return err
-				}
-				if a.json() {
-					return a.object(json.RawMessage(text))
-				}
-				var out bytes.Buffer
-				if err := json.Indent(&out, []byte(inert(text)), "", "  "); err != nil {
-					return err
-				}
-				_, err = fmt.Fprintln(a.streams.Out, out.String())
+		RunE: a.run(looks, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
+			text, err := flowText(ctx, rt, args[0], args[1])
+			if err != nil {
 				return err
-			})
+			}
+			if a.json() {
+				return a.object(json.RawMessage(text))
+			}
+			var out bytes.Buffer
+			if err := json.Indent(&out, []byte(inert(text)), "", "  "); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.streams.Out, out.String())
+			return err
 		}),
 	}
 }
@@ -52,22 +50,20 @@ func (a *app) flowsDiffCommand() *cobra.Command {
 second, - is only in the first, ~ is in both with other values.`,
 		Example: "  quipu flows diff order 1 2",
 		Args:    cli.Args(3, 3),
-		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-				var sides [2][]byte
-				for i := range sides {
-					text, err := flowText(ctx, rt, args[0], args[1+i])
-					if err != nil {
-						return err
-					}
-					sides[i] = text
-				}
-				found, err := look.Differences(sides[0], sides[1])
+		RunE: a.run(looks, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
+			var sides [2][]byte
+			for i := range sides {
+				text, err := flowText(ctx, rt, args[0], args[1+i])
 				if err != nil {
 					return err
 				}
-				return a.differences(found)
-			})
+				sides[i] = text
+			}
+			found, err := look.Differences(sides[0], sides[1])
+			if err != nil {
+				return err
+			}
+			return a.differences(found)
 		}),
 	}
 }

@@ -36,12 +36,7 @@ on, unless you say --descend.`,
 	cmd.Flags().BoolVar(&noThrow, "no-throw", false, "end them as completed, with their output")
 	cmd.Flags().StringVar(&id, "id", "", "idempotency `KEY` of this interrupt; default: each call is one of its own")
 	a.named(cmd, &who)
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
-		}
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		options := []quipu.InterruptOption{quipu.Code(code), quipu.Reason(reason), quipu.Descend(descend), quipu.Throw(!noThrow), quipu.Who(cmp.Or(who, a.who()))}
 		if id != "" {
 			options = append(options, quipu.IdempotencyKey(id))
@@ -59,7 +54,6 @@ on, unless you say --descend.`,
 			})
 		})
 	})
-	return cmd
 }
 
 func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.InterruptOption) error {

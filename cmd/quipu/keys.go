@@ -26,18 +26,16 @@ and workers read them from the database. docs/security.md says who can read whic
 		Example: "  quipu keys\n  quipu keys rotate",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			on, err := rt.Keys().On(ctx)
-			if err != nil {
-				return err
-			}
-			all, err := rt.Keys().List(ctx)
-			if err != nil {
-				return err
-			}
-			return a.printKeys(on, all)
-		})
+	cmd.RunE = a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		on, err := rt.Keys().On(ctx)
+		if err != nil {
+			return err
+		}
+		all, err := rt.Keys().List(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printKeys(on, all)
 	})
 	cmd.AddCommand(a.rotateCommand(), a.switchCommand(true), a.switchCommand(false))
 	return cmd
@@ -92,19 +90,17 @@ It needs the login of the owner.`,
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&now, "now", false, "let the other keys end at once")
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-			id, err := rt.Keys().Rotate(ctx, now)
-			if err != nil {
-				return err
-			}
-			when := "signs in a minute; the others hold for a day more"
-			if now {
-				when = "signs from now on; the others do not hold any more"
-			}
-			_, err = fmt.Fprintf(a.streams.Out, "key %d %s\n", id, when)
+	cmd.RunE = a.run(writes, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		id, err := rt.Keys().Rotate(ctx, now)
+		if err != nil {
 			return err
-		})
+		}
+		when := "signs in a minute; the others hold for a day more"
+		if now {
+			when = "signs from now on; the others do not hold any more"
+		}
+		_, err = fmt.Fprintf(a.streams.Out, "key %d %s\n", id, when)
+		return err
 	})
 	return cmd
 }
@@ -124,18 +120,16 @@ within half a minute. It needs the login of the owner.`,
 then answer requests and flood it. Use it where workers in other languages cannot have a
 key. Processes follow within half a minute. It needs the login of the owner.`
 	}
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-			if err := rt.Keys().Switch(ctx, on); err != nil {
-				return err
-			}
-			text := "signs its messages"
-			if !on {
-				text = "takes messages without a signature"
-			}
-			_, err := fmt.Fprintf(a.streams.Out, "the space %s %s\n", a.spaceName(), text)
+	cmd.RunE = a.run(writes, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		if err := rt.Keys().Switch(ctx, on); err != nil {
 			return err
-		})
+		}
+		text := "signs its messages"
+		if !on {
+			text = "takes messages without a signature"
+		}
+		_, err := fmt.Fprintf(a.streams.Out, "the space %s %s\n", a.spaceName(), text)
+		return err
 	})
 	return cmd
 }
@@ -151,17 +145,15 @@ read it from the database. A topic that no flow and no worker has is a warning.`
 		Example: "  QUIPU_TOPIC_KEY=$(quipu topic-key labels.print) node worker.js",
 		Args:    cli.Args(1, 1),
 	}
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			text, err := rt.Keys().Topic(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if _, err = fmt.Fprintln(a.streams.Out, text); err != nil {
-				return err
-			}
-			return a.strangeTopic(ctx, rt, args[0])
-		})
+	cmd.RunE = a.run(reads, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
+		text, err := rt.Keys().Topic(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if _, err = fmt.Fprintln(a.streams.Out, text); err != nil {
+			return err
+		}
+		return a.strangeTopic(ctx, rt, args[0])
 	})
 	return cmd
 }

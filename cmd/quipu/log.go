@@ -47,13 +47,8 @@ has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job has ended")
 	cmd.Flags().BoolVar(&l.raw, "raw", false, "print values, errors and stacks whole")
 	cmd.Flags().BoolVar(&l.digits, "digits", false, "print addresses, ledgers and numbers of entries")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		keys, err := a.keys(args)
-		switch {
-		case err != nil:
-			return err
-		case follow && len(keys) > 1:
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
+		if follow && len(keys) > 1 {
 			return cli.Exitf(cli.CodeUsage, "--follow: give one key, not %d", len(keys))
 		}
 		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
@@ -61,7 +56,6 @@ has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 			return a.each(cmd, keys, func(key string) error { return l.log(ctx, key, follow) })
 		})
 	})
-	return cmd
 }
 
 // teller prints the histories of jobs.

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
 func (a *app) processesCommand() *cobra.Command {
@@ -23,14 +22,12 @@ space's no process works; then the command says why (quipu recover).`,
 		Example: "  quipu processes",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-			all, err := rt.Processes(ctx)
-			if err != nil {
-				return err
-			}
-			return a.processes(all)
-		})
+	cmd.RunE = a.run(looks, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		all, err := rt.Processes(ctx)
+		if err != nil {
+			return err
+		}
+		return a.processes(all)
 	})
 	return cmd
 }

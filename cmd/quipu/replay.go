@@ -30,20 +30,14 @@ No handler runs. Effects are left out, because they have chains of their own.`,
 		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().Int64Var(&at, "at", 0, "`SEQ` of the entry; default: the last")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		if at < 0 || at == 0 && cmd.Flags().Changed("at") {
 			return cli.Exitf(cli.CodeUsage, "--at %d: entries are counted from 1", at)
-		}
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
 		}
 		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error { return a.replay(ctx, rt, key, at) })
 		})
 	})
-	return cmd
 }
 
 func (a *app) replay(ctx context.Context, rt *quipu.Runtime, key string, at int64) error {

@@ -30,18 +30,12 @@ show the new job, which names the old one.`,
 	}
 	cmd.Flags().StringVar(&from, "from", "", "`ACTIVITY` that is done again, with all that follows; default: the one that failed")
 	by.define(a, cmd)
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
-		}
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		options := []quipu.ResumeOption{quipu.From(from), quipu.Who(a.whoOf(by)), quipu.Reason(by.reason)}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error { return a.resume(ctx, rt, key, options) })
 		})
 	})
-	return cmd
 }
 
 func (a *app) resume(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.ResumeOption) error {

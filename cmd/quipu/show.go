@@ -85,14 +85,9 @@ func (a *app) showCommand() *cobra.Command {
 	cmd.Flags().StringVar(&effect, "effect", "", "show the `EFFECT` with this key or name, of a job")
 	cmd.Flags().BoolVar(&digits, "digits", false, "add addresses and ledgers")
 	cmd.Flags().IntVar(&lines, "lines", explain.MaxLines, "at most `N` lines of the graph; what is beyond is counted")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		if lines < 1 {
 			return cli.Exitf(cli.CodeUsage, "--lines %d: use 1 or more", lines)
-		}
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
 		}
 		if effect != "" {
 			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
@@ -105,7 +100,6 @@ func (a *app) showCommand() *cobra.Command {
 			return a.each(cmd, keys, func(key string) error { return s.show(ctx, key) })
 		})
 	})
-	return cmd
 }
 
 // colored says whether the output may have colours.

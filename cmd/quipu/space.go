@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -40,14 +39,12 @@ token-made, token-revoked (quipu token). key-added, signing (quipu keys). recove
 on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 		Example: "  quipu space log",
 		Args:    cobra.NoArgs,
-		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-				all, err := below.Of(rt).SpaceEntries(ctx)
-				if err != nil {
-					return err
-				}
-				return a.spaceLog(all)
-			})
+		RunE: a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+			all, err := below.Of(rt).SpaceEntries(ctx)
+			if err != nil {
+				return err
+			}
+			return a.spaceLog(all)
 		}),
 	}
 }

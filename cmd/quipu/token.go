@@ -40,14 +40,12 @@ way that nobody else reads. NAME says who that is.`,
 	}
 	cmd.Flags().StringVar(&role, "role", string(access.Viewer), "`ROLE`: viewer, client or operator")
 	cmd.Flags().DurationVar(&holds, "for", 0, "it holds for this `TIME`; default: until it is revoked")
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-			token, err := rt.Tokens().Create(ctx, args[0], access.Role(role), holds)
-			if err != nil {
-				return err
-			}
-			return a.say(map[string]any{"name": args[0], "role": role, "token": token}, "%s\n", token)
-		})
+	cmd.RunE = a.run(writes, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
+		token, err := rt.Tokens().Create(ctx, args[0], access.Role(role), holds)
+		if err != nil {
+			return err
+		}
+		return a.say(map[string]any{"name": args[0], "role": role, "token": token}, "%s\n", token)
 	})
 	return cmd
 }
@@ -62,22 +60,20 @@ type tokenView struct {
 
 func (a *app) tokenLsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "ls", Short: "List tokens", Long: "List tokens, also those that have ended.", Args: cobra.NoArgs}
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			all, err := rt.Tokens().List(ctx)
-			if err != nil {
+	cmd.RunE = a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		all, err := rt.Tokens().List(ctx)
+		if err != nil {
+			return err
+		}
+		t := newTable(a.streams.Out, "NAME", "ROLE", "MADE", "HOLDS UNTIL")
+		for _, x := range all {
+			v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC(), Ends: timeOf(x.Ends)}
+			if err := a.item(t, v, x.Name, x.Role, local(&v.Made), cmp.Or(local(v.Ends), "revoked")); err != nil {
 				return err
 			}
-			t := newTable(a.streams.Out, "NAME", "ROLE", "MADE", "HOLDS UNTIL")
-			for _, x := range all {
-				v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC(), Ends: timeOf(x.Ends)}
-				if err := a.item(t, v, x.Name, x.Role, local(&v.Made), cmp.Or(local(v.Ends), "revoked")); err != nil {
-					return err
-				}
-			}
-			a.none(len(all), "tokens")
-			return t.flush()
-		})
+		}
+		a.none(len(all), "tokens")
+		return t.flush()
 	})
 	return cmd
 }

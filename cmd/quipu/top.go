@@ -48,9 +48,7 @@ an engine; without it QUEUED and OLDEST are empty. Topics that nobody serves com
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print it once")
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd, watches, func(ctx context.Context, rt *quipu.Runtime) error { return a.top(ctx, rt, once) })
-	})
+	cmd.RunE = a.run(watches, func(ctx context.Context, rt *quipu.Runtime, _ []string) error { return a.top(ctx, rt, once) })
 	return cmd
 }
 

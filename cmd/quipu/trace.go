@@ -42,20 +42,14 @@ again later for the rest.
 	f.StringVar(&t.otlp, "otlp", "", "`URL` of the collector that gets the spans, by OTLP over HTTP")
 	f.BoolVar(&t.svg, "svg", false, "print a picture of one job")
 	f.BoolVar(&t.text, "trace-errors", false, "put the text of errors into spans, as the workers do that have this flag")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		keys, err := a.keys(args)
-		switch {
-		case err != nil:
-			return err
-		case t.svg && (len(keys) > 1 || t.otlp != ""):
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
+		if t.svg && (len(keys) > 1 || t.otlp != "") {
 			return cli.Exitf(cli.CodeUsage, "--svg: give one key, and no --otlp")
 		}
 		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 			return t.run(ctx, cmd, a, rt, keys)
 		})
 	})
-	return cmd
 }
 
 // tracer prints or sends the traces of jobs.

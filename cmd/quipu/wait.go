@@ -31,14 +31,9 @@ At the timeout, say of each job that is left what it waits for, as why does.`,
 		Args:    cli.Args(1, -1),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "end after this `TIME` with code 6; default: never")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		if timeout < 0 {
 			return cli.Exitf(cli.CodeUsage, "--timeout %s: use a positive time such as 30s", timeout)
-		}
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
 		}
 		return a.ask(cmd, watches, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 			ctx, cancel := within(ctx, timeout)
@@ -47,7 +42,6 @@ At the timeout, say of each job that is left what it waits for, as why does.`,
 			return w.wait(ctx, keys)
 		})
 	})
-	return cmd
 }
 
 var errTimeout = errors.New("the timeout has passed")

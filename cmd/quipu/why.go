@@ -29,20 +29,14 @@ pass, an element of a list with its number, from 0.`,
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most `N` sentences of a job; 0 is all")
 	cmd.Flags().BoolVar(&digits, "digits", false, "name the address of each activity")
-	a.completes(cmd)
-	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
-		}
-		keys, err := a.keys(args)
-		if err != nil {
-			return err
 		}
 		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit, digits) })
 		})
 	})
-	return cmd
 }
 
 // reason is one thing that a job waits for, as why prints it in JSON.

@@ -142,7 +142,7 @@ func (b *bench) functions(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			beside := fmt.Sprintf("%.2f commits a call; ", float64(r.wrote.Commits-none.wrote.Commits)/float64(jobs*calls))
+			beside := fmt.Sprintf("%.2f commits a call; ", float64(r.wrote.commits-none.wrote.commits)/float64(jobs*calls))
 			if callers > 1 {
 				beside += k.beside
 			}

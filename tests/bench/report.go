@@ -54,7 +54,7 @@ func (b *bench) report(name string, r *result, beside string) {
 	}
 	_, _ = fmt.Fprintf(b.out, "    a job: p50 %s ms, p99 %s ms; a step: WAL %.0f B, %.1f rows, CPU %s ms; peak %.0f MiB%s\n",
 		figure(millis(r.laps.quantile(0.5))), figure(millis(r.laps.quantile(0.99))),
-		float64(r.wrote.WAL)/steps, float64(r.wrote.Rows)/steps, figure(millis(r.cpu)/steps), r.peak, others)
+		float64(r.wrote.wal)/steps, float64(r.wrote.rows)/steps, figure(millis(r.cpu)/steps), r.peak, others)
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

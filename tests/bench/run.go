@@ -19,7 +19,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/tests/bench/floor"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -72,7 +71,7 @@ type result struct {
 	callers, jobs, steps int // steps per job
 	took                 time.Duration
 	laps                 laps
-	wrote                floor.Written
+	wrote                written
 	cpu                  time.Duration
 	others               float64 // cores that others had meanwhile
 	peak                 float64 // MiB
@@ -83,7 +82,7 @@ func (r *result) perSecond() float64 { return float64(r.jobs*r.steps) / r.took.S
 // perStep is the time of a step where jobs run one after another.
 func (r *result) perStep() time.Duration { return r.took / time.Duration(r.jobs*r.steps) }
 
-func (r *result) walPerJob() float64 { return float64(r.wrote.WAL) / float64(r.jobs) }
+func (r *result) walPerJob() float64 { return float64(r.wrote.wal) / float64(r.jobs) }
 
 // laps are the times of what callers did, sorted.
 type laps []time.Duration
@@ -214,7 +213,7 @@ func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, w *work) (*result,
 		}
 	}
 	r := &result{callers: w.callers, jobs: w.jobs, steps: w.steps}
-	from, err := floor.Position(ctx, b.dsn)
+	from, err := b.position(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +225,7 @@ func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, w *work) (*result,
 	if err != nil || w.uncounted {
 		return r, err
 	}
-	to, err := floor.Position(ctx, b.dsn)
-	if err != nil {
-		return nil, err
-	}
-	r.wrote, err = floor.Wrote(ctx, b.dsn, from, to)
+	r.wrote, err = b.wrote(ctx, from)
 	return r, err
 }
 

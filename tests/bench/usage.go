@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,11 +28,12 @@ func (b *bench) cpu() time.Duration {
 // processTime is the time of a process, its living children, and those that
 // it has waited for.
 func processTime(pid int) time.Duration {
-	total := stat(pid, true)
+	total := spent(fields(pid))
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range all {
-		if id, err := strconv.Atoi(filepath.Base(p)); err == nil && parent(id) == pid {
-			total += stat(id, true)
+		id, _ := strconv.Atoi(filepath.Base(p))
+		if f := fields(id); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			total += spent(f)
 		}
 	}
 	return total
@@ -51,6 +54,7 @@ func machineTime() time.Duration {
 	return time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
+// fields are those of the stat of a process, from its state on.
 func fields(pid int) []string {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -60,30 +64,51 @@ func fields(pid int) []string {
 	return strings.Fields(rest)
 }
 
-func parent(pid int) int {
-	f := fields(pid)
-	if len(f) < 2 {
+// spent is the time of a process, and of the children that it has waited for.
+func spent(fields []string) time.Duration {
+	if len(fields) < 15 {
 		return 0
-	}
-	n, _ := strconv.Atoi(f[1])
-	return n
-}
-
-func stat(pid int, waited bool) time.Duration {
-	f := fields(pid)
-	if len(f) < 15 {
-		return 0
-	}
-	last := 13 // utime and stime
-	if waited {
-		last = 15 // and those of the children waited for
 	}
 	ticks := 0
-	for _, s := range f[11:last] {
+	for _, s := range fields[11:15] {
 		n, _ := strconv.Atoi(s)
 		ticks += n
 	}
 	return time.Duration(ticks) * time.Second / ticksPerSecond
+}
+
+// written is what a server wrote to a part of its WAL.
+type written struct {
+	wal     int64 // bytes
+	rows    int64 // inserted, updated and deleted
+	commits int64 // transactions that wrote and committed
+}
+
+// position is where the server's WAL ends, in bytes.
+func (b *bench) position(ctx context.Context) (at int64, err error) {
+	err = sql(ctx, b.dsn, `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::int8`, &at)
+	return at, err
+}
+
+const countWritten = `SELECT
+	coalesce(sum(count) FILTER (WHERE "resource_manager/record_type" ~ '^Heap2?/(INSERT|UPDATE|HOT_UPDATE|DELETE|MULTI_INSERT)'), 0)::int8,
+	coalesce(sum(count) FILTER (WHERE "resource_manager/record_type" = 'Transaction/COMMIT'), 0)::int8
+	FROM pg_get_wal_stats('0/0'::pg_lsn + %d::int8, '0/0'::pg_lsn + %d::int8, true)`
+
+// wrote counts what was written since a position. It reads the WAL, because the server's own
+// counters come late and count reading transactions, too. The server must have kept the WAL
+// (wal_keep_size), and have the extension pg_walinspect (PostgreSQL 15 or later, with its contrib
+// modules).
+func (b *bench) wrote(ctx context.Context, from int64) (w written, err error) {
+	to, err := b.position(ctx)
+	if err == nil {
+		err = sql(ctx, b.dsn, "CREATE EXTENSION IF NOT EXISTS pg_walinspect")
+	}
+	if err == nil {
+		err = sql(ctx, b.dsn, fmt.Sprintf(countWritten, from, to), &w.rows, &w.commits)
+	}
+	w.wal = to - from
+	return w, err
 }
 
 // memory reads a line of the status of a process, in MiB: VmRSS now, VmHWM at most.

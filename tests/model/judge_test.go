@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,7 +140,7 @@ func (w *world) compare(o *outcome, v *store.JobView, children map[journal.JobID
 	for _, r := range w.ran.requests(v.ID) {
 		asked[r.activity] = append(asked[r.activity], mask(r.input))
 	}
-	for _, name := range sorted(merged(o.asked, asked)) {
+	for _, name := range either(o.asked, asked) {
 		if !sameList(o.asked[name], asked[name], part) {
 			wrong("the inputs of %s are\n  %s, the model says\n  %s", name, strings.Join(asked[name], " "), strings.Join(o.asked[name], " "))
 		}
@@ -181,20 +182,16 @@ var derived = regexp.MustCompile(`-[0-9a-f]{12}\b`)
 // mask makes keys comparable with the model's.
 func mask(s string) string { return derived.ReplaceAllString(s, "-*") }
 
-func merged[V any](a, b map[string]V) map[string]bool {
-	out := map[string]bool{}
-	for k := range a {
-		out[k] = true
-	}
-	for k := range b {
-		out[k] = true
-	}
-	return out
+// either are the names that one of the two has, in their order.
+func either[V any](a, b map[string]V) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return sorted(all)
 }
 
 // sameCounts compares counts; of a job that was cut off they may be smaller.
 func sameCounts(wrong func(string, ...any), what string, want, got map[string]int, part bool) {
-	for _, name := range sorted(merged(want, got)) {
+	for _, name := range either(want, got) {
 		if got[name] != want[name] && !(part && got[name] < want[name]) {
 			wrong("%s of %s: %d, the model says %d", what, name, got[name], want[name])
 		}
