@@ -91,11 +91,13 @@ func (w *world) publish(r *collation.Row) {
 // step decides one message, and loads what it asks for.
 func (w *world) step(m *collation.Message) *collation.Plan {
 	for {
-		p, need, err := journaltest.Step(w.state, m, w.mode)
-		switch {
-		case err != nil:
+		x, err := journaltest.Carrying(w.state, m)
+		if err != nil {
 			panic(err) // a row was written here
-		case need == nil:
+		}
+		p, need := collation.Step(w.state, &x, w.mode)
+		if need == nil {
+			m.Response = x.Response // its next steps do not read the row again
 			return p
 		}
 		w.load(need)

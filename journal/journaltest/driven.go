@@ -125,23 +125,30 @@ func wantOf(m *collation.Message) store.Want {
 // Step decides a message on the state of its job; mostly it is collation.Step.
 type Step func(*collation.State, *collation.Message) (*collation.Plan, *collation.Need)
 
-// handling are the items of messages, which set the plans. A message comes with what its row carries,
-// if it has not been accepted.
+// Carrying is the message with what its row carries, if it has not been accepted.
+func Carrying(st *collation.State, m *collation.Message) (x collation.Message, err error) {
+	x = *m
+	if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
+		switch row.Kind {
+		case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+			x.Response, err = journal.DecodeResponse(row.Body)
+		}
+	}
+	return x, err
+}
+
+// handling are the items of messages, which set the plans.
 func handling(step Step, ms []*collation.Message, plans []*collation.Plan) []item {
 	items := make([]item, len(ms))
 	for i, m := range ms {
 		items[i] = item{Want: wantOf(m), decide: func(l *store.Loaded) (p *collation.Plan, need *collation.Need, err error) {
-			st, x := l.States[m.Job], *m
+			st := l.States[m.Job]
 			if st == nil {
 				return nil, nil, nil
 			}
-			if row := st.Rows[m.Row]; row != nil && m.Response == nil && st.Receipts[m.GUID] == nil {
-				switch row.Kind {
-				case journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
-					if x.Response, err = journal.DecodeResponse(row.Body); err != nil {
-						return nil, nil, err
-					}
-				}
+			x, err := Carrying(st, m)
+			if err != nil {
+				return nil, nil, err
 			}
 			plans[i], need = step(st, &x)
 			return plans[i], need, nil
