@@ -154,13 +154,24 @@ func (f *Function) pause(kind journal.PauseKind, name string) journal.GUID {
 	return row.Pauses[i].GUID
 }
 
+// start is the row of the start of a child that has not begun.
+func (f *Function) start(name string) *collation.Row {
+	g := f.pause(journal.PauseChild, name)
+	return f.taken(func(l *letter) bool { return l.row != nil && l.row.GUID == g }).row
+}
+
+// Begin lets the child begin: its start can no longer be taken back.
+func (f *Function) Begin(name string) *Function {
+	must(f.u.driven.Refuse(ctx, f.start(name), nil))
+	return f
+}
+
 // Outcome lets the child begin and end with the response.
 func (f *Function) Outcome(name string, r *journal.Response) *Function {
-	g := f.pause(journal.PauseChild, name)
-	row := f.taken(func(l *letter) bool { return l.row != nil && l.row.GUID == g }).row
+	row := f.start(name)
 	order, err := row.Order()
 	must(err)
-	f.u.end(row, order.Outcome(journal.JobID(g), r, f.u.now, f.u.o.Mode))
+	f.u.end(row, order.Outcome(row.Job, r, f.u.now, f.u.o.Mode))
 	return f.settle()
 }
 
