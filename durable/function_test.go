@@ -40,7 +40,7 @@ func newBench(t *testing.T) *bench {
 
 // deliver makes the next delivery, after a suspension.
 func (b *bench) deliver() *Function {
-	l := store.Lease{Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs))}
+	l := store.Lease{Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs)), Session: 1}
 	f := New(Config{Grace: time.Minute, Config: effects.Config{Store: b.store, Lease: l, Replay: b.runs > 0}})
 	b.runs++
 	require.NoError(b.t, f.Load(b.t.Context()))

@@ -428,6 +428,6 @@ func TestHandBackEndsTheLease(t *testing.T) {
 	require.NoError(t, s.Keep(t.Context()))
 	require.NoError(t, s.HandBack(t.Context()))
 	require.ErrorIs(t, s.Keep(t.Context()), store.ErrStale)
-	_, _, live := b.store.Leased(theRequest)
+	_, live := b.store.Leased(theRequest)
 	require.False(t, live)
 }

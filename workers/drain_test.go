@@ -81,7 +81,7 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 			}
 			h.silent()
 			require.Equal(t, 1, h.bus.Len(transport.ToWork("long")), "it waits for another worker")
-			_, runs, live := h.store.Leased(guid(t, q))
+			runs, live := h.store.Leased(guid(t, q))
 			require.Equal(t, []any{0, false}, []any{runs, live}, "a drained run is not counted")
 		})
 	}
@@ -109,7 +109,7 @@ func TestT10DrainIsBounded(t *testing.T) {
 	require.ErrorContains(t, h.closed(), "still run")
 	require.Equal(t, 1, h.bus.Len(transport.ToWork("stuck")))
 	require.Eventually(t, func() bool {
-		_, runs, live := h.store.Leased(guid(t, q))
+		runs, live := h.store.Leased(guid(t, q))
 		return runs == 0 && !live
 	}, calm/6, time.Millisecond, "handed back, long before the next tick would have been due")
 	require.ErrorIs(t, rt.Run(t.Context()), ErrRunning)
@@ -168,7 +168,7 @@ func TestE7AResponseThatIsNotHeard(t *testing.T) {
 			m, hint := h.answer()
 			require.Equal(t, "2", string(hint.Response.Output))
 			require.Equal(t, c.publication, m.Header.Publication)
-			_, runs, _ := h.store.Leased(guid(t, q))
+			runs, _ := h.store.Leased(guid(t, q))
 			require.Equal(t, c.counted, runs, "of two")
 			h.gone("count")
 		})

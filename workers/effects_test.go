@@ -112,7 +112,7 @@ func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 		require.Empty(t, h.store.Calls())
 		time.Sleep(4 * calm)
 		require.Equal(t, []string{"Keep"}, h.store.Calls())
-		_, runs, live := h.store.Leased(guid(t, q))
+		runs, live := h.store.Leased(guid(t, q))
 		require.Equal(t, []any{1, true}, []any{runs, live})
 		time.Sleep(calm)
 		_, hint := h.answer()

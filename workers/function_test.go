@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // A function suspends where it waits, again as long as the wait is not over, and goes on from there
@@ -214,7 +215,9 @@ func TestACallThatIsMadeAgainHoldsUpNobody(t *testing.T) {
 		steps(rest("y"), does("b", func(context.Context) (int, error) { close(meet); return 1, nil }, effects.Idempotent)),
 	))
 	w.next()
-	w.store.Void(w.id(), w.store.Rows(w.id())[0].Key)
+	w.store.Decide(w.id(), w.store.Rows(w.id())[0].Key, func(e *store.EffectRow) {
+		e.State, e.Result, e.Error = store.EffectNotDone, nil, &journal.Failure{Class: store.FailureVoided}
+	})
 	w.wake(journal.PauseSleep, "y", "")
 	require.Equal(t, []string{"sleep x at 1.0.2"}, waits(w.next()))
 	require.Equal(t, 2, times)

@@ -130,7 +130,7 @@ func (w *world) function(ctx context.Context) *function {
 	w.runs++
 	job, err := journal.ParseJobID(w.q.Job)
 	require.NoError(w.t, err)
-	l := store.Lease{Job: job, Request: w.id(), Turn: w.q.Turn, Holder: "w" + string(rune('a'+w.runs))}
+	l := store.Lease{Job: job, Request: w.id(), Turn: w.q.Turn, Holder: "w" + string(rune('a'+w.runs)), Session: 1}
 	if w.again {
 		l, err = w.store.Lease(ctx, job, w.id(), w.q.Turn, l.Holder, 1)
 		require.NoError(w.t, err)

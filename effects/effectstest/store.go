@@ -1,102 +1,102 @@
 package effectstest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
 
-// Store is a store.Worker in memory. It is safe for concurrent use.
+// Store is a store.Worker in memory, in which package collation decides on effects. It is safe for
+// concurrent use.
 type Store struct {
 	// Fault is called before each operation with the name of its method; an error is
 	// returned instead of the operation. Set it before the first use.
 	Fault func(op string) error
 
 	mu       sync.Mutex
-	rows     map[journal.GUID]*request
+	requests map[journal.GUID]*request
 	payloads map[journal.Digest][]byte
 	calls    []string
 }
 
 var _ store.Worker = (*Store)(nil)
 
+// request is a request with its effects. Its row is nil when it has ended.
 type request struct {
-	turn, runs int
-	fence      int64
-	holder     string
-	live       bool // holder has the request
-	gone       bool
-	closed     bool
-	input      []byte
-	effects    []store.EffectRow
-	byKey      map[journal.Digest]int
-	pauses     []store.Pause // those that have come stand first, in the order in which they came
-	came       int64
+	collation.Chain
+	pauses []store.Pause // those that have come stand first, in the order in which they came
+	came   int64
 }
 
 // New is an empty store.
 func New() *Store {
-	return &Store{rows: make(map[journal.GUID]*request), payloads: make(map[journal.Digest][]byte)}
+	return &Store{requests: make(map[journal.GUID]*request), payloads: make(map[journal.Digest][]byte)}
 }
 
 // Put adds the row of a request, at turn 1.
 func (s *Store) Put(id journal.GUID, input []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows[id] = &request{turn: 1, input: input, byKey: make(map[journal.Digest]int)}
+	s.requests[id] = &request{Chain: collation.Chain{
+		Job: collation.Job{State: journal.JobOpen}, Request: id, Effects: make(map[journal.Digest]*collation.Effect),
+		Row: &collation.Row{GUID: id, Kind: journal.MessageRequest, Turn: 1, Body: input},
+	}}
 }
 
 // Expire ends the session of the run that has a request, as after a crash.
 func (s *Store) Expire(id journal.GUID) {
 	s.change(id, func(r *request) {
-		if r.live {
-			r.fence++
+		if r.Row != nil && r.Row.Holder != "" {
+			r.Row.Fence++
+			r.Row.Holder = ""
 		}
-		r.live = false
 	})
 }
 
 // Answer ends a request: its row is deleted.
-func (s *Store) Answer(id journal.GUID) { s.change(id, func(r *request) { r.gone = true }) }
+func (s *Store) Answer(id journal.GUID) { s.change(id, func(r *request) { r.Row = nil }) }
 
 // Turn gives a request its next turn, as a failed attempt does.
-func (s *Store) Turn(id journal.GUID) {
-	s.change(id, func(r *request) { r.turn, r.live, r.runs = r.turn+1, false, 0 })
-}
+func (s *Store) Turn(id journal.GUID) { s.change(id, (*request).next) }
+
+func (r *request) next() { r.Row.Turn, r.Row.Holder, r.Row.Runs = r.Row.Turn+1, "", 0 }
 
 // CloseJob closes the job of a request.
-func (s *Store) CloseJob(id journal.GUID) { s.change(id, func(r *request) { r.closed = true }) }
+func (s *Store) CloseJob(id journal.GUID) {
+	s.change(id, func(r *request) { r.Job.State = journal.JobInterrupted })
+}
 
-// Rows are the recorded effects of a request.
-func (s *Store) Rows(id journal.GUID) []store.EffectRow {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rows[id] == nil {
-		return nil
-	}
-	return slices.Clone(s.rows[id].effects)
+// Rows are the recorded effects of a request, in the order of their first entries.
+func (s *Store) Rows(id journal.GUID) (rows []store.EffectRow) {
+	s.change(id, func(r *request) {
+		for _, f := range slices.SortedFunc(maps.Values(r.Chain.Effects), func(a, b *collation.Effect) int { return cmp.Compare(a.Seq, b.Seq) }) {
+			row := f.EffectRow
+			row.Live = row.State == store.EffectStarted && r.Row != nil && r.Row.Holder == row.Holder && r.Row.Fence == row.Fence
+			rows = append(rows, row)
+		}
+	})
+	return rows
 }
 
 // Waits are the pauses of a request, as store.Worker lists them.
-func (s *Store) Waits(id journal.GUID) []store.Pause {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.rows[id] == nil {
-		return nil
-	}
-	return slices.Clone(s.rows[id].pauses)
+func (s *Store) Waits(id journal.GUID) (pauses []store.Pause) {
+	s.change(id, func(r *request) { pauses = slices.Clone(r.pauses) })
+	return pauses
 }
 
 // Suspend records the suspension of a request: the next turn, and the pauses it waits
 // for. Of the earlier pauses only those that have come remain.
 func (s *Store) Suspend(id journal.GUID, pauses []wire.Pause) {
 	s.change(id, func(r *request) {
-		r.turn, r.live, r.runs = r.turn+1, false, 0
+		r.next()
 		r.pauses = slices.DeleteFunc(r.pauses, func(p store.Pause) bool { return p.Response == nil })
 		for _, p := range pauses {
 			ref := journal.PauseRef{Kind: p.Kind, Name: p.Name, Position: p.Position}
@@ -124,12 +124,10 @@ func (s *Store) Wake(id journal.GUID, kind journal.PauseKind, name string, respo
 	return woken
 }
 
-// Leased reports holder and runs of a request, and whether its lease is alive.
-func (s *Store) Leased(id journal.GUID) (holder string, runs int, live bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.rows[id]
-	return r.holder, r.runs, r.live
+// Leased reports the runs of a request, and whether one of them has it.
+func (s *Store) Leased(id journal.GUID) (runs int, live bool) {
+	s.change(id, func(r *request) { runs, live = r.Row.Runs, r.Row.Holder != "" })
+	return runs, live
 }
 
 // Payload is a payload that was stored, by its digest.
@@ -146,10 +144,13 @@ func (s *Store) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
+// change does something with a request, if there is one.
 func (s *Store) change(id journal.GUID, f func(*request)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(s.rows[id])
+	if r := s.requests[id]; r != nil {
+		f(r)
+	}
 }
 
 func (s *Store) begin(ctx context.Context, op string) error {
@@ -165,94 +166,85 @@ func (s *Store) begin(ctx context.Context, op string) error {
 	return nil
 }
 
-// row is the row that a write of this turn may change; the caller holds mu.
-func (s *Store) row(id journal.GUID, turn int) (*request, error) {
-	r := s.rows[id]
-	if r == nil || r.gone || r.turn != turn {
-		return nil, store.ErrStale
+// on does an operation on a request: store.ErrStale without one.
+func (s *Store) on(ctx context.Context, op string, id journal.GUID, do func(*request) error) error {
+	err := s.begin(ctx, op)
+	if err == nil {
+		err = store.ErrStale
+		s.change(id, func(r *request) { err = do(r) })
 	}
-	return r, nil
+	return err
+}
+
+// asked says that the request is in that turn.
+func (r *request) asked(turn int) bool { return r.Row != nil && r.Row.Turn == turn }
+
+// take gives the request to a run.
+func (r *request) take(holder string) {
+	r.Row.Runs++
+	r.Row.Fence++
+	r.Row.Holder = holder
 }
 
 // Lease implements store.Worker.
-func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
-	if err := s.begin(ctx, "Lease"); err != nil {
-		return store.Lease{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.row(id, turn)
-	if err != nil {
-		return store.Lease{}, err
-	}
-	if r.live && r.holder != holder {
-		return store.Lease{}, store.ErrLeased
-	}
-	if r.runs >= store.MaxRuns {
-		return store.Lease{}, store.ErrExhausted
-	}
-	r.take(holder)
-	return store.Lease{Job: job, Request: id, Turn: turn, Holder: holder, Session: session, Fence: r.fence, Runs: r.runs}, nil
+func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, session int64) (l store.Lease, err error) {
+	err = s.on(ctx, "Lease", id, func(r *request) error {
+		switch {
+		case !r.asked(turn):
+			return store.ErrStale
+		case r.Row.Holder != "" && r.Row.Holder != holder:
+			return store.ErrLeased
+		case r.Row.Runs >= store.MaxRuns:
+			return store.ErrExhausted
+		}
+		r.take(holder)
+		l = store.Lease{Job: job, Request: id, Turn: turn, Holder: holder, Session: session, Fence: r.Row.Fence, Runs: r.Row.Runs}
+		return nil
+	})
+	return l, err
 }
 
 // Keep implements store.Worker.
 func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
-	if err := s.begin(ctx, "Keep"); err != nil {
-		return l, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.row(l.Request, l.Turn)
-	switch {
-	case err != nil:
-		return l, err
-	case r.closed:
-		return l, store.ErrJobClosed
-	case l.Fresh && r.fence == l.Fence+1 && r.live && r.holder == l.Holder:
-		l.Fence = r.fence
-	case r.fence != l.Fence || r.live && r.holder != l.Holder:
-		return l, store.ErrStale
-	case !r.live:
-		r.take(l.Holder)
-		l.Fence = r.fence
-	}
-	l.Runs, l.Fresh = r.runs, false
-	return l, nil
-}
-
-// take gives the request to a run; the caller holds mu.
-func (r *request) take(holder string) {
-	r.runs++
-	r.fence++
-	r.holder, r.live = holder, true
+	err := s.on(ctx, "Keep", l.Request, func(r *request) error {
+		switch {
+		case !r.asked(l.Turn):
+			return store.ErrStale
+		case r.Job.State.Closed():
+			return store.ErrJobClosed
+		case l.Fresh && r.Row.Fence == l.Fence+1 && r.Row.Holder == l.Holder:
+		case r.Row.Fence != l.Fence || r.Row.Holder != "" && r.Row.Holder != l.Holder:
+			return store.ErrStale
+		case r.Row.Holder == "":
+			r.take(l.Holder)
+		}
+		l.Fence, l.Runs, l.Fresh = r.Row.Fence, r.Row.Runs, false
+		return nil
+	})
+	return l, err
 }
 
 // HandBack implements store.Worker.
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
-	if err := s.begin(ctx, "HandBack"); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.row(l.Request, l.Turn)
-	if err != nil || !r.live || r.holder != l.Holder {
-		return store.ErrStale
-	}
-	r.live, r.runs = false, max(0, r.runs-1)
-	return nil
+	return s.on(ctx, "HandBack", l.Request, func(r *request) error {
+		if !r.asked(l.Turn) || r.Row.Holder != l.Holder {
+			return store.ErrStale
+		}
+		r.Row.Holder, r.Row.Runs = "", max(0, r.Row.Runs-1)
+		return nil
+	})
 }
 
 // Input implements store.Worker.
-func (s *Store) Input(ctx context.Context, _ journal.JobID, id journal.GUID) ([]byte, error) {
-	if err := s.begin(ctx, "Input"); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.rows[id]; r != nil && !r.gone {
-		return r.input, nil
-	}
-	return nil, store.ErrNotFound
+func (s *Store) Input(ctx context.Context, _ journal.JobID, id journal.GUID) (input []byte, err error) {
+	err = s.on(ctx, "Input", id, func(r *request) error {
+		if r.Row == nil {
+			return store.ErrStale
+		}
+		input = r.Row.Body
+		return nil
+	})
+	return input, err
 }
 
 // PutPayload implements store.Worker.
