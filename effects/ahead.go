@@ -40,22 +40,27 @@ func (s *Session) send(ctx context.Context, c *Call, e journal.Effect) ([]byte, 
 	return replay(c, store.EffectRow{Key: e.Key, State: store.EffectCompleted, Result: e.Result, Error: e.Error})
 }
 
-// after is the effect whose outcome must be recorded before the run's next write; zero: none.
-// The caller holds sendMu.
-func (s *Session) after() (key journal.Digest) {
-	t := s.last
+// recorded says that the outcome, if there is one, is known to be recorded.
+func (t *sent) recorded() bool {
 	if t == nil {
-		return key
+		return true
 	}
 	select {
 	case <-t.done:
-		if t.err == nil {
-			s.last = nil
-			return key
-		}
+		return t.err == nil
 	default:
+		return false
 	}
-	return t.effect.Key
+}
+
+// after is the effect whose outcome must be recorded before the run's next write; zero: none.
+// The caller holds sendMu.
+func (s *Session) after() (key journal.Digest) {
+	if s.last.recorded() {
+		s.last = nil
+		return key
+	}
+	return s.last.effect.Key
 }
 
 // sending is the outcome that must be recorded before the run's next write, and its effect; nil and
@@ -77,9 +82,10 @@ func (s *Session) Flush() error {
 	return nil
 }
 
-// arrive learns whether an outcome is recorded. It must return soon.
+// arrive learns whether an outcome is recorded. It must return soon. The one before may be
+// recorded beside one that was refused; then this one shares its error.
 func (s *Session) arrive(t *sent, row *store.EffectRow, err error) {
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBehind) {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBehind) || err == nil && !t.before.recorded() {
 		go s.resend(t)
 		return
 	}

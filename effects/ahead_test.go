@@ -112,23 +112,36 @@ func TestE4AnOutcomeThatIsRefusedEndsTheRun(t *testing.T) {
 }
 
 // What was done outside is recorded, though an outcome before it is not: no later run would know.
+// Whatever is recorded after it, the run ends with the error.
 func TestE4WhatWasDoneIsRecordedBesideARefusedOutcome(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, store: newStore(), turn: 1}
-		ctx, s := b.run()
-		s.cfg.Store = slow{
-			Store: b.store, takes: func(string) time.Duration { return time.Second }, err: map[string]error{"a": store.ErrRejected},
-		}
-		c := counting[int]{value: 1}
-		_, err := Do(ctx, "b", func(context.Context) (int, error) { return Do(ctx, "a", c.fn) })
-		require.NoError(t, err)
-		_, err = Do(ctx, "now", c.fn, Pure)
-		require.NoError(t, err)
-		_, err = Do(ctx, "c", c.fn)
-		require.ErrorIs(t, err, store.ErrRejected)
-		require.Equal(t, 2, c.calls, "c was not called")
-		require.ErrorIs(t, s.Flush(), store.ErrRejected)
-		require.Equal(t, []string{"b"}, recorded(b.store))
-	})
+	for name, c := range map[string]struct {
+		takes map[string]time.Duration
+		want  []string
+	}{
+		"in order":       {map[string]time.Duration{"a": 1, "b": 2, "now": 3}, []string{"b", "now"}},
+		"the first last": {map[string]time.Duration{"a": 3, "b": 1, "now": 2}, []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &bench{t: t, store: newStore(), turn: 1}
+				ctx, s := b.run()
+				s.cfg.Store = slow{
+					Store: b.store, takes: func(name string) time.Duration { return c.takes[name] * time.Second },
+					err: map[string]error{"a": store.ErrRejected},
+				}
+				one := counting[int]{value: 1}
+				_, err := Do(ctx, "b", func(context.Context) (int, error) { return Do(ctx, "a", one.fn) })
+				require.NoError(t, err)
+				_, err = Do(ctx, "now", one.fn, Pure)
+				require.NoError(t, err)
+				_, err = Do(ctx, "c", one.fn)
+				require.ErrorIs(t, err, store.ErrRejected)
+				require.Equal(t, 2, one.calls, "c was not called")
+				require.ErrorIs(t, s.Flush(), store.ErrRejected)
+				require.Equal(t, c.want, recorded(b.store))
+			})
+		})
+	}
 }
