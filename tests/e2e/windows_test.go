@@ -71,7 +71,7 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 // P16, 3.2: the process dies before, in and after an effect of each class, in a
 // handler and in a durable function. An Idempotent effect runs again under the same
 // key, a Guarded one never by itself: a person answers; a Tx is there once. (For death
-// behind the answer, and at all boundaries, see TestE15CrashOfRandomFunctions.)
+// behind the answer, and at all boundaries, see TestE12CrashOfAFunction.)
 func TestE3CrashWindows(t *testing.T) {
 	inAMode(t, func(_ *testing.T, e *env) { e.dieInWindows(windows()) })
 }
