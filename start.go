@@ -1,9 +1,7 @@
 package quipu
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -250,20 +248,9 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 	return start, nil
 }
 
-// marshal returns the canonical form of an input. It takes json.RawMessage as it is, so that
-// canonical names its faults. HTML escaping is off: < > & are stored as one byte.
+// marshal returns the canonical form of an input.
 func marshal(v any) ([]byte, error) {
-	raw, ok := v.(json.RawMessage)
-	if !ok || raw == nil {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil {
-			return nil, err
-		}
-		raw = b.Bytes()
-	}
-	input, err := canonical.Payload(raw)
+	input, err := canonical.Marshal(v)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package canonical
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Limits of both profiles. Beyond them a value is refused, never cut.
 const (
@@ -45,4 +48,17 @@ func Payload(src []byte) ([]byte, error) {
 		return nil, f
 	}
 	return form, nil
+}
+
+// Marshal returns the canonical form of what encoding/json makes of a value. It takes json.RawMessage
+// as it is, so that an error names the place of its fault.
+func Marshal(v any) ([]byte, error) {
+	raw, ok := v.(json.RawMessage)
+	if !ok || raw == nil {
+		var err error
+		if raw, err = json.Marshal(v); err != nil {
+			return nil, err
+		}
+	}
+	return Payload(raw)
 }

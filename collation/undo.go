@@ -47,10 +47,7 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 	if job.From != nil && !job.From.Forks() {
 		undo.Root, undo.RootGeneration = job.From.Root.String(), job.From.RootGeneration
 	}
-	raw, err := json.Marshal(&undo)
-	if err == nil {
-		raw, err = canonical.Payload(raw)
-	}
+	raw, err := canonical.Marshal(&undo)
 	if err != nil {
 		// The compensations cannot run without this order, and the entry says so.
 		b.p.Entry.Trouble = &journal.Trouble{Reason: reasonUndo, Message: short(fmt.Errorf("the compensations of %s are not run: %w", row.Activity, err))}

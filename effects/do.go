@@ -101,10 +101,7 @@ func decode[T any](s *Session, c *Call, raw []byte, err error) (T, error) {
 // encode gives the canonical bytes of a result. A result that cannot be recorded becomes
 // a recorded error: the outside was reached, so fn must not run again.
 func encode(v any) ([]byte, error) {
-	raw, err := json.Marshal(v)
-	if err == nil {
-		raw, err = canonical.Payload(raw)
-	}
+	raw, err := canonical.Marshal(v)
 	if err != nil {
 		return nil, &unusable{class: "result_invalid", message: "the result cannot be written as JSON: " + err.Error()}
 	}

@@ -1,7 +1,6 @@
 package effects
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -101,10 +100,7 @@ func WithKey(key string) Option {
 // arguments are different effects.
 func Args(v any) Option {
 	return optionFunc(func(c *Call) {
-		raw, err := json.Marshal(v)
-		if err == nil {
-			raw, err = canonical.Payload(raw)
-		}
+		raw, err := canonical.Marshal(v)
 		switch {
 		case err != nil:
 			c.fail("arguments cannot be written as JSON: %w", err)

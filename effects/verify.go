@@ -160,12 +160,6 @@ func (d *Doubt) Data() []byte {
 	if len(d.Recorded)+len(d.Outside)+len(d.Name) > MaxFailureData-200 {
 		v.Recorded, v.Outside = nil, nil
 	}
-	raw, err := json.Marshal(v)
-	if err == nil {
-		raw, err = canonical.Payload(raw)
-	}
-	if err != nil {
-		return nil
-	}
+	raw, _ := canonical.Marshal(v) // nil: the outside's is no JSON
 	return raw
 }

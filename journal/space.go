@@ -118,11 +118,7 @@ func EncodeSpace(e *SpaceEntry) ([]byte, error) {
 			return nil, fmt.Errorf("%w: a text of %d bytes, the limit is %d", ErrNotCanonical, len(text), MaxSpaceText)
 		}
 	}
-	body, err := json.Marshal(&spaceBody{e.At, e.Build, e.Facts, e.Kind, e.Login, spaceVersion, e.Who})
-	if err == nil {
-		body, err = canonical.Payload(body)
-	}
-	return body, err
+	return canonical.Marshal(&spaceBody{e.At, e.Build, e.Facts, e.Kind, e.Login, spaceVersion, e.Who})
 }
 
 // DecodeSpace reads what EncodeSpace wrote, and no other spelling: ErrUnknownVersion,

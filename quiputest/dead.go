@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -64,7 +65,7 @@ func (d *DeadLetter) Retry() {
 // Done says that the parked effect was done, with that result. The handler goes on with it.
 func (d *DeadLetter) Done(result any) {
 	d.w.t.Helper()
-	body, err := marshal(result)
+	body, err := canonical.Marshal(result)
 	if err != nil {
 		d.w.t.Fatalf("done with %T: %v", result, err)
 	}
@@ -74,7 +75,7 @@ func (d *DeadLetter) Done(result any) {
 // Resolve ends the request of the dead letter with an output, in place of its handler.
 func (d *DeadLetter) Resolve(output any) {
 	d.w.t.Helper()
-	body, err := marshal(output)
+	body, err := canonical.Marshal(output)
 	if err != nil {
 		d.w.t.Fatalf("resolve with %T: %v", output, err)
 	}

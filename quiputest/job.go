@@ -1,7 +1,6 @@
 package quiputest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -73,7 +72,7 @@ func (w *World) Call(topic, key string, input any) *Job {
 }
 
 func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) (*Job, error) {
-	body, err := marshal(input)
+	body, err := canonical.Marshal(input)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", engine.ErrInput, err)
 	}
@@ -83,21 +82,6 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 	}
 	started := w.eng.Committer().Start(context.Background(), []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body}})
 	return &Job{ID: started[0].Job, Key: key, w: w}, started[0].Err
-}
-
-// marshal returns the canonical form of a payload.
-func marshal(v any) ([]byte, error) {
-	raw, ok := v.(json.RawMessage)
-	if !ok || raw == nil {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil {
-			return nil, err
-		}
-		raw = b.Bytes()
-	}
-	return canonical.Payload(raw)
 }
 
 // Job returns the job that has the key.
@@ -254,7 +238,7 @@ func (w *World) Send(s Signal) store.Signalled {
 func (w *World) TrySend(s Signal) (store.Signalled, error) {
 	ctx := context.Background()
 	s.Code = cmp.Or(s.Code, collation.CodeOK)
-	body, err := marshal(s.Payload)
+	body, err := canonical.Marshal(s.Payload)
 	switch {
 	case err != nil:
 		return store.Signalled{}, fmt.Errorf("signal %s: payload: %w", s.Topic, err)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/effects"
 )
 
@@ -98,7 +99,7 @@ func (r *Receiver) Verifier(result func(key string) any) effects.Verifier {
 		if r.Applied(q.Key) == 0 {
 			return effects.Answer{State: effects.StateNotDone}, nil
 		}
-		raw, err := marshal(result(q.Key))
+		raw, err := canonical.Marshal(result(q.Key))
 		return effects.Answer{State: effects.StateDone, Result: raw}, err
 	})
 }

@@ -78,10 +78,7 @@ type FailOption func(*Error)
 // it as `.error.data`.
 func Data(v any) FailOption {
 	return func(e *Error) {
-		raw, err := json.Marshal(v)
-		if err == nil {
-			raw, err = canonical.Payload(raw)
-		}
+		raw, err := canonical.Marshal(v)
 		switch {
 		case err != nil:
 			e.Message += fmt.Sprintf(" (its data is left out: %v)", err)

@@ -172,10 +172,7 @@ func ChildVersion(version string) ChildOption { return func(p *wire.Pause) { p.V
 // interrupted with descend. Outside a job children come from WithChildren.
 func Child[Out any](ctx context.Context, name, flow string, input any, options ...ChildOption) (Out, error) {
 	var out Out
-	raw, err := json.Marshal(input)
-	if err == nil {
-		raw, err = canonical.Payload(raw)
-	}
+	raw, err := canonical.Marshal(input)
 	if err != nil {
 		return out, fmt.Errorf("child %q: %w: its input cannot be written as JSON: %w", name, effects.ErrUsage, err)
 	}
