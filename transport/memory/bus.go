@@ -39,8 +39,6 @@ type Config struct {
 	MaxDelay time.Duration
 	// AckWait is when an unfinished delivery comes again, default DefaultAckWait.
 	AckWait time.Duration
-	// PubAckDelay is the delay of done, default none.
-	PubAckDelay time.Duration
 	// MaxPayload in bytes with headers, default DefaultMaxPayload.
 	MaxPayload int
 	// MaxInFlight bounds messages without a PubAck, default DefaultMaxInFlight.

@@ -108,7 +108,7 @@ func TestDuplicateAndReorder_F12_F13(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		bus := memory.New(memory.Config{MaxMessages: 2, PubAckDelay: time.Millisecond})
+		bus := memory.New(memory.Config{MaxMessages: 2})
 		msgs := numbered(3)
 		err := transporttest.Publish(t.Context(), bus, msgs...)
 		require.ErrorIs(t, err, transport.ErrFull)

@@ -8,11 +8,10 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// outcome is an outcome of one message, and when to report it.
+// outcome is an outcome of one message.
 type outcome struct {
 	index  int
 	err    error
-	due    time.Time
 	flying bool // holds a slot of inFlight
 }
 
@@ -21,7 +20,7 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	if len(msgs) == 0 {
 		return nil
 	}
-	if done == nil && b.cfg.PubAckDelay == 0 {
+	if done == nil {
 		return b.sendUnheard(ctx, msgs)
 	}
 	outcomes := make(chan outcome, len(msgs))
@@ -45,12 +44,12 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 			}
 			return fmt.Errorf("send: %d of %d messages handed over: %w", i, len(msgs), err)
 		}
-		outcomes <- outcome{index: i, err: b.publish(&msgs[i]), due: time.Now().Add(b.cfg.PubAckDelay), flying: true}
+		outcomes <- outcome{index: i, err: b.publish(&msgs[i]), flying: true}
 	}
 	return nil
 }
 
-// sendUnheard is Send without done and PubAckDelay: there is nothing to report.
+// sendUnheard is Send without done: there is nothing to report.
 func (b *Bus) sendUnheard(ctx context.Context, msgs []transport.Message) error {
 	for i := range msgs {
 		if msgs[i].Validate(b.cfg.MaxPayload) != nil {
@@ -87,21 +86,10 @@ func (b *Bus) acquire(ctx context.Context) error {
 // report calls done for one Send, in its own goroutine.
 func (b *Bus) report(outcomes <-chan outcome, done func(int, error)) {
 	for o := range outcomes {
-		if wait := time.Until(o.due); o.flying && wait > 0 {
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-b.closed:
-				timer.Stop()
-				o.err = transport.ErrClosed
-			}
-		}
 		if o.flying {
 			<-b.inFlight
 		}
-		if done != nil {
-			done(o.index, o.err)
-		}
+		done(o.index, o.err)
 	}
 }
 
