@@ -83,7 +83,7 @@ func newBus(nc *natsgo.Conn, cfg Config) (*Bus, error) {
 	}
 	b := &Bus{cfg: cfg, nc: nc, js: js, api: api, link: newLink(nc), ears: newEars()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.pub, err = newPublisher(nc, cfg.MaxInFlight, cfg.PubAckWait, b.repair)
+	b.pub, err = newPublisher(nc, cfg.MaxInFlight, b.repair)
 	if err != nil {
 		b.cancel()
 		return nil, err
@@ -118,7 +118,7 @@ func apiPrefix(domain string) string {
 func (b *Bus) keepHouse() {
 	events := b.nc.StatusChanged(natsgo.CONNECTED, natsgo.RECONNECTING, natsgo.DISCONNECTED, natsgo.CLOSED)
 	defer b.nc.RemoveStatusListener(events)
-	tick := time.NewTicker(b.cfg.PubAckWait / 8)
+	tick := time.NewTicker(pubAckWait / 8)
 	defer tick.Stop()
 	for {
 		select {

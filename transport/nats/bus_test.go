@@ -23,11 +23,9 @@ var spaces atomic.Int64
 
 // config is a new space on a server, with limits for tests.
 func config(server *dev.NATS) nats.Config {
-	n := spaces.Add(1)
 	return nats.Config{
 		InProcess:   server,
-		Space:       fmt.Sprintf("test-%d", n),
-		Unpinned:    n%2 == 0,
+		Space:       fmt.Sprintf("test-%d", spaces.Add(1)),
 		Lanes:       8,
 		MaxBytes:    16 << 20,
 		LaneAckWait: time.Second,

@@ -45,7 +45,6 @@ const (
 	defaultLaneAckWait = 3 * time.Second
 	defaultWorkAckWait = 3 * time.Second
 	defaultPin         = 3 * time.Second
-	defaultPubAckWait  = 5 * time.Second
 	defaultHeartbeat   = 2 * time.Second
 	defaultPullExpires = 30 * time.Second
 )
@@ -74,8 +73,6 @@ type Config struct {
 	TLS *tls.Config
 	// InProcess connects without a socket to a server in this process.
 	InProcess natsgo.InProcessConnProvider
-	// Name is the connection's name in the server's monitoring; default "quipu-<space>".
-	Name string
 	// Inbox is the prefix of this connection's inboxes, see Inbox; default "_INBOX".
 	Inbox string
 	// Domain is the JetStream domain, default none.
@@ -105,19 +102,14 @@ type Config struct {
 	// s by default (T10).
 	LaneAckWait, WorkAckWait time.Duration
 	// Pin is how long a lane stays with the process that had its last message without
-	// another pull from it; default 3 s, at most LaneAckWait (7.6). Unpinned gives the
-	// messages of a lane to all processes that pull.
-	Pin      time.Duration
-	Unpinned bool
+	// another pull from it; default 3 s, at most LaneAckWait (7.6).
+	Pin time.Duration
 	// Engines is how many processes share the lanes, including this one; 0 if that is not
 	// known. It is called once a second. nil: only this process.
 	Engines func() int
 	// MaxInFlight is how many messages may wait for their PubAck before Send
 	// blocks, default DefaultMaxInFlight, at most MaxInFlightLimit (T11).
 	MaxInFlight int
-	// PubAckWait bounds the wait for a PubAck, and the look before a re-send; default 5
-	// s.
-	PubAckWait time.Duration
 	// Heartbeat is the idle heartbeat of open pull requests, default 2 s. A binding
 	// without a message or heartbeat for two and a half of them is replaced.
 	Heartbeat time.Duration
@@ -150,14 +142,12 @@ func (c Config) Check() error {
 // normalise fills in defaults and reports the first fault.
 func (c Config) normalise() (Config, error) {
 	setDefault(&c.Lanes, DefaultLanes)
-	setDefault(&c.Name, "quipu-"+c.Space)
 	setDefault(&c.Prefix, DefaultPrefix)
 	setDefault(&c.Replicas, 1)
 	setDefault(&c.LaneAckWait, defaultLaneAckWait)
 	setDefault(&c.WorkAckWait, defaultWorkAckWait)
 	setDefault(&c.Pin, min(defaultPin, c.LaneAckWait))
 	setDefault(&c.MaxInFlight, DefaultMaxInFlight)
-	setDefault(&c.PubAckWait, defaultPubAckWait)
 	setDefault(&c.Heartbeat, defaultHeartbeat)
 	setDefault(&c.PullExpires, max(defaultPullExpires, 2*c.Heartbeat))
 	if c.Engines == nil {
@@ -175,7 +165,6 @@ func (c Config) normalise() (Config, error) {
 		between("LaneAckWait in ms", c.LaneAckWait.Milliseconds(), 100, 3_600_000),
 		between("WorkAckWait in ms", c.WorkAckWait.Milliseconds(), 100, 3_600_000),
 		between("Pin in ms", c.Pin.Milliseconds(), 100, 60_000),
-		between("PubAckWait in ms", c.PubAckWait.Milliseconds(), 100, 60_000),
 		between("Heartbeat in ms", c.Heartbeat.Milliseconds(), 100, 10_000),
 		between("PullExpires in ms", c.PullExpires.Milliseconds(), 2*c.Heartbeat.Milliseconds(), 300_000),
 		c.checkStreams(),
@@ -298,7 +287,7 @@ func validateSpace(space string) error {
 // options are for a connection that outlives every outage (T5).
 func (c Config) options() ([]natsgo.Option, error) {
 	opts := []natsgo.Option{
-		natsgo.Name(c.Name),
+		natsgo.Name("quipu-" + c.Space), // in the server's monitoring
 		natsgo.RetryOnFailedConnect(true),
 		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectWait(250 * time.Millisecond),

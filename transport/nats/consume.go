@@ -121,14 +121,14 @@ type consumer struct {
 	requested int          // requested from the server and not delivered
 	yielded   int          // slots in other use
 	binding   *binding     // nil while there is none
-	lane      *pin         // nil where deliveries are not pinned
+	lane      *pin         // nil where deliveries are not of a lane
 	pulls     atomic.Int64 // number of the latest pull
 	ending    bool         // ctx ended: hand back later messages
 }
 
 func newConsumer(b *Bus, from transport.Destination, slots int) *consumer {
 	c := &consumer{bus: b, from: from, slots: slots, ready: make(chan struct{}, 1)}
-	if b.pins(from) {
+	if from.Kind == transport.Lane {
 		c.lane = &pin{}
 	}
 	return c

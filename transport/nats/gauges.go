@@ -122,7 +122,7 @@ func (b *Bus) Answers(ctx context.Context) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("nats: %w: not connected", transport.ErrUnavailable)
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.PubAckWait) // a flush has to have a deadline
+	ctx, cancel := context.WithTimeout(ctx, pubAckWait) // a flush has to have a deadline
 	defer cancel()
 	if err := b.nc.FlushWithContext(ctx); err != nil {
 		return errors.Join(transport.ErrUnavailable, err)

@@ -35,16 +35,11 @@ type pin struct {
 	stay  time.Time // do not give the lane up before
 }
 
-// pins says whether deliveries from this destination are pinned to one process.
-func (b *Bus) pins(from transport.Destination) bool {
-	return from.Kind == transport.Lane && !b.cfg.Unpinned
-}
-
-// pullTimes are the life of a pull request and its heartbeat. For a pinned destination
-// the next pull must come before the pin lapses.
+// pullTimes are the life of a pull request and its heartbeat. For a lane the next pull must come
+// before the pin lapses.
 func (b *Bus) pullTimes(from transport.Destination) (expires, heartbeat time.Duration) {
 	expires, heartbeat = b.cfg.PullExpires, b.cfg.Heartbeat
-	if b.pins(from) {
+	if from.Kind == transport.Lane {
 		expires = min(expires, b.cfg.Pin*2/3)
 	}
 	return expires, min(heartbeat, expires/2)

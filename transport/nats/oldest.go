@@ -24,7 +24,7 @@ func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt 
 	}
 	// An answer that is lost with its connection must not hold up the sweep, which sends
 	// nothing meanwhile.
-	ctx, cancel := context.WithTimeout(ctx, b.cfg.PubAckWait)
+	ctx, cancel := context.WithTimeout(ctx, pubAckWait)
 	defer cancel()
 	msg, err := b.first(ctx, d)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	// pubAckWait bounds the wait for a PubAck, and the look before a re-send.
+	pubAckWait = 5 * time.Second
 	// maxPublishAttempts bounds how often a message that no stream accepted is sent,
 	// while the stream is made again.
 	maxPublishAttempts = 3
@@ -39,9 +41,8 @@ const (
 type publisher struct {
 	nc     *natsgo.Conn
 	sub    *natsgo.Subscription
-	prefix string        // reply subjects: prefix + number in base 36
-	slots  chan struct{} // one per message in flight (T11)
-	wait   time.Duration
+	prefix string               // reply subjects: prefix + number in base 36
+	slots  chan struct{}        // one per message in flight (T11)
 	repair func(transport.Kind) // asks for a stream that does not answer
 
 	mu       sync.Mutex
@@ -59,9 +60,9 @@ type sent struct {
 	tries    int
 }
 
-func newPublisher(nc *natsgo.Conn, limit int, wait time.Duration, repair func(transport.Kind)) (*publisher, error) {
+func newPublisher(nc *natsgo.Conn, limit int, repair func(transport.Kind)) (*publisher, error) {
 	p := &publisher{
-		nc: nc, prefix: nc.NewInbox() + ".", slots: make(chan struct{}, limit), wait: wait, repair: repair,
+		nc: nc, prefix: nc.NewInbox() + ".", slots: make(chan struct{}, limit), repair: repair,
 		inFlight: make(map[uint64]*sent, limit),
 	}
 	sub, err := nc.Subscribe(p.prefix+"*", p.onReply)
@@ -169,7 +170,7 @@ func (p *publisher) send(msg *natsgo.Msg, kind transport.Kind, index int, done f
 		<-p.slots
 		return fmt.Errorf("%w: not connected", transport.ErrUnavailable)
 	}
-	s := &sent{msg: msg, kind: kind, index: index, done: done, deadline: time.Now().Add(p.wait), tries: 1}
+	s := &sent{msg: msg, kind: kind, index: index, done: done, deadline: time.Now().Add(pubAckWait), tries: 1}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -257,7 +258,7 @@ func (p *publisher) expire(now time.Time) {
 	}
 	p.mu.Unlock()
 	for _, s := range late {
-		p.settle(s, fmt.Errorf("%w: no PubAck from %s within %s", transport.ErrUnavailable, s.msg.Subject, p.wait))
+		p.settle(s, fmt.Errorf("%w: no PubAck from %s within %s", transport.ErrUnavailable, s.msg.Subject, pubAckWait))
 	}
 }
 

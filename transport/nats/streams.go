@@ -372,7 +372,7 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 		MaxAckPending: MaxAckPending,
 		MaxWaiting:    MaxWaiting,
 	}
-	if b.pins(d) {
+	if d.Kind == transport.Lane {
 		cfg.PriorityPolicy, cfg.PriorityGroups, cfg.PinnedTTL = jetstream.PriorityPolicyPinned, []string{pinGroup}, b.cfg.Pin
 	}
 	return cfg
