@@ -3,6 +3,7 @@ package nats
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -144,11 +145,7 @@ func raisedConsumer(have, want jetstream.ConsumerConfig) (jetstream.ConsumerConf
 	}
 	c.PriorityPolicy, c.PriorityGroups, c.PinnedTTL = want.PriorityPolicy, want.PriorityGroups, want.PinnedTTL
 	c.HeadersOnly = false
-	changed := c.FilterSubject != have.FilterSubject || len(have.FilterSubjects) > 0 || c.AckWait != have.AckWait ||
-		len(have.BackOff) > 0 || c.MaxDeliver != have.MaxDeliver || c.MaxAckPending != have.MaxAckPending ||
-		c.PriorityPolicy != have.PriorityPolicy || !slices.Equal(c.PriorityGroups, have.PriorityGroups) ||
-		c.PinnedTTL != have.PinnedTTL || have.HeadersOnly
-	return c, changed
+	return c, !reflect.DeepEqual(c, have)
 }
 
 // consumerProblems lists the settings of a consumer with which it gives nothing out, each
