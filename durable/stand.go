@@ -131,11 +131,9 @@ func (f *Function) Drop() {
 	if w == nil || !w.drop() {
 		return
 	}
-	grace := time.NewTimer(f.cfg.Grace)
-	defer grace.Stop()
 	select {
 	case <-w.main.over:
-	case <-grace.C:
+	case <-time.After(f.cfg.Grace):
 	}
 	w.stand.ctx.end(context.Canceled)
 }

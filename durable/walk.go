@@ -66,10 +66,8 @@ func (w *walk) quiet(grace time.Duration) {
 	idle := make(chan struct{})
 	w.idle = idle
 	w.mu.Unlock()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-idle:
-	case <-timer.C:
+	case <-time.After(grace):
 	}
 }

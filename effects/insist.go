@@ -31,11 +31,9 @@ func insist(ctx context.Context, tries int, op func(context.Context) error) erro
 			return err
 		}
 		// No randomness: a simulation must be reproducible.
-		timer := time.NewTimer(backoff.Delay(attempt-1, firstWait, longestWait, nil))
 		select {
-		case <-timer.C:
+		case <-time.After(backoff.Delay(attempt-1, firstWait, longestWait, nil)):
 		case <-ctx.Done():
-			timer.Stop()
 			return err
 		}
 	}

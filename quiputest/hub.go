@@ -38,9 +38,7 @@ const forever = time.Duration(-1)
 func rest(ended, changed <-chan struct{}, d time.Duration) bool {
 	var over <-chan time.Time
 	if d != forever {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(d)
 	}
 	select {
 	case <-ended:

@@ -71,10 +71,8 @@ func sleep(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 
 // pause waits for d, or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -114,7 +114,7 @@ func TestT10DrainIsBounded(t *testing.T) {
 	}, calm/6, time.Millisecond, "handed back, long before the next tick would have been due")
 	require.ErrorIs(t, rt.Run(t.Context()), ErrRunning)
 	close(release)
-	require.Eventually(t, func() bool { return rt.active.wait(time.Millisecond) }, patience, time.Millisecond)
+	rt.active.Wait()
 	require.NoError(t, h.bus.Close())
 }
 

@@ -59,7 +59,7 @@ type run struct {
 }
 
 func (r *run) serve() {
-	defer r.rt.active.add(-1)
+	defer r.rt.active.Done()
 	r.pulse.start(r)
 	if !r.prepare() {
 		return
@@ -258,7 +258,7 @@ func (r *run) settle(say func() error) {
 		// The message comes again after the ack wait, and its row decides then.
 		r.log().Debug("a delivery could not be finished", "error", err)
 	}
-	r.rt.active.add(-1)
+	r.rt.active.Done()
 }
 
 // Delays before a request that was handed back comes again.

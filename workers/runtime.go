@@ -30,8 +30,8 @@ type Runtime struct {
 	watch    watch
 	inline   int
 	started  atomic.Bool
-	runs     atomic.Uint64 // source of the numbers in holder names
-	active   gauge
+	runs     atomic.Uint64  // source of the numbers in holder names
+	active   sync.WaitGroup // two for each run, see accept
 	standing standing
 	base     context.Context // parent of every run's context; set by Run
 }
@@ -92,7 +92,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 // delivery keeps its slot until it is finished.
 func (rt *Runtime) accept(h *handler, d transport.Delivery, idle chan *run) {
 	r := &run{rt: rt, h: h, d: d, began: time.Now()}
-	rt.active.add(2) // one for the handler's return, one for the delivery's end
+	rt.active.Add(2) // one for the handler's return, one for the delivery's end
 	select {
 	case idle <- r:
 	default:
@@ -106,52 +106,22 @@ func (rt *Runtime) accept(h *handler, d transport.Delivery, idle chan *run) {
 }
 
 func (rt *Runtime) drain(stop context.CancelCauseFunc) error {
-	if rt.active.wait(rt.cfg.Drain) {
+	idle := make(chan struct{})
+	go func() { rt.active.Wait(); close(idle) }()
+	within := func(limit time.Duration) bool {
+		select {
+		case <-idle:
+			return true
+		case <-time.After(limit):
+			return false
+		}
+	}
+	if within(rt.cfg.Drain) {
 		return nil
 	}
 	stop(ErrDraining)
-	if rt.active.wait(rt.cfg.Grace + rt.cfg.ResponseWait) {
+	if within(rt.cfg.Grace + rt.cfg.ResponseWait) {
 		return nil
 	}
 	return fmt.Errorf("drain: handlers still run %v after their contexts ended; their requests were handed back", rt.cfg.Grace+rt.cfg.ResponseWait)
-}
-
-// gauge counts what is under way.
-type gauge struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when n is 0, if somebody waits
-}
-
-func (g *gauge) add(n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.n += n
-	if g.n == 0 && g.idle != nil {
-		close(g.idle)
-		g.idle = nil
-	}
-}
-
-// wait waits until nothing is under way; it reports false when that takes longer
-// than limit.
-func (g *gauge) wait(limit time.Duration) bool {
-	g.mu.Lock()
-	if g.n == 0 {
-		g.mu.Unlock()
-		return true
-	}
-	if g.idle == nil {
-		g.idle = make(chan struct{})
-	}
-	idle := g.idle
-	g.mu.Unlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-idle:
-		return true
-	case <-timer.C:
-		return false
-	}
 }

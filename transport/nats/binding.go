@@ -159,13 +159,11 @@ func (b *binding) drain(breaks <-chan struct{}) {
 	if err := b.sub.Drain(); err != nil {
 		return // the connection is closed, so the subscription is gone
 	}
-	timer := time.NewTimer(drainWait)
-	defer timer.Stop()
 	select {
 	case <-b.drained:
 	case <-breaks:
 		_ = b.sub.Unsubscribe()
-	case <-timer.C:
+	case <-time.After(drainWait):
 		_ = b.sub.Unsubscribe()
 	}
 }

@@ -237,10 +237,8 @@ func (b *Bus) enter() error {
 func within(limit time.Duration, wait func()) {
 	finished := make(chan struct{})
 	go func() { wait(); close(finished) }()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-finished:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 }

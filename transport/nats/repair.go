@@ -42,10 +42,8 @@ func (b *Bus) repair(kind transport.Kind) {
 
 // sleep waits or returns early when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
