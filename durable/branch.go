@@ -80,6 +80,22 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 // goroutine.
 var ErrGoexit = errors.New("the handler ended its goroutine (runtime.Goexit) instead of returning")
 
+// Alone runs fn in its own goroutine. A panic becomes a *PanicError, and a Goexit ErrGoexit.
+func Alone(ctx context.Context, fn func(context.Context) error) error {
+	ends := make(chan error, 1)
+	go func() {
+		err := ErrGoexit
+		defer func() {
+			if v := recover(); v != nil {
+				err = &PanicError{v, debug.Stack()}
+			}
+			ends <- err
+		}()
+		err = fn(ctx)
+	}()
+	return <-ends
+}
+
 type branchKey struct{}
 
 func (w *walk) branch(of *fork, path string) *branch {

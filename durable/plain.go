@@ -71,22 +71,13 @@ func plainFirst(ctx context.Context, bodies []func(context.Context)) int {
 	return first
 }
 
-// caught runs a body, and returns its panic as an error.
+// caught runs a body, and returns its panic or Goexit as an error.
 func caught(ctx context.Context, body func(context.Context)) error {
-	var failed error = &PanicError{Value: ErrGoexit, Stack: debug.Stack()}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if v := recover(); v != nil {
-				failed = &PanicError{Value: v, Stack: debug.Stack()}
-			}
-		}()
-		body(ctx)
-		failed = nil
-	}()
-	<-done
-	return failed
+	err := Alone(ctx, func(ctx context.Context) error { body(ctx); return nil })
+	if errors.Is(err, ErrGoexit) {
+		err = &PanicError{Value: err, Stack: debug.Stack()}
+	}
+	return err
 }
 
 func raise(panics []error) {

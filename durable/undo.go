@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -206,7 +205,7 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 		return ErrUndoing
 	}
 	began := time.Now()
-	err = alone(effects.Body(effects.With(ctx, f.session), e.Key.String(), "compensation "+u.name), u.fn)
+	err = Alone(effects.Body(effects.With(ctx, f.session), e.Key.String(), "compensation "+u.name), u.fn)
 	f.session.Ran(c, e.Key, began, err)
 	if err != nil {
 		return &UndoError{Name: u.name, Failures: w.failures(u.name) + 1, Err: err}
@@ -250,20 +249,4 @@ func (w *walk) failures(name string) int {
 		}
 	}
 	return n
-}
-
-// alone runs fn in its own goroutine; a panic or a Goexit becomes an error.
-func alone(ctx context.Context, fn func(context.Context) error) error {
-	ends := make(chan error, 1)
-	go func() {
-		err := ErrGoexit
-		defer func() {
-			if v := recover(); v != nil {
-				err = &PanicError{v, debug.Stack()}
-			}
-			ends <- err
-		}()
-		err = fn(ctx)
-	}()
-	return <-ends
 }

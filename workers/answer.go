@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
@@ -76,7 +77,7 @@ func describe(err error, timedOut bool) (int, *wire.Failure) {
 	var (
 		recorded *effects.RecordedError
 		business *Error
-		panicked *panicError
+		panicked *durable.PanicError
 		fatal    *fatalError
 
 		recordedFact fact
@@ -96,7 +97,7 @@ func describe(err error, timedOut bool) (int, *wire.Failure) {
 	case errors.As(err, &business):
 		code, f.Class, f.Message, f.Data = business.Code, business.Class, business.Message, business.Data
 	case errors.As(err, &panicked):
-		f.Class, f.Stack = ClassPanic, string(panicked.stack)
+		f.Class, f.Stack = ClassPanic, string(panicked.Stack)
 	case errors.As(err, &fatal):
 		f.Class = ClassFatal
 	case timedOut:

@@ -157,13 +157,6 @@ func coded(err error, class string) (int, string, json.RawMessage) {
 	return collation.CodeInternal, class, nil
 }
 
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
 func invalidResult(topic string, err error) error {
 	return Fatal(&Error{Code: collation.CodeInternal, Class: ClassInvalid, Message: fmt.Sprintf("the result of %s cannot be recorded: %v", topic, err)})
 }

@@ -90,7 +90,7 @@ func (f *function) goOn(ctx context.Context, from *durable.Function) (e ending, 
 	if !ok {
 		return e, false
 	}
-	return f.ends(ctx, panicked(end)), true
+	return f.ends(ctx, end), true
 }
 
 // ends answers what a pass came to, and runs the compensations where it is the last one.
@@ -113,15 +113,7 @@ func (f *function) ends(ctx context.Context, end durable.Ending) ending {
 
 // pass runs the function from its top.
 func (f *function) pass(ctx context.Context) durable.Ending {
-	return panicked(f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.wrapped(f.h.fn)(ctx, f.in) }))
-}
-
-// panicked gives the panic of a pass its error.
-func panicked(end durable.Ending) durable.Ending {
-	if p, ok := errors.AsType[*durable.PanicError](end.Err); ok {
-		end.Err = &panicError{value: p.Value, stack: p.Stack}
-	}
-	return end
+	return f.durable.Run(ctx, func(ctx context.Context) ([]byte, error) { return f.h.wrapped(f.h.fn)(ctx, f.in) })
 }
 
 // answer makes a response of what a pass came to.

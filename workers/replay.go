@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 
 	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
@@ -116,18 +115,11 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 // handler runs a handler that is no durable function.
 func (f *function) handler(ctx context.Context) ending {
 	ctx = context.WithValue(effects.With(ctx, f.session), callKey{}, f.req)
-	ends := make(chan ending, 1)
-	go func() {
-		e := ending{err: durable.ErrGoexit}
-		defer func() {
-			if v := recover(); v != nil {
-				e.err = &panicError{value: v, stack: debug.Stack()}
-			}
-			ends <- e
-		}()
-		e.out, e.err = f.h.invoke(ctx, f.in)
-	}()
-	e := <-ends
+	var e ending
+	e.err = durable.Alone(ctx, func(ctx context.Context) (err error) {
+		e.out, err = f.h.invoke(ctx, f.in)
+		return err
+	})
 	e.response = success(f.h.topic, e.out)
 	if e.err != nil {
 		e.response = failure(e.err, false)

@@ -68,7 +68,7 @@ func (r *run) serve() {
 	e := ending{err: durable.ErrGoexit}
 	defer func() {
 		if v := recover(); v != nil {
-			e = ending{err: &panicError{value: v, stack: debug.Stack()}}
+			e = ending{err: &durable.PanicError{Value: v, Stack: debug.Stack()}}
 		}
 		if r.claimed.CompareAndSwap(false, true) {
 			r.conclude(e)
@@ -135,9 +135,8 @@ func (r *run) conclude(e ending) {
 	_ = r.session.Flush() // its error is in the verdict
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
-	var panicked *panicError
-	if errors.As(e.err, &panicked) {
-		r.log().Warn("a handler panicked", "panic", panicked.value, "stack", string(panicked.stack))
+	if p, ok := errors.AsType[*durable.PanicError](e.err); ok {
+		r.log().Warn("a handler panicked", "panic", p.Value, "stack", string(p.Stack))
 	}
 	timedOut := errors.Is(cause, ErrTimeout)
 	var trouble *effects.StoreError
