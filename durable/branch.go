@@ -40,9 +40,9 @@ type branch struct {
 	w     *walk
 	of    *fork  // nil for the function's own branch
 	path  string // "" for the function's own, "3.0" for the first branch of the fork at 3
-	self  goroutine
-	calls int   // positions taken
-	last  int64 // seq of the entry that ended its latest wait
+	self  uint64 // number of its goroutine
+	calls int    // positions taken
+	last  int64  // seq of the entry that ended its latest wait
 
 	calling  atomic.Bool // a call of the branch is under way
 	stopping atomic.Bool // its goroutine must end, or is ending
@@ -105,9 +105,7 @@ func (w *walk) branch(of *fork, path string) *branch {
 // start runs body in the branch's goroutine, which waits for the baton first.
 func (b *branch) start(ctx context.Context, body func(context.Context)) {
 	go func() {
-		branches.Add(1)
-		defer branches.Add(-1) // after b.over is closed: see within
-		b.self = goroutine{number: number(), bottom: bottom()}
+		b.self = number()
 		<-b.grant
 		returned := false
 		defer func() { b.end(returned, recover()) }()
