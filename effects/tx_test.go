@@ -17,52 +17,6 @@ import (
 // tx is the counting body for DoTx.
 func (c *counting[T]) tx(ctx context.Context, _ any) (T, error) { return c.fn(ctx) }
 
-// The crash windows of 3.2 for Tx: an effect runs again only if it was not committed
-// (P18: also with an empty result).
-func TestE3TxCrashWindows(t *testing.T) {
-	t.Parallel()
-	for name, w := range map[string]struct {
-		dieAt string
-		calls int
-	}{
-		"1 before the transaction": {"TxEffect", 1},
-		"2 before its commit":      {"commit", 2},
-		"3 after its commit":       {"", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			dying := w.dieAt
-			b.store.Fault = func(op string) error {
-				if op == dying {
-					dying = ""
-					panic("the process dies")
-				}
-				return nil
-			}
-			c := counting[map[string]int]{value: map[string]int{}}
-			ctx, _ := b.run()
-			if w.dieAt == "" {
-				_, err := DoTx(ctx, "move", c.tx)
-				require.NoError(t, err)
-			} else {
-				mustPanic(t, func() { _, _ = DoTx(ctx, "move", c.tx) })
-			}
-			ctx, s := b.again()
-			got, err := DoTx(ctx, "move", c.tx)
-			require.NoError(t, err)
-			require.Empty(t, got)
-			require.Equal(t, w.calls, c.calls)
-			require.NoError(t, s.Verdict())
-			rows := b.store.Rows(theRequest)
-			require.Len(t, rows, 1)
-			require.Equal(t, []any{"tx", store.EffectCompleted}, []any{rows[0].Class, rows[0].State})
-			for _, key := range c.keys {
-				require.Equal(t, rows[0].Key.String(), key)
-			}
-		})
-	}
-}
-
 // E5: an error leaves no trace and no verdict; the outcome is never unknown.
 func TestE5TxErrorsAreOrdinary(t *testing.T) {
 	b := newBench(t)

@@ -36,12 +36,8 @@ func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 
 // FinishEffect implements store.Worker.
 func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
-	return s.finish(ctx, "FinishEffect", l, e, notDone)
-}
-
-func (s *Store) finish(ctx context.Context, op string, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
 	var out collation.Effected
-	err := s.on(ctx, op, l.Request, func(r *request) (err error) {
+	err := s.on(ctx, "FinishEffect", l.Request, func(r *request) (err error) {
 		out, err = r.Finish(l, e, notDone, collation.Mode{})
 		return err
 	})
@@ -53,7 +49,7 @@ func (s *Store) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect
 	ended(s.FinishEffect(context.WithoutCancel(ctx), l, e, false))
 }
 
-// TxEffect implements store.Worker; the handle is nil. Its commit is an operation of its own.
+// TxEffect implements store.Worker; the handle is nil.
 func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
 	if err := s.begin(ctx, "TxEffect"); err != nil {
 		return store.EffectRow{}, err
@@ -69,7 +65,7 @@ func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 		return store.EffectRow{}, &store.TxError{Err: err}
 	}
 	e.Result, e.Error = end.Result, end.Error
-	return s.finish(ctx, "commit", l, e, end.NotDone)
+	return s.FinishEffect(ctx, l, e, end.NotDone)
 }
 
 // ended is an effect that has an outcome, or nil.
