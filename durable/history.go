@@ -14,14 +14,7 @@ import (
 // (E15). A place is a number of its branch; that of branch b of the fork at
 // position p is p.b.1, p.b.2 and so on. A function may have thousands of them and is
 // run as often: what its own branch has recorded is found by number.
-//
-// A record of pauses only, at the places 1, 2, 3 … of the function's own branch, stays
-// folded for as long as the run comes by them one after another: it is not taken apart
-// in each run.
 type history struct {
-	folded []store.Pause // nil: it is taken apart
-	passed int           // of folded, how many the run has come by
-
 	order []*record
 	first int                // none before it in order is missed
 	own   []*record          // of the function's own branch, by number - 1; nil where nothing is recorded
@@ -64,26 +57,7 @@ func pauseLabel(kind journal.PauseKind, name string) string {
 }
 
 func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
-	if len(rows) == 0 && inARow(pauses) {
-		return &history{folded: pauses}
-	}
 	h := &history{}
-	h.fill(rows, pauses)
-	return h
-}
-
-// inARow reports that the pauses are at the places 1, 2, 3 …
-func inARow(pauses []store.Pause) bool {
-	for i := range pauses {
-		if ownNumber(pauses[i].Position) != i+1 {
-			return false
-		}
-	}
-	return true
-}
-
-// fill takes the record apart.
-func (h *history) fill(rows []store.EffectRow, pauses []store.Pause) {
 	n := len(rows) + len(pauses)
 	h.order, h.own = make([]*record, 0, n), make([]*record, 0, n)
 	slab := make([]record, n) // at once: there are many
@@ -108,38 +82,18 @@ func (h *history) fill(rows []store.EffectRow, pauses []store.Pause) {
 			r.pause = &pauses[i]
 		}
 	}
-}
-
-// unfold takes the record apart where it is folded.
-func (h *history) unfold() {
-	pauses := h.folded
-	if pauses == nil {
-		return
-	}
-	h.folded = nil
-	h.fill(nil, pauses)
-	for _, r := range h.order[:h.passed] {
-		r.seen = true
-	}
+	return h
 }
 
 // pass is the pause at the place of that number of the function's own branch, which the
 // run comes by; nil where anything else is recorded there.
 func (h *history) pass(n int, id pauseID) *store.Pause {
-	if h.folded == nil || n != h.passed+1 || n > len(h.folded) {
-		r := h.nth(n)
-		if r == nil || r.pause == nil || r.pause.Response == nil || !id.names(r.pause) {
-			return nil
-		}
-		r.seen = true
-		return r.pause
-	}
-	p := &h.folded[n-1]
-	if p.Response == nil || !id.names(p) {
+	r := h.nth(n)
+	if r == nil || r.pause == nil || r.pause.Response == nil || !id.names(r.pause) {
 		return nil
 	}
-	h.passed = n
-	return p
+	r.seen = true
+	return r.pause
 }
 
 // ownNumber is that of a position of the function's own branch, 0 for another one.
@@ -162,12 +116,7 @@ const maxNumber = 2 * effects.MaxCalls
 
 // record is what is recorded at a position, nil for nothing.
 func (h *history) record(position string) *record {
-	n := ownNumber(position)
-	if h.folded != nil && (n == 0 || n > len(h.folded)) {
-		return nil
-	}
-	h.unfold()
-	if n > 0 {
+	if n := ownNumber(position); n > 0 {
 		return h.nth(n)
 	}
 	return h.at[position]
@@ -176,10 +125,6 @@ func (h *history) record(position string) *record {
 // nth is what is recorded of the call of that number of the function's own branch,
 // nil for nothing.
 func (h *history) nth(n int) *record {
-	if h.folded != nil && n > len(h.folded) {
-		return nil
-	}
-	h.unfold()
 	if n < 1 || n > len(h.own) {
 		return nil
 	}
@@ -188,7 +133,6 @@ func (h *history) nth(n int) *record {
 
 // place puts a record at its position.
 func (h *history) place(r *record, position string) {
-	h.unfold()
 	r.position = position
 	h.order = append(h.order, r)
 	if n := ownNumber(position); n > 0 {
@@ -221,26 +165,20 @@ func (h *history) place(r *record, position string) {
 // highest is the number of the last record of a branch, or of one within it.
 func (h *history) highest(path string) int {
 	if path == "" {
-		return max(len(h.folded), len(h.own), h.high[path])
+		return max(len(h.own), h.high[path])
 	}
 	return h.high[path]
 }
 
 // manyLooks is from how many looks on a map of all pauses is worth its making. A run
-// that has nothing new but its next wait looks once; one that stands there and goes on,
-// many times.
+// that has nothing new but its next wait looks once; one with branches, or one that stands
+// there and goes on, many times.
 const manyLooks = 4
 
 // of are the records of pauses of that name: one that a branch has used which lost
 // can be used again.
 func (h *history) of(id pauseID) (all []*record) {
-	h.looked++
-	few := h.looked < manyLooks
-	if few && h.folded != nil && !slices.ContainsFunc(h.folded, func(p store.Pause) bool { return id.names(&p) }) {
-		return nil
-	}
-	h.unfold()
-	if few {
+	if h.looked++; h.looked < manyLooks {
 		for _, r := range h.order {
 			if r.pause != nil && id.names(r.pause) {
 				all = append(all, r)
@@ -282,10 +220,6 @@ func (h *history) beyond(b *branch) bool {
 // unseen is the first recorded call that the run has not made, nil for none. It skips
 // branches that lost, which need not repeat their calls.
 func (h *history) unseen(lost []string) *record {
-	if h.folded != nil && h.passed == len(h.folded) {
-		return nil
-	}
-	h.unfold()
 	for ; h.first < len(h.order); h.first++ {
 		r := h.order[h.first]
 		if !r.seen && !under(r.position, lost) {

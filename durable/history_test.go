@@ -69,49 +69,6 @@ func TestRecordsAreFoundByTheirPositions(t *testing.T) {
 	}
 }
 
-// A folded record says the same as one that is taken apart, however far the run has
-// come by it.
-func TestAFoldedRecordIsTheSame(t *testing.T) {
-	t.Parallel()
-	var pauses []store.Pause
-	for i := range 4 {
-		p := store.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: fmt.Sprint("nap ", i), Position: fmt.Sprint(i + 1)}}
-		if i < 3 {
-			p.Seq, p.Response = int64(i+1), &journal.Response{}
-		}
-		pauses = append(pauses, p)
-	}
-	id := func(i int) pauseID { return pauseID{journal.PauseSleep, fmt.Sprint("nap ", i)} }
-	looks := map[string]func(h *history) any{
-		"unseen":  func(h *history) any { return h.unseen(nil).position },
-		"highest": func(h *history) any { return h.highest("") },
-		"nested":  func(h *history) any { return h.record("1.0.1") },
-		"further": func(h *history) any { return h.record("5") },
-		"seen":    func(h *history) any { return []bool{h.record("1").seen, h.record("3").seen, h.record("4").seen} },
-		"of":      func(h *history) any { return []int{len(h.of(id(0))), len(h.of(id(9)))} },
-		"pass": func(h *history) any {
-			return []bool{h.pass(3, id(2)) != nil, h.pass(4, id(3)) != nil, h.pass(5, id(4)) != nil}
-		},
-	}
-	for passed := range 4 {
-		for name, look := range looks {
-			folded, apart := newHistory(nil, pauses), &history{}
-			apart.fill(nil, pauses)
-			require.NotNil(t, folded.folded)
-			for i := range passed {
-				require.Same(t, folded.pass(i+1, id(i)), apart.pass(i+1, id(i)))
-			}
-			require.Nil(t, folded.pass(passed+1, id(9)), "another one is recorded there")
-			require.NotNil(t, folded.folded)
-			require.Equal(t, look(apart), look(folded), "%s after %d", name, passed)
-		}
-	}
-	whole := newHistory(nil, pauses[:1])
-	require.NotNil(t, whole.pass(1, id(0)))
-	require.Nil(t, whole.unseen(nil))
-	require.Nil(t, newHistory(nil, []store.Pause{pauses[1], pauses[0]}).folded, "not in their order")
-}
-
 // FuzzHistory: the positions of recorded calls, whatever they are, are stored once each,
 // and a run without calls misses the first of them.
 func FuzzHistory(f *testing.F) {
