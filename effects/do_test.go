@@ -325,18 +325,28 @@ func TestE4LiveLeaseOfAnotherIsBusy(t *testing.T) {
 }
 
 func TestP22LateCompletionDoesNotOverwrite(t *testing.T) {
-	b := newBench(t)
-	old, late := b.run()
-	_, err := Do(old, "charge", func(context.Context) (int, error) {
-		ctx, _ := b.again() // the lease runs out; another run finishes first
-		v, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil }, Idempotent)
-		require.NoError(t, err)
-		require.Equal(t, 2, v)
-		return 1, nil
-	}, Idempotent)
-	require.NoError(t, err)
-	require.ErrorIs(t, late.Flush(), errOverruled, "the late run saw another result: it is to run again")
-	require.Equal(t, `2`, string(b.store.Rows(theRequest)[0].Result), "the first recorded result stands")
+	t.Parallel()
+	for _, class := range []Class{Idempotent, Pure} {
+		t.Run(string(class), func(t *testing.T) {
+			b := newBench(t)
+			old, late := b.run()
+			v, err := Do(old, "charge", func(context.Context) (int, error) {
+				ctx, _ := b.again() // the lease runs out; another run finishes first
+				v, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil }, class)
+				require.NoError(t, err)
+				require.Equal(t, 2, v)
+				return 1, nil
+			}, class)
+			require.NoError(t, err)
+			if class == Pure { // it waits for the store, as it has no lease
+				require.Equal(t, 2, v)
+				require.NoError(t, late.Flush())
+			} else {
+				require.ErrorIs(t, late.Flush(), errOverruled, "the late run saw another result: it is to run again")
+			}
+			require.Equal(t, `2`, string(b.store.Rows(theRequest)[0].Result), "the first recorded result stands")
+		})
+	}
 }
 
 func TestE4LateCompletionIsRecorded(t *testing.T) {

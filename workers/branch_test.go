@@ -158,6 +158,19 @@ func TestALostCallOutsideIsCut(t *testing.T) {
 	}
 }
 
+// A branch that has lost while its own branches ran goes on no further when they have ended.
+func TestALostBranchStopsBehindItsBranches(t *testing.T) {
+	t.Parallel()
+	went, inside := false, make(chan struct{})
+	slow := does("slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 1, nil }, effects.Idempotent)
+	w := play(t, race(
+		steps(both(slow, nothing), func(context.Context, *outside) error { went = true; return nil }),
+		until(inside),
+	))
+	require.Equal(t, 0, result[int](t, w.next()))
+	require.False(t, went)
+}
+
 // A branch loses inside a call, and a later call shares its unknown outcome.
 func TestOnceOfALostBranch(t *testing.T) {
 	t.Parallel()

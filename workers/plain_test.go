@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,8 @@ func TestE14PlainBranchesPanicInTheirCaller(t *testing.T) {
 			run()
 		}()
 	}
+	leave := func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }
+	require.PanicsWithError(t, "panic: "+durable.ErrGoexit.Error(), func() { _, _ = All(t.Context(), fine, leave) })
 	told := make(chan error, 1)
 	i, v, err := First(t.Context(), func(ctx context.Context) (int, error) {
 		<-ctx.Done()
