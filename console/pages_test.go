@@ -202,3 +202,19 @@ func hasNot(t *testing.T, page, text string, says ...string) {
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// What a browser reads whole is compressed for it. A part of it is not: the bytes that it counts are
+// those of the whole.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const page = "/assets/console.css"
+	whole := w.get(page)
+	req := w.request(http.MethodGet, page, nil)
+	req.Header.Set("Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", w.do(req).Header.Get("Content-Encoding"))
+	req.Header.Set("Range", "bytes=0-2047")
+	a := w.do(req)
+	require.Equal(t, http.StatusPartialContent, a.StatusCode)
+	require.Equal(t, whole[:2048], a.Body)
+}

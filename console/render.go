@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/explain"
@@ -152,47 +153,18 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	c.render(w, r, status, &view{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
 }
 
-// zipped compresses what is text. A stream of events is sent as it is.
+// zipped compresses what is text. A stream of events, and a download that may be cut off, are sent as
+// they are.
 func zipped(next http.Handler) http.Handler {
+	wrap, _ := gzhttp.NewWrapper(gzhttp.EnableZstd(false)) // its options are right
+	zip := wrap(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || r.URL.Path == "/live" || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/export") {
+		if r.Method != http.MethodGet || r.URL.Path == "/live" || strings.HasSuffix(r.URL.Path, "/export") {
 			next.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Content-Encoding", "gzip")
-		w.Header().Add("Vary", "Accept-Encoding")
-		z := &zipper{ResponseWriter: w, z: gzip.NewWriter(w)}
-		next.ServeHTTP(z, r)
-		if z.wrote {
-			_ = z.z.Close() // the caller may have gone
-		}
+		zip(w, r)
 	})
-}
-
-// zipper compresses the body of a response.
-type zipper struct {
-	http.ResponseWriter
-	z     *gzip.Writer
-	wrote bool
-}
-
-// WriteHeader implements http.ResponseWriter. A response without a body is not compressed.
-func (z *zipper) WriteHeader(status int) {
-	z.Header().Del("Content-Length")
-	if status == http.StatusNotModified || status >= 300 && status < 400 {
-		z.Header().Del("Content-Encoding")
-	}
-	z.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (z *zipper) Write(b []byte) (int, error) {
-	if z.Header().Get("Content-Encoding") == "" {
-		return z.ResponseWriter.Write(b)
-	}
-	z.Header().Del("Content-Length")
-	z.wrote = true
-	return z.z.Write(b)
 }
 
 // when is a moment with its day, in the zone of the server.
