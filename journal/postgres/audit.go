@@ -118,13 +118,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 			}
 			return err
 		}},
-		{"effects_of_job", nil, func(v row) error {
-			e, err := readEffect(v)
-			if err == nil {
-				x.Effects = append(x.Effects, e)
-			}
-			return err
-		}},
+		{"effects_of_job", nil, into(&x.Effects, readEffect)},
 	} {
 		if err := c.query(ctx, q.name, q.visit, slices.Concat([][]byte{pUUID(id)}, q.params)...); err != nil {
 			return nil, 0, err

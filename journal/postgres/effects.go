@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -146,14 +145,14 @@ func (c *committer) goneChains(ctx context.Context, w *wanted, l *store.Loaded) 
 
 // chain records a plan's write on the effect chain of a request. The last write of a row or an
 // effect wins.
-func (m *merger) chain(p *collation.Plan) error {
+func (m *merger) chain(p *collation.Plan) {
 	w := p.Chain
 	if w == nil {
-		return nil
+		return
 	}
 	k := rowKey{p.Job, w.Request}
 	if w.Row != nil && m.rowOf[k] != nil {
-		return fmt.Errorf("row %s is changed by a message, too", w.Request)
+		m.fail("row %s is changed by a message, too", w.Request)
 	}
 	if w.Entry != nil {
 		m.entries = append(m.entries, entryWrite{job: p.Job, chain: w.Request, seq: w.Entry.Seq, body: w.Body, hash: w.Hash})
@@ -184,7 +183,6 @@ func (m *merger) chain(p *collation.Plan) error {
 	if w.Resolve {
 		m.endLetters(k)
 	}
-	return nil
 }
 
 // last appends a write, or replaces the one with the same key.

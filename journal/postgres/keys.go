@@ -35,15 +35,15 @@ func (s *Store) keys(ctx context.Context, c *conn) (keyring.Keys, error) {
 		return k, err
 	}
 	if roots {
-		return k, c.query(ctx, "keys_roots", func(v row) error {
-			k.Roots = append(k.Roots, keyring.Root{ID: int(v.int(0)), Secret: v.bytes(1), Signs: v.int(2), Ends: v.int(3)})
-			return nil
-		})
+		err = c.query(ctx, "keys_roots", into(&k.Roots, func(v row) (keyring.Root, error) {
+			return keyring.Root{ID: int(v.int(0)), Secret: v.bytes(1), Signs: v.int(2), Ends: v.int(3)}, nil
+		}))
+		return k, err
 	}
-	return k, c.query(ctx, "keys_topics", func(v row) error {
-		k.Topics = append(k.Topics, keyring.TopicKey{Topic: v.text(0), ID: int(v.int(1)), Key: v.bytes(2), Signs: v.int(3), Ends: v.int(4)})
-		return nil
-	})
+	err = c.query(ctx, "keys_topics", into(&k.Topics, func(v row) (keyring.TopicKey, error) {
+		return keyring.TopicKey{Topic: v.text(0), ID: int(v.int(1)), Key: v.bytes(2), Signs: v.int(3), Ends: v.int(4)}, nil
+	}))
+	return k, err
 }
 
 // firstKey makes the first root secret in the transaction of a migration.

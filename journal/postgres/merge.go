@@ -157,6 +157,13 @@ type merger struct {
 	waitOf     map[rowKey]*waitWrite // nil until there is one
 	chainOf    map[rowKey]int        // nil until there is one
 	effectOf   map[effectKey]int
+	fault      error // the first: the plans do not follow one another
+}
+
+func (m *merger) fail(format string, args ...any) {
+	if m.fault == nil {
+		m.fault = fmt.Errorf(format, args...)
+	}
 }
 
 // merge joins the plans of one batch, in their order. A plan without an entry moves no ledger and
@@ -170,7 +177,6 @@ func merge(plans []store.Chained) (*writes, error) {
 	}
 	for i := range plans {
 		c := &plans[i]
-		var err error
 		if n := c.Plan.Session; n != 0 && !slices.Contains(m.sessions, n) {
 			m.sessions = append(m.sessions, n)
 		}
@@ -179,21 +185,17 @@ func merge(plans []store.Chained) (*writes, error) {
 		}
 		switch e := c.Plan.Entry; {
 		case e == nil:
-			if err = m.planRows(c.Plan); err == nil {
-				err = m.planMail(c.Plan)
-			}
+			m.planRows(c.Plan)
+			m.planMail(c.Plan)
 			m.planLetters(c.Plan)
 		case e.Kind == journal.KindCreated:
-			err = m.plan(c)
+			m.plan(c)
 			m.births = append(m.births, birth{*c, m.jobOf[c.Plan.Job]})
 		default:
-			err = m.plan(c)
+			m.plan(c)
 		}
-		if err == nil {
-			err = m.chain(c.Plan)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: job %s, message %s: %w", errMerge, c.Plan.Job, c.Plan.Message, err)
+		if m.chain(c.Plan); m.fault != nil {
+			return nil, fmt.Errorf("%w: job %s, message %s: %w", errMerge, c.Plan.Job, c.Plan.Message, m.fault)
 		}
 	}
 	m.spread()
@@ -203,31 +205,19 @@ func merge(plans []store.Chained) (*writes, error) {
 	return &m.writes, nil
 }
 
-func (m *merger) plan(c *store.Chained) error {
+func (m *merger) plan(c *store.Chained) {
 	p := c.Plan
-	if err := m.job(c); err != nil {
-		return err
-	}
+	m.job(c)
 	m.entries = append(m.entries, entryWrite{job: p.Job, of: m.jobOf[p.Job], seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
-	if err := m.repair(p); err != nil {
-		return err
-	}
+	m.repair(p)
 	for i := range p.Ledgers {
-		if err := m.instance(p.Job, &p.Ledgers[i]); err != nil {
-			return err
-		}
+		m.instance(p.Job, &p.Ledgers[i])
 	}
 	if p.Receipt != nil {
-		if err := m.receipt(p.Job, p.Receipt); err != nil {
-			return err
-		}
+		m.receipt(p.Job, p.Receipt)
 	}
-	if err := m.planRows(p); err != nil {
-		return err
-	}
-	if err := m.planWaits(p); err != nil {
-		return err
-	}
+	m.planRows(p)
+	m.planWaits(p)
 	if !p.Next.IsZero() {
 		m.nexts = append(m.nexts, p)
 	}
@@ -235,7 +225,6 @@ func (m *merger) plan(c *store.Chained) error {
 		m.resolved = append(m.resolved, resolvedWrite{p.Job, p.ResolvedWait})
 	}
 	m.planLetters(p)
-	return nil
 }
 
 // planLetters records the plan's dead letters.
@@ -249,14 +238,14 @@ func (m *merger) planLetters(p *collation.Plan) {
 	}
 }
 
-func (m *merger) job(c *store.Chained) error {
+func (m *merger) job(c *store.Chained) {
 	p := c.Plan
 	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
 		m.jobOf[p.Job] = &jobWrite{
 			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq, seqAfter: p.Entry.Seq,
 			hash: c.Hash, born: true,
 		}
-		return nil
+		return
 	}
 	j := m.jobOf[p.Job]
 	if j == nil {
@@ -267,10 +256,10 @@ func (m *merger) job(c *store.Chained) error {
 		m.jobs = append(m.jobs, j)
 	}
 	if j.semAfter != p.Semaphore.Before {
-		return fmt.Errorf("semaphore %d, the plan before left %d", p.Semaphore.Before, j.semAfter)
+		m.fail("semaphore %d, the plan before left %d", p.Semaphore.Before, j.semAfter)
 	}
 	if j.seqAfter+1 != p.Entry.Seq {
-		return fmt.Errorf("the plan before has seq %d", j.seqAfter)
+		m.fail("the plan before has seq %d", j.seqAfter)
 	}
 	j.semAfter, j.seqAfter, j.hash = p.Semaphore.After, p.Entry.Seq, c.Hash
 	if p.NewState != "" {
@@ -278,45 +267,43 @@ func (m *merger) job(c *store.Chained) error {
 	}
 	if p.Receipt != nil && p.Receipt.Closes {
 		if j.closer != nil {
-			return errors.New("the job was closed by the plan before")
+			m.fail("the job was closed by the plan before")
 		}
 		j.closeSeq = p.Entry.Seq
 	}
 	if p.Tasks {
 		j.tasksSeq, j.expires = p.Entry.Seq, p.ExpiresAt
 	}
-	return nil
 }
 
-func (m *merger) instance(job journal.JobID, w *collation.LedgerWrite) error {
+func (m *merger) instance(job journal.JobID, w *collation.LedgerWrite) {
 	k := instanceKey{job, w.Key}
 	old := m.instanceOf[k]
 	if old == nil {
 		old = &instanceWrite{job: job, of: m.jobOf[job], LedgerWrite: *w}
 		m.instanceOf[k] = old
 		m.instances = append(m.instances, old)
-		return nil
+		return
 	}
 	if w.New || w.Before != old.After {
-		return fmt.Errorf("instance %s%s from %s, the plan before left %s", w.Key.Activity, w.Key.DAD, w.Before, old.After)
+		m.fail("instance %s%s from %s, the plan before left %s", w.Key.Activity, w.Key.DAD, w.Before, old.After)
 	}
 	old.After, old.ResultSeq, old.Code, old.More = w.After, w.ResultSeq, w.Code, w.More
 	old.Join = old.Join || w.Join
-	return nil
 }
 
-func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
+func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) {
 	k := rowKey{job, w.GUID}
 	old := m.receiptOf[k]
 	switch {
 	case w.New && w.Gone:
-		return fmt.Errorf("receipt %s is new and goes", w.GUID)
+		m.fail("receipt %s is new and goes", w.GUID)
 	case old == nil:
 		old = &receiptWrite{job: job, of: m.jobOf[job], ReceiptWrite: *w}
 		m.receiptOf[k] = old
 		m.receipts = append(m.receipts, old)
 	case w.New || w.Before != old.After:
-		return fmt.Errorf("receipt %s from %d, the plan before left %d", w.GUID, w.Before, old.After)
+		m.fail("receipt %s from %d, the plan before left %d", w.GUID, w.Before, old.After)
 	default:
 		old.After = w.After
 		old.Closes, old.Gone = old.Closes || w.Closes, old.Gone || w.Gone
@@ -324,32 +311,20 @@ func (m *merger) receipt(job journal.JobID, w *collation.ReceiptWrite) error {
 	if w.Closes {
 		m.jobOf[job].closer = old
 	}
-	return nil
 }
 
-func (m *merger) planRows(p *collation.Plan) error {
+func (m *merger) planRows(p *collation.Plan) {
 	for i := range p.Insert { // some are for other jobs
-		row := &p.Insert[i]
-		if _, err := m.row(p, rowKey{row.Job, row.GUID}, false, row); err != nil {
-			return err
-		}
+		m.row(p, rowKey{p.Insert[i].Job, p.Insert[i].GUID}, false, &p.Insert[i])
 	}
 	for i := range p.Update {
-		if _, err := m.row(p, rowKey{p.Job, p.Update[i].GUID}, true, &p.Update[i]); err != nil {
-			return err
-		}
+		m.row(p, rowKey{p.Job, p.Update[i].GUID}, true, &p.Update[i])
 	}
 	for _, g := range p.Delete {
-		if _, err := m.row(p, rowKey{p.Job, g}, true, nil); err != nil {
-			return err
-		}
+		m.row(p, rowKey{p.Job, g}, true, nil)
 	}
 	for _, k := range p.CancelStarts {
-		w, err := m.row(p, rowKey{k.Job, k.GUID}, true, nil)
-		if err != nil {
-			return err
-		}
-		w.sender = p.Job
+		m.row(p, rowKey{k.Job, k.GUID}, true, nil).sender = p.Job
 	}
 	if p.Payload != nil {
 		m.payloads = append(m.payloads, payloadWrite{p.Job, p.Payload})
@@ -357,48 +332,41 @@ func (m *merger) planRows(p *collation.Plan) error {
 	for _, k := range p.Discard {
 		m.discards = append(m.discards, rowKey{k.Job, k.GUID})
 	}
-	return nil
 }
 
 // row records a change of a dispatch row. standing says whether the plan found the row; at the
 // row's first mention that tells whether the table has it.
-func (m *merger) row(p *collation.Plan, k rowKey, standing bool, after *collation.Row) (*rowWrite, error) {
+func (m *merger) row(p *collation.Plan, k rowKey, standing bool, after *collation.Row) *rowWrite {
 	w := m.rowOf[k]
-	_, chained := m.chainOf[k]
 	switch {
-	case chained:
-		return nil, fmt.Errorf("row %s is changed by an effect, too", k.guid)
 	case w == nil:
 		w = &rowWrite{key: k, stood: standing}
 		m.rowOf[k] = w
 		m.rows = append(m.rows, w)
 	case w.by == p:
-		return nil, fmt.Errorf("row %s is named twice", k.guid)
+		m.fail("row %s is named twice", k.guid)
 	case standing != (w.after != nil):
-		return nil, fmt.Errorf("row %s stands: %t, the plan before left it: %t", k.guid, standing, w.after != nil)
+		m.fail("row %s stands: %t, the plan before left it: %t", k.guid, standing, w.after != nil)
+	}
+	if _, chained := m.chainOf[k]; chained {
+		m.fail("row %s is changed by an effect, too", k.guid)
 	}
 	w.by, w.after = p, after
-	return w, nil
+	return w
 }
 
-func (m *merger) planWaits(p *collation.Plan) error {
+func (m *merger) planWaits(p *collation.Plan) {
 	for i := range p.Waits {
-		if _, err := m.wait(p, p.Waits[i].GUID, false, &p.Waits[i]); err != nil {
-			return err
-		}
+		x := &p.Waits[i]
+		m.wait(p, x.GUID, false, x).box = collation.Mailbox(p.Entry.Space, x.Topic, x.Key)
 	}
 	for _, x := range p.CancelWaits {
-		w, err := m.wait(p, x.GUID, true, nil)
-		if err != nil {
-			return err
-		}
-		w.seen = x.Count
+		m.wait(p, x.GUID, true, nil).seen = x.Count
 	}
-	return nil
 }
 
 // planMail records what signals did to waits of any job, and the signals' own records.
-func (m *merger) planMail(p *collation.Plan) error {
+func (m *merger) planMail(p *collation.Plan) {
 	for i := range p.Taken {
 		t := &p.Taken[i]
 		k := rowKey{t.Job, t.GUID}
@@ -408,14 +376,13 @@ func (m *merger) planMail(p *collation.Plan) error {
 			w = &waitWrite{key: k, stood: true, seen: t.Seen}
 			m.noteWait(w)
 		case !w.stood || w.after == nil || w.after.Count != t.Seen:
-			return fmt.Errorf("wait %s is not as the plan before left it", t.GUID)
+			m.fail("wait %s is not as the plan before left it", t.GUID)
 		}
 		if w.after = nil; !t.Ended {
 			w.after = &collation.Wait{Count: t.Count}
 		}
 	}
 	m.signals = append(m.signals, p.Signals...)
-	return nil
 }
 
 func (m *merger) noteWait(w *waitWrite) {
@@ -427,7 +394,7 @@ func (m *merger) noteWait(w *waitWrite) {
 }
 
 // wait records a change of a wait, as row does.
-func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Wait) (*waitWrite, error) {
+func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after *collation.Wait) *waitWrite {
 	k := rowKey{p.Job, guid}
 	w := m.waitOf[k]
 	switch {
@@ -435,17 +402,14 @@ func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after
 		w = &waitWrite{key: k, stood: standing}
 		m.noteWait(w)
 	case w.by == p:
-		return nil, fmt.Errorf("wait %s is named twice", guid)
+		m.fail("wait %s is named twice", guid)
 	case standing != (w.after != nil):
-		return nil, fmt.Errorf("wait %s stands: %t, the plan before left it: %t", guid, standing, w.after != nil)
+		m.fail("wait %s stands: %t, the plan before left it: %t", guid, standing, w.after != nil)
 	case w.stood:
-		return nil, fmt.Errorf("wait %s is registered again", guid)
-	}
-	if after != nil {
-		w.box = collation.Mailbox(p.Entry.Space, after.Topic, after.Key)
+		m.fail("wait %s is registered again", guid)
 	}
 	w.by, w.after = p, after
-	return w, nil
+	return w
 }
 
 // endLetters marks the dead letters of a row as answered: here those of this batch, by the

@@ -68,11 +68,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 				return err
 			}},
 			step{"audit_waits", arg, func(v row) error { x.Waits = append(x.Waits, *readWait(v)); return nil }},
-			step{"letters_of_jobs", [][]byte{pUUIDs([]journal.JobID{id}), pBool(true), pInt(math.MaxInt64)}, func(v row) error {
-				l, err := readLetter(v)
-				x.Dead = slices.Insert(x.Dead, 0, l) // the oldest first
-				return err
-			}},
+			step{"letters_of_jobs", [][]byte{pUUIDs([]journal.JobID{id}), pBool(true), pInt(math.MaxInt64)}, into(&x.Dead, readLetter)},
 		)
 	})
 	switch {
@@ -83,6 +79,7 @@ func (s *Store) Job(ctx context.Context, id journal.JobID) (*store.JobView, erro
 	case view.State == journal.JobExpired: // a tombstone: its history is being removed
 		return &store.JobView{JobSummary: view.JobSummary, Ended: true}, nil
 	}
+	slices.Reverse(view.Dead) // the oldest first
 	return view, nil
 }
 

@@ -13,21 +13,17 @@ type repairWrite struct {
 
 // repair joins an operator's repair to the writes. What it inserts is written like what other
 // plans insert.
-func (m *merger) repair(p *collation.Plan) error {
+func (m *merger) repair(p *collation.Plan) {
 	r := p.Repair
 	if r == nil {
-		return nil
+		return
 	}
 	m.repairs = append(m.repairs, repairWrite{p.Job, r})
 	for i := range r.Instances {
-		if err := m.instance(p.Job, &r.Instances[i]); err != nil {
-			return err
-		}
+		m.instance(p.Job, &r.Instances[i])
 	}
 	for i := range r.Receipts {
-		if err := m.receipt(p.Job, &r.Receipts[i]); err != nil {
-			return err
-		}
+		m.receipt(p.Job, &r.Receipts[i])
 	}
 	for i := range r.Effects {
 		m.effects = append(m.effects, effectWrite{job: p.Job, Effect: &r.Effects[i], begins: true})
@@ -35,7 +31,6 @@ func (m *merger) repair(p *collation.Plan) error {
 	for i := range r.Resolved {
 		m.resolved = append(m.resolved, resolvedWrite{p.Job, &r.Resolved[i]})
 	}
-	return nil
 }
 
 // queueRepairs deletes what repairs drop, before anything is inserted.

@@ -109,10 +109,7 @@ type numbered struct {
 // living lists the first jobs of a partition that are not tombstones. It also records where they
 // begin, so that the tombstones before them are not read again.
 func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, err error) {
-	err = c.query(ctx, "retire_live", func(v row) error {
-		out = append(out, numbered{v.job(0), v.int(1)})
-		return nil
-	}, pInt(x.live), pInt(x.end()), pInt(retireMoves))
+	err = c.query(ctx, "retire_live", into(&out, func(v row) (numbered, error) { return numbered{v.job(0), v.int(1)}, nil }), pInt(x.live), pInt(x.end()), pInt(retireMoves))
 	if err != nil || len(out) == 0 || out[0].n == x.live {
 		return out, err
 	}
@@ -208,10 +205,9 @@ func (s *Store) drop(ctx context.Context, c *conn, x *part, archive func(*part) 
 		attached, pending bool
 	}
 	var tables []table
-	err = c.query(ctx, "retire_tables", func(v row) error {
-		tables = append(tables, table{v.text(0), v.text(3), v.bool(1), v.bool(2)})
-		return nil
-	}, pTexts(historyTables), pInt(x.p))
+	err = c.query(ctx, "retire_tables", into(&tables, func(v row) (table, error) {
+		return table{v.text(0), v.text(3), v.bool(1), v.bool(2)}, nil
+	}), pTexts(historyTables), pInt(x.p))
 	if err != nil {
 		return err
 	}

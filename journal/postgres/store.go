@@ -111,14 +111,19 @@ func (s *Store) query(ctx context.Context, name string, reset func(), visit func
 
 // readAll reads the rows of one statement on the pool.
 func readAll[T any](ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (all []T, err error) {
-	err = s.query(ctx, name, func() { all = nil }, func(v row) error {
+	err = s.query(ctx, name, func() { all = nil }, into(&all, read), params...)
+	return all, err
+}
+
+// into collects rows.
+func into[T any](all *[]T, read func(row) (T, error)) func(row) error {
+	return func(v row) error {
 		x, err := read(v)
 		if err == nil {
-			all = append(all, x)
+			*all = append(*all, x)
 		}
 		return err
-	}, params...)
-	return all, err
+	}
 }
 
 // readOne reads the one row of a statement on the pool, if it is there.

@@ -100,36 +100,20 @@ func (w *writes) queueReceipts(b *batch) {
 			moved = append(moved, r)
 		}
 	}
-	for _, set := range [][]*receiptWrite{fresh, moved, gone} {
-		for span, set := range spans(set, func(r *receiptWrite) *jobWrite { return r.of }) {
-			queueReceipts(b, span, set)
-		}
-	}
-}
-
-// queueReceipts writes receipts that are all new, all moved or all gone.
-func queueReceipts(b *batch, span span, set []*receiptWrite) {
-	fresh := set[0].New
-	params := arrays(set, func(c *columns, r *receiptWrite) {
-		c.uuid(r.job)
-		c.someInt(known(r.of))
-		c.uuid(r.GUID)
-		if !fresh {
-			c.int(int64(r.Before))
-		}
-		if c.int(int64(r.After)); fresh {
-			c.text(string(r.Verdict))
-			c.int(r.Seq)
-		}
+	key := func(c *columns, r *receiptWrite) { c.uuid(r.job); c.someInt(known(r.of)); c.uuid(r.GUID) }
+	write(b, "write_receipts_new", fresh, func(c *columns, r *receiptWrite) {
+		key(c, r)
+		c.int(int64(r.After))
+		c.text(string(r.Verdict))
+		c.int(r.Seq)
 	})
-	switch {
-	case fresh:
-		b.queue("write_receipts_new", params...)
-	case set[0].Gone:
-		b.queue("write_receipts_gone", append(params, span.ends()...)...)
-	default:
-		b.queue("write_receipts", append(params, span.ends()...)...)
+	move := func(name string, set []*receiptWrite) {
+		for span, set := range spans(set, func(r *receiptWrite) *jobWrite { return r.of }) {
+			write(b, name, set, func(c *columns, r *receiptWrite) { key(c, r); c.int(int64(r.Before)); c.int(int64(r.After)) }, span.ends()...)
+		}
 	}
+	move("write_receipts", moved)
+	move("write_receipts_gone", gone)
 }
 
 func (w *writes) queueRows(b *batch) {
