@@ -107,8 +107,8 @@ func (w *twin) advance(by time.Duration) {
 	require.NoError(w, err)
 }
 
-// Postgres and memory give the same rows and the same errors, whatever they are
-// asked for (the contract of journal/store).
+// Postgres and memory give the same rows and the same errors, whatever is loaded and
+// committed (the contract of journal/store).
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
 	pg, raw := openDatabase(t)

@@ -11,10 +11,11 @@
 // the same clock, which only the test moves, so that times are compared as they are.
 //
 // Not drawn, because the suite of the stores (journal/journaltest) holds both to it: plans
-// against the laws, leases and claims, the ends of sessions, retention of small limits, what
-// clients and operators list. Nor are calls at the same time, transactions of the caller's
-// own, lost connections and unknown outcomes, results over their limit, counters at their
-// ceiling; hardly ever what comes later because another message of its instance goes first.
+// against the laws, leases and claims, the ends of sessions, bodies of Tx effects, retention of
+// small limits, what clients and operators list. Nor are calls at the same time, transactions
+// of the caller's own, lost connections and unknown outcomes, results over their limit, counters
+// at their ceiling; hardly ever what comes later because another message of its instance goes
+// first.
 //
 // QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints
 // the smallest sequence that was found, and the arguments that draw it again.
