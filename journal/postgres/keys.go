@@ -93,6 +93,9 @@ func (s *Store) rotateKeys(ctx context.Context, c *conn, grace, keep time.Durati
 	if err != nil {
 		return 0, err
 	}
+	if len(topics) == 0 {
+		return id, nil
+	}
 	return id, c.run(ctx, putKeys(derived(k, topics)))
 }
 

@@ -107,8 +107,8 @@ type columns struct {
 	rows int
 }
 
-// arrays returns array parameters with an element for each x. put appends one element to each of
-// them, always of the same types.
+// arrays returns array parameters with an element for each x, of which there is at least one. put
+// appends one element to each of them, always of the same types.
 func arrays[T any](xs []T, put func(*columns, T)) [][]byte {
 	c := &columns{rows: len(xs)}
 	for _, x := range xs {

@@ -16,10 +16,6 @@ LEFT JOIN LATERAL (
     LIMIT $1::int8
 ) d ON true
 
--- name: announce
--- tells the engines at the commit that there is a due row which nobody publishes (W9).
-SELECT pg_notify(current_schema(), '')
-
 -- name: claim
 -- takes due rows for sending, by test-and-set on publication and turn; it skips rows that others have locked (T2).
 -- $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again, $7 sessions that send, 0

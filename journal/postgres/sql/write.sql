@@ -306,3 +306,7 @@ INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledge
 SELECT w.*, micros()
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[],
             $9::text[], $10::bytea[], $11::int8[]) AS w
+
+-- name: announce
+-- tells the engines at the commit that there is a due row which nobody publishes (W9).
+SELECT pg_notify(current_schema(), '')
