@@ -21,8 +21,10 @@ const (
 	// choreFirst bounds the time until the first run. That is not at once, because a process
 	// that starts has work that somebody waits for.
 	choreFirst = 10 * time.Second
-	// choreMore is the pause when one call did not finish a chore.
+	// choreMore is the least pause when one call did not finish a chore. It is choreRest times as
+	// long as the call took, if that is longer: a database that has much to do gets less of it.
 	choreMore = 100 * time.Millisecond
+	choreRest = 2
 	// choreLimit bounds the rows of one call.
 	choreLimit = store.MaxSweep
 )
@@ -48,6 +50,7 @@ func (c *chore) run(ctx context.Context) error {
 			return nil
 		case <-time.After(wait):
 		}
+		began := time.Now()
 		more, err := c.once(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -60,7 +63,7 @@ func (c *chore) run(ctx context.Context) error {
 		failing = err != nil
 		wait = c.every
 		if more && err == nil {
-			wait = choreMore
+			wait = max(choreMore, choreRest*time.Since(began))
 		}
 		wait += c.jitter(wait/5+1) - wait/10
 	}

@@ -49,6 +49,25 @@ func TestChoresSayAnErrorOnce(t *testing.T) {
 	})
 }
 
+// W11: a part of a chore that takes long is followed by a longer pause, so that it never has most of
+// a database that is busy.
+func TestChoresRestLongerThanTheyTook(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var busy time.Duration
+		began := time.Now()
+		st := &expirer{expire: func(context.Context, int) (bool, error) {
+			time.Sleep(3 * time.Second)
+			busy += 3 * time.Second
+			return true, nil
+		}}
+		go func() { _ = Retain(ctx, st, nil, new(lines).logger()) }()
+		time.Sleep(time.Hour)
+		require.InEpsilon(t, 3, time.Since(began).Seconds()/busy.Seconds(), 0.1)
+	})
+}
+
 type expirer struct {
 	store.Engine
 	expire   func(context.Context, int) (bool, error)
