@@ -164,11 +164,11 @@ func (l *loop) keep(b *batch) {
 			l.hot.drop(k.Job)
 		}
 		for n := range p.Insert {
-			if r := p.Insert[n]; r.Job != p.Job {
+			if r := &p.Insert[n]; r.Job != p.Job {
 				if sent == nil {
 					sent = map[journal.JobID][]*collation.Row{}
 				}
-				sent[r.Job] = append(sent[r.Job], &r)
+				sent[r.Job] = append(sent[r.Job], r)
 			}
 		}
 		if seen[p.Job] {

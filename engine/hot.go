@@ -90,7 +90,8 @@ func (h *hot) add(job journal.JobID, rows []*collation.Row) {
 	}
 	state.Rows = maps.Clone(state.Rows)
 	for _, r := range rows {
-		state.Rows[r.GUID] = r
+		row := *r // its plan does not stay in memory for it
+		state.Rows[r.GUID] = &row
 	}
 	h.push(&state, state.Size())
 }

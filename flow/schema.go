@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	fault "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	keyword "github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/quipu-journal/quipu/canonical"
 )
@@ -145,16 +145,22 @@ func problemsOf(e *jsonschema.ValidationError) []InputProblem {
 	return problems
 }
 
-// compareSteps orders two steps of a path: the items of a list by number, members by name.
+// compareSteps orders two steps of a path: numbers, as the items of a list have, come first.
 func compareSteps(a, b string) int {
 	m, errA := strconv.Atoi(a)
 	n, errB := strconv.Atoi(b)
-	if errA == nil && errB == nil {
-		return cmp.Compare(m, n)
+	switch {
+	case errA == nil && errB == nil:
+		return cmp.Or(cmp.Compare(m, n), strings.Compare(a, b))
+	case errA == nil:
+		return -1
+	case errB == nil:
+		return 1
 	}
 	return strings.Compare(a, b)
 }
 
+// leaves lists the values that do not fit, in the library's order.
 func leaves(e *jsonschema.ValidationError) []InputProblem {
 	if len(e.Causes) == 0 {
 		return []InputProblem{{Path: pathText(e.InstanceLocation), Message: messageOf(e), steps: e.InstanceLocation}}
@@ -169,21 +175,21 @@ func leaves(e *jsonschema.ValidationError) []InputProblem {
 // messageOf says what the schema wants. Limits are told as exact decimals, which the library
 // rounds.
 func messageOf(e *jsonschema.ValidationError) string {
-	limit := func(keyword string, got, want *big.Rat) string {
-		return fmt.Sprintf("%s: got %s, want %s", keyword, decimal(got), decimal(want))
+	limit := func(name string, got, want *big.Rat) string {
+		return fmt.Sprintf("%s: got %s, want %s", name, decimal(got), decimal(want))
 	}
 	switch k := e.ErrorKind.(type) {
-	case *fault.Minimum:
+	case *keyword.Minimum:
 		return limit("minimum", k.Got, k.Want)
-	case *fault.Maximum:
+	case *keyword.Maximum:
 		return limit("maximum", k.Got, k.Want)
-	case *fault.ExclusiveMinimum:
+	case *keyword.ExclusiveMinimum:
 		return limit("exclusiveMinimum", k.Got, k.Want)
-	case *fault.ExclusiveMaximum:
+	case *keyword.ExclusiveMaximum:
 		return limit("exclusiveMaximum", k.Got, k.Want)
-	case *fault.MultipleOf:
+	case *keyword.MultipleOf:
 		return limit("multipleOf", k.Got, k.Want)
-	case *fault.AdditionalProperties:
+	case *keyword.AdditionalProperties:
 		slices.Sort(k.Properties)
 	}
 	if unit := e.BasicOutput(); unit.Error != nil {

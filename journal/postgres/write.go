@@ -79,10 +79,10 @@ func (w *writes) queueInstances(b *batch) {
 			moved = append(moved, i.placed())
 		}
 	}
-	record := func(c *columns, i *placed) { record(c, placedColumns, i) }
-	write(b, "write_instances_new", fresh, record)
+	put := func(c *columns, i *placed) { record(c, placedColumns, i) }
+	write(b, "write_instances_new", fresh, put)
 	for span, moved := range spans(moved, func(i *placed) *jobWrite { return i.of }) {
-		write(b, "write_instances", moved, record, span.ends()...)
+		write(b, "write_instances", moved, put, span.ends()...)
 	}
 }
 
