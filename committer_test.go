@@ -33,7 +33,7 @@ transitions: {start: [work]}
 		require.NoError(t, err)
 		_, err = s.StartTx(ctx, tx, "short", key, map[string]int{})
 		require.NoError(t, err)
-		wanted := make(chan quipu.Job, 3)
+		wanted := make(chan quipu.Job, 12) // more than wait for others at the same time
 		begin := func(key string) quipu.Job {
 			job, err := s.Start(ctx, "short", key, map[string]int{})
 			if err != nil {

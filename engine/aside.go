@@ -10,109 +10,163 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxWaiting bounds the waiting work of an aside. One item, or the signals of one mailbox,
-// counts as one.
-const maxWaiting = 512
+// maxWaiting bounds the units that wait for patient loops, and maxSorting those that are tried
+// singly before.
+const (
+	maxWaiting = 512
+	maxSorting = 2 * maxCalls
+)
 
-// aside carries work that a batch would have to wait for: a job, key, mailbox or row that
-// another transaction holds, perhaps a caller's. It carries each singly, on connections of its
-// own, so that it delays neither lanes nor other callers (W3).
+// aside carries work by itself, on connections of its own, which a batch would have to wait for:
+// a job, key, mailbox or row that another transaction holds, perhaps a caller's. So that delays
+// neither lanes nor other callers (W3). There are two of them. The sorter carries what shared a
+// batch with such work, and waits as briefly as a batch; what it finds to be held goes to the
+// patient one.
 type aside struct {
-	c *Committer
+	c    *Committer
+	room int // units that may wait
 
 	mu      sync.Mutex
-	loops   []*loop // patient ones
-	carries []bool
-	waiting []work // each of one item, or of one mailbox
+	loops   []*loop
+	carries []*unit // of each loop; nil: it is free
+	waiting []*unit
+	ended   bool
 	busy    sync.WaitGroup
 }
 
-func newAside(c *Committer) *aside {
-	a := &aside{c: c}
-	for range c.cfg.Aside {
-		a.loops, a.carries = append(a.loops, &loop{Committer: c, patient: true}), append(a.carries, false)
+// unit is one item, or all signals of one mailbox or starts of one key. of names what it waits
+// for; units with one such name are carried one after another, so that what one transaction holds
+// takes one loop.
+type unit struct {
+	work
+	of string
+}
+
+func newAside(c *Committer, loops int, patient bool) *aside {
+	a := &aside{c: c, room: maxSorting, carries: make([]*unit, loops)}
+	for range loops {
+		a.loops = append(a.loops, &loop{Committer: c, patient: patient, sorts: !patient})
+	}
+	if patient {
+		a.room = maxWaiting
 	}
 	return a
 }
 
-// take accepts the work and returns at once. Each item is carried by itself, the signals of one
-// mailbox together. Work beyond maxWaiting is handed back.
-func (a *aside) take(ctx context.Context, w work) {
-	boxes := map[journal.JobID]*work{}
-	var order []journal.JobID
-	var crowded work
-	one := func(w work) {
-		if !a.one(ctx, w) {
-			crowded.items, crowded.calls = append(crowded.items, w.items...), append(crowded.calls, w.calls...)
+// units cuts work into what is carried by itself.
+func units(w work) []*unit {
+	var all []*unit
+	shared := map[string]*unit{}
+	of := func(name string) *unit {
+		u := shared[name]
+		if u == nil || name == "" {
+			u = &unit{of: name}
+			shared[name], all = u, append(all, u)
 		}
-	}
-	box := func(id journal.JobID) *work {
-		if boxes[id] == nil {
-			boxes[id], order = &work{}, append(order, id)
-		}
-		return boxes[id]
+		return u
 	}
 	for _, it := range w.items {
-		if it.msg.Kind == journal.MessageSignal {
-			of := box(it.msg.Job)
-			of.items = append(of.items, it)
-			continue
+		switch {
+		case it.msg.Kind == journal.MessageSignal:
+			u := of(ofBox(it.msg.Job))
+			u.items = append(u.items, it)
+		case it.child.asks != "":
+			all = append(all, &unit{work{items: []*item{it}}, ofKey(it.child.asks)})
+		default:
+			all = append(all, &unit{work{items: []*item{it}}, "job " + it.msg.Job.String()})
 		}
-		one(work{items: []*item{it}})
 	}
 	for _, x := range w.calls {
+		name := x.of
 		if x.box != nil {
-			of := box(*x.box)
-			of.calls = append(of.calls, x)
-			continue
+			name = ofBox(*x.box)
 		}
-		one(work{calls: []*call{x}})
+		u := of(name)
+		u.calls = append(u.calls, x)
 	}
-	for _, id := range order {
-		one(*boxes[id])
+	return all
+}
+
+func ofBox(box journal.JobID) string { return "mailbox " + box.String() }
+func ofKey(key string) string        { return "key " + key }
+
+// take accepts the work and returns at once. What there is no room for is handed back.
+func (a *aside) take(ctx context.Context, w work) {
+	var crowded work
+	var why error
+	for _, u := range units(w) {
+		if err := a.one(ctx, u); err != nil {
+			crowded.items, crowded.calls, why = append(crowded.items, u.items...), append(crowded.calls, u.calls...), err
+		}
 	}
 	if !crowded.empty() {
-		(&loop{Committer: a.c}).giveUp(crowded, errCrowded)
+		(&loop{Committer: a.c}).giveUp(crowded, why)
 	}
 }
 
-// one starts or queues the work; false: the queue is full.
-func (a *aside) one(ctx context.Context, w work) (taken bool) {
+// one starts or queues a unit.
+func (a *aside) one(ctx context.Context, u *unit) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if i := slices.Index(a.carries, false); i >= 0 {
-		a.carries[i] = true
-		a.busy.Go(func() { a.carry(ctx, i, w) })
-		return true
+	free := slices.Index(a.carries, nil)
+	switch {
+	case free >= 0 && !a.underWay(u):
+		a.carries[free] = u
+		a.busy.Go(func() { a.carry(ctx, free, u) })
+	case a.ended:
+		return errEnded
+	case len(a.waiting) >= a.room:
+		return errCrowded
+	default:
+		a.waiting = append(a.waiting, u)
 	}
-	if len(a.waiting) >= maxWaiting {
-		return false
-	}
-	a.waiting = append(a.waiting, w)
-	return true
+	return nil
 }
 
-// carry carries the work, then what is queued by then, on one of the loops.
-func (a *aside) carry(ctx context.Context, i int, w work) {
-	for more := true; more; {
-		a.loops[i].carry(ctx, w)
-		a.mu.Lock()
-		if more = len(a.waiting) > 0; more {
-			w, a.waiting = a.waiting[0], a.waiting[1:]
-		} else {
-			a.carries[i] = false
-		}
-		a.mu.Unlock()
+// underWay reports whether a unit that waits for the same is carried.
+func (a *aside) underWay(u *unit) bool {
+	return u.of != "" && slices.ContainsFunc(a.carries, func(x *unit) bool { return x != nil && x.of == u.of })
+}
+
+// carry carries the unit, then what is queued by then, on one of the loops.
+func (a *aside) carry(ctx context.Context, i int, u *unit) {
+	for u != nil {
+		a.loops[i].carry(ctx, u.work)
+		u = a.next(i)
 	}
+}
+
+// next is what a loop carries that has become free; nil: nothing.
+func (a *aside) next(i int) (u *unit) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.carries[i] = nil
+	if n := slices.IndexFunc(a.waiting, func(u *unit) bool { return !a.underWay(u) }); n >= 0 {
+		u = a.waiting[n]
+		a.waiting = slices.Delete(a.waiting, n, n+1)
+		a.carries[i] = u
+	}
+	return u
 }
 
 // errCrowded says why work is handed back that would have to wait.
-var errCrowded = fmt.Errorf("%w: %w: more than %d items wait for other transactions", store.ErrUnavailable, store.ErrBusy, maxWaiting)
+var errCrowded = fmt.Errorf("%w: %w: too many items wait for other transactions", store.ErrUnavailable, store.ErrBusy)
 
 // close waits until nothing is carried any more, and closes the connections.
 func (a *aside) close() {
 	a.busy.Wait()
 	for _, l := range a.loops {
 		l.close()
+	}
+}
+
+// refuse hands back what is queued, and what comes from now on and would have to be.
+func (a *aside) refuse() {
+	a.mu.Lock()
+	waiting := a.waiting
+	a.waiting, a.ended = nil, true
+	a.mu.Unlock()
+	for _, u := range waiting {
+		(&loop{Committer: a.c}).giveUp(u.work, errEnded)
 	}
 }

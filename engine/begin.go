@@ -43,7 +43,7 @@ func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Sta
 		if s.flow, out[i].Err = c.flows.Get(ctx, s.Flow); out[i].Err != nil {
 			continue
 		}
-		s.call = &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose}
+		s.call = &call{name: callStart, of: ofKey(s.Key), want: s.want, decide: s.decide, lost: s.lose}
 		all[i], calls = s, append(calls, s.call)
 	}
 	c.do(ctx, calls...)

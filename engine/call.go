@@ -27,6 +27,7 @@ type call struct {
 	// may change that row, too.
 	effect *effect
 	box    *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
+	of     string         // what the call may have to wait for, see unit; "": nothing that others wait for, too
 	size   int            // bytes that it adds to a batch, if they are many
 	// ended gets the answer of a call that nobody waits for; nil: somebody waits.
 	ended func(error)

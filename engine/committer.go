@@ -31,7 +31,8 @@ type Committer struct {
 	log   *slog.Logger
 	calls chan *call // from callers
 	loops []*loop
-	aside *aside
+	aside *aside // patient
+	sort  *aside // finds out what has to wait
 	hot   *hot
 	warm  warm
 	clock clock
@@ -39,8 +40,9 @@ type Committer struct {
 	// returning counts taken requests that are being handed back (W7).
 	returning sync.WaitGroup
 	// floor is the highest floor of generations that this process has seen (W11).
-	floor atomic.Int64
-	gone  chan struct{} // closed when Run has carried its last call
+	floor  atomic.Int64
+	ending atomic.Bool   // Run shall end
+	gone   chan struct{} // closed when Run has carried its last call
 }
 
 // NewCommitter checks the configuration. Without a Bus the committed rows are due at once, for
@@ -74,7 +76,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 			own:       make(chan *call, maxCalls),
 		})
 	}
-	c.aside, c.hot = newAside(c), newHot(cfg.HotBytes)
+	c.aside, c.sort, c.hot = newAside(c, cfg.Aside, true), newAside(c, cfg.Committers, false), newHot(cfg.HotBytes)
 	return c, nil
 }
 
@@ -87,14 +89,16 @@ func (c *Committer) Publisher() *Publisher { return c.pub }
 // Flows are the compiled flows of the space.
 func (c *Committer) Flows() *Flows { return c.flows }
 
-// Run commits until ctx ends. Then it finishes what is in progress, and refuses calls that were
-// not begun.
+// Run commits until ctx ends. Then it carries what was queued by then, unless that has to wait for
+// other transactions, and refuses all other calls.
 func (c *Committer) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { c.ending.Store(true); c.aside.refuse() })()
 	var g errgroup.Group
 	for _, l := range c.loops {
 		g.Go(func() error { return l.run(ctx) })
 	}
 	err := g.Wait()
+	c.sort.close()
 	c.aside.close()
 	c.returning.Wait()
 	close(c.gone)

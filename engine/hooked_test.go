@@ -37,16 +37,18 @@ type hooked struct {
 	load   func(wants []store.Want) error
 	loaded func(l *store.Loaded)
 	commit func(plans []store.Chained) error
+	held   func(plans []store.Chained, patient bool) error // after commit: what another transaction holds
 }
 
 func (h *hooked) Committer(ctx context.Context, patient bool) (store.Committer, error) {
 	c, err := h.Engine.Committer(ctx, patient)
-	return &hookedCommitter{c, h}, err
+	return &hookedCommitter{c, h, patient}, err
 }
 
 type hookedCommitter struct {
 	store.Committer
 	*hooked
+	patient bool
 }
 
 func (c *hookedCommitter) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
@@ -65,6 +67,12 @@ func (c *hookedCommitter) Load(ctx context.Context, wants []store.Want, wait boo
 func (c *hookedCommitter) Commit(ctx context.Context, plans []store.Chained) error {
 	if c.commit != nil {
 		if err := c.commit(plans); err != nil {
+			_ = c.Rollback(ctx)
+			return err
+		}
+	}
+	if c.held != nil {
+		if err := c.held(plans, c.patient); err != nil {
 			_ = c.Rollback(ctx)
 			return err
 		}

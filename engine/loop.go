@@ -33,10 +33,11 @@ const (
 )
 
 // loop carries batches on one connection, one after another (L1). A patient loop waits for
-// locks of others.
+// locks of others. One that sorts carries units of the aside, and does not wait for long.
 type loop struct {
 	*Committer
 	patient bool
+	sorts   bool
 	lanes   chan fetched
 	starts  chan fetched
 	own     chan *call      // calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
@@ -51,14 +52,30 @@ type gathered struct {
 	bytes      int // of calls
 }
 
+func (g *gathered) size() int { return len(g.deliveries) + len(g.calls) }
+
+// clear empties the buffers, and keeps them.
+func (g *gathered) clear() {
+	clear(g.deliveries)
+	clear(g.calls)
+	g.deliveries, g.calls, g.bytes = g.deliveries[:0], g.calls[:0], 0
+}
+
 // maxBytes bounds the bytes of large calls in one batch, unless a single one is larger.
 const maxBytes = 4 << 20
 
-// run carries what comes until ctx ends; a batch in progress is finished.
+// run carries what comes until ctx ends, and then as much as was queued by then.
 func (l *loop) run(ctx context.Context) error {
 	defer l.close()
 	working := context.WithoutCancel(ctx)
 	for l.gather(ctx) {
+		l.handle(working, l.taken)
+	}
+	for left := len(l.lanes) + len(l.starts) + len(l.own) + len(l.calls); left > 0; left -= l.taken.size() {
+		l.taken.clear()
+		if l.fill(l.cfg.MaxBatch, l.cfg.MaxBatch); l.taken.size() == 0 {
+			break
+		}
 		l.handle(working, l.taken)
 	}
 	return nil
@@ -74,13 +91,14 @@ func (l *loop) close() {
 // batch is reserved for deliveries and half for calls, so that neither starves (W3). Messages
 // of running jobs go before new jobs (T5).
 func (l *loop) gather(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
 	g := &l.taken
-	clear(g.deliveries)
-	clear(g.calls)
-	g.deliveries, g.calls, g.bytes = g.deliveries[:0], g.calls[:0], 0
+	g.clear()
 	half := (l.cfg.MaxBatch + 1) / 2
 	l.fill(half, half)
-	for len(g.deliveries)+len(g.calls) == 0 {
+	for g.size() == 0 {
 		if ctx.Err() != nil {
 			return false
 		}
@@ -104,7 +122,7 @@ func (l *loop) gather(ctx context.Context) bool {
 // fill takes what is there, up to the given numbers and to a batch in all.
 func (l *loop) fill(deliveries, calls int) {
 	g := &l.taken
-	room := func() bool { return len(g.deliveries)+len(g.calls) < l.cfg.MaxBatch }
+	room := func() bool { return g.size() < l.cfg.MaxBatch }
 	for _, from := range []chan fetched{l.lanes, l.starts} {
 		for more := true; more && len(g.deliveries) < deliveries && room(); {
 			select {
@@ -258,10 +276,13 @@ func (l *loop) hear(w work, err error) {
 	}
 }
 
-// stepAside leaves work that may wait for others to patient loops, and returns the rest, which
-// is tried again. Calls that only write on effect chains are kept longest: they wait for
-// nobody.
+// stepAside leaves work that may wait for others to the aside, and returns the rest, which is
+// tried again. Calls that only write on effect chains are kept longest: they wait for nobody.
 func (l *loop) stepAside(ctx context.Context, w work) work {
+	if l.sorts || w.size() == 1 {
+		l.aside.take(ctx, w)
+		return work{}
+	}
 	var chains, others []*call
 	for _, x := range w.calls {
 		if x.effect != nil {
@@ -272,13 +293,13 @@ func (l *loop) stepAside(ctx context.Context, w work) work {
 	}
 	switch {
 	case len(others) > 0 && w.size() > len(others):
-		l.aside.take(ctx, work{calls: others}) // mostly a key that a caller's transaction is just starting
+		l.sort.take(ctx, work{calls: others}) // mostly a key that a caller's transaction is just starting
 		return work{items: w.items, calls: chains}
 	case len(w.items) > 0 && len(chains) > 0:
-		l.aside.take(ctx, work{items: w.items})
+		l.sort.take(ctx, work{items: w.items})
 		return work{calls: chains}
 	}
-	l.aside.take(ctx, w)
+	l.sort.take(ctx, w)
 	return work{}
 }
 
@@ -303,7 +324,7 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	case refused(err):
 		return false
 	}
-	w.calls = w.away(err)
+	w.calls = w.away(err, l.ending.Load())
 	if len(w.items) > 0 && (time.Since(p.since) >= holdOn || stopping(w.items)) {
 		return false
 	}
@@ -316,10 +337,11 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	return true
 }
 
-// away gives up the calls that did not reach the database too often.
-func (w *work) away(err error) (stay []*call) {
+// away gives up the calls that did not reach the database too often, or all when the committer
+// ends.
+func (w *work) away(err error, ending bool) (stay []*call) {
 	for _, x := range w.calls {
-		if x.away(err) {
+		if x.away(err) || ending {
 			x.end(err)
 		} else {
 			stay = append(stay, x)
