@@ -455,41 +455,65 @@ func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
 	})
 }
 
-// W3: half of a batch is reserved for messages and half for calls, so that neither a flood of
-// starts nor one of messages starves the other.
+// W3: half of a batch is reserved for messages and half for calls, of which effects and signals
+// have one half and all others the other: no flood starves anything else.
 func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
 	t.Parallel()
-	const batch = 20
+	const batch, all = 20, 100
 	one, _ := over(t, &hooked{}, Config{MaxBatch: batch})
 	l := one.loops[0]
-	fill := func(lanes, starts, calls int) {
-		for range lanes {
-			l.lanes <- fetched{Delivery: &acked{}}
-		}
-		for range starts {
-			l.starts <- fetched{Delivery: &acked{}}
-		}
-		for range calls {
-			l.calls <- &call{}
-		}
-	}
-	var none transport.Delivery
-	for _, c := range []struct{ lanes, starts, calls, deliveries, took int }{
-		{batch, 10, 100, 10, 10}, // both flood
-		{3, 0, 100, 3, 17},       // what one does not need the other gets
-		{batch, 0, 2, 18, 2},
-		{0, 10, 100, 10, 10},
-		{1, 0, 0, 1, 0},
+	type queued struct{ lanes, starts, own, calls int }
+	for _, c := range []struct{ has, took queued }{
+		{queued{batch, 10, all, all}, queued{10, 0, 5, 5}}, // all flood: running jobs go before new ones
+		{queued{batch, 10, 0, all}, queued{10, 0, 0, 10}},
+		{queued{batch, 10, all, 0}, queued{10, 0, 10, 0}},
+		{queued{3, 0, 0, all}, queued{3, 0, 0, 17}}, // what one does not need the others get
+		{queued{0, 0, all, 3}, queued{0, 0, 17, 3}},
+		{queued{0, 0, 3, all}, queued{0, 0, 3, 17}},
+		{queued{batch, 0, 1, 1}, queued{18, 0, 1, 1}},
+		{queued{3, 10, all, all}, queued{3, 7, 5, 5}},
+		{queued{1, 0, 0, 0}, queued{1, 0, 0, 0}},
 	} {
-		fill(c.lanes, c.starts, c.calls)
-		require.True(t, l.gather(t.Context()))
-		require.Len(t, l.taken.deliveries, c.deliveries, "%v", c)
-		require.Len(t, l.taken.calls, c.took, "%v", c)
-		for _, d := range l.taken.deliveries {
-			require.NotEqual(t, none, d.Delivery)
+		var lanes, starts acked
+		own, calls := &effect{}, (*effect)(nil)
+		for range c.has.lanes {
+			l.lanes <- fetched{Delivery: &lanes}
 		}
-		for len(l.lanes)+len(l.starts)+len(l.calls) > 0 {
+		for range c.has.starts {
+			l.starts <- fetched{Delivery: &starts}
+		}
+		for range c.has.own {
+			l.own <- &call{effect: own}
+		}
+		for range c.has.calls {
+			l.calls <- &call{effect: calls}
+		}
+		require.True(t, l.gather(t.Context()))
+		var took queued
+		for _, d := range l.taken.deliveries {
+			if d.Delivery == transport.Delivery(&lanes) {
+				took.lanes++
+			} else {
+				took.starts++
+			}
+		}
+		for _, x := range l.taken.calls {
+			if x.effect == own {
+				took.own++
+			} else {
+				took.calls++
+			}
+		}
+		require.Equal(t, c.took, took, "%+v", c.has)
+		for len(l.lanes)+len(l.starts)+len(l.own)+len(l.calls) > 0 {
 			require.True(t, l.gather(t.Context()))
 		}
 	}
+	for range 10 { // nor does one of large calls
+		l.own <- &call{size: maxBytes / 2}
+	}
+	l.calls <- &call{}
+	require.True(t, l.gather(t.Context()))
+	require.Empty(t, l.calls)
+	require.Len(t, l.own, 8)
 }

@@ -88,8 +88,9 @@ func (l *loop) close() {
 }
 
 // gather waits for one delivery or call, and takes what else is there, up to a batch. Half of a
-// batch is reserved for deliveries and half for calls, so that neither starves (W3). Messages
-// of running jobs go before new jobs (T5).
+// batch is reserved for deliveries and half for calls, and of these half for effects and signals
+// and half for all others, so that none starves (W3). Messages of running jobs go before new jobs
+// (T5).
 func (l *loop) gather(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -133,10 +134,13 @@ func (l *loop) fill(deliveries, calls int) {
 			}
 		}
 	}
-	for _, from := range []chan *call{l.own, l.calls} {
-		for more := true; more && len(g.calls) < calls && room() && g.bytes < maxBytes; {
+	for _, f := range []struct {
+		from         chan *call
+		calls, bytes int
+	}{{l.own, (calls + 1) / 2, maxBytes / 2}, {l.calls, calls, maxBytes}, {l.own, calls, maxBytes}} {
+		for more := true; more && len(g.calls) < f.calls && room() && g.bytes < f.bytes; {
 			select {
-			case x := <-from:
+			case x := <-f.from:
 				g.call(x)
 			default:
 				more = false

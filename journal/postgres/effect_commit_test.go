@@ -85,7 +85,7 @@ func idempotent(ctx context.Context, s store.Worker, l store.Lease, name string)
 }
 
 // E4: concurrent writes of different requests share transactions: a call, which writes twice,
-// takes less than half of one. One after the other, each write has its own, and the lease costs
+// takes at most a fifth of one. One after the other, each write has its own, and the lease costs
 // none.
 func TestE4WritesShareTransactions(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestE4WritesShareTransactions(t *testing.T) {
 	all.Wait()
 	shared := s.transactions(t)
 	t.Logf("%d calls at once, %d transactions", len(leases)-10, shared)
-	require.Less(t, 2*shared, len(leases)-10)
+	require.LessOrEqual(t, 5*shared, len(leases)-10)
 	for i, l := range leases[:10] {
 		require.NoError(t, idempotent(t.Context(), w, l, "charge"))
 		require.Equal(t, shared+2*(i+1), s.transactions(t))
