@@ -27,15 +27,19 @@ type Transaction = postgres.Transaction
 // transaction stays usable, as if the call had not been made. StartTx does not retry: after
 // ErrUnavailable the caller repeats the whole transaction (a DoTx does so itself if its body
 // returns the error). A transaction that is closed, nil, or aborted by an earlier error gives
-// ErrRejected. The database role of the caller or the worker needs the rights of the
-// engine's role (4.5).
+// ErrRejected.
+//
+// With a database login of the role client an engine begins the job after the commit, unless the
+// key has another one by then, and the Job that is returned has no ID, but for one that has the key
+// already. A worker's login has no right to it (S8).
 func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
 		o.toStart(&r)
 	}
-	if err := rt.covers("to start a job in a transaction of your own"); err != nil {
-		return Job{}, err
+	begin := rt.committer.StartTx
+	if !rt.decides() {
+		begin = rt.committer.AskTx // a login without the keys makes no inception (S8)
 	}
 	for attempt := 0; ; attempt++ {
 		start, err := rt.prepare(ctx, r)
@@ -43,7 +47,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 			return Job{}, err
 		}
 		start.Trace = rt.cfg.Observer.Trace(ctx)
-		begun, err := rt.committer.StartTx(ctx, tx, start)
+		begun, err := begin(ctx, tx, start)
 		switch {
 		case errors.Is(err, engine.ErrFlowMoved) && attempt < maxFlowMoves:
 			continue

@@ -49,8 +49,7 @@ type ask struct {
 func (c *Committer) Ask(ctx context.Context, starts []store.Start) []store.Started {
 	asks, calls := make([]*ask, len(starts)), make([]*call, len(starts))
 	for i := range starts {
-		a := &ask{Start: starts[i], nonce: rand.Text()}
-		a.id = collation.AskID(c.cfg.Space, a.Key, a.nonce).Start()
+		a := c.asking(&starts[i])
 		asks[i], calls[i] = a, &call{name: callStart, want: a.want, decide: a.ask, size: len(a.Input)}
 	}
 	c.do(ctx, calls...)
@@ -75,6 +74,34 @@ func (c *Committer) Ask(ctx context.Context, starts []store.Start) []store.Start
 		out[i] = a.out
 	}
 	return out
+}
+
+func (c *Committer) asking(s *store.Start) *ask {
+	a := &ask{Start: *s, nonce: rand.Text()}
+	a.id = collation.AskID(c.cfg.Space, a.Key, a.nonce).Start()
+	return a
+}
+
+// AskTx writes the start row of a client inside the caller's transaction tx, the store's handle
+// (E17, W9). An engine begins the job after the commit, unless the key has another one by then.
+// The answer has no job, except for one that has the key already. Errors are those of Joiner.
+func (c *Committer) AskTx(ctx context.Context, tx any, in store.Start) (store.Started, error) {
+	a := c.asking(&in)
+	err := c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
+		loaded, err := t.Load(ctx, a.want(), true)
+		if err != nil {
+			return err
+		}
+		b := c.batch(loaded, false)
+		if err := a.ask(b); err != nil || len(b.plans) == 0 {
+			return err
+		}
+		return t.Commit(ctx, b.plans)
+	})
+	if err != nil {
+		return store.Started{}, err
+	}
+	return a.out, nil
 }
 
 // look asks what became of the open rows. It returns false when none is left, or ctx has ended.

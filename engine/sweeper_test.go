@@ -110,9 +110,33 @@ func TestW9TheSweeperIsTold(t *testing.T) {
 				st := &queue{next: map[store.DueRow]time.Time{timer: at}}
 				e, stop := sweeps(t, Config{Bus: &dim{}, Store: st, Sweep: time.Hour})
 				tell(e, at)
-				time.Sleep(2 * sweepLeast) // the bubble's clock
+				time.Sleep(5 * time.Millisecond) // the bubble's clock
 				stop()
 				require.Equal(t, []store.DueRow{timer}, st.sent)
+			})
+		})
+	}
+}
+
+// W9: an announcement that is lost, or that was not made because a process makes one a second,
+// delays nothing for long: for two seconds after an announcement the sweeper looks each 200 ms, and
+// otherwise once a second.
+func TestW9AnAnnouncementIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ announced, due, within time.Duration }{
+		"idle":                     {0, time.Minute, 11 * DefaultSweep / 10},
+		"soon after another":       {time.Minute, time.Minute + 10*time.Millisecond, 11 * brisk / 10},
+		"not so soon, but in time": {time.Minute, time.Minute + 1900*time.Millisecond, 11 * brisk / 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				row := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
+				e, stop := sweeps(t, Config{Bus: &dim{}, Store: &queue{next: map[store.DueRow]time.Time{row: time.Now().Add(c.due)}}})
+				time.Sleep(c.announced) // the bubble's clock
+				e.committer.alarm.ring()
+				time.Sleep(c.due + c.within - c.announced)
+				stop()
+				require.Equal(t, []store.DueRow{row}, e.cfg.Store.(*queue).sent)
 			})
 		})
 	}

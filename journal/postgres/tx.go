@@ -37,7 +37,7 @@ type Transaction interface {
 // from lost test-and-sets it retries nothing, since the transaction is the caller's: after
 // store.ErrUnavailable, also for 40001 under REPEATABLE READ, the caller retries it as a whole. A
 // transaction that is closed or nil, or that an earlier error has aborted, is store.ErrRejected.
-// The caller's role needs the rights of the engine's role.
+// The caller's role needs the rights to what do writes: for an inception those of the engine's role.
 //
 // A start waits for another transaction that is starting the same key. Callers who start the same
 // keys in different orders may deadlock; the server then fails one of them, with

@@ -53,6 +53,7 @@ func TestStolenClientLogin_S8(t *testing.T) {
 	defer cancel()
 
 	stopped := g.asClient(ctx, client)
+	g.inItsTransaction(ctx, client, login)
 	require.Equal(t, []string{"start by ann", "signal by bob"}, g.acts(engine, "one"), "the names that the client gave (O11)")
 	require.Equal(t, []string{"interrupt by eve"}, g.acts(engine, "two"))
 
@@ -116,6 +117,36 @@ func (g *target) asClient(ctx context.Context, client *quipu.Runtime) quipu.Job 
 	require.NoError(t, err)
 	require.True(t, stopped.Closed)
 	return stopped.Job
+}
+
+// inItsTransaction starts and signals in transactions of the client's login (E17, W9): the job
+// begins if and when that commits, and says to nobody whose it is before.
+func (g *target) inItsTransaction(ctx context.Context, client *quipu.Runtime, login string) {
+	t := g.t
+	t.Helper()
+	conn := g.connect(login)
+	for _, commits := range []bool{false, true} {
+		tx, err := conn.Begin(ctx)
+		require.NoError(t, err)
+		job, err := client.StartTx(ctx, tx, "order", "with-mine", map[string]any{"gate": "g3"}, quipu.Who("ann"))
+		require.NoError(t, err)
+		require.Equal(t, quipu.Job{Key: "with-mine"}, job, "an engine will begin it")
+		_, err = client.SignalTx(ctx, tx, "gate.open", "g3", "go")
+		require.NoError(t, err)
+		old, err := client.StartTx(ctx, tx, "order", "one", map[string]any{"gate": "g1"})
+		require.NoError(t, err)
+		require.Equal(t, quipu.Job{ID: collation.NewJobID("shop", "one", 1), Key: "one", Existing: true}, old)
+		_, err = client.StartTx(ctx, tx, "order", "one", map[string]any{"gate": "other"})
+		require.ErrorAs(t, err, new(*quipu.ConflictError))
+		if !commits {
+			require.NoError(t, tx.Rollback(ctx))
+			continue
+		}
+		require.NoError(t, tx.Commit(ctx))
+		require.Eventually(t, func() bool { _, err = client.Find(ctx, "with-mine"); return err == nil }, patience, 10*time.Millisecond)
+		_, err = client.Wait(ctx, quipu.Job{Key: "with-mine"})
+		require.NoError(t, err)
+	}
 }
 
 // acts is what people did to a job, as its journal has it.

@@ -31,7 +31,6 @@ func TestActsOfOtherRoles_S8(t *testing.T) {
 		for what, act := range map[string]func() error{
 			"to resume a job":     func() error { _, err := rt.Resume(ctx, "one"); return err },
 			"to fork a job":       func() error { _, err := rt.Fork(ctx, "one", 1, "two"); return err },
-			"to start a job in":   func() error { _, err := rt.StartTx(ctx, nil, "part", "one", nil); return err },
 			"to deploy flows":     func() error { return rt.Deploy(ctx, f) },
 			"to activate a flow":  func() error { return rt.Activate(ctx, "part", "1") },
 			"to decide on a dead": func() error { return rt.Operator().Decide(ctx, quipu.Decision{Verdict: quipu.Retry}) },
@@ -52,5 +51,11 @@ func TestActsOfOtherRoles_S8(t *testing.T) {
 		}
 		require.NoError(t, rt.Deploy(ctx), "nothing is deployed")
 	}
+	worker := g.login(admin, "worker", "part.make")
+	tx, err := g.connect(worker).Begin(ctx)
+	require.NoError(t, err)
+	_, err = g.open(nil, as(worker)).StartTx(ctx, tx, "part", "one", nil)
+	require.ErrorIs(t, err, quipu.ErrLogin, "a worker asks for no start")
+	require.ErrorContains(t, err, "`quipu grant ")
 	require.ErrorIs(t, engine.SetExpireDefault(ctx, 0), quipu.ErrLogin, "an engine's login is not the owner's")
 }
