@@ -153,19 +153,22 @@ func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(k.pause()):
+		case <-time.After(k.pause(failing)):
 		}
 	}
 	k.end()
 	return nil
 }
 
-// pause is the time until the next renewal. It is shorter if another process's session
-// may be over earlier.
-func (k *Keeper) pause() time.Duration {
+// pause is the time until the next renewal. It is shorter after one that failed, since two
+// thirds of the lease are soon over, and if another process's session may be over earlier.
+func (k *Keeper) pause(failing bool) time.Duration {
 	every := k.cfg.Lease / 3
-	if k.own == nil {
+	switch {
+	case k.own == nil:
 		return every
+	case failing:
+		return every / 5
 	}
 	if next := k.own.Next(); next > 0 {
 		every = min(every, next+time.Millisecond)

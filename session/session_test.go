@@ -149,10 +149,32 @@ func TestW8WhatIsNotRenewedBeginsNothing(t *testing.T) {
 		require.Empty(t, told)
 		time.Sleep(lease / 3)
 		require.False(t, k.Alive(id))
+		synctest.Wait()
+		require.NotEmpty(t, told)
 		require.ErrorIs(t, <-told, store.ErrStale)
 		d.set(false)
 		time.Sleep(lease / 2)
 		require.True(t, k.Alive(id), "nobody has ended it")
+	})
+}
+
+// W8: a renewal that fails is soon tried again, so that a lost connection alone does not cut a
+// process off.
+func TestW8OneRenewalThatFailsCutsNobodyOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *database) {
+		k, _ := keep(t, d, "a")
+		told := make(chan error, 9)
+		defer k.Watch(func() (store.Lease, bool) { return store.Lease{}, false }, func(err error) { told <- err })()
+		time.Sleep(lease + lease/6) // between two renewals
+		d.set(true)
+		time.Sleep(lease / 3)
+		d.set(false)
+		for range 20 {
+			time.Sleep(lease / 10)
+			_, alive := k.Current()
+			require.True(t, alive)
+		}
+		require.Empty(t, told)
 	})
 }
 

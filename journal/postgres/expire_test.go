@@ -284,3 +284,29 @@ func TestW11TombstonesEnd(t *testing.T) {
 	}
 	must(s.FindJob(t.Context(), "once"))(t)
 }
+
+// W11, C8: the tombstone of a key ends while a start of the key waits for it. The start has seen the
+// floor as it was before, and nevertheless begins no generation that has been.
+func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	c := openCommitter(t, s)
+	ended(t, s, c, startJobs(t, s, "k")[0])
+	expireAll(t, s)
+	require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1, n = -n - 10000000")) // as if its partition had gone
+	end := blocker(t, s, "PREPARE ending AS "+statements["expire_end"]+"; EXECUTE ending(100, 1, 10000000)")
+	p := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "k", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})
+	must(c.Load(t.Context(), nil, true))(t)
+	begun := make(chan error, 1)
+	go func() {
+		begun <- c.Commit(context.WithoutCancel(t.Context()), []store.Chained{
+			store.Chain(&collation.Job{ID: p.Job, Space: s.cfg.Space, Generation: p.Entry.Generation}, p),
+		})
+	}()
+	waitFor(t, s, someoneWaits)
+	must(end.Exec(t.Context(), "COMMIT"))(t)
+	lost, named := errors.AsType[*store.LostError](<-begun)
+	require.True(t, named)
+	require.Equal(t, []string{"k"}, lost.Keys)
+	require.Zero(t, s.rows(t, "jobs"))
+}

@@ -65,6 +65,7 @@ func (w *writes) queueBirths(b *batch) {
 		})
 	})
 	*b = append(*b, step{"write_jobs_new", params, func(v row) error { w.born = v.numbers(0); return nil }})
+	write(b, "write_floor", w.births, func(c *columns, x birth) { c.int(x.Plan.Entry.Generation) })
 }
 
 // lostTo matches what a test-and-set says that it lost.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"context"
+	"fmt"
 	"iter"
 	"testing"
 	"time"
@@ -96,4 +98,21 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	require.Error(t, x.End(t.Context()))
 	require.NoError(t, x.End(t.Context()), "it may be repeated")
 	require.Zero(t, rowOf(t, s, row.Job, row.GUID).Session)
+}
+
+// W8: the look at dead sessions follows a renewal, and may be stopped in between, as by a database
+// that stands still. Then nobody was renewed meanwhile, and nobody is declared dead.
+func TestW8ALookThatComesLateEndsNobody(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	x := must(s.OpenSession(t.Context(), store.Process{Name: "looks", Lease: time.Hour}))(t).(*session)
+	t.Cleanup(func() { _ = x.End(context.Background()) })
+	other := must(s.OpenSession(t.Context(), store.Process{Name: "other", Lease: time.Hour}))(t)
+	t.Cleanup(func() { _ = other.End(context.Background()) })
+	for renewed, alive := range map[time.Duration]int{59 * time.Minute: 2, time.Minute: 1} {
+		require.NoError(t, s.run(t, fmt.Sprintf(`UPDATE sessions SET since = 1, dead = false,
+			renewed_at = micros() - CASE WHEN id = %d THEN %d ELSE 3600000001 END`, x.ID(), renewed.Microseconds())))
+		require.NoError(t, x.slow.call(t.Context(), "end sessions", "session_end_dead", nil, pInt(x.ID())))
+		require.Equal(t, alive, s.rows(t, "sessions WHERE NOT dead"), "renewed %v ago", renewed)
+	}
 }

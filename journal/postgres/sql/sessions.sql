@@ -27,12 +27,13 @@ RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND (o.dead OR o.r
 
 -- name: session_end_dead
 -- declares sessions dead that were not renewed for their lease. The declaring session must itself have been renewed
--- all that time, and for its own lease. A session that a running commit has locked to take something is left for
--- the next time. $1 session.
+-- all that time until now, and for its own lease: this statement may come long after the renewal that it follows. A
+-- session that a running commit has locked to take something is left for the next time. $1 session.
 WITH gone AS MATERIALIZED (
     SELECT o.id
     FROM sessions o
     JOIN sessions s ON s.id = $1::int8 AND NOT s.dead AND o.id <> s.id AND s.since <= micros() - greatest(o.lease, s.lease)
+         AND s.renewed_at >= micros() - s.lease * 2 / 3
     WHERE NOT o.dead AND o.renewed_at <= micros() - o.lease
     FOR UPDATE OF o SKIP LOCKED
 )

@@ -24,15 +24,15 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: los
 -- name: write_jobs_new
 -- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
 -- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
--- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
--- transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
--- its end is over. Returns the numbers of the jobs as lines. $1 triggers, $2 classes of retention.
+-- taken is an error with its places in the arrays from 1. The transaction gets its id before it draws a number: a
+-- partition is dropped only once every transaction older than its end is over. Returns the numbers of the jobs as
+-- lines. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
         WHEN 2 THEN nextval('numbers_months') WHEN 3 THEN nextval('numbers_years') END AS n
     FROM unnest($1::text[], $2::int8[], {job param 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
-    WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single) AND pg_current_xact_id() IS NOT NULL
+    WHERE pg_current_xact_id() IS NOT NULL
 ), buried AS (
     INSERT INTO tombstones (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
     SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at
@@ -52,6 +52,14 @@ SELECT CASE WHEN count(born.n) = count(*) THEN string_agg(born.n::text, E'\n' OR
             ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') FILTER (WHERE born.n IS NULL) AS int)::text END
 FROM unnest({job param 3}) WITH ORDINALITY AS w ({job}, place)
 LEFT JOIN born ON born.id = w.id
+
+-- name: write_floor
+-- checks that inceptions are above the floor of generations (W11). It comes after write_jobs_new, which may have waited
+-- for the end of a tombstone and then cannot see the floor that this has raised. A generation that is not above it
+-- is an error with its places in the array from 1. $1 generations.
+SELECT CASE WHEN count(*) = 0 THEN 0 ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') AS int) END
+FROM unnest($1::int8[]) WITH ORDINALITY AS w (generation, place)
+WHERE w.generation <= (SELECT s.floor FROM space s WHERE s.single)
 
 -- name: write_jobs
 -- the compound statement (C14). It moves semaphore and head by test-and-set, compares the semaphore with the
