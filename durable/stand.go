@@ -140,11 +140,14 @@ func (f *Function) Drop() {
 
 // GoOn goes on where from, the function of the turn before, stands, in place of Load and
 // Run. It reads what is recorded of waits, one round trip. If that is not what from has
-// come by and the one wait at which it stands, from is dropped, and ok is false: the
-// function has to run from its top.
+// come by and the one wait at which it stands, or if another run has had the request in
+// between, from is dropped, and ok is false: the function has to run from its top.
 func (f *Function) GoOn(ctx context.Context, from *Function) (end Ending, ok bool) {
 	w := from.walking()
-	p := f.next(ctx, w)
+	var p *store.Pause
+	if f.session.Follows(from.session) {
+		p = f.next(ctx, w)
+	}
 	if p == nil {
 		from.Drop()
 		return end, false

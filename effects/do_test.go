@@ -441,3 +441,24 @@ func TestHandBackEndsTheLease(t *testing.T) {
 	_, live := b.store.Leased(theRequest)
 	require.False(t, live)
 }
+
+// A handler may go on after its run was given up, in spite of the end of its context. It then begins
+// no effect: its request is another run's, or nobody's (E9).
+func TestE9NothingBeginsAfterTheHandBack(t *testing.T) {
+	for _, class := range []Class{Guarded, Idempotent} {
+		t.Run(string(class), func(t *testing.T) {
+			b := newBench(t)
+			ctx, s := b.run()
+			c := counting[int]{value: 1}
+			_, err := Do(ctx, "a", c.fn)
+			require.NoError(t, err)
+			require.NoError(t, s.Flush())
+			require.NoError(t, s.HandBack(t.Context()))
+			_, err = Do(context.WithoutCancel(ctx), "b", c.fn, class)
+			require.ErrorIs(t, err, store.ErrStale)
+			require.Equal(t, 1, c.calls)
+			_, live := b.store.Leased(theRequest)
+			require.False(t, live)
+		})
+	}
+}

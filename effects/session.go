@@ -179,6 +179,16 @@ func (s *Session) adopt(row *store.EffectRow) {
 	}
 }
 
+// Follows reports that no run has had the request between that of from and this one: what is
+// recorded of effects is what they have recorded. Each lease raises the fence (E9).
+func (s *Session) Follows(from *Session) bool { return s.fence() == from.fence()+1 }
+
+func (s *Session) fence() int64 {
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	return s.lease.Fence
+}
+
 // HandBack ends the run's lease, if it has one (E9). Afterwards neither a waiting Keep
 // nor a late completion takes it again.
 func (s *Session) HandBack(ctx context.Context) error {

@@ -155,7 +155,9 @@ func (w *world) run() *wire.Response { return w.runIn(context.Background()) }
 
 func (w *world) runIn(ctx context.Context) *wire.Response {
 	e := w.deliver(ctx)
-	w.store.Expire(w.id())
+	if e.response == nil || w.crash != nil && w.crash.dead {
+		w.store.Expire(w.id())
+	}
 	if w.crash != nil && w.crash.dead {
 		w.dropped()
 		w.crash = nil

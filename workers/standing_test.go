@@ -186,3 +186,50 @@ func TestE12StandingIsBounded(t *testing.T) {
 	require.False(t, again.Stands())
 	require.False(t, put('f', 30).Stands(), "too late")
 }
+
+// What another process has recorded in the same turn is not passed over: if it was undoing the
+// function when it gave the request back, that goes on, and the function does not (3.5).
+func TestE12WhatStoodBeforeItsFunctionWasUndoneIsDropped(t *testing.T) {
+	t.Parallel()
+	o, gone := &outside{}, errors.New("the process drains")
+	fn := func(elsewhere bool) func(context.Context, int) (int, error) {
+		return func(ctx context.Context, _ int) (int, error) {
+			for _, name := range []string{"flight", "hotel"} {
+				err := Compensate(ctx, name, func(ctx context.Context) error {
+					if elsewhere && name == "flight" {
+						return gone
+					}
+					o.called(ctx, "undo "+name)
+					return nil
+				})
+				if err != nil {
+					return 0, err
+				}
+			}
+			if err := Sleep(ctx, "first", time.Hour); err != nil {
+				return 0, err
+			}
+			if elsewhere {
+				return 0, Fail(409, "no car")
+			}
+			return do(ctx, o, "car", 1)
+		}
+	}
+	w := newWorld(t, fn(false), `9`)
+	w.stands = true
+	require.Equal(t, []string{"sleep first at 3"}, waits(w.next()))
+	here, stood := w.reg, w.from
+	require.NotNil(t, stood)
+	w.from = nil
+	w.wake(journal.PauseSleep, "first", "")
+	deploy(w, fn(true))
+	w.run() // elsewhere
+	w.store.Expire(w.id())
+	require.Equal(t, []string{"undo hotel"}, o.names)
+	w.reg, w.from = here, stood
+	r := w.next()
+	failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
+	require.True(t, r.Undone)
+	require.Equal(t, []string{"undo hotel", "undo flight"}, o.names)
+	require.False(t, stood.Stands())
+}

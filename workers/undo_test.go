@@ -284,6 +284,7 @@ func TestAnUndoThatIsCutOff(t *testing.T) {
 		require.Empty(t, w.outer.names)
 		if c.cause == ErrDraining {
 			require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
+			w.store.Expire(w.id())
 			require.True(t, w.next().Undone)
 			continue
 		}

@@ -231,6 +231,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 			return store.ErrStale
 		}
 		r.Row.Holder, r.Row.Runs = "", max(0, r.Row.Runs-1)
+		r.Row.Fence++
 		return nil
 	})
 }

@@ -79,6 +79,8 @@ var _ = test("Lease", "a hand-back takes its run back (E9)", func(b *bench) {
 	row := b.request(r.Job, "work")
 	require.Equal(b, []any{0, "", int64(0)}, []any{row.Runs, row.Holder, row.Session})
 	require.Len(b, b.due(10), 1, "due at once")
+	_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
+	require.ErrorIs(b, err, store.ErrStale, "its handler may go on")
 	other := b.lease(r, "w2")
 	require.Greater(b, other.Fence, l.Fence)
 	require.Equal(b, 1, other.Runs)

@@ -144,6 +144,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 			return store.ErrStale
 		}
 		row.Runs = max(row.Runs-1, 0)
+		row.Fence++
 		s.letGo(row)
 		s.putRow(u, row)
 		return nil

@@ -20,8 +20,8 @@ type Requests interface {
 	// Keep takes the lease of a long run that began without one. For a run that has it, it
 	// changes nothing that counts. ErrStale, or ErrJobClosed.
 	Keep(ctx context.Context, l Lease) (Lease, error)
-	// HandBack ends the lease of a run that was drained or never began: the run is not counted,
-	// and the row is due at once (E9). The holder identifies the run.
+	// HandBack ends the lease of a run that was drained or never began: the run is not counted, it
+	// begins no effect any more, and the row is due at once (E9). The holder identifies the run.
 	HandBack(ctx context.Context, l Lease) error
 	// Input reads the input of a request from its row, where it is too large for a message (T4).
 	Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error)
