@@ -27,13 +27,13 @@ const (
 
 // watcher samples a cell's database while it plays.
 type watcher struct {
-	c       *cell
-	db      *pgx.Conn // nil until it is needed, and after a loss
-	st      *postgres.Store
-	before  chains
-	acked   []json.RawMessage // not looked at yet
-	broken  []error // by the first sample in which something was wrong
-	at      time.Time
+	c      *cell
+	db     *pgx.Conn // nil until it is needed, and after a loss
+	st     *postgres.Store
+	before chains
+	acked  []json.RawMessage // not looked at yet
+	broken []error           // by the first sample in which something was wrong
+	at     time.Time
 
 	samples, acks, verified int // what was looked at; a job as often as it had grown
 }
