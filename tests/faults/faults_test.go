@@ -11,17 +11,14 @@ import (
 	"github.com/quipu-journal/quipu/dev/gobuild"
 )
 
-// The programs under test, built once.
-var programs struct{ worker, verifier string }
+// worker is the program under test, built once.
+var worker string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "quipu-faults-")
 	if err == nil {
-		programs.worker, programs.verifier = filepath.Join(dir, "worker"), filepath.Join(dir, "journal-verify")
-		err = gobuild.Build("", programs.worker, "-tags", "faults", "./worker")
-	}
-	if err == nil {
-		err = gobuild.Build("", programs.verifier, "../../cmd/journal-verify")
+		worker = filepath.Join(dir, "worker")
+		err = gobuild.Build("", worker, "-tags", "faults", "./worker")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,5 +46,5 @@ func newLane(t *testing.T) *lane {
 
 func newLaneOn(t *testing.T, pg *dev.Postgres) *lane {
 	nats := devtest.NATS(t)
-	return &lane{pg: pg, nats: nats, url: nats.URL(), program: programs.worker}
+	return &lane{pg: pg, nats: nats, url: nats.URL(), program: worker}
 }
