@@ -357,3 +357,49 @@ func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
 	require.Empty(t, l.calls)
 	require.Len(t, l.own, 8)
 }
+
+// T11: beyond what the queue holds callers wait to be let in, each as long as its context, and not
+// longer than the committer. None of these has been sent.
+func TestT11CallersWaitToBeLetIn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := committing(t, Config{Committers: 1})
+		gate := make(chan struct{})
+		c.failing(func(op string) error {
+			if op == "commit" {
+				<-gate
+			}
+			return nil
+		})
+		starts := c.requests(4)
+		answers := make([]chan store.Started, len(starts))
+		start := func(ctx context.Context, i int) {
+			answers[i] = make(chan store.Started, 1)
+			go func() { answers[i] <- c.Start(ctx, starts[i:i+1])[0] }()
+			synctest.Wait()
+		}
+		start(t.Context(), 0) // it is in progress
+		for range maxCalls {
+			gone := &call{}
+			gone.place.Store(callLeft)
+			c.calls <- gone
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		start(ctx, 1)
+		start(t.Context(), 2)
+		cancel()
+		left := (<-answers[1]).Err
+		require.ErrorIs(t, left, store.ErrUnavailable)
+		require.ErrorContains(t, left, "nothing was sent")
+		require.Empty(t, answers[2])
+		close(gate)
+		require.NoError(t, (<-answers[2]).Err)
+		c.stop()
+		<-c.gone
+		start(t.Context(), 3)
+		require.ErrorIs(t, (<-answers[3]).Err, ErrClosed)
+		for i, there := range []bool{true, false, true, false} {
+			_, err := c.store.FindJob(t.Context(), starts[i].Key)
+			require.Equal(t, there, err == nil)
+		}
+	})
+}
