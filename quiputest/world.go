@@ -110,7 +110,7 @@ func (w *World) close() {
 	}
 	_ = w.bus.Close()
 	if w.stragglers { // after this function has returned, time stands still
-		time.Sleep(w.cfg.patience)
+		time.Sleep(patience)
 	}
 	if !w.t.Failed() && !w.t.Skipped() && !w.cfg.unproved {
 		w.Verify()
