@@ -319,6 +319,31 @@ func TestW5ToldWhileLooking(t *testing.T) {
 	})
 }
 
+// W5: a wait listens before it looks, so that it also hears of what another process tells during
+// the look.
+func TestW5ToldByAnotherWhileLooking(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHall(t)
+		h.Close()
+		tell := func() {}
+		h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: h.asked, Listen: func(_ [16]byte, told func()) (func(), error) {
+			tell = told
+			return func() {}, nil
+		}})
+		id := h.start("k")
+		h.asked.answer = func(_ []journal.JobID, err error) error {
+			if !h.over(id) { // after it was found open
+				h.quarantine(id)
+				tell()
+			}
+			return err
+		}
+		began := time.Now()
+		require.True(t, h.wait(t.Context(), id).over())
+		require.Zero(t, time.Since(began))
+	})
+}
+
 func (h *hall) over(id journal.JobID) bool {
 	ended, err := h.store.Ended(context.Background(), []journal.JobID{id})
 	require.NoError(h.t, err)
