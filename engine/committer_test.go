@@ -35,6 +35,7 @@ type counter struct {
 	refuse  string // the database refuses this key
 	mu      sync.Mutex
 	held    map[string]chan struct{} // keys that other transactions hold, until they are closed
+	busy    atomic.Int64             // batches that were refused because of them
 }
 
 // committing makes a counter in the test's bubble, with a deployed flow.
