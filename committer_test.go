@@ -24,6 +24,13 @@ activities:
   start: {type: trigger}
   work: {type: worker, topic: echo, input: {n: 1}}
 transitions: {start: [work]}
+`, `
+flow: asks
+version: "1"
+activities:
+  start: {type: trigger}
+  child: {type: await, flow: short, id: "${ start.output.key }", input: {}}
+transitions: {start: [child]}
 `)
 	ctx := t.Context()
 	conn := s.db()
@@ -44,6 +51,16 @@ transitions: {start: [work]}
 		for range cap(wanted) {
 			go func() { wanted <- begin(key) }()
 		}
+		parents := make(chan error, 6) // nor do jobs whose children want the key
+		for i := range cap(parents) {
+			go func() {
+				job, err := s.Start(ctx, "asks", fmt.Sprint("parent-", commits, i), map[string]string{"key": key})
+				if err == nil {
+					_, err = s.Wait(ctx, job)
+				}
+				parents <- err
+			}()
+		}
 		var others sync.WaitGroup
 		for i := range 50 { // all end while the transaction is open
 			others.Go(func() {
@@ -56,6 +73,8 @@ transitions: {start: [work]}
 		select {
 		case w := <-wanted:
 			t.Fatalf("a start of its key did not wait for it: %v", w)
+		case err := <-parents:
+			t.Fatalf("a child with its key did not wait for it: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 		if commits {
@@ -68,6 +87,14 @@ transitions: {start: [work]}
 			if w := <-wanted; !w.Existing {
 				begun++
 			}
+		}
+		for range cap(parents) {
+			err := <-parents
+			if err == nil {
+				begun++
+				continue
+			}
+			require.ErrorContains(t, err, "belongs to another job")
 		}
 		require.Equal(t, map[bool]int{true: 0, false: 1}[commits], begun, "after a rollback the key is free again")
 	}
