@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -22,7 +23,7 @@ func starting(t *testing.T, s *Store) (begin func(keys ...string) []store.Starte
 	t.Helper()
 	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
 	require.NoError(t, err)
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	must(s.Deploy(t.Context(), ref, f.Canonical(), true))(t)
 	c := must(engine.NewCommitter(t.Context(), engine.Config{Store: s, Bus: memory.New(memory.Config{}), Space: s.cfg.Space, Committers: 1}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
