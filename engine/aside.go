@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -31,6 +32,7 @@ type aside struct {
 	carries []*unit // of each loop; nil: it is free
 	waiting []*unit
 	ended   bool
+	units   atomic.Int64 // carried or queued
 	busy    sync.WaitGroup
 }
 
@@ -111,6 +113,7 @@ func (a *aside) one(ctx context.Context, u *unit) error {
 	free := slices.Index(a.carries, nil)
 	switch {
 	case free >= 0 && !a.underWay(u):
+		a.units.Add(1)
 		a.carries[free] = u
 		a.busy.Go(func() { a.carry(ctx, free, u) })
 	case a.ended:
@@ -118,9 +121,21 @@ func (a *aside) one(ctx context.Context, u *unit) error {
 	case len(a.waiting) >= a.room:
 		return errCrowded
 	default:
+		a.units.Add(1)
 		a.waiting = append(a.waiting, u)
 	}
 	return nil
+}
+
+// has reports whether something that waits for the same is carried or queued.
+func (a *aside) has(of string) bool {
+	if of == "" || a.units.Load() == 0 {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	same := func(u *unit) bool { return u != nil && u.of == of }
+	return slices.ContainsFunc(a.carries, same) || slices.ContainsFunc(a.waiting, same)
 }
 
 // underWay reports whether a unit that waits for the same is carried.
@@ -141,6 +156,7 @@ func (a *aside) next(i int) (u *unit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.carries[i] = nil
+	a.units.Add(-1)
 	if n := slices.IndexFunc(a.waiting, func(u *unit) bool { return !a.underWay(u) }); n >= 0 {
 		u = a.waiting[n]
 		a.waiting = slices.Delete(a.waiting, n, n+1)
@@ -165,6 +181,7 @@ func (a *aside) refuse() {
 	a.mu.Lock()
 	waiting := a.waiting
 	a.waiting, a.ended = nil, true
+	a.units.Add(-int64(len(waiting)))
 	a.mu.Unlock()
 	for _, u := range waiting {
 		(&loop{Committer: a.c}).giveUp(u.work, errEnded)

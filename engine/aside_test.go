@@ -45,6 +45,7 @@ func (c *counter) holds(plans []store.Chained, patient bool) error {
 		select {
 		case <-free:
 		case <-time.After(100 * time.Millisecond): // the bubble's clock
+			c.busy.Add(1)
 			return store.ErrBusy
 		}
 	}
@@ -68,6 +69,7 @@ func TestW3HeldKeysDelayNobodyElse(t *testing.T) {
 			go func() { wanted <- c.Start(t.Context(), named("held"))[0] }()
 			time.Sleep(time.Second) // the bubble's clock
 		}
+		require.EqualValues(t, 1, c.busy.Load(), "what is known to be held costs no other batch its time")
 		brief := c.hold("brief")
 		short := make(chan store.Started)
 		go func() { short <- c.Start(t.Context(), named("brief"))[0] }()

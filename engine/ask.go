@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -63,10 +64,10 @@ func (c *Committer) Ask(ctx context.Context, starts []store.Start) []store.Start
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	for pause := firstLook; c.look(ctx, asks); pause = min(2*pause, lastLook) {
+	for n := 0; c.look(ctx, asks); n++ {
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(backoff.Delay(n, firstLook, lastLook, nil)):
 		}
 	}
 	out := make([]store.Started, len(asks))

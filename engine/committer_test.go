@@ -35,6 +35,7 @@ type counter struct {
 	refuse  string // the database refuses this key
 	mu      sync.Mutex
 	held    map[string]chan struct{} // keys that other transactions hold, until they are closed
+	busy    atomic.Int64             // batches that were refused because of them
 }
 
 // committing makes a counter in the test's bubble, with a deployed flow.
@@ -75,9 +76,9 @@ func deployed(t *testing.T, st *memory.Store, b *flow.Builder) journal.FlowRef {
 	t.Helper()
 	f, err := b.Build()
 	require.NoError(t, err)
-	_, err = st.Deploy(t.Context(), refOf(f), f.Canonical(), false)
+	_, err = st.Deploy(t.Context(), collation.RefOf(f), f.Canonical(), false)
 	require.NoError(t, err)
-	return refOf(f)
+	return collation.RefOf(f)
 }
 
 // startsOne starts a job of a flow as the contract of the store does, without an engine.
@@ -356,4 +357,50 @@ func TestW3LanesAndCallersEachHaveTheirShare(t *testing.T) {
 	require.True(t, l.gather(t.Context()))
 	require.Empty(t, l.calls)
 	require.Len(t, l.own, 8)
+}
+
+// T11: beyond what the queue holds callers wait to be let in, each as long as its context, and not
+// longer than the committer. None of these has been sent.
+func TestT11CallersWaitToBeLetIn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := committing(t, Config{Committers: 1})
+		gate := make(chan struct{})
+		c.failing(func(op string) error {
+			if op == "commit" {
+				<-gate
+			}
+			return nil
+		})
+		starts := c.requests(4)
+		answers := make([]chan store.Started, len(starts))
+		start := func(ctx context.Context, i int) {
+			answers[i] = make(chan store.Started, 1)
+			go func() { answers[i] <- c.Start(ctx, starts[i:i+1])[0] }()
+			synctest.Wait()
+		}
+		start(t.Context(), 0) // it is in progress
+		for range maxCalls {
+			gone := &call{}
+			gone.place.Store(callLeft)
+			c.calls <- gone
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		start(ctx, 1)
+		start(t.Context(), 2)
+		cancel()
+		left := (<-answers[1]).Err
+		require.ErrorIs(t, left, store.ErrUnavailable)
+		require.ErrorContains(t, left, "nothing was sent")
+		require.Empty(t, answers[2])
+		close(gate)
+		require.NoError(t, (<-answers[2]).Err)
+		c.stop()
+		<-c.gone
+		start(t.Context(), 3)
+		require.ErrorIs(t, (<-answers[3]).Err, ErrClosed)
+		for i, there := range []bool{true, false, true, false} {
+			_, err := c.store.FindJob(t.Context(), starts[i].Key)
+			require.Equal(t, there, err == nil)
+		}
+	})
 }

@@ -9,7 +9,8 @@
 // digits (C5), and the row of a lost message sends it again.
 //
 // A batch waits for nobody's lock. Work that needs what another transaction holds, perhaps a
-// caller's, is carried aside, singly, on a connection that waits.
+// caller's, is carried aside, singly, on a connection that waits. Where a batch cannot tell what of
+// it is held, each is tried singly first.
 //
 // Signals belong to no job and have no part in a job's transaction: a loop carries those of a
 // batch together, each under the lock of its mailbox. A start without a job may be the order of

@@ -161,9 +161,12 @@ func (g *gathered) call(x *call) {
 func (l *loop) handle(ctx context.Context, g gathered) {
 	var together, signals work
 	for _, x := range g.calls {
-		if x.box != nil {
+		switch {
+		case x.box != nil:
 			signals.calls = append(signals.calls, x)
-		} else {
+		case l.aside.has(x.of): // it is known to be held: the batch does not try
+			l.aside.take(ctx, work{calls: []*call{x}})
+		default:
 			together.calls = append(together.calls, x)
 		}
 	}

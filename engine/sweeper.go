@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -252,7 +253,7 @@ func (s *sweeper) again(r store.DueRow) time.Duration {
 	if r.TurnSent == r.Turn {
 		since = time.Duration(r.Now-r.PublishedAt) * time.Microsecond
 	}
-	d := min(s.e.cfg.Resend<<min(r.Publication, 8), max(2*since, s.e.cfg.Resend), maxAgain)
+	d := backoff.Delay(min(r.Publication, 8), s.e.cfg.Resend, min(max(2*since, s.e.cfg.Resend), maxAgain), nil)
 	return d - d/10 + s.e.cfg.Jitter(d/5+1)
 }
 

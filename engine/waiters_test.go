@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -22,6 +24,7 @@ import (
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/workers"
 )
 
 // asked is a store that counts the questions of Waiters, and lets a test act on each answer.
@@ -185,6 +188,57 @@ func TestW5WaitIsTold(t *testing.T) {
 	}
 }
 
+// W5, in every mode: each way in which a job can end is told, not looked for: failed and
+// interrupted as completed above.
+func TestW5EveryEndIsTold(t *testing.T) {
+	t.Parallel()
+	for _, byBus := range []bool{false, true} {
+		t.Run(fmt.Sprintf("by the bus %v", byBus), func(t *testing.T) {
+			each(t, func(t *testing.T, cfg engine.Config) {
+				waiters := engine.WaitersConfig{Look: 1000 * time.Hour}
+				var w *engine.Waiters
+				if !byBus {
+					cfg.Ended = func(jobs []engine.Ended) { w.Over(jobs) }
+				}
+				reg := workers.New()
+				workers.HandleRaw(reg, "work", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+					time.Sleep(time.Second) // the bubble's clock
+					return nil, workers.Fail(http.StatusPaymentRequired, "no money")
+				})
+				r := start(t, cfg, busmem.Config{}, nil, reg)
+				if byBus {
+					waiters.Listen = r.bus.Listen
+				}
+				waiters.Store = r.store
+				w = engine.NewWaiters(waiters)
+				defer w.Close()
+				r.deploy(`{flow: fails, version: "1", activities: {start: {type: trigger}, w: {type: worker, topic: work}}, transitions: {start: [w]}}`)
+				r.deploy(`{flow: sleeps, version: "1", activities: {start: {type: trigger}, w: {type: hook, sleep: 100h}}, transitions: {start: [w]}}`)
+				ids := map[journal.JobState]journal.JobID{
+					journal.JobFailed: r.publish("fails", "f", `{}`), journal.JobInterrupted: r.publish("sleeps", "i", `{}`),
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				var all sync.WaitGroup
+				for state, id := range ids {
+					all.Go(func() {
+						o, err := w.Wait(ctx, id, false)
+						stored, failed := r.store.Outcomes(context.Background(), []journal.JobID{id})
+						if errors.Join(err, failed) != nil || o.State != state || !reflect.DeepEqual(o, stored[id]) {
+							t.Errorf("%+v, %v; stored %+v, %v", o, err, stored[id], failed)
+						}
+					})
+				}
+				time.Sleep(time.Minute)
+				began := time.Now()
+				r.interrupt(ids[journal.JobInterrupted], collation.InterruptOrder{Code: 410, Throw: true}, "op")
+				all.Wait()
+				require.Less(t, time.Since(began), time.Minute)
+			})
+		})
+	}
+}
+
 // W5: a thousand waits cost one query per second, and none when they are gone.
 func TestW5WaitersCostNoQuery(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -262,6 +316,32 @@ func TestW5ToldWhileLooking(t *testing.T) {
 		require.NoError(t, w.err)
 		require.Zero(t, time.Since(began))
 		require.False(t, early.over())
+	})
+}
+
+// W5: a wait listens before it looks, so that it also hears of what another process tells during
+// the look.
+func TestW5ToldByAnotherWhileLooking(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHall(t)
+		h.Close()
+		tell := func() {}
+		h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: h.asked, Listen: func(_ [16]byte, told func()) (func(), error) {
+			time.Sleep(time.Millisecond) // the bubble's clock: it takes its time
+			tell = told
+			return func() {}, nil
+		}})
+		id := h.start("k")
+		h.asked.answer = func(_ []journal.JobID, err error) error {
+			if !h.over(id) { // after it was found open
+				h.quarantine(id)
+				tell()
+			}
+			return err
+		}
+		w := h.wait(t.Context(), id)
+		time.Sleep(2 * time.Millisecond)
+		require.True(t, w.over())
 	})
 }
 

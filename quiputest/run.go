@@ -62,7 +62,6 @@ type Option func(*config)
 
 // config is a world's configuration.
 type config struct {
-	patience time.Duration
 	unproved bool
 	lossy    bool
 	seed     uint64 // of the bus
@@ -71,20 +70,17 @@ type config struct {
 	crashes  crashConfig
 }
 
-// DefaultPatience is the default of Patience.
-const DefaultPatience = 366 * 24 * time.Hour
+// patience is how long, by the world's clock, a wait lasts before it fails. A wait fails after an
+// hour if the clock alone cannot bring what it waits for.
+const patience = 366 * 24 * time.Hour
 
 func configure(options []Option) config {
-	c := config{patience: DefaultPatience, standing: maxStanding, crashes: crashConfig{limit: DefaultBoundaries}}
+	c := config{standing: maxStanding, crashes: crashConfig{limit: DefaultBoundaries}}
 	for _, o := range options {
 		o(&c)
 	}
 	return c
 }
-
-// Patience is how long, by the world's clock, a wait lasts before it fails; the default is
-// DefaultPatience. A wait fails after an hour if the clock alone cannot bring what it waits for.
-func Patience(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
 // NoVerify skips the verification of the journals at the end.
 func NoVerify() Option { return func(c *config) { c.unproved = true } }

@@ -36,7 +36,7 @@ func (w *World) untilTold(h *hub, cond func() bool) error {
 			return nil
 		}
 		waited := time.Since(began)
-		left, quiet := w.cfg.patience-waited, min(w.tables.quiet(), waited)
+		left, quiet := patience-waited, min(w.tables.quiet(), waited)
 		if left <= 0 || quiet >= lonely && w.hopeless() {
 			return errImpatient
 		}
@@ -112,7 +112,7 @@ func (w *World) still() bool {
 func (w *World) Settle() {
 	w.t.Helper()
 	if w.until(w.still) != nil {
-		w.t.Fatalf("the world does not come to rest within %s\n%s", w.cfg.patience, w.sentences())
+		w.t.Fatalf("the world does not come to rest within %s\n%s", patience, w.sentences())
 	}
 }
 

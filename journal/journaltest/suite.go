@@ -140,7 +140,7 @@ func (b *bench) deploy(src string) *flow.Flow {
 
 // Ref names a flow.
 func Ref(f *flow.Flow) journal.FlowRef {
-	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	return collation.RefOf(f)
 }
 
 // request returns a store.Start of the flow.

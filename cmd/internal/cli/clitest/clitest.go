@@ -67,8 +67,8 @@ func Documented(t testing.TB, root *cobra.Command) {
 	path := docs(t)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	want := cli.Reference(root)
-	got, replaced, ok := cli.Section(string(text), root.Name(), want)
+	want := Reference(root)
+	got, replaced, ok := Section(string(text), root.Name(), want)
 	require.True(t, ok, "docs/cli.md has no part for %s", root.Name())
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(replaced), 0o644))

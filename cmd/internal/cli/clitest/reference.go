@@ -1,4 +1,4 @@
-package cli
+package clitest
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
 // Reference returns the text of docs/cli.md on a command and its subcommands: use, description,
@@ -68,7 +70,7 @@ func flags(b *strings.Builder, cmd *cobra.Command) {
 		if kind != "" {
 			name += " " + kind
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, code(EnvOf(f)), code(shown(f)), strings.ReplaceAll(usage, "|", "\\|"))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, code(cli.EnvOf(f)), code(shown(f)), strings.ReplaceAll(usage, "|", "\\|"))
 	})
 	if any {
 		b.WriteString("\n")
