@@ -35,8 +35,7 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 	e := newEnv(t, false)
 	var mu sync.Mutex
 	booked := map[string]int{} // by key: calls
-	one := func(c *quipu.Config) { c.Lanes = 1 }
-	engine := func(e *env, change func(*quipu.Config)) *quipu.Runtime {
+	engine := func(e *env, name string, hot int) *quipu.Runtime {
 		reg := workers.New()
 		workers.Handle(reg, "book", func(ctx context.Context, _ any) (string, error) {
 			return effects.Do(ctx, "book", func(ctx context.Context) (string, error) {
@@ -46,12 +45,12 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 				return "booked", nil
 			}, effects.Idempotent)
 		})
-		rt, _ := e.run(reg, one, change)
+		rt, _ := e.run(reg, func(c *quipu.Config) { c.Lanes, c.Name, c.HotBytes = 1, name, hot })
 		return rt
 	}
 	cold := *e
 	cold.noLocal = true
-	engines := []*quipu.Runtime{engine(e, func(*quipu.Config) {}), engine(&cold, func(c *quipu.Config) { c.HotBytes = -1 })}
+	engines := []*quipu.Runtime{engine(e, "warm", 0), engine(&cold, "cold", -1)}
 	e.deploy(engines[0], threeSteps)
 	jobs := make([]int, 8)
 	end := time.Now().Add(time.Duration(soak.Times(2, 60)) * time.Second)
@@ -81,5 +80,10 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 	defer mu.Unlock()
 	require.Len(t, booked, 3*all)
 	e.clean(engines[0])
-	t.Logf("%d jobs", all)
+	db := e.connect()
+	by := func(holder string) int { return e.count(db, "quipu_shop.effects WHERE holder LIKE $1", holder) }
+	t.Logf("%d jobs; effects of requests from NATS, and from memory: warm %d, %d, cold %d, %d", all, by("warm%#%"), by("warm%~%"), by("cold%#%"), by("cold%~%"))
+	require.Equal(t, 3*all, by("%"))
+	require.Zero(t, by("cold%~%"), "it hands nothing over")
+	require.Equal(t, e.logins == nil, by("warm%~%") > 0, "nor does a process without an engine")
 }
