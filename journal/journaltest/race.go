@@ -321,6 +321,11 @@ var _ = test("Hot", "whoever writes a row raises its rev (W6)", func(b *bench) {
 		raised("a claim")
 	}
 
+	b.rewrite(now(), func(r *collation.Row, _ collation.Micros) { r.Runs = store.MaxRuns })
+	rev = now().Rev
+	require.ErrorIs(b, failed(b.s.Store.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w3", b.live().ID())), store.ErrExhausted)
+	raised("the end of its runs")
+
 	s := b.signal("t", "rev", "1")
 	require.Equal(b, store.SignalKept, b.tell(s).State)
 	before := b.stored(r.Job, b.box(s)).Rev
