@@ -91,6 +91,11 @@ type Receipt struct {
 	Response *journal.Response
 }
 
+// NoTurn is the TurnSent of a row that may not have been published: it is sent when it is due, and
+// nobody looks whether a queue still has its message (W8). It is no turn, as 0 is of whatever is no
+// request.
+const NoTurn = -1
+
 // Row is the dispatch row of a message: outbox, timer, lease, and lock of the effect chain
 // (T1).
 type Row struct {
@@ -109,7 +114,7 @@ type Row struct {
 	Publication int
 	PublishedAt Micros
 	Turn        int
-	TurnSent    int
+	TurnSent    int // the turn in which it was last published, or NoTurn
 	Attempt     int
 	Runs        int
 	Holder      string // the run that has the lease; "": none

@@ -5,9 +5,11 @@ import (
 	"os"
 	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -35,6 +37,19 @@ func TestT6SpansAsStated(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), fmt.Sprintf("no answer %d minutes after it was sent", int(anyway.Minutes())))
 	require.Contains(t, string(text), fmt.Sprintf("held after %d runs", store.MaxRuns))
+}
+
+// E4, W8: with the default lease a session lasts 3 s, and nobody asks about an unfinished Guarded
+// effect without a timeout before 30 s.
+func TestW8SpansAfterADeath(t *testing.T) {
+	t.Parallel()
+	cfg, err := Config{Space: "s", Store: memory.New(memory.Config{})}.withDefaults()
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Second, cfg.Lease)
+	mode := cfg.Mode()
+	require.EqualValues(t, 30_000_000, mode.CallEnds(collation.ClassGuarded, 0, 0))
+	require.EqualValues(t, 5_000_000, mode.CallEnds(collation.ClassGuarded, 5*time.Second, 0))
+	require.Equal(t, collation.Never, mode.CallEnds(collation.ClassIdempotent, 0, 0), "the same call is safe to repeat at once")
 }
 
 // A process with a GOGC of its own holds no reserve. The test affects the whole process, so no

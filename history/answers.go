@@ -45,7 +45,7 @@ func (t *Teller) answered(e *journal.Entry, own place) {
 				t.since[p] = e.Time
 			}
 			if p.Kind == journal.PauseChild {
-				t.children[collation.NamedChild(x.Request, p.PauseRef)] = x.Pauses[i].Input
+				t.children[journal.JobID(journal.DerivePause(x.Request, p.PauseRef))] = x.Pauses[i].Input
 			}
 		}
 	case journal.ResponsePass:

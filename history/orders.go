@@ -38,7 +38,7 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 	}
 	for i := range e.Waits {
 		w := &e.Waits[i]
-		at := entered.of(own, func(leg1 journal.GUID) bool { return collation.WakeUpGUID(leg1, journal.BySignal, "") == w.GUID })
+		at := entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID })
 		if a := t.activity(at.key); a != nil && a.Type != flow.TypeHook {
 			continue // a function: told with its response
 		}
@@ -83,7 +83,7 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 		t.since[at.key] = e.Time
 		ev.Kind, ev.Text = KindWaits, "sleeps"
 	case journal.MessageSignal:
-		at = entered.of(own, func(leg1 journal.GUID) bool { return collation.SentGUID(leg1) == d.GUID })
+		at = entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveSent(leg1) == d.GUID })
 		ev = t.event(e, KindSignal, at)
 		ev.Text = "sends signal " + d.Topic
 		if a := t.activity(at.key); a != nil && a.Type == flow.TypeSignal {
@@ -92,10 +92,10 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 			}
 		}
 	case journal.MessageInterrupt:
-		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return collation.InterruptGUID(leg1, d.Job) == d.GUID }))
+		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveInterrupt(leg1, d.Job) == d.GUID }))
 		ev.Job, ev.Text = d.Job, "interrupts a job"
 	case journal.MessageCycle:
-		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return collation.CycleGUID(leg1) == d.GUID }))
+		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveCycle(leg1) == d.GUID }))
 		ev.Text = "goes back to " + d.Activity
 	default:
 		return // a step of the protocol
@@ -109,7 +109,7 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 // child tells the start of another job: by an await, by a function, or for the
 // compensations of a function.
 func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, own place) Event {
-	at := entered.of(own, func(leg1 journal.GUID) bool { return collation.ChildID(leg1, 1) == d.Job })
+	at := entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveChild(leg1, 1) == d.Job })
 	ev := t.event(e, KindChild, at)
 	switch sent, named := t.children[d.Job]; {
 	case t.undo[d.Job] != nil: // its input is an order, made of entries that are told already
@@ -127,7 +127,7 @@ func (t *Teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, o
 // send notes a request and the job that would run its compensations.
 func (t *Teller) send(guid journal.GUID, r *request) {
 	t.requests[guid] = r
-	t.undo[collation.UndoID(guid)] = r
+	t.undo[journal.DeriveUndo(guid)] = r
 }
 
 // elements tells the requests of a list.
@@ -157,7 +157,7 @@ func (t *Teller) elements(e *journal.Entry, entered leg1s) {
 			} else {
 				r.input = checked(sum, evaluate)
 			}
-			t.send(collation.RequestGUID(leg1, i), r)
+			t.send(journal.DeriveRequest(leg1, i), r)
 		}
 		ev := t.event(e, KindSent, at)
 		ev.Text = fmt.Sprintf("%d elements sent to %s, %d at a time", e.Elements.Count, a.Topic, e.Elements.Parallel)

@@ -88,7 +88,7 @@ func (c *Cut) apart(act *flow.Activity, key collation.InstanceKey) error {
 		if i.Count > 0 && c.ended(collation.InstanceKey{Activity: fmt.Sprintf("%s[%d]", key.Activity, n), DAD: key.DAD}) > 0 {
 			continue
 		}
-		if c.now.Chains[collation.RequestGUID(i.Leg1, n)].Seq == 0 {
+		if c.now.Chains[journal.DeriveRequest(i.Leg1, n)].Seq == 0 {
 			continue
 		}
 		text := fmt.Sprintf("%s at %s was under way at entry %d and has recorded effects, and nobody can say which of them it had done by then: take an entry before it began",

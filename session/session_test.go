@@ -178,6 +178,20 @@ func TestW8OneRenewalThatFailsCutsNobodyOff(t *testing.T) {
 	})
 }
 
+// W8, T10: a session that is not renewed is ended as soon as its lease is over, and not with the
+// next renewal of others.
+func TestW8ADeathIsNoticedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *database) {
+		keep(t, d, "a")
+		time.Sleep(lease + lease/6) // between two renewals
+		dies, err := d.Store.OpenSession(t.Context(), store.Process{Name: "dies", Lease: lease})
+		require.NoError(t, err)
+		time.Sleep(lease + 2*time.Millisecond)
+		_, err = dies.Renew(t.Context(), nil)
+		require.ErrorIs(t, err, store.ErrStale)
+	})
+}
+
 // W8: a session that others have ended is followed by another, and every run of the
 // process is told.
 func TestW8ASessionThatWasEnded(t *testing.T) {

@@ -122,13 +122,19 @@ func (b *bench) whole(id journal.JobID) *collation.State {
 	return st
 }
 
-// guess decides the response to a request on the hot state of its job.
+// guess decides the success of a request on the hot state of its job.
 func (b *bench) guess(r *collation.Row) store.Chained {
 	b.Helper()
-	base := b.whole(r.Job)
+	return b.guessed(Response(r, Success(`1`)))
+}
+
+// guessed decides a response on the hot state of its job.
+func (b *bench) guessed(m *collation.Message) store.Chained {
+	b.Helper()
+	base := b.whole(m.Job)
 	require.True(b, base.Whole && base.Keep())
 	st := base.Fork(base.Now)
-	p, need := collation.Step(st, Response(r, Success(`1`)), b.mode)
+	p, need := collation.Step(st, m, b.mode)
 	require.Nil(b, need)
 	c := store.Chain(&st.Job, p)
 	c.Guard = store.GuardOf(base, []*collation.Plan{p})
@@ -235,6 +241,19 @@ var _ = test("Hot", "a hot state needs no Load; one that another holds is lost (
 	require.Empty(b, view.Rows)
 })
 
+// Its plan moves a row, as several messages of a batch may, by more than one.
+var _ = test("Hot", "a row that was written since is not moved (W6)", func(b *bench) {
+	b.c = b.hasty()
+	r := b.asked()
+	plan := b.guessed(Response(&r, failure(journal.ResponseFailedAttempt, "no")))
+	require.Len(b, plan.Plan.Update, 1)
+	plan.Plan.Update[0].Rev += 10
+	b.lease(r, "w")
+	before := b.view(r.Job)
+	require.Equal(b, []journal.JobID{r.Job}, b.lostHot(b.commit(plan)))
+	require.Equal(b, before, b.view(r.Job))
+})
+
 // It begins effects on chains that were read before, in a commit without a Load.
 var _ = test("Hot", "an effect decided on a chain that has changed since is lost (W6)", func(b *bench) {
 	b.c = b.hasty()
@@ -301,6 +320,11 @@ var _ = test("Hot", "whoever writes a row raises its rev (W6)", func(b *bench) {
 		got(b.s.Claim(b.ctx(), claims(b.due(10), send)))(b)
 		raised("a claim")
 	}
+
+	b.rewrite(now(), func(r *collation.Row, _ collation.Micros) { r.Runs = store.MaxRuns })
+	rev = now().Rev
+	require.ErrorIs(b, failed(b.s.Store.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w3", b.live().ID())), store.ErrExhausted)
+	raised("the end of its runs")
 
 	s := b.signal("t", "rev", "1")
 	require.Equal(b, store.SignalKept, b.tell(s).State)

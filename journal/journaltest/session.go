@@ -62,7 +62,7 @@ func (b *bench) passing(reached func() bool) {
 // freed returns a row after the end of its holder's session, except for its due time. It is sent
 // again without a look (T2).
 func freed(r collation.Row) collation.Row {
-	r.Holder, r.Session, r.TurnSent = "", 0, 0
+	r.Holder, r.Session, r.TurnSent = "", 0, collation.NoTurn
 	r.Fence++
 	r.Rev++
 	return r
@@ -164,11 +164,12 @@ var _ = test("Sessions", "what it may not have sent is sent again (W8, T2)", fun
 	b.letDie("dies")
 	row := b.view(lost).Rows[0]
 	sent := want[lost]
-	sent.Session, sent.TurnSent, sent.Rev, sent.NextAt = 0, 0, sent.Rev+1, row.NextAt
+	sent.Session, sent.TurnSent, sent.Rev, sent.NextAt = 0, collation.NoTurn, sent.Rev+1, row.NextAt
 	require.Equal(b, sent, row)
 	due := b.due(10)
 	require.Len(b, due, 1)
 	require.Equal(b, lost, due[0].Job)
+	require.NotEqual(b, due[0].Turn, due[0].TurnSent, "nobody looks whether a queue has it, though only requests have turns")
 	require.Equal(b, want[old], b.view(old).Rows[0], "it is known to be sent")
 	require.Equal(b, want[others], b.view(others).Rows[0])
 })

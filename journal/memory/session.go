@@ -121,7 +121,7 @@ func (s *Store) free(o *member) (all bool) {
 		if row.Holder != "" {
 			row.Fence++
 		}
-		row.TurnSent = 0
+		row.TurnSent = collation.NoTurn
 		s.letGo(row)
 		s.putRow(&undo{}, row)
 	}

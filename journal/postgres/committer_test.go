@@ -248,6 +248,30 @@ func TestW6WhatMovesAJobComparesItsHotState(t *testing.T) {
 	}
 }
 
+// W6: a commit that the server ends for a deadlock counts as lost, so that it is decided again at
+// once, on the same connection.
+func TestW6ADeadlockCountsAsLost(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	st := load(t, c, store.Want{Job: id, Row: id.Start()})
+	require.NoError(t, c.Rollback(t.Context()))
+	p := plan(st)
+	p.Delete = []journal.GUID{id.Start()}
+	job := st.Job
+	x := store.Chain(&job, p)
+	x.Guard = store.GuardOf(st, []*collation.Plan{p})
+	other := blocker(t, s, "SELECT FROM dispatches FOR UPDATE")
+	done := make(chan error, 1)
+	go func() { done <- c.Commit(context.WithoutCancel(t.Context()), []store.Chained{x}) }()
+	waitFor(t, s, someoneWaits) // it has the job, and waits for the row
+	must(other.Exec(t.Context(), "SELECT FROM jobs FOR UPDATE"))(t)
+	require.ErrorIs(t, <-done, store.ErrLost)
+	must(other.Exec(t.Context(), "ROLLBACK"))(t)
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{x}))
+}
+
 // J1: a job whose stored semaphore has no lawful history is quarantined. The comparison with the
 // threshold must not prevent that.
 func TestJ1QuarantineOfAnOpenJobAtTheThreshold(t *testing.T) {

@@ -38,6 +38,7 @@ type env struct {
 	nats     *dev.NATS
 	space    string
 	stepwise bool
+	noLocal  bool
 	log      *devtest.Log
 	logins   *logins // under least roles, else nil
 }
@@ -105,7 +106,7 @@ func (e *env) client(change ...func(*quipu.Config)) *quipu.Runtime {
 // open connects a runtime that the test's end closes.
 func (e *env) open(cfg quipu.Config) *quipu.Runtime {
 	e.t.Helper()
-	rt, err := quipu.Open(mode.With(e.t.Context(), mode.Mode{Stepwise: e.stepwise}), cfg)
+	rt, err := quipu.Open(mode.With(e.t.Context(), mode.Mode{Stepwise: e.stepwise, NoLocal: e.noLocal}), cfg)
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
 	e.t.Cleanup(func() {

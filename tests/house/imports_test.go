@@ -223,6 +223,34 @@ func TestVerifierNeverImportsTheEngine(t *testing.T) {
 	}
 }
 
+// readers derive ids by the code of package journal. The runtime makes them by that of collation,
+// so a mistake of one is no mistake of the other (W12).
+var readers = []string{"replay", "history", "trace"}
+
+// derivers are the functions of collation that make ids.
+var derivers = []string{
+	"NewJobID", "Leg1GUID", "JoinGUID", "RequestGUID", "ResponseGUID", "OperatorGUID", "SentGUID", "WakeUpGUID", "SignalledGUID", "TimeoutGUID",
+	"CycleGUID", "ChildID", "NamedChild", "PauseGUID", "UndoID", "OutcomeGUID", "InterruptGUID",
+}
+
+// borrowed are the ids that a reader has derived by the runtime's code.
+func borrowed(f *file) (broken []string) {
+	if _, prefix := layer(f.dir()); !slices.Contains(readers, prefix) {
+		return nil
+	}
+	for _, name := range derivers {
+		for _, line := range uses(f, module+"/collation", name) {
+			broken = append(broken, fmt.Sprintf("%s:%d: a reader derives by collation.%s", f.path, line, name))
+		}
+	}
+	return broken
+}
+
+func TestReadersDeriveByThemselves(t *testing.T) {
+	t.Parallel()
+	none(t, each(t, borrowed), "readers derive ids by package journal (W12)")
+}
+
 // What a pure package drags in from this module is pure as well.
 func TestPurePackagesDependOnPureOnes(t *testing.T) {
 	t.Parallel()
@@ -256,6 +284,9 @@ func TestImportRulesFindWhatBreaksThem(t *testing.T) {
 	require.False(t, isPure("journal/postgres"))
 	require.Len(t, unclean(source("flow/x.go", `import ("context"; "log/slog"; "net/http"; "net/url")`)), 3)
 	require.Len(t, unclean(source("flow/x.go", "import clock \"time\"\nvar now = clock.Now\nvar d clock.Duration")), 1)
+
+	require.Len(t, borrowed(source("replay/x.go", q+"/collation\"\nvar f = collation.UndoID")), 1)
+	require.Empty(t, borrowed(source("engine/x.go", q+"/collation\"\nvar f = collation.UndoID")))
 
 	require.Len(t, strayed(source("engine/x.go", `import "github.com/jackc/pgx/v5/pgconn"`)), 1)
 	require.Empty(t, strayed(source("journal/postgres/x.go", `import "github.com/jackc/pgx/v5"`)))

@@ -60,7 +60,7 @@ WITH w AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE dispatches d
-SET rev = d.rev + 1, fence = d.fence + 1, holder = NULL, session = NULL, turn_sent = 0,
+SET rev = d.rev + 1, fence = d.fence + 1, holder = NULL, session = NULL, turn_sent = -1,
     next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
 FROM w WHERE d.job = w.job AND d.guid = w.guid
 RETURNING 1
@@ -78,7 +78,7 @@ WITH w AS MATERIALIZED (
     FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE dispatches d
-SET rev = d.rev + 1, session = NULL, turn_sent = 0, next_at = micros()
+SET rev = d.rev + 1, session = NULL, turn_sent = -1, next_at = micros()
 FROM w WHERE d.job = w.job AND d.guid = w.guid
 RETURNING 1
 
