@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -233,7 +234,29 @@ func (w *world) die(p *process) {
 	for _, tx := range txs {
 		tx.cut()
 	}
-	w.after(w.between(10*time.Millisecond, 6*time.Second), func() { w.born(p.slot) })
+	w.after(w.between(10*time.Millisecond, 6*time.Second), func() { w.follow(p) })
+}
+
+// follow starts the life after p, if none has begun.
+func (w *world) follow(p *process) {
+	if w.processes[p.slot] == p {
+		w.born(p.slot)
+	}
+}
+
+// drain asks processes to stop, at times when most have work. The next life of a slot begins while
+// the one before hands back what it has, or after it has ended.
+func (w *world) drain(dice *rand.Rand) {
+	for range w.features.drains {
+		slot := 1 + dice.IntN(len(w.processes)-1)
+		next := time.Duration(dice.IntN(2) * dice.IntN(int(2*time.Second)))
+		w.after(time.Duration(dice.IntN(int(8*time.Second))), func() {
+			p := w.processes[slot]
+			w.note("drains", p.name)
+			p.stop()
+			w.after(next, func() { w.follow(p) })
+		})
+	}
 }
 
 // halt stops a process, mostly for longer than ack wait and lease (F2).
