@@ -110,6 +110,11 @@ func (w *world) judge() bool {
 			w.wrong("C5: a message of this space became a dead letter: %s: %s", r, d.Letter.Message)
 		}
 	}
+	for _, p := range w.processes[1:] {
+		if !p.idles() {
+			w.open = append(w.open, fmt.Sprintf("W7: process %s has not all of its slots, and nothing is under way", p.name))
+		}
+	}
 	if len(w.open) == 0 {
 		w.followed(views)
 		w.forksFit(views)

@@ -40,8 +40,9 @@ type process struct {
 
 	committer *engine.Committer // of this life
 
-	mu  sync.Mutex
-	txs []*committer
+	mu   sync.Mutex
+	txs  []*committer
+	here *local.Bus // nil: it hands nothing over
 }
 
 // role is the configuration of the processes of a slot.
@@ -141,6 +142,9 @@ func (p *process) serve(ctx context.Context) error {
 	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
 	if p.role.local {
 		here := local.New(&servers{p.world.bus, p}, p.name)
+		p.mu.Lock()
+		p.here = here
+		p.mu.Unlock()
 		cfg.Bus, cfg.Local = &bus{here, p}, here
 	}
 	c, err := engine.NewCommitter(ctx, cfg)
@@ -178,6 +182,32 @@ func (p *process) serve(ctx context.Context) error {
 		cancel()
 	}
 	return first
+}
+
+// idles says that every slot is free that the process has for what it hands over; it has no work.
+func (p *process) idles() bool {
+	p.mu.Lock()
+	here := p.here
+	p.mu.Unlock()
+	if here == nil || !p.role.workers {
+		return true
+	}
+	want := p.role.slots - max(1, p.role.slots/4)
+	for _, topic := range topics {
+		free := 0
+		for ok := true; ok; {
+			if _, ok = here.Take(topic); ok {
+				free++
+			}
+		}
+		for range free {
+			here.Drop(topic)
+		}
+		if free != want {
+			return false
+		}
+	}
+	return true
 }
 
 // join opens and keeps the session of a process with handlers; leave ends it.
