@@ -24,7 +24,8 @@
 // (I2–I7, I10), and every ack is checked against the state of its message (I8). In the second phase
 // faults are off, all processes run, and every job must end within a stated time (I11). Then every
 // journal is verified again, what the outside received against the record (I1), and the follow-ups
-// of Tx effects against the committed runs of their bodies (P24, P25).
+// of Tx effects against the committed runs of their bodies (P24, P25). Every
+// process has all of its slots again (W7).
 //
 //	go test ./engine/sim                                  a thousand seeds
 //	go test ./engine/sim -run TestSimulation -v -seed=N   one seed; says where its log is
