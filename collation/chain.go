@@ -74,7 +74,7 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 		return Effected{}, ErrStale
 	case f != nil && (f.State != EffectStarted || f.Class == ClassUndo || f.Fence >= fence):
 		own := f.Fence == fence && f.Holder == l.Holder // the answer to the start was lost
-		return Effected{EffectRow: f.EffectRow, Taken: own && c.doubts(f)}, nil
+		return Effected{EffectRow: f.EffectRow, Taken: own && (c.doubts(f) || c.inherits(f))}, nil
 	case f == nil && c.Past[e.Key] != nil:
 		return c.takeOver(c.Past[e.Key], l, e, mode)
 	case e.Class == ClassPure || e.Class == ClassTx:
@@ -128,6 +128,12 @@ func (c *Chain) behind(l *Lease) bool {
 // verifier or a person says whether it was. What was found not done before is in no doubt.
 func (c *Chain) doubts(f *Effect) bool {
 	return c.Doubt && f.Class == ClassGuarded && f.State == EffectStarted && f.N == 0
+}
+
+// inherits says that the effect was begun by an earlier generation, and taken over.
+func (c *Chain) inherits(f *Effect) bool {
+	p := c.Past[f.Key]
+	return p != nil && p.State == EffectStarted && f.State == EffectStarted && f.Class != ClassUndo
 }
 
 // Finish decides on the outcome of an effect (E5): completed, or not done. Results are written

@@ -17,7 +17,8 @@ import (
 // was asked, what was decided, and what is left of the row.
 //
 // Commands: request [held=…] (a fresh row, turn 1, in an open job) · start name run …
-// · finish name run [not-done] [result=…] · handed-back (the lease ends) · answered
+// · finish name run [not-done] [result=…] · earlier name [class=…] (begun, and not ended, in
+// an earlier generation) · handed-back (the lease ends) · answered
 // (the row goes) · turned (the next turn) · parked · closed (the job, with its rows)
 // · removed (only a tombstone is left) · exhaust turn=… [runs=…].
 //
@@ -44,6 +45,10 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "handed-back":
 		row().Holder, row().Session, row().NextAt = "", 0, 9*minute
+	case "earlier":
+		f := collation.Effect{EffectRow: collation.EffectRow{Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded), State: collation.EffectStarted}}
+		copy(f.Key[:], f.Name)
+		x.c.Past = map[journal.Digest]*collation.PastEffect{f.Key: {Effect: f, Generation: 1}}
 	case "answered":
 		x.c.Row = nil
 	case "turned":

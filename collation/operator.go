@@ -100,6 +100,9 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	case row.Kind != journal.MessageRequest && row.Kind != journal.MessageAnswer:
 		return nil, nil, misfit("a message of kind %s cannot be answered: retry it", row.Kind)
 	default:
+		if need, err := w.open(&row); need != nil || err != nil {
+			return nil, need, err
+		}
 		row.answer(s.Now, a.Response)
 	}
 	row.Dead = false
@@ -107,6 +110,22 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	p := w.seal()
 	p.Letters = []LetterEnd{l.end(a)}
 	return p, nil, nil
+}
+
+// open refuses an answer to a request that has accepted one, and has steps of it left. The row keeps
+// the input then, which another attempt may need (T1).
+func (w *writer) open(row *Row) (*Need, error) {
+	if row.Kind != journal.MessageAnswer {
+		return nil, nil
+	}
+	receipt, asked := w.s.Receipts[row.Answers()]
+	switch {
+	case !asked:
+		return &Need{Receipts: []journal.GUID{row.Answers()}}, nil
+	case receipt != nil:
+		return nil, staleFor("its request has been answered: retry it")
+	}
+	return nil, nil
 }
 
 // alone ends a dead letter without a row: there is nothing to send again, and no job whose

@@ -18,7 +18,7 @@ import (
 // Commands, times in minutes: request [kind=…] [held=…] [reason=…] [undo] [holder=…
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
-// row) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
+// row) · accepted (an answer, with steps left) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
 // [effect=…] · overdue · judge [reason=…] [effect=…] (what a retry and a done mean, of the
 // effects in its input: name class state [vouched|result|error]).
 func TestOperator(t *testing.T) {
@@ -31,7 +31,9 @@ type operatorScript struct {
 	s      *collation.State
 	letter *collation.Letter
 	record []collation.EffectRow
-	more   int // loads
+	// receipt is that of the request's answer in its turn.
+	receipt *collation.Receipt
+	more    int // loads
 }
 
 func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
@@ -53,6 +55,8 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 		x.s.Job.State = journal.JobState(arg(t, d, "state", ""))
 	case "gone":
 		x.s.Rows[request] = nil
+	case "accepted":
+		x.receipt = &collation.Receipt{Ledger: 1, Verdict: journal.VerdictHandled, Seq: 7}
 	case "nobody":
 		x.s = nil
 		return ""
@@ -124,7 +128,7 @@ func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 		Now: 10 * minute, Rows: map[journal.GUID]*collation.Row{row.GUID: row},
 	}
 	x.letter = &collation.Letter{ID: 9, Job: row.Job, Row: row.GUID, Reason: arg(t, d, "reason", collation.HeldParked), State: collation.LetterOpen}
-	x.record, x.more = nil, 0
+	x.record, x.receipt, x.more = nil, nil, 0
 }
 
 func (x *operatorScript) act(t *testing.T, d *datadriven.TestData) string {
@@ -143,9 +147,14 @@ func (x *operatorScript) act(t *testing.T, d *datadriven.TestData) string {
 	before := fmt.Sprintf("%+v %+v", x.s, *x.letter)
 	p, need, err := collation.Act(x.s, x.letter, &a, collation.Mode{Writer: "suite"})
 	if need != nil {
-		require.Equal(t, []journal.GUID{{2}}, need.Record)
 		require.Equal(t, before, fmt.Sprintf("%+v %+v", x.s, *x.letter), "nothing is changed")
-		x.s.Record = map[journal.GUID][]collation.EffectRow{{2}: x.record}
+		if answer := collation.ResponseGUID(journal.GUID{2}, 2); len(need.Receipts) > 0 {
+			require.Equal(t, []journal.GUID{answer}, need.Receipts)
+			x.s.Receipts = map[journal.GUID]*collation.Receipt{answer: x.receipt}
+		} else {
+			require.Equal(t, []journal.GUID{{2}}, need.Record)
+			x.s.Record = map[journal.GUID][]collation.EffectRow{{2}: x.record}
+		}
 		before = fmt.Sprintf("%+v %+v", x.s, *x.letter)
 		p, need, err = collation.Act(x.s, x.letter, &a, collation.Mode{Writer: "suite"})
 		require.Nil(t, need)

@@ -238,6 +238,7 @@ func (c *Chain) takeOver(p *PastEffect, l Lease, e journal.Effect, mode Mode) (E
 		f.Error = &journal.Failure{Class: FailureUndone, Message: "its compensation has run"}
 	case started:
 		kind, f.State, f.Live = journal.KindEffectStarted, EffectStarted, true
+		f.Until = mode.CallEnds(f.Class, l.Timeout, c.Now)
 		row.Undo = row.Undo || p.Class == ClassUndo
 	case p.State == EffectCompleted && p.Error == nil:
 		kind, f.State, f.Result, f.Vouched = journal.KindEffectCompleted, EffectCompleted, p.Result, p.Vouched

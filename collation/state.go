@@ -245,6 +245,7 @@ const AloneFrom = 3
 type Need struct {
 	Instances []InstanceKey
 	Results   []InstanceKey
+	Receipts  []journal.GUID
 	Effects   []journal.GUID // requests, for State.Unfinished
 	Record    []journal.GUID // requests, for State.Record
 	Rows      []RowKey
@@ -267,7 +268,7 @@ type RowKey struct {
 
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
-	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Effects) == 0 && len(n.Record) == 0 && len(n.Rows) == 0 &&
+	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Receipts) == 0 && len(n.Effects) == 0 && len(n.Record) == 0 && len(n.Rows) == 0 &&
 		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && len(n.Past) == 0 && len(n.Pauses) == 0 && len(n.Ends) == 0 && !n.Close && !n.AllRows && n.Further == 0
 }
 

@@ -175,13 +175,16 @@ func (e *UndoError) Pause() wire.Pause {
 }
 
 // Undo runs the compensations that have not run, the latest registered first, each with
-// its own key (effects.Key). It ends with the first failure, an *UndoError; other errors
-// are in the session's verdict.
+// its own key (effects.Key). It ends with the first failure, an *UndoError, or with the cause
+// for which ctx has ended; other errors are in the session's verdict.
 func (f *Function) Undo(ctx context.Context) error {
 	w := f.walking()
 	for _, row := range slices.Backward(w.rows.List) {
 		if row.Class != string(classUndo) || row.State != store.EffectStarted {
 			continue
+		}
+		if ctx.Err() != nil { // it may have lost its request
+			return context.Cause(ctx)
 		}
 		u := w.undos[row.Key]
 		if u == nil { // of a branch that had lost

@@ -260,6 +260,25 @@ func TestE9TimeoutOfAnAttempt(t *testing.T) {
 	require.Equal(t, journal.ResponseSuspended, h.late(ask("fn.waits", 21, `1`)).Kind)
 }
 
+// W8: a run that was given up does not hold its request any more, whatever its handler does. If its
+// answer is lost, the session finds a request without a run.
+func TestW8AGivenUpRunHoldsNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	began, release := make(chan int, 1), make(chan struct{})
+	Handle(h.reg, "stuck", func(context.Context, int) (int, error) { began <- len(h.session.Held()); <-release; return 0, nil })
+	h.open()
+	t.Cleanup(func() { close(release) })
+	q := ask("stuck", 1, `1`)
+	q.TimeoutMS = 20
+	h.ask(q, 2) // it has the lease from its beginning
+	require.Equal(t, 1, <-began)
+	_, hint := h.answer()
+	require.Equal(t, journal.ResponseFailedAttempt, hint.Response.Kind)
+	h.gone("stuck")
+	require.Empty(t, h.session.Held())
+}
+
 // leaseSpy records the leases of started effects.
 type leaseSpy struct {
 	*effectstest.Store

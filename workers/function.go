@@ -179,6 +179,8 @@ func (f *function) undo(ctx context.Context) ending {
 	switch {
 	case err == nil:
 		return f.undone()
+	case !ok && ctx.Err() != nil:
+		return f.cut(context.Cause(ctx))
 	case !ok:
 		return ending{err: err, response: failure(err, false)}
 	case errors.Is(context.Cause(ctx), ErrDraining):

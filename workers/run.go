@@ -119,7 +119,7 @@ func (r *run) open() (stop func()) {
 		ctx, leave = context.WithTimeoutCause(ctx, time.Duration(ms)*time.Millisecond, ErrTimeout)
 	}
 	unwatch := context.AfterFunc(ctx, r.pulse.hurry)
-	unheld := r.rt.cfg.Session.Watch(r.session.Lease, cancel)
+	unheld := r.rt.cfg.Session.Watch(r.holds, cancel)
 	stop = func() { unheld(); unwatch(); leave(); cancel(context.Canceled) }
 	ctx = context.WithValue(effects.With(ctx, r.session), loggerKey{}, r.rt.cfg.Logger)
 	r.pulse.mu.Lock()
@@ -128,6 +128,15 @@ func (r *run) open() (stop func()) {
 	r.pulse.running = true
 	r.called = time.Now()
 	return stop
+}
+
+// holds is what the run has until its delivery is finished. A handler that goes on after that has
+// nothing: if the answer of its run is lost, no run has the request (W8).
+func (r *run) holds() (l store.Lease, held bool) {
+	if r.settled.Load() {
+		return l, false
+	}
+	return r.session.Lease()
 }
 
 // conclude decides what follows from a run that ended. It is called once.

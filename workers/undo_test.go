@@ -292,3 +292,26 @@ func TestAnUndoThatIsCutOff(t *testing.T) {
 		require.False(t, r.Undone)
 	}
 }
+
+// W8, T10: no compensation begins once the run has ended: its request is lost, its time is up, or its
+// process drains. The next run goes on with it, or a job of its own does.
+func TestNoCompensationBeginsInARunThatHasEnded(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{ErrDraining, ErrTimeout, store.ErrStale} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w := play(t, steps(undoable("a"), func(ctx context.Context, o *outside) error {
+			return Compensate(ctx, "b", func(ctx context.Context) error { o.called(ctx, "undo b"); cancel(cause); return nil })
+		}, fails(Fail(409, "no"))))
+		r := w.runIn(ctx)
+		require.Equal(t, []string{"undo b"}, w.outer.names, cause)
+		if cause != ErrDraining {
+			failedWith(t, r, journal.ResponseTerminal, 409, ClassBusiness)
+			require.False(t, r.Undone, "what is left is for a job of its own")
+			continue
+		}
+		require.Equal(t, journal.ResponseFailedAttempt, r.Kind)
+		w.store.Expire(w.id())
+		require.True(t, w.next().Undone)
+		require.Equal(t, []string{"undo b", "undo a"}, w.outer.names)
+	}
+}

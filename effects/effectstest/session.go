@@ -1,6 +1,8 @@
 package effectstest
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/quipu-journal/quipu/journal/store"
@@ -12,7 +14,13 @@ import (
 type Session struct {
 	mu    sync.Mutex
 	ended bool
-	lost  map[*int]func(error)
+	runs  map[*watched]struct{}
+}
+
+// watched is one run.
+type watched struct {
+	lease func() (l store.Lease, held bool)
+	lost  func(error)
 }
 
 // Current implements workers.Session: session 1, alive until End.
@@ -23,19 +31,35 @@ func (s *Session) Current() (id int64, alive bool) {
 }
 
 // Watch implements workers.Session.
-func (s *Session) Watch(_ func() (l store.Lease, held bool), lost func(error)) (stop func()) {
+func (s *Session) Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost == nil {
-		s.lost = make(map[*int]func(error))
+	if s.runs == nil {
+		s.runs = make(map[*watched]struct{})
 	}
-	w := new(int)
-	s.lost[w] = lost
+	w := &watched{lease, lost}
+	s.runs[w] = struct{}{}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.lost, w)
+		delete(s.runs, w)
 	}
+}
+
+// Held are the leases that the watched runs say they have.
+func (s *Session) Held() (leases []store.Lease) {
+	for _, w := range s.watched() {
+		if l, held := w.lease(); held {
+			leases = append(leases, l)
+		}
+	}
+	return leases
+}
+
+func (s *Session) watched() []*watched {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.runs))
 }
 
 // Return implements workers.Session.
@@ -43,14 +67,8 @@ func (s *Session) Return(store.Lease) {}
 
 // Tell calls lost for every watched run, as when the runs have lost their requests.
 func (s *Session) Tell(why error) {
-	s.mu.Lock()
-	runs := make([]func(error), 0, len(s.lost))
-	for _, lost := range s.lost {
-		runs = append(runs, lost)
-	}
-	s.mu.Unlock()
-	for _, lost := range runs {
-		lost(why)
+	for _, w := range s.watched() {
+		w.lost(why)
 	}
 }
 

@@ -106,14 +106,15 @@ func (p *process) transfer(ctx context.Context, e *effect, tx *storemem.EffectTx
 }
 
 // rerun judges a run of a body whose writes exist already. That may only be a run for a job that
-// was removed, together with its effects, while its request was on its way (P29). Nothing of such
-// a run is committed, since it has no row (J8); followed checks that.
+// was removed, together with its effects, or resumed, so that its effects are another's, while its
+// request was on its way (P29). Nothing of such a run is committed, since it has no row (J8);
+// followed checks that.
 func (w *world) rerun(job, name, key, stood string) {
 	id, err := journal.ParseJobID(job)
 	if err != nil {
 		panic(err)
 	}
-	if v, err := w.store.Job(context.Background(), id); err == nil && v.State != journal.JobExpired {
+	if v, err := w.store.Job(context.Background(), id); err == nil && v.State != journal.JobExpired && v.Next.IsZero() {
 		w.wrong("E3: the body of Tx effect %s with key %s runs again, and its writes are there", name, key)
 		return
 	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -162,7 +163,7 @@ func unbalanced(value func(key string) string) string {
 func (w *world) transferred(s *store.Stored) {
 	for i := range s.Effects {
 		e := &s.Effects[i]
-		if effects.Class(e.Class) != effects.Tx {
+		if effects.Class(e.Class) != effects.Tx || redone(s, e) {
 			continue
 		}
 		var r receipt
@@ -176,6 +177,13 @@ func (w *world) transferred(s *store.Stored) {
 			w.wrong("I1: Tx effect %s of %s: %s", e.Name, s.Job.Key, wrong)
 		}
 	}
+}
+
+// redone says that an effect is recorded as not done because it is done again: in the job that this
+// one resumes it has failed, or was undone.
+func redone(s *store.Stored, e *store.EffectRow) bool {
+	resumed := s.Job.From != nil && !s.Job.From.Forks()
+	return resumed && e.State == store.EffectNotDone && e.Error != nil && e.Error.Class != collation.FailureOperator
 }
 
 // misses says how the writes of a transfer differ from its record.

@@ -136,13 +136,22 @@ func (w *world) starter(key string, n int, wait time.Duration, publish bool, inp
 func (w *world) ack(key string, id journal.JobID) {
 	w.guard.mu.Lock()
 	defer w.guard.mu.Unlock()
+	was, noted := w.acked[key]
+	if noted && w.resumed(id) {
+		return // too late: the job has been resumed
+	}
 	if wrong := w.reborn(key, id); wrong != "" {
 		w.wrongs = append(w.wrongs, wrong)
 	}
-	if was, noted := w.acked[key]; noted && w.stored(was) && !w.stored(id) {
+	if noted && w.stored(was) && !w.stored(id) {
 		return // too late: the job has ended and was removed, and its key has begun again
 	}
 	w.acked[key] = id
+}
+
+func (w *world) resumed(id journal.JobID) bool {
+	v, err := w.store.Job(context.Background(), id)
+	return err == nil && !v.Next.IsZero()
 }
 
 func (w *world) stored(id journal.JobID) bool {

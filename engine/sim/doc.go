@@ -11,9 +11,10 @@
 // after it. Time passes only when no call waits.
 //
 // A seed may also draw: a bank of Tx effects with follow-ups, verifiers, forks of jobs at any of
-// their entries (O12), resumed jobs, jobs that expire and whose keys are used again, payloads too large for a message, partitions, storms of one message,
-// flurries of signals to one hook, outside services whose answers get lost, flipped bits, all
-// limits at their minimum. So each world stays small, and these features meet in many ways.
+// their entries (O12), resumed jobs, jobs that expire and whose keys are used again, payloads too
+// large for a message, partitions, processes that are asked to stop while the next ones begin (T10),
+// storms of one message, flurries of signals to one hook, outside services whose answers get lost,
+// flipped bits, all limits at their minimum. So each world stays small, and these features meet in many ways.
 //
 // Processes with handlers have sessions (W8), by package session. A process that died or hangs
 // for long is declared dead by live ones, which frees what it held.
@@ -23,7 +24,8 @@
 // (I2–I7, I10), and every ack is checked against the state of its message (I8). In the second phase
 // faults are off, all processes run, and every job must end within a stated time (I11). Then every
 // journal is verified again, what the outside received against the record (I1), and the follow-ups
-// of Tx effects against the committed runs of their bodies (P24, P25).
+// of Tx effects against the committed runs of their bodies (P24, P25). Every
+// process has all of its slots again (W7).
 //
 //	go test ./engine/sim                                  a thousand seeds
 //	go test ./engine/sim -run TestSimulation -v -seed=N   one seed; says where its log is

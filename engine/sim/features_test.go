@@ -20,6 +20,7 @@ type features struct {
 	forks     int           // how many jobs go on from entries of others, at most (O12)
 	resumes   int           // how many jobs that failed or were interrupted are resumed, at most
 	cuts      map[int]cut   // present ones, by slot
+	drains    int           // how often a process is asked to stop, while the next one begins (T10)
 }
 
 // content is what the flows of a book have, besides what all have.
@@ -95,8 +96,9 @@ func (w *world) drawFeatures() {
 		f.verify = true
 	}
 	f.forks, f.resumes = againOf(w.seed)
+	f.drains = drainsOf(w.seed)
 	if w.weather.mild {
-		f.partition, f.late, f.doubt = 0, false, false
+		f.partition, f.late, f.doubt, f.drains = 0, false, false, 0
 	}
 }
 
@@ -116,6 +118,15 @@ func againOf(seed uint64) (forks, resumes int) {
 	return forks, resumes
 }
 
+// drainsOf draws the drains, with dice of their own, as againOf does.
+func drainsOf(seed uint64) int {
+	dice := rand.New(rand.NewPCG(seed, 13)) //nolint:gosec // it must be repeatable
+	if isKept(seed) || dice.IntN(4) > 0 {
+		return 0
+	}
+	return 1 + dice.IntN(3)
+}
+
 // feature gives the processes what concerns them.
 func (w *world) feature() {
 	if drawContent(w.seed).flurry {
@@ -127,6 +138,7 @@ func (w *world) feature() {
 		}
 	}
 	w.partitions(rand.New(rand.NewPCG(w.seed, 6))) //nolint:gosec // it must be repeatable
+	w.drain(rand.New(rand.NewPCG(w.seed, 14)))     //nolint:gosec // it must be repeatable
 }
 
 // race makes most processes race; the others meet what they leave half done with

@@ -172,22 +172,26 @@ func (w *world) forksFit(views []*store.JobView) {
 			continue
 		}
 		jobs, taken := map[journal.JobID]*replay.Job{}, map[int64]*journal.Taken{}
+		answered := map[collation.InstanceKey]bool{}
 		for _, id := range []journal.JobID{v.From.Job, v.ID} {
 			w.audit(id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
 				clear(taken)
+				clear(answered)
 				jobs[id], err = replayed(s, entries, func(_ *replay.Job, e *journal.Entry) {
 					switch r, x := e.Result, e.Response; {
 					case r != nil && r.Taken != nil:
 						taken[e.Seq] = r.Taken
 					case x != nil && x.Taken != nil:
 						taken[e.Seq] = x.Taken
+					case e.Operator != nil && e.Operator.Action == collation.ActionAnswer:
+						answered[collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}] = true
 					}
 				})
 				return err
 			})
 		}
 		if was, j := jobs[v.From.Job], jobs[v.ID]; was != nil && j != nil {
-			for _, wrong := range unlike(was, v.From.Fork.At, j, taken) {
+			for _, wrong := range unlike(was, v.From.Fork.At, j, taken, answered) {
 				w.wrong("O12: fork %s of entry %d: %s", v.Key, v.From.Fork.At, wrong)
 			}
 		}
@@ -195,10 +199,11 @@ func (w *world) forksFit(views []*store.JobView) {
 }
 
 // unlike says where a fork j differs from what the other job had at the entry. taken are the
-// copies that j names, by the entry that holds each.
-func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken) (wrongs []string) {
+// copies that j names, by the entry that holds each. An operator may have answered in place of a
+// copy that the database refused.
+func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered map[collation.InstanceKey]bool) (wrongs []string) {
 	for key, i := range j.Instances {
-		if i.ResultSeq == 0 || i.Repeat || key.DAD == ",0" {
+		if i.ResultSeq == 0 || i.Repeat || key.DAD == ",0" || answered[key] {
 			continue
 		}
 		from, before, wrong := taken[i.ResultSeq], was.Instances[key], ""

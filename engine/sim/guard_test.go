@@ -110,6 +110,11 @@ func (w *world) judge() bool {
 			w.wrong("C5: a message of this space became a dead letter: %s: %s", r, d.Letter.Message)
 		}
 	}
+	for _, p := range w.processes[1:] {
+		if !p.idles() {
+			w.open = append(w.open, fmt.Sprintf("W7: process %s has not all of its slots, and nothing is under way", p.name))
+		}
+	}
 	if len(w.open) == 0 {
 		w.followed(views)
 		w.forksFit(views)
@@ -155,7 +160,6 @@ func (w *world) proved(s *store.Stored, entries iter.Seq2[journal.Record, error]
 
 // received compares the effects of a job with what the outside knows (I1).
 func (w *world) received(s *store.Stored) {
-	resumed := s.Job.From != nil && !s.Job.From.Forks()
 	for i := range s.Effects {
 		e := &s.Effects[i]
 		k := w.receiver.keys[e.Key.String()]
@@ -168,7 +172,7 @@ func (w *world) received(s *store.Stored) {
 			} else if undo := strings.HasPrefix(e.Name, "undo:"); !undo && string(e.Result) != string(resultOf(e.Key.String())) {
 				w.wrong("I1: the result of effect %s of %s is %s, that of key %s", e.Name, s.Job.Key, e.Result, e.Key)
 			}
-		case resumed && e.State == store.EffectNotDone && e.Error != nil && e.Error.Class != "operator": // an error, or undone, in the job before
+		case redone(s, e):
 		case outside && e.State == store.EffectNotDone && k != nil && k.applied > 0 && !isPlain(w.seed):
 			w.wrong("I1: effect %s of %s is recorded as not done, and was applied with key %s", e.Name, s.Job.Key, e.Key)
 		case outside && k != nil && k.applied > 1:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -39,8 +40,9 @@ type process struct {
 
 	committer *engine.Committer // of this life
 
-	mu  sync.Mutex
-	txs []*committer
+	mu   sync.Mutex
+	txs  []*committer
+	here *local.Bus // nil: it hands nothing over
 }
 
 // role is the configuration of the processes of a slot.
@@ -140,6 +142,9 @@ func (p *process) serve(ctx context.Context) error {
 	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
 	if p.role.local {
 		here := local.New(&servers{p.world.bus, p}, p.name)
+		p.mu.Lock()
+		p.here = here
+		p.mu.Unlock()
 		cfg.Bus, cfg.Local = &bus{here, p}, here
 	}
 	c, err := engine.NewCommitter(ctx, cfg)
@@ -177,6 +182,32 @@ func (p *process) serve(ctx context.Context) error {
 		cancel()
 	}
 	return first
+}
+
+// idles says that every slot is free that the process has for what it hands over; it has no work.
+func (p *process) idles() bool {
+	p.mu.Lock()
+	here := p.here
+	p.mu.Unlock()
+	if here == nil || !p.role.workers {
+		return true
+	}
+	want := p.role.slots - max(1, p.role.slots/4)
+	for _, topic := range topics {
+		free := 0
+		for ok := true; ok; {
+			if _, ok = here.Take(topic); ok {
+				free++
+			}
+		}
+		for range free {
+			here.Drop(topic)
+		}
+		if free != want {
+			return false
+		}
+	}
+	return true
 }
 
 // join opens and keeps the session of a process with handlers; leave ends it.
@@ -233,7 +264,29 @@ func (w *world) die(p *process) {
 	for _, tx := range txs {
 		tx.cut()
 	}
-	w.after(w.between(10*time.Millisecond, 6*time.Second), func() { w.born(p.slot) })
+	w.after(w.between(10*time.Millisecond, 6*time.Second), func() { w.follow(p) })
+}
+
+// follow starts the life after p, if none has begun.
+func (w *world) follow(p *process) {
+	if w.processes[p.slot] == p {
+		w.born(p.slot)
+	}
+}
+
+// drain asks processes to stop, at times when most have work. The next life of a slot begins while
+// the one before hands back what it has, or after it has ended.
+func (w *world) drain(dice *rand.Rand) {
+	for range w.features.drains {
+		slot := 1 + dice.IntN(len(w.processes)-1)
+		next := time.Duration(dice.IntN(2) * dice.IntN(int(2*time.Second)))
+		w.after(time.Duration(dice.IntN(int(8*time.Second))), func() {
+			p := w.processes[slot]
+			w.note("drains", p.name)
+			p.stop()
+			w.after(next, func() { w.follow(p) })
+		})
+	}
 }
 
 // halt stops a process, mostly for longer than ack wait and lease (F2).

@@ -61,7 +61,18 @@ func (h hands) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect
 
 // SendOutcome lets the outcome and what the run does next pass the gate in any order.
 func (h hands) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
-	go func() { ended(h.FinishEffect(context.WithoutCancel(ctx), l, e, false)) }()
+	id := leased("send outcome "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
+	go func() {
+		ended(through(context.WithoutCancel(ctx), h.p, kindWrite, id, func() (row store.EffectRow, err error) {
+			told := make(chan struct{})
+			h.Worker.SendOutcome(ctx, l, e, func(r store.EffectRow, failed error) {
+				row, err = r, failed
+				close(told)
+			})
+			<-told
+			return row, err
+		}))
+	}()
 }
 
 func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {

@@ -193,6 +193,8 @@ var _ = test("Load", "a receipt with open steps brings its response (C5)", func(
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
+		more := b.more(r.Job, collation.Need{Receipts: []journal.GUID{m.GUID, {1}}}).Receipts
+		require.Equal(b, map[journal.GUID]*collation.Receipt{m.GUID: receipt(), {1}: nil}, more)
 		got(b.once(Response(&r, Success(`{"paid":false}`))))(b)
 	}
 	require.True(b, got(b.handle(m))(b).Done)

@@ -134,6 +134,9 @@ func (c *committer) more(j *job, st *collation.State, n *collation.Need) {
 			return c.s.effectRows(j, func(f *collation.Effect) bool { return f.Request == request })
 		})
 	}
+	for _, g := range n.Receipts {
+		ask(st.Receipts, g, func() *collation.Receipt { return j.receipt(g) })
+	}
 	for _, k := range n.Rows {
 		if k.Job == j.ID {
 			c.txn.rows[k.GUID] = true

@@ -54,6 +54,7 @@ func (c *committer) More(ctx context.Context, needs map[journal.JobID]*collation
 			return fmt.Errorf("postgres: more: job %s was not loaded", job)
 		}
 		w.ask(job, st, need.Instances, need.Results)
+		want(&st.Receipts, &w.receipts, need.Receipts, func(g journal.GUID) rowKey { return rowKey{job, g} })
 		w.askFurther(job, st, need)
 	}
 	steps := c.reads(w)
