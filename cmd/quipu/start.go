@@ -31,8 +31,9 @@ nothing and is no error, so after any trouble you can start the whole file again
 another flow or input it is refused. Leave KEY out if the flow derives it from the input
 (identity: strict).
 
-With --delay or --at the job is there at once, and starts later by the database's clock.
---tag may be repeated; quipu ls --tag finds the job by it.
+With --delay or --at the job is there at once, and starts later by the database's clock: at
+once if that time has passed, and at the later one if both are given. --tag may be
+repeated; quipu ls --tag finds the job by it.
 
 A line that is refused is reported with its number, and the other lines are started.`,
 		Example: `  quipu start order order-42 --input '{"total": 10}'
@@ -55,6 +56,9 @@ A line that is refused is reported with its number, and the other lines are star
 				return cli.Exitf(cli.CodeUsage, "start - takes everything from the lines of standard input, and no other argument but --who")
 			}
 			return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error { return a.startMany(ctx, rt, r.Who) })
+		}
+		if len(args) == 2 && args[1] == "-" { // other commands read keys where it stands
+			return cli.Exitf(cli.CodeUsage, "KEY cannot be -, which stands for standard input: name such a job in a line of `quipu start -`")
 		}
 		if at != "" {
 			var err error
