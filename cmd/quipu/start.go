@@ -40,7 +40,7 @@ A line that is refused is reported with its number, and the other lines are star
   quipu start order order-43 --input @order.json
   quipu start order order-44 --at 2026-12-24T18:00:00Z --tag customer:42 --input @order.json
   quipu start - < orders.jsonl`,
-		Args: cli.Args(1, 2),
+		Args: startArgs,
 	}
 	cmd.Flags().StringVar(&input, "input", "{}", "`JSON` of the job's input; @FILE reads a file, - standard input")
 	own := []string{"input", "version", "delay", "at", "tag"}
@@ -56,9 +56,6 @@ A line that is refused is reported with its number, and the other lines are star
 				return cli.Exitf(cli.CodeUsage, "start - takes everything from the lines of standard input, and no other argument but --who")
 			}
 			return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error { return a.startMany(ctx, rt, r.Who) })
-		}
-		if len(args) == 2 && args[1] == "-" { // other commands read keys where it stands
-			return cli.Exitf(cli.CodeUsage, "KEY cannot be -, which stands for standard input: name such a job in a line of `quipu start -`")
 		}
 		if at != "" {
 			var err error
@@ -86,6 +83,14 @@ A line that is refused is reported with its number, and the other lines are star
 		})
 	})
 	return cmd
+}
+
+// startArgs also refuses the key -, for which other commands read keys from standard input.
+func startArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 && args[0] != "-" && args[1] == "-" {
+		return errors.New("KEY cannot be -, which stands for standard input: name such a job in a line of `quipu start -`")
+	}
+	return cli.Args(1, 2)(cmd, args)
 }
 
 // started is a started job, as it is printed in JSON.
