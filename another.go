@@ -31,6 +31,8 @@ type watcher struct {
 	rt      *Runtime
 	found   bool // that it is another one, and nobody has accepted it yet
 	failing bool // the last look failed for another reason
+	looked  bool // once at least
+	chain   int64
 }
 
 // run looks once a second until ctx ends.
@@ -62,6 +64,10 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.looked && got.Chain != w.chain {
+		rt.keys.Look()
+	}
+	w.looked, w.chain = true, got.Chain
 	if got.Accepted {
 		rt.cfg.Logger.Warn("the space goes on in the database that was accepted", "space", rt.cfg.Space, "epoch", got.Mark.Epoch)
 	}

@@ -2,6 +2,8 @@ package quipu
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -26,6 +28,12 @@ const (
 	ReasonRefused        DeadLetterReason = "refused"        // a signal that cannot be delivered
 	ReasonChanged        DeadLetterReason = "changed"        // stored bytes of its job are not those that were recorded
 )
+
+// reasons are all of them.
+var reasons = []DeadLetterReason{
+	ReasonParked, ReasonConfirm, ReasonResultMisfit, ReasonNondeterminism, ReasonUndo, ReasonRuns, ReasonStuck,
+	ReasonUndecodable, ReasonForeign, ReasonRefused, ReasonChanged,
+}
 
 // DeadLetterState says what became of a dead letter.
 type DeadLetterState string
@@ -82,9 +90,12 @@ type DeadLetterFilter struct {
 	Limit    int             // defaults to 100, at most 1 000
 }
 
-// DeadLetters lists a page of dead letters, newest first. ErrKey says that the Prefix begins a key
-// that is private.
+// DeadLetters lists a page of dead letters, newest first. ErrInput says that there is no such
+// Reason, ErrKey that the Prefix begins a key that is private.
 func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLetter, error) {
+	if f.Reason != "" && !slices.Contains(reasons, f.Reason) {
+		return nil, fmt.Errorf("%w: dead letters: reason %.40q: use one of %v", ErrInput, f.Reason, reasons)
+	}
 	if err := o.rt.checkPrefix(f.Prefix); err != nil {
 		return nil, err
 	}

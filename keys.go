@@ -43,7 +43,8 @@ func (k Keys) List(ctx context.Context) ([]Key, error) {
 
 // Rotate adds a key and returns its id. All processes read it before it signs, a minute later; the
 // key before it holds for a day more. With atOnce the new key signs at once and no other holds:
-// for a key that was stolen. Messages that are under way then come again by their rows. Workers in
+// for a key that was stolen; each process acts on that within some seconds. Messages that are under
+// way then come again by their rows. Workers in
 // other languages need their topic's new key (Topic): within the day, or at once. It needs the
 // owner's rights.
 func (k Keys) Rotate(ctx context.Context, atOnce bool) (id int, err error) {
@@ -79,6 +80,6 @@ func (k Keys) On(ctx context.Context) (bool, error) {
 }
 
 // Switch lets the space sign its messages, or not. It is a setting of the space, and all processes
-// follow within half a minute. In between they refuse some of each other's messages, which come
+// follow within some seconds. In between they refuse some of each other's messages, which come
 // again by their rows. It needs the owner's rights.
 func (k Keys) Switch(ctx context.Context, on bool) error { return k.rt.store.SetSigned(ctx, on) }

@@ -93,7 +93,7 @@ func (o Operator) Decide(ctx context.Context, d Decision) error {
 			return fmt.Errorf("%w: %w", ErrInput, err)
 		}
 	default:
-		return fmt.Errorf("%w: decision on dead letter %d: verdict %q: use Retry, Done, Resolve or Fail", ErrInput, d.DeadLetter, d.Verdict)
+		return fmt.Errorf("%w: decision on dead letter %d: verdict %.40q: use %s, %s, %s or %s", ErrInput, d.DeadLetter, d.Verdict, Retry, Done, Resolve, Fail)
 	}
 	err := o.rt.committer.Act(ctx, a)
 	if errors.Is(err, collation.ErrAction) {

@@ -69,7 +69,11 @@ func (rt *Runtime) checkNATS(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrPreflight, err)
 	}
 	if err == nil {
-		rt.cfg.Logger.Info("preflight", "server", "nats", "version", report.ServerVersion, "max_payload", report.MaxPayload, "streams", len(report.Streams))
+		facts := []any{"server", "nats", "version", report.ServerVersion, "max_payload", report.MaxPayload}
+		if !rt.cfg.natsConfig().LeaveStreams { // otherwise it may not look at them
+			facts = append(facts, "streams", len(report.Streams))
+		}
+		rt.cfg.Logger.Info("preflight", facts...)
 	}
 	return err
 }

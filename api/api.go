@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -162,7 +163,17 @@ func unreadable(err error) error {
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return err
 	}
-	return malformed(cannotReadDetail + err.Error())
+	why := err.Error()
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // it names types of Go
+		why = fmt.Sprintf("%s cannot be a JSON %s (byte %d)", cmp.Or(bad.Field, "it is an object, which"), bad.Value, bad.Offset)
+	}
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+		why = fmt.Sprintf("%v (byte %d)", bad, bad.Offset)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		why = "it ends within a value"
+	}
+	return malformed(cannotReadDetail + why)
 }
 
 // query reads parameters, and refuses those that the operation does not have.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,12 +70,20 @@ func TestO10Problems(t *testing.T) {
 	} {
 		w.refused(w.ask(access.Client, http.MethodPost, "/jobs", body), http.StatusUnprocessableEntity, code)
 	}
-	for _, body := range []string{``, `{`, `[]`, `{"flow": "hello"} {}`, `{"flow": "hello", "imput": {}}`, `{"key": "k"}`, `{"flow": "hello", "delay": "soon"}`} {
-		w.refused(w.ask(access.Client, http.MethodPost, "/jobs", body), http.StatusBadRequest, api.CodeMalformed)
+	for body, says := range map[string]string{
+		``: "flow", `{`: "it ends within a value", `[]`: "it is an object, which cannot be a JSON array (byte 1)", `{"flow": 1}`: "flow cannot be a JSON number (byte ",
+		`{"flow": x}`: "(byte 10)", `{"flow": "hello"} {}`: "something follows", `{"flow": "hello", "imput": {}}`: "imput",
+		`{"key": "k"}`: "flow", `{"flow": "hello", "delay": "soon"}`: "delay",
+	} {
+		p := w.refused(w.ask(access.Client, http.MethodPost, "/jobs", body), http.StatusBadRequest, api.CodeMalformed)
+		require.Contains(t, p.Detail, says, body)
 	}
 	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "none", "key": "k"}`), http.StatusNotFound, api.CodeNotFound)
 	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", "flow=hello", "Content-Type", "application/x-www-form-urlencoded"), http.StatusUnsupportedMediaType, api.CodeMediaType)
-	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "`+strings.Repeat("x", access.DefaultMaxBody)+`"}`), http.StatusRequestEntityTooLarge, api.CodeTooLarge)
+	big := w.refused(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "`+strings.Repeat("x", access.DefaultMaxBody)+`"}`), http.StatusRequestEntityTooLarge, api.CodeTooLarge)
+	require.Contains(t, big.Detail, strconv.Itoa(access.DefaultMaxBody), "the limit")
+	odd := w.refused(w.ask(access.Operator, http.MethodGet, "/dead-letters?reason=parkt", ""), http.StatusUnprocessableEntity, api.CodeInput)
+	require.Contains(t, odd.Detail, "parked", "the reasons there are")
 	for _, path := range []string{"/jobs/none", "/jobs/none/wait", "/jobs/none/verify", "/jobs/none/export", "/flows/none/1"} {
 		w.refused(w.ask(access.Operator, http.MethodGet, path, ""), http.StatusNotFound, api.CodeNotFound)
 	}

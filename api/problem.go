@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -60,7 +61,7 @@ func problemOf(err error) *access.Problem {
 		return p
 	}
 	if big, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return access.NewProblem(http.StatusRequestEntityTooLarge, CodeTooLarge, cannotReadDetail+big.Error())
+		return access.NewProblem(http.StatusRequestEntityTooLarge, CodeTooLarge, fmt.Sprintf("the body is over %d bytes, the limit: pass a reference instead", big.Limit))
 	}
 	if c, ok := errors.AsType[*quipu.ConflictError](err); ok {
 		return access.NewProblem(http.StatusConflict, CodeConflict, c.Error())

@@ -44,7 +44,7 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 	if s.Activity != "" {
 		name = s.name() + e.element(s, d)
 	}
-	r := e.add(s, KindPerson, fmt.Sprintf("%s waits for a person since %s: dead letter %d (%s): %s",
+	r := e.add(s, KindPerson, fmt.Sprintf("%s has waited for a person for %s: dead letter %d (%s): %s",
 		name, span(micros(e.Now-d.At)), d.ID, d.Letter.Reason, d.Letter.Message))
 	r.Dead = d.ID
 	retry := fmt.Sprintf("quipu dead retry %d", d.ID)
@@ -56,8 +56,8 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 		r.Commands = answers
 	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer || d.Letter.Kind == journal.MessageResponse:
 		r.Commands = []string{retry}
-		if strings.Contains(d.Letter.Message, "`quipu dead done`") { // it is about an effect
-			r.Commands = append(r.Commands, fmt.Sprintf("quipu dead done %d --result JSON", d.ID))
+		if strings.Contains(d.Letter.Message, "`quipu dead done`") { // it is about an effect: what makes its call again does not come first
+			r.Commands = []string{fmt.Sprintf("quipu dead done %d --result JSON", d.ID), retry}
 		}
 		r.Commands = append(append(r.Commands, answers...), e.interrupt())
 	default: // nobody else can give its result

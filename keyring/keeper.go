@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// refreshEvery is the time between two looks for new keys, well within Grace.
+	// refreshEvery is the time between two looks for new keys, well within Grace. A process looks
+	// sooner where it sees that the space's own chain has grown (Look).
 	refreshEvery = 20 * time.Second
-	// refreshLeast is the shortest time between two looks that a missing key causes.
+	// refreshLeast is the shortest time between two looks.
 	refreshLeast = time.Second
 )
 
@@ -122,7 +123,8 @@ func (k *Keeper) put(ctx context.Context) error {
 	return nil
 }
 
-func (k *Keeper) soon() {
+// Look has the keys read soon: somebody may have added one, or ended some.
+func (k *Keeper) Look() {
 	select {
 	case k.look <- struct{}{}:
 	default:
@@ -134,7 +136,7 @@ func (k *Keeper) Sign(topic string, text ...[]byte) (string, error) {
 	ring := k.Ring()
 	mac, err := ring.Sign(topic, text...)
 	if errors.Is(err, ErrNoKey) || topic != "" && ring.Derives() && k.note(topic) {
-		k.soon()
+		k.Look()
 	}
 	return mac, err
 }
@@ -143,7 +145,7 @@ func (k *Keeper) Sign(topic string, text ...[]byte) (string, error) {
 func (k *Keeper) Check(topic, mac string, text ...[]byte) error {
 	err := k.Ring().Check(topic, mac, text...)
 	if errors.Is(err, ErrNoKey) {
-		k.soon()
+		k.Look()
 	}
 	return err
 }
@@ -155,7 +157,7 @@ func (k *Keeper) SignEntry(text ...[]byte) []byte { return k.Ring().SignEntry(te
 func (k *Keeper) CheckEntry(mac []byte, text ...[]byte) error {
 	err := k.Ring().CheckEntry(mac, text...)
 	if errors.Is(err, ErrStale) {
-		k.soon()
+		k.Look()
 	}
 	return err
 }

@@ -100,10 +100,15 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 		jobs = below.Of(rt).AuditJobs(ctx, nil)
 	}
 	var code worst
+	looked, what := 0, "quarantined jobs"
+	if all {
+		what = "jobs"
+	}
 	for id, err := range jobs {
 		if err != nil {
 			return err
 		}
+		looked++
 		switch err := inspect(quipu.Job{ID: id}); codeOf(err) {
 		case codeRefused:
 			code.add(codeRefused)
@@ -113,6 +118,9 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 				return err
 			}
 		}
+	}
+	if a.none(looked, what); looked > 0 && code.err() == nil && !a.json() {
+		fmt.Fprintf(a.streams.Err, "%s: the tables are what the journals give\n", counted(looked, "job"))
 	}
 	return code.err()
 }

@@ -81,9 +81,10 @@ func (a *app) rotateCommand() *cobra.Command {
 have read it. The old one holds for a day more. Give workers in other languages their new
 key within that day (quipu topic-key).
 
---now is for a key that was stolen: the new key signs at once, and no other holds.
-Messages that are under way are refused and come again by their rows within seconds. A
-worker in another language is refused until it has its new key.
+--now is for a key that was stolen: the new key signs at once, and no other holds. All
+processes read that within some seconds; until then one of them may still act on the stolen
+key. Messages that are under way are refused and come again by their rows, which the metric
+quipu_refused_total counts. A worker in another language is refused until it has its new key.
 
 It needs the login of the owner.`,
 		Example: "  quipu keys rotate\n  quipu keys rotate --now",
@@ -97,7 +98,7 @@ It needs the login of the owner.`,
 		}
 		when := "signs in a minute; the others hold for a day more"
 		if now {
-			when = "signs from now on; the others do not hold any more"
+			when = "signs from now on; the others do not hold any more, as soon as each process has read that: within some seconds"
 		}
 		_, err = fmt.Fprintf(a.streams.Out, "key %d %s\n", id, when)
 		return err
@@ -110,7 +111,7 @@ func (a *app) switchCommand(on bool) *cobra.Command {
 		Use:   "on",
 		Short: "Let the space sign its messages",
 		Long: `Let the space sign its messages, and refuse others. A new space does. Processes follow
-within half a minute. It needs the login of the owner.`,
+within some seconds. It needs the login of the owner.`,
 		Example: "  quipu keys on",
 		Args:    cobra.NoArgs,
 	}
@@ -118,7 +119,7 @@ within half a minute. It needs the login of the owner.`,
 		cmd.Use, cmd.Short, cmd.Example = "off", "Let the space take messages without a signature", "  quipu keys off"
 		cmd.Long = `Let the space take messages without a signature: whoever can publish on its subjects can
 then answer requests and flood it. Use it where workers in other languages cannot have a
-key. Processes follow within half a minute. It needs the login of the owner.`
+key. Processes follow within some seconds. It needs the login of the owner.`
 	}
 	cmd.RunE = a.run(writes, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
 		if err := rt.Keys().Switch(ctx, on); err != nil {

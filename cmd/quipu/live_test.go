@@ -352,7 +352,7 @@ func TestDeadLetters_E10(t *testing.T) {
 	require.Equal(t, ids["failed"]+"\n", s.ok("", "dead", "ls", "--ids", "--prefix", "fa", "--from", "1h", "--reason", "parked", "--topic", "cut", "--flow", "parks"))
 	require.Empty(t, s.ok("", "dead", "ls", "--ids", "--to", "1h"))
 	require.Contains(t, s.ok("", "show", "resolved"), "held: parked; see dead letters")
-	s.why("resolved", "step waits for a person since ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
+	s.why("resolved", "step has waited for a person for ", "dead letter "+ids["resolved"]+" (parked): ", "    quipu dead retry "+ids["resolved"]+"\n")
 
 	require.Contains(t, s.ok(ids["resolved"]+"\n", "dead", "resolve", "-", "--result", `"charged"`, "--reason", "seen in the books"), "resolved")
 	require.Equal(t, "resolved  completed  {\"text\":\"charged\"}\n", s.ok("", "wait", "resolved", "--timeout", "1m"))

@@ -17,7 +17,7 @@ const (
 	codeNotFound = 4 // no such job, flow, version or dead letter
 	codeEnded    = 5 // a job failed or was interrupted
 	codeTimeout  = 6 // a job did not end in time
-	codeStale    = 7 // the dead letter, or the job to be interrupted, has ended already
+	codeStale    = 7 // the dead letter, or the job to be interrupted, has ended already; or there is nothing to resume
 	codeUndone   = 8 // show --effect: not done, not known, or not yet
 )
 
@@ -30,7 +30,7 @@ const exitCodes = `Exit codes; a command about several items ends with the lowes
 - 4: not found: no such job, flow, version, dead letter or effect; signal --all: nobody waits
 - 5: wait, call: a job failed or was interrupted
 - 6: wait, call: a job had not ended in time
-- 7: dead, interrupt: the dead letter or the job has ended already
+- 7: dead, interrupt, resume: it is decided already, the job has ended already, or there is nothing to resume
 - 8: show --effect: the effect is not done, its outcome is not known, or it has not begun in a job that is open
 - 130: ended by SIGINT or SIGTERM`
 

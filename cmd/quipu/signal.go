@@ -30,7 +30,7 @@ func (a *app) signalCommand() *cobra.Command {
 		Short: "Send a signal to a hook or function",
 		Long: `Send a signal to the hook, or to the Await of a function, that has waited longest for the
 topic and the key. If nobody waits, the signal is kept, and the next wait for it takes it
-at once. With --all it goes to everybody who waits now, and is not kept.
+within half a second. With --all it goes to everybody who waits now, and is not kept.
 
 The payload is JSON, null by default: write it as the argument, @FILE, or - for standard
 input. A signal that is repeated with the same --id does nothing.`,

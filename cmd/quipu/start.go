@@ -31,15 +31,16 @@ nothing and is no error, so after any trouble you can start the whole file again
 another flow or input it is refused. Leave KEY out if the flow derives it from the input
 (identity: strict).
 
-With --delay or --at the job is there at once, and starts later by the database's clock.
---tag may be repeated; quipu ls --tag finds the job by it.
+With --delay or --at the job is there at once, and starts later by the database's clock: at
+once if that time has passed, and at the later one if both are given. --tag may be
+repeated; quipu ls --tag finds the job by it.
 
 A line that is refused is reported with its number, and the other lines are started.`,
 		Example: `  quipu start order order-42 --input '{"total": 10}'
   quipu start order order-43 --input @order.json
   quipu start order order-44 --at 2026-12-24T18:00:00Z --tag customer:42 --input @order.json
   quipu start - < orders.jsonl`,
-		Args: cli.Args(1, 2),
+		Args: startArgs,
 	}
 	cmd.Flags().StringVar(&input, "input", "{}", "`JSON` of the job's input; @FILE reads a file, - standard input")
 	own := []string{"input", "version", "delay", "at", "tag"}
@@ -82,6 +83,14 @@ A line that is refused is reported with its number, and the other lines are star
 		})
 	})
 	return cmd
+}
+
+// startArgs also refuses the key -, for which other commands read keys from standard input.
+func startArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 && args[0] != "-" && args[1] == "-" {
+		return errors.New("KEY cannot be -, which stands for standard input: name such a job in a line of `quipu start -`")
+	}
+	return cli.Args(1, 2)(cmd, args)
 }
 
 // started is a started job, as it is printed in JSON.

@@ -68,7 +68,7 @@ func (a *app) tokenLsCommand() *cobra.Command {
 		t := newTable(a.streams.Out, "NAME", "ROLE", "MADE", "HOLDS UNTIL")
 		for _, x := range all {
 			v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC(), Ends: timeOf(x.Ends)}
-			if err := a.item(t, v, x.Name, x.Role, local(&v.Made), cmp.Or(local(v.Ends), "revoked")); err != nil {
+			if err := a.item(t, v, x.Name, x.Role, local(&v.Made), cmp.Or(local(v.Ends), "it is revoked")); err != nil {
 				return err
 			}
 		}

@@ -19,6 +19,7 @@ func TestTokens(t *testing.T) {
 	listed := s.ok("", "token", "ls")
 	require.Contains(t, listed, "shop  client")
 	require.NotContains(t, listed, token)
+	require.Contains(t, listed, "  it is revoked\n", "HOLDS UNTIL")
 	all := objects(t, s.ok("", "token", "ls", "-o", "json"))
 	require.Len(t, all, 2)
 	require.NotContains(t, all[0], "ends")

@@ -8,7 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// Gauges implements store.Client, in one round trip.
+// Gauges implements store.Lists, in one round trip.
 func (s *Store) Gauges(ctx context.Context) (*store.Gauges, error) {
 	var g *store.Gauges
 	by := func(counts map[string]int64) func(row) error {

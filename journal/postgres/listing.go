@@ -24,7 +24,7 @@ type listing struct {
 	from, to   spot   // the range: from this job, to before that
 }
 
-// Jobs implements store.Client. Filters that have no index are compared with the jobs of a range,
+// Jobs implements store.Lists. Filters that have no index are compared with the jobs of a range,
 // whose end is looked up before.
 func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage, err error) {
 	if err := f.Check(); err != nil {

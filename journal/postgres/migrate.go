@@ -44,9 +44,13 @@ func readMigrations() []string {
 // Extend does, each in one transaction. It needs the rights of the owner.
 func (s *Store) Migrate(ctx context.Context) error {
 	begin := "BEGIN;" + s.migrateLock() + "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{s.schema}.Sanitize()
-	return s.call(ctx, "migrate", func(c *conn) error {
+	err := s.call(ctx, "migrate", func(c *conn) error {
 		return c.between(ctx, begin, func() error { return s.migrate(ctx, c) })
 	})
+	if forbidden(err) {
+		err = fmt.Errorf("%w; a process whose login does not own the schema leaves it alone (Config.NoMigrate, QUIPU_NO_MIGRATE, --no-migrate)", err)
+	}
+	return err
 }
 
 func (s *Store) migrate(ctx context.Context, c *conn) error {

@@ -71,11 +71,23 @@ func (s *Store) Extend(ctx context.Context) error {
 		case err == nil:
 			s.log.Info("partitions of the history were made, or opened")
 		case errors.Is(err, store.ErrOwner):
-			err = fmt.Errorf("%w; %w", store.ErrPartition, err)
+			err = unmade{err}
 		}
 		return err
 	})
 }
+
+// unmade is why Extend did nothing. There may be room for new jobs yet: it is made long before it
+// is needed.
+type unmade struct{ error }
+
+// Error says what is missing.
+func (e unmade) Error() string {
+	return "the next partitions of the history are not made or opened, and one has room for 10 million jobs: run `quipu migrate` each day; " + e.error.Error()
+}
+
+// Unwrap makes it a store.ErrPartition, too.
+func (e unmade) Unwrap() []error { return []error{store.ErrPartition, e.error} }
 
 // alone runs do under a lock that the session keeps meanwhile, and which one process has at a time;
 // where another has it, nothing is to be done.

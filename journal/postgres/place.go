@@ -26,6 +26,7 @@ type site struct {
 	mark     store.Mark
 	halted   string // why nothing may be decided, as the space says; "" otherwise
 	promote  bool   // a promotion is accepted beforehand
+	chain    int64  // entries of the space's own chain
 }
 
 // another is a store.ErrAnotherDatabase with its own text.
@@ -178,7 +179,7 @@ func (s *Store) inspect(ctx context.Context, pg *pgconn.PgConn) (*site, error) {
 	v := row(result.Rows[0])
 	p := &site{
 		system: v.int(0), timeline: v.int(1), mark: store.Mark{Space: v.guid(4), Epoch: v.int(5), Beat: v.int(6)},
-		halted: v.text(7), promote: v.bool(8),
+		halted: v.text(7), promote: v.bool(8), chain: v.int(9),
 	}
 	p.accepted.system, p.accepted.timeline = v.int(2), v.int(3)
 	return p, nil

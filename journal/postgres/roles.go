@@ -31,20 +31,25 @@ func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 // GrantWorker. Roles needs CREATEROLE and the rights of the schema's owner. Repeat it after each
 // migration.
 func (s *Store) Roles(ctx context.Context) error {
+	return besideOthers(func() error { return s.makeRoles(ctx) })
+}
+
+// besideOthers begins again where another process makes, gives or takes the same roles. They belong
+// to the server, not to the database: no lock of ours holds that process up.
+func besideOthers(do func() error) error {
 	for tries := 1; ; tries++ {
-		err := s.makeRoles(ctx)
+		err := do()
 		if pg := serverError(err); pg == nil || tries == maxRoles || !slices.Contains(madeMeanwhile, pg.Code) {
 			return err
 		}
 	}
 }
 
-// maxRoles bounds how often Roles begins again because another process makes the same roles. They
-// belong to the server, not to the database.
+// maxRoles bounds how often that happens.
 const maxRoles = 10
 
-// madeMeanwhile are the errors of that: unique_violation, duplicate_object, and a row of the
-// catalogue that was updated at the same time.
+// madeMeanwhile are its errors: unique_violation, duplicate_object, and a row of the catalogue that
+// was updated at the same time.
 var madeMeanwhile = []string{"23505", "42710", "XX000"}
 
 func (s *Store) makeRoles(ctx context.Context) error {
@@ -126,7 +131,7 @@ func (s *Store) member(ctx context.Context, kind journal.SpaceKind, role, login 
 	} else if len(topics) > 0 {
 		membership = "" // it has others, perhaps
 	}
-	return s.act(ctx, "roles", func(c *conn) ([]journal.SpaceEntry, error) {
+	change := func(c *conn) ([]journal.SpaceEntry, error) {
 		before, after := 0, 0
 		err := c.query(ctx, "role_member", func(row) error { before++; return nil }, pText(group), pText(login))
 		if err == nil {
@@ -146,7 +151,8 @@ func (s *Store) member(ctx context.Context, kind journal.SpaceKind, role, login 
 			err = c.query(ctx, statement, func(row) error { did = true; return nil }, params...)
 		}
 		return one(did, kind, map[string]string{"role": role, "login": login, "topics": strings.Join(topics, " ")}), err
-	})
+	}
+	return besideOthers(func() error { return s.act(ctx, "roles", change) })
 }
 
 // WorkerTopics lists the topics of each login that is bound to some (S8).

@@ -26,6 +26,9 @@ type Watched struct {
 	// Accepted says that the process goes on after another database was noticed, or in an epoch
 	// that it did not know: what it has read before counts no more.
 	Accepted bool
+	// Chain is how many entries the space's own chain has. Where it has grown, somebody has
+	// decided about the space: about its keys, too (S1).
+	Chain int64
 }
 
 // Watch compares the database with what this process knows of it, and with the newest mark that
@@ -56,8 +59,8 @@ func (s *Store) apart(ctx context.Context, call func(*conn) error) error {
 func (s *Store) watch(ctx context.Context, c *conn, beat bool, left store.Mark) (w Watched, err error) {
 	marks := s.where.marks() // before the look: the database may be newer, never older
 	if beat && s.Another() == nil {
-		if m, err := s.beat(ctx, c, left); err == nil && m.Beat != 0 {
-			return Watched{Mark: m}, nil
+		if w, err := s.beat(ctx, c, left); err == nil && w.Mark.Beat != 0 {
+			return w, nil
 		}
 	}
 	p, err := s.inspect(ctx, c.pg)
@@ -92,31 +95,33 @@ func (s *Store) watched(ctx context.Context, c *conn, p *site, beat bool) (w Wat
 		s.accept(p.mark)
 	}
 	if s.where.seen(p.mark); beat {
-		w.Mark, err = s.beat(ctx, c, store.Mark{})
+		var b Watched
+		b, err = s.beat(ctx, c, store.Mark{})
+		w.Mark, w.Chain = b.Mark, b.Chain
 	}
 	if w.Mark.Beat == 0 {
-		w.Mark = p.mark
+		w.Mark, w.Chain = p.mark, p.chain
 	}
 	return w, err
 }
 
 // beat raises the beat where the space goes on as this process knows it, and returns the new mark.
 // It is zero where anything differs, or another process is just doing it: then a look says which.
-func (s *Store) beat(ctx context.Context, c *conn, left store.Mark) (m store.Mark, err error) {
+func (s *Store) beat(ctx context.Context, c *conn, left store.Mark) (w Watched, err error) {
 	known := s.where.known.Load()
 	if known == nil || left.Space == known.Space && left.Epoch > known.Epoch {
-		return m, nil
+		return w, nil
 	}
 	newest := *known
 	if left.After(newest) {
 		newest = left
 	}
 	err = c.query(ctx, "place_beat", func(v row) error {
-		m = store.Mark{Space: newest.Space, Epoch: newest.Epoch, Beat: v.int(0)}
-		s.where.seen(m)
+		w = Watched{Mark: store.Mark{Space: newest.Space, Epoch: newest.Epoch, Beat: v.int(0)}, Chain: v.int(1)}
+		s.where.seen(w.Mark)
 		return nil
 	}, pUUID(newest.Space), pInt(newest.Epoch), pInt(newest.Beat))
-	return m, err
+	return w, err
 }
 
 // promote accepts a promotion that was allowed beforehand. Another process may do it first.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"os/user"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -85,7 +86,11 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
+	unknown := knowsCommands(root)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = *unknown
+	}
 	if err == nil {
 		return CodeOK
 	}
@@ -107,12 +112,40 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	return code
 }
 
+// knowsCommands lets a command that only has others below it refuse a name that is none of them.
+// Cobra would print its help, and end well: a script would not notice. The error is there when the
+// command has been executed; nil: there is none.
+func knowsCommands(root *cobra.Command) *error {
+	unknown, help := new(error), root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if rest := cmd.Flags().Args(); !cmd.Runnable() && len(rest) > 0 {
+			*unknown = Exitf(CodeUsage, "unknown command %.40q for %q", rest[0], cmd.CommandPath())
+			return
+		}
+		help(cmd, args)
+	})
+	return unknown
+}
+
+// Getenv is os.Getenv of the process. Where USER is not set, as in containers and services, it is
+// the name that the system has of the user: the journal names who did what.
+func Getenv(name string) string {
+	value := os.Getenv(name)
+	if name != "USER" || value != "" || os.Getenv("LOGNAME") != "" {
+		return value
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
+
 // Main runs a command with the process's streams and exits with its code. The first SIGINT or
 // SIGTERM ends ctx, the second one ends the process.
 func Main(run func(ctx context.Context, args []string, s Streams) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv})
+	code := run(ctx, os.Args[1:], Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: Getenv})
 	stop()
 	os.Exit(code)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
 	"testing"
 
@@ -154,4 +155,18 @@ func TestReferenceAndSection(t *testing.T) {
 	require.Equal(t, "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n", replaced)
 	_, _, ok = clitest.Section("a", "x", "")
 	require.False(t, ok)
+}
+
+// Where USER is not set, the name is the system's: an entry names who did it.
+func TestGetenv(t *testing.T) {
+	t.Setenv("USER", "")
+	t.Setenv("LOGNAME", "")
+	u, err := user.Current()
+	require.NoError(t, err)
+	require.Equal(t, u.Username, cli.Getenv("USER"))
+	require.Empty(t, cli.Getenv("LOGNAME"))
+	t.Setenv("LOGNAME", "ada")
+	require.Empty(t, cli.Getenv("USER"), "the commands read LOGNAME next")
+	t.Setenv("USER", "bob")
+	require.Equal(t, "bob", cli.Getenv("USER"))
 }

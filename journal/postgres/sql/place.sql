@@ -1,14 +1,14 @@
 -- name: place_beat
 -- raises the beat of the space (S13), if it goes on in this database and is at least as new as the mark that was
 -- seen, and unless another process is just doing it. $1 id of the space, $2 epoch and $3 beat of the mark. Returns the
--- beat.
+-- beat, and how many entries the space's own chain has.
 UPDATE space SET beat = beat + 1
 WHERE single IN (
     SELECT s.single FROM space s
     WHERE s.single AND s.id = $1::uuid AND s.epoch = $2::int8 AND s.beat >= $3::int8 AND s.halted IS NULL
       AND s.system = server_system() AND s.timeline = server_timeline()
     FOR UPDATE SKIP LOCKED)
-RETURNING beat
+RETURNING beat, chain_seq
 
 -- name: place_halt
 -- says in the space why nothing may be decided in this database, unless it says so already (S13). $1 epoch, $2 why.

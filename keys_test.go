@@ -1,0 +1,38 @@
+package quipu
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/keyring"
+)
+
+// S1: each process reads a key that somebody added, and which others have ended, as soon as it sees
+// that something was decided about the space, also where no message comes to it: an engine, which
+// raises the beat, and a process that only looks.
+func TestS1KeysThatWereRotatedAreReadSoon(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	open := func(cfg Config) *Runtime {
+		cfg.Postgres, cfg.Logger = dsn, discard()
+		rt, err := Open(t.Context(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(rt.Close)
+		return rt
+	}
+	all := []*Runtime{open(Config{NATS: devtest.NATS(t).URL(), Roles: []Role{RoleEngine}}), open(Config{})}
+
+	_, err := all[1].Keys().Rotate(t.Context(), true)
+	require.NoError(t, err)
+	now, err := keyring.Open(t.Context(), all[1].store, discard())
+	require.NoError(t, err)
+	for i, rt := range all {
+		require.Eventually(t, func() bool {
+			mac, err := rt.keys.Ring().Sign("pay", []byte("x"))
+			return err == nil && now.Ring().Check("pay", mac, []byte("x")) == nil
+		}, 10*time.Second, 20*time.Millisecond, "process %d signs with a key that has ended", i)
+	}
+}
