@@ -196,18 +196,6 @@ func TestE5NotDoneRunsUnderTheNextKey(t *testing.T) {
 	require.NoError(t, NotDone(nil))
 }
 
-func TestE5NotDoneAfterATakeoverKeepsTheKey(t *testing.T) {
-	b := newBench(t)
-	ctx, _ := b.run()
-	mustPanic(t, func() { _, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("dies") }, Idempotent) })
-	c := counting[int]{err: NotDone(errors.New("refused"))}
-	ctx, s := b.again()
-	_, err := Do(ctx, "charge", c.fn, Idempotent)
-	require.ErrorAs(t, err, new(*UnknownError), "this call knows nothing of the one that was cut off")
-	require.Error(t, s.Verdict())
-	require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
-}
-
 func TestE5ExhaustedTriesReplayAsThatError(t *testing.T) {
 	b := newBench(t)
 	c := counting[int]{err: NotDone(errors.New("refused"))}

@@ -41,18 +41,3 @@ func TestE1KeyGolden(t *testing.T) {
 		require.Equal(t, c.want, c.id.key(c.call, c.n).String(), name)
 	}
 }
-
-func TestE1FieldsDoNotRunTogether(t *testing.T) {
-	t.Parallel()
-	seen := map[journal.Digest]string{}
-	for name, k := range map[string]journal.Digest{
-		"a":        (&Identity{Activity: "ab", DAD: ",0"}).key(newCall("x", nil), 0),
-		"b":        (&Identity{Activity: "a", DAD: "b,0"}).key(newCall("x", nil), 0),
-		"explicit": (&Identity{}).key(newCall("x", []Option{WithKey("1")}), 0),
-		"args":     (&Identity{}).key(newCall("x", []Option{Args(1)}), 0),
-		"neither":  (&Identity{}).key(newCall("x", nil), 0),
-	} {
-		require.Empty(t, seen[k], "%s has the key of %s", name, seen[k])
-		seen[k] = name
-	}
-}

@@ -29,7 +29,7 @@ func TestPorts(t *testing.T) {
 	t.Parallel()
 	ctx, o := t.Context(), outside{mails: make(chan string, 2)}
 	var dsn string
-	s := openWith(t, "comingfrom", func(cfg *quipu.Config) { dsn = cfg.Postgres },
+	s := open(t, "comingfrom", func(cfg *quipu.Config) { dsn = cfg.Postgres },
 		comingfrom.Desk{Bank: o}.Register, comingfrom.Post{Mailer: o}.Register, comingfrom.Store{Till: o, Cooling: glance}.Register)
 
 	require.NoError(t, comingfrom.Approve(ctx, s.Runtime, "7"))

@@ -21,7 +21,7 @@ func TestO10Client(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skipf("node is not installed, the client in JavaScript does not run here: %v", err)
 	}
-	s := open(t, "approval")
+	s := open(t, "approval", nil)
 	token, err := s.Tokens().Create(t.Context(), "shop", access.Client, 0)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)

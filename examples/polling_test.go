@@ -1,72 +1,58 @@
 package examples_test
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
-	"sync/atomic"
+	"context"
+	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/workers"
 )
 
-// service answers the n-th question, from 1, with answer(n).
-func service(t *testing.T, answer func(n int64) (status int, body string)) (url string, asked *atomic.Int64) {
+// polls plays the loop against a service whose n-th answer, from 1, is answer(n): the body of a
+// success, or "" for an error.
+func polls(t *testing.T, answer func(n int) (body string), scenario func(t testing.TB, job *quiputest.Job)) {
 	t.Helper()
-	asked = new(atomic.Int64)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		status, body := answer(asked.Add(1))
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL, asked
-}
-
-func input(url string) string {
-	return `{"order": "order-1", "every": "20ms", "url": ` + strconv.Quote(url) + `}`
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployFiles("polling/*.yaml")
+		asked := 0
+		w.Serve(func(reg *workers.Registry) {
+			workers.HandleRaw(reg, "http", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				if asked++; answer(asked) == "" {
+					return nil, workers.Fail(503, "as told")
+				}
+				return json.RawMessage(`{"status": 200, "body": ` + answer(asked) + `}`), nil
+			})
+			workers.HandleRaw(reg, "echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
+		})
+		scenario(t, w.Start("polling", "settle-1", map[string]string{"order": "order-1", "url": "http://service", "every": "1h"}))
+	})
 }
 
 // The loop continues after an error, an empty list and other charges, and ends with the charge.
 // Every question has its own address.
 func TestPollsUntilItIsThere(t *testing.T) {
-	t.Parallel()
-	s := open(t, "polling")
-	url, asked := service(t, func(n int64) (int, string) {
-		switch n {
-		case 1:
-			return http.StatusServiceUnavailable, ``
-		case 2:
-			return http.StatusOK, `null`
-		case 3:
-			return http.StatusOK, `[{"order": "another", "amount": 1}]`
-		}
-		return http.StatusOK, `[{"order": "another", "amount": 1}, {"order": "order-1", "amount": 12.50}]`
+	answers := []string{``, `null`, `[{"order": "another", "amount": 1}]`, `[{"order": "another", "amount": 1}, {"order": "order-1", "amount": 12.5}]`}
+	polls(t, func(n int) string { return answers[n-1] }, func(t testing.TB, job *quiputest.Job) {
+		began := time.Now()
+		gives(t, job, `{"charge": {"order": "order-1", "amount": 12.5}, "asked": 4}`)
+		require.InDelta(t, 3, time.Since(began).Hours(), 0.01)
+		require.Equal(t, []string{",0,0,0", ",0,1,0", ",0,2,0", ",0,3,0"}, addresses(job, "ask"))
+		_, digits := ledgers(job, "poll")
+		require.Equal(t, []string{"001100000000004"}, digits, "its own pass and three of the cycle (1.12)")
 	})
-	s.Begin("polling", "settle-1", input(url))
-	require.JSONEq(t, `{"charge": {"order": "order-1", "amount": 12.5}, "asked": 4}`, s.Output("settle-1"))
-	require.EqualValues(t, 4, asked.Load())
-	require.Equal(t, []string{",0,0,0", ",0,1,0", ",0,2,0", ",0,3,0"}, s.Addresses("settle-1", "ask"))
-	for _, i := range s.View("settle-1").Instances {
-		if i.Key.Activity == "poll" && i.Ledger != 0 { // its own pass and three of the cycle (1.12)
-			require.Equal(t, "001100000000004", i.Ledger.String())
-		}
-	}
 }
 
 // An answer that never comes ends with an error that names the limit.
 func TestGivesUpAfterMax(t *testing.T) {
-	t.Parallel()
-	s := open(t, "polling")
-	url, _ := service(t, func(int64) (int, string) { return http.StatusOK, `[]` })
-	s.Begin("polling", "settle-2", `{"order": "order-1", "every": "0s", "url": `+strconv.Quote(url)+`}`)
-	end := s.Failure("settle-2")
-	require.Equal(t, journal.JobFailed, end.State)
-	require.Equal(t, "cycle", end.Cause.Class)
-	require.Contains(t, end.Cause.Message, "`max` is 100")
-	require.Len(t, s.Addresses("settle-2", "ask"), 101)
+	polls(t, func(int) string { return `[]` }, func(t testing.TB, job *quiputest.Job) {
+		cause := job.Fails(500)
+		require.Equal(t, "cycle", cause.Class)
+		require.Contains(t, cause.Message, "`max` is 100")
+		require.Len(t, addresses(job, "ask"), 101)
+	})
 }

@@ -5,20 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -42,14 +44,8 @@ type Space struct {
 }
 
 // open deploys the flow files of an example. It works with the built-in handlers and those that
-// register adds, on real servers as `worker dev` has them.
-func open(t testing.TB, example string, register ...func(*workers.Registry)) *Space {
-	t.Helper()
-	return openWith(t, example, func(*quipu.Config) {}, register...)
-}
-
-// openWith is open with a configuration that change may alter last.
-func openWith(t testing.TB, example string, change func(*quipu.Config), register ...func(*workers.Registry)) *Space {
+// register adds, on real servers as `worker dev` has them; change may alter the configuration.
+func open(t testing.TB, example string, change func(*quipu.Config), register ...func(*workers.Registry)) *Space {
 	t.Helper()
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
@@ -61,16 +57,16 @@ func openWith(t testing.TB, example string, change func(*quipu.Config), register
 		Postgres: devtest.Postgres(t), Workers: reg, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 	}
-	change(&cfg)
+	if change != nil {
+		change(&cfg)
+	}
 	if cfg.NATS == "" {
 		cfg.NATS = devtest.NATS(t).URL()
 	}
 	s.NATS = cfg.NATS
 	var err error
 	s.Runtime, err = quipu.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	s.deploy(example)
 	s.work()
@@ -80,21 +76,14 @@ func openWith(t testing.TB, example string, change func(*quipu.Config), register
 func (s *Space) deploy(example string) {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(example, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		s.t.Fatalf("no flow files: %v", err)
-	}
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, files)
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, err)
 		f, err := flow.Parse(name, text)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if err := s.Deploy(s.t.Context(), f); err != nil {
-			s.t.Fatal(err)
-		}
+		require.NoError(s.t, err)
+		require.NoError(s.t, s.Deploy(s.t.Context(), f))
 	}
 }
 
@@ -104,34 +93,53 @@ func (s *Space) work() {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	s.t.Cleanup(func() {
-		s.settle()
-		stop()
-		if err := <-done; err != nil {
-			s.t.Error(err)
-		}
 		s.verify()
+		stop()
+		assert.NoError(s.t, <-done)
 		if s.t.Failed() {
 			s.t.Logf("the runtime said:\n%s", &s.log)
 		}
 	})
 }
 
+// verify verifies every job of the space (2.5). A closed job has no rows left soon after: messages
+// that came too late, such as the outcome of a child that outlived it, get their verdict (C15).
+func (s *Space) verify() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own has ended
+	defer cancel()
+	jobs, st := 0, below.Of(s.Runtime)
+	for id, err := range st.AuditJobs(ctx, nil) {
+		if !assert.NoError(s.t, err) {
+			return
+		}
+		jobs++
+		assert.Eventually(s.t, func() bool {
+			v, err := st.Job(ctx, id)
+			return err == nil && (!v.State.Closed() || len(v.Rows) == 0)
+		}, patience, glance, id)
+		report, err := store.VerifyJob(ctx, st, id, nil, nil)
+		if !assert.NoError(s.t, err) {
+			continue
+		}
+		for _, c := range report.Checks {
+			assert.Equal(s.t, replay.Proved, c.Status, "job %s: %s (%s): %v %s", id, c.Check, c.Check.Title(), c.Violation, c.Note)
+		}
+	}
+	assert.Positive(s.t, jobs)
+}
+
 // Begin starts a job with an input in JSON, as `quipu start` does.
 func (s *Space) Begin(flowName, key, input string) {
 	s.t.Helper()
 	_, err := s.Start(s.t.Context(), flowName, key, json.RawMessage(input))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 }
 
 // Output waits until the job has completed, and returns its output.
 func (s *Space) Output(key string) string {
 	s.t.Helper()
 	out, err := s.end(key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	return string(out)
 }
 
@@ -140,9 +148,7 @@ func (s *Space) Failure(key string) *quipu.JobError {
 	s.t.Helper()
 	out, err := s.end(key)
 	ended, ok := errors.AsType[*quipu.JobError](err)
-	if !ok {
-		s.t.Fatalf("job %s: output %s, error %v", key, out, err)
-	}
+	require.True(s.t, ok, "job %s: output %s, error %v", key, out, err)
 	return ended
 }
 
@@ -151,85 +157,23 @@ func (s *Space) end(key string) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	job, err := s.Find(ctx, key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	out, err := s.Wait(ctx, job)
 	if ctx.Err() != nil {
-		s.t.Fatalf("stranded: %s", s.text(key))
+		v, _ := below.Of(s.Runtime).Job(s.t.Context(), job.ID)
+		s.t.Fatalf("stranded: %+v", v)
 	}
 	return out, err
-}
-
-// View reads the job that has the key, with its ledgers and what it waits for.
-func (s *Space) View(key string) *store.JobView {
-	s.t.Helper()
-	job, err := s.Find(s.t.Context(), key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	v, err := below.Of(s.Runtime).Job(s.t.Context(), job.ID)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return v
-}
-
-// Until waits until a condition on the job holds.
-func (s *Space) Until(key, what string, ok func(*store.JobView) bool) {
-	s.t.Helper()
-	for began := time.Now(); !ok(s.View(key)); time.Sleep(glance) {
-		if time.Since(began) > patience {
-			s.t.Fatalf("%s did not come: %s", what, s.text(key))
-		}
-	}
-}
-
-// Addresses returns the sorted addresses of the activity's instances in the job: where it was
-// entered, skipped or is waited for.
-func (s *Space) Addresses(key, activity string) []string {
-	s.t.Helper()
-	var out []string
-	for _, i := range s.View(key).Instances {
-		if i.Key.Activity == activity && i.Ledger != 0 {
-			out = append(out, string(i.Key.DAD))
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // Keys returns the keys that begin with prefix, of the oldest job first.
 func (s *Space) Keys(prefix string) []string {
 	s.t.Helper()
 	jobs, err := s.Jobs(s.t.Context(), quipu.JobFilter{Prefix: prefix})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	var out []string
 	for _, j := range slices.Backward(jobs) {
 		out = append(out, j.Job.Key)
 	}
 	return out
-}
-
-// text describes a job for a failure's message.
-func (s *Space) text(key string) string {
-	v := s.View(key)
-	var b strings.Builder
-	fmt.Fprintf(&b, "job %s is %s, %d open\n", key, v.State, v.Semaphore)
-	for _, i := range v.Instances {
-		fmt.Fprintf(&b, "  %s %s %s code %d\n", i.Key.Activity, i.Key.DAD, i.Ledger, i.Code)
-	}
-	for i := range v.Rows {
-		r := &v.Rows[i]
-		fmt.Fprintf(&b, "  row %s %s %s, published %d times %s\n", r.Kind, r.Activity, r.DAD, r.Publication, r.Held)
-	}
-	for _, w := range v.Waits {
-		fmt.Fprintf(&b, "  wait of %s %s for %s %s\n", w.Activity, w.DAD, w.Topic, w.Key)
-	}
-	for i := range v.Dead {
-		fmt.Fprintf(&b, "  dead letter: %s\n", v.Dead[i].Letter.Message)
-	}
-	return b.String()
 }

@@ -233,6 +233,7 @@ func (w *World) Activate(name, version string) {
 	if err := w.tables.Activate(context.Background(), name, version); err != nil {
 		w.t.Fatalf("activate flow %s version %s: %v", name, version, err)
 	}
+	w.eng.Publisher().Flows.Forget(name)
 }
 
 // Store returns the store of the world, for what has no method here.

@@ -2,6 +2,7 @@ package quiputest_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,6 +93,25 @@ func TestE13Signals(t *testing.T) {
 		require.Equal(t, store.EffectCompleted, f.State)
 		require.JSONEq(t, `"sent to Ada"`, string(f.Result))
 		require.Contains(t, job.Why(), "completed")
+	})
+}
+
+// P11: a version that is activated under running jobs leaves them on theirs.
+func TestP11RunningJobsKeepTheirVersion(t *testing.T) {
+	t.Parallel()
+	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+		w.DeployYAML(reminder)
+		old := w.Start("reminder", "old", ada)
+		w.Settle()
+		w.DeployYAML(strings.NewReplacer(`version: "1"`, `version: "2"`, `"${ paid.by }"`, "version 2").Replace(reminder))
+		w.Activate("reminder", "2")
+		fresh := w.Start("reminder", "fresh", ada)
+		for job, by := range map[*quiputest.Job]string{old: "signal", fresh: "version 2"} {
+			w.Signal("invoice.paid", job.Key, nil)
+			var out reminded
+			job.Output(&out)
+			require.Equal(t, by, out.By)
+		}
 	})
 }
 

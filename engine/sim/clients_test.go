@@ -239,13 +239,8 @@ func (w *world) operate(dice *rand.Rand) {
 			continue
 		}
 		a := store.Action{ID: d.ID, Retry: true, Who: "operator", Reason: "looked outside"}
-		switch {
-		case !isPlain(w.seed):
-			if !w.looked(&d, &a, dice) {
-				continue
-			}
-		case d.Letter.Kind == journal.MessageRequest && (w.receiver.reached(d.Letter.Row) || dice.IntN(4) == 0):
-			a.Retry, a.Response = false, answer
+		if !w.looked(&d, &a, dice) {
+			continue
 		}
 		w.frees(d.Letter.Row)
 		if err := w.operator.Act(context.Background(), a); errors.Is(err, store.ErrStale) && a.Effect != (journal.Digest{}) {

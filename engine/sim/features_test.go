@@ -38,18 +38,11 @@ const (
 	large    = smallest/2 + 100
 )
 
-// drawContent draws it for the book of a seed. A seed that is kept is of the size
-// that it had when it found something, and one that is plain has nothing.
+// drawContent draws it for the book of a seed.
 func drawContent(seed uint64) (c content) {
-	if isPlain(seed) {
-		return c
-	}
 	n := seed / share
-	if !isKept(seed) {
-		dice := rand.New(rand.NewPCG(n, 9)) //nolint:gosec // it must be repeatable
-		c.small = dice.IntN(10) > 0
-	}
-	dice := rand.New(rand.NewPCG(n, 4)) //nolint:gosec // it must be repeatable
+	c.small = rand.New(rand.NewPCG(n, 9)).IntN(10) > 0 //nolint:gosec // it must be repeatable
+	dice := rand.New(rand.NewPCG(n, 4))                //nolint:gosec // it must be repeatable
 	c.bank = dice.IntN(5) == 0
 	c.expire = dice.IntN(10) == 0
 	c.large = dice.IntN(12) == 0
@@ -73,9 +66,6 @@ func (w *world) maxPayload() int {
 
 func (w *world) drawFeatures() {
 	w.cuts = map[int]cut{}
-	if isPlain(w.seed) {
-		return
-	}
 	dice := rand.New(rand.NewPCG(w.seed, 3)) //nolint:gosec // it must be repeatable
 	one := func(in int) bool { return dice.IntN(in) == 0 }
 	f := &w.features
@@ -95,36 +85,19 @@ func (w *world) drawFeatures() {
 	if f.doubt = one(10); f.doubt {
 		f.verify = true
 	}
-	f.forks, f.resumes = againOf(w.seed)
-	f.drains = drainsOf(w.seed)
+	dice = rand.New(rand.NewPCG(w.seed, 11)) //nolint:gosec // it must be repeatable
+	if one(6) {
+		f.forks = 1 + dice.IntN(3)
+	}
+	if one(6) && !drawContent(w.seed).expire {
+		f.resumes = 1 + dice.IntN(3)
+	}
+	if dice = rand.New(rand.NewPCG(w.seed, 13)); one(4) { //nolint:gosec // it must be repeatable
+		f.drains = 1 + dice.IntN(3)
+	}
 	if w.weather.mild {
 		f.partition, f.late, f.doubt, f.drains = 0, false, false, 0
 	}
-}
-
-// againOf draws forks and resumes. It has dice of its own: they came later than the seeds that are
-// kept.
-func againOf(seed uint64) (forks, resumes int) {
-	dice := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // it must be repeatable
-	if isKept(seed) {
-		return 0, 0
-	}
-	if dice.IntN(6) == 0 {
-		forks = 1 + dice.IntN(3)
-	}
-	if dice.IntN(6) == 0 && !drawContent(seed).expire {
-		resumes = 1 + dice.IntN(3)
-	}
-	return forks, resumes
-}
-
-// drainsOf draws the drains, with dice of their own, as againOf does.
-func drainsOf(seed uint64) int {
-	dice := rand.New(rand.NewPCG(seed, 13)) //nolint:gosec // it must be repeatable
-	if isKept(seed) || dice.IntN(4) > 0 {
-		return 0
-	}
-	return 1 + dice.IntN(3)
 }
 
 // feature gives the processes what concerns them.

@@ -164,8 +164,7 @@ func (w *world) forksFit(views []*store.JobView) {
 		if from, err := w.store.Job(context.Background(), v.From.Job); err != nil || from.State == journal.JobExpired {
 			continue // the fork has closed, and what it went on from is a tombstone
 		}
-		same := func(s iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] { return s }
-		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, same); err == nil && report.Violated() {
+		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, nil); err == nil && report.Violated() {
 			w.wrong("V11: job %s, which goes on from another: %v", v.Key, report.First)
 		}
 		if !v.From.Forks() {

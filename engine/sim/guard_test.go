@@ -173,7 +173,7 @@ func (w *world) received(s *store.Stored) {
 				w.wrong("I1: the result of effect %s of %s is %s, that of key %s", e.Name, s.Job.Key, e.Result, e.Key)
 			}
 		case redone(s, e):
-		case outside && e.State == store.EffectNotDone && k != nil && k.applied > 0 && !isPlain(w.seed):
+		case outside && e.State == store.EffectNotDone && k != nil && k.applied > 0:
 			w.wrong("I1: effect %s of %s is recorded as not done, and was applied with key %s", e.Name, s.Job.Key, e.Key)
 		case outside && k != nil && k.applied > 1:
 			w.wrong("I1: effect %s of %s was applied %d times with key %s", e.Name, s.Job.Key, k.applied, e.Key)

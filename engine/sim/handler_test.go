@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/journal"
 	storemem "github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -64,19 +63,6 @@ type received struct {
 func (r *receiver) init() {
 	r.keys, r.refused, r.cut = map[string]*received{}, map[string]int{}, map[string]bool{}
 	r.asked, r.flights = map[string]int{}, map[string]map[*flight]bool{}
-}
-
-// reached says whether an effect of the request was applied although the journal may not know of
-// it.
-func (r *receiver) reached(request journal.GUID) bool {
-	r.rmu.Lock()
-	defer r.rmu.Unlock()
-	for _, k := range r.keys {
-		if k.request == request.String() && k.class == effects.Guarded && k.applied > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // receive is one request to the outside. wrong says that it should not have come.

@@ -16,8 +16,7 @@ import (
 // Verify runs all checks on a job, as journal-verify does. build is this build, as entries name
 // builds. Errors are those of reading; faults of the journal are in the report.
 func Verify(ctx context.Context, rt *quipu.Runtime, id journal.JobID, build string) (*replay.Report, error) {
-	same := func(entries iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] { return entries }
-	return store.VerifyJob(ctx, below.Of(rt), id, replay.NewFlows(build), same)
+	return store.VerifyJob(ctx, below.Of(rt), id, replay.NewFlows(build), nil)
 }
 
 // Export writes one job: ErrNotFound, also if it has expired.

@@ -13,13 +13,17 @@ import (
 
 // VerifyJob verifies one job with all that is stored of it, and compares what it has taken from
 // other jobs with their journals: the generations that it resumes, the job that a fork goes on
-// from, and the children that those waited for. flows is that of Stored.Verify. through passes on the job's entries, and may watch
-// them. Errors are those of reading: ErrNotFound among others.
+// from, and the children that those waited for. flows is that of Stored.Verify. through, if it is not
+// nil, passes on the job's entries, and may watch them. Errors are those of reading: ErrNotFound
+// among others.
 func VerifyJob(ctx context.Context, r Reader, id journal.JobID, flows *replay.Flows,
 	through func(iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error],
 ) (report *replay.Report, err error) {
 	err = r.Audit(ctx, id, func(s *Stored, entries iter.Seq2[journal.Record, error]) (err error) {
-		report, err = s.Verify(flows, through(entries))
+		if through != nil {
+			entries = through(entries)
+		}
+		report, err = s.Verify(flows, entries)
 		return err
 	})
 	if err == nil {

@@ -37,14 +37,14 @@ transitions:
 func TestP7StartWithoutPublication(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
 		client := e.client(func(c *quipu.Config) { c.NATS = "" }) // it commits and never publishes
-		e.deploy(client, fmt.Sprintf(chargeFlow, ""))
-		job := e.start(client, "order", "order-1", map[string]any{"total": 1})
-		again, err := client.Start(t.Context(), "order", "order-1", map[string]any{"total": 1})
+		e.deploy(client, oneStep("charge"))
+		job := e.start(client, "one", "order-1", order{ID: "1"})
+		again, err := client.Start(t.Context(), "one", "order-1", order{ID: "1"})
 		require.NoError(t, err)
 		require.True(t, again.Existing)
-		rt, _ := e.run(oneHandler(func(context.Context, charge) (map[string]any, error) {
-			return map[string]any{"receipt": "r"}, nil
-		}))
+		reg := workers.New()
+		workers.Handle(reg, "charge", func(context.Context, any) (map[string]string, error) { return map[string]string{"receipt": "r"}, nil })
+		rt, _ := e.run(reg)
 		_, err = e.wait(rt, job)
 		require.NoError(t, err)
 		e.clean(rt)
