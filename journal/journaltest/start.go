@@ -80,6 +80,9 @@ var _ = test("Start", "an inception names what it was lost to (W3)", func(b *ben
 var _ = test("Start", "one of many starters at once begins it (1.11)", func(b *bench) {
 	f := b.deploy(one)
 	const starters, keys = 8, 5
+	for _, k := range []int{1, 3} { // some were used before
+		b.tombstone(fmt.Sprint(k))
+	}
 	var mu sync.Mutex
 	born, ids := 0, map[journal.JobID]bool{}
 	together(starters, func(i int) {

@@ -132,7 +132,7 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, j := range s.jobs {
-		if j.replaced == collation.Never && j.next.IsZero() &&
+		if !j.replaced && j.next.IsZero() &&
 			(len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Flow == "" || j.Flow.Name == f.Flow) {
 			page.Jobs = append(page.Jobs, j.summary())
 		}

@@ -105,5 +105,5 @@ func (l *lender) close() {
 const emptied = `BEGIN;
 DELETE FROM sessions; DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM effects; DELETE FROM signals;
 DELETE FROM resolved_waits; DELETE FROM waits; DELETE FROM dispatches; DELETE FROM entries; DELETE FROM receipts;
-DELETE FROM instances; DELETE FROM tombstones; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1, floor = 0, dropped = 0, expire = 2592000000000;
+DELETE FROM instances; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1, floor = 0, dropped = 0, expire = 2592000000000;
 COMMIT;`

@@ -220,7 +220,7 @@ func TestRoles(t *testing.T) {
 	}
 	requireForbidden(t, worker.run(t, "UPDATE jobs SET semaphore = 0"), "worker", "semaphore")
 	requireForbidden(t, worker.run(t, "UPDATE receipts SET ledger = 0"), "worker", "receipts")
-	for _, table := range []string{"waits", "signals", "tombstones"} {
+	for _, table := range []string{"waits", "signals"} {
 		requireForbidden(t, worker.run(t, "SELECT FROM "+table), "worker", table)
 		requireForbidden(t, verifier.run(t, "DELETE FROM "+table), "verifier", table)
 	}
@@ -260,7 +260,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 		}
 	}
 	requireExpired(t, s, []journal.JobID{old})
-	require.Equal(t, 1, s.rows(t, "tombstones"))
+	require.Equal(t, 1, s.rows(t, buried))
 	require.NoError(t, engine.driven().Discard(t.Context(), []collation.RowKey{{Job: old, GUID: old.Start()}}))
 	for _, sweep := range []func() error{
 		func() error { _, err := engine.Late(t.Context(), journal.MessageSignal, 10); return err },

@@ -99,6 +99,8 @@ var macros = map[string]string{
 	// planner from turning it into a join.
 	"open": `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
     OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`,
+	// Whether a job, or its tombstone, has its key or was resumed, and is shown.
+	"keyed": "%[1]s.next IS DISTINCT FROM '00000000-0000-0000-0000-000000000000'",
 	// What a list of jobs selects: the place in the list, without jobs that another has resumed, and
 	// the other parameters of job_list. coalesce(next, id) keeps the planner from reading a whole
 	// index of jobs without a next.

@@ -1,20 +1,16 @@
 -- name: load_lock
--- locks jobs in the order of their ids, waiting for each (J3). $1 ids. Returns the ids that exist.
-SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
+-- locks jobs in the order of their ids, waiting for each (J3). Nothing changes a tombstone: it needs no lock. $1 ids.
+SELECT FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR NO KEY UPDATE
 
 -- name: load_jobs_skip
 -- locks the jobs that no other transaction has locked, in the order of their ids, and reads their headers (J2, J3).
 -- The time and the number come after each header. $1 ids.
-SELECT {job}, (SELECT micros()), n FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+SELECT {job}, (SELECT micros()), n FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: load_jobs
 -- reads the headers of jobs, with their numbers (J2). $1 ids.
 SELECT {job}, n
 FROM jobs WHERE id = ANY ($1::uuid[])
-
--- name: load_tombstones
--- finds the ids that are tombstones of keys used again (C5). $1 ids.
-SELECT id FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: load_instances
 -- reads activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys, $4 and $5 their span. Returns

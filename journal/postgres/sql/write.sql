@@ -23,8 +23,7 @@ SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: los
 
 -- name: write_jobs_new
 -- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
--- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
--- taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
+-- gives the key up before. Rows go in the order of keys, so that two starters cannot deadlock. A key that is taken, or a generation that is not above the floor (W11), is an error with its places in the arrays from 1. The
 -- transaction gets its id before it draws a number: a partition is dropped only once every transaction older than
 -- its end is over. Returns the numbers of the jobs as lines. $1 triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
@@ -34,18 +33,17 @@ WITH w AS MATERIALIZED (
     FROM unnest($1::text[], $2::int8[], {job param 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
     WHERE w.generation > (SELECT s.floor FROM space s WHERE s.single) AND pg_current_xact_id() IS NOT NULL
 ), buried AS (
-    INSERT INTO tombstones (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
-    SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at
-    FROM w
-    CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state = 'expired' AND j.generation < w.generation OFFSET 0) AS j
+    UPDATE jobs t SET next = '00000000-0000-0000-0000-000000000000'
+    FROM (SELECT j.id FROM (SELECT * FROM w ORDER BY key) AS w
+          CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state = 'expired' AND j.generation < w.generation OFFSET 0) AS j
+          OFFSET 0) AS w
+    WHERE t.id = w.id AND coalesce(t.next, t.id) = t.id
+    RETURNING 1
 ), born AS (
     INSERT INTO jobs (trigger, n, {job})
-    SELECT w.trigger, w.n, {job:w} FROM w
+    SELECT w.trigger, w.n, {job:w} FROM w, (SELECT count(*) FROM buried) AS before
     ORDER BY w.key
-    ON CONFLICT (key) WHERE next IS NULL DO UPDATE
-    SET {job set excluded},
-        n = excluded.n, trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
-    WHERE jobs.state = 'expired' AND jobs.generation < excluded.generation
+    ON CONFLICT (key) WHERE next IS NULL DO NOTHING
     RETURNING id, n
 )
 SELECT CASE WHEN count(born.n) = count(*) THEN string_agg(born.n::text, E'\n' ORDER BY w.place)
