@@ -93,6 +93,8 @@ func split(file string, all map[string]string) error {
 // macros are the texts that a statement names by {NAME a} or {NAME a b}.
 var macros = map[string]string{
 	"sealed": sealedText,
+	// The end of a test-and-set: whether as many rows were changed as the parameter with that number has.
+	"changed": "CASE WHEN count(*) = cardinality($%[2]s) THEN 0 ELSE CAST('quipu: lost %[1]s, changed ' || count(*) AS int) END",
 	// The number of a job: the row with that alias may know it, else the table does.
 	"n": "coalesce(%[1]s.known, (SELECT j.n FROM jobs j WHERE j.id = %[1]s.job), CAST('quipu: lost job ' || %[1]s.job AS int8))",
 	// Whether a job has open rows; its id comes from the row with that alias. OFFSET 0 keeps the

@@ -19,7 +19,7 @@ WITH moved AS (
     WHERE j.id = ANY ($1::uuid[]) AND coalesce(j.next, j.id) = j.id AND j.state IN ('failed', 'interrupted')
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, next of ' || count(*) AS int) END FROM moved
+SELECT {changed jobs 1} FROM moved
 
 -- name: write_jobs_new
 -- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
@@ -108,7 +108,7 @@ WITH moved AS (
       AND j.head_seq = w.before AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
+SELECT {changed jobs 1} FROM moved
 
 -- name: write_instances_new
 -- inserts instances. A second one is 23505.
@@ -134,9 +134,7 @@ WITH moved AS (
       AND {i within 2}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({placed param 1}) THEN 0
-            ELSE CAST('quipu: lost instances, moved ' || count(*) AS int) END
-FROM moved
+SELECT {changed instances 1} FROM moved
 
 -- name: write_receipts_new
 -- inserts receipts (C7). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 ledgers, $5 verdicts, $6 seqs.
@@ -163,9 +161,7 @@ WITH moved AS (
       AND {r within 6}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost receipts, moved ' || count(*) AS int) END
-FROM moved
+SELECT {changed receipts 1} FROM moved
 
 -- name: write_receipts_gone
 -- deletes receipts in the commit that deletes the rows of their messages (W12), by the test-and-set of
@@ -181,9 +177,7 @@ WITH gone AS (
       AND {r within 6}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost receipts, removed ' || count(*) AS int) END
-FROM gone
+SELECT {changed receipts 1} FROM gone
 
 -- name: write_entries
 -- appends entries to chains (J8). A seq that exists is 23505.
@@ -201,9 +195,7 @@ WITH gone AS (
     WHERE d.job = w.job AND d.guid = w.guid AND (w.sender IS NULL OR d.sender = w.sender) AND coalesce(d.rev = w.was, true)
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost rows, deleted ' || count(*) AS int) END
-FROM gone
+SELECT {changed rows 1} FROM gone
 
 -- name: write_rows_discard
 -- deletes rows whose messages have nothing left to do, if they exist (C5). A row that another transaction has
@@ -231,9 +223,7 @@ WITH moved AS (
     WHERE d.job = w.job AND d.guid = w.guid AND d.rev < w.rev AND coalesce(d.rev = w.was, true)
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({row param 1}) THEN 0
-            ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
-FROM moved
+SELECT {changed rows 1} FROM moved
 
 -- name: write_waits_delete
 -- deletes waits. The delete decides between a wait's signal and its timer (1.11). A wait that is gone means: decide
@@ -244,9 +234,7 @@ WITH gone AS (
     WHERE w.job = a.job AND w.guid = a.guid AND w.count = a.count
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost waits, deleted ' || count(*) AS int) END
-FROM gone
+SELECT {changed waits 1} FROM gone
 
 -- name: write_waits_new
 -- registers waits, under the locks of their mailboxes (J3). $1 mailboxes. A second one is 23505.
@@ -263,9 +251,7 @@ WITH moved AS (
     WHERE w.job = a.job AND w.guid = a.guid AND w.count = a.before
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost waits, counted ' || count(*) AS int) END
-FROM moved
+SELECT {changed waits 1} FROM moved
 
 -- name: write_kept_due
 -- makes the oldest kept signals due that have not expired, in mailboxes where waits were registered, under their
