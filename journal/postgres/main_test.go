@@ -51,7 +51,7 @@ func migrated(t testing.TB, dsn string, change ...func(*Config)) *space {
 	}
 	ctx := context.WithoutCancel(t.Context()) // it may be lent to others
 	at := must(Open(ctx, cfg))(t)
-	s := &space{at: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
+	s := &space{at: at, engine: at, worker: at, retention: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
 		c.(*committer).session, c.(*committer).seq = newSession(), 0
 	}}}
 	drivers.Store(at, journaltest.Driven{Store: s.Thrifty})
