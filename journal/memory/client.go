@@ -120,11 +120,7 @@ func (s *Store) Outcomes(_ context.Context, ids []journal.JobID) (map[journal.Jo
 	return out, nil
 }
 
-func (j *job) summary() store.JobSummary {
-	v := store.JobSummary{Job: j.Job, Closed: j.closed}
-	v.SetCursor()
-	return v
-}
+func (j *job) summary() store.JobSummary { return store.JobSummary{Job: j.Job, Closed: j.closed} }
 
 // Jobs lists all jobs in states of a filter, or in any, of its flow, or of any, newest first. The
 // store has nothing else of store.Lists.

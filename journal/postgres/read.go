@@ -116,7 +116,7 @@ func (s *Store) readEnd(id journal.JobID, v row, i int) (end journal.Close, err 
 
 func (s *Store) readSummary(v row) store.JobSummary {
 	j := store.JobSummary{Job: s.readJob(v), Closed: collation.Micros(v.int(jobWidth))}
-	j.SetCursor()
+	j.Cursor = spot{j.Started, j.ID}.cursor()
 	return j
 }
 
