@@ -29,16 +29,6 @@ func (s *Store) byKey(key string) journal.JobID {
 	return journal.JobID{}
 }
 
-// Payload implements store.Client.
-func (s *Store) Payload(_ context.Context, id journal.JobID, digest journal.Digest) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.living(id); j != nil && j.payloads[digest] != nil {
-		return slices.Clone(j.payloads[digest]), nil
-	}
-	return nil, fmt.Errorf("memory: job %s, output %s: %w", id, digest, store.ErrNotFound)
-}
-
 // Job implements store.Client.
 func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error) {
 	s.mu.Lock()

@@ -46,7 +46,6 @@ type Store struct {
 	flows    map[string]*flowVersions
 	letters  []*letter // by their ids
 	letterID int64     // the last one given
-	dropped  int64     // how many stray letters retention has dropped
 	sessions uint64
 	members  map[int64]*member // the sessions of processes
 	memberID int64             // the last one given
