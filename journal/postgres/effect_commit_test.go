@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/cut"
 )
 
 // ask writes a request's row into each of n jobs, and returns leases for their first runs.
@@ -119,14 +120,14 @@ func TestE4WritesShareTransactions(t *testing.T) {
 // one takes one.
 func TestJ6EffectRoundTrips(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	w := worker(t, s)
 	for _, l := range ask(t, s, 9) {
-		before := p.trips.Load()
+		before := p.Trips()
 		require.NoError(t, idempotent(t.Context(), w, l, "charge"))
 		if l.Holder == "w8" { // the ones before connect
-			require.EqualValues(t, 3, p.trips.Load()-before)
+			require.EqualValues(t, 3, p.Trips()-before)
 		}
 	}
 }
