@@ -141,7 +141,7 @@ func (k *checker) deployable(ctx context.Context, f *flow.Flow) error {
 		return nil
 	case err != nil:
 		return err
-	case store.SameFlow(journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}, text) == nil:
+	case store.SameFlow(collation.RefOf(f), text) == nil:
 		return nil
 	}
 	return k.say(Misfit{Flow: f.Name(), Version: f.Version(), Err: errors.New("it is deployed with other content: give the changed flow a new version")})

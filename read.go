@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -91,7 +92,7 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 		if err := rt.keys.Know(ctx, topicsOf(f)...); err != nil {
 			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
 		}
-		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		ref := collation.RefOf(f)
 		fresh, err := rt.store.Deploy(ctx, ref, f.Canonical(), activate)
 		switch {
 		case errors.Is(err, store.ErrVersionTaken):

@@ -35,7 +35,7 @@ func newWorld(f *flow.Flow, key string, input []byte, mode collation.Mode) *worl
 // newWorldAt is newWorld with a delayed start.
 func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, delay collation.Micros) *world {
 	w := &world{mode: mode, names: map[journal.GUID]string{}, shelf: map[collation.InstanceKey]*collation.Instance{}}
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	now := collation.Micros(1_000_000_000)
 	p := collation.Incept(collation.Inception{
 		Space: "test", Key: key, Generation: 1, Flow: ref, Trigger: f.Trigger().Name,

@@ -71,9 +71,9 @@ func deployed(t *testing.T, st *memory.Store, b *flow.Builder) journal.FlowRef {
 	t.Helper()
 	f, err := b.Build()
 	require.NoError(t, err)
-	_, err = st.Deploy(t.Context(), refOf(f), f.Canonical(), false)
+	_, err = st.Deploy(t.Context(), collation.RefOf(f), f.Canonical(), false)
 	require.NoError(t, err)
-	return refOf(f)
+	return collation.RefOf(f)
 }
 
 // startsOne starts a job of a flow as the contract of the store does, without an engine.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -32,7 +33,7 @@ func (r *rig) begin(n, steps int) []journal.JobID {
 	}
 	f, err := b.Output(map[string]any{"last": "${ " + last + ".output.n }"}).Build()
 	require.NoError(r.t, err)
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	_, err = r.store.Deploy(ctx, ref, f.Canonical(), false)
 	require.NoError(r.t, err)
 	starts := make([]store.Start, n)

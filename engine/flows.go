@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -102,7 +103,7 @@ func (f *Flows) Resolve(ctx context.Context, name, version string) (journal.Flow
 		if err != nil {
 			return journal.FlowRef{}, nil, err
 		}
-		return refOf(compiled), compiled, nil
+		return collation.RefOf(compiled), compiled, nil
 	}
 	if flow.IsBuiltin(name) {
 		return journal.FlowRef{}, nil, fmt.Errorf("flow %s is built in: %w: without a version; its version is the topic", name, store.ErrNotFound)
@@ -156,15 +157,11 @@ func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
-	_, err = f.source.Deploy(ctx, refOf(built), built.Canonical(), false)
+	_, err = f.source.Deploy(ctx, collation.RefOf(built), built.Canonical(), false)
 	if err != nil && !errors.Is(err, store.ErrVersionTaken) {
 		return nil, fmt.Errorf("deploy the built-in flow %s version %s: %w", name, version, err)
 	}
 	return f.version(ctx, name, version)
-}
-
-func refOf(f *flow.Flow) journal.FlowRef {
-	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
 }
 
 func (f *Flows) compile(ctx context.Context, name, version string, canonical []byte) (*flow.Flow, error) {

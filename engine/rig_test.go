@@ -156,7 +156,7 @@ func (r *rig) deploy(source string) *flow.Flow {
 	r.t.Helper()
 	f, err := flow.Parse("flow.yaml", []byte(source))
 	require.NoError(r.t, err)
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	_, err = r.store.Deploy(context.Background(), ref, f.Canonical(), false)
 	require.NoError(r.t, err)
 	return f

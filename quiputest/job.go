@@ -63,7 +63,7 @@ func (w *World) Call(topic, key string, input any) *Job {
 		w.t.Fatalf("call %s: %v", topic, err)
 	}
 	w.Deploy(f)
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	j, err := w.start(ref, f, key, input)
 	if err != nil {
 		w.t.Fatalf("call %s, job %q: %v", topic, key, err)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/workers"
@@ -184,7 +184,7 @@ func (w *World) replace(dead *process) {
 func (w *World) Deploy(flows ...*flow.Flow) {
 	w.t.Helper()
 	for _, f := range flows {
-		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		ref := collation.RefOf(f)
 		if _, err := w.tables.Deploy(context.Background(), ref, f.Canonical(), true); err != nil {
 			w.t.Fatalf("deploy flow %s version %s: %v", ref.Name, ref.Version, err)
 		}

@@ -52,7 +52,7 @@ func TestPostgresStore(t *testing.T) {
 	require.NoError(t, s.Migrate(t.Context()))
 	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
 	require.NoError(t, err)
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
 	require.NoError(t, err)
 	started, err := journaltest.Driven{Store: s}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -77,7 +78,7 @@ func (b *book) draw(dice *rand.Rand, name string, most int, kid string) {
 // add adds a flow that is legal.
 func (b *book) add(f *flow.Flow, err error) {
 	if err == nil {
-		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		ref := collation.RefOf(f)
 		b.refs[ref.Name] = ref
 		_, err = b.source.Deploy(context.Background(), ref, f.Canonical(), true)
 	}

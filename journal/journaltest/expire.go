@@ -280,7 +280,7 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f := got(flow.Undo("work"))(b)
-	got(b.s.Deploy(b.ctx(), Ref(f), f.Canonical(), false))(b)
+	got(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }

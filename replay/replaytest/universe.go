@@ -106,7 +106,7 @@ func newUniverse(o Options) *universe {
 }
 
 func (u *universe) deploy(f *flow.Flow) journal.FlowRef {
-	ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+	ref := collation.RefOf(f)
 	if u.flows[ref] == nil {
 		_, err := u.store.Deploy(ctx, ref, f.Canonical(), true)
 		must(err)

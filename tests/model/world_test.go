@@ -160,7 +160,7 @@ func (w *world) begin() {
 		if err != nil {
 			panic(err) // the generator's own test says more
 		}
-		ref := journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+		ref := collation.RefOf(f)
 		must(func() (bool, error) { return w.store.Deploy(ctx, ref, f.Canonical(), false) })
 		if i == 0 {
 			main = ref
