@@ -206,8 +206,3 @@ func (r *Row) published(now Micros, mode *Mode) {
 	r.NextAt = now + mode.Resend
 	r.Session = mode.Session
 }
-
-// RefOf names a flow's version.
-func RefOf(f *flow.Flow) journal.FlowRef {
-	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
-}

@@ -18,6 +18,11 @@ type InstanceKey struct {
 	DAD      DAD
 }
 
+// RefOf names the version of a flow.
+func RefOf(f *flow.Flow) journal.FlowRef {
+	return journal.FlowRef{Name: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest())}
+}
+
 // Job is the header of a job: what a decision needs to know of it (J2).
 type Job struct {
 	ID         journal.JobID

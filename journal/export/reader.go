@@ -70,62 +70,41 @@ func (r *Reader) Next() (Header, error) {
 // Beside yields what stands beside the entries of the job whose header Next returned last, once,
 // and before Entries, which skips what was not read of it. After an error, a *LineError, it
 // yields nothing more.
-func (r *Reader) Beside() iter.Seq2[journal.Beside, error] {
-	return func(yield func(journal.Beside, error) bool) {
-		for {
-			line, err := r.next()
-			if errors.Is(err, io.EOF) && r.fault == nil {
-				return
-			}
-			if err != nil {
-				yield(journal.Beside{}, err)
-				return
-			}
-			if !isBeside(line) {
-				return
-			}
-			r.have = false
-			x, err := parseBeside(line)
-			if err != nil {
-				yield(journal.Beside{}, r.failed(err))
-				return
-			}
-			if !yield(x, nil) {
-				return
-			}
-		}
-	}
-}
+func (r *Reader) Beside() iter.Seq2[journal.Beside, error] { return section(r, isBeside, parseBeside) }
 
 // Entries yields the entries of the job whose header Next returned last, once. After an error, a
 // *LineError, it yields nothing more.
 func (r *Reader) Entries() iter.Seq2[journal.Record, error] {
+	isEntry := func(line []byte) bool { return !isHeader(line) }
+	entries := section(r, isEntry, func(line []byte) (journal.Record, error) {
+		rec, err := parseEntry(line)
+		rec.Job = r.job
+		return rec, err
+	})
 	return func(yield func(journal.Record, error) bool) {
-		begun := false
+		for line, err := r.next(); err == nil && isBeside(line); line, err = r.next() {
+			r.have = false
+		}
+		entries(yield)
+	}
+}
+
+// section yields what the next lines say, as far as they belong to the section.
+func section[T any](r *Reader, belongs func(line []byte) bool, parse func(line []byte) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for {
 			line, err := r.next()
-			if errors.Is(err, io.EOF) && r.fault == nil {
+			if errors.Is(err, io.EOF) && r.fault == nil || err == nil && !belongs(line) {
 				return
 			}
-			if err != nil {
-				yield(journal.Record{}, err)
-				return
+			var x T
+			if err == nil {
+				r.have = false
+				if x, err = parse(line); err != nil {
+					err = r.failed(err)
+				}
 			}
-			if isHeader(line) {
-				return
-			}
-			r.have = false
-			if isBeside(line) && !begun {
-				continue
-			}
-			begun = true
-			rec, err := parseEntry(line)
-			if err != nil {
-				yield(journal.Record{}, r.failed(err))
-				return
-			}
-			rec.Job = r.job
-			if !yield(rec, nil) {
+			if !yield(x, err) || err != nil {
 				return
 			}
 		}

@@ -68,24 +68,22 @@ func (w *Writer) Beside(x journal.Beside) error {
 
 // Job writes a job: its header, what stands beside its entries (nil: nothing), then its entries.
 func (w *Writer) Job(h Header, beside iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error {
-	if err := w.Begin(h); err != nil {
-		return err
+	err := w.Begin(h)
+	if err == nil && beside != nil {
+		err = each(beside, w.Beside)
 	}
-	if beside != nil {
-		for x, err := range beside {
-			if err != nil {
-				return err
-			}
-			if err := w.Beside(x); err != nil {
-				return err
-			}
+	if err == nil {
+		err = each(entries, w.Write)
+	}
+	return err
+}
+
+func each[T any](all iter.Seq2[T, error], write func(T) error) error {
+	for x, err := range all {
+		if err == nil {
+			err = write(x)
 		}
-	}
-	for r, err := range entries {
 		if err != nil {
-			return err
-		}
-		if err := w.Write(r); err != nil {
 			return err
 		}
 	}

@@ -82,7 +82,9 @@ func (b *bench) requireTombstone(was *store.JobView) {
 	v.Flow, v.Started, v.Cursor, v.ExpiresAt = want.Flow, want.Started, want.Cursor, 0
 	require.Equal(b, want, v)
 	require.ErrorIs(b, failed(b.s.FindJob(b.ctx(), was.Key)), store.ErrNotFound)
-	require.ErrorIs(b, failed(b.s.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound) // heavy stored it
+	if b.lists != nil {
+		require.ErrorIs(b, failed(b.lists.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound) // heavy stored it
+	}
 	require.True(b, got(b.s.Ended(b.ctx(), []journal.JobID{was.ID}))(b)[was.ID])
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
@@ -278,7 +280,7 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f := got(flow.Undo("work"))(b)
-	got(b.s.Deploy(b.ctx(), Ref(f), f.Canonical(), false))(b)
+	got(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }

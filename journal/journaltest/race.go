@@ -3,6 +3,7 @@ package journaltest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -199,7 +200,7 @@ var _ = test("Hot", "what has changed since is lost and named, and nothing is th
 	}
 	var plans []store.Chained
 	rows := map[string]collation.Row{}
-	for name := range changes {
+	for _, name := range slices.Sorted(maps.Keys(changes)) { // the other one before the row
 		r := b.request(b.requested(one, name), "work")
 		rows[name], plans = r, append(plans, b.guess(&r))
 	}

@@ -21,7 +21,7 @@ var _ = test("Start", "inception is one transaction, and its key names it (1.11)
 	require.Equal(b, id, got(b.s.FindJob(b.ctx(), "k"))(b))
 	v := b.view(id)
 	require.Equal(b, collation.Job{
-		ID: id, Space: b.space(), Key: "k", Generation: 1, Flow: Ref(f), State: journal.JobOpen, Semaphore: 1,
+		ID: id, Space: b.space(), Key: "k", Generation: 1, Flow: collation.RefOf(f), State: journal.JobOpen, Semaphore: 1,
 		Head: v.Head, Started: v.Started, Trace: starting(f, "", "").Trace,
 	}, v.Job)
 	require.Equal(b, int64(1), v.Head.Seq)
@@ -34,7 +34,7 @@ var _ = test("Start", "inception is one transaction, and its key names it (1.11)
 	require.Len(b, v.Rows, 1)
 	require.Equal(b, id.Start(), v.Rows[0].GUID)
 	require.Equal(b, map[string]*collation.Holder{
-		"k": {ID: id, Generation: 1, State: journal.JobOpen, Flow: Ref(f), Input: []byte(`{"n":7}`)},
+		"k": {ID: id, Generation: 1, State: journal.JobOpen, Flow: collation.RefOf(f), Input: []byte(`{"n":7}`)},
 	}, b.look(store.Want{Key: "k"}, store.Want{Key: "nobody"}).Holders)
 	require.Equal(b, map[string]journal.JobID{"k": id, "nobody": {}}, b.more(id, collation.Need{Keys: []string{"k", "nobody"}}).Keys)
 })
@@ -80,6 +80,9 @@ var _ = test("Start", "an inception names what it was lost to (W3)", func(b *ben
 var _ = test("Start", "one of many starters at once begins it (1.11)", func(b *bench) {
 	f := b.deploy(one)
 	const starters, keys = 8, 5
+	for _, k := range []int{1, 3} { // some were used before
+		b.tombstone(fmt.Sprint(k))
+	}
 	var mu sync.Mutex
 	born, ids := 0, map[journal.JobID]bool{}
 	together(starters, func(i int) {

@@ -133,20 +133,15 @@ func (b *bench) ctx() context.Context { return b.Context() }
 func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
 	f := got(flow.Parse("suite.yaml", []byte(src)))(b)
-	got(b.s.Deploy(b.ctx(), Ref(f), f.Canonical(), false))(b)
+	got(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
-}
-
-// Ref names a flow.
-func Ref(f *flow.Flow) journal.FlowRef {
-	return collation.RefOf(f)
 }
 
 // request returns a store.Start of the flow.
 func starting(f *flow.Flow, key, input string) store.Start {
 	return store.Start{
-		Flow: Ref(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
+		Flow: collation.RefOf(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
 		Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 }

@@ -47,7 +47,7 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 		switch j := s.jobs[id]; {
 		case j.next == e.Job: // a plan before this one resumes it
 		case j.State == journal.JobExpired && j.Generation < e.Generation:
-			set(u, &j.replaced, s.now())
+			set(u, &j.replaced, true)
 		default:
 			return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
 		}

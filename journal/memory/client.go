@@ -29,16 +29,6 @@ func (s *Store) byKey(key string) journal.JobID {
 	return journal.JobID{}
 }
 
-// Payload implements store.Client.
-func (s *Store) Payload(_ context.Context, id journal.JobID, digest journal.Digest) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.living(id); j != nil && j.payloads[digest] != nil {
-		return slices.Clone(j.payloads[digest]), nil
-	}
-	return nil, fmt.Errorf("memory: job %s, output %s: %w", id, digest, store.ErrNotFound)
-}
-
 // Job implements store.Client.
 func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error) {
 	s.mu.Lock()
@@ -120,11 +110,7 @@ func (s *Store) Outcomes(_ context.Context, ids []journal.JobID) (map[journal.Jo
 	return out, nil
 }
 
-func (j *job) summary() store.JobSummary {
-	v := store.JobSummary{Job: j.Job, Closed: j.closed}
-	v.SetCursor()
-	return v
-}
+func (j *job) summary() store.JobSummary { return store.JobSummary{Job: j.Job, Closed: j.closed} }
 
 // Jobs lists all jobs in states of a filter, or in any, of its flow, or of any, newest first. The
 // store has nothing else of store.Lists.
@@ -132,7 +118,7 @@ func (s *Store) Jobs(_ context.Context, f store.JobFilter) (page store.JobPage, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, j := range s.jobs {
-		if j.replaced == collation.Never && j.next.IsZero() &&
+		if !j.replaced && j.next.IsZero() &&
 			(len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Flow == "" || j.Flow.Name == f.Flow) {
 			page.Jobs = append(page.Jobs, j.summary())
 		}

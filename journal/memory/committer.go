@@ -102,7 +102,7 @@ func (c *committer) lock(ctx context.Context, wants []store.Want, wait bool) err
 	for i := range wants {
 		w := &wants[i]
 		for _, id := range []journal.JobID{w.Job, w.Order, w.Chain.Job} {
-			if c.s.known(id) != nil || c.s.ordered(id) != nil { // nothing changes a tombstone whose key was used again
+			if c.s.living(id) != nil || c.s.ordered(id) != nil { // nothing changes a tombstone
 				jobs = append(jobs, id)
 			}
 		}

@@ -109,7 +109,7 @@ func (s *Store) Lease(
 // Keep implements store.Requests.
 func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	err := s.writeRow(ctx, "keep", l.Job, l.Request, func(u *undo, j *job) error {
-		if k := s.known(l.Job); k != nil && k.State.Closed() { // a tombstone, too
+		if k := s.jobs[l.Job]; k != nil && k.State.Closed() { // a tombstone, too
 			return store.ErrJobClosed
 		}
 		row, err := s.fenced(j, &l)

@@ -41,9 +41,7 @@ func (s *Store) dropStrays(u *undo, limit int) (dropped int) {
 			break
 		}
 	}
-	dropped = s.dropLetters(u, limit, func(l *letter) bool { return l.stray && l.view.ID <= beyond })
-	set(u, &s.dropped, s.dropped+int64(dropped))
-	return dropped
+	return s.dropLetters(u, limit, func(l *letter) bool { return l.stray && l.view.ID <= beyond })
 }
 
 // dropLetters drops the first of the dead letters that are to go, at most limit, and counts them.
@@ -57,13 +55,6 @@ func (s *Store) dropLetters(u *undo, limit int, goes func(*letter) bool) (droppe
 	})
 	set(u, &s.letters, kept)
 	return dropped
-}
-
-// DroppedLetters implements store.Client.
-func (s *Store) DroppedLetters(context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dropped, nil
 }
 
 // moveLetters writes a plan's dead letters. It ends those that an operator acted on, and those

@@ -68,14 +68,11 @@ func (c *committer) load(w *store.Want, l *store.Loaded) error {
 	switch {
 	case j == nil:
 		return nil
-	case j.replaced != collation.Never:
+	case j.State == journal.JobExpired:
 		l.Tombstones[w.Job] = true
 		return nil
 	case c.s.owner(j.ID) != c.txn: // also a job that began while this transaction waited for others
 		l.Busy[w.Job] = true
-		return nil
-	case j.State == journal.JobExpired:
-		l.Tombstones[w.Job] = true
 		return nil
 	}
 	st := l.States[w.Job]

@@ -141,7 +141,7 @@ func (m *member) Lost(_ context.Context, leases []store.Lease) (lost []store.Los
 		if err == nil && row.Holder == l.Holder {
 			continue
 		}
-		k := m.s.known(l.Job)
+		k := m.s.jobs[l.Job]
 		lost = append(lost, store.LostLease{Place: i, Closed: k != nil && k.State.Closed()})
 	}
 	return lost, nil

@@ -46,7 +46,6 @@ type Store struct {
 	flows    map[string]*flowVersions
 	letters  []*letter // by their ids
 	letterID int64     // the last one given
-	dropped  int64     // how many stray letters retention has dropped
 	sessions uint64
 	members  map[int64]*member // the sessions of processes
 	memberID int64             // the last one given
@@ -63,7 +62,7 @@ type job struct {
 	tasksSeq  int64
 	closedSeq int64
 	expires   collation.Micros // Never: it is kept for good; of a tombstone: when it ends
-	replaced  collation.Micros // of a tombstone: when its key was used again
+	replaced  bool             // of a tombstone: its key was used again
 	next      journal.JobID    // the job that resumes it and now has the key
 	waits     map[journal.GUID]*collation.Wait
 	history
@@ -215,7 +214,7 @@ func (s *Store) living(id journal.JobID) *job {
 // known returns the job or tombstone that has its key; nil for a tombstone whose key was used
 // again.
 func (s *Store) known(id journal.JobID) *job {
-	if j := s.jobs[id]; j != nil && j.replaced == collation.Never {
+	if j := s.jobs[id]; j != nil && !j.replaced {
 		return j
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/cut"
 )
 
 // orderChild commits a plan of the parent that orders a child, and returns its row.
@@ -98,7 +99,7 @@ func TestSpawnLosesItsKey(t *testing.T) {
 // and their cancels. What the store decides itself takes two.
 func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	s := fresh(t, func(c *Config) {
 		p, c.DSN = through(t, c.DSN)
 		c.MaxConns = 1
@@ -107,9 +108,9 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 	c := openCommitter(t, s)
 	trips := func(what string, want int64, call func()) {
 		t.Helper()
-		before := p.trips.Load()
+		before := p.Trips()
 		call()
-		require.Equal(t, before+want, p.trips.Load(), what)
+		require.Equal(t, before+want, p.Trips(), what)
 	}
 	for round := range 2 { // the first prepares what the pool sends
 		row := orderChild(t, c, id)

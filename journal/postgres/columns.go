@@ -24,6 +24,13 @@ var lists = map[string]interface {
 	"placed": placedColumns, "move": moveColumns, "head": headColumns, "entry": entryColumns, "guard": guardColumns,
 }
 
+// How many columns are read of each; other columns of a statement come after them.
+var (
+	rowWidth, chainWidth, jobWidth        = rowColumns.width(), chainColumns.width(), jobColumns.width()
+	instanceWidth, waitWidth, effectWidth = instanceColumns.width(), waitColumns.width(), effectColumns.width()
+	readInstance, readWait                = instanceColumns.of, waitColumns.of // their columns read any value
+)
+
 // rowColumns are the columns of a dispatch row.
 var rowColumns = listOf("row",
 	uuidOf("guid", func(x *collation.Row) *journal.GUID { return &x.GUID }).asKey(),
@@ -68,9 +75,6 @@ var pausesColumn = field[collation.Row]{
 	},
 }
 
-// rowWidth is the number of columns that readRow reads.
-var rowWidth = rowColumns.width()
-
 // readRow reads the columns of one dispatch row. Pauses that cannot be read are errCorrupt.
 func readRow(v row) (*collation.Row, error) {
 	x := &collation.Row{}
@@ -90,9 +94,6 @@ var (
 		"job", "guid", "next_at", "held", "dead", "turn_sent", "runs", "holder", "session", "fence",
 		"effects_seq", "effects_hash", "undo")
 )
-
-// chainWidth is the number of columns of chainColumns.
-var chainWidth = chainColumns.width()
 
 // jobColumns are the columns of a job's header.
 var jobColumns = listOf("job",
@@ -161,14 +162,11 @@ func ofFrom(f field[journal.From]) field[collation.Job] {
 	return partOf(func(x *collation.Job) **journal.From { return &x.From }, f)
 }
 
-// jobWidth is the number of columns that readJob reads.
-var jobWidth = jobColumns.width()
-
 // readJob reads the columns of a job's header.
 func (s *Store) readJob(v row) collation.Job {
-	job := collation.Job{Space: s.cfg.Space}
-	_ = jobColumns.read(v, &job) // these columns read any value
-	return job
+	job := jobColumns.of(v) // these columns read any value
+	job.Space = s.cfg.Space
+	return *job
 }
 
 // instanceColumns are the columns of an instance without its keys.
@@ -185,16 +183,6 @@ var instanceColumns = listOf("instance",
 	uuidOf("child", func(x *collation.Instance) *journal.JobID { return &x.Child }).orNull(),
 )
 
-// instanceWidth is the number of columns that readInstance reads.
-var instanceWidth = instanceColumns.width()
-
-// readInstance reads the columns of an instance.
-func readInstance(v row) *collation.Instance {
-	x := &collation.Instance{}
-	_ = instanceColumns.read(v, x) // these columns read any value
-	return x
-}
-
 // waitColumns are the columns of a wait without its mailbox, which follows from topic and key.
 var waitColumns = listOf("wait",
 	uuidOf("job", func(x *collation.Wait) *journal.JobID { return &x.Job }).asKey(),
@@ -210,16 +198,6 @@ var waitColumns = listOf("wait",
 	intOf("origin", func(x *collation.Wait) *int64 { return &x.Origin }),
 	uuidOf("request", func(x *collation.Wait) *journal.GUID { return &x.Request }).orNull(),
 )
-
-// waitWidth is the number of columns that readWait reads.
-var waitWidth = waitColumns.width()
-
-// readWait reads the columns of a wait.
-func readWait(v row) *collation.Wait {
-	x := &collation.Wait{}
-	_ = waitColumns.read(v, x) // these columns read any value
-	return x
-}
 
 // liveEffect says whether the run that started the effect e still holds its request, the dispatch
 // row d.
@@ -265,9 +243,6 @@ func encodeFailure(f *journal.Failure) []byte {
 	}
 	return wire.Encode(&wire.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack})
 }
-
-// effectWidth is the number of columns that readEffect reads.
-var effectWidth = effectColumns.width()
 
 // readEffect reads the columns of an effect. An error that cannot be read is errCorrupt.
 func readEffect(v row) (x store.EffectRow, err error) {

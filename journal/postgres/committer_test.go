@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/cut"
 )
 
 var work = collation.InstanceKey{Activity: "work", DAD: ",0,0"}
@@ -37,7 +37,7 @@ func grow(st *collation.State, n int) *collation.Plan {
 // size of the batch.
 func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	keys := make([]string, 50)
 	for i := range keys {
@@ -53,9 +53,9 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 				Results: []collation.InstanceKey{{Activity: "start", DAD: collation.RootDAD}},
 			}
 		}
-		before := p.trips.Load()
+		before := p.Trips()
 		l := must(c.Load(t.Context(), wants, round%2 == 0))(t)
-		require.Equal(t, before+1, p.trips.Load(), "Load")
+		require.Equal(t, before+1, p.Trips(), "Load")
 		require.Len(t, l.States, len(ids))
 		var plans []store.Chained
 		for _, st := range l.States {
@@ -64,7 +64,7 @@ func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 			plans = append(plans, chained(st, grow(st, round)))
 		}
 		require.NoError(t, c.Commit(t.Context(), plans))
-		require.Equal(t, before+2, p.trips.Load(), "Commit")
+		require.Equal(t, before+2, p.Trips(), "Commit")
 		_, seq := c.Session()
 		require.Equal(t, int64(round+1), seq)
 	}
@@ -88,20 +88,13 @@ func waitFor(t testing.TB, s *Store, query string) {
 // committed.
 func TestUnknownCommitThatWas(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	session, _ := c.Session()
 	st := load(t, c, store.Want{Job: id})
-	cut := false
-	p.cutWhen(func(b []byte) bool {
-		if !cut && bytes.Contains(b, []byte("COMMIT\x00")) {
-			cut = true
-			return true
-		}
-		return false
-	})
+	p.ResetAt("COMMIT\x00", nil)
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	now, seq := c.Session()
 	require.Equal(t, session, now)
@@ -147,15 +140,15 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 // (C10).
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
-	p.cutAll()
+	p.Reset()
 	require.ErrorIs(t, failed(c.Load(t.Context(), []store.Want{{Job: id}}, true)), store.ErrUnavailable)
 	st := load(t, c, store.Want{Job: id})
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
-	p.cutAll()
+	p.Reset()
 	_, err := s.Job(t.Context(), id)
 	require.NoError(t, err, "the pool repeats")
 }

@@ -11,7 +11,7 @@ import (
 
 // Effects lists the recorded effects of a request, in the order of their first entries.
 func (s *Store) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
-	return readAll(ctx, s, "effects_of_request", readEffect, pUUID(job), pUUID(request))
+	return readAll(ctx, s, "load_effects", func(v row) (store.EffectRow, error) { return readEffect(v[1:]) }, arrays([]rowKey{{job, request}}, putKey)...)
 }
 
 // JobEffects lists the recorded effects of all requests of a job, in the order of their first

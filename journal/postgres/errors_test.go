@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -128,14 +127,7 @@ func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 	p, through := through(t, dsn)
 	s := openIn(t, through, func(c *Config) { c.ResolveTimeout = 50 * time.Millisecond })
 	startJobs(t, s, "before")
-	p.cutWhen(func(b []byte) bool {
-		if bytes.Contains(b, []byte("COMMIT\x00")) {
-			_ = p.listener.Close()
-			go p.cutAll()
-			return true
-		}
-		return false
-	})
+	p.ResetAt("COMMIT\x00", func() { p.Refuse(); p.Reset() })
 	_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnknown)
 	_, err = direct.FindJob(t.Context(), "k")

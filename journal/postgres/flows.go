@@ -19,7 +19,7 @@ func (s *Store) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byt
 		var stored []byte
 		steps := []step{{"flow_lock", [][]byte{pText(ref.Name)}, nil}}
 		if activate {
-			steps = append(steps, step{"flow_make_room", [][]byte{pText(ref.Name), pText(ref.Version)}, nil})
+			steps = append(steps, step{"flow_make_room", [][]byte{pText(ref.Name), pText(ref.Version), pBool(false)}, nil})
 		}
 		err := c.transact(ctx, append(steps,
 			step{"flow_deploy", [][]byte{pText(ref.Name), pText(ref.Version), pDigest(ref.Digest), canonical}, func(row) error {
@@ -46,7 +46,7 @@ func (s *Store) Activate(ctx context.Context, name, version string) error {
 		params := [][]byte{pText(name), pText(version)}
 		err := c.transact(ctx,
 			step{"flow_lock", params[:1], nil},
-			step{"flow_deactivate", params, nil},
+			step{"flow_make_room", append(params, pBool(true)), nil},
 			step{"flow_activate", params, func(row) error { found = true; return nil }},
 		)
 		if err == nil && !found {

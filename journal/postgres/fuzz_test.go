@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // FuzzPauses: the column of a row reads as it was written, or as corrupt, whatever happened to
@@ -95,5 +96,23 @@ func FuzzColumn(f *testing.F) {
 			require.Equal(t, 2, seen)
 		}
 		require.Equal(t, n, row{pInt(n)}.int(0))
+	})
+}
+
+// FuzzCursor: a cursor of a list is one that a listed job has, or refused.
+func FuzzCursor(f *testing.F) {
+	f.Add(spot{1_700_000_000_000_000, journal.JobID{7}}.cursor(), int64(5))
+	f.Add("123", int64(-1))
+	f.Add(".", int64(0))
+	f.Fuzz(func(t *testing.T, s string, started int64) {
+		p, err := spotOf(s)
+		if err != nil {
+			require.ErrorIs(t, err, store.ErrRejected)
+			require.Less(t, len(err.Error()), 600)
+			return
+		}
+		for _, want := range []spot{p, {collation.Micros(started), p.id}} {
+			require.Equal(t, want, must(spotOf(want.cursor()))(t))
+		}
 	})
 }

@@ -19,6 +19,7 @@ type lender struct {
 	// beside empties what the database has besides the space.
 	beside string
 	clock  bool // it can be moved
+	least  bool // who uses a space has its roles, and not the rights of its owner
 
 	mu   sync.Mutex
 	free []*space
@@ -42,15 +43,16 @@ func (m lending) Run() int {
 // space is a space that is lent until its Close.
 type space struct {
 	*journaltest.Thrifty
-	at   *Store
-	back func()
+	at                        *Store // with the rights of the owner
+	engine, worker, retention *Store
+	back                      func()
 }
 
 // Close gives the space back.
 func (s *space) Close() { s.back() }
 
 // Lists implements journaltest.Listing.
-func (s *space) Lists() store.Lists { return s.at }
+func (s *space) Lists() store.Lists { return s.engine }
 
 // lend returns a migrated and empty space.
 func (l *lender) lend(t testing.TB) *space {
@@ -86,6 +88,9 @@ func (l *lender) take(t testing.TB) *space {
 	if l.clock {
 		require.NoError(t, s.at.run(t, movable))
 	}
+	if l.least {
+		s.least(t)
+	}
 	l.all = append(l.all, s)
 	return s
 }
@@ -97,6 +102,11 @@ func (l *lender) close() {
 	for _, s := range l.all {
 		drivers.Delete(s.at)
 		s.Thrifty.Close()
+		if s.engine != s.at {
+			s.worker.Close()
+			s.retention.Close()
+			s.at.Close()
+		}
 	}
 	l.all, l.free = nil, nil
 }
@@ -105,5 +115,5 @@ func (l *lender) close() {
 const emptied = `BEGIN;
 DELETE FROM sessions; DELETE FROM batches; DELETE FROM dead_letters; DELETE FROM payloads; DELETE FROM effects; DELETE FROM signals;
 DELETE FROM resolved_waits; DELETE FROM waits; DELETE FROM dispatches; DELETE FROM entries; DELETE FROM receipts;
-DELETE FROM instances; DELETE FROM tombstones; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1, floor = 0, dropped = 0, expire = 2592000000000;
+DELETE FROM instances; DELETE FROM jobs; DELETE FROM flows; UPDATE space SET epoch = 1, floor = 0, dropped = 0, expire = 2592000000000;
 COMMIT;`

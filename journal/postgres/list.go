@@ -83,6 +83,13 @@ func (l list[T]) read(v row, x *T) error {
 	return nil
 }
 
+// of reads a new T.
+func (l list[T]) of(v row) *T {
+	x := new(T)
+	_ = l.read(v, x)
+	return x
+}
+
 // pick returns the list of the named columns, in the order of the names.
 func (l list[T]) pick(as string, names ...string) list[T] {
 	picked := make([]field[T], len(names))

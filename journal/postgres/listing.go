@@ -2,7 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -11,17 +15,38 @@ import (
 
 // spot is a place in the list of jobs.
 type spot struct {
-	started int64
+	started collation.Micros
 	id      journal.JobID
 }
 
-func (p spot) cursor() string { return strconv.FormatInt(p.started, 10) + "." + p.id.String() }
+func (p spot) cursor() string { return strconv.FormatInt(int64(p.started), 10) + "." + p.id.String() }
+
+// spotOf reads a cursor: store.ErrRejected.
+func spotOf(cursor string) (p spot, err error) {
+	at, id, _ := strings.Cut(cursor, ".")
+	started, err := strconv.ParseInt(at, 10, 64)
+	if err == nil {
+		p.started = collation.Micros(started)
+		p.id, err = journal.ParseJobID(id)
+	}
+	if err != nil {
+		return p, fmt.Errorf("%w: cursor %.80q: take the one of a listed job", store.ErrRejected, cursor)
+	}
+	return p, nil
+}
 
 // listing is a filter as the statements take it.
 type listing struct {
 	store.JobFilter
 	what, name string // what the jobs wait for
 	from, to   spot   // the range: from this job, to before that
+	standing   bool   // the states have an index
+	compares   bool   // a page compares jobs one after another, and ends after it has looked at so many
+}
+
+// indexed are the states whose jobs have an index, and whether all of them are few.
+var indexed = map[journal.JobState]bool{
+	journal.JobOpen: true, journal.JobQuarantined: true, journal.JobFailed: false, journal.JobInterrupted: false,
 }
 
 // Jobs implements store.Lists. Filters that have no index are compared with the jobs of a range,
@@ -35,9 +60,8 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage
 		return page, err
 	}
 	var edge *spot
-	if l.Compares() {
-		indexed, _ := l.Standing()
-		if edge, err = s.edge(ctx, l, indexed); err != nil {
+	if l.compares {
+		if edge, err = s.edge(ctx, l); err != nil {
 			return page, err
 		}
 	}
@@ -54,19 +78,25 @@ func (s *Store) Jobs(ctx context.Context, f store.JobFilter) (page store.JobPage
 	case len(page.Jobs) == f.Limit:
 		page.Next = page.Jobs[f.Limit-1].Cursor
 	case edge != nil:
-		page.Next, page.Searched = edge.cursor(), collation.Micros(edge.started)
+		page.Next, page.Searched = edge.cursor(), edge.started
 	}
 	return page, nil
 }
 
 // edge finds the last job that a page looks at, nil if there are not so many.
-func (s *Store) edge(ctx context.Context, l *listing, standing bool) (edge *spot, err error) {
-	name := "job_edge"
-	params := [][]byte{pInt(l.from.started), pInt(l.to.started), pUUID(l.to.id), pInt(int64(l.Looks()))}
-	if standing {
+func (s *Store) edge(ctx context.Context, l *listing) (edge *spot, err error) {
+	look := store.MaxLook
+	if l.what != "" {
+		look = store.MaxAsked
+	}
+	if l.Look > 0 {
+		look = l.Look
+	}
+	name, params := "job_edge", [][]byte{pInt(int64(l.from.started)), pInt(int64(l.to.started)), pUUID(l.to.id), pInt(int64(look))}
+	if l.standing {
 		name, params = "job_edge_standing", append(params, l.states(), pText(l.Flow))
 	}
-	err = s.query(ctx, name, func() { edge = nil }, func(v row) error { edge = &spot{v.int(0), v.job(1)}; return nil }, params...)
+	err = s.query(ctx, name, func() { edge = nil }, func(v row) error { edge = &spot{collation.Micros(v.int(0)), v.job(1)}; return nil }, params...)
 	return edge, err
 }
 
@@ -74,13 +104,12 @@ func (s *Store) edge(ctx context.Context, l *listing, standing bool) (edge *spot
 func (s *Store) selected(ctx context.Context, name string, l *listing, reset func(), visit func(row) error) error {
 	params := l.params()
 	steps := []step{{name, params, visit}}
-	indexed, _ := l.Standing()
 	switch {
 	case !l.Parent.IsZero():
 		steps[0] = step{name + "_children", append(params, pTexts(l.Tags), pUUID(l.Parent)), visit}
 	case len(l.Tags) > 0:
 		steps = []step{{"bitmap", nil, nil}, {name + "_tagged", append(params, pTexts(l.Tags)), visit}}
-	case indexed && name == "job_list":
+	case l.standing && name == "job_list":
 		steps[0].name = "job_list_standing"
 	}
 	return s.look(ctx, name, func(c *conn) error {
@@ -91,19 +120,34 @@ func (s *Store) selected(ctx context.Context, name string, l *listing, reset fun
 	})
 }
 
-// listingOf reads a filter; nil if it fits no job.
-func listingOf(f *store.JobFilter) (*listing, error) {
-	started, id, err := f.Bound()
+// listingOf reads a filter; nil if it fits no job: only open jobs wait.
+func listingOf(f *store.JobFilter) (l *listing, err error) {
+	l = &listing{JobFilter: *f, from: spot{started: f.From}, to: spot{started: math.MaxInt64}}
+	if l.what, l.name, err = f.Waiting(); err == nil && f.Before != "" {
+		l.to, err = spotOf(f.Before)
+	}
 	if err != nil {
 		return nil, err
 	}
-	narrowed, fits, err := f.Narrowed()
-	if err != nil || !fits {
-		return nil, err
+	if f.To != 0 && f.To <= l.to.started {
+		l.to = spot{started: f.To}
 	}
-	l := &listing{JobFilter: narrowed, from: spot{started: int64(f.From)}, to: spot{int64(started), id}}
-	l.what, l.name, err = f.Waiting()
-	return l, err
+	if l.what != "" {
+		if len(f.States) > 0 && !slices.Contains(f.States, journal.JobOpen) {
+			return nil, nil
+		}
+		l.States = []journal.JobState{journal.JobOpen}
+	}
+	more := f.Version != "" || f.Prefix != "" || l.what != "" // which the index of standing jobs does not have
+	few := len(l.States) > 0
+	l.standing = few
+	for _, state := range l.States {
+		all, known := indexed[state]
+		l.standing, few = l.standing && known, few && all
+	}
+	narrow := more || len(l.States) > 0 || f.Flow != ""
+	l.compares = narrow && (more || !few) && len(f.Tags) == 0 && f.Parent.IsZero()
+	return l, nil
 }
 
 func (l *listing) states() []byte {
@@ -121,7 +165,7 @@ func (l *listing) params() [][]byte {
 		waits = []string{l.what, l.name}
 	}
 	return [][]byte{
-		l.states(), pText(l.Flow), pText(l.Version), pText(l.Prefix), pInt(l.from.started), pInt(l.to.started), pUUID(l.to.id),
+		l.states(), pText(l.Flow), pText(l.Version), pText(l.Prefix), pInt(int64(l.from.started)), pInt(int64(l.to.started)), pUUID(l.to.id),
 		pInt(int64(l.Limit)), pTexts(waits), pUUID(l.from.id),
 	}
 }

@@ -16,7 +16,6 @@ import (
 type wanted struct {
 	jobs       []journal.JobID
 	whole      []journal.JobID // jobs that are to be read whole
-	tombstones []journal.JobID // ids that may be tombstones of keys used again
 	instances  []place
 	receipts   []rowKey
 	rows       []rowKey
@@ -103,9 +102,6 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 			states[want.Job] = st
 			w.jobs = append(w.jobs, want.Job)
 		}
-		if !want.Receipt.IsZero() || want.Row.IsZero() { // a want of a row alone comes from a worker that has seen the job and may not read tombstones (4.5)
-			w.tombstones = append(w.tombstones, want.Job)
-		}
 		if want.Whole {
 			w.whole = append(w.whole, want.Job)
 		}
@@ -168,7 +164,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		steps = append(steps, clock(&loaded.Now))
 	}
 	if absent {
-		reads = w.readUnlocked(loaded)
+		reads = c.readUnlocked(w, loaded)
 	}
 	steps = append(append(append(steps, reads...), c.s.readStarts(w, loaded, wait)...), w.readMail(loaded)...)
 	steps = append(append(steps, c.reads(w)...), c.readsWhole(w, loaded)...)
@@ -217,43 +213,30 @@ func (c *committer) readJobs(w *wanted, loaded *store.Loaded, wait bool) (locks,
 			return read(v, v.int(jobWidth+1))
 		}}}, nil
 	}
-	reads = []step{{"load_jobs", jobs, func(v row) error { return read(v, v.int(jobWidth)) }}}
-	if len(w.tombstones) > 0 {
-		reads = append(reads, w.readTombstones(loaded))
-	}
-	return []step{{"load_lock", jobs, nil}}, reads
+	return []step{{"load_lock", jobs, nil}}, []step{{"load_jobs", jobs, func(v row) error { return read(v, v.int(jobWidth)) }}}
 }
 
-func (w *wanted) readTombstones(loaded *store.Loaded) step {
-	return step{"load_tombstones", [][]byte{pUUIDs(w.tombstones)}, func(v row) error {
-		loaded.Tombstones[v.job(0)] = true
-		return nil
-	}}
-}
-
-// readUnlocked returns the statements that find out why a Load without wait did not lock a job:
-// another transaction has it, or it is a tombstone.
-func (w *wanted) readUnlocked(loaded *store.Loaded) []step {
+// readUnlocked returns the statement that finds out why a Load without wait did not lock a job: it
+// is a tombstone, or another transaction has it.
+func (c *committer) readUnlocked(w *wanted, loaded *store.Loaded) []step {
 	if len(w.jobs) == 0 {
 		return nil
 	}
-	steps := []step{{"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
-		if id := v.job(0); loaded.States[id] == nil && !loaded.Tombstones[id] {
-			loaded.Busy[id] = true
+	return []step{{"load_jobs", [][]byte{pUUIDs(w.jobs)}, func(v row) error {
+		switch job := c.s.readJob(v); {
+		case job.State == journal.JobExpired:
+			loaded.Tombstones[job.ID] = true
+		case loaded.States[job.ID] == nil:
+			loaded.Busy[job.ID] = true
 		}
 		return nil
 	}}}
-	if len(w.tombstones) > 0 {
-		steps = append(steps, w.readTombstones(loaded))
-	}
-	return steps
 }
 
 // unlocked finds that out in a second trip, which is rarely needed.
 func (c *committer) unlocked(ctx context.Context, w *wanted, loaded *store.Loaded) error {
-	seen := func(id journal.JobID) bool { return loaded.States[id] != nil || loaded.Tombstones[id] }
-	w.jobs, w.tombstones = slices.DeleteFunc(w.jobs, seen), slices.DeleteFunc(w.tombstones, seen)
-	steps := w.readUnlocked(loaded)
+	w.jobs = slices.DeleteFunc(w.jobs, func(id journal.JobID) bool { return loaded.States[id] != nil })
+	steps := c.readUnlocked(w, loaded)
 	if len(steps) == 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/cut"
 )
 
 func TestMain(m *testing.M) { devtest.Main(lending{m}) }
@@ -51,12 +53,21 @@ func migrated(t testing.TB, dsn string, change ...func(*Config)) *space {
 	}
 	ctx := context.WithoutCancel(t.Context()) // it may be lent to others
 	at := must(Open(ctx, cfg))(t)
-	s := &space{at: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
+	s := &space{at: at, engine: at, worker: at, retention: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
 		c.(*committer).session, c.(*committer).seq = newSession(), 0
 	}}}
 	drivers.Store(at, journaltest.Driven{Store: s.Thrifty})
 	require.NoError(t, at.Migrate(ctx))
 	return s
+}
+
+// through returns a DSN that leads through a new proxy.
+func through(t testing.TB, dsn string) (*cut.Proxy, string) {
+	t.Helper()
+	u := must(url.Parse(dsn))(t)
+	p := cut.New(t, u.Host)
+	u.Host = p.Addr()
+	return p, u.String()
 }
 
 // run executes SQL text on the pool.

@@ -91,6 +91,16 @@ func TestW11OldNumbersOfEffects(t *testing.T) {
 	s.numbers.set(l.Job, old)
 	must(w.FinishEffect(t.Context(), l, e, false))(t)
 	require.Equal(t, 1, s.rows(t, "effects WHERE state = 'completed'"))
+
+	e.Key = journal.Digest{7} // its end is committed while the number is not known
+	row, _, err = w.StartEffect(t.Context(), l, e)
+	require.NoError(t, err)
+	l.Fence = row.Fence
+	loaded = must(c.Load(t.Context(), []store.Want{{Chain: l.Key(), Effects: []journal.Digest{e.Key}}}, true))(t)
+	end = must(loaded.Chains[l.Key()].Finish(l, e, false, collation.Mode{}))(t)
+	s.numbers.set(l.Job, 0)
+	require.NoError(t, c.Commit(t.Context(), []store.Chained{{Plan: end.Plan}}))
+	require.Equal(t, 2, s.rows(t, "effects WHERE state = 'completed'"))
 }
 
 // W3: what a process remembers of numbers is bounded, and those in use stay.

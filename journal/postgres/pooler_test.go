@@ -71,7 +71,7 @@ func TestS6PoolerOfSessions(t *testing.T) {
 	t.Parallel()
 	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}, Settings: map[string]string{"max_connections": "200"}})
 	dsn := pooler(t, pg.DSN("quipu"), "session")
-	l := conforms(t, dsn)
+	l := conforms(t, dsn, false)
 
 	t.Run("backends", func(t *testing.T) {
 		s := l.lend(t)

@@ -21,7 +21,7 @@ func (s *Store) SetPrivateKeys(ctx context.Context) error {
 	return s.act(ctx, "private keys", func(c *conn) ([]journal.SpaceEntry, error) {
 		set := false
 		err := c.run(
-			ctx, step{name: "private_jobs"}, step{name: "private_tombstones"},
+			ctx, step{name: "private_jobs"},
 			step{"private_set", nil, func(row) error { set = true; return nil }},
 		)
 		if pg := serverError(err); pg != nil && pg.Code == "23514" || err == nil && !set {

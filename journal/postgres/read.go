@@ -116,7 +116,7 @@ func (s *Store) readEnd(id journal.JobID, v row, i int) (end journal.Close, err 
 
 func (s *Store) readSummary(v row) store.JobSummary {
 	j := store.JobSummary{Job: s.readJob(v), Closed: collation.Micros(v.int(jobWidth))}
-	j.SetCursor()
+	j.Cursor = spot{j.Started, j.ID}.cursor()
 	return j
 }
 
@@ -150,12 +150,10 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 	var strayed []journal.JobID // whose numbers were old
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
 		id, o := v.job(0), store.Outcome{Key: v.text(1), State: journal.JobState(v.text(2)), Ended: v.bool(3)}
-		if n := v.int(6); n != 0 { // 0: only its tombstone is left
-			s.numbers.set(id, n)
-			if !span.holds(noJobs.with(n)) {
-				strayed = append(strayed, id)
-				return nil
-			}
+		n := v.int(6)
+		if s.numbers.set(id, n); !span.holds(noJobs.with(n)) {
+			strayed = append(strayed, id)
+			return nil
 		}
 		if o.State != journal.JobExpired { // a tombstone shows nothing of its history
 			end, err := s.readEnd(id, v, 4)

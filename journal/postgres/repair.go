@@ -43,7 +43,7 @@ func (w *writes) queueRepairs(b *batch) {
 		})
 		guid := func(c *columns, g journal.GUID) { c.uuid(g) }
 		drop(b, "repair_receipts", r.job, d.Receipts, guid)
-		drop(b, "repair_waits", r.job, d.Waits, func(c *columns, x collation.CancelledWait) {
+		drop(b, "write_waits_delete", r.job, d.Waits, func(c *columns, x collation.CancelledWait) {
 			c.uuid(x.GUID)
 			c.int(int64(x.Count))
 		})

@@ -188,8 +188,8 @@ func TestW11Retire(t *testing.T) {
 		}
 	}
 	retire(false)
-	require.Equal(t, 2, s.rows(t, "jobs WHERE state = 'expired'"))
-	require.Equal(t, 1, s.rows(t, "tombstones"))
+	require.Equal(t, 3, s.rows(t, "jobs WHERE state = 'expired'"))
+	require.Equal(t, 1, s.rows(t, buried))
 	for _, id := range []journal.JobID{again[0], forever[0], months[0]} {
 		requireWholeOrTombstone(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
 	}

@@ -84,7 +84,7 @@ func (s *Store) ExpireDefault(ctx context.Context) (time.Duration, error) {
 	return x.expire, err
 }
 
-// DroppedLetters implements store.Client.
+// DroppedLetters implements store.Lists.
 func (s *Store) DroppedLetters(ctx context.Context) (int64, error) {
 	x, err := s.space(ctx)
 	return x.dropped, err

@@ -1,11 +1,11 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/cut"
 	"github.com/quipu-journal/quipu/transport/memory"
 )
 
@@ -46,14 +47,14 @@ func starting(t *testing.T, s *Store) (begin func(keys ...string) []store.Starte
 // first steps and the commit. A reading of the clock comes beside it once a second at most.
 func TestW9AStartIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 	begin := starting(t, s)
 	least := int64(1000)
 	for i := range 20 {
-		before := p.trips.Load()
+		before := p.Trips()
 		require.NoError(t, begin(fmt.Sprint("k", i))[0].Err)
-		least = min(least, p.trips.Load()-before)
+		least = min(least, p.Trips()-before)
 	}
 	require.EqualValues(t, 1, least)
 	require.Equal(t, 20, s.rows(t, "dispatches WHERE kind = 'request' AND topic = 'topic'"), "the first requests are in the commit")
@@ -67,18 +68,12 @@ func TestW3AnUnknownCommitUnderAHundredCallers(t *testing.T) {
 	for name, cutAt := range map[string]string{"it was committed": "COMMIT\x00", "it was not": "INSERT 0 1\x00"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var p *proxy
+			var p *cut.Proxy
 			s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
 			begin := starting(t, s)
 			require.NoError(t, begin("before")[0].Err)
-			cut := 0
-			p.cutWhen(func(b []byte) bool {
-				if cut == 2 || !bytes.Contains(b, []byte(cutAt)) {
-					return false
-				}
-				cut++
-				return true
-			})
+			var lost atomic.Bool
+			p.ResetAt(cutAt, func() { lost.Store(true) })
 			const callers = 100
 			var mu sync.Mutex
 			begun := map[journal.JobID]int{}
@@ -97,10 +92,7 @@ func TestW3AnUnknownCommitUnderAHundredCallers(t *testing.T) {
 				})
 			}
 			all.Wait()
-			p.mu.Lock()
-			lost := cut
-			p.mu.Unlock()
-			require.Positive(t, lost)
+			require.True(t, lost.Load())
 			require.Len(t, begun, callers/2)
 			for _, n := range begun {
 				require.Equal(t, 1, n, "one of the two callers began it, and knows")

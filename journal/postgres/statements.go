@@ -93,12 +93,16 @@ func split(file string, all map[string]string) error {
 // macros are the texts that a statement names by {NAME a} or {NAME a b}.
 var macros = map[string]string{
 	"sealed": sealedText,
+	// The end of a test-and-set: whether as many rows were changed as the parameter with that number has.
+	"changed": "CASE WHEN count(*) = cardinality($%[2]s) THEN 0 ELSE CAST('quipu: lost %[1]s, changed ' || count(*) AS int) END",
 	// The number of a job: the row with that alias may know it, else the table does.
 	"n": "coalesce(%[1]s.known, (SELECT j.n FROM jobs j WHERE j.id = %[1]s.job), CAST('quipu: lost job ' || %[1]s.job AS int8))",
 	// Whether a job has open rows; its id comes from the row with that alias. OFFSET 0 keeps the
 	// planner from turning it into a join.
 	"open": `(EXISTS (SELECT FROM dispatches x WHERE x.job = %[1]s.id OFFSET 0)
     OR EXISTS (SELECT FROM waits x WHERE x.job = %[1]s.id OFFSET 0) OR EXISTS (SELECT FROM dead_letters x WHERE x.job = %[1]s.id OFFSET 0))`,
+	// Whether a job, or its tombstone, has its key or was resumed, and is shown.
+	"keyed": "%[1]s.next IS DISTINCT FROM '00000000-0000-0000-0000-000000000000'",
 	// What a list of jobs selects: the place in the list, without jobs that another has resumed, and
 	// the other parameters of job_list. coalesce(next, id) keeps the planner from reading a whole
 	// index of jobs without a next.

@@ -36,22 +36,3 @@ func TestO11Tokens(t *testing.T) {
 	require.ErrorIs(t, s.RevokeToken(t.Context(), "shop"), store.ErrNotFound)
 	require.ErrorIs(t, failed(s.FindToken(t.Context(), hash)), store.ErrNotFound)
 }
-
-// O11, 4.5: engines and operators look tokens up, only the owner makes them, and a reader of the journal does
-// not see them.
-func TestO11TokensOfRoles(t *testing.T) {
-	t.Parallel()
-	s := fresh(t, func(c *Config) { c.Space = "roles" })
-	require.NoError(t, s.Roles(t.Context()))
-	hash, _ := access.Hash(access.NewToken())
-	require.NoError(t, s.AddToken(t.Context(), hash, "shop", access.Client, 0))
-	for _, role := range []string{"engine", "operator"} {
-		serves := as(t, s, role)
-		must(serves.FindToken(t.Context(), hash))(t)
-		requireForbidden(t, serves.run(t, "UPDATE tokens SET role = 'operator'"), role, "UPDATE tokens")
-		requireForbidden(t, serves.RevokeToken(t.Context(), "shop"), role, "revoke")
-	}
-	for _, role := range []string{"worker", "client", "retention", "verifier"} {
-		requireForbidden(t, as(t, s, role).run(t, "SELECT FROM tokens"), role, "tokens")
-	}
-}

@@ -56,20 +56,6 @@ func TestE17StartInAnEffect(t *testing.T) {
 	require.Len(t, due, 4, "two starts and a signal beside the job's own")
 }
 
-// E17, E5: a body without a result begins and sends nothing.
-func TestE17EffectRollsTheStartBack(t *testing.T) {
-	t.Parallel()
-	x := newTill(t)
-	own := errors.New("no funds")
-	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
-		must(x.startTx(ctx, tx, keyed("a")))(t)
-		must(x.signalTx(ctx, tx, signalOf(x.Store, "s", "")))(t)
-		return own
-	})
-	require.ErrorIs(t, err, own)
-	require.Equal(t, []int{1, 0}, []int{x.rows(t, "jobs"), x.rows(t, "signals")})
-}
-
 // E17: a refused call leaves the effect unchanged, and misuse is refused before it is sent.
 func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 	t.Parallel()

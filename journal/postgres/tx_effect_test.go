@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/tests/cut"
 )
 
 var transfer = journal.Effect{Key: journal.Digest{9}, Name: "transfer", Class: "tx"}
@@ -431,17 +431,12 @@ func TestJ4TxUnknownCommit(t *testing.T) {
 	}{"COMMIT was": {"COMMIT\x00", 1}, "it was not": {"INSERT 0 1\x00", 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var p *proxy
+			var p *cut.Proxy
 			x := newTillIn(t, fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) }))
 			calls := 0
 			row, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
 				if calls++; calls == 1 {
-					cut := false
-					p.cutWhen(func(b []byte) bool {
-						hit := !cut && bytes.Contains(b, []byte(w.cutAt))
-						cut = cut || hit
-						return hit
-					})
+					p.ResetAt(w.cutAt, nil)
 				}
 				return order(ctx, tx)
 			})
@@ -457,14 +452,14 @@ func TestJ4TxUnknownCommit(t *testing.T) {
 // J6: besides the body's own statements an effect takes three round trips and one commit.
 func TestJ6TxRoundTrips(t *testing.T) {
 	t.Parallel()
-	var p *proxy
+	var p *cut.Proxy
 	x := newTillIn(t, fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) }))
 	for i := range 3 { // the first ones open the connection, and prepare
-		before := p.trips.Load()
+		before := p.Trips()
 		_, err := x.do(effectNamed(fmt.Sprint(i)), order)
 		require.NoError(t, err)
 		if i == 2 {
-			require.EqualValues(t, 3+1, p.trips.Load()-before)
+			require.EqualValues(t, 3+1, p.Trips()-before)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *Store) rows(t testing.TB, from string) (n int) {
 	return n
 }
 
-var jobTables = []string{"jobs", "entries", "instances", "receipts", "dispatches", "tombstones", "signals"}
+var jobTables = []string{"jobs", "entries", "instances", "receipts", "dispatches", "signals"}
 
 // E17: jobs start with the caller's commit: the caller's row and the jobs' rows appear at the
 // same moment, due and not published.

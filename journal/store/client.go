@@ -63,11 +63,6 @@ type Client interface {
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]Outcome, error)
 	// DeadLetters lists dead letters, newest first.
 	DeadLetters(ctx context.Context, f DeadFilter) ([]DeadView, error)
-	// DroppedLetters says how many stray dead letters retention has dropped (S15).
-	DroppedLetters(ctx context.Context) (int64, error)
-	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
-	// tombstone. *ChangedError: what is stored has another digest (S9).
-	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
 	// JobEffects lists the recorded effects of all requests of a job, in the order of their first
 	// entries.
 	JobEffects(ctx context.Context, job journal.JobID) ([]JobEffect, error)
@@ -87,8 +82,8 @@ type Client interface {
 	MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
 }
 
-// Lists has what people and metrics ask of all that a space has. The store in memory, which only
-// serves tests, does not have it.
+// Lists has what people and metrics ask, and no engine. The store in memory, which only serves tests,
+// does not have it.
 type Lists interface {
 	// Jobs lists a page of jobs, newest first, without those that another has resumed. It ends
 	// early when it has looked at f.Look jobs (O7).
@@ -104,6 +99,11 @@ type Lists interface {
 	Gauges(ctx context.Context) (*Gauges, error)
 	// Flows lists the deployed versions.
 	Flows(ctx context.Context) ([]FlowView, error)
+	// DroppedLetters says how many stray dead letters retention has dropped (S15).
+	DroppedLetters(ctx context.Context) (int64, error)
+	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
+	// tombstone. *ChangedError: what is stored has another digest (S9).
+	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
 }
 
 // SignalState is the outcome of a signal.

@@ -173,15 +173,22 @@ func TestNobodyElseDeletes_S8(t *testing.T) {
 	}
 	kept := slices.Concat(
 		of("UPDATE %s SET hash = hash", "entries", "space_entries"), of("DELETE FROM %s", "entries", "space_entries", "payloads", "effects", "flows", "keys"),
-		of("INSERT INTO %[1]s SELECT * FROM %[1]s", "keys", "tokens", "partitions"), []string{"UPDATE keys SET ends = NULL", "UPDATE space SET signed = false"},
+		of("INSERT INTO %[1]s SELECT * FROM %[1]s", "keys", "tokens", "partitions"), []string{
+			"UPDATE keys SET ends = NULL", "UPDATE resolved_waits SET seq = 1", "DELETE FROM resolved_waits", "UPDATE tokens SET role = 'operator'",
+			"DELETE FROM tokens", "TRUNCATE entries", "DROP TABLE entries", "CREATE TABLE mine ()",
+		}, of("UPDATE space SET %s", "signed = false", "system = 2", "doubt = 0", "expire = 1"),
 	)
-	jobs := of("DELETE FROM %s", "jobs", "tombstones", "dead_letters")
+	jobs := of("DELETE FROM %s", "jobs", "dead_letters")
+	reads, epoch := []string{"UPDATE space SET epoch = 2", "INSERT INTO batches VALUES (gen_random_uuid(), 1, 1)"}, []string{"UPDATE space SET epoch = 2"}
 	for role, forbidden := range map[string][]string{
 		"engine":    jobs,
-		"operator":  slices.Concat(jobs, []string{"INSERT INTO sessions DEFAULT VALUES", "DELETE FROM sessions"}),
-		"retention": of("SELECT FROM %s", "entries", "payloads", "effects", "instances", "keys", "topic_keys", "tokens"),
+		"operator":  slices.Concat(jobs, epoch, []string{"INSERT INTO sessions DEFAULT VALUES", "DELETE FROM sessions"}),
+		"worker":    slices.Concat(jobs, epoch, []string{"UPDATE jobs SET semaphore = 0", "UPDATE receipts SET ledger = 0", "SELECT FROM tokens"}),
+		"client":    slices.Concat(jobs, epoch, []string{"SELECT FROM tokens"}),
+		"retention": slices.Concat(reads, of("SELECT FROM %s", "entries", "payloads", "effects", "instances", "keys", "topic_keys", "tokens")),
 		"verifier": slices.Concat(
-			jobs, of("SELECT FROM %s", "keys", "topic_keys", "tokens"), []string{"UPDATE jobs SET trace = ''", "INSERT INTO dispatches SELECT * FROM dispatches"},
+			jobs, reads, of("SELECT FROM %s", "keys", "topic_keys", "tokens"), of("DELETE FROM %s", "waits", "signals"),
+			[]string{"UPDATE jobs SET trace = ''", "INSERT INTO dispatches SELECT * FROM dispatches"},
 		),
 	} {
 		thief := g.connect(g.login(admin, role))

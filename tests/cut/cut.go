@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,10 +29,13 @@ type Proxy struct {
 	group    sync.WaitGroup
 
 	change sync.Mutex // held by what changes delays and pieces
+	trips  atomic.Int64
 
 	mu       sync.Mutex
 	ended    bool
 	trigger  []byte                     // what a client says that cuts Down, nil for nothing
+	said     []byte                     // what a server says that resets its connection, nil for nothing
+	first    func()                     // is called before that
 	listener net.Listener               // nil while refusing
 	swallows [stream.NumDirections]bool // the direction is cut
 	links    map[*link]struct{}         // what lives
@@ -74,6 +78,17 @@ func (p *Proxy) DownAt(text string) {
 	defer p.mu.Unlock()
 	p.trigger = []byte(text)
 }
+
+// ResetAt resets the connection on which a server next says the text, within one piece and before
+// it passes. It calls first, if that is not nil, before.
+func (p *Proxy) ResetAt(text string, first func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said, p.first = []byte(text), first
+}
+
+// Trips is how often clients have spoken, each time after the server of the connection had.
+func (p *Proxy) Trips() int64 { return p.trips.Load() }
 
 // Reset resets every connection, at both ends. New ones are taken.
 func (p *Proxy) Reset() { p.reset(func(*link) bool { return true }) }

@@ -338,3 +338,19 @@ func TestEndsUnderLoad(t *testing.T) {
 	c := dial(t, p)
 	c.echoes("z")
 }
+
+// A connection is reset before what its server says, once, and those who count its trips see each
+// answer that a client waited for.
+func TestResetAt(t *testing.T) {
+	t.Parallel()
+	_, p, c := begin(t)
+	c.echoes("one")
+	c.echoes("two")
+	require.EqualValues(t, 2, p.Trips())
+	then := make(chan struct{})
+	p.ResetAt("three", func() { close(then) })
+	c.say("three")
+	<-then
+	c.isReset()
+	dial(t, p).echoes("three")
+}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/Shopify/toxiproxy/v2/stream"
 )
@@ -16,6 +17,7 @@ type link struct {
 	client, server *net.TCPConn
 	passing        sync.WaitGroup // until both directions have ended
 	lost           bool           // guarded by Proxy.mu: bytes of it were swallowed
+	answered       atomic.Bool    // the server has spoken since the client did
 }
 
 // connect makes the link of a new connection and lives as long.
@@ -27,6 +29,7 @@ func (p *Proxy) connect(client *net.TCPConn) {
 		return
 	}
 	l := &link{p: p, client: client, server: server.(*net.TCPConn)}
+	l.answered.Store(true) // the client begins
 	p.mu.Lock()
 	p.names++
 	name := strconv.Itoa(p.names)
@@ -66,6 +69,25 @@ func (p *Proxy) triggered(b []byte) {
 	}
 }
 
+// says notes that the server of a link speaks, and resets the link if these bytes are what is waited
+// for.
+func (l *link) says(b []byte) (reset bool) {
+	l.answered.Store(true)
+	l.p.mu.Lock()
+	first := l.p.first
+	if reset = l.p.said != nil && bytes.Contains(b, l.p.said); reset {
+		l.p.said, l.p.first = nil, nil
+	}
+	l.p.mu.Unlock()
+	if reset {
+		if first != nil {
+			first()
+		}
+		l.reset()
+	}
+	return reset
+}
+
 // swallowed says whether the direction is cut, and remembers what that loses.
 func (l *link) swallowed(d stream.Direction) bool {
 	l.p.mu.Lock()
@@ -89,7 +111,13 @@ func (e *end) Write(b []byte) (int, error) {
 	if e.broken || e.swallowed(e.direction) {
 		return len(b), nil
 	}
+	if e.direction == stream.Downstream && e.says(b) {
+		return len(b), nil
+	}
 	if e.direction == stream.Upstream {
+		if e.answered.Swap(false) {
+			e.p.trips.Add(1)
+		}
 		e.p.triggered(b)
 	}
 	if _, err := e.to.Write(b); err != nil {

@@ -82,7 +82,7 @@ func openDatabase(t *testing.T) (store.Store, *pgx.Conn) {
 }
 
 // filled are the tables that a sequence fills.
-var filled = strings.Fields("jobs tombstones instances receipts entries dispatches waits resolved_waits signals effects payloads dead_letters flows")
+var filled = strings.Fields("jobs instances receipts entries dispatches waits resolved_waits signals effects payloads dead_letters flows")
 
 // newTwin empties the database, and draws the mode of both stores' decisions.
 func newTwin(ctx context.Context, t *rapid.T, pg store.Store, raw *pgx.Conn) *twin {

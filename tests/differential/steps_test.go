@@ -97,7 +97,7 @@ transitions:
 func (w *twin) deploy(f *flow.Flow, err error) {
 	require.NoError(w, err)
 	w.flows[f.Name()+" "+f.Version()] = f
-	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, journaltest.Ref(f), f.Canonical(), false) })
+	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, collation.RefOf(f), f.Canonical(), false) })
 	require.NoError(w, err)
 }
 
@@ -159,7 +159,7 @@ func (w *twin) begin(row *collation.Row) {
 }
 
 func request(f *flow.Flow, key, input string) store.Start {
-	return store.Start{Flow: journaltest.Ref(f), Active: true, Trigger: f.Trigger().Name, Key: key, Input: []byte(input)}
+	return store.Start{Flow: collation.RefOf(f), Active: true, Trigger: f.Trigger().Name, Key: key, Input: []byte(input)}
 }
 
 // message is what comes for a row: of a request, a worker's response.

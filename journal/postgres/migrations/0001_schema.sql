@@ -146,9 +146,10 @@ CREATE TABLE partitions (
     live   bigint NOT NULL
 );
 
--- One row per key: the job, or its tombstone. Jobs that another has resumed have rows, too, with a next. No index
--- covers a value that messages change but the close, so that the other updates stay HOT. expires_at is when a closed
--- job becomes a tombstone, and then when the tombstone ends.
+-- One row with no next per key: the job that has it, or its tombstone. Jobs that another has resumed, and tombstones
+-- whose key was used again, have a next: late messages are recognized by them (C5), and retention archives their
+-- history. No index covers a value that messages change but the close, so that the other updates stay HOT. expires_at
+-- is when a closed job becomes a tombstone, and then when the tombstone ends.
 --
 -- n is the job's number in this schema (W10). The history tables are keyed by it, so that new rows go to the right
 -- edge of every index, and partitioned by it. It grows with time, is drawn at inception, changes when the job is
@@ -183,7 +184,7 @@ CREATE TABLE jobs (
     root            uuid,  -- the first of the generations that the job resumes; NULL: it resumes none
     forked          uuid,  -- the job from one of whose entries it, or the fork that it resumes, goes on; NULL: none
     origin          bytea, -- what it resumes or goes on from, as its first entry says it
-    next            uuid   -- the job that resumes this one
+    next            uuid   -- the job that resumes this one; zero: a tombstone whose key was used again
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX jobs_key ON jobs (key) WHERE next IS NULL;
 CREATE INDEX jobs_past ON jobs (key, generation) WHERE next IS NOT NULL;
@@ -198,22 +199,6 @@ CREATE INDEX jobs_standing ON jobs (flow_name, state, started, id)
 CREATE INDEX jobs_parent ON jobs (parent_job, started, id) WHERE parent_job IS NOT NULL;
 CREATE INDEX jobs_forked ON jobs (forked) WHERE forked IS NOT NULL; -- what goes on from a job keeps it
 CREATE INDEX jobs_undo ON jobs (parent_job) WHERE flow_name = 'quipu_undo'; -- what is undone of a job keeps it
-
--- Tombstones whose key was used again. Late messages of the job are recognized by them (C5), and retention archives
--- their history. The columns are as in jobs.
-CREATE TABLE tombstones (
-    id           uuid   NOT NULL PRIMARY KEY,
-    n            bigint NOT NULL UNIQUE,
-    key          text   NOT NULL,
-    generation   generation NOT NULL,
-    flow_name    text   NOT NULL,
-    flow_version text   NOT NULL,
-    head_seq     bigint NOT NULL,
-    head_hash    digest NOT NULL,
-    closed       bigint,
-    expires_at   bigint NOT NULL
-);
-CREATE INDEX tombstones_expires ON tombstones (expires_at);
 
 -- The activity ledgers (1.2), with the checks of rule C4. dad is the first 16 bytes of the address's SHA-256. A row
 -- with ledger 0 is no instance: it only points to the output of a pass or an element. The order of the columns leaves no

@@ -20,7 +20,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
     {schema}.dispatches, {schema}.receipts, {schema}.batches, {schema}.waits, {schema}.signals TO {role_engine}, {role_operator};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.sessions TO {role_engine};
 GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_operator}; -- a commit locks the sessions that it works for
-GRANT SELECT, INSERT ON {schema}.tombstones, {schema}.payloads TO {role_engine}, {role_operator};
+GRANT SELECT, INSERT ON {schema}.payloads TO {role_engine}, {role_operator};
 GRANT SELECT ON {schema}.partitions TO {role_engine}, {role_operator};
 GRANT SELECT, INSERT, UPDATE ON {schema}.traces TO {role_engine};
 -- It says that it lives, and that the database is another one; it accepts only a promotion without a loss (S13).
@@ -50,7 +50,7 @@ GRANT SELECT ON {schema}.resolved_waits, {schema}.topic_keys TO {role_worker};
 
 -- client: asks for starts, signals and interrupts, by rows that an engine handles, and reads results. It can lock a
 -- job, and its policies let it change none. It sees no keys, and writes no entry and no ledger.
-GRANT SELECT ON {schema}.entries, {schema}.flows, {schema}.tombstones TO {role_client};
+GRANT SELECT ON {schema}.entries, {schema}.flows TO {role_client};
 GRANT SELECT, UPDATE (trace) ON {schema}.jobs TO {role_client};
 GRANT SELECT, INSERT, UPDATE (rev) ON {schema}.dispatches TO {role_client};
 GRANT SELECT, INSERT ON {schema}.signals, {schema}.batches TO {role_client};
@@ -61,7 +61,7 @@ GRANT SELECT, UPDATE (build) ON {schema}.sessions TO {role_client}; -- as for th
 -- tombstones (J7, W11), and bounds stray dead letters (S15). Dropping partitions needs the owner's rights.
 GRANT SELECT, DELETE ON
     {schema}.dead_letters, {schema}.dispatches, {schema}.waits, {schema}.batches TO {role_retention};
-GRANT SELECT, UPDATE, DELETE ON {schema}.jobs, {schema}.tombstones TO {role_retention};
+GRANT SELECT, UPDATE, DELETE ON {schema}.jobs TO {role_retention};
 GRANT UPDATE (floor, dropped) ON {schema}.space TO {role_retention};
 GRANT SELECT ON {schema}.partitions TO {role_retention};
 

@@ -3,7 +3,7 @@
 SELECT {job:j},
        f.digest, j.next, j.n
 FROM jobs j LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
-WHERE j.id = $1::uuid
+WHERE j.id = $1::uuid AND {keyed j}
 
 -- name: audit_entries
 -- reads all entries of a job: the main chain first, then the others, each by seq. $1 its n.

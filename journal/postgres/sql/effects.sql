@@ -27,9 +27,7 @@ WITH moved AS (
     WHERE d.job = w.job AND d.guid = w.guid AND d.rev = w.was AND (SELECT j.state FROM jobs j WHERE j.id = w.job) = w.state
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({moved param 1}) THEN 0
-            ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
-FROM moved
+SELECT {changed rows 1} FROM moved
 
 -- name: chain_head
 -- reads the last entry of a chain whose row has gone, under the job's lock (J8). $1 job, $2 chain.
@@ -82,17 +80,7 @@ WITH put AS (
     WHERE e.n = w.n AND e.key = w.key AND e.state = 'started' AND {e within 5}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost effects, moved ' || count(*) AS int) END
-FROM put
-
--- name: effects_of_request
--- reads the effects of one request, in the order of their first entries, none of a tombstone. $1 job, $2 request.
-SELECT {effect:e}
-FROM effects e
-LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = $1::uuid AND d.guid = e.request OFFSET 0) AS d ON true
-WHERE e.n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid AND j.state <> 'expired') AND e.request = $2::uuid
-ORDER BY e.seq
+SELECT {changed effects 1} FROM put
 
 -- name: effects_of_job
 -- reads all effects of a job, for verification (V9). $1 job.
@@ -139,9 +127,7 @@ WITH put AS (
     WHERE e.n = w.n AND e.key = w.key AND e.state = 'completed'
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost effects, judged ' || count(*) AS int) END
-FROM put
+SELECT {changed effects 1} FROM put
 
 -- name: pauses_of_request
 -- reads the resolved waits of a durable function, each with its entry, in the order of their seqs. After them comes

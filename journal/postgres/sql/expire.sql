@@ -26,20 +26,11 @@ SELECT count(*) FROM marked
 
 -- name: expire_take
 -- lists tombstones that have open rows, locked, skipping locked ones. $1 limit. Returns the id of each.
-WITH current AS MATERIALIZED (
-    SELECT j.id FROM jobs j
-    WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND {open j}
-    ORDER BY j.expires_at
-    LIMIT $1::int8
-    FOR UPDATE SKIP LOCKED
-), replaced AS MATERIALIZED (
-    SELECT t.id FROM tombstones t
-    WHERE t.expires_at <= (SELECT micros()) AND {open t}
-    ORDER BY t.expires_at
-    LIMIT $1::int8
-    FOR UPDATE SKIP LOCKED
-)
-SELECT id FROM current UNION ALL SELECT id FROM replaced LIMIT $1::int8
+SELECT j.id FROM jobs j
+WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND {open j}
+ORDER BY j.expires_at
+LIMIT $1::int8
+FOR UPDATE SKIP LOCKED
 
 -- name: expire_open
 -- removes the open rows of tombstones. The history goes with its partition (W11). $1 jobs, $2 limit for each table.
@@ -75,44 +66,29 @@ SELECT count(*) FROM gone
 
 -- name: expire_cleared
 -- sets the time of tombstones without open rows. $1 ids, $2 how long a tombstone stays.
-WITH current AS (
-    UPDATE jobs j SET expires_at = micros() + $2::int8 WHERE j.id = ANY ($1::uuid[]) AND j.state = 'expired' AND NOT {open j}
-)
-UPDATE tombstones t SET expires_at = micros() + $2::int8 WHERE t.id = ANY ($1::uuid[]) AND NOT {open t}
+UPDATE jobs j SET expires_at = micros() + $2::int8 WHERE j.id = ANY ($1::uuid[]) AND j.state = 'expired' AND NOT {open j}
 
 -- name: expire_end
 -- ends tombstones whose time has passed, and raises the floor of generations to theirs, so that no key gets a
 -- generation twice (W11, C8). A tombstone whose history still exists stays for another $2. $1 limit, $2 how long a
 -- tombstone stays, $3 jobs of a partition. Returns the number of both.
-WITH current AS MATERIALIZED (
+WITH over AS MATERIALIZED (
     SELECT j.id, j.generation, EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $3::int8) AS stays
     FROM jobs j
     WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND NOT {open j}
     ORDER BY j.expires_at
     LIMIT $1::int8
     FOR UPDATE OF j SKIP LOCKED
-), replaced AS MATERIALIZED (
-    SELECT t.id, t.generation, EXISTS (SELECT FROM partitions p WHERE p.p = t.n / $3::int8) AS stays
-    FROM tombstones t
-    WHERE t.expires_at <= (SELECT micros()) AND NOT {open t}
-    ORDER BY t.expires_at
-    LIMIT $1::int8
-    FOR UPDATE OF t SKIP LOCKED
 ), raised AS (
     UPDATE space s SET floor = w.generation
-    FROM (SELECT max(generation) AS generation
-          FROM (SELECT * FROM current UNION ALL SELECT * FROM replaced) AS w WHERE NOT stays) AS w
+    FROM (SELECT max(generation) AS generation FROM over WHERE NOT stays) AS w
     WHERE s.single AND s.floor < w.generation
-), current_stays AS (
-    UPDATE jobs j SET expires_at = micros() + $2::int8 FROM current w WHERE j.id = w.id AND w.stays
-), replaced_stays AS (
-    UPDATE tombstones t SET expires_at = micros() + $2::int8 FROM replaced w WHERE t.id = w.id AND w.stays
-), current_ends AS (
-    DELETE FROM jobs j USING current w WHERE j.id = w.id AND NOT w.stays
-), replaced_ends AS (
-    DELETE FROM tombstones t USING replaced w WHERE t.id = w.id AND NOT w.stays
+), stays AS (
+    UPDATE jobs j SET expires_at = micros() + $2::int8 FROM over w WHERE j.id = w.id AND w.stays
+), ends AS (
+    DELETE FROM jobs j USING over w WHERE j.id = w.id AND NOT w.stays
 )
-SELECT (SELECT count(*) FROM current) + (SELECT count(*) FROM replaced)
+SELECT count(*) FROM over
 
 -- name: prune
 -- deletes markers older than $1 microseconds (J4), and records older than $2 of signals that are not kept; at most

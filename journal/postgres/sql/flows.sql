@@ -15,14 +15,10 @@ ON CONFLICT DO NOTHING
 RETURNING 1
 
 -- name: flow_make_room
--- deactivates all versions of a flow if the given version, which is to be active, is new. $1 name, $2 version.
-UPDATE flows SET active = false WHERE name = $1::text AND active
-  AND NOT EXISTS (SELECT FROM flows WHERE name = $1::text AND version = $2::text)
-
--- name: flow_deactivate
--- deactivates every other version. $1 name, $2 version.
+-- deactivates every version but the given one, which is to be active. $1 name, $2 version, $3 whether only if that is
+-- there, or only if it is new.
 UPDATE flows SET active = false WHERE name = $1::text AND active AND version <> $2::text
-  AND EXISTS (SELECT FROM flows WHERE name = $1::text AND version = $2::text)
+  AND EXISTS (SELECT FROM flows WHERE name = $1::text AND version = $2::text) = $3::bool
 
 -- name: flow_activate
 -- activates the version for new jobs. Its scheduled starts begin now, unless it was active already. $1 name, $2

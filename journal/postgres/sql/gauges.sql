@@ -47,7 +47,7 @@ GROUP BY r.role
 -- time has passed. $1 how many of each are counted. Returns six numbers: each count with the microseconds since the
 -- oldest became due, null for none.
 SELECT d.rows, c.now - d.first, d.timers, c.now - d.timer,
-       e.jobs + t.tombstones, c.now - least(e.first, t.first)
+       e.jobs, c.now - e.first
 FROM (SELECT micros() AS now OFFSET 0) AS c
 CROSS JOIN LATERAL (
     SELECT count(*) AS rows, min(w.next_at) AS first,
@@ -61,7 +61,3 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS jobs, min(x.expires_at) AS first
     FROM (SELECT j.expires_at FROM jobs j WHERE j.expires_at IS NOT NULL AND j.expires_at <= c.now ORDER BY j.expires_at LIMIT $1::int8) AS x
 ) AS e
-CROSS JOIN LATERAL (
-    SELECT count(*) AS tombstones, min(x.expires_at) AS first
-    FROM (SELECT o.expires_at FROM tombstones o WHERE o.expires_at <= c.now ORDER BY o.expires_at LIMIT $1::int8) AS x
-) AS t

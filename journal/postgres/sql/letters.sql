@@ -37,6 +37,4 @@ WITH ended AS (
     WHERE l.id = w.id AND l.state = 'open'
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::int8[]) THEN 0
-            ELSE CAST('quipu: lost letters, ended ' || count(*) AS int) END
-FROM ended
+SELECT {changed letters 1} FROM ended

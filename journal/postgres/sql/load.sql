@@ -1,20 +1,16 @@
 -- name: load_lock
--- locks jobs in the order of their ids, waiting for each (J3). $1 ids. Returns the ids that exist.
-SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
+-- locks jobs in the order of their ids, waiting for each (J3). Nothing changes a tombstone: it needs no lock. $1 ids.
+SELECT FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR NO KEY UPDATE
 
 -- name: load_jobs_skip
 -- locks the jobs that no other transaction has locked, in the order of their ids, and reads their headers (J2, J3).
 -- The time and the number come after each header. $1 ids.
-SELECT {job}, (SELECT micros()), n FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+SELECT {job}, (SELECT micros()), n FROM jobs WHERE id = ANY ($1::uuid[]) AND state <> 'expired' ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: load_jobs
 -- reads the headers of jobs, with their numbers (J2). $1 ids.
 SELECT {job}, n
 FROM jobs WHERE id = ANY ($1::uuid[])
-
--- name: load_tombstones
--- finds the ids that are tombstones of keys used again (C5). $1 ids.
-SELECT id FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: load_instances
 -- reads activity ledgers by primary key (J2). $1 jobs, $2 activities, $3 address keys, $4 and $5 their span. Returns
@@ -73,10 +69,11 @@ FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
 JOIN jobs j ON j.id = w.job
 
 -- name: load_effects
--- reads all effects of requests, each request's in the order of the first entries (3.3). $1 jobs, $2 requests.
+-- reads all effects of requests, each request's in the order of the first entries (3.3), none of tombstones. $1 jobs, $2 requests.
 -- Returns the place in the arrays from 1, and the effect.
 SELECT w.place, {effect:e}
-FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
+      JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
 JOIN effects e ON e.n = w.n AND e.request = w.request
 LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.request
 ORDER BY w.place, e.seq

@@ -12,19 +12,6 @@ DELETE FROM receipts r
 USING (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid) JOIN jobs j ON j.id = w.job OFFSET 0) AS w
 WHERE r.n = w.n AND r.guid = w.guid
 
--- name: repair_waits
--- deletes waits, unless a signal has taken or counted them since they were read, which is an error. $1 jobs, $2 GUIDs,
--- $3 counts.
-WITH gone AS (
-    DELETE FROM waits t
-    USING unnest($1::uuid[], $2::uuid[], $3::int8[]) AS w (job, guid, count)
-    WHERE t.job = w.job AND t.guid = w.guid AND t.count = w.count
-    RETURNING 1
-)
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost waits, deleted ' || count(*) AS int) END
-FROM gone
-
 -- name: repair_effects
 -- deletes effects, unless their state or fence has changed since they were read, which is an error. $1 jobs, $2 keys,
 -- $3 states, $4 fences.
@@ -35,9 +22,7 @@ WITH gone AS (
     WHERE e.n = w.n AND e.key = w.key AND e.state = w.state AND e.fence = w.fence
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost effects, deleted ' || count(*) AS int) END
-FROM gone
+SELECT {changed effects 1} FROM gone
 
 -- name: repair_resolved
 -- deletes resolved waits. $1 jobs, $2 GUIDs.

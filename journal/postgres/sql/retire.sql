@@ -30,16 +30,11 @@ SELECT {job} FROM jobs WHERE id = $1::uuid AND n = $2::int8 AND state <> 'expire
 SELECT nextval($1::text::regclass)
 
 -- name: retire_jobs
--- lists jobs of a partition by number, including those whose keys were used again, each with the digest of its
--- deployed flow version, null for none. Each table gives at most a page, so that no more is sorted. $1 after which
--- n, $2 below which n, $3 limit.
+-- lists jobs of a partition by number, each with the digest of its deployed flow version, null for none. $1 after
+-- which n, $2 below which n, $3 limit.
 SELECT j.id, j.key, j.generation, j.head_seq, j.head_hash, j.n, f.digest, j.flow_name, j.flow_version
-FROM (
-    (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM jobs WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
-    UNION ALL
-    (SELECT id, key, generation, head_seq, head_hash, n, flow_name, flow_version FROM tombstones WHERE n > $1::int8 AND n < $2::int8 ORDER BY n LIMIT $3::int8)
-) AS j
-LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
+FROM jobs j LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
+WHERE j.n > $1::int8 AND j.n < $2::int8
 ORDER BY j.n
 LIMIT $3::int8
 

@@ -90,18 +90,16 @@ SELECT {job:j},
        j.closed, j.tasks_seq IS NOT NULL, j.expires_at,
        (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.closed_seq),
        (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq), j.next
-FROM jobs j WHERE j.id = $1::uuid
+FROM jobs j WHERE j.id = $1::uuid AND {keyed j}
 
 -- name: jobs_after
 -- lists a page of job ids in their order. $1 the last of the previous page, $2 limit.
-SELECT id FROM jobs WHERE id > $1::uuid ORDER BY id LIMIT $2::int8
+SELECT id FROM jobs j WHERE id > $1::uuid AND {keyed j} ORDER BY id LIMIT $2::int8
 
 -- name: jobs_ended
 -- says of jobs whether waiting for them is over: they have ended, completion tasks included, or are tombstones or
 -- quarantined. $1 ids.
 SELECT id, state IN ('expired', 'quarantined') OR closed_seq IS NOT NULL AND tasks_seq IS NOT NULL FROM jobs WHERE id = ANY ($1::uuid[])
-UNION ALL
-SELECT id, true FROM tombstones WHERE id = ANY ($1::uuid[])
 
 -- name: jobs_outcome
 -- reads how jobs ended, with the entry that closed each, and the one that ran its completion tasks if it is
@@ -113,12 +111,10 @@ SELECT j.id, j.key, j.state, j.state = 'expired' OR j.tasks_seq IS NOT NULL,
         AND e.seq = NULLIF(j.tasks_seq, j.closed_seq) AND {e within 2}),
        j.n
 FROM jobs j WHERE j.id = ANY ($1::uuid[])
-UNION ALL
-SELECT t.id, t.key, 'expired', true, NULL, NULL, NULL FROM tombstones t WHERE t.id = ANY ($1::uuid[])
 
 -- name: jobs_known
 -- finds the ids that are jobs, in their order. $1 ids.
-SELECT id FROM jobs WHERE id = ANY ($1::uuid[]) ORDER BY id
+SELECT id FROM jobs j WHERE id = ANY ($1::uuid[]) AND {keyed j} ORDER BY id
 
 -- name: view_rows
 -- reads all dispatch rows of a job, and the starts of its children that have not begun. $1 job.

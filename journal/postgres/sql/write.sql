@@ -19,14 +19,14 @@ WITH moved AS (
     WHERE j.id = ANY ($1::uuid[]) AND coalesce(j.next, j.id) = j.id AND j.state IN ('failed', 'interrupted')
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0 ELSE CAST('quipu: lost jobs, next of ' || count(*) AS int) END FROM moved
+SELECT {changed jobs 1} FROM moved
 
 -- name: write_jobs_new
 -- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
--- moves to the table tombstones. Rows go in the order of keys, so that two starters cannot deadlock. A key that is
--- taken is an error with its places in the arrays from 1. The transaction gets its id before it draws a number: a
--- partition is dropped only once every transaction older than its end is over. Returns the numbers of the jobs as
--- lines. $1 triggers, $2 classes of retention.
+-- gives the key up before. Rows go in the order of keys, so that two starters cannot deadlock. A key that is taken is
+-- an error with its places in the arrays from 1. The transaction gets its id before it draws a number: a partition is
+-- dropped only once every transaction older than its end is over. Returns the numbers of the jobs as lines. $1
+-- triggers, $2 classes of retention.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
@@ -34,18 +34,17 @@ WITH w AS MATERIALIZED (
     FROM unnest($1::text[], $2::int8[], {job param 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
     WHERE pg_current_xact_id() IS NOT NULL
 ), buried AS (
-    INSERT INTO tombstones (id, n, key, generation, flow_name, flow_version, head_seq, head_hash, closed, expires_at)
-    SELECT j.id, j.n, j.key, j.generation, j.flow_name, j.flow_version, j.head_seq, j.head_hash, j.closed, j.expires_at
-    FROM w
-    CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state = 'expired' AND j.generation < w.generation OFFSET 0) AS j
+    UPDATE jobs t SET next = '00000000-0000-0000-0000-000000000000'
+    FROM (SELECT j.id FROM (SELECT * FROM w ORDER BY key) AS w
+          CROSS JOIN LATERAL (SELECT * FROM jobs j WHERE j.key = w.key AND j.next IS NULL AND j.state = 'expired' AND j.generation < w.generation OFFSET 0) AS j
+          OFFSET 0) AS w
+    WHERE t.id = w.id AND coalesce(t.next, t.id) = t.id
+    RETURNING 1
 ), born AS (
     INSERT INTO jobs (trigger, n, {job})
-    SELECT w.trigger, w.n, {job:w} FROM w
+    SELECT w.trigger, w.n, {job:w} FROM w, (SELECT count(*) FROM buried) AS before
     ORDER BY w.key
-    ON CONFLICT (key) WHERE next IS NULL DO UPDATE
-    SET {job set excluded},
-        n = excluded.n, trigger = excluded.trigger, closed_seq = NULL, tasks_seq = NULL, closed = NULL, expires_at = NULL
-    WHERE jobs.state = 'expired' AND jobs.generation < excluded.generation
+    ON CONFLICT (key) WHERE next IS NULL DO NOTHING
     RETURNING id, n
 )
 SELECT CASE WHEN count(born.n) = count(*) THEN string_agg(born.n::text, E'\n' ORDER BY w.place)
@@ -118,7 +117,7 @@ WITH moved AS (
       AND j.head_seq = w.before AND coalesce(j.state = w.was_state AND j.head_hash = w.was_hash, true)
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({head param 1}) THEN 0 ELSE CAST('quipu: lost jobs, moved ' || count(*) AS int) END FROM moved
+SELECT {changed jobs 1} FROM moved
 
 -- name: write_instances_new
 -- inserts instances. A second one is 23505.
@@ -144,9 +143,7 @@ WITH moved AS (
       AND {i within 2}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({placed param 1}) THEN 0
-            ELSE CAST('quipu: lost instances, moved ' || count(*) AS int) END
-FROM moved
+SELECT {changed instances 1} FROM moved
 
 -- name: write_receipts_new
 -- inserts receipts (C7). $1 jobs, $2 their numbers, null where not known, $3 GUIDs, $4 ledgers, $5 verdicts, $6 seqs.
@@ -173,9 +170,7 @@ WITH moved AS (
       AND {r within 6}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost receipts, moved ' || count(*) AS int) END
-FROM moved
+SELECT {changed receipts 1} FROM moved
 
 -- name: write_receipts_gone
 -- deletes receipts in the commit that deletes the rows of their messages (W12), by the test-and-set of
@@ -191,9 +186,7 @@ WITH gone AS (
       AND {r within 6}
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost receipts, removed ' || count(*) AS int) END
-FROM gone
+SELECT {changed receipts 1} FROM gone
 
 -- name: write_entries
 -- appends entries to chains (J8). A seq that exists is 23505.
@@ -211,9 +204,7 @@ WITH gone AS (
     WHERE d.job = w.job AND d.guid = w.guid AND (w.sender IS NULL OR d.sender = w.sender) AND coalesce(d.rev = w.was, true)
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost rows, deleted ' || count(*) AS int) END
-FROM gone
+SELECT {changed rows 1} FROM gone
 
 -- name: write_rows_discard
 -- deletes rows whose messages have nothing left to do, if they exist (C5). A row that another transaction has
@@ -241,9 +232,7 @@ WITH moved AS (
     WHERE d.job = w.job AND d.guid = w.guid AND d.rev < w.rev AND coalesce(d.rev = w.was, true)
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality({row param 1}) THEN 0
-            ELSE CAST('quipu: lost rows, updated ' || count(*) AS int) END
-FROM moved
+SELECT {changed rows 1} FROM moved
 
 -- name: write_waits_delete
 -- deletes waits. The delete decides between a wait's signal and its timer (1.11). A wait that is gone means: decide
@@ -254,9 +243,7 @@ WITH gone AS (
     WHERE w.job = a.job AND w.guid = a.guid AND w.count = a.count
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost waits, deleted ' || count(*) AS int) END
-FROM gone
+SELECT {changed waits 1} FROM gone
 
 -- name: write_waits_new
 -- registers waits, under the locks of their mailboxes (J3). $1 mailboxes. A second one is 23505.
@@ -273,9 +260,7 @@ WITH moved AS (
     WHERE w.job = a.job AND w.guid = a.guid AND w.count = a.before
     RETURNING 1
 )
-SELECT CASE WHEN count(*) = cardinality($1::uuid[]) THEN 0
-            ELSE CAST('quipu: lost waits, counted ' || count(*) AS int) END
-FROM moved
+SELECT {changed waits 1} FROM moved
 
 -- name: write_kept_due
 -- makes the oldest kept signals due that have not expired, in mailboxes where waits were registered, under their
