@@ -241,7 +241,7 @@ func TestRolesOfSignalsAndExpiry(t *testing.T) {
 	out := must(engine.driven().Deliver(t.Context(), []collation.RowKey{putSignal(t, c, id, signalOf(s, "y", "sent"))}, resend))(t)
 	require.Len(t, out, 1)
 	child := orderChild(t, c, id)
-	require.NoError(t, engine.driven().Spawn(t.Context(), &child, spawnOf(&child), nil, collation.Mode{}))
+	require.NoError(t, engine.driven().Spawn(t.Context(), &child, spawnOf(&child), collation.Mode{}))
 	refused := orderChild(t, c, id)
 	require.NoError(t, engine.driven().Refuse(t.Context(), &refused, nil))
 	must(engine.driven().Interrupt(t.Context(), collation.Row{GUID: journal.GUID{1}, Job: id, Kind: journal.MessageInterrupt, DAD: ",0", Body: []byte(`{"code":410}`)}, resend))(t)
