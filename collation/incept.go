@@ -22,7 +22,7 @@ type Inception struct {
 	Keep       time.Duration // of the flow: how long the closed job is kept; 0: for good
 	Publish    bool          // the starter publishes the row itself, at once
 	// Order is set for a job that an await or a function starts: the start row, which exists
-	// already. Parent is then who ordered it.
+	// already. Parent is then who ordered it, and is told if it waits for the begin alone.
 	Order  *Row
 	Parent *journal.Parent
 	// From is set for a job that resumes another, with Generation.
@@ -194,6 +194,7 @@ func Incept(in Inception, mode Mode) *Plan {
 	standing.Sender, standing.Undo = journal.JobID{}, false
 	standing.Rev++
 	p.Update = []Row{standing}
+	p.Insert = begun(in.Parent, id, in.Key, in.Now, mode)
 	return p
 }
 

@@ -79,3 +79,42 @@ func TestC5WhichRowsGo(t *testing.T) {
 		}
 	}
 }
+
+// 1.11: who ordered a child hears of its begin if that is all that it waits for, and of a refusal
+// if it waits for anything. The start row ends with the refusal.
+func TestAChildAnswersWhoOrderedIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		parent      journal.Parent
+		told, heard bool
+	}{
+		"an await":                        {journal.Parent{Turn: 1, Awaited: true}, false, true},
+		"an await of the begin":           {journal.Parent{Turn: 1}, true, true},
+		"a function":                      {journal.Parent{Awaited: true}, false, true},
+		"a function that has ended (3.5)": {journal.Parent{}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.parent.Job, c.parent.Activity, c.parent.DAD = journal.JobID{1}, "a", ",0"
+			order := &collation.StartOrder{Flow: "f", Key: "k\"", Parent: c.parent}
+			require.Equal(t, c.heard, order.Heard())
+			row := &collation.Row{Job: journal.JobID{2}, GUID: journal.GUID{2}, Kind: journal.MessageStart}
+			p := collation.Begin(collation.Inception{Space: "s", Key: order.Key, Trigger: "start", Now: 7, Order: row, Parent: &order.Parent}, nil, collation.Mode{})
+			require.Len(t, p.Update, 1)
+			if !c.told {
+				require.Empty(t, p.Insert)
+			} else {
+				require.Len(t, p.Insert, 1)
+				require.Equal(t, []any{c.parent.Job, journal.MessageOutcome, "a", collation.OutcomeGUID(row.Job.Start(), c.parent.Turn)},
+					[]any{p.Insert[0].Job, p.Insert[0].Kind, p.Insert[0].Activity, p.Insert[0].GUID})
+				require.Contains(t, string(p.Insert[0].Body), `{"id":"k\""}`)
+			}
+
+			p = order.Refused(row, 404, "not_found", "no such flow", 7, collation.Mode{})
+			require.Equal(t, []journal.GUID{row.GUID}, p.Delete)
+			require.Len(t, p.Insert, 1)
+			require.Equal(t, c.parent.Job, p.Insert[0].Job)
+			require.Contains(t, string(p.Insert[0].Body), "no such flow")
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -182,6 +183,30 @@ func (o *StartOrder) Refusal(child journal.JobID, code int, class, message strin
 	return o.Outcome(child, &journal.Response{
 		Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message},
 	}, now, mode)
+}
+
+// Refused decides on the start row of a child that cannot begin. It writes the end of the row and
+// the refusal (1.11).
+func (o *StartOrder) Refused(row *Row, code int, class, message string, now Micros, mode Mode) *Plan {
+	return &Plan{
+		Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true,
+		Delete: []journal.GUID{row.GUID}, Insert: []Row{o.Refusal(row.Job, code, class, message, now, mode)},
+	}
+}
+
+// Heard reports whether somebody waits for an outcome of the order: a durable function, or an
+// await, if only for the child's begin. Nobody waits for compensations, whose function has
+// ended (3.5).
+func (o *StartOrder) Heard() bool { return o.Parent.Awaited || o.Parent.Turn > 0 }
+
+// begun is the outcome of a child whose parent waits for its begin alone; nil: it waits for the
+// end, or for nothing.
+func begun(p *journal.Parent, child journal.JobID, key string, now Micros, mode Mode) []Row {
+	if p == nil || p.Awaited || p.Turn == 0 {
+		return nil
+	}
+	id := append(canonical.AppendString([]byte(`{"id":`), key), '}')
+	return []Row{outcome(p, child, &journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: id}, now, mode)}
 }
 
 // Outcome makes the row that answers the await, or the function, that gave the order.

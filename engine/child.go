@@ -10,7 +10,6 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -60,7 +59,7 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 	}
 	in, f, err := l.prepare(ctx, it, row, order)
 	if err == nil {
-		if err = l.begin(b, it, in, f, order); err == nil {
+		if err = l.begin(b, it, in, f); err == nil {
 			return nil
 		}
 	}
@@ -68,7 +67,7 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 	switch {
 	case !refused:
 		return err
-	case !heard(order):
+	case !order.Heard():
 		l.unheard(b, it, row, fmt.Errorf("%w: %w", errUnheard, no))
 	default:
 		l.refuse(b, it, row, order, no)
@@ -77,7 +76,7 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 }
 
 // begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
-func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, order *collation.StartOrder) error {
+func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow) error {
 	held := b.holder(in.Key)
 	in.Keep = f.Expire()
 	in.Space, in.Now = b.space, b.loaded.Now // a child has a trace of its own, linked to its parent's (O1)
@@ -85,11 +84,6 @@ func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, o
 	if p == nil {
 		return &refusal{http.StatusConflict, "conflict", fmt.Errorf(
 			"the key %.80q belongs to another job, %s: give the await an `id` that no job has", in.Key, held.ID)}
-	}
-	if !order.Parent.Awaited && heard(order) {
-		id := append(canonical.AppendString([]byte(`{"id":`), in.Key), '}')
-		r := order.Outcome(p.Job, &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: id}, b.loaded.Now, b.mode)
-		p.Insert = append(p.Insert, r)
 	}
 	if first := b.begin(p, f); first != nil {
 		p = first
@@ -102,19 +96,11 @@ func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow, o
 
 // refuse ends the row of a start with the error of the await that ordered it.
 func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.StartOrder, no *refusal) {
-	reply := order.Refusal(row.Job, no.code, no.class, wire.CutText(no.Error()), b.loaded.Now, b.mode)
-	b.plans = append(b.plans, store.Chained{Plan: &collation.Plan{
-		Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Done: true,
-		Delete: []journal.GUID{row.GUID}, Insert: []collation.Row{reply},
-	}})
-	b.extra = append(b.extra, store.Outgoing{Row: reply, Trace: order.Trace})
+	p := order.Refused(row, no.code, no.class, wire.CutText(no.Error()), b.loaded.Now, b.mode)
+	b.plans = append(b.plans, store.Chained{Plan: p})
+	b.extra = append(b.extra, store.Outgoing{Row: p.Insert[0], Trace: order.Trace})
 	b.ended = append(b.ended, it)
 }
-
-// heard reports whether somebody waits for an outcome of the order: a durable function, or an
-// await, if only for the child's begin. Nobody waits for compensations, whose function has
-// ended (3.5).
-func heard(o *collation.StartOrder) bool { return o.Parent.Awaited || o.Parent.Turn > 0 }
 
 // prepare checks the order like a start from outside. The input of compensations contains that
 // of their function, so it has no limit of its own.
@@ -138,7 +124,7 @@ func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order 
 	key := order.Key
 	switch {
 	case err != nil:
-	case heard(order):
+	case order.Heard():
 		key, err = CheckStart(f, key, input, l.cfg.KeptKey)
 	default:
 		err = checkKey(f, key)

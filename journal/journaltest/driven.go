@@ -208,8 +208,8 @@ func (d Driven) ordered(ctx context.Context, seen *collation.Row, key string, de
 	}})
 }
 
-// Spawn begins the child that the row orders, with its reply, if any.
-func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, reply *collation.Row, mode collation.Mode) error {
+// Spawn begins the child that the row orders.
+func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, mode collation.Mode) error {
 	order, err := seen.Order()
 	if err != nil {
 		return err
@@ -224,9 +224,6 @@ func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, 
 		p := collation.Begin(x, l.Holders[in.Key], mode)
 		if p == nil {
 			return nil, already(&in, l.Holders[in.Key]).Err
-		}
-		if reply != nil {
-			p.Insert = append(p.Insert, *reply)
 		}
 		return p, nil
 	})

@@ -300,7 +300,7 @@ var _ = test("Expiry", "a job stays while its compensations are ordered or run (
 	}
 	stays("neither has begun")
 	b.is(journal.JobExpired, other)
-	require.NoError(b, b.spawn(&row, nil))
+	require.NoError(b, b.spawn(&row))
 	require.False(b, b.view(row.Job).Rows[0].Undo, "its own function has no compensations (V9)")
 	stays("one has begun")
 	require.NoError(b, b.s.Refuse(b.ctx(), &refused, nil))

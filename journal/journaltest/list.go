@@ -66,7 +66,7 @@ var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 	parent := b.requested(one, open)
 	from, to := b.view(parent).Started, b.view(b.requested(fork, forked)).Started
 	row := b.order(parent, 1, true)
-	require.NoError(b, b.spawn(&row, nil))
+	require.NoError(b, b.spawn(&row))
 	isOpen, isDone := []journal.JobState{journal.JobOpen}, []journal.JobState{journal.JobCompleted}
 	b.selects(store.JobFilter{}, child, forked, open, done)
 	b.selects(store.JobFilter{States: isOpen}, child, forked, open)
@@ -322,7 +322,7 @@ var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 	b.deploy(one)
 	for n, key := range []string{"parent", "starter"} { // the one awaits its child, the other does not
 		row := b.order(b.start(b.flows["one 1"], key), n, n == 0)
-		require.NoError(b, b.spawn(&row, nil))
+		require.NoError(b, b.spawn(&row))
 	}
 	for waits, want := range map[string][]string{
 		"topic": {"works"}, "topic:t.work": {"works"}, "topic:t.other": nil, "person": {"parked"},

@@ -114,7 +114,7 @@ var _ = test("Rows", "rows without a job are due and claimed like others (T1)", 
 	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.ElementsMatch(b, []store.Outgoing{{Row: *b.stored(id, keyOf(&child))}, {Row: *b.stored(id, k)}}, out)
 	require.Equal(b, []int{1, 1}, []int{out[0].Row.Publication, out[1].Row.Publication})
-	require.NoError(b, b.spawn(&child, nil), "its publication is part of no test-and-set")
+	require.NoError(b, b.spawn(&child), "its publication is part of no test-and-set")
 })
 
 var _ = test("Rows", "sweepers at once send each row once (T8)", func(b *bench) {

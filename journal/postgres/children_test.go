@@ -50,7 +50,7 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 		require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {AllRows: true}}))
 		require.Equal(t, &row, st.Rows[row.GUID])
 		spawned := make(chan error, 1)
-		go func() { spawned <- s.driven().Spawn(t.Context(), &row, spawnOf(&row), nil, collation.Mode{}) }()
+		go func() { spawned <- s.driven().Spawn(t.Context(), &row, spawnOf(&row), collation.Mode{}) }()
 		waitFor(t, s, someoneWaits)
 		if closes {
 			p := plan(st)
@@ -84,7 +84,7 @@ func TestSpawnLosesItsKey(t *testing.T) {
 		head_seq, head_hash, started, trace) SELECT gen_random_uuid(), -1, 'mine', 1, flow_name, flow_version, flow_digest, trigger,
 		'open', 1, 0, head_hash, 0, '' FROM jobs`)
 	spawned := make(chan error, 1)
-	go func() { spawned <- s.driven().Spawn(t.Context(), &row, start, nil, collation.Mode{}) }()
+	go func() { spawned <- s.driven().Spawn(t.Context(), &row, start, collation.Mode{}) }()
 	waitFor(t, s, someoneWaits)
 	must(other.Exec(t.Context(), "COMMIT"))(t)
 	var taken *store.AlreadyStartedError

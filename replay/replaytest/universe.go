@@ -291,15 +291,8 @@ func (u *universe) spawn(row *collation.Row) {
 		u.end(row, o.Refusal(row.Job, 400, "input", "refused", u.now, u.o.Mode))
 		return
 	}
-	var reply *collation.Row
-	if !o.Parent.Awaited && o.Parent.Turn > 0 {
-		r := o.Outcome(row.Job, &journal.Response{
-			Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: fmt.Appendf(nil, `{"id":%q}`, o.Key),
-		}, u.now, u.o.Mode)
-		reply = &r
-	}
 	start := store.Start{Flow: u.deploy(f), Trigger: f.Trigger().Name, Key: o.Key, Input: o.Input, Trace: o.Trace}
-	err = u.driven.Spawn(ctx, row, start, reply, u.o.Mode)
+	err = u.driven.Spawn(ctx, row, start, u.o.Mode)
 	if _, taken := errors.AsType[*store.AlreadyStartedError](err); taken {
 		u.end(row, o.Refusal(row.Job, 409, "conflict", "the key is taken", u.now, u.o.Mode))
 	} else if !errors.Is(err, store.ErrStale) { // taken back

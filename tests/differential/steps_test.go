@@ -141,21 +141,16 @@ func (w *twin) work() {
 func (w *twin) begin(row *collation.Row) {
 	order, err := row.Order()
 	require.NoError(w, err)
-	f, p := w.flows[order.Flow+" 1"], order.Parent
-	outcome, replies := journaltest.Success(`1`), p.Turn > 0 && !p.Awaited
-	refused := f == nil || order.Fault != "" || w.chance("refuse", 5)
-	if refused {
-		outcome, replies = failed("not_found"), p.Turn > 0 || p.Awaited
-	}
-	var reply *collation.Row
-	if replies {
-		reply = new(order.Outcome(row.Job, outcome, collation.Micros(w.clock), w.mode))
-	}
-	if refused {
+	f := w.flows[order.Flow+" 1"]
+	if f == nil || order.Fault != "" || w.chance("refuse", 5) {
+		var reply *collation.Row
+		if order.Heard() {
+			reply = new(order.Outcome(row.Job, failed("not_found"), collation.Micros(w.clock), w.mode))
+		}
 		_ = w.driven().Refuse(w.ctx, row, reply)
 		return
 	}
-	_ = w.driven().Spawn(w.ctx, row, request(f, order.Key, string(order.Input)), reply, w.mode)
+	_ = w.driven().Spawn(w.ctx, row, request(f, order.Key, string(order.Input)), w.mode)
 }
 
 func request(f *flow.Flow, key, input string) store.Start {
