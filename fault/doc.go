@@ -18,7 +18,7 @@ const (
 	K0  Point = "K0"  // start: its COMMIT is about to be sent; the reply will not come
 	K1  Point = "K1"  // before the commit with a Leg1 entry, of a batch
 	K2  Point = "K2"  // after the commit of a Leg1 entry, before its work; stepwise
-	K3  Point = "K3"  // after the commit of Leg1 work, before anything is published
+	K3  Point = "K3"  // after the commit of Leg1 work, before anything is published or handed over
 	K4  Point = "K4"  // Leg1: published, no PubAck
 	K5  Point = "K5"  // Leg1: before the ack
 	K6  Point = "K6"  // a worker has the request, its handler was not called
@@ -28,7 +28,7 @@ const (
 	K10 Point = "K10" // before the commit with a Leg2 entry, of a batch
 	K11 Point = "K11" // after the commit of a Leg2 entry, before step 1; stepwise
 	K12 Point = "K12" // after the commit of step 1; stepwise
-	K13 Point = "K13" // after the commit of step 2, the job stays open
+	K13 Point = "K13" // after the commit of step 2, before its children are published or handed over
 	K14 Point = "K14" // after the commit of step 2 that closes the job, before step 3; stepwise
 	K15 Point = "K15" // after the commit of step 3, before the ack
 	K16 Point = "K16" // an ack is about to be sent; it will be lost

@@ -28,14 +28,14 @@ const childEnv = "QUIPU_E2E_CHILD"
 type childConfig struct {
 	Postgres, NATS, Space, Receiver string
 	Worker, WorkerNATS              string // the servers for the handlers' own logins; "" for none
-	Stepwise                        bool
-	MaxBatch                        int // 0: its default
+	Stepwise, NoLocal               bool
+	MaxBatch, HotBytes              int // 0: their defaults
 }
 
 // child is the configuration of a worker process of the space that calls a receiver.
 func (e *env) child(r *rig.Outside) childConfig {
 	c := childConfig{
-		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise,
+		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise, NoLocal: e.noLocal, HotBytes: e.hot,
 	}
 	if e.logins != nil {
 		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
@@ -53,10 +53,10 @@ var childRuntime atomic.Pointer[quipu.Runtime]
 
 // child is a worker process: engine and handlers until it is stopped.
 func child(ctx context.Context, c childConfig) error {
-	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise})
+	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal})
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
-		Resend: quickResend, Lease: quickLease, AckWait: quickLease, NoMigrate: true, MaxBatch: c.MaxBatch,
+		Resend: quickResend, Lease: quickLease, AckWait: quickLease, NoMigrate: true, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	runtimes := []quipu.Config{cfg}

@@ -39,6 +39,7 @@ type env struct {
 	space    string
 	stepwise bool
 	noLocal  bool
+	hot      int // HotBytes
 	log      *devtest.Log
 	logins   *logins // under least roles, else nil
 }
@@ -55,7 +56,7 @@ func newEnv(t *testing.T, stepwise bool) *env {
 }
 
 // inAMode runs a scenario in the normal mode or stepwise, as the dice say, and in
-// both in a soak. That the modes give the same is held by the model, the simulator
+// both in a soak; with and without hand-over in memory and hot states, as the dice say. That the modes give the same is held by the model, the simulator
 // and the fault cells, which have each of them (C11).
 func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
 	t.Parallel()
@@ -66,7 +67,10 @@ func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
 	for _, stepwise := range modes {
 		t.Run(map[bool]string{false: "normal", true: "stepwise"}[stepwise], func(t *testing.T) {
 			t.Parallel()
-			scenario(t, newEnv(t, stepwise))
+			e := newEnv(t, stepwise)
+			e.noLocal, e.hot = rand.N(2) == 0, -rand.N(2)
+			t.Logf("without hand-over in memory: %v, without hot states: %v", e.noLocal, e.hot < 0)
+			scenario(t, e)
 		})
 	}
 }
@@ -81,7 +85,7 @@ const (
 func (e *env) config(reg *workers.Registry) quipu.Config {
 	cfg := quipu.Config{
 		Postgres: e.dsn, NATS: e.nats.URL(), NATSWait: -1, Space: e.space, Workers: reg,
-		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second,
+		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second, HotBytes: e.hot,
 		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
 	}
 	if e.logins != nil {

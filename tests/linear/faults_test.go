@@ -38,7 +38,7 @@ func (w *world) faults() (stop func()) {
 func (w *world) run() (stop func()) {
 	return w.Keep(engines, func(dice *rand.Rand) *rig.Process {
 		return rig.Start(w.t, w.log, os.Args[0], rig.Config(engineEnv, engineConfig{
-			Postgres: w.dsn, NATS: w.url, Space: w.space, Stepwise: dice.IntN(3) == 0, MaxBatch: 1 + dice.IntN(2)*499,
+			Postgres: w.dsn, NATS: w.url, Space: w.space, Stepwise: dice.IntN(3) == 0, MaxBatch: 1 + dice.IntN(2)*499, HotBytes: -dice.IntN(2),
 		}))
 	}, (*rig.Process).Kill)
 }

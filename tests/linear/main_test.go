@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 type engineConfig struct {
 	Postgres, NATS, Space string
 	Stepwise              bool
-	MaxBatch              int
+	MaxBatch, HotBytes    int
 }
 
 // Spans short enough that a killed engine's work goes on within a round.
@@ -40,7 +40,7 @@ const (
 func engine(ctx context.Context, c engineConfig) error {
 	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise}), quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
-		Resend: resend, AckWait: ackWait, MaxBatch: c.MaxBatch,
+		Resend: resend, AckWait: ackWait, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
