@@ -85,7 +85,7 @@ func ExampleOperator_DeadLetters() {
 	for _, l := range letters {
 		ev, err := rt.Evidence(ctx, l.Job, "charge")
 		must(err)
-		fmt.Println(l.Job.Key, outcome(ev.Effects[0]))
+		fmt.Println(l.Job.Key, outcome(ev.Effects[len(ev.Effects)-1])) // one that was not done is followed by the next
 		must(rt.Operator().Decide(ctx, decision(l)))
 		out, err := rt.Wait(ctx, l.Job)
 		fmt.Println(l.Job.Key, string(out), err)
