@@ -68,15 +68,15 @@ transitions: {start: [wait]}
 		})
 	}
 	require.Len(t, gone, 6)
-	tombs := 0
+	expired := 0
 	for id := range gone {
 		_, err := s.Operator().Fsck(ctx, id)
 		require.Error(t, err)
 		if errors.Is(err, quipu.ErrTombstone) { // not one whose key was used again
-			tombs++
+			expired++
 		}
 	}
-	require.Equal(t, 4, tombs, "there is nothing to compare them with")
+	require.Equal(t, 4, expired, "there is nothing to compare them with")
 	path := filepath.Join(dir, "default-days-0.jsonl")
 	s.until("the partition is archived and dropped", func() bool {
 		s.shut()
