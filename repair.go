@@ -36,7 +36,7 @@ type Findings struct {
 }
 
 // Fsck compares the tables of a job with its journal (S11). It only reads, in one snapshot, and
-// it needs no more than read rights. Errors: ErrNotFound, or the store's.
+// it needs no more than read rights. Errors: ErrNotFound, ErrTombstone, or the store's.
 func (o Operator) Fsck(ctx context.Context, job journal.JobID) (Findings, error) {
 	x, err := o.examine(ctx, job)
 	if err != nil {
@@ -51,7 +51,7 @@ const maxRepairs = 5
 // Repair rebuilds the tables of a job from its journal, never the other way round (S11). It
 // writes everything in one transaction, with an entry that holds the difference, who and why.
 // Then the job goes on: it is open again if the journal says so, and its rows are due. The
-// findings are those before the repair. Errors: ErrNotFound; ErrRepair, with the findings;
+// findings are those before the repair. Errors: ErrNotFound; ErrTombstone; ErrRepair, with the findings;
 // ErrStale if the job changed all the time; or the store's: with ErrUnavailable nothing was
 // changed, with ErrUnknown it may have been.
 func (o Operator) Repair(ctx context.Context, job journal.JobID, who Who, reason Reason) (Findings, error) {
@@ -82,6 +82,9 @@ func (o Operator) Repair(ctx context.Context, job journal.JobID, who Who, reason
 func (o Operator) examine(ctx context.Context, id journal.JobID) (x *repair.Case, err error) {
 	cfg := o.rt.committer.Config()
 	read := func(s *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
+		if s.Job.State == journal.JobExpired { // there is nothing to compare its tombstone with
+			return ErrTombstone
+		}
 		x, err = repair.Read(s, records, cfg.Mode())
 		return err
 	}

@@ -1,6 +1,7 @@
 package quipu_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,6 +68,15 @@ transitions: {start: [wait]}
 		})
 	}
 	require.Len(t, gone, 6)
+	expired := 0
+	for id := range gone {
+		_, err := s.Operator().Fsck(ctx, id)
+		require.Error(t, err)
+		if errors.Is(err, quipu.ErrTombstone) { // not one whose key was used again
+			expired++
+		}
+	}
+	require.Equal(t, 4, expired, "there is nothing to compare them with")
 	path := filepath.Join(dir, "default-days-0.jsonl")
 	s.until("the partition is archived and dropped", func() bool {
 		s.shut()

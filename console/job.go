@@ -111,7 +111,7 @@ type child struct {
 func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
 	id, err := journal.ParseJobID(r.PathValue("id"))
 	if err != nil {
-		return nil, bad("%v", err)
+		return nil, bad("%v; the address of a job has its id, and the field above finds it by its key", err)
 	}
 	q := r.URL.Query()
 	at, err := number("at", q.Get("at"))

@@ -193,7 +193,7 @@ func codeOf(err error) int {
 	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt), errors.Is(err, quipu.ErrRepair),
 		errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected):
 		return codeRefused
-	case errors.Is(err, quipu.ErrNotFound):
+	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, quipu.ErrTombstone):
 		return codeNotFound
 	case errors.Is(err, store.ErrStale):
 		return codeStale

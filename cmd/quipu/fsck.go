@@ -112,7 +112,8 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 		switch err := inspect(quipu.Job{ID: id}); codeOf(err) {
 		case codeRefused:
 			code.add(codeRefused)
-		case codeNotFound: // it has expired meanwhile
+		case codeNotFound: // it has expired
+			looked--
 		default:
 			if err != nil {
 				return err
