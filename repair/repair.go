@@ -156,6 +156,8 @@ func ownColumn(column string) string {
 	switch column {
 	case "state", "semaphore", "head_hash":
 		return ""
+	case "closed_seq", "tasks_seq":
+		return "it says which entry closed the job: restore it from a backup"
 	}
 	return "it names another job: restore it from a backup"
 }

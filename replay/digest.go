@@ -27,7 +27,7 @@ func (j *Job) Digest() journal.Digest {
 	h.head(j.At)
 	h.bytes(j.Closer[:])
 	h.number(j.ClosedAt)
-	h.bool(j.Tasks)
+	h.bool(j.TasksAt > 0)
 	h.number(int64(j.Close.Code))
 	if p := j.Parent; p != nil {
 		h.bytes(p.Job[:])

@@ -191,7 +191,7 @@ func (j *Job) foldState(e *journal.Entry, f *facts) {
 		}
 	}
 	if f.marks.has(tasks) && e.GUID == j.Closer {
-		j.Tasks = true
+		j.TasksAt = e.Seq
 	}
 }
 

@@ -61,7 +61,7 @@ type Job struct {
 	Ended    int64 // of the closing entry, µs; 0 while open
 	Closer   journal.GUID
 	ClosedAt int64 // seq of the closing entry; 0 while open
-	Tasks    bool  // the completion tasks are done
+	TasksAt  int64 // seq of the entry with which the completion tasks were done; 0 before
 	Close    Outcome
 
 	outputs bool

@@ -88,7 +88,7 @@ func (a *auditor) tasksLaw(e *journal.Entry, f *facts) {
 		a.at(V7, e, "position 7 (step 3): completion tasks of a job that is open")
 	case e.GUID != a.job.Closer:
 		a.at(V7, e, "position 7 (step 3): completion tasks by %s, the job was closed by %s", e.GUID, a.job.Closer)
-	case a.job.Tasks:
+	case a.job.TasksAt > 0:
 		a.at(V7, e, "position 7 (step 3): the completion tasks ran twice")
 	}
 	if e.Close == nil {

@@ -62,7 +62,7 @@ func (a *auditor) resumedLaw(e *journal.Entry) {
 	switch {
 	case e.Next.IsZero() || e.Operator == nil:
 		a.at(V15, e, "the job is resumed, and it is not said by whom and as what")
-	case j.State != journal.JobFailed && j.State != journal.JobInterrupted || !j.Tasks:
+	case j.State != journal.JobFailed && j.State != journal.JobInterrupted || j.TasksAt == 0:
 		a.at(V15, e, "the job is resumed as job %s while it is %s", e.Next, j.State)
 	case !j.Next.IsZero():
 		a.at(V15, e, "the job is resumed as job %s, and before as job %s", e.Next, j.Next)

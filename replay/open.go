@@ -61,7 +61,7 @@ func (j *Job) Open() []Open {
 	slices.SortFunc(out, func(a, b Open) int {
 		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Element, b.Element), bytes.Compare(a.GUID[:], b.GUID[:]))
 	})
-	if j.ClosedAt > 0 && !j.Tasks {
+	if j.ClosedAt > 0 && j.TasksAt == 0 {
 		out = slices.Insert(out, 0, Open{What: "tasks", GUID: j.Closer, Since: j.ClosedAt})
 	}
 	return out

@@ -103,6 +103,14 @@ func (a *auditor) compareJob() {
 	if s := a.stored.State; s != a.job.State {
 		a.differs(V7, 0, of(TableJobs, a.h.Job.String(), "state", s, a.job.State), "the stored state is %s, the entries give %s", s, a.job.State)
 	}
+	for _, c := range []struct {
+		column      string
+		stored, was int64
+	}{{"closed_seq", a.stored.ClosedAt, a.job.ClosedAt}, {"tasks_seq", a.stored.TasksAt, a.job.TasksAt}} {
+		if c.stored != c.was {
+			a.differs(V7, 0, of(TableJobs, a.h.Job.String(), c.column, c.stored, c.was), "the stored %s is %d, the entries give %d", c.column, c.stored, c.was)
+		}
+	}
 }
 
 // compareOpen compares the open elements of `each`.

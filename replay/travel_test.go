@@ -93,7 +93,7 @@ func shown(job *replay.Job) string {
 		add("parent %s, awaited %t", p.Activity, p.Awaited)
 	}
 	if job.ClosedAt > 0 {
-		add("closed by entry %d, tasks %t", job.ClosedAt, job.Tasks)
+		add("closed by entry %d, tasks %t", job.ClosedAt, job.TasksAt > 0)
 	}
 	for _, o := range job.Open() {
 		add("at %s %s: %s", o.Activity, o.DAD, says(o))

@@ -14,6 +14,8 @@ import (
 type Stored struct {
 	State     journal.JobState
 	Semaphore int64
+	ClosedAt  int64                                              // seq of the entry that closed the job; 0: none
+	TasksAt   int64                                              // seq of the entry with which its completion tasks were done; 0: none
 	Instances map[collation.InstanceKey]collation.ActivityLedger // those with digits
 	Open      map[collation.InstanceKey]int                      // elements that have not ended, where there are any
 	Receipts  map[journal.GUID]StoredReceipt

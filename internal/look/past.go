@@ -15,7 +15,7 @@ import (
 // view is a job as its entries tell it: what the tables held at the entry At, as far as it is in
 // the journal.
 func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadView) *store.JobView {
-	v := &store.JobView{JobSummary: store.JobSummary{Job: *job}, Next: was.Next, Ended: was.ClosedAt > 0 && was.Tasks}
+	v := &store.JobView{JobSummary: store.JobSummary{Job: *job}, Next: was.Next, Ended: was.ClosedAt > 0 && was.TasksAt > 0}
 	v.State, v.Semaphore, v.Head, v.Started = was.State, was.Semaphore, was.At, collation.Micros(was.Started)
 	v.Closed = collation.Micros(was.Ended)
 	for _, e := range r.Entries {

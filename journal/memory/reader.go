@@ -58,7 +58,7 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 	if j == nil {
 		return nil, nil, fmt.Errorf("memory: audit job %s: %w", id, store.ErrNotFound)
 	}
-	out := &store.Stored{Job: j.Job, Next: j.next}
+	out := &store.Stored{Job: j.Job, Next: j.next, ClosedAt: j.closedSeq, TasksAt: j.tasksSeq}
 	if d, err := s.version(j.Flow.Name, j.Flow.Version); err == nil {
 		out.FlowDigest = d.ref.Digest
 	}

@@ -27,7 +27,7 @@ func (s *Stored) Verify(flows *replay.Flows, entries iter.Seq2[journal.Record, e
 func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
-		State: j.State, Semaphore: j.Semaphore, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
+		State: j.State, Semaphore: j.Semaphore, ClosedAt: s.ClosedAt, TasksAt: s.TasksAt, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
 		From: j.From, Next: s.Next, Flow: j.Flow, Receipts: s.Receipts,
 		Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(s.Instances)), Open: map[collation.InstanceKey]int{},
 	}

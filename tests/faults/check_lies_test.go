@@ -48,7 +48,7 @@ var endLies = []lie{
 	broke("I3", "an ordinal", `UPDATE receipts SET ledger = ledger + 1 WHERE ledger / 100000000000 = 1 AND job = `+of),
 	broke("I3", "a receipt that went with its row", receipt("id", 11_000_000_000, of)),
 	broke("I3", "a Leg2 entry that no message made", `UPDATE instances SET ledger = ledger + 1 WHERE job = `+of+` AND activity = 'charge'`),
-	broke("I6", "no run of completion tasks, of a child", `UPDATE jobs SET tasks_seq = NULL WHERE parent_job = `+of),
+	broke("I3", "no run of completion tasks, of a child", `UPDATE jobs SET tasks_seq = NULL WHERE parent_job = `+of),
 	broke("I3", "a row", `INSERT INTO dispatches (guid, job, kind, activity, dad, topic, element, dead, publication, turn, turn_sent, attempt, runs, fence, effects_seq, origin, undo)
 		SELECT gen_random_uuid(), id, 'cycle', 'charge', ',0,0', '', 0, false, 1, 1, 1, 1, 0, 0, 0, 1, false FROM jobs WHERE id = `+of),
 	broke("I3", "a wait", `INSERT INTO waits SELECT id, id, id, 'trip', ',0,0', 't', 'k', false, 0, 0, 0, 1, NULL FROM jobs WHERE id = `+of),

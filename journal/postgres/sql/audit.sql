@@ -1,7 +1,8 @@
 -- name: audit_job
--- reads a job with the digest under which its flow version is deployed, and its number. $1 id.
+-- reads a job with the digest under which its flow version is deployed, its number, and the seqs of the entries that
+-- closed it and ran its completion tasks. $1 id.
 SELECT {job:j},
-       f.digest, j.next, j.n
+       f.digest, j.next, j.n, coalesce(j.closed_seq, 0), coalesce(j.tasks_seq, 0)
 FROM jobs j LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
 WHERE j.id = $1::uuid AND {keyed j}
 
