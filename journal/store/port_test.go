@@ -23,7 +23,7 @@ func TestW2AHandfulOfMethodsWrites(t *testing.T) {
 		"Due", "Announced", "Late", "Flow", "ActiveFlow", "ExpireDefault", "Letter", "Epoch",
 		"Input", "Effects", "Pauses",
 		"Processes", "ID", "Next", "Engines", "Lost", "Held",
-		"FindJob", "Job", "Ended", "Outcomes", "DeadLetters", "DroppedLetters", "Payload", "JobEffects", "FindEffect", "Schedules",
+		"FindJob", "Job", "Ended", "Outcomes", "DeadLetters", "JobEffects", "FindEffect", "Schedules",
 		"Space", "AuditJobs", "Audit",
 	}
 	var have []string
