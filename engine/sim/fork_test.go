@@ -171,12 +171,17 @@ func (w *world) forksFit(views []*store.JobView) {
 			continue
 		}
 		jobs, taken := map[journal.JobID]*replay.Job{}, map[int64]*journal.Taken{}
-		answered := map[collation.InstanceKey]bool{}
+		answered, ended := map[collation.InstanceKey]bool{}, map[collation.InstanceKey]bool{}
 		for _, id := range []journal.JobID{v.From.Job, v.ID} {
 			w.audit(id, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) (err error) {
 				clear(taken)
 				clear(answered)
-				jobs[id], err = replayed(s, entries, func(_ *replay.Job, e *journal.Entry) {
+				jobs[id], err = replayed(s, entries, func(j *replay.Job, e *journal.Entry) {
+					if id == v.From.Job && e.Seq == v.From.Head.Seq {
+						for key, i := range j.Instances {
+							ended[key] = i.Ledger.Finalized()
+						}
+					}
 					switch r, x := e.Result, e.Response; {
 					case r != nil && r.Taken != nil:
 						taken[e.Seq] = r.Taken
@@ -190,7 +195,7 @@ func (w *world) forksFit(views []*store.JobView) {
 			})
 		}
 		if was, j := jobs[v.From.Job], jobs[v.ID]; was != nil && j != nil {
-			for _, wrong := range unlike(was, v.From.Fork.At, j, taken, answered) {
+			for _, wrong := range unlike(was, v.From.Fork.At, j, taken, answered, ended) {
 				w.wrong("O12: fork %s of entry %d: %s", v.Key, v.From.Fork.At, wrong)
 			}
 		}
@@ -199,14 +204,17 @@ func (w *world) forksFit(views []*store.JobView) {
 
 // unlike says where a fork j differs from what the other job had at the entry. taken are the
 // copies that j names, by the entry that holds each. An operator may have answered in place of a
-// copy that the database refused.
-func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered map[collation.InstanceKey]bool) (wrongs []string) {
+// copy that the database refused: answered. An engine that takes every step by itself writes a
+// result to the tables after its entry, with the step that ends the instance, so that a fork that
+// is made in between does it again: it is not among those that had ended by then.
+func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered, ended map[collation.InstanceKey]bool) (wrongs []string) {
 	for key, i := range j.Instances {
 		if i.ResultSeq == 0 || i.Repeat || key.DAD == ",0" || answered[key] {
 			continue
 		}
 		from, before, wrong := taken[i.ResultSeq], was.Instances[key], ""
 		switch had := before != nil && by(&before.Recorded, at); {
+		case had && from == nil && !ended[key]:
 		case had && (from == nil || !from.Forked || from.Seq != before.ResultSeq):
 			wrong = fmt.Sprintf("had its result at entry %d, and is done again: %+v", before.ResultSeq, from)
 		case had && (i.Code != before.Code || i.Output != nil && before.Output != nil && !bytes.Equal(i.Output, before.Output)):
