@@ -32,7 +32,7 @@ type aside struct {
 	carries []*unit // of each loop; nil: it is free
 	waiting []*unit
 	ended   bool
-	units   atomic.Int64 // carried or queued
+	size    atomic.Int64 // of what is carried or queued
 	busy    sync.WaitGroup
 }
 
@@ -113,15 +113,15 @@ func (a *aside) one(ctx context.Context, u *unit) error {
 	free := slices.Index(a.carries, nil)
 	switch {
 	case free >= 0 && !a.underWay(u):
-		a.units.Add(1)
+		a.size.Add(1)
 		a.carries[free] = u
 		a.busy.Go(func() { a.carry(ctx, free, u) })
 	case a.ended:
 		return errEnded
 	case len(a.waiting) >= a.room:
-		return errCrowded
+		return a.crowded()
 	default:
-		a.units.Add(1)
+		a.size.Add(1)
 		a.waiting = append(a.waiting, u)
 	}
 	return nil
@@ -129,7 +129,7 @@ func (a *aside) one(ctx context.Context, u *unit) error {
 
 // has reports whether something that waits for the same is carried or queued.
 func (a *aside) has(of string) bool {
-	if of == "" || a.units.Load() == 0 {
+	if of == "" || a.size.Load() == 0 {
 		return false
 	}
 	a.mu.Lock()
@@ -156,7 +156,7 @@ func (a *aside) next(i int) (u *unit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.carries[i] = nil
-	a.units.Add(-1)
+	a.size.Add(-1)
 	if n := slices.IndexFunc(a.waiting, func(u *unit) bool { return !a.underWay(u) }); n >= 0 {
 		u = a.waiting[n]
 		a.waiting = slices.Delete(a.waiting, n, n+1)
@@ -165,8 +165,10 @@ func (a *aside) next(i int) (u *unit) {
 	return u
 }
 
-// errCrowded says why work is handed back that would have to wait.
-var errCrowded = fmt.Errorf("%w: %w: too many items wait for other transactions", store.ErrUnavailable, store.ErrBusy)
+// crowded says why work is handed back that would have to wait.
+func (a *aside) crowded() error {
+	return fmt.Errorf("%w: %w: %d items wait for other transactions, the limit: try again", store.ErrUnavailable, store.ErrBusy, a.room)
+}
 
 // close waits until nothing is carried any more, and closes the connections.
 func (a *aside) close() {
@@ -181,7 +183,7 @@ func (a *aside) refuse() {
 	a.mu.Lock()
 	waiting := a.waiting
 	a.waiting, a.ended = nil, true
-	a.units.Add(-int64(len(waiting)))
+	a.size.Add(-int64(len(waiting)))
 	a.mu.Unlock()
 	for _, u := range waiting {
 		(&loop{Committer: a.c}).giveUp(u.work, errEnded)

@@ -69,8 +69,8 @@ FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
 JOIN jobs j ON j.id = w.job
 
 -- name: load_effects
--- reads all effects of requests, each request's in the order of the first entries (3.3), none of tombstones. $1 jobs, $2 requests.
--- Returns the place in the arrays from 1, and the effect.
+-- reads all effects of requests, each request's in the order of the first entries (3.3), none of tombstones. $1 jobs,
+-- $2 requests. Returns the place in the arrays from 1, and the effect.
 SELECT w.place, {effect:e}
 FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, request, place)
       JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
