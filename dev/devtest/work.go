@@ -3,20 +3,34 @@ package devtest
 import (
 	"bytes"
 	"context"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
+// endWait bounds how long what works may take to its end, with its drain.
+const endWait = 2 * time.Minute
+
 // Work runs something that works until its context ends, such as a Runtime, until stop is called or
-// the test ends. An error of it fails the test. Stop waits for its end; it can be called again.
+// the test ends. An error of it fails the test. Stop waits for its end, which fails the test when it
+// does not come; it can be called again.
 func Work(t testing.TB, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("it ended with: %v", err)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("it ended with: %v", err)
+			}
+		case <-time.After(endWait):
+			var stacks strings.Builder
+			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1) // a Builder takes all
+			t.Fatalf("it has not ended %v after its context:\n%s", endWait, &stacks)
 		}
 	})
 	t.Cleanup(stop)

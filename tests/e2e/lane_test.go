@@ -54,7 +54,9 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 	e.deploy(engines[0], threeSteps)
 	jobs := make([]int, 8)
 	end := time.Now().Add(time.Duration(soak.Times(2, 60)) * time.Second)
-	g, ctx := errgroup.WithContext(t.Context())
+	bounded, cancel := context.WithDeadline(t.Context(), end.Add(patience))
+	defer cancel()
+	g, ctx := errgroup.WithContext(bounded)
 	for caller := range jobs {
 		rt := engines[caller%2]
 		g.Go(func() error {
@@ -64,7 +66,7 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 					_, err = rt.Wait(ctx, job)
 				}
 				if err != nil {
-					return err
+					return fmt.Errorf("job %d-%d: %w", caller, jobs[caller], err)
 				}
 			}
 			return nil

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -121,21 +122,25 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			server := rig.NATS(t, s.opts)
 			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", "shop"}
 
-			out, err := exec.Command(filepath.Join(bin, "worker"), append(servers, "--wait", "10s")...).CombinedOutput()
+			bounded, cancel := context.WithTimeout(t.Context(), 2*patience)
+			defer cancel()
+			out, err := exec.CommandContext(bounded, filepath.Join(bin, "worker"), append(servers, "--wait", "10s")...).CombinedOutput()
 			require.Error(t, err)
 			require.Regexp(t, "certificate|[Aa]uthorization", string(out))
 
 			connect := append(servers, s.flags...)
-			worker := exec.Command(filepath.Join(bin, "worker"), append(connect, "--nats-max-mib", "64", "--nats-max-age", "36h", "--nats-prefix", "acme")...)
+			worker := exec.CommandContext(t.Context(), filepath.Join(bin, "worker"), append(connect, "--nats-max-mib", "64", "--nats-max-age", "36h", "--nats-prefix", "acme")...)
 			said := &devtest.Log{Keep: keepLog}
 			worker.Stderr = said
 			require.NoError(t, worker.Start())
+			ended := make(chan error, 1)
+			go func() { ended <- worker.Wait() }()
 			defer func() {
 				require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
-				require.NoError(t, worker.Wait(), said.String())
+				require.NoError(t, await(t, "the end of the worker", ended), said.String())
 			}()
 			quipu := func(args ...string) string {
-				out, err := exec.Command(filepath.Join(bin, "quipu"), append(append(args, connect...), "--nats-prefix", "acme")...).CombinedOutput()
+				out, err := exec.CommandContext(bounded, filepath.Join(bin, "quipu"), append(append(args, connect...), "--nats-prefix", "acme")...).CombinedOutput()
 				require.NoError(t, err, "%s\n%s", out, said.String())
 				return string(out)
 			}

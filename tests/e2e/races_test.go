@@ -142,7 +142,9 @@ func TestP13P15Races(t *testing.T) {
 	}
 	var mu sync.Mutex
 	won := map[string]int{}
-	g, ctx := errgroup.WithContext(t.Context())
+	bounded, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	g, ctx := errgroup.WithContext(bounded)
 	g.SetLimit(64)
 	for i := range raceTimes {
 		for name, c := range contests {

@@ -57,7 +57,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				}
 				e.deploy(rt, text)
 				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-				<-outside
+				await(t, "the call outside", outside)
 				end(e, rt, job)
 				_, err := e.wait(rt, job)
 				require.Error(t, err)

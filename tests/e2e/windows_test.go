@@ -116,7 +116,7 @@ func (e *env) dieInWindows(all []*window) {
 	}
 	dying := startChild(t, e.child(r))
 	for _, w := range all {
-		if <-w.hold.Arrived; w.point == "after" { // the handler goes on while the result is being recorded (E4)
+		if await(t, "the call at "+w.id, w.hold.Arrived); w.point == "after" { // the handler goes on while the result is being recorded (E4)
 			e.eventually("the effect of "+w.id+" is recorded", func() bool {
 				return e.count(db, "quipu_shop.effects e JOIN quipu_shop.jobs j ON j.n = e.n WHERE j.key = $1 AND e.state = 'completed'", w.id) == 1
 			})
