@@ -269,16 +269,16 @@ func (r *run) settle(say func() error) {
 	r.rt.active.Done()
 }
 
-// Delays before a request that was handed back comes again.
+// Delays before a request that was handed back comes again. Whoever waited for another run has
+// come often without any trouble, so also the delay after trouble stays short.
 const (
 	firstBackoff = 250 * time.Millisecond
-	maxBackoff   = 30 * time.Second
-	maxBusyDelay = 5 * time.Second
+	maxBackoff   = 5 * time.Second
 )
 
 // busyDelay is the wait for another run, which may have died: a fraction of the time
 // after which a death is noticed.
-func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBusyDelay) }
+func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBackoff) }
 
 func (r *run) finished(outcome string, err error, code int) {
 	r.count(outcome)

@@ -265,6 +265,33 @@ func TestE9LeasedByAnotherIsHandedBack(t *testing.T) {
 	})
 }
 
+// C10, W8: a request that was handed back many times, because the process that had it died, waits for
+// seconds when its next run meets trouble: those hand-backs were none of the infrastructure.
+func TestC10TroubleAfterALongLeaseCostsSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		HandleRaw(h.reg, "echo", echo)
+		q := ask("echo", 1, `1`)
+		h.store.Put(guid(t, q), nil)
+		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
+		require.NoError(t, err)
+		h.open()
+		h.send(q, 2)
+		require.Eventually(t, func() bool { return len(h.store.Calls()) > 20 }, time.Hour, time.Second, "it comes again and again")
+		var trouble atomic.Int64
+		h.store.Fault = func(string) error {
+			if trouble.CompareAndSwap(0, time.Now().UnixNano()) {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+		h.store.Expire(guid(t, q))
+		_, hint := h.answer()
+		require.Equal(t, 200, hint.Response.Code)
+		require.Less(t, time.Since(time.Unix(0, trouble.Load())), 6*time.Second)
+	})
+}
+
 func TestC10InfrastructureIsNeverAResponse(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
