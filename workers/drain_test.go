@@ -31,91 +31,93 @@ func TestT10DrainHandsBackWhatDoesNotFinish(t *testing.T) {
 		"guarded inside":    {1, effects.Guarded, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHouse(t)
-			inside, release := make(chan struct{}), make(chan struct{})
-			if name != "finishes" {
-				h.cfg.Drain = 20 * time.Millisecond
-			}
-			var cause atomic.Value
-			long := func(ctx context.Context, _ int) (int, error) {
-				close(inside)
-				select {
-				case <-release:
-					return 1, nil
-				case <-ctx.Done():
+			inBubble(t, func(t *testing.T) {
+				h := newHouse(t)
+				inside, release := make(chan struct{}), make(chan struct{})
+				if name != "finishes" {
+					h.cfg.Drain = 20 * time.Millisecond
 				}
-				cause.Store(context.Cause(ctx))
-				return 0, errors.New("interrupted")
-			}
-			if c.class != "" {
-				Handle(h.reg, "long", long, Class(c.class))
-			} else {
-				HandleDurable(h.reg, "long", func(ctx context.Context, in int) (int, error) {
-					err := Compensate(ctx, "a", func(context.Context) error { t.Error("it is undone"); return nil })
-					_, _ = long(ctx, in)
-					_, more := effects.Do(ctx, "more", never)
-					return 0, errors.Join(err, more)
-				})
-			}
-			h.open()
-			q := ask("long", 1, `1`)
-			q.Attempt = q.Attempts // which would be undone if it failed
-			h.ask(q, c.publication)
-			<-inside
-			h.stop()
-			if name == "finishes" {
-				close(release)
-				_, hint := h.answer()
-				require.Equal(t, 200, hint.Response.Code)
+				var cause atomic.Value
+				long := func(ctx context.Context, _ int) (int, error) {
+					close(inside)
+					select {
+					case <-release:
+						return 1, nil
+					case <-ctx.Done():
+					}
+					cause.Store(context.Cause(ctx))
+					return 0, errors.New("interrupted")
+				}
+				if c.class != "" {
+					Handle(h.reg, "long", long, Class(c.class))
+				} else {
+					HandleDurable(h.reg, "long", func(ctx context.Context, in int) (int, error) {
+						err := Compensate(ctx, "a", func(context.Context) error { t.Error("it is undone"); return nil })
+						_, _ = long(ctx, in)
+						_, more := effects.Do(ctx, "more", never)
+						return 0, errors.Join(err, more)
+					})
+				}
+				h.open()
+				q := ask("long", 1, `1`)
+				q.Attempt = q.Attempts // which would be undone if it failed
+				h.ask(q, c.publication)
+				<-inside
+				h.stop()
+				if name == "finishes" {
+					close(release)
+					_, hint := h.answer()
+					require.Equal(t, 200, hint.Response.Code)
+					require.NoError(t, h.closed())
+					require.Zero(t, h.bus.Len(transport.ToWork("long")))
+					return
+				}
 				require.NoError(t, h.closed())
-				require.Zero(t, h.bus.Len(transport.ToWork("long")))
-				return
-			}
-			require.NoError(t, h.closed())
-			require.ErrorIs(t, cause.Load().(error), ErrDraining)
-			if c.parked {
-				_, hint := h.answer()
-				require.Equal(t, journal.ResponseParked, hint.Response.Kind)
-				return
-			}
-			h.silent()
-			require.Equal(t, 1, h.bus.Len(transport.ToWork("long")), "it waits for another worker")
-			runs, live := h.store.Leased(guid(t, q))
-			require.Equal(t, []any{0, false}, []any{runs, live}, "a drained run is not counted")
+				require.ErrorIs(t, cause.Load().(error), ErrDraining)
+				if c.parked {
+					_, hint := h.answer()
+					require.Equal(t, journal.ResponseParked, hint.Response.Kind)
+					return
+				}
+				h.silent()
+				require.Equal(t, 1, h.bus.Len(transport.ToWork("long")), "it waits for another worker")
+				runs, live := h.store.Leased(guid(t, q))
+				require.Equal(t, []any{0, false}, []any{runs, live}, "a drained run is not counted")
+			})
 		})
 	}
 }
 
 func TestT10DrainIsBounded(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	h.cfg.ResponseWait = 200 * time.Millisecond
-	h.cfg.Drain, h.cfg.Grace = 20*time.Millisecond, 60*time.Millisecond
-	inside, release := make(chan struct{}), make(chan struct{})
-	Handle(h.reg, "stuck", func(context.Context, int) (int, error) {
-		close(inside)
-		<-release
-		return 1, nil
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.cfg.ResponseWait = 200 * time.Millisecond
+		h.cfg.Drain, h.cfg.Grace = 20*time.Millisecond, 60*time.Millisecond
+		inside, release := make(chan struct{}), make(chan struct{})
+		Handle(h.reg, "stuck", func(context.Context, int) (int, error) {
+			close(inside)
+			<-release
+			return 1, nil
+		})
+		rt, err := NewRuntime(h.cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { h.ended <- rt.Run(ctx) }()
+		q := ask("stuck", 1, `1`)
+		h.ask(q, 2)
+		<-inside
+		cancel()
+		require.ErrorContains(t, h.closed(), "still run")
+		require.Equal(t, 1, h.bus.Len(transport.ToWork("stuck")))
+		require.Eventually(t, func() bool {
+			runs, live := h.store.Leased(guid(t, q))
+			return runs == 0 && !live
+		}, calm/6, time.Millisecond, "handed back, long before the next tick would have been due")
+		require.ErrorIs(t, rt.Run(t.Context()), ErrRunning)
+		close(release)
+		rt.active.Wait()
+		require.NoError(t, h.bus.Close())
 	})
-	rt, err := NewRuntime(h.cfg)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { h.ended <- rt.Run(ctx) }()
-	q := ask("stuck", 1, `1`)
-	h.ask(q, 2)
-	<-inside
-	cancel()
-	require.ErrorContains(t, h.closed(), "still run")
-	require.Equal(t, 1, h.bus.Len(transport.ToWork("stuck")))
-	require.Eventually(t, func() bool {
-		runs, live := h.store.Leased(guid(t, q))
-		return runs == 0 && !live
-	}, calm/6, time.Millisecond, "handed back, long before the next tick would have been due")
-	require.ErrorIs(t, rt.Run(t.Context()), ErrRunning)
-	close(release)
-	rt.active.Wait()
-	require.NoError(t, h.bus.Close())
 }
 
 // quiet is a bus whose PubAcks fail or never come.
@@ -154,23 +156,24 @@ func TestE7AResponseThatIsNotHeard(t *testing.T) {
 		"too large":  {2, false, transport.ErrTooLarge, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHouse(t)
-			h.cfg.ResponseWait = 200 * time.Millisecond // for the PubAck that never comes
-			bus := &quiet{Bus: h.bus, silence: c.silence, err: c.err}
-			bus.lost.Store(1)
-			h.cfg.Bus = bus
-			var calls atomic.Int32
-			Handle(h.reg, "count", func(context.Context, int) (int32, error) { return calls.Add(1), nil })
-			h.open()
-			q := ask("count", 1, `1`)
-			h.ask(q, c.publication)
-			m, hint := h.answer()
-			require.Equal(t, "2", string(hint.Response.Output))
-			require.Equal(t, c.publication, m.Header.Publication)
-			runs, _ := h.store.Leased(guid(t, q))
-			require.Equal(t, c.counted, runs, "of two")
-			h.gone("count")
+			inBubble(t, func(t *testing.T) {
+				h := newHouse(t)
+				h.cfg.ResponseWait = 200 * time.Millisecond // for the PubAck that never comes
+				bus := &quiet{Bus: h.bus, silence: c.silence, err: c.err}
+				bus.lost.Store(1)
+				h.cfg.Bus = bus
+				var calls atomic.Int32
+				Handle(h.reg, "count", func(context.Context, int) (int32, error) { return calls.Add(1), nil })
+				h.open()
+				q := ask("count", 1, `1`)
+				h.ask(q, c.publication)
+				m, hint := h.answer()
+				require.Equal(t, "2", string(hint.Response.Output))
+				require.Equal(t, c.publication, m.Header.Publication)
+				runs, _ := h.store.Leased(guid(t, q))
+				require.Equal(t, c.counted, runs, "of two")
+				h.gone("count")
+			})
 		})
 	}
 }
@@ -197,44 +200,46 @@ func TestTheGraceOfAContextThatEndedAtOnce(t *testing.T) {
 }
 
 func TestRunReturnsWhenTheBusIsClosed(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	HandleRaw(h.reg, "echo", echo)
-	rt, err := NewRuntime(h.cfg)
-	require.NoError(t, err)
-	go func() { h.ended <- rt.Run(t.Context()) }()
-	h.send(ask("echo", 1, `1`), 1)
-	h.gone("echo")
-	require.NoError(t, h.bus.Close())
-	require.ErrorIs(t, h.closed(), transport.ErrClosed)
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		HandleRaw(h.reg, "echo", echo)
+		rt, err := NewRuntime(h.cfg)
+		require.NoError(t, err)
+		go func() { h.ended <- rt.Run(t.Context()) }()
+		h.send(ask("echo", 1, `1`), 1)
+		h.gone("echo")
+		require.NoError(t, h.bus.Close())
+		require.ErrorIs(t, h.closed(), transport.ErrClosed)
+	})
 }
 
 func TestT11NeverMoreThanTheConcurrency(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	var now, most atomic.Int32
-	inside, release := make(chan struct{}, 100), make(chan struct{})
-	Handle(h.reg, "slow", func(context.Context, int) (int, error) {
-		n := now.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-			continue
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		var now, most atomic.Int32
+		inside, release := make(chan struct{}, 100), make(chan struct{})
+		Handle(h.reg, "slow", func(context.Context, int) (int, error) {
+			n := now.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				continue
+			}
+			inside <- struct{}{}
+			<-release
+			now.Add(-1)
+			return 1, nil
+		}, Concurrency(3))
+		h.open()
+		for i := range byte(20) {
+			q := ask("slow", i, `1`)
+			h.ask(q, 1)
 		}
-		inside <- struct{}{}
-		<-release
-		now.Add(-1)
-		return 1, nil
-	}, Concurrency(3))
-	h.open()
-	for i := range byte(20) {
-		q := ask("slow", i, `1`)
-		h.ask(q, 1)
-	}
-	for range 3 {
-		<-inside
-	}
-	close(release)
-	for range 20 {
-		h.answer()
-	}
-	require.EqualValues(t, 3, most.Load())
+		for range 3 {
+			<-inside
+		}
+		close(release)
+		for range 20 {
+			h.answer()
+		}
+		require.EqualValues(t, 3, most.Load())
+	})
 }

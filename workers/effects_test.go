@@ -222,61 +222,63 @@ func TestW8WhoseResponseGoesByTheBus(t *testing.T) {
 // E9: an attempt ends at its timeout, whether its handler heeds its context or not. A result that is
 // there by then counts; a wait of a function can begin.
 func TestE9TimeoutOfAnAttempt(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	release := make(chan struct{})
-	heeds := func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, errors.New("gave up") }
-	ignores := func(context.Context, int) (int, error) { <-release; return 0, nil }
-	Handle(h.reg, "pure", heeds)
-	Handle(h.reg, "guarded", heeds, Class(effects.Guarded))
-	Handle(h.reg, "stuck", ignores)
-	Handle(h.reg, "stuck.guarded", ignores, Class(effects.Guarded))
-	Handle(h.reg, "done", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 5, nil })
-	HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
-		_, err := All(ctx,
-			func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Hour) },
-			func(ctx context.Context) (int, error) {
-				return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
-					<-ctx.Done()
-					return 0, context.Cause(ctx)
-				}, effects.Idempotent)
-			},
-		)
-		return 0, err
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		release := make(chan struct{})
+		heeds := func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, errors.New("gave up") }
+		ignores := func(context.Context, int) (int, error) { <-release; return 0, nil }
+		Handle(h.reg, "pure", heeds)
+		Handle(h.reg, "guarded", heeds, Class(effects.Guarded))
+		Handle(h.reg, "stuck", ignores)
+		Handle(h.reg, "stuck.guarded", ignores, Class(effects.Guarded))
+		Handle(h.reg, "done", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 5, nil })
+		HandleDurable(h.reg, "fn", func(ctx context.Context, _ int) (int, error) {
+			_, err := All(ctx,
+				func(ctx context.Context) (int, error) { return 0, Sleep(ctx, "x", time.Hour) },
+				func(ctx context.Context) (int, error) {
+					return effects.Do(ctx, "slow", func(ctx context.Context) (int, error) {
+						<-ctx.Done()
+						return 0, context.Cause(ctx)
+					}, effects.Idempotent)
+				},
+			)
+			return 0, err
+		})
+		HandleDurable(h.reg, "fn.waits", func(ctx context.Context, _ int) (int, error) {
+			<-ctx.Done()
+			return 0, Sleep(ctx, "x", time.Hour)
+		})
+		h.open()
+		t.Cleanup(func() { close(release) })
+		for i, topic := range []string{"pure", "stuck", "fn"} {
+			failedWith(t, h.late(ask(topic, byte(i), `1`)), journal.ResponseFailedAttempt, 408, ClassTimeout)
+		}
+		for i, topic := range []string{"guarded", "stuck.guarded"} {
+			require.Equal(t, journal.ResponseParked, h.late(ask(topic, byte(10+i), `1`)).Kind, "its call may have been applied")
+		}
+		require.Equal(t, "5", string(h.late(ask("done", 20, `1`)).Output))
+		require.Equal(t, journal.ResponseSuspended, h.late(ask("fn.waits", 21, `1`)).Kind)
 	})
-	HandleDurable(h.reg, "fn.waits", func(ctx context.Context, _ int) (int, error) {
-		<-ctx.Done()
-		return 0, Sleep(ctx, "x", time.Hour)
-	})
-	h.open()
-	t.Cleanup(func() { close(release) })
-	for i, topic := range []string{"pure", "stuck", "fn"} {
-		failedWith(t, h.late(ask(topic, byte(i), `1`)), journal.ResponseFailedAttempt, 408, ClassTimeout)
-	}
-	for i, topic := range []string{"guarded", "stuck.guarded"} {
-		require.Equal(t, journal.ResponseParked, h.late(ask(topic, byte(10+i), `1`)).Kind, "its call may have been applied")
-	}
-	require.Equal(t, "5", string(h.late(ask("done", 20, `1`)).Output))
-	require.Equal(t, journal.ResponseSuspended, h.late(ask("fn.waits", 21, `1`)).Kind)
 }
 
 // W8: a run that was given up does not hold its request any more, whatever its handler does. If its
 // answer is lost, the session finds a request without a run.
 func TestW8AGivenUpRunHoldsNothing(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	began, release := make(chan int, 1), make(chan struct{})
-	Handle(h.reg, "stuck", func(context.Context, int) (int, error) { began <- len(h.session.Held()); <-release; return 0, nil })
-	h.open()
-	t.Cleanup(func() { close(release) })
-	q := ask("stuck", 1, `1`)
-	q.TimeoutMS = 20
-	h.ask(q, 2) // it has the lease from its beginning
-	require.Equal(t, 1, <-began)
-	_, hint := h.answer()
-	require.Equal(t, journal.ResponseFailedAttempt, hint.Response.Kind)
-	h.gone("stuck")
-	require.Empty(t, h.session.Held())
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		began, release := make(chan int, 1), make(chan struct{})
+		Handle(h.reg, "stuck", func(context.Context, int) (int, error) { began <- len(h.session.Held()); <-release; return 0, nil })
+		h.open()
+		t.Cleanup(func() { close(release) })
+		q := ask("stuck", 1, `1`)
+		q.TimeoutMS = 20
+		h.ask(q, 2) // it has the lease from its beginning
+		require.Equal(t, 1, <-began)
+		_, hint := h.answer()
+		require.Equal(t, journal.ResponseFailedAttempt, hint.Response.Kind)
+		h.gone("stuck")
+		require.Empty(t, h.session.Held())
+	})
 }
 
 // leaseSpy records the leases of started effects.

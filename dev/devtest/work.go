@@ -3,15 +3,10 @@ package devtest
 import (
 	"bytes"
 	"context"
-	"runtime/pprof"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 )
-
-// endWait bounds how long what works may take to its end, with its drain.
-const endWait = 2 * time.Minute
 
 // Work runs something that works until its context ends, such as a Runtime, until stop is called or
 // the test ends. An error of it fails the test. Stop waits for its end, which fails the test when it
@@ -27,10 +22,8 @@ func Work(t testing.TB, run func(context.Context) error) (stop func()) {
 			if err != nil {
 				t.Errorf("it ended with: %v", err)
 			}
-		case <-time.After(endWait):
-			var stacks strings.Builder
-			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1) // a Builder takes all
-			t.Fatalf("it has not ended %v after its context:\n%s", endWait, &stacks)
+		case <-time.After(Patience):
+			t.Fatalf("it has not ended %v after its context:\n%s", Patience, stacks())
 		}
 	})
 	t.Cleanup(stop)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -17,8 +18,8 @@ func hears(t *testing.T, s *Store) <-chan struct{} {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Announced(ctx, func() { told <- struct{}{} }) }()
-	t.Cleanup(func() { cancel(); require.ErrorIs(t, <-ended, context.Canceled) })
-	<-told // it listens
+	t.Cleanup(func() { cancel(); require.ErrorIs(t, devtest.Await(t, "the end of the listener", ended), context.Canceled) })
+	devtest.Await(t, "the listener", told)
 	return told
 }
 
@@ -40,12 +41,12 @@ func TestAnnounced(t *testing.T) {
 	startIn(t, s, tx, "b")
 	require.Empty(t, told)
 	require.NoError(t, tx.Commit(t.Context()))
-	<-told
+	devtest.Await(t, "an announcement", told)
 	s.announced.Store(time.Now().Add(time.Hour).UnixNano())
 	startJobs(t, s, "c")
 	s.again()
 	startJobs(t, s, "d")
-	<-told
+	devtest.Await(t, "an announcement", told)
 	require.Never(t, func() bool { return len(told) > 0 }, 100*time.Millisecond, 10*time.Millisecond, "one of the two")
 }
 
@@ -59,11 +60,11 @@ func TestAnnouncedByTheEndOfASession(t *testing.T) {
 	l := must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	s.again()
 	require.NoError(t, s.HandBack(t.Context(), l))
-	<-told
+	devtest.Await(t, "an announcement", told)
 	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	require.Empty(t, told)
 	require.NoError(t, x.End(t.Context()))
-	<-told
+	devtest.Await(t, "an announcement", told)
 }
 
 // W9: a listener whose connection ends gets an error.
@@ -73,7 +74,7 @@ func TestAnnouncementsEndWithTheirConnection(t *testing.T) {
 	ended := make(chan error, 1)
 	listening := make(chan struct{})
 	go func() { ended <- s.Announced(t.Context(), func() { close(listening) }) }()
-	<-listening
+	devtest.Await(t, "the listener", listening)
 	require.NoError(t, s.run(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' AND datname = current_database()`))
-	require.Error(t, <-ended)
+	require.Error(t, devtest.Await(t, "the end of the listener", ended))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/cut"
@@ -56,12 +57,12 @@ func TestC15InceptionWaitsForTheClose(t *testing.T) {
 			p := plan(st)
 			p.CancelStarts = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
 			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
-			require.ErrorIs(t, <-spawned, store.ErrStale)
+			require.ErrorIs(t, devtest.Await(t, "the answer to the inception", spawned), store.ErrStale)
 			require.ErrorIs(t, failed(s.Job(t.Context(), row.Job)), store.ErrNotFound)
 			continue
 		}
 		require.NoError(t, c.Rollback(t.Context()))
-		require.NoError(t, <-spawned)
+		require.NoError(t, devtest.Await(t, "the answer to the inception", spawned))
 		v := must(s.Job(t.Context(), row.Job))(t)
 		require.Equal(t, id, v.Parent.Job)
 		st = load(t, c, store.Want{Job: id})
@@ -88,7 +89,7 @@ func TestSpawnLosesItsKey(t *testing.T) {
 	waitFor(t, s, someoneWaits)
 	must(other.Exec(t.Context(), "COMMIT"))(t)
 	var taken *store.AlreadyStartedError
-	require.ErrorAs(t, <-spawned, &taken)
+	require.ErrorAs(t, devtest.Await(t, "the answer to the inception", spawned), &taken)
 	require.Equal(t, "mine", taken.Key)
 	require.NotEqual(t, row.Job, taken.Job)
 	l := must(openCommitter(t, s).Load(t.Context(), []store.Want{{Order: row.Job}}, true))(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/cut"
@@ -124,7 +125,7 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 	go func() { failed <- c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}) }()
 	waitFor(t, s, fmt.Sprintf("SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'", pid))
 	require.NoError(t, s.run(t, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)))
-	require.ErrorIs(t, <-failed, store.ErrUnavailable)
+	require.ErrorIs(t, devtest.Await(t, "the end of the commit", failed), store.ErrUnavailable)
 	must(blocker.Exec(t.Context(), "ROLLBACK"))(t)
 	st = load(t, c, store.Want{Job: id})
 	require.Equal(t, int64(1), st.Job.Head.Seq)
@@ -260,7 +261,7 @@ func TestW6ADeadlockCountsAsLost(t *testing.T) {
 	go func() { done <- c.Commit(context.WithoutCancel(t.Context()), []store.Chained{x}) }()
 	waitFor(t, s, someoneWaits) // it has the job, and waits for the row
 	must(other.Exec(t.Context(), "SELECT FROM jobs FOR UPDATE"))(t)
-	require.ErrorIs(t, <-done, store.ErrLost)
+	require.ErrorIs(t, devtest.Await(t, "the end of the commit", done), store.ErrLost)
 	must(other.Exec(t.Context(), "ROLLBACK"))(t)
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{x}))
 }

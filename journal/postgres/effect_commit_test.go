@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/journaltest"
@@ -66,7 +67,7 @@ func worker(t testing.TB, s *Store) store.Worker {
 	go func() { done <- c.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-done)
+		require.NoError(t, devtest.Await(t, "the end of the committer", done))
 	})
 	return c.Worker()
 }
@@ -104,7 +105,7 @@ func TestE4WritesShareTransactions(t *testing.T) {
 			})
 		}
 	}
-	all.Wait()
+	devtest.AwaitAll(t, "the end of all writes", all.Wait)
 	shared := s.transactions(t)
 	t.Logf("%d calls at once, %d transactions", calls, shared)
 	require.LessOrEqual(t, 5*shared, calls)
@@ -155,12 +156,12 @@ func TestJ8LockedRowHoldsNobodyUp(t *testing.T) {
 		})
 	}
 	for range len(leases) - 1 {
-		require.NotZero(t, <-ended, "the first one's row is held")
+		require.NotZero(t, devtest.Await(t, "the end of a write", ended), "the first one's row is held")
 	}
 	require.Equal(t, len(leases)-1, s.rows(t, "effects WHERE state = 'completed'"))
 	require.NoError(t, tx.Rollback(t.Context()))
-	require.Zero(t, <-ended)
-	all.Wait()
+	require.Zero(t, devtest.Await(t, "the end of a write", ended))
+	devtest.AwaitAll(t, "the end of all writes", all.Wait)
 	require.Equal(t, len(leases), s.rows(t, "effects WHERE state = 'completed'"))
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -110,10 +111,10 @@ func TestJ7ExpireUnderLoad(t *testing.T) {
 	for range 3 {
 		sweepers.Go(func() { sweepWhileKilled(ctx, t, s, watch) })
 	}
-	sweepers.Wait()
+	devtest.AwaitAll(t, "the end of all sweepers", sweepers.Wait)
 	require.Eventually(t, func() bool { return watch.rows(t, "jobs WHERE generation = 2") == len(keys) }, time.Minute, 10*time.Millisecond)
 	stop()
-	others.Wait()
+	devtest.AwaitAll(t, "the end of those beside the sweepers", others.Wait)
 	expireAll(t, s) // what those left who were killed
 	requireExpired(t, s, old)
 	require.Equal(t, len(keys), s.rows(t, buried))
@@ -206,7 +207,7 @@ func TestJ7ExpireDies(t *testing.T) {
 	}
 	_, err := block.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)
-	got := <-done
+	got := devtest.Await(t, "the end of the expiry", done)
 	require.NoError(t, got.err)
 	require.False(t, got.more)
 	requireExpired(t, s, []journal.JobID{id})
@@ -242,7 +243,7 @@ func TestJ7PayloadWaitsForTheTombstone(t *testing.T) {
 	}()
 	waitFor(t, s, someoneWaits)
 	must(expiry.Exec(t.Context(), "COMMIT"))(t)
-	require.ErrorIs(t, <-put, store.ErrNotFound)
+	require.ErrorIs(t, devtest.Await(t, "the answer to the payload", put), store.ErrNotFound)
 }
 
 // W11, C8: a tombstone ends when it is old and its history is gone. No key gets a generation
@@ -308,7 +309,7 @@ func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
 	}()
 	waitFor(t, s, someoneWaits)
 	must(end.Exec(t.Context(), "COMMIT"))(t)
-	lost, named := errors.AsType[*store.LostError](<-begun)
+	lost, named := errors.AsType[*store.LostError](devtest.Await(t, "the answer to the start", begun))
 	require.True(t, named)
 	require.Equal(t, []string{"k"}, lost.Keys)
 	require.Zero(t, s.rows(t, "jobs"))

@@ -72,7 +72,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	listened := make(chan error, 1)
 	listen := func() { listened <- s.Announced(t.Context(), func() { told <- struct{}{} }) }
 	go listen()
-	<-told
+	devtest.Await(t, "the listener, or what it hears", told)
 	require.Zero(t, two.Trips(), "the first host that answers has all")
 	before := asked.Load()
 	require.Positive(t, before)
@@ -81,9 +81,9 @@ func TestS6SeveralHosts(t *testing.T) {
 
 	one.Refuse()
 	one.Reset()
-	require.Error(t, <-listened)
+	require.Error(t, devtest.Await(t, "the end of the listener", listened))
 	go listen()
-	<-told
+	devtest.Await(t, "the listener, or what it hears", told)
 	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil); return err == nil }, time.Minute, 10*time.Millisecond)
 	_, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
 	if err != nil { // the connection that it had
@@ -97,7 +97,7 @@ func TestS6SeveralHosts(t *testing.T) {
 		_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
-	<-told
+	devtest.Await(t, "the listener, or what it hears", told)
 	require.NoError(t, session.End(t.Context()))
 	require.Positive(t, two.Trips())
 }

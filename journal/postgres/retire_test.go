@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -231,7 +232,7 @@ func TestW11Moves(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return len(retired) > 0 || s.rows(t, "("+someoneWaits+") AS x") > 0 }, 20*time.Second, time.Millisecond)
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, plan(st))}))
-	require.NoError(t, <-retired)
+	require.NoError(t, devtest.Await(t, "the end of the retirement", retired))
 	require.Zero(t, s.rows(t, "jobs WHERE n >= 2e17"))
 	was := must(s.Job(t.Context(), long))(t)
 
@@ -300,7 +301,7 @@ func TestW11NumbersHaveATransaction(t *testing.T) {
 	waitFor(t, s, someoneWaits+" AND query LIKE '-- write_jobs_new%' AND backend_xid IS NOT NULL OFFSET 4")
 	require.NoError(t, first.Rollback(t.Context()))
 	for range keys {
-		require.NoError(t, <-done)
+		require.NoError(t, devtest.Await(t, "its end", done))
 	}
 }
 
@@ -342,7 +343,7 @@ func TestW11RetireDies(t *testing.T) {
 	more := must(s.Retire(t.Context(), a.keep))(t)
 	require.False(t, more, "only one does it at a time")
 	cancel()
-	require.Error(t, <-done)
+	require.Error(t, devtest.Await(t, "its end", done))
 	require.Equal(t, 1, s.rows(t, "pg_inherits WHERE inhdetachpending"))
 	startJobs(t, s, "another") // nobody is held up
 	must(reader.Exec(t.Context(), "COMMIT"))(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -95,7 +96,7 @@ func TestE13SignalAndWaitAtOnce(t *testing.T) {
 			time.Sleep(delays[1])
 			got, sent = s.driven().Signal(t.Context(), x, resend)
 		})
-		both.Wait()
+		devtest.AwaitAll(t, "the wait and the signal", both.Wait)
 		require.NoError(t, registered)
 		require.NoError(t, sent)
 		if got.State == store.SignalKept {
@@ -146,7 +147,7 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 				_, errs[2+i] = s.driven().Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
 			})
 		}
-		all.Wait()
+		devtest.AwaitAll(t, "the waits and the deliveries", all.Wait)
 		for _, err := range errs {
 			require.NoError(t, err)
 		}
@@ -186,7 +187,7 @@ func TestP15DeliveryWaitsForTheTimer(t *testing.T) {
 			}()
 			waitFor(t, s, someoneWaits)
 			must(timer.Exec(t.Context(), end))(t)
-			x := <-got
+			x := devtest.Await(t, "the answer to the signal", got)
 			require.Equal(t, end == "COMMIT", x.State == store.SignalKept, "%+v", x)
 			require.Equal(t, end == "ROLLBACK", x.State == store.SignalConsumed, "%+v", x)
 		})
@@ -325,7 +326,7 @@ func TestC15CloseSeesTheWaitOrItsWakeUp(t *testing.T) {
 		got := must(s.driven().Signal(t.Context(), x, resend))(t)
 		require.Equal(t, store.SignalConsumed, got.State)
 		must(worker.Exec(t.Context(), "COMMIT"))(t)
-		require.NoError(t, <-read)
+		require.NoError(t, devtest.Await(t, "what the close reads", read))
 
 		if st.Rows[got.Out[0].Row.GUID] != nil {
 			continue
@@ -361,7 +362,7 @@ func TestC15CloseUnderAFloodOfSignals(t *testing.T) {
 			}
 		})
 	}
-	defer flood.Wait()
+	defer devtest.AwaitAll(t, "the end of the flood", flood.Wait)
 	defer done.Store(true)
 	for range 50 {
 		st := load(t, c, store.Want{Job: id})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
@@ -32,7 +33,7 @@ func starting(t *testing.T, s *Store) (begin func(keys ...string) []store.Starte
 	go func() { done <- c.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		require.NoError(t, <-done)
+		require.NoError(t, devtest.Await(t, "the end of the committer", done))
 	})
 	return func(keys ...string) []store.Started {
 		starts := make([]store.Start, len(keys))
@@ -91,7 +92,7 @@ func TestW3AnUnknownCommitUnderAHundredCallers(t *testing.T) {
 					}
 				})
 			}
-			all.Wait()
+			devtest.AwaitAll(t, "the answers to all callers", all.Wait)
 			require.True(t, lost.Load())
 			require.Len(t, begun, callers/2)
 			for _, n := range begun {

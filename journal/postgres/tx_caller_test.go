@@ -111,7 +111,7 @@ func TestJ4EffectsThatStartTheSameJobs(t *testing.T) {
 			}
 		})
 	}
-	done.Wait()
+	devtest.AwaitAll(t, "the end of both effects", done.Wait)
 	require.Greater(t, all.Load(), int32(2))
 	require.Equal(t, []int{3, 2}, []int{x.rows(t, "jobs"), x.rows(t, "effects")})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/tests/cut"
@@ -290,13 +291,13 @@ func TestTxSavepointsAndTheEndOfTheHandle(t *testing.T) {
 				t.Error("the statement went on behind its effect")
 			}
 		})
-		<-started
+		devtest.Await(t, "the other goroutine", started)
 		waitFor(t, x.Store, "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)' AND state = 'active' AND datname = current_database()")
 		require.ErrorIs(t, order(ctx, tx), ErrEffectTx)
 		return nil
 	})
 	require.ErrorIs(t, err, ErrEffectTx)
-	group.Wait()
+	devtest.AwaitAll(t, "the end of all bodies", group.Wait)
 }
 
 // What a body changes on its connection ends with its effect, also if it affects our own
@@ -393,7 +394,7 @@ func TestJ4TxDeadlockIsRunAgain(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	devtest.AwaitAll(t, "the end of all bodies", group.Wait)
 	require.GreaterOrEqual(t, calls, 3)
 	require.Equal(t, 2, x.rows(t, "public.accounts WHERE n = 2"))
 }

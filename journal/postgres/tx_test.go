@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -207,13 +208,13 @@ func TestE17ConcurrentStarts(t *testing.T) {
 				waitFor(t, s, someoneWaits)
 				if commits {
 					require.NoError(t, tx.Commit(t.Context()))
-					got := <-answer
+					got := devtest.Await(t, "the answer to the start", answer)
 					var again *store.AlreadyStartedError
 					require.ErrorAs(t, got.Err, &again)
 					require.Equal(t, &store.AlreadyStartedError{Flow: testFlow, Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
 				} else {
 					require.NoError(t, tx.Rollback(t.Context()))
-					require.NoError(t, (<-answer).Err)
+					require.NoError(t, devtest.Await(t, "the answer to the start", answer).Err)
 				}
 				require.NoError(t, second.Commit(t.Context()), "it can go on")
 				require.Equal(t, 1, s.rows(t, "jobs"))
@@ -319,7 +320,7 @@ func TestE17Signal(t *testing.T) {
 	}()
 	waitFor(t, s, someoneWaits)
 	require.NoError(t, tx.Commit(t.Context()))
-	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, <-same)
+	require.Equal(t, store.Signalled{State: store.SignalKept, Duplicate: true}, devtest.Await(t, "the answer to the signal", same))
 
 	due, _, err := s.Due(t.Context(), 10)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -78,7 +79,7 @@ func TestActOnALetterThatJustEnded(t *testing.T) {
 	}()
 	waitFor(t, s, someoneWaits)
 	must(completion.Exec(t.Context(), "COMMIT"))(t)
-	require.ErrorIs(t, <-acted, store.ErrStale)
+	require.ErrorIs(t, devtest.Await(t, "the answer to the action", acted), store.ErrStale)
 }
 
 // W8: a session survives its connection: the next renewal uses a new one.
