@@ -57,7 +57,7 @@ func (w *watcher) look(ctx context.Context) error {
 	if engine {
 		var err error
 		if left, err = rt.witness(ctx); err != nil { // before the look: the database may be newer, never older
-			rt.cfg.Logger.Log(ctx, w.level(err), "NATS does not say how new the database was", "error", err)
+			rt.cfg.Logger.Log(ctx, w.level(ctx, err), "NATS does not say how new the database was", "error", err)
 		}
 	}
 	got, err := rt.store.Watch(ctx, engine, left)
@@ -79,9 +79,10 @@ func (w *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// level is that of a look that NATS does not help: loud where somebody else has written there.
-func (w *watcher) level(err error) slog.Level {
-	if errors.Is(err, transport.ErrUnavailable) {
+// level is that of a look that NATS does not help: loud where somebody else has written there, and
+// not because the process ends.
+func (w *watcher) level(ctx context.Context, err error) slog.Level {
+	if ctx.Err() != nil || errors.Is(err, transport.ErrUnavailable) {
 		return slog.LevelDebug
 	}
 	return slog.LevelWarn

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -53,7 +54,7 @@ transitions: {start: [child]}
 				}
 			})
 		}
-		others.Wait()
+		devtest.AwaitAll(t, "the end of the other jobs", others.Wait)
 		select {
 		case <-begun:
 			t.Fatal("a start of its key did not wait for it")
@@ -66,7 +67,7 @@ transitions: {start: [child]}
 		}
 		n := 0
 		for range cap(begun) {
-			if <-begun {
+			if devtest.Await(t, "the answer to a start of the key", begun) {
 				n++
 			}
 		}

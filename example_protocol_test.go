@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -159,6 +161,11 @@ func exampleOf(cfg quipu.Config, sources ...string) (rt *quipu.Runtime, dsn stri
 // exampleConfig is a space that is empty, on servers that last until the example ends. It
 // has few lanes: each is a consumer of NATS, whose end takes longer than most examples.
 func exampleConfig(t *exampleT) quipu.Config {
+	late := time.AfterFunc(devtest.Patience, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("an example has not ended within %v", devtest.Patience))
+	})
+	t.Cleanup(func() { late.Stop() })
 	return quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Lanes: 2}
 }
 

@@ -130,5 +130,5 @@ func TestReadme(t *testing.T) {
 	require.Len(t, bank.applied, 1)
 
 	stop()
-	require.NoError(t, <-done)
+	require.NoError(t, devtest.Await(t, "the end of the drain", done))
 }

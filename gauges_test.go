@@ -69,7 +69,7 @@ func TestO4Gauges(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- rt.Run(ctx) }()
-	<-rt.Ready()
+	devtest.Await(t, "the engine", rt.Ready())
 	c := of(&client, quipu.RoleEngine) // which it does not play, because it does not run
 	_, err := c.Start(ctx, "quipu_call", "", nil)
 	require.Error(t, err)
@@ -82,7 +82,7 @@ func TestO4Gauges(t *testing.T) {
 		return err == nil && got[observer.MetricWaiting] == 1
 	}, time.Minute, 10*time.Millisecond)
 	leave()
-	require.ErrorIs(t, <-called, context.Canceled)
+	require.ErrorIs(t, devtest.Await(t, "the end of the call", called), context.Canceled)
 	require.Contains(t, got, observer.MetricPoolLimit)
 	require.NotContains(t, got, observer.MetricOverdue, "engines say that")
 	require.EqualValues(t, 1, client.counts["quipu.starts outcome begun "])
@@ -107,7 +107,7 @@ func TestO4Gauges(t *testing.T) {
 	require.Contains(t, got, observer.MetricPoolLimit, "what could be read")
 	require.EqualValues(t, 1, engine.counts["quipu.gauges.failed server postgres "])
 	stop()
-	require.NoError(t, <-ran)
+	require.NoError(t, devtest.Await(t, "the end of the drain", ran))
 	rt.Close()
 	require.Nil(t, engine.source, "it is not asked any more")
 }

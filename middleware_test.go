@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,18 +20,21 @@ import (
 // call, and its result is the answer.
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
-	var seen devtest.Log
+	seen := map[string]*devtest.Log{"plain": {}, "effect": {}, "function": {}} // by topic
 	named := func(name string) func(workers.Handler) workers.Handler {
 		return func(next workers.Handler) workers.Handler {
 			return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-				topic := workers.Info(ctx).Topic
-				fmt.Fprintln(&seen, topic, name, "before")
-				defer fmt.Fprintln(&seen, topic, name, "behind")
+				log := seen[workers.Info(ctx).Topic]
+				fmt.Fprintln(log, name, "before")
+				defer fmt.Fprintln(log, name, "behind")
 				return next(ctx, in)
 			}
 		}
 	}
-	next := func(_ context.Context, in int) (int, error) { fmt.Fprintln(&seen, "runs"); return in + 1, nil }
+	next := func(ctx context.Context, in int) (int, error) {
+		fmt.Fprintln(seen[workers.Info(ctx).Topic], "runs")
+		return in + 1, nil
+	}
 	reg := workers.New()
 	workers.Handle(reg, "plain", next)
 	reg.Use(named("outer"))
@@ -50,16 +52,15 @@ func TestMiddleware(t *testing.T) {
 		}
 	})
 	s := newSpaceOf(t, reg)
-	want := ""
+	const run = "outer before\ninner before\nruns\ninner behind\nouter behind\n"
 	for topic, turns := range map[string]int{"plain": 1, "effect": 1, "function": 2} {
-		out, err := quipu.CallAs[int](t.Context(), s.Runtime, topic, topic, 1)
+		out, err := quipu.CallAs[int](devtest.Context(t), s.Runtime, topic, topic, 1)
 		require.NoError(t, err)
 		require.Equal(t, 2, out)
-		run := strings.ReplaceAll("T outer before\nT inner before\nruns\nT inner behind\nT outer behind\n", "T", topic)
-		want += strings.Repeat(run, turns)
-		require.Equal(t, want, seen.String())
+		// A process that stood still for long runs a handler again (C9).
+		require.Regexp(t, fmt.Sprintf("^(%s){%d}", run, turns), seen[topic].String())
 	}
-	_, err := quipu.CallAs[int](t.Context(), s.Runtime, "plain", "refused", 13)
+	_, err := quipu.CallAs[int](devtest.Context(t), s.Runtime, "plain", "refused", 13)
 	var failed *quipu.JobError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, 403, failed.Code)

@@ -94,10 +94,10 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 		require.NoError(t, rt.Deploy(t.Context(), f))
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "msg=\"flow deployed\" flow=order version=1"))
-	_, err = rt.Call(t.Context(), "charge", "c-1", 1)
+	_, err = rt.Call(devtest.Context(t), "charge", "c-1", 1)
 	var failed *quipu.JobError
 	require.True(t, errors.As(err, &failed), "%v", err)
-	_, err = rt.Wait(t.Context(), quipu.Job{Key: "c-1"})
+	_, err = rt.Wait(devtest.Context(t), quipu.Job{Key: "c-1"})
 	require.True(t, errors.As(err, &failed), "the key is enough: %v", err)
 	events, err := rt.History(t.Context(), quipu.Job{Key: "c-1"})
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	require.ErrorIs(t, rt.Run(ctx), quipu.ErrRun)
 	require.NoError(t, rt.Check(t.Context()))
 	stop()
-	require.NoError(t, <-done)
+	require.NoError(t, devtest.Await(t, "the end of the drain", done))
 	require.ErrorIs(t, rt.Check(t.Context()), quipu.ErrNotReady, "it drained")
 	for _, said := range []string{"msg=ready space=default roles=\"[engine workers schedule retention]\" topics=[charge]", "level=WARN msg=\"a handler panicked\"", "open_test.go", "msg=drained"} {
 		require.Contains(t, log.String(), said)
@@ -175,7 +175,7 @@ func TestOpenReachesNATS(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- first.Run(ctx) }()
-	<-first.Ready()
+	devtest.Await(t, "the first process", first.Ready())
 	cfg.Lanes = 4
 	rt, err = quipu.Open(t.Context(), cfg)
 	require.NoError(t, err, "a client has no lanes")
@@ -188,5 +188,5 @@ func TestOpenReachesNATS(t *testing.T) {
 	require.Len(t, living, 1)
 	require.Equal(t, quipu.AllRoles(), living[0].Roles)
 	stop()
-	require.NoError(t, <-done)
+	require.NoError(t, devtest.Await(t, "the end of the drain", done))
 }

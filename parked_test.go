@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -52,7 +53,7 @@ func TestWaitsForAPerson(t *testing.T) {
 	})
 	s := newSpaceOf(t, reg)
 	job := quipu.Job{Key: "c-1"}
-	_, err := s.Call(t.Context(), "charge", "c-1", 1, quipu.UntilParked(true))
+	_, err := s.Call(devtest.Context(t), "charge", "c-1", 1, quipu.UntilParked(true))
 	var parked *quipu.ParkedError
 	require.ErrorAs(t, err, &parked)
 	id, err := s.Find(t.Context(), "c-1")
@@ -92,7 +93,7 @@ func TestWaitsForAPerson(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("dead letter %d: the request has no effect with the key 01", letter.ID))
 	require.NotContains(t, err.Error(), "the database")
 	require.NoError(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
-	_, err = quipu.WaitAs[int](t.Context(), s.Runtime, job)
+	_, err = quipu.WaitAs[int](devtest.Context(t), s.Runtime, job)
 	require.ErrorContains(t, err, "output of job c-1 is no int")
 }
 

@@ -2,6 +2,7 @@ package quipu_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows .
 	t.Helper()
 	workers.RegisterBuiltins(reg)
 	cfg.Workers, cfg.Roles = reg, []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}
+	if cfg.Logger == nil {
+		cfg.Logger = devtest.Logger(t)
+	}
 	rt, err := quipu.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	for _, source := range flows {
@@ -49,6 +53,13 @@ func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows .
 	t.Cleanup(rt.Close)
 	devtest.Work(t, rt.Run)
 	return &space{rt, t, cfg.Postgres}
+}
+
+// Wait is the runtime's, within devtest.Patience.
+func (s *space) Wait(ctx context.Context, job quipu.Job, options ...quipu.WaitOption) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, devtest.Patience)
+	defer cancel()
+	return s.Runtime.Wait(ctx, job, options...)
 }
 
 // runFor runs another process of the space for a while.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
@@ -148,7 +149,7 @@ transitions: {start: [child]}
 	conn := s.db()
 	s.output(s.begin("child", "started", nil), "null")
 	s.output(s.begin("parent", "parent", nil), "null")
-	_, err := s.Call(ctx, "echo", "called", nil)
+	_, err := s.Call(devtest.Context(t), "echo", "called", nil)
 	require.NoError(t, err)
 	tx, err := conn.Begin(ctx)
 	require.NoError(t, err)

@@ -61,7 +61,7 @@ func (s *space) waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <
 
 func (s *space) client(cfg quipu.Config) *quipu.Runtime {
 	s.t.Helper()
-	cfg.Postgres = s.dsn
+	cfg.Postgres, cfg.Logger = s.dsn, devtest.Logger(s.t)
 	rt, err := quipu.Open(s.t.Context(), cfg)
 	require.NoError(s.t, err)
 	s.t.Cleanup(rt.Close)
@@ -114,10 +114,10 @@ func TestW5WaitEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	end, other := s.waiting(ctx, rt, job), s.waiting(t.Context(), rt, job)
 	cancel(gone)
-	require.ErrorIs(t, (<-end).err, gone)
+	require.ErrorIs(t, devtest.Await(t, "the end of the wait", end).err, gone)
 	rt.Close()
-	require.ErrorIs(t, (<-other).err, quipu.ErrClosed)
-	_, err := rt.Wait(t.Context(), job)
+	require.ErrorIs(t, devtest.Await(t, "the end of the other wait", other).err, quipu.ErrClosed)
+	_, err := rt.Wait(devtest.Context(t), job)
 	require.ErrorIs(t, err, quipu.ErrClosed)
 	_, err = s.Wait(t.Context(), quipu.Job{ID: journal.JobID{1}, Key: "nobody"})
 	require.ErrorIs(t, err, quipu.ErrNotFound)

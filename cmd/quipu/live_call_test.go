@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // E14: a call prints the handler's result, calls once under one key, and says how
@@ -64,7 +65,7 @@ func TestWaitsSayWhatFor(t *testing.T) {
 	says(&waited, "quipu wait: job \"p\" waits for a person: quipu why p\n")
 	require.Contains(t, s.fails(codeTimeout, "", "wait", "p", "--timeout", "300ms").Err, "has not ended in time: ")
 	s.ok(s.ok("", "dead", "ls", "--ids"), "dead", "retry", "-")
-	require.Zero(t, <-codes)
-	require.Zero(t, <-codes)
+	require.Zero(t, devtest.Await(t, "the end of the commands", codes))
+	require.Zero(t, devtest.Await(t, "the end of the commands", codes))
 	says(&called, "quipu call: job \"p\" waits for a person: quipu why p\n")
 }

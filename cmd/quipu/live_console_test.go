@@ -31,7 +31,7 @@ func (s *space) console(args ...string) (page string, stop func() string) {
 	require.Eventually(s.t, func() bool { return strings.Contains(out.String(), "\n") }, time.Minute, 10*time.Millisecond)
 	return strings.TrimSpace(strings.TrimPrefix(out.String(), "console: ")), func() string {
 		cancel()
-		require.Zero(s.t, <-done, err.String())
+		require.Zero(s.t, devtest.Await(s.t, "the end of the console", done), err.String())
 		return err.String()
 	}
 }

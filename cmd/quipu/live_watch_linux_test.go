@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -25,7 +26,7 @@ func (s *space) goesOn(out io.Writer, args ...string) (stop func() int) {
 	s.t.Cleanup(cancel)
 	return func() int {
 		cancel()
-		code := <-ended
+		code := devtest.Await(s.t, "the end of the command", ended)
 		require.Empty(s.t, errs.String())
 		return code
 	}

@@ -43,7 +43,7 @@ func start(t *testing.T, env map[string]string, args ...string) *running {
 // end stops the command and returns its exit code, the same every time.
 func (r *running) end() int {
 	r.stop()
-	code := <-r.done
+	code := devtest.Await(r.t, "the end of the command, which said "+r.err.String(), r.done)
 	r.done <- code
 	return code
 }
@@ -176,7 +176,7 @@ func TestPostgresEnds(t *testing.T) {
 	pid, err := strconv.Atoi(first)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGQUIT))
-	code := <-servers.done
+	code := devtest.Await(t, "the end of the servers", servers.done)
 	servers.done <- code
 	require.Equal(t, cli.CodeFailed, code)
 	require.Contains(t, servers.err.String(), "ended by itself")

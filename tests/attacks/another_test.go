@@ -111,10 +111,10 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	job, err := rt.Start(t.Context(), "pay", "order-1", map[string]string{})
 	require.NoError(t, err)
 	require.NoError(t, pg.Backup(t.Context()))
-	for before := beat(t, rt); beat(t, rt) < before+2; time.Sleep(50 * time.Millisecond) { // a day passes
-	}
+	before := beat(t, rt)
+	require.Eventually(t, func() bool { return beat(t, rt) >= before+2 }, patience, 50*time.Millisecond, "a day passes")
 	close(b.letGo)
-	_, err = rt.Wait(t.Context(), job)
+	_, err = rt.Wait(devtest.Context(t), job)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.payments("order-1"))
 
@@ -154,7 +154,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{
 		DeadLetter: letters[0].ID, Verdict: quipu.Done, Result: "paid", Who: "auditor", Reason: "the bank has it",
 	}))
-	_, err = rt.Wait(t.Context(), job)
+	_, err = rt.Wait(devtest.Context(t), job)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.payments("order-1"))
 	require.EqualValues(t, 1, found.n.Load(), "once a database")

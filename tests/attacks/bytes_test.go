@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
@@ -147,10 +148,10 @@ func TestAttackAStoredOutputIsChanged(t *testing.T) {
 		WHERE n = (SELECT n FROM jobs WHERE id = $1)`, ids[0].String())
 	require.EqualValues(t, 1, n)
 	g.signal(rt, "attacked", "honest")
-	out, err := rt.Wait(t.Context(), quipu.Job{ID: ids[1]})
+	out, err := rt.Wait(devtest.Context(t), quipu.Job{ID: ids[1]})
 	require.NoError(t, err)
 	require.JSONEq(t, "307206", string(out))
-	_, err = rt.Wait(t.Context(), quipu.Job{ID: ids[0]})
+	_, err = rt.Wait(devtest.Context(t), quipu.Job{ID: ids[0]})
 	var failed *quipu.JobError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, journal.JobQuarantined, failed.State)

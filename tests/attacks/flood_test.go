@@ -92,7 +92,7 @@ func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 		_, err := js.PublishMsgAsync(strange(i, job))
 		require.NoError(t, err)
 		if i%1000 == 999 { // a busy server takes longer than the client waits for room
-			<-js.PublishAsyncComplete()
+			devtest.Await(t, "the acks of a thousand messages", js.PublishAsyncComplete())
 		}
 	}
 	letters := func() (n int, dropped int64) {

@@ -99,7 +99,7 @@ func TestLeastRoles_S8(t *testing.T) {
 	_, err := below.Of(l.as(nil, l.login(admin, "retention"), "", quipu.RoleRetention)).Expire(ctx, 10)
 	require.NoError(t, err)
 	require.NotContains(t, l.log.String(), "ermission", "nothing was refused")
-	verified, err := exec.Command(journalVerify(t), "--postgres", l.login(admin, "verifier"), "--space", "shop", "--json").CombinedOutput()
+	verified, err := exec.CommandContext(ctx, journalVerify(t), "--postgres", l.login(admin, "verifier"), "--space", "shop", "--json").CombinedOutput()
 	require.NoError(t, err, "%s", verified)
 }
 

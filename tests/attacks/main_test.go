@@ -1,7 +1,6 @@
 package attacks
 
 import (
-	"log/slog"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *qui
 	cfg := quipu.Config{
 		Postgres: g.dsn, Space: "shop", Workers: reg,
 		Resend: 400 * time.Millisecond, Lease: 3 * time.Second, AckWait: 3 * time.Second,
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: devtest.Logger(g.t),
 	}
 	if g.nats != nil {
 		cfg.NATS = g.nats.URL()
@@ -55,7 +54,7 @@ func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *qui
 func (g *target) run(rt *quipu.Runtime) (stop func()) {
 	g.t.Helper()
 	stop = devtest.Work(g.t, rt.Run)
-	<-rt.Ready()
+	devtest.Await(g.t, "a runtime that works", rt.Ready())
 	return stop
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/keyring"
 	"github.com/quipu-journal/quipu/observer"
@@ -76,7 +77,7 @@ func newTill(t *testing.T) *till {
 	var err error
 	p.job, err = p.client.Start(t.Context(), "pay", "till", 7)
 	require.NoError(t, err)
-	<-began
+	devtest.Await(t, "the handler", began)
 	p.nc, err = natsgo.Connect(p.nats.URL())
 	require.NoError(t, err)
 	t.Cleanup(p.nc.Close)
@@ -272,7 +273,7 @@ func TestDeadLetterFlood(t *testing.T) {
 		_, err := p.js.PublishMsgAsync(msg)
 		require.NoError(t, err)
 		if i%1000 == 999 { // a busy server takes longer than the client waits for room
-			<-p.js.PublishAsyncComplete()
+			devtest.Await(t, "the acks of a thousand messages", p.js.PublishAsyncComplete())
 		}
 	}
 	p.refuses(flood)

@@ -200,13 +200,7 @@ func (c *cell) startJob(id string) {
 // arrive waits until the victim stands at its point.
 func (c *cell) arrive() {
 	c.t.Helper()
-	select {
-	case c.at = <-c.control.arrived:
-	case <-c.victim.Gone:
-		require.FailNow(c.t, "the process ended before its point", "%v\n%s", c.victim.Err, c.victim.Log)
-	case <-time.After(patience):
-		require.FailNow(c.t, "the process never came to its point", "%s", c.victim.Log)
-	}
+	c.at = rig.Await(c.victim, "it came to its point", c.control.arrived)
 }
 
 // lose takes the reply to a COMMIT away, or an ack, where the point is that it is

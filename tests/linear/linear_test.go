@@ -74,10 +74,10 @@ func (w *world) play(replay string) int {
 		dice := w.Dice(fmt.Sprintf("client %d", i))
 		wg.Go(func() { c.load(ctx, dice) })
 	}
-	wg.Wait()
+	devtest.AwaitAll(w.t, "the end of the clients' load", wg.Wait)
 	stopFaults()
 	w.finish()
-	w.late.Wait()
+	w.left()
 	for _, c := range w.clients {
 		c.rt.Close()
 	}
@@ -91,7 +91,7 @@ func (w *world) finish() {
 	for _, key := range w.keys {
 		wg.Go(func() { last.finish(key) })
 	}
-	wg.Wait()
+	devtest.AwaitAll(w.t, "the end of every job", wg.Wait)
 }
 
 func (c *client) finish(key string) {

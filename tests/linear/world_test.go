@@ -67,7 +67,7 @@ func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string)
 		log: &devtest.Log{Keep: 32 << 10}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
 	}
 	w.url = w.NATS.URL()
-	t.Cleanup(w.late.Wait)
+	t.Cleanup(w.left)
 	var err error
 	w.rt, err = quipu.Open(t.Context(), w.config(w.dsn, w.url, false))
 	require.NoError(t, err)
@@ -87,6 +87,11 @@ func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string)
 		w.renew(slot)
 	}
 	return w
+}
+
+// left waits for the calls of clients that were taken for dead. Each has a limit of its own.
+func (w *world) left() {
+	devtest.AwaitAll(w.t, "the calls of clients that were taken for dead", w.late.Wait)
 }
 
 // definition is a flow of hooks that follow each other.
@@ -242,7 +247,7 @@ func (c *client) do(x call, patience time.Duration) {
 			<-heard
 			rt.Close()
 		})
-		for c.open() != nil { // a server is away just now
+		for c.open() != nil && c.w.t.Context().Err() == nil { // a server is away just now
 			time.Sleep(impatient)
 		}
 	}

@@ -61,11 +61,14 @@ func Child[C any](variable string, work func(ctx context.Context, config C) erro
 	os.Exit(0)
 }
 
+// lastWords is how long what a process said may take to arrive after its end.
+const lastWords = 10 * time.Second
+
 // Start starts a program. What it says goes into log; it is killed when the test ends.
 func Start(t testing.TB, log *devtest.Log, program string, env ...string) *Process {
 	t.Helper()
 	p := &Process{Log: log, Open: make(chan struct{}), Gone: make(chan struct{}), t: t, cmd: exec.Command(program)}
-	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), env...), log
+	p.cmd.Env, p.cmd.Stderr, p.cmd.WaitDelay = append(os.Environ(), env...), log, lastWords
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
@@ -81,10 +84,42 @@ func Start(t testing.TB, log *devtest.Log, program string, env ...string) *Proce
 	return p
 }
 
+// While is a context that ends with the process, too, whose log is then the cause.
+func (p *Process) While(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.t.Cleanup(func() { cancel(nil) })
+	go func() {
+		select {
+		case <-p.Gone:
+			cancel(fmt.Errorf("a process ended (%v):\n%s", p.Err, p.Log))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
+}
+
 // Kill is SIGKILL: no deferred call, no flush (F1).
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // gone already is as good
-	<-p.Gone
+	devtest.Await(p.t, "the end of a killed process", p.Gone)
+}
+
+// Await returns what a channel brings while the process works for it. It fails the test at once,
+// with the process's log, if that ends first, and if what was waited for does not come in time.
+func Await[T any](p *Process, what string, events <-chan T) (event T) {
+	p.t.Helper()
+	select {
+	case event = <-events:
+	case <-p.Gone:
+		select {
+		case event = <-events: // its last deed
+		default:
+			p.t.Fatalf("a process ended (%v) before %s:\n%s", p.Err, what, p.Log)
+		}
+	case <-time.After(devtest.Patience):
+		p.t.Fatalf("%s did not come within %v from a process that said:\n%s", what, devtest.Patience, p.Log)
+	}
+	return event
 }
 
 // Signal sends a signal to the process. One that is stopped stands when it returns: the

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // Settings are how long a test begins new rounds and the seed of its choices, as the
@@ -102,7 +103,7 @@ func (s *Storm) background(n int, do func(ctx context.Context, i int)) (stop fun
 	for i := range n {
 		wg.Go(func() { do(ctx, i) })
 	}
-	stop = func() { cancel(); wg.Wait() }
+	stop = func() { cancel(); devtest.AwaitAll(s.T, "the end of what the storm keeps or makes", wg.Wait) }
 	s.T.Cleanup(stop)
 	return stop
 }

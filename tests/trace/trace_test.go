@@ -42,20 +42,17 @@ func newGate(t *testing.T) (*gate, string) {
 	return g, server.URL
 }
 
-func await[T any](t *testing.T, ctx context.Context, c <-chan T) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-ctx.Done():
-		require.FailNow(t, "waited in vain")
-	}
-}
-
 // start runs a worker process that exports to the backend.
 func start(t *testing.T, c childConfig, to backend) *rig.Process {
 	t.Helper()
-	return rig.Start(t, &devtest.Log{}, os.Args[0], rig.Config(childEnv, c), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
+	p := rig.Start(t, &devtest.Log{}, os.Args[0], rig.Config(childEnv, c), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
 		"OTEL_METRICS_EXPORTER=none", "OTEL_BSP_SCHEDULE_DELAY=50")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("worker %d said:\n%s", p.PID, p.Log)
+		}
+	})
+	return p
 }
 
 // client is a runtime that starts jobs, without tracing.
@@ -122,11 +119,12 @@ func oneTree(t *testing.T, to backend) {
 	first := start(t, c, to)
 	job, err := rt.Start(ctx, "voyage", "v-1", map[string]any{"crates": []int{1, 2, 3}})
 	require.NoError(t, err)
-	await(t, ctx, g.knocks)
-	start(t, c, to)
+	rig.Await(first, "its knock", g.knocks)
+	second := start(t, c, to)
 	first.Kill()
-	await(t, ctx, g.knocks)
+	rig.Await(second, "its knock", g.knocks)
 	close(g.open)
+	ctx = second.While(ctx)
 	_, err = rt.Signal(ctx, "pilot.aboard", "v-1", map[string]any{"pilot": "Ada"})
 	require.NoError(t, err)
 	_, err = rt.Wait(ctx, job)
@@ -183,7 +181,7 @@ func whole(t *testing.T, ctx context.Context, to backend, id, root string) (span
 		}
 		select {
 		case <-ctx.Done():
-			require.FailNow(t, "the trace did not come", "%v", names(spans))
+			require.FailNow(t, "the trace did not come", "%v: %v", context.Cause(ctx), names(spans))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -251,12 +249,12 @@ func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	first := start(t, c, s)
 	job, err := rt.Start(ctx, "leg", "l-1", map[string]any{})
 	require.NoError(t, err)
-	_, err = rt.Wait(ctx, job)
+	_, err = rt.Wait(first.While(ctx), job)
 	require.NoError(t, err)
 	first.Kill()
 	require.Empty(t, s.all)
 	s.away.Store(false)
-	start(t, c, s)
+	ctx = start(t, c, s).While(ctx)
 	tree, err := rt.Trace(ctx, job)
 	require.NoError(t, err)
 	requireTree(t, whole(t, ctx, s, tree.Context.Trace.String(), "job leg"), "", "job leg")

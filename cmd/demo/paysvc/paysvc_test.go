@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 func TestRunServesUntilItsContextEnds(t *testing.T) {
@@ -31,7 +32,7 @@ func TestRunServesUntilItsContextEnds(t *testing.T) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.NoError(t, resp.Body.Close())
 	cancel()
-	require.Equal(t, cli.CodeOK, <-done)
+	require.Equal(t, cli.CodeOK, devtest.Await(t, "the end of the service", done))
 	require.Equal(t, cli.CodeUsage, run(t.Context(), []string{"--port", "1"}, cli.Streams{Out: io.Discard, Err: io.Discard}))
 }
 

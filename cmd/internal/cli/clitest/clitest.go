@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 var update = flag.Bool("update", false, "write the command's part of docs/cli.md anew")
@@ -27,11 +28,11 @@ type Result struct {
 	Out, Err string
 }
 
-// Do runs a command with its own standard input and environment.
+// Do runs a command with its own standard input and environment, within devtest.Patience.
 func Do(t testing.TB, run Run, env map[string]string, stdin string, args ...string) Result {
 	t.Helper()
 	var out, errs Buffer
-	code := run(t.Context(), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: Env(env)})
+	code := run(devtest.Context(t), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: Env(env)})
 	return Result{Code: code, Out: out.String(), Err: errs.String()}
 }
 
