@@ -80,7 +80,7 @@ func TestPostgresSurvives(t *testing.T) {
 
 	gone := pg.Exited()
 	require.NoError(t, syscall.Kill(pg.PID(), syscall.SIGKILL))
-	<-gone
+	devtest.Await(t, "the end of the server", gone)
 	require.NoError(t, pg.Stop(dev.StopFast), "a server that is dead already")
 	require.Zero(t, pg.PID())
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // shell starts a script and waits for its first line.
@@ -34,7 +35,7 @@ func TestProcess(t *testing.T) {
 	p := shell(t, `trap 'exit 0' TERM; echo; while :; do sleep 0.05; done`)
 	require.Nil(t, p.State())
 	require.NoError(t, p.Stop(syscall.SIGTERM, long, syscall.SIGKILL))
-	<-p.Exited()
+	devtest.Await(t, "the end of the process", p.Exited())
 	require.True(t, p.State().Success())
 	require.NoError(t, p.Stop(syscall.SIGKILL, long, syscall.SIGKILL))
 

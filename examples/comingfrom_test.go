@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/examples/comingfrom"
 )
 
@@ -27,7 +28,7 @@ func (outside) Charge(context.Context, string, int) (string, error) { return "ch
 // The ports of docs/coming-from.md do what they are for.
 func TestPorts(t *testing.T) {
 	t.Parallel()
-	ctx, o := t.Context(), outside{mails: make(chan string, 2)}
+	ctx, o := devtest.Context(t), outside{mails: make(chan string, 2)}
 	var dsn string
 	s := open(t, "comingfrom", func(cfg *quipu.Config) { dsn = cfg.Postgres },
 		comingfrom.Desk{Bank: o}.Register, comingfrom.Post{Mailer: o}.Register, comingfrom.Store{Till: o, Cooling: glance}.Register)
@@ -46,7 +47,7 @@ func TestPorts(t *testing.T) {
 	}
 	require.NoError(t, pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return comingfrom.SignUp(ctx, s.Runtime, tx, "ada") }))
 	require.Equal(t, "null", s.Output("welcome-ada"))
-	require.Equal(t, "ada", <-o.mails)
+	require.Equal(t, "ada", devtest.Await(t, "the mail", o.mails))
 
 	receipt, err = comingfrom.Buy(ctx, s.Runtime, "order-1", comingfrom.Basket{Item: "tea", Cents: 100})
 	require.NoError(t, err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 // event is a line of the worker.
@@ -68,6 +70,7 @@ func launch(t *testing.T, dir string, s *Space, env ...string) *process {
 	require.NoError(t, err)
 	p := &process{t: t, ended: make(chan struct{}), more: make(chan struct{})}
 	p.cmd = exec.Command("node", "worker.js")
+	p.cmd.WaitDelay = drain
 	p.cmd.Dir, p.cmd.Env = dir, append(append(os.Environ(), "QUIPU_NATS="+s.NATS, "QUIPU_TOPIC_KEY="+key), env...)
 	var stderr strings.Builder
 	p.cmd.Stderr = &stderr
@@ -83,7 +86,7 @@ func launch(t *testing.T, dir string, s *Space, env ...string) *process {
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may have ended
-		<-p.ended
+		devtest.Await(t, "the end of the killed worker", p.ended)
 		if t.Failed() {
 			t.Logf("the worker said: %+v\n%s", p.all(), &stderr)
 		}
@@ -144,7 +147,7 @@ func (p *process) until(kind, key string) event {
 func (p *process) kill() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Kill())
-	<-p.ended
+	devtest.Await(p.t, "the end of the killed worker", p.ended)
 }
 
 // end asks the worker to end, and waits until it has ended without an error.

@@ -1,7 +1,6 @@
 package examples_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -100,15 +99,16 @@ func place(t *testing.T) string {
 // work runs the worker until the test ends.
 func work(t *testing.T, dir, command string) {
 	t.Helper()
-	var log bytes.Buffer
+	var log devtest.Log
 	cmd := exec.Command("sh", "-c", "exec "+command)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &log, &log
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &log, &log, drain
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended is reported below
-		require.NoError(t, <-ended, "worker:\n%s", &log)
+		err := devtest.Await(t, "the end of the worker", ended)
+		require.NoError(t, err, "worker:\n%s", &log)
 	})
 	for began := time.Now(); ; time.Sleep(glance) {
 		if _, err := os.Stat(filepath.Join(dir, ".quipu", "dev.json")); err == nil {
@@ -117,7 +117,7 @@ func work(t *testing.T, dir, command string) {
 		select {
 		case err := <-ended:
 			ended <- err
-			t.FailNow()
+			t.Fatalf("the worker ended before it was ready: %v\n%s", err, &log)
 		default:
 			require.Less(t, time.Since(began), patience, "the worker is not ready")
 		}

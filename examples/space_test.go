@@ -95,7 +95,7 @@ func (s *Space) work() {
 	s.t.Cleanup(func() {
 		s.verify()
 		stop()
-		assert.NoError(s.t, <-done)
+		assert.NoError(s.t, devtest.Await(s.t, "the end of the drain", done))
 		if s.t.Failed() {
 			s.t.Logf("the runtime said:\n%s", &s.log)
 		}

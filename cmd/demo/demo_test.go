@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/examples/orders"
 	"github.com/quipu-journal/quipu/examples/orders/shop"
 	"github.com/quipu-journal/quipu/journal"
@@ -181,7 +182,7 @@ func TestWorkerThatEnds(t *testing.T) {
 		return d, failed
 	}
 	d, failed := start("exit 3")
-	err := <-failed
+	err := devtest.Await(t, "the end of the demo", failed)
 	require.ErrorContains(t, err, "worker-a ended: exit status 3")
 	require.ErrorContains(t, err, d.dir)
 	require.ErrorContains(t, d.stopWorkers(), "exit status 3")

@@ -48,17 +48,20 @@ func (s *space) becomes(out *clitest.Buffer, parts ...string) {
 // What is no terminal gets a line for each job that is new or has another state, and no line twice.
 func TestLsWatchAddsLines(t *testing.T) {
 	s := newSpace(t)
-	s.deploy("naps", "1", "sleep", `{for: 1500ms}`)
+	s.deployText("closed", closed)
 	s.deploy("hello", "1", "echo", `{a: 1}`)
 	s.ok("", "start", "hello", "h-1", "--input", `{"name":"Ada"}`)
 	s.ok("", "wait", "h-1")
 	var lines, keys, objs clitest.Buffer
 	stop := []func() int{
-		s.goesOn(&lines, "ls", "--watch"), s.goesOn(&keys, "ls", "-w", "--keys", "--state", "completed"), s.goesOn(&objs, "ls", "-w", "-o", "json", "--flow", "naps"),
+		s.goesOn(&lines, "ls", "--watch"), s.goesOn(&keys, "ls", "-w", "--keys", "--state", "completed"), s.goesOn(&objs, "ls", "-w", "-o", "json", "--flow", "closed"),
 	}
 	s.becomes(&lines, "h-1")
 	s.becomes(&keys, "h-1\n")
-	s.ok("", "start", "naps", "n-1", "--input", `{"name":"Ada"}`)
+	s.ok("", "start", "closed", "n-1")
+	s.becomes(&lines, "KEY", "h-1", "completed", "n-1", "open")
+	s.becomes(&objs, `"state":"open"`)
+	s.ok("", "signal", "gate", "n-1", "1")
 	s.becomes(&lines, "KEY", "h-1", "completed", "n-1", "open", "n-1", "completed")
 	s.becomes(&keys, "h-1\n", "n-1\n")
 	s.becomes(&objs, `"state":"open"`, `"state":"completed"`)

@@ -18,7 +18,10 @@ func hears(t *testing.T, s *Store) <-chan struct{} {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Announced(ctx, func() { told <- struct{}{} }) }()
-	t.Cleanup(func() { cancel(); require.ErrorIs(t, devtest.Await(t, "the end of the listener", ended), context.Canceled) })
+	t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(t, devtest.Await(t, "the end of the listener", ended), context.Canceled)
+	})
 	devtest.Await(t, "the listener", told)
 	return told
 }

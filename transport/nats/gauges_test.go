@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/transporttest"
 )
@@ -35,7 +36,7 @@ func TestO4Queues(t *testing.T) {
 	go func() {
 		_ = b.Consume(t.Context(), transport.ToWork("served"), 1, func(d transport.Delivery) { taken <- d })
 	}()
-	first := <-taken
+	first := devtest.Await(t, "the first message", taken)
 	q, err := b.Queues(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 3, q.Unpulled)

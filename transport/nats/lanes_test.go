@@ -60,7 +60,7 @@ func (e *engines) start(name string, living func() int, handle func(transport.De
 	}
 	stop = sync.OnceFunc(func() {
 		cancel()
-		consuming.Wait()
+		devtest.AwaitAll(e, "the end of the engine's consumers", consuming.Wait)
 		_ = b.Close()
 	})
 	e.Cleanup(stop)
@@ -152,7 +152,7 @@ func TestPinLapses_7_6(t *testing.T) {
 	require.Equal(t, map[string]int{"b": 1}, counts)
 	acks.Store(true)
 	for range 4 { // it pulls with a pin that has lapsed
-		require.NoError(t, (<-held).Ack())
+		require.NoError(t, devtest.Await(t, "a message that is held", held).Ack())
 	}
 	_, counts = e.round(b)
 	require.Equal(t, map[string]int{"b": 1}, counts)
@@ -181,7 +181,7 @@ func TestPinOutlivesAReconnect_7_6(t *testing.T) {
 		_, before := e.round(b)
 		breaks := a.link.breaks()
 		require.NoError(t, a.nc.ForceReconnect())
-		<-breaks
+		devtest.Await(t, "the break of the connection", breaks)
 		_, after := e.round(b)
 		require.Equal(t, before, after)
 	}

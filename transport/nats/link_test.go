@@ -23,10 +23,10 @@ func TestT5WaitSurvivesALostEvent(t *testing.T) {
 	nc.SetDisconnectErrHandler(func(*natsgo.Conn, error) { down <- struct{}{} })
 	restarted := make(chan error, 1)
 	go func() { restarted <- server.Restart(t.Context()) }()
-	<-down
+	devtest.Await(t, "the end of the connection", down)
 	up := make(chan error, 1)
 	go func() { up <- l.wait(t.Context()) }()
-	require.NoError(t, <-restarted)
+	require.NoError(t, devtest.Await(t, "the restart of the server", restarted))
 	require.Eventually(t, func() bool { // without an event
 		l.wake()
 		select {

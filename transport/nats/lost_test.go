@@ -38,10 +38,10 @@ func TestAWorkerWithoutAnEngineWarnsOnce(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- bus.Consume(ctx, transport.ToWork("pay.charge"), 1, func(transport.Delivery) {}) }()
 	for i := range 4 {
-		r := <-said
+		r := devtest.Await(t, "what the bus logs", said)
 		require.Equal(t, "a topic has no consumer: an engine of the space makes it, and is asked again", r.Message)
 		require.Equal(t, i == 0, r.Level == slog.LevelWarn, i)
 	}
 	end()
-	<-done
+	devtest.Await(t, "the end of the consumer", done)
 }

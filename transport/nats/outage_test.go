@@ -40,7 +40,7 @@ func consume(t *testing.T, bus *nats.Bus, from transport.Destination, slots int,
 	go func() { ended <- bus.Consume(ctx, from, slots, handle) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(t, <-ended)
+		require.NoError(t, devtest.Await(t, "the end of the consumer", ended))
 	})
 	t.Cleanup(stop)
 	return stop
@@ -146,7 +146,7 @@ func TestEnsureIsIdempotent_T5(t *testing.T) {
 		go func() { errs <- two.Ensure(t.Context()) }()
 	}
 	for range cap(errs) {
-		require.NoError(t, <-errs)
+		require.NoError(t, devtest.Await(t, "the end of an Ensure", errs))
 	}
 	_, js := client(t, server)
 	for name, want := range map[string]int{streams(cfg)[0]: cfg.Lanes, streams(cfg)[1]: 1, streams(cfg)[2]: 0} {
@@ -193,12 +193,12 @@ func TestPullsExpire_T5(t *testing.T) {
 			require.NoError(t, err, "a pull is open while slots are free")
 		}
 		requirePublish(t, bus, message(to, n))
-		held = append(held, <-came)
+		held = append(held, devtest.Await(t, "a message", came))
 	}
 	for n := range byte(3 * slots) {
 		requirePublish(t, bus, message(to, 100+n))
 	}
-	held = append(held, <-came)
+	held = append(held, devtest.Await(t, "a message", came))
 	select {
 	case <-came:
 		t.Fatal("more unfinished deliveries than slots")
@@ -208,6 +208,6 @@ func TestPullsExpire_T5(t *testing.T) {
 		require.NoError(t, d.Ack())
 	}
 	for range slots {
-		require.NoError(t, (<-came).Ack())
+		require.NoError(t, (devtest.Await(t, "a message", came)).Ack())
 	}
 }

@@ -33,7 +33,7 @@ func TestF11ReconnectLeavesNoPull(t *testing.T) {
 			counts <- d.Count()
 		})
 	}()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	t.Cleanup(func() { cancel(); require.NoError(t, devtest.Await(t, "the end of the consumer", ended)) })
 	js, err := jetstream.New(bus.nc)
 	require.NoError(t, err)
 	waits := func() bool {
@@ -44,7 +44,7 @@ func TestF11ReconnectLeavesNoPull(t *testing.T) {
 		require.Eventually(t, waits, 20*time.Second, 10*time.Millisecond)
 		breaks := bus.link.breaks()
 		require.NoError(t, bus.nc.ForceReconnect())
-		<-breaks
+		devtest.Await(t, "the break of the connection", breaks)
 	}
 	require.NoError(t, bus.link.wait(t.Context()))
 	require.Eventually(t, waits, 20*time.Second, 10*time.Millisecond)
@@ -52,7 +52,7 @@ func TestF11ReconnectLeavesNoPull(t *testing.T) {
 	for n := range byte(messages) {
 		m := transport.Message{To: lane, Header: transport.Header{GUID: [16]byte{0xbb, n}, Publication: 1}}
 		require.NoError(t, transporttest.Publish(t.Context(), bus, m))
-		if <-counts > 1 {
+		if devtest.Await(t, "a message", counts) > 1 {
 			again++
 		}
 	}

@@ -130,7 +130,7 @@ func (s *storm) load() (stop func()) {
 			}
 		})
 	}
-	return func() { cancel(); wg.Wait() }
+	return func() { cancel(); devtest.AwaitAll(s.t, "the end of the load", wg.Wait) }
 }
 
 // fault is a random fault of F9 or F10.
