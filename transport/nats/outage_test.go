@@ -208,6 +208,6 @@ func TestPullsExpire_T5(t *testing.T) {
 		require.NoError(t, d.Ack())
 	}
 	for range slots {
-		require.NoError(t, (devtest.Await(t, "a message", came)).Ack())
+		require.NoError(t, devtest.Await(t, "a message", came).Ack())
 	}
 }
