@@ -45,7 +45,7 @@ func newWorld(t *testing.T) *world {
 	workers.Handle(reg, "payments.charge", charge)
 	workers.Handle(reg, "flaky", flaky())
 	rt, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test",
+		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test", Logger: devtest.Logger(t),
 		Roles: []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
 	})
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/tests/cut"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/tests/rig"
@@ -261,7 +263,7 @@ func (c *cell) eventually(what string, do func() error) {
 			return
 		}
 		if time.Now().After(end) {
-			c.t.Logf("the victim stood at %+v", c.at)
+			c.t.Logf("the victim stood at %+v; open is:\n%s", c.at, c.open())
 			for _, p := range c.processes() {
 				c.t.Logf("a process said:\n%s", p.Log)
 			}
@@ -269,6 +271,22 @@ func (c *cell) eventually(what string, do func() error) {
 		}
 		time.Sleep(look)
 	}
+}
+
+// open are the jobs that have not ended, children too, as far as they can be read.
+func (c *cell) open() string {
+	ctx, cancel := context.WithTimeout(context.Background(), glance)
+	defer cancel()
+	var text strings.Builder
+	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{States: []journal.JobState{journal.JobOpen}})
+	for _, j := range jobs {
+		v, failed := below.Of(c.rt).Job(ctx, j.Job.ID)
+		fmt.Fprintf(&text, "%s: %+v, %v\n", j.Job.Key, v, failed)
+	}
+	if err != nil {
+		fmt.Fprintln(&text, err)
+	}
+	return text.String()
 }
 
 // leg1 are the points of Leg1 messages, of which there are few where children's
