@@ -17,7 +17,6 @@ import (
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/tests/cut"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/tests/rig"
@@ -273,15 +272,17 @@ func (c *cell) eventually(what string, do func() error) {
 	}
 }
 
-// open are the jobs that have not ended, children too, as far as they can be read.
+// open are the jobs that have not ended or still have rows, children too, as far as they can be read.
 func (c *cell) open() string {
 	ctx, cancel := context.WithTimeout(context.Background(), glance)
 	defer cancel()
 	var text strings.Builder
-	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{States: []journal.JobState{journal.JobOpen}})
+	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{})
 	for _, j := range jobs {
 		v, failed := below.Of(c.rt).Job(ctx, j.Job.ID)
-		fmt.Fprintf(&text, "%s: %+v, %v\n", j.Job.Key, v, failed)
+		if failed != nil || !v.Ended || len(v.Rows) > 0 {
+			fmt.Fprintf(&text, "%s: %+v, %v\n", j.Job.Key, v, failed)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(&text, err)
