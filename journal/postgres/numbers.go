@@ -24,12 +24,15 @@ type numbers struct {
 }
 
 // fill gives the jobs that a batch moves their numbers, as far as they are known, and those of its
-// effects their span.
+// effects their span. A job that the batch begins has none yet: what is remembered is of one that a
+// promotion or a restore has lost (S13).
 func (k *numbers) fill(w *writes) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, j := range w.jobs {
-		j.n = k.of(j.job)
+		if !j.born {
+			j.n = k.of(j.job)
+		}
 	}
 	w.span = noJobs
 	for _, f := range w.effects {

@@ -103,6 +103,24 @@ func TestW11OldNumbersOfEffects(t *testing.T) {
 	require.Equal(t, 2, s.rows(t, "effects WHERE state = 'completed'"))
 }
 
+// S13: a job that begins has the number that it gets, whatever this process remembers. A job with its ID
+// began before, in what a promotion or a restore has lost, and had another number.
+func TestS13OldNumbersOfJobsThatBegin(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	begin := starting(t, s)
+	id := collation.NewJobID(s.cfg.Space, "k", 1)
+	s.numbers.set(id, classNumbers+7)
+	began := begin("k")[0] // with its first step in one commit
+	require.NoError(t, began.Err)
+	require.Equal(t, id, began.Job)
+	for _, table := range []string{"entries", "instances", "receipts"} {
+		require.Zero(t, s.rows(t, table+" x WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.n = x.n)"), table)
+	}
+	require.Positive(t, s.rows(t, "entries"))
+	requireWholeOrTombstone(t, s, id, map[journal.JobID]journal.Head{id: heads(t, s, id)})
+}
+
 // W3: what a process remembers of numbers is bounded, and those in use stay.
 func TestNumbersAreBounded(t *testing.T) {
 	t.Parallel()
