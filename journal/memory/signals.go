@@ -42,18 +42,22 @@ func (j *job) cancelWait(u *undo, x *collation.CancelledWait) error {
 	return nil
 }
 
-// meet makes signals due that were kept for a newly registered wait and have not expired (J3). A
-// wait that the same transaction cancelled wakes none.
-func (s *Store) meet(u *undo, registered *collation.Wait) {
+// meet makes signals due that were kept for a newly registered wait and have not expired (J3), and
+// returns those that are to be published. A wait that the same transaction cancelled wakes none.
+func (s *Store) meet(u *undo, registered *collation.Wait, by collation.Sending) (out []store.Outgoing) {
 	w := s.jobs[registered.Job].waits[registered.GUID]
 	if w == nil {
-		return
+		return nil
 	}
 	for _, r := range s.kept(s.mailbox(w), w.Wakes()) {
 		row := *r
-		row.Held, row.NextAt = "", s.now()
+		by.Publish(&row, s.now())
 		s.putRow(u, &row)
+		if by.Resend > 0 {
+			out = append(out, store.OutgoingSignal(row.Job, row.GUID, row.Publication, row.PublishedAt))
+		}
 	}
+	return out
 }
 
 // kept lists the oldest kept signals of the mailbox that have not expired, at most most.
