@@ -12,8 +12,9 @@ import (
 
 // signal is the record of a signal from outside. A repetition gets the outcome of the first.
 type signal struct {
-	state store.SignalState
-	at    collation.Micros
+	state  store.SignalState
+	at     collation.Micros
+	reason string
 }
 
 func (s *Store) mailbox(w *collation.Wait) journal.JobID {
@@ -145,7 +146,7 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 		case !known: // it came from a job
 			continue
 		}
-		is.state = x.State
+		is.state, is.reason = x.State, x.Reason
 		put(u, s.signals, x.GUID, is)
 	}
 	return nil

@@ -99,5 +99,5 @@ func (w *writes) queueSignals(b *batch) {
 	}
 	put := func(c *columns, x collation.SignalWrite) { c.uuid(x.GUID); c.text(string(x.State)) }
 	write(b, "signals_put", fresh, put)
-	write(b, "signals_became", became, put)
+	write(b, "signals_became", became, func(c *columns, x collation.SignalWrite) { put(c, x); c.text(x.Reason) })
 }

@@ -209,6 +209,8 @@ type Loaded struct {
 	Boxes map[journal.JobID]*collation.Box
 	// Known has what became of the wanted signals; unknown ones are absent.
 	Known map[journal.GUID]SignalState
+	// Reasons are why those of them were refused that are starts of clients.
+	Reasons map[journal.GUID]string
 	// Letters are the wanted dead letters that exist.
 	Letters map[int64]*collation.Letter
 }
@@ -286,6 +288,18 @@ type Outgoing struct {
 	// contain them (E1). Zero for a job that resumes none.
 	Root           journal.JobID
 	RootGeneration int64
+}
+
+// Know notes what became of a wanted signal.
+func (l *Loaded) Know(guid journal.GUID, state SignalState, reason string) {
+	l.Known[guid] = state
+	if reason == "" {
+		return
+	}
+	if l.Reasons == nil {
+		l.Reasons = map[journal.GUID]string{}
+	}
+	l.Reasons[guid] = reason
 }
 
 // OutgoingSignal is a signal's row with what its message carries, which is less than the signal.
