@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
@@ -25,14 +26,45 @@ func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
 	return Job{ID: id, Key: key}, nil
 }
 
-// known returns the job with its ID; it looks up a job that has only a key.
+// known returns the job with its ID; it looks up a job that has only a key. Errors: ErrNotFound,
+// also errNotBegun; ErrRefused.
 func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
 	if !job.ID.IsZero() || job.Key == "" {
 		job.Key = rt.kept(job.Key)
 		return job, nil
 	}
+	if !job.Asked.IsZero() {
+		open, err := rt.committer.Asked(ctx, job.Asked)
+		if open {
+			err = errNotBegun
+		}
+		if err != nil {
+			return Job{}, fmt.Errorf("job %q: %w", rt.kept(job.Key), err)
+		}
+	}
 	return rt.Find(ctx, job.Key)
 }
+
+// errNotBegun says that a client has asked for the job, and no engine has answered.
+var errNotBegun = fmt.Errorf("%w: no engine has begun it yet", ErrNotFound)
+
+// begun is known; it waits until the job of a client has begun.
+func (rt *Runtime) begun(ctx context.Context, job Job) (Job, error) {
+	for n := 0; ; n++ {
+		found, err := rt.known(ctx, job)
+		if !errors.Is(err, errNotBegun) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return Job{}, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(backoff.Delay(n, beginLook, engine.DefaultLook, nil)):
+		}
+	}
+}
+
+// beginLook is the pause before begun looks again; it doubles.
+const beginLook = 5 * time.Millisecond
 
 // Journal yields the job's entries: the main chain first, then the effect
 // chains, each by seq.

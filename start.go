@@ -35,6 +35,9 @@ var (
 	// ErrUnknown says that the database's answer was lost. The call may have taken effect, and
 	// may be repeated.
 	ErrUnknown = store.ErrUnknown
+	// ErrRefused says that an engine refused the start that this client asked for, and why: another
+	// job has the key, the flow is not there, or the input does not fit it (S8). Nothing was begun.
+	ErrRefused = engine.ErrRefused
 	// ErrStale says that the call came too late: somebody else has decided, or it has ended.
 	ErrStale = store.ErrStale
 	// ErrRejected says that the database cannot store the given value.
@@ -77,6 +80,10 @@ type Job struct {
 	// input, and nothing was begun. A caller may meet its own job this way: when the answer to
 	// its commit is lost, the call asks again and finds what it has started.
 	Existing bool
+	// Asked is set by StartTx with the login of a client: the record of what an engine makes of the
+	// start (S8). By it Wait waits for the begin, and all that take a Job say ErrRefused with the
+	// reason. Keep it with the key where another process is to wait.
+	Asked journal.GUID
 }
 
 // StartRequest is one job to start. Input is anything that encoding/json
@@ -111,7 +118,7 @@ type StartResult struct {
 // begun; repeat the call).
 //
 // With a database login of the role client an engine begins the job, and Start waits for it, at
-// most 30 s: ErrUnknown then (S8).
+// most 30 s: ErrUnknown then (S8). What the engine does not start is ErrRefused.
 func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
@@ -126,7 +133,7 @@ func (rt *Runtime) Start(ctx context.Context, flowName, key string, input any, o
 
 // started turns the store's answer into that of Start.
 func started(key string, s store.Started) (Job, error) {
-	job := Job{ID: s.Job, Key: key}
+	job := Job{ID: s.Job, Key: key, Asked: s.Asked}
 	there, is := errors.AsType[*store.AlreadyStartedError](s.Err)
 	switch {
 	case !is:

@@ -29,9 +29,11 @@ type Transaction = postgres.Transaction
 // returns the error). A transaction that is closed, nil, or aborted by an earlier error gives
 // ErrRejected.
 //
-// With a database login of the role client an engine begins the job after the commit, unless the
-// key has another one by then, and the Job that is returned has no ID, but for one that has the key
-// already. A worker's login has no right to it (S8).
+// With a database login of the role client an engine begins the job after the commit, and the Job
+// that is returned has no ID, but for one that has the key already. The engine refuses it if the key
+// has another job by then, or the flow or its schema has changed. Nobody is there to be told, so
+// keep the Job: Wait, Job and the like say ErrRefused with the reason, for 30 days. The engine logs
+// it and counts it (quipu_starts_asked_total). A worker's login has no right to StartTx (S8).
 func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {

@@ -77,7 +77,8 @@ func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 // Wait waits for the job's end and returns its output, or *JobError. The engine of this process
 // wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
 // nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
-// is closed meanwhile. When ctx ends first, it returns the cause of that. At a deadline the error
+// is closed meanwhile. A job that StartTx has asked for (Job.Asked) is waited for before it begins,
+// too: ErrRefused, if an engine did not begin it. When ctx ends first, it returns the cause of that. At a deadline the error
 // names the command that says what the job waits for, or has *ParkedError beside it where that
 // is a person.
 func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
@@ -85,7 +86,7 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 	for _, o := range opts {
 		o.toWait(&options)
 	}
-	job, err := rt.known(ctx, job)
+	job, err := rt.begun(ctx, job)
 	if err != nil {
 		return nil, fmt.Errorf("wait: %w", err)
 	}

@@ -26,7 +26,7 @@ const (
 	CodeKey          = "invalid_key"            // 422
 	CodeSignal       = "invalid_signal"         // 422
 	CodeInterrupt    = "invalid_interrupt"      // 422
-	CodeRejected     = "rejected"               // 422: the database cannot store it
+	CodeRejected     = "rejected"               // 422: the database cannot store it, or an engine refused the start
 	CodeInternal     = "internal"               // 500: the server's log says more
 	CodeUnknown      = "unknown_outcome"        // 503: it may have taken effect; repeat it with the same key
 	CodeTimeout      = "timeout"                // 504: it took too long
@@ -53,6 +53,7 @@ var known = []struct {
 	{quipu.ErrSignal, http.StatusUnprocessableEntity, CodeSignal},
 	{quipu.ErrInterrupt, http.StatusUnprocessableEntity, CodeInterrupt},
 	{quipu.ErrRejected, http.StatusUnprocessableEntity, CodeRejected},
+	{quipu.ErrRefused, http.StatusUnprocessableEntity, CodeRejected},
 }
 
 // problemOf is the problem of an error. An error that may name users or hosts is not shown.

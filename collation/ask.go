@@ -52,14 +52,15 @@ func (r *Row) Ask() (*Ask, error) {
 	return a, nil
 }
 
-// Answered ends the row of a client's start. Its record says whether the job has begun.
-func Answered(row *Row, begun bool) *Plan {
+// Answered ends the row of a client's start. Its record says whether the job has begun, or why the
+// start was refused; without a reason the key had that very job already.
+func Answered(row *Row, begun bool, refused string) *Plan {
 	state := SignalMissed
 	if begun {
 		state = SignalConsumed
 	}
 	return &Plan{
 		Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true, Delete: []journal.GUID{row.GUID},
-		Signals: []SignalWrite{{GUID: row.GUID, State: state}},
+		Signals: []SignalWrite{{GUID: row.GUID, State: state, Reason: refused}},
 	}
 }

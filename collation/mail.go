@@ -63,10 +63,13 @@ type Taken struct {
 
 // SignalWrite is what became of a signal. The record of a signal from outside reveals the same
 // one sent twice. New: the record is inserted; otherwise it is updated, if there is one.
+// Reason is why an engine refused the start that a client asked for, whose record stands beside
+// those of the signals (S8).
 type SignalWrite struct {
-	GUID  journal.GUID
-	State SignalState
-	New   bool
+	GUID   journal.GUID
+	State  SignalState
+	New    bool
+	Reason string
 }
 
 // Mail is the result of delivering signals to a mailbox.

@@ -61,6 +61,7 @@ type Plan struct {
 	// Discard ends rows of any job that can never be handled, if they exist.
 	Discard     []RowKey
 	Waits       []Wait          // registered under the lock of the key, whose kept signals become due (J3)
+	Sending     Sending         // of these kept signals
 	CancelWaits []CancelledWait // the job's own waits, by test-and-set
 	// Taken are waits of any job, in the plan of a mailbox, whose Job is the mailbox. Signals is
 	// what became of signals, and of interrupts that came too late.
@@ -87,6 +88,22 @@ type Plan struct {
 	Next journal.JobID
 	// ExpiresAt is when the closed job may be removed, set with Tasks; Never: it is kept.
 	ExpiresAt Micros
+}
+
+// Sending says how the kept signals are sent that become due with a commit. The process that
+// commits publishes them, as it does its own rows: they are due again after Resend, and Session is
+// its session (T2, W8). The zero Sending leaves them to the sweeper.
+type Sending struct {
+	Resend  Micros
+	Session int64
+}
+
+// Publish makes the row of a kept signal due.
+func (x Sending) Publish(r *Row, now Micros) {
+	r.Held, r.NextAt = "", now
+	if x.Resend > 0 {
+		r.published(now, &Mode{Resend: x.Resend, Session: x.Session})
+	}
 }
 
 // ResolvedWait is a pause that has come. Entry Seq of the main chain holds the response that

@@ -192,7 +192,10 @@ func (w *writer) kept(key string) string {
 }
 
 // wait registers a wait for a signal.
-func (w *writer) wait(x Wait) { w.p.Waits = append(w.p.Waits, x) }
+func (w *writer) wait(x Wait) {
+	w.p.Waits = append(w.p.Waits, x)
+	w.p.Sending = Sending{Resend: w.mode.Resend, Session: w.mode.Session}
+}
 
 // cancelled reports whether the plan ends the row or the wait.
 func (w *writer) cancelled(g journal.GUID) bool {

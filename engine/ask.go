@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/wire"
 )
 
@@ -29,8 +30,19 @@ const (
 	maxDelay = collation.Micros(flow.MaxSleep / time.Microsecond)
 )
 
+// ErrRefused says that an engine refused a start that a client had asked for (S8). No job has
+// begun, and none will by that call.
+var ErrRefused = errors.New("an engine refused the start")
+
+// refusedError is ErrRefused with the reason. It is ErrFlowMoved, too: what the client checked is
+// no longer so, and it may check again.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string        { return ErrRefused.Error() + ": " + e.why }
+func (e *refusedError) Is(target error) bool { return target == ErrRefused || target == ErrFlowMoved }
+
 // errAsk says that the row of a client's start has what no start of Ask has.
-var errAsk = errors.New("it is not what a client asks for")
+var errAsk = errors.New("it is no start of a client")
 
 // ask is a start by a process that has no keys, so that it may not write an inception (S8, S9).
 // It writes a start row, which an engine answers, unless a job has the key already.
@@ -84,8 +96,9 @@ func (c *Committer) asking(s *store.Start) *ask {
 }
 
 // AskTx writes the start row of a client inside the caller's transaction tx, the store's handle
-// (E17, W9). An engine begins the job after the commit, unless the key has another one by then.
-// The answer has no job, except for one that has the key already. Errors are those of Joiner.
+// (E17, W9). An engine begins the job after the commit, unless it refuses to. The answer has no
+// job, but the record that Asked reads, except where the key has a job already. Errors are those of
+// Joiner.
 func (c *Committer) AskTx(ctx context.Context, tx any, in store.Start) (store.Started, error) {
 	a := c.asking(&in)
 	err := c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
@@ -102,7 +115,30 @@ func (c *Committer) AskTx(ctx context.Context, tx any, in store.Start) (store.St
 	if err != nil {
 		return store.Started{}, err
 	}
+	if a.written {
+		a.out.Asked = a.id
+	}
 	return a.out, nil
+}
+
+// Asked reads what became of a start that AskTx has asked for. open: no engine has answered yet. If
+// it is not open and there is no error, the job has begun, or the key had that very job, or there
+// is no record (any more). Errors: ErrRefused, and those of Start.
+func (c *Committer) Asked(ctx context.Context, record journal.GUID) (open bool, err error) {
+	x := &call{
+		name: callStart, want: func() []store.Want { return []store.Want{{Known: record}} },
+		decide: func(b *batch) error {
+			open = b.loaded.Known[record] == store.SignalKept
+			if why := b.loaded.Reasons[record]; why != "" {
+				return &refusedError{why}
+			}
+			return nil
+		},
+	}
+	if c.do(ctx, x); x.err != nil {
+		return false, x.err
+	}
+	return open, nil
 }
 
 // look asks what became of the open rows. It returns false when none is left, or ctx has ended.
@@ -159,7 +195,7 @@ func (a *ask) see(b *batch) error {
 	case there:
 		a.out = taken(&a.Start, held)
 	case state == store.SignalMissed:
-		a.out = store.Started{Err: ErrFlowMoved}
+		a.out = store.Started{Err: &refusedError{b.loaded.Reasons[a.id]}}
 	default:
 		return nil
 	}
@@ -173,27 +209,52 @@ func (a *ask) see(b *batch) error {
 // of the row with its record.
 func (l *loop) asked(ctx context.Context, b *batch, it *item, row *collation.Row) error {
 	s, f, err := l.prepareAsked(ctx, it, row, b.loaded.Now)
-	no, refused := errors.AsType[*refusal](err)
-	switch {
-	case refused:
-		l.log.Warn("a client's start is refused", "key", s.Key, "flow", s.Flow.Name, "error", no)
-	case err != nil:
-		return err
-	}
 	begun := false
 	if err == nil {
-		in := s.Inception(b.space, b.loaded.Now)
-		in.Publish, in.Keep = b.sends, f.Expire()
-		if p := collation.Begin(in, b.holder(s.Key), b.mode); p != nil {
-			begun = true
-			if first := b.begin(p, f); first != nil {
-				b.folded = append(b.folded, first)
-			}
-		}
+		begun, err = b.beginAsked(&s, f)
 	}
-	b.plans = append(b.plans, store.Chained{Plan: collation.Answered(row, begun)})
+	why := ""
+	if no, refused := errors.AsType[*refusal](err); refused {
+		why = wire.CutText(no.Error())
+		l.log.Warn("a client's start is refused", "key", s.Key, "flow", s.Flow.Name, "error", no)
+	} else if err != nil {
+		return err
+	}
+	l.cfg.Observer.Count(observer.MetricAsked, 1, "outcome", askOutcome(begun, why))
+	b.plans = append(b.plans, store.Chained{Plan: collation.Answered(row, begun, why)})
 	b.ended = append(b.ended, it)
 	return nil
+}
+
+// askOutcome names how the start of a client ended, for a metric.
+func askOutcome(begun bool, refused string) string {
+	switch {
+	case begun:
+		return "begun"
+	case refused != "":
+		return "refused"
+	}
+	return "existing"
+}
+
+// beginAsked begins the job of a client's start, unless the key has that very job. Error: *refusal
+// if the key has another one.
+func (b *batch) beginAsked(s *store.Start, f *flow.Flow) (begun bool, err error) {
+	in := s.Inception(b.space, b.loaded.Now)
+	in.Publish, in.Keep = b.sends, f.Expire()
+	held := b.holder(s.Key)
+	p := collation.Begin(in, held, b.mode)
+	if p == nil {
+		there, _ := errors.AsType[*store.AlreadyStartedError](taken(s, held).Err)
+		if there.SameFlow && there.SameInput {
+			return false, nil
+		}
+		return false, &refusal{cause: there}
+	}
+	if first := b.begin(p, f); first != nil {
+		b.folded = append(b.folded, first)
+	}
+	return true, nil
 }
 
 // prepareAsked checks what a client wrote as a start of this process is checked: nothing of it is

@@ -59,6 +59,10 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 		var there *store.AlreadyStartedError
 		require.ErrorAs(t, c.Ask(t.Context(), []store.Start{other})[0].Err, &there)
 		require.False(t, there.SameInput)
+		reasons := map[string]string{
+			"input": "x", "version": "not found", "undo of another": "no start of a client", "trace": "no start of a client", "tag": "tag",
+			"key": "key", "derived key": "no start of a client",
+		}
 		for name, change := range map[string]func(*store.Start){
 			"input":           func(s *store.Start) { s.Input = []byte(`{"y":1}`) },
 			"version":         func(s *store.Start) { s.Flow.Version = "7" },
@@ -70,7 +74,10 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 		} {
 			s := r.asks("small", "new", `{"x":1}`)
 			change(&s)
-			require.ErrorIs(t, c.Ask(t.Context(), []store.Start{s})[0].Err, engine.ErrFlowMoved, name)
+			err := c.Ask(t.Context(), []store.Start{s})[0].Err
+			require.ErrorIs(t, err, engine.ErrFlowMoved, name)
+			require.ErrorIs(t, err, engine.ErrRefused, name)
+			require.ErrorContains(t, err, reasons[name], name)
 		}
 		_, err := r.store.FindJob(t.Context(), "new")
 		require.ErrorIs(t, err, store.ErrNotFound)

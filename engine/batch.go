@@ -131,6 +131,7 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 		l.forget(b, err)
 		return nil, l.abandon(ctx, err)
 	}
+	b.extra = append(b.extra, tx.Released()...)
 	l.keep(b)
 	l.keepWarm(b)
 	b.took = time.Since(began)

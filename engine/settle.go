@@ -83,7 +83,7 @@ func (l *loop) timers(b *batch) {
 	last := first
 	for i := range b.plans {
 		p := b.plans[i].Plan
-		if len(p.Waits) > 0 { // the new wait may have made kept signals due (J3)
+		if len(p.Waits) > 0 && p.Sending.Resend == 0 { // kept signals may be due that nobody publishes (J3)
 			first = min(first, now+collation.Micros(brisk.Microseconds()))
 		}
 		for _, rows := range [][]collation.Row{p.Insert, p.Update} {

@@ -15,6 +15,7 @@ const (
 	MetricDead         = "quipu.dead_letters"
 	MetricStarts       = "quipu.starts"
 	MetricWaits        = "quipu.waits"
+	MetricAsked        = "quipu.starts.asked"
 	MetricBegun        = "quipu.jobs.begun"
 	MetricClosed       = "quipu.jobs.closed"
 	MetricHandled      = "quipu.handler.attempts"
@@ -104,6 +105,7 @@ func counted() []Metric {
 		n(MetricResent, "{message}", "Rows sent again by the sweeper."),
 		n(MetricDead, "{letter}", "Dead letters written.", "reason"),
 		n(MetricStarts, "{start}", "Starts that callers of this process asked for: begun, existing, conflict, failed.", "outcome"),
+		n(MetricAsked, "{start}", "Starts that clients asked for (roles of the database), by what this engine made of them: begun, existing, refused.", "outcome"),
 		n(MetricWaits, "{wait}", "Waits for jobs that have ended: ended, parked, left (the caller gave up), failed.", "outcome"),
 		n(MetricBegun, "{job}", "Jobs that the process began, children included. Those of StartTx commit with their caller and are not counted.", "flow"),
 		n(MetricClosed, "{job}", "Jobs that the process closed: completed, failed, interrupted; or found quarantined.", "flow", "state"),

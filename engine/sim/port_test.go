@@ -231,6 +231,8 @@ func (c *committer) Rollback(ctx context.Context) error {
 	return c.inside(func() error { return c.tx.Rollback(ctx) })
 }
 
+func (c *committer) Released() []store.Outgoing { return c.tx.Released() }
+
 func (c *committer) Session() (journal.GUID, int64) {
 	if c.tx == nil {
 		return journal.GUID{}, 0

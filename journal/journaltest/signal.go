@@ -141,6 +141,32 @@ var _ = test("Mailboxes", "registering a wait makes what was kept due, and its f
 	require.Equal(b, collation.HeldKept, b.stored(id, b.box(kept[3])).Held)
 })
 
+// It has one kept signal for a wait, and one for a wait that the same commit cancels.
+var _ = test("Mailboxes", "who registers a wait publishes what it makes due (J3, T2)", func(b *bench) {
+	id := b.jobs(1)[0]
+	told, cancelled := b.signal("t", "told", "x"), b.signal("t", "cancelled", "x")
+	b.tell(told)
+	b.tell(cancelled)
+	before := b.stored(id, b.box(told))
+	sends := func(p *collation.Plan, _ *collation.State) {
+		p.Sending = collation.Sending{Resend: micros(hour), Session: 7}
+	}
+	wait := func(n int, key string) change { return waits(collation.Wait{GUID: guid(n), Topic: "t", Key: key}) }
+	require.NoError(b, b.series(id, all(wait(1, "told"), wait(2, "cancelled"), sends), cancelsWait(guid(2), 0)))
+	row := b.stored(id, b.box(told))
+	sent := b.c.Released()
+	require.Equal(b, []store.Outgoing{store.OutgoingSignal(row.Job, row.GUID, before.Publication+1, row.PublishedAt)}, sent)
+	require.Equal(b, sent[0].Row.Publication, row.Publication)
+	require.Greater(b, row.PublishedAt, before.PublishedAt, "the time is the store's (J5)")
+	require.Equal(b, row.PublishedAt+micros(hour), row.NextAt, "the sweeper does not send it, too")
+	require.EqualValues(b, 7, row.Session, "the end of that process makes it due (W8)")
+	require.Empty(b, row.Held)
+	require.Equal(b, collation.HeldKept, b.stored(id, b.box(cancelled)).Held)
+	b.altered(id, wait(3, "cancelled"))
+	require.Empty(b, b.c.Released(), "nobody is to publish this one")
+	require.Len(b, b.deliver(b.box(told)), 1)
+})
+
 var _ = test("Mailboxes", "one of many at once with the same GUID is taken (C7)", func(b *bench) {
 	id := b.jobs(1)[0]
 	for round := range 4 {

@@ -22,6 +22,7 @@ type committer struct {
 	seq     int64
 	txn     *txn
 	states  map[journal.JobID]*collation.State
+	sent    []store.Outgoing // see Released
 }
 
 // Committer opens a committer with a new session number (L1).
@@ -37,6 +38,9 @@ func (s *Store) Committer(context.Context, bool) (store.Committer, error) {
 
 // Session implements store.Committer.
 func (c *committer) Session() (journal.GUID, int64) { return c.session, c.seq }
+
+// Released implements store.Committer.
+func (c *committer) Released() []store.Outgoing { return c.sent }
 
 // Close ends the session.
 func (c *committer) Close() {
@@ -193,7 +197,8 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	if err := c.s.last(plans); err != nil {
 		return err
 	}
-	return atomic(func(u *undo) error {
+	var sent []store.Outgoing
+	err := atomic(func(u *undo) error {
 		if err := before(u); err != nil {
 			return err
 		}
@@ -210,13 +215,18 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 			}
 		}
 		for i := range plans {
-			for n := range plans[i].Plan.Waits {
-				c.s.meet(u, &plans[i].Plan.Waits[n])
+			p := plans[i].Plan
+			for n := range p.Waits {
+				sent = append(sent, c.s.meet(u, &p.Waits[n], p.Sending)...)
 			}
 		}
 		c.seq++
 		return nil
 	})
+	if err == nil {
+		c.sent = sent
+	}
+	return err
 }
 
 // begins says that the plan is an inception.

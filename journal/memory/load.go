@@ -23,7 +23,7 @@ func (s *Store) outside(wants []store.Want) *store.Loaded {
 			s.holder(l, key)
 		}
 		if was, known := s.signals[wants[i].Known]; known {
-			l.Known[wants[i].Known] = was.state
+			l.Know(wants[i].Known, was.state, was.reason)
 		}
 	}
 	return l

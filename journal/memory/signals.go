@@ -12,8 +12,9 @@ import (
 
 // signal is the record of a signal from outside. A repetition gets the outcome of the first.
 type signal struct {
-	state store.SignalState
-	at    collation.Micros
+	state  store.SignalState
+	at     collation.Micros
+	reason string
 }
 
 func (s *Store) mailbox(w *collation.Wait) journal.JobID {
@@ -42,18 +43,22 @@ func (j *job) cancelWait(u *undo, x *collation.CancelledWait) error {
 	return nil
 }
 
-// meet makes signals due that were kept for a newly registered wait and have not expired (J3). A
-// wait that the same transaction cancelled wakes none.
-func (s *Store) meet(u *undo, registered *collation.Wait) {
+// meet makes signals due that were kept for a newly registered wait and have not expired (J3), and
+// returns those that are to be published. A wait that the same transaction cancelled wakes none.
+func (s *Store) meet(u *undo, registered *collation.Wait, by collation.Sending) (out []store.Outgoing) {
 	w := s.jobs[registered.Job].waits[registered.GUID]
 	if w == nil {
-		return
+		return nil
 	}
 	for _, r := range s.kept(s.mailbox(w), w.Wakes()) {
 		row := *r
-		row.Held, row.NextAt = "", s.now()
+		by.Publish(&row, s.now())
 		s.putRow(u, &row)
+		if by.Resend > 0 {
+			out = append(out, store.OutgoingSignal(row.Job, row.GUID, row.Publication, row.PublishedAt))
+		}
 	}
+	return out
 }
 
 // kept lists the oldest kept signals of the mailbox that have not expired, at most most.
@@ -141,7 +146,7 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 		case !known: // it came from a job
 			continue
 		}
-		is.state = x.State
+		is.state, is.reason = x.State, x.Reason
 		put(u, s.signals, x.GUID, is)
 	}
 	return nil

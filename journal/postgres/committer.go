@@ -30,10 +30,11 @@ type committer struct {
 	patient bool  // it waits for locks of others
 	open    bool
 	states  map[journal.JobID]*collation.State
-	mail    *mail // mailboxes of the open transaction
-	refs    []ref // outputs that are stored beside their entries and still to be read
-	span    span  // what is read of the loaded jobs is in it
-	locked  span  // of the jobs that the transaction has locked, so that none of them is moved
+	mail    *mail            // mailboxes of the open transaction
+	refs    []ref            // outputs that are stored beside their entries and still to be read
+	span    span             // what is read of the loaded jobs is in it
+	sent    []store.Outgoing // see Released
+	locked  span             // of the jobs that the transaction has locked, so that none of them is moved
 }
 
 // Committer opens a committer on a connection of its own.
@@ -80,6 +81,9 @@ func (c *committer) drop() {
 // Session returns the session number and the seq of its last commit.
 func (c *committer) Session() (journal.GUID, int64) { return c.session, c.seq }
 
+// Released implements store.Committer.
+func (c *committer) Released() []store.Outgoing { return c.sent }
+
 // Close ends the session.
 func (c *committer) Close() { c.drop() }
 
@@ -113,7 +117,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 		_ = c.Rollback(ctx)
 		return fmt.Errorf("postgres: commit: %w: %w", store.ErrRejected, err)
 	}
-	if w.empty() {
+	if c.sent = nil; w.empty() {
 		return c.Rollback(ctx)
 	}
 	c.open = true
@@ -123,7 +127,7 @@ func (c *committer) Commit(ctx context.Context, plans []store.Chained) error {
 	err = c.s.commit(ctx, c.conn, marker, w)
 	switch {
 	case err == nil:
-		c.seq = marker.seq
+		c.seq, c.sent = marker.seq, w.released
 		c.open, c.states, c.mail = false, nil, nil
 		return nil
 	case !undecided(err):

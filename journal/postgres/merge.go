@@ -41,7 +41,8 @@ type writes struct {
 	repairs   []repairWrite
 	judged    []effectWrite // completed effects that an operator judged
 	signals   []collation.SignalWrite
-	announce  bool // whether the commit announces due rows
+	announce  bool             // whether the commit announces due rows
+	released  []store.Outgoing // kept signals that the commit made due, for this process to publish
 }
 
 func (w *writes) empty() bool {

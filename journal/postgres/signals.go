@@ -85,7 +85,7 @@ func (m *mail) lockMail(l *store.Loaded, wait bool) []step {
 func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.known) > 0 {
 		steps = append(steps, step{"signals_known", [][]byte{pUUIDs(m.known)}, func(v row) error {
-			l.Known[v.guid(0)] = store.SignalState(v.text(1))
+			l.Know(v.guid(0), store.SignalState(v.text(1)), v.text(2))
 			return nil
 		}})
 	}

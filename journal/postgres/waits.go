@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // lockKeys returns the keys of the mailboxes' advisory locks, sorted, so that two transactions
@@ -39,15 +40,31 @@ func (w *writes) registers() (boxes []journal.JobID) {
 	return slices.Compact(boxes)
 }
 
-// putWakes writes a mailbox, and how many kept signals of it become due.
-func (w *writes) putWakes() func(*columns, journal.JobID) {
-	most := make(map[journal.JobID]int64)
+// queueKept makes the kept signals due that the mailboxes' new waits take, and notes those that
+// this process is to publish.
+func (w *writes) queueKept(b *batch, boxes []journal.JobID) {
+	if len(boxes) == 0 {
+		return
+	}
+	most, by := make(map[journal.JobID]int64), make(map[journal.JobID]collation.Sending)
 	for _, x := range w.waits {
 		if !x.stood && x.after != nil {
 			most[x.box] += int64(x.after.Wakes())
+			by[x.box] = x.by.Sending
 		}
 	}
-	return func(c *columns, box journal.JobID) { c.uuid(box); c.int(most[box]) }
+	params := arrays(boxes, func(c *columns, box journal.JobID) {
+		c.uuid(box)
+		c.int(most[box])
+		c.int(int64(by[box].Resend))
+		c.int(by[box].Session)
+	})
+	*b = append(*b, step{"write_kept_due", params, func(v row) error {
+		if box := v.job(0); by[box].Resend > 0 {
+			w.released = append(w.released, store.OutgoingSignal(box, v.guid(1), int(v.int(2)), collation.Micros(v.int(3))))
+		}
+		return nil
+	}})
 }
 
 // queueWaits adds the statements for waits that have rows to write.
@@ -82,5 +99,5 @@ func (w *writes) queueSignals(b *batch) {
 	}
 	put := func(c *columns, x collation.SignalWrite) { c.uuid(x.GUID); c.text(string(x.State)) }
 	write(b, "signals_put", fresh, put)
-	write(b, "signals_became", became, put)
+	write(b, "signals_became", became, func(c *columns, x collation.SignalWrite) { put(c, x); c.text(x.Reason) })
 }

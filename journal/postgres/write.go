@@ -35,7 +35,7 @@ func (w *writes) queue(b *batch) {
 	write(b, "write_rows_discard", w.discards, putKey)
 	w.queueChains(b)
 	w.queueWaits(b)
-	write(b, "write_kept_due", boxes, w.putWakes())
+	w.queueKept(b, boxes)
 	write(b, "write_resolved", w.resolved, putResolved)
 	write(b, "payloads_put", w.payloads, func(c *columns, p payloadWrite) {
 		c.uuid(p.job)

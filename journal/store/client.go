@@ -47,6 +47,8 @@ func (s *Start) Inception(space string, now collation.Micros) collation.Inceptio
 type Started struct {
 	Job journal.JobID
 	Err error
+	// Asked is the record of a start that an engine is still to begin (S8); else zero.
+	Asked journal.GUID
 }
 
 // Client has the reads of clients, and the writes that do not go through the committer.

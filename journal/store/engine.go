@@ -179,6 +179,10 @@ type Committer interface {
 	Commit(ctx context.Context, plans []Chained) error
 	// Rollback ends the transaction without a trace. Without one it does nothing.
 	Rollback(ctx context.Context) error
+	// Released returns the kept signals that the last commit made due and that its process is to
+	// publish (collation.Sending), with what their messages carry. After an outcome that was
+	// unknown at first it knows none: their rows send them.
+	Released() []Outgoing
 	// Session returns the committer's session number and the seq of its last commit.
 	Session() (session journal.GUID, seq int64)
 	// Close ends the session and its connection.
@@ -205,6 +209,8 @@ type Loaded struct {
 	Boxes map[journal.JobID]*collation.Box
 	// Known has what became of the wanted signals; unknown ones are absent.
 	Known map[journal.GUID]SignalState
+	// Reasons are why those of them were refused that are starts of clients.
+	Reasons map[journal.GUID]string
 	// Letters are the wanted dead letters that exist.
 	Letters map[int64]*collation.Letter
 }
@@ -282,6 +288,25 @@ type Outgoing struct {
 	// contain them (E1). Zero for a job that resumes none.
 	Root           journal.JobID
 	RootGeneration int64
+}
+
+// Know notes what became of a wanted signal.
+func (l *Loaded) Know(guid journal.GUID, state SignalState, reason string) {
+	l.Known[guid] = state
+	if reason == "" {
+		return
+	}
+	if l.Reasons == nil {
+		l.Reasons = map[journal.GUID]string{}
+	}
+	l.Reasons[guid] = reason
+}
+
+// OutgoingSignal is a signal's row with what its message carries, which is less than the signal.
+func OutgoingSignal(box journal.JobID, guid journal.GUID, publication int, at collation.Micros) Outgoing {
+	return Outgoing{Row: collation.Row{
+		GUID: guid, Job: box, Kind: journal.MessageSignal, DAD: collation.RootDAD, Publication: publication, PublishedAt: at,
+	}}
 }
 
 // SetRoot sets Root from a job's origin; nil means that it resumes none, and a fork resumes none.

@@ -19,7 +19,7 @@ func TestW2AHandfulOfMethodsWrites(t *testing.T) {
 		[]string{"Migrate", "Deploy", "Activate", "SetExpireDefault", "MarkSchedule", "Extend"}, // of the space
 	)
 	others := []string{
-		"Committer", "Join", "Body", "Load", "More", "Rollback", "Session", "Close", // transactions, in which Commit writes
+		"Committer", "Join", "Body", "Load", "More", "Rollback", "Released", "Session", "Close", // transactions, in which Commit writes
 		"Due", "Announced", "Late", "Flow", "ActiveFlow", "ExpireDefault", "Letter", "Epoch",
 		"Input", "Effects", "Pauses",
 		"Processes", "ID", "Next", "Engines", "Lost", "Held",

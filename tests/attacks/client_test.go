@@ -54,6 +54,7 @@ func TestStolenClientLogin_S8(t *testing.T) {
 
 	stopped := g.asClient(ctx, client)
 	g.inItsTransaction(ctx, client, login)
+	g.refusedAsks(ctx, engine, client, login)
 	require.Equal(t, []string{"start by ann", "signal by bob"}, g.acts(engine, "one"), "the names that the client gave (O11)")
 	require.Equal(t, []string{"interrupt by eve"}, g.acts(engine, "two"))
 
@@ -130,7 +131,8 @@ func (g *target) inItsTransaction(ctx context.Context, client *quipu.Runtime, lo
 		require.NoError(t, err)
 		job, err := client.StartTx(ctx, tx, "order", "with-mine", map[string]any{"gate": "g3"}, quipu.Who("ann"))
 		require.NoError(t, err)
-		require.Equal(t, quipu.Job{Key: "with-mine"}, job, "an engine will begin it")
+		require.Equal(t, quipu.Job{Key: "with-mine", Asked: job.Asked}, job, "an engine will begin it")
+		require.NotZero(t, job.Asked)
 		_, err = client.SignalTx(ctx, tx, "gate.open", "g3", "go")
 		require.NoError(t, err)
 		old, err := client.StartTx(ctx, tx, "order", "one", map[string]any{"gate": "g1"})
@@ -142,11 +144,45 @@ func (g *target) inItsTransaction(ctx context.Context, client *quipu.Runtime, lo
 			require.NoError(t, tx.Rollback(ctx))
 			continue
 		}
+		_, err = client.Job(ctx, job)
+		require.ErrorIs(t, err, quipu.ErrNotFound, "it may never commit")
 		require.NoError(t, tx.Commit(ctx))
-		require.Eventually(t, func() bool { _, err = client.Find(ctx, "with-mine"); return err == nil }, patience, 10*time.Millisecond)
-		_, err = client.Wait(ctx, quipu.Job{Key: "with-mine"})
+		_, err = client.Wait(ctx, job)
 		require.NoError(t, err)
 	}
+}
+
+// refusedAsks starts in the client's transaction what an engine does not begin: another job takes the
+// key before it commits, or the caller asks for the same job twice. Whoever waits for the start, or
+// looks, is told why (S8).
+func (g *target) refusedAsks(ctx context.Context, engine, client *quipu.Runtime, login string) {
+	t := g.t
+	t.Helper()
+	tx, err := g.connect(login).Begin(ctx)
+	require.NoError(t, err)
+	asked := func(input any) quipu.Job {
+		job, err := client.StartTx(ctx, tx, "order", "contested", input)
+		require.NoError(t, err)
+		return job
+	}
+	mine, same := asked(map[string]any{"gate": "mine"}), asked(map[string]any{"gate": "theirs"})
+	there, err := engine.Start(ctx, "order", "contested", map[string]any{"gate": "theirs"})
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(ctx))
+	for range 2 {
+		_, err = client.Wait(ctx, mine)
+		require.ErrorIs(t, err, quipu.ErrRefused)
+		require.ErrorContains(t, err, `job "contested" was already started (same flow: true, same input: false)`)
+	}
+	_, err = client.Job(ctx, mine)
+	require.ErrorIs(t, err, quipu.ErrRefused)
+	_, err = engine.Signal(ctx, "gate.open", "theirs", "go")
+	require.NoError(t, err)
+	_, err = client.Wait(ctx, same)
+	require.NoError(t, err, "the key has the job that was asked for")
+	found, err := client.Find(ctx, "contested")
+	require.NoError(t, err)
+	require.Equal(t, there.ID, found.ID)
 }
 
 // acts is what people did to a job, as its journal has it.

@@ -347,8 +347,10 @@ func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
 		_, _ = p.w.letters(p.w.memory)
 		_, failed := p.w.raw.Exec(ctx, "SELECT setval('dead_letters_id_seq', $1, false)", p.w.letter+1)
 		require.NoError(p.w, failed)
+		return err
 	}
-	return err
+	p.w.same("kept signals to publish", p.Committer.Released(), p.memory.Released())
+	return nil
 }
 
 // More implements store.Committer. What the plans so far made of the state of

@@ -363,11 +363,12 @@ CREATE TABLE resolved_waits (
 CREATE INDEX resolved_waits_request ON resolved_waits (n, request, seq);
 
 -- The signals from outside, by which a repeated one is recognized, with what became of them; also the interrupts
--- that met a closed job (W12), and the starts that clients asked for (S8).
+-- that met a closed job (W12), and the starts that clients asked for (S8), with why one was refused.
 CREATE TABLE signals (
-    guid  uuid   NOT NULL PRIMARY KEY,
-    state text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
-    at    bigint NOT NULL
+    guid   uuid   NOT NULL PRIMARY KEY,
+    state  text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
+    at     bigint NOT NULL,
+    reason text
 );
 CREATE INDEX signals_at ON signals (at);
 

@@ -3,12 +3,14 @@
 INSERT INTO signals (guid, state, at) SELECT w.*, micros() FROM unnest($1::uuid[], $2::text[]) AS w (guid, state)
 
 -- name: signals_became
--- records what became of signals; it changes only those from outside. $1 GUIDs, $2 states.
-UPDATE signals s SET state = w.state FROM unnest($1::uuid[], $2::text[]) AS w (guid, state) WHERE s.guid = w.guid
+-- records what became of signals; it changes only those from outside. $1 GUIDs, $2 states, $3 why starts of clients
+-- were refused, '' for others.
+UPDATE signals s SET state = w.state, reason = nullif(w.reason, '')
+FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (guid, state, reason) WHERE s.guid = w.guid
 
 -- name: signals_known
 -- reads what became of signals from outside (1.4). $1 GUIDs.
-SELECT guid, state FROM signals WHERE guid = ANY ($1::uuid[])
+SELECT guid, state, coalesce(reason, '') FROM signals WHERE guid = ANY ($1::uuid[])
 
 -- name: mail_lock_skip
 -- locks the mailboxes that no other transaction has locked (J3). $1 lock keys. Returns the locked ones.
