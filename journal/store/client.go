@@ -180,7 +180,9 @@ const (
 // JobSummary is one line of a list of jobs.
 type JobSummary struct {
 	collation.Job
-	Closed collation.Micros // Never while open
+	// Closed is Never while open. In a list it is when the row was written, some milliseconds after the
+	// end that the journal tells; a JobView has the latter, except of a tombstone.
+	Closed collation.Micros
 	Cursor string
 }
 
