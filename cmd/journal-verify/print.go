@@ -156,7 +156,7 @@ func (t *table) finish() error {
 	if t.jobs == 0 {
 		return t.write("no jobs\n")
 	}
-	if t.quiet {
+	if t.quiet || len(t.tally) == 0 { // nothing was checked
 		return t.write(t.sum())
 	}
 	fmt.Fprintf(&b, "\n%-4s  %-30s  %8s  %8s  %10s\n", "", "CHECK", "PROVED", "VIOLATED", "NOT PROVED")

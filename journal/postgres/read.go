@@ -20,7 +20,7 @@ func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) 
 	case err != nil:
 		return journal.JobID{}, err
 	case !found:
-		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q", store.ErrNotFound, key)
+		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q in space %s", store.ErrNotFound, key, s.cfg.Space)
 	case state == journal.JobExpired:
 		return journal.JobID{}, fmt.Errorf("%w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
 	}
