@@ -119,7 +119,7 @@ func (c *Client) do(ctx context.Context, x call) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("%w: the API does not answer: %w", quipu.ErrUnavailable, err)
+		return &awayError{err}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -313,3 +313,9 @@ func (c *Client) Decide(ctx context.Context, d quipu.Decision) error {
 	}
 	return c.do(ctx, call{method: http.MethodPost, path: fmt.Sprintf("/dead-letters/%d/decision", d.DeadLetter), body: body})
 }
+
+// awayError says that the API cannot be reached. It is an ErrUnavailable, and says nothing of a database.
+type awayError struct{ err error }
+
+func (e *awayError) Error() string   { return "the API does not answer: " + e.err.Error() }
+func (e *awayError) Unwrap() []error { return []error{quipu.ErrUnavailable, e.err} }

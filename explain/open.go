@@ -161,7 +161,7 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case r.Kind == journal.MessageAnswer:
 		e.message(s, r)
 	case r.Holder != "":
-		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; it is free as soon as that process is not heard of%s",
+		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; another process gets it when that one is no longer heard of%s",
 			e.asked(s, r), r.Holder, s.attempt(r), e.bound(s, r)))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)

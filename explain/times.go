@@ -10,7 +10,9 @@ import (
 
 // span is a duration in one or two units; a negative one is 0.
 func span(d time.Duration) string {
-	d = max(d, 0)
+	if d = max(d, 0); d < time.Second {
+		d = d.Round(time.Millisecond)
+	}
 	two := func(big, small time.Duration, a, b string) string {
 		n, m := d/big, d%big/small
 		if m == 0 {

@@ -42,6 +42,9 @@ func (a *auditor) finish() *Report {
 		Header: a.h, State: a.job.State, Head: a.job.At, Digest: a.job.Digest(), First: a.lead,
 		Counts: a.counts, From: a.job.From, Copies: a.copies,
 	}
+	if a.tombstone() {
+		r.State, r.ExpiredBy = journal.JobExpired, a.stored.ExpiredBy
+	}
 	if other := a.twin.Digest(); other != r.Digest {
 		a.report(V14, journal.MainChain, 0, "two replays gave the digests %s and %s", r.Digest, other)
 		r.First = a.lead
@@ -59,11 +62,16 @@ func (a *auditor) finish() *Report {
 	return r
 }
 
+// tombstone says that nothing else is left of the job (J7).
+func (a *auditor) tombstone() bool {
+	return a.stored != nil && a.stored.State == journal.JobExpired
+}
+
 // noEntries judges a job without entries: only a tombstone may have lost them (J7).
 func (a *auditor) noEntries() {
 	a.blinded(journal.MainChain, "the job has no entries here")
 	switch {
-	case a.stored != nil && a.stored.State == journal.JobExpired:
+	case a.tombstone():
 		a.blind = "only the tombstone is left"
 		a.blindEffects = a.blind
 	case a.h.Head.Seq > 0:

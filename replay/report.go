@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -125,6 +126,9 @@ type Report struct {
 	// HandOver to compare.
 	From   *journal.From
 	Copies []Copy
+	// ExpiredBy is the moment by which a job of which only the tombstone is left had expired, with State
+	// expired; 0: that is not known.
+	ExpiredBy collation.Micros
 }
 
 // Violated reports whether any check is violated.

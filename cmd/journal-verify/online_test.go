@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
@@ -70,6 +71,52 @@ func TestPostgresStore(t *testing.T) {
 	none := command(t, openPostgres, nil, "", "--postgres", dsn, "--space", "other")
 	require.Equal(t, exitUnreadable, none.Code)
 	require.Contains(t, none.Err, "the database has no space other: it has test;")
+}
+
+// J7: of a job that has expired it says so, and by when, and proves nothing of it.
+func TestExpired_J7(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	s, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, Space: "test", Migrating: true})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.Migrate(t.Context()))
+	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
+	require.NoError(t, err)
+	ref := collation.RefOf(f)
+	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
+	require.NoError(t, err)
+	keys := []store.Start{{Flow: ref, Trigger: "t", Key: "gone", Input: []byte(`{}`)}, {Flow: ref, Trigger: "t", Key: "here", Input: []byte(`{}`)}}
+	started, err := journaltest.Driven{Store: s}.Start(t.Context(), keys, collation.Mode{})
+	require.NoError(t, err)
+	db, err := pgx.Connect(t.Context(), dsn)
+	require.NoError(t, err)
+	defer db.Close(t.Context())
+	_, err = db.Exec(t.Context(), "UPDATE quipu_test.jobs SET state = 'interrupted', semaphore = 0, closed = started, closed_seq = 1, tasks_seq = 1, expires_at = 1 WHERE key = 'gone'")
+	require.NoError(t, err)
+	for more := true; more; {
+		more, err = s.Expire(t.Context(), 100)
+		require.NoError(t, err)
+	}
+	_, err = db.Exec(t.Context(), "UPDATE quipu_test.jobs SET expires_at = $1 WHERE key = 'gone' AND state = 'expired'",
+		time.Date(2100, 1, 31, 0, 0, 0, 0, time.UTC).UnixMicro())
+	require.NoError(t, err)
+	id := started[0].Job.String()
+	verify := func(args ...string) string {
+		r := command(t, openPostgres, nil, "", append([]string{"--postgres", dsn, "--space", "test"}, args...)...)
+		require.Equal(t, exitProved, r.Code, r.Out+r.Err)
+		return r.Out
+	}
+	out := verify("--job", id)
+	require.Regexp(t, id+`  gone +expired +0 +not proved  only its tombstone is left, since 2100-01-01T00:00:00Z or before\n`, out)
+	require.Contains(t, out, "1 job: it has expired, so nothing of it is proved here.")
+	require.Contains(t, verify("--quiet"), "2 jobs, 1 entry, 1 open obligation: 1 proved, 0 violated, 0 unreadable, 1 expired.")
+	require.NotContains(t, verify("--quiet"), id, "a tombstone is nothing that is looked for")
+	v := objects(t, command(t, openPostgres, nil, "", "--postgres", dsn, "--space", "test", "--json", "--job", id))[0]
+	require.Equal(t, []string{"expired", "expired", "2100-01-01T00:00:00Z"}, []string{v.State, v.Result, v.ExpiredBy})
+	_, err = db.Exec(t.Context(), "UPDATE quipu_test.jobs SET expires_at = 1 WHERE key = 'gone'")
+	require.NoError(t, err)
+	require.Contains(t, verify("--job", id), "not proved  only its tombstone is left\n", "by when is not known")
 }
 
 // The bar knows bytes of files or jobs of a database, or neither.

@@ -18,8 +18,13 @@ type outcome struct {
 	err    error
 }
 
-// proved says that there is nothing wrong with the job.
+// proved says that there is nothing wrong with the job. Nothing is wrong with a tombstone.
 func (o *outcome) proved() bool { return o.err == nil && !o.report.Violated() }
+
+// tombstone says that the job has expired, and nothing is left that could be proved (J7).
+func (o *outcome) tombstone() bool {
+	return o.err == nil && !o.report.Violated() && o.report.State == journal.JobExpired
+}
 
 // unit verifies one job of a database, or the jobs of one file in their order.
 type unit func(ctx context.Context, emit func(outcome))

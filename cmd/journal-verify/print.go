@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/replay"
 )
 
@@ -38,6 +40,7 @@ type table struct {
 	jobs    int
 	bad     int
 	failed  int
+	expired int
 	entries int64
 	open    int
 	chains  int
@@ -83,9 +86,13 @@ func (t *table) print(o outcome) error {
 	if r.OpenCount > 0 {
 		hint = fmt.Sprintf("%d open", r.OpenCount)
 	}
-	if r.Violated() {
+	switch {
+	case r.Violated():
 		t.bad++
 		result = "VIOLATED"
+	case o.tombstone():
+		t.expired++
+		result, hint = "not proved", expiredText(r)
 	}
 	fmt.Fprintf(&b, row, r.Header.Job, short(r.Header.Key, 24), stateOf(r), fmt.Sprint(r.Counts.Entries), result, hint)
 	for _, c := range r.Checks {
@@ -104,6 +111,19 @@ func (t *table) print(o outcome) error {
 		return nil
 	}
 	return t.write(b.String())
+}
+
+// expiredText says since when the journal of a job is not kept any more, as far as that is known.
+func expiredText(r *replay.Report) string {
+	if r.ExpiredBy == 0 {
+		return "only its tombstone is left"
+	}
+	return "only its tombstone is left, since " + moment(r.ExpiredBy) + " or before"
+}
+
+// moment spells a time, in UTC as in docs/verify.md.
+func moment(at collation.Micros) string {
+	return time.UnixMicro(int64(at)).UTC().Format(time.RFC3339)
 }
 
 func stateOf(r *replay.Report) string {
@@ -136,7 +156,7 @@ func (t *table) finish() error {
 	if t.jobs == 0 {
 		return t.write("no jobs\n")
 	}
-	if t.quiet {
+	if t.quiet || len(t.tally) == 0 { // nothing was checked
 		return t.write(t.sum())
 	}
 	fmt.Fprintf(&b, "\n%-4s  %-30s  %8s  %8s  %10s\n", "", "CHECK", "PROVED", "VIOLATED", "NOT PROVED")
@@ -165,11 +185,17 @@ func (t *table) sum() string {
 	of := fmt.Sprintf("%s, %s", counted(t.entries, "entry", "entries"), counted(int64(t.open), "open obligation", "open obligations"))
 	switch {
 	case t.jobs > 1:
-		return fmt.Sprintf("%d jobs, %s: %d proved, %d violated, %d unreadable.\n", t.jobs, of, t.jobs-t.bad-t.failed, t.bad, t.failed)
+		text := fmt.Sprintf("%d jobs, %s: %d proved, %d violated, %d unreadable", t.jobs, of, t.jobs-t.bad-t.failed-t.expired, t.bad, t.failed)
+		if t.expired > 0 {
+			text += fmt.Sprintf(", %d expired", t.expired)
+		}
+		return text + ".\n"
 	case t.failed > 0:
 		return "1 job: it could not be read.\n"
 	case t.bad > 0:
 		return fmt.Sprintf("1 job, %s: it violates the laws above.\n", of)
+	case t.expired > 0:
+		return "1 job: it has expired, so nothing of it is proved here. An archive may have its journal (worker --archive).\n"
 	}
 	return fmt.Sprintf("1 job, %s: proved.\n", of)
 }

@@ -14,7 +14,8 @@ type (
 		Space      string      `json:"space,omitempty"`
 		Generation int64       `json:"generation,omitempty"`
 		State      string      `json:"state,omitempty"`
-		Result     string      `json:"result"` // proved, violated, unreadable
+		ExpiredBy  string      `json:"expired_by,omitempty"`
+		Result     string      `json:"result"` // proved, violated, expired, unreadable
 		Error      string      `json:"error,omitempty"`
 		Head       *headView   `json:"head,omitempty"`
 		Digest     string      `json:"digest,omitempty"`
@@ -99,8 +100,14 @@ func view(o outcome) jobView {
 			r.Counts.Waits, r.Counts.Left, r.Counts.Chains, r.Counts.Functions, r.Counts.Wakes,
 		},
 	}
-	if r.Violated() {
+	switch {
+	case r.Violated():
 		v.Result = "violated"
+	case o.tombstone():
+		v.Result = "expired"
+	}
+	if r.ExpiredBy != 0 {
+		v.ExpiredBy = moment(r.ExpiredBy)
 	}
 	for _, c := range r.Checks {
 		v.Checks = append(v.Checks, viewCheck(c))

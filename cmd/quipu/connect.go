@@ -73,6 +73,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	case err != nil:
 		return cli.Exit(cli.CodeUsage, err)
 	case dir == "":
+		a.dev = "" // nothing of it is used, so it is no advice either
 		return nil
 	}
 	a.dev = dir

@@ -84,7 +84,10 @@ key within that day (quipu topic-key).
 --now is for a key that was stolen: the new key signs at once, and no other holds. All
 processes read that within some seconds; until then one of them may still act on the stolen
 key. Messages that are under way are refused and come again by their rows, which the metric
-quipu_refused_total counts. A worker in another language is refused until it has its new key.
+quipu_refused_total counts. The alert QuipuMessagesRefused may fire then, and ends within
+about ten minutes of the last message that was refused. quipu recover does not believe what
+an engine left in NATS under the old key, until an engine has signed it anew: within some
+seconds. A worker in another language is refused until it has its new key.
 
 It needs the login of the owner.`,
 		Example: "  quipu keys rotate\n  quipu keys rotate --now",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,6 +67,10 @@ func TestLogFollows(t *testing.T) {
 	out := s.ok("", "log", "-f", "n-1")
 	s.inOrder(out, "sent to sleep", "step  done", "the job completed")
 	require.Equal(t, 1, strings.Count(out, "sent to sleep"), "each once")
+	took := regexp.MustCompile(`the job completed \(took (.*)\)`).FindStringSubmatch(out)
+	require.Len(t, took, 2, out)
+	require.Contains(t, s.ok("", "show", "n-1"), "completed with code 200 after "+took[1]+"\n", "both tell it by the journal")
+	require.Contains(t, s.ok("", "trace", "n-1"), took[1]+"  job naps")
 }
 
 // inOrder checks that a text contains others, one after the other.

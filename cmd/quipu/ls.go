@@ -35,6 +35,9 @@ expired, and --waits. The other filters are compared with each job, from the new
 where few jobs fit, give a time range. --count prints how many
 jobs there are by state, of the newest 1000000 of the time range.
 
+TOOK is until the row of the job was written. show, why, log and trace tell the end by the
+journal, which is some milliseconds earlier.
+
 --watch goes on until it is interrupted. In a terminal it draws the list again about once
 a second. Elsewhere, with --keys and with -o json it adds a line for each job that is new
 among the newest --limit, at most 1000, and for each of them whose state has changed.`,

@@ -31,6 +31,7 @@ func TestUsage(t *testing.T) {
 		"no database":      {nil, []string{"ls"}, cli.CodeUsage, "QUIPU_POSTGRES"},
 		"no worker dev":    {none, []string{"ls"}, cli.CodeFailed, "worker dev --data"},
 		"database away":    {some, []string{"ls"}, cli.CodeFailed, "unavailable"},
+		"API away":         {nil, []string{"ls", "--api", "http://127.0.0.1:1"}, cli.CodeFailed, "quipu ls: the API does not answer: "},
 		"no DSN":           {nil, []string{"ls", "--postgres", "not a dsn"}, cli.CodeUsage, "quipu ls: --postgres (QUIPU_POSTGRES): not a connection string such as postgres://user@host:5432/db: "},
 		"no URL":           {some, []string{"ls", "--nats", "http://u:secret@a"}, cli.CodeUsage, "quipu ls: --nats (QUIPU_NATS) is not like nats://host:4222 (several are separated by commas); number 1: the scheme \"http\""},
 		"space":            {some, []string{"ls", "--space", "Über"}, cli.CodeUsage, "space"},
@@ -133,4 +134,7 @@ func TestDevFileIsFound(t *testing.T) {
 			require.Equal(t, []string{c.postgres, c.nats, c.space}, []string{a.postgres, a.nats, a.space})
 		})
 	}
+	env := map[string]string{"QUIPU_DEV": dir}
+	require.Contains(t, clitest.Do(t, run, env, "", "ls").Err, "is the `worker dev` of "+dir+" still running?")
+	require.NotContains(t, clitest.Do(t, run, env, "", "ls", "--postgres", "postgres://127.0.0.1:1/x").Err, "worker dev", "it is not that one's database")
 }

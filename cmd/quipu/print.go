@@ -183,7 +183,7 @@ func took(from, to collation.Micros) string {
 	if to == collation.Never {
 		return ""
 	}
-	return (time.Duration(to-from) * time.Microsecond).Round(time.Millisecond).String()
+	return short(micros(int64(to - from)))
 }
 
 // raw returns JSON as it is printed in an object; nil for none.

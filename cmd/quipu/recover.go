@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 // defaultLostStarts is long enough for clients and schedules to start again what is missing.
@@ -76,7 +78,7 @@ func (a *app) recover(ctx context.Context, rt *quipu.Runtime, r *recovery) error
 	st := below.Of(rt)
 	left, err := below.Witness(ctx, rt)
 	if err != nil {
-		return err
+		return unbelieved(err)
 	}
 	if r.Left = left; a.nats == "" {
 		fmt.Fprintln(a.streams.Err, "without --nats nobody says how new the database was")
@@ -94,6 +96,16 @@ func (a *app) recover(ctx context.Context, rt *quipu.Runtime, r *recovery) error
 		return a.object(recoveredOf(r, &got))
 	}
 	return a.recovered(r, &got)
+}
+
+// unbelieved says what to do about a mark in NATS that no key of the space has signed.
+func unbelieved(err error) error {
+	if errors.Is(err, transport.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w. If the keys were rotated a moment ago, an engine that works signs a new mark within some seconds: "+
+		"repeat this. If no engine works, because the database is another one, go on without NATS (--nats '') and with "+
+		"--lost-writes, unless you know that no commit is missing. Otherwise somebody else writes there: docs/recover.md", err)
 }
 
 // recovered is what recover prints in JSON.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
@@ -184,4 +185,28 @@ func TestPageAboutARestore_S13(t *testing.T) {
 	got := objects(t, l.ok("", "recover", "--lost-writes", "--dry-run", "-o", "json"))
 	require.Empty(t, got[0]["requests"])
 	require.Equal(t, true, got[0]["dryRun"])
+}
+
+// S13, S2: after a rotation at once nobody believes the mark that stands in NATS. The command says
+// what to do next, and both ways that it names work.
+func TestRecoverAfterARotation_S13(t *testing.T) {
+	t.Parallel()
+	l := &lossy{space: &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}}}
+	engine := func() (stop func()) {
+		rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: l.env["QUIPU_POSTGRES"], NATS: l.env["QUIPU_NATS"]})
+		require.NoError(t, err)
+		t.Cleanup(rt.Close)
+		l.rt = rt
+		return devtest.Work(t, rt.Run)
+	}
+	stop := engine()
+	l.until("a mark", func() bool { m, err := below.Witness(t.Context(), l.rt); return err == nil && m.Beat > 0 })
+	stop()
+	l.ok("", "keys", "rotate", "--now")
+	said := l.fails(cli.CodeFailed, "", "recover", "--dry-run").Err
+	require.Contains(t, said, "repeat this")
+	require.Contains(t, said, "--nats ''")
+	require.Contains(t, l.ok("", "recover", "--dry-run", "--nats", ""), "nothing is to be recovered")
+	engine()
+	l.until("a mark by the new key", func() bool { return l.do("", "recover", "--dry-run").Code == 0 })
 }

@@ -56,8 +56,8 @@ input. A signal that is repeated with the same --id does nothing.`,
 				return err
 			}
 		}
-		if !json.Valid(payload) {
-			return cli.Exitf(codeRefused, "the payload is no JSON: %.80s", payload)
+		if err := json.Unmarshal(payload, new(json.RawMessage)); err != nil {
+			return cli.Exitf(codeRefused, "the payload is no JSON (%w), a text needs quotes: %.80s", err, payload)
 		}
 		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 			out := signalled{Topic: args[0], Key: args[1]}

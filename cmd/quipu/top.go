@@ -227,7 +227,7 @@ func (f *frame) print(w io.Writer) error {
 	}
 	if len(f.Stuck) == 0 {
 		t = newTable(w)
-		t.row("nothing is stuck")
+		t.row("nothing is stuck" + f.unseen())
 	}
 	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "RUNS/S", "SERVED BY")
 	for _, x := range f.Topics[:min(len(f.Topics), maxTopTopics)] {
@@ -245,6 +245,14 @@ func (f *frame) print(w io.Writer) error {
 		flows.row(x.Flow, x.Open, x.Quarantined)
 	}
 	return sections(w, t, topics, flows)
+}
+
+// unseen says what the frame cannot tell; "" for nothing.
+func (f *frame) unseen() string {
+	if slices.ContainsFunc(f.Topics, func(x topicNow) bool { return x.Queued != nil }) {
+		return ""
+	}
+	return " that Postgres tells of; no queue is seen, so neither is a topic that nobody serves (--nats, with the rights of an engine)"
 }
 
 func (f *frame) open() (n int64) {

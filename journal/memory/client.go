@@ -43,6 +43,7 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 	}
 	v.ExpiresAt = j.expires
 	if c := j.close(); c != nil {
+		v.Closed = collation.Micros(j.entry(j.closedSeq).Time)
 		v.Code, v.Error = c.Code, clone(c.Error)
 	}
 	if j.tasksSeq != 0 {

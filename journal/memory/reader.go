@@ -63,6 +63,9 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 		out.FlowDigest = d.ref.Digest
 	}
 	if j.State == journal.JobExpired {
+		if j.expires > s.now() {
+			out.ExpiredBy = store.ExpiredBy(j.expires)
+		}
 		return out, nil, nil
 	}
 	out.Instances, out.Waits, out.ResolvedWaits = values(j.instances), values(j.waits), values(j.resolved)

@@ -59,9 +59,9 @@ func (s *Store) Activate(ctx context.Context, name, version string) error {
 // noFlow says that a version is not deployed, or, with version empty, that the flow has none.
 func (s *Store) noFlow(name, version string) error {
 	if version == "" {
-		return fmt.Errorf("%w: no version of flow %s: deploy it", store.ErrNotFound, name)
+		return fmt.Errorf("%w: no version of flow %s in space %s: deploy it", store.ErrNotFound, name, s.cfg.Space)
 	}
-	return fmt.Errorf("%w: flow %s, version %s: deploy it", store.ErrNotFound, name, version)
+	return fmt.Errorf("%w: flow %s, version %s in space %s: deploy it", store.ErrNotFound, name, version, s.cfg.Space)
 }
 
 // Flows lists the deployed versions.

@@ -12,7 +12,7 @@ import (
 func (s *Store) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
 	l, found, err := readOne(ctx, s, "letters_read", readOpenLetter, pInts(id))
 	if err == nil && !found {
-		err = fmt.Errorf("%w: dead letter %d", store.ErrNotFound, id)
+		err = fmt.Errorf("%w: dead letter %d in space %s", store.ErrNotFound, id, s.cfg.Space)
 	}
 	return l, err
 }

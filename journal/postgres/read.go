@@ -20,7 +20,7 @@ func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) 
 	case err != nil:
 		return journal.JobID{}, err
 	case !found:
-		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q", store.ErrNotFound, key)
+		return journal.JobID{}, fmt.Errorf("%w: no job has the key %.200q in space %s", store.ErrNotFound, key, s.cfg.Space)
 	case state == journal.JobExpired:
 		return journal.JobID{}, fmt.Errorf("%w: the job with the key %.200q has expired: its journal was removed", store.ErrNotFound, key)
 	}
@@ -87,31 +87,34 @@ func (s *Store) readView(v row, x *store.JobView) error {
 	x.JobSummary = s.readSummary(v)
 	x.Ended, x.Next = v.bool(jobWidth+1), v.job(jobWidth+5)
 	x.ExpiresAt = collation.Micros(v.int(jobWidth + 2))
-	end, err := s.readEnd(x.ID, v, jobWidth+3)
+	end, closed, err := s.readEnd(x.ID, v, jobWidth+3)
 	x.Code, x.Error, x.Output = end.Code, end.Error, end.Output
+	if closed != 0 && x.State != journal.JobExpired { // of a tombstone only the row is shown
+		x.Closed = closed // as the journal tells it; the row has when it was written
+	}
 	return err
 }
 
 // readEnd reads how a job ended from the entry that closed it, in column i, and the one that ran its
-// completion tasks, in the next, which has the output.
-func (s *Store) readEnd(id journal.JobID, v row, i int) (end journal.Close, err error) {
+// completion tasks, in the next, which has the output. closed is the time of the first; 0: there is none.
+func (s *Store) readEnd(id journal.JobID, v row, i int) (end journal.Close, closed collation.Micros, err error) {
 	for at := i; at <= i+1; at++ {
 		if v.null(at) {
 			continue
 		}
 		e, err := s.sealed(id, v.bytes(at))
 		if err != nil {
-			return end, err
+			return end, 0, err
 		}
 		if e.Close == nil {
 			continue
 		}
 		if at == i {
-			end = *e.Close
+			end, closed = *e.Close, collation.Micros(e.Time)
 		}
 		end.Output = e.Close.Output
 	}
-	return end, nil
+	return end, closed, nil
 }
 
 func (s *Store) readSummary(v row) store.JobSummary {
@@ -156,7 +159,7 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 			return nil
 		}
 		if o.State != journal.JobExpired { // a tombstone shows nothing of its history
-			end, err := s.readEnd(id, v, 4)
+			end, _, err := s.readEnd(id, v, 4)
 			if err != nil {
 				return err
 			}

@@ -182,7 +182,9 @@ const (
 // JobSummary is one line of a list of jobs.
 type JobSummary struct {
 	collation.Job
-	Closed collation.Micros // Never while open
+	// Closed is Never while open. In a list it is when the row was written, some milliseconds after the
+	// end that the journal tells; a JobView has the latter, except of a tombstone.
+	Closed collation.Micros
 	Cursor string
 }
 
@@ -303,9 +305,10 @@ type Stored struct {
 	Effects       []EffectRow
 	ResolvedWaits map[journal.GUID]collation.ResolvedWait // by the GUID of the message that resolved each
 	FlowDigest    journal.Digest
-	Next          journal.JobID // the job that resumes this one; zero for none
-	ClosedAt      int64         // seq of the entry that closed the job; 0: none
-	TasksAt       int64         // seq of the entry with which its completion tasks were done; 0: none
+	Next          journal.JobID    // the job that resumes this one; zero for none
+	ClosedAt      int64            // seq of the entry that closed the job; 0: none
+	TasksAt       int64            // seq of the entry with which its completion tasks were done; 0: none
+	ExpiredBy     collation.Micros // the moment by which it was a tombstone; 0: that is not known, or it is none
 	// Beside yields the definition of the job's flow version, if it is deployed, and then the
 	// outputs that are stored beside the entries, by their digests. It is read before the entries,
 	// in the same snapshot. nil: nothing of it can be read here.

@@ -102,7 +102,7 @@ type Config struct {
 	// s by default (T10).
 	LaneAckWait, WorkAckWait time.Duration
 	// Pin is how long a lane stays with the process that had its last message without
-	// another pull from it; default 3 s, at most LaneAckWait (7.6).
+	// another pull from it; default 3 s, from 100 ms to the smaller of 1 min and LaneAckWait (7.6).
 	Pin time.Duration
 	// Engines is how many processes share the lanes, including this one; 0 if that is not
 	// known. It is called once a second. nil: only this process.
@@ -164,7 +164,7 @@ func (c Config) normalise() (Config, error) {
 		between("MaxInFlight", int64(c.MaxInFlight), 1, MaxInFlightLimit),
 		between("LaneAckWait in ms", c.LaneAckWait.Milliseconds(), 100, 3_600_000),
 		between("WorkAckWait in ms", c.WorkAckWait.Milliseconds(), 100, 3_600_000),
-		between("Pin in ms", c.Pin.Milliseconds(), 100, 60_000),
+		c.checkPin(),
 		between("Heartbeat in ms", c.Heartbeat.Milliseconds(), 100, 10_000),
 		between("PullExpires in ms", c.PullExpires.Milliseconds(), 2*c.Heartbeat.Milliseconds(), 300_000),
 		c.checkStreams(),
@@ -201,6 +201,15 @@ func between(name string, value, low, high int64) error {
 		return fault(name, "is %d, allowed are %d to %d", value, low, high)
 	}
 	return nil
+}
+
+// checkPin bounds the pin. A pin above the ack wait would hold a lane of a dead process back for longer than the messages
+// that it had.
+func (c Config) checkPin() error {
+	if c.Pin > c.LaneAckWait {
+		return fault("Pin", "is %s: at most LaneAckWait, which is %s", c.Pin, c.LaneAckWait)
+	}
+	return between("Pin in ms", c.Pin.Milliseconds(), 100, 60_000)
 }
 
 // prefixName is the form of a prefix: a subject token that can be told apart in capitals.

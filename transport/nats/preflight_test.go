@@ -82,12 +82,14 @@ func TestPreflightPayload_T4(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]nats.Config{
-		"Space has 0":                        {},
-		`Space "a.b"`:                        {Space: "a.b"},
-		"Lanes is 2000":                      {Space: "a", Lanes: 2000},
-		"Replicas is 9, allowed are 1 to 5":  {Space: "a", Replicas: 9},
-		"MaxBytes":                           {Space: "a", MaxBytes: 5},
-		"MaxAge is 59m0s: at least 1h0m0s":   {Space: "a", MaxAge: 59 * time.Minute},
+		"Space has 0":                       {},
+		`Space "a.b"`:                       {Space: "a.b"},
+		"Lanes is 2000":                     {Space: "a", Lanes: 2000},
+		"Replicas is 9, allowed are 1 to 5": {Space: "a", Replicas: 9},
+		"MaxBytes":                          {Space: "a", MaxBytes: 5},
+		"MaxAge is 59m0s: at least 1h0m0s":  {Space: "a", MaxAge: 59 * time.Minute},
+		"Pin is 1.001s: at most LaneAckWait, which is 1s": {Space: "a", Pin: 1001 * time.Millisecond, LaneAckWait: time.Second},
+		"Pin is 4s: at most LaneAckWait, which is 3s":     {Space: "a", Pin: 4 * time.Second},
 		"MaxInFlight":                        {Space: "a", MaxInFlight: 1 << 20},
 		"Prefix is":                          {Space: "a", Prefix: "Quipu"},
 		"Domain is":                          {Space: "a", Domain: "a.b"},

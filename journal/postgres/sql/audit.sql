@@ -1,8 +1,9 @@
 -- name: audit_job
 -- reads a job with the digest under which its flow version is deployed, its number, and the seqs of the entries that
--- closed it and ran its completion tasks. $1 id.
+-- closed it and ran its completion tasks, and when a tombstone that still has to stay ends. $1 id.
 SELECT {job:j},
-       f.digest, j.next, j.n, coalesce(j.closed_seq, 0), coalesce(j.tasks_seq, 0)
+       f.digest, j.next, j.n, coalesce(j.closed_seq, 0), coalesce(j.tasks_seq, 0),
+       CASE WHEN j.state = 'expired' AND j.expires_at > (SELECT micros()) THEN j.expires_at END
 FROM jobs j LEFT JOIN flows f ON f.name = j.flow_name AND f.version = j.flow_version
 WHERE j.id = $1::uuid AND {keyed j}
 
