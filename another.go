@@ -92,6 +92,7 @@ func (w *watcher) level(ctx context.Context, err error) slog.Level {
 func (rt *Runtime) accepted(epoch int64) {
 	rt.committer.Recovered(epoch)
 	rt.session.GiveUp()
+	rt.keys.Forget()
 }
 
 // witness is the newest mark that an engine left in NATS; zero for none.

@@ -28,8 +28,12 @@ const (
 	// laterNak is the least delay of a message that has to wait for another one of its instance;
 	// the most is three times that.
 	laterNak = 50 * time.Millisecond
-	// laterTimes is the delivery from which such a message is left to its row.
+	// laterTimes is the delivery from which such a message is left to its row, and one of an epoch
+	// that does not come.
 	laterTimes = 5
+	// followNak is the delay of a message of the next epoch: all processes follow within about a
+	// second (S13).
+	followNak = time.Second
 )
 
 // loop carries batches on one connection, one after another (L1). A patient loop waits for
@@ -176,9 +180,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
 		}
 		if d.Err() == nil && d.Message().Header.Epoch != l.pub.Epoch.Load() {
-			// A message of another epoch: what of it is still open is sent again by its row (T4).
-			l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
-			l.ack(d)
+			l.otherEpoch(d)
 			continue
 		}
 		it, err := decode(d.Delivery)

@@ -27,6 +27,18 @@ func (l *loop) unlicensed(it *item) {
 	l.ack(it.delivery)
 }
 
+// otherEpoch ends a message of another epoch: what of it is still open is sent again by its row (T4).
+// One of a later epoch waits, because this process is about to follow (S13): a response has no row
+// that sends it again soon.
+func (l *loop) otherEpoch(d fetched) {
+	if d.Message().Header.Epoch > l.pub.Epoch.Load() && d.Count() < laterTimes {
+		_ = d.Nak(followNak)
+		return
+	}
+	l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
+	l.ack(d)
+}
+
 // repel ends a message whose sender may not send it (S2): it is terminated, and nothing is
 // written.
 func (l *loop) repel(it *item) {

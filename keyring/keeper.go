@@ -123,6 +123,17 @@ func (k *Keeper) put(ctx context.Context) error {
 	return nil
 }
 
+// Forget says that the space goes on in another database, which may be older (S13). The keys are read
+// soon, and those of topics stored again.
+func (k *Keeper) Forget() {
+	k.mu.Lock()
+	for topic := range k.topics {
+		k.topics[topic] = 0
+	}
+	k.mu.Unlock()
+	k.Look()
+}
+
 // Look has the keys read soon: somebody may have added one, or ended some.
 func (k *Keeper) Look() {
 	select {

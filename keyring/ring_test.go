@@ -223,6 +223,28 @@ func TestKeeper(t *testing.T) {
 	})
 }
 
+// S13, S1: where the space goes on in another database, which may be older, the keys of topics that
+// were stored are stored again, for those who cannot derive them.
+func TestS13TheKeysOfTopicsAreStoredAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{keys: keyring.Keys{On: true, Roots: []keyring.Root{root(1)}}}
+		k, err := keyring.Open(t.Context(), s, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { k.Run(ctx); close(done) }()
+		require.NoError(t, k.Know(ctx, "pay"))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"pay"}, s.topics())
+		k.Forget()
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{"pay", "pay"}, s.topics())
+		cancel()
+		<-done
+	})
+}
+
 // S2: below 2 µs a message.
 func BenchmarkCheck(b *testing.B) {
 	r := ringOf(root(1))

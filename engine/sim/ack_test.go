@@ -170,6 +170,8 @@ func (l *left) lost() string {
 		return "" // it had a dead letter or a mailbox row; or the bus has the response
 	case l.count >= leftTimes && l.kind != journal.MessageRequest, l.kind == journal.MessageStart && l.unnamed && l.State != "":
 		return ""
+	case l.kind == journal.MessageRequest && r.Runs > store.MaxRuns:
+		return "" // it ran too often, and is due for an engine, which holds it
 	case l.kind == journal.MessageRequest:
 		return "its row stands in this turn, and the bus has no response"
 	case l.Receipt != nil:
@@ -220,6 +222,7 @@ func TestI8SaysWhatIsLost(t *testing.T) {
 		"request not answered":     {left{kind: journal.MessageRequest, turn: 1, count: 9, Peeked: storemem.Peeked{Row: request}}, true},
 		"answered, and no timer":   {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt = collation.Never })}}, true},
 		"answered, and held":       {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: storemem.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt, r.Holder = collation.Never, "w" })}}, false},
+		"it ran too often":         {left{kind: journal.MessageRequest, turn: 1, Peeked: storemem.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.Runs = store.MaxRuns + 1 })}}, false},
 		"start, begun elsewhere":   {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: storemem.Peeked{State: journal.JobOpen, Row: row(journal.MessageStart, nil)}}, false},
 		"start, not begun":         {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: storemem.Peeked{Row: row(journal.MessageStart, nil)}}, true},
 	} {

@@ -31,6 +31,7 @@ type servers struct {
 var (
 	_ transport.Bus = (*bus)(nil)
 	_ transport.Bus = (*servers)(nil)
+	_ local.Yielder = (*servers)(nil)
 )
 
 // post stands between the bus in memory and the consumers. The simulator decides which consumer
@@ -56,6 +57,8 @@ type consumer struct {
 	from  transport.Destination
 	slots int
 	held  int
+	taken int              // slots that its process uses for what it hands over (W7)
+	open  int              // messages that it has asked for and not got
 	ready bool             // it can take a message
 	guids map[[16]byte]int // of the messages that it holds
 	in    chan transport.Delivery
@@ -92,6 +95,7 @@ func (w *world) hand(f *feeder, c *consumer) {
 	c.guids[d.msg.Header.GUID]++
 	f.ready = nil
 	c.held++
+	c.open--
 	c.ready = false
 	w.post.mu.Unlock()
 	f.taken <- struct{}{}
@@ -102,8 +106,25 @@ func (w *world) hand(f *feeder, c *consumer) {
 // that it already holds: which of the two comes first in a batch would depend on the schedule of
 // goroutines.
 func (c *consumer) takes(f *feeder) bool {
-	return c.from == f.to && c.ready && c.held < c.slots && !c.p.gone() && !c.p.paused.Load() &&
+	return c.from == f.to && c.ready && c.open > 0 && !c.p.gone() && !c.p.paused.Load() &&
 		(f.to.Kind != transport.Start || c.guids[f.ready.Message().Header.GUID] == 0)
+}
+
+// asks asks for as many messages as there are free slots, like a pull. What it has asked for comes,
+// although slots are taken meanwhile. The caller has the lock of the post.
+func (c *consumer) asks() { c.open = max(c.open, c.slots-c.held-c.taken) }
+
+// Yield implements local.Yielder.
+func (b *servers) Yield(from transport.Destination, n int) {
+	post := &b.p.world.post
+	post.mu.Lock()
+	defer post.mu.Unlock()
+	for _, c := range post.consumers {
+		if c.p == b.p && c.from == from {
+			c.taken += n
+			c.asks()
+		}
+	}
 }
 
 // Consume implements transport.Bus. If messages are handed over within the process, all messages
@@ -177,7 +198,7 @@ func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int,
 // Consume implements transport.Bus.
 func (b *servers) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
 	post := &b.p.world.post
-	c := &consumer{p: b.p, from: from, slots: slots, ready: true, guids: map[[16]byte]int{}, in: make(chan transport.Delivery, 1)}
+	c := &consumer{p: b.p, from: from, slots: slots, open: slots, ready: true, guids: map[[16]byte]int{}, in: make(chan transport.Delivery, 1)}
 	post.mu.Lock()
 	at, _ := slices.BinarySearchFunc(post.consumers, c, func(a, b *consumer) int {
 		return cmp.Or(cmp.Compare(a.from.String(), b.from.String()), cmp.Compare(a.p.number, b.p.number))
@@ -248,6 +269,7 @@ func (d *delivery) finish(word string, say func() error) error {
 	post := &p.world.post
 	post.mu.Lock()
 	d.c.held--
+	d.c.asks()
 	d.c.guids[d.msg.Header.GUID]--
 	post.mu.Unlock()
 	var err error

@@ -13,6 +13,7 @@
 // A seed may also draw: a bank of Tx effects with follow-ups, verifiers, forks of jobs at any of
 // their entries (O12), resumed jobs, jobs that expire and whose keys are used again, payloads too
 // large for a message, partitions, processes that are asked to stop while the next ones begin (T10),
+// a request whose handler kills every process that runs it, until a person is asked about it (E9),
 // storms of one message, flurries of signals to one hook, outside services whose answers get lost,
 // flipped bits, all limits at their minimum. So each world stays small, and these features meet in many ways.
 //

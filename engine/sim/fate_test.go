@@ -172,6 +172,9 @@ var (
 
 // fate draws what happens to a call.
 func (w *world) fate(c *call) fate {
+	if w.killed(c) {
+		return fate{die: true, word: "is killed by"}
+	}
 	if w.calm {
 		return done
 	}

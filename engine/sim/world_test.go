@@ -56,6 +56,7 @@ type world struct {
 	keyLives
 	features
 	forks
+	killer
 	trace
 }
 
@@ -109,6 +110,7 @@ func (w *world) build() {
 	w.gate = newGate()
 	w.weather = w.drawWeather()
 	w.drawFeatures()
+	w.drawKiller()
 	w.lanes = 1 + w.dice.IntN(2)
 	f := &w.weather
 	w.store = storemem.New(storemem.Config{
