@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/dev/devtest"
 )
 
 var update = flag.Bool("update", false, "write the command's part of docs/cli.md anew")
@@ -28,11 +28,17 @@ type Result struct {
 	Out, Err string
 }
 
-// Do runs a command with its own standard input and environment, within devtest.Patience.
+// patience bounds a command.
+const patience = 2 * time.Minute
+
+// Do runs a command with its own standard input and environment. One that goes on for minutes is told
+// to end.
 func Do(t testing.TB, run Run, env map[string]string, stdin string, args ...string) Result {
 	t.Helper()
 	var out, errs Buffer
-	code := run(devtest.Context(t), args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: Env(env)})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	code := run(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &errs, Getenv: Env(env)})
 	return Result{Code: code, Out: out.String(), Err: errs.String()}
 }
 
