@@ -44,7 +44,7 @@ func status(err error) int {
 	case errors.Is(err, quipu.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrRejected),
-		errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt):
+		errors.Is(err, quipu.ErrRefused), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError

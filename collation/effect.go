@@ -63,6 +63,9 @@ type Lease struct {
 	// After, if it is not zero, is the effect whose outcome the run has sent last and does not know
 	// to be recorded. The write is refused unless it is, as this run's (ErrBehind).
 	After journal.Digest
+	// Looks is for a hand-back of what no run has: the run's answer may be on its way. The row is
+	// then sent again only after a look at the queues (T2).
+	Looks bool
 }
 
 // Key names the request.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -50,6 +51,26 @@ func (c *counter) holds(plans []store.Chained, patient bool) error {
 		}
 	}
 	return nil
+}
+
+// C10, W3: a start whose key another transaction holds for longer than all attempts may take says
+// which key, and what to do.
+func TestW3AStartThatWaitedInVainNamesItsKey(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := committing(t, Config{Committers: 1})
+		c.cfg.Store.(*hooked).held = func(_ []store.Chained, patient bool) error {
+			if !patient {
+				return store.ErrBusy
+			}
+			time.Sleep(transactTime) // the bubble's clock
+			return fmt.Errorf("%w: %w", store.ErrUnavailable, context.DeadlineExceeded)
+		}
+		s := c.requests(1)
+		s[0].Key = "mine"
+		err := c.Start(t.Context(), s)[0].Err
+		require.ErrorIs(t, err, store.ErrUnavailable)
+		require.ErrorContains(t, err, `start: another transaction holds "key mine", and did not end in 5 attempts: commit it or roll it back`)
+	})
 }
 
 // W3: keys that callers' transactions hold delay the starts of these keys alone, however many

@@ -157,6 +157,16 @@ func notSent(x *call, cause error) error {
 	return fmt.Errorf("%s: %w: %w", x.name, store.Unavailable("nothing was sent"), cause)
 }
 
+// held names what the call waited for in vain, and what to do, if that was the lock of another
+// transaction.
+func (x *call) held(err error) error {
+	if _, blocked := errors.AsType[*blockedError](err); !blocked || x.of == "" {
+		return err
+	}
+	return fmt.Errorf("%s: another transaction holds %.90q, and did not end in %d attempts: commit it or roll it back, and try again "+
+		"(it may be a StartTx of the same key: pg_blocking_pids and pg_stat_activity show it, mostly as idle in transaction): %w", x.name, x.of, x.tries, err)
+}
+
 // maxAway is how many attempts a call makes while the database cannot be reached (J4).
 const maxAway = 5
 

@@ -333,7 +333,7 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	case refused(err):
 		return false
 	}
-	w.calls = w.away(err, l.ending.Load())
+	w.calls = w.away(l.blocked(err), l.ending.Load())
 	if len(w.items) > 0 && (time.Since(p.since) >= holdOn || stopping(w.items)) {
 		return false
 	}
@@ -346,12 +346,26 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	return true
 }
 
+// blockedError says that another transaction held what a patient loop waited for as long as a commit
+// may take.
+type blockedError struct{ error }
+
+func (e *blockedError) Unwrap() error { return e.error }
+
+// blocked marks an error of a patient loop that has waited for a lock in vain.
+func (l *loop) blocked(err error) error {
+	if l.patient && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrBusy)) {
+		return &blockedError{err}
+	}
+	return err
+}
+
 // away gives up the calls that did not reach the database too often, or all when the committer
 // ends.
 func (w *work) away(err error, ending bool) (stay []*call) {
 	for _, x := range w.calls {
 		if x.away(err) || ending {
-			x.end(err)
+			x.end(x.held(err))
 		} else {
 			stay = append(stay, x)
 		}

@@ -358,6 +358,7 @@ func (k *Keeper) strays(held []store.Lease, before map[string]bool) (now map[str
 		case running[l.Holder]:
 		case before[l.Holder]:
 			k.cfg.Logger.Warn("a request that no run has is handed back", "job", l.Job.String(), "request", l.Request.String())
+			l.Looks = true // its answer may wait in a lane for longer than two searches
 			k.Return(l)
 		default:
 			now[l.Holder] = true

@@ -72,6 +72,19 @@ var _ = test("Lease", "many workers at once: one holds it (P17)", func(b *bench)
 	b.held(r, b.request(r.Job, "work").Holder)
 })
 
+// It hands back what was handed over, of which no queue has the message, once as lost and once as what
+// may have been answered.
+var _ = test("Lease", "what may have been answered is looked for before it is sent again (T2)", func(b *bench) {
+	r := b.asked()
+	for looks, sent := range map[bool]int{false: 0, true: 1} {
+		l := b.lease(r, fmt.Sprint(looks))
+		b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.TurnSent = 0 })
+		l.Looks = looks
+		require.NoError(b, b.s.HandBack(b.ctx(), l))
+		require.Equal(b, []int{1, sent}, []int{b.request(r.Job, "work").Turn, b.request(r.Job, "work").TurnSent})
+	}
+})
+
 var _ = test("Lease", "a hand-back takes its run back (E9)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")

@@ -145,6 +145,9 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 		}
 		row.Runs = max(row.Runs-1, 0)
 		row.Fence++
+		if l.Looks {
+			row.TurnSent = row.Turn
+		}
 		s.letGo(row)
 		s.putRow(u, row)
 		return nil

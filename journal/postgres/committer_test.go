@@ -137,6 +137,21 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 	}
 }
 
+// W3: a commit that waits for another transaction's lock until its time is over says so, for the
+// engine, which then names what it waited for.
+func TestACommitThatWaitedTooLongSaysSo(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, func(c *Config) { c.CommitTimeout = 200 * time.Millisecond })
+	id := startJobs(t, s, "k")[0]
+	c := openCommitter(t, s)
+	st := load(t, c, store.Want{Job: id})
+	other := blocker(t, s, "LOCK TABLE entries IN ACCESS EXCLUSIVE MODE")
+	err := c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))})
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	must(other.Exec(t.Context(), "ROLLBACK"))(t)
+}
+
 // A database that is away is ErrUnavailable, and the committer recovers by itself once it is back
 // (C10).
 func TestLostConnection(t *testing.T) {

@@ -109,7 +109,7 @@ func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 
 // HandBack implements store.Requests (E9).
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
-	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pText(l.Holder))
+	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pText(l.Holder), pBool(l.Looks))
 	if err == nil && met == 0 {
 		return s.refuse("hand back", store.ErrStale, l.Request)
 	}

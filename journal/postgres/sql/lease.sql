@@ -43,9 +43,10 @@ RETURNING d.runs, j.generation, d.fence
 
 -- name: lease_return
 -- ends a run that gives no answer: the run is not counted, it begins nothing any more, and the row is due at once
--- (E9). $1 job, $2 request, $3 turn, $4 holder.
+-- (E9). $1 job, $2 request, $3 turn, $4 holder, $5 whether it is sent again only after a look (T2).
 UPDATE dispatches d
 SET rev = d.rev + 1, fence = d.fence + 1, runs = greatest(d.runs - 1, 0), holder = NULL, session = NULL,
+    turn_sent = CASE WHEN $5::bool THEN d.turn ELSE d.turn_sent END,
     next_at = CASE WHEN d.held IS NULL THEN micros() ELSE d.next_at END
 WHERE d.job = $1::uuid AND d.guid = $2::uuid AND d.kind = 'request' AND d.turn = $3::int8 AND d.holder = $4::text
 RETURNING 1
