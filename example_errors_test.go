@@ -74,11 +74,11 @@ func Example_errors() {
 	// 409 the key "order-1" has a job with another input: take another key
 	// 400 refused key: flow approval takes the caller's key (identity: caller), and none was given
 	// 400 refused input for flow approval, key "order-2": json: unsupported type: chan int
-	// 404 job "order-2": not found: no job has the key "order-2" in space shop
+	// 404 job "order-2": not found: no job has the key "order-2" in space default
 	// 400 refused signal: topic "Order Reviewed": it is parts of a-z, 0-9, _ and - joined by dots, as in a flow
 	// 400 refused interrupt: an idempotency key is 1 to 512 bytes of UTF-8 without U+0000, this one is ""
 	// 409 job "order-1": refused to resume: it is open: `quipu why` says what it waits for
-	// 404 not found: dead letter 7
+	// 404 not found: dead letter 7 in space default
 	// 410 job "order-1" interrupted with code 410: withdrawn
 }
 

@@ -72,7 +72,7 @@ func ExampleRuntime_StartMany() {
 	// 0 order-1 false
 	// 1 order-2 true
 	// 2 taken by order-2 approval 1 same input: false
-	// 3 refused: flow "aproval": not found: no version of flow aproval in space shop: deploy it
+	// 3 refused: flow "aproval": not found: no version of flow aproval in space default: deploy it
 	// 4 refused: refused key: flow approval takes the caller's key (identity: caller), and none was given
 }
 

@@ -22,13 +22,7 @@ import (
 // living are the states of jobs that are more than tombstones.
 var living = slices.Clip(journal.JobStates[:len(journal.JobStates)-1])
 
-func (a *app) lsCommand() *cobra.Command {
-	var f store.JobFilter
-	var o lsOptions
-	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "List jobs",
-		Long: `List jobs, newest first. An expired job is only a tombstone; --state expired lists those.
+const lsText = `List jobs, newest first. An expired job is only a tombstone; --state expired lists those.
 
 --from, --to, --tag and --parent use an index, and so do --state without completed and
 expired, and --waits. The other filters are compared with each job, from the newest on:
@@ -40,7 +34,15 @@ journal, which is some milliseconds earlier.
 
 --watch goes on until it is interrupted. In a terminal it draws the list again about once
 a second. Elsewhere, with --keys and with -o json it adds a line for each job that is new
-among the newest --limit, at most 1000, and for each of them whose state has changed.`,
+among the newest --limit, at most 1000, and for each of them whose state has changed.`
+
+func (a *app) lsCommand() *cobra.Command {
+	var f store.JobFilter
+	var o lsOptions
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List jobs",
+		Long:    lsText,
 		Example: "  quipu ls --watch --flow order\n  quipu ls --state open --flow order\n  quipu ls --state failed,interrupted --from 24h --keys | quipu show -\n  quipu ls --count --from 2026-11-01T00:00:00Z",
 		Args:    cobra.NoArgs,
 	}

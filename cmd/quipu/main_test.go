@@ -17,6 +17,13 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 
 func TestDocumented(t *testing.T) { clitest.Documented(t, newCommand(cli.Streams{})) }
 
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	r := clitest.Do(t, run, nil, "", "--version")
+	require.Zero(t, r.Code, r.Err)
+	require.Contains(t, r.Out, "quipu version "+cli.Build())
+}
+
 // TestUsage: faults that need no server are found before one is asked.
 func TestUsage(t *testing.T) {
 	t.Parallel()

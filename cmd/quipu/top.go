@@ -182,7 +182,7 @@ func (f *frame) stuck(g *store.Gauges) {
 	}
 	for _, x := range f.Topics {
 		if x.Queued != nil && *x.Queued > 0 && len(x.Processes) == 0 {
-			add("requests that no living process serves: "+x.Topic, *x.Queued, time.Duration(x.Oldest*float64(time.Second)), "quipu processes")
+			add("requests that no living process serves: "+x.Topic, *x.Queued, time.Duration(x.Oldest*float64(time.Second)), "quipu ls --waits topic:"+x.Topic)
 		}
 	}
 	add("messages that are overdue", g.Overdue.N, g.Overdue.Age, "quipu processes")

@@ -112,7 +112,7 @@ func so(n int) func() int { return func() int { return n } }
 // 7.6: the messages of a lane go to one process. When it ends, another has them without
 // waiting for the pin to lapse; when it dies, after that wait.
 func TestLaneIsPinned_7_6(t *testing.T) {
-	e := newEngines(t, Config{Lanes: 2, Pin: time.Minute, LaneAckWait: time.Minute})
+	e := newEngines(t, Config{Lanes: 2, Pin: 10 * time.Second, LaneAckWait: 10 * time.Second})
 	a, stopA := e.start("a", so(1), nil)
 	_, counts := e.round(a)
 	require.Equal(t, map[string]int{"a": 2}, counts)
@@ -174,7 +174,7 @@ func TestOldServersAreWarnedOf(t *testing.T) {
 
 // 7.6: after a reconnect a process has its lanes again at once.
 func TestPinOutlivesAReconnect_7_6(t *testing.T) {
-	e := newEngines(t, Config{Lanes: 2, Pin: time.Minute, LaneAckWait: time.Minute})
+	e := newEngines(t, Config{Lanes: 2, Pin: 10 * time.Second, LaneAckWait: 10 * time.Second})
 	a, _ := e.start("a", so(1), nil)
 	b, _ := e.start("b", so(1), nil)
 	for range 3 {

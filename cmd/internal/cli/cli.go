@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,7 @@ func Run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, [
 // command's name.
 func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Version = cmp.Or(Build(), "unknown") // --version
 	root.SetArgs(args)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
