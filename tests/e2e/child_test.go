@@ -66,6 +66,9 @@ func child(ctx context.Context, c childConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cfg := range runtimes {
 		rt, err := quipu.Open(ctx, cfg)
+		for try := 0; errors.Is(err, quipu.ErrUnavailable) && try < 3; try++ { // on a machine that stands still for seconds
+			rt, err = quipu.Open(ctx, cfg)
+		}
 		if err != nil {
 			return err
 		}
