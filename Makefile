@@ -7,7 +7,7 @@
 # make chaos   all faults at once for a while: QUIPU_CHAOS (2m), QUIPU_CHAOS_SEED
 # make faults  every fault at every point, by real processes; prints the table: QUIPU_FAULTS='K7/F1 kill'
 #              plays the cells whose names have that in them; QUIPU_FAULTS_OTHER=COMMIT is the
-#              other build of F18, which by default is the oldest of the history
+#              other build of F18, which by default is the oldest with the schema of today
 # make sim     an hour of simulated worlds: DURING (1h), FROM (the first seed; others each time)
 # make linear  what clients see under faults, checked for linearizability: QUIPU_LINEAR (10m), QUIPU_LINEAR_SEED
 # make mutants a guard removed at a time: the simulator or a test has to notice; scripts/mutants NAME... for some
