@@ -180,7 +180,7 @@ type Committer interface {
 	// Rollback ends the transaction without a trace. Without one it does nothing.
 	Rollback(ctx context.Context) error
 	// Released returns the kept signals that the last commit made due and that its process is to
-	// publish (collation.Sending), with what their messages carry. After an outcome that was
+	// publish (collation.Sending), with what their messages carry, those of a mailbox oldest first. After an outcome that was
 	// unknown at first it knows none: their rows send them.
 	Released() []Outgoing
 	// Session returns the committer's session number and the seq of its last commit.

@@ -349,8 +349,13 @@ func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
 		require.NoError(p.w, failed)
 		return err
 	}
-	p.w.same("kept signals to publish", p.Committer.Released(), p.memory.Released())
+	p.w.same("kept signals to publish", byGUID(p.Committer.Released()), byGUID(p.memory.Released()))
 	return nil
+}
+
+// byGUID sorts: the order between mailboxes is no promise.
+func byGUID(all []store.Outgoing) []store.Outgoing {
+	return slices.SortedFunc(slices.Values(all), func(a, b store.Outgoing) int { return bytes.Compare(a.Row.GUID[:], b.Row.GUID[:]) })
 }
 
 // More implements store.Committer. What the plans so far made of the state of

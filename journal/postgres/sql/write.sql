@@ -265,23 +265,27 @@ SELECT {changed waits 1} FROM moved
 -- name: write_kept_due
 -- makes the oldest kept signals due that have not expired, in mailboxes where waits were registered, under their
 -- locks (J3). $1 mailboxes, $2 how many of each, $3 microseconds after which those are due that the process publishes
--- right after the commit, 0 for none that it publishes, $4 its session, 0 for none. Returns what messages carry.
-UPDATE dispatches d
-SET rev = d.rev + 1, held = NULL, next_at = c.now + w.resend,
-    publication = d.publication + CASE WHEN w.resend > 0 THEN 1 ELSE 0 END,
-    published_at = CASE WHEN w.resend > 0 THEN c.now ELSE d.published_at END,
-    turn_sent = CASE WHEN w.resend > 0 THEN d.turn ELSE d.turn_sent END,
-    session = CASE WHEN w.resend > 0 THEN nullif(w.session, 0) ELSE d.session END
-FROM (SELECT micros() AS now OFFSET 0) c
-CROSS JOIN unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[]) AS w (mailbox, most, resend, session)
-CROSS JOIN LATERAL (
-    SELECT k.guid FROM dispatches k
-    WHERE k.job = w.mailbox AND k.kind = 'signal' AND k.held = 'kept' AND coalesce(k.within_at > c.now, true)
-    ORDER BY k.published_at, k.guid
-    LIMIT w.most
-) AS k
-WHERE d.job = w.mailbox AND d.guid = k.guid
-RETURNING d.job, d.guid, d.publication, d.published_at
+-- right after the commit, 0 for none that it publishes, $4 its session, 0 for none. Returns what
+-- messages carry, the oldest first.
+WITH moved AS (
+    UPDATE dispatches d
+    SET rev = d.rev + 1, held = NULL, next_at = c.now + w.resend,
+        publication = d.publication + CASE WHEN w.resend > 0 THEN 1 ELSE 0 END,
+        published_at = CASE WHEN w.resend > 0 THEN c.now ELSE d.published_at END,
+        turn_sent = CASE WHEN w.resend > 0 THEN d.turn ELSE d.turn_sent END,
+        session = CASE WHEN w.resend > 0 THEN nullif(w.session, 0) ELSE d.session END
+    FROM (SELECT micros() AS now OFFSET 0) c
+    CROSS JOIN unnest($1::uuid[], $2::int8[], $3::int8[], $4::int8[]) AS w (mailbox, most, resend, session)
+    CROSS JOIN LATERAL (
+        SELECT k.guid, k.published_at AS since FROM dispatches k
+        WHERE k.job = w.mailbox AND k.kind = 'signal' AND k.held = 'kept' AND coalesce(k.within_at > c.now, true)
+        ORDER BY k.published_at, k.guid
+        LIMIT w.most
+    ) AS k
+    WHERE d.job = w.mailbox AND d.guid = k.guid
+    RETURNING d.job, d.guid, d.publication, d.published_at, k.since
+)
+SELECT job, guid, publication, published_at FROM moved ORDER BY since, guid
 
 -- name: write_resolved
 -- records the resolved waits of durable functions (E12). $1 jobs, $2 requests, $3 GUIDs, $4 kinds, $5 names, $6
