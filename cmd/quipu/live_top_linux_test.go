@@ -15,7 +15,8 @@ import (
 // top shows what is open, what runs and what is stuck, in a terminal again and again.
 func TestTop(t *testing.T) {
 	s := newSpace(t)
-	require.Contains(t, s.ok("", "top", "--once"), "nothing is stuck\n")
+	require.Eventually(t, func() bool { return strings.Contains(s.ok("", "top", "--once"), "nothing is stuck\n") },
+		time.Minute, 50*time.Millisecond, "its process is seen a moment after its start")
 	require.Contains(t, s.ok("", "top", "--once", "--nats", ""), "no queue is seen", "it does not say that all is well")
 	s.deploy("naps", "1", "sleep", `{for: 1h}`)
 	s.deploy("lost", "1", "nobody.serves", `{a: 1}`)
