@@ -269,8 +269,8 @@ func (r *run) settle(say func() error) {
 	r.rt.active.Done()
 }
 
-// Delays before a request that was handed back comes again. Whoever waited for another run has
-// come often without any trouble, so also the delay after trouble stays short.
+// Delays before a request that was handed back comes again. After trouble the delay grows with the
+// count of deliveries, which has those that only waited for another run, too. So its limit is low.
 const (
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 5 * time.Second

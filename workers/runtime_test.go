@@ -246,16 +246,22 @@ func TestE9LaterDeliveriesAreLeasedFirst(t *testing.T) {
 	require.Equal(t, []string{"Lease", "Lease", "Lease"}, h.store.Calls()[before:])
 }
 
+// leased is a house with a request that another process has, and that comes again.
+func leased(t *testing.T) (*house, wire.Request) {
+	h := newHouse(t)
+	HandleRaw(h.reg, "echo", echo)
+	q := ask("echo", 1, `1`)
+	h.store.Put(guid(t, q), nil)
+	_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
+	require.NoError(t, err)
+	h.open()
+	h.send(q, 2)
+	return h, q
+}
+
 func TestE9LeasedByAnotherIsHandedBack(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		h := newHouse(t)
-		HandleRaw(h.reg, "echo", echo)
-		q := ask("echo", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
-		require.NoError(t, err)
-		h.open()
-		h.send(q, 2)
+		h, q := leased(t)
 		require.Eventually(t, func() bool { return len(h.store.Calls()) > 2 }, patience, time.Millisecond, "it comes again")
 		h.silent()
 		h.store.Expire(guid(t, q))
@@ -269,14 +275,7 @@ func TestE9LeasedByAnotherIsHandedBack(t *testing.T) {
 // seconds when its next run meets trouble: those hand-backs were none of the infrastructure.
 func TestC10TroubleAfterALongLeaseCostsSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		h := newHouse(t)
-		HandleRaw(h.reg, "echo", echo)
-		q := ask("echo", 1, `1`)
-		h.store.Put(guid(t, q), nil)
-		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
-		require.NoError(t, err)
-		h.open()
-		h.send(q, 2)
+		h, q := leased(t)
 		require.Eventually(t, func() bool { return len(h.store.Calls()) > 20 }, time.Hour, time.Second, "it comes again and again")
 		var trouble atomic.Int64
 		h.store.Fault = func(string) error {

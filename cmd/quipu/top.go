@@ -252,7 +252,7 @@ func (f *frame) unseen() string {
 	if slices.ContainsFunc(f.Topics, func(x topicNow) bool { return x.Queued != nil }) {
 		return ""
 	}
-	return " that Postgres tells of; no queue is seen, so neither is a topic that nobody serves (--nats, with the rights of an engine)"
+	return ", as far as Postgres says; no queue is seen, so a topic that nobody serves may be missed: give --nats, with the rights of an engine"
 }
 
 func (f *frame) open() (n int64) {

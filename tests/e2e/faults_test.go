@@ -69,7 +69,7 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 		}
 		stopped := startChild(t, e.child(r))
 		for _, h := range holds {
-			await(t, "a call that is held", h.Arrived)
+			rig.Await(stopped, "a call that is held", h.Arrived)
 		}
 		stopped.Signal(syscall.SIGSTOP)
 		for _, h := range holds {

@@ -247,14 +247,3 @@ func (e *env) eventually(what string, cond func() bool) {
 	e.t.Helper()
 	require.Eventually(e.t, cond, patience, 20*time.Millisecond, what)
 }
-
-// await waits for what a channel brings, or for its end, within patience.
-func await[T any](t *testing.T, what string, events <-chan T) (event T) {
-	t.Helper()
-	select {
-	case event = <-events:
-	case <-time.After(patience):
-		require.FailNow(t, "it did not come within "+patience.String(), what)
-	}
-	return event
-}

@@ -137,7 +137,7 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			go func() { ended <- worker.Wait() }()
 			defer func() {
 				require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
-				require.NoError(t, await(t, "the end of the worker", ended), said.String())
+				require.NoError(t, devtest.Await(t, "the end of the worker", ended), said.String())
 			}()
 			quipu := func(args ...string) string {
 				out, err := exec.CommandContext(bounded, filepath.Join(bin, "quipu"), append(append(args, connect...), "--nats-prefix", "acme")...).CombinedOutput()

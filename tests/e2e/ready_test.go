@@ -28,7 +28,7 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- rt.Run(ctx) }()
-			await(t, "readiness", rt.Ready())
+			devtest.Await(t, "readiness", rt.Ready())
 			err = rt.Check(t.Context())
 			if has {
 				require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 				require.ErrorContains(t, err, "the streams of the space cannot be had: ensure stream QUIPU_default_LANES: ")
 			}
 			stop()
-			require.NoError(t, await(t, "the end of Run", done))
+			require.NoError(t, devtest.Await(t, "the end of Run", done))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -57,7 +58,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				}
 				e.deploy(rt, text)
 				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
-				await(t, "the call outside", outside)
+				devtest.Await(t, "the call outside", outside)
 				end(e, rt, job)
 				_, err := e.wait(rt, job)
 				require.Error(t, err)
