@@ -236,7 +236,7 @@ func (k *checker) child(v *store.JobView, row *collation.Row) error {
 	if f == nil || order.Version != "" && order.Version != f.Version() {
 		return nil
 	}
-	if err := f.CheckInput(order.Input); err != nil {
+	if err := f.CheckInput(order.Input, flow.NewBudget(nil)); err != nil {
 		return k.say(Misfit{
 			Job: Job{ID: v.ID, Key: v.Key}, Flow: v.Flow.Name, Version: v.Flow.Version, Activity: order.Parent.Activity, Address: order.Parent.DAD,
 			Err: fmt.Errorf("its child %q has not begun, and version %s of flow %s refuses its input: %w", order.Key, f.Version(), f.Name(), err),

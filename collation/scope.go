@@ -7,13 +7,14 @@ type scope struct {
 	b      *builder
 	reader *flow.Activity // nil: the flow's output
 	dad    DAD
+	budget *flow.Budget
 }
 
 // scope makes the view of an activity at the address dad, for expressions that mention the
 // names. It asks for all results at once: an evaluation would stop at the first missing one,
 // and each load is a trip.
 func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Scope, error) {
-	s := &scope{b, reader, dad}
+	s := &scope{b, reader, dad, flow.NewBudget(nil)}
 	for _, name := range names {
 		_, _ = s.Result(name)
 	}
@@ -53,6 +54,9 @@ func (s *scope) Job() flow.JobInfo {
 	j := &s.b.s.Job
 	return flow.JobInfo{ID: j.Key, Flow: j.Flow.Name, Version: j.Flow.Version, StartedMicros: int64(j.Started)}
 }
+
+// Budget implements flow.Scope.
+func (s *scope) Budget() *flow.Budget { return s.budget }
 
 // passes reports whether the activity may run at several addresses: it makes passes, or lies
 // below an activity that does.

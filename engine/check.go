@@ -41,7 +41,7 @@ func CheckStart(f *flow.Flow, key string, input []byte, kept func(key string) st
 		return "", fmt.Errorf("%w for flow %s, key %.80q: the input has %d bytes in its canonical form, the limit is %d",
 			ErrInput, f.Name(), key, len(input), MaxInput)
 	}
-	if err := f.CheckInput(input); err != nil {
+	if err := f.CheckInput(input, flow.NewBudget(nil)); err != nil {
 		return "", fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, f.Name(), key, err)
 	}
 	return key, nil

@@ -122,7 +122,7 @@ func FuzzCheckStart(f *testing.F) {
 			if key != "" {
 				require.Equal(t, key, got)
 			}
-			require.NoError(t, x.CheckInput(input))
+			require.NoError(t, x.CheckInput(input, flow.NewBudget(nil)))
 		}
 	})
 }

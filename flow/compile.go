@@ -195,9 +195,9 @@ func (k *compiler) schedule(f *Flow, def *scheduleDef) {
 	if t == nil {
 		return
 	}
-	input, err := t.Eval(nil)
+	input, err := t.Eval(source{scope: constant{NewBudget(nil)}})
 	if err == nil {
-		err = f.CheckInput(input)
+		err = f.CheckInput(input, NewBudget(nil))
 	}
 	if err != nil {
 		k.add(def.input.position, "schedule.input", "", "%s", err)

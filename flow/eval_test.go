@@ -26,6 +26,8 @@ func (results) Job() flow.JobInfo {
 	return flow.JobInfo{ID: `or"der`, Flow: "order", Version: "1", StartedMicros: 1_700_000_000_000_001}
 }
 
+func (results) Budget() *flow.Budget { return flow.NewBudget(nil) }
+
 func ran(output string) flow.Result {
 	return flow.Result{Output: []byte(output), Code: 200, Ran: true}
 }
@@ -65,7 +67,7 @@ func TestFlowWithoutExpressions(t *testing.T) {
 	got, err := f.Output(results{})
 	require.NoError(t, err)
 	require.Equal(t, `null`, string(got))
-	require.NoError(t, f.CheckInput([]byte(`7`)))
+	require.NoError(t, f.CheckInput([]byte(`7`), flow.NewBudget(nil)))
 	first := readFlow(t, "order.yaml").Trigger().Out[0]
 	taken, err := first.Taken(nil)
 	require.NoError(t, err)

@@ -64,6 +64,9 @@ const (
 	MaxMentions = expr.MaxMentions
 	// MaxCost bounds the work of one evaluation, in the units of CEL.
 	MaxCost = expr.MaxCost
+	// MaxStepCost bounds the work of all evaluations of one step together, in the same units: the
+	// expressions of one Leg1 with all its elements, those of one Leg2, or the check of an input.
+	MaxStepCost = 2_000_000
 	// MaxMappedBytes bounds an evaluated input or output.
 	MaxMappedBytes = expr.MaxResultBytes
 )

@@ -114,9 +114,9 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("the input does not fit flow %s: %s", e.Flow, strings.Join(lines, "; "))
 }
 
-// CheckInput checks a job's input, canonical payload JSON, against the flow's schema. The
-// error is an *InputError.
-func (f *Flow) CheckInput(canonicalJSON []byte) error {
+// CheckInput checks a job's input, canonical payload JSON, against the flow's schema, within the
+// budget. Errors: *InputError, *BudgetError, ErrStopped.
+func (f *Flow) CheckInput(canonicalJSON []byte, b *Budget) error {
 	if f.schema == nil {
 		return nil
 	}

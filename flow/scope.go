@@ -19,6 +19,8 @@ type Scope interface {
 	Result(activity string) (Result, bool)
 	// Job returns the job's own data.
 	Job() JobInfo
+	// Budget is what all evaluations over this scope may cost together. Never nil.
+	Budget() *Budget
 }
 
 // Result is the response of an activity.
@@ -163,6 +165,16 @@ type source struct {
 	index  int
 	signal []byte // in the output of a hook; nil for null
 }
+
+// constant is the scope of expressions that mention nothing.
+type constant struct{ budget *Budget }
+
+func (constant) Result(string) (Result, bool) { return Result{}, false }
+func (constant) Job() JobInfo                 { return JobInfo{} }
+func (c constant) Budget() *Budget            { return c.budget }
+
+// Spend takes units from the budget of the step.
+func (s source) Spend(units int64) error { return s.scope.Budget().Spend(units) }
 
 func (s source) Value(r expr.Ref) ([]byte, error) {
 	switch r.Name {

@@ -66,7 +66,7 @@ func FuzzCheckInput(f *testing.F) {
 		if err != nil {
 			return
 		}
-		err = parsed.CheckInput(text)
+		err = parsed.CheckInput(text, flow.NewBudget(nil))
 		if err != nil {
 			var refused *flow.InputError
 			require.ErrorAs(t, err, &refused)
@@ -76,7 +76,7 @@ func FuzzCheckInput(f *testing.F) {
 				require.NotEmpty(t, p.Message)
 			}
 		}
-		require.Equal(t, err == nil, parsed.CheckInput(text) == nil)
+		require.Equal(t, err == nil, parsed.CheckInput(text, flow.NewBudget(nil)) == nil)
 		require.Len(t, parsed.StrictKey(text), 64)
 	})
 }

@@ -77,7 +77,7 @@ func TestTranscripts(t *testing.T) {
 			var err error
 			switch {
 			case d.Cmd == "check":
-				value, err = "fits", readFlow(t, d.CmdArgs[0].Key).CheckInput([]byte(d.Input))
+				value, err = "fits", readFlow(t, d.CmdArgs[0].Key).CheckInput([]byte(d.Input), flow.NewBudget(nil))
 			case d.Cmd == "result":
 				f, failed := flow.Parse("f.yaml", []byte(strings.Replace(risky, "OUTPUT", first, 1)))
 				require.NoError(t, failed)

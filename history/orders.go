@@ -87,7 +87,7 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 		ev = t.event(e, KindSignal, at)
 		ev.Text = "sends signal " + d.Topic
 		if a := t.activity(at.key); a != nil && a.Type == flow.TypeSignal {
-			if s, err := a.Signal(&scope{t, a, at.key.DAD}); err == nil {
+			if s, err := a.Signal(t.scope(a, at.key.DAD)); err == nil {
 				ev.Text, ev.Input = ev.Text+", key "+s.Key, &Value{JSON: s.Payload}
 			}
 		}
@@ -137,7 +137,7 @@ func (t *Teller) elements(e *journal.Entry, entered leg1s) {
 		if a == nil || !a.HasEach {
 			continue
 		}
-		s := &scope{t, a, at.key.DAD}
+		s := t.scope(a, at.key.DAD)
 		items, err := a.Each(s)
 		taken := 0
 		for i := range e.Elements.Inputs.Len() {
@@ -186,7 +186,7 @@ func (t *Teller) input(key collation.InstanceKey, sum journal.Sum) *Value {
 	case a == nil:
 		return &Value{Missing: "the flow's definition cannot be read"}
 	}
-	return checked(sum, func() ([]byte, error) { return a.Input(&scope{t, a, key.DAD}) })
+	return checked(sum, func() ([]byte, error) { return a.Input(t.scope(a, key.DAD)) })
 }
 
 // checked is an input that was evaluated again, provided that it has the recorded sum.
@@ -217,7 +217,7 @@ func (t *Teller) takenInput(key collation.InstanceKey) *Value {
 	if a == nil || a.HasEach || a.Type != flow.TypeWorker && a.Type != flow.TypeAwait {
 		return nil
 	}
-	return unsent(func() ([]byte, error) { return a.Input(&scope{t, a, key.DAD}) })
+	return unsent(func() ([]byte, error) { return a.Input(t.scope(a, key.DAD)) })
 }
 
 // scope is what an expression of an activity sees: the results so far.
@@ -225,6 +225,11 @@ type scope struct {
 	t      *Teller
 	reader *flow.Activity
 	dad    collation.DAD
+	budget *flow.Budget
+}
+
+func (t *Teller) scope(reader *flow.Activity, dad collation.DAD) *scope {
+	return &scope{t, reader, dad, flow.NewBudget(nil)}
 }
 
 // Result implements flow.Scope.
@@ -245,3 +250,6 @@ func (s *scope) Result(name string) (flow.Result, bool) {
 
 // Job implements flow.Scope.
 func (s *scope) Job() flow.JobInfo { return s.t.job }
+
+// Budget implements flow.Scope.
+func (s *scope) Budget() *flow.Budget { return s.budget }

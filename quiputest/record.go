@@ -141,7 +141,7 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 
 // inputs returns the inputs of an instance's requests: one, or one for each element.
 func (r *record) inputs(act *flow.Activity, dad collation.DAD) ([]json.RawMessage, error) {
-	s := &scope{record: r, reader: act, dad: dad}
+	s := &scope{record: r, reader: act, dad: dad, budget: flow.NewBudget(nil)}
 	if !act.HasEach {
 		input, err := act.Input(s)
 		return []json.RawMessage{input}, errors.Join(err, s.err)
@@ -167,6 +167,7 @@ type scope struct {
 	*record
 	reader *flow.Activity
 	dad    collation.DAD
+	budget *flow.Budget
 	err    error
 }
 
@@ -192,6 +193,9 @@ func (s *scope) Result(name string) (flow.Result, bool) {
 	}
 	return *collation.ResultAt(e, key), true
 }
+
+// Budget implements flow.Scope.
+func (s *scope) Budget() *flow.Budget { return s.budget }
 
 // Job implements flow.Scope.
 func (s *scope) Job() flow.JobInfo {

@@ -151,7 +151,11 @@ type view struct {
 	dad    collation.DAD
 	own    *seen // the activity's own result, in the pass at dad
 	hidden bool  // an expression saw a result whose output is not here
+	budget *flow.Budget
 }
+
+// Budget implements flow.Scope.
+func (v *view) Budget() *flow.Budget { return v.budget }
 
 // Job implements flow.Scope.
 func (v *view) Job() flow.JobInfo { return v.g.job }

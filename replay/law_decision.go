@@ -19,7 +19,7 @@ func (a *auditor) decisionLaw(e *journal.Entry, f *facts, raw *seen) {
 	if act == nil {
 		return
 	}
-	v := &view{g: &a.given, reader: act, dad: f.at.DAD, own: a.given.results[f.at]}
+	v := &view{g: &a.given, budget: flow.NewBudget(nil), reader: act, dad: f.at.DAD, own: a.given.results[f.at]}
 	if a.overran(e, f, v) {
 		return
 	}

@@ -21,6 +21,8 @@ func (s scope) Result(activity string) (flow.Result, bool) {
 	return r, ok
 }
 
+func (scope) Budget() *flow.Budget { return flow.NewBudget(nil) }
+
 func (scope) Job() flow.JobInfo { return flow.JobInfo{ID: "order", Flow: "order", Version: "1"} }
 
 func parse(t *testing.T) *flow.Flow {
@@ -44,7 +46,7 @@ func TestFlowChargesTheExactTotal(t *testing.T) {
 		require.NoError(t, err)
 		input, err := canonical.Payload(raw)
 		require.NoError(t, err)
-		require.NoError(t, f.CheckInput(input), l.Key)
+		require.NoError(t, f.CheckInput(input, flow.NewBudget(nil)), l.Key)
 		text, err := charge.Input(scope{"start": {Output: input, Code: 200, Ran: true}})
 		require.NoError(t, err, l.Key)
 		var request struct {

@@ -22,6 +22,9 @@ import (
 type Source interface {
 	// Value gives one value; an error ends the evaluation.
 	Value(r Ref) ([]byte, error)
+	// Spend takes units of work from the budget that the evaluation shares with others of its step,
+	// before the work is done; an error ends the evaluation.
+	Spend(units int64) error
 }
 
 var (
