@@ -41,7 +41,7 @@ func TestFlowChargesTheExactTotal(t *testing.T) {
 	f := parse(t)
 	charge, ok := f.Activity("charge")
 	require.True(t, ok)
-	for _, l := range read(t) {
+	for _, l := range orders.Generate(orders.Count) {
 		raw, err := json.Marshal(l.Input)
 		require.NoError(t, err)
 		input, err := canonical.Payload(raw)

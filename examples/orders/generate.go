@@ -3,13 +3,12 @@ package orders
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 )
 
-// Count is the number of orders in orders.jsonl, and seed the seed that made them.
+// Count is the number of orders of the demo, and seed the seed that makes them.
 const (
 	Count = 2000
 	seed  = 15_021
@@ -49,18 +48,6 @@ func Generate(count int) []Line {
 		lines[n] = generate(r, n+1)
 	}
 	return lines
-}
-
-// Write writes orders as JSON Lines.
-func Write(w io.Writer, lines []Line) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	for i := range lines {
-		if err := enc.Encode(&lines[i]); err != nil {
-			return fmt.Errorf("write order %s: %w", lines[i].Key, err)
-		}
-	}
-	return nil
 }
 
 func generate(r *rand.Rand, n int) Line {

@@ -16,7 +16,7 @@ var Flow string
 // Address is where Flow expects the shop's services: host and port.
 const Address = "127.0.0.1:7780"
 
-// Line is one job to start, a line of orders.jsonl.
+// Line is one job to start, as a line of `quipu start -` has it.
 type Line struct {
 	Flow  string `json:"flow"`
 	Key   string `json:"key"`
