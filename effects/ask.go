@@ -5,6 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/journal"
@@ -42,7 +46,18 @@ func (s *Session) arm(c *Call) {
 // of fn; nil after a crash. A NotDone error says that the effect was not done and may run
 // again under the next key.
 func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause error) ([]byte, error) {
+	asked := time.Now()
 	a, silent := s.inquire(ctx, c, e.Key)
+	if a.State == StateDone || a.State == StateNotDone {
+		e.Finding = &journal.Finding{
+			Verifier: nameOf(c.verifier), Asked: asked.UnixMicro(), Took: time.Since(asked).Microseconds(), Note: a.Note,
+		}
+		if cause != nil {
+			_, failure, _ := ending(cause)
+			e.Finding.Error = failure.Message
+		}
+		s.warn("a call brought no outcome: its verifier found it", c, e.Key, "answer", string(a.State), "verifier", e.Finding.Verifier)
+	}
 	switch a.State {
 	case StateDone:
 		e.Result = a.Result
@@ -63,6 +78,17 @@ func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause e
 		return s.record(ctx, c, e, nil)
 	}
 	return s.record(ctx, c, e, NotDone(verified))
+}
+
+// nameOf says which verifier it is: its type, or the name of its function.
+func nameOf(v Verifier) string {
+	if b, ok := v.(bounded); ok {
+		v = b.Verifier
+	}
+	if f, ok := v.(VerifierFunc); ok {
+		return wire.CutText(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
+	}
+	return wire.CutText(strings.TrimPrefix(fmt.Sprintf("%T", v), "*"))
 }
 
 // inquire asks the verifier about an unfinished effect. Where the answer does not decide,

@@ -75,9 +75,8 @@ func cause(result []byte) (code int, failure *journal.Failure) {
 	return r.Code, &journal.Failure{Class: r.Error.Class, Message: r.Error.Message, Data: r.Error.Data, Stack: r.Error.Stack}
 }
 
-// says tells who says what the outcome of an effect is, if it is not the run that began it.
-// A guarded effect is not called again by a run that takes it over (E4): only a verifier or a
-// person can say what became of it. A verifier that the same run asks leaves no trace.
+// says tells who says what the outcome of an effect is, if it is not the call itself: a person, a
+// verifier (3.3), or the run that called it again.
 func (t *Teller) says(e *journal.Entry) string {
 	f := e.Effect
 	if who, judged := t.judged[verdict{f.Key, e.Time}]; judged {
@@ -88,11 +87,24 @@ func (t *Teller) says(e *journal.Entry) string {
 	}
 	began := t.begun[call{e.Chain, f.Key}]
 	switch {
+	case f.Finding != nil:
+		return ", " + Found(f.Finding)
 	case began == nil || f.Taken != nil:
-	case began.Class == "guarded" && (began.Taken != nil || f.Fence > began.Fence):
-		return ", says its verifier"
 	case began.Class == "idempotent" && f.Fence > began.Fence && e.Writer != "":
 		return ", taken over by " + e.Writer
 	}
 	return ""
+}
+
+// Found tells who found the outcome of an effect, and why he was asked.
+func Found(f *journal.Finding) string {
+	why := "its call was cut off"
+	if f.Error != "" {
+		why = "its call failed: " + strings.TrimSuffix(f.Error, ".")
+	}
+	note := ""
+	if f.Note != "" {
+		note = " (" + f.Note + ")"
+	}
+	return fmt.Sprintf("says its verifier %s%s; %s", f.Verifier, note, why)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/quiputest/ordertest"
 	"github.com/quipu-journal/quipu/workers"
@@ -48,6 +50,46 @@ func TestOutcomesAfterACrash(t *testing.T) {
 			})
 			require.Contains(t, all.String(), says)
 			require.Contains(t, all.String(), "effect book is done\n", "where nothing crashed")
+		})
+	}
+}
+
+// The answer of a call is lost, and a verifier finds out within the same run: the journal says both.
+func TestWhoFoundAnOutcomeIsTold(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{true, false} {
+		quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
+			calls := 0
+			w.Serve(func(reg *workers.Registry) {
+				workers.Verify(reg, "book", effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
+					if done {
+						return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`"p-1"`), Note: "seen"}, nil
+					}
+					return effects.Answer{State: effects.StateNotDone}, nil
+				}), effects.Warn)
+				workers.Handle(reg, "send", func(ctx context.Context, _ string) (string, error) {
+					return effects.Do(ctx, "book", func(context.Context) (string, error) {
+						if calls++; calls == 1 {
+							return "", errors.New("connection reset")
+						}
+						return "p-2", nil
+					})
+				})
+			})
+			job := w.Call("send", "k", "Lima")
+			job.Output(nil)
+			var told string
+			for _, e := range job.Journal() {
+				if e.Effect == nil || e.Effect.Finding == nil {
+					continue
+				}
+				require.Empty(t, told, "one outcome was found by a verifier")
+				told = history.Found(e.Effect.Finding)
+				require.Equal(t, done, e.Kind == journal.KindEffectCompleted)
+			}
+			require.Contains(t, told, "says its verifier github.com/quipu-journal/quipu/history_test.TestWhoFoundAnOutcomeIsTold")
+			require.Equal(t, done, strings.Contains(told, " (seen)"))
+			require.True(t, strings.HasSuffix(told, "; its call failed: connection reset"), told)
 		})
 	}
 }

@@ -435,6 +435,19 @@ type Effect struct {
 	Position string
 	// Taken is set if an earlier generation of the job recorded the effect.
 	Taken *Taken
+	// Finding says how the outcome came to be known where the call did not tell it; nil: the call
+	// did, or a person, whose action is an entry of its own.
+	Finding *Finding
+}
+
+// Finding is what a verifier said of an effect whose call brought no outcome (3.3).
+type Finding struct {
+	Verifier string // which: its type, or the name of its function
+	Error    string // that of the call; "" if its run was cut off, so that nobody heard one
+	// Asked is when the verifier was asked, in µs since 1970 by the clock of the run; a call with an
+	// error had just ended. Took is how many µs it took to answer.
+	Asked, Took int64
+	Note        string // what it said for people
 }
 
 // Operator is what a person did (E10). Who is the name that the person gave, Login the

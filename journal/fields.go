@@ -115,6 +115,7 @@ func effectFields(c *codec, f *Effect) {
 	implied(c, "c", &f.Class, "guarded", text)
 	part(c, "e", &f.Error, failureFields)
 	implied(c, "f", &f.Fence, 1, big)
+	part(c, "fi", &f.Finding, findingFields)
 	field(c, "k", &f.Key, digest)
 	field(c, "l", &f.Late, truth)
 	field(c, "n", &f.N, number)
@@ -123,6 +124,14 @@ func effectFields(c *codec, f *Effect) {
 	payload(c, "r", &f.Result)
 	part(c, "tk", &f.Taken, takenFields)
 	implied(c, "tn", &f.Turn, 1, number)
+}
+
+func findingFields(c *codec, x *Finding) {
+	field(c, "a", &x.Asked, number)
+	field(c, "d", &x.Took, number)
+	field(c, "e", &x.Error, text)
+	field(c, "n", &x.Note, text)
+	field(c, "v", &x.Verifier, text)
 }
 
 func fromFields(c *codec, f *From) {

@@ -60,7 +60,8 @@ func full() *journal.Entry {
 		Effect: &journal.Effect{
 			Key: digest(17), Name: "pay", Class: "guarded", N: 1, Turn: 2, Fence: 7,
 			Result: []byte(`[1,2]`), Error: failure("no"), Late: true, Position: "4.1.2",
-			Taken: &journal.Taken{Generation: 1, Chain: guid(33), Seq: 7, Forked: true},
+			Taken:   &journal.Taken{Generation: 1, Chain: guid(33), Seq: 7, Forked: true},
+			Finding: &journal.Finding{Verifier: "bank.Charges", Error: "connection reset", Asked: 1_700_000_000_000_001, Took: 9, Note: "looked"},
 		},
 		Operator: &journal.Operator{Action: "retry", Who: "ann", Reason: "again", Login: "ops"},
 		Repaired: []journal.Difference{{Table: "jobs", Row: "order-42", Column: "semaphore", Stored: "7", Journal: "1"}},

@@ -3,7 +3,7 @@ package journal_test
 // goldenBody is the body of full.
 const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":"AAAAAAAAAAAAAAAAAAAAEw","e":{"c":"error","d":{"n":1.5},"m":"card \"declined\"","s":"main.go:1\n\tat f"},"el":6,"n":4,"o":{"ok":true},"of":{"k":"signal","n":"review","p":"3"},"p":[{"f":"9223372036854775807","k":"sleep","n":"cool-off","p":"1"},{"fl":"shipping","in":{"n":1},"k":"child","ky":"order-42","n":"ship","p":"2.0.1","t":"reviewed","v":"3"}],"q":"AAAAAAAAgACAAAAAAAAABw","r":"CAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAg","ra":"1500000","rn":8,"sg":"AAAAAAAAgACAAAAAAAAAEg","st":500,"tk":{"c":"AAAAAAAAgACAAAAAAAAAIg","f":1,"ge":1,"s":5},"tn":2,"ty":3,"u":1,"w":"ann"},` +
 	`"bd":{"h":"DwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA8","s":4},"by":{"b":"b1","w":"w1"},"c":{"e":{"c":"error","d":{"n":1.5},"m":"é😀","s":"main.go:1\n\tat f"},"o":null,"s":"failed","st":500},` +
-	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tk":{"c":"AAAAAAAAgACAAAAAAAAAIQ","f":1,"ge":1,"s":7},"tn":2},` +
+	`"d":",0,0","di":["AAAAAAAAgACAAAAAAAAAFg","AAAAAAAAgACAAAAAAAAAFw"],"do":"ewcst","e":{"e":{"c":"error","d":{"n":1.5},"m":"no","s":"main.go:1\n\tat f"},"f":"7","fi":{"a":1700000000000001,"d":9,"e":"connection reset","n":"looked","v":"bank.Charges"},"k":"EQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABE","l":1,"n":1,"nm":"pay","p":"4.1.2","r":[1,2],"tk":{"c":"AAAAAAAAgACAAAAAAAAAIQ","f":1,"ge":1,"s":7},"tn":2},` +
 	`"el":[7,5,"AAAAAAAAgACAAAAAAAAAGw"],"f":{"d":"EAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABA","n":"order","v":"1"},` +
 	`"fr":{"a":"charge","c":[{"a":"ship","d":",0,3","el":2,"j":"AAAAAAAAAAAAAAAAAAAAHw","of":{"k":"child","n":"ship","p":"1"}}],"d":",0,0","ge":2,"h":"HQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB0","j":"AAAAAAAAAAAAAAAAAAAAHA","r":"the card is valid again","rg":1,"rj":"AAAAAAAAAAAAAAAAAAAAHg","s":40,"w":"ann","x":{"at":12,"ge":3,"j":"AAAAAAAAAAAAAAAAAAAAJA"}},` +
 	`"g":"AAAAAAAAgACAAAAAAAAABQ","ge":3,"i":{"total":9007199254740993},"j":[["meet",",0,0,0","000010200000000",1]],` +
@@ -17,6 +17,6 @@ const goldenBody = `{"a":"charge","ab":2,"as":"c","b":{"b":7,"by":"signal","ch":
 // goldenHashes are h₀, h₁ over goldenBody and h₂ of its chain.
 var goldenHashes = [3]string{
 	"9b81745bd642efa8676fd215eed24c849e839d413dfcb05878bc513286dff50f",
-	"1f821a207bbfc8812825e0745b4ccaea91e78d77872017658dda35c0a6fab49b",
-	"b429d42db78fe78a1ad58f4ece6679d7ec81c069389269850315d6ce536e506a",
+	"af14538773f35a7d09c0c93b62739e0666be74b4b821993908e884a63bca37ff",
+	"1134fa475311579be84a4a27a9975f976d962cf30dceb1b6f5e02b72731a035b",
 }

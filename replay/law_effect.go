@@ -38,6 +38,7 @@ func (a *auditor) effectOnce(e *journal.Entry) {
 	x := e.Effect
 	a.placeLaw(e, x)
 	known := a.job.Effects[x.Key]
+	a.findingLaw(e, known)
 	if known == nil {
 		if e.Kind != journal.KindEffectStarted && needsStart[x.Class] && x.Taken == nil {
 			a.at(V8, e, "effect %q of class %s ends without a start, key %s", x.Name, x.Class, x.Key)
@@ -59,6 +60,29 @@ func (a *auditor) effectOnce(e *journal.Entry) {
 			x.Name, x.Class, x.N, x.Position, known.Name, known.Class, known.N, known.Position, known.Request, x.Key)
 	}
 }
+
+// findingLaw checks how the outcome of an effect came to be known (V8, 3.3). Only the unknown outcome of
+// a guarded call is asked about. A run that takes such a call over does not make it again, so it
+// cannot know the outcome by itself: a verifier or a person has told it.
+func (a *auditor) findingLaw(e *journal.Entry, known *Effect) {
+	x, f := e.Effect, e.Effect.Finding
+	_, judged := a.judged[x.Key]
+	takes := known != nil && known.State == EffectStarted && e.Kind != journal.KindEffectStarted && x.Fence > known.Fence
+	switch {
+	case f == nil && takes && x.Class == classGuarded && !judged:
+		a.at(V8, e, "effect %q was begun by another run, and the entry does not say who found its outcome, key %s", x.Name, x.Key)
+	case f == nil:
+	case x.Class != classGuarded || known == nil || e.Kind == journal.KindEffectStarted || x.Taken != nil:
+		a.at(V8, e, "a verifier is named for effect %q of class %s, which nobody asks one about, key %s", x.Name, x.Class, x.Key)
+	case f.Verifier == "" || f.Asked <= 0 || f.Took < 0:
+		a.at(V8, e, "the finding about effect %q does not say which verifier was asked, and when, key %s", x.Name, x.Key)
+	case f.Error != "" && takes:
+		a.at(V8, e, "the finding about effect %q has an error of a call that another run made, key %s", x.Name, x.Key)
+	}
+}
+
+// classGuarded is the class of effects that are not called again by themselves (E3).
+const classGuarded = "guarded"
 
 // needsStart are the classes of effects that have a start entry before their end.
 var needsStart = set("idempotent", "guarded", ClassUndo)

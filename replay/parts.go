@@ -165,6 +165,7 @@ type Effect struct {
 	Result  journal.Digest // of the result, or of its error; zero until then
 	// Position is the place of the call in a durable function (E15).
 	Position string
+	Fence    int64 // of the run that began it
 	// Voided says that an operator voided a recorded result (3.3); State is then EffectNotDone.
 	Voided bool
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
@@ -120,6 +121,24 @@ type effectEntry struct {
 	By     string     `json:"by,omitempty"` // the worker, or the operator
 	Action string     `json:"action,omitempty"`
 	Reason string     `json:"reason,omitempty"`
+	// Finding is who found the outcome, where the call did not tell it.
+	Finding *finding `json:"finding,omitempty"`
+}
+
+// finding is what a verifier said of an effect.
+type finding struct {
+	Verifier string     `json:"verifier"`
+	Error    string     `json:"error,omitempty"` // of the call; none if its run was cut off
+	Asked    *time.Time `json:"asked"`
+	Took     float64    `json:"took_s"`
+	Note     string     `json:"note,omitempty"`
+}
+
+func findingOf(f *journal.Finding) *finding {
+	if f == nil {
+		return nil
+	}
+	return &finding{f.Verifier, f.Error, stamp(collation.Micros(f.Asked)), (time.Duration(f.Took) * time.Microsecond).Seconds(), f.Note}
 }
 
 func effectOf(f *quipu.Effect) effectView {
@@ -137,7 +156,7 @@ func effectOf(f *quipu.Effect) effectView {
 func effectEntryOf(e *journal.Entry) effectEntry {
 	v := effectEntry{Kind: string(e.Kind), Seq: e.Seq, Time: stamp(collation.Micros(e.Time)), By: e.Writer}
 	if f := e.Effect; f != nil {
-		v.Turn, v.Fence, v.Late = f.Turn, f.Fence, f.Late
+		v.Turn, v.Fence, v.Late, v.Finding = f.Turn, f.Fence, f.Late, findingOf(f.Finding)
 	}
 	if o := e.Operator; o != nil {
 		v.By, v.Action, v.Reason = o.Who, o.Action, o.Reason
@@ -169,6 +188,9 @@ func effectText(w io.Writer, f *quipu.Effect) error {
 		}
 		if x.Action != "" {
 			note = x.Action + ": " + x.Reason
+		}
+		if x.Finding != nil {
+			note = history.Found(e.Effect.Finding)
 		}
 		t.row(local(x.Time), x.Seq, x.Kind, x.Turn, x.By, note)
 	}
