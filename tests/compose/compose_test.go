@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,6 +70,39 @@ func TestS16DockerfileIsPinned(t *testing.T) {
 	for _, base := range bases {
 		require.Regexp(t, pinned, base[1])
 	}
+}
+
+// The binaries of an image know their build, which entries of the journal name: the linker sets a
+// variable that is there.
+func TestImagesKnowTheirBuild(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(dockerfilePath)
+	require.NoError(t, err)
+	set := regexp.MustCompile(`-X github\.com/quipu-journal/quipu/([\w/]+)\.(\w+)=\$build`).FindStringSubmatch(string(text))
+	require.NotNil(t, set, "the Dockerfile tells the linker no build")
+	files, err := filepath.Glob("../../" + set[1] + "/*.go")
+	require.NoError(t, err)
+	declared := false
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		declared = declared || regexp.MustCompile(`(?m)^var `+set[2]+` string$`).Match(source)
+	}
+	require.True(t, declared, "package %s has no variable %s", set[1], set[2])
+	sum := regexp.MustCompile(`\$\((find [^)]*)\)`).FindStringSubmatch(string(text))
+	require.NotNil(t, sum, "without a name the build is the sum of the sources")
+	dir := t.TempDir()
+	name := func(content string) string {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.go"), []byte(content), 0o600))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", sum[1])
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		require.Regexp(t, `^[0-9a-f]{16}\n$`, string(out))
+		return string(out)
+	}
+	require.Equal(t, name("package a"), name("package a"))
+	require.NotEqual(t, name("package a"), name("package b"), "other sources are another build")
 }
 
 // isProcess says that a service is a process of the image's own command, worker.

@@ -2,8 +2,15 @@ package cli
 
 import "runtime/debug"
 
-// Build names the build for the journal (audit only): the module's version, or its commit.
+// build is what the linker was told (-X), as images are built from sources without their history.
+var build string
+
+// Build names the build for the journal (audit only): what the linker was told, the module's
+// version, or its commit.
 func Build() string {
+	if build != "" {
+		return build
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
