@@ -141,15 +141,20 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	return a.explain(f(cmd.Context(), rt))
 }
 
-// flushWait bounds the sending of the last metrics.
-const flushWait = 5 * time.Second
+// flushWait bounds the sending of a command's telemetry: whoever started a job does not wait for a
+// collector that is silent.
+const flushWait = 500 * time.Millisecond
 
 // flush sends what was counted. A failure does not affect the jobs.
 func (a *app) flush(ctx context.Context, shutdown func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWait)
 	defer cancel()
-	if err := shutdown(ctx); err != nil {
-		fmt.Fprintln(a.streams.Err, "the metrics were not sent:", err)
+	err := shutdown(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		fmt.Fprintf(a.streams.Err, "the telemetry of this command was not sent: the collector (OTEL_EXPORTER_OTLP_ENDPOINT) did not answer within %v\n", flushWait)
+	case err != nil:
+		fmt.Fprintln(a.streams.Err, "the telemetry of this command was not sent:", err)
 	}
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -144,4 +147,21 @@ func TestDevFileIsFound(t *testing.T) {
 	env := map[string]string{"QUIPU_DEV": dir}
 	require.Contains(t, clitest.Do(t, run, env, "", "ls").Err, "is the `worker dev` of "+dir+" still running?")
 	require.NotContains(t, clitest.Do(t, run, env, "", "ls", "--postgres", "postgres://127.0.0.1:1/x").Err, "worker dev", "it is not that one's database")
+}
+
+// A collector that is silent holds a command up for a moment only, and the command says so.
+func TestSilentCollector(t *testing.T) {
+	t.Parallel()
+	var errs strings.Builder
+	a := &app{streams: cli.Streams{Err: &errs}}
+	var waits time.Duration
+	a.flush(t.Context(), func(ctx context.Context) error {
+		until, bounded := ctx.Deadline()
+		require.True(t, bounded)
+		waits = time.Until(until)
+		<-ctx.Done()
+		return fmt.Errorf("upload: %w", ctx.Err())
+	})
+	require.LessOrEqual(t, waits, time.Second)
+	require.Contains(t, errs.String(), "the collector (OTEL_EXPORTER_OTLP_ENDPOINT) did not answer within 500ms")
 }
