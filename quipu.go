@@ -77,6 +77,7 @@ type Runtime struct {
 	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
+	looks     tokenLooks
 }
 
 // Open connects to Postgres, checks its settings (S7), migrates the schema unless NoMigrate is

@@ -10,11 +10,13 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 )
 
 func init() {
 	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (store.Mark, error) { return runtime.(*Runtime).witness(ctx) }
+	below.Observer = func(runtime any) observer.Observer { return runtime.(*Runtime).cfg.Observer }
 }
 
 // JobSummary is one line of a list of jobs. A time that has not come is zero.

@@ -3,20 +3,25 @@ package access
 import (
 	"cmp"
 	"context"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Limits of a Guard and its Server.
 const (
-	DefaultMaxBody = 4 << 20 // bytes of a request's body
-	MaxRequests    = 512     // at a time, waiting ones included
-	MaxOfOne       = 128     // at a time, of one caller
+	DefaultMaxBody = 4 << 20   // bytes of a request's body
+	MaxRequests    = 512       // at a time, waiting ones included
+	MaxOfOne       = 128       // at a time, of one caller
+	MaxBodies      = 128 << 20 // bytes of the bodies of all requests under way
+	MaxLong        = 8         // at a time, of what reads whole journals: see Guard.Few
+	MaxLongOfOne   = 4         // of those, of one caller
 	MaxHeader      = 64 << 10
 	headerWait     = 10 * time.Second
 	readWait       = 30 * time.Second
@@ -39,7 +44,11 @@ type Config struct {
 	TLS bool
 	// MaxBody bounds the body of a request, bytes; DefaultMaxBody by default.
 	MaxBody int64
-	// Logger gets a line about every write and every refusal; slog.Default() by default.
+	// Refused is told the code of each request that is refused, for a counter; nil: nobody is. The
+	// codes are those of Codes.
+	Refused func(code string)
+	// Logger gets a line about every write; of refusals of one code at most one line in ten seconds,
+	// with how many there were. slog.Default() by default.
 	Logger *slog.Logger
 }
 
@@ -53,11 +62,14 @@ type Proxy struct {
 
 // Guard stands before the handlers of a server.
 type Guard struct {
-	cfg    Config
-	origin *http.CrossOriginProtection
-	mu     sync.Mutex
-	all    int
-	of     map[string]int // requests under way, by caller
+	cfg Config
+	*Places
+	long   *Places
+	bodies atomic.Int64 // bytes of bodies that may be read by requests under way
+	said   sparse
+
+	watching sync.Mutex
+	watches  map[string]*watch // by token
 }
 
 // New makes a Guard.
@@ -66,13 +78,18 @@ func New(cfg Config) *Guard {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Guard{cfg: cfg, origin: http.NewCrossOriginProtection(), of: map[string]int{}}
+	return &Guard{
+		cfg: cfg, Places: NewPlaces("requests", MaxRequests, MaxOfOne), long: NewPlaces("reads of whole journals", MaxLong, MaxLongOfOne),
+		watches: map[string]*watch{},
+	}
 }
 
 // Server returns a server with the limits of this package. Its address and TLS are the caller's.
-func Server(h http.Handler) *http.Server {
+// Of what net/http says of connections the logger gets at most one line in ten seconds.
+func Server(h http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerWait, ReadTimeout: readWait, WriteTimeout: writeWait, IdleTimeout: idleWait, MaxHeaderBytes: MaxHeader,
+		ErrorLog: log.New(&faults{log: logger}, "", 0),
 	}
 }
 
@@ -85,34 +102,65 @@ func Extend(w http.ResponseWriter, d time.Duration) {
 }
 
 // Wrap puts the guard before h. Every request has passed it when h sees it, and Of knows who asks.
+// The context of a request that came with a token ends when the token does, at most TokenLook
+// later, with a *Problem as its cause.
 func (g *Guard) Wrap(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.secure(w)
 		if !g.enter("") {
-			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, NewProblem(http.StatusServiceUnavailable, CodeBusy, "the server has too many requests under way: try again in a moment"))
 			return
 		}
 		defer g.leave("")
-		who, problem := g.identify(r)
-		if problem == nil && !safe(r) && g.origin.Check(r) != nil {
-			problem = NewProblem(http.StatusForbidden, CodeCrossOrigin, "a browser sent this write from a page of another site")
+		if crossSite(r) {
+			g.refuse(w, r, NewProblem(http.StatusForbidden, CodeCrossOrigin, "a page of another site made a browser send this, and it is no link that somebody followed"))
+			return
 		}
+		who, token, problem := g.identify(r)
 		if problem != nil {
 			g.refuse(w, r, problem)
 			return
 		}
 		if !g.enter(who.Name) {
-			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, NewProblem(http.StatusTooManyRequests, CodeTooMany, "this caller has too many requests under way: let some of them end"))
 			return
 		}
 		defer g.leave(who.Name)
+		size := g.bodyOf(r)
+		defer g.bodies.Add(-size)
+		if g.bodies.Add(size) > MaxBodies {
+			g.refuse(w, r, NewProblem(http.StatusServiceUnavailable, CodeBusy, "the server has too many bytes of bodies under way: try again in a moment"))
+			return
+		}
 		if !safe(r) {
-			g.cfg.Logger.Info("a write over HTTP", "who", who.Name, "role", who.Role, "method", r.Method, "path", r.URL.EscapedPath())
+			g.cfg.Logger.Info("a write over HTTP", "who", who.Name, "role", who.Role, "method", cut(r.Method), "path", cut(r.URL.EscapedPath()))
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, g.cfg.MaxBody)
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), key{}, who)))
+		ctx, done := g.while(r, token, who)
+		defer done()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(ctx, key{}, who)))
+	})
+}
+
+// bodyOf is how many bytes of the body of a request may be read.
+func (g *Guard) bodyOf(r *http.Request) int64 {
+	if r.ContentLength < 0 {
+		return g.cfg.MaxBody
+	}
+	return min(r.ContentLength, g.cfg.MaxBody)
+}
+
+// Few lets few requests at a time to h: MaxLong of all, MaxLongOfOne of one caller. It is for what
+// reads whole journals.
+func (g *Guard) Few(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		giveBack, refused := g.long.Take(Of(r.Context()).Name)
+		if refused != nil {
+			g.refuse(w, r, refused)
+			return
+		}
+		defer giveBack()
+		h.ServeHTTP(w, r)
 	})
 }
 
@@ -150,53 +198,81 @@ func (g *Guard) secure(w http.ResponseWriter) {
 	}
 }
 
+// refuse answers a request with a problem, counts it, and logs it now and then.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
-	if p.Status == http.StatusUnauthorized {
+	switch p.Status {
+	case http.StatusUnauthorized:
 		// A browser asks for the token as a password; any user name will do.
 		w.Header().Add("WWW-Authenticate", `Bearer realm="quipu"`)
 		w.Header().Add("WWW-Authenticate", `Basic realm="quipu: the token is the password", charset="UTF-8"`)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
 	}
-	g.cfg.Logger.Warn("a request over HTTP was refused", "code", p.Code, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath())
-	p.Write(w)
+	if g.cfg.Refused != nil {
+		g.cfg.Refused(p.Code)
+	}
+	if since, say := g.said.count(p.Code); say {
+		g.cfg.Logger.Warn("a request over HTTP was refused", "code", p.Code, "since_last", since, "from", cut(r.RemoteAddr), "method", cut(r.Method), "path", cut(r.URL.EscapedPath()))
+	}
+	p.Answer(w, r)
 }
 
-// identify finds out who asks.
-func (g *Guard) identify(r *http.Request) (Who, *Problem) {
-	token, proxied := r.Header.Get("Authorization"), g.cfg.Proxy != nil && g.cfg.Proxy.sent(r)
-	switch {
-	case proxied && r.Header.Get(g.cfg.Proxy.Header) != "": // it may pass on what the caller showed to it
-		return g.byProxy(r)
-	case token != "":
-		return g.byToken(r, token)
-	case proxied:
-		return g.byProxy(r)
-	case g.cfg.Local == nil:
-		return Who{}, NewProblem(http.StatusUnauthorized, CodeUnauthenticated, "say who you are: Authorization: Bearer TOKEN (`quipu token create` makes one)")
-	case !loopback(r.Host):
-		return Who{}, NewProblem(http.StatusMisdirectedRequest, CodeWrongHost, "without a token this server is asked as localhost, or by a loopback address")
+// identify finds out who asks, and by which token, "" for none.
+func (g *Guard) identify(r *http.Request) (who Who, token string, problem *Problem) {
+	if name := g.twice(r); name != "" {
+		return who, "", NewProblem(http.StatusUnauthorized, CodeUnauthenticated, "the header "+name+" is given twice: who asks says so once")
 	}
-	return g.seeing(*g.cfg.Local), nil
+	header, proxied := r.Header.Get("Authorization"), g.cfg.Proxy != nil && g.cfg.Proxy.sent(r)
+	switch {
+	case proxied && (header == "" || r.Header.Get(g.cfg.Proxy.Header) != ""): // it may pass on what the caller showed to it
+		who, problem = g.byProxy(r)
+	case header != "":
+		return g.byToken(r, header)
+	case g.cfg.Local == nil:
+		problem = NewProblem(http.StatusUnauthorized, CodeUnauthenticated, "say who you are: Authorization: Bearer TOKEN (`quipu token create` makes one)")
+	case !loopback(r.Host):
+		problem = NewProblem(http.StatusMisdirectedRequest, CodeWrongHost, "without a token this server is asked as localhost, or by a loopback address")
+	default:
+		who = g.seeing(*g.cfg.Local)
+	}
+	return who, "", problem
+}
+
+// twice names a header that says who asks and is given more than once, "" for none: which of them
+// counts would be a guess.
+func (g *Guard) twice(r *http.Request) string {
+	names := []string{"Authorization"}
+	if p := g.cfg.Proxy; p != nil && p.sent(r) {
+		names = append(names, p.Header, p.RoleHeader)
+	}
+	for _, name := range names {
+		if len(r.Header.Values(name)) > 1 {
+			return name
+		}
+	}
+	return ""
 }
 
 // byToken takes the token of a Bearer, or the password of a Basic, authorization.
-func (g *Guard) byToken(r *http.Request, header string) (Who, *Problem) {
-	unknown := NewProblem(http.StatusUnauthorized, CodeUnauthenticated, "the token is none, was revoked, or has ended")
+func (g *Guard) byToken(r *http.Request, header string) (Who, string, *Problem) {
 	scheme, token, _ := strings.Cut(header, " ")
 	if _, password, basic := r.BasicAuth(); basic {
 		scheme, token = "bearer", password
 	}
 	if _, form := Hash(token); !strings.EqualFold(scheme, "bearer") || !form || g.cfg.Tokens == nil {
-		return Who{}, unknown
+		return Who{}, "", noToken()
 	}
 	who, holds, err := g.cfg.Tokens(r.Context(), token)
 	switch {
 	case err != nil:
-		g.cfg.Logger.Error("a token could not be looked up", "error", err)
-		return Who{}, NewProblem(http.StatusServiceUnavailable, CodeUnavailable, "tokens cannot be looked up now: try again in a moment")
+		if since, say := g.said.count(tokenFault); say {
+			g.cfg.Logger.Error("a token could not be looked up", "since_last", since, "error", err)
+		}
+		return Who{}, "", NewProblem(http.StatusServiceUnavailable, CodeUnavailable, "tokens cannot be looked up now: try again in a moment")
 	case !holds:
-		return Who{}, unknown
+		return Who{}, "", noToken()
 	}
-	return g.seeing(who), nil
+	return g.seeing(who), token, nil
 }
 
 func (g *Guard) byProxy(r *http.Request) (Who, *Problem) {
@@ -238,31 +314,4 @@ func loopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
 	return strings.EqualFold(name, "localhost") || err == nil && ip.IsLoopback()
-}
-
-// enter takes a place for a caller, "" for one of all; false: there is none left.
-func (g *Guard) enter(name string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case name == "" && g.all >= MaxRequests, name != "" && g.of[name] >= MaxOfOne:
-		return false
-	case name == "":
-		g.all++
-	default:
-		g.of[name]++
-	}
-	return true
-}
-
-func (g *Guard) leave(name string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if name == "" {
-		g.all--
-		return
-	}
-	if g.of[name]--; g.of[name] == 0 {
-		delete(g.of, name)
-	}
 }

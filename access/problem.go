@@ -2,7 +2,9 @@ package access
 
 import (
 	"encoding/json"
+	"html/template"
 	"net/http"
+	"strings"
 )
 
 // Problem is an error in a response, as RFC 9457 has it. Its Code is stable: programs read it,
@@ -30,6 +32,28 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p) // the caller may have gone
 }
 
+// programs is where programs ask, below the root of the server.
+const programs = "/api/"
+
+// page is a problem for who looks at the console: it has the style of its pages.
+var page = template.Must(template.New("").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<title>{{.Title}} · Quipu</title><link rel="stylesheet" href="/assets/console.css"></head>
+<body><main id="main"><h1>{{.Title}}</h1><p class="bad" role="alert">{{.Detail}}</p><p>{{.Status}} <code>{{.Code}}</code></p></main></body></html>
+`))
+
+// Answer answers a request with the problem: with a page where a browser asks for one of the
+// console, otherwise as Write does.
+func (p *Problem) Answer(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, programs) || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		p.Write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(p.Status)
+	_ = page.Execute(w, p) // the caller may have gone
+}
+
 // The codes of the problems of a Guard.
 const (
 	CodeUnauthenticated = "unauthenticated"   // 401: no token, or none that holds
@@ -40,3 +64,8 @@ const (
 	CodeBusy            = "busy"              // 503: too many requests at a time
 	CodeUnavailable     = "unavailable"       // 503: tokens cannot be looked up now
 )
+
+// Codes returns the codes of the problems of a Guard.
+func Codes() []string {
+	return []string{CodeUnauthenticated, CodeForbidden, CodeCrossOrigin, CodeWrongHost, CodeTooMany, CodeBusy, CodeUnavailable}
+}

@@ -26,6 +26,7 @@ const (
 	MetricScheduled    = "quipu.scheduled"
 	MetricAnother      = "quipu.another_database"
 	MetricBlind        = "quipu.gauges.failed"
+	MetricTurnedAway   = "quipu.http.refused"
 
 	MetricWaiting     = "quipu.waiting"
 	MetricConnections = "quipu.pool.connections"
@@ -117,6 +118,7 @@ func counted() []Metric {
 		n(MetricScheduled, "{job}", "Jobs due by a schedule: started, already, refused.", "outcome"),
 		n(MetricAnother, "{time}", "Times that the process found its database to be another one than the space's, and stopped working."),
 		n(MetricBlind, "{ask}", "Times that gauges could not be asked, by server: postgres, nats.", "server"),
+		n(MetricTurnedAway, "{request}", "Requests that the guard of the console and the HTTP API refused, by code: unauthenticated, forbidden, cross_origin, wrong_host, too_many_requests, busy, unavailable.", "code"),
 	}
 }
 

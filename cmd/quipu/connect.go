@@ -119,7 +119,7 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	} else {
 		cfg.Roles = []quipu.Role{quipu.RoleSchedule} // none of those that need more than a client's rights on NATS
 	}
-	if what == starts {
+	if what == starts || what == serves {
 		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.streams.Getenv})
 		if err != nil {
 			return cli.Exit(cli.CodeUsage, err)

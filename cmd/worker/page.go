@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ type page struct {
 }
 
 // openPage listens on addr. Without an address it returns nil; all methods accept a nil page.
-func openPage(ctx context.Context, addr string, metrics http.Handler) (*page, error) {
+func openPage(ctx context.Context, addr string, metrics http.Handler, logger *slog.Logger) (*page, error) {
 	if addr == "" {
 		return nil, nil
 	}
@@ -43,7 +44,7 @@ func openPage(ctx context.Context, addr string, metrics http.Handler) (*page, er
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", p.readyz)
 	mux.Handle("GET /metrics", metrics)
-	s, err := serve.Listen(ctx, addr, nil, mux)
+	s, err := serve.Listen(ctx, addr, nil, mux, logger)
 	if err != nil {
 		return nil, fmt.Errorf("--http: %w", err)
 	}

@@ -122,7 +122,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 	}()
 	tel.SetGlobal() // for handlers' own spans and the exporters' errors
 	cfg.Observer = tel
-	page, err := openPage(ctx, p.opts.http, tel.Metrics())
+	page, err := openPage(ctx, p.opts.http, tel.Metrics(), p.log)
 	if err != nil {
 		return err
 	}

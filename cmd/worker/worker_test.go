@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -129,7 +130,7 @@ func TestO4ListensWhereItIsTold(t *testing.T) {
 // O4: whoever asks /readyz often does not ask the servers often, and learns no names from them.
 func TestO4ReadinessIsAskedSeldom(t *testing.T) {
 	t.Parallel()
-	p, err := openPage(t.Context(), "127.0.0.1:0", http.NotFoundHandler())
+	p, err := openPage(t.Context(), "127.0.0.1:0", http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.close()) }()
 	status, _ := get(t, p.URL()+"/readyz")

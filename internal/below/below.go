@@ -5,6 +5,7 @@ import (
 
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/observer"
 )
 
 // Of returns the store of a *quipu.Runtime. The root package sets it.
@@ -13,3 +14,6 @@ var Of func(runtime any) *postgres.Store
 // Witness returns the newest mark that the space's engines left in the NATS of a *quipu.Runtime
 // (S13); zero if there is none, or no NATS. The root package sets it.
 var Witness func(ctx context.Context, runtime any) (store.Mark, error)
+
+// Observer returns the observer of a *quipu.Runtime. The root package sets it.
+var Observer func(runtime any) observer.Observer

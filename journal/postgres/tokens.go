@@ -38,6 +38,14 @@ func (s *Store) FindToken(ctx context.Context, hash [32]byte) (Token, error) {
 	return t, err
 }
 
+// TokenHashes returns the hashes of all tokens that hold now, in any order.
+func (s *Store) TokenHashes(ctx context.Context) ([][32]byte, error) {
+	return readAll(ctx, s, "token_hashes", func(v row) (hash [32]byte, err error) {
+		copy(hash[:], v[0])
+		return hash, nil
+	}, pInt(MaxTokens))
+}
+
 // Tokens lists the tokens, the oldest first, also those that have ended.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	return readAll(ctx, s, "token_list", readToken, pInt(MaxTokens))

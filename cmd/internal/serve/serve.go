@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -20,17 +21,18 @@ type Server struct {
 	scheme string
 	addr   net.Addr
 	done   chan error
-	end    context.CancelFunc
+	end    context.CancelCauseFunc
 }
 
 // Listen serves h on addr, HOST:PORT; port 0 is any free one. With a configuration it speaks TLS.
-func Listen(ctx context.Context, addr string, secure *tls.Config, h http.Handler) (*Server, error) {
+// The logger gets what fails below the handlers.
+func Listen(ctx context.Context, addr string, secure *tls.Config, h http.Handler, logger *slog.Logger) (*Server, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{scheme: "http://", addr: l.Addr(), done: make(chan error, 1), end: end, server: access.Server(h)}
+	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	s := &Server{scheme: "http://", addr: l.Addr(), done: make(chan error, 1), end: end, server: access.Server(h, logger)}
 	s.server.BaseContext = func(net.Listener) context.Context { return ctx }
 	serve := func() error { return s.server.Serve(l) }
 	if secure != nil {
@@ -55,7 +57,7 @@ func (s *Server) Done() <-chan error { return s.done }
 
 // Close ends the server: running requests are told at once, and have a moment to end.
 func (s *Server) Close() error {
-	s.end()
+	s.end(access.ErrStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/console"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/observer"
 )
 
 // Site is what a server shows of a space.
@@ -28,6 +30,11 @@ type Site struct {
 // space.
 func (s Site) Handler(rt *quipu.Runtime) http.Handler {
 	s.Access.Tokens, s.Access.Logger = rt.Tokens().Who, s.Logger
+	count := func(code string, n int64) { below.Observer(rt).Count(observer.MetricTurnedAway, n, "code", code) }
+	s.Access.Refused = func(code string) { count(code, 1) }
+	for _, code := range access.Codes() {
+		count(code, 0)
+	}
 	guard := access.New(s.Access)
 	mux := http.NewServeMux()
 	mux.Handle(api.Path+"/", api.New(rt, api.Config{Guard: guard, Build: s.Build, Logger: s.Logger}))

@@ -2,6 +2,10 @@
 -- reads the token with a hash that has not ended. $1 the hash.
 SELECT name, role, made, ends FROM tokens WHERE hash = $1::bytea AND (ends IS NULL OR ends > micros())
 
+-- name: token_hashes
+-- lists the hashes of the tokens that have not ended. $1 how many at most.
+SELECT hash FROM tokens WHERE ends IS NULL OR ends > micros() LIMIT $1::int8
+
 -- name: token_list
 -- lists the tokens, the oldest first. $1 how many at most.
 SELECT name, role, made, ends FROM tokens ORDER BY made, name LIMIT $1::int8
