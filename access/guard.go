@@ -101,6 +101,18 @@ func Extend(w http.ResponseWriter, d time.Duration) {
 	_ = c.SetWriteDeadline(time.Now().Add(d))
 }
 
+// Steady writes a long answer to who goes on reading it: each part may take StallWait.
+type Steady struct{ http.ResponseWriter }
+
+// StallWait is how long who reads a long answer may stand still.
+const StallWait = 30 * time.Second
+
+// Write implements io.Writer.
+func (s *Steady) Write(p []byte) (int, error) {
+	Extend(s.ResponseWriter, StallWait)
+	return s.ResponseWriter.Write(p)
+}
+
 // Wrap puts the guard before h. Every request has passed it when h sees it, and Of knows who asks.
 // The context of a request that came with a token ends when the token does, at most TokenLook
 // later, with a *Problem as its cause.
@@ -262,7 +274,9 @@ func (g *Guard) byToken(r *http.Request, header string) (Who, string, *Problem) 
 	if _, form := Hash(token); !strings.EqualFold(scheme, "bearer") || !form || g.cfg.Tokens == nil {
 		return Who{}, "", noToken()
 	}
-	who, holds, err := g.cfg.Tokens(r.Context(), token)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tokenWait) // a caller that leaves is no fault of the database
+	defer cancel()
+	who, holds, err := g.cfg.Tokens(ctx, token)
 	switch {
 	case err != nil:
 		if since, say := g.said.count(tokenFault); say {

@@ -12,7 +12,7 @@ import (
 // of them.
 const TokenLook = 2 * time.Second
 
-// tokenWait bounds one such look.
+// tokenWait bounds one look at a token.
 const tokenWait = 5 * time.Second
 
 // watch looks after a token while requests that came with it are under way.

@@ -8,14 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -52,6 +52,9 @@ type route struct {
 	do           handling
 }
 
+// long are the paths of operations that read a whole journal.
+var long = []string{"/jobs/{job}/verify", "/jobs/{job}/export"}
+
 type handling func(*api, http.ResponseWriter, *http.Request) error
 
 // quick bounds an operation that neither waits nor streams.
@@ -63,22 +66,40 @@ func quick(do handling) handling {
 	}
 }
 
+// bare is an operation without parameters.
+func bare(do handling) handling {
+	return func(a *api, w http.ResponseWriter, r *http.Request) error {
+		if err := parameters(r).err; err != nil {
+			return err
+		}
+		return do(a, w, r)
+	}
+}
+
+// few bounds how many of an operation are under way: see access.Guard.Few.
+func (r route) few(g *access.Guard, h http.Handler) http.Handler {
+	if slices.Contains(long, r.path) {
+		return g.Few(h)
+	}
+	return h
+}
+
 // routes are all operations; openapi.yaml describes each.
 var routes = []route{
-	{http.MethodGet, "/openapi.json", access.Viewer, (*api).openapi},
-	{http.MethodPost, "/jobs", access.Client, quick((*api).start)},
+	{http.MethodGet, "/openapi.json", access.Viewer, bare((*api).openapi)},
+	{http.MethodPost, "/jobs", access.Client, quick(bare((*api).start))},
 	{http.MethodGet, "/jobs", access.Viewer, quick((*api).list)},
 	{http.MethodGet, "/counts", access.Viewer, quick((*api).count)},
-	{http.MethodGet, "/jobs/{job}", access.Viewer, quick((*api).get)},
+	{http.MethodGet, "/jobs/{job}", access.Viewer, quick(bare((*api).get))},
 	{http.MethodGet, "/jobs/{job}/wait", access.Viewer, (*api).wait},
-	{http.MethodPost, "/jobs/{job}/interrupt", access.Client, quick((*api).interrupt)},
-	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, quick((*api).verify)},
-	{http.MethodGet, "/jobs/{job}/export", access.Viewer, (*api).export},
-	{http.MethodPost, "/signals", access.Client, quick((*api).signal)},
+	{http.MethodPost, "/jobs/{job}/interrupt", access.Client, quick(bare((*api).interrupt))},
+	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, quick(bare((*api).verify))},
+	{http.MethodGet, "/jobs/{job}/export", access.Viewer, bare((*api).export)},
+	{http.MethodPost, "/signals", access.Client, quick(bare((*api).signal))},
 	{http.MethodGet, "/dead-letters", access.Viewer, quick((*api).deadLetters)},
-	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, quick((*api).decide)},
-	{http.MethodGet, "/flows", access.Viewer, quick((*api).flows)},
-	{http.MethodGet, "/flows/{flow}/{version}", access.Viewer, quick((*api).flow)},
+	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, quick(bare((*api).decide))},
+	{http.MethodGet, "/flows", access.Viewer, quick(bare((*api).flows))},
+	{http.MethodGet, "/flows/{flow}/{version}", access.Viewer, quick(bare((*api).flow))},
 }
 
 // New makes the handler of the API, for requests below Path.
@@ -90,7 +111,7 @@ func New(rt *quipu.Runtime, cfg Config) http.Handler {
 	mux, methods := http.NewServeMux(), map[string][]string{}
 	for _, r := range routes {
 		methods[r.path] = append(methods[r.path], r.method)
-		mux.Handle(r.method+" "+Path+r.path, cfg.Guard.Need(r.role, a.answering(r.do)))
+		mux.Handle(r.method+" "+Path+r.path, cfg.Guard.Need(r.role, r.few(cfg.Guard, a.answering(r.do))))
 	}
 	for path, allowed := range methods {
 		mux.HandleFunc(Path+path, func(w http.ResponseWriter, _ *http.Request) {
@@ -104,22 +125,55 @@ func New(rt *quipu.Runtime, cfg Config) http.Handler {
 	return mux
 }
 
-// answering makes a handler of an operation.
+// answering makes a handler of an operation. Whatever ends it, the caller is told: one that has left
+// hears nothing anyway, and one that only ended its side of the connection would take silence for
+// success.
 func (a *api) answering(do handling) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := do(a, w, r)
-		if err == nil || r.Context().Err() != nil { // nobody is there to be answered
+		err := readable(r)
+		if err == nil {
+			err = do(a, w, r)
+		}
+		if err == nil {
 			return
 		}
 		p := problemOf(err)
+		if p.Code == CodeInternal || p.Code == CodeTimeout {
+			p = endedEarly(r, p)
+		}
 		if p.Code == CodeInternal {
-			a.log.Error("a call of the API failed", "method", r.Method, "path", r.URL.EscapedPath(), "error", err)
+			a.log.Error("a call of the API failed", "method", r.Method, "operation", r.Pattern, "error", err)
 		}
 		if p.Status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", retryAfter)
 		}
 		p.Write(w)
 	})
+}
+
+// endedEarly is the problem of a call that failed for no reason of its own, because its time or its
+// connection has ended: a write may have been done.
+func endedEarly(r *http.Request, p *access.Problem) *access.Problem {
+	why := ended(r.Context())
+	switch bare, is := errors.AsType[*access.Problem](why); {
+	case r.Context().Err() == nil && p.Code == CodeInternal:
+		return p
+	case r.Method == http.MethodPost:
+		return access.NewProblem(http.StatusServiceUnavailable, CodeUnknown, unknownDetail)
+	case is:
+		return bare
+	case p.Code == CodeTimeout:
+		return p
+	}
+	return access.NewProblem(http.StatusBadRequest, CodeIncomplete, "the connection was closed on the side of the caller before the answer: keep it open")
+}
+
+// readable refuses a path that no key or name can have.
+func readable(r *http.Request) error {
+	if path := r.URL.Path; !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
+		return malformed("the path has U+0000, or is no UTF-8: no job and no flow is named so")
+	}
+	return nil
 }
 
 // answer writes a value as JSON.
@@ -136,45 +190,10 @@ func answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// decode reads the body of a write: one JSON object without unknown members. None at all is an
-// empty one.
-func decode(r *http.Request, v any) error {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return access.NewProblem(http.StatusUnsupportedMediaType, CodeMediaType, "the body has to be application/json")
-	}
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	switch err := dec.Decode(v); {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return unreadable(err)
-	}
-	switch _, err := dec.Token(); {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err != nil:
-		return unreadable(err)
-	}
-	return malformed(cannotReadDetail + "something follows the object")
-}
+// lists are the parameters that may be given several times, at most maxTexts.
+var lists = []string{"state", "tag"}
 
-func unreadable(err error) error {
-	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return err
-	}
-	why := err.Error()
-	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // it names types of Go
-		why = fmt.Sprintf("%s cannot be a JSON %s (byte %d)", cmp.Or(bad.Field, "it is an object, which"), bad.Value, bad.Offset)
-	}
-	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
-		why = fmt.Sprintf("%v (byte %d)", bad, bad.Offset)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		why = "it ends within a value"
-	}
-	return malformed(cannotReadDetail + why)
-}
+const maxTexts = 20
 
 // query reads parameters, and refuses those that the operation does not have.
 type query struct {
@@ -187,9 +206,19 @@ func parameters(r *http.Request, names ...string) *query {
 	if q.values, q.err = url.ParseQuery(r.URL.RawQuery); q.err != nil {
 		q.err = malformed("the query cannot be read: " + q.err.Error())
 	}
-	for name := range q.values {
-		if !strings.Contains(" "+strings.Join(names, " ")+" ", " "+name+" ") {
-			q.err = cmp.Or(q.err, malformed("there is no parameter "+name+", but "+strings.Join(names, ", ")))
+	for name, texts := range q.values {
+		switch {
+		case !slices.Contains(names, name):
+			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("there is no parameter %.80q, but %s", name, cmp.Or(strings.Join(names, ", "), "none"))))
+		case len(texts) > 1 && !slices.Contains(lists, name):
+			q.err = cmp.Or(q.err, malformed("parameter "+name+" is given twice: which one counts would be a guess"))
+		case len(texts) > maxTexts:
+			q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter %s is given %d times: at most %d", name, len(texts), maxTexts)))
+		}
+		for _, text := range texts {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				q.err = cmp.Or(q.err, malformed(fmt.Sprintf("parameter %.80q: it has U+0000, or is no UTF-8", name)))
+			}
 		}
 	}
 	return q

@@ -71,8 +71,8 @@ func TestO10Problems(t *testing.T) {
 		w.refused(w.ask(access.Client, http.MethodPost, "/jobs", body), http.StatusUnprocessableEntity, code)
 	}
 	for body, says := range map[string]string{
-		``: "flow", `{`: "it ends within a value", `[]`: "it is an object, which cannot be a JSON array (byte 1)", `{"flow": 1}`: "flow cannot be a JSON number (byte ",
-		`{"flow": x}`: "(byte 10)", `{"flow": "hello"} {}`: "something follows", `{"flow": "hello", "imput": {}}`: "imput",
+		``: "flow", `{`: "it ends within a value", `[]`: "byte 1): '[' where", `{"flow": 1}`: "$.flow (byte 10): it cannot be a JSON number",
+		`{"flow": x}`: "(byte 10)", `{"flow": "hello"} {}`: "more text behind", `{"flow": "hello", "imput": {}}`: "imput",
 		`{"key": "k"}`: "flow", `{"flow": "hello", "delay": "soon"}`: "delay",
 	} {
 		p := w.refused(w.ask(access.Client, http.MethodPost, "/jobs", body), http.StatusBadRequest, api.CodeMalformed)

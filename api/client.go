@@ -82,7 +82,9 @@ func errorOf(p *access.Problem) error {
 		e.as = &quipu.ConflictError{}
 	case CodeUnknown:
 		e.as = quipu.ErrUnknown
-	case access.CodeUnavailable, access.CodeBusy, access.CodeTooMany, CodeTimeout:
+	case CodeMalformed:
+		e.as = quipu.ErrInput
+	case access.CodeUnavailable, access.CodeBusy, access.CodeTooMany, CodeTimeout, CodeSlow:
 		e.as = quipu.ErrUnavailable
 	}
 	return e
@@ -122,9 +124,12 @@ func (c *Client) do(ctx context.Context, x call) error {
 		return &awayError{err}
 	}
 	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: the answer of the API was cut off: %w", quipu.ErrUnknown, err)
+	case len(text) > maxAnswer:
+		return fmt.Errorf("the answer of the API is over %d bytes, the limit: ask for less", maxAnswer)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		p := &access.Problem{}
@@ -133,8 +138,11 @@ func (c *Client) do(ctx context.Context, x call) error {
 		}
 		return errorOf(p)
 	}
-	if x.to == nil {
+	if x.to == nil && resp.StatusCode == http.StatusNoContent {
 		return nil
+	}
+	if x.to == nil {
+		return fmt.Errorf("%w: %s answers %s where the API of Quipu answers 204: something stands before it", quipu.ErrUnknown, c.base, resp.Status)
 	}
 	if err := json.Unmarshal(text, x.to); err != nil {
 		return fmt.Errorf("%s answers what the API of Quipu does not: %w", c.base, err)

@@ -155,9 +155,6 @@ func (a *api) count(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) get(w http.ResponseWriter, r *http.Request) error {
-	if err := parameters(r).err; err != nil {
-		return err
-	}
 	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
 	if err != nil {
 		return err

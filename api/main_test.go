@@ -65,10 +65,11 @@ transitions: {start: [step]}
 
 // world is a space that works, and its API on a server.
 type world struct {
-	t      *testing.T
-	rt     *quipu.Runtime
-	url    string
-	tokens map[access.Role]string
+	t       *testing.T
+	rt      *quipu.Runtime
+	handler http.Handler
+	url     string
+	tokens  map[access.Role]string
 }
 
 func newWorld(t *testing.T, change ...func(*access.Config)) *world {
@@ -98,7 +99,8 @@ func newWorld(t *testing.T, change ...func(*access.Config)) *world {
 		f(&cfg)
 	}
 	guard := access.New(cfg)
-	server := httptest.NewServer(guard.Wrap(api.New(rt, api.Config{Guard: guard, Logger: quiet})))
+	w.handler = guard.Wrap(api.New(rt, api.Config{Guard: guard, Logger: quiet}))
+	server := httptest.NewServer(w.handler)
 	w.url = server.URL + api.Path
 	t.Cleanup(server.Close)
 	return w

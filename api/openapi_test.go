@@ -73,6 +73,7 @@ func TestO10Codes(t *testing.T) {
 		access.CodeUnauthenticated: true, access.CodeForbidden: true, access.CodeCrossOrigin: true, access.CodeWrongHost: true,
 		access.CodeTooMany: true, access.CodeBusy: true, access.CodeUnavailable: true, CodeMalformed: true, CodeNoRoute: true, CodeMethod: true,
 		CodeConflict: true, CodeTooLarge: true, CodeMediaType: true, CodeInternal: true, CodeUnknown: true, CodeTimeout: true,
+		CodeIncomplete: true, CodeSlow: true,
 	}
 	for _, k := range known {
 		codes[k.code] = true

@@ -14,9 +14,11 @@ import (
 // The codes of problems, besides those of package access. docs/api.md says what to do.
 const (
 	CodeMalformed    = "malformed"              // 400: the request cannot be read
+	CodeIncomplete   = "incomplete"             // 400: the body was cut off, or the connection closed
 	CodeNotFound     = "not_found"              // 404: no such job, flow or dead letter
 	CodeNoRoute      = "no_route"               // 404: the API has no such path
 	CodeMethod       = "method_not_allowed"     // 405
+	CodeSlow         = "slow_body"              // 408: the rest of the body did not come
 	CodeConflict     = "conflict"               // 409: the key has a job with other content
 	CodeStale        = "stale"                  // 409: somebody else has decided, or it has ended
 	CodeExpired      = "expired"                // 410: the job's journal was removed
@@ -33,6 +35,7 @@ const (
 	retryAfter       = "1"                      // seconds
 	awayDetail       = "the database is away: nothing was done, try again"
 	unknownDetail    = "the answer of the database was lost: it may have taken effect; repeat it with the same key"
+	stoppedDetail    = "the server stops: ask again"
 	internalDetail   = "the server could not do it; its log says why"
 	timeoutDetail    = "it took too long; ask for less, or try again"
 	cannotReadDetail = "the body cannot be read: "

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -45,10 +46,11 @@ func (a *api) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	access.Extend(w, longWait)
+	ctx, cancel := context.WithTimeout(r.Context(), longWait)
+	defer cancel()
 	out := &late{w: w}
 	lines := export.NewWriter(out)
-	err = look.Export(r.Context(), a.rt, job.ID, lines)
+	err = look.Export(ctx, a.rt, job.ID, lines)
 	if err == nil {
 		err = lines.Flush()
 	}
@@ -72,7 +74,7 @@ func (l *late) Write(p []byte) (int, error) {
 		l.w.Header().Set("Content-Type", "application/jsonl")
 		l.w.WriteHeader(http.StatusOK)
 	}
-	return l.w.Write(p)
+	return (&access.Steady{ResponseWriter: l.w}).Write(p)
 }
 
 func (a *api) flows(w http.ResponseWriter, r *http.Request) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/backoff"
+	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -29,13 +30,13 @@ const (
 
 // line is one job to start.
 type line struct {
-	Flow    string          `json:"flow"`
-	Version string          `json:"version"`
-	Key     string          `json:"key"`
-	Input   json.RawMessage `json:"input"`
-	Delay   string          `json:"delay"` // for example 90s
-	At      time.Time       `json:"at"`
-	Tags    []string        `json:"tags"`
+	Flow    string
+	Version string
+	Key     string
+	Input   json.RawMessage
+	Delay   string // for example 90s
+	At      time.Time
+	Tags    []string
 }
 
 // starter starts the lines of a file in batches of quipu.MaxStarts.
@@ -122,12 +123,9 @@ func (s *starter) take(ctx context.Context, text []byte) error {
 		return nil
 	}
 	var l line
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&l)
-	if _, rest := dec.Token(); err == nil && !errors.Is(rest, io.EOF) { // More would take a bracket for the end
-		err = errors.New("more than one JSON value")
-	}
+	err := canonical.Object(text, map[string]any{
+		"flow": &l.Flow, "version": &l.Version, "key": &l.Key, "input": &l.Input, "delay": &l.Delay, "at": &l.At, "tags": &l.Tags,
+	})
 	if err == nil && l.Flow == "" {
 		err = errors.New(`"flow" is missing`)
 	}

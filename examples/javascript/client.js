@@ -99,10 +99,14 @@ async function ask(url, options, repeatable) {
   }
 }
 
-// read is the value of an answer: nothing, JSON, or the text of JSON Lines.
+// read is the value of an answer: nothing, JSON, or the text of JSON Lines. A success that is none of
+// them comes from something else than the API.
 async function read(answer) {
   if (answer.status === 204) return undefined;
-  return /^application\/json(;|$)/.test(answer.headers.get("content-type")) ? answer.json() : answer.text();
+  const type = answer.headers.get("content-type") ?? "";
+  if (/^application\/json(;|$)/.test(type)) return answer.json();
+  if (/^application\/jsonl(;|$)/.test(type)) return answer.text();
+  throw new Problem({ code: "unknown_outcome", status: answer.status, detail: `${answer.url} answers without JSON: it may have taken effect` });
 }
 
 // events are the events of a stream until it ends.
