@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,10 +34,6 @@ const maxDecided = 1000
 // decide decides on dead letters, one or many (O8, O9). Those that ended meanwhile do not stop the
 // others: the page that follows says how many were decided.
 func (c *console) decide(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		c.fail(w, r, bad("the form cannot be read: %v", err))
-		return
-	}
 	d, err := decisionOf(r)
 	switch {
 	case err != nil:
@@ -157,9 +154,11 @@ func (c *console) export(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, err)
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), exportWait)
+	defer cancel()
 	download(w, "job-"+id.String()+".jsonl")
-	out := export.NewWriter(w)
-	if err := look.Export(r.Context(), c.rt, id, out); err == nil {
+	out := export.NewWriter(&access.Steady{ResponseWriter: w})
+	if err := look.Export(ctx, c.rt, id, out); err == nil {
 		err = out.Flush()
 		if err == nil {
 			return

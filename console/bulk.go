@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
@@ -113,10 +114,6 @@ const (
 // runBulk acts on all jobs that the filter selects, one after another, and writes the page as it
 // goes on. It lasts as long as somebody reads the page: to leave it ends the act between two jobs.
 func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		c.fail(w, r, bad("the form cannot be read: %v", err))
-		return
-	}
 	p, err := c.selected(r.Context(), r, r.PostForm)
 	if err != nil {
 		c.fail(w, r, err)
@@ -144,7 +141,7 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 	head, foot, _ := strings.Cut(b.String(), list)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	out := &progress{w: w, flush: endless(w), of: count}
+	out := &progress{w: w, of: count}
 	out.write(head + list)
 	c.each(r.Context(), p, act, out)
 	out.write(foot)
@@ -153,7 +150,6 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 // progress writes what an act on many jobs has done so far.
 type progress struct {
 	w                 http.ResponseWriter
-	flush             *http.ResponseController
 	of                int64 // how many the filter selected when they were counted; 0: that is not known
 	seen, did, failed int
 	said              time.Time
@@ -161,10 +157,11 @@ type progress struct {
 }
 
 func (p *progress) write(text string) {
+	access.Extend(p.w, access.StallWait)
 	if _, err := fmt.Fprint(p.w, text); err != nil {
 		p.broken = true
 	}
-	_ = p.flush.Flush() // a connection that is gone shows with the next write
+	_ = http.NewResponseController(p.w).Flush() // a connection that is gone shows with the next write
 }
 
 // far says how far the act is.
@@ -187,6 +184,7 @@ func (c *console) each(ctx context.Context, p *bulkPage, act func(*quipu.JobSumm
 			break
 		}
 		if out.broken || ctx.Err() != nil {
+			out.say("Broken off after %s, %d done, %d failed: %v. Begin again for the rest.", out.far(), out.did, out.failed, context.Cause(ctx))
 			return
 		}
 		out.seen++
@@ -207,6 +205,9 @@ func (c *console) each(ctx context.Context, p *bulkPage, act func(*quipu.JobSumm
 	out.say("Finished: %s looked at, %d done, %d failed, %d had nothing to do", out.far(), out.did, out.failed, out.seen-out.did-out.failed)
 }
 
+// exportWait bounds an export of any number of jobs.
+const exportWait = time.Hour
+
 // exportMany downloads the journals of all jobs that a filter selects. One that expires meanwhile
 // is left out.
 func (c *console) exportMany(w http.ResponseWriter, r *http.Request) {
@@ -215,12 +216,13 @@ func (c *console) exportMany(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, err)
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), exportWait)
+	defer cancel()
 	download(w, "jobs.jsonl")
-	endless(w)
-	out := export.NewWriter(w)
-	for j, err := range c.rt.AllJobs(r.Context(), p.jobs) {
+	out := export.NewWriter(&access.Steady{ResponseWriter: w})
+	for j, err := range c.rt.AllJobs(ctx, p.jobs) {
 		if err == nil && j.State != journal.JobExpired {
-			err = look.Export(r.Context(), c.rt, j.Job.ID, out)
+			err = look.Export(ctx, c.rt, j.Job.ID, out)
 		}
 		if err != nil && !errors.Is(err, quipu.ErrNotFound) {
 			panic(http.ErrAbortHandler) // so that nobody takes what is there for the whole

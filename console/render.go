@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,13 +99,7 @@ func dense(n int) int {
 
 // render writes a page whole, or the error of its template.
 func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *view) {
-	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, r.URL.RequestURI()
-	for _, name := range []string{"said", "history", "part"} {
-		v.Page = with(v.Page, name, "")
-	}
-	if r.Header.Get("Sec-Fetch-Site") == "same-origin" { // a link of a stranger puts no words here
-		v.Said = cut(r.URL.Query().Get("said"), 1000)
-	}
+	c.named(r, v)
 	name := "frame.html"
 	if v.Part {
 		name = "main"
@@ -121,6 +116,23 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *
 	_, _ = w.Write(b.Bytes()) // the caller may have gone
 }
 
+// fetchSite is the header in which a browser says whose page asks.
+const fetchSite = "Sec-Fetch-Site"
+
+// ownPage says that a page of the console asks: a link of a stranger puts no words here.
+func ownPage(r *http.Request) bool { return r.Header.Get(fetchSite) == "same-origin" }
+
+// named fills what a view shows of the console itself.
+func (c *console) named(r *http.Request, v *view) {
+	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, r.URL.RequestURI()
+	for _, name := range []string{"said", "history", "part"} {
+		v.Page = with(v.Page, name, "")
+	}
+	if ownPage(r) {
+		v.Said = cut(r.URL.Query().Get("said"), 1000)
+	}
+}
+
 // errorPage is the data of the page that says what went wrong.
 type errorPage struct{ What, Text string }
 
@@ -131,24 +143,44 @@ func (e badError) Error() string { return e.text }
 
 func bad(format string, args ...any) error { return badError{fmt.Sprintf(format, args...)} }
 
+// refusal is a request that is refused, with what its page says.
+type refusal struct {
+	status     int
+	what, text string
+}
+
+// Error is the text of the page.
+func (r refusal) Error() string { return r.text }
+
+// statusOf is the status of an error, and the title of its page.
+func statusOf(err error) (status int, what string) {
+	var request badError
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		return refused.status, refused.what
+	case errors.As(err, &request), errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrRejected), errors.Is(err, quipu.ErrKey):
+		return http.StatusBadRequest, "This cannot be done"
+	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, look.ErrPast):
+		return http.StatusNotFound, "Not found"
+	case errors.Is(err, quipu.ErrTombstone):
+		return http.StatusGone, "Expired"
+	case errors.Is(err, quipu.ErrStale):
+		return http.StatusConflict, "It has ended already"
+	case errors.Is(err, quipu.ErrUnavailable):
+		return http.StatusServiceUnavailable, "The database does not answer"
+	}
+	return http.StatusInternalServerError, "It could not be done"
+}
+
 // fail shows an error as a page.
 func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
-	status, what := http.StatusInternalServerError, "It could not be done"
-	var request badError
-	switch {
-	case errors.As(err, &request), errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrRejected), errors.Is(err, quipu.ErrKey):
-		status, what = http.StatusBadRequest, "This cannot be done"
-	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, look.ErrPast):
-		status, what = http.StatusNotFound, "Not found"
-	case errors.Is(err, quipu.ErrTombstone):
-		status, what = http.StatusGone, "Expired"
-	case errors.Is(err, quipu.ErrStale):
-		status, what = http.StatusConflict, "It has ended already"
-	case errors.Is(err, quipu.ErrUnavailable):
-		status, what = http.StatusServiceUnavailable, "The database does not answer"
+	status, what := statusOf(err)
+	if cause := context.Cause(r.Context()); cause != nil && status == http.StatusInternalServerError { // the request has ended, not the work
+		status, what, err = http.StatusServiceUnavailable, "It was broken off", cause
 	}
 	if status == http.StatusInternalServerError {
-		c.cfg.Logger.Error("a request of the console failed", "path", r.URL.Path, "error", err)
+		c.cfg.Logger.Error("a request of the console failed", "page", r.Pattern, "error", err)
 	}
 	c.render(w, r, status, &view{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
 }

@@ -82,14 +82,20 @@ async function whole() {
 // and pages in other tabs would take them all.
 function follow() {
   let stream = null;
+  let over = false; // the page does not change any more, or has become too large
   const open = () => {
-    if (stream || document.hidden) return;
+    if (stream || over || document.hidden) return;
     stream = new EventSource("/live?page=" + encodeURIComponent(here()));
     stream.addEventListener("open", () => { live.textContent = "Follows the space"; });
     stream.addEventListener("error", () => { live.textContent = "Not connected: this page may be old"; });
     stream.addEventListener("page", (e) => {
       replace(JSON.parse(e.data));
       live.textContent = "Updated " + new Date().toLocaleTimeString();
+    });
+    stream.addEventListener("over", (e) => {
+      over = true;
+      live.textContent = JSON.parse(e.data);
+      close();
     });
   };
   const close = () => { if (stream) stream.close(); stream = null; };

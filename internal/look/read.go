@@ -100,15 +100,16 @@ func (s *Shelf) read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, a
 	case kept == nil:
 		r.Later = true
 	case kept.long && at > 0:
-		return nil, fmt.Errorf("the journal has over %d entries: read it with quipu replay", quipu.MaxHistory)
+		return nil, fmt.Errorf("the journal has over %d entries or %d MiB: read it with quipu replay", quipu.MaxHistory, maxRead>>20)
 	case kept.long:
-		r.Silent = fmt.Errorf("the journal has over %d entries: read it with quipu export", quipu.MaxHistory)
+		r.Silent = fmt.Errorf("the journal has over %d entries or %d MiB: read it with quipu export", quipu.MaxHistory, maxRead>>20)
 	case at > 0:
 		return r, r.past(ctx, rt, kept, at)
 	default:
 		r.Entries, r.writers = kept.entries, kept.writers
 		r.closing()
 		r.Events, err = kept.told(ctx, rt, r.Job)
+		s.trim() // what it says is known only now
 	}
 	return r, err
 }
@@ -127,13 +128,20 @@ func (r *Reading) closing() {
 	c.tell(r.Job)
 }
 
-// tell makes the events of entries.
-func tell(ctx context.Context, rt *quipu.Runtime, j *explain.Job, entries []*journal.Entry) []history.Event {
-	t := history.New(j.Flow, func(d journal.Digest) ([]byte, error) { return below.Of(rt).Payload(ctx, j.View.ID, d) })
+// tell makes the events of entries, with outputs that are stored beside them, of so many bytes.
+func tell(ctx context.Context, rt *quipu.Runtime, j *explain.Job, entries []*journal.Entry) (events []history.Event, beside int64) {
+	t := history.New(j.Flow, func(d journal.Digest) ([]byte, error) {
+		if beside > maxBeside {
+			return nil, fmt.Errorf("not read: the outputs of this job have over %d MiB; quipu export has them all", maxBeside>>20)
+		}
+		text, err := below.Of(rt).Payload(ctx, j.View.ID, d)
+		beside += int64(len(text))
+		return text, err
+	})
 	for _, e := range entries {
 		t.Add(e)
 	}
-	return t.Events()
+	return t.Events(), beside
 }
 
 // past rebuilds the job as it stood at an entry, by a replay of the entries of the main chain up to
@@ -158,6 +166,6 @@ func (r *Reading) past(ctx context.Context, rt *quipu.Runtime, k *kept, at int64
 	}
 	r.writers, r.Open = k.writers, was.Open()
 	r.Job.View, r.Job.Now = r.view(&now.Job, was, now.Dead), collation.Micros(r.At.Time)
-	r.Events = tell(ctx, rt, r.Job, r.Entries)
+	r.Events, _ = tell(ctx, rt, r.Job, r.Entries)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,9 +20,19 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxShelved bounds the entries of all jobs that a Shelf keeps. A decoded entry with its event takes
-// about 2 kB.
-const maxShelved = 30_000
+// Limits of what is held of journals in memory.
+const (
+	// maxShelved bounds the entries of all jobs that a Shelf keeps. A decoded entry with its event
+	// takes about 2 kB, and what it says.
+	maxShelved = 30_000
+	// maxShelvedBytes bounds what they say, bytes of entries and of outputs that are stored beside them.
+	maxShelvedBytes = 64 << 20
+	// maxRead bounds the entries of one job, bytes: a longer journal is not read.
+	maxRead = 64 << 20
+	// maxBeside bounds the outputs of one job that are stored beside its entries, bytes: others are
+	// said to be missing.
+	maxBeside = 32 << 20
+)
 
 // Shelf keeps the journals that were read last, so that who looks at a long one again does not
 // read, decode and tell it again. The journal is insert-only: it is the same as long as its heads
@@ -39,7 +50,8 @@ type kept struct {
 	entries []*journal.Entry // those of the main chain, then those of the effect chains
 	hashes  []journal.Digest // of the entries
 	writers map[*journal.Entry]string
-	long    bool // it has more than quipu.MaxHistory entries, and was not kept
+	long    bool         // it has more than quipu.MaxHistory entries or maxRead bytes, and was not kept
+	size    atomic.Int64 // bytes of what it says, as far as that was read
 
 	mu     sync.Mutex
 	events []history.Event // nil: they were not told yet
@@ -52,11 +64,12 @@ func (k *kept) told(ctx context.Context, rt *quipu.Runtime, j *explain.Job) ([]h
 	if k.events != nil {
 		return k.events, nil
 	}
-	events := tell(ctx, rt, j, k.entries)
+	events, beside := tell(ctx, rt, j, k.entries)
 	if err := ctx.Err(); err != nil { // outputs may be missing that are there
 		return nil, err
 	}
 	k.events = events
+	k.size.Add(beside)
 	return events, nil
 }
 
@@ -117,19 +130,26 @@ func (s *Shelf) find(mark [sha256.Size]byte) *kept {
 	return k
 }
 
-// keep puts a journal in front, and drops what has been used least.
+// keep puts a journal in front.
 func (s *Shelf) keep(k *kept) {
 	s.mu.Lock()
+	s.kept = append([]*kept{k}, slices.DeleteFunc(s.kept, func(x *kept) bool { return x.mark == k.mark })...)
+	s.mu.Unlock()
+	s.trim()
+}
+
+// trim drops what has been used least, until what is left keeps the limits.
+func (s *Shelf) trim() {
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, left := []*kept{k}, maxShelved-len(k.entries)
-	for _, x := range s.kept {
-		if left -= len(x.entries); left >= 0 && x.mark != k.mark {
-			all = append(all, x)
+	entries, bytes := 0, int64(0)
+	s.kept = slices.DeleteFunc(s.kept, func(x *kept) bool {
+		if entries+len(x.entries) > maxShelved || bytes+x.size.Load() > maxShelvedBytes {
+			return true
 		}
-	}
-	if len(k.entries) <= maxShelved {
-		s.kept = all
-	}
+		entries, bytes = entries+len(x.entries), bytes+x.size.Load()
+		return false
+	})
 }
 
 // read reads a journal from the database.
@@ -156,7 +176,7 @@ func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error)
 			if err != nil {
 				return err
 			}
-			if k.long = n == quipu.MaxHistory; k.long {
+			if k.long = n == quipu.MaxHistory || k.size.Add(int64(len(rec.Body))) > maxRead; k.long {
 				return nil
 			}
 			n++
