@@ -224,6 +224,9 @@ var (
 	// ErrUnavailable is a bus that did not answer: an outage, a lost stream, or no PubAck
 	// in time. The message may have arrived; the row sends it again (T2).
 	ErrUnavailable = errors.New("bus is unavailable")
+	// ErrSilent is an ErrUnavailable: a server is connected, and no stream says anything about a
+	// message in time, as when its disk takes no more.
+	ErrSilent = fmt.Errorf("%w: no answer from the stream", ErrUnavailable)
 	// ErrMalformed is a delivery whose headers cannot be read: write a dead letter, then
 	// call Term (T3).
 	ErrMalformed = errors.New("malformed message")

@@ -174,5 +174,5 @@ func (b *Bus) queue(d transport.Destination) *queue {
 // put adds an entry that may be delivered from visible on; the caller holds mu.
 func (b *Bus) put(m *transport.Message, err error, visible time.Time) {
 	b.next++
-	b.queue(m.To).add(&entry{msg: *m, err: err, number: b.next, visible: visible})
+	b.queue(m.To).add(&entry{msg: *m, err: err, number: b.next, came: time.Now(), visible: visible})
 }

@@ -14,6 +14,7 @@ type entry struct {
 	msg     transport.Message
 	err     error
 	number  uint64    // order of arrival
+	came    time.Time // when it arrived
 	visible time.Time // not delivered before this time
 	count   int       // deliveries so far
 	ends    int       // Acks, Naks and Terms so far, for the dice

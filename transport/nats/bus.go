@@ -39,6 +39,9 @@ type Bus struct {
 	consumers sync.WaitGroup // running Consume calls
 	pulling   pulling        // the running Consume calls by destination
 	strangers strangers
+	troubles  troubles
+	rooms     *rooms
+	weeding   weeding
 	answering sync.Once    // answers to workers that ask for a consumer
 	closing   sync.RWMutex // orders consumers.Add against Close
 	closed    bool
@@ -81,9 +84,9 @@ func newBus(nc *natsgo.Conn, cfg Config) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, nc: nc, js: js, api: api, link: newLink(nc), ears: newEars()}
+	b := &Bus{cfg: cfg, nc: nc, js: js, api: api, link: newLink(nc), ears: newEars(), rooms: newRooms()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.pub, err = newPublisher(nc, cfg.MaxInFlight, b.repair)
+	b.pub, err = newPublisher(nc, cfg.MaxInFlight, b.repair, b.heard)
 	if err != nil {
 		b.cancel()
 		return nil, err
@@ -91,6 +94,10 @@ func newBus(nc *natsgo.Conn, cfg Config) (*Bus, error) {
 	b.owned.Go(b.keepHouse)
 	b.owned.Go(b.listen)
 	b.owned.Go(b.balance)
+	if !cfg.LeaveStreams {
+		b.owned.Go(b.watchRoom)
+		b.owned.Go(b.inspect)
+	}
 	return b, nil
 }
 

@@ -34,6 +34,9 @@ type Queue struct {
 type Queues struct {
 	Topics   []Queue // the fullest first
 	Unpulled int     // lanes from which nobody pulls, and of which nobody has a message
+	// Fill is the part of each stream's bytes that is taken, by its queues; one without a limit is
+	// absent.
+	Fill map[transport.Kind]float64
 }
 
 // Queues reads what waits in the streams (O4). It needs the rights of an engine. Nothing may be
@@ -56,7 +59,31 @@ func (b *Bus) Queues(ctx context.Context) (Queues, error) {
 	if q.Topics, err = b.topics(ctx); err != nil {
 		return Queues{}, ioError("queues of topics", err)
 	}
+	if q.Fill, err = b.fill(ctx); err != nil {
+		return Queues{}, ioError("fill of the streams", err)
+	}
 	return q, nil
+}
+
+// fill reads how full the streams are. One that is missing is absent.
+func (b *Bus) fill(ctx context.Context) (map[transport.Kind]float64, error) {
+	var fill map[transport.Kind]float64
+	for _, kind := range kinds {
+		stream, err := b.js.Stream(ctx, b.streamName(kind))
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info := stream.CachedInfo(); info.Config.MaxBytes > 0 {
+			if fill == nil {
+				fill = map[transport.Kind]float64{}
+			}
+			fill[kind] = float64(info.State.Bytes) / float64(info.Config.MaxBytes)
+		}
+	}
+	return fill, nil
 }
 
 // consumersOf visits the consumers of a stream. A stream that is missing has none.

@@ -126,7 +126,8 @@ func (b *Bus) balance() {
 		case <-b.ctx.Done():
 			return
 		case now := <-tick.C:
-			if n := b.cfg.Engines(); n > 1 {
+			n := b.cfg.Engines()
+			if b.rooms.engines.Store(int64(n)); n > 1 {
 				b.pulling.leave((b.cfg.Lanes+n-1)/n, now)
 			}
 		}

@@ -44,6 +44,8 @@ type publisher struct {
 	prefix string               // reply subjects: prefix + number in base 36
 	slots  chan struct{}        // one per message in flight (T11)
 	repair func(transport.Kind) // asks for a stream that does not answer
+	// heard learns the outcome of each message that was handed to the server.
+	heard func(*sent, error)
 
 	mu       sync.Mutex
 	next     uint64
@@ -60,9 +62,9 @@ type sent struct {
 	tries    int
 }
 
-func newPublisher(nc *natsgo.Conn, limit int, repair func(transport.Kind)) (*publisher, error) {
+func newPublisher(nc *natsgo.Conn, limit int, repair func(transport.Kind), heard func(*sent, error)) (*publisher, error) {
 	p := &publisher{
-		nc: nc, prefix: nc.NewInbox() + ".", slots: make(chan struct{}, limit), repair: repair,
+		nc: nc, prefix: nc.NewInbox() + ".", slots: make(chan struct{}, limit), repair: repair, heard: heard,
 		inFlight: make(map[uint64]*sent, limit),
 	}
 	sub, err := nc.Subscribe(p.prefix+"*", p.onReply)
@@ -95,13 +97,19 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 			failed.add(i, err)
 			continue
 		}
+		if err := b.admit(&m); err != nil {
+			failed.add(i, err)
+			continue
+		}
 		if err := b.pub.acquire(ctx, b.ctx); err != nil {
+			b.settled(m.To.Kind, m.To.Topic, len(m.Body), false)
 			for j := i; j < len(msgs); j++ {
 				failed.add(j, err)
 			}
 			return fmt.Errorf("send: %d of %d messages handed over: %w", i, len(msgs), err)
 		}
 		if err := b.pub.send(b.wire(&m), m.To.Kind, i, done); err != nil {
+			b.settled(m.To.Kind, m.To.Topic, len(m.Body), false)
 			failed.add(i, err)
 		}
 	}
@@ -203,6 +211,7 @@ func (p *publisher) take(id uint64) *sent {
 
 func (p *publisher) settle(s *sent, err error) {
 	<-p.slots
+	p.heard(s, err)
 	if s.done != nil {
 		s.done(s.index, err)
 	}
@@ -258,7 +267,7 @@ func (p *publisher) expire(now time.Time) {
 	}
 	p.mu.Unlock()
 	for _, s := range late {
-		p.settle(s, fmt.Errorf("%w: no PubAck from %s within %s", transport.ErrUnavailable, s.msg.Subject, pubAckWait))
+		p.settle(s, fmt.Errorf("publish to %s: %w: no PubAck within %s", s.msg.Subject, transport.ErrSilent, pubAckWait))
 	}
 }
 
@@ -284,7 +293,7 @@ func (p *publisher) close() {
 // (4.1).
 func pubAckError(subject string, reply *natsgo.Msg) error {
 	if status := reply.Header.Get(statusHeader); status == statusNoResponders {
-		return fmt.Errorf("publish to %s: %w: no stream takes this subject", subject, transport.ErrUnavailable)
+		return fmt.Errorf("publish to %s: %w: no stream takes this subject", subject, transport.ErrSilent)
 	}
 	var ack struct {
 		Stream string `json:"stream"`

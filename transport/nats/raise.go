@@ -2,6 +2,7 @@ package nats
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -133,7 +134,8 @@ func (b *Bus) streamWarnings(is *jetstream.StreamConfig) []string {
 // raisedConsumer returns the settings of a consumer that is there, with those that every
 // process relies on (T5): whose messages it gives out, how often, after which ack wait,
 // and to whom they are pinned. What only an operator cares about stays: description,
-// metadata, sampling, a pause, larger limits, its replicas and where its state is kept.
+// metadata, sampling, larger limits, its replicas and where its state is kept. A pause is ended by
+// resume.
 // The second result says whether that changes it.
 func raisedConsumer(have, want jetstream.ConsumerConfig) (jetstream.ConsumerConfig, bool) {
 	c := have
@@ -146,6 +148,25 @@ func raisedConsumer(have, want jetstream.ConsumerConfig) (jetstream.ConsumerConf
 	c.PriorityPolicy, c.PriorityGroups, c.PinnedTTL = want.PriorityPolicy, want.PriorityGroups, want.PinnedTTL
 	c.HeadersOnly = false
 	return c, !reflect.DeepEqual(c, have)
+}
+
+// resumeIn is when the pause of a consumer ends that is resumed. The server gives out what waits when
+// the time of a pause has come, but not at once when it is taken away.
+const resumeIn = 500 * time.Millisecond
+
+// resume ends the pause of a consumer: its jobs would stand still for as long, and nothing else
+// would tell. An update of the consumer does not change a pause.
+func (b *Bus) resume(ctx context.Context, info *jetstream.ConsumerInfo) error {
+	until := info.Config.PauseUntil
+	if until == nil || !until.After(info.TimeStamp.Add(resumeIn)) {
+		return nil
+	}
+	if _, err := b.js.PauseConsumer(ctx, info.Stream, info.Name, info.TimeStamp.Add(resumeIn)); err != nil {
+		return fmt.Errorf("resume the consumer, which somebody paused until %s: %w", until.UTC().Format(time.RFC3339), err)
+	}
+	b.cfg.Log.Warn("a consumer was paused, and nothing went its way: it goes on", "space", b.cfg.Space,
+		"stream", info.Stream, "consumer", info.Name, "until", until.UTC())
+	return nil
 }
 
 // consumerProblems lists the settings of a consumer with which it gives nothing out, each

@@ -114,12 +114,12 @@ func (b *Bus) engineRights() Rights {
 	for _, kind := range kinds {
 		stream := b.streamName(kind)
 		for _, call := range []string{
-			"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.DELETE.", "STREAM.MSG.GET.", "STREAM.MSG.DELETE.", "CONSUMER.LIST.",
+			"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.DELETE.", "STREAM.PURGE.", "STREAM.MSG.GET.", "STREAM.MSG.DELETE.", "CONSUMER.LIST.",
 		} {
 			r.Publish = append(r.Publish, b.api+call+stream)
 		}
 		for _, call := range []string{
-			"CONSUMER.CREATE." + stream + ".>", "CONSUMER.INFO." + stream + ".*", "CONSUMER.MSG.NEXT." + stream + ".*", "CONSUMER.UNPIN." + stream + ".*",
+			"CONSUMER.CREATE." + stream + ".>", "CONSUMER.INFO." + stream + ".*", "CONSUMER.MSG.NEXT." + stream + ".*", "CONSUMER.UNPIN." + stream + ".*", "CONSUMER.PAUSE." + stream + ".*",
 		} {
 			r.Publish = append(r.Publish, b.api+call)
 		}

@@ -237,7 +237,10 @@ func (b *Bus) raiseConsumer(ctx context.Context, stream string, cfg jetstream.Co
 	}
 	want, changed := raisedConsumer(consumer.CachedInfo().Config, cfg)
 	if problems := b.consumerProblems(&want); len(problems) > 0 {
-		return nil, &settingsError{problems, "change that, or delete the consumer: it is made again"}
+		return nil, consumerFaults(problems)
+	}
+	if err := b.resume(ctx, consumer.CachedInfo()); err != nil {
+		return nil, err
 	}
 	if !changed {
 		return consumer, nil
