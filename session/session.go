@@ -21,7 +21,10 @@ type Config struct {
 	// lasts without a renewal, default DefaultLease; a third of it is the time between
 	// two renewals.
 	store.Process
-	Logger *slog.Logger // nil: silent
+	// Troubles is what keeps messages from their way, for the others to see; nil: nothing is told.
+	// It is called at each renewal and must not block.
+	Troubles func() []store.Trouble
+	Logger   *slog.Logger // nil: silent
 }
 
 // Store is the part of a store that a Keeper needs.
@@ -194,7 +197,7 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	defer cancel()
 	fault.At(fault.K18, "session")
 	began := time.Now()
-	ended, err := k.own.Renew(ctx, ran)
+	ended, err := k.own.Renew(ctx, ran, k.troubles())
 	if errors.Is(err, store.ErrStale) {
 		k.cfg.Logger.Warn("this process was not heard of for too long: others have what it held", "lease", k.cfg.Lease)
 		k.lose()
@@ -242,6 +245,13 @@ func (k *Keeper) heard(began time.Time) {
 		k.late.Stop()
 	}
 	k.late = time.AfterFunc(time.Until(began.Add(k.sure())), func() { k.tell(store.ErrStale) })
+}
+
+func (k *Keeper) troubles() []store.Trouble {
+	if k.cfg.Troubles == nil {
+		return nil
+	}
+	return k.cfg.Troubles()
 }
 
 func (k *Keeper) count(engines int) {

@@ -154,6 +154,15 @@ func (b *bus) Oldest(ctx context.Context, d transport.Destination) (at int64, fo
 	return at, found, err
 }
 
+// Weed implements transport.Bus.
+func (b *bus) Weed(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (n int, err error) {
+	err = action(ctx, b.p, kindSend, "weed", func() error {
+		n, err = b.Bus.Weed(ctx, waited, stale)
+		return err
+	})
+	return n, err
+}
+
 // Send implements transport.Bus. It reports its own failure by done, too.
 func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int, error)) error {
 	var id strings.Builder

@@ -55,12 +55,19 @@ func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoin
 		if c.Send {
 			id.WriteString("!")
 		}
+		if c.Refused {
+			id.WriteString("-")
+		}
 	}
 	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) { return s.Store.Claim(ctx, claims) })
 }
 
 func (s *port) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
 	return through(ctx, s.p, kindRead, "late", func() ([]collation.RowKey, error) { return s.Store.Late(ctx, kind, limit) })
+}
+
+func (s *port) Publications(ctx context.Context, rows []collation.RowKey) ([]int, error) {
+	return through(ctx, s.p, kindRead, "publications", func() ([]int, error) { return s.Store.Publications(ctx, rows) })
 }
 
 func (s *port) Flow(ctx context.Context, name, version string) ([]byte, error) {

@@ -95,6 +95,55 @@ var _ = test("Rows", "a claim that looks again later sends nothing (T2)", func(b
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "it is not due any more")
 })
 
+// It asks for the request of a job.
+var _ = test("Rows", "what the bus has refused is noted as not sent (T5)", func(b *bench) {
+	r := b.asked()
+	sent := b.request(r.Job, "work")
+	require.Equal(b, sent.Turn, sent.TurnSent)
+	require.Empty(b, b.due(10), "it is not due for a while")
+	refused := func(change func(*store.DueRow)) {
+		row := store.DueRow{Job: sent.Job, GUID: sent.GUID, Publication: sent.Publication, Turn: sent.Turn}
+		change(&row)
+		require.Empty(b, got(b.s.Claim(b.ctx(), []store.Claim{{Row: row, Refused: true, Again: time.Microsecond}}))(b))
+	}
+	for _, other := range []func(*store.DueRow){
+		func(d *store.DueRow) { d.Publication++ },
+		func(d *store.DueRow) { d.Turn++ },
+		func(d *store.DueRow) { d.GUID[0] ^= 1 },
+	} {
+		refused(other)
+		require.Equal(b, sent, b.request(r.Job, "work"))
+	}
+	refused(func(*store.DueRow) {})
+	after := b.request(r.Job, "work")
+	require.Equal(b, collation.NoTurn, after.TurnSent)
+	require.Equal(b, []any{sent.Publication, sent.PublishedAt, sent.Rev + 1}, []any{after.Publication, after.PublishedAt, after.Rev})
+	b.passing(func() bool { return len(b.due(10)) == 1 })
+	out := got(b.s.Claim(b.ctx(), claims(b.due(10), true)))(b)
+	require.Equal(b, []int{sent.Publication + 1, sent.Turn}, []int{out[0].Row.Publication, out[0].Row.TurnSent})
+	refused(func(d *store.DueRow) { d.Publication++ })
+	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
+	held := b.request(r.Job, "work")
+	refused(func(d *store.DueRow) { d.Publication++ })
+	require.Equal(b, held, b.request(r.Job, "work"), "nobody sends it")
+})
+
+var _ = test("Rows", "the publications of requests, of many rows at once (T2)", func(b *bench) {
+	r := b.asked()
+	start := b.jobs(1)[0]
+	keys := []collation.RowKey{
+		{Job: r.Job, GUID: guid(9)}, {Job: r.Job, GUID: r.GUID}, {Job: start, GUID: b.view(start).Rows[0].GUID}, {Job: start, GUID: r.GUID},
+	}
+	sent := b.request(r.Job, "work").Publication
+	require.Positive(b, sent)
+	require.Equal(b, []int{0, sent, 0, 0}, got(b.s.Publications(b.ctx(), keys))(b))
+	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
+	require.Equal(b, []int{0, 0, 0, 0}, got(b.s.Publications(b.ctx(), keys))(b), "a held one is not sent")
+	require.Empty(b, got(b.s.Publications(b.ctx(), nil))(b))
+	_, err := b.s.Publications(b.ctx(), make([]collation.RowKey, store.MaxSweep+1))
+	require.Error(b, err)
+})
+
 var _ = test("Rows", "what is gone or held is not claimed (C16)", func(b *bench) {
 	id := b.jobs(1)[0]
 	due := b.due(10)

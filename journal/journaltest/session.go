@@ -29,7 +29,7 @@ func (b *bench) open(p store.Process) store.Session {
 
 // renewed renews a session, and returns the sessions that it ended.
 func (b *bench) renewed(s store.Session) []string {
-	ended, err := s.Renew(b.ctx(), nil)
+	ended, err := s.Renew(b.ctx(), nil, nil)
 	b.check(err)
 	return ended
 }
@@ -90,7 +90,7 @@ var _ = test("Sessions", "one that is not renewed is ended by another, and what 
 	require.Equal(b, freed(right), b.request(id, "right"), "what is held stays so")
 	require.Equal(b, other, b.request(mine.Job, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
-	require.ErrorIs(b, failed(dies.Renew(b.ctx(), nil)), store.ErrStale)
+	require.ErrorIs(b, failed(dies.Renew(b.ctx(), nil, nil)), store.ErrStale)
 	l := b.lease(left, "w2") // it is taken over (E9)
 	require.Equal(b, []any{old.Fence + 2, 2}, []any{l.Fence, l.Runs}, "one by the end, one by the new run")
 	require.ErrorIs(b, failed(b.s.Keep(b.ctx(), old)), store.ErrStale)
@@ -115,7 +115,7 @@ var _ = test("Sessions", "one that is renewed is not ended (W8)", func(b *bench)
 	s, live := b.session("renewed", lease), b.looks()
 	opened := b.now()
 	b.passing(func() bool {
-		got(s.Renew(b.ctx(), nil))(b)
+		got(s.Renew(b.ctx(), nil, nil))(b)
 		require.Empty(b, b.renewed(live))
 		return b.now() > opened+2*micros(lease)
 	})
@@ -135,7 +135,7 @@ var _ = test("Sessions", "its end frees what it held at once, and its id is neve
 	require.Len(b, b.due(10), 1)
 	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
 	require.Zero(b, b.live().Next())
-	require.ErrorIs(b, failed(s.Renew(b.ctx(), nil)), store.ErrStale)
+	require.ErrorIs(b, failed(s.Renew(b.ctx(), nil, nil)), store.ErrStale)
 	require.Greater(b, b.session("ends", hour).ID(), s.ID())
 })
 
@@ -348,9 +348,17 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 	}
 	b.passing(func() bool { return engines(second) == 1 })
 	require.Equal(b, 1, engines(first), "itself")
-	got(first.Renew(b.ctx(), []int64{7, 1 << 40}))(b)
+	require.Empty(b, list[0].Troubles)
+	troubles := make([]store.Trouble, store.MaxTroubles+1)
+	for i := range troubles {
+		troubles[i] = store.Trouble{Kind: "room", Name: fmt.Sprintf("topic.%d", i), Queue: "work.x", Text: "it is \"full\",\n\tand \\ waits", Since: 7}
+	}
+	got(first.Renew(b.ctx(), []int64{7, 1 << 40}, troubles))(b)
 	list = views()
 	require.Equal(b, []int64{7, 1 << 40}, list[0].Ran)
+	require.Equal(b, troubles[:store.MaxTroubles], list[0].Troubles)
+	got(first.Renew(b.ctx(), []int64{7, 1 << 40}, nil))(b)
+	require.Empty(b, views()[0].Troubles)
 	require.Positive(b, list[0].Since)
 	require.GreaterOrEqual(b, list[0].Renewed, list[0].Since)
 	third := b.open(store.Process{Name: "third", Engine: true, Lease: hour})

@@ -90,7 +90,8 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 		return nil
 	}
 	row := *stored
-	if !due(&row, now) || row.Publication != c.Row.Publication || row.Turn != c.Row.Turn {
+	refused := c.Refused && row.Held == "" && row.NextAt != collation.Never && row.Holder == ""
+	if !due(&row, now) && !refused || row.Publication != c.Row.Publication || row.Turn != c.Row.Turn {
 		return nil
 	}
 	row.NextAt = now + micros(c.Again)
@@ -101,6 +102,9 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 			row.Session = c.Session
 		}
 	}
+	if !c.Send && c.Refused {
+		row.TurnSent = collation.NoTurn
+	}
 	s.putRow(u, &row)
 	if !c.Send {
 		return nil
@@ -109,6 +113,25 @@ func (s *Store) claim(u *undo, c *store.Claim, now collation.Micros) *store.Outg
 }
 
 func micros(d time.Duration) collation.Micros { return collation.Micros(d.Microseconds()) }
+
+// Publications implements store.Engine.
+func (s *Store) Publications(_ context.Context, rows []collation.RowKey) ([]int, error) {
+	if err := store.AtMost("publications", len(rows), store.MaxSweep); err != nil {
+		return nil, err
+	}
+	if err := s.before("publications"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]int, len(rows))
+	for i, k := range rows {
+		if r := s.row(k.Job, k.GUID); r != nil && r.Kind == journal.MessageRequest && r.Held == "" {
+			out[i] = r.Publication
+		}
+	}
+	return out, nil
+}
 
 // Late implements store.Engine.
 func (s *Store) Late(_ context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {

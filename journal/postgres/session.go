@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -64,9 +65,30 @@ func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
 				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
 			},
-			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Ran: v.numbers(9),
+			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Ran: v.numbers(9), Troubles: readTroubles(v.lines(10)),
 		}, nil
 	}, pInt(store.MaxPage))
+}
+
+// writeTroubles writes troubles as lines of JSON.
+func writeTroubles(all []store.Trouble) []string {
+	lines := make([]string, min(len(all), store.MaxTroubles))
+	for i := range lines {
+		text, _ := json.Marshal(all[i]) // of texts and numbers, which cannot fail
+		lines[i] = string(text)
+	}
+	return lines
+}
+
+// readTroubles reads what writeTroubles wrote. What another build wrote otherwise is left out.
+func readTroubles(lines []string) (all []store.Trouble) {
+	for _, line := range lines {
+		var x store.Trouble
+		if json.Unmarshal([]byte(line), &x) == nil && x.Text != "" {
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 // ID implements store.Session.
@@ -79,13 +101,13 @@ func (x *session) Next() time.Duration { return x.next }
 func (x *session) Engines() int { return x.engines }
 
 // Renew implements store.Session.
-func (x *session) Renew(ctx context.Context, ran []int64) (ended []string, err error) {
+func (x *session) Renew(ctx context.Context, ran []int64, troubles []store.Trouble) (ended []string, err error) {
 	alive, others := false, int64(0)
 	err = x.alive.call(ctx, "renew session", "session_renew", func(v row) error {
 		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
 		x.engines = int(v.int(2))
 		return nil
-	}, pInt(x.id), pInts(ran...))
+	}, pInt(x.id), pInts(ran...), pTexts(writeTroubles(troubles)))
 	switch {
 	case err != nil:
 		return nil, err

@@ -50,6 +50,7 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 		c.bool(x.Send)
 		c.int(x.Again.Microseconds())
 		c.int(x.Session)
+		c.bool(x.Refused)
 	})
 	var out []store.Outgoing
 	err := s.with(ctx, func(c *conn) error {
@@ -76,6 +77,26 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 		return nil, settle("claim", err)
 	}
 	return out, nil
+}
+
+// Publications implements store.Engine.
+func (s *Store) Publications(ctx context.Context, rows []collation.RowKey) ([]int, error) {
+	if err := store.AtMost("publications", len(rows), store.MaxSweep); err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	params := arrays(rows, func(c *columns, k collation.RowKey) {
+		c.uuid(k.Job)
+		c.uuid(k.GUID)
+	})
+	var out []int
+	err := s.query(ctx, "publications", func() { out = make([]int, len(rows)) }, func(v row) error {
+		out[v.int(0)-1] = int(v.int(1))
+		return nil
+	}, params...)
+	return out, err
 }
 
 // Late implements store.Engine.

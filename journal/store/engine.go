@@ -37,12 +37,16 @@ type Engine interface {
 	Announced(ctx context.Context, told func()) error
 	// Claim takes due rows for sending (T2), by test-and-set on publication and turn with SKIP
 	// LOCKED. A row to send gets publication + 1, turn_sent, the time and its next due time; any
-	// other row gets only the next due time. Claim returns the rows to send that it won.
+	// other row gets only the next due time. Claim returns the rows to send that it won. A row whose
+	// message the bus has refused need not be due: it is noted as not sent (NoTurn).
 	Claim(ctx context.Context, claims []Claim) ([]Outgoing, error)
 	// Late lists rows that are past their within_at, the oldest first, at most limit (≤ MaxSweep):
 	// requests of open jobs (E9), each of which collation.Overdue decides, or kept signals (1.11),
 	// which collation.Lapse ends. It locks nothing.
 	Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error)
+	// Publications returns, for each of at most MaxSweep keys, the publication of that row, if it is
+	// of a request that is not held; 0 for every other, and for one that is gone. It locks nothing.
+	Publications(ctx context.Context, rows []collation.RowKey) ([]int, error)
 	// Flow returns the canonical definition of a deployed flow version.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// ActiveFlow is that of Client.
@@ -269,9 +273,12 @@ type DueRow struct {
 
 // Claim is the decision on a DueRow: send it, or look again later.
 type Claim struct {
-	Row   DueRow
-	Send  bool
-	Again time.Duration // until the row is due again
+	Row  DueRow
+	Send bool
+	// Refused says that the bus has refused this publication. Of Row then only the key, the
+	// publication and the turn count.
+	Refused bool
+	Again   time.Duration // until the row is due again
 	// Session is the session of the process that sends it; 0 for none (W8).
 	Session int64
 }

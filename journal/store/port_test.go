@@ -20,7 +20,7 @@ func TestW2AHandfulOfMethodsWrites(t *testing.T) {
 	)
 	others := []string{
 		"Committer", "Join", "Body", "Load", "More", "Rollback", "Released", "Session", "Close", // transactions, in which Commit writes
-		"Due", "Announced", "Late", "Flow", "ActiveFlow", "ExpireDefault", "Letter", "Epoch",
+		"Due", "Announced", "Late", "Publications", "Flow", "ActiveFlow", "ExpireDefault", "Letter", "Epoch",
 		"Input", "Effects", "Pauses",
 		"Processes", "ID", "Next", "Engines", "Lost", "Held",
 		"FindJob", "Job", "Ended", "Outcomes", "DeadLetters", "JobEffects", "FindEffect", "Schedules",

@@ -43,6 +43,21 @@ type ProcessView struct {
 	Since   collation.Micros // since then it has renewed without a gap
 	Renewed collation.Micros // last renewal
 	Ran     []int64          // as its last Renew gave it
+	// Troubles are what kept messages from their way at its last Renew, as far as it knew.
+	Troubles []Trouble
+}
+
+// MaxTroubles bounds the troubles that a process tells the others.
+const MaxTroubles = 20
+
+// Trouble is something that keeps messages from going their way on the bus, for people. Kind, Name,
+// Queue and Text are those of transport.Trouble.
+type Trouble struct {
+	Kind  string           `json:"kind"`
+	Name  string           `json:"name"`
+	Queue string           `json:"queue,omitempty"`
+	Text  string           `json:"text"`
+	Since collation.Micros `json:"since"` // by the clock of the process
 }
 
 // Session is the session of one process, on a connection of its own. The process holds a row,
@@ -57,8 +72,9 @@ type Session interface {
 	// ended names the processes for which it is done. ErrStale: this session was ended.
 	//
 	// ran tells the others, for people, how many runs of each of the process's Topics have ended in
-	// the last minute, in their order; nil: none.
-	Renew(ctx context.Context, ran []int64) (ended []string, err error)
+	// the last minute, in their order; nil: none. troubles tells them what keeps its messages from
+	// their way, at most MaxTroubles.
+	Renew(ctx context.Context, ran []int64, troubles []Trouble) (ended []string, err error)
 	// Next returns the time from the last Renew until the first of the other sessions is over, if
 	// it is not renewed; 0 if there is none.
 	Next() time.Duration

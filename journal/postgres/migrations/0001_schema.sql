@@ -322,6 +322,7 @@ CREATE TABLE sessions (
     renewed_at bigint  NOT NULL,
     since      bigint  NOT NULL,
     ran        bigint[] NOT NULL DEFAULT '{}', -- runs of each of its topics that have ended in the last minute (O9)
+    troubles   text[]  NOT NULL DEFAULT '{}', -- what keeps its messages from their way, each a JSON object
     dead       boolean NOT NULL DEFAULT false,
     login      text    NOT NULL DEFAULT session_user -- a worker's login changes its own sessions alone (S8)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

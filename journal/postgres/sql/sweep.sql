@@ -19,21 +19,22 @@ LEFT JOIN LATERAL (
 -- name: claim
 -- takes due rows for sending, by test-and-set on publication and turn; it skips rows that others have locked (T2).
 -- $1 jobs, $2 GUIDs, $3 publications, $4 turns, $5 send, $6 microseconds until due again, $7 sessions that send, 0
--- for none. Returns the rows to send, with what publishing needs of their jobs, null if a job does not exist. The
+-- for none, $8 whether the bus has refused this publication: such a row need not be due, and nobody has sent it. Returns the rows to send, with what publishing needs of their jobs, null if a job does not exist. The
 -- conditions fit no index on due rows, so that each row is looked up by its key, however many are due.
 WITH w AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[], $7::int8[])
-        AS w (job, guid, publication, turn, send, again, session)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], $5::bool[], $6::int8[], $7::int8[], $8::bool[])
+        AS w (job, guid, publication, turn, send, again, session, refused)
 ), won AS MATERIALIZED (
-    SELECT d.job, d.guid, w.send, w.again, w.session, (SELECT micros()) AS now
+    SELECT d.job, d.guid, w.send, w.again, w.session, w.refused, (SELECT micros()) AS now
     FROM w JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
-    WHERE d.publication = w.publication AND d.turn = w.turn AND coalesce(d.held, '') = '' AND d.next_at - (SELECT micros()) <= 0
+    WHERE d.publication = w.publication AND d.turn = w.turn AND coalesce(d.held, '') = ''
+      AND (d.next_at - (SELECT micros()) <= 0 OR w.refused AND d.next_at IS NOT NULL AND d.holder IS NULL)
     FOR UPDATE OF d SKIP LOCKED
 ), d AS (
     UPDATE dispatches d
     SET rev = d.rev + 1,
         publication = d.publication + CASE WHEN won.send THEN 1 ELSE 0 END,
-        turn_sent = CASE WHEN won.send THEN d.turn ELSE d.turn_sent END,
+        turn_sent = CASE WHEN won.send THEN d.turn WHEN won.refused THEN -1 ELSE d.turn_sent END,
         published_at = CASE WHEN won.send THEN won.now ELSE d.published_at END,
         session = CASE WHEN won.send AND d.holder IS NULL THEN nullif(won.session, 0) ELSE d.session END,
         next_at = won.now + won.again
@@ -54,3 +55,11 @@ WHERE d.within_at IS NOT NULL AND d.within_at <= (SELECT micros()) AND d.kind = 
   AND CASE d.kind WHEN 'request' THEN (SELECT j.state FROM jobs j WHERE j.id = d.job) = 'open' ELSE d.held = 'kept' END
 ORDER BY d.within_at
 LIMIT $2::int8
+
+-- name: publications
+-- finds the publications of requests that are not held. $1 jobs, $2 GUIDs. Returns their places from 1, and the
+-- publication; no row for any other.
+SELECT w.place, d.publication
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS w (job, guid, place)
+JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
+WHERE d.kind = 'request' AND d.held IS NULL
