@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 // gauges reads what the metrics say of now (O4). Every process has its own gauges; those of the
@@ -14,6 +15,7 @@ func (rt *Runtime) gauges(ctx context.Context) ([]observer.Reading, error) {
 	var out readings
 	pool := rt.store.Pool()
 	out.add(observer.MetricWaiting, float64(rt.waiters.Len()))
+	out.troubles(rt)
 	out.add(observer.MetricConnections, float64(pool.Used), "state", "used")
 	out.add(observer.MetricConnections, float64(pool.Idle), "state", "idle")
 	out.add(observer.MetricPoolLimit, float64(pool.Limit))
@@ -73,6 +75,22 @@ func (r *readings) space(ctx context.Context, rt *Runtime) error {
 	return nil
 }
 
+// troubles adds how much keeps messages from their way.
+func (r *readings) troubles(rt *Runtime) {
+	if rt.bus == nil {
+		return
+	}
+	n := map[transport.TroubleKind]int{
+		transport.TroubleRefused: 0, transport.TroubleRoom: 0, transport.TroubleStream: 0, transport.TroubleConsumer: 0,
+	}
+	for _, x := range rt.bus.Troubles() {
+		n[x.Kind]++
+	}
+	for kind, n := range n {
+		r.add(observer.MetricTroubles, float64(n), "kind", string(kind))
+	}
+}
+
 // queues adds what NATS says.
 func (r *readings) queues(ctx context.Context, rt *Runtime) error {
 	q, err := rt.bus.Queues(ctx)
@@ -80,6 +98,9 @@ func (r *readings) queues(ctx context.Context, rt *Runtime) error {
 		return err
 	}
 	r.add(observer.MetricLanesUnpulled, float64(q.Unpulled))
+	for queue, fill := range q.Fill {
+		r.add(observer.MetricStreamFill, fill, "queue", queue.String())
+	}
 	for _, t := range q.Topics {
 		r.add(observer.MetricQueued, float64(t.Queued), "topic", t.Topic)
 		r.add(observer.MetricOldest, t.Oldest.Seconds(), "topic", t.Topic)

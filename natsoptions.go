@@ -45,7 +45,8 @@ type NATSOptions struct {
 	// Replicas of each stream, at most 5. Defaults to 1.
 	Replicas int
 	// MaxBytes is the size of each of the three streams, at least 1 MiB. A full stream takes no
-	// messages, and their rows wait (T5). Defaults to 1 GiB.
+	// messages, and their rows wait (T5). One topic has at most as many bytes of the stream of
+	// requests as are free. Defaults to 1 GiB.
 	MaxBytes int64
 	// MaxAge is the age at which a stream drops messages, at least 1 h. Their rows send them again,
 	// behind those that wait already (T1). Defaults to no limit.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal"
@@ -122,7 +123,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c, how := rt.cfg, mode.From(ctx)
 	rt.session = session.New(session.Config{
-		Store: rt.store, Process: rt.process(), Logger: c.Logger,
+		Store: rt.store, Process: rt.process(), Troubles: rt.troubles, Logger: c.Logger,
 	})
 	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {
 		return err
@@ -272,7 +273,9 @@ func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
 // answer, NATS must answer where it is configured, and Run, if it was called, must neither be
 // starting nor draining (ErrNotReady). The database must be the one that the space was accepted
 // in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
-// have the JetStream streams of the space; those that are missing are made. ctx bounds it.
+// have the JetStream streams of the space; those that are missing are made. No stream may refuse the
+// messages of this process, and an engine finds no stream or consumer that breaks the promise. A
+// topic that has its part of a stream is no reason: only its requests wait. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	if rt.ran.Load() {
 		select {
@@ -300,7 +303,32 @@ func (rt *Runtime) Check(ctx context.Context) error {
 			return fmt.Errorf("%w: the streams of the space cannot be had: %w", ErrNotReady, err)
 		}
 	}
+	if rt.bus != nil {
+		for _, x := range rt.bus.Troubles() {
+			if x.Stops() {
+				return fmt.Errorf("%w: %s", ErrNotReady, x.Text)
+			}
+		}
+	}
 	return nil
+}
+
+// troubles are what keeps the messages of this process from their way, the worst first.
+func (rt *Runtime) troubles() []store.Trouble {
+	if rt.bus == nil {
+		return nil
+	}
+	var out, lesser []store.Trouble
+	for _, x := range rt.bus.Troubles() {
+		t := store.Trouble{Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text, Since: collation.Micros(x.Since.UnixMicro())}
+		if x.Stops() {
+			out = append(out, t)
+		} else {
+			lesser = append(lesser, t)
+		}
+	}
+	out = append(out, lesser...)
+	return out[:min(len(out), store.MaxTroubles)]
 }
 
 // checkKey is a key that no job has. Looking it up shows that the database answers.

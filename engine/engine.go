@@ -98,6 +98,8 @@ func (e *Engine) fetch(ctx context.Context) error {
 			return loops[e.ownerOf(d)].starts
 		})
 	})
+	e.pub.refused.sweptBy(e.committer.alarm)
+	defer e.pub.refused.sweptBy(nil)
 	g.Go(func() error { return (&sweeper{e: e}).run(ctx) })
 	g.Go(func() error { return e.listen(ctx) })
 	for _, c := range e.chores() {

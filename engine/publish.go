@@ -23,6 +23,8 @@ type Publisher struct {
 	Epoch atomic.Int64 // of the space (T4); it rises when another database is accepted (S13)
 	// Observer names the spans under which handlers work.
 	Observer observer.Observer
+
+	refused refusals
 }
 
 // Origin is the commit that a message comes from: a committer's session and its local seq (L1).
@@ -33,7 +35,7 @@ type Origin struct {
 }
 
 // Publish hands the rows to the bus without waiting for PubAcks. A row whose message is lost
-// sends it again (T2). Rows that cannot be published are in the error; they delay no others.
+// sends it again (T2), and that of one that the bus refuses says so (T5). Rows that cannot be published are in the error; they delay no others.
 func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Origin) error {
 	return p.publish(ctx, out, from, nil)
 }
@@ -42,17 +44,30 @@ func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Orig
 func (p *Publisher) publish(ctx context.Context, out []store.Outgoing, from Origin, done func(i int, err error)) error {
 	msgs := make([]transport.Message, 0, len(out))
 	var faults []error
+	var at []int // the row of each message, if some have none
 	for i := range out {
 		m, err := p.message(ctx, &out[i])
 		if err != nil {
+			if at == nil {
+				at = make([]int, i, len(out))
+				for n := range at {
+					at[n] = n
+				}
+			}
 			faults = append(faults, fmt.Errorf("row %s: %w", out[i].Row.GUID, err))
 			continue // the others are still sent
+		}
+		if at != nil {
+			at = append(at, i)
 		}
 		m.Header.OriginSession, m.Header.OriginSeq = from.Session, from.Seq
 		msgs = append(msgs, m)
 	}
 	if len(msgs) == 0 {
 		return errors.Join(faults...)
+	}
+	if done == nil {
+		done = p.watch(msgs, out, at)
 	}
 	if err := p.Bus.Send(ctx, msgs, done); err != nil {
 		faults = append(faults, fmt.Errorf("publish %d messages: %w", len(msgs), err))

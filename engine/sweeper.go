@@ -150,6 +150,9 @@ func (a *alarm) take() (at time.Time, now bool) {
 
 // sweep looks once; full: more rows are due than one look takes.
 func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
+	if err := s.noteRefused(ctx); err != nil {
+		return false, err
+	}
 	due, t, err := s.look(ctx)
 	if s.next = t.Next; err != nil || len(due) == 0 && !t.Late {
 		return false, err
@@ -219,6 +222,11 @@ func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []stor
 				continue
 			default:
 				c.Send, c.Again = false, s.e.cfg.Resend
+			}
+		}
+		if c.Send {
+			if wait := s.e.pub.refused.wait(s.e.pub.destination(&collation.Row{Kind: r.Kind, Topic: r.Topic, Job: r.Job}), time.Now()); wait > 0 {
+				c.Send, c.Again = false, wait
 			}
 		}
 		claims = append(claims, c)

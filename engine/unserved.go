@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -31,7 +32,7 @@ type unserved struct {
 func (u *unserved) look(ctx context.Context, e *Engine, due []store.DueRow) {
 	var topics []string
 	for _, r := range due {
-		if r.Kind == journal.MessageRequest && r.Publication > 0 && r.TurnSent == r.Turn && !slices.Contains(topics, r.Topic) {
+		if r.Kind == journal.MessageRequest && r.Publication > 0 && (r.TurnSent == r.Turn || r.TurnSent == collation.NoTurn) && !slices.Contains(topics, r.Topic) {
 			topics = append(topics, r.Topic)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 // elements counts the open elements of an `each` by state.
 type elements struct {
-	held, sent, leased, retry, unsent, answered, asleep, dead int
-	next                                                      collation.Micros // the next retry
-	since                                                     collation.Micros // when the oldest was sent
+	held, sent, leased, retry, unsent, refused, answered, asleep, dead int
+	next                                                               collation.Micros // the next retry
+	since                                                              collation.Micros // when the oldest was sent
 }
 
 // each explains the open elements of a list in one sentence. An element that waits for a
@@ -37,6 +37,8 @@ func (e *explainer) each(s *spot) {
 			if n.sent++; n.since == collation.Never || r.PublishedAt < n.since {
 				n.since = r.PublishedAt
 			}
+		case refused(r):
+			n.refused++
 		case r.NextAt > e.Now && r.Attempt > 1:
 			if n.retry++; n.next == collation.Never || r.NextAt < n.next {
 				n.next = r.NextAt
@@ -72,6 +74,11 @@ func (n *elements) parts(e *explainer, s *spot) (out []string) {
 	say(n.asleep, "suspended")
 	say(n.retry, "failed and tried again, the next ", e.in(n.next))
 	say(n.unsent, "not published yet")
+	why := ""
+	if x := e.trouble("work." + s.topic()); x != "" {
+		why = ": " + x
+	}
+	say(n.refused, "could not be published and wait", why)
 	say(n.answered, "answered")
 	most := ""
 	if s.act != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
@@ -97,12 +98,59 @@ func (e *explainer) message(s *spot, r *collation.Row) {
 	e.add(s, kind, what, "; the message ", e.way(r)).Due = r.NextAt
 }
 
+// refused says that the bus may not have taken the last message of a row.
+func refused(r *collation.Row) bool { return r.Publication > 0 && r.TurnSent == collation.NoTurn }
+
+// trouble is what keeps the messages of a queue from their way: of a topic, or of the whole stream; ""
+// if no process tells of any.
+func (e *explainer) trouble(queue string) string {
+	stream, _, _ := strings.Cut(queue, ".")
+	found := ""
+	for _, p := range e.Processes {
+		for _, x := range p.Troubles {
+			if x.Queue == queue {
+				return x.Text
+			}
+			if x.Queue == stream {
+				found = x.Text
+			}
+		}
+	}
+	return found
+}
+
+// queue is the one that the message of a row goes by.
+func queue(r *collation.Row) string {
+	switch r.Kind {
+	case journal.MessageRequest:
+		return "work." + r.Topic
+	case journal.MessageStart:
+		return "start"
+	default:
+		return "lane"
+	}
+}
+
 // way says how far the message of a row is.
 func (e *explainer) way(r *collation.Row) string {
+	if refused(r) {
+		if why := e.trouble(queue(r)); why != "" {
+			return "could not be published: " + why + "; it is tried again " + e.in(r.NextAt)
+		}
+		return "could not be published, or it is not known whether it was; it is tried again " + e.in(r.NextAt)
+	}
 	if !sent(r) {
 		return "was not published yet, an engine does that"
 	}
-	return "went to the engines " + e.ago(r.PublishedAt) + " and is " + e.again(r)
+	return "went to the engines " + e.ago(r.PublishedAt) + " and is " + e.again(r) + e.hindered(r)
+}
+
+// hindered adds to a message that was published what keeps those of its queue from their way.
+func (e *explainer) hindered(r *collation.Row) string {
+	if why := e.trouble(queue(r)); why != "" {
+		return "; but " + why
+	}
+	return ""
 }
 
 // again says when a published row is looked at again.
@@ -166,9 +214,9 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
 	case sent(r):
-		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s%s",
-			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic)))
-	case r.NextAt > e.Now && r.Attempt > 1:
+		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s%s%s",
+			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
+	case r.NextAt > e.Now && r.Attempt > 1 && !refused(r):
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:
 		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s; the message %s%s",

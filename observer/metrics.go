@@ -12,6 +12,7 @@ const (
 	MetricDecidedAgain = "quipu.decided_again"
 	MetricHot          = "quipu.hot"
 	MetricResent       = "quipu.resent"
+	MetricUnsent       = "quipu.unsent"
 	MetricDead         = "quipu.dead_letters"
 	MetricStarts       = "quipu.starts"
 	MetricWaits        = "quipu.waits"
@@ -45,6 +46,8 @@ const (
 	MetricOldest          = "quipu.topic.oldest.seconds"
 	MetricRunning         = "quipu.topic.running"
 	MetricLanesUnpulled   = "quipu.lanes.unpulled"
+	MetricStreamFill      = "quipu.stream.fill"
+	MetricTroubles        = "quipu.bus.troubles"
 	MetricSessions        = "quipu.sessions"
 	MetricRetention       = "quipu.retention.backlog"
 	MetricRetentionBehind = "quipu.retention.backlog.seconds"
@@ -104,6 +107,7 @@ func counted() []Metric {
 		n(MetricDecidedAgain, "{batch}", "Batches decided again after a lost test-and-set."),
 		n(MetricHot, "{message}", "Messages by how their job's state was found. hit: in memory; loaded: read; lost: the one in memory was refuted.", "outcome"),
 		n(MetricResent, "{message}", "Rows sent again by the sweeper."),
+		n(MetricUnsent, "{message}", "Messages that NATS did not take, because their stream or the part of their topic is full, or the stream says nothing: their rows wait. By queue: lane, start, work; of requests with their topic.", "queue", "topic"),
 		n(MetricDead, "{letter}", "Dead letters written.", "reason"),
 		n(MetricStarts, "{start}", "Starts that callers of this process asked for: begun, existing, conflict, failed.", "outcome"),
 		n(MetricAsked, "{start}", "Starts that clients asked for (roles of the database), by what this engine made of them: begun, existing, refused.", "outcome"),
@@ -126,6 +130,7 @@ func counted() []Metric {
 func asked() []Metric {
 	return []Metric{
 		{Name: MetricWaiting, Kind: Gauge, Unit: "{wait}", Help: "Callers that wait for a job now."},
+		{Name: MetricTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []string{"kind"}, Help: "What keeps messages of this process from their way on NATS. refused: a stream takes no messages; room: a topic has its part of a stream, its requests wait; stream, consumer: settings that break the promise."},
 		{Name: MetricConnections, Kind: Gauge, Unit: "{connection}", Labels: []string{"state"}, Help: "Connections of the pool to Postgres: used, idle."},
 		{Name: MetricPoolLimit, Kind: Gauge, Unit: "{connection}", Help: "Connections that the pool may have."},
 		{Name: MetricPoolWaits, Kind: Total, Unit: "{wait}", Help: "Times that somebody had to wait for a connection of the pool."},
@@ -150,6 +155,7 @@ func space() []Metric {
 		g(MetricOldest, "s", "How long the oldest of them has been there; of the 50 fullest topics.", "topic"),
 		g(MetricRunning, "{request}", "Requests that a process holds.", "topic"),
 		g(MetricLanesUnpulled, "{lane}", "Lanes from which no engine pulls."),
+		g(MetricStreamFill, "1", "The part of a stream's bytes that is taken, by queue: lane, start, work; none without a limit.", "queue"),
 		g(MetricSessions, "{process}", "Processes that live, by role; one with several roles counts in each.", "role"),
 		g(MetricRetention, "{job}", "Jobs and tombstones whose time has passed and that are still there; at most 10 000 are counted."),
 		g(MetricRetentionBehind, "s", "For how long the time of the oldest of them has passed."),

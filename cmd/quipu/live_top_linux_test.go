@@ -72,3 +72,15 @@ func TestTopTellsEnds(t *testing.T) {
 	require.Nil(t, f.Ended, "not all were counted")
 	require.Empty(t, seen)
 }
+
+// T5: what keeps messages from their way is told once, however many processes tell it.
+func TestTopTellsTroubles(t *testing.T) {
+	t.Parallel()
+	f := &frame{Time: time.Unix(100, 0)}
+	room := store.Trouble{Kind: "room", Name: "charge", Text: "the topic charge has 5 of 4 bytes", Since: 90_000_000}
+	earlier := room
+	earlier.Since = 70_000_000
+	full := store.Trouble{Kind: "refused", Name: "S", Text: "the stream S takes no messages", Since: 99_000_000}
+	f.troubles([]store.ProcessView{{Troubles: []store.Trouble{room}}, {Troubles: []store.Trouble{full, earlier}}})
+	require.Equal(t, []stuck{{room.Text, 2, 30, "quipu processes"}, {full.Text, 1, 1, "quipu processes"}}, f.Stuck)
+}

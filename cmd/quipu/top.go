@@ -129,7 +129,12 @@ func (a *app) frame(ctx context.Context, rt *quipu.Runtime) (*frame, error) {
 	f.Processes, f.Started = g.Processes, float64(begun.Looked)/rateOver.Seconds()
 	f.flows(g)
 	f.topics(topics)
+	living, err := below.Of(rt).Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	f.stuck(g)
+	f.troubles(living)
 	return f, nil
 }
 
@@ -187,6 +192,23 @@ func (f *frame) stuck(g *store.Gauges) {
 	}
 	add("messages that are overdue", g.Overdue.N, g.Overdue.Age, "quipu processes")
 	add("timers that are late", g.Timers.N, g.Timers.Age, "quipu processes")
+}
+
+// troubles adds what keeps messages from their way, each once, as the processes tell it.
+func (f *frame) troubles(living []store.ProcessView) {
+	type trouble struct{ kind, name string }
+	at := map[trouble]int{}
+	for i := range living {
+		for _, x := range living[i].Troubles {
+			key, oldest := trouble{x.Kind, x.Name}, f.Time.Sub(time.UnixMicro(int64(x.Since))).Seconds()
+			if n, known := at[key]; known {
+				f.Stuck[n].N, f.Stuck[n].Oldest = f.Stuck[n].N+1, max(f.Stuck[n].Oldest, oldest)
+				continue
+			}
+			at[key] = len(f.Stuck)
+			f.Stuck = append(f.Stuck, stuck{x.Text, 1, max(0, oldest), "quipu processes"})
+		}
+	}
 }
 
 // opened is how many jobs were open at a time.
