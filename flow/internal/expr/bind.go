@@ -2,7 +2,6 @@ package expr
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -211,17 +210,21 @@ func (b *binder) literal(e ast.Expr) {
 // numberAt takes the literal at an offset, including a leading minus, and spells it as
 // JSON.
 func numberAt(text string, offset int) string {
-	match := numberLiteral.FindStringSubmatch(string([]rune(text)[offset:]))
-	if match == nil {
-		return ""
+	literal := string([]rune(text)[offset:])
+	sign := ""
+	if unsigned, negative := strings.CutPrefix(literal, "-"); negative {
+		sign = "-"
+		for literal = strings.TrimLeft(unsigned, " \t\r\n\f"); strings.HasPrefix(literal, "//"); literal = strings.TrimLeft(literal, " \t\r\n\f") {
+			end, _ := tokenEnd(literal, 0)
+			literal = literal[end:]
+		}
 	}
-	if strings.HasPrefix(match[2], ".") {
-		return match[1] + "0" + match[2]
+	literal = literal[:numberLength(literal)]
+	if strings.HasPrefix(literal, ".") {
+		literal = "0" + literal
 	}
-	return match[1] + match[2]
+	return sign + literal
 }
-
-var numberLiteral = regexp.MustCompile(`^(-?)\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)`)
 
 func (b *binder) call(e ast.Expr, bound []string) {
 	c := e.AsCall()

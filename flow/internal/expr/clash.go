@@ -114,6 +114,29 @@ func plainly(message string) string {
 	return message
 }
 
+var (
+	unknownSign = regexp.MustCompile(`^token recognition error at: '(.)`)
+	unknownWord = regexp.MustCompile(`^(?:mismatched|extraneous) input '(and|or|AND|OR)'`)
+)
+
+// otherSigns says what is written instead of signs and words that other languages have.
+var otherSigns = map[string]string{
+	"=": "= is no operator: write == to compare", "&": "& is no operator: write && for and", "|": "| is no operator: write || for or",
+	"and": "and is no operator: write &&", "or": "or is no operator: write ||",
+	"#": "a comment begins with //", "$": "an expression has no ${ } within it: it is in ${ } as a whole",
+	"'": "a string without its closing quote", `"`: "a string without its closing quote",
+}
+
+// otherLanguage is what to write instead of what the parser does not know; empty if that is unclear.
+func otherLanguage(message string) string {
+	for _, pattern := range []*regexp.Regexp{unknownSign, unknownWord} {
+		if m := pattern.FindStringSubmatch(message); m != nil {
+			return otherSigns[strings.ToLower(m[1])]
+		}
+	}
+	return ""
+}
+
 func mismatch(sign string, values ...ref.Val) ref.Val {
 	kinds := make([]string, len(values))
 	for i, v := range values {

@@ -207,7 +207,7 @@ var wordField = regexp.MustCompile(`((?:^|[^\w"'.])[A-Za-z_]\w*(?:\.\w+|\[[^\]]*
 
 // wordAsField finds such a field in an expression that cannot be parsed.
 func wordAsField(text string) []Problem {
-	m := wordField.FindStringSubmatchIndex(text)
+	m := wordField.FindStringSubmatchIndex(Code(text))
 	if m == nil {
 		return nil
 	}
@@ -224,8 +224,12 @@ func problemsOf(text string, issues *cel.Issues) []Problem {
 	for _, e := range issues.Errors() {
 		message, _, _ := strings.Cut(strings.TrimPrefix(e.Message, "Syntax error: "), " expecting {") // a list of all tokens
 		message = strings.Replace(message, "mismatched input '<EOF>'", "the expression ends too early", 1)
-		message = plainly(message)
-		problems = append(problems, Problem{Offset: offsetOf(text, e.Location.Line(), e.Location.Column()), Message: message})
+		problem := Problem{Offset: offsetOf(text, e.Location.Line(), e.Location.Column()), Message: plainly(message)}
+		if hint := otherLanguage(message); hint != "" {
+			problem.Message = hint
+			return []Problem{problem} // what else is wrong follows from it
+		}
+		problems = append(problems, problem)
 	}
 	return problems
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/quipu-journal/quipu/canonical"
@@ -45,6 +44,7 @@ func (e *EvalError) Unwrap() error { return e.Err }
 type TemplateBuilder struct {
 	parts []part
 	refs  []Ref
+	known map[Ref]bool // refs
 	depth int
 }
 
@@ -66,7 +66,11 @@ func (b *TemplateBuilder) Nest(by int) { b.depth += by }
 func (b *TemplateBuilder) Program(p *Program, source string, within bool) {
 	b.parts = append(b.parts, part{program: p, source: source, within: within, depth: b.depth})
 	for _, r := range p.refs {
-		if !slices.Contains(b.refs, r) {
+		if !b.known[r] {
+			if b.known == nil {
+				b.known = map[Ref]bool{}
+			}
+			b.known[r] = true
 			b.refs = append(b.refs, r)
 		}
 	}
