@@ -14,20 +14,24 @@ import (
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
-// Parse reads a flow from YAML or JSON. file is only used in faults, except that a name
+// Parse reads a flow from YAML or JSON, with or without a byte-order mark. file is only used in faults, except that a name
 // ending in .json allows only JSON. The error is Faults, with everything that is wrong.
 func Parse(file string, src []byte) (*Flow, error) {
+	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	c := &collector{file: cmp.Or(file, "flow"), src: src, placed: true}
 	if len(src) > MaxDefinitionBytes {
-		c.add(position{1, 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
+		c.add(position{line: 1, column: 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
 		return nil, c.err()
 	}
 	if i := firstNonText(src); i >= 0 {
-		c.add((&jsonReader{src: src, next: position{1, 1}}).place(i), "", "", "not UTF-8 text")
+		c.add((&jsonReader{src: src, next: position{line: 1, column: 1}}).place(i), "", "", "not UTF-8 text")
 		return nil, c.err()
 	}
 	return build(c, read(c, src))
 }
+
+// byteOrderMark begins the files of some editors, and means nothing there.
+const byteOrderMark = "\uFEFF"
 
 // firstNonText is where a source stops being text: at U+0000 or invalid UTF-8.
 func firstNonText(src []byte) int {
@@ -64,7 +68,7 @@ var ErrNotCanonical = errors.New("the stored flow is not in canonical form: it w
 func FromCanonical(src []byte) (*Flow, error) {
 	c := &collector{src: src, placed: true, builtin: true}
 	if len(src) > MaxDefinitionBytes {
-		c.add(position{1, 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
+		c.add(position{line: 1, column: 1}, "", "", "a flow has at most %d bytes, this has %d", MaxDefinitionBytes, len(src))
 		return nil, c.err()
 	}
 	f, err := build(c, readJSON(src, c))
@@ -79,7 +83,7 @@ func FromCanonical(src []byte) (*Flow, error) {
 
 // build makes a flow of nodes; root is nil if reading failed.
 func build(c *collector, root *node) (*Flow, error) {
-	if root == nil || !c.unique(root, "", 1) {
+	if root == nil || !c.unique(root, &trail{}, 1) {
 		return nil, c.err()
 	}
 	def := decoder{c}.flow(root)
@@ -213,7 +217,7 @@ func (k *compiler) bare(n *node, r *reader, path string) (*expr.Program, string)
 	}
 	trimmed := strings.TrimSpace(source)
 	offset += utf8.RuneCountInString(source[:strings.Index(source, trimmed)])
-	return k.expression(n, offset, trimmed, r, path), trimmed
+	return k.expression(n, offset, trimmed, r, &trail{name: path}), trimmed
 }
 
 // condition compiles a `when`.
@@ -229,17 +233,17 @@ func (k *compiler) condition(t *Transition, def *transitionDef, v *vertex, path 
 	t.needs = needsOf(t.when.Refs())
 }
 
-func (k *compiler) expression(n *node, offset int, source string, r *reader, path string) *expr.Program {
+func (k *compiler) expression(n *node, offset int, source string, r *reader, at *trail) *expr.Program {
 	program, problems := k.expressions.Compile(source, k.scope(r))
 	for _, p := range problems {
 		text := p.Text
 		if text == "" {
 			text = source
 		}
-		k.within(n, offset+p.Offset, path, text, "%s", p.Message)
+		k.within(n, offset+p.Offset, at.String(), text, "%s", p.Message)
 	}
 	if r == nil && program != nil {
-		k.warnOutput(n, offset, source, path, program)
+		k.warnOutput(n, offset, source, at, program)
 	}
 	return program
 }

@@ -20,6 +20,7 @@ type definition struct {
 	schedule      *scheduleDef
 	activities    []*activityDef
 	transitions   []*transitionDef
+	partial       bool // not all transitions were read
 }
 
 type scheduleDef struct {
@@ -78,7 +79,9 @@ func (d decoder) flow(root *node) *definition {
 		}
 	}
 	d.schedule(def, root.get("schedule"))
-	d.activities(def, d.required(root, "", "activities"))
+	if !d.activities(def, d.required(root, "", "activities")) {
+		return nil // without them, nothing that names one can be checked
+	}
 	d.transitions(def, root.get("transitions"))
 	return def
 }
@@ -228,16 +231,17 @@ func (d decoder) number(n *node, path string, least, most float64) (string, floa
 	return n.text, v
 }
 
-func (d decoder) activities(def *definition, n *node) {
+// activities reads the activities; false if there is no mapping of them, or one that is too large.
+func (d decoder) activities(def *definition, n *node) bool {
 	if n == nil || !d.is(n, "activities", kindMap) {
-		return
+		return false
 	}
 	if len(n.members) == 0 {
 		d.at(n, "activities", "a flow has at least a trigger")
 	}
 	if len(n.members) > MaxActivities {
 		d.at(n, "activities", "%d activities, at most %d are allowed", len(n.members), MaxActivities)
-		return
+		return false
 	}
 	seen := make(map[string]bool, len(n.members))
 	for _, m := range n.members {
@@ -255,6 +259,7 @@ func (d decoder) activities(def *definition, n *node) {
 		seen[m.key] = true
 		def.activities = append(def.activities, d.activity(m, path))
 	}
+	return true
 }
 
 func (d decoder) transitions(def *definition, n *node) {
@@ -276,6 +281,7 @@ func (d decoder) transitions(def *definition, n *node) {
 		}
 		if len(m.value.items) > MaxOut {
 			d.at(m.value, path, "%d transitions leave one activity, at most %d are allowed", len(m.value.items), MaxOut)
+			def.partial = true
 			continue
 		}
 		for i, item := range m.value.items {

@@ -1,6 +1,9 @@
 package flow
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Each evaluates the list of a worker with `each` and returns its canonical elements. The
 // error is an *EvalError, also if the value is no list, or has more than MaxElements
@@ -29,6 +32,9 @@ func (a *Activity) value(s Scope, key string) ([]byte, error) {
 	return value, nil
 }
 
+// shown are the keys whose refused text an error shows. The other texts may be somebody's data.
+var shown = map[string]bool{"sleep": true, "flow": true, "version": true}
+
 // text evaluates a key whose value is text and checks its form; "" if it is missing.
 func (a *Activity) text(s Scope, key string) (string, error) {
 	value, err := a.value(s, key)
@@ -37,7 +43,9 @@ func (a *Activity) text(s Scope, key string) (string, error) {
 	}
 	text, err := textOf(value)
 	if err == nil {
-		err = forms[key](text)
+		if err = forms[key](text); err != nil && shown[key] {
+			err = fmt.Errorf("%w, not %q", err, clip(text))
+		}
 	}
 	return text, a.refused(key, err)
 }
@@ -57,6 +65,9 @@ func (a *Activity) code(s Scope) (int, error) {
 		return 0, err
 	}
 	code, err := codeOf(a.Type, value)
+	if err != nil {
+		err = fmt.Errorf("%w, not %s", err, clip(string(value)))
+	}
 	return code, a.refused("code", err)
 }
 

@@ -1,5 +1,7 @@
 package flow
 
+import "github.com/quipu-journal/quipu/canonical"
+
 // Sections are the tables of the reference, for the test of docs/flow.md.
 var Sections = sections
 
@@ -8,3 +10,13 @@ func Pointless(t Type, key string) string { return pointless[string(t)][key] }
 
 // Section is one table of the reference.
 type Section = section
+
+// ReadYAML is what a YAML source says, as canonical JSON.
+func ReadYAML(src []byte) ([]byte, error) {
+	c := &collector{file: "f.yaml", src: src, placed: true}
+	n := readYAML(src, c)
+	if n == nil || !c.unique(n, &trail{}, 1) || len(c.faults) > 0 {
+		return nil, c.err()
+	}
+	return canonical.Payload(n.appendJSON(nil))
+}

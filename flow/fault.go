@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Fault is one thing that is wrong with a definition.
@@ -55,26 +54,30 @@ const maxFaultText = 80
 type collector struct {
 	file   string
 	src    []byte
-	lines  []string // of src; set when a place within a value is needed
-	placed bool     // false for a builder, which has no lines and columns
+	placed bool // false for a builder, which has no lines and columns
 	// builtin allows the name of a built-in flow: the flow is one, or it was stored.
 	builtin bool
 	faults  Faults
 	more    int
 }
 
+// full says that there is no room for another fault, which it counts.
+func (c *collector) full() bool {
+	if len(c.faults) < MaxFaults {
+		return false
+	}
+	c.more++
+	return true
+}
+
 func (c *collector) add(p position, path, text, format string, args ...any) {
-	if len(c.faults) == MaxFaults {
-		c.more++
+	if c.full() {
 		return
 	}
 	if !c.placed {
 		p = position{}
 	}
-	text = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
-	if utf8.RuneCountInString(text) > maxFaultText {
-		text = string([]rune(text)[:maxFaultText]) + "…"
-	}
+	text = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(strings.ToValidUTF8(clip(text), "\uFFFD"))
 	c.faults = append(c.faults, Fault{
 		File: c.file, Line: p.line, Column: p.column, Path: path, Text: text, Message: fmt.Sprintf(format, args...),
 	})
@@ -90,17 +93,17 @@ func (c *collector) at(n *node, path, format string, args ...any) {
 // string.
 func (c *collector) within(n *node, offset int, path, text, format string, args ...any) {
 	p := n.position
-	if c.placed && c.lines == nil {
-		c.lines = strings.Split(string(c.src), "\n")
-	}
-	if p.line > 0 && p.line <= len(c.lines) {
-		line := []rune(c.lines[p.line-1])
-		start := p.column - 1
-		if start >= 0 && start < len(line) && (line[start] == '"' || line[start] == '\'') {
-			start++
+	if c.placed && p.line > 0 {
+		spelled := c.src[p.offset:]
+		quoted := len(spelled) > 0 && (spelled[0] == '"' || spelled[0] == '\'')
+		if quoted {
+			spelled = spelled[1:]
 		}
-		if start >= 0 && start < len(line) && strings.HasPrefix(string(line[start:]), n.text) {
-			p.column = start + 1 + offset
+		if len(spelled) >= len(n.text) && string(spelled[:len(n.text)]) == n.text && !strings.Contains(n.text, "\n") {
+			p.column += offset
+			if quoted {
+				p.column++
+			}
 		}
 	}
 	c.add(p, path, text, format, args...)

@@ -89,3 +89,46 @@ func TestWarningsHavePaths(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "activities.w.class", f.Warnings()[0].Path)
 }
+
+// What follows from a fault that leaves out all activities, or transitions, is not reported.
+func TestLimitsHaveOneFault(t *testing.T) {
+	t.Parallel()
+	activities := func(n int) string {
+		return head + "output: \"${ w1.output }\"\nactivities:\n  start: {type: trigger}\n" + numberedLines("  w%d: {type: worker, topic: a}\n", n)
+	}
+	for want, src := range map[string]string{
+		"20002 activities, at most 20000 are allowed":                   activities(flow.MaxActivities+1) + "transitions:\n" + numberedLines("  w%d: [w1]\n", flow.MaxActivities),
+		"1001 transitions leave one activity, at most 1000 are allowed": activities(flow.MaxOut+1) + "transitions: {start: [" + numberedLines("w%d, ", flow.MaxOut+1) + "]}\n",
+		"must be a mapping, this is a list":                             head + "activities: []\ntransitions: {a: [b, c]}\n",
+		"the key activities is missing":                                 head + "output: \"${ a.output }\"\ntransitions: {a: [b, c]}\n",
+	} {
+		_, err := flow.Parse("f.yaml", []byte(src))
+		require.ErrorContains(t, err, want)
+		require.Len(t, err, 1)
+	}
+}
+
+func numberedLines(format string, n int) string {
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, format, i)
+	}
+	return lines.String()
+}
+
+// An editor's byte-order mark means nothing, and moves no place.
+func TestByteOrderMarkMeansNothing(t *testing.T) {
+	t.Parallel()
+	const yaml, json = head + "activities: {start: {type: trigger}}\n", `{"flow":"a","version":"1","activities":{"start":{"type":"trigger"}}}`
+	want, err := flow.Parse("f.yaml", []byte(yaml))
+	require.NoError(t, err)
+	for name, src := range map[string]string{"f.yaml": yaml, "g.yaml": json, "f.json": json} {
+		f, err := flow.Parse(name, []byte("\uFEFF"+src))
+		require.NoError(t, err)
+		require.Equal(t, want.Digest(), f.Digest())
+		_, err = flow.Parse(name, []byte("\uFEFF"+strings.Replace(src, "flow", "flop", 1)))
+		require.ErrorContains(t, err, map[bool]string{true: ":1:1: unknown key", false: ":1:2: unknown key"}[src == yaml])
+	}
+	_, err = flow.FromCanonical([]byte("\uFEFF" + string(want.Canonical())))
+	require.Error(t, err, "what is stored is changed")
+}

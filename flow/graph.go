@@ -23,6 +23,7 @@ type vertex struct {
 	out     []*edge
 	in      []*edge
 	state   uint8 // of the walk in cycles: 0 unseen, 1 on the path, 2 done
+	fails   bool  // a transition takes its errors
 	reached bool  // from the only trigger; the fields below need it
 
 	order     int     // index in topological order
@@ -81,6 +82,7 @@ func (g *graph) link(e *edge) {
 	case e.from.def.closer():
 		g.at(t.at, t.path, "nothing follows an interrupt of the own job; with target it is another one")
 	}
+	e.from.fails = e.from.fails || t.onError
 	e.from.out = append(e.from.out, e)
 	e.to.in = append(e.to.in, e)
 }
@@ -113,7 +115,9 @@ func (g *graph) cycles() {
 			case 0:
 				walk(e.to)
 			case 1:
-				e.dropped = true
+				if e.dropped = true; g.full() {
+					continue
+				}
 				g.at(e.def.at, e.def.path, "the transitions make a cycle, %s; only a cycle activity makes a loop", cycleText(way, e.to))
 			}
 		}
@@ -150,10 +154,10 @@ func cycleText(way []*vertex, back *vertex) string {
 	return strings.Join(append(names, back.Name), " → ")
 }
 
-// reach marks what the trigger reaches. Without exactly one trigger nothing is reached;
-// that is reported already, and its consequences are not.
+// reach marks what the trigger reaches. Without exactly one trigger, or all transitions, nothing
+// is reached; that is reported already, and its consequences are not.
 func (g *graph) reach() {
-	if len(g.roots) != 1 {
+	if len(g.roots) != 1 || g.def.partial {
 		g.sorted = nil
 		return
 	}

@@ -61,13 +61,26 @@ func (g *graph) pivots() {
 // makes passes, so the branches end in different passes, or some end in none (1.10).
 func (g *graph) meetings() {
 	var loops []*vertex
-	for _, v := range g.sorted {
+	last := make([]*vertex, len(g.sorted)) // the last loop in topological order that leads to each
+	for i, v := range g.sorted {
+		for _, e := range v.in {
+			if e.dropped || !e.from.reached {
+				continue
+			}
+			if from := e.from; from.Passes() && (last[i] == nil || last[i].order < from.order) {
+				last[i] = from
+			}
+			if l := last[e.from.order]; l != nil && (last[i] == nil || last[i].order < l.order) {
+				last[i] = l
+			}
+		}
 		if v.Passes() {
 			loops = append(loops, v)
 		}
 	}
-	for _, v := range g.sorted {
-		if v.Join == "" {
+	for i, v := range g.sorted {
+		// What leads to a join, and comes behind its dominator, is dominated by it.
+		if v.Join == "" || last[i] == nil || last[i].order <= v.dominator.order || g.full() {
 			continue
 		}
 		for _, l := range loops {

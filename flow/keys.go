@@ -149,11 +149,13 @@ func (c *collector) knownKeys(n *node, path, section string) {
 	keys := taken[section]
 	for _, m := range n.members {
 		i := slices.IndexFunc(keys, func(k keyDoc) bool { return k.Name == m.key })
+		if i >= 0 && keys[i].Refused == "" || c.full() {
+			continue
+		}
 		place := join(path, m.key)
 		switch {
-		case i >= 0 && keys[i].Refused != "":
-			c.add(m.position, place, m.key, "%s", keys[i].Refused)
 		case i >= 0:
+			c.add(m.position, place, m.key, "%s", keys[i].Refused)
 		case pointless[section][m.key] != "":
 			c.add(m.position, place, m.key, "%s does not take this key: %s", withArticle(section), pointless[section][m.key])
 		default:

@@ -1,8 +1,7 @@
 package flow
 
 import (
-	"fmt"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -18,7 +17,7 @@ func (k *compiler) template(n *node, r *reader, path string) (*expr.Template, []
 	}
 	faults := len(k.faults)
 	var b expr.TemplateBuilder
-	k.value(&b, n, r, path)
+	k.value(&b, n, r, &trail{name: path})
 	if len(k.faults) > faults {
 		return nil, nil
 	}
@@ -31,10 +30,10 @@ func (k *compiler) template(n *node, r *reader, path string) (*expr.Template, []
 	return t, needsOf(t.Refs())
 }
 
-func (k *compiler) value(b *expr.TemplateBuilder, n *node, r *reader, path string) {
+func (k *compiler) value(b *expr.TemplateBuilder, n *node, r *reader, at *trail) {
 	switch n.kind {
 	case kindString:
-		k.text(b, n, r, path)
+		k.text(b, n, r, at)
 	case kindList:
 		b.Text('[')
 		b.Nest(1)
@@ -42,21 +41,19 @@ func (k *compiler) value(b *expr.TemplateBuilder, n *node, r *reader, path strin
 			if i > 0 {
 				b.Text(',')
 			}
-			k.value(b, item, r, fmt.Sprintf("%s[%d]", path, i))
+			k.value(b, item, r, &trail{above: at, index: i})
 		}
 		b.Nest(-1)
 		b.Text(']')
 	case kindMap:
-		members := slices.Clone(n.members)
-		slices.SortFunc(members, func(x, y member) int { return strings.Compare(x.key, y.key) })
 		b.Text('{')
 		b.Nest(1)
-		for i, m := range members {
+		for i, m := range n.sorted() {
 			if i > 0 {
 				b.Text(',')
 			}
 			b.Text(append(canonical.AppendString(nil, m.key), ':')...)
-			k.value(b, m.value, r, join(path, m.key))
+			k.value(b, m.value, r, at.member(m.key))
 		}
 		b.Nest(-1)
 		b.Text('}')
@@ -67,13 +64,13 @@ func (k *compiler) value(b *expr.TemplateBuilder, n *node, r *reader, path strin
 
 // text compiles a string. A single expression gives its own value; any other expressions
 // are put into the string.
-func (k *compiler) text(b *expr.TemplateBuilder, n *node, r *reader, path string) {
+func (k *compiler) text(b *expr.TemplateBuilder, n *node, r *reader, at *trail) {
 	pieces, open := split(n.text)
 	if open >= 0 {
-		k.within(n, open, path, n.text, "an expression without its closing brace; $${ is a literal ${")
+		k.within(n, open, at.String(), n.text, "an expression without its closing brace; $${ is a literal ${")
 		return
 	}
-	k.warnText(n, path)
+	k.warnText(n, at)
 	whole := len(pieces) == 1 && pieces[0].expression
 	if !whole {
 		b.Text('"')
@@ -86,7 +83,11 @@ func (k *compiler) text(b *expr.TemplateBuilder, n *node, r *reader, path string
 		}
 		source := strings.TrimSpace(p.text)
 		offset := p.offset + utf8.RuneCountInString(p.text[:strings.Index(p.text, source)])
-		if program := k.expression(n, offset, source, r, path); program != nil {
+		if handlers.MatchString(source) && k.byName[source] == nil {
+			k.within(n, p.offset-len("${"), at.String(), source, "what a handler replaces is written with two $: $${%s}", source)
+			continue
+		}
+		if program := k.expression(n, offset, source, r, at); program != nil {
 			b.Program(program, source, !whole)
 		}
 	}
@@ -94,6 +95,9 @@ func (k *compiler) text(b *expr.TemplateBuilder, n *node, r *reader, path string
 		b.Text('"')
 	}
 }
+
+// handlers matches what a handler replaces: the name of a secret, and the key of its effect.
+var handlers = regexp.MustCompile(`^(secret:\S*|key)$`)
 
 // piece is a part of a string: text, or an expression without its ${ }.
 type piece struct {
@@ -111,18 +115,21 @@ func split(s string) (pieces []piece, open int) {
 			text.Reset()
 		}
 	}
+	counted, characters := 0, 0 // of the bytes before counted
 	for i := 0; i < len(s); {
 		switch {
 		case strings.HasPrefix(s[i:], "$${"):
 			text.WriteString("${")
 			i += 3
 		case strings.HasPrefix(s[i:], "${"):
-			end := expressionEnd(s, i+2)
+			characters += utf8.RuneCountInString(s[counted:i])
+			counted = i
+			end := expr.End(s, i+len("${"))
 			if end < 0 {
-				return nil, utf8.RuneCountInString(s[:i])
+				return nil, characters
 			}
 			flush()
-			pieces = append(pieces, piece{text: s[i+2 : end], expression: true, offset: utf8.RuneCountInString(s[:i+2])})
+			pieces = append(pieces, piece{text: s[i+len("${") : end], expression: true, offset: characters + len("${")})
 			i = end + 1
 		default:
 			text.WriteByte(s[i])
@@ -131,29 +138,4 @@ func split(s string) (pieces []piece, open int) {
 	}
 	flush()
 	return pieces, -1
-}
-
-// expressionEnd finds the brace that closes an expression. It skips braces in strings and
-// of maps.
-func expressionEnd(s string, i int) int {
-	depth := 0
-	for ; i < len(s); i++ {
-		switch s[i] {
-		case '"', '\'':
-			quote := s[i]
-			for i++; i < len(s) && s[i] != quote; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		case '{':
-			depth++
-		case '}':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		}
-	}
-	return -1
 }

@@ -1,243 +1,234 @@
 package flow
 
 import (
-	"errors"
-	"regexp"
-	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/canonical"
 )
 
-// readYAML reads one YAML document into nodes. It accepts the part of YAML that has one
-// meaning in JSON: mappings with string keys, lists, scalars, anchors and aliases.
-// Numbers keep their exact text.
-func readYAML(src []byte, c *collector) (root *node) {
-	defer func() { // a panic of the third-party parser must not end the process
-		if reason := recover(); reason != nil {
-			c.add(position{1, 1}, "", "", "not readable as YAML: %v", reason)
-			root = nil
-		}
-	}()
-	tokens := lexer.Tokenize(string(src))
-	if t := crowded(tokens); t != nil {
-		c.add(placeOf(t), "", "", "nested deeper than %d", canonical.MaxDepth)
+// readYAML reads one YAML document into nodes, in one pass and in time and memory that grow with the
+// source, up to MaxNodes. It accepts the part of YAML that has one meaning in JSON: mappings with
+// string keys, lists, scalars (see plain), anchors and aliases.
+func readYAML(src []byte, c *collector) *node {
+	r := &yamlReader{collector: c, src: string(src), line: 1, column: 1, anchors: map[string]*node{}}
+	if !r.printable() {
 		return nil
 	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		yamlError(err, c)
+	root := r.stream()
+	switch {
+	case r.failed:
 		return nil
-	}
-	r := yamlReader{collector: c, anchors: map[string]*node{}}
-	for _, document := range file.Docs {
-		if document.Body == nil {
-			continue
-		}
-		if root != nil {
-			c.add(placeOf(document.Body.GetToken()), "", "", "a file holds one flow, this is a second document")
-			break
-		}
-		root = r.node(document.Body)
-	}
-	if root == nil && len(c.faults) == 0 {
-		c.add(position{1, 1}, "", "", "the file is empty")
+	case root == nil && len(c.faults) == 0:
+		c.add(position{line: 1, column: 1}, "", "", "the file is empty")
 	}
 	return root
 }
 
-func yamlError(err error, c *collector) {
-	p, message := position{1, 1}, err.Error()
-	var syntax interface {
-		GetToken() *token.Token
-		GetMessage() string
-	}
-	if errors.As(err, &syntax) {
-		message = syntax.GetMessage()
-		if t := syntax.GetToken(); t != nil {
-			p = placeOf(t)
-		}
-	}
-	if strings.Contains(message, "\t") {
-		message = strings.ReplaceAll(message, "\t", `\t`) + "; YAML indents with spaces, not with tabs"
-	}
-	c.add(p, "", "", "not YAML: %s", message)
+// yamlReader is at the byte pos of a source. After a fault that ends the reading it is at the end of
+// it, so that all loops end.
+type yamlReader struct {
+	*collector
+	src     string
+	pos     int
+	line    int // of pos, from 1
+	start   int // of the line of pos
+	counted int // column is that of this byte
+	column  int
+	anchors map[string]*node
+	values  int // with those of aliases
+	bytes   int // of the texts that aliases repeat
+	depth   int
+	failed  bool
 }
 
-func placeOf(t *token.Token) position {
-	if t == nil || t.Position == nil {
-		return position{1, 1}
+// printable refuses characters that YAML does not have.
+func (r *yamlReader) printable() bool {
+	for i := 0; i < len(r.src); i++ {
+		if c := r.src[i]; c < ' ' && c != '\t' && !isBreak(c) {
+			p := (&jsonReader{src: []byte(r.src), next: position{line: 1, column: 1}}).place(i)
+			r.add(p, "", "", `a control character; write it in double quotes as "\u%04X"`, c)
+			return false
+		}
 	}
-	return position{t.Position.Line, t.Position.Column}
+	return true
 }
 
-// crowded finds the token at which a file nests so deep that reading it would take too
-// much stack: by brackets, or by many openings in one line.
-func crowded(tokens token.Tokens) *token.Token {
-	brackets, line, openings := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			line, openings = t.Position.Line, 0
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			brackets++
-		case token.SequenceEndType, token.MappingEndType:
-			brackets--
-		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
-			openings++
-		case token.CollectEntryType:
-			openings = 0
-		}
-		if brackets > canonical.MaxDepth || openings > canonical.MaxDepth {
-			return t
-		}
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+func isBreak(c byte) bool { return c == '\n' || c == '\r' }
+
+// at is the byte at a distance from pos, 0 behind the end.
+func (r *yamlReader) at(distance int) byte {
+	if i := r.pos + distance; i < len(r.src) {
+		return r.src[i]
 	}
+	return 0
+}
+
+// apart says that white space or the end is at a distance from pos.
+func (r *yamlReader) apart(distance int) bool {
+	c := r.at(distance)
+	return c == 0 || isBlank(c) || isBreak(c)
+}
+
+// here is the place of pos.
+func (r *yamlReader) here() position {
+	if r.counted < r.start || r.counted > r.pos {
+		r.counted, r.column = r.start, 1
+	}
+	r.column += utf8.RuneCountInString(r.src[r.counted:r.pos])
+	r.counted = r.pos
+	return position{line: r.line, column: r.column, offset: r.pos}
+}
+
+// fail adds a fault at pos that ends the reading, with the rest of the line as its text.
+func (r *yamlReader) fail(format string, args ...any) *node {
+	text, _, _ := strings.Cut(r.src[r.pos:min(len(r.src), r.pos+8*maxFaultText)], "\n")
+	return r.failAt(r.here(), strings.TrimRight(text, "\r"), format, args...)
+}
+
+func (r *yamlReader) failAt(p position, text, format string, args ...any) *node {
+	return r.stop(p, text, "not YAML: "+format, args...)
+}
+
+// stop ends the reading with a fault.
+func (r *yamlReader) stop(p position, text, format string, args ...any) *node {
+	if !r.failed {
+		r.add(p, "", text, format, args...)
+	}
+	r.failed, r.pos = true, len(r.src)
 	return nil
 }
 
-type yamlReader struct {
-	*collector
-	anchors map[string]*node
-	total   int
+// newNode counts a value.
+func (r *yamlReader) newNode(k kind, p position) *node {
+	if r.values++; r.values > MaxNodes {
+		r.stop(p, "", "more than %d values", MaxNodes)
+	}
+	return &node{kind: k, position: p, size: 1}
 }
 
-// node converts a value; nil means that a fault was added.
-func (r *yamlReader) node(v ast.Node) *node {
-	if v == nil {
-		return &node{kind: kindNull, text: "null", size: 1}
+// null is a value that is left out.
+func (r *yamlReader) null(p position) *node {
+	n := r.newNode(kindNull, p)
+	n.text = "null"
+	return n
+}
+
+// nest counts how deep the reader is in mappings and lists; call it with −1 at their end.
+func (r *yamlReader) nest(by int) {
+	if r.depth += by; r.depth > canonical.MaxDepth {
+		r.stop(r.here(), "", "nested deeper than %d", canonical.MaxDepth)
 	}
-	if r.total++; r.total > MaxNodes {
-		if r.total == MaxNodes+1 {
-			r.add(placeOf(v.GetToken()), "", "", "more than %d values", MaxNodes)
-		}
-		return nil
+}
+
+// step goes over a character, unless the reading has ended.
+func (r *yamlReader) step() { r.pos = min(r.pos+1, len(r.src)) }
+
+// newline goes behind the line break at pos.
+func (r *yamlReader) newline() {
+	if r.at(0) == '\r' && r.at(1) == '\n' {
+		r.pos++
 	}
-	n := &node{position: placeOf(v.GetToken()), size: 1}
-	switch v := v.(type) {
-	case *ast.MappingNode:
-		n.kind = kindMap
-		if !v.IsFlowStyle && len(v.Values) > 0 { // the parser names its first colon
-			n.position = placeOf(v.Values[0].Key.GetToken())
+	r.pos++
+	r.line, r.start = r.line+1, r.pos
+}
+
+// skip goes to the next token, over white space, comments and line breaks.
+func (r *yamlReader) skip() {
+	for r.pos < len(r.src) {
+		switch c := r.src[r.pos]; {
+		case isBlank(c):
+			r.pos++
+		case isBreak(c):
+			r.newline()
+		case c == '#':
+			r.comment()
+		default:
+			return
 		}
-		for _, value := range v.Values {
-			r.member(n, value)
-		}
-	case *ast.MappingValueNode:
-		n.kind, n.position = kindMap, placeOf(v.Key.GetToken())
-		r.member(n, v)
-	case *ast.SequenceNode:
-		n.kind = kindList
-		for _, value := range v.Values {
-			if item := r.node(value); item != nil {
-				n.items = append(n.items, item)
-				n.size += item.size
+	}
+}
+
+// comment goes to the end of a comment's line.
+func (r *yamlReader) comment() {
+	if r.pos > r.start && !isBlank(r.src[r.pos-1]) {
+		r.fail("a comment needs a space before its #")
+	}
+	for r.pos < len(r.src) && !isBreak(r.src[r.pos]) {
+		r.pos++
+	}
+}
+
+// over skips white space in the line, and says that no token is left in it.
+func (r *yamlReader) over() bool {
+	for isBlank(r.at(0)) {
+		r.pos++
+	}
+	return r.pos == len(r.src) || isBreak(r.at(0)) || r.at(0) == '#' && (r.pos == r.start || isBlank(r.src[r.pos-1]))
+}
+
+// ended requires that nothing follows a value in its line.
+func (r *yamlReader) ended() {
+	switch {
+	case r.over():
+	case r.at(0) == '#':
+		r.fail("a comment needs a space before its #")
+	case r.at(0) == ':' && r.apart(1):
+		r.fail("a colon makes a key of a text, and there is no room for one here: quote the text, or begin a new line")
+	default:
+		r.fail("there is more behind the value")
+	}
+}
+
+// marker says that --- or ... is at pos, alone or with white space behind it.
+func (r *yamlReader) marker() bool {
+	return r.pos == r.start && (strings.HasPrefix(r.src[r.pos:], "---") || strings.HasPrefix(r.src[r.pos:], "...")) && r.apart(3)
+}
+
+// next goes to the next token, the first of its line, and returns its indentation; −1 at the end of
+// the document.
+func (r *yamlReader) next() int {
+	r.skip()
+	if r.pos == len(r.src) || r.marker() {
+		return -1
+	}
+	if strings.IndexByte(r.src[r.start:r.pos], '\t') >= 0 {
+		r.fail(`a tab before the first character of a line; YAML indents with spaces`)
+		return -1
+	}
+	return r.pos - r.start
+}
+
+// stream reads all documents. One of them may have a value.
+func (r *yamlReader) stream() (root *node) {
+	for r.pos < len(r.src) {
+		indent, inline := r.next(), false
+		switch {
+		case r.marker() && r.at(0) == '.':
+			r.pos += 3
+			r.ended()
+			continue
+		case r.marker():
+			r.pos += 3
+			if inline = !r.over(); !inline {
+				indent = r.next()
 			}
+		case indent == 0 && r.at(0) == '%':
+			r.fail("directives are not supported; leave the line out")
 		}
-	case *ast.AnchorNode:
-		value := r.node(v.Value)
-		r.anchors[v.Name.GetToken().Value] = value
-		return value
-	case *ast.AliasNode:
-		return r.alias(v)
-	case *ast.TagNode:
-		return r.tagged(v)
-	default:
-		return r.scalar(n, v)
-	}
-	return n
-}
-
-func (r *yamlReader) member(n *node, v *ast.MappingValueNode) {
-	key := v.Key.GetToken()
-	m := member{position: placeOf(key)}
-	switch k := v.Key.(type) {
-	case *ast.StringNode:
-		m.key = k.Value
-	case *ast.MergeKeyNode:
-		r.add(m.position, "", key.Value, "merge keys are not supported; write the values out")
-		return
-	default:
-		r.add(m.position, "", key.Value, "a key must be a string; quote it")
-		return
-	}
-	if strings.IndexByte(m.key, 0) >= 0 {
-		r.add(m.position, "", "", "U+0000 is not allowed")
-		return
-	}
-	if m.value = r.node(v.Value); m.value == nil {
-		return
-	}
-	if m.value.line == 0 {
-		m.value.position = m.position
-	}
-	n.members = append(n.members, m)
-	n.size += m.value.size
-}
-
-// alias returns the value of an anchor, counted as if it were written there.
-func (r *yamlReader) alias(v *ast.AliasNode) *node {
-	name := v.Value.GetToken()
-	target := r.anchors[name.Value]
-	if target == nil {
-		r.add(placeOf(name), "", name.Value, "no anchor of this name comes before it")
-		return nil
-	}
-	if r.total += target.size; r.total > MaxNodes {
-		r.add(placeOf(name), "", name.Value, "more than %d values, with aliases", MaxNodes)
-		r.total = MaxNodes + 1 // reported once
-		return nil
-	}
-	return target
-}
-
-func (r *yamlReader) tagged(v *ast.TagNode) *node {
-	tag := v.GetToken()
-	scalar, ok := v.Value.(ast.ScalarNode)
-	if tag.Value != "!!str" || !ok {
-		r.add(placeOf(tag), "", tag.Value, "tags other than !!str on a scalar are not supported")
-		return nil
-	}
-	if text, ok := v.Value.(*ast.StringNode); ok {
-		return r.scalar(&node{position: placeOf(text.Token), size: 1}, text)
-	}
-	return &node{position: placeOf(scalar.GetToken()), kind: kindString, text: scalar.GetToken().Value, size: 1}
-}
-
-func (r *yamlReader) scalar(n *node, v ast.Node) *node {
-	text := v.GetToken().Value
-	switch v := v.(type) {
-	case *ast.NullNode:
-		n.kind, n.text = kindNull, "null"
-	case *ast.BoolNode:
-		n.kind, n.text = kindBool, strconv.FormatBool(v.Value)
-	case *ast.StringNode:
-		n.kind, n.text = kindString, v.Value
-	case *ast.LiteralNode:
-		n.kind, n.text = kindString, v.Value.Value
-	case *ast.IntegerNode, *ast.FloatNode:
-		number, err := canonical.Payload([]byte(text))
-		if err != nil || !jsonNumber.MatchString(text) {
-			r.add(n.position, "", text, "a number is written as in JSON: 12, -0.5, 1e6; quote it if it is a string")
-			return nil
+		if r.pos == len(r.src) || !inline && indent < 0 {
+			continue
 		}
-		n.kind, n.text = kindNumber, string(number)
-	default:
-		r.add(n.position, "", text, "a value that JSON does not have")
-		return nil
-	}
-	if n.kind == kindString {
-		if _, err := canonical.Payload(canonical.AppendString(nil, n.text)); err != nil {
-			r.add(n.position, "", n.text, "a string with U+0000 or invalid UTF-8")
-			return nil
+		if root != nil {
+			r.add(r.here(), "", "", "a file holds one flow, this is a second document")
+			return root
+		}
+		root = r.block(-1, inline, false)
+		if r.next() >= 0 {
+			r.fail("this line belongs to nothing above it: check the indentation")
 		}
 	}
-	return n
+	return root
 }
-
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
@@ -16,28 +17,29 @@ import (
 func (f *Flow) Warnings() Faults { return f.warnings }
 
 // warnOutput checks an expression of the flow's output.
-func (k *compiler) warnOutput(n *node, offset int, source, path string, program *expr.Program) {
+func (k *compiler) warnOutput(n *node, offset int, source string, place *trail, program *expr.Program) {
+	code := expr.Code(source)
 	asked := map[string]bool{} // activities whose code, error or skipped is read
 	var read []string
 	for _, r := range program.Refs() {
 		switch {
 		case r.Field == "code" || r.Field == "skipped" || r.Field == "error":
 			asked[r.Name] = true
-		case r.Field == "output" && reads(source, r.Name) >= 0:
+		case r.Field == "output" && reads(code, r.Name) >= 0:
 			read = append(read, r.Name)
 		}
 	}
 	for _, name := range read {
 		v := k.byName[name]
-		if v == nil || asked[name] || strings.Contains(source, "has("+name+".output") {
+		if v == nil || asked[name] || asks(code, name) {
 			continue
 		}
-		at := offset + len([]rune(source[:reads(source, name)]))
+		at := offset + utf8.RuneCountInString(source[:reads(code, name)])
 		switch {
-		case v.fails():
-			k.warned.within(n, at, path, source, "%s may end with an error that a transition takes, and has no output then: test %s.code == 200 first", name, name)
+		case v.fails:
+			k.warned.within(n, at, place.String(), source, "%s may end with an error that a transition takes, and has no output then: test %s.code == 200 first", name, name)
 		case !k.certain()[v]:
-			k.warned.within(n, at, path, source, "%s may not run, and its output is null then: test %s.skipped first", name, name)
+			k.warned.within(n, at, place.String(), source, "%s may not run, and its output is null then: test %s.skipped first", name, name)
 		}
 	}
 }
@@ -65,13 +67,13 @@ var (
 
 // warnText warns about a text without expressions that looks like one. A mapped value may
 // be prose, or have braces for the handler, so there it must be an activity's result.
-func (k *compiler) warnText(n *node, path string) {
+func (k *compiler) warnText(n *node, at *trail) {
 	if strings.Contains(n.text, "${") {
 		return
 	}
-	_, key, _ := strings.Cut(path, ".")
+	_, key, _ := strings.Cut(at.name, ".")
 	_, key, _ = strings.Cut(key, ".")
-	mapped := forms[key] == nil // activities.NAME.KEY; longer paths are within a mapped value
+	mapped := at.above != nil || forms[key] == nil // activities.NAME.KEY
 	result := func(text string) bool {
 		m := likePath.FindStringSubmatch(text)
 		return m != nil && k.byName[m[1]] != nil && (!mapped || m[0] == text)
@@ -86,26 +88,28 @@ func (k *compiler) warnText(n *node, path string) {
 		}
 	}
 	if strings.Contains(write, "${") {
-		k.warned.at(n, path, "a text that is the same for every job, though it looks like an expression: write %s", write)
+		k.warned.at(n, at.String(), "a text that is the same for every job, though it looks like an expression: write %s", write)
 	}
 }
 
-// reads is the offset at which an expression reads into an activity's output, or −1.
-func reads(source, name string) int {
-	if at := regexp.MustCompile(`\b` + name + `\.output\s*[.\[]`).FindStringIndex(source); at != nil {
-		return at[0]
+var (
+	readOutput  = regexp.MustCompile(`\b([a-z][a-z0-9_]*)\s*\.\s*output\s*[.\[]`)
+	askedOutput = regexp.MustCompile(`\bhas\s*\(\s*([a-z][a-z0-9_]*)\s*\.\s*output\b`)
+)
+
+// reads is the offset at which code, see expr.Code, reads into an activity's output, or −1.
+func reads(code, name string) int {
+	for _, m := range readOutput.FindAllStringSubmatchIndex(code, -1) {
+		if code[m[2]:m[3]] == name {
+			return m[2]
+		}
 	}
 	return -1
 }
 
-// fails says that a transition takes the activity's errors.
-func (v *vertex) fails() bool {
-	for _, e := range v.out {
-		if e.def.onError {
-			return true
-		}
-	}
-	return false
+// asks says that code asks with has() for what is in an activity's output.
+func asks(code, name string) bool {
+	return slices.ContainsFunc(askedOutput.FindAllStringSubmatch(code, -1), func(m []string) bool { return m[1] == name })
 }
 
 // certain are the activities that run in every job that completes.
@@ -114,7 +118,7 @@ func (k *compiler) certain() map[*vertex]bool {
 		k.runs = map[*vertex]bool{}
 		for _, v := range k.sorted { // parents come before their children
 			k.runs[v] = !slices.ContainsFunc(v.in, func(e *edge) bool {
-				return e.dropped || e.def.onError || e.def.when != nil || e.from.fails() || !k.runs[e.from]
+				return e.dropped || e.def.onError || e.def.when != nil || e.from.fails || !k.runs[e.from]
 			})
 		}
 	}
@@ -125,7 +129,7 @@ func (k *compiler) certain() map[*vertex]bool {
 // with an error, or did not run.
 func (f *Flow) because(expression string, s Scope) string {
 	for _, name := range f.outputNeeds {
-		if expression != "" && reads(expression, name) < 0 {
+		if expression != "" && reads(expr.Code(expression), name) < 0 {
 			continue
 		}
 		r, _ := s.Result(name)
@@ -141,8 +145,11 @@ func (f *Flow) because(expression string, s Scope) string {
 
 // clip shortens a text inside a message.
 func clip(text string) string {
-	if r := []rune(text); len(r) > maxFaultText {
-		return string(r[:maxFaultText]) + "…"
+	characters := 0
+	for i := range text {
+		if characters++; characters > maxFaultText {
+			return text[:i] + "…"
+		}
 	}
 	return text
 }
