@@ -117,6 +117,13 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 	if err := rt.covers("to deploy flows"); err != nil && len(flows) > 0 {
 		return err
 	}
+	var active []store.Schedule
+	if activate && len(flows) > 0 {
+		var err error
+		if active, err = rt.store.Schedules(ctx); err != nil {
+			return fmt.Errorf("deploy flows: %w", err)
+		}
+	}
 	for _, f := range flows {
 		if flow.IsBuiltin(f.Name()) {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
@@ -125,7 +132,10 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
 		}
 		ref := collation.RefOf(f)
-		fresh, err := rt.store.Deploy(ctx, ref, f.Canonical(), activate)
+		fresh, err := false, rt.handOver(ctx, active, ref.Name, ref.Version)
+		if err == nil {
+			fresh, err = rt.store.Deploy(ctx, ref, f.Canonical(), activate)
+		}
 		switch {
 		case errors.Is(err, store.ErrVersionTaken):
 			return fmt.Errorf("flow %s version %s: %w: give the changed flow a new version", ref.Name, ref.Version, err)
@@ -152,10 +162,18 @@ func topicsOf(f *flow.Flow) []string {
 	return topics
 }
 
-// Activate sets the version that new jobs take; running jobs keep theirs.
+// Activate sets the version that new jobs take; running jobs keep theirs. Its schedule goes on where
+// that of the version before stood.
 func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
 	if err := rt.covers("to activate a flow"); err != nil {
 		return err
+	}
+	active, err := rt.store.Schedules(ctx)
+	if err == nil {
+		err = rt.handOver(ctx, active, name, version)
+	}
+	if err != nil {
+		return fmt.Errorf("activate flow %s version %s: %w", name, version, err)
 	}
 	return rt.store.Activate(ctx, name, version)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -125,11 +126,14 @@ func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, err
 // tick starts the due jobs of one flow and moves the flow's position behind them.
 func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (next time.Duration, err error) {
 	now := time.UnixMicro(int64(at.Now))
-	fire, upTo := c.spec.Missed(time.UnixMicro(int64(at.Last)), now, string(c.CatchUp), maxCatchUp)
+	last := time.UnixMicro(int64(at.Last))
+	fire, upTo := c.spec.Missed(last, now, string(c.CatchUp), maxCatchUp)
 	if len(fire) > 0 {
 		if err := s.start(ctx, at.Ref, c, fire); err != nil {
 			return 0, err
 		}
+	}
+	if len(fire) > 0 || position(c.spec, last, now).Before(now) { // or times were passed over
 		err := s.store.MarkSchedule(ctx, at.Ref.Name, at.Last, collation.Micros(upTo.UnixMicro()))
 		if err != nil && !errors.Is(err, store.ErrLost) { // ErrLost: another process has moved it
 			return 0, err
@@ -175,4 +179,42 @@ func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, ti
 		starts = starts[n:]
 	}
 	return nil
+}
+
+// position is up to when a schedule has nothing to start: just before the first time after last, or
+// now if that is to come. Without a schedule it is now.
+func position(spec *schedule.Spec, last, now time.Time) time.Time {
+	if spec != nil {
+		if first := spec.Next(last); !first.IsZero() && !first.After(now) {
+			return first.Add(-time.Microsecond)
+		}
+	}
+	return now
+}
+
+// handOver prepares that another version takes over the schedule of a flow: the position, which the
+// version before moves only when it starts a job, is moved to where that version has nothing to
+// start. So the new one makes up for what was missed, and for no time before it that nobody missed.
+func (rt *Runtime) handOver(ctx context.Context, active []store.Schedule, name, version string) error {
+	i := slices.IndexFunc(active, func(s store.Schedule) bool { return s.Ref.Name == name })
+	if i < 0 || active[i].Ref.Version == version {
+		return nil
+	}
+	at := &active[i]
+	c, err := rt.scheduler().clock(ctx, at.Ref)
+	if err != nil { // another version is how this is mended
+		rt.cfg.Logger.Warn("the schedule of the version before cannot be read; the new one goes on from its last start",
+			"flow", name, "version", at.Ref.Version, "error", err)
+		return nil
+	}
+	last := time.UnixMicro(int64(at.Last))
+	to := position(c.spec, last, time.UnixMicro(int64(at.Now)))
+	if !to.After(last) {
+		return nil
+	}
+	err = rt.store.MarkSchedule(ctx, name, at.Last, collation.Micros(to.UnixMicro()))
+	if errors.Is(err, store.ErrLost) { // another process has moved it
+		return nil
+	}
+	return err
 }

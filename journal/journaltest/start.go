@@ -294,7 +294,7 @@ func (b *bench) schedules() []store.Schedule {
 	return got(b.s.Schedules(b.ctx()))(b)
 }
 
-var _ = test("Flows", "active versions, by name, from their activation on (5.1)", func(b *bench) {
+var _ = test("Flows", "active versions, by name, with the position of their flow (5.1, E16)", func(b *bench) {
 	require.Empty(b, b.schedules())
 	for i, name := range []string{"b", "a"} {
 		for _, version := range []string{"1", "2"} {
@@ -309,14 +309,28 @@ var _ = test("Flows", "active versions, by name, from their activation on (5.1)"
 		require.GreaterOrEqual(b, list[i].Now, list[i].Last)
 	}
 	require.GreaterOrEqual(b, list[0].Last, list[1].Last, "that of b was the first to be deployed")
-	require.NoError(b, b.s.MarkSchedule(b.ctx(), "a", list[0].Last, 7))
+	at := list[0].Last + 7
+	require.NoError(b, b.s.MarkSchedule(b.ctx(), "a", list[0].Last, at))
+	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), "a", at, at-1), store.ErrLost, "it moves forward only")
+	goesOn := func(version, why string) {
+		b.Helper()
+		again := b.schedules()
+		require.Equal(b, version, again[0].Ref.Version)
+		require.Equal(b, at, again[0].Last, why)
+		require.Equal(b, list[1].Last, again[1].Last)
+	}
 	require.NoError(b, b.s.Activate(b.ctx(), "a", "1"))
-	require.Equal(b, collation.Micros(7), b.schedules()[0].Last, "it was active already")
+	goesOn("1", "it was active already")
 	require.NoError(b, b.s.Activate(b.ctx(), "a", "2"))
-	again := b.schedules()
-	require.Equal(b, "2", again[0].Ref.Version)
-	require.GreaterOrEqual(b, again[0].Last, list[0].Now, "from its own activation on")
-	require.Equal(b, list[1].Last, again[1].Last)
+	goesOn("2", "it was deployed before, and goes on")
+	got(b.version("a", "3", 3, true))(b)
+	goesOn("3", "a new version goes on")
+	at += 7
+	require.NoError(b, b.s.MarkSchedule(b.ctx(), "a", at-7, at))
+	got(b.version("a", "4", 4, false))(b)
+	goesOn("3", "this deploy does not activate")
+	require.NoError(b, b.s.Activate(b.ctx(), "a", "1"))
+	goesOn("1", "one that was active before goes on, too")
 })
 
 var _ = test("Flows", "schedulers at once: one moves it (C3, T8)", func(b *bench) {

@@ -48,7 +48,7 @@ func (s *Store) Deploy(_ context.Context, ref journal.FlowRef, canonical []byte,
 		}
 		fresh = true
 		if activate {
-			f.activate(u, ref.Version, s.now())
+			set(u, &f.active, ref.Version)
 		}
 		put(u, f.versions, ref.Version, &deployed{ref: ref, canonical: slices.Clone(canonical), at: s.now()})
 		return nil
@@ -62,16 +62,9 @@ func (s *Store) Activate(_ context.Context, name, version string) error {
 		if _, err := s.version(name, version); err != nil {
 			return err
 		}
-		s.flows[name].activate(u, version, s.now())
+		set(u, &s.flows[name].active, version)
 		return nil
 	})
-}
-
-func (f *flowVersions) activate(u *undo, version string, now collation.Micros) {
-	if f.active != version {
-		set(u, &f.active, version)
-		set(u, &f.last, now)
-	}
 }
 
 func (s *Store) version(name, version string) (*deployed, error) {
@@ -124,7 +117,7 @@ func (s *Store) Schedules(context.Context) ([]store.Schedule, error) {
 func (s *Store) MarkSchedule(_ context.Context, name string, before, after collation.Micros) error {
 	return s.write("mark schedule", func(u *undo) error {
 		f := s.flows[name]
-		if f == nil || f.last != before {
+		if f == nil || f.last != before || after < before {
 			return lost("the schedule of flow %q is not at %d", name, before)
 		}
 		set(u, &f.last, after)

@@ -98,7 +98,7 @@ func (s *Store) Schedules(ctx context.Context) ([]store.Schedule, error) {
 	})
 }
 
-// MarkSchedule moves that time by test-and-set: store.ErrLost.
+// MarkSchedule moves that time forward by test-and-set: store.ErrLost.
 func (s *Store) MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error {
 	_, err := s.change(ctx, "flow_mark", pText(name), pInt(int64(before)), pInt(int64(after)))
 	return err

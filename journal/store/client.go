@@ -77,10 +77,11 @@ type Client interface {
 	// Flow returns the canonical definition of one version: ErrNotFound.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 
-	// Schedules lists the active flow versions by name, each with the time up to which its
-	// scheduled starts were made. At first that is the time of its activation.
+	// Schedules lists the active flow versions by name, each with the time up to which the
+	// scheduled starts of the flow were made. At first that is the time at which the flow was
+	// deployed; a version that is activated goes on where the one before stood.
 	Schedules(ctx context.Context) ([]Schedule, error)
-	// MarkSchedule moves that time from before to after by test-and-set: ErrLost.
+	// MarkSchedule moves that time forward, from before to after, by test-and-set: ErrLost.
 	MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
 }
 
@@ -127,8 +128,8 @@ type Signalled struct {
 	Out       []Outgoing // the wake-ups, which are already being sent
 }
 
-// Schedule is an active flow version with the database's time, and the time up to which its
-// scheduled starts were made.
+// Schedule is an active flow version with the database's time, and the time up to which the
+// scheduled starts of the flow were made.
 type Schedule struct {
 	Ref       journal.FlowRef
 	Last, Now collation.Micros

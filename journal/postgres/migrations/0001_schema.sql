@@ -124,7 +124,7 @@ CREATE TABLE flows (
     definition bytea   NOT NULL,
     active     boolean NOT NULL,
     deployed   bigint  NOT NULL,
-    scheduled  bigint  NOT NULL, -- up to when scheduled starts were made, of the active version
+    scheduled  bigint  NOT NULL, -- up to when scheduled starts of the flow were made, when this was the active version
     PRIMARY KEY (name, version)
 );
 CREATE UNIQUE INDEX flows_active ON flows (name) WHERE active;

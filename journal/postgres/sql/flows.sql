@@ -7,10 +7,11 @@ UPDATE space SET expire = $1::int8 WHERE single AND expire <> $1::int8 RETURNING
 SELECT pg_advisory_xact_lock(hashtextextended('quipu flow ' || current_schema() || ' ' || $1::text, 0))
 
 -- name: flow_deploy
--- stores a version, active if the flow has no active one. $1 name, $2 version, $3 digest, $4 definition. Returns a
--- row if it is new.
+-- stores a version, active if the flow has no active one. Its scheduled starts go on where those of the flow stand; of
+-- a new flow they begin now. $1 name, $2 version, $3 digest, $4 definition. Returns a row if it is new.
 INSERT INTO flows (name, version, digest, definition, active, deployed, scheduled)
-SELECT $1::text, $2::text, $3::bytea, $4::bytea, NOT EXISTS (SELECT FROM flows WHERE name = $1::text AND active), micros(), micros()
+SELECT $1::text, $2::text, $3::bytea, $4::bytea, NOT EXISTS (SELECT FROM flows WHERE name = $1::text AND active), micros(),
+  COALESCE((SELECT max(scheduled) FROM flows WHERE name = $1::text), micros())
 ON CONFLICT DO NOTHING
 RETURNING 1
 
@@ -21,9 +22,10 @@ UPDATE flows SET active = false WHERE name = $1::text AND active AND version <> 
   AND EXISTS (SELECT FROM flows WHERE name = $1::text AND version = $2::text) = $3::bool
 
 -- name: flow_activate
--- activates the version for new jobs. Its scheduled starts begin now, unless it was active already. $1 name, $2
--- version. Returns a row if the version exists.
-UPDATE flows SET active = true, scheduled = CASE WHEN active THEN scheduled ELSE micros() END
+-- activates the version for new jobs. Its scheduled starts go on where those of the flow stand: only the active
+-- version's are moved, and only forward, so that is the latest of all. $1 name, $2 version. Returns a row if the version
+-- exists.
+UPDATE flows SET active = true, scheduled = (SELECT max(f.scheduled) FROM flows f WHERE f.name = $1::text)
 WHERE name = $1::text AND version = $2::text
 RETURNING 1
 
@@ -44,8 +46,9 @@ SELECT name, version, digest, active, deployed FROM flows ORDER BY name, deploye
 SELECT name, version, digest, scheduled, (SELECT micros()) FROM flows WHERE active ORDER BY name
 
 -- name: flow_mark
--- moves that time by test-and-set. $1 flow, $2 before, $3 after.
+-- moves that time forward by test-and-set. $1 flow, $2 before, $3 after.
 WITH moved AS (
-    UPDATE flows SET scheduled = $3::int8 WHERE name = $1::text AND active AND scheduled = $2::int8 RETURNING 1
+    UPDATE flows SET scheduled = $3::int8 WHERE name = $1::text AND active AND scheduled = $2::int8 AND $3::int8 >= scheduled
+    RETURNING 1
 )
 SELECT CASE WHEN count(*) = 1 THEN 0 ELSE CAST('quipu: lost schedule, moved ' || count(*) AS int) END FROM moved

@@ -1,0 +1,128 @@
+package quipu_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
+)
+
+// handedOver is a flow whose versions follow each other while no process looks at its schedule.
+type handedOver struct {
+	name     string
+	versions []string // the schedule of each; empty for none
+	inactive bool     // the versions after the first are deployed without activation
+	then     []string // versions that are activated at last
+	want     []int    // the times that start a job, in minutes before now
+	version  string   // of these jobs
+}
+
+// minutesAgo is a schedule of these minutes of each hour.
+func minutesAgo(now time.Time, rest string, ago ...int) string {
+	cron := ""
+	for _, n := range ago {
+		cron += fmt.Sprintf(",%d", now.Add(time.Duration(-n)*time.Minute).UTC().Minute())
+	}
+	return fmt.Sprintf("schedule: {cron: \"%s * * * *\", %s}\n", cron[1:], rest)
+}
+
+// late deploys and activates the versions of a flow, for whose schedule nobody has looked for a
+// quarter of an hour since the first.
+func (s *space) late(c *handedOver) {
+	s.t.Helper()
+	for i, schedule := range c.versions {
+		f, err := flow.Parse("f.yaml", fmt.Appendf(nil, "flow: %s\nversion: \"%d\"\n%sactivities: {start: {type: trigger}}\n", c.name, i+1, schedule))
+		require.NoError(s.t, err)
+		if c.inactive {
+			require.NoError(s.t, s.DeployInactive(s.t.Context(), f))
+		} else {
+			require.NoError(s.t, s.Deploy(s.t.Context(), f))
+		}
+		if i == 0 {
+			s.setBack(c.name)
+		}
+	}
+	for _, version := range c.then {
+		require.NoError(s.t, s.Activate(s.t.Context(), c.name, version))
+	}
+}
+
+func (s *space) setBack(name string) {
+	s.t.Helper()
+	_, err := s.db().Exec(s.t.Context(), "UPDATE quipu_default.flows SET scheduled = quipu_default.micros() - 900000000 WHERE name = $1", name)
+	require.NoError(s.t, err)
+}
+
+// started are the keys and versions of the jobs of a flow.
+func (s *space) started(name string) map[string]string {
+	s.t.Helper()
+	jobs, err := s.Jobs(s.t.Context(), quipu.JobFilter{Flow: name})
+	require.NoError(s.t, err)
+	all := map[string]string{}
+	for _, job := range jobs {
+		all[job.Job.Key] = job.Version
+	}
+	return all
+}
+
+// E16, T8: what was missed is made up for once, whatever version is active when a process looks
+// again, and nothing that the version before had not missed.
+func TestScheduleGoesOnInTheNextVersion(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	var now time.Time
+	require.NoError(t, s.db().QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&now))
+	all, ahead := minutesAgo(now, "catch_up: all", 10, 9, 8), minutesAgo(now, "catch_up: all", -30)
+	none := minutesAgo(now, "catch_up: none", 10, 9, 8)
+	missed := []int{10, 9, 8}
+	cases := []handedOver{
+		{name: "same", versions: []string{all, all}, want: missed, version: "2"},
+		{name: "twice", versions: []string{all, all, all}, want: missed, version: "3"},
+		{name: "other", versions: []string{all, minutesAgo(now, "catch_up: all", 12, 9, 7)}, want: []int{9, 7}, version: "2"},
+		{name: "zone", versions: []string{all, minutesAgo(now, "catch_up: all, zone: Asia/Tokyo", 10, 9, 8)}, want: missed, version: "2"},
+		{name: "nothing", versions: []string{ahead, all}},
+		{name: "between", versions: []string{all, "", all}},
+		{name: "stopped", versions: []string{all, ""}},
+		{name: "back", versions: []string{all, all}, then: []string{"1"}, want: missed, version: "1"},
+		{name: "inactive", versions: []string{all, ahead}, inactive: true, want: missed, version: "1"},
+		{name: "activated", versions: []string{all, all}, inactive: true, then: []string{"2", "2"}, want: missed, version: "2"},
+		{name: "from_none", versions: []string{none, all}, want: missed, version: "2"},
+		{name: "to_none", versions: []string{all, none}},
+		{name: "to_one", versions: []string{all, minutesAgo(now, "", 10, 9, 8)}, want: []int{8}, version: "2"},
+		{name: "zz_last", versions: []string{all}, want: missed, version: "1"}, // looked at after the others
+	}
+	for i := range cases {
+		s.late(&cases[i])
+	}
+	for range 2 { // processes
+		rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule}, Logger: devtest.Logger(t)})
+		require.NoError(t, err)
+		t.Cleanup(rt.Close)
+		devtest.Work(t, rt.Run)
+	}
+	s.until("the last flow is looked at", func() bool { return len(s.started("zz_last")) == len(missed) })
+	for _, c := range cases {
+		want := map[string]string{}
+		for _, ago := range c.want {
+			at := now.Add(time.Duration(-ago) * time.Minute).UTC().Truncate(time.Minute)
+			want[c.name+"@"+at.Format(time.RFC3339)] = c.version
+		}
+		require.Equal(t, want, s.started(c.name), c.name)
+	}
+	// A time that has its job starts none for another version.
+	s.setBack("same")
+	f, err := flow.Parse("f.yaml", []byte("flow: same\nversion: \"9\"\n"+all+"activities: {start: {type: trigger}}\n"))
+	require.NoError(t, err)
+	require.NoError(t, s.Deploy(t.Context(), f))
+	db := s.db()
+	s.until("the schedule has gone on", func() (on bool) {
+		require.NoError(t, db.QueryRow(t.Context(), "SELECT scheduled > quipu_default.micros() - 300000000 FROM quipu_default.flows WHERE name = 'same' AND active").Scan(&on))
+		return on
+	})
+	require.Len(t, s.started("same"), len(missed))
+}
