@@ -100,17 +100,42 @@ var turns = []struct{ zone, around string }{
 	{"UTC", "2028-02-29T00:00:00Z"},
 }
 
+// zones have shifts of half hours and quarters, changes of the date line, of the year's half, and none.
+var zones = []string{
+	"Africa/Casablanca", "Africa/Cairo", "Africa/El_Aaiun", "America/Asuncion", "America/Caracas", "America/Havana", "America/New_York",
+	"America/Nuuk", "America/Santiago", "America/Sao_Paulo", "America/St_Johns", "Antarctica/Troll", "Asia/Beirut", "Asia/Gaza",
+	"Asia/Kathmandu", "Asia/Pyongyang", "Asia/Tehran", "Atlantic/Azores", "Australia/Eucla", "Australia/Lord_Howe", "Europe/Berlin",
+	"Europe/Dublin", "Europe/Istanbul", "Pacific/Apia", "Pacific/Chatham", "Pacific/Fakaofo", "Pacific/Kwajalein", "UTC",
+}
+
+// drawTurn draws a change of a zone's clock.
+func drawTurn(t *rapid.T) (zone, around string) {
+	if rapid.Bool().Draw(t, "known") {
+		turn := rapid.SampledFrom(turns).Draw(t, "turn")
+		return turn.zone, turn.around
+	}
+	zone = rapid.SampledFrom(zones).Draw(t, "zone")
+	loc, err := time.LoadLocation(zone)
+	require.NoError(t, err)
+	at := time.Unix(rapid.Int64Range(631_152_000, 2_208_988_800).Draw(t, "from 1990 to 2040"), 0)
+	if _, end := at.In(loc).ZoneBounds(); !end.IsZero() {
+		at = end
+	}
+	return zone, at.Truncate(time.Minute).UTC().Format(time.RFC3339)
+}
+
 func TestNextIsWhatTheRuleSaysMinuteByMinute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d, turn := draw(t), rapid.SampledFrom(turns).Draw(t, "turn")
-		s, err := schedule.Parse(d.text, turn.zone)
+		d := draw(t)
+		in, turn := drawTurn(t)
+		s, err := schedule.Parse(d.text, in)
 		if err != nil {
 			t.Skip(err)
 		}
-		zone, err := time.LoadLocation(turn.zone)
+		zone, err := time.LoadLocation(in)
 		require.NoError(t, err)
-		around, err := time.Parse(time.RFC3339, turn.around)
+		around, err := time.Parse(time.RFC3339, turn)
 		require.NoError(t, err)
 		from := around.Add(-time.Duration(rapid.IntRange(0, 2880).Draw(t, "before")) * time.Minute)
 		to := around.Add(48 * time.Hour)
@@ -118,7 +143,7 @@ func TestNextIsWhatTheRuleSaysMinuteByMinute(t *testing.T) {
 		for m := s.Next(from); !m.IsZero() && !m.After(to); m = s.Next(m) {
 			got = append(got, m.UTC().Format(time.RFC3339))
 		}
-		require.Equal(t, d.walk(zone, from, to), got, "%s %s", d.text, turn.zone)
+		require.Equal(t, d.walk(zone, from, to), got, "%s %s", d.text, in)
 	})
 }
 
