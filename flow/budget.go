@@ -3,6 +3,8 @@ package flow
 import (
 	"errors"
 	"fmt"
+
+	"github.com/quipu-journal/quipu/flow/internal/expr"
 )
 
 // lookEvery is how many units are spent between two looks at the time.
@@ -16,12 +18,14 @@ var ErrStopped = errors.New("the evaluation takes too long: it was stopped")
 type BudgetError struct {
 	// Limit is the budget, in units.
 	Limit int64
+	// Spent is what the step had spent, and Asked what its next part would have spent.
+	Spent, Asked int64
 }
 
-// Error names the limit.
+// Error says how much of how much.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("this makes more than %d units of work, which is the limit of one step: "+
-		"give it less data, or let a worker do the work", e.Limit)
+	return fmt.Sprintf("too much work for one step, which may spend %d units: %d are spent, and this takes %d more; "+
+		"give it less data, or let a worker do the work", e.Limit, e.Spent, e.Asked)
 }
 
 // Budget bounds what the evaluations of one step may cost together: the expressions of a Leg1,
@@ -32,7 +36,8 @@ type Budget struct {
 	limit, left int64
 	stop        func() bool
 	unlooked    int64 // units since the last look at the time
-	stopped     bool
+	ended       error // what every later Spend says
+	read        *expr.Step
 }
 
 // NewBudget returns a budget of MaxStepCost. stop is asked now and then whether the work shall end
@@ -44,21 +49,30 @@ func NewBudget(stop func() bool) *Budget {
 // Spend takes units from the budget before the work is done. Errors: *BudgetError if there are
 // not so many left, ErrStopped.
 func (b *Budget) Spend(units int64) error {
-	if b.stopped {
-		return ErrStopped
-	}
-	if units > b.left {
-		b.left = -1 // for every later Spend
-		return &BudgetError{Limit: b.limit}
+	switch {
+	case b.ended != nil:
+		return b.ended
+	case units > b.left:
+		b.ended = &BudgetError{Limit: b.limit, Spent: b.limit - b.left, Asked: units}
+		b.left = -1
+		return b.ended
 	}
 	b.left -= units
 	if b.unlooked += units; b.stop != nil && b.unlooked >= lookEvery {
 		b.unlooked = 0
-		if b.stopped = b.stop(); b.stopped {
-			return ErrStopped
+		if b.stop() {
+			b.ended = ErrStopped
 		}
 	}
-	return nil
+	return b.ended
+}
+
+// step is what the evaluations that share the budget share besides: what they have read.
+func (b *Budget) step() *expr.Step {
+	if b.read == nil {
+		b.read = expr.NewStep(b.Spend)
+	}
+	return b.read
 }
 
 // Spent is how much was taken so far, in units; more than the limit if the budget is exceeded.

@@ -173,8 +173,8 @@ func (constant) Result(string) (Result, bool) { return Result{}, false }
 func (constant) Job() JobInfo                 { return JobInfo{} }
 func (c constant) Budget() *Budget            { return c.budget }
 
-// Spend takes units from the budget of the step.
-func (s source) Spend(units int64) error { return s.scope.Budget().Spend(units) }
+// Step is what the evaluations over the scope share.
+func (s source) Step() *expr.Step { return s.scope.Budget().step() }
 
 func (s source) Value(r expr.Ref) ([]byte, error) {
 	switch r.Name {

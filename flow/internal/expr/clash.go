@@ -137,6 +137,19 @@ func otherLanguage(message string) string {
 	return ""
 }
 
+// maxShown bounds the text of a value in a message, in bytes, and that of a message.
+const maxShown, maxReason = 100, 2000
+
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// planPrice is what it takes to plan a node again, to explain a clash.
+const planPrice = 20
+
 func mismatch(sign string, values ...ref.Val) ref.Val {
 	kinds := make([]string, len(values))
 	for i, v := range values {
@@ -152,16 +165,19 @@ func (c *clash) Error() string { return c.text }
 
 // clashed makes a plain error of one of CEL about types that do not fit: what cannot be applied
 // to what, and where in the expression. Another error stays as it is.
-func (p *Program) clashed(err error, src Source) error {
+func (p *Program) clashed(err error, src Source, step *Step) error {
 	failed, is := errors.AsType[*types.Err](err)
 	if !is {
 		return err
+	}
+	if text := err.Error(); len(text) > maxReason {
+		return errors.New(shortened(text, maxReason))
 	}
 	id, text := failed.NodeID(), failed.Error()
 	if own, is := errors.AsType[*clash](err); is {
 		text = own.text
 	} else if strings.HasPrefix(text, "no such overload") || strings.HasSuffix(text, "expected iterable type") {
-		if id, text = p.found(id, src); text == "" {
+		if id, text = p.found(id, src, step); text == "" {
 			return err
 		}
 	} else {
@@ -177,17 +193,18 @@ func (p *Program) clashed(err error, src Source) error {
 // found says what the call at a node was applied to, or which macro goes through something else
 // than a list. CEL's errors name no types and, of a macro, no node. So the expression is evaluated
 // again, and what it came to is looked up.
-func (p *Program) found(id int64, src Source) (node int64, text string) {
+func (p *Program) found(id int64, src Source, step *Step) (node int64, text string) {
 	env, err := environment()
 	if err != nil {
 		return id, ""
 	}
-	tracked, err := env.Program(p.checked, cel.CostLimit(MaxCost), cel.CostTracking(pricing{}), cel.EvalOptions(cel.OptTrackState))
+	step.spend(p.weights.whole + planPrice*p.weights.count)
+	tracked, err := program(env, p.checked, p.weights, cel.EvalOptions(cel.OptTrackState))
 	if err != nil {
 		return id, ""
 	}
-	_, details, _ := tracked.Eval(p.activation(src))
-	if details == nil {
+	_, details, _ := run(tracked, p.activation(src, step))
+	if details == nil || step.err != nil {
 		return id, ""
 	}
 	kind := func(e ast.Expr) string {

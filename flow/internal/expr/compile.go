@@ -12,7 +12,6 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 )
 
@@ -23,9 +22,6 @@ const (
 	// MaxMentions bounds the different fields of activities and of the job that an
 	// expression mentions.
 	MaxMentions = 64
-	// MaxCost bounds the work of one evaluation, in CEL's units (about one for
-	// each operation, and one for every ten bytes or list elements handled).
-	MaxCost = 1_000_000
 	// maxParseDepth bounds the nesting of an expression.
 	maxParseDepth = 100
 )
@@ -73,6 +69,7 @@ type Program struct {
 // shared is the part that expressions of one shape share.
 type shared struct {
 	program cel.Program
+	weights *weights
 	kind    *cel.Type
 	checked *cel.Ast
 	cuts    []cut // of the text that it was made of
@@ -109,7 +106,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	options := []cel.EnvOption{
 		cel.StdLib(subset),
 		cel.ParserRecursionLimit(maxParseDepth), cel.ParserExpressionSizeLimit(MaxBytes),
-		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
+		cel.ASTValidators(patternValidator{}, cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 		cel.DefaultUTCTimeZone(true),
 	}
 	for i := range MaxMentions {
@@ -176,30 +173,12 @@ func (b *binder) build(env *cel.Env, parsed *cel.Ast) (*shared, []Problem) {
 			e.SetKindCase(b.factory.NewLiteral(e.ID(), exact))
 		}
 	}))
-	program, err := env.Program(checked, cel.CostLimit(MaxCost), cel.CostTracking(pricing{}))
+	prices := weigh(checked.NativeRep().Expr())
+	planned, err := program(env, checked, prices)
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
 	}
-	return &shared{program: program, kind: checked.OutputType(), checked: checked, cuts: b.cuts}, nil
-}
-
-// pricing charges for the bytes of a string, bytes or decimal result of our own
-// functions; CEL only knows the cost of its own.
-type pricing struct{}
-
-func (pricing) CallCost(_, _ string, _ []ref.Val, value ref.Val) *uint64 {
-	cost := uint64(1)
-	switch v := value.(type) {
-	case types.String:
-		cost += uint64(len(v) / 10)
-	case types.Bytes:
-		cost += uint64(len(v) / 10)
-	case *decimal:
-		cost += uint64(v.NumDigits() / 10)
-	default:
-		return nil
-	}
-	return &cost
+	return &shared{program: planned, weights: prices, kind: checked.OutputType(), checked: checked, cuts: b.cuts}, nil
 }
 
 // wordField is a field that CEL takes for a word of its own, after what has the field.

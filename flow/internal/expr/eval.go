@@ -1,18 +1,17 @@
 package expr
 
 import (
-	"encoding/base64"
+	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
+	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
 
 	"github.com/quipu-journal/quipu/canonical"
 )
@@ -22,9 +21,8 @@ import (
 type Source interface {
 	// Value gives one value; an error ends the evaluation.
 	Value(r Ref) ([]byte, error)
-	// Spend takes units of work from the budget that the evaluation shares with others of its step,
-	// before the work is done; an error ends the evaluation.
-	Spend(units int64) error
+	// Step is what this evaluation shares with others. Never nil.
+	Step() *Step
 }
 
 var (
@@ -34,30 +32,39 @@ var (
 
 // AppendJSON evaluates the expression and appends its value as canonical payload JSON. A
 // time becomes an RFC 3339 string, a duration a string of seconds ("90s"), bytes a base64
-// string.
-func (p *Program) AppendJSON(dst []byte, src Source) ([]byte, error) {
+// string. Without a direct path the value has up to MaxResultBytes.
+func (p *Program) AppendJSON(dst []byte, src Source) (out []byte, err error) {
+	step := src.Step()
+	step.begin()
+	defer step.ended(&err)
 	if p.shared == nil {
-		text, err := p.follow(src)
+		text, err := p.follow(src, step)
+		step.spendFor(len(text), textPerUnit)
 		return append(dst, text...), err
 	}
-	value, err := p.eval(src)
+	value, err := p.eval(src, step)
 	if err != nil {
 		return dst, err
 	}
-	return appendValue(dst, value, 0)
+	w := writer{step: step, out: dst, most: len(dst) + MaxResultBytes}
+	err = w.value(value, 0)
+	return w.out, err
 }
 
 // AppendText evaluates the expression and appends its value for use inside a string,
 // escaped for JSON, without quotes: a string as it is, any other value as its JSON text.
 func (p *Program) AppendText(dst []byte, src Source) ([]byte, error) {
 	text, err := p.AppendJSON(nil, src)
+	if err == nil {
+		err = src.Step().afford(len(text), textPerUnit)
+	}
 	if err != nil {
 		return dst, err
 	}
 	if text[0] == '"' {
 		return append(dst, text[1:len(text)-1]...), nil
 	}
-	if !strings.ContainsAny(string(text), `"\`) {
+	if !bytes.ContainsAny(text, `"\`) {
 		return append(dst, text...), nil
 	}
 	quoted := canonical.AppendString(nil, string(text))
@@ -65,15 +72,18 @@ func (p *Program) AppendText(dst []byte, src Source) ([]byte, error) {
 }
 
 // Bool evaluates a condition.
-func (p *Program) Bool(src Source) (bool, error) {
+func (p *Program) Bool(src Source) (is bool, err error) {
+	step := src.Step()
+	step.begin()
+	defer step.ended(&err)
 	if p.shared == nil {
-		text, err := p.follow(src)
+		text, err := p.follow(src, step)
 		if err == nil && string(text) != "true" && string(text) != "false" {
 			err = errNoBool
 		}
 		return string(text) == "true", err
 	}
-	value, err := p.eval(src)
+	value, err := p.eval(src, step)
 	if err != nil {
 		return false, err
 	}
@@ -84,36 +94,63 @@ func (p *Program) Bool(src Source) (bool, error) {
 	return bool(b), nil
 }
 
+// indexFrom is the size of an object, in bytes, from which a direct path opens it once for the
+// step. A smaller one is read through each time, which allocates nothing.
+const indexFrom = 1 << 10
+
 // follow reads a direct path from the JSON text.
-func (p *Program) follow(src Source) ([]byte, error) {
-	text, err := src.Value(p.refs[0])
+func (p *Program) follow(src Source, step *Step) ([]byte, error) {
+	step.spend(pathPrice)
+	at := p.refs[0]
+	text, err := src.Value(at)
 	if err != nil {
 		return nil, err
 	}
+	var known *object
+	if len(p.path) > 0 && len(text) >= indexFrom {
+		known, _ = step.value(at, text).(*object)
+	}
 	for _, key := range p.path {
-		if text, err = lookUp(text, key); err != nil {
-			return nil, err
+		if known == nil {
+			if text, err = step.lookUp(text, key); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		i, ok := known.index(key)
+		if !ok {
+			return nil, noSuchKey(key)
+		}
+		text = known.texts[i]
+		if text[0] != '{' || len(text) < indexFrom {
+			known = nil
+		} else {
+			known = known.at(i).(*object)
 		}
 	}
 	return text, nil
 }
 
 // lookUp finds a plain key (ASCII, without escapes) in an object.
-func lookUp(text []byte, key string) ([]byte, error) {
+func (s *Step) lookUp(text []byte, key string) ([]byte, error) {
 	if text[0] == '{' {
+		s.spendFor(len(text), textPerUnit)
 		for name, value := range canonical.Members(text) {
 			if string(name[1:len(name)-1]) == key {
 				return value, nil
 			}
 		}
 	}
-	return nil, fmt.Errorf("no such key: %s", key)
+	return nil, noSuchKey(key)
 }
+
+func noSuchKey(key string) error { return fmt.Errorf("no such key: %s", key) }
 
 // values is the activation of one evaluation. It implements cel.Activation.
 type values struct {
 	program *Program
 	src     Source
+	step    *Step
 	known   []ref.Val
 	err     error
 }
@@ -134,112 +171,49 @@ func (v *values) ResolveName(name string) (any, bool) {
 		v.err = err
 		return nil, false
 	}
-	v.known[i] = fromJSON(text)
+	v.known[i] = v.step.value(v.program.refs[i], text)
 	if isTime {
 		v.known[i] = v.known[i].ConvertToType(types.TimestampType)
 	}
 	return v.known[i], true
 }
 
-func (p *Program) eval(src Source) (ref.Val, error) {
-	activation := p.activation(src)
-	value, _, err := p.program.Eval(activation)
+func (p *Program) eval(src Source, step *Step) (ref.Val, error) {
+	step.spend(p.weights.whole)
+	activation := p.activation(src, step)
+	value, _, err := run(p.program, activation)
 	switch {
 	case activation.err != nil:
 		return nil, activation.err
+	case step.err != nil:
+		return nil, step.err
 	case err != nil:
-		return nil, p.clashed(err, src)
+		return nil, p.clashed(err, src, step)
 	}
 	return value, nil
 }
 
-func (p *Program) activation(src Source) *values {
-	return &values{program: p, src: src, known: make([]ref.Val, len(p.refs))}
+// tracker is what a frame carries to all nodes: CEL's tracker of costs, by way of its estimator.
+var tracker = sync.OnceValues(func() (*cost.Tracker, error) { return cost.NewTracker(nil) })
+
+// run evaluates a program in a frame that leads to the step.
+func run(program cel.Program, activation *values) (ref.Val, *cel.EvalDetails, error) {
+	bare, err := tracker()
+	if err != nil {
+		return nil, nil, err
+	}
+	own := *bare
+	own.Estimator = activation.step
+	frame, err := interpreter.NewExecutionFrame(activation)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer frame.Close()
+	frame.SetCostTracker(&own)
+	return program.Eval(frame)
 }
 
-// appendValue writes a value as canonical JSON; depth counts the objects and arrays
-// around it.
-func appendValue(dst []byte, value ref.Val, depth int) ([]byte, error) {
-	switch v := value.(type) {
-	case types.Int, *decimal:
-		return appendNumber(dst, v)
-	case types.String:
-		return appendText(dst, string(v))
-	case types.Bool:
-		if v {
-			return append(dst, "true"...), nil
-		}
-		return append(dst, "false"...), nil
-	case types.Null:
-		return append(dst, "null"...), nil
-	case *object:
-		return appendNested(dst, v.text, depth)
-	case *array:
-		return appendNested(dst, v.text, depth)
-	case types.Timestamp:
-		return appendText(dst, v.UTC().Format(time.RFC3339Nano))
-	case types.Duration:
-		return appendText(dst, string(v.ConvertToType(types.StringType).(types.String)))
-	case types.Bytes:
-		return appendText(dst, base64.StdEncoding.EncodeToString(v))
-	}
-	if depth == canonical.MaxDepth {
-		return dst, errDeep
-	}
-	switch v := value.(type) {
-	case traits.Mapper:
-		return appendMap(dst, v, depth+1)
-	case traits.Lister:
-		return appendList(dst, v, depth+1)
-	}
-	return dst, fmt.Errorf("a %s has no form in JSON", value.Type().TypeName())
+func (p *Program) activation(src Source, step *Step) *values {
+	return &values{program: p, src: src, step: step, known: make([]ref.Val, len(p.refs))}
 }
 
-func appendText(dst []byte, text string) ([]byte, error) {
-	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
-		return dst, errors.New("a string with U+0000 or invalid UTF-8")
-	}
-	return canonical.AppendString(dst, text), nil
-}
-
-func appendList(dst []byte, list traits.Lister, depth int) ([]byte, error) {
-	dst = append(dst, '[')
-	first := true
-	for it := list.Iterator(); it.HasNext() == types.True; first = false {
-		if !first {
-			dst = append(dst, ',')
-		}
-		var err error
-		if dst, err = appendValue(dst, it.Next(), depth); err != nil {
-			return dst, err
-		}
-	}
-	return append(dst, ']'), nil
-}
-
-func appendMap(dst []byte, m traits.Mapper, depth int) ([]byte, error) {
-	var keys []string
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		key, ok := it.Next().(types.String)
-		if !ok {
-			return dst, errors.New("a key that is not a string")
-		}
-		keys = append(keys, string(key))
-	}
-	slices.Sort(keys)
-	dst = append(dst, '{')
-	for i, key := range keys {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		var err error
-		if dst, err = appendText(dst, key); err != nil {
-			return dst, err
-		}
-		dst = append(dst, ':')
-		if dst, err = appendValue(dst, m.Get(types.String(key)), depth); err != nil {
-			return dst, err
-		}
-	}
-	return append(dst, '}'), nil
-}

@@ -37,7 +37,7 @@ func (w world) Mention(r expr.Ref) string {
 
 func (w world) IsTime(r expr.Ref) bool { return r.Field == "started" }
 
-func (world) Spend(int64) error { return nil }
+func (world) Step() *expr.Step { return expr.NewStep(func(int64) error { return nil }) }
 
 func (w world) Value(r expr.Ref) ([]byte, error) {
 	text := w[r.String()]

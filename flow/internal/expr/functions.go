@@ -5,6 +5,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -24,12 +25,40 @@ var excluded = []string{
 	"int", "uint", "double", "string",
 }
 
+// operation is an operator or a function with one or two arguments, at its price; b is nil if
+// there is one. A call costs more than that, see weights.
+type operation func(s *Step, a, b ref.Val) ref.Val
+
+// operations are all whose price grows with their arguments. A call runs these, and never what
+// the environment has bound.
+var operations = map[string]operation{
+	operators.Add: (*Step).add, operators.Subtract: (*Step).subtract, operators.Multiply: (*Step).multiplyNumbers,
+	operators.Divide: (*Step).divideNumbers, operators.Modulo: (*Step).remainNumbers, operators.Negate: (*Step).negateNumber,
+	operators.Less:          comparison("<", func(c int) bool { return c < 0 }),
+	operators.LessEquals:    comparison("<=", func(c int) bool { return c <= 0 }),
+	operators.Greater:       comparison(">", func(c int) bool { return c > 0 }),
+	operators.GreaterEquals: comparison(">=", func(c int) bool { return c >= 0 }),
+	operators.Equals:        func(s *Step, a, b ref.Val) ref.Val { return types.Bool(s.equal(a, b)) },
+	operators.NotEquals:     func(s *Step, a, b ref.Val) ref.Val { return types.Bool(!s.equal(a, b)) },
+	operators.In:            (*Step).contained,
+	"int":                   (*Step).toInt, "number": (*Step).toNumber, "string": (*Step).toString,
+	"round": (*Step).round, "floor": quantize(apd.RoundFloor), "ceil": quantize(apd.RoundCeiling),
+	"abs": (*Step).abs, "sum": (*Step).sum, overloads.Size: (*Step).size,
+	overloads.Contains:   within("contains", strings.Contains),
+	overloads.StartsWith: within("startsWith", strings.HasPrefix),
+	overloads.EndsWith:   within("endsWith", strings.HasSuffix),
+	overloads.Matches:    (*Step).matches,
+}
+
 // result is an overload's signature: its arguments, then its result.
 type result []*cel.Type
 
-func declare(name string, binding cel.FunctionOpt, overloads map[string]result) cel.EnvOption {
-	options := []cel.FunctionOpt{binding}
-	for id, signature := range overloads {
+// declare tells the type checker of a function of operations.
+func declare(name string, signatures map[string]result) cel.EnvOption {
+	options := []cel.FunctionOpt{cel.SingletonFunctionBinding(func(...ref.Val) ref.Val {
+		return types.NewErr("%s is not bound", name)
+	})}
+	for id, signature := range signatures {
 		last := len(signature) - 1
 		options = append(options, cel.Overload(id, signature[:last], signature[last]))
 	}
@@ -42,38 +71,35 @@ func functions() []cel.EnvOption {
 	at, span := cel.TimestampType, cel.DurationType
 	list := cel.ListType(cel.TypeParamType("A"))
 	declared := []cel.EnvOption{
-		declare(operators.Add, cel.SingletonBinaryBinding(add), map[string]result{
+		declare(operators.Add, map[string]result{
 			"add_number": {num, num, num}, "add_string": {text, text, text}, "add_bytes": {data, data, data}, "add_list": {list, list, list},
 			"add_time": {at, span, at}, "add_to_time": {span, at, at}, "add_duration": {span, span, span},
 		}),
-		declare(operators.Subtract, cel.SingletonBinaryBinding(subtract), map[string]result{
+		declare(operators.Subtract, map[string]result{
 			"subtract_number": {num, num, num}, "subtract_times": {at, at, span}, "subtract_from_time": {at, span, at}, "subtract_duration": {span, span, span},
 		}),
-		declare(operators.Multiply, cel.SingletonBinaryBinding(multiplyNumbers), map[string]result{"multiply_number": {num, num, num}}),
-		declare(operators.Divide, cel.SingletonBinaryBinding(divideNumbers), map[string]result{"divide_number": {num, num, num}}),
-		declare(operators.Modulo, cel.SingletonBinaryBinding(remainNumbers), map[string]result{"modulo_number": {num, num, num}}),
-		declare(operators.Negate, cel.SingletonUnaryBinding(negateNumber), map[string]result{"negate_number": {num, num}}),
-		declare("int", cel.SingletonUnaryBinding(toInt), map[string]result{"int_number": {num, num}, "int_string": {text, num}, "int_time": {at, num}}),
-		declare("number", cel.SingletonUnaryBinding(toNumber), map[string]result{"number_number": {num, num}, "number_string": {text, num}}),
-		declare("string", cel.SingletonUnaryBinding(toString), map[string]result{
+		declare(operators.Multiply, map[string]result{"multiply_number": {num, num, num}}),
+		declare(operators.Divide, map[string]result{"divide_number": {num, num, num}}),
+		declare(operators.Modulo, map[string]result{"modulo_number": {num, num, num}}),
+		declare(operators.Negate, map[string]result{"negate_number": {num, num}}),
+		declare("int", map[string]result{"int_number": {num, num}, "int_string": {text, num}, "int_time": {at, num}}),
+		declare("number", map[string]result{"number_number": {num, num}, "number_string": {text, num}}),
+		declare("string", map[string]result{
 			"string_number": {num, text}, "string_string": {text, text}, "string_bool": {cel.BoolType, text}, "string_bytes": {data, text},
 			"string_time": {at, text}, "string_duration": {span, text},
 		}),
-		declare("round", cel.SingletonBinaryBinding(round), map[string]result{"round_number": {num, num, num}}),
-		declare("floor", cel.SingletonUnaryBinding(quantize(apd.RoundFloor)), map[string]result{"floor_number": {num, num}}),
-		declare("ceil", cel.SingletonUnaryBinding(quantize(apd.RoundCeiling)), map[string]result{"ceil_number": {num, num}}),
-		declare("abs", cel.SingletonUnaryBinding(abs), map[string]result{"abs_number": {num, num}}),
-		declare("sum", cel.SingletonUnaryBinding(sum), map[string]result{"sum_list": {cel.ListType(cel.DynType), num}}),
+		declare("round", map[string]result{"round_number": {num, num, num}}),
+		declare("floor", map[string]result{"floor_number": {num, num}}),
+		declare("ceil", map[string]result{"ceil_number": {num, num}}),
+		declare("abs", map[string]result{"abs_number": {num, num}}),
+		declare("sum", map[string]result{"sum_list": {cel.ListType(cel.DynType), num}}),
 	}
-	for sign, holds := range map[string]func(int) bool{
-		operators.Less: func(c int) bool { return c < 0 }, operators.LessEquals: func(c int) bool { return c <= 0 },
-		operators.Greater: func(c int) bool { return c > 0 }, operators.GreaterEquals: func(c int) bool { return c >= 0 },
-	} {
-		overloads := map[string]result{}
+	for _, sign := range []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals} {
+		signatures := map[string]result{}
 		for _, t := range []*cel.Type{num, text, data, at, span, cel.BoolType} {
-			overloads[strings.Trim(sign, "_")+"_"+t.String()] = result{t, t, cel.BoolType}
+			signatures[strings.Trim(sign, "_")+"_"+t.String()] = result{t, t, cel.BoolType}
 		}
-		declared = append(declared, declare(sign, cel.SingletonBinaryBinding(comparison(sign, holds)), overloads))
+		declared = append(declared, declare(sign, signatures))
 	}
 	return declared
 }
@@ -86,20 +112,61 @@ func isNumber(v ref.Val) bool {
 	return false
 }
 
-func add(a, b ref.Val) ref.Val {
+// length is how many bytes a string or bytes have; 0 for other values.
+func length(v ref.Val) int {
+	switch v := v.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	}
+	return 0
+}
+
+func (s *Step) add(a, b ref.Val) ref.Val {
 	if isNumber(a) {
-		return addNumbers(a, b)
+		return s.addNumbers(a, b)
+	}
+	if list, ok := a.(traits.Lister); ok {
+		return s.addLists(list, b)
 	}
 	adder, ok := a.(traits.Adder)
 	if !ok || isNumber(b) {
 		return mismatch("+", a, b)
 	}
+	s.spendFor(length(a)+length(b), textPerUnit)
 	return adder.Add(b)
 }
 
-func subtract(a, b ref.Val) ref.Val {
+// addLists copies both lists, so that no list is a tree of others. The list that a macro makes
+// takes the elements in.
+func (s *Step) addLists(a traits.Lister, b ref.Val) ref.Val {
+	other, ok := b.(traits.Lister)
+	if !ok {
+		return mismatch("+", a, b)
+	}
+	if growing, ok := a.(traits.MutableLister); ok {
+		s.spendFor(sizeOf(other), slotsPerUnit)
+		return growing.Add(b)
+	}
+	m, n := sizeOf(a), sizeOf(other)
+	s.spendFor(m+n, slotsPerUnit)
+	elements := make([]ref.Val, m+n)
+	for i := range elements {
+		if i < m {
+			elements[i] = a.Get(types.Int(i))
+		} else {
+			elements[i] = other.Get(types.Int(i - m))
+		}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, elements)
+}
+
+func sizeOf(v traits.Sizer) int { return int(v.Size().(types.Int)) }
+
+func (s *Step) subtract(a, b ref.Val) ref.Val {
 	if isNumber(a) {
-		return subtractNumbers(a, b)
+		return s.subtractNumbers(a, b)
 	}
 	subtractor, ok := a.(traits.Subtractor)
 	if !ok || isNumber(b) {
@@ -108,16 +175,16 @@ func subtract(a, b ref.Val) ref.Val {
 	return subtractor.Subtract(b)
 }
 
-func comparison(name string, holds func(int) bool) func(a, b ref.Val) ref.Val {
-	sign := strings.Trim(name, "_")
-	return func(a, b ref.Val) ref.Val {
-		if order, ok := compareNumbers(a, b); ok {
+func comparison(sign string, holds func(int) bool) operation {
+	return func(s *Step, a, b ref.Val) ref.Val {
+		if order, ok := s.compareNumbers(a, b); ok {
 			return types.Bool(holds(order))
 		}
 		comparer, ok := a.(traits.Comparer)
 		if !ok || isNumber(a) || isNumber(b) {
 			return mismatch(sign, a, b)
 		}
+		s.spendFor(min(length(a), length(b)), samePerUnit)
 		order, ok := comparer.Compare(b).(types.Int)
 		if !ok {
 			return mismatch(sign, a, b)
@@ -127,7 +194,7 @@ func comparison(name string, holds func(int) bool) func(a, b ref.Val) ref.Val {
 }
 
 // toNumber reads a string as a JSON number.
-func toNumber(v ref.Val) ref.Val {
+func (s *Step) toNumber(v, _ ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	switch {
 	case isNumber(v):
@@ -135,41 +202,47 @@ func toNumber(v ref.Val) ref.Val {
 	case !ok:
 		return mismatch("number", v)
 	}
+	s.spendFor(len(text), shownPerUnit)
 	spelled, err := canonical.Payload([]byte(text))
 	if err != nil || spelled[0] != '-' && (spelled[0] < '0' || spelled[0] > '9') {
-		return types.NewErr("%q is not a number", string(text))
+		return types.NewErr("%q is not a number", shortened(string(text), maxShown))
 	}
-	return parseNumber(string(spelled))
+	return s.parseNumber(string(spelled))
 }
 
 // toInt is the integer part of a number, or of the number in a string; for a time, the
 // seconds since 1970.
-func toInt(v ref.Val) ref.Val {
+func (s *Step) toInt(v, _ ref.Val) ref.Val {
 	if at, ok := v.(types.Timestamp); ok {
 		return at.ConvertToType(types.IntType)
 	}
-	n := toNumber(v)
+	n := s.toNumber(v, nil)
 	d, ok := n.(*decimal)
 	if !ok {
 		return n
 	}
-	return rounded(&d.Decimal, 0, apd.RoundDown)
+	return s.rounded(&d.Decimal, 0, apd.RoundDown)
 }
 
-func toString(v ref.Val) ref.Val {
+func (s *Step) toString(v, _ ref.Val) ref.Val {
 	if isNumber(v) {
-		text, err := appendNumber(nil, v)
+		text, err := s.appendNumber(nil, v)
 		if err != nil {
 			return types.WrapErr(err)
 		}
 		return types.String(text)
 	}
-	return v.ConvertToType(types.StringType)
+	switch v.(type) {
+	case types.String, types.Bytes, types.Bool, types.Timestamp, types.Duration:
+		s.spendFor(length(v), textPerUnit)
+		return v.ConvertToType(types.StringType)
+	}
+	return mismatch("string", v)
 }
 
 // round returns the nearest number with that many decimal places. Halves are rounded away
 // from zero, as for prices.
-func round(v, places ref.Val) ref.Val {
+func (s *Step) round(v, places ref.Val) ref.Val {
 	x, ok := toDecimal(v)
 	n, okPlaces := places.(types.Int)
 	switch {
@@ -178,21 +251,22 @@ func round(v, places ref.Val) ref.Val {
 	case n > MaxPlaces || n < -MaxPlaces:
 		return types.NewErr("round takes up to %d places", MaxPlaces)
 	}
-	return rounded(x, -int32(n), apd.RoundHalfUp)
+	return s.rounded(x, -int32(n), apd.RoundHalfUp)
 }
 
-func quantize(rounding apd.Rounder) func(ref.Val) ref.Val {
-	return func(v ref.Val) ref.Val {
+func quantize(rounding apd.Rounder) operation {
+	return func(s *Step, v, _ ref.Val) ref.Val {
 		x, ok := toDecimal(v)
 		if !ok {
 			return types.NewErr("%s is not a number", typeName(v))
 		}
-		return rounded(x, 0, rounding)
+		return s.rounded(x, 0, rounding)
 	}
 }
 
 // rounded rounds x to a multiple of a power of ten.
-func rounded(x *apd.Decimal, exponent int32, rounding apd.Rounder) ref.Val {
+func (s *Step) rounded(x *apd.Decimal, exponent int32, rounding apd.Rounder) ref.Val {
+	s.price(decimalPrice, x.NumDigits()+max(0, int64(exponent)-int64(x.Exponent)))
 	if x.Exponent >= exponent {
 		return number(new(apd.Decimal).Set(x))
 	}
@@ -205,23 +279,25 @@ func rounded(x *apd.Decimal, exponent int32, rounding apd.Rounder) ref.Val {
 	return number(&result)
 }
 
-func abs(v ref.Val) ref.Val {
+func (s *Step) abs(v, _ ref.Val) ref.Val {
 	x, ok := toDecimal(v)
 	if !ok {
 		return types.NewErr("%s is not a number", typeName(v))
 	}
+	s.price(decimalPrice, x.NumDigits())
 	return number(new(apd.Decimal).Abs(x))
 }
 
 // sum adds a list of numbers; an empty list gives 0.
-func sum(v ref.Val) ref.Val {
+func (s *Step) sum(v, _ ref.Val) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {
 		return mismatch("sum", v)
 	}
 	var total ref.Val = types.Int(0)
-	for it := list.Iterator(); it.HasNext() == types.True && !types.IsError(total); {
-		total = addNumbers(total, it.Next())
+	for i := 0; i < sizeOf(list) && !types.IsError(total); i++ {
+		s.spend(1)
+		total = s.addNumbers(total, list.Get(types.Int(i)))
 	}
 	return total
 }

@@ -50,14 +50,14 @@ func tokenEnd(text string, from int) (end int, opaque bool) {
 	case c == '"' || c == '\'':
 		return stringEnd(text, from, false), true
 	case c == '`':
-		if end = from + 1 + span(text[from+1:], func(c byte) bool { return isWord(c) || strings.IndexByte(".-/ ", c) >= 0 }); end > from+1 &&
+		if end = from + 1 + leading(text[from+1:], func(c byte) bool { return isWord(c) || strings.IndexByte(".-/ ", c) >= 0 }); end > from+1 &&
 			end < len(text) && text[end] == '`' {
 			return end + 1, true
 		}
 	case isDigit(c) || c == '.' && from+1 < len(text) && isDigit(text[from+1]):
 		return from + numberLength(text[from:]), false
 	case isWord(c):
-		end = from + span(text[from:], isWord)
+		end = from + leading(text[from:], isWord)
 		if end == len(text) || text[end] != '"' && text[end] != '\'' {
 			return end, false
 		}
@@ -112,14 +112,14 @@ func numberLength(text string) int {
 		return n
 	}
 	if strings.HasPrefix(text, "0x") {
-		if hex := span(text[2:], func(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }); hex > 0 {
+		if hex := leading(text[2:], func(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }); hex > 0 {
 			return suffixed(2 + hex)
 		}
 	}
-	n := span(text, isDigit)
+	n := leading(text, isDigit)
 	whole := n
 	if n < len(text) && text[n] == '.' {
-		if fraction := span(text[n+1:], isDigit); fraction > 0 {
+		if fraction := leading(text[n+1:], isDigit); fraction > 0 {
 			n += 1 + fraction
 		}
 	}
@@ -128,7 +128,7 @@ func numberLength(text string) int {
 		if power < len(text) && (text[power] == '+' || text[power] == '-') {
 			power++
 		}
-		if digits := span(text[power:], isDigit); digits > 0 {
+		if digits := leading(text[power:], isDigit); digits > 0 {
 			return power + digits
 		}
 	}
@@ -138,8 +138,8 @@ func numberLength(text string) int {
 	return n
 }
 
-// span is the length of the longest start of a text whose bytes all fit.
-func span(text string, fits func(byte) bool) (n int) {
+// leading is the length of the longest start of a text whose bytes all fit.
+func leading(text string, fits func(byte) bool) (n int) {
 	for n < len(text) && fits(text[n]) {
 		n++
 	}

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -47,6 +48,24 @@ func (d *decimal) Equal(other ref.Val) ref.Val {
 func (d *decimal) Type() ref.Type { return decimalType }
 
 func (d *decimal) Value() any { return d.Text('G') }
+
+// price takes the units of an operation on decimals that spans so many digits. Multiplication,
+// division and the removal of zeros at the end take the square of that.
+func (s *Step) price(units, digits int64) { s.spend(units + digits*digits/256) }
+
+// span is how many digits two numbers cover together.
+func span(x, y *apd.Decimal) int64 {
+	first := max(x.NumDigits()+int64(x.Exponent), y.NumDigits()+int64(y.Exponent))
+	return first - int64(min(x.Exponent, y.Exponent))
+}
+
+// parseNumber is parseNumber at its price.
+func (s *Step) parseNumber(text string) ref.Val {
+	if len(text) > len("-9223372036854775808") || strings.ContainsAny(text, ".e") {
+		s.price(decimalPrice, int64(len(text)))
+	}
+	return parseNumber(text)
+}
 
 // parseNumber reads a number in its canonical spelling.
 func parseNumber(text string) ref.Val {
@@ -104,7 +123,7 @@ func bothDecimal(a, b ref.Val) (x, y *apd.Decimal, ok bool) {
 }
 
 // addNumbers, subtractNumbers and multiplyNumbers are exact.
-func addNumbers(a, b ref.Val) ref.Val {
+func (s *Step) addNumbers(a, b ref.Val) ref.Val {
 	if m, ok := a.(types.Int); ok {
 		if n, ok := b.(types.Int); ok {
 			if sum := m + n; (sum > m) == (n > 0) {
@@ -112,10 +131,10 @@ func addNumbers(a, b ref.Val) ref.Val {
 			}
 		}
 	}
-	return exactly(exact.Add, "+", a, b)
+	return s.exactly(exact.Add, "+", a, b)
 }
 
-func subtractNumbers(a, b ref.Val) ref.Val {
+func (s *Step) subtractNumbers(a, b ref.Val) ref.Val {
 	if m, ok := a.(types.Int); ok {
 		if n, ok := b.(types.Int); ok {
 			if difference := m - n; (difference < m) == (n > 0) {
@@ -123,23 +142,24 @@ func subtractNumbers(a, b ref.Val) ref.Val {
 			}
 		}
 	}
-	return exactly(exact.Sub, "-", a, b)
+	return s.exactly(exact.Sub, "-", a, b)
 }
 
-func multiplyNumbers(a, b ref.Val) ref.Val {
+func (s *Step) multiplyNumbers(a, b ref.Val) ref.Val {
 	if m, ok := a.(types.Int); ok && m > math.MinInt32 && m < math.MaxInt32 {
 		if n, ok := b.(types.Int); ok && n > math.MinInt32 && n < math.MaxInt32 {
 			return m * n
 		}
 	}
-	return exactly(exact.Mul, "*", a, b)
+	return s.exactly(exact.Mul, "*", a, b)
 }
 
-func exactly(op func(d, x, y *apd.Decimal) (apd.Condition, error), sign string, a, b ref.Val) ref.Val {
+func (s *Step) exactly(op func(d, x, y *apd.Decimal) (apd.Condition, error), sign string, a, b ref.Val) ref.Val {
 	x, y, ok := bothDecimal(a, b)
 	if !ok {
 		return mismatch(sign, a, b)
 	}
+	s.price(decimalPrice, span(x, y))
 	var result apd.Decimal
 	if _, err := op(&result, x, y); err != nil {
 		return types.NewErr("%s %s %s: %v", x, sign, y, err)
@@ -149,7 +169,7 @@ func exactly(op func(d, x, y *apd.Decimal) (apd.Condition, error), sign string, 
 
 // divideNumbers gives the quotient, 7/2 = 3.5, not its integer part, because 7 and 7.0
 // are the same number in JSON.
-func divideNumbers(a, b ref.Val) ref.Val {
+func (s *Step) divideNumbers(a, b ref.Val) ref.Val {
 	x, y, ok := bothDecimal(a, b)
 	switch {
 	case !ok:
@@ -159,6 +179,7 @@ func divideNumbers(a, b ref.Val) ref.Val {
 	}
 	context := exact
 	context.Precision = uint32(max(DivisionDigits, x.NumDigits(), y.NumDigits()))
+	s.price(quotientPrice, 2*int64(context.Precision))
 	context.Rounding = apd.RoundHalfEven
 	var result apd.Decimal
 	if _, err := context.Quo(&result, x, y); err != nil {
@@ -168,7 +189,7 @@ func divideNumbers(a, b ref.Val) ref.Val {
 }
 
 // remainNumbers gives a − b × trunc(a/b), exactly; its sign is the dividend's.
-func remainNumbers(a, b ref.Val) ref.Val {
+func (s *Step) remainNumbers(a, b ref.Val) ref.Val {
 	x, y, ok := bothDecimal(a, b)
 	switch {
 	case !ok:
@@ -176,6 +197,7 @@ func remainNumbers(a, b ref.Val) ref.Val {
 	case y.IsZero():
 		return types.NewErr("remainder of a division by zero")
 	}
+	s.price(quotientPrice, 2*span(x, y))
 	exponent := min(x.Exponent, y.Exponent)
 	remainder := new(big.Int).Rem(atExponent(x, exponent), atExponent(y, exponent))
 	return number(apd.NewWithBigInt(new(apd.BigInt).SetMathBigInt(remainder), exponent))
@@ -191,28 +213,30 @@ func atExponent(d *apd.Decimal, exponent int32) *big.Int {
 	return n
 }
 
-func negateNumber(v ref.Val) ref.Val { return subtractNumbers(types.Int(0), v) }
+func (s *Step) negateNumber(v, _ ref.Val) ref.Val { return s.subtractNumbers(types.Int(0), v) }
 
 // compareNumbers returns −1, 0 or 1.
-func compareNumbers(a, b ref.Val) (int, bool) {
+func (s *Step) compareNumbers(a, b ref.Val) (int, bool) {
 	if m, ok := a.(types.Int); ok {
 		if n, ok := b.(types.Int); ok {
-			return int(m.Compare(n).(types.Int)), true
+			return cmp.Compare(m, n), true
 		}
 	}
 	x, y, ok := bothDecimal(a, b)
 	if !ok {
 		return 0, false
 	}
+	s.price(1, min(x.NumDigits(), y.NumDigits()))
 	return x.Cmp(y), true
 }
 
 // appendNumber writes the canonical spelling of a number.
-func appendNumber(dst []byte, v ref.Val) ([]byte, error) {
+func (s *Step) appendNumber(dst []byte, v ref.Val) ([]byte, error) {
 	switch n := v.(type) {
 	case types.Int:
 		return canonical.AppendInt(dst, int64(n)), nil
 	case *decimal:
+		s.price(decimalPrice, n.NumDigits())
 		text, err := canonical.Payload(n.Append(nil, 'E'))
 		return append(dst, text...), err
 	}

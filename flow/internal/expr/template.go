@@ -99,28 +99,36 @@ func (t *Template) Eval(src Source) ([]byte, error) {
 	var out []byte
 	var err error
 	for i := range t.parts {
-		p := &t.parts[i]
-		if p.program == nil {
-			out = append(out, p.text...)
-			continue
-		}
-		from := len(out)
-		if p.within {
-			out, err = p.program.AppendText(out, src)
-		} else {
-			out, err = p.program.AppendJSON(out, src)
-		}
-		if err == nil && !p.within && tooDeep(out[from:], p.depth) {
-			err = errDeep
-		}
-		if err == nil && len(out) > MaxResultBytes && !t.asItIs() {
-			err = fmt.Errorf("the value has more than %d bytes", MaxResultBytes)
+		if out, err = t.parts[i].append(out, src); err == nil && len(out) > MaxResultBytes && !t.asItIs() {
+			err = errLarge
 		}
 		if err != nil {
-			return nil, &EvalError{Expression: p.source, Err: err}
+			return nil, &EvalError{Expression: t.parts[i].source, Err: err}
 		}
 	}
 	return out, nil
+}
+
+// append appends the text of a part, or the value of its expression.
+func (p *part) append(dst []byte, src Source) (out []byte, err error) {
+	out = dst
+	step := src.Step()
+	if p.program == nil {
+		return append(out, p.text...), step.afford(len(p.text), samePerUnit)
+	}
+	if p.within {
+		return p.program.AppendText(out, src)
+	}
+	from := len(out)
+	if out, err = p.program.AppendJSON(out, src); err != nil {
+		return out, err
+	}
+	step.begin()
+	defer step.ended(&err)
+	if step.tooDeep(out[from:], p.depth) {
+		err = errDeep
+	}
+	return out, err
 }
 
 // asItIs says that the value is copied from a result, which had its own limit.
@@ -128,20 +136,17 @@ func (t *Template) asItIs() bool {
 	return len(t.parts) == 1 && t.parts[0].program.shared == nil
 }
 
-// appendNested appends canonical text at a depth, unless that nests too deep.
-func appendNested(dst, text []byte, depth int) ([]byte, error) {
-	if tooDeep(text, depth) {
-		return dst, errDeep
-	}
-	return append(dst, text...), nil
-}
-
 // tooDeep says that text at a depth exceeds the limit of nesting. Text with few brackets
 // cannot, which saves the second read.
-func tooDeep(text []byte, depth int) bool {
-	if depth == 0 || bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) <= canonical.MaxDepth-depth {
+func (s *Step) tooDeep(text []byte, depth int) bool {
+	if depth == 0 {
 		return false
 	}
+	s.spendFor(len(text), samePerUnit)
+	if bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}) <= canonical.MaxDepth-depth {
+		return false
+	}
+	s.spendFor(len(text), textPerUnit)
 	_, err := canonical.Payload(append(bytes.Repeat([]byte{'['}, depth), text...))
 	var refused *canonical.Error
 	return errors.As(err, &refused) && strings.Contains(refused.Reason, "nested")

@@ -3,7 +3,7 @@ package expr
 import (
 	"fmt"
 	"reflect"
-	"sort"
+	"slices"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -14,13 +14,16 @@ import (
 
 // fromJSON makes a value of canonical JSON. Objects and arrays are decoded one level at a
 // time, on demand; parts that are not read are copied unchanged.
-func fromJSON(text []byte) ref.Val {
+func (s *Step) fromJSON(text []byte) ref.Val {
 	switch text[0] {
 	case '{':
-		return &object{text: text}
+		s.spend(1)
+		return &object{step: s, text: text}
 	case '[':
-		return &array{text: text}
+		s.spend(1)
+		return &array{step: s, text: text}
 	case '"':
+		s.spendFor(len(text), textPerUnit)
 		return types.String(canonical.Unquote(text))
 	case 't':
 		return types.True
@@ -29,28 +32,58 @@ func fromJSON(text []byte) ref.Val {
 	case 'n':
 		return types.NullValue
 	}
-	return parseNumber(string(text))
+	return s.parseNumber(string(text))
 }
 
-// object is a JSON object.
+// object is a JSON object, or one that an expression makes, which has no text. Its keys are
+// sorted, as in canonical JSON.
 type object struct {
+	step   *Step
 	text   []byte
 	opened bool
-	keys   []string // sorted, as in canonical JSON
-	values [][]byte
+	keys   []string
+	texts  [][]byte
+	values []ref.Val // nil until one is read
 }
 
 var _ traits.Mapper = (*object)(nil)
 
 func (o *object) open() {
-	if o.opened {
+	if o.opened || o.text == nil {
 		return
 	}
-	o.opened = true
+	o.step.spendFor(len(o.text), textPerUnit)
 	for key, value := range canonical.Members(o.text) {
+		o.step.spend(1)
 		o.keys = append(o.keys, canonical.Unquote(key))
-		o.values = append(o.values, value)
+		o.texts = append(o.texts, value)
 	}
+	o.values, o.opened = make([]ref.Val, len(o.keys)), true
+}
+
+// index is the place of a key.
+func (o *object) index(key string) (int, bool) {
+	o.open()
+	o.step.spendFor(len(key), samePerUnit)
+	return slices.BinarySearch(o.keys, key)
+}
+
+// put adds a member to an object that has no text; the last one of a key stays.
+func (o *object) put(key string, value ref.Val) {
+	i, ok := slices.BinarySearch(o.keys, key)
+	if ok {
+		o.values[i] = value
+		return
+	}
+	o.keys, o.values = slices.Insert(o.keys, i, key), slices.Insert(o.values, i, value)
+}
+
+// at is the i-th value.
+func (o *object) at(i int) ref.Val {
+	if o.values[i] == nil {
+		o.values[i] = o.step.fromJSON(o.texts[i])
+	}
+	return o.values[i]
 }
 
 // Find looks a key up. A JSON object has only strings as keys.
@@ -59,24 +92,26 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return nil, false
 	}
-	o.open()
-	i := sort.SearchStrings(o.keys, string(name))
-	if i == len(o.keys) || o.keys[i] != string(name) {
+	i, ok := o.index(string(name))
+	if !ok {
 		return nil, false
 	}
-	return fromJSON(o.values[i]), true
+	return o.at(i), true
 }
 
 func (o *object) Get(key ref.Val) ref.Val {
 	value, ok := o.Find(key)
 	if !ok {
-		return types.NewErr("no such key: %v", key.Value())
+		return types.NewErr("no such key")
 	}
 	return value
 }
 
 func (o *object) Contains(key ref.Val) ref.Val {
-	_, ok := o.Find(key)
+	name, ok := key.(types.String)
+	if ok {
+		_, ok = o.index(string(name))
+	}
 	return types.Bool(ok)
 }
 
@@ -90,22 +125,7 @@ func (o *object) Size() ref.Val {
 	return types.Int(len(o.keys))
 }
 
-func (o *object) Equal(other ref.Val) ref.Val {
-	if same, ok := other.(*object); ok {
-		return types.Bool(string(o.text) == string(same.text))
-	}
-	mapper, ok := other.(traits.Mapper)
-	if !ok || mapper.Size().Equal(o.Size()) != types.True {
-		return types.False
-	}
-	for i, key := range o.keys {
-		value, found := mapper.Find(types.String(key))
-		if !found || types.Equal(fromJSON(o.values[i]), value) != types.True {
-			return types.False
-		}
-	}
-	return types.True
-}
+func (o *object) Equal(other ref.Val) ref.Val { return types.Bool(o.step.equal(o, other)) }
 
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("an object is not a %v", t)
@@ -123,13 +143,18 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 
 func (o *object) Type() ref.Type { return types.MapType }
 
-func (o *object) Value() any { return string(o.text) }
+func (o *object) Value() any { return o.String() }
+
+// String stands for the object in messages.
+func (o *object) String() string { return "an object" }
 
 // array is a JSON array.
 type array struct {
-	text     []byte
-	opened   bool
-	elements [][]byte
+	step   *Step
+	text   []byte
+	opened bool
+	texts  [][]byte
+	values []ref.Val // nil until one is read
 }
 
 var _ traits.Lister = (*array)(nil)
@@ -138,20 +163,20 @@ func (a *array) open() {
 	if a.opened {
 		return
 	}
-	a.opened = true
+	a.step.spendFor(len(a.text), textPerUnit)
 	for element := range canonical.Elements(a.text) {
-		a.elements = append(a.elements, element)
+		a.step.spend(1)
+		a.texts = append(a.texts, element)
 	}
+	a.values, a.opened = make([]ref.Val, len(a.texts)), true
 }
 
-// values decodes every element.
-func (a *array) values() []ref.Val {
-	a.open()
-	values := make([]ref.Val, len(a.elements))
-	for i, element := range a.elements {
-		values[i] = fromJSON(element)
+// at is the i-th element.
+func (a *array) at(i int) ref.Val {
+	if a.values[i] == nil {
+		a.values[i] = a.step.fromJSON(a.texts[i])
 	}
-	return values
+	return a.values[i]
 }
 
 func (a *array) Get(index ref.Val) ref.Val {
@@ -160,42 +185,27 @@ func (a *array) Get(index ref.Val) ref.Val {
 	switch {
 	case !ok:
 		return types.NewErr("a list is not indexed by %s", typeName(index))
-	case i < 0 || int(i) >= len(a.elements):
+	case i < 0 || int64(i) >= int64(len(a.texts)):
 		return types.NewErr("index out of bounds: %d", int64(i))
 	}
-	return fromJSON(a.elements[i])
+	return a.at(int(i))
 }
 
-func (a *array) Contains(value ref.Val) ref.Val {
-	a.open()
-	for _, element := range a.elements {
-		if types.Equal(fromJSON(element), value) == types.True {
-			return types.True
-		}
-	}
-	return types.False
-}
+func (a *array) Contains(value ref.Val) ref.Val { return types.Bool(a.step.in(value, a)) }
 
-func (a *array) Add(other ref.Val) ref.Val {
-	return types.NewRefValList(types.DefaultTypeAdapter, a.values()).Add(other)
-}
+func (a *array) Add(other ref.Val) ref.Val { return a.step.add(a, other) }
 
 func (a *array) Iterator() traits.Iterator {
 	a.open()
-	return &cursor{size: len(a.elements), at: func(i int) ref.Val { return fromJSON(a.elements[i]) }}
+	return &cursor{size: len(a.texts), at: a.at}
 }
 
 func (a *array) Size() ref.Val {
 	a.open()
-	return types.Int(len(a.elements))
+	return types.Int(len(a.texts))
 }
 
-func (a *array) Equal(other ref.Val) ref.Val {
-	if same, ok := other.(*array); ok {
-		return types.Bool(string(a.text) == string(same.text))
-	}
-	return types.NewRefValList(types.DefaultTypeAdapter, a.values()).Equal(other)
-}
+func (a *array) Equal(other ref.Val) ref.Val { return types.Bool(a.step.equal(a, other)) }
 
 func (a *array) ConvertToNative(t reflect.Type) (any, error) {
 	return nil, fmt.Errorf("a list is not a %v", t)
@@ -213,7 +223,10 @@ func (a *array) ConvertToType(t ref.Type) ref.Val {
 
 func (a *array) Type() ref.Type { return types.ListType }
 
-func (a *array) Value() any { return string(a.text) }
+func (a *array) Value() any { return a.String() }
+
+// String stands for the list in messages.
+func (a *array) String() string { return "a list" }
 
 // cursor iterates over an indexed collection.
 type cursor struct {
