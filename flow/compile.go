@@ -93,7 +93,7 @@ func build(c *collector, root *node) (*Flow, error) {
 	f := &Flow{name: def.name, version: def.version, identity: def.identity, expire: def.expire}
 	f.schema = c.schema(def.input)
 	g := newGraph(c, def)
-	k := compiler{graph: g, expressions: expr.NewCompiler(), warned: collector{file: c.file, src: c.src, placed: c.placed}}
+	k := compiler{graph: g, expressions: expr.NewCompiler(), constants: NewBudget(nil), warned: collector{file: c.file, src: c.src, placed: c.placed}}
 	k.activities()
 	f.output, f.outputNeeds = k.template(def.output, nil, "output")
 	k.schedule(f, def.schedule)
@@ -137,6 +137,7 @@ type compiler struct {
 	*graph
 	expressions *expr.Compiler
 	warned      collector
+	constants   *Budget          // of the values that mention nothing, which are looked at once
 	runs        map[*vertex]bool // see certain
 }
 

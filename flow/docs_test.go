@@ -83,6 +83,7 @@ func TestTheReferenceIsTheCode(t *testing.T) {
 		{"characters of a topic", flow.MaxTopic},
 		{"bytes of an expression", flow.MaxExpression},
 		{"fields that an expression mentions", flow.MaxMentions},
+		{"lists, objects and macros in each other", flow.MaxNesting},
 		{"units of work of one step", flow.MaxStepCost},
 		{"bytes of a mapped value", flow.MaxMappedBytes},
 		{"faults in a report", flow.MaxFaults},

@@ -62,10 +62,12 @@ const (
 	MaxExpression = expr.MaxBytes
 	// MaxMentions bounds the different fields that one expression mentions.
 	MaxMentions = expr.MaxMentions
+	// MaxNesting bounds how deep lists, objects and macros stand in each other in an expression.
+	MaxNesting = expr.MaxNesting
 	// MaxStepCost bounds the work of one step, in units: the expressions of one Leg1 with all its
 	// elements, those of one Leg2, one mapped output, or the check of an input. A unit is about
 	// 50 ns of one core and at most about 100 bytes of memory.
-	MaxStepCost = 2_000_000
+	MaxStepCost = 4_000_000
 	// MaxMappedBytes bounds an evaluated input or output.
 	MaxMappedBytes = expr.MaxResultBytes
 )

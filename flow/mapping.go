@@ -23,7 +23,7 @@ func (k *compiler) template(n *node, r *reader, path string) (*expr.Template, []
 	}
 	t := b.Template()
 	if len(t.Refs()) == 0 {
-		if text, err := t.Eval(source{scope: constant{NewBudget(nil)}}); err == nil && len(text) > MaxMappedBytes {
+		if text, err := t.Eval(source{scope: constant{k.constants}}); err == nil && len(text) > MaxMappedBytes {
 			k.add(n.position, path, "", "a value of %d bytes, at most %d are allowed", len(text), MaxMappedBytes)
 		}
 	}

@@ -46,6 +46,7 @@ type binder struct {
 	refs     []Ref
 	cuts     []cut
 	literals map[int64]ref.Val
+	nesting  int // of lists, objects and macros around what is bound
 	problems []Problem
 }
 
@@ -76,6 +77,21 @@ func (b *binder) expr(e ast.Expr, bound []string) {
 		b.literal(e)
 	case ast.CallKind:
 		b.call(e, bound)
+	case ast.ListKind, ast.MapKind, ast.ComprehensionKind:
+		if b.nesting++; b.nesting > MaxNesting {
+			b.problem(e, "", "lists, objects and macros are nested deeper than %d", MaxNesting)
+		} else {
+			b.nest(e, bound)
+		}
+		b.nesting--
+	case ast.StructKind:
+		b.problem(e, e.AsStruct().TypeName(), "there are no message types")
+	}
+}
+
+// nest binds what contains other values or goes through them.
+func (b *binder) nest(e ast.Expr, bound []string) {
+	switch e.Kind() {
 	case ast.ListKind:
 		for _, element := range e.AsList().Elements() {
 			b.expr(element, bound)
@@ -89,8 +105,6 @@ func (b *binder) expr(e ast.Expr, bound []string) {
 			b.expr(key, bound)
 			b.expr(entry.AsMapEntry().Value(), bound)
 		}
-	case ast.StructKind:
-		b.problem(e, e.AsStruct().TypeName(), "there are no message types")
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		b.expr(c.IterRange(), bound)
@@ -161,13 +175,18 @@ func (b *binder) mention(e, operand ast.Expr, mention Ref) {
 // with white space.
 func (b *binder) mentionLength(offset int, mention Ref) int {
 	text := mention.String()
-	if b.runes == nil {
-		b.runes = []rune(b.text)
-	}
-	if offset+len(text) > len(b.runes) || string(b.runes[offset:offset+len(text)]) != text {
+	if offset+len(text) > len(b.characters()) || string(b.runes[offset:offset+len(text)]) != text {
 		return 0
 	}
 	return len(text)
+}
+
+// characters is the text; places in it count characters.
+func (b *binder) characters() []rune {
+	if b.runes == nil {
+		b.runes = []rune(b.text)
+	}
+	return b.runes
 }
 
 // shape is the text with slots in place of mentions: expressions of one shape share a
@@ -196,7 +215,7 @@ func (b *binder) literal(e ast.Expr) {
 	case types.Uint:
 		b.problem(e, "", "numbers have one type; write it without u")
 	case types.Double:
-		text := numberAt(b.text, b.offset(e))
+		text := numberAt(b.characters()[b.offset(e):])
 		spelled, err := canonical.Payload([]byte(text))
 		if err != nil {
 			b.problem(e, text, "not a number within the limits")
@@ -207,10 +226,10 @@ func (b *binder) literal(e ast.Expr) {
 	}
 }
 
-// numberAt takes the literal at an offset, including a leading minus, and spells it as
+// numberAt takes the literal at the start of a text, including a leading minus, and spells it as
 // JSON.
-func numberAt(text string, offset int) string {
-	literal := string([]rune(text)[offset:])
+func numberAt(text []rune) string {
+	literal := string(text)
 	sign := ""
 	if unsigned, negative := strings.CutPrefix(literal, "-"); negative {
 		sign = "-"

@@ -76,7 +76,7 @@ func (s *Step) equalLists(a, b traits.Lister) bool {
 	}
 	for i := range sizeOf(a) {
 		s.spend(1)
-		if !s.equal(a.Get(types.Int(i)), b.Get(types.Int(i))) {
+		if !s.equal(element(a, i), element(b, i)) {
 			return false
 		}
 	}
@@ -97,7 +97,7 @@ func (s *Step) contained(v, in ref.Val) ref.Val {
 func (s *Step) in(v ref.Val, list traits.Lister) bool {
 	for i := range sizeOf(list) {
 		s.spend(1)
-		if s.equal(v, list.Get(types.Int(i))) {
+		if s.equal(v, element(list, i)) {
 			return true
 		}
 	}
@@ -108,7 +108,7 @@ func (s *Step) in(v ref.Val, list traits.Lister) bool {
 func (s *Step) size(v, _ ref.Val) ref.Val {
 	switch v := v.(type) {
 	case types.String:
-		s.spendFor(len(v), 2*textPerUnit)
+		s.spendFor(len(v), readPerUnit)
 		return types.Int(utf8.RuneCountInString(string(v)))
 	case types.Bytes, *object, traits.Lister:
 		return v.(traits.Sizer).Size()
@@ -124,7 +124,7 @@ func within(name string, holds func(text, part string) bool) operation {
 		if !isText || !isPart {
 			return mismatch(name, a, b)
 		}
-		s.spendFor(len(text)+len(part), textPerUnit)
+		s.spendFor(len(text)+len(part), readPerUnit)
 		return types.Bool(holds(string(text), string(part)))
 	}
 }

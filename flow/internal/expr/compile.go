@@ -22,6 +22,9 @@ const (
 	// MaxMentions bounds the different fields of activities and of the job that an
 	// expression mentions.
 	MaxMentions = 64
+	// MaxNesting bounds how deep lists, objects and macros stand in each other, or behind each
+	// other: the type checker takes the cube of that.
+	MaxNesting = 20
 	// maxParseDepth bounds the nesting of an expression.
 	maxParseDepth = 100
 )

@@ -134,7 +134,7 @@ func (p *Program) follow(src Source, step *Step) ([]byte, error) {
 // lookUp finds a plain key (ASCII, without escapes) in an object.
 func (s *Step) lookUp(text []byte, key string) ([]byte, error) {
 	if text[0] == '{' {
-		s.spendFor(len(text), textPerUnit)
+		s.spendFor(len(text), readPerUnit)
 		for name, value := range canonical.Members(text) {
 			if string(name[1:len(name)-1]) == key {
 				return value, nil
@@ -216,4 +216,3 @@ func run(program cel.Program, activation *values) (ref.Val, *cel.EvalDetails, er
 func (p *Program) activation(src Source, step *Step) *values {
 	return &values{program: p, src: src, step: step, known: make([]ref.Val, len(p.refs))}
 }
-

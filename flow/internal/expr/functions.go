@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -149,17 +150,8 @@ func (s *Step) addLists(a traits.Lister, b ref.Val) ref.Val {
 		s.spendFor(sizeOf(other), slotsPerUnit)
 		return growing.Add(b)
 	}
-	m, n := sizeOf(a), sizeOf(other)
-	s.spendFor(m+n, slotsPerUnit)
-	elements := make([]ref.Val, m+n)
-	for i := range elements {
-		if i < m {
-			elements[i] = a.Get(types.Int(i))
-		} else {
-			elements[i] = other.Get(types.Int(i - m))
-		}
-	}
-	return types.NewRefValList(types.DefaultTypeAdapter, elements)
+	s.spendFor(sizeOf(a)+sizeOf(other), slotsPerUnit)
+	return types.NewRefValList(types.DefaultTypeAdapter, slices.Concat(elements(a), elements(other)))
 }
 
 func sizeOf(v traits.Sizer) int { return int(v.Size().(types.Int)) }
@@ -295,9 +287,11 @@ func (s *Step) sum(v, _ ref.Val) ref.Val {
 		return mismatch("sum", v)
 	}
 	var total ref.Val = types.Int(0)
-	for i := 0; i < sizeOf(list) && !types.IsError(total); i++ {
+	for i := range sizeOf(list) {
 		s.spend(1)
-		total = s.addNumbers(total, list.Get(types.Int(i)))
+		if total = s.addNumbers(total, element(list, i)); types.IsError(total) {
+			break
+		}
 	}
 	return total
 }

@@ -1,8 +1,10 @@
 package expr_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,7 +13,8 @@ import (
 )
 
 // FuzzCompile: an expression is refused with places inside its text, or has a canonical
-// value or an error, the same every time. Its payload is arbitrary.
+// value or an error, the same every time and at the same price, which has an end. Its payload is
+// arbitrary.
 func FuzzCompile(f *testing.F) {
 	for text := range cases(f, "values.txt") {
 		f.Add(text, `{"n":1}`)
@@ -34,9 +37,13 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, len(p.Refs()), expr.MaxMentions)
-		value, err := p.AppendJSON(nil, w)
-		again, differs := p.AppendJSON(nil, w)
-		require.Equal(t, err == nil, differs == nil)
+		first, second := metered{w, newMeter(budget)}, metered{w, newMeter(budget)}
+		start := time.Now()
+		value, err := p.AppendJSON(nil, first)
+		require.Less(t, time.Since(start), 10*time.Second, "%d units", first.spent)
+		again, differs := p.AppendJSON(nil, second)
+		require.Equal(t, first.spent, second.spent)
+		require.Equal(t, fmt.Sprint(err), fmt.Sprint(differs))
 		if err != nil {
 			return
 		}
@@ -54,6 +61,14 @@ func FuzzCompile(f *testing.F) {
 		require.Equal(t, string(within)+`"`, string(quoted))
 	})
 }
+
+// metered is a source whose step is metered.
+type metered struct {
+	world
+	*meter
+}
+
+func (m metered) Step() *expr.Step { return m.step }
 
 // FuzzNumber: an expression returns a number of a payload unchanged, and sums and
 // differences of two are exact (1.0 is 1, no digit is lost).

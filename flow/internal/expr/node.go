@@ -16,8 +16,8 @@ import (
 // What parts of an expression take, in nanoseconds, whatever their values are. A part within a
 // macro takes innerTime more for each macro around it, because a name is looked up in all.
 const (
-	literalTime, nameTime, innerTime, pathTime = 3, 25, 10, 25
-	callTime, literalPlaceTime, macroTime, passTime = 40, 25, 250, 60
+	literalTime, nameTime, innerTime, pathTime                = 3, 25, 10, 25
+	callTime, madeTime, literalPlaceTime, macroTime, passTime = 50, 80, 25, 300, 70
 )
 
 // weights are the prices of the nodes of one expression: of calls, lists, objects and macros,
@@ -56,9 +56,9 @@ func (w *weights) time(e ast.Expr, depth int64) int64 {
 		return w.call(e, depth)
 	case ast.ListKind:
 		elements := e.AsList().Elements()
-		w.nodes[e.ID()] = units(callTime + literalPlaceTime*int64(len(elements)) + w.times(elements, depth))
+		w.nodes[e.ID()] = units(madeTime + literalPlaceTime*int64(len(elements)) + w.times(elements, depth))
 	case ast.MapKind:
-		time := int64(callTime)
+		time := int64(madeTime)
 		for _, entry := range e.AsMap().Entries() {
 			key, value := entry.AsMapEntry().Key(), entry.AsMapEntry().Value()
 			time += 2*literalPlaceTime + w.time(key, depth) + w.time(value, depth)
@@ -87,6 +87,9 @@ func (w *weights) call(e ast.Expr, depth int64) int64 {
 		args = append(args, call.Target())
 	}
 	time := callTime + w.times(args, depth)
+	if operations[call.FunctionName()] == nil {
+		time += callTime // CEL looks up what it runs
+	}
 	switch name := call.FunctionName(); {
 	case name == operators.Index || name == operators.Conditional: // a path for CEL, and no node of its own
 		return time

@@ -51,7 +51,7 @@ func (d *decimal) Value() any { return d.Text('G') }
 
 // price takes the units of an operation on decimals that spans so many digits. Multiplication,
 // division and the removal of zeros at the end take the square of that.
-func (s *Step) price(units, digits int64) { s.spend(units + digits*digits/256) }
+func (s *Step) price(units, digits int64) { s.spend(units + digits*digits/1024) }
 
 // span is how many digits two numbers cover together.
 func span(x, y *apd.Decimal) int64 {
@@ -156,10 +156,14 @@ func (s *Step) multiplyNumbers(a, b ref.Val) ref.Val {
 
 func (s *Step) exactly(op func(d, x, y *apd.Decimal) (apd.Condition, error), sign string, a, b ref.Val) ref.Val {
 	x, y, ok := bothDecimal(a, b)
-	if !ok {
+	switch {
+	case !ok:
 		return mismatch(sign, a, b)
+	case sign == "*":
+		s.price(decimalPrice, x.NumDigits()+y.NumDigits())
+	default:
+		s.price(decimalPrice, span(x, y))
 	}
-	s.price(decimalPrice, span(x, y))
 	var result apd.Decimal
 	if _, err := op(&result, x, y); err != nil {
 		return types.NewErr("%s %s %s: %v", x, sign, y, err)

@@ -23,8 +23,8 @@ const (
 // Prices of a regular expression. The program of one is a set of places, which are all tried at
 // each byte of the text: stepsPerUnit of them for a unit.
 const (
-	patternPrice, patternBytePrice = 4, 20
-	stepsPerUnit                   = 16
+	patternPrice, patternBytePrice = 4, 8
+	stepsPerUnit                   = 8
 )
 
 // pattern is a compiled regular expression.

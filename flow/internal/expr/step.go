@@ -12,20 +12,20 @@ import (
 const (
 	// unitTime is the time that a unit stands for, in nanoseconds.
 	unitTime = 50
-	// textPerUnit bytes are read and written, as JSON or into another text, for a unit.
-	textPerUnit = 32
+	// textPerUnit bytes are written or decoded for a unit, readPerUnit are searched or counted.
+	textPerUnit, readPerUnit = 16, 48
 	// samePerUnit bytes are compared for a unit.
 	samePerUnit = 512
 	// shownPerUnit bytes of a text that may end up in an error are handled for a unit.
 	shownPerUnit = 8
 	// slotsPerUnit places of a list are copied for a unit.
-	slotsPerUnit = 4
+	slotsPerUnit = 1
 	// pathPrice is an evaluation of a direct path, celPrice one of a program.
 	pathPrice, celPrice = 2, 12
 	// decimalPrice is an operation on a decimal, quotientPrice a division.
-	decimalPrice, quotientPrice = 4, 16
+	decimalPrice, quotientPrice = 5, 16
 	// zonePrice is a look into the database of time zones, which reads files.
-	zonePrice = 1000
+	zonePrice = 500
 )
 
 // Step is what the evaluations of one step share: the budget, and what they have read. What was

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,7 +24,11 @@ func (s *Step) fromJSON(text []byte) ref.Val {
 		s.spend(1)
 		return &array{step: s, text: text}
 	case '"':
-		s.spendFor(len(text), textPerUnit)
+		perUnit := textPerUnit
+		if bytes.IndexByte(text, '\\') >= 0 {
+			perUnit = shownPerUnit
+		}
+		s.spendFor(len(text), perUnit)
 		return types.String(canonical.Unquote(text))
 	case 't':
 		return types.True
@@ -52,7 +57,7 @@ func (o *object) open() {
 	if o.opened || o.text == nil {
 		return
 	}
-	o.step.spendFor(len(o.text), textPerUnit)
+	o.step.spendFor(len(o.text), readPerUnit)
 	for key, value := range canonical.Members(o.text) {
 		o.step.spend(1)
 		o.keys = append(o.keys, canonical.Unquote(key))
@@ -143,17 +148,14 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 
 func (o *object) Type() ref.Type { return types.MapType }
 
-func (o *object) Value() any { return o.String() }
-
-// String stands for the object in messages.
-func (o *object) String() string { return "an object" }
+func (o *object) Value() any { return "an object" }
 
 // array is a JSON array.
 type array struct {
 	step   *Step
 	text   []byte
 	opened bool
-	texts  [][]byte
+	ends   []int     // where each element ends in text; a comma is between two
 	values []ref.Val // nil until one is read
 }
 
@@ -163,18 +165,25 @@ func (a *array) open() {
 	if a.opened {
 		return
 	}
-	a.step.spendFor(len(a.text), textPerUnit)
+	a.step.spendFor(len(a.text), readPerUnit)
+	end, ends := len("["), []int(nil)
 	for element := range canonical.Elements(a.text) {
 		a.step.spend(1)
-		a.texts = append(a.texts, element)
+		end += len(element)
+		ends = append(ends, end)
+		end += len(",")
 	}
-	a.values, a.opened = make([]ref.Val, len(a.texts)), true
+	a.ends, a.values, a.opened = ends, make([]ref.Val, len(ends)), true
 }
 
-// at is the i-th element.
+// at is the i-th element of an open array.
 func (a *array) at(i int) ref.Val {
 	if a.values[i] == nil {
-		a.values[i] = a.step.fromJSON(a.texts[i])
+		start := len("[")
+		if i > 0 {
+			start = a.ends[i-1] + len(",")
+		}
+		a.values[i] = a.step.fromJSON(a.text[start:a.ends[i]])
 	}
 	return a.values[i]
 }
@@ -185,7 +194,7 @@ func (a *array) Get(index ref.Val) ref.Val {
 	switch {
 	case !ok:
 		return types.NewErr("a list is not indexed by %s", typeName(index))
-	case i < 0 || int64(i) >= int64(len(a.texts)):
+	case i < 0 || int64(i) >= int64(len(a.values)):
 		return types.NewErr("index out of bounds: %d", int64(i))
 	}
 	return a.at(int(i))
@@ -197,12 +206,12 @@ func (a *array) Add(other ref.Val) ref.Val { return a.step.add(a, other) }
 
 func (a *array) Iterator() traits.Iterator {
 	a.open()
-	return &cursor{size: len(a.texts), at: a.at}
+	return &cursor{size: len(a.values), at: a.at}
 }
 
 func (a *array) Size() ref.Val {
 	a.open()
-	return types.Int(len(a.texts))
+	return types.Int(len(a.values))
 }
 
 func (a *array) Equal(other ref.Val) ref.Val { return types.Bool(a.step.equal(a, other)) }
@@ -223,10 +232,7 @@ func (a *array) ConvertToType(t ref.Type) ref.Val {
 
 func (a *array) Type() ref.Type { return types.ListType }
 
-func (a *array) Value() any { return a.String() }
-
-// String stands for the list in messages.
-func (a *array) String() string { return "a list" }
+func (a *array) Value() any { return "a list" }
 
 // cursor iterates over an indexed collection.
 type cursor struct {
@@ -240,4 +246,28 @@ func (c *cursor) HasNext() ref.Val { return types.Bool(c.next < c.size) }
 func (c *cursor) Next() ref.Val {
 	c.next++
 	return c.at(c.next - 1)
+}
+
+// elements are the values of a list, none of which is an error. The caller must not change them.
+func elements(list traits.Lister) []ref.Val {
+	switch l := list.(type) {
+	case *array:
+		l.open()
+		for i := range l.values {
+			l.at(i)
+		}
+		return l.values
+	default:
+		values, _ := l.Value().([]ref.Val) // of CEL's lists, which only expressions make here
+		return values
+	}
+}
+
+// element is list.Get without a value for the index.
+func element(list traits.Lister, i int) ref.Val {
+	if l, ok := list.(*array); ok {
+		l.open()
+		return l.at(i)
+	}
+	return list.Get(types.Int(i))
 }

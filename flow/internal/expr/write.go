@@ -79,7 +79,11 @@ func (w *writer) string(text string) error {
 	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
 		return errors.New("a string with U+0000 or invalid UTF-8")
 	}
+	from := len(w.out)
 	w.out = canonical.AppendString(w.out, text)
+	if escapes := len(w.out) - from - len(text) - len(`""`); escapes > 0 {
+		w.step.spendFor(escapes, textPerUnit)
+	}
 	return w.room(0)
 }
 
@@ -104,7 +108,7 @@ func (w *writer) list(list traits.Lister, depth int) error {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		if err := w.value(list.Get(types.Int(i)), depth); err != nil {
+		if err := w.value(element(list, i), depth); err != nil {
 			return err
 		}
 	}
