@@ -9,8 +9,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// MaxRetryDelay bounds every delay before a further attempt: a week, in µs.
-const MaxRetryDelay = Micros(7 * 24 * 3600 * 1e6)
+// MaxRetryDelay bounds every delay before a further attempt, in µs: that of a policy and that
+// which a handler asks for. It is the limit of the language, so that what deploys is what happens.
+const MaxRetryDelay = Micros(flow.MaxDuration / 1000)
 
 // retryDelay is the backoff of the policy after the given attempt (E8). A delay that the
 // handler asked for (µs) goes first. The jitter is derived from the message, so that the plan

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/usercode"
 )
 
 // ErrLost is the cause of the context of a branch of First when another branch was
@@ -67,14 +68,25 @@ type fork struct {
 	count    [statuses]int
 }
 
-// PanicError is the panic of a durable function, or of a branch of it.
+// PanicError is the panic of a durable function, or of a branch of it. It has text alone: the
+// value that the function panicked with was read where it was recovered.
 type PanicError struct {
-	Value any
+	Text  string // of the value, at most usercode.MaxText bytes
 	Stack []byte
+
+	exited bool // no panic: the goroutine was ended, see ErrGoexit
+}
+
+// NewPanic reads what was recovered, in the goroutine that panicked.
+func NewPanic(v any) *PanicError { return &PanicError{Text: usercode.Value(v), Stack: debug.Stack()} }
+
+// exited is the panic of a branch that ended its own goroutine.
+func exited() *PanicError {
+	return &PanicError{Text: ErrGoexit.Error(), Stack: debug.Stack(), exited: true}
 }
 
 // Error gives the panic's value.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string { return "panic: " + e.Text }
 
 // ErrGoexit is the error of a durable function, or a branch, that ended its own
 // goroutine.
@@ -87,7 +99,7 @@ func Alone(ctx context.Context, fn func(context.Context) error) error {
 		err := ErrGoexit
 		defer func() {
 			if v := recover(); v != nil {
-				err = &PanicError{v, debug.Stack()}
+				err = NewPanic(v)
 			}
 			ends <- err
 		}()
@@ -123,13 +135,13 @@ func (b *branch) end(returned bool, panicked any) {
 		if e, ok := panicked.(*PanicError); ok { // from a branch within this one
 			failed = e
 		} else {
-			failed = &PanicError{panicked, debug.Stack()}
+			failed = NewPanic(panicked)
 		}
 	case returned:
 	case b.stopping.Load():
 		to = isSuspended
 	default:
-		failed = &PanicError{ErrGoexit, debug.Stack()}
+		failed = exited()
 	}
 	w := b.w
 	w.mu.Lock()

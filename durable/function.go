@@ -186,8 +186,8 @@ func (f *Function) ending() Ending {
 	main, end := w.main, Ending{Result: w.result, Err: w.err}
 	if main.panicked != nil {
 		end.Err = main.panicked
-		if goexit, ok := main.panicked.Value.(error); ok && errors.Is(goexit, ErrGoexit) {
-			end.Err = goexit
+		if main.panicked.exited {
+			end.Err = ErrGoexit
 		}
 	}
 	for i := range w.named {

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"sync"
 )
@@ -75,7 +74,7 @@ func plainFirst(ctx context.Context, bodies []func(context.Context)) int {
 func caught(ctx context.Context, body func(context.Context)) error {
 	err := Alone(ctx, func(ctx context.Context) error { body(ctx); return nil })
 	if errors.Is(err, ErrGoexit) {
-		err = &PanicError{Value: err, Stack: debug.Stack()}
+		err = exited()
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
@@ -152,15 +153,23 @@ func (f *Function) BeginUndo(ctx context.Context, cause []byte) error {
 	return f.Load(ctx)
 }
 
-// UndoError says that a compensation has failed.
+// Stopped is the error of a run for the compensations that failed before it came to them.
+func (f *Function) Stopped(err error) *UndoError {
+	return &UndoError{Failures: f.walking().failures("") + 1, Err: err}
+}
+
+// UndoError says that a compensation has failed, or the run that was to register them.
 type UndoError struct {
-	Name     string
-	Failures int // so far
+	Name     string // "" of that run
+	Failures int    // so far
 	Err      error
 }
 
 // Error names the compensation.
 func (e *UndoError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("the run for the compensations has failed %d times: %v", e.Failures, e.Err)
+	}
 	return fmt.Sprintf("compensation %q has failed %d times: %v", e.Name, e.Failures, e.Err)
 }
 
@@ -211,7 +220,7 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 	err = Alone(effects.Body(effects.With(ctx, f.session), e.Key.String(), "compensation "+u.name), u.fn)
 	f.session.Ran(c, e.Key, began, err)
 	if err != nil {
-		return &UndoError{Name: u.name, Failures: w.failures(u.name) + 1, Err: err}
+		return &UndoError{Name: u.name, Failures: w.failures(u.name) + 1, Err: usercode.Read(err)}
 	}
 	return f.session.Record(ctx, c, e, []byte("null"))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -53,8 +54,7 @@ func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause e
 			Verifier: nameOf(c.verifier), Asked: asked.UnixMicro(), Took: time.Since(asked).Microseconds(), Note: a.Note,
 		}
 		if cause != nil {
-			_, failure, _ := ending(cause)
-			e.Finding.Error = failure.Message
+			e.Finding.Error = tell(cause).failure.Message
 		}
 		s.warn("a call brought no outcome: its verifier found it", c, e.Key, "answer", string(a.State), "verifier", e.Finding.Verifier)
 	}
@@ -71,10 +71,10 @@ func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause e
 		cause = errCutOff
 	}
 	verified := fmt.Errorf("%w; its verifier says that it was not done%s", cause, noted(a.Note))
-	code, failure, _ := ending(verified)
-	e.Error = failure
+	end := tell(verified)
+	e.Error = end.failure
 	if c.last(e.N) {
-		e.Result = codeJSON(code)
+		e.Result = codeJSON(end.code)
 		return s.record(ctx, c, e, nil)
 	}
 	return s.record(ctx, c, e, NotDone(verified))
@@ -96,8 +96,8 @@ func nameOf(v Verifier) string {
 // not cut the question off, because nobody else would ask. A run that lost its request
 // does not ask: the run that has it now will.
 func (s *Session) inquire(ctx context.Context, c *Call, key journal.Digest) (a Answer, silent error) {
-	cause := context.Cause(ctx)
-	if c.verifier == nil || errors.Is(cause, store.ErrStale) || errors.Is(cause, store.ErrJobClosed) || errors.Is(cause, store.ErrLeased) {
+	cause := usercode.Chain(context.Cause(ctx)) // fn may have made the context
+	if c.verifier == nil || usercode.Is(cause, store.ErrStale) || usercode.Is(cause, store.ErrJobClosed) || usercode.Is(cause, store.ErrLeased) {
 		return a, nil
 	}
 	s.fly(c, key)
@@ -180,17 +180,21 @@ func (s *Session) ask(ctx context.Context, c *Call, key journal.Digest, recorded
 		r := reply{err: errGone}
 		defer func() {
 			if v := recover(); v != nil {
-				r.err = fmt.Errorf("it panicked: %v", v)
+				r.err = errors.New("it panicked: " + usercode.Value(v))
 			}
 			replies <- r
 		}()
-		r.answer, r.err = c.verifier.Verify(within, q)
+		answer, err := c.verifier.Verify(within, q)
+		r = reply{answer, usercode.Read(err)}
 	}()
 	select {
 	case r := <-replies:
 		return r.answer.read(c, r.err)
 	case <-ctx.Done():
-		return Answer{}, context.Cause(ctx)
+		if cause := context.Cause(ctx); cause != errLate {
+			return Answer{}, usercode.Read(cause)
+		}
+		return Answer{}, errLate
 	}
 }
 

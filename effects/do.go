@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -101,9 +102,16 @@ func decode[T any](s *Session, c *Call, raw []byte, err error) (T, error) {
 // encode gives the canonical bytes of a result. A result that cannot be recorded becomes
 // a recorded error: the outside was reached, so fn must not run again.
 func encode(v any) ([]byte, error) {
-	raw, err := canonical.Marshal(v)
-	if err != nil {
-		return nil, &unusable{class: "result_invalid", message: "the result cannot be written as JSON: " + err.Error()}
+	var raw []byte
+	var err error
+	panicked, ok := usercode.Try(func() { raw, err = canonical.Marshal(v) })
+	if !ok {
+		panicked = "it panicked: " + panicked
+	} else if err != nil {
+		panicked, ok = usercode.Text(err), false
+	}
+	if !ok {
+		return nil, &unusable{class: "result_invalid", message: "the result cannot be written as JSON: " + panicked}
 	}
 	if len(raw) > wire.MaxResult {
 		return nil, &unusable{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -36,10 +37,12 @@ func (e *notDoneError) Error() string { return e.err.Error() }
 func (e *notDoneError) Unwrap() error { return e.err }
 
 // IsNotDone reports whether err was marked by NotDone, or is a *FailedError.
-func IsNotDone(err error) bool {
-	var marked *notDoneError
-	var failed *FailedError
-	return errors.As(err, &marked) || errors.As(err, &failed)
+func IsNotDone(err error) bool { return isNotDone(usercode.Chain(err)) }
+
+func isNotDone(chain []error) bool {
+	_, marked := usercode.As[*notDoneError](chain)
+	_, failed := usercode.As[*FailedError](chain)
+	return marked || failed
 }
 
 // FailedError is the recorded error of an effect that ended with NotDone in a durable

@@ -90,7 +90,7 @@ func (s *Session) BeginPass(recorded Rows, undone bool) {
 	s.loadMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls, s.verdict, s.rank, s.undone = nil, nil, 0, undone
+	s.calls, s.verdict, s.read, s.rank, s.undone = nil, nil, nil, 0, undone
 }
 
 // GoOn gives the session the record and the calls of the session of the turn before, where

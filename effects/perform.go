@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -64,11 +65,11 @@ func (s *Session) share(ctx context.Context, c *Call, p *pending, fn function) (
 		return nil, s.fails(c, context.Cause(ctx))
 	}
 	c.back()
-	var recorded *RecordedError
+	_, recorded := usercode.As[*RecordedError](usercode.Chain(p.err))
 	switch {
 	case p.skipped:
 		return s.carry(ctx, c, fn)
-	case p.err != nil && !p.notDone && !errors.As(p.err, &recorded):
+	case p.err != nil && !p.notDone && !recorded:
 		return nil, s.fails(c, p.err) // unless the earlier call was in a branch that lost
 	}
 	return p.result, p.err
@@ -254,15 +255,13 @@ func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool
 		s.count(c, "failed")
 		return nil, err
 	}
-	switch code, failure, final := ending(err); {
+	switch end := tell(err); {
 	case err == nil:
 		e.Result = result
-	case final:
-		e.Result, e.Error = codeJSON(code), failure
-	case IsNotDone(err) && !taken && last:
-		e.Result, e.Error = codeJSON(code), failure
-	case IsNotDone(err) && !taken:
-		e.Error = failure
+	case end.final, end.notDone && !taken && last:
+		e.Result, e.Error = codeJSON(end.code), end.failure
+	case end.notDone && !taken:
+		e.Error = end.failure
 		return s.record(ctx, c, e, err)
 	case c.class == Guarded:
 		return s.settle(ctx, c, e, err)
@@ -353,14 +352,30 @@ func (s *Session) trouble(c *Call, op string, err error) error {
 	return s.judge(c, &StoreError{Name: c.name, Op: op, Err: err})
 }
 
-// ending says how an error of fn is recorded; final means that it is a result.
-func ending(err error) (code int, failure *journal.Failure, final bool) {
+// told is what an error of fn says, read once. Nothing behind it calls a method of the error.
+type told struct {
+	code    int
+	failure *journal.Failure // as it is recorded; nil without an error
+	final   bool             // the error is a result
+	notDone bool
+}
+
+// tell reads an error of fn.
+func tell(err error) told {
 	if err == nil {
-		return collation.CodeOK, nil, false
+		return told{code: collation.CodeOK}
 	}
-	var refusal Refusal
-	if errors.As(err, &refusal) {
-		code, f, ok := refusal.Refusal()
+	chain := usercode.Chain(err)
+	t := told{
+		code: collation.CodeInternal, notDone: isNotDone(chain),
+		failure: &journal.Failure{Class: "error", Message: wire.CutText(usercode.Text(err))},
+	}
+	refusal, ok := usercode.As[Refusal](chain)
+	if !ok {
+		return t
+	}
+	_, _ = usercode.Try(func() {
+		code, f, final := refusal.Refusal()
 		if code < 400 || code > 599 { // E11
 			code = collation.CodeInternal
 		}
@@ -370,9 +385,9 @@ func ending(err error) (code int, failure *journal.Failure, final bool) {
 		} else {
 			f.Data = nil
 		}
-		return code, &f, ok && !IsNotDone(err)
-	}
-	return collation.CodeInternal, &journal.Failure{Class: "error", Message: wire.CutText(err.Error())}, false
+		t.code, t.failure, t.final = code, &f, final && !t.notDone
+	})
+	return t
 }
 
 // codeJSON is the result of an effect that ended with an error: the error's code.
@@ -401,7 +416,7 @@ func (s *Session) count(c *Call, outcome string) {
 func (s *Session) span(c *Call, key journal.Digest, began time.Time, err error) {
 	id := &s.cfg.Identity
 	span := observer.Span{
-		Name: observer.SpanEffect, Start: began, End: time.Now(), Err: err,
+		Name: observer.SpanEffect, Start: began, End: time.Now(), Err: usercode.Read(err),
 		Subject: observer.Subject{
 			Space: id.Space, Job: id.Job.String(), Activity: id.Activity, DAD: id.DAD,
 			GUID: key.String(), Topic: c.label(), Turn: s.cfg.Lease.Turn,

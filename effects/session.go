@@ -29,6 +29,9 @@ type Config struct {
 	Verifier func(name string, class Class) (Verifier, Mode)
 	// Warn, if set, logs what operators should know about effects; no payloads.
 	Warn func(message string, args ...any)
+	// Read, if set, reads an error for the verdict: it returns what the runtime is to know of
+	// it, without a value of a user's. It is called where the error is met, in the run.
+	Read func(err error) error
 	// Placer is the durable function; nil in other handlers.
 	Placer Placer
 	// Frozen is for replays: nothing is called outside and nothing is written; the
@@ -63,7 +66,8 @@ type Session struct {
 	undone  bool // see BeginPass
 	calls   map[string]*pending
 	stopped *Unrecorded
-	verdict error
+	verdict error // as the handler gets it
+	read    error // the verdict, for the runtime
 	rank    int
 	inside  map[*Call]journal.Digest // calls of fn under way
 	spans   []observer.Span
@@ -221,7 +225,7 @@ const (
 func (s *Session) Verdict() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.verdict
+	return s.read
 }
 
 // Abandon says that the run is given up while its handler goes on. Calls that are under
@@ -271,9 +275,13 @@ func (s *Session) Judge(p Place, err error) error {
 	if rank < rankLost && p != nil && p.Lost() {
 		return err
 	}
+	read := err
+	if s.cfg.Read != nil {
+		read = s.cfg.Read(err)
+	}
 	s.mu.Lock()
 	if rank > s.rank {
-		s.rank, s.verdict = rank, err
+		s.rank, s.verdict, s.read = rank, err, read
 	}
 	s.mu.Unlock()
 	if rank == rankLost && s.cfg.Lost != nil {

@@ -25,14 +25,14 @@ func (s *Session) runTx(ctx context.Context, c *Call, e journal.Effect, fn funct
 	row, err := s.cfg.Store.TxEffect(ctx, s.current(), e, func(ctx context.Context, tx any) (end store.TxEnd, err error) {
 		called, notDone = true, nil
 		result, err := fn(Body(ctx, e.Key.String(), c.String()), tx)
-		code, how, final := ending(err)
-		failure = how
+		read := tell(err)
+		failure = read.failure
 		switch {
 		case err == nil:
 			end.Result = result
-		case final, IsNotDone(err) && last:
-			end.Result, end.Error = codeJSON(code), failure
-		case IsNotDone(err):
+		case read.final, read.notDone && last:
+			end.Result, end.Error = codeJSON(read.code), failure
+		case read.notDone:
 			end.Error, end.NotDone, notDone = failure, true, err
 		default:
 			return end, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/usercode"
 )
 
 // DefaultVerifyTimeout bounds one question to a verifier, unless VerifyWithin
@@ -93,14 +94,19 @@ func (m Mode) Valid() bool { return m == Strict || m == Warn || m == Human }
 func Verify(v Verifier, mode Mode) Option {
 	return optionFunc(func(c *Call) {
 		c.verifier, c.mode = v, mode
-		if v == nil || !mode.Valid() {
+		if usercode.IsNil(v) || !mode.Valid() {
 			c.fail("a verifier %T in mode %.40q: wanted is one in mode strict, warn or human", v, string(mode))
 		}
 	})
 }
 
 // VerifyWithin is v with another bound than DefaultVerifyTimeout, more than 0.
-func VerifyWithin(v Verifier, bound time.Duration) Verifier { return bounded{v, bound} }
+func VerifyWithin(v Verifier, bound time.Duration) Verifier {
+	if usercode.IsNil(v) {
+		return nil // Verify refuses it
+	}
+	return bounded{v, bound}
+}
 
 type bounded struct {
 	Verifier

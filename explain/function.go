@@ -105,7 +105,11 @@ func (e *explainer) pause(s *spot, p *collation.Pause) (text string, due collati
 	case p.Kind == journal.PauseSleep:
 		if r := e.rows[p.GUID]; r != nil {
 			if name, failures, is := p.Undo(); is {
-				return fmt.Sprintf("compensation %q has failed %s and runs again %s; the log of its worker says why", name, counted(failures, "time"), e.in(r.NextAt)), r.NextAt
+				what := fmt.Sprintf("compensation %q", name)
+				if name == "" {
+					what = "the run for its compensations"
+				}
+				return fmt.Sprintf("%s has failed %s and runs again %s; the log of its worker says why", what, counted(failures, "time"), e.in(r.NextAt)), r.NextAt
 			}
 			return fmt.Sprintf("timer %q, due %s", p.Name, e.in(r.NextAt)), r.NextAt
 		}

@@ -88,7 +88,7 @@ func woke(x *journal.Response) string {
 		return "it goes on"
 	case x.By == journal.ByTimer:
 		if compensation, _, is := x.Of.Undo(); is {
-			return "compensation " + compensation + " is due again"
+			return undone(compensation) + " is due again"
 		}
 		return named(*x.Of) + ": its time has passed"
 	case x.Of.Kind == journal.PauseChild:
@@ -232,10 +232,18 @@ func (t *Teller) result(e *journal.Entry) *flow.Result {
 func suspends(all []journal.Pause) string {
 	if len(all) == 1 {
 		if compensation, failures, is := all[0].Undo(); is {
-			return fmt.Sprintf("compensation %s failed (failure %d); it runs again after %v", compensation, failures, micros(all[0].For))
+			return fmt.Sprintf("%s failed (failure %d); it runs again after %v", undone(compensation), failures, micros(all[0].For))
 		}
 	}
 	return "waits for " + pauses(all)
+}
+
+// undone names a compensation, or the run that was to come by all of them.
+func undone(compensation string) string {
+	if compensation == "" {
+		return "the run for its compensations"
+	}
+	return "compensation " + compensation
 }
 
 // pauses lists the first pauses of a function.

@@ -12,7 +12,8 @@ const UndoPosition = "undo"
 
 const undoPrefix = "undo:"
 
-// UndoPause refers to the pause of a request after one of its compensations has failed so often.
+// UndoPause refers to the pause of a request after one of its compensations has failed so often;
+// "" stands for the run that was to come by all of them.
 func UndoPause(compensation string, failures int) PauseRef {
 	return PauseRef{Kind: PauseSleep, Name: fmt.Sprintf("%s%s:%d", undoPrefix, compensation, failures), Position: UndoPosition}
 }

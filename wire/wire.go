@@ -17,14 +17,17 @@ import (
 const (
 	MaxInline = 256 << 10           // bytes of a payload inside a message (T4, E6)
 	MaxResult = collation.MaxResult // bytes of a result or a response (E6)
-	// MaxRetryAfterMS bounds the delay that a failed attempt can ask for: a week.
-	MaxRetryAfterMS = 7 * 24 * 3600 * 1000
+	// MaxRetryAfterMS bounds the delay that a failed attempt can ask for: a year.
+	MaxRetryAfterMS = int64(collation.MaxRetryDelay) / 1000
 	// MaxRanUS bounds the reported duration of a run: ten years.
 	MaxRanUS = 10 * 365 * 24 * 3600 * 1_000_000
 	// maxBeganUS is the largest integer that JSON numbers hold exactly, in the year 2255.
 	maxBeganUS = 1<<53 - 1
 	MaxText    = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
 )
+
+// ClassResponse is the class of a failed attempt whose response breaks these limits.
+const ClassResponse = "response_invalid"
 
 // Inline bounds a payload inside a message for a bus whose messages have at most
 // maxPayload bytes (0: unbounded). It is MaxInline, and at most half of maxPayload, so

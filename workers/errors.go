@@ -2,7 +2,6 @@ package workers
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -10,7 +9,9 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // Classes of the errors in responses, as expressions and operators see them.
@@ -23,6 +24,7 @@ const (
 	ClassTimeout  = "timeout"             // the attempt's timeout passed
 	ClassTooLarge = "result_too_large"    // over wire.MaxResult
 	ClassInvalid  = "result_invalid"      // a result that is no JSON, or cannot be recorded
+	ClassResponse = wire.ClassResponse    // a response that breaks the wire's limits
 	ClassParked   = collation.ClassParked // an effect of unknown outcome
 
 	ClassSignal         = "signal"                      // a signal that came with the code of an error
@@ -62,7 +64,9 @@ func (e *Error) Error() string { return fmt.Sprintf("error %d: %s", e.Code, e.Me
 // Refusal implements effects.Refusal: inside an effect, a terminal business error
 // is its result (E5).
 func (e *Error) Refusal() (int, journal.Failure, bool) {
-	return e.Code, journal.Failure{Class: e.Class, Message: e.Message, Data: e.Data}, terminalCode(e.Code)
+	f := wire.Failure{Class: e.Class, Message: e.Message, Data: e.Data}
+	code := fitFailure(&f, e.Code)
+	return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}, terminalCode(code)
 }
 
 // terminalCode tells business errors, which end the activity, from the codes of
@@ -78,12 +82,16 @@ type FailOption func(*Error)
 // it as `.error.data`.
 func Data(v any) FailOption {
 	return func(e *Error) {
-		raw, err := canonical.Marshal(v)
+		var raw []byte
+		var err error
+		panicked, ok := usercode.Try(func() { raw, err = canonical.Marshal(v) })
 		switch {
+		case !ok:
+			e.Message += " (its data is left out: it panicked: " + panicked + ")"
 		case err != nil:
-			e.Message += fmt.Sprintf(" (its data is left out: %v)", err)
+			e.Message += " (its data is left out: " + usercode.Text(err) + ")"
 		case len(raw) > MaxErrorData:
-			e.Message += fmt.Sprintf(" (its data is left out: %d bytes, the limit is %d)", len(raw), MaxErrorData)
+			e.Message += leftOut(len(raw))
 		default:
 			e.Data = raw
 		}
@@ -121,8 +129,7 @@ func (e *fatalError) Unwrap() error { return e.err }
 
 // Refusal implements effects.Refusal: inside an effect it is a result.
 func (e *fatalError) Refusal() (int, journal.Failure, bool) {
-	code, class, data := coded(e.err, ClassFatal)
-	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, true
+	return refusal(e.err, ClassFatal, true)
 }
 
 // RetryAfter marks err as a failed attempt, and the next one comes after d instead of the
@@ -145,16 +152,17 @@ func (e *retryError) Unwrap() error { return e.err }
 
 // Refusal implements effects.Refusal: the error is no result, its outcome is unknown.
 func (e *retryError) Refusal() (int, journal.Failure, bool) {
-	code, class, data := coded(e.err, ClassError)
-	return code, journal.Failure{Class: class, Message: e.Error(), Data: data}, false
+	return refusal(e.err, ClassError, false)
 }
 
-// coded finds code, class and data of the Fail within err.
-func coded(err error, class string) (int, string, json.RawMessage) {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Code, e.Class, e.Data
+// refusal is how an effect records err, whose class is that of the Fail within it, if there is one.
+func refusal(err error, class string, final bool) (int, journal.Failure, bool) {
+	f, code := wire.Failure{Class: class, Message: usercode.Text(err)}, collation.CodeInternal
+	if e, ok := usercode.As[*Error](usercode.Chain(err)); ok {
+		code, f.Class, f.Data = e.Code, e.Class, e.Data
 	}
-	return collation.CodeInternal, class, nil
+	code = fitFailure(&f, code)
+	return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}, final
 }
 
 func invalidResult(topic string, err error) error {

@@ -32,6 +32,7 @@ type function struct {
 	durable *durable.Function    // nil for other handlers
 	order   *collation.UndoOrder // set when the run serves the compensations of another request
 	frozen  bool                 // a replay: no effect and no wait is begun
+	raw     error                // of a replay: the error of the handler, for who asked for it
 }
 
 // of makes this the run for the compensations that o orders: the function gets the input
@@ -119,6 +120,7 @@ func (f *function) pass(ctx context.Context) durable.Ending {
 // answer makes a response of what a pass came to.
 func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	verdict := f.session.Verdict()
+	f.raw, end.Err = end.Err, readError(end.Err)
 	timedOut := errors.Is(context.Cause(ctx), ErrTimeout)
 	if isTrouble(verdict) {
 		return ending{err: end.Err}
@@ -134,10 +136,12 @@ func (f *function) answer(ctx context.Context, end durable.Ending) ending {
 	default:
 		r = overruled(success(f.h.topic, end.Result), nil, verdict, timedOut)
 	}
-	// A successful or final response must have asked for every recorded call. A failed
-	// attempt may leave some to the next one, and a run that was cut off proves nothing.
+	// A success, and an error that the function means to end with, must have asked for every
+	// recorded call. A failed attempt shows no other path, also if it is the last (E8): what is
+	// around the function, a middleware for example, may have failed before it. A run that was
+	// cut off proves nothing either.
 	cut := verdict != nil || end.Err != nil && ctx.Err() != nil
-	if r.Error == nil || f.fails(r) && !cut {
+	if r.Error == nil || r.Kind == journal.ResponseTerminal && !cut {
 		if err := f.unasked(); err != nil {
 			return ending{err: err, response: failure(err, false)}
 		}
@@ -163,16 +167,18 @@ func (f *function) fails(r *wire.Response) bool {
 
 // undo runs the function once more to register its compensations, then runs them.
 func (f *function) undo(ctx context.Context) ending {
-	f.pass(ctx)
-	if err := f.session.Verdict(); isTrouble(err) {
-		return ending{err: err}
-	} else if ctx.Err() != nil {
+	end := f.pass(ctx)
+	verdict := toldOf(f.session.Verdict())
+	switch {
+	case isTrouble(f.session.Verdict()):
+		return ending{err: verdict}
+	case ctx.Err() != nil:
 		return f.cut(context.Cause(ctx))
-	} else if differs, ok := errors.AsType[*effects.NondeterminismError](err); ok {
-		return ending{err: differs, response: failure(differs, false)}
+	case verdict != nil && verdict.doubt != nil:
+		return ending{err: verdict, response: verdict.doubt}
 	}
-	if err := f.durable.Unasked(); err != nil {
-		return ending{err: err, response: failure(err, false)}
+	if differs := f.durable.Unasked(); differs != nil {
+		return f.stopped(ctx, toldOf(end.Err), verdict, differs)
 	}
 	err := f.durable.Undo(ctx)
 	failed, ok := errors.AsType[*durable.UndoError](err)
@@ -188,6 +194,29 @@ func (f *function) undo(ctx context.Context) ending {
 	case failed.Failures >= durable.MaxUndoAttempts:
 		return f.parks(ClassUndo, fmt.Errorf("%w; see to it outside, then `quipu dead retry` runs it again, and `quipu dead done` with --result null takes it for done", failed))
 	}
+	return f.again(ctx, failed)
+}
+
+// stopped is the ending of a run for compensations that did not come by all recorded calls. That
+// is another path than the recorded one (E15), unless the run failed as an attempt may fail that is
+// tried again: by a panic, by a middleware, by an error of no kind. Then it comes again, as after a
+// compensation that fails.
+func (f *function) stopped(ctx context.Context, err, verdict *told, differs error) ending {
+	if err == nil || verdict != nil {
+		err = verdict
+	}
+	if f.frozen || err == nil || err.kind != journal.ResponseFailedAttempt || err.doubt != nil {
+		return ending{err: differs, response: failure(differs, false)}
+	}
+	failed := f.durable.Stopped(err)
+	if failed.Failures >= durable.MaxUndoAttempts {
+		return f.parks(ClassNondeterminism, fmt.Errorf("%w, before it had come by all that is recorded: %w", failed, differs))
+	}
+	return f.again(ctx, failed)
+}
+
+// again lets the request come again after a wait, for the compensations that have not run.
+func (f *function) again(ctx context.Context, failed *durable.UndoError) ending {
 	pause := failed.Pause()
 	Logger(ctx).Warn("a compensation failed; it runs again", "compensation", failed.Name,
 		"failures", failed.Failures, "at_most", durable.MaxUndoAttempts, "in", time.Duration(pause.For)*time.Microsecond, "error", failed.Err)

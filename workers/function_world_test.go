@@ -140,7 +140,7 @@ func (w *world) function(ctx context.Context) *function {
 	original, err := r.ordered(&identity)
 	require.NoError(w.t, err)
 	d := durable.New(durable.Config{Original: original, Grace: time.Second, Stands: w.stands, Config: effects.Config{
-		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity,
+		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity, Read: readError,
 	}})
 	w.again = true
 	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: d.Session(), durable: d}

@@ -86,7 +86,7 @@ func TestE14PlainBranchesPanicInTheirCaller(t *testing.T) {
 			defer func() {
 				failed, ok := recover().(*durable.PanicError)
 				require.True(t, ok)
-				require.Equal(t, "boom", failed.Value)
+				require.Equal(t, "boom", failed.Text)
 				require.Contains(t, string(failed.Stack), "plain_test.go")
 			}()
 			run()

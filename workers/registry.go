@@ -89,7 +89,16 @@ func Concurrency(n int) Option {
 // type of input or output that JSON cannot hold.
 func Handle[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
 	takes := func(h *handler) error {
-		h.takes = func(input json.RawMessage) error { _, err := read[In](topic, input); return err }
+		before := h.takes // of an option
+		h.takes = func(input json.RawMessage) error {
+			if before != nil {
+				if err := before(input); err != nil {
+					return err
+				}
+			}
+			_, err := read[In](topic, input)
+			return err
+		}
 		return nil
 	}
 	options = append(options[:len(options):len(options)], given(fn != nil), travel[In, Out](), takes)
@@ -131,6 +140,10 @@ func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessa
 		errs = append(errs, err)
 	}
 	for _, o := range options {
+		if o == nil {
+			errs = append(errs, errors.New("one of its options is nil"))
+			continue
+		}
 		errs = append(errs, o(h))
 	}
 	r.mu.Lock()

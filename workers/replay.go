@@ -92,7 +92,7 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 	}
 	cfg := effects.Config{
 		Store: record{effects: q.Effects, pauses: q.Pauses}, Lease: store.Lease{Job: job, Request: request, Turn: q.Call.Turn},
-		Held: true, Replay: true, Frozen: true, Input: q.Input,
+		Held: true, Replay: true, Frozen: true, Input: q.Input, Read: readError,
 		Identity: effects.Identity{
 			Space: q.Call.Space, Job: job, Generation: q.Call.Generation, Version: q.Call.Version,
 			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,
@@ -120,6 +120,7 @@ func (f *function) handler(ctx context.Context) ending {
 		e.out, err = f.h.invoke(ctx, f.in)
 		return err
 	})
+	f.raw, e.err = e.err, readError(e.err)
 	e.response = success(f.h.topic, e.out)
 	if e.err != nil {
 		e.response = failure(e.err, false)
@@ -134,15 +135,21 @@ func (f *function) replayed(e ending) *Replayed {
 	if f.durable != nil {
 		_, out.Undoing = f.durable.Undoing()
 	}
+	if f.raw != nil {
+		out.Err = f.raw
+	}
 	if e.err == nil && e.response.Error != nil { // an effect's error that the handler hid
 		out.Err = f.session.Verdict()
 	}
-	if differs, ok := errors.AsType[*effects.NondeterminismError](f.session.Verdict()); ok {
+	differs, diverged := errors.AsType[*effects.NondeterminismError](f.session.Verdict())
+	if !diverged {
+		differs, diverged = errors.AsType[*effects.NondeterminismError](e.err)
+	}
+	if diverged {
 		out.Err = differs
 	}
-	var differs *effects.NondeterminismError
 	switch {
-	case errors.As(out.Err, &differs):
+	case diverged:
 		out.End = ReplayDiverged
 	case f.session.Stopped() != nil:
 		out.End, out.Unrecorded, out.Response, out.Err = ReplayUnrecorded, f.session.Stopped(), nil, nil

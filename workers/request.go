@@ -84,7 +84,7 @@ func (r *run) prepare() bool {
 	cfg := effects.Config{
 		Store: r.rt.cfg.Store, Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.durable && r.req.Turn > 1, Identity: identity,
-		Lost:  func(err error) { r.cancel(err) }, // effects use the handler's context, so this ends both
+		Read: readError, Lost: func(err error) { r.cancel(err) }, // effects use the handler's context, so this ends both
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
 	}
 	if r.h.durable {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +67,7 @@ func (r *run) serve() {
 	e := ending{err: durable.ErrGoexit}
 	defer func() {
 		if v := recover(); v != nil {
-			e = ending{err: &durable.PanicError{Value: v, Stack: debug.Stack()}}
+			e = ending{err: readError(durable.NewPanic(v))}
 		}
 		if r.claimed.CompareAndSwap(false, true) {
 			r.conclude(e)
@@ -85,7 +84,14 @@ func (r *run) serve() {
 	fault.At(fault.K8, r.h.topic)
 }
 
+// call runs the handler. Its error is read here, while the run can still be given up (toldOf).
 func (r *run) call() (e ending) {
+	e = r.body()
+	e.err = readError(e.err)
+	return e
+}
+
+func (r *run) body() (e ending) {
 	if !r.h.durable && r.order == nil {
 		e.out, e.err = r.h.invoke(r.ctx, r.in)
 		return e
@@ -144,8 +150,8 @@ func (r *run) conclude(e ending) {
 	_ = r.session.Flush() // its error is in the verdict
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
-	if p, ok := errors.AsType[*durable.PanicError](e.err); ok {
-		r.log().Warn("a handler panicked", "panic", p.Value, "stack", string(p.Stack))
+	if t := toldOf(e.err); t != nil && t.failure.Class == ClassPanic {
+		r.log().Warn("a handler panicked", "panic", t.failure.Message, "stack", t.failure.Stack)
 	}
 	timedOut := errors.Is(cause, ErrTimeout)
 	var trouble *effects.StoreError
@@ -161,23 +167,34 @@ func (r *run) conclude(e ending) {
 	default:
 		response := e.response
 		if response == nil {
-			response = success(r.h.topic, e.out)
-			if e.err != nil {
-				response = failure(e.err, timedOut)
-			}
-			response = overruled(response, e.err, verdict, timedOut)
+			response = r.made(e, verdict, timedOut)
 		}
 		if response.Kind == journal.ResponseFailedAttempt && errors.Is(cause, ErrDraining) {
 			r.finished("drained", cause, 0)
 			r.nak(transport.MinNakDelay) // the drain cut the attempt off, so it did not fail (E9)
 			return
 		}
+		response = sendable(r.h.topic, response)
 		r.finished(outcome(response), e.err, response.Code)
 		if r.stands = response.Kind == journal.ResponseSuspended && r.durable != nil && r.durable.Stands(); r.stands {
 			r.rt.standing.put(r.request, stood{Function: r.durable, turn: r.req.Turn, top: r.top})
 		}
 		r.respond(response)
 	}
+}
+
+// errSilent is the error of a durable function's run that gave neither a response nor an error.
+var errSilent = errors.New("the run ended without a response")
+
+// made is the response of a run that has made none itself.
+func (r *run) made(e ending, verdict error, timedOut bool) *wire.Response {
+	if e.err == nil && r.durable != nil {
+		e.err = errSilent
+	}
+	if e.err != nil {
+		return overruled(failure(e.err, timedOut), e.err, verdict, timedOut)
+	}
+	return overruled(success(r.h.topic, e.out), nil, verdict, timedOut)
 }
 
 // isLost reports that the request no longer belongs to the run, which must not answer

@@ -264,6 +264,92 @@ func TestACompensationThatIsNoneAnyMoreIsADifference(t *testing.T) {
 	require.Empty(t, w.outer.names)
 }
 
+// trouble lets what is around the function fail once, before the function is called.
+func (w *world) trouble(err *error, panics bool) {
+	w.reg.Use(func(next Handler) Handler {
+		return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+			if failed := *err; failed != nil {
+				*err = nil
+				if panics {
+					panic(failed)
+				}
+				return nil, failed
+			}
+			return next(ctx, in)
+		}
+	})
+}
+
+// E15: what fails around the function while it is undone is tried again, as in an attempt. Only
+// another path than the recorded one is parked.
+func TestTroubleWhileAFunctionIsUndoneIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	away := errors.New("the service for credentials is away")
+	for name, c := range map[string]struct {
+		err    error
+		panics bool
+		other  bool // the request of a job of its own
+	}{
+		"an error":           {err: away},
+		"with a delay":       {err: RetryAfter(time.Hour, away)},
+		"a code of a server": {err: Fail(503, "away")},
+		"a panic":            {err: away, panics: true},
+		"a typed nil":        {err: (*typed)(nil)},
+		"in another job":     {err: away, other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := play(t, trip(fails(Fail(409, "no car"))))
+			outer := w.outer
+			var err error
+			w.trouble(&err, c.panics)
+			if c.other {
+				w.change(trip(rest("x")))
+				w.trouble(&err, c.panics)
+				w.next()
+				w.store.Answer(w.id())
+				w = undoJob(w)
+				err = c.err
+			} else {
+				w.crash = &crash{left: 7, after: true} // three each for flight and hotel, and the cause
+				require.Nil(t, w.run())
+				err = c.err
+			}
+			r := w.next()
+			require.Equal(t, journal.ResponseSuspended, r.Kind, "%+v", r.Error)
+			require.Equal(t, []string{"sleep undo::1 at undo"}, waits(r))
+			require.Equal(t, time.Second.Microseconds(), r.Pauses[0].For)
+			require.Equal(t, []string{"flight", "hotel"}, outer.names)
+			w.wake(journal.PauseSleep, "undo::1", "")
+			require.NotEqual(t, journal.ResponseParked, w.next().Kind)
+			require.Equal(t, []string{"flight", "hotel", "undo hotel", "undo flight"}, outer.names)
+		})
+	}
+}
+
+// After MaxUndoAttempts a person is asked. An error that the function means to end with is another
+// path at once.
+func TestTroubleThatStaysIsParked(t *testing.T) {
+	t.Parallel()
+	w := play(t, steps(undoable("a"), rest("x")))
+	w.next()
+	w.store.Answer(w.id())
+	w.change(fails(errors.New("away")))
+	other := undoJob(w)
+	for n := 1; n < durable.MaxUndoAttempts; n++ {
+		other.next()
+		other.wake(journal.PauseSleep, fmt.Sprintf("undo::%d", n), "")
+	}
+	failedWith(t, other.next(), journal.ResponseParked, 500, ClassNondeterminism,
+		"the run for the compensations has failed 10 times: away", `it ends without effect "undo:a"`)
+
+	w = play(t, steps(undoable("a"), rest("x")))
+	w.next()
+	w.store.Answer(w.id())
+	w.change(fails(Fail(409, "no")))
+	failedWith(t, undoJob(w).next(), journal.ResponseParked, 500, ClassNondeterminism)
+}
+
 // An attempt whose context ends while it fails, or in the pass for the compensations, runs none:
 // a drained one is handed back, and after a timeout a job of their own runs them.
 func TestAnUndoThatIsCutOff(t *testing.T) {

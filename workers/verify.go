@@ -1,13 +1,13 @@
 package workers
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -26,7 +26,7 @@ func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mod
 	switch {
 	case effectName == "" || len(effectName) > effects.MaxName:
 		fail("its name has %d bytes: 1 to %d are allowed", len(effectName), effects.MaxName)
-	case v == nil:
+	case usercode.IsNil(v):
 		fail("it is nil")
 	case !mode.Valid():
 		fail("mode %.40q is none of strict, warn, human", string(mode))
@@ -92,30 +92,22 @@ func (w *watch) tell(name string) {
 
 // doubtful is the response to an effect that waits for a person, or that its verifier
 // contradicts (3.3); nil for every other error.
-func doubtful(err error) *wire.Response {
-	var (
-		parked  *effects.ParkedError
-		confirm *effects.ConfirmError
-		misfit  *effects.MisfitError
-		refuted *effects.VerificationError
-		differs *effects.NondeterminismError
-	)
+func doubtful(chain []error) *wire.Response {
 	r := &wire.Response{Kind: journal.ResponseParked, Code: collation.CodeInternal}
-	switch {
-	case errors.As(err, &parked):
-		r.Error = &wire.Failure{Class: ClassParked, Message: parked.Error()}
-	case errors.As(err, &confirm):
+	if parked, ok := usercode.As[*effects.ParkedError](chain); ok {
+		r.Error = &wire.Failure{Class: ClassParked, Message: usercode.Text(parked)}
+	} else if confirm, ok := usercode.As[*effects.ConfirmError](chain); ok {
 		r.Error = &wire.Failure{Class: ClassConfirm, Message: confirm.Error(), Data: confirm.Data()}
-	case errors.As(err, &misfit):
-		r.Error = &wire.Failure{Class: ClassMisfit, Message: misfit.Error()}
-	case errors.As(err, &refuted):
+	} else if misfit, ok := usercode.As[*effects.MisfitError](chain); ok {
+		r.Error = &wire.Failure{Class: ClassMisfit, Message: usercode.Text(misfit)}
+	} else if refuted, ok := usercode.As[*effects.VerificationError](chain); ok {
 		r.Kind = journal.ResponseTerminal
 		r.Error = &wire.Failure{Class: ClassVerification, Message: refuted.Error(), Data: refuted.Data()}
-	case errors.As(err, &differs) && differs.Position != "":
+	} else if differs, ok := usercode.As[*effects.NondeterminismError](chain); ok && differs.Position != "" {
 		r.Error = &wire.Failure{Class: ClassNondeterminism, Message: differs.Error()}
-	default:
+	} else {
 		return nil
 	}
-	r.Error.Message = wire.CutText(r.Error.Message)
+	r.Code = fitFailure(r.Error, r.Code)
 	return r
 }

@@ -15,7 +15,7 @@ import (
 // the longest prefix of its directory and may import what stands below it, and
 // what is inside its own directory.
 var layers = [][]string{
-	{"backoff", "canonical", "schedule", "fault", "internal/mode", "internal/edit", "keyring"},
+	{"backoff", "canonical", "schedule", "fault", "internal/mode", "internal/edit", "internal/usercode", "keyring"},
 	{"journal", "flow"},
 	{"collation"},
 	{"replay", "history", "trace"},
