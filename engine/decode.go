@@ -19,6 +19,7 @@ type item struct {
 	plan     *collation.Plan
 	loads    int    // its loads in this transaction
 	topic    string // for which its sender may speak; "" for a message of the engine (S2)
+	refused  bool   // its response cannot be read, and a failed attempt stands for it
 	// reject is set when the store has refused the message's plan for good.
 	reject error
 	stop   <-chan struct{} // closed when the engine that fetched it shall stop (T10)
@@ -33,10 +34,16 @@ func decode(d transport.Delivery) (*item, error) {
 	}
 	raw := d.Message()
 	h, err := wire.Decode[wire.Hint](raw.Body)
-	if err != nil {
-		return nil, err
+	if err == nil && h.Kind == journal.MessageResponse && h.Response != nil {
+		_, err = h.Response.Journal()
 	}
-	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic}
+	replaced := err != nil
+	if replaced {
+		if h = failedAttempt(raw, err); h == nil {
+			return nil, fmt.Errorf("a message of topic %q, GUID %s, turn %d: %w", raw.Header.Topic, journal.GUID(raw.Header.GUID), raw.Header.Turn, err)
+		}
+	}
+	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic, refused: replaced}
 	m := &it.msg
 	m.Kind, m.Activity, m.Turn = h.Kind, h.Activity, h.Turn
 	if m.Job, err = journal.ParseJobID(h.Job); err != nil {

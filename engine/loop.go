@@ -186,6 +186,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		it, err := decode(d.Delivery)
 		if it != nil {
 			it.stop = d.stop
+			l.warnRefused(it)
 		}
 		switch {
 		case err != nil:
