@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal/archive"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/observer"
@@ -235,13 +237,26 @@ func (c Config) withDefaults() (Config, error) {
 	if c.NATSWait == 0 {
 		c.NATSWait = defaultNATSWait
 	}
+	c.guard()
+	return c, c.checkNATS()
+}
+
+// guard fills in observer and log. Those of a user's are called everywhere in the process: where
+// one panics, its call does nothing, and the process goes on.
+func (c *Config) guard() {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	} else {
+		c.Logger = slog.New(usercode.Log(c.Logger.Handler()))
+	}
 	if c.Observer == nil {
 		c.Observer = observer.Nop{}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c, c.checkNATS()
+	var once sync.Once
+	log := c.Logger
+	c.Observer = observer.Guard(c.Observer, func(call, panicked string) {
+		once.Do(func() { log.Error("the observer panics: what it is told is lost", "call", call, "panic", panicked) })
+	})
 }
 
 // limits refuses numbers and times that the parts of the runtime would refuse only later, all at
