@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -139,15 +138,12 @@ func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payl
 	}, nil
 }
 
-// signalTopic matches the topics that a flow can name; no hook waits for any other.
-var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
-
+// checkSignal refuses what no hook waits for.
 func checkSignal(topic, key string) error {
+	if err := flow.CheckTopic(topic); err != nil {
+		return fmt.Errorf("%w: %w", ErrSignal, err)
+	}
 	switch {
-	case len(topic) > MaxSignalTopic:
-		return fmt.Errorf("%w: a topic of %d bytes, the limit is %d: %.40q…", ErrSignal, len(topic), MaxSignalTopic, topic)
-	case !signalTopic.MatchString(topic):
-		return fmt.Errorf("%w: topic %q: it is parts of a-z, 0-9, _ and - joined by dots, as in a flow", ErrSignal, topic)
 	case key == "":
 		return fmt.Errorf("%w %s: it has no key: the hook that waits for it says which one", ErrSignal, topic)
 	case len(key) > MaxSignalKey:

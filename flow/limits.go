@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/quipu-journal/quipu/flow/internal/expr"
@@ -78,3 +79,14 @@ var DefaultRetry = Retry{Attempts: 3, Backoff: time.Second, Factor: 2, Max: time
 // DefaultAwaitRetry is the retry policy of an await without one: a single attempt,
 // because the child has its own retries.
 var DefaultAwaitRetry = Retry{Attempts: 1, Backoff: time.Second, Factor: 2, Max: time.Minute, Jitter: 0.2}
+
+// CheckTopic says why no flow can name the topic, of a worker or a signal; nil: one can.
+func CheckTopic(topic string) error {
+	switch {
+	case len(topic) > MaxTopic:
+		return fmt.Errorf("a topic of %d bytes, the limit is %d: %.40q…", len(topic), MaxTopic, topic)
+	case !topicPattern.MatchString(topic):
+		return fmt.Errorf("topic %q: it is parts of a-z, 0-9, _ and - joined by dots, as in a flow", topic)
+	}
+	return nil
+}

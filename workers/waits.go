@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -85,7 +86,11 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 
 // micros rounds up, so that a short time does not become zero.
 func micros(d time.Duration) int64 {
-	return int64((max(d, 0) + time.Microsecond - 1) / time.Microsecond)
+	us := int64(max(d, 0) / time.Microsecond)
+	if d > 0 && d%time.Microsecond != 0 {
+		us++
+	}
+	return us
 }
 
 // AwaitOption changes an Await: SignalKey or As.
@@ -101,7 +106,7 @@ func SignalKey(key string) AwaitOption { return func(a *awaiting) { a.key = key 
 func As(name string) AwaitOption { return func(a *awaiting) { a.name = name } }
 
 // Await returns the payload of the next signal of the topic that no other wait takes. A
-// signal that came earlier is kept (1.11). timeout bounds the wait, counted from the
+// signal that came earlier is kept (1.11). The topic is one that a flow can name. timeout bounds the wait, counted from the
 // function's first call, with ErrAwaitTimeout; 0 is no bound, less than 0 the shortest. A
 // signal with an error code is a *SignalError. A payload that does not fit T is an error
 // 400 that ends the activity when the function returns it.
@@ -116,9 +121,15 @@ func Await[T any](ctx context.Context, topic string, timeout time.Duration, opti
 	if timeout < 0 {
 		timeout = time.Microsecond
 	}
+	if err := flow.CheckTopic(topic); err != nil {
+		return out, fmt.Errorf("signal %.80q: %w: %w", topic, effects.ErrUsage, err)
+	}
 	if effects.From(ctx) == nil {
 		raw, err := plainAwait(ctx, a, timeout)
 		return fit[T](raw, err, "the payload of signal", topic)
+	}
+	if a.key == "" && Info(ctx).Job != "" {
+		return out, fmt.Errorf("signal %q: %w: it has no key: no signal comes without one", topic, effects.ErrUsage)
 	}
 	r, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
 	switch {
