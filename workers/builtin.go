@@ -20,6 +20,11 @@ type Builtins struct {
 	// are refused also then, unless an entry is such an address, or a CIDR within one of
 	// these ranges: a host name or 0.0.0.0/0 does not open them.
 	HTTPAllow []string
+	// HTTPOwn, if set, returns the addresses, IP:PORT, of the process's own servers: console, API,
+	// metrics, the servers of worker dev. http never calls them, whatever HTTPAllow says, by no
+	// form of their address: they trust whoever is on this machine. It is asked at each
+	// connection, and must be safe for concurrent use.
+	HTTPOwn func() []string
 	// Secrets looks up what ${secret:NAME} stands for, once in each call. It must be safe
 	// for concurrent use, and its error must not hold the value. Default: there are no
 	// secrets.
@@ -37,6 +42,7 @@ func (b Builtins) Register(r *Registry) {
 	if err != nil {
 		r.mistake("http", err)
 	}
+	reach.own = b.HTTPOwn
 	b.register(r, newHTTPTransport(reach))
 }
 
@@ -45,7 +51,7 @@ func (b Builtins) register(r *Registry, outside http.RoundTripper) {
 	HandleRaw(r, "echo", echo)
 	HandleRaw(r, "sleep", sleep)
 	HandleRaw(r, "fail", fail)
-	Handle(r, "http", client.handle)
+	Handle(r, "http", client.handle, exactly(checkMembers))
 }
 
 func echo(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }

@@ -76,20 +76,6 @@ type httpClient struct {
 	secrets func(name string) (Secret, error)
 }
 
-// newHTTPTransport has no proxy: a proxy would resolve the name and make the connection
-// itself, where nothing is checked.
-func newHTTPTransport(r reach) *http.Transport {
-	return &http.Transport{
-		DialContext:            r.dial,
-		ForceAttemptHTTP2:      true,
-		TLSHandshakeTimeout:    10 * time.Second,
-		MaxIdleConns:           256,
-		MaxIdleConnsPerHost:    64,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: MaxHTTPHeaders,
-	}
-}
-
 // redirect follows a redirect only where repeating the request does no harm. Secrets do
 // not go to another host, and no URL goes on as a Referer.
 func (s *sent) redirect(next *http.Request, via []*http.Request) error {
@@ -104,7 +90,7 @@ func (s *sent) redirect(next *http.Request, via []*http.Request) error {
 	}
 	next.Header.Del("Referer")
 	elsewhere := func(q *http.Request) bool {
-		return q.URL.Host != first.URL.Host || first.URL.Scheme == "https" && q.URL.Scheme != "https"
+		return q.URL.Host != first.URL.Host || first.URL.Scheme == "https" && q.URL.Scheme != "https" || !s.belongsTo(q.URL)
 	}
 	if !elsewhere(next) && !slices.ContainsFunc(via, elsewhere) {
 		return nil
@@ -166,7 +152,7 @@ func (in *HTTPRequest) check() error {
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
 		return fmt.Errorf("url has scheme %.20q and host %.80q, wanted is http:// or https:// with a host", u.Scheme, u.Host)
 	}
-	return nil
+	return in.checkHeaders()
 }
 
 // call sends the request once. Statuses that a further attempt may change (408, 429, 5xx)
@@ -197,7 +183,7 @@ func (c *httpClient) call(ctx context.Context, in *HTTPRequest) (HTTPResponse, e
 		return HTTPResponse{}, s.unsaid(q, err)
 	}
 	if again(p.StatusCode) {
-		err := &Error{Code: p.StatusCode, Class: ClassHTTP, Message: said(q, p.StatusCode)}
+		err := &Error{Code: errorStatus(p.StatusCode), Class: ClassHTTP, Message: said(q, p.StatusCode)}
 		if after, ok := retryAfter(p.Header.Get("Retry-After")); ok {
 			return HTTPResponse{}, RetryAfter(after, err)
 		}
@@ -255,13 +241,17 @@ func (out *HTTPResponse) refusal() error {
 	if out.ok() {
 		return nil
 	}
-	code := out.Status
-	if code < lowestErrorCode {
-		code = http.StatusBadGateway // E11 knows no 3xx
-	}
-	e := &Error{Code: code, Class: ClassHTTP, Message: fmt.Sprintf("the receiver answered %d %s", out.Status, http.StatusText(out.Status))}
+	e := &Error{Code: errorStatus(out.Status), Class: ClassHTTP, Message: fmt.Sprintf("the receiver answered %d %s", out.Status, http.StatusText(out.Status))}
 	Data(out)(e)
 	return Fatal(e)
+}
+
+// errorStatus is the code of the error that a status becomes: E11 knows no 3xx, and nobody a 999.
+func errorStatus(status int) int {
+	if status < lowestErrorCode || status > lastErrorCode {
+		return http.StatusBadGateway
+	}
+	return status
 }
 
 func (out *HTTPResponse) ok() bool { return out.Status >= 200 && out.Status < 300 }

@@ -40,7 +40,10 @@ var reserved = []struct {
 }
 
 // reach decides which addresses http calls.
-type reach struct{ allow, deny rules }
+type reach struct {
+	allow, deny rules
+	own         func() []string // Builtins.HTTPOwn
+}
 
 // rules are host names, in small letters, and addresses.
 type rules struct {
@@ -127,9 +130,50 @@ func (r reach) dial(ctx context.Context, network, address string) (net.Conn, err
 		if err != nil {
 			return &refusedError{address, "not an IP address"}
 		}
+		if r.isOwn(to) {
+			return &refusedError{to.String(), "a server of this process listens there"}
+		}
 		return r.check(host, to.Addr())
 	}}
 	return d.DialContext(ctx, network, address)
+}
+
+// isOwn says that a connection to the address would reach a server of this process.
+func (r reach) isOwn(to netip.AddrPort) bool {
+	if r.own == nil {
+		return false
+	}
+	for _, text := range r.own() {
+		server, err := netip.ParseAddrPort(text)
+		if err != nil || server.Port() != to.Port() {
+			continue
+		}
+		if slices.ContainsFunc(views(to.Addr().Unmap().WithZone("")), func(ip netip.Addr) bool { return reaches(ip, server.Addr().Unmap().WithZone("")) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// reaches says that a connection to ip comes to who listens on the address server of this machine.
+func reaches(ip, server netip.Addr) bool {
+	// All of loopback is one machine, and the kernel takes an unspecified address for it.
+	home := ip.IsLoopback() || ip.IsUnspecified() || ip.Is4() && ip.As4()[0] == 0
+	switch {
+	case ip == server:
+		return true
+	case server.IsLoopback():
+		return home
+	case !server.IsUnspecified():
+		return false
+	case home:
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap().WithZone("") == ip
+	})
 }
 
 // check refuses an address that host resolves to. In order: what is denied; what is

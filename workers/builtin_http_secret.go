@@ -1,10 +1,12 @@
 package workers
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -30,9 +32,10 @@ const (
 type Secret struct {
 	// Value is text of MinSecret to MaxSecret bytes without control characters.
 	Value string
-	// Hosts are the names or IP addresses, without port, that it may be sent to. Whoever
-	// can choose a part of a URL can write the name of a secret into it; so the secret
-	// itself says where it belongs.
+	// Hosts are the places that it may be sent to: names or IP addresses, each with a scheme, a
+	// port, both or neither: api.example, api.example:8443, https://api.example. What an entry
+	// does not say, it does not limit; https://api.example is port 443. Whoever can choose a part
+	// of a URL can write the name of a secret into it; so the secret itself says where it belongs.
 	Hosts []string
 }
 
@@ -82,6 +85,7 @@ type sent struct {
 	headers []string          // names of the request's headers that hold one
 	forms   []string          // pairs: a form of a secret, and what is recorded for it
 	hider   *strings.Replacer
+	places  [][]string // the hosts of each secret
 }
 
 // resolve looks up the secrets of a call. A secret that is missing fails the attempt,
@@ -104,18 +108,19 @@ func (c *httpClient) resolve(in *HTTPRequest) (*sent, error) {
 		return nil, badInput("http", errors.New("url cannot be parsed"))
 	}
 	for name := range s.values {
-		value, err := c.secret(name, plainHost(u.Hostname()))
+		found, err := c.secret(name, u)
 		if err != nil {
 			return nil, err
 		}
-		s.values[name] = value
-		s.forget(value, "${secret:"+name+"}")
+		s.values[name] = found.Value
+		s.places = append(s.places, found.Hosts)
+		s.forget(found.Value, "${secret:"+name+"}")
 	}
 	return s, nil
 }
 
-// secret looks one up for a call to host.
-func (c *httpClient) secret(name, host string) (string, error) {
+// secret looks one up for a call to u.
+func (c *httpClient) secret(name string, u *url.URL) (Secret, error) {
 	found, err := Secret{}, ErrNoSecret
 	if c.secrets != nil {
 		found, err = c.secrets(name)
@@ -124,16 +129,43 @@ func (c *httpClient) secret(name, host string) (string, error) {
 		err = found.check()
 	}
 	if err != nil {
-		return "", &Error{Code: http.StatusInternalServerError, Class: ClassSecret, Message: fmt.Sprintf("secret %s: %v", name, err)}
+		return Secret{}, &Error{Code: http.StatusInternalServerError, Class: ClassSecret, Message: fmt.Sprintf("secret %s: %v", name, err)}
 	}
-	if !slices.ContainsFunc(found.Hosts, func(h string) bool { return plainHost(strings.TrimSpace(h)) == host }) {
-		return "", Fatal(&Error{
+	if !belongs(found.Hosts, u) {
+		return Secret{}, Fatal(&Error{
 			Code: http.StatusForbidden, Class: ClassSecret,
-			Message: fmt.Sprintf("secret %s is not sent to %.253s: its hosts do not have that name", name, host),
+			Message: fmt.Sprintf("secret %s is not sent to %.20s://%.253s: its hosts do not have that name, or only with another scheme or port", name, u.Scheme, u.Host),
 		})
 	}
-	return found.Value, nil
+	return found, nil
 }
+
+// belongsTo says that all secrets of the call may be sent to u.
+func (s *sent) belongsTo(u *url.URL) bool {
+	return !slices.ContainsFunc(s.places, func(hosts []string) bool { return !belongs(hosts, u) })
+}
+
+// belongs says that one of a secret's hosts is where u leads.
+func belongs(hosts []string, u *url.URL) bool {
+	return slices.ContainsFunc(hosts, func(entry string) bool {
+		scheme, place, has := strings.Cut(strings.TrimSpace(entry), "://")
+		if !has {
+			scheme, place = "", scheme
+		}
+		host, port := place, ""
+		if h, p, err := net.SplitHostPort(place); err == nil {
+			host, port = h, p
+		} else if has {
+			port = ports[strings.ToLower(scheme)]
+		}
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+		return plainHost(host) == plainHost(u.Hostname()) && (!has || strings.EqualFold(scheme, u.Scheme)) &&
+			(port == "" || port == cmp.Or(u.Port(), ports[u.Scheme]))
+	})
+}
+
+// ports are those of a URL without one.
+var ports = map[string]string{"http": "80", "https": "443"}
 
 func (s *Secret) check() error {
 	switch {

@@ -52,6 +52,7 @@ func builtinHouse(t *testing.T, b ...Builtins) *house {
 	b = append(b, Builtins{})
 	reach, err := newReach(b[0].HTTPAllow, b[0].HTTPDeny)
 	require.NoError(t, err)
+	reach.own = b[0].HTTPOwn
 	outside := newHTTPTransport(reach)
 	t.Cleanup(outside.CloseIdleConnections)
 	b[0].register(h.reg, outside)
@@ -81,6 +82,8 @@ func TestBuiltinHTTPStatuses(t *testing.T) {
 		{"POST", "/status/503?after=99999999", failed, 503, MaxRetryAfter.Milliseconds()},
 		{"POST", "/moved", terminal, 502, 0},
 		{"GET", "/moved", terminal, 200, 0},
+		{"GET", "/status/999", failed, 502, 0},
+		{"POST", "/status/600", failed, 502, 0},
 		{"GET", "/loop", failed, 500, 0},
 		{"GET", fmt.Sprint("/hops/", MaxRedirects), terminal, 200, 0},
 		{"GET", fmt.Sprint("/hops/", MaxRedirects+1), failed, 500, 0},

@@ -47,5 +47,6 @@ func (p *process) openConsole(ctx context.Context, rt *quipu.Runtime) (end func(
 		return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--console: %w", err))
 	}
 	c.url = s.URL()
+	p.own.add(c.url)
 	return s.Close, nil
 }

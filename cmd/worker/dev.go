@@ -109,6 +109,7 @@ func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err err
 	} else {
 		cfg := p.config()
 		cfg.Postgres, cfg.NATS, cfg.InProcess = servers.postgres.DSN(database), servers.nats.URL(), servers.nats
+		p.own.add(cfg.Postgres, cfg.NATS)
 		err = p.serve(ctx, cfg, ready)
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errPostgresEnded) {

@@ -36,6 +36,7 @@ type process struct {
 
 	handlers *workers.Registry
 	console  webConsole
+	own      ownServers
 }
 
 // newProcess checks everything that needs no server.
@@ -127,6 +128,7 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 		return err
 	}
 	defer func() { err = errors.Join(err, page.close()) }()
+	p.own.add(page.URL())
 	return p.work(ctx, cfg, page, ready)
 }
 
