@@ -47,7 +47,7 @@ func (b *builder) elements(t *task) error {
 	}
 	for i, input := range inputs {
 		row, err := b.elementOrPast(t, i, input)
-		if err != nil {
+		if err = putOff(err); err != nil { // one trip asks for all elements
 			return err
 		}
 		if i >= t.act.Parallel {
@@ -56,7 +56,7 @@ func (b *builder) elements(t *task) error {
 		b.send(row)
 	}
 	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(t.act.Parallel, len(items))}
-	return nil
+	return b.missing()
 }
 
 // elementOrPast makes the request of an element. If the element succeeded in an earlier

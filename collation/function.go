@@ -145,7 +145,7 @@ func (b *builder) suspend(row *Row) error {
 		}
 		p := Pause{PauseRef: named.PauseRef, GUID: PauseGUID(row.GUID, named.PauseRef), Timeout: named.Kind == journal.PauseSignal && named.For > 0}
 		row.Pauses = append(row.Pauses, p)
-		if err := b.arm(row, &p, named); err != nil {
+		if err := putOff(b.arm(row, &p, named)); err != nil { // one trip asks for all pauses
 			return err
 		}
 	}

@@ -18,7 +18,11 @@ import (
 func (w *world) decided(m *collation.Message) (p *collation.Plan, trips int) {
 	w.forget()
 	for {
-		p, need := collation.Step(w.state, m, w.mode)
+		x, err := journaltest.Carrying(w.state, m)
+		if err != nil {
+			panic(err) // a row was written here
+		}
+		p, need := collation.Step(w.state, &x, w.mode)
 		if need == nil {
 			return p, trips
 		}

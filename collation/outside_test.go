@@ -22,6 +22,8 @@ type outside struct {
 	kept    []collation.Signal
 	keys    map[string]journal.JobID
 	signals int
+	past    map[string][]collation.Past // what earlier generations have of instances and elements, by name
+	ends    map[journal.JobID]*collation.End
 }
 
 // loadMore loads what only some activities need.
@@ -45,11 +47,23 @@ func (w *world) loadMore(n *collation.Need) {
 		}
 		w.state.Keys[key] = w.keys[key]
 	}
-	for _, key := range n.Past { // nothing: the job resumes none
-		w.state.Past = map[collation.InstanceKey][]collation.Past{key: nil}
+	for _, key := range n.Past {
+		if w.state.Past == nil {
+			w.state.Past = map[collation.InstanceKey][]collation.Past{}
+		}
+		w.state.Past[key] = w.past[key.Activity]
+	}
+	for _, key := range n.Pauses { // nothing of them came
+		if w.state.PastPauses == nil {
+			w.state.PastPauses = map[collation.PauseKey]*collation.PastPause{}
+		}
+		w.state.PastPauses[key] = nil
 	}
 	for _, id := range n.Ends {
-		w.state.Ends = map[journal.JobID]*collation.End{id: nil}
+		if w.state.Ends == nil {
+			w.state.Ends = map[journal.JobID]*collation.End{}
+		}
+		w.state.Ends[id] = w.ends[id]
 	}
 	if n.Close {
 		for _, e := range w.entries {

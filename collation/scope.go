@@ -15,10 +15,13 @@ type scope struct {
 // and each load is a trip.
 func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Scope, error) {
 	s := &scope{b, reader, dad, flow.NewBudget(nil)}
+	var missing error // of these names alone: what else the decision misses is put off
 	for _, name := range names {
-		_, _ = s.Result(name)
+		if _, err := s.result(name); err != nil {
+			missing = err
+		}
 	}
-	return s, b.missing()
+	return s, missing
 }
 
 // whole makes the view for the flow's output: each name means its last pass.
@@ -28,25 +31,27 @@ func (b *builder) whole() (flow.Scope, error) {
 
 // Result implements flow.Scope.
 func (s *scope) Result(name string) (flow.Result, bool) {
-	act, ok := s.b.s.Flow.Activity(name)
-	if !ok {
-		return flow.Result{}, false
-	}
-	var r *flow.Result
-	var err error
-	if s.reader == nil && passes(act) {
-		r, err = s.b.latest(name)
-	} else {
-		key := addressOf(act, s.reader, s.dad)
-		if s.b.own != nil && key == s.b.at {
-			return *s.b.own, true
-		}
-		r, err = s.b.load(key)
-	}
-	if err != nil {
+	r, err := s.result(name)
+	if r == nil || err != nil {
 		return flow.Result{}, false
 	}
 	return *r, true
+}
+
+// result reads the result that the name means here, or asks for it; nil: there is no such activity.
+func (s *scope) result(name string) (*flow.Result, error) {
+	act, ok := s.b.s.Flow.Activity(name)
+	if !ok {
+		return nil, nil
+	}
+	if s.reader == nil && passes(act) {
+		return s.b.latest(name)
+	}
+	key := addressOf(act, s.reader, s.dad)
+	if s.b.own != nil && key == s.b.at {
+		return s.b.own, nil
+	}
+	return s.b.load(key)
 }
 
 // Job implements flow.Scope.
