@@ -41,10 +41,10 @@ func (s *script) beside(t *testing.T, d *datadriven.TestData) (string, bool) {
 		s.w.state.Author = collation.Author{}
 		return "", true
 	case "hold":
-		if len(d.CmdArgs) > 0 {
+		if len(d.CmdArgs) > 0 && d.CmdArgs[0].Key != "reason" {
 			s.last = s.response(t, d)
 		}
-		p := collation.Hold(s.w.state, &s.last, s.w.mode, errors.New(d.Input))
+		p := collation.Hold(s.w.state, &s.last, s.w.mode, arg(t, d, "reason", collation.HeldStuck), errors.New(d.Input))
 		s.w.commit(p)
 		return s.w.describe(p), true
 	}

@@ -153,12 +153,13 @@ func (b *builder) element(t *task, element int, input []byte) Row {
 }
 
 // dispatch sends the Leg1 of a successor. With Fold, the Leg1 becomes part of this plan if the
-// activity is answered by somebody else (C11).
+// activity is answered by somebody else (C11), as long as the evaluations of the plan have cost
+// less than one step may: each Leg1 has a budget of its own.
 func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error {
 	row := Row{
 		GUID: guid, Job: b.m.Job, Kind: journal.MessageLeg1, Activity: to.Name, DAD: dad, Origin: b.p.Entry.Seq,
 	}
-	if b.mode.Fold && !b.mode.Stepwise && b.folded < MaxFold && foldable(to) {
+	if b.mode.Fold && !b.mode.Stepwise && b.folded < MaxFold && b.spent() < flow.MaxStepCost && foldable(to) {
 		return b.fold(row, to)
 	}
 	row.published(b.s.Now, &b.mode)

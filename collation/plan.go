@@ -26,7 +26,10 @@ const (
 	// Later: another message of its instance goes first; nothing is written, the message comes
 	// again soon.
 	Later Outcome = "later"
-	// Stuck: a counter is at its ceiling; its row is held, with a dead letter.
+	// Stopped: the decision took too long (Mode.Stop); nothing is written, and nothing is known of
+	// the message.
+	Stopped Outcome = "stopped"
+	// Stuck: it reached a limit; its row is held, with a dead letter.
 	Stuck Outcome = "stuck"
 	// Quarantined: the stored state breaks the laws (J1), or the job is quarantined already.
 	Quarantined Outcome = "quarantined"
@@ -155,7 +158,7 @@ type DeadLetter struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD
-	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, undecodable, foreign, refused, changed
+	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, slow, loads, undecodable, foreign, refused, changed
 	Message  string
 	Ledger   ActivityLedger
 	Raw      []byte // the message itself, if it has no row: for a person, never read back

@@ -14,7 +14,7 @@ type scope struct {
 // names. It asks for all results at once: an evaluation would stop at the first missing one,
 // and each load is a trip.
 func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Scope, error) {
-	s := &scope{b, reader, dad, flow.NewBudget(nil)}
+	s := &scope{b, reader, dad, b.budget()}
 	var missing error // of these names alone: what else the decision misses is put off
 	for _, name := range names {
 		if _, err := s.result(name); err != nil {

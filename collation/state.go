@@ -298,7 +298,10 @@ type Mode struct {
 	// in µs. Compensations begin after that (3.5).
 	Outside Micros
 	// Private says that the space keeps digests of the keys of jobs and signals (S15).
-	Private       bool
+	Private bool
+	// Stop is asked now and then whether a decision takes too long on this machine. Then it ends
+	// without a verdict, as Stopped. nil: it has all the time.
+	Stop          func() bool
 	Writer, Build string // audit only
 	Login         string // of the process at the database; for the entries of operators (S8)
 }

@@ -13,6 +13,9 @@ import (
 func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
 	b := &builder{writer: newWriter(s, m, mode)}
 	err := b.decide()
+	if b.stopped {
+		return b.halted(), nil
+	}
 	if !b.need.Empty() {
 		return nil, &b.need.Need // a need goes before an error: unread state looks like missing state
 	}
@@ -35,6 +38,39 @@ type builder struct {
 	// own is the result of this message's activity, while its plan is made.
 	own    *flow.Result
 	folded int
+
+	budgets []*flow.Budget // of this decision's evaluations
+	stopped bool           // one of them was stopped, so nothing that follows is a verdict
+}
+
+// budget bounds the evaluations of one Leg1, of one set of transitions, or of one output. What is
+// one budget is the same in every mode, so that the verdict is (C11), and the verifier has the same
+// ones.
+func (b *builder) budget() *flow.Budget {
+	var stop func() bool
+	if b.mode.Stop != nil {
+		stop = func() bool {
+			b.stopped = b.stopped || b.mode.Stop()
+			return b.stopped
+		}
+	}
+	x := flow.NewBudget(stop)
+	b.budgets = append(b.budgets, x)
+	return x
+}
+
+// spent is what all evaluations of the plan have cost so far.
+func (b *builder) spent() (units int64) {
+	for _, x := range b.budgets {
+		units += x.Spent()
+	}
+	return units
+}
+
+// halted is the plan of a decision that was stopped: it writes nothing, and nothing is known of the
+// message.
+func (b *builder) halted() *Plan {
+	return &Plan{Job: b.m.Job, Message: b.m.GUID, Outcome: Stopped}
 }
 
 // decide applies C5: receipt, then dispatch row, then the state of job and

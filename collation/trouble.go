@@ -2,7 +2,6 @@ package collation
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -17,18 +16,30 @@ func errBroken(what string) error { return brokenError{what} }
 // trouble replaces the plan by one for the error: at a ceiling the row is held with a dead
 // letter (C4), any other error quarantines the job (J1).
 func (w *writer) trouble(err error) {
+	if errors.Is(err, ErrCeiling) {
+		w.stick(HeldStuck, err)
+		return
+	}
+	w.again()
+	w.p.Done = true
+	w.quarantine("law", err)
+}
+
+// stick replaces the plan by one that holds the message's row for a person, with a dead letter.
+// Without a row there is nothing to hold, and the job is quarantined (J1).
+func (w *writer) stick(reason string, cause error) {
 	w.again()
 	w.p.Done = true
 	w.row = w.s.Rows[w.m.Row]
-	if errors.Is(err, ErrCeiling) && w.row != nil {
-		w.p.Outcome = Stuck
-		w.entry(journal.KindDeadLetter)
-		row := *w.row // the due time is kept (C16)
-		w.hold(&row, HeldStuck, HeldStuck, short(err))
-		w.change(row, true)
+	if w.row == nil {
+		w.quarantine("law", cause)
 		return
 	}
-	w.quarantine("law", err)
+	w.p.Outcome = Stuck
+	w.entry(journal.KindDeadLetter)
+	row := *w.row // the due time is kept (C16)
+	w.hold(&row, HeldStuck, reason, short(cause))
+	w.change(row, true)
 }
 
 func (w *writer) quarantine(reason string, err error) {
@@ -36,11 +47,18 @@ func (w *writer) quarantine(reason string, err error) {
 	w.entry(journal.KindQuarantine).Trouble = &journal.Trouble{Reason: reason, Message: short(err)}
 }
 
-// Hold makes the plan that holds a message's row for an operator, with a dead letter, when the
-// store refuses the message for good (C10, E10). Without a row there is nothing to hold, and
-// the job is quarantined (J1). A message that has ended or is held already (C5) changes
-// nothing.
-func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
+// Reasons of dead letters of messages that an engine cannot bring to an end. The reason of others
+// is HeldStuck.
+const (
+	ReasonSlow  = "slow"  // the decision took too long on this machine, several times
+	ReasonLoads = "loads" // the decision asked for state too often
+)
+
+// Hold makes the plan that holds a message's row for an operator, with a dead letter of that
+// reason, when an engine cannot bring the message to an end (C10, E10). Without a row there is
+// nothing to hold, and the job is quarantined (J1). A message that has ended or is held already
+// (C5) changes nothing.
+func Hold(s *State, m *Message, mode Mode, reason string, cause error) *Plan {
 	b := &builder{writer: newWriter(s, m, mode)}
 	ended := b.ended()
 	if ended == "" && b.receipt == nil && b.row.Held != "" {
@@ -53,12 +71,16 @@ func Hold(s *State, m *Message, mode Mode, cause error) *Plan {
 		b.nothing(ended)
 		return b.p
 	}
-	return troubled(s, m, mode, fmt.Errorf("%w: %w", ErrCeiling, cause))
+	w := troubling(s, m, mode)
+	w.stick(reason, cause)
+	return w.seal()
 }
 
 // Quarantine makes the plan that takes the job out of service (J1).
 func Quarantine(s *State, m *Message, mode Mode, cause error) *Plan {
-	return troubled(s, m, mode, cause)
+	w := troubling(s, m, mode)
+	w.trouble(cause)
+	return w.seal()
 }
 
 // ReasonChanged is the reason of a dead letter, and of a quarantine, about stored bytes that are
@@ -85,12 +107,6 @@ func Changed(s *State, m *Message, mode Mode, cause error) *Plan {
 	} else {
 		w.letter(&Row{}, ReasonChanged, short(cause))
 	}
-	return w.seal()
-}
-
-func troubled(s *State, m *Message, mode Mode, cause error) *Plan {
-	w := troubling(s, m, mode)
-	w.trouble(cause)
 	return w.seal()
 }
 

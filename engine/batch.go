@@ -393,11 +393,11 @@ func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Pla
 		return collation.Changed(s, &it.msg, b.steps, it.reject), nil
 	}
 	if it.reject != nil {
-		return collation.Hold(s, &it.msg, b.steps, it.reject), nil
+		return collation.Hold(s, &it.msg, b.steps, collation.HeldStuck, it.reject), nil
 	}
 	if s.Receipts[it.msg.GUID] == nil {
 		if err := it.read(s.Rows[it.msg.Row]); err != nil {
-			return collation.Hold(s, &it.msg, b.steps, err), nil
+			return collation.Hold(s, &it.msg, b.steps, collation.HeldStuck, err), nil
 		}
 	}
 	return collation.Step(s, &it.msg, b.steps)

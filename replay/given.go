@@ -154,6 +154,11 @@ type view struct {
 	budget *flow.Budget
 }
 
+// budget bounds what one Leg1, one set of transitions or one output may cost, as it did when the
+// engine evaluated them. There is no time net: what is violated does not depend on how fast this
+// machine is.
+func budget() *flow.Budget { return flow.NewBudget(nil) }
+
 // Budget implements flow.Scope.
 func (v *view) Budget() *flow.Budget { return v.budget }
 

@@ -19,7 +19,7 @@ func (a *auditor) decisionLaw(e *journal.Entry, f *facts, raw *seen) {
 	if act == nil {
 		return
 	}
-	v := &view{g: &a.given, budget: flow.NewBudget(nil), reader: act, dad: f.at.DAD, own: a.given.results[f.at]}
+	v := &view{g: &a.given, reader: act, dad: f.at.DAD, own: a.given.results[f.at]}
 	if a.overran(e, f, v) {
 		return
 	}
@@ -77,6 +77,7 @@ func (a *auditor) mapped(e *journal.Entry, v *view, raw *seen) {
 	if x := a.given.brought[e.GUID]; x != nil {
 		signal = x.signal
 	}
+	v.budget = budget()
 	output, err := v.reader.MapOutput(v, signal)
 	r := e.Result
 	switch {
@@ -91,6 +92,7 @@ func (a *auditor) mapped(e *journal.Entry, v *view, raw *seen) {
 
 // taken evaluates the transitions of the reader (E11).
 func (v *view) taken(failed bool) (map[*flow.Transition]bool, error) {
+	v.budget = budget()
 	out := make(map[*flow.Transition]bool, len(v.reader.Out))
 	for _, t := range v.reader.Out {
 		if t.OnError != failed {

@@ -35,7 +35,7 @@ func (a *auditor) givenLaw(e *journal.Entry, f *facts) {
 		a.decisionLaw(e, f, raw)
 	}
 	if c := e.Close; c != nil && f.marks.has(tasks) && c.State == journal.JobCompleted {
-		v := &view{g: g, budget: flow.NewBudget(nil)}
+		v := &view{g: g, budget: budget()}
 		output, err := g.flow.Output(v)
 		if err != nil || !bytes.Equal(output, c.Output) {
 			a.gives(e, v, "the job's output is not what the flow gives%s", failed(err))
@@ -83,7 +83,7 @@ func (a *auditor) sentLaw(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	if act == nil {
 		return
 	}
-	v := &view{g: &a.given, budget: flow.NewBudget(nil), reader: act, dad: key.DAD}
+	v := &view{g: &a.given, budget: budget(), reader: act, dad: key.DAD}
 	input, err := asks(act, v)
 	switch {
 	case d.Kind == journal.MessageAnswer && err == nil && !(act.HasEach && input == nil):
@@ -113,7 +113,7 @@ func (a *auditor) askedLaw(e *journal.Entry, f *facts, w *journal.Wait) {
 	if act == nil {
 		return
 	}
-	v := &view{g: &a.given, budget: flow.NewBudget(nil), reader: act, dad: key.DAD}
+	v := &view{g: &a.given, budget: budget(), reader: act, dad: key.DAD}
 	text := ""
 	var err error
 	if act.Type == flow.TypeHook && act.Topic != "" {
@@ -181,7 +181,7 @@ func (a *auditor) listLaw(e *journal.Entry, f *facts) {
 	if act == nil {
 		return
 	}
-	v := &view{g: &a.given, budget: flow.NewBudget(nil), reader: act, dad: f.key.DAD}
+	v := &view{g: &a.given, budget: budget(), reader: act, dad: f.key.DAD}
 	if !act.HasEach {
 		a.gives(e, v, "%s has elements, in the flow it has no list", act.Name)
 		return

@@ -170,7 +170,7 @@ func (u *universe) step(m collation.Message) {
 		}
 		p, need := collation.Step(st, m, o.Mode)
 		if need == nil && o.Trouble && !m.Entered && o.Choose(refused) == 0 {
-			p = collation.Hold(st, m, o.Mode, errRefused)
+			p = collation.Hold(st, m, o.Mode, collation.HeldStuck, errRefused)
 		}
 		return p, need
 	}, &m)

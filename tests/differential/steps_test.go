@@ -186,7 +186,7 @@ func (w *twin) decide(st *collation.State, m *collation.Message) (*collation.Pla
 	st.Flow = w.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
 	switch w.upTo("trouble", 80) {
 	case 79:
-		return collation.Hold(st, m, w.mode, errDrawn), nil
+		return collation.Hold(st, m, w.mode, collation.HeldStuck, errDrawn), nil
 	case 80:
 		return collation.Quarantine(st, m, w.mode, errDrawn), nil
 	}
