@@ -48,6 +48,7 @@ const (
 	KindExpired     Kind = "expired"     // only its tombstone is left
 	KindPerson      Kind = "person"      // a dead letter waits for a person (E10)
 	KindNobody      Kind = "nobody"      // no living process serves it
+	KindBusy        Kind = "busy"        // an engine has been deciding on its message for long
 	KindTasks       Kind = "tasks"       // the job is closed, its completion tasks are open
 	KindClosed      Kind = "closed"      // the job has ended
 	KindInterrupt   Kind = "interrupt"   // an interrupt is on its way to the job
@@ -67,7 +68,7 @@ const (
 )
 
 var rank = []Kind{
-	KindQuarantined, KindExpired, KindPerson, KindNobody, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
+	KindQuarantined, KindExpired, KindPerson, KindNobody, KindBusy, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
 	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 
@@ -97,6 +98,7 @@ func Why(j *Job) []Reason {
 			e.explain(s)
 		}
 		e.nobody()
+		e.busy()
 	}
 	if e.v.State != journal.JobQuarantined {
 		e.letters()

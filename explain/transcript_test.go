@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
@@ -212,6 +213,16 @@ func (w *world) serves(engine bool, topics []string) {
 	w.job.Processes = append(w.job.Processes, store.ProcessView{Process: store.Process{Engine: engine, Topics: topics}})
 }
 
+// busy adds a living engine that has been deciding on the message of the last row, or of a response.
+func (w *world) busy(name string, seconds int, response bool) {
+	w.serves(true, nil)
+	p := &w.job.Processes[len(w.job.Processes)-1]
+	p.Name, p.Busy = name, store.Busy{For: time.Duration(seconds) * time.Second, Job: w.ID}
+	if !response {
+		p.Busy.Message = w.Rows[len(w.Rows)-1].GUID
+	}
+}
+
 // editor knows what the lines of a transcript may name.
 func (w *world) editor() *edit.Editor {
 	return &edit.Editor{Names: map[string]any{
@@ -219,7 +230,7 @@ func (w *world) editor() *edit.Editor {
 		"self": self, "other": other, "leg1": leg1, "stack": top + thrown + origin + below, "long": strings.Repeat("ü", 150),
 		"instance": w.instance, "row": w.row, "request": w.request, "element": w.element, "timer": w.timer, "brings": w.brings,
 		"wait": w.wait, "waiting": w.waiting, "await": w.await, "order": w.order, "interrupt": w.interrupt, "letter": w.letter,
-		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves,
+		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves, "busy": w.busy,
 		"resumed": w.resumed, "output": w.output, "asleep": w.asleep, "pause": w.pause, "alarm": w.alarm, "waitsFor": w.waitsFor,
 		"undoing": w.undoing, "ordered": w.ordered, "woken": w.woken, "start": journal.JobID.Start, "nobody": func() []store.ProcessView { return []store.ProcessView{} },
 	}, Root: func(name string) any {

@@ -24,7 +24,10 @@ type Config struct {
 	// Troubles is what keeps messages from their way, for the others to see; nil: nothing is told.
 	// It is called at each renewal and must not block.
 	Troubles func() []store.Trouble
-	Logger   *slog.Logger // nil: silent
+	// Busy is the message on which an engine of the process has been deciding for long, which others
+	// are told; nil: never.
+	Busy   func() store.Busy
+	Logger *slog.Logger // nil: silent
 }
 
 // Store is the part of a store that a Keeper needs.
@@ -188,7 +191,7 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	if given && k.own != nil {
 		k.lose()
 	}
-	ran := k.ran.lately(time.Now())
+	does := store.Doing{Ran: k.ran.lately(time.Now())}
 	if k.own == nil {
 		return true, k.open(ctx)
 	}
@@ -197,7 +200,11 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	defer cancel()
 	fault.At(fault.K18, "session")
 	began := time.Now()
-	ended, err := k.own.Renew(ctx, ran, k.troubles())
+	if k.cfg.Busy != nil {
+		does.Busy = k.cfg.Busy()
+	}
+	does.Troubles = k.troubles()
+	ended, err := k.own.Renew(ctx, does)
 	if errors.Is(err, store.ErrStale) {
 		k.cfg.Logger.Warn("this process was not heard of for too long: others have what it held", "lease", k.cfg.Lease)
 		k.lose()

@@ -187,7 +187,7 @@ func TestW8ADeathIsNoticedAtOnce(t *testing.T) {
 		dies, err := d.Store.OpenSession(t.Context(), store.Process{Name: "dies", Lease: lease})
 		require.NoError(t, err)
 		time.Sleep(lease + 2*time.Millisecond)
-		_, err = dies.Renew(t.Context(), nil, nil)
+		_, err = dies.Renew(t.Context(), store.Doing{})
 		require.ErrorIs(t, err, store.ErrStale)
 	})
 }
@@ -206,7 +206,7 @@ func TestW8ASessionThatWasEnded(t *testing.T) {
 		for range 30 { // this renews b directly
 			time.Sleep(lease / 6)
 			d.set(false)
-			_, err := other.Renew(t.Context(), nil, nil)
+			_, err := other.Renew(t.Context(), store.Doing{})
 			require.NoError(t, err)
 			d.set(true)
 		}

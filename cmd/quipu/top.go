@@ -135,6 +135,7 @@ func (a *app) frame(ctx context.Context, rt *quipu.Runtime) (*frame, error) {
 	}
 	f.stuck(g)
 	f.troubles(living)
+	f.busy(living)
 	return f, nil
 }
 
@@ -207,6 +208,20 @@ func (f *frame) troubles(living []store.ProcessView) {
 			}
 			at[key] = len(f.Stuck)
 			f.Stuck = append(f.Stuck, stuck{x.Text, 1, max(0, oldest), "quipu processes"})
+		}
+	}
+}
+
+// busy adds the engines that have been deciding on one message for long.
+func (f *frame) busy(living []store.ProcessView) {
+	for i := range living {
+		p := &living[i]
+		if b := p.Busy; p.Engine && b.For > 0 {
+			help := "quipu processes"
+			if !b.Job.IsZero() {
+				help = "quipu why " + b.Job.String()
+			}
+			f.Stuck = append(f.Stuck, stuck{"an engine that is busy with one message, of process " + p.Name, 1, b.For.Seconds(), help})
 		}
 	}
 }

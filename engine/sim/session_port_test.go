@@ -26,8 +26,8 @@ func (s *port) OpenSession(ctx context.Context, p store.Process) (store.Session,
 }
 
 // Renew implements store.Session.
-func (o *own) Renew(ctx context.Context, ran []int64, troubles []store.Trouble) ([]string, error) {
-	return through(ctx, o.p, kindWrite, "renew", func() ([]string, error) { return o.Session.Renew(ctx, ran, troubles) })
+func (o *own) Renew(ctx context.Context, d store.Doing) ([]string, error) {
+	return through(ctx, o.p, kindWrite, "renew", func() ([]string, error) { return o.Session.Renew(ctx, d) })
 }
 
 // Lost implements store.Session.

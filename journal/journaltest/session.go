@@ -29,7 +29,7 @@ func (b *bench) open(p store.Process) store.Session {
 
 // renewed renews a session, and returns the sessions that it ended.
 func (b *bench) renewed(s store.Session) []string {
-	ended, err := s.Renew(b.ctx(), nil, nil)
+	ended, err := s.Renew(b.ctx(), store.Doing{})
 	b.check(err)
 	return ended
 }
@@ -90,7 +90,7 @@ var _ = test("Sessions", "one that is not renewed is ended by another, and what 
 	require.Equal(b, freed(right), b.request(id, "right"), "what is held stays so")
 	require.Equal(b, other, b.request(mine.Job, "work"), "the others keep what they have")
 	require.Empty(b, b.renewed(b.live()), "it is ended once")
-	require.ErrorIs(b, failed(dies.Renew(b.ctx(), nil, nil)), store.ErrStale)
+	require.ErrorIs(b, failed(dies.Renew(b.ctx(), store.Doing{})), store.ErrStale)
 	l := b.lease(left, "w2") // it is taken over (E9)
 	require.Equal(b, []any{old.Fence + 2, 2}, []any{l.Fence, l.Runs}, "one by the end, one by the new run")
 	require.ErrorIs(b, failed(b.s.Keep(b.ctx(), old)), store.ErrStale)
@@ -115,7 +115,7 @@ var _ = test("Sessions", "one that is renewed is not ended (W8)", func(b *bench)
 	s, live := b.session("renewed", lease), b.looks()
 	opened := b.now()
 	b.passing(func() bool {
-		got(s.Renew(b.ctx(), nil, nil))(b)
+		got(s.Renew(b.ctx(), store.Doing{}))(b)
 		require.Empty(b, b.renewed(live))
 		return b.now() > opened+2*micros(lease)
 	})
@@ -135,7 +135,7 @@ var _ = test("Sessions", "its end frees what it held at once, and its id is neve
 	require.Len(b, b.due(10), 1)
 	require.Empty(b, b.renewed(b.live()), "nothing is left of it")
 	require.Zero(b, b.live().Next())
-	require.ErrorIs(b, failed(s.Renew(b.ctx(), nil, nil)), store.ErrStale)
+	require.ErrorIs(b, failed(s.Renew(b.ctx(), store.Doing{})), store.ErrStale)
 	require.Greater(b, b.session("ends", hour).ID(), s.ID())
 })
 
@@ -353,11 +353,14 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 	for i := range troubles {
 		troubles[i] = store.Trouble{Kind: "room", Name: fmt.Sprintf("topic.%d", i), Queue: "work.x", Text: "it is \"full\",\n\tand \\ waits", Since: 7}
 	}
-	got(first.Renew(b.ctx(), []int64{7, 1 << 40}, troubles))(b)
+	does := store.Doing{Ran: []int64{7, 1 << 40}, Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: guid(2)}, Troubles: troubles}
+	got(first.Renew(b.ctx(), does))(b)
 	list = views()
-	require.Equal(b, []int64{7, 1 << 40}, list[0].Ran)
-	require.Equal(b, troubles[:store.MaxTroubles], list[0].Troubles)
-	got(first.Renew(b.ctx(), []int64{7, 1 << 40}, nil))(b)
+	does.Troubles = troubles[:store.MaxTroubles]
+	require.Equal(b, does, list[0].Doing)
+	require.Zero(b, list[1].Busy)
+	b.renewed(first)
+	require.Zero(b, views()[0].Busy, "it has gone on")
 	require.Empty(b, views()[0].Troubles)
 	require.Positive(b, list[0].Since)
 	require.GreaterOrEqual(b, list[0].Renewed, list[0].Since)

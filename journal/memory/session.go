@@ -25,9 +25,8 @@ type member struct {
 	since   collation.Micros // since then it was renewed without a gap
 	next    time.Duration
 	engines int
-	ran     []int64
-	hinders []store.Trouble // what keeps its messages from their way
-	dead    bool            // it may still have rows to free
+	doing   store.Doing
+	dead    bool // it may still have rows to free
 }
 
 // OpenSession implements store.Sessions.
@@ -52,7 +51,7 @@ func (s *Store) Processes(context.Context) (all []store.ProcessView, err error) 
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.members)) {
 		if m := s.members[id]; s.alive(id) && m.renewed > s.now()-m.lease {
-			all = append(all, store.ProcessView{Process: m.is, Since: m.since, Renewed: m.renewed, Ran: slices.Clone(m.ran), Troubles: slices.Clone(m.hinders)})
+			all = append(all, store.ProcessView{Process: m.is, Since: m.since, Renewed: m.renewed, Doing: m.doing})
 		}
 	}
 	return all[:min(len(all), store.MaxPage)], nil
@@ -62,7 +61,7 @@ func (s *Store) Processes(context.Context) (all []store.ProcessView, err error) 
 func (m *member) ID() int64 { return m.id }
 
 // Renew implements store.Session.
-func (m *member) Renew(_ context.Context, ran []int64, troubles []store.Trouble) (ended []string, err error) {
+func (m *member) Renew(_ context.Context, d store.Doing) (ended []string, err error) {
 	s := m.s
 	err = s.write("renew", func(*undo) error {
 		if !s.alive(m.id) {
@@ -72,8 +71,9 @@ func (m *member) Renew(_ context.Context, ran []int64, troubles []store.Trouble)
 		if now-m.renewed > m.lease*2/3 {
 			m.since = now
 		}
-		m.renewed, m.next, m.engines, m.ran = now, 0, 0, slices.Clone(ran)
-		m.hinders = slices.Clone(troubles[:min(len(troubles), store.MaxTroubles)])
+		m.renewed, m.next, m.engines, m.doing = now, 0, 0, d
+		m.doing.Ran = slices.Clone(d.Ran)
+		m.doing.Troubles = slices.Clone(d.Troubles[:min(len(d.Troubles), store.MaxTroubles)])
 		for id, o := range s.members {
 			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 && (m.next == 0 || left < m.next) {
 				m.next = left

@@ -84,7 +84,7 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.Error(t, devtest.Await(t, "the end of the listener", listened))
 	go listen()
 	devtest.Await(t, "the listener, or what it hears", told)
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil, nil); return err == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), store.Doing{}); return err == nil }, time.Minute, 10*time.Millisecond)
 	_, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
 	if err != nil { // the connection that it had
 		require.ErrorIs(t, err, store.ErrUnavailable)
@@ -157,12 +157,12 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 		require.NoError(t, admin.Close(t.Context()))
 	}
 	reads(b, "on")
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil, nil); return err != nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), store.Doing{}); return err != nil }, time.Minute, 10*time.Millisecond)
 	_, err = s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "takes writes")
 	reads(b, "off")
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), nil, nil); return err == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), store.Doing{}); return err == nil }, time.Minute, 10*time.Millisecond)
 	st := load(t, c, store.Want{Job: id})
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	require.Equal(t, hostOf(t, b.DSN("quipu")), port())

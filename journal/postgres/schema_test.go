@@ -169,7 +169,7 @@ func TestRoles(t *testing.T) {
 	p.ResolvedWait = &collation.ResolvedWait{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	require.Len(t, must(worker.Pauses(t.Context(), row.Job, row.GUID))(t), 1)
-	must(x.Renew(t.Context(), nil, nil))(t)
+	must(x.Renew(t.Context(), store.Doing{}))(t)
 	require.NoError(t, x.End(t.Context()))
 	require.Zero(t, s.rows(t, "sessions WHERE NOT dead"))
 	require.Equal(t, 1, s.rows(t, "sessions"), "it does not see all that a session may hold: an engine forgets it")

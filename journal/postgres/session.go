@@ -65,7 +65,10 @@ func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
 				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
 			},
-			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Ran: v.numbers(9), Troubles: readTroubles(v.lines(10)),
+			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Doing: store.Doing{
+				Ran: v.numbers(9), Busy: store.Busy{For: time.Duration(v.int(10)) * time.Microsecond, Job: v.job(11), Message: v.guid(12)},
+				Troubles: readTroubles(v.lines(13)),
+			},
 		}, nil
 	}, pInt(store.MaxPage))
 }
@@ -101,13 +104,13 @@ func (x *session) Next() time.Duration { return x.next }
 func (x *session) Engines() int { return x.engines }
 
 // Renew implements store.Session.
-func (x *session) Renew(ctx context.Context, ran []int64, troubles []store.Trouble) (ended []string, err error) {
+func (x *session) Renew(ctx context.Context, d store.Doing) (ended []string, err error) {
 	alive, others := false, int64(0)
 	err = x.alive.call(ctx, "renew session", "session_renew", func(v row) error {
 		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
 		x.engines = int(v.int(2))
 		return nil
-	}, pInt(x.id), pInts(ran...), pTexts(writeTroubles(troubles)))
+	}, pInt(x.id), pInts(d.Ran...), pInt(d.Busy.For.Microseconds()), pUUID(d.Busy.Job), pUUID(d.Busy.Message), pTexts(writeTroubles(d.Troubles)))
 	switch {
 	case err != nil:
 		return nil, err

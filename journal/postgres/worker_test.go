@@ -91,8 +91,8 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	must(s.Lease(t.Context(), row.Job, row.GUID, 1, "w", x.ID()))(t)
 	for range 2 {
 		require.NoError(t, x.(*session).alive.conn.pg.Conn().Close())
-		require.Error(t, failed(x.Renew(t.Context(), nil, nil)))
-		must(x.Renew(t.Context(), nil, nil))(t)
+		require.Error(t, failed(x.Renew(t.Context(), store.Doing{})))
+		must(x.Renew(t.Context(), store.Doing{}))(t)
 	}
 	require.Equal(t, x.ID(), rowOf(t, s, row.Job, row.GUID).Session)
 	require.NoError(t, x.(*session).alive.conn.pg.Conn().Close())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // ErrSession is an ErrStale about the session, not the request: the session that was to take it
@@ -42,9 +43,25 @@ type ProcessView struct {
 	Process
 	Since   collation.Micros // since then it has renewed without a gap
 	Renewed collation.Micros // last renewal
-	Ran     []int64          // as its last Renew gave it
-	// Troubles are what kept messages from their way at its last Renew, as far as it knew.
+	Doing                    // as its last Renew gave it
+}
+
+// Doing is what a process does now. It is for people.
+type Doing struct {
+	// Ran is how many runs of each of the process's Topics have ended in the last minute, in their
+	// order; nil: none.
+	Ran []int64
+	// Busy is the message on which an engine of the process has been deciding for long; zero: none.
+	Busy Busy
+	// Troubles are what keeps messages from their way, at most MaxTroubles.
 	Troubles []Trouble
+}
+
+// Busy is a message that holds up an engine.
+type Busy struct {
+	For     time.Duration
+	Job     journal.JobID // zero: it is none of a job
+	Message journal.GUID
 }
 
 // MaxTroubles bounds the troubles that a process tells the others.
@@ -71,10 +88,8 @@ type Session interface {
 	// that they may not have published are due without a look (T2). That may outlast the call;
 	// ended names the processes for which it is done. ErrStale: this session was ended.
 	//
-	// ran tells the others, for people, how many runs of each of the process's Topics have ended in
-	// the last minute, in their order; nil: none. troubles tells them what keeps its messages from
-	// their way, at most MaxTroubles.
-	Renew(ctx context.Context, ran []int64, troubles []Trouble) (ended []string, err error)
+	// d is what the others are told.
+	Renew(ctx context.Context, d Doing) (ended []string, err error)
 	// Next returns the time from the last Renew until the first of the other sessions is over, if
 	// it is not renewed; 0 if there is none.
 	Next() time.Duration

@@ -323,6 +323,10 @@ CREATE TABLE sessions (
     since      bigint  NOT NULL,
     ran        bigint[] NOT NULL DEFAULT '{}', -- runs of each of its topics that have ended in the last minute (O9)
     troubles   text[]  NOT NULL DEFAULT '{}', -- what keeps its messages from their way, each a JSON object
+    -- for how many microseconds it has been deciding on one message, if that is long; 0 if it is not
+    busy         bigint NOT NULL DEFAULT 0,
+    busy_job     uuid,
+    busy_message uuid,
     dead       boolean NOT NULL DEFAULT false,
     login      text    NOT NULL DEFAULT session_user -- a worker's login changes its own sessions alone (S8)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

@@ -8,7 +8,7 @@ RETURNING id
 -- name: session_list
 -- lists the live processes, the oldest first. $1 limit.
 SELECT s.name, s.build, array_to_string(s.roles, E'\n'), array_to_string(s.topics, E'\n'), s.engine, s.lease, s.since, s.renewed_at, s.lanes, array_to_string(s.ran, E'\n'),
-    array_to_string(s.troubles, E'\n')
+    s.busy, s.busy_job, s.busy_message, array_to_string(s.troubles, E'\n')
 FROM sessions s, micros() AS now
 WHERE NOT s.dead AND s.renewed_at > now - s.lease
 ORDER BY s.id
@@ -16,10 +16,12 @@ LIMIT $1::int8
 
 -- name: session_renew
 -- renews a session. A gap of more than two thirds of its lease restarts since. $1 session, $2 runs of its topics that
--- have ended in the last minute, $3 its troubles. Returns how many other sessions must be ended, in how many microseconds
--- the next one must be (null for never), and how many engines live. No row: this session has been ended.
+-- have ended in the last minute, $3 for how many microseconds it has been busy with the message $5 of the job $4, 0 for
+-- none, $6 its troubles. Returns how many other sessions must be ended, in how many microseconds the next one
+-- must be (null for never), and how many engines live. No row: this session has been ended.
 UPDATE sessions s
-SET renewed_at = now, ran = $2::int8[], troubles = $3::text[], since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
+SET renewed_at = now, ran = $2::int8[], busy = $3::int8, busy_job = $4::uuid, busy_message = $5::uuid, troubles = $6::text[],
+    since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
 FROM micros() AS now
 WHERE s.id = $1::int8 AND NOT s.dead
 RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND (o.dead OR o.renewed_at <= now - o.lease)),
