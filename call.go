@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -46,7 +45,7 @@ func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, er
 	if err != nil {
 		return Job{}, fmt.Errorf("%w, key %.80q: %w", ErrInput, rt.kept(key), err)
 	}
-	if key, err = engine.CheckStart(f, key, input, rt.kept); err != nil {
+	if key, err = rt.checkStart(ctx, f, key, input); err != nil {
 		return Job{}, err
 	}
 	begun := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})

@@ -23,6 +23,8 @@ const (
 	ReasonUndo           DeadLetterReason = "undo"           // a compensation fails, or cannot begin
 	ReasonRuns           DeadLetterReason = "runs"           // its request ran too often without a response
 	ReasonStuck          DeadLetterReason = "stuck"          // it reached a limit of its job, or the store refuses what it brings
+	ReasonSlow           DeadLetterReason = "slow"           // the decision on it took too long on a machine, three times
+	ReasonLoads          DeadLetterReason = "loads"          // the decision on it asked for state too often
 	ReasonUndecodable    DeadLetterReason = "undecodable"    // it, or its row, cannot be read
 	ReasonForeign        DeadLetterReason = "foreign"        // its job or its space is not here
 	ReasonRefused        DeadLetterReason = "refused"        // a signal that cannot be delivered
@@ -32,7 +34,7 @@ const (
 // reasons are all of them.
 var reasons = []DeadLetterReason{
 	ReasonParked, ReasonConfirm, ReasonResultMisfit, ReasonNondeterminism, ReasonUndo, ReasonRuns, ReasonStuck,
-	ReasonUndecodable, ReasonForeign, ReasonRefused, ReasonChanged,
+	ReasonSlow, ReasonLoads, ReasonUndecodable, ReasonForeign, ReasonRefused, ReasonChanged,
 }
 
 // DeadLetterState says what became of a dead letter.

@@ -65,7 +65,7 @@ func help(reason quipu.DeadLetterReason) string {
 		return "about an effect: look outside"
 	case quipu.ReasonNondeterminism, quipu.ReasonUndo, quipu.ReasonRuns:
 		return "about a handler: fix it, then retry"
-	case quipu.ReasonStuck, quipu.ReasonRefused, quipu.ReasonForeign, quipu.ReasonUndecodable, quipu.ReasonChanged:
+	case quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonRefused, quipu.ReasonForeign, quipu.ReasonUndecodable, quipu.ReasonChanged:
 		return "about the message: its text says which"
 	}
 	return "unknown to this version"

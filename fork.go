@@ -72,7 +72,7 @@ func (rt *Runtime) Fork(ctx context.Context, key string, at int64, as string, op
 	if as == "" {
 		return refused(errors.New("give the new job a key of its own"))
 	}
-	if as, err = engine.CheckStart(f, as, c.Input, rt.kept); err != nil {
+	if as, err = rt.checkStart(ctx, f, as, c.Input); err != nil {
 		return Job{}, err
 	}
 	from.Job = job.ID

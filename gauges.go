@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 )
@@ -16,6 +17,7 @@ func (rt *Runtime) gauges(ctx context.Context) ([]observer.Reading, error) {
 	pool := rt.store.Pool()
 	out.add(observer.MetricWaiting, float64(rt.waiters.Len()))
 	out.troubles(rt)
+	out.busy(rt.committer.Busy())
 	out.add(observer.MetricConnections, float64(pool.Used), "state", "used")
 	out.add(observer.MetricConnections, float64(pool.Idle), "state", "idle")
 	out.add(observer.MetricPoolLimit, float64(pool.Limit))
@@ -43,6 +45,16 @@ type readings []observer.Reading
 
 func (r *readings) add(metric string, value float64, attributes ...string) {
 	*r = append(*r, observer.Reading{Metric: metric, Value: value, Attributes: attributes})
+}
+
+// busy adds what a loop of the committer has been doing for long.
+func (r *readings) busy(b *engine.Busy) {
+	on := map[bool]float64{}
+	if b != nil {
+		on[b.Deciding] = b.For.Seconds()
+	}
+	r.add(observer.MetricBusy, on[true], "on", "message")
+	r.add(observer.MetricBusy, on[false], "on", "database")
 }
 
 // space adds what the database says.

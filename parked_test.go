@@ -106,7 +106,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	reasons := []quipu.DeadLetterReason{
 		quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit, quipu.ReasonNondeterminism, quipu.ReasonUndo,
-		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonUndecodable, quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,
+		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonUndecodable, quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,
 	}
 	require.Equal(t, len(reasons)+2, strings.Count(table, "\n|"))
 	for _, reason := range reasons {

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/journal"
@@ -123,7 +122,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c, how := rt.cfg, mode.From(ctx)
 	rt.session = session.New(session.Config{
-		Store: rt.store, Process: rt.process(), Troubles: rt.troubles, Logger: c.Logger,
+		Store: rt.store, Process: rt.process(), Troubles: rt.troubles, Busy: func() store.Busy { return rt.committer.Busy().Told() },
+		Logger: c.Logger,
 	})
 	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {
 		return err
@@ -268,74 +268,6 @@ func (rt *Runtime) Run(ctx context.Context) error {
 
 // Ready returns a channel that is closed when Run takes work: the session of the process is open.
 func (rt *Runtime) Ready() <-chan struct{} { return rt.ready }
-
-// Check says whether this process can do its work, for a readiness probe. The database must
-// answer, NATS must answer where it is configured, and Run, if it was called, must neither be
-// starting nor draining (ErrNotReady). The database must be the one that the space was accepted
-// in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
-// have the JetStream streams of the space; those that are missing are made. No stream may refuse the
-// messages of this process, and an engine finds no stream or consumer that breaks the promise. A
-// topic that has its part of a stream is no reason: only its requests wait. ctx bounds it.
-func (rt *Runtime) Check(ctx context.Context) error {
-	if rt.ran.Load() {
-		select {
-		case <-rt.ready:
-		default:
-			return fmt.Errorf("%w: it is starting", ErrNotReady)
-		}
-		if rt.draining.Load() {
-			return fmt.Errorf("%w: it drains, or has ended", ErrNotReady)
-		}
-	}
-	if err := rt.elsewhere(); err != nil {
-		return err
-	}
-	if _, err := rt.store.FindJob(ctx, checkKey); err != nil && !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("the database does not answer: %w", err)
-	}
-	if rt.bus != nil {
-		if err := rt.bus.Answers(ctx); err != nil {
-			return fmt.Errorf("%w: NATS does not answer", ErrNotReady)
-		}
-	}
-	if rt.bus != nil && rt.ran.Load() && slices.Contains(rt.cfg.Roles, RoleEngine) {
-		if err := rt.bus.Streams(ctx); err != nil {
-			return fmt.Errorf("%w: the streams of the space cannot be had: %w", ErrNotReady, err)
-		}
-	}
-	if rt.bus != nil {
-		for _, x := range rt.bus.Troubles() {
-			if x.Stops() {
-				return fmt.Errorf("%w: %s", ErrNotReady, x.Text)
-			}
-		}
-	}
-	return nil
-}
-
-// troubles are what keeps the messages of this process from their way, the worst first.
-func (rt *Runtime) troubles() []store.Trouble {
-	if rt.bus == nil {
-		return nil
-	}
-	var out, lesser []store.Trouble
-	for _, x := range rt.bus.Troubles() {
-		t := store.Trouble{Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text, Since: collation.Micros(x.Since.UnixMicro())}
-		if x.Stops() {
-			out = append(out, t)
-		} else {
-			lesser = append(lesser, t)
-		}
-	}
-	out = append(out, lesser...)
-	return out[:min(len(out), store.MaxTroubles)]
-}
-
-// checkKey is a key that no job has. Looking it up shows that the database answers.
-const checkKey = "\x7fcheck"
-
-// ErrNotReady is wrapped by the errors of Check about a process that takes no work now.
-var ErrNotReady = errors.New("the process takes no work")
 
 // topics lists the topics that this process serves.
 func (rt *Runtime) topics() []string {

@@ -157,7 +157,7 @@ func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, ti
 	}
 	starts := make([]store.Start, len(times))
 	for i, at := range times {
-		key, err := engine.CheckStart(f, schedule.Key(ref.Name, at), c.Input, s.kept)
+		key, err := engine.CheckStart(f, schedule.Key(ref.Name, at), c.Input, s.kept, nil)
 		if err != nil {
 			s.log.Error("a flow refuses what its schedule starts it with", "flow", ref.Name, "version", ref.Version, "times", len(times), "error", err)
 			s.observer.Count(observer.MetricScheduled, int64(len(times)), "outcome", "refused")

@@ -238,7 +238,7 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 	if err != nil {
 		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, rt.kept(r.Key), err)
 	}
-	key, err := engine.CheckStart(f, r.Key, input, rt.kept)
+	key, err := rt.checkStart(ctx, f, r.Key, input)
 	if err != nil {
 		return store.Start{}, err
 	}
@@ -253,6 +253,16 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 		start.At = max(0, collation.Micros(r.At.UnixMicro()))
 	}
 	return start, nil
+}
+
+// checkStart is engine.CheckStart, as long as somebody waits for it. Errors: also ErrUnavailable, with
+// the cause of ctx: nothing was begun.
+func (rt *Runtime) checkStart(ctx context.Context, f *flow.Flow, key string, input []byte) (string, error) {
+	key, err := engine.CheckStart(f, key, input, rt.kept, func() bool { return ctx.Err() != nil })
+	if errors.Is(err, flow.ErrStopped) {
+		err = fmt.Errorf("%w: %w: %w", store.Unavailable("nothing was begun"), context.Cause(ctx), err)
+	}
+	return key, err
 }
 
 // marshal returns the canonical form of an input.

@@ -72,6 +72,8 @@ func units(w work) []*unit {
 		case it.msg.Kind == journal.MessageSignal:
 			u := of(ofBox(it.msg.Job))
 			u.items = append(u.items, it)
+		case it.slow > 0: // one after another, so that they leave the other loops to others
+			all = append(all, &unit{work{items: []*item{it}}, "slow decisions"})
 		case it.child.asks != "":
 			all = append(all, &unit{work{items: []*item{it}}, ofKey(it.child.asks)})
 		default:

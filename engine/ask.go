@@ -209,6 +209,10 @@ func (a *ask) see(b *batch) error {
 // of the row with its record.
 func (l *loop) asked(ctx context.Context, b *batch, it *item, row *collation.Row) error {
 	s, f, err := l.prepareAsked(ctx, it, row, b.loaded.Now)
+	if errors.Is(err, flow.ErrStopped) {
+		b.halt(it)
+		return nil
+	}
 	begun := false
 	if err == nil {
 		begun, err = b.beginAsked(&s, f)
@@ -273,7 +277,7 @@ func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, n
 		Active: a.Version == "", Key: l.cfg.KeptKey(a.Key), Trace: a.Trace, Who: wire.CutText(a.Who),
 		At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
 	}
-	if s.Flow, f, err = l.flows.Resolve(ctx, a.Flow, a.Version); err != nil {
+	if s.Flow, f, err = l.resolve(ctx, a.Flow, a.Version); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			err = &refusal{cause: err}
 		}
@@ -282,7 +286,7 @@ func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, n
 	s.Trigger = f.Trigger().Name
 	s.Input, err = canonical.Payload(a.Input)
 	if err == nil {
-		s.Key, err = CheckStart(f, s.Key, s.Input, l.cfg.KeptKey)
+		s.Key, err = CheckStart(f, s.Key, s.Input, l.cfg.KeptKey, l.tooSlow)
 	}
 	if err == nil && f.Identity() == flow.Strict && s.Key != l.cfg.KeptKey(f.StrictKey(s.Input)) {
 		err = errAsk
@@ -290,7 +294,10 @@ func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, n
 	if err == nil {
 		s.Tags, err = CheckTags(a.Tags)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, flow.ErrStopped):
+		return s, nil, err
+	case err != nil:
 		return s, nil, &refusal{cause: err}
 	}
 	it.child.asks = s.Key

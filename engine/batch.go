@@ -15,9 +15,6 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
-// maxLoads bounds the loads for one message. A message that still misses state is refused.
-const maxLoads = 32
-
 // work is what one transaction shall carry.
 type work struct {
 	items []*item
@@ -46,7 +43,7 @@ type batch struct {
 	// open holds the messages with steps left after this transaction: their next step reads what
 	// this commit writes.
 	open    map[journal.GUID]bool
-	repeats []*item // deliveries of such a message, which wait for its end
+	repeats []*item // deliveries of such a message, which wait for its end, and what comes after a full batch
 	plans   []store.Chained
 	decided []*item
 	calls   []*call
@@ -64,6 +61,9 @@ type batch struct {
 	extra  []store.Outgoing        // to publish besides what the jobs' plans send
 	began  time.Time
 	took   time.Duration // load to commit
+	// deciding is how long the batch has decided so far, and finished on how many items.
+	deciding time.Duration
+	finished int
 }
 
 func (c *Committer) batch(loaded *store.Loaded, sends bool) *batch {
@@ -94,8 +94,10 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	if err != nil {
 		return nil, err
 	}
+	l.progress.enter()
+	defer l.progress.leave()
 	b := l.batch(&store.Loaded{}, l.publishes())
-	b.began = began
+	b.began, b.mode.Stop, b.steps.Stop = began, l.tooSlow, l.tooSlow
 	defer func() {
 		if err != nil {
 			l.unsure(b, err)
@@ -183,7 +185,7 @@ func (l *loop) wants(b *batch, w work) (wants []store.Want, calls, later []*call
 		want := it.want(l.flows, l.mode)
 		want.Whole = l.hot.on() && it.guessable()
 		wants = append(wants, want)
-		it.loads = 0
+		it.loads, it.took = 0, 0
 	}
 	for _, x := range w.calls {
 		switch {
@@ -241,9 +243,14 @@ func (l *loop) askAll(ctx context.Context, tx store.Committer, b *batch, calls [
 	for range maxLoads {
 		missing := needs{}
 		var again []*call
-		for _, x := range calls {
+		for i, x := range calls {
+			if b.full() {
+				b.later = append(append(b.later, again...), calls[i:]...)
+				return nil
+			}
 			n := l.ask(b, x)
 			if n == nil {
+				b.finished++
 				continue
 			}
 			again = append(again, x)
@@ -261,13 +268,19 @@ func (l *loop) askAll(ctx context.Context, tx store.Committer, b *batch, calls [
 		}
 		calls = again
 	}
-	return fmt.Errorf("%w: %d calls still miss state after %d loads", store.ErrRejected, len(calls), maxLoads)
+	for _, x := range calls {
+		err := fmt.Errorf("%w: %w", store.ErrRejected, &loadsError{x.name})
+		b.after = append(b.after, func(context.Context) { x.end(err) })
+	}
+	return nil
 }
 
 // ask lets a call decide, and returns what it misses. An error ends only this call.
 func (l *loop) ask(b *batch, x *call) needs {
 	plans := len(b.plans)
+	l.progress.begin(Busy{Name: x.name}, 0)
 	err := x.decide(b)
+	b.deciding += l.progress.end()
 	missing, misses := errors.AsType[needs](err)
 	switch {
 	case misses:
@@ -291,20 +304,28 @@ func (l *loop) decide(ctx context.Context, tx store.Committer, b *batch, items [
 	for len(items) > 0 {
 		needs := map[journal.JobID]*collation.Need{}
 		var later []*item
-		for _, it := range items {
+		for i, it := range items {
+			if b.full() {
+				b.repeats = append(append(b.repeats, later...), items[i:]...)
+				return nil
+			}
 			if needs[it.msg.Job] != nil {
 				later = append(later, it)
 				continue
 			}
-			need, err := l.one(ctx, b, it)
+			need, err := l.timed(ctx, b, it)
+			if need != nil {
+				if it.loads++; it.loads > maxLoads {
+					it.reject = it.asksTooOften()
+					need, err = l.timed(ctx, b, it)
+				}
+			}
 			if err != nil {
 				return err
 			}
 			if need == nil {
+				b.finished++
 				continue
-			}
-			if it.loads++; it.loads > maxLoads {
-				return fmt.Errorf("%w: message %s still misses state after %d loads", store.ErrRejected, it.msg.GUID, maxLoads)
 			}
 			needs[it.msg.Job] = need
 			later = append(later, it)
@@ -344,7 +365,9 @@ func (l *loop) one(ctx context.Context, b *batch, it *item) (*collation.Need, er
 		return nil, nil
 	}
 	if state.Flow == nil {
+		back := l.progress.wait()
 		f, err := l.flows.Get(ctx, state.Job.Flow)
+		back()
 		switch {
 		case err == nil:
 			state.Flow = f
@@ -393,7 +416,7 @@ func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Pla
 		return collation.Changed(s, &it.msg, b.steps, it.reject), nil
 	}
 	if it.reject != nil {
-		return collation.Hold(s, &it.msg, b.steps, collation.HeldStuck, it.reject), nil
+		return collation.Hold(s, &it.msg, b.steps, heldFor(it.reject), it.reject), nil
 	}
 	if s.Receipts[it.msg.GUID] == nil {
 		if err := it.read(s.Rows[it.msg.Row]); err != nil {

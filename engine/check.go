@@ -28,8 +28,9 @@ var (
 
 // CheckStart checks the key and the canonical input of a start, and returns what the space keeps
 // of the key: kept(key) (S15). Under identity strict a missing key is derived from the input
-// (E16). Errors: ErrInput, ErrKey.
-func CheckStart(f *flow.Flow, key string, input []byte, kept func(key string) string) (string, error) {
+// (E16). stop is asked now and then whether the check takes too long; nil: never. Errors: ErrInput,
+// ErrKey, flow.ErrStopped: the input is not checked.
+func CheckStart(f *flow.Flow, key string, input []byte, kept func(key string) string, stop func() bool) (string, error) {
 	if f.Identity() == flow.Strict && key == "" {
 		key = f.StrictKey(input)
 	}
@@ -41,7 +42,10 @@ func CheckStart(f *flow.Flow, key string, input []byte, kept func(key string) st
 		return "", fmt.Errorf("%w for flow %s, key %.80q: the input has %d bytes in its canonical form, the limit is %d",
 			ErrInput, f.Name(), key, len(input), MaxInput)
 	}
-	if err := f.CheckInput(input, flow.NewBudget(nil)); err != nil {
+	switch err := f.CheckInput(input, flow.NewBudget(stop)); {
+	case errors.Is(err, flow.ErrStopped):
+		return "", fmt.Errorf("the input for flow %s, key %.80q is not checked: %w", f.Name(), key, err)
+	case err != nil:
 		return "", fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, f.Name(), key, err)
 	}
 	return key, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/wire"
 )
@@ -65,6 +66,8 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 	}
 	no, refused := errors.AsType[*refusal](err)
 	switch {
+	case errors.Is(err, flow.ErrStopped):
+		b.halt(it)
 	case !refused:
 		return err
 	case !order.Heard():
@@ -73,6 +76,12 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 		l.refuse(b, it, row, order, no)
 	}
 	return nil
+}
+
+// resolve is Flows.Resolve, which may have to read the flow.
+func (l *loop) resolve(ctx context.Context, name, version string) (journal.FlowRef, *flow.Flow, error) {
+	defer l.progress.wait()()
+	return l.flows.Resolve(ctx, name, version)
 }
 
 // begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
@@ -109,10 +118,12 @@ func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order 
 	switch {
 	case order.Fault != "":
 		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
+	case heldFor(it.reject) == collation.ReasonSlow:
+		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonSlow, it.reject}
 	case it.reject != nil:
 		return none, nil, &refusal{http.StatusInternalServerError, "refused", it.reject}
 	}
-	ref, f, err := l.flows.Resolve(ctx, order.Flow, order.Version)
+	ref, f, err := l.resolve(ctx, order.Flow, order.Version)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return none, nil, &refusal{http.StatusNotFound, "not_found", err}
@@ -125,12 +136,15 @@ func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order 
 	switch {
 	case err != nil:
 	case order.Heard():
-		key, err = CheckStart(f, key, input, l.cfg.KeptKey)
+		key, err = CheckStart(f, key, input, l.cfg.KeptKey, l.tooSlow)
 	default:
 		err = checkKey(f, key)
 		key = l.cfg.KeptKey(key)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, flow.ErrStopped):
+		return none, nil, err
+	case err != nil:
 		return none, nil, &refusal{http.StatusBadRequest, "input", err}
 	}
 	it.child.asks = key

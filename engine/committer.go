@@ -97,9 +97,14 @@ func (c *Committer) Run(ctx context.Context) error {
 	for _, l := range c.loops {
 		g.Go(func() error { return l.run(ctx) })
 	}
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx))
+	var watcher errgroup.Group
+	watcher.Go(func() error { return c.watch(watching) })
 	err := g.Wait()
 	c.sort.close()
 	c.aside.close()
+	unwatch()
+	err = errors.Join(err, watcher.Wait())
 	c.returning.Wait()
 	close(c.gone)
 	refuse(c.calls)

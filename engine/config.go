@@ -30,6 +30,7 @@ const (
 	DefaultHotBytes   = 64 << 20
 	DefaultLease      = session.DefaultLease
 	DefaultAckWait    = 3 * time.Second
+	DefaultSlow       = 5 * time.Second
 )
 
 // Config configures an Engine and a Committer. A field's zero value means the default that its
@@ -72,6 +73,9 @@ type Config struct {
 	// Sweep is the longest pause between two looks for due rows; 1 s. A look comes sooner
 	// when the next row is due, or when a commit announces that one is (W9).
 	Sweep time.Duration
+	// Slow is how long the decision on one item may take on this machine; 5 s. It is then stopped
+	// without a verdict.
+	Slow time.Duration
 	// Jitter draws the random part of a wait, 0 to below its argument;
 	// math/rand/v2. A simulation gives its own.
 	Jitter func(below time.Duration) time.Duration
@@ -127,6 +131,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDuration(&c.Lease, DefaultLease)
 	setDuration(&c.AckWait, DefaultAckWait)
 	setDuration(&c.Sweep, DefaultSweep)
+	setDuration(&c.Slow, DefaultSlow)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
 	}

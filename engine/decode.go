@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
@@ -17,10 +18,13 @@ type item struct {
 	epoch    int64   // of the message (T4)
 	flow     flowKey // a hint; the job's header is what counts
 	plan     *collation.Plan
-	loads    int    // its loads in this transaction
-	topic    string // for which its sender may speak; "" for a message of the engine (S2)
-	refused  bool   // its response cannot be read, and a failed attempt stands for it
-	// reject is set when the store has refused the message's plan for good.
+	loads    int           // its loads in this transaction
+	took     time.Duration // by its decision in this transaction
+	slow     int           // how often its decision was stopped
+	topic    string        // for which its sender may speak; "" for a message of the engine (S2)
+	refused  bool          // its response cannot be read, and a failed attempt stands for it
+	// reject is set when the store has refused the message's plan for good, or when it cannot be
+	// decided.
 	reject error
 	stop   <-chan struct{} // closed when the engine that fetched it shall stop (T10)
 	child  begun           // for the start of a child

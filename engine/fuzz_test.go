@@ -113,7 +113,7 @@ func FuzzCheckStart(f *testing.F) {
 	f.Add("a\nb", []byte(`{}`))
 	f.Fuzz(func(t *testing.T, key string, input []byte) {
 		for _, x := range flows {
-			got, err := CheckStart(x, key, input, (&Config{}).KeptKey)
+			got, err := CheckStart(x, key, input, (&Config{}).KeptKey, nil)
 			if err != nil {
 				require.True(t, errors.Is(err, ErrInput) || errors.Is(err, ErrKey), "%v", err)
 				continue

@@ -36,8 +36,10 @@ func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) 
 	}
 	b.loaded.Now = clock.Now
 	for _, items := range jobs {
-		if !l.guessJob(b, items) {
-			cold = append(cold, items...)
+		if b.full() {
+			b.repeats = append(b.repeats, items...)
+		} else {
+			cold = append(cold, l.guessJob(b, items)...)
 		}
 	}
 	b.hits, b.misses = len(w.items)-len(cold), len(cold)
@@ -84,28 +86,34 @@ func (it *item) guessable() bool {
 	return !it.msg.Alone && !it.msg.Entered && it.reject == nil
 }
 
-// guessJob decides all items of one job on its hot state, or none.
-func (l *loop) guessJob(b *batch, items []*item) bool {
+// guessJob decides all items of one job on its hot state, or none, and returns those that are
+// left. Of one whose decision was stopped nothing is left: it would take as long on a loaded state.
+func (l *loop) guessJob(b *batch, items []*item) (left []*item) {
 	base := l.hot.get(items[0].msg.Job)
 	if base == nil {
-		return false
+		return items
 	}
 	st := base.Fork(b.loaded.Now)
 	if st.Flow == nil {
 		if st.Flow = l.flows.Cached(st.Job.Flow.Digest); st.Flow == nil {
-			return false
+			return items
 		}
 	}
 	plans, chained := make([]*collation.Plan, len(items)), make([]store.Chained, len(items))
 	for i, it := range items {
 		if st.Rows[it.msg.Row] == nil {
 			l.untakePlans(b, plans[:i])
-			return false
+			return items
 		}
 		p := l.attempt(b, st, it)
+		if p != nil && p.Outcome == collation.Stopped {
+			l.untakePlans(b, plans[:i])
+			b.halt(it)
+			return slices.Concat(items[:i], items[i+1:])
+		}
 		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
 			l.untakePlans(b, plans[:i])
-			return false
+			return items
 		}
 		b.take(p, st.Now)
 		plans[i], chained[i] = p, store.Chain(&st.Job, p)
@@ -118,13 +126,16 @@ func (l *loop) guessJob(b *batch, items []*item) bool {
 	b.plans = append(b.plans, chained...)
 	b.loaded.States[st.Job.ID] = st
 	b.guessed = append(b.guessed, st.Job.ID)
-	return true
+	b.finished += len(items)
+	return nil
 }
 
 // attempt is step on a hot state. It returns nil if state is missing, and after a panic: the
 // decision on the loaded state then shows whether that panics, too.
 func (l *loop) attempt(b *batch, s *collation.State, it *item) (p *collation.Plan) {
+	l.progress.begin(it.busy(), 0)
 	defer func() {
+		b.deciding += l.progress.end()
 		if recover() != nil {
 			p = nil
 		}

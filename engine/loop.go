@@ -46,7 +46,9 @@ type loop struct {
 	starts  chan fetched
 	own     chan *call      // calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
 	tx      store.Committer // nil until it is needed, and after a lost connection
-	taken   gathered        // the buffers of gather, used again and again
+	// progress is what the loop does now.
+	progress progress
+	taken    gathered // the buffers of gather, used again and again
 }
 
 // gathered is what a loop takes at once.

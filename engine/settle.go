@@ -27,9 +27,11 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	}
 	published(b)
 	l.tell(b)
-	var again []*item
+	var again, slow []*item
 	for _, it := range b.decided {
 		switch {
+		case it.plan.Outcome == collation.Stopped:
+			slow = append(slow, it)
 		case it.plan.Outcome == collation.Later:
 			l.later(it)
 		case it.plan.Done:
@@ -47,6 +49,7 @@ func (l *loop) settle(ctx context.Context, b *batch) work {
 	if !b.busy.empty() {
 		l.aside.take(ctx, b.busy)
 	}
+	again = append(again, l.retrySlow(ctx, slow)...)
 	// They come after the messages that they repeat, and so find them done.
 	return work{items: append(again, b.repeats...), calls: b.later}
 }

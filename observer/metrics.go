@@ -11,6 +11,7 @@ const (
 	MetricRefused      = "quipu.refused"
 	MetricDecidedAgain = "quipu.decided_again"
 	MetricHot          = "quipu.hot"
+	MetricStopped      = "quipu.stopped"
 	MetricResent       = "quipu.resent"
 	MetricUnsent       = "quipu.unsent"
 	MetricDead         = "quipu.dead_letters"
@@ -30,6 +31,7 @@ const (
 	MetricTurnedAway   = "quipu.http.refused"
 
 	MetricWaiting     = "quipu.waiting"
+	MetricBusy        = "quipu.busy.seconds"
 	MetricConnections = "quipu.pool.connections"
 	MetricPoolLimit   = "quipu.pool.limit"
 	MetricPoolWaits   = "quipu.pool.waits"
@@ -106,6 +108,7 @@ func counted() []Metric {
 		n(MetricRefused, "{message}", "Messages that nobody acts on. forged: the MAC does not hold; no_key: no key to check it; topic: signed with the key of another topic.", "reason"),
 		n(MetricDecidedAgain, "{batch}", "Batches decided again after a lost test-and-set."),
 		n(MetricHot, "{message}", "Messages by how their job's state was found. hit: in memory; loaded: read; lost: the one in memory was refuted.", "outcome"),
+		n(MetricStopped, "{decision}", "Decisions that took longer than 5 s and were stopped without a verdict; their messages are tried again a few times, and then wait for a person."),
 		n(MetricResent, "{message}", "Rows sent again by the sweeper."),
 		n(MetricUnsent, "{message}", "Messages that NATS did not take, because their stream or the part of their topic is full, or the stream says nothing: their rows wait. By queue: lane, start, work; of requests with their topic.", "queue", "topic"),
 		n(MetricDead, "{letter}", "Dead letters written.", "reason"),
@@ -131,6 +134,7 @@ func asked() []Metric {
 	return []Metric{
 		{Name: MetricWaiting, Kind: Gauge, Unit: "{wait}", Help: "Callers that wait for a job now."},
 		{Name: MetricTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []string{"kind"}, Help: "What keeps messages of this process from their way on NATS. refused: a stream takes no messages; room: a topic has its part of a stream, its requests wait; stream, consumer: settings that break the promise."},
+		{Name: MetricBusy, Kind: Gauge, Unit: "s", Labels: []string{"on"}, Help: "How long the process has been busy with one message, or has waited for one answer of the database, if that is over 2 or 10 s; otherwise 0. on: message, database."},
 		{Name: MetricConnections, Kind: Gauge, Unit: "{connection}", Labels: []string{"state"}, Help: "Connections of the pool to Postgres: used, idle."},
 		{Name: MetricPoolLimit, Kind: Gauge, Unit: "{connection}", Help: "Connections that the pool may have."},
 		{Name: MetricPoolWaits, Kind: Total, Unit: "{wait}", Help: "Times that somebody had to wait for a connection of the pool."},

@@ -77,7 +77,7 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 		return nil, fmt.Errorf("%w: %w", engine.ErrInput, err)
 	}
 	cfg := w.eng.Config()
-	if key, err = engine.CheckStart(f, key, body, cfg.KeptKey); err != nil {
+	if key, err = engine.CheckStart(f, key, body, cfg.KeptKey, nil); err != nil {
 		return nil, err
 	}
 	started := w.eng.Committer().Start(context.Background(), []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body}})
