@@ -423,7 +423,9 @@ func (l *loop) step(b *batch, s *collation.State, it *item) (plan *collation.Pla
 			return collation.Hold(s, &it.msg, b.steps, collation.HeldStuck, err), nil
 		}
 	}
-	return collation.Step(s, &it.msg, b.steps)
+	mode := b.steps
+	mode.Fold = mode.Fold && it.slow == 0 // then only what is slow by itself is held
+	return collation.Step(s, &it.msg, mode)
 }
 
 // outgoing lists the rows to publish: those that the batch inserted or released as published
@@ -480,8 +482,9 @@ func (b *batch) outgoing() (here, others []store.Outgoing) {
 }
 
 // released reports whether the row is that of an element whose turn has just come (1.11), or of
-// a function that was just woken (E12). All other updated rows are left to the sweeper.
+// a function that was just woken (E12). All other updated rows are left to the sweeper. In a job
+// that resumes another, an element may be the answer of an earlier generation.
 func released(row *collation.Row, now collation.Micros) bool {
-	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
+	return (row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer) && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
 		row.Publication > 0 && row.PublishedAt == now
 }
