@@ -4,9 +4,8 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/quipu-journal/quipu/flow/internal/expr"
+	"github.com/quipu-journal/quipu/flow/internal/schema"
 )
 
 // Digest is the SHA-256 of a flow's canonical form.
@@ -48,7 +47,7 @@ type Flow struct {
 	expire        time.Duration // 0: not given
 	canonical     []byte
 	digest        Digest
-	schema        *jsonschema.Schema
+	schema        *schema.Schema
 	output        *expr.Template
 	outputNeeds   []string
 	warnings      Faults

@@ -1,11 +1,9 @@
 package flow
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,41 +12,24 @@ import (
 	keyword "github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/flow/internal/schema"
 )
 
-// schemaURL names the schema within itself; nothing is fetched.
-const schemaURL = "quipu:///input"
-
-// noLoader refuses to fetch schemas: a flow is complete in itself.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema refers to nothing outside itself, %s is not fetched", url)
-}
-
 // schema compiles the schema of the flow's input.
-func (c *collector) schema(n *node) *jsonschema.Schema {
-	if n == nil {
+func (c *collector) schema(n *node) *schema.Schema {
+	if n == nil || !c.schemaIsBounded(n) {
 		return nil
 	}
 	text, err := canonical.Payload(n.appendJSON(nil))
 	if err != nil { // duplicate keys, already reported
 		return nil
 	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err == nil {
-		compiler := jsonschema.NewCompiler()
-		compiler.DefaultDraft(jsonschema.Draft2020)
-		compiler.UseLoader(noLoader{})
-		if err = compiler.AddResource(schemaURL, document); err == nil {
-			var schema *jsonschema.Schema
-			if schema, err = compiler.Compile(schemaURL); err == nil {
-				return schema
-			}
-		}
+	compiled, err := schema.Compile(text)
+	if err != nil {
+		c.schemaFault(n, err)
+		return nil
 	}
-	c.schemaFault(n, err)
-	return nil
+	return compiled
 }
 
 // schemaFault reports faults of a schema at the values that they concern.
@@ -59,10 +40,12 @@ func (c *collector) schemaFault(n *node, err error) {
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		c.add(n.position, "input", "", "not a JSON Schema: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+		c.add(n.position, "input", "", "not a JSON Schema: %.1000s", strings.ReplaceAll(err.Error(), "\n", " "))
 		return
 	}
-	for _, p := range problemsOf(invalid) {
+	problems, more := problemsOf(invalid)
+	c.more += more
+	for _, p := range problems {
 		place, path := n, "input"
 		for _, step := range p.steps {
 			inner := place.child(step)
@@ -71,7 +54,7 @@ func (c *collector) schemaFault(n *node, err error) {
 			}
 			place, path = inner, join(path, step)
 		}
-		c.add(place.position, path, place.text, "not a JSON Schema: %s", p.Message)
+		c.add(place.position, path, place.text, "not a JSON Schema: %.1000s", p.Message)
 	}
 }
 
@@ -80,8 +63,8 @@ func (n *node) child(step string) *node {
 	if n.kind != kindList {
 		return n.get(step)
 	}
-	i, err := strconv.Atoi(step)
-	if err != nil || i < 0 || i >= len(n.items) {
+	i, ok := index(step)
+	if !ok || i >= len(n.items) {
 		return nil
 	}
 	return n.items[i]
@@ -91,15 +74,17 @@ func (n *node) child(step string) *node {
 type InputError struct {
 	// Flow is the flow's name.
 	Flow string
-	// Problems has at least one item.
+	// Problems are one to MaxProblems.
 	Problems []InputProblem
+	// More is how many others were found.
+	More int
 }
 
 // InputProblem is one value that does not fit.
 type InputProblem struct {
-	// Path leads to the value: $.lines[0].amount.
+	// Path leads to the value: $.lines[0].amount. Long names are cut.
 	Path string
-	// Message says what the schema wants.
+	// Message says what the schema wants. Long values are cut.
 	Message string
 
 	steps []string
@@ -111,7 +96,11 @@ func (e *InputError) Error() string {
 	for i, p := range e.Problems {
 		lines[i] = p.Path + ": " + p.Message
 	}
-	return fmt.Sprintf("the input does not fit flow %s: %s", e.Flow, strings.Join(lines, "; "))
+	more := ""
+	if e.More > 0 {
+		more = fmt.Sprintf("; and %d more", e.More)
+	}
+	return fmt.Sprintf("the input does not fit flow %s: %s%s", e.Flow, strings.Join(lines, "; "), more)
 }
 
 // CheckInput checks a job's input, canonical payload JSON, against the flow's schema, within the
@@ -120,77 +109,99 @@ func (f *Flow) CheckInput(canonicalJSON []byte, b *Budget) error {
 	if f.schema == nil {
 		return nil
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(canonicalJSON))
+	text, err := canonical.Payload(canonicalJSON)
 	if err != nil {
-		return &InputError{Flow: f.name, Problems: []InputProblem{{Path: "$", Message: err.Error()}}}
+		return f.misfit(err)
 	}
-	err = f.schema.Validate(value)
-	if err == nil {
+	misfit, err := f.schema.Check(string(text), b.Spend)
+	switch {
+	case errors.Is(err, schema.ErrNesting):
+		return f.misfit(err)
+	case err != nil:
+		return fmt.Errorf("the check of an input of %d bytes against the schema of flow %s: %w", len(text), f.name, err)
+	case misfit == nil:
 		return nil
 	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return &InputError{Flow: f.name, Problems: []InputProblem{{Path: "$", Message: err.Error()}}}
+	refused := &InputError{Flow: f.name, More: misfit.More}
+	for _, p := range misfit.Problems {
+		refused.Problems = append(refused.Problems, InputProblem{Path: pathText(p.Steps), Message: p.Message, steps: p.Steps})
 	}
-	return &InputError{Flow: f.name, Problems: problemsOf(invalid)}
+	sortProblems(refused.Problems)
+	return refused
 }
 
-// problemsOf lists the leaves of a validation error by their places. The library walks maps,
-// so its own order changes from call to call.
-func problemsOf(e *jsonschema.ValidationError) []InputProblem {
-	problems := leaves(e)
+// misfit is an input that cannot be checked at all.
+func (f *Flow) misfit(err error) error {
+	return &InputError{Flow: f.name, Problems: []InputProblem{{Path: "$", Message: err.Error()}}}
+}
+
+func sortProblems(problems []InputProblem) {
 	slices.SortFunc(problems, func(a, b InputProblem) int {
 		return cmp.Or(slices.CompareFunc(a.steps, b.steps, compareSteps), strings.Compare(a.Message, b.Message))
 	})
-	return problems
+}
+
+// maxSchemaFaults bounds the faults of one schema that are listed. To find the place of each costs
+// what the schema's members are.
+const maxSchemaFaults = 100
+
+// problemsOf lists the leaves of a validation error by their places, and says how many others there
+// are. The library walks maps, so its own order changes from call to call.
+func problemsOf(e *jsonschema.ValidationError) (problems []InputProblem, more int) {
+	all := leaves(e, nil)
+	slices.SortFunc(all, func(a, b *jsonschema.ValidationError) int {
+		return slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, compareSteps)
+	})
+	listed := all[:min(len(all), maxSchemaFaults)]
+	for _, leaf := range listed {
+		problems = append(problems, InputProblem{Message: messageOf(leaf), steps: leaf.InstanceLocation})
+	}
+	sortProblems(problems)
+	return problems, len(all) - len(listed)
 }
 
 // compareSteps orders two steps of a path: numbers, as the items of a list have, come first.
 func compareSteps(a, b string) int {
-	m, errA := strconv.Atoi(a)
-	n, errB := strconv.Atoi(b)
+	m, isA := index(a)
+	n, isB := index(b)
 	switch {
-	case errA == nil && errB == nil:
+	case isA && isB:
 		return cmp.Or(cmp.Compare(m, n), strings.Compare(a, b))
-	case errA == nil:
+	case isA:
 		return -1
-	case errB == nil:
+	case isB:
 		return 1
 	}
 	return strings.Compare(a, b)
 }
 
-// leaves lists the values that do not fit, in the library's order.
-func leaves(e *jsonschema.ValidationError) []InputProblem {
-	if len(e.Causes) == 0 {
-		return []InputProblem{{Path: pathText(e.InstanceLocation), Message: messageOf(e), steps: e.InstanceLocation}}
+// index reads a step that may be the index of an item.
+func index(step string) (int, bool) {
+	if step == "" || step[0] < '0' || step[0] > '9' {
+		return 0, false
 	}
-	var problems []InputProblem
-	for _, cause := range e.Causes {
-		problems = append(problems, leaves(cause)...)
-	}
-	return problems
+	i, err := strconv.Atoi(step)
+	return i, err == nil
 }
 
-// messageOf says what the schema wants. Limits are told as exact decimals, which the library
-// rounds.
-func messageOf(e *jsonschema.ValidationError) string {
-	limit := func(name string, got, want *big.Rat) string {
-		return fmt.Sprintf("%s: got %s, want %s", name, decimal(got), decimal(want))
+// leaves lists the values that do not fit, in the library's order.
+func leaves(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return append(to, e)
 	}
+	for _, cause := range e.Causes {
+		to = leaves(cause, to)
+	}
+	return to
+}
+
+// messageOf says what the schema of schemas wants.
+func messageOf(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
-	case *keyword.Minimum:
-		return limit("minimum", k.Got, k.Want)
-	case *keyword.Maximum:
-		return limit("maximum", k.Got, k.Want)
-	case *keyword.ExclusiveMinimum:
-		return limit("exclusiveMinimum", k.Got, k.Want)
-	case *keyword.ExclusiveMaximum:
-		return limit("exclusiveMaximum", k.Got, k.Want)
-	case *keyword.MultipleOf:
-		return limit("multipleOf", k.Got, k.Want)
 	case *keyword.AdditionalProperties:
 		slices.Sort(k.Properties)
+	case *keyword.Format: // the reason stands behind the value
+		return fmt.Sprintf("%.80q is not valid %s: %v", k.Got, k.Want, k.Err)
 	}
 	if unit := e.BasicOutput(); unit.Error != nil {
 		return unit.Error.String()
@@ -200,22 +211,18 @@ func messageOf(e *jsonschema.ValidationError) string {
 	return "does not fit"
 }
 
-// decimal is a number that JSON can write, exactly if that is short.
-func decimal(r *big.Rat) string {
-	const short = 60 // characters
-	if digits, exact := r.FloatPrec(); exact && digits < short && r.Num().BitLen() < 3*short {
-		return r.FloatString(digits)
-	}
-	f, _ := r.Float64()
-	return fmt.Sprintf("about %v", f)
-}
+// maxStep bounds a name in a path, in bytes.
+const maxStep = 64
 
 func pathText(steps []string) string {
 	path := "$"
 	for _, step := range steps {
-		if _, err := strconv.Atoi(step); err == nil {
+		if _, ok := index(step); ok {
 			path += "[" + step + "]"
 			continue
+		}
+		if len(step) > maxStep {
+			step = strings.ToValidUTF8(step[:maxStep], "") + "…"
 		}
 		path += "." + step
 	}
