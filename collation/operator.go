@@ -72,7 +72,8 @@ type LetterEnd struct {
 // the request. It writes the end of the dead letter. If there is a row, it also writes the row,
 // an entry that says who decided what, and the effect's outcome on the request's chain. It
 // updates l, so that the next action of the same transaction sees the change. ErrStale: the
-// dead letter or its message has ended. ErrAction: the action does not fit. An error changes
+// dead letter or its message has ended, or the message is not held, so that nothing stands still for a
+// decision: a dead letter alone, which others than engines write, ends no work. ErrAction: the action does not fit. An error changes
 // nothing.
 func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	switch {
@@ -85,6 +86,9 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	// In a closed job the closer may still have its row, for step 3: it can only be retried.
 	if x == nil || s.Job.State != journal.JobOpen && !(a.Retry && s.Job.State.Closed()) {
 		return nil, nil, staleFor("its message has ended")
+	}
+	if x.Held != HeldStuck && x.Held != HeldParked {
+		return nil, nil, staleFor("its message is not held: it is on its way, or runs, and nobody has to decide about it")
 	}
 	row := *x
 	w := newWriter(s, &Message{

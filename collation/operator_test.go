@@ -18,7 +18,7 @@ import (
 // Commands, times in minutes: request [kind=…] [held=…] [reason=…] [undo] [holder=…
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
-// row) · accepted (an answer, with steps left) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
+// row) · hold (the row, again) · accepted (an answer, with steps left) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
 // [effect=…] · overdue · judge [reason=…] [effect=…] (what a retry and a done mean, of the
 // effects in its input: name class state [vouched|result|error]).
 func TestOperator(t *testing.T) {
@@ -55,6 +55,8 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 		x.s.Job.State = journal.JobState(arg(t, d, "state", ""))
 	case "gone":
 		x.s.Rows[request] = nil
+	case "hold":
+		x.s.Rows[request].Held, x.s.Rows[request].Dead = collation.HeldStuck, true
 	case "accepted":
 		x.receipt = &collation.Receipt{Ledger: 1, Verdict: journal.VerdictHandled, Seq: 7}
 	case "nobody":
