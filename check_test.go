@@ -185,7 +185,7 @@ func TestCheckOpenCompensations(t *testing.T) {
 	s := newSpaceOf(t, booked("flight"), journeys)
 	job := s.begin("journeys", "a", journey{3})
 	s.waits(job)
-	_, err := s.Interrupt(t.Context(), job.Key)
+	_, err := s.Interrupt(t.Context(), job)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		all, err := s.Jobs(t.Context(), quipu.JobFilter{Prefix: "a/book.undo-"})

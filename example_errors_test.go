@@ -64,10 +64,10 @@ func Example_errors() {
 	say(rt.Start(ctx, "approval", "order-2", make(chan int)))
 	say(rt.Find(ctx, "order-2"))
 	say(rt.Signal(ctx, "Order Reviewed", "order-1", nil))
-	say(rt.Interrupt(ctx, "order-1", quipu.IdempotencyKey("")))
-	say(rt.Resume(ctx, "order-1"))
+	say(rt.Interrupt(ctx, quipu.Job{Key: "order-1"}, quipu.IdempotencyKey("")))
+	say(rt.Resume(ctx, quipu.Job{Key: "order-1"}))
 	say(nil, rt.Operator().Decide(ctx, quipu.Decision{DeadLetter: 7, Verdict: quipu.Retry}))
-	_, err = rt.Interrupt(ctx, "order-1", quipu.Reason("withdrawn"))
+	_, err = rt.Interrupt(ctx, quipu.Job{Key: "order-1"}, quipu.Reason("withdrawn"))
 	must(err)
 	say(rt.Wait(ctx, quipu.Job{Key: "order-1"}))
 	// Output:

@@ -18,7 +18,7 @@ func ExampleRuntime_AllJobs() {
 		_, err := rt.Start(ctx, "approval", fmt.Sprint("order-", n), nil)
 		must(err)
 	}
-	_, err := rt.Interrupt(ctx, "order-3")
+	_, err := rt.Interrupt(ctx, quipu.Job{Key: "order-3"})
 	must(err)
 	_, _ = rt.Wait(ctx, quipu.Job{Key: "order-3"})
 
@@ -82,7 +82,7 @@ func ExampleRuntime_CountJobs() {
 		_, err := rt.Start(ctx, "approval", fmt.Sprint("order-", n), nil)
 		must(err)
 	}
-	_, err := rt.Interrupt(ctx, "order-1")
+	_, err := rt.Interrupt(ctx, quipu.Job{Key: "order-1"})
 	must(err)
 	_, _ = rt.Wait(ctx, quipu.Job{Key: "order-1"})
 

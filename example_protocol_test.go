@@ -81,7 +81,7 @@ func ExampleRuntime_Interrupt() {
 
 	job, err := rt.Start(ctx, "approval", "order-43", nil)
 	must(err)
-	_, err = rt.Interrupt(ctx, "order-43", quipu.Code(409), quipu.Reason("withdrawn by the customer"), quipu.Descend(true))
+	_, err = rt.Interrupt(ctx, quipu.Job{Key: "order-43"}, quipu.Code(409), quipu.Reason("withdrawn by the customer"), quipu.Descend(true))
 	must(err)
 	_, err = rt.Wait(ctx, job)
 	if ended, ok := errors.AsType[*quipu.JobError](err); ok {

@@ -45,15 +45,15 @@ func ExampleRuntime_Resume() {
 
 	why := []quipu.ResumeOption{quipu.Who("ann"), quipu.Reason("the customer has a new card")}
 	card = "blocked"
-	second, err := rt.Resume(ctx, "order-1", why...)
+	second, err := rt.Resume(ctx, quipu.Job{Key: "order-1"}, why...)
 	must(err)
 	wait(second) // charge alone
 	card = "valid"
-	third, err := rt.Resume(ctx, "order-1", append(why, quipu.From("reserve"))...)
+	third, err := rt.Resume(ctx, quipu.Job{Key: "order-1"}, append(why, quipu.From("reserve"))...)
 	must(err)
 	wait(third) // reserve, too
 
-	_, err = rt.Resume(ctx, "order-1", why...)
+	_, err = rt.Resume(ctx, quipu.Job{Key: "order-1"}, why...)
 	fmt.Println(errors.Is(err, quipu.ErrResume), err)
 	info, err := rt.Job(ctx, quipu.Job{Key: "order-1"}) // the key means the last one
 	must(err)

@@ -80,14 +80,14 @@ func ExampleInterruptResult() {
 
 	options := []quipu.InterruptOption{quipu.IdempotencyKey("withdrawal-1"), quipu.Reason("withdrawn"), quipu.Throw(false)}
 	for range 2 {
-		done, err := rt.Interrupt(ctx, "order-1", options...)
+		done, err := rt.Interrupt(ctx, quipu.Job{Key: "order-1"}, options...)
 		fmt.Println(done.Job.Key, "again:", done.Duplicate, err)
 	}
 	out, err := rt.Wait(ctx, job)
 	fmt.Println(string(out), err)
-	late, err := rt.Interrupt(ctx, "order-1")
+	late, err := rt.Interrupt(ctx, quipu.Job{Key: "order-1"})
 	fmt.Println("it had ended:", late.Closed, err)
-	_, err = rt.Interrupt(ctx, "order-1", quipu.Code(200))
+	_, err = rt.Interrupt(ctx, quipu.Job{Key: "order-1"}, quipu.Code(200))
 	fmt.Println(errors.Is(err, quipu.ErrInterrupt), err)
 	// Output:
 	// order-1 again: false <nil>

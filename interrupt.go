@@ -14,7 +14,7 @@ var ErrInterrupt = errors.New("refused interrupt")
 
 // InterruptResult is the outcome of an interrupt.
 type InterruptResult struct {
-	// Job is the job that has the key.
+	// Job is the job that was meant. It has its key.
 	Job Job
 	// Duplicate says that this call did nothing: the job was sent an interrupt with the same
 	// idempotency key before. The key of an interrupt that met a closed job is known as long as
@@ -25,15 +25,16 @@ type InterruptResult struct {
 	Closed bool
 }
 
-// Interrupt ends the job that has the key as soon as an engine handles the message. The job's
-// open work is abandoned and cancelled (C15), and Wait returns a *JobError with the code and the
-// reason. Children that it awaits go on, unless Descend is set. A job that has ended stays as it
-// is: that is no error, and InterruptResult.Closed says it.
+// Interrupt ends a job as soon as an engine handles the message. A job with an ID is that one: another
+// job that has its key by now, because it was resumed or started anew, is left alone. A job with only
+// a key is the one that has the key now. The job's open work is abandoned and cancelled (C15), and
+// Wait returns a *JobError with the code and the reason. Children that it awaits go on, unless Descend
+// is set. A job that has ended stays as it is: that is no error, and InterruptResult.Closed says it.
 //
 // Errors: ErrNotFound, ErrInterrupt, or the store's. With ErrUnavailable nothing was sent; with
 // ErrUnknown it may have been, and the call may be repeated, since a job is interrupted only
 // once.
-func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...InterruptOption) (InterruptResult, error) {
+func (rt *Runtime) Interrupt(ctx context.Context, job Job, opts ...InterruptOption) (InterruptResult, error) {
 	o := interruptOptions{order: collation.InterruptOrder{
 		Code: collation.CodeInterrupted, Reason: "interrupted", Throw: true, From: "a client",
 	}}
@@ -42,7 +43,7 @@ func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...Interru
 			return InterruptResult{}, fmt.Errorf("%w: %w", ErrInterrupt, err)
 		}
 	}
-	job, err := rt.Find(ctx, jobKey)
+	job, err := rt.known(ctx, job)
 	if err != nil {
 		return InterruptResult{}, err
 	}
@@ -51,9 +52,9 @@ func (rt *Runtime) Interrupt(ctx context.Context, jobKey string, opts ...Interru
 	if err != nil {
 		return InterruptResult{}, err
 	}
-	fresh, closed, err := rt.committer.Interrupt(ctx, row)
+	done, err := rt.committer.Interrupt(ctx, row, !rt.decides())
 	if err != nil {
-		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", job.Key, err)
+		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", job.name(), err)
 	}
-	return InterruptResult{Job: job, Duplicate: !fresh, Closed: closed}, nil
+	return InterruptResult{Job: Job{ID: job.ID, Key: done.Key}, Duplicate: !done.Fresh, Closed: done.Closed}, nil
 }

@@ -107,7 +107,7 @@ func (s *space) told(topic, key string, payload any, opts ...quipu.SignalOption)
 // resumed and forked go on with a job.
 func (s *space) resumed(key string, opts ...quipu.ResumeOption) quipu.Job {
 	s.t.Helper()
-	job, err := s.Resume(s.t.Context(), key, opts...)
+	job, err := s.Resume(s.t.Context(), quipu.Job{Key: key}, opts...)
 	require.NoError(s.t, err)
 	return job
 }

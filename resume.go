@@ -49,8 +49,9 @@ func (w Who) toResume(f *journal.From) { f.Who = wire.CutText(string(w)) }
 
 func (r Reason) toResume(f *journal.From) { f.Reason = wire.CutText(string(r)) }
 
-// Resume continues a job that has failed or was interrupted. It begins the next generation of the
-// key, on the same flow version and with the same input. Activities before the one that failed
+// Resume continues a job that has failed or was interrupted. A job with an ID is that one: ErrStale if
+// it is not the last that has had its key. A job with only a key is that which has the key now. Resume
+// begins the next generation of the key, on the same flow version and with the same input. Activities before the one that failed
 // keep their results, and so do the elements of a list that succeeded. Effects keep their keys,
 // also those of the failed activity: a recorded result is reused, an error runs again under the
 // next key, and a verifier or a person is asked about an unknown outcome. A function whose
@@ -62,7 +63,7 @@ func (r Reason) toResume(f *journal.From) { f.Reason = wire.CutText(string(r)) }
 // Errors: ErrNotFound; ErrResume, which says what to do; ErrStale if somebody else has resumed
 // it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have
 // been.
-func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption) (Job, error) {
+func (rt *Runtime) Resume(ctx context.Context, job Job, opts ...ResumeOption) (Job, error) {
 	from := journal.From{}
 	for _, o := range opts {
 		o.toResume(&from)
@@ -70,15 +71,16 @@ func (rt *Runtime) Resume(ctx context.Context, key string, opts ...ResumeOption)
 	if err := rt.covers("to resume a job"); err != nil {
 		return Job{}, err
 	}
-	job, err := rt.Find(ctx, key)
+	job, err := rt.known(ctx, job)
 	if err != nil {
 		return Job{}, err
 	}
-	key = job.Key
 	v, err := rt.store.Job(ctx, job.ID)
 	if err != nil {
-		return Job{}, fmt.Errorf("job %q: %w", key, err)
+		return Job{}, fmt.Errorf("job %.80q: %w", job.name(), err)
 	}
+	key := v.Key
+	job.Key = key
 	refused := func(err error) (Job, error) { return Job{}, fmt.Errorf("job %.80q: %w: %w", key, ErrResume, err) }
 	if err := resumable(v); err != nil {
 		return refused(err)

@@ -137,12 +137,12 @@ func TestResume(t *testing.T) {
 	job := s.begin("orders", "o-1", map[string]any{"boxes": []int{1, 2, 3, 4, 5}})
 	require.Contains(t, s.failed(job).Error(), "box 3")
 
-	_, err := s.Resume(ctx, "o-2")
+	_, err := s.Resume(ctx, quipu.Job{Key: "o-2"})
 	require.ErrorIs(t, err, quipu.ErrNotFound)
-	_, err = s.Resume(ctx, "o-1", quipu.From("nothing"))
+	_, err = s.Resume(ctx, quipu.Job{Key: "o-1"}, quipu.From("nothing"))
 	require.ErrorIs(t, err, quipu.ErrResume)
 	require.ErrorContains(t, err, "it has reserve, pack, note, charge, tell")
-	_, err = s.Resume(ctx, "o-1", quipu.From("start"))
+	_, err = s.Resume(ctx, quipu.Job{Key: "o-1"}, quipu.From("start"))
 	require.ErrorContains(t, err, "from its trigger on")
 
 	o.mend("box 3")
@@ -165,7 +165,7 @@ func TestResume(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"stock": 1, "box 1": 1, "box 2": 1, "box 3": 2, "box 4": 1, "box 5": 1, "quote": 1, "card": 3, "receipt": 1,
 	}, o.count())
-	_, err = s.Resume(ctx, "o-1")
+	_, err = s.Resume(ctx, quipu.Job{Key: "o-1"})
 	require.ErrorContains(t, err, "it has completed")
 	s.proved()
 
@@ -264,7 +264,7 @@ func TestResumeChildren(t *testing.T) {
 	ctx := t.Context()
 	s.failed(s.begin("families", "f", map[string]any{}))
 	resume := func(key, name string) quipu.Job {
-		_, err := s.Resume(ctx, "f")
+		_, err := s.Resume(ctx, quipu.Job{Key: "f"})
 		require.ErrorIs(t, err, quipu.ErrResume)
 		require.ErrorContains(t, err, fmt.Sprintf("job %q, which failed: resume that first", key))
 		o.mend(name)
@@ -329,7 +329,7 @@ func TestResumeCompensatedElsewhere(t *testing.T) {
 	job := s.begin("trips", "t-1", map[string]any{})
 	for n := 1; n < 4; n++ {
 		s.waits(job)
-		_, err := s.Interrupt(t.Context(), "t-1")
+		_, err := s.Interrupt(t.Context(), quipu.Job{Key: "t-1"})
 		require.NoError(t, err)
 		s.failed(job)
 		require.Eventually(t, func() bool { return o.count()["cancel"] == n }, time.Minute, 10*time.Millisecond)

@@ -60,7 +60,7 @@ func TestInterruptsAreChecked(t *testing.T) {
 		"U+0000 of at":    Reason("\x00"),
 		"1 to 512 bytes ": IdempotencyKey(strings.Repeat("x", MaxIdempotencyKey+1)),
 	} {
-		_, err := rt.Interrupt(t.Context(), "k", opt)
+		_, err := rt.Interrupt(t.Context(), Job{Key: "k"}, opt)
 		require.ErrorIs(t, err, ErrInterrupt)
 		require.ErrorContains(t, err, says)
 	}

@@ -45,7 +45,13 @@ func (a *api) signal(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, Signalled{State: string(done.State), Duplicate: done.Duplicate, Reached: done.Reached})
 }
 
+// interrupt ends the job of an id. A key would mean whoever has it when the request arrives: perhaps
+// a job that was begun since the caller looked.
 func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
+	id, err := journal.ParseJobID(r.PathValue("job"))
+	if err != nil {
+		return malformed("an interrupt names a job by its id, not by its key: GET " + Path + "/jobs/KEY gives the id of the job that has the key now")
+	}
 	var body InterruptRequest
 	if err := decode(r, &body); err != nil {
 		return err
@@ -60,7 +66,7 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 	if key := idempotencyKey(r); key != "" {
 		options = append(options, quipu.IdempotencyKey(key))
 	}
-	done, err := a.rt.Interrupt(r.Context(), r.PathValue("job"), options...)
+	done, err := a.rt.Interrupt(r.Context(), quipu.Job{ID: id}, options...)
 	if err != nil {
 		return err
 	}

@@ -122,16 +122,18 @@ func TestO10SignalAndInterrupt(t *testing.T) {
 
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r2", "input": {"review": "r2"}}`), http.StatusCreated, &s)
 	var cut api.Interrupted
-	w.is(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", `{"reason": "cancelled", "code": 499}`, "Idempotency-Key", "i1"), http.StatusOK, &cut)
+	w.is(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", `{"reason": "cancelled", "code": 499}`, "Idempotency-Key", "i1"), http.StatusOK, &cut)
 	require.Equal(t, api.Interrupted{Key: "r2", Job: s.Job}, cut)
 	out := w.ended("r2")
 	require.Equal(t, "interrupted", out.State)
 	require.Equal(t, 499, out.Code)
 	require.Equal(t, "cancelled", out.Error.Message)
-	w.is(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", ``, "Idempotency-Key", "i1"), http.StatusOK, &cut)
+	w.is(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", ``, "Idempotency-Key", "i1"), http.StatusOK, &cut)
 	require.True(t, cut.Duplicate)
-	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", `{"code": 200}`), http.StatusUnprocessableEntity, api.CodeInterrupt)
-	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/none/interrupt", `{}`), http.StatusNotFound, api.CodeNotFound)
+	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", `{"code": 200}`), http.StatusUnprocessableEntity, api.CodeInterrupt)
+	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+journal.JobID{1}.String()+"/interrupt", `{}`), http.StatusNotFound, api.CodeNotFound)
+	p := w.refused(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", `{}`), http.StatusBadRequest, api.CodeMalformed)
+	require.Contains(t, p.Detail, "by its id", "the key may have another job by then")
 }
 
 // O10: lists, counts, one job, flows, verification and export.
@@ -231,7 +233,7 @@ func TestO11ActsSayWho(t *testing.T) {
 	var cut api.Interrupted
 	var sent api.Signalled
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r1", "input": {"review": "r1"}}`), http.StatusCreated, &s)
-	w.is(w.ask(access.Operator, http.MethodPost, "/jobs/r1/interrupt", `{"reason": "cancelled"}`), http.StatusOK, &cut)
+	w.is(w.ask(access.Operator, http.MethodPost, "/jobs/"+s.Job+"/interrupt", `{"reason": "cancelled"}`), http.StatusOK, &cut)
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "r2", "input": {"review": "r2"}}`), http.StatusCreated, &s)
 	w.is(w.ask(access.Operator, http.MethodPost, "/signals", `{"topic": "order.reviewed", "key": "r2", "payload": {"ok": true}}`), http.StatusOK, &sent)
 	for key, want := range map[string][]string{

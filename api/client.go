@@ -264,9 +264,9 @@ func (c *Client) Signal(ctx context.Context, s SignalRequest, idempotency string
 	return out, err
 }
 
-// Interrupt is Runtime.Interrupt. The idempotency key may be "".
-func (c *Client) Interrupt(ctx context.Context, key string, r InterruptRequest, idempotency string) (out Interrupted, err error) {
-	err = c.do(ctx, call{method: http.MethodPost, path: jobPath(key, "/interrupt"), key: idempotency, body: r, to: &out})
+// Interrupt is Runtime.Interrupt of the job with the ID. The idempotency key may be "".
+func (c *Client) Interrupt(ctx context.Context, job journal.JobID, r InterruptRequest, idempotency string) (out Interrupted, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: jobPath(job.String(), "/interrupt"), key: idempotency, body: r, to: &out})
 	return out, err
 }
 

@@ -108,7 +108,7 @@ func (x *mailScript) decide(t *testing.T, d *datadriven.TestData, code int) stri
 		if x.names[row.GUID] = name; d.HasArg("closed") {
 			x.job.Job.State = journal.JobCompleted
 		}
-		m.Plan, err = collation.Interrupt(x.job, row, d.HasArg("known"), collation.Mode{Resend: 10})
+		m.Plan, err = collation.Interrupt(x.job, row, d.HasArg("known"), d.HasArg("asks"), collation.Mode{Resend: 10})
 	}
 	switch {
 	case err != nil:

@@ -122,25 +122,26 @@ func (c *console) interrupt(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, bad("say why: the reason is written to the journal"))
 		return
 	}
-	v, err := c.rt.Job(r.Context(), quipu.Job{ID: id})
-	if err == nil {
-		err = c.end(r, v.Job.Key, reason)
-	}
+	ended, err := c.end(r, quipu.Job{ID: id}, reason)
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	c.done(w, r, "/jobs/"+id.String(), "the interrupt is on its way: an engine ends the job")
+	said := "the interrupt is on its way: an engine ends the job"
+	if ended {
+		said = "nothing was done: this job has ended already"
+	}
+	c.done(w, r, "/jobs/"+id.String(), said)
 }
 
-// end interrupts the job of a key.
-func (c *console) end(r *http.Request, key, reason string) error {
+// end interrupts a job, and no other that has its key by now. ended says that it had ended.
+func (c *console) end(r *http.Request, job quipu.Job, reason string) (ended bool, err error) {
 	opts := []quipu.InterruptOption{quipu.Reason(reason), quipu.Who(c.who(r))}
 	if r.PostFormValue("descend") != "" {
 		opts = append(opts, quipu.Descend(true))
 	}
-	_, err := c.rt.Interrupt(r.Context(), key, opts...)
-	return err
+	done, err := c.rt.Interrupt(r.Context(), job, opts...)
+	return done.Closed, err
 }
 
 // export downloads the journal of one job, for journal-verify.

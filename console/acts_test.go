@@ -47,6 +47,14 @@ func TestO8Acts(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, w.post(w.of("waiting")+"/interrupt", url.Values{"reason": {"cancelled"}}).StatusCode)
 	w.ends("waiting")
 	has(t, w.get(w.of("waiting")), "ada: interrupt")
+
+	old := w.of("waiting") // a page that somebody has open while the job is resumed
+	next, err := w.rt.Resume(t.Context(), quipu.Job{Key: "waiting"})
+	require.NoError(t, err)
+	require.Contains(t, w.post(old+"/interrupt", url.Values{"reason": {"again"}}).Header.Get("Location"), "ended+already")
+	v, err := w.rt.Job(t.Context(), next)
+	require.NoError(t, err)
+	require.Equal(t, journal.JobOpen, v.State)
 }
 
 // O7: an act on all jobs that a filter selects, with its progress, and with none that began after

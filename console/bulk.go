@@ -78,7 +78,8 @@ func (c *console) acts(r *http.Request, name, reason string) func(*quipu.JobSumm
 			if j.State != journal.JobOpen {
 				return false, nil
 			}
-			return true, c.end(r, j.Job.Key, reason)
+			ended, err := c.end(r, j.Job, reason)
+			return !ended, err
 		}
 	case "retry":
 		return func(j *quipu.JobSummary) (bool, error) { return c.retry(r, j, reason) }
@@ -87,7 +88,7 @@ func (c *console) acts(r *http.Request, name, reason string) func(*quipu.JobSumm
 			if j.State != journal.JobFailed && j.State != journal.JobInterrupted {
 				return false, nil
 			}
-			_, err := c.rt.Resume(r.Context(), j.Job.Key, quipu.Who(c.who(r)), quipu.Reason(reason))
+			_, err := c.rt.Resume(r.Context(), j.Job, quipu.Who(c.who(r)), quipu.Reason(reason))
 			return true, err
 		}
 	}

@@ -126,10 +126,10 @@ func (c *Committer) AskTx(ctx context.Context, tx any, in store.Start) (store.St
 // is no record (any more). Errors: ErrRefused, and those of Start.
 func (c *Committer) Asked(ctx context.Context, record journal.GUID) (open bool, err error) {
 	x := &call{
-		name: callStart, want: func() []store.Want { return []store.Want{{Known: record}} },
+		name: callStart, want: func() []store.Want { return []store.Want{{Known: askRecord(record)}} },
 		decide: func(b *batch) error {
-			open = b.loaded.Known[record] == store.SignalKept
-			if why := b.loaded.Reasons[record]; why != "" {
+			open = b.loaded.Known[askRecord(record)] == store.SignalKept
+			if why := b.loaded.Reasons[askRecord(record)]; why != "" {
 				return &refusedError{why}
 			}
 			return nil
@@ -156,8 +156,13 @@ func (c *Committer) look(ctx context.Context, asks []*ask) bool {
 	return true
 }
 
+// askRecord names the record of a client's start, whose row is addressed to its own id.
+func askRecord(id journal.GUID) collation.RowKey {
+	return collation.RowKey{Job: journal.JobID(id), GUID: id}
+}
+
 func (a *ask) want() []store.Want {
-	return []store.Want{{Key: a.Key}, {Known: a.id}}
+	return []store.Want{{Key: a.Key}, {Known: askRecord(a.id)}}
 }
 
 // ask writes the row, unless somebody has the key.
@@ -186,7 +191,7 @@ func (a *ask) ask(b *batch) error {
 // see reads the record of the row, and who has the key.
 func (a *ask) see(b *batch) error {
 	held := b.holder(a.Key)
-	state, known := b.loaded.Known[a.id]
+	state, known := b.loaded.Known[askRecord(a.id)]
 	switch there := held != nil && held.State != journal.JobExpired; {
 	case known && state == store.SignalKept:
 		return nil
@@ -195,7 +200,7 @@ func (a *ask) see(b *batch) error {
 	case there:
 		a.out = taken(&a.Start, held)
 	case state == store.SignalMissed:
-		a.out = store.Started{Err: &refusedError{b.loaded.Reasons[a.id]}}
+		a.out = store.Started{Err: &refusedError{b.loaded.Reasons[askRecord(a.id)]}}
 	default:
 		return nil
 	}

@@ -219,7 +219,7 @@ func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 				order := collation.InterruptOrder{Code: 410}
 				row, err := order.Row(journal.GUID{8}, job, 0)
 				require.NoError(t, err)
-				_, _, err = c.Interrupt(ctx, row)
+				_, err = c.Interrupt(ctx, row, false)
 				return err
 			},
 		} {

@@ -132,7 +132,7 @@ func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, b
 	}
 	defer w.c.hot.drop(l.Job)
 	var x *effect
-	stood, err := w.c.cfg.Store.Body(ctx, l.Job, e.Key, body, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
+	stood, err := w.c.cfg.Store.Body(ctx, l.Key(), e.Key, body, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
 		e.Result, e.Error = with.Result, with.Error
 		x = finish(&l, e, with.NotDone)
 		loaded, err := tx.Load(ctx, x.want(), true)

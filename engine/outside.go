@@ -8,50 +8,60 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// Interrupted is what became of an interrupt.
+type Interrupted struct {
+	Key    string // of the job
+	Fresh  bool   // the interrupt was not known: this call has sent it, or met a closed job
+	Closed bool   // the job had ended
+}
+
 // Interrupt inserts the row of an interrupt under the lock of its job; for a closed job it only
-// records that the interrupt came too late (W12). fresh is false if the interrupt is known
-// already: nothing is written then (1.11). closed is true if the job had ended. Errors:
-// store.ErrNotFound: there is no job, or only its tombstone. store.ErrRejected: the row is no
-// interrupt. store.ErrUnavailable: nothing was sent. store.ErrUnknown: it may have been.
-func (c *Committer) Interrupt(ctx context.Context, row collation.Row) (fresh, closed bool, err error) {
-	var done, ended bool // the batch sets them, whether the caller waits or not
+// records that the interrupt came too late (W12). asks says that the login may write rows and no
+// records: then an engine records that (S8). If the interrupt is known already nothing is written
+// (1.11). Errors: store.ErrNotFound: there is no job, or only its tombstone. store.ErrRejected: the
+// row is no interrupt. store.ErrUnavailable: nothing was sent. store.ErrUnknown: it may have been.
+func (c *Committer) Interrupt(ctx context.Context, row collation.Row, asks bool) (Interrupted, error) {
+	record := collation.RowKey{Job: row.Job, GUID: row.GUID}
+	var out Interrupted // the batch sets it, whether the caller waits or not
 	x := &call{
 		name: "interrupt",
 		want: func() []store.Want {
-			return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}}
+			return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: record}}
 		},
 		decide: func(b *batch) (err error) {
-			done, ended, err = b.interrupt(row)
+			out, err = b.interrupt(row, asks)
 			return err
 		},
 	}
 	if c.do(ctx, x); x.err != nil {
-		return false, false, x.err
+		return Interrupted{}, x.err
 	}
-	return done, ended, nil
+	return out, nil
 }
 
-func (b *batch) interrupt(row collation.Row) (fresh, closed bool, err error) {
+func (b *batch) interrupt(row collation.Row, asks bool) (Interrupted, error) {
 	st := b.loaded.States[row.Job]
 	switch {
 	case st == nil && b.loaded.Busy[row.Job]:
-		return false, false, store.ErrBusy
+		return Interrupted{}, store.ErrBusy
 	case st == nil:
-		return false, false, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
+		return Interrupted{}, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
 	}
-	closed = st.Job.State.Closed()
-	_, known := b.loaded.Known[row.GUID]
-	p, err := collation.Interrupt(st, row, known, b.mode)
+	out := Interrupted{Key: st.Job.Key, Closed: st.Job.State.Closed()}
+	record := collation.RowKey{Job: row.Job, GUID: row.GUID}
+	_, known := b.loaded.Known[record]
+	p, err := collation.Interrupt(st, row, known, asks, b.mode)
 	if err != nil {
-		return false, false, fmt.Errorf("%w: %w", store.ErrRejected, err)
+		return Interrupted{}, fmt.Errorf("%w: %w", store.ErrRejected, err)
 	}
 	if p == nil {
-		return false, closed, nil
+		return out, nil
 	}
 	st.Apply(p)
-	for _, x := range p.Signals {
-		b.loaded.Known[x.GUID] = x.State
+	for _, x := range p.Signals { // its own
+		b.loaded.Known[record] = x.State
 	}
 	b.plans = append(b.plans, store.Chained{Plan: p})
-	return true, closed, nil
+	out.Fresh = true
+	return out, nil
 }

@@ -25,7 +25,7 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 	box := collation.Mailbox(c.cfg.Space, in.Topic, in.Key)
 	x := &call{
 		name: "signal", box: &box, size: len(in.Payload),
-		want: func() []store.Want { return []store.Want{{Box: box, Known: in.GUID}} },
+		want: func() []store.Want { return []store.Want{{Box: box, Known: collation.RowKey{Job: box, GUID: in.GUID}}} },
 		decide: func(b *batch) (err error) {
 			out, err = b.signal(box, in)
 			return err
@@ -43,7 +43,7 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 func (c *Committer) Post(ctx context.Context, in collation.Signal) (store.Signalled, error) {
 	var out store.Signalled
 	x := &call{
-		name: "signal", size: len(in.Payload), want: func() []store.Want { return []store.Want{{Known: in.GUID}} },
+		name: "signal", size: len(in.Payload), want: func() []store.Want { return []store.Want{{Known: c.record(&in)}} },
 		decide: func(b *batch) (err error) {
 			var p *collation.Plan
 			if p, out, err = b.post(in); p != nil {
@@ -58,16 +58,22 @@ func (c *Committer) Post(ctx context.Context, in collation.Signal) (store.Signal
 	return out, nil
 }
 
+// record names what is kept of a signal from outside.
+func (c *Committer) record(in *collation.Signal) collation.RowKey {
+	return collation.RowKey{Job: collation.Mailbox(c.cfg.Space, in.Topic, in.Key), GUID: in.GUID}
+}
+
 // post decides to write the row of a signal, unless it is known.
 func (b *batch) post(in collation.Signal) (*collation.Plan, store.Signalled, error) {
-	if state, known := b.loaded.Known[in.GUID]; known {
+	record := collation.RowKey{Job: collation.Mailbox(b.space, in.Topic, in.Key), GUID: in.GUID}
+	if state, known := b.loaded.Known[record]; known {
 		return nil, store.Signalled{State: state, Duplicate: true}, nil
 	}
 	p, err := collation.Send(b.space, in, b.loaded.Now)
 	if err != nil {
 		return nil, store.Signalled{}, fmt.Errorf("%w: %w", store.ErrRejected, err)
 	}
-	b.loaded.Known[in.GUID] = store.SignalKept
+	b.loaded.Known[record] = store.SignalKept
 	return p, store.Signalled{State: store.SignalKept}, nil
 }
 
@@ -76,7 +82,7 @@ func (b *batch) post(in collation.Signal) (*collation.Plan, store.Signalled, err
 // the same signal, SignalTx waits for it. Errors are those of Joiner.
 func (c *Committer) SignalTx(ctx context.Context, tx any, in collation.Signal) (out store.Signalled, err error) {
 	err = c.cfg.Store.Join(ctx, tx, func(t store.Tx) error {
-		loaded, err := t.Load(ctx, []store.Want{{Known: in.GUID}}, true)
+		loaded, err := t.Load(ctx, []store.Want{{Known: c.record(&in)}}, true)
 		if err != nil {
 			return err
 		}
@@ -126,7 +132,8 @@ var errLater = errors.New("put off to the next batch")
 
 // signal decides on a signal from outside.
 func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, error) {
-	if state, known := b.loaded.Known[in.GUID]; known {
+	record := collation.RowKey{Job: id, GUID: in.GUID}
+	if state, known := b.loaded.Known[record]; known {
 		return store.Signalled{State: state, Duplicate: true}, nil
 	}
 	box := b.loaded.Boxes[id]
@@ -144,7 +151,7 @@ func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, 
 	if err != nil {
 		return store.Signalled{}, err
 	}
-	b.loaded.Known[in.GUID] = m.State
+	b.loaded.Known[record] = m.State
 	return store.Signalled{State: m.State, Reached: m.Reached, Out: out}, nil
 }
 

@@ -22,8 +22,8 @@ const (
 	MaxPattern = schema.MaxPattern
 	// MaxPatternSize bounds the patterns of a schema together, in bytes and instructions.
 	MaxPatternSize = schema.MaxPatternSize
-	// MaxNesting bounds how many rules of a schema are applied within each other at one time.
-	MaxNesting = schema.MaxNesting
+	// MaxSchemaNesting bounds how many rules of a schema are applied within each other at one time.
+	MaxSchemaNesting = schema.MaxNesting
 	// MaxProblems bounds the problems of an InputError.
 	MaxProblems = schema.MaxProblems
 )

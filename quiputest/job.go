@@ -287,7 +287,7 @@ func (j *Job) Interrupt(i Interrupt) {
 	if err != nil {
 		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
 	}
-	if _, _, err := j.w.eng.Committer().Interrupt(context.Background(), row); err != nil {
+	if _, err := j.w.eng.Committer().Interrupt(context.Background(), row, false); err != nil {
 		j.w.t.Fatalf("interrupt job %q: %v", j.Key, err)
 	}
 }

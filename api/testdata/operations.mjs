@@ -30,9 +30,9 @@ const signal = { topic: "order.reviewed", key: "r1", payload: { ok: true }, keep
 assert.equal((await client.signal({ "Idempotency-Key": "s1" }, signal)).duplicate, false);
 assert.equal((await client.signal({ "Idempotency-Key": "s1" }, signal)).duplicate, true);
 assert.deepEqual((await client.wait({ job: "r1", timeout: "60s" })).output, { ok: true });
-await client.start({}, { flow: "review", key: "r2", input: { review: "r2" } });
-assert.equal((await client.interrupt({ job: "r2", "Idempotency-Key": "i1" }, { code: 499, reason: "cancelled" })).duplicate, false);
-assert.equal((await client.interrupt({ job: "r2", "Idempotency-Key": "i1" })).duplicate, true);
+const second = await client.start({}, { flow: "review", key: "r2", input: { review: "r2" } });
+assert.equal((await client.interrupt({ job: second.job, "Idempotency-Key": "i1" }, { code: 499, reason: "cancelled" })).duplicate, false);
+assert.equal((await client.interrupt({ job: second.job, "Idempotency-Key": "i1" })).duplicate, true);
 assert.equal((await client.wait({ job: "r2", timeout: "60s" })).code, 499);
 
 // A job that waits for a person, by its events.

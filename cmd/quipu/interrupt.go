@@ -46,7 +46,11 @@ on, unless you say --descend.`,
 				if remote == nil {
 					return a.interrupt(ctx, rt, key, options)
 				}
-				done, err := remote.Interrupt(ctx, key, api.InterruptRequest{Code: code, Reason: reason, Descend: descend, NoThrow: noThrow}, id)
+				job, err := remoteJob(ctx, remote, key)
+				if err != nil {
+					return err
+				}
+				done, err := remote.Interrupt(ctx, job, api.InterruptRequest{Code: code, Reason: reason, Descend: descend, NoThrow: noThrow}, id)
 				if err != nil {
 					return err
 				}
@@ -56,19 +60,9 @@ on, unless you say --descend.`,
 	})
 }
 
+// interrupt ends the job that has the key now. It reads nothing of it: a client's login may not.
 func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.InterruptOption) error {
-	job, err := rt.Find(ctx, key)
-	if err != nil {
-		return err
-	}
-	v, err := rt.Job(ctx, job)
-	if err != nil {
-		return err
-	}
-	if v.State.Closed() {
-		return cli.Exit(codeStale, fmt.Errorf("job %q: %w: %s", key, errEnded, v.State))
-	}
-	done, err := rt.Interrupt(ctx, key, options...)
+	done, err := rt.Interrupt(ctx, quipu.Job{Key: key}, options...)
 	if err != nil {
 		return err
 	}
@@ -77,12 +71,12 @@ func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, opti
 
 // interrupted prints what became of an interrupt.
 func (a *app) interrupted(done *api.Interrupted) error {
-	if done.Closed && !done.Duplicate { // it has ended since it was looked at
-		return cli.Exit(codeStale, fmt.Errorf("job %q: %w", done.Key, errEnded))
+	if done.Closed && !done.Duplicate {
+		return cli.Exit(codeStale, fmt.Errorf("job %q (%s): %w", done.Key, done.Job, errEnded))
 	}
 	text := "will be interrupted as soon as an engine takes the message"
 	if done.Duplicate {
 		text = "was interrupted before with this --id"
 	}
-	return a.say(map[string]any{"key": done.Key, "job": done.Job, "duplicate": done.Duplicate}, "%s %s\n", plain(done.Key), text)
+	return a.say(map[string]any{"key": done.Key, "job": done.Job, "duplicate": done.Duplicate}, "%s (%s) %s\n", plain(done.Key), done.Job, text)
 }

@@ -52,11 +52,8 @@ func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter,
 		f.States = living
 	}
 	if o.parent != "" {
-		parent, err := remote.Job(ctx, o.parent)
-		if err != nil {
-			return err
-		}
-		if f.Parent, err = journal.ParseJobID(parent.Job); err != nil {
+		var err error
+		if f.Parent, err = remoteJob(ctx, remote, o.parent); err != nil {
 			return err
 		}
 	}
@@ -76,6 +73,15 @@ func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter,
 		a.none(listed, "jobs")
 	}
 	return err
+}
+
+// remoteJob is the id of the job that has the key now.
+func remoteJob(ctx context.Context, remote *api.Client, key string) (journal.JobID, error) {
+	job, err := remote.Job(ctx, key)
+	if err != nil {
+		return journal.JobID{}, err
+	}
+	return journal.ParseJobID(job.Job)
 }
 
 // instant is a time of a filter; the zero time for 0.

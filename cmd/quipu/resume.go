@@ -39,7 +39,7 @@ show the new job, which names the old one.`,
 }
 
 func (a *app) resume(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.ResumeOption) error {
-	job, err := rt.Resume(ctx, key, options...)
+	job, err := rt.Resume(ctx, quipu.Job{Key: key}, options...)
 	switch {
 	case errors.Is(err, quipu.ErrResume), errors.Is(err, quipu.ErrStale):
 		return cli.Exit(codeStale, err)

@@ -135,7 +135,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 			id.WriteString(" of " + short(w.Chain.GUID))
 		}
 		if !w.Box.IsZero() {
-			id.WriteString(" box " + short(w.Box) + "/" + short(w.Signal) + "/" + short(w.Known))
+			id.WriteString(" box " + short(w.Box) + "/" + short(w.Signal) + "/" + short(w.Known.GUID))
 		}
 		for _, key := range w.Effects {
 			id.WriteString(" " + hex.EncodeToString(key[:5]))

@@ -243,14 +243,14 @@ func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collatio
 // Interrupt inserts the row of an interrupt of a job, and says whether it was not known. It is not
 // inserted if the job is closed.
 func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (fresh bool, err error) {
-	want := store.Want{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: row.GUID}
+	want := store.Want{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: collation.RowKey{Job: row.Job, GUID: row.GUID}}
 	return fresh, d.transact(ctx, item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
 		st := l.States[row.Job]
 		if st == nil {
 			return nil, nil, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
 		}
-		_, known := l.Known[row.GUID]
-		p, err := collation.Interrupt(st, row, known, mode)
+		_, known := l.Known[collation.RowKey{Job: row.Job, GUID: row.GUID}]
+		p, err := collation.Interrupt(st, row, known, false, mode)
 		fresh = p != nil
 		return p, nil, rejected(err)
 	}})
@@ -274,8 +274,9 @@ func (d Driven) Signal(ctx context.Context, in *collation.Signal, mode collation
 		return out, err
 	}
 	box := collation.Mailbox(space, in.Topic, in.Key)
-	err = d.transact(ctx, item{Want: store.Want{Box: box, Known: in.GUID}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		if state, known := l.Known[in.GUID]; known {
+	record := collation.RowKey{Job: box, GUID: in.GUID}
+	err = d.transact(ctx, item{Want: store.Want{Box: box, Known: record}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+		if state, known := l.Known[record]; known {
 			out = store.Signalled{State: state, Duplicate: true}
 			return nil, nil, nil
 		}
@@ -382,7 +383,7 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 		return store.EffectRow{}, store.ErrRejected
 	}
 	var out collation.Effected
-	stood, err := d.Body(ctx, l.Job, e.Key, call, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
+	stood, err := d.Body(ctx, l.Key(), e.Key, call, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
 		e.Result, e.Error = with.Result, with.Error
 		_, err := try(ctx, tx, []item{finish(&l, &e, with.NotDone, &out)})
 		return err

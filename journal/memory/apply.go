@@ -62,7 +62,7 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 		Job: collation.Begun(e), waits: map[journal.GUID]*collation.Wait{}, history: history{
 			instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 			resolved: map[journal.GUID]*collation.ResolvedWait{}, chains: map[journal.GUID][]*record{},
-			effects: map[journal.Digest]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
+			effects: map[effectID]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 		},
 	}
 	put(u, s.jobs, j.ID, j)
@@ -220,19 +220,19 @@ func (j *job) repair(u *undo, r *collation.Repair) error {
 }
 
 func (j *job) dropEffect(u *undo, x *collation.DroppedEffect) error {
-	f := j.effects[x.Key]
-	if f == nil || f.State != x.State || f.Fence != x.Fence {
+	met := j.effectsWhere(func(f *collation.Effect) bool { return f.Key == x.Key && f.State == x.State && f.Fence == x.Fence })
+	if len(met) == 0 {
 		return lost("effect %s has changed", x.Key)
 	}
-	drop(u, j.effects, x.Key)
+	drop(u, j.effects, idOf(met[0]))
 	return nil
 }
 
 func (j *job) putEffect(u *undo, f *collation.Effect) error {
-	if j.effects[f.Key] != nil {
+	if j.effects[idOf(f)] != nil {
 		return lost("effect %s is there", f.Key)
 	}
-	put(u, j.effects, f.Key, clone(f))
+	put(u, j.effects, idOf(f), clone(f))
 	return nil
 }
 

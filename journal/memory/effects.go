@@ -10,6 +10,14 @@ import (
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
+// effectID names an effect of a job: its request, and its key.
+type effectID struct {
+	request journal.GUID
+	key     journal.Digest
+}
+
+func idOf(f *collation.Effect) effectID { return effectID{f.Request, f.Key} }
+
 // effectsWhere lists effects by request, each request's in the order of their first entries.
 func (j *job) effectsWhere(want func(*collation.Effect) bool) []*collation.Effect {
 	var all []*collation.Effect
@@ -62,7 +70,7 @@ func (c *committer) chain(w *store.Want, l *store.Loaded) {
 			h.Head = journal.Head{Seq: int64(n), Hash: j.chains[k.GUID][n-1].Hash}
 		}
 		for _, key := range w.Effects {
-			if f := j.effects[key]; f != nil {
+			if f := j.effects[effectID{k.GUID, key}]; f != nil {
 				read := *f
 				read.EffectRow = c.s.effectRow(j, f)
 				h.Effects[key] = &read
@@ -83,7 +91,7 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	}
 	j := s.jobs[p.Job]
 	f := w.Effect
-	old := j.effects[f.Key]
+	old := j.effects[idOf(&f)]
 	switch {
 	case w.Begins() && old != nil:
 		return lost("effect %s was begun", f.Key)
@@ -94,9 +102,9 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 	case !w.Completed && old != nil && old.State != store.EffectStarted:
 		return lost("effect %s has its outcome", f.Key)
 	case old != nil:
-		f.Seq, f.Request = old.Seq, old.Request
+		f.Seq = old.Seq
 	}
-	put(u, j.effects, f.Key, &f)
+	put(u, j.effects, idOf(&f), &f)
 	if w.Row != nil {
 		row := clone(s.row(p.Job, w.Request))
 		switch {
@@ -120,14 +128,14 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 }
 
 // outcome returns an effect that has its outcome, or nil.
-func (s *Store) outcome(id journal.JobID, key journal.Digest) *store.EffectRow {
+func (s *Store) outcome(of collation.RowKey, key journal.Digest) *store.EffectRow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j := s.living(id)
-	if j == nil || j.effects[key] == nil || j.effects[key].State == store.EffectStarted {
+	j, at := s.living(of.Job), effectID{of.GUID, key}
+	if j == nil || j.effects[at] == nil || j.effects[at].State == store.EffectStarted {
 		return nil
 	}
-	row := s.effectRow(j, j.effects[key])
+	row := s.effectRow(j, j.effects[at])
 	return &row
 }
 

@@ -65,7 +65,7 @@ func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Load
 	l := s.outside(wants)
 	for i := range j.plans {
 		for _, x := range j.plans[i].Plan.Signals {
-			l.Known[x.GUID] = x.State
+			l.Known[collation.RowKey{Job: j.plans[i].Plan.Job, GUID: x.GUID}] = x.State
 		}
 		if e := j.plans[i].Plan.Entry; begins(j.plans[i].Plan) {
 			l.Holders[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
@@ -107,13 +107,13 @@ func (t *EffectTx) commit(u *undo) error {
 
 // Body implements store.Bodies. There is no SQL: the handle is an *EffectTx.
 func (s *Store) Body(
-	ctx context.Context, id journal.JobID, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+	ctx context.Context, of collation.RowKey, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
 	if err := s.before("body"); err != nil {
 		return nil, err
 	}
 	for range maxAttempts {
-		if stood := s.outcome(id, key); stood != nil {
+		if stood := s.outcome(of, key); stood != nil {
 			return stood, nil
 		}
 		if err = s.body(ctx, call, end); !errors.Is(err, errConflict) {

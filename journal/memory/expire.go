@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -153,9 +155,9 @@ func (s *Store) Extend(context.Context) error { return nil }
 // its answer.
 func (s *Store) Prune(_ context.Context, limit int) (n int, err error) {
 	err = s.write("prune", func(u *undo) error {
-		for _, g := range sortedIDs(s.signals) {
-			if x := s.signals[g]; n < limit && x.at < s.now()-micros(store.SignalAge) && x.state != store.SignalKept {
-				drop(u, s.signals, g)
+		for _, k := range slices.SortedFunc(maps.Keys(s.signals), func(a, b collation.RowKey) int { return bytes.Compare(a.GUID[:], b.GUID[:]) }) {
+			if x := s.signals[k]; n < limit && x.at < s.now()-micros(store.SignalAge) && x.state != store.SignalKept {
+				drop(u, s.signals, k)
 				n++
 			}
 		}

@@ -22,6 +22,9 @@ type letter struct {
 // addLetter drops the raw message, which only serves people who look into a database.
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
 	l := &letter{stray: d.Stray, size: d.Size()}
+	if d.Stray && !d.Row.IsZero() && s.row(d.Job, d.Row) == nil {
+		d.Job, d.Row = journal.JobID{}, journal.GUID{} // a stray names a row only if that is there
+	}
 	d.Raw, d.Stray = nil, false
 	set(u, &s.letterID, s.letterID+1)
 	l.view = store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: collation.LetterOpen}

@@ -16,7 +16,7 @@ func (s *Store) outside(wants []store.Want) *store.Loaded {
 	l := &store.Loaded{
 		Now: s.now(), States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{}, Chains: map[collation.RowKey]*collation.Chain{},
-		Boxes: map[journal.JobID]*collation.Box{}, Known: map[journal.GUID]store.SignalState{}, Letters: map[int64]*collation.Letter{},
+		Boxes: map[journal.JobID]*collation.Box{}, Known: map[collation.RowKey]store.SignalState{}, Letters: map[int64]*collation.Letter{},
 	}
 	for i := range wants {
 		if key := wants[i].Key; key != "" {

@@ -126,7 +126,8 @@ func (s *Store) undoneOf(j *job, request journal.GUID) (undone, undoing bool) {
 // pastEffect returns an effect as the latest generation that has it left it.
 func (s *Store) pastEffect(j *job, key journal.Digest) *collation.PastEffect {
 	for _, a := range s.past(j) {
-		if f := a.effects[key]; f != nil {
+		if all := a.effectsWhere(func(f *collation.Effect) bool { return f.Key == key }); len(all) > 0 {
+			f := all[0]
 			p := &collation.PastEffect{Effect: *f, Generation: a.Generation}
 			p.Undone, p.Undoing = s.undoneOf(a, f.Request)
 			return p

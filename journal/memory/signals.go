@@ -137,7 +137,8 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 		put(u, j.waits, w.GUID, &next)
 	}
 	for _, x := range p.Signals {
-		is, known := s.signals[x.GUID]
+		record := collation.RowKey{Job: p.Job, GUID: x.GUID}
+		is, known := s.signals[record]
 		switch {
 		case x.New && known:
 			return lost("signal %s was here before", x.GUID)
@@ -147,7 +148,7 @@ func (s *Store) moveMail(u *undo, p *collation.Plan) error {
 			continue
 		}
 		is.state, is.reason = x.State, x.Reason
-		put(u, s.signals, x.GUID, is)
+		put(u, s.signals, record, is)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ type Store struct {
 	expire   time.Duration                                     // how long closed jobs are kept whose flow does not say it
 	floor    int64                                             // every job begins in a generation above it
 	rows     map[journal.JobID]map[journal.GUID]*collation.Row // by addressee: a job, which may not have begun, or a mailbox
-	signals  map[journal.GUID]signal                           // those from outside
+	signals  map[collation.RowKey]signal                       // those from outside
 	flows    map[string]*flowVersions
 	letters  []*letter // by their ids
 	letterID int64     // the last one given
@@ -74,7 +74,7 @@ type history struct {
 	receipts  map[journal.GUID]*collation.Receipt      // without responses
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
 	chains    map[journal.GUID][]*record
-	effects   map[journal.Digest]*collation.Effect
+	effects   map[effectID]*collation.Effect
 	payloads  map[journal.Digest][]byte
 }
 
@@ -95,7 +95,7 @@ func New(cfg Config) *Store {
 	s := &Store{
 		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID][]*txn{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
 		rows:    map[journal.JobID]map[journal.GUID]*collation.Row{},
-		signals: map[journal.GUID]signal{},
+		signals: map[collation.RowKey]signal{},
 		members: map[int64]*member{},
 		values:  map[string]string{},
 	}

@@ -96,7 +96,7 @@ func (w *wanted) effectJobs() []journal.JobID {
 // the job (W11). The number is known by then: read again.
 var errStrayed = errors.New("retention has moved a job")
 
-func putEffectKey(c *columns, k effectKey) { c.uuid(k.chain.job); c.bytes(k.key[:]) }
+func putEffectKey(c *columns, k effectKey) { putKey(c, k.chain); c.bytes(k.key[:]) }
 
 // readEffects reads the effects that were asked for in a span of their jobs, else errStrayed.
 func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) []step {
@@ -230,12 +230,14 @@ func (w *writes) queueChains(b *batch) {
 	})
 	write(b, "effects_move", moved, func(c *columns, f effectWrite) {
 		c.uuid(f.job)
+		c.uuid(f.Request)
 		c.int(int64(f.Turn))
 		c.someInt(int64(f.Until))
 		record(c, effectColumns, &f.EffectRow)
 	}, w.span.ends()...)
 	write(b, "effects_judged", w.judged, func(c *columns, f effectWrite) {
 		c.uuid(f.job)
+		c.uuid(f.Request)
 		c.bytes(f.Key[:])
 		c.text(string(f.State))
 		c.someBytes(encodeFailure(f.Error))

@@ -150,7 +150,7 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		Busy:   map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
 		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
-		Boxes:  make(map[journal.JobID]*collation.Box, len(w.boxes)), Known: make(map[journal.GUID]store.SignalState, len(w.known)),
+		Boxes:  make(map[journal.JobID]*collation.Box, len(w.boxes)), Known: make(map[collation.RowKey]store.SignalState, len(w.known)),
 		Letters: make(map[int64]*collation.Letter, len(w.letters)),
 	}
 	locks, reads := c.readJobs(w, loaded, wait)

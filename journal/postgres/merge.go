@@ -40,7 +40,7 @@ type writes struct {
 	payloads  []payloadWrite
 	repairs   []repairWrite
 	judged    []effectWrite // completed effects that an operator judged
-	signals   []collation.SignalWrite
+	signals   []signalWrite
 	announce  bool             // whether the commit announces due rows
 	released  []store.Outgoing // kept signals that the commit made due, for this process to publish
 }
@@ -141,6 +141,12 @@ type waitWrite struct {
 	seen  int // the count that was read; a delivery since then means: decide again
 	after *collation.Wait
 	by    *collation.Plan
+}
+
+// signalWrite is the record of a message from outside, with what the message is addressed to.
+type signalWrite struct {
+	job journal.JobID
+	collation.SignalWrite
 }
 
 type letterWrite struct {
@@ -383,7 +389,9 @@ func (m *merger) planMail(p *collation.Plan) {
 			w.after = &collation.Wait{Count: t.Count}
 		}
 	}
-	m.signals = append(m.signals, p.Signals...)
+	for _, x := range p.Signals {
+		m.signals = append(m.signals, signalWrite{p.Job, x})
+	}
 }
 
 func (m *merger) noteWait(w *waitWrite) {

@@ -80,7 +80,7 @@ func (s *Store) roleText(text string) string {
 		if role != "owner" { // it has more rights
 			all = append(all, name)
 		}
-		if role != "worker" && role != "client" {
+		if role != "worker" && role != "client" && role != "retention" {
 			others = append(others, name)
 		}
 	}
@@ -163,4 +163,16 @@ func (s *Store) WorkerTopics(ctx context.Context) (map[string][]string, error) {
 		return nil
 	})
 	return all, err
+}
+
+// OwnTopics lists the topics that this login is bound to as a worker (S8).
+func (s *Store) OwnTopics(ctx context.Context) ([]string, error) {
+	return readAll(ctx, s, "topics_own", func(v row) (string, error) { return v.text(0), nil })
+}
+
+// Withdraw says that the session serves these of its topics no more, because its login has lost them
+// (S8).
+func (s *Store) Withdraw(ctx context.Context, session int64, topics []string) error {
+	_, err := s.change(ctx, "session_withdraw", pInt(session), pTexts(topics))
+	return err
 }

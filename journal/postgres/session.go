@@ -151,9 +151,9 @@ func (x *session) endDead(ctx context.Context) {
 
 // free frees what dead sessions held, and names the processes of which nothing is left to free.
 func (x *session) free(ctx context.Context) (ended []string, err error) {
-	dead := map[int64]string{}
+	dead, forgets := map[int64]string{}, false
 	err = x.slow.call(ctx, "end sessions", "session_dead", func(v row) error {
-		dead[v.int(0)] = v.text(1)
+		dead[v.int(0)], forgets = v.text(1), v.bool(2)
 		return nil
 	})
 	for id, name := range dead {
@@ -165,7 +165,7 @@ func (x *session) free(ctx context.Context) (ended []string, err error) {
 		if err == nil && due > 0 {
 			err = x.slow.call(ctx, "end sessions", "announce", nil)
 		}
-		if err == nil {
+		if err == nil && forgets {
 			err = x.slow.call(ctx, "end sessions", "session_forget", func(row) error {
 				ended = append(ended, name)
 				return nil

@@ -27,14 +27,14 @@ type waitPosition struct {
 type mail struct {
 	boxes   []*mailbox // each once
 	of      map[journal.JobID]*mailbox
-	signals []rowKey       // signals whose rows are wanted
-	known   []journal.GUID // signals from outside
+	signals []rowKey // signals whose rows are wanted
+	known   []rowKey // messages from outside
 }
 
 // askMail adds a mailbox. Each want of it is mostly one signal, and takes one wait.
 func (m *mail) askMail(w *store.Want) {
-	if !w.Known.IsZero() {
-		m.known = append(m.known, w.Known)
+	if w.Known != (collation.RowKey{}) {
+		m.known = append(m.known, rowKey{w.Known.Job, w.Known.GUID})
 	}
 	if w.Box.IsZero() {
 		return
@@ -84,8 +84,8 @@ func (m *mail) lockMail(l *store.Loaded, wait bool) []step {
 // readMail returns the statements that read the mailboxes, and the records of signals.
 func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.known) > 0 {
-		steps = append(steps, step{"signals_known", [][]byte{pUUIDs(m.known)}, func(v row) error {
-			l.Know(v.guid(0), store.SignalState(v.text(1)), v.text(2))
+		steps = append(steps, step{"signals_known", arrays(m.known, func(c *columns, k rowKey) { c.uuid(k.guid); c.uuid(k.job) }), func(v row) error {
+			l.Know(collation.RowKey{Job: v.job(1), GUID: v.guid(0)}, store.SignalState(v.text(2)), v.text(3))
 			return nil
 		}})
 	}

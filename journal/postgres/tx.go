@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -65,7 +64,7 @@ type joined struct {
 // Load implements store.Tx, for starts and signals.
 func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store.Loaded, error) {
 	w, _ := gather(wants)
-	loaded := &store.Loaded{Holders: map[string]*collation.Holder{}, Known: map[journal.GUID]store.SignalState{}}
+	loaded := &store.Loaded{Holders: map[string]*collation.Holder{}, Known: map[collation.RowKey]store.SignalState{}}
 	here, accepted, known := false, true, j.s.where.known.Load()
 	space := step{"tx_space", nil, func(v row) error {
 		here = known != nil && known.Space == v.guid(0)

@@ -66,7 +66,7 @@ type txRun struct {
 	s      *Store
 	raw    *pgx.Conn
 	c      *conn
-	job    journal.JobID
+	of     collation.RowKey
 	key    journal.Digest
 	handle *handle
 	own    error // an error of the body, which rolls it back
@@ -75,11 +75,11 @@ type txRun struct {
 
 // Body implements store.Bodies: the handle is an EffectTx.
 func (s *Store) Body(
-	ctx context.Context, job journal.JobID, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+	ctx context.Context, of collation.RowKey, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
 	var x *txRun
 	err = retry(ctx, func() (err error) {
-		x = &txRun{s: s, job: job, key: key}
+		x = &txRun{s: s, of: of, key: key}
 		stood, err = x.attempt(ctx, call, end)
 		return settle("tx effect", err)
 	})
@@ -133,7 +133,7 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		setting(idleSetting, cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle), true),
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", append(arrays([]effectKey{{rowKey{job: x.job}, x.key}}, putEffectKey), allJobs.ends()...), func(v row) error {
+		step{"effects_read", append(arrays([]effectKey{{rowKey{x.of.Job, x.of.GUID}, x.key}}, putEffectKey), allJobs.ends()...), func(v row) error {
 			if v.null(1) {
 				return nil
 			}

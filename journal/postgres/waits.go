@@ -89,7 +89,7 @@ func (w *writes) queueWaits(b *batch) {
 // queueSignals adds the statements for the records of signals. One may be recorded and then change
 // in the same batch.
 func (w *writes) queueSignals(b *batch) {
-	var fresh, became []collation.SignalWrite
+	var fresh, became []signalWrite
 	for _, x := range w.signals {
 		if x.New {
 			fresh = append(fresh, x)
@@ -97,7 +97,7 @@ func (w *writes) queueSignals(b *batch) {
 			became = append(became, x)
 		}
 	}
-	put := func(c *columns, x collation.SignalWrite) { c.uuid(x.GUID); c.text(string(x.State)) }
+	put := func(c *columns, x signalWrite) { c.uuid(x.GUID); c.uuid(x.job); c.text(string(x.State)) }
 	write(b, "signals_put", fresh, put)
-	write(b, "signals_became", became, func(c *columns, x collation.SignalWrite) { put(c, x); c.text(x.Reason) })
+	write(b, "signals_became", became, func(c *columns, x signalWrite) { put(c, x); c.text(x.Reason) })
 }

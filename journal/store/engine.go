@@ -142,8 +142,9 @@ type Want struct {
 	// each want of the box, and with the row of Signal, if that is not zero.
 	Box    journal.JobID
 	Signal journal.GUID
-	// Known is a signal or an interrupt from outside: was it here before, and what became of it?
-	Known journal.GUID
+	// Known is a message from outside, a signal, an interrupt or the start of a client, with what it is
+	// addressed to: was it here before, and what became of it?
+	Known collation.RowKey
 	// Letter is the id of a dead letter. It is read once the rows are locked.
 	Letter int64
 }
@@ -212,9 +213,9 @@ type Loaded struct {
 	// transaction has locked.
 	Boxes map[journal.JobID]*collation.Box
 	// Known has what became of the wanted signals; unknown ones are absent.
-	Known map[journal.GUID]SignalState
+	Known map[collation.RowKey]SignalState
 	// Reasons are why those of them were refused that are starts of clients.
-	Reasons map[journal.GUID]string
+	Reasons map[collation.RowKey]string
 	// Letters are the wanted dead letters that exist.
 	Letters map[int64]*collation.Letter
 }
@@ -298,15 +299,15 @@ type Outgoing struct {
 }
 
 // Know notes what became of a wanted signal.
-func (l *Loaded) Know(guid journal.GUID, state SignalState, reason string) {
-	l.Known[guid] = state
+func (l *Loaded) Know(k collation.RowKey, state SignalState, reason string) {
+	l.Known[k] = state
 	if reason == "" {
 		return
 	}
 	if l.Reasons == nil {
-		l.Reasons = map[journal.GUID]string{}
+		l.Reasons = map[collation.RowKey]string{}
 	}
-	l.Reasons[guid] = reason
+	l.Reasons[k] = reason
 }
 
 // OutgoingSignal is a signal's row with what its message carries, which is less than the signal.

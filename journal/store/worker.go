@@ -43,7 +43,7 @@ type Bodies interface {
 	// error of end, a panic, or, each as a *TxError, an error of call, writes that cannot be
 	// kept, or the end of ctx before call returned. After trouble with the database (J4) call
 	// runs again in a new transaction.
-	Body(ctx context.Context, job journal.JobID, key journal.Digest, call TxCall,
+	Body(ctx context.Context, of collation.RowKey, key journal.Digest, call TxCall,
 		end func(ctx context.Context, tx Tx, with TxEnd) error) (stood *EffectRow, err error)
 }
 

@@ -29,7 +29,7 @@ func TestActsOfOtherRoles_S8(t *testing.T) {
 	for _, login := range []string{g.login(admin, "client"), g.login(admin, "worker", "part.make")} {
 		rt := g.open(nil, as(login))
 		for what, act := range map[string]func() error{
-			"to resume a job":     func() error { _, err := rt.Resume(ctx, "one"); return err },
+			"to resume a job":     func() error { _, err := rt.Resume(ctx, quipu.Job{Key: "one"}); return err },
 			"to fork a job":       func() error { _, err := rt.Fork(ctx, "one", 1, "two"); return err },
 			"to deploy flows":     func() error { return rt.Deploy(ctx, f) },
 			"to activate a flow":  func() error { return rt.Activate(ctx, "part", "1") },

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -157,38 +156,4 @@ func (g *target) visit(client *quipu.Runtime) {
 	}
 	_, err := client.Signal(ctx, "agreed", "agreed", nil)
 	require.NoError(g.t, err)
-}
-
-// A stolen login of a worker on NATS reads and writes nothing but what its topic needs.
-func TestStolenNATSLoginOfAWorker(t *testing.T) {
-	t.Parallel()
-	urlOf := guarded(t, "")
-	refused := make(chan error, 100)
-	nc, err := natsgo.Connect(urlOf("ship"), natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))
-	require.NoError(t, err)
-	defer nc.Close()
-	denied := func(subject string) {
-		t.Helper()
-		select {
-		case err := <-refused:
-			require.ErrorIs(t, err, natsgo.ErrPermissionViolation)
-			require.ErrorContains(t, err, subject)
-		case <-time.After(patience):
-			require.Fail(t, "it is allowed", subject)
-		}
-	}
-	for _, subject := range []string{
-		"quipu.shop.work.pay.charge", "quipu.shop.work.ship", "quipu.shop.start", "quipu.shop.ended.00", "quipu.other.lane.3",
-		"quipu.shop.consumer.pay.charge", "$JS.API.CONSUMER.MSG.NEXT.QUIPU_shop_WORK.work-pay=charge",
-		"$JS.API.CONSUMER.MSG.NEXT.QUIPU_shop_LANES.lane-3", "$JS.API.CONSUMER.CREATE.QUIPU_shop_WORK.x", "$JS.API.STREAM.DELETE.QUIPU_shop_WORK",
-		"$JS.API.STREAM.MSG.GET.QUIPU_shop_WORK", "$JS.ACK.QUIPU_shop_WORK.work-pay=charge.1.1.1.1.1",
-	} {
-		require.NoError(t, nc.Publish(subject, nil))
-		denied(subject)
-	}
-	for _, subject := range []string{"quipu.shop.>", "_INBOX.>", "_INBOX.shop.engine.>", "_INBOX.shop.work-pay=charge.>", "$JS.ACK.>"} {
-		_, err := nc.SubscribeSync(subject)
-		require.NoError(t, err)
-		denied(subject)
-	}
 }

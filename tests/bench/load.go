@@ -116,7 +116,7 @@ func runOriginals(ctx context.Context, rt *quipu.Runtime) (*originals, error) {
 		}
 		id[j.key] = job.ID.String()
 	}
-	if _, err := rt.Interrupt(ctx, "interrupted"); err != nil {
+	if _, err := rt.Interrupt(ctx, quipu.Job{Key: "interrupted"}); err != nil {
 		return nil, err
 	}
 	for key, is := range map[string]func(*quipu.JobInfo) bool{

@@ -96,7 +96,7 @@ func disturbByInterrupt(ctx context.Context, rt *quipu.Runtime, key string) erro
 		}
 	}
 	if err == nil {
-		_, err = rt.Interrupt(ctx, key)
+		_, err = rt.Interrupt(ctx, quipu.Job{Key: key})
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*env, *quipu.Runtime, quipu.Job){
 		"interrupt": func(e *env, rt *quipu.Runtime, job quipu.Job) {
-			_, err := rt.Interrupt(e.t.Context(), job.Key)
+			_, err := rt.Interrupt(e.t.Context(), job)
 			require.NoError(e.t, err)
 		},
 		"within": func(*env, *quipu.Runtime, quipu.Job) {},

@@ -43,7 +43,7 @@ func (w *world) ask(ctx context.Context, rt *quipu.Runtime, c call) (answer, err
 		if c.once != 0 {
 			opts = append(opts, onceKey(c))
 		}
-		got, err := rt.Interrupt(ctx, c.key, opts...)
+		got, err := rt.Interrupt(ctx, quipu.Job{Key: c.key}, opts...)
 		if errors.Is(err, quipu.ErrNotFound) {
 			return answer{notFound: true}, nil
 		}

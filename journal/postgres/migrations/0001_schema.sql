@@ -46,7 +46,7 @@ CREATE TABLE space (
     name    text    NOT NULL,
     epoch   bigint  NOT NULL DEFAULT 1 CHECK (epoch > 0),
     expire  bigint  NOT NULL DEFAULT 2592000000000 CHECK (expire >= 0), -- how long closed jobs are kept whose flow does not say it, in microseconds; 0: for good
-    floor   bigint  NOT NULL DEFAULT 0 CHECK (floor >= 0), -- every job begins in a generation above it (W11)
+    floor   bigint  NOT NULL DEFAULT 0 CHECK (floor BETWEEN 0 AND 1000000000000), -- every job begins in a generation above it (W11); above the limit none could
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
     private boolean NOT NULL DEFAULT false, -- keys of jobs and signals are kept as digests (S15)
     dropped bigint  NOT NULL DEFAULT 0 CHECK (dropped >= 0), -- how many stray dead letters retention has dropped (S15)
@@ -328,7 +328,8 @@ CREATE TABLE sessions (
     busy_job     uuid,
     busy_message uuid,
     dead       boolean NOT NULL DEFAULT false,
-    login      text    NOT NULL DEFAULT session_user -- a worker's login changes its own sessions alone (S8)
+    login      text    NOT NULL DEFAULT session_user, -- a worker's login changes its own sessions alone (S8)
+    withdrawn  text[]  NOT NULL DEFAULT '{}' -- those of its topics that it serves no more, because its login has lost them (S8)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- The open waits for signals (1.11). Deleting a wait decides between its signal and its timer. mailbox stands for
@@ -368,12 +369,16 @@ CREATE TABLE resolved_waits (
 CREATE INDEX resolved_waits_request ON resolved_waits (n, request, seq);
 
 -- The signals from outside, by which a repeated one is recognized, with what became of them; also the interrupts
--- that met a closed job (W12), and the starts that clients asked for (S8), with why one was refused.
+-- that met a closed job (W12), and the starts that clients asked for (S8), with why one was refused. job is what the
+-- message is addressed to. It is part of the key: a client writes no record without the row that it is about, and the
+-- address of a row is no one's choice who wants it to be handled (S8).
 CREATE TABLE signals (
-    guid   uuid   NOT NULL PRIMARY KEY,
+    guid   uuid   NOT NULL,
+    job    uuid   NOT NULL,
     state  text   NOT NULL CHECK (state IN ('consumed', 'kept', 'missed')),
-    at     bigint NOT NULL,
-    reason text
+    at     bigint NOT NULL DEFAULT micros(),
+    reason text,
+    PRIMARY KEY (guid, job)
 );
 CREATE INDEX signals_at ON signals (at);
 
@@ -381,7 +386,8 @@ CREATE INDEX signals_at ON signals (at);
 -- belong to a started effect: the turn of its run, and the start plus the timeout of the attempt, if any (E4).
 -- position is the place of the call in a durable function (E15), '' elsewhere. vouched: an operator confirmed the
 -- result (3.3). not_done: how often the effect was recorded as not done before (E5). topic is that of the request,
--- for the logins of workers (S8).
+-- for the logins of workers. A key belongs to one request. That request is in the primary key, because a worker's login
+-- chooses the key: so it takes no place from an effect of another topic (S8).
 CREATE TABLE effects (
     n       bigint NOT NULL,
     key     bytea  NOT NULL CHECK (octet_length(key) = 32),
@@ -400,8 +406,12 @@ CREATE TABLE effects (
     position text   NOT NULL DEFAULT '',
     vouched boolean NOT NULL DEFAULT false,
     topic   text   NOT NULL DEFAULT '',
-    PRIMARY KEY (n, key)
+    PRIMARY KEY (n, key, request)
 ) PARTITION BY RANGE (n);
+-- quipu_undoes says whether a job has orders to undo effects of the topics of the session's login. As a function it sees
+-- the table of effects without the policies that ask it.
+CREATE FUNCTION quipu_undoes(job uuid) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+    RETURN EXISTS (SELECT FROM jobs j JOIN effects e ON e.n = j.n AND e.class = 'undo' AND e.topic = ANY (quipu_topics()) WHERE j.id = job);
 CREATE INDEX effects_request ON effects (n, request, seq) WHERE request IS NOT NULL; -- always so: it is not to serve look-ups by n and key
 CREATE INDEX effects_key ON effects ((n >> 16), key); -- for who knows the key alone: new rows stay close together, see effects_by_key
 
@@ -464,16 +474,21 @@ BEGIN
 END $$;
 
 -- Batch markers (J4). taken: a process that had to find out the outcome took the place of the batch's own marker,
--- so the batch was not committed.
+-- so the batch was not committed. login is who wrote it: no role may say it, so that no marker of another login takes
+-- the place of a batch, or stands for one. And workers and clients do not learn the sessions of other processes, also not
+-- of those with the same login: they read a marker only through quipu_taken, by its session (S8).
 CREATE TABLE batches (
     session uuid    NOT NULL,
     seq     bigint  NOT NULL,
     at      bigint  NOT NULL,
     xid     xid8    NOT NULL DEFAULT pg_current_xact_id(),
     taken   boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (session, seq)
+    login   text    NOT NULL DEFAULT session_user,
+    PRIMARY KEY (session, seq, login)
 );
 CREATE INDEX batches_at ON batches (at);
+CREATE FUNCTION quipu_taken(session uuid, seq bigint) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+    RETURN (SELECT b.taken FROM batches b WHERE b.session = quipu_taken.session AND b.seq = quipu_taken.seq AND b.login = session_user);
 
 -- A statement takes many rows as one array of a composite type: the server reads it with one function, not with one
 -- for each column. The columns are those of the lists in columns.go and written.go, in their order.

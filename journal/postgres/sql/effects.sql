@@ -34,27 +34,28 @@ SELECT {changed rows 1} FROM moved
 SELECT seq, hash FROM entries WHERE n = (SELECT j.n FROM jobs j WHERE j.id = $1::uuid) AND chain = $2::uuid ORDER BY seq DESC LIMIT 1
 
 -- name: effects_read
--- reads effects by their keys (E1), none of tombstones. live says whether the run that started the effect still has
--- the lease. $1 jobs, $2 keys, $3 and $4 the span of the jobs. Returns for each key its place in the arrays from 1,
--- the effect, if it is there, its request, and the job's n. Effects are missing if that n is not in the span. Each
--- key is looked up by itself: a plan of a time when the table was empty or unknown would read all of it.
+-- reads effects of requests by their keys (E1), none of tombstones. live says whether the run that started the effect
+-- still has the lease. $1 jobs, $2 requests, $3 keys, $4 and $5 the span of the jobs. Returns for each key its place in
+-- the arrays from 1, the effect, if it is there, its request, and the job's n. Effects are missing if that n is not in
+-- the span. Each key is looked up by itself: a plan of a time when the table was empty or unknown would read all of it.
 SELECT w.place, {effect:e}, e.request, w.n
-FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
+FROM (SELECT w.*, j.n FROM unnest($1::uuid[], $2::uuid[], $3::bytea[]) WITH ORDINALITY AS w (job, request, key, place)
       JOIN jobs j ON j.id = w.job AND j.state <> 'expired' OFFSET 0) AS w
-LEFT JOIN LATERAL (SELECT * FROM effects e WHERE e.n = w.n AND e.key = w.key AND {e within 3} OFFSET 0) AS e ON true
+LEFT JOIN LATERAL (SELECT * FROM effects e WHERE e.n = w.n AND e.key = w.key AND e.request = w.request AND {e within 4} OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = w.job AND d.guid = e.request OFFSET 0) AS d ON true
 
 -- name: effects_past
--- reads effects by their keys in the generations that a job resumes, the latest first (E1). $1 jobs, $2 keys.
--- Returns its place in the arrays from 1, the effect, its request, seq and end of the attempt, the generation,
+-- reads effects by their keys in the generations that a job resumes, the latest first (E1): those of the topic that
+-- the request has now. $1 jobs, $2 requests, $3 keys. Returns its place in the arrays from 1, the effect, its request, seq and end of the attempt, the generation,
 -- whether compensations of the request have run or will run, and whether a job that runs them has not ended.
 SELECT a.place, {effect:e}, e.request, e.seq, coalesce(e.until, 0), a.generation, {undone a e.request}, {undoing a e.request}
-FROM (SELECT w.place, w.key, a.id, a.n, a.generation
-      FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY AS w (job, key, place)
+FROM (SELECT w.place, w.key, r.topic, a.id, a.n, a.generation
+      FROM unnest($1::uuid[], $2::uuid[], $3::bytea[]) WITH ORDINALITY AS w (job, request, key, place)
       JOIN jobs j ON j.id = w.job
+      JOIN dispatches r ON r.job = w.job AND r.guid = w.request
       JOIN jobs a ON a.key = j.key AND a.next IS NOT NULL AND a.generation < j.generation AND coalesce(a.root, a.id) = j.root AND a.state <> 'expired'
       OFFSET 0) AS a
-JOIN LATERAL (SELECT * FROM effects e WHERE e.n = a.n AND e.key = a.key OFFSET 0) AS e ON true
+JOIN LATERAL (SELECT * FROM effects e WHERE e.n = a.n AND e.key = a.key AND e.topic = a.topic OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = a.id AND d.guid = e.request OFFSET 0) AS d ON true
 ORDER BY a.place, a.generation DESC
 
@@ -70,14 +71,14 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int8[], $5::int8[], $6::int8
 
 -- name: effects_move
 -- writes how effects that were started stand now. A result is written once (E5): an effect that has one is an error.
--- $1 jobs, $2 turns, $3 ends of attempts, $4 the effects, $5 and $6 the span of the jobs.
+-- $1 jobs, $2 requests, $3 turns, $4 ends of attempts, $5 the effects, $6 and $7 the span of the jobs.
 WITH put AS (
     UPDATE effects e
     SET state = w.state, result = w.result, error = w.error, fence = w.fence, holder = w.holder, turn = w.turn, until = w.until,
         vouched = w.vouched
     FROM (SELECT w.*, (SELECT j.n FROM jobs j WHERE j.id = w.job) AS n
-          FROM unnest($1::uuid[], $2::int8[], $3::int8[], {effect param 4}) AS w (job, turn, until, {effect}) OFFSET 0) AS w
-    WHERE e.n = w.n AND e.key = w.key AND e.state = 'started' AND {e within 5}
+          FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::int8[], {effect param 5}) AS w (job, request, turn, until, {effect}) OFFSET 0) AS w
+    WHERE e.n = w.n AND e.key = w.key AND e.request = w.request AND e.state = 'started' AND {e within 6}
     RETURNING 1
 )
 SELECT {changed effects 1} FROM put
@@ -117,14 +118,14 @@ ORDER BY j.id
 
 -- name: effects_judged
 -- records an operator's verdict on completed effects (3.3), by test-and-set: an effect was not done, which removes
--- its result, or its result is confirmed. $1 jobs, $2 keys, $3 states, $4 errors, $5 vouched.
+-- its result, or its result is confirmed. $1 jobs, $2 requests, $3 keys, $4 states, $5 errors, $6 vouched.
 WITH put AS (
     UPDATE effects e
     SET state = w.state, result = CASE WHEN w.state = 'completed' THEN e.result END, error = w.error, vouched = w.vouched
     FROM (SELECT w.*, j.n
-          FROM unnest($1::uuid[], $2::bytea[], $3::text[], $4::bytea[], $5::bool[]) AS w (job, key, state, error, vouched)
+          FROM unnest($1::uuid[], $2::uuid[], $3::bytea[], $4::text[], $5::bytea[], $6::bool[]) AS w (job, request, key, state, error, vouched)
           JOIN jobs j ON j.id = w.job OFFSET 0) AS w
-    WHERE e.n = w.n AND e.key = w.key AND e.state = 'completed'
+    WHERE e.n = w.n AND e.key = w.key AND e.request = w.request AND e.state = 'completed'
     RETURNING 1
 )
 SELECT {changed effects 1} FROM put

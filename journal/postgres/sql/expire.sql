@@ -94,12 +94,12 @@ SELECT count(*) FROM over
 -- deletes markers older than $1 microseconds (J4), and records older than $2 of signals that are not kept; at most
 -- $3 of each. Returns their number.
 WITH markers AS MATERIALIZED (
-    SELECT session, seq FROM batches WHERE at < (SELECT micros() - $1::int8) ORDER BY at LIMIT $3::int8
+    SELECT session, seq, login FROM batches WHERE at < (SELECT micros() - $1::int8) ORDER BY at LIMIT $3::int8
 ), records AS MATERIALIZED (
-    SELECT guid FROM signals WHERE at < (SELECT micros() - $2::int8) AND state <> 'kept' ORDER BY at LIMIT $3::int8
+    SELECT guid, job FROM signals WHERE at < (SELECT micros() - $2::int8) AND state <> 'kept' ORDER BY at LIMIT $3::int8
 ), m AS (
-    DELETE FROM batches b USING markers WHERE b.session = markers.session AND b.seq = markers.seq RETURNING 1
+    DELETE FROM batches b USING markers WHERE b.session = markers.session AND b.seq = markers.seq AND b.login = markers.login RETURNING 1
 ), s AS (
-    DELETE FROM signals USING records WHERE signals.guid = records.guid RETURNING 1
+    DELETE FROM signals USING records WHERE signals.guid = records.guid AND signals.job = records.job RETURNING 1
 )
 SELECT (SELECT count(*) FROM m) + (SELECT count(*) FROM s)

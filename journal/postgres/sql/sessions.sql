@@ -6,9 +6,10 @@ SELECT $1::text, $2::int8, $3::bool, $4::text, $5::text[], $6::text[], $7::int8,
 RETURNING id
 
 -- name: session_list
--- lists the live processes, the oldest first. $1 limit.
-SELECT s.name, s.build, array_to_string(s.roles, E'\n'), array_to_string(s.topics, E'\n'), s.engine, s.lease, s.since, s.renewed_at, s.lanes, array_to_string(s.ran, E'\n'),
-    s.busy, s.busy_job, s.busy_message, array_to_string(s.troubles, E'\n')
+-- lists the live processes, the oldest first, each with '' in the place of a topic that it serves no more. $1 limit.
+SELECT s.name, s.build, array_to_string(s.roles, E'\n'),
+       (SELECT string_agg(CASE WHEN t = ANY (s.withdrawn) THEN '' ELSE t END, E'\n' ORDER BY place) FROM unnest(s.topics) WITH ORDINALITY AS w (t, place)), s.engine, s.lease, s.since, s.renewed_at, s.lanes, array_to_string(s.ran, E'\n'),
+       s.busy, s.busy_job, s.busy_message, array_to_string(s.troubles, E'\n')
 FROM sessions s, micros() AS now
 WHERE NOT s.dead AND s.renewed_at > now - s.lease
 ORDER BY s.id
@@ -43,8 +44,8 @@ WITH gone AS MATERIALIZED (
 UPDATE sessions o SET dead = true FROM gone WHERE o.id = gone.id
 
 -- name: session_dead
--- lists dead sessions, which may still hold something.
-SELECT id, name FROM sessions WHERE dead
+-- lists dead sessions, which may still hold something, and says whether this login may forget them.
+SELECT id, name, has_table_privilege('sessions', 'DELETE') FROM sessions WHERE dead
 
 -- name: session_end
 -- ends a session by its own process, after its commits that take something. Raising renewed_at marks everything as
@@ -105,3 +106,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::int8[], $4::text[]) WITH ORDINALITY AS w
 LEFT JOIN jobs j ON j.id = w.job
 LEFT JOIN dispatches d ON d.job = w.job AND d.guid = w.guid
 WHERE NOT coalesce(j.state = 'open' AND d.kind = 'request' AND d.held IS NULL AND d.turn = w.turn AND d.holder = w.holder, false)
+
+-- name: session_withdraw
+-- says which of its topics a session serves no more (S8). $1 session, $2 topics.
+UPDATE sessions SET withdrawn = $2::text[] WHERE id = $1::int8

@@ -1,16 +1,17 @@
 -- name: signals_put
--- records signals from outside. $1 GUIDs, $2 states. A second one is 23505.
-INSERT INTO signals (guid, state, at) SELECT w.*, micros() FROM unnest($1::uuid[], $2::text[]) AS w (guid, state)
+-- records signals from outside. $1 GUIDs, $2 what they are addressed to, $3 states. A second one is 23505.
+INSERT INTO signals (guid, job, state) SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[])
 
 -- name: signals_became
--- records what became of signals; it changes only those from outside. $1 GUIDs, $2 states, $3 why starts of clients
--- were refused, '' for others.
+-- records what became of signals; it changes only those from outside. $1 GUIDs, $2 what they are addressed to, $3
+-- states, $4 why starts of clients were refused, '' for others.
 UPDATE signals s SET state = w.state, reason = nullif(w.reason, '')
-FROM unnest($1::uuid[], $2::text[], $3::text[]) AS w (guid, state, reason) WHERE s.guid = w.guid
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[]) AS w (guid, job, state, reason) WHERE s.guid = w.guid AND s.job = w.job
 
 -- name: signals_known
--- reads what became of signals from outside (1.4). $1 GUIDs.
-SELECT guid, state, coalesce(reason, '') FROM signals WHERE guid = ANY ($1::uuid[])
+-- reads what became of signals from outside (1.4). $1 GUIDs, $2 what they are addressed to.
+SELECT s.guid, s.job, s.state, coalesce(s.reason, '')
+FROM unnest($1::uuid[], $2::uuid[]) AS w (guid, job) JOIN signals s ON s.guid = w.guid AND s.job = w.job
 
 -- name: mail_lock_skip
 -- locks the mailboxes that no other transaction has locked (J3). $1 lock keys. Returns the locked ones.

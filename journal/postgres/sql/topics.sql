@@ -14,3 +14,7 @@ AND m.member = (SELECT oid FROM pg_roles WHERE rolname = $2::text)
 -- name: topics_list
 -- lists the topics of workers' logins (S8).
 SELECT login, topic FROM worker_topics ORDER BY login, topic
+
+-- name: topics_own
+-- lists the topics of this login (S8).
+SELECT unnest(quipu_topics())

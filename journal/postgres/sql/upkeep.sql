@@ -27,8 +27,8 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::int8 AND 
 INSERT INTO batches (session, seq, at, taken) VALUES ($1::uuid, $2::int8, micros(), true) ON CONFLICT DO NOTHING
 
 -- name: resolve_read
--- says who wrote the marker: taken means that the batch was not committed (J4). $1 session, $2 seq.
-SELECT taken FROM batches WHERE session = $1::uuid AND seq = $2::int8
+-- says who wrote the marker of this login: taken means that the batch was not committed (J4). $1 session, $2 seq.
+SELECT t FROM quipu_taken($1::uuid, $2::int8) AS t WHERE t IS NOT NULL
 
 -- name: alone_lock
 -- takes, if it is free, a lock for one process at a time, which the session keeps until it unlocks. $1 what is locked.

@@ -304,12 +304,16 @@ FROM unnest($1::uuid[], $2::uuid[]) AS w (job, guid)
 WHERE l.job = w.job AND l.guid = w.guid AND l.state = 'open'
 
 -- name: write_letters
--- inserts dead letters (E10). $1 jobs, $2 GUIDs, $3 kinds, $4 activities, $5 addresses, $6 reasons, $7 messages, $8
+-- inserts dead letters (E10). A stray names a row only if that is there, and this login sees it (S8, S15). $1 jobs, $2 GUIDs, $3 kinds, $4 activities, $5 addresses, $6 reasons, $7 messages, $8
 -- ledgers, $9 states, $10 raw messages, $11 sizes of strays, null for others.
 INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, state, raw, stray, at)
-SELECT w.*, micros()
+SELECT CASE WHEN named THEN w.job ELSE '00000000-0000-0000-0000-000000000000' END,
+       CASE WHEN named THEN w.guid ELSE '00000000-0000-0000-0000-000000000000' END,
+       kind, activity, dad, reason, message, ledger, state, raw, stray, micros()
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[],
-            $9::text[], $10::bytea[], $11::int8[]) AS w
+            $9::text[], $10::bytea[], $11::int8[]) AS w (job, guid, kind, activity, dad, reason, message, ledger, state, raw, stray)
+CROSS JOIN LATERAL (SELECT w.stray IS NULL OR w.guid = '00000000-0000-0000-0000-000000000000' OR EXISTS (
+    SELECT FROM dispatches d WHERE d.job = w.job AND d.guid = w.guid OFFSET 0) AS named) AS n
 
 -- name: announce
 -- tells the engines at the commit that there is a due row which nobody publishes (W9).
