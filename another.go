@@ -22,6 +22,9 @@ var ErrAnotherDatabase = store.ErrAnotherDatabase
 const (
 	// watchEvery is the time between two looks at which database this is.
 	watchEvery = time.Second
+	// rightsEvery is the number of looks between two at the topics of the login. One that sees that the
+	// space's own chain has grown looks at once: `quipu revoke` writes there.
+	rightsEvery = 20
 	// watchTime bounds one look.
 	watchTime = 5 * time.Second
 )
@@ -33,6 +36,8 @@ type watcher struct {
 	failing bool // the last look failed for another reason
 	looked  bool // once at least
 	chain   int64
+	looks   int      // how often it has looked
+	lost    []string // topics that the login has lost
 }
 
 // run looks once a second until ctx ends.
@@ -66,6 +71,11 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	if w.looked && got.Chain != w.chain {
 		rt.keys.Look()
+	}
+	if w.looks++; w.looked && (got.Chain != w.chain || w.looks%rightsEvery == 0) {
+		if w.lost, err = rt.withdraw(ctx, w.lost); err != nil {
+			return err
+		}
 	}
 	w.looked, w.chain = true, got.Chain
 	if got.Accepted {

@@ -34,7 +34,7 @@ func (rt *Runtime) Processes(ctx context.Context) ([]Process, error) {
 			roles[n] = Role(r)
 		}
 		all[i] = Process{
-			Name: v.Name, Build: v.Build, Roles: roles, Topics: v.Topics,
+			Name: v.Name, Build: v.Build, Roles: roles, Topics: slices.DeleteFunc(v.Topics, func(topic string) bool { return topic == "" }),
 			Since: time.UnixMicro(int64(v.Since)), Seen: time.UnixMicro(int64(v.Renewed)),
 		}
 	}
@@ -56,7 +56,8 @@ func (rt *Runtime) process() store.Process {
 // lanesLook bounds the time for reading the lanes of other processes.
 const lanesLook = 5 * time.Second
 
-// sameLanes refuses a number of lanes that differs from that of the live processes (T9).
+// sameLanes refuses a number of lanes that differs from that of the live engines (T9). A session of
+// another process says nothing about an engine: a worker's login may write one with any number (S8).
 func (rt *Runtime) sameLanes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lanesLook)
 	defer cancel()
@@ -65,7 +66,7 @@ func (rt *Runtime) sameLanes(ctx context.Context) error {
 		return nil // opening the session will fail too, and waits for the database
 	}
 	for _, p := range living {
-		if p.Lanes != rt.cfg.Lanes {
+		if p.Engine && p.Lanes != rt.cfg.Lanes {
 			return fmt.Errorf("%w: Lanes is %d here and %d in process %s: all processes of a space have the same number; "+
 				"to change it stop them all first", ErrConfig, rt.cfg.Lanes, p.Lanes, p.Name)
 		}

@@ -72,7 +72,8 @@ type Runtime struct {
 	login     string             // at the database; "" for a process that only reads
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
-	unwatch   func() // stops the watcher; nil: there is none
+	serving   atomic.Pointer[workers.Runtime] // set while the handlers are served
+	unwatch   func()                          // stops the watcher; nil: there is none
 	ran       atomic.Bool
 	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
@@ -130,6 +131,9 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 	}
 	rt.store.Seal(rt.keys)
 	rt.checkKeys(ctx)
+	if err := rt.mayServe(ctx); err != nil {
+		return err
+	}
 	if rt.private, err = rt.store.PrivateKeys(ctx); err != nil {
 		return err
 	}
@@ -331,6 +335,7 @@ func (rt *Runtime) workers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	rt.serving.Store(w)
 	return w.Run(ctx)
 }
 

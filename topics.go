@@ -55,6 +55,9 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	for i := range living {
 		p := &living[i]
 		for n, name := range p.Topics {
+			if name == "" { // it serves that one no more
+				continue
+			}
 			t := of(name)
 			if t.Processes = append(t.Processes, p.Name); n < len(p.Ran) {
 				t.Rate += float64(p.Ran[n]) / session.RanSpan.Seconds()

@@ -34,6 +34,9 @@ type Runtime struct {
 	active   sync.WaitGroup // two for each run, see accept
 	standing standing
 	base     context.Context // parent of every run's context; set by Run
+
+	mu    sync.Mutex
+	stops map[string]context.CancelFunc // by topic: ends its pulling; nil for one that was withdrawn
 }
 
 // NewRuntime checks config and registry and reports every mistake in them.
@@ -48,7 +51,7 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 	}
 	return &Runtime{
 		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()), standing: standing{limit: cfg.Standing},
-		watch: watch{verifiers: cfg.Registry.verified(), log: cfg.Logger, told: make(map[string]bool)},
+		watch: watch{verifiers: cfg.Registry.verified(), log: cfg.Logger, told: make(map[string]bool)}, stops: map[string]context.CancelFunc{},
 	}, nil
 }
 
@@ -75,6 +78,8 @@ func (rt *Runtime) Run(ctx context.Context) error {
 		pulls.Go(func() error {
 			idle := make(chan *run)
 			defer close(idle)
+			ctx, stop := rt.serving(ctx, h.topic)
+			defer stop()
 			err := rt.cfg.Bus.Consume(ctx, transport.ToWork(h.topic), slots, func(d transport.Delivery) { rt.accept(h, d, idle) })
 			if err != nil {
 				return fmt.Errorf("serve topic %s: %w", h.topic, err)
@@ -85,6 +90,29 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	<-ctx.Done()
 	err := pulls.Wait()
 	return errors.Join(err, rt.drain(stop))
+}
+
+// serving is the context in which the requests of a topic are pulled, until the topic is withdrawn.
+func (rt *Runtime) serving(ctx context.Context, topic string) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if _, withdrawn := rt.stops[topic]; withdrawn {
+		stop()
+	}
+	rt.stops[topic] = stop
+	return ctx, stop
+}
+
+// Withdraw ends the serving of a topic: no request of it is taken any more, for as long as this
+// Runtime runs. What runs goes on.
+func (rt *Runtime) Withdraw(topic string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if stop := rt.stops[topic]; stop != nil {
+		stop()
+	}
+	rt.stops[topic] = nil
 }
 
 // accept gives a delivery to a goroutine that waits at idle, or to a new one. A used
