@@ -137,10 +137,7 @@ func (a *api) answering(do handling) http.Handler {
 		if err == nil {
 			return
 		}
-		p := problemOf(err)
-		if p.Code == CodeInternal || p.Code == CodeTimeout {
-			p = endedEarly(r, p)
-		}
+		p := endedEarly(r, problemOf(err))
 		if p.Code == CodeInternal {
 			a.log.Error("a call of the API failed", "method", r.Method, "operation", r.Pattern, "error", err)
 		}
@@ -151,19 +148,18 @@ func (a *api) answering(do handling) http.Handler {
 	})
 }
 
-// endedEarly is the problem of a call that failed for no reason of its own, because its time or its
-// connection has ended: a write may have been done.
+// endedEarly is the problem of a call that perhaps failed for no reason of its own, because its time
+// or its connection has ended: that is no fault of the database, and a write may have been done.
 func endedEarly(r *http.Request, p *access.Problem) *access.Problem {
-	why := ended(r.Context())
-	switch bare, is := errors.AsType[*access.Problem](why); {
-	case r.Context().Err() == nil && p.Code == CodeInternal:
-		return p
-	case r.Method == http.MethodPost:
+	gone, write := r.Context().Err() != nil, r.Method == http.MethodPost
+	switch {
+	case write && (p.Code == CodeTimeout || gone && p.Code == CodeInternal):
 		return access.NewProblem(http.StatusServiceUnavailable, CodeUnknown, unknownDetail)
-	case is:
-		return bare
-	case p.Code == CodeTimeout:
+	case write, !gone, p.Code != CodeInternal && p.Code != CodeTimeout && p.Code != access.CodeUnavailable:
 		return p
+	}
+	if why, is := errors.AsType[*access.Problem](ended(r.Context())); is {
+		return why
 	}
 	return access.NewProblem(http.StatusBadRequest, CodeIncomplete, "the connection was closed on the side of the caller before the answer: keep it open")
 }

@@ -162,7 +162,7 @@ func TestO10OneMeaning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for body, says := range map[string]string{
-		`{"flow": "hello", "key": "x2", "key": "x3", "input": {"name": "Ada"}}`:              "$.key (byte 39): the member comes twice",
+		`{"flow": "hello", "key": "x2", "key": "x3", "input": {"name": "Ada"}}`:              "$.key (byte 38): the member comes twice",
 		`{"flow": "hello", "key": "x2", "\u006bey": "x3"}`:                                   "$.key",
 		`{"Flow": "hello", "key": "x", "input": {"name": "Ada"}}`:                            "$.Flow (byte 9): there is no such member",
 		`{"FLOW": "hello", "flow": "hello", "key": "x"}`:                                     "$.FLOW",

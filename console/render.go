@@ -176,7 +176,7 @@ func statusOf(err error) (status int, what string) {
 // fail shows an error as a page.
 func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, what := statusOf(err)
-	if cause := context.Cause(r.Context()); cause != nil && status == http.StatusInternalServerError { // the request has ended, not the work
+	if cause := context.Cause(r.Context()); cause != nil && status >= http.StatusInternalServerError { // the request has ended, and nothing has failed
 		status, what, err = http.StatusServiceUnavailable, "It was broken off", cause
 	}
 	if status == http.StatusInternalServerError {
