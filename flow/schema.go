@@ -211,8 +211,11 @@ func messageOf(e *jsonschema.ValidationError) string {
 	return "does not fit"
 }
 
-// maxStep bounds a name in a path, in bytes.
-const maxStep = 64
+// What a path shows.
+const (
+	maxStep = 64    // bytes of a name
+	maxPath = 1_000 // bytes of the way: its begin and its end
+)
 
 func pathText(steps []string) string {
 	path := "$"
@@ -225,6 +228,9 @@ func pathText(steps []string) string {
 			step = strings.ToValidUTF8(step[:maxStep], "") + "…"
 		}
 		path += "." + step
+	}
+	if len(path) > maxPath {
+		path = strings.ToValidUTF8(path[:maxPath/2], "") + "…" + strings.ToValidUTF8(path[len(path)-maxPath/2:], "")
 	}
 	return path
 }

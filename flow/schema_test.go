@@ -77,10 +77,16 @@ func TestAnInputErrorIsShort(t *testing.T) {
 	require.Equal(t, 2_001-flow.MaxProblems, misfit.More)
 	require.Less(t, len(err.Error()), 10_000)
 	require.ErrorContains(t, err, "; and 1981 more")
-	for _, deep := range []string{`{"` + long + `":"` + long + `"}`} {
-		err = f.CheckInput([]byte("["+deep+"]"), flow.NewBudget(nil))
-		require.EqualError(t, err, "the input does not fit flow asks: $[0]."+long[:64]+"…: '"+long[:64]+"…' does not match pattern '^x$'")
-	}
+	err = f.CheckInput([]byte(`[{"`+long+`":"`+long+`"}]`), flow.NewBudget(nil))
+	require.EqualError(t, err, "the input does not fit flow asks: $[0]."+long[:64]+"…: '"+long[:64]+"…' does not match pattern '^x$'")
+
+	f, err = checked(`{"additionalProperties":{"$ref":"#"},"type":"object"}`)
+	require.NoError(t, err)
+	err = f.CheckInput([]byte(strings.Repeat(`{"`+long[:60]+`":`, 199)+"7"+strings.Repeat("}", 199)), flow.NewBudget(nil))
+	require.ErrorAs(t, err, &misfit)
+	require.Len(t, misfit.Problems, 1)
+	require.Less(t, len(misfit.Problems[0].Path), 1_010)
+	require.ErrorContains(t, err, "g: got number, want object")
 }
 
 // What a schema takes to be compiled is bounded before it is compiled.

@@ -134,7 +134,7 @@ func (c *httpClient) secret(name string, u *url.URL) (Secret, error) {
 	if !belongs(found.Hosts, u) {
 		return Secret{}, Fatal(&Error{
 			Code: http.StatusForbidden, Class: ClassSecret,
-			Message: fmt.Sprintf("secret %s is not sent to %.20s://%.253s: its hosts do not have that name, or only with another scheme or port", name, u.Scheme, u.Host),
+			Message: fmt.Sprintf("secret %s is not sent to %.253s by %.20s: its hosts do not have that name, or only with another port or scheme", name, u.Host, u.Scheme),
 		})
 	}
 	return found, nil

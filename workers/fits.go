@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -48,8 +49,12 @@ func Fits(ctx context.Context, reg *Registry, record Record, call Call, input js
 		q.Call.Root, q.Call.RootGeneration = order.Root, order.RootGeneration
 	}
 	if h.takes != nil {
-		if misfit := h.takes(q.Input); misfit != nil {
-			return misfit, nil
+		panicked, ok := usercode.Try(func() { misfit = h.takes(q.Input) })
+		switch {
+		case !ok:
+			return errors.New("its type panics when it reads the input: " + panicked), nil
+		case misfit != nil:
+			return errors.New(usercode.Text(misfit)), nil
 		}
 	}
 	if !h.durable {

@@ -196,7 +196,17 @@ type reads struct{}
 
 func (*reads) UnmarshalJSON([]byte) error { panic("no input") }
 
-// A19: whatever a handler returns makes a response that the engine decodes.
+// O12: a type that cannot read an input is a misfit, and no end of the check.
+func TestO12AnInputWhoseTypePanicsDoesNotFit(t *testing.T) {
+	t.Parallel()
+	reg := New()
+	Handle(reg, "reads", func(context.Context, reads) (int, error) { return 0, nil })
+	misfit, err := Fits(t.Context(), reg, nil, Call{Topic: "reads"}, json.RawMessage(`1`))
+	require.NoError(t, err)
+	require.EqualError(t, misfit, "its type panics when it reads the input: no input")
+}
+
+// E8: whatever a handler returns makes a response that the engine decodes.
 func TestE8EveryResponseFitsTheWire(t *testing.T) {
 	t.Parallel()
 	texts := rapid.OneOf(

@@ -64,3 +64,15 @@ func TestS14NoBuiltins(t *testing.T) {
 		require.Len(t, p.config().Workers.Topics(), topics)
 	}
 }
+
+// S14: the built-in http is told where the servers of the process listen.
+func TestS14OwnServersAreKnown(t *testing.T) {
+	t.Parallel()
+	var own ownServers
+	require.Empty(t, own.list())
+	own.add("", "http://[::]:8080", "postgres://u:p@127.0.0.1:5433/quipu?sslmode=disable", "nats://127.0.0.1:4223", "no url\x00")
+	require.Equal(t, []string{"[::]:8080", "127.0.0.1:5433", "127.0.0.1:4223"}, own.list())
+	var p process
+	p.own.add("http://127.0.0.1:1")
+	require.Equal(t, []string{"127.0.0.1:1"}, p.builtins().HTTPOwn())
+}
