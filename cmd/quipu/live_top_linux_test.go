@@ -81,6 +81,6 @@ func TestTopTellsTroubles(t *testing.T) {
 	earlier := room
 	earlier.Since = 70_000_000
 	full := store.Trouble{Kind: "refused", Name: "S", Text: "the stream S takes no messages", Since: 99_000_000}
-	f.troubles([]store.ProcessView{{Troubles: []store.Trouble{room}}, {Troubles: []store.Trouble{full, earlier}}})
+	f.troubles([]store.ProcessView{{Doing: store.Doing{Troubles: []store.Trouble{room}}}, {Doing: store.Doing{Troubles: []store.Trouble{full, earlier}}}})
 	require.Equal(t, []stuck{{room.Text, 2, 30, "quipu processes"}, {full.Text, 1, 1, "quipu processes"}}, f.Stuck)
 }

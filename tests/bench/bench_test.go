@@ -52,7 +52,11 @@ var lines = map[string][]string{
 	"kill":      {"kill -9 of one of two workers: longest job "},
 	"costs":     {"W10, 200 callers, MACs, all by JetStream ", "W10, 200 callers, traces from the journal ", "W10, 200 callers, live traces "},
 	"idle":      {"queries of an idle process "},
-	"backlog":   {"backlog of 50 jobs of one step ", "backlog of 50 jobs of one step, memory "},
+	"worst": {
+		"jobs beside 1 kB for a recursive schema ÷ alone ", "jobs beside 80 kB of each and filter ÷ alone ", "jobs beside 109 kB of lists ÷ alone ",
+		"jobs beside a page of the console, followed by 8 ÷ alone ", "jobs beside 10000 requests without a token ÷ alone ",
+	},
+	"backlog": {"backlog of 50 jobs of one step ", "backlog of 50 jobs of one step, memory "},
 }
 
 // The parts run and print their lines; how large the figures are is of no interest here.

@@ -66,6 +66,7 @@ func parts() []part {
 		{"idle", (*bench).idle},
 		{"backlog", (*bench).drained},
 		{"console", (*bench).console},
+		{"worst", (*bench).worsts},
 		{"plot", (*bench).plots},
 	}
 }

@@ -107,7 +107,7 @@ func TestT5AnUnservedTopicHoldsUpNoOther(t *testing.T) {
 	require.Len(t, living[0].Troubles, 1)
 	require.Equal(t, []string{string(transport.TroubleRoom), "nobody"}, []string{living[0].Troubles[0].Kind, living[0].Troubles[0].Name})
 	for _, j := range jobs {
-		_, err := rt.Interrupt(t.Context(), j.Key)
+		_, err := rt.Interrupt(t.Context(), j)
 		require.NoError(t, err)
 	}
 	e.eventually("requests of jobs that have ended are in the stream", func() bool { return e.queued(rt, "nobody") == 0 })
