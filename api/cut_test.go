@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // raw sends bytes on a connection of its own, ends its side of it if half is set, and reads the
@@ -53,12 +54,12 @@ func TestO10BodyIsCut(t *testing.T) {
 	var s api.Started
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "open", "input": {"review": "open"}}`), http.StatusCreated, &s)
 	for path, body := range map[string]string{
-		"/jobs":                      `{"flow": "hello", "key": "cut", "input": {"name": "Ada"}}`,
-		"/jobs/open/interrupt":       `{"reason": "cut"}`,
-		"/signals":                   `{"topic": "order.reviewed", "key": "open", "payload": {"ok": true}}`,
-		"/dead-letters/7/decision":   `{"verdict": "retry", "reason": "cut"}`,
-		"/jobs/nothing/interrupt":    `{}`,
-		"/dead-letters/few/decision": `{"verdict": "retry"}`,
+		"/jobs":                         `{"flow": "hello", "key": "cut", "input": {"name": "Ada"}}`,
+		"/jobs/" + s.Job + "/interrupt": `{"reason": "cut"}`,
+		"/signals":                      `{"topic": "order.reviewed", "key": "open", "payload": {"ok": true}}`,
+		"/dead-letters/7/decision":      `{"verdict": "retry", "reason": "cut"}`,
+		"/jobs/" + journal.JobID{1}.String() + "/interrupt": `{}`,
+		"/dead-letters/few/decision":                        `{"verdict": "retry"}`,
 	} {
 		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: quipu\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n", api.Path+path, w.tokens[access.Operator])
 		chunk := fmt.Sprintf("%x\r\n%s\r\n", len(body), body)
