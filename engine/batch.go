@@ -483,8 +483,10 @@ func (b *batch) outgoing() (here, others []store.Outgoing) {
 
 // released reports whether the row is that of an element whose turn has just come (1.11), or of
 // a function that was just woken (E12). All other updated rows are left to the sweeper. In a job
-// that resumes another, an element may be the answer of an earlier generation.
+// that resumes another, an element may be the answer of an earlier generation. Such an answer was
+// never sent before; a request that was sent, and then turned, was.
 func released(row *collation.Row, now collation.Micros) bool {
-	return (row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer) && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
+	taken := row.Kind == journal.MessageAnswer && row.Publication == 1 && row.TurnSent == row.Turn
+	return (row.Kind == journal.MessageRequest || taken) && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
 		row.Publication > 0 && row.PublishedAt == now
 }
