@@ -123,3 +123,28 @@ func (l *log) count(part string) int {
 	defer l.mu.Unlock()
 	return strings.Count(l.all.String(), part)
 }
+
+// An order that is too slow to check is refused after a few attempts: the await has an error, and a
+// client is told. It does not go from engine to engine for ever.
+func TestASlowOrderIsRefused(t *testing.T) {
+	t.Parallel()
+	said := &log{}
+	r, _ := slowly(t, engine.Config{Slow: 1, Logger: slog.New(slog.NewTextHandler(said, nil))},
+		"  work: {type: worker, topic: t}\ntransitions: {start: [work]}")
+	r.deploy("flow: checked\nversion: \"1\"\ninput: {properties: {l: {items: {type: integer}}}}\n" +
+		"activities:\n  start: {type: trigger}\n  work: {type: worker, topic: t}\ntransitions: {start: [work]}\n")
+	r.deploy("flow: parent\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n" +
+		"  child: {type: await, flow: checked, input: \"${ start.output }\"}\ntransitions: {start: [child]}\n")
+	input := `{"l":[` + ones(20_000) + `]}`
+	parent := r.publish("parent", "p", input)
+	r.failed(parent, journal.JobFailed, 500, "took longer than 1ns on this machine")
+	require.Equal(t, collation.ReasonSlow, r.view(parent).Error.Class)
+	r.proved(parent)
+
+	asked := r.asks("checked", "asked", input)
+	asked.Active = true
+	out := r.eng.Committer().Ask(t.Context(), []store.Start{asked})
+	require.ErrorIs(t, out[0].Err, engine.ErrRefused)
+	require.ErrorContains(t, out[0].Err, "took longer than 1ns on this machine")
+	require.Equal(t, 6, said.count("was stopped; nothing was written"))
+}
