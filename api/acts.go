@@ -48,13 +48,13 @@ func (a *api) signal(w http.ResponseWriter, r *http.Request) error {
 // interrupt ends the job of an id. A key would mean whoever has it when the request arrives: perhaps
 // a job that was begun since the caller looked.
 func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
-	id, err := journal.ParseJobID(r.PathValue("job"))
-	if err != nil {
-		return malformed("an interrupt names a job by its id, not by its key: GET " + Path + "/jobs/KEY gives the id of the job that has the key now")
-	}
 	var body InterruptRequest
 	if err := decode(r, &body); err != nil {
 		return err
+	}
+	id, err := journal.ParseJobID(r.PathValue("job"))
+	if err != nil {
+		return malformed("an interrupt names a job by its id, not by its key: GET " + Path + "/jobs/KEY gives the id of the job that has the key now")
 	}
 	options := []quipu.InterruptOption{quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow), quipu.Who(access.Of(r.Context()).Name)}
 	if body.Code != 0 {

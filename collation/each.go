@@ -135,6 +135,9 @@ func (b *builder) release(inst *Instance, next int) error {
 	free := *row
 	free.Held = ""
 	free.published(b.s.Now, &b.mode)
+	if free.Kind == journal.MessageAnswer {
+		b.p.Released = append(b.p.Released, g)
+	}
 	b.change(free, true)
 	return nil
 }

@@ -58,6 +58,9 @@ type Plan struct {
 	Insert []Row          // Row.Job may be another job
 	Update []Row          // new values of the job's own rows that stay
 	Delete []journal.GUID // the job's own rows
+	// Released are answers among Update that were held and are sent with this commit: elements that
+	// an earlier generation has answered, at their turn.
+	Released []journal.GUID
 	// CancelStarts cancels starts of children that were not handled yet: rows of other jobs with
 	// this one as Sender, by test-and-set (C15).
 	CancelStarts []RowKey

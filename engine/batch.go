@@ -473,7 +473,7 @@ func (b *batch) outgoing() (here, others []store.Outgoing) {
 			}
 		}
 		for n := range p.Update {
-			if row := &p.Update[n]; row == last[row.GUID] && (released(row, st.Now) || b.has(row)) && !gone[row.GUID] {
+			if row := &p.Update[n]; row == last[row.GUID] && (released(row, st.Now) || slices.Contains(p.Released, row.GUID) || b.has(row)) && !gone[row.GUID] {
 				send(row)
 			}
 		}
@@ -482,11 +482,9 @@ func (b *batch) outgoing() (here, others []store.Outgoing) {
 }
 
 // released reports whether the row is that of an element whose turn has just come (1.11), or of
-// a function that was just woken (E12). All other updated rows are left to the sweeper. In a job
-// that resumes another, an element may be the answer of an earlier generation. Such an answer was
-// never sent before; a request that was sent, and then turned, was.
+// a function that was just woken (E12). All other updated rows are left to the sweeper, but for
+// the answers that the plan releases.
 func released(row *collation.Row, now collation.Micros) bool {
-	taken := row.Kind == journal.MessageAnswer && row.Publication == 1 && row.TurnSent == row.Turn
-	return (row.Kind == journal.MessageRequest || taken) && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
+	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
 		row.Publication > 0 && row.PublishedAt == now
 }

@@ -29,14 +29,13 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 	}
 	parked := func(r *collation.Row) { r.Held = collation.HeldParked }
 	turned := func(r *collation.Row) { r.Kind = journal.MessageAnswer }
-	sent := func(r *collation.Row) { r.Turn, r.TurnSent = 1, 1 }
 	two := func(r *collation.Row) { r.Pauses = make([]collation.Pause, 2) }
 	plans := []*collation.Plan{
 		{Job: job, Update: []collation.Row{request(1, 2, now), request(2, 2, now), request(3, 2, now), request(4, 2, now)}},
 		{Job: job, Update: []collation.Row{request(1, 2, now, two), request(2, 2, now, parked), request(5, 1, now-9)}},
 		{Job: job, Update: []collation.Row{request(3, 2, now, turned)}, Delete: []journal.GUID{{4}}},
 		{Job: job, Insert: []collation.Row{request(6, 1, now)}},
-		{Job: job, Update: []collation.Row{request(7, 1, now, turned, sent), request(8, 2, now, turned, sent)}},
+		{Job: job, Update: []collation.Row{request(7, 1, now, turned), request(8, 1, now, turned)}, Released: []journal.GUID{{7}}},
 	}
 	b := &batch{loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
 		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}, Now: now},
@@ -48,7 +47,7 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 	require.Len(t, out, 3)
 	require.Equal(t, store.Outgoing{Row: request(1, 2, now, two), JobKey: "k", Generation: 3}, out[0])
 	require.Equal(t, request(6, 1, now), out[1].Row)
-	require.Equal(t, request(7, 1, now, turned, sent), out[2].Row, "an element that an earlier generation has answered")
+	require.Equal(t, request(7, 1, now, turned), out[2].Row, "an element that an earlier generation has answered")
 }
 
 // Two deliveries of one message in one batch: a transaction steps a message with steps left
