@@ -144,6 +144,7 @@ func actsByMouse(x *tab) {
 	x.opened(w.of("failing"))
 	press(`svg.graph a[aria-label^="look:"] rect`)
 	x.says("Activities: look")
+	x.is(ready) // its script listens
 	eval[chromedp.Void](x, `(() => { const s = document.querySelector("#at"); s.value = 3; s.dispatchEvent(new Event("change", {bubbles: true})) })()`)
 	x.says("As it stood at entry 3")
 	press(`[data-forth]`)
