@@ -45,7 +45,8 @@ CREATE POLICY worker_keep ON {schema}.sessions FOR UPDATE TO {role_worker}
     USING (login = session_user)
     WITH CHECK (login = session_user AND NOT engine AND renewed_at BETWEEN 0 AND {schema}.micros() + 3600000000
         AND since BETWEEN 0 AND {schema}.micros() AND withdrawn <@ topics AND cardinality(withdrawn) <= cardinality(topics)
-        AND cardinality(ran) <= greatest(cardinality(topics), 1));
+        AND cardinality(ran) <= greatest(cardinality(topics), 1)
+        AND busy BETWEEN 0 AND 1000000000000000 AND octet_length(array_to_string(troubles, '')) <= 65536);
 
 -- The effects of its topics, also after the request has gone: their end is recorded, late. The topic of one that begins
 -- is that of its request, which the worker sees.
