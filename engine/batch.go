@@ -94,7 +94,7 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.progress.enter()
+	l.enter()
 	defer l.progress.leave()
 	b := l.batch(&store.Loaded{}, l.publishes())
 	b.began, b.mode.Stop, b.steps.Stop = began, l.tooSlow, l.tooSlow

@@ -116,6 +116,13 @@ func (p *progress) look(patient bool) *Busy {
 	return &b
 }
 
+// under reports whether a transaction is under way.
+func (p *progress) under() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
+
 // says reports whether the log gets a line about the loop, and notes it.
 func (p *progress) says() bool {
 	p.mu.Lock()
@@ -126,6 +133,15 @@ func (p *progress) says() bool {
 	}
 	p.said = now
 	return true
+}
+
+// enter says that a transaction of the loop begins, and has the watch look.
+func (l *loop) enter() {
+	l.progress.enter()
+	select {
+	case l.opens <- struct{}{}:
+	default:
+	}
 }
 
 // all are the loops of the committer.
@@ -151,18 +167,33 @@ func (c *Committer) Busy() (worst *Busy) {
 	return worst
 }
 
-// watch says in the log which loops are busy with one item, until ctx ends.
+// watch says in the log which loops are busy with one item, until ctx ends. It sleeps while no
+// transaction is under way.
 func (c *Committer) watch(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(busyLook):
+		case <-c.opens:
 		}
-		for l := range c.all {
-			if b := l.progress.look(l.patient); b != nil && l.progress.says() {
-				c.log.Warn(b.String()+"; it holds up what waits behind it", "job", b.Job.String(), "message", b.Message.String(), "kind", b.Name, "activity", b.Activity)
+		for open := true; open; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(busyLook):
 			}
+			open = c.tell()
 		}
 	}
+}
+
+// tell says in the log which loops are busy. It reports whether a transaction is under way.
+func (c *Committer) tell() (open bool) {
+	for l := range c.all {
+		open = open || l.progress.under()
+		if b := l.progress.look(l.patient); b != nil && l.progress.says() {
+			c.log.Warn(b.String()+"; it holds up what waits behind it", "job", b.Job.String(), "message", b.Message.String(), "kind", b.Name, "activity", b.Activity)
+		}
+	}
+	return open
 }

@@ -32,7 +32,7 @@ func TestABusyLoopIsSeen(t *testing.T) {
 		watched := make(chan error, 1)
 		go func() { watched <- l.watch(ctx) }()
 		own := l.loops[0]
-		own.progress.enter()
+		own.enter()
 		require.Nil(t, l.Busy())
 		it := message(journal.JobID{7})
 		own.progress.begin(it.busy(), 0)

@@ -36,7 +36,8 @@ type Committer struct {
 	hot   *hot
 	warm  warm
 	clock clock
-	alarm *alarm // wakes this process's sweeper
+	alarm *alarm        // wakes this process's sweeper
+	opens chan struct{} // capacity 1: a transaction has begun, for the watch
 	// returning counts taken requests that are being handed back (W7).
 	returning sync.WaitGroup
 	// floor is the highest floor of generations that this process has seen (W11).
@@ -58,7 +59,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 	c := &Committer{
 		cfg: cfg, mode: cfg.Mode(), flows: cfg.Flows, log: cfg.Logger,
 		calls: make(chan *call, maxCalls), gone: make(chan struct{}),
-		alarm: newAlarm(),
+		alarm: newAlarm(), opens: make(chan struct{}, 1),
 	}
 	if cfg.Bus != nil {
 		epoch, err := cfg.Store.Epoch(ctx)
