@@ -122,6 +122,13 @@ type bus struct {
 	p *process // nil: the engine
 }
 
+// Weed implements transport.Bus: no queue of a world is bounded, and nobody has to look every ten
+// seconds of a year.
+func (b *bus) Weed(ctx context.Context, _ time.Duration, _ func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
 // Consume implements transport.Bus.
 func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
 	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
