@@ -37,7 +37,8 @@ const (
 // then the journal of every job is verified.
 type Space struct {
 	*quipu.Runtime
-	NATS string // URL of the server, for workers that are processes of their own
+	// Postgres and NATS are the URLs of the servers, for what goes on beside the runtime.
+	Postgres, NATS string
 
 	t   testing.TB
 	log bytes.Buffer // what the runtime said; read when it has stopped
@@ -63,7 +64,7 @@ func open(t testing.TB, example string, change func(*quipu.Config), register ...
 	if cfg.NATS == "" {
 		cfg.NATS = devtest.NATS(t).URL()
 	}
-	s.NATS = cfg.NATS
+	s.Postgres, s.NATS = cfg.Postgres, cfg.NATS
 	var err error
 	s.Runtime, err = quipu.Open(t.Context(), cfg)
 	require.NoError(t, err)
