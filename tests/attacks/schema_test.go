@@ -49,7 +49,7 @@ func TestAnInputThatMakesMuchWork(t *testing.T) {
 	g := newTarget(t)
 	rt := g.open(nil)
 	g.deploy(rt, filtered)
-	g.deploy(rt, strings.Replace(looked, "LOOKS", strings.Repeat("{uniqueItems: true},", 400), 1))
+	g.deploy(rt, strings.Replace(looked, "LOOKS", strings.Repeat("{uniqueItems: true},", 1000), 1))
 	for _, child := range []string{"filtered", "looked"} {
 		g.deploy(rt, strings.NewReplacer("asking", "asking_"+child, "FLOW", child).Replace(asking))
 	}
