@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"testing/synctest"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -91,8 +92,20 @@ func (w *World) topics() []string {
 }
 
 // still says that nothing is under way: every served queue is empty, and what is open waits for a
-// later time, a signal or a person.
+// later time, a signal or a person. What looks so may be about to send what it has committed, so
+// that every goroutine of the bubble gets to its rest first.
 func (w *World) still() bool {
+	if !w.quiet() {
+		return false
+	}
+	w.resting <- struct{}{} // one at a time may wait
+	synctest.Wait()
+	<-w.resting
+	return w.quiet()
+}
+
+// quiet is still for a moment.
+func (w *World) quiet() bool {
 	if !w.tables.asleep.Load() || w.tables.over() {
 		return false
 	}

@@ -47,6 +47,8 @@ type World struct {
 	said   journalOfLogs
 	ended  context.CancelFunc // ends the engine
 	done   chan error         // receives the error of the engine's Run
+	// resting is held while the scenario waits for every goroutine to rest.
+	resting chan struct{}
 
 	stragglers bool // handlers ignored the end of their process
 
@@ -64,7 +66,7 @@ type World struct {
 func open(t testing.TB, cfg *config, c *crash) *World {
 	t.Helper()
 	w := &World{
-		t: t, cfg: cfg, crash: c, done: make(chan error, 1),
+		t: t, cfg: cfg, crash: c, done: make(chan error, 1), resting: make(chan struct{}, 1),
 		receivers: map[string]*Receiver{},
 	}
 	w.log = slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
