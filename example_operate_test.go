@@ -50,10 +50,10 @@ func ExampleRuntime_Topics() {
 			continue
 		}
 		t := topics[i]
-		fmt.Println(t.Name, "queued:", t.Queued, "running:", t.Running, "served by:", len(t.Processes), "processes, oldest known:", t.Oldest > 0)
+		fmt.Println(t.Name, "queued:", t.Queued, "running:", t.Running, "served by:", len(t.Processes), "processes, oldest known:", t.Oldest > 0, "served:", t.Served())
 		break
 	}
-	// Output: bank.charge queued: 1 running: 0 served by: 0 processes, oldest known: true
+	// Output: bank.charge queued: 1 running: 0 served by: 0 processes, oldest known: true served: false
 }
 
 // An operator's inbox: the dead letters of a space, and the four verdicts.

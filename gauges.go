@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/transport"
 )
 
 // gauges reads what the metrics say of now (O4). Every process has its own gauges; those of the
@@ -73,7 +73,7 @@ func (r *readings) space(ctx context.Context, rt *Runtime) error {
 		r.add(observer.MetricDeadOpen, float64(n), "reason", reason)
 	}
 	for topic, n := range g.Running {
-		r.add(observer.MetricRunning, float64(n), "topic", topic)
+		r.add(observer.MetricRunning, float64(n.N), "topic", topic)
 	}
 	for _, role := range AllRoles() {
 		r.add(observer.MetricSessions, float64(g.Processes[string(role)]), "role", string(role))
@@ -87,19 +87,17 @@ func (r *readings) space(ctx context.Context, rt *Runtime) error {
 	return nil
 }
 
-// troubles adds how much keeps messages from their way.
+// troubles adds what keeps the process from its work.
 func (r *readings) troubles(rt *Runtime) {
-	if rt.bus == nil {
-		return
+	n := map[string]int{}
+	for _, kind := range health.Kinds() {
+		n[kind] = 0
 	}
-	n := map[transport.TroubleKind]int{
-		transport.TroubleRefused: 0, transport.TroubleRoom: 0, transport.TroubleStream: 0, transport.TroubleConsumer: 0,
-	}
-	for _, x := range rt.bus.Troubles() {
+	for _, x := range rt.troubles() {
 		n[x.Kind]++
 	}
 	for kind, n := range n {
-		r.add(observer.MetricTroubles, float64(n), "kind", string(kind))
+		r.add(observer.MetricTroubles, float64(n), "kind", kind)
 	}
 }
 

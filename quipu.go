@@ -123,7 +123,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 func (rt *Runtime) connect(ctx context.Context) (err error) {
 	c, how := rt.cfg, mode.From(ctx)
 	rt.session = session.New(session.Config{
-		Store: rt.store, Process: rt.process(), Troubles: rt.troubles, Busy: func() store.Busy { return rt.committer.Busy().Told() },
+		Store: rt.store, Process: rt.process(), Troubles: rt.tells, Busy: func() store.Busy { return rt.committer.Busy().Told() },
 		Logger: c.Logger,
 	})
 	if rt.keys, err = keyring.Open(ctx, rt.store, c.Logger); err != nil {

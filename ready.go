@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/journal/store"
 )
 
@@ -19,9 +21,11 @@ var ErrNotReady = errors.New("the process takes no work")
 // in (ErrAnotherDatabase, which comes with ErrNotReady). A process that runs an engine must also
 // have the JetStream streams of the space; those that are missing are made. What the process
 // commits must go on: it must not have been busy with one message for 2 s, or have waited for the
-// database for 10 s (ErrNotReady). No stream may refuse the messages of this process, and an engine
+// database for 10 s, and neither its session nor its commits may have failed for 2 s (ErrNotReady). The
+// settings of the database that were checked at the start must still hold (ErrPreflight), and new
+// connections must be able to write. No stream may refuse the messages of this process, and an engine
 // finds no stream or consumer that breaks the promise. A topic that has its part of a stream is no
-// reason: only its requests wait. ctx bounds it.
+// reason: only its requests wait. `quipu why`, `quipu top` and the console say the same. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
 	for _, holds := range rt.facts() {
 		if err := holds(ctx); err != nil {
@@ -31,9 +35,10 @@ func (rt *Runtime) Check(ctx context.Context) error {
 	return nil
 }
 
-// facts are all that a process needs to be ready, in the order in which one explains the next.
+// facts are all that a process needs to be ready, in the order in which one explains the next: what
+// the servers answer, and then what the process has met.
 func (rt *Runtime) facts() []func(context.Context) error {
-	return []func(context.Context) error{rt.works, rt.atHome, rt.hasDatabase, rt.hasNATS, rt.hasStreams, rt.sends, rt.goesOn}
+	return []func(context.Context) error{rt.works, rt.atHome, rt.hasDatabase, rt.hasNATS, rt.hasStreams, rt.goesOn}
 }
 
 // works: Run neither is starting nor drains.
@@ -86,42 +91,54 @@ func (rt *Runtime) hasStreams(ctx context.Context) error {
 	return nil
 }
 
-// sends: no stream refuses what this process sends, and none breaks the promise.
-func (rt *Runtime) sends(context.Context) error {
-	if rt.bus == nil {
-		return nil
-	}
-	for _, x := range rt.bus.Troubles() {
-		if x.Stops() {
+// goesOn: the process has no trouble that stops it.
+func (rt *Runtime) goesOn(context.Context) error {
+	for _, x := range rt.troubles() {
+		if x.Stops {
 			return fmt.Errorf("%w: %s", ErrNotReady, x.Text)
 		}
 	}
 	return nil
 }
 
-// troubles are what keeps the messages of this process from their way, the worst first.
+// sessionAfter is how long the session may fail to be renewed before that is a trouble.
+const sessionAfter = 2 * time.Second
+
+// troubles are what keeps this process from its work, as far as it knows without asking anybody, the
+// worst first. The texts name no job, since anybody may ask a probe; the log and `quipu why` do.
 func (rt *Runtime) troubles() []store.Trouble {
-	if rt.bus == nil {
-		return nil
+	all := rt.store.Troubles()
+	add := func(kind, name, text string, since time.Time) {
+		all = append(all, store.Trouble{Kind: kind, Name: name, Text: text, Since: collation.Micros(since.UnixMicro()), Stops: true})
 	}
-	var out, lesser []store.Trouble
-	for _, x := range rt.bus.Troubles() {
-		t := store.Trouble{Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text, Since: collation.Micros(x.Since.UnixMicro())}
-		if x.Stops() {
-			out = append(out, t)
-		} else {
-			lesser = append(lesser, t)
+	if why := rt.store.Another(); why != nil {
+		add(health.KindAnother, "database", why.Error(), time.Now())
+	}
+	if since, why := rt.session.Failing(); why != nil && time.Since(since) >= sessionAfter {
+		add(health.KindSession, "database", "the process cannot renew its session in the database: "+why.Error(), since)
+	}
+	if since, why := rt.committer.Failing(); why != nil {
+		add(health.KindCommit, "database", "nothing that the process decides can be committed: "+why.Error(), since)
+	}
+	if busy := rt.committer.Busy(); busy != nil {
+		kind := health.KindSlow
+		if busy.Deciding {
+			kind = health.KindBusy
+		}
+		add(kind, rt.cfg.Name, busy.String(), time.Now().Add(-busy.For))
+	}
+	if rt.bus != nil {
+		for _, x := range rt.bus.Troubles() {
+			all = append(all, store.Trouble{
+				Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text, Since: collation.Micros(x.Since.UnixMicro()), Stops: x.Stops(),
+			})
 		}
 	}
-	out = append(out, lesser...)
-	return out[:min(len(out), store.MaxTroubles)]
+	return health.Order(all)
 }
 
-// goesOn: no loop of the committer has done the same for long. The text names no job, since anybody
-// may ask a probe; the log and `quipu why` do.
-func (rt *Runtime) goesOn(context.Context) error {
-	if busy := rt.committer.Busy(); busy != nil {
-		return fmt.Errorf("%w: %s", ErrNotReady, busy)
-	}
-	return nil
+// tells are the troubles that the others are told. The message that an engine is busy with they see
+// by its id.
+func (rt *Runtime) tells() []store.Trouble {
+	return slices.DeleteFunc(rt.troubles(), func(x store.Trouble) bool { return x.Kind == health.KindBusy })
 }

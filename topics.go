@@ -26,10 +26,18 @@ type Topic struct {
 	// Rate is how many runs of its handlers have ended a second, over the last minute: attempts,
 	// however they ended. Workers in other languages, and processes that have ended, are not in it.
 	Rate float64
+	// Longest is how long ago the request was sent whose run has gone on longest; 0 for none.
+	Longest time.Duration
 	// Processes are the names of the living processes that have a handler for it, the oldest first.
 	// A worker in another language is none of them.
 	Processes []string
+	// Elsewhere says that none of Processes serves it and that somebody asks NATS for its requests: a
+	// worker in another language. It is false where Queued is Unknown.
+	Elsewhere bool
 }
+
+// Served says that somebody takes the requests of the topic.
+func (t *Topic) Served() bool { return len(t.Processes) > 0 || t.Elsewhere }
 
 // Topics lists the topics that living processes serve, and those with requests that wait or run, by
 // name. Of the latter it has the 100 with most. It is for people: what it says is past already.
@@ -50,7 +58,7 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 		return all[name]
 	}
 	for name, n := range g.Running {
-		of(name).Running = n
+		of(name).Running, of(name).Longest = n.N, n.Age
 	}
 	for i := range living {
 		p := &living[i]
@@ -72,6 +80,7 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 			for _, t := range q.Topics {
 				x := of(t.Topic)
 				x.Queued, x.Oldest = t.Queued, t.Oldest
+				x.Elsewhere = t.Pulled && len(x.Processes) == 0
 			}
 		}
 	}

@@ -10,21 +10,49 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/schedule"
 )
 
+// processesPage lists the living processes, and what is wrong with the space.
+type processesPage struct {
+	Processes []quipu.Process
+	Wrong     []health.Finding
+}
+
 // processes lists the living processes.
 func (c *console) processes(ctx context.Context, _ *http.Request) (*view, error) {
-	all, err := c.rt.Processes(ctx)
+	p := &processesPage{}
+	var err error
+	if p.Processes, err = c.rt.Processes(ctx); err != nil {
+		return nil, err
+	}
+	for i := range p.Processes {
+		p.Processes[i].Seen = time.Time{} // it changes with every look, and says nothing: all of them live
+	}
+	gauges, err := below.Of(c.rt).Gauges(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range all {
-		all[i].Seen = time.Time{} // it changes with every look, and says nothing: all of them live
+	topics, err := c.rt.Topics(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return &view{Template: "processes", Title: "Processes", Section: "processes", Data: all}, nil
+	open := false
+	for of, n := range gauges.Jobs {
+		open = open || of.State == journal.JobOpen && n > 0
+	}
+	p.Wrong, err = look.Wrong(ctx, c.rt, &health.Sight{Open: open, Gauges: gauges, Topics: look.Topics(topics)})
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Wrong {
+		p.Wrong[i].For = p.Wrong[i].For.Truncate(time.Minute)
+	}
+	return &view{Template: "processes", Title: "Processes", Section: "processes", Data: p}, nil
 }
 
 // topic is one topic of a space, with the flows that send to it.
@@ -50,7 +78,7 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 	p := &topicsPage{Blind: slices.ContainsFunc(known, func(t quipu.Topic) bool { return t.Queued == quipu.Unknown })}
 	all := map[string]*topic{}
 	for _, t := range known {
-		t.Oldest = t.Oldest.Truncate(time.Second) // what changes with every look says nothing
+		t.Oldest, t.Longest = t.Oldest.Truncate(time.Second), t.Longest.Truncate(time.Minute) // what changes with every look says nothing
 		all[t.Name] = &topic{Topic: t}
 	}
 	of := func(name string) *topic {
@@ -73,14 +101,22 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 	}
 	for _, t := range all {
 		p.Topics = append(p.Topics, t)
-		if len(t.Processes) == 0 {
+		if !t.Served() {
 			p.Nobody++
 		}
 	}
 	slices.SortFunc(p.Topics, func(a, b *topic) int {
-		return cmp.Or(cmp.Compare(min(len(a.Processes), 1), min(len(b.Processes), 1)), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(served(a)-served(b), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
 	})
 	return &view{Template: "topics", Title: "Topics", Section: "topics", Data: p}, nil
+}
+
+// served sorts the topics that nobody serves first.
+func served(t *topic) int {
+	if t.Served() {
+		return 1
+	}
+	return 0
 }
 
 // senders notes which active flows send to which topics.

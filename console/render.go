@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -32,6 +34,8 @@ type view struct {
 	Data     any
 
 	Space, Build, Page, Said string // set by render
+	// Wrong is what stops the space, or a part of it; set by render.
+	Wrong []health.Finding
 }
 
 // pages are the templates, one set for each page.
@@ -128,9 +132,22 @@ func (c *console) named(r *http.Request, v *view) {
 	for _, name := range []string{"said", "history", "part"} {
 		v.Page = with(v.Page, name, "")
 	}
+	v.Wrong = c.wrong(r.Context())
 	if ownPage(r) {
 		v.Said = cut(r.URL.Query().Get("said"), 1000)
 	}
+}
+
+// wrong is what stops the space, or a part of it. Nothing is said where that cannot be read: the page
+// itself says so then.
+func (c *console) wrong(ctx context.Context) []health.Finding {
+	all, err := look.Wrong(ctx, c.rt, &health.Sight{})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(f health.Finding) bool {
+		return !f.Stops && f.Kind != health.KindSilent && f.Kind != health.KindBusy
+	})
 }
 
 // errorPage is the data of the page that says what went wrong.

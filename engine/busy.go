@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,6 +20,10 @@ const (
 	// long the database may be silent.
 	busyAfter = 2 * time.Second
 	deadAfter = 10 * time.Second
+	// failAfter is how long transactions may fail, one after the other, before the process says so,
+	// and failsFor how long it goes on to say so when nothing is tried any more.
+	failAfter = 2 * time.Second
+	failsFor  = 10 * time.Second
 	// busyLook is the time between two looks at the loops, and busySay the least time between two
 	// lines of the log about one loop.
 	busyLook = 500 * time.Millisecond
@@ -60,6 +65,9 @@ type progress struct {
 	item  Busy      // what is decided on
 	began time.Time // of the decision, without what it waited for; the loop's own
 	said  time.Time // of the watch
+	// failing is since when no transaction has succeeded, failed when one failed last, and why.
+	failing, failed time.Time
+	why             error
 }
 
 // enter says that a transaction begins: outside of decisions it waits for the database. Call leave
@@ -114,6 +122,38 @@ func (p *progress) look(patient bool) *Busy {
 		return nil
 	}
 	return &b
+}
+
+// ended notes what became of a transaction.
+func (p *progress) ended(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil:
+		p.failing, p.why = time.Time{}, nil
+	case errors.Is(err, store.ErrLost), errors.Is(err, store.ErrBusy): // others were faster
+	default:
+		if p.failing.IsZero() {
+			p.failing = now
+		}
+		p.failed, p.why = now, err
+	}
+}
+
+// Failing is since when a loop of this process tries to commit in vain, the longest, and why; nil:
+// what was tried last succeeded.
+func (c *Committer) Failing() (since time.Time, why error) {
+	now := time.Now()
+	for l := range c.all {
+		p := &l.progress
+		p.mu.Lock()
+		if p.why != nil && now.Sub(p.failing) >= failAfter && now.Sub(p.failed) < failsFor && (why == nil || p.failing.Before(since)) {
+			since, why = p.failing, p.why
+		}
+		p.mu.Unlock()
+	}
+	return since, why
 }
 
 // under reports whether a transaction is under way.

@@ -240,6 +240,7 @@ func (l *loop) carry(ctx context.Context, w work) (through bool) {
 		bounded, cancel := context.WithTimeout(ctx, transactTime)
 		b, err := l.transact(bounded, w)
 		cancel()
+		l.progress.ended(err)
 		if err == nil {
 			w = l.settle(ctx, b)
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -35,6 +36,11 @@ type Job struct {
 	// Processes are the living ones. nil means that they were not looked up, which is not
 	// the same as none.
 	Processes []store.ProcessView
+	// Elsewhere reports whether a worker that is none of Processes takes the requests of a topic, and
+	// whether that could be seen. nil: it could not.
+	Elsewhere func(topic string) (is, seen bool)
+	// Wrong is what is wrong with the space, of which the job is told what concerns it.
+	Wrong []health.Finding
 	// Zone is the time zone in sentences; nil means UTC.
 	Zone *time.Location
 }
@@ -48,6 +54,7 @@ const (
 	KindExpired     Kind = "expired"     // only its tombstone is left
 	KindPerson      Kind = "person"      // a dead letter waits for a person (E10)
 	KindNobody      Kind = "nobody"      // no living process serves it
+	KindSpace       Kind = "space"       // something is wrong with the space, and nothing goes on
 	KindBusy        Kind = "busy"        // an engine has been deciding on its message for long
 	KindTasks       Kind = "tasks"       // the job is closed, its completion tasks are open
 	KindClosed      Kind = "closed"      // the job has ended
@@ -68,7 +75,7 @@ const (
 )
 
 var rank = []Kind{
-	KindQuarantined, KindExpired, KindPerson, KindNobody, KindBusy, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
+	KindQuarantined, KindExpired, KindPerson, KindSpace, KindNobody, KindBusy, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
 	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 
@@ -97,6 +104,7 @@ func Why(j *Job) []Reason {
 		for _, s := range e.spots {
 			e.explain(s)
 		}
+		e.space()
 		e.nobody()
 		e.busy()
 	}

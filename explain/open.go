@@ -106,14 +106,12 @@ func refused(r *collation.Row) bool { return r.Publication > 0 && r.TurnSent == 
 func (e *explainer) trouble(queue string) string {
 	stream, _, _ := strings.Cut(queue, ".")
 	found := ""
-	for _, p := range e.Processes {
-		for _, x := range p.Troubles {
-			if x.Queue == queue {
-				return x.Text
-			}
-			if x.Queue == stream {
-				found = x.Text
-			}
+	for i := range e.Wrong {
+		switch f := &e.Wrong[i]; f.Queue {
+		case queue:
+			return f.Text
+		case stream:
+			found = f.Text
 		}
 	}
 	return found
@@ -209,18 +207,18 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case r.Kind == journal.MessageAnswer:
 		e.message(s, r)
 	case r.Holder != "":
-		e.add(s, KindLease, fmt.Sprintf("%s is with %s, %s; another process gets it when that one is no longer heard of%s",
-			e.asked(s, r), r.Holder, s.attempt(r), e.bound(s, r)))
+		e.add(s, KindLease, fmt.Sprintf("%s is with %s, sent %s, %s%s; another process gets it when that one is no longer heard of%s",
+			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r.Runs-1), e.bound(s, r)))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
 	case sent(r):
-		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s; it waits for the response, and is %s%s%s%s",
-			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
+		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s%s; it waits for the response, and is %s%s%s%s",
+			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r.Runs), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
 	case r.NextAt > e.Now && r.Attempt > 1 && !refused(r):
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:
-		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s; the message %s%s",
-			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), e.way(r), e.bound(s, r))).Due = r.NextAt
+		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s%s; the message %s%s",
+			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), lost(r.Runs), e.way(r), e.bound(s, r))).Due = r.NextAt
 	}
 }
 
@@ -247,6 +245,14 @@ func (s *spot) attempt(r *collation.Row) string {
 		return fmt.Sprintf("%sattempt %d", turn, r.Attempt)
 	}
 	return fmt.Sprintf("%sattempt %d of %d", turn, r.Attempt, s.act.Retry.Attempts)
+}
+
+// lost says how many runs of an attempt ended without an answer (E9).
+func lost(runs int) string {
+	if runs <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of it ended without an answer, with their process or its connection, and after %d it waits for a person", counted(runs, "run"), collation.MaxRuns)
 }
 
 // bound is the part of a sentence about `within`. A request has its time in its row; a

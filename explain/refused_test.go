@@ -36,6 +36,7 @@ func TestT5RefusedIsNotTold(t *testing.T) {
 			r.TurnSent = collation.NoTurn
 		}
 		w.job.Processes = c.processes
+		w.judge()
 		reasons := explain.Why(&w.job)
 		require.Len(t, reasons, 1, name)
 		require.Contains(t, reasons[0].Text, c.want, name)

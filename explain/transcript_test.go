@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/edit"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -38,8 +39,9 @@ var (
 // world is a view of an open job that began a minute ago, to be filled in.
 type world struct {
 	*store.JobView
-	job  explain.Job
-	jobs map[journal.JobID]*store.JobSummary // that Find finds
+	job    explain.Job
+	jobs   map[journal.JobID]*store.JobSummary // that Find finds
+	silent []store.ProcessView
 }
 
 // everything has one activity of each kind, diamond a join in a loop with one branch of two
@@ -210,7 +212,28 @@ func (w *world) limit(key, value string) {
 
 // serves adds a living process, with the topic of its handler, if any.
 func (w *world) serves(engine bool, topics []string) {
-	w.job.Processes = append(w.job.Processes, store.ProcessView{Process: store.Process{Engine: engine, Topics: topics}})
+	name := fmt.Sprintf("p%d", len(w.job.Processes)+1)
+	w.job.Processes = append(w.job.Processes, store.ProcessView{Process: store.Process{Name: name, Engine: engine, Topics: topics}})
+}
+
+// judge says what is wrong with the space of the job, as its processes tell.
+func (w *world) judge() {
+	if w.job.Processes != nil {
+		w.job.Wrong = health.Space(&health.Sight{
+			Now: time.UnixMicro(int64(w.job.Now)), Living: w.job.Processes, Silent: w.silent, Open: w.job.View.State == journal.JobOpen,
+		})
+	}
+}
+
+// tells has the last process tell of a trouble that stops it, since so many seconds.
+func (w *world) tells(kind, text string, seconds int) {
+	p := &w.job.Processes[len(w.job.Processes)-1]
+	p.Troubles = append(p.Troubles, store.Trouble{Kind: kind, Text: text, Since: w.job.Now - collation.Micros(seconds)*second, Stops: true})
+}
+
+// quiet adds a process that was not heard of for so many seconds.
+func (w *world) quiet(name string, seconds int) {
+	w.silent = append(w.silent, store.ProcessView{Process: store.Process{Name: name}, Renewed: w.job.Now - collation.Micros(seconds)*second})
 }
 
 // busy adds a living engine that has been deciding on the message of the last row, or of a response.
@@ -230,7 +253,7 @@ func (w *world) editor() *edit.Editor {
 		"self": self, "other": other, "leg1": leg1, "stack": top + thrown + origin + below, "long": strings.Repeat("ü", 150),
 		"instance": w.instance, "row": w.row, "request": w.request, "element": w.element, "timer": w.timer, "brings": w.brings,
 		"wait": w.wait, "waiting": w.waiting, "await": w.await, "order": w.order, "interrupt": w.interrupt, "letter": w.letter,
-		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves, "busy": w.busy,
+		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves, "busy": w.busy, "tells": w.tells, "quiet": w.quiet,
 		"resumed": w.resumed, "output": w.output, "asleep": w.asleep, "pause": w.pause, "alarm": w.alarm, "waitsFor": w.waitsFor,
 		"undoing": w.undoing, "ordered": w.ordered, "woken": w.woken, "start": journal.JobID.Start, "nobody": func() []store.ProcessView { return []store.ProcessView{} },
 	}, Root: func(name string) any {
@@ -254,6 +277,7 @@ func (w *world) editor() *edit.Editor {
 // person can do.
 func (w *world) reasons() string {
 	var b strings.Builder
+	w.judge()
 	for _, r := range explain.Why(&w.job) {
 		fmt.Fprintf(&b, "%s", r.Kind)
 		if r.Due != 0 {

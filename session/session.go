@@ -50,6 +50,13 @@ type Keeper struct {
 	given   bool          // the session is given up
 	ran     *meter
 	engines int // living engines at the last renewal; 0: not known
+	failing failing
+}
+
+// failing is since when the session could not be opened or renewed, and why.
+type failing struct {
+	since time.Time
+	err   error // nil: it could
 }
 
 type watched struct {
@@ -153,6 +160,7 @@ func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 		case err == nil && failing:
 			k.cfg.Logger.Info("the session of this process is renewed again")
 		}
+		k.fails(err)
 		if failing = err != nil; fresh && !failing && opened != nil {
 			close(opened)
 			opened = nil
@@ -164,6 +172,23 @@ func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 	}
 	k.end()
 	return nil
+}
+
+// fails notes what became of a round.
+func (k *Keeper) fails(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil || k.failing.err == nil {
+		k.failing.since = time.Now()
+	}
+	k.failing.err = err
+}
+
+// Failing is why the session cannot be opened or renewed, and since when; nil: it can.
+func (k *Keeper) Failing() (since time.Time, why error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.failing.since, k.failing.err
 }
 
 // pause is the time until the next renewal. It is shorter after one that failed, since two

@@ -7,6 +7,8 @@ type TroubleKind string
 
 // The kinds of troubles.
 const (
+	// TroubleAway is a server that does not answer: nothing is sent or received.
+	TroubleAway TroubleKind = "away"
 	// TroubleRefused is a stream that takes no messages: everything that goes by it waits.
 	TroubleRefused TroubleKind = "refused"
 	// TroubleStream is a stream whose settings break the promise.

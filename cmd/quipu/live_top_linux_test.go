@@ -43,7 +43,7 @@ func TestTop(t *testing.T) {
 	require.Equal(t, map[string]any{"engine": 1.0, "workers": 1.0, "schedule": 1.0, "retention": 1.0}, frame["processes"])
 	said := s.ok("", "top")
 	s.inOrder(said, "default  processes: engine 1", "jobs: 3 open, ", "/s begin\n", "dead letters: parked", "quipu dead ls --reason parked",
-		"requests that no living process serves: nobody.serves  1", "quipu ls --waits topic:nobody.serves", "TOPIC", "nobody.serves", "nobody\n", "FLOW", "lost ")
+		"requests that nobody serves: nobody.serves  1", "quipu ls --waits topic:nobody.serves", "TOPIC", "nobody.serves", "nobody\n", "FLOW", "lost ")
 	require.NotContains(t, said, "\x1b", "it is no terminal")
 	require.Equal(t, "lost-1\n", s.ok("", "ls", "-k", "--waits", "topic:nobody.serves"), "as it says")
 
@@ -71,16 +71,4 @@ func TestTopTellsEnds(t *testing.T) {
 	f, seen = look(13*time.Second, store.MaxGaugedJobs, 3, seen)
 	require.Nil(t, f.Ended, "not all were counted")
 	require.Empty(t, seen)
-}
-
-// T5: what keeps messages from their way is told once, however many processes tell it.
-func TestTopTellsTroubles(t *testing.T) {
-	t.Parallel()
-	f := &frame{Time: time.Unix(100, 0)}
-	room := store.Trouble{Kind: "room", Name: "charge", Text: "the topic charge has 5 of 4 bytes", Since: 90_000_000}
-	earlier := room
-	earlier.Since = 70_000_000
-	full := store.Trouble{Kind: "refused", Name: "S", Text: "the stream S takes no messages", Since: 99_000_000}
-	f.troubles([]store.ProcessView{{Doing: store.Doing{Troubles: []store.Trouble{room}}}, {Doing: store.Doing{Troubles: []store.Trouble{full, earlier}}}})
-	require.Equal(t, []stuck{{room.Text, 2, 30, "quipu processes"}, {full.Text, 1, 1, "quipu processes"}}, f.Stuck)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
@@ -43,7 +44,10 @@ Rates of jobs are those of the last 10 s, by the clock of this machine; jobs tha
 from the open ones, so not at the first look. RUNS/S are the attempts of handlers that ended,
 over the last minute, in the Go processes that live. Numbers are counted up to a limit: of jobs 100000
 of a flow, of anything else 10000. Queues are read from NATS (--nats), with the rights of
-an engine; without it QUEUED and OLDEST are empty. Topics that nobody serves come first.`,
+an engine; without it QUEUED and OLDEST are empty. Topics that nobody serves come first.
+LONGEST is how long ago the request was sent whose run has gone on longest. STUCK is what is
+wrong, the worst first: what stops a process (it says the same at /readyz), what waits for a
+person, what nobody serves, and handlers that have run for over 10 minutes.`,
 		Example: "  quipu top\n  quipu top --once -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -99,8 +103,10 @@ type topicNow struct {
 	Queued    *int64   `json:"queued,omitempty"` // nil: not known
 	Oldest    float64  `json:"oldest_seconds,omitempty"`
 	Running   int64    `json:"running"`
+	Longest   float64  `json:"longest_seconds,omitempty"`
 	Rate      float64  `json:"runs_per_second"`
 	Processes []string `json:"processes"`
+	Elsewhere bool     `json:"elsewhere,omitempty"`
 }
 
 // stuck is something that waits for a person, or for too long.
@@ -129,13 +135,11 @@ func (a *app) frame(ctx context.Context, rt *quipu.Runtime) (*frame, error) {
 	f.Processes, f.Started = g.Processes, float64(begun.Looked)/rateOver.Seconds()
 	f.flows(g)
 	f.topics(topics)
-	living, err := below.Of(rt).Processes(ctx)
+	wrong, err := look.Wrong(ctx, rt, &health.Sight{Open: f.open() > 0, Gauges: g, Topics: look.Topics(topics)})
 	if err != nil {
 		return nil, err
 	}
-	f.stuck(g)
-	f.troubles(living)
-	f.busy(living)
+	f.stuck(wrong)
 	return f, nil
 }
 
@@ -160,13 +164,24 @@ func (f *frame) flows(g *store.Gauges) {
 	slices.SortFunc(f.Flows, func(x, y flowNow) int { return cmp.Or(cmp.Compare(y.Open, x.Open), cmp.Compare(x.Flow, y.Flow)) })
 }
 
+// served sorts the topics that nobody serves first.
+func served(t *quipu.Topic) int {
+	if t.Served() {
+		return 1
+	}
+	return 0
+}
+
 // topics lists the topics: first those that nobody serves, then by what waits and runs.
 func (f *frame) topics(all []quipu.Topic) {
 	slices.SortStableFunc(all, func(x, y quipu.Topic) int {
-		return cmp.Or(cmp.Compare(min(len(x.Processes), 1), min(len(y.Processes), 1)), cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.Running, x.Running))
+		return cmp.Or(cmp.Compare(served(&x), served(&y)), cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.Running, x.Running))
 	})
 	for _, t := range all {
-		x := topicNow{Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Rate: t.Rate, Processes: append([]string{}, t.Processes...)}
+		x := topicNow{
+			Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Longest: t.Longest.Seconds(), Rate: t.Rate,
+			Processes: append([]string{}, t.Processes...), Elsewhere: t.Elsewhere,
+		}
 		if t.Queued != quipu.Unknown {
 			x.Queued = &t.Queued
 		}
@@ -174,55 +189,11 @@ func (f *frame) topics(all []quipu.Topic) {
 	}
 }
 
-func (f *frame) stuck(g *store.Gauges) {
-	add := func(what string, n int64, oldest time.Duration, help string) {
-		if n > 0 {
-			f.Stuck = append(f.Stuck, stuck{what, n, oldest.Seconds(), help})
-		}
-	}
-	for _, reason := range slices.SortedFunc(maps.Keys(g.Dead), func(x, y string) int { return cmp.Or(cmp.Compare(g.Dead[y], g.Dead[x]), cmp.Compare(x, y)) }) {
-		add("dead letters: "+reason, g.Dead[reason], 0, "quipu dead ls --reason "+reason)
-	}
-	for _, x := range f.Flows {
-		add("quarantined jobs of "+x.Flow, x.Quarantined, 0, "quipu ls --state quarantined --flow "+x.Flow)
-	}
-	for _, x := range f.Topics {
-		if x.Queued != nil && *x.Queued > 0 && len(x.Processes) == 0 {
-			add("requests that no living process serves: "+x.Topic, *x.Queued, time.Duration(x.Oldest*float64(time.Second)), "quipu ls --waits topic:"+x.Topic)
-		}
-	}
-	add("messages that are overdue", g.Overdue.N, g.Overdue.Age, "quipu processes")
-	add("timers that are late", g.Timers.N, g.Timers.Age, "quipu processes")
-}
-
-// troubles adds what keeps messages from their way, each once, as the processes tell it.
-func (f *frame) troubles(living []store.ProcessView) {
-	type trouble struct{ kind, name string }
-	at := map[trouble]int{}
-	for i := range living {
-		for _, x := range living[i].Troubles {
-			key, oldest := trouble{x.Kind, x.Name}, f.Time.Sub(time.UnixMicro(int64(x.Since))).Seconds()
-			if n, known := at[key]; known {
-				f.Stuck[n].N, f.Stuck[n].Oldest = f.Stuck[n].N+1, max(f.Stuck[n].Oldest, oldest)
-				continue
-			}
-			at[key] = len(f.Stuck)
-			f.Stuck = append(f.Stuck, stuck{x.Text, 1, max(0, oldest), "quipu processes"})
-		}
-	}
-}
-
-// busy adds the engines that have been deciding on one message for long.
-func (f *frame) busy(living []store.ProcessView) {
-	for i := range living {
-		p := &living[i]
-		if b := p.Busy; p.Engine && b.For > 0 {
-			help := "quipu processes"
-			if !b.Job.IsZero() {
-				help = "quipu why " + b.Job.String()
-			}
-			f.Stuck = append(f.Stuck, stuck{"an engine that is busy with one message, of process " + p.Name, 1, b.For.Seconds(), help})
-		}
+// stuck lists what is wrong with the space.
+func (f *frame) stuck(wrong []health.Finding) {
+	for i := range wrong {
+		x := &wrong[i]
+		f.Stuck = append(f.Stuck, stuck{x.Text, x.N, x.For.Seconds(), x.Command})
 	}
 }
 
@@ -266,16 +237,19 @@ func (f *frame) print(w io.Writer) error {
 		t = newTable(w)
 		t.row("nothing is stuck" + f.unseen())
 	}
-	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "RUNS/S", "SERVED BY")
+	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "LONGEST", "RUNS/S", "SERVED BY")
 	for _, x := range f.Topics[:min(len(f.Topics), maxTopTopics)] {
 		queued, by := "", "nobody"
 		if x.Queued != nil {
 			queued = fmt.Sprint(*x.Queued)
 		}
-		if len(x.Processes) > 0 {
+		switch {
+		case len(x.Processes) > 0:
 			by = strings.Join(x.Processes, " ")
+		case x.Elsewhere:
+			by = "(another language)"
 		}
-		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, look.Rate(x.Rate), by)
+		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, seconds(x.Longest), look.Rate(x.Rate), by)
 	}
 	flows := newTable(w, "FLOW", "OPEN", "QUARANTINED")
 	for _, x := range f.Flows[:min(len(f.Flows), maxTopFlows)] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu"
@@ -11,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 )
@@ -74,7 +76,26 @@ func living(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (err error) 
 	if j.Processes == nil {
 		j.Processes = []store.ProcessView{} // not nil: they were read, and there are none
 	}
-	return nil
+	j.Elsewhere = pulled(ctx, rt)
+	j.Wrong, err = Wrong(ctx, rt, &health.Sight{Living: j.Processes, Open: j.View.State == journal.JobOpen})
+	return err
+}
+
+// pulled tells of a topic whether a worker takes its requests that is no process of the space, and
+// whether the queue of the topic could be seen. It asks once, when it is needed.
+func pulled(ctx context.Context, rt *quipu.Runtime) func(topic string) (is, seen bool) {
+	all := sync.OnceValue(func() []quipu.Topic {
+		topics, _ := rt.Topics(ctx) // nothing is seen then
+		return topics
+	})
+	return func(topic string) (is, seen bool) {
+		for _, t := range all() {
+			if t.Name == topic {
+				return t.Elsewhere, t.Queued != quipu.Unknown
+			}
+		}
+		return false, false
+	}
 }
 
 func other(ctx context.Context, rt *quipu.Runtime, id journal.JobID) *store.JobSummary {

@@ -146,7 +146,7 @@ func (b *bench) gauges() *store.Gauges {
 
 var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	require.Equal(b, &store.Gauges{
-		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
+		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]store.Backlog{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
 	b.jobs(3) // their start rows are due
 	b.finished("kept", b.now()+micros(hour))
@@ -166,7 +166,9 @@ var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	g := b.gauges()
 	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobOpen}: 5, {Flow: "one", State: journal.JobQuarantined}: 0}, g.Jobs)
 	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobCompleted}: 2}, g.Closed, "a small table is counted")
-	require.Equal(b, map[string]int64{"t.work": 1}, g.Running)
+	require.Len(b, g.Running, 1)
+	require.EqualValues(b, 1, g.Running["t.work"].N)
+	require.Less(b, g.Running["t.work"].Age, time.Minute)
 	require.Equal(b, map[string]int64{"foreign": 2, "undecodable": 1}, g.Dead)
 	require.Equal(b, map[string]int64{"engine": 1, "workers": 2}, g.Processes)
 	require.Equal(b, []int64{int64(len(b.due(100))), 1, 1}, []int64{g.Overdue.N, g.Timers.N, g.Expired.N})

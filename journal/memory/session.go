@@ -46,15 +46,22 @@ func (s *Store) OpenSession(_ context.Context, p store.Process) (store.Session, 
 }
 
 // Processes implements store.Sessions.
-func (s *Store) Processes(context.Context) (all []store.ProcessView, err error) {
+func (s *Store) Processes(context.Context) ([]store.ProcessView, error) {
+	return s.processes(false), nil
+}
+
+// Silent implements store.Sessions.
+func (s *Store) Silent(context.Context) ([]store.ProcessView, error) { return s.processes(true), nil }
+
+func (s *Store) processes(silent bool) (all []store.ProcessView) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.members)) {
-		if m := s.members[id]; s.alive(id) && m.renewed > s.now()-m.lease {
+		if m := s.members[id]; s.alive(id) && (m.renewed <= s.now()-m.lease) == silent {
 			all = append(all, store.ProcessView{Process: m.is, Since: m.since, Renewed: m.renewed, Doing: m.doing})
 		}
 	}
-	return all[:min(len(all), store.MaxPage)], nil
+	return all[:min(len(all), store.MaxPage)]
 }
 
 // ID implements store.Session.

@@ -65,7 +65,7 @@ func (c *committer) ready(ctx context.Context) error {
 
 // here says whether what was decided may be committed: the space is where it was.
 func (c *committer) here() error {
-	err := c.s.where.refused()
+	err := c.s.refused()
 	if term := c.s.where.term.Load(); err == nil && c.term != term {
 		c.term, err = term, errTerm
 	}

@@ -97,6 +97,10 @@ func parameters(schema string) map[string]string {
 		"jit":                                 "off",
 		"idle_in_transaction_session_timeout": "60s",
 		"default_transaction_isolation":       "read committed",
+		// An operator may set these for a database or a login, and would turn trouble into answers.
+		"standard_conforming_strings": "on",
+		"statement_timeout":           "0",
+		"lock_timeout":                "0",
 	}
 }
 

@@ -118,10 +118,11 @@ func (s *Store) arrive(settings map[string]string) pgconn.AfterConnectFunc {
 	return func(ctx context.Context, pg *pgconn.PgConn) error {
 		ctx, cancel := context.WithTimeout(ctx, s.cfg.ConnectTimeout)
 		defer cancel()
-		pid, err := backend(ctx, pg, "connection_settings", pTexts(names), pTexts(values))
+		first, err := greet(ctx, pg, "connection_settings", pTexts(names), pTexts(values))
 		if err != nil {
 			return err
 		}
+		pid := uint32(first.int(0))
 		pg.CustomData()[pidKey] = pid
 		s.hosts.answered(pg)
 		if pid != pg.PID() {
@@ -129,22 +130,34 @@ func (s *Store) arrive(settings map[string]string) pgconn.AfterConnectFunc {
 				return cmp.Or(err, errPooled)
 			}
 		}
+		if _, err := s.settings.note(settingsOf(first), true); err != nil && ctx.Value(admitted{}) == nil {
+			return err
+		}
 		return s.compare(ctx, pg)
 	}
 }
 
-// backend runs a statement that returns a backend's number, without preparing it.
-func backend(ctx context.Context, pg *pgconn.PgConn, name string, params ...[]byte) (pid uint32, err error) {
+// backend runs a statement that returns a backend's number, or nothing, without preparing it.
+func backend(ctx context.Context, pg *pgconn.PgConn, name string) (pid uint32, err error) {
+	v, err := greet(ctx, pg, name)
+	if err != nil || v == nil {
+		return 0, err
+	}
+	return uint32(v.int(0)), nil
+}
+
+// greet runs a statement that returns at most one row, without preparing it.
+func greet(ctx context.Context, pg *pgconn.PgConn, name string, params ...[]byte) (row, error) {
 	r := pg.ExecParams(ctx, statements[name], params, nil, binary, binary).Read()
 	switch {
 	case r.Err != nil && strings.Contains(r.Err.Error(), "pooling mode"): // PgBouncer, which refuses a statement
-		return 0, fmt.Errorf("%w: %w", errPooled, r.Err)
+		return nil, fmt.Errorf("%w: %w", errPooled, r.Err)
 	case r.Err != nil:
-		return 0, fmt.Errorf("%s: %w", name, r.Err)
+		return nil, fmt.Errorf("%s: %w", name, r.Err)
 	case len(r.Rows) == 0:
-		return 0, nil
+		return nil, nil
 	}
-	return uint32(row(r.Rows[0]).int(0)), nil
+	return row(r.Rows[0]), nil
 }
 
 // checkPooler refuses a pooler that gives each transaction another backend (S6). Two connections

@@ -44,10 +44,13 @@ func (e *another) Is(target error) bool {
 	return target == store.ErrAnotherDatabase || target == store.ErrUnavailable
 }
 
-// elsewhere is the error of an operation that met another database, without what was tried to
-// connect; nil for other errors.
+// elsewhere is the error of an operation that met another database, or one whose settings do not hold
+// any more, without what was tried to connect; nil for other errors.
 func elsewhere(op string, err error) error {
 	if e, ok := errors.AsType[*another](err); ok {
+		return fmt.Errorf("postgres: %s: %w", op, e)
+	}
+	if e, ok := errors.AsType[*brokenError](err); ok {
 		return fmt.Errorf("postgres: %s: %w", op, e)
 	}
 	return nil

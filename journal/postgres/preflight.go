@@ -28,8 +28,9 @@ func (s *Store) Preflight(ctx context.Context, accept []string) (*Preflight, err
 		*p = Preflight{}
 		return (&conn{pg: c.pg}).query(ctx, "preflight", func(v row) error { // not prepared: it is asked once
 			p.Login = v.text(7)
-			found = p.judge(&serverSettings{
-				version: v.int(0), fsync: v.text(1), fullPages: v.text(2), commit: v.text(3), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
+			found = p.judge(&server{
+				version: v.int(0), standby: v.bool(4), checksums: v.text(5), server: v.text(6),
+				serverSettings: serverSettings{fsync: v.text(1), fullPages: v.text(2), commit: v.text(3)},
 			})
 			return nil
 		})
@@ -40,47 +41,39 @@ func (s *Store) Preflight(ctx context.Context, accept []string) (*Preflight, err
 	if p.Accepted, err = store.Judge(found, accept); err != nil {
 		return p, fmt.Errorf("postgres: %w", err)
 	}
+	s.settings.pass(accept)
 	for _, w := range p.Accepted {
 		p.Warnings = append(p.Warnings, "accepted by an operator: "+w.Check+": "+w.What)
 	}
 	return p, nil
 }
 
-// serverSettings are these settings, as the server spells them.
-type serverSettings struct {
+// server is what the preflight asks a server.
+type server struct {
+	serverSettings
 	version   int64
 	server    string // the version in words
-	fsync     string
-	fullPages string
-	commit    string
 	checksums string
 	standby   bool
 }
 
 // judge records the settings, and returns what breaks the promise.
-func (p *Preflight) judge(is *serverSettings) (found []store.Weakness) {
+func (p *Preflight) judge(is *server) (found []store.Weakness) {
 	p.Server = is.server
 	must := func(ok bool, check, what, value, do string) {
-		p.Facts = append(p.Facts, what+" = "+value)
 		if !ok {
 			found = append(found, store.Weakness{Check: check, Value: value, What: fmt.Sprintf("%s is %s: %s", what, value, do)})
 		}
 	}
 	must(is.version >= minServer, store.CheckVersion, "server version", is.server, "use PostgreSQL 15 or newer")
-	must(is.fsync == "on", store.CheckFsync, "fsync", is.fsync, "switch it on, or a crash loses what was committed")
-	must(is.fullPages == "on", store.CheckFullPages, "full_page_writes", is.fullPages, "switch it on, or a crash tears pages")
-	must(durable(is.commit), store.CheckCommit, "synchronous_commit", is.commit, "set it to on or stricter, or a crash loses what was acknowledged")
+	found = append(found, is.weak()...)
 	must(!is.standby, store.CheckStandby, "role", role(is.standby), "connect to the primary")
-	p.Facts = append(p.Facts, "data_checksums = "+is.checksums)
+	p.Facts = append(p.Facts, "server version = "+is.server, "fsync = "+is.fsync, "full_page_writes = "+is.fullPages,
+		"synchronous_commit = "+is.commit, "role = "+role(is.standby), "data_checksums = "+is.checksums)
 	if is.checksums != "on" {
 		p.Warnings = append(p.Warnings, "data checksums are off: the database does not notice pages that its disk corrupted")
 	}
 	return found
-}
-
-// durable says whether a commit is on disk before it is acknowledged.
-func durable(setting string) bool {
-	return setting == "on" || setting == "remote_write" || setting == "remote_apply"
 }
 
 func role(standby bool) string {

@@ -100,7 +100,7 @@ func (s *Store) quiet(ctx context.Context, c *conn, p *site) error {
 	defer cancel()
 	for {
 		name := ""
-		err := c.query(ctx, "session_list", func(v row) error { name = v.text(0); return nil }, pInt(1))
+		err := c.query(ctx, "session_list", func(v row) error { name = v.text(0); return nil }, pInt(1), pBool(false))
 		if err != nil || name == "" {
 			return err
 		}

@@ -105,14 +105,14 @@ func TestPreflight(t *testing.T) {
 // Each setting that breaks the promise is refused by its name, and no other.
 func TestPreflightRefusesEachWeakness(t *testing.T) {
 	t.Parallel()
-	sound := serverSettings{version: 150004, server: "15.4", fsync: "on", fullPages: "on", commit: "on", checksums: "on"}
-	for want, weaken := range map[string]func(*serverSettings){
-		"":                            func(x *serverSettings) { x.commit = "remote_apply" },
-		"server version is 14.9":      func(x *serverSettings) { x.version, x.server = 140009, "14.9" },
-		"fsync is off":                func(x *serverSettings) { x.fsync = "off" },
-		"full_page_writes is off":     func(x *serverSettings) { x.fullPages = "off" },
-		"synchronous_commit is local": func(x *serverSettings) { x.commit = "local" },
-		"role is standby":             func(x *serverSettings) { x.standby = true },
+	sound := server{serverSettings{fsync: "on", fullPages: "on", commit: "on"}, 150004, "15.4", "on", false}
+	for want, weaken := range map[string]func(*server){
+		"":                            func(x *server) { x.commit = "remote_apply" },
+		"server version is 14.9":      func(x *server) { x.version, x.server = 140009, "14.9" },
+		"fsync is off":                func(x *server) { x.fsync = "off" },
+		"full_page_writes is off":     func(x *server) { x.fullPages = "off" },
+		"synchronous_commit is local": func(x *server) { x.commit = "local" },
+		"role is standby":             func(x *server) { x.standby = true },
 	} {
 		x, p := sound, Preflight{}
 		weaken(&x)

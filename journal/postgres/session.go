@@ -59,6 +59,15 @@ func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session
 
 // Processes implements store.Sessions.
 func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
+	return s.processes(ctx, false)
+}
+
+// Silent implements store.Sessions.
+func (s *Store) Silent(ctx context.Context) ([]store.ProcessView, error) {
+	return s.processes(ctx, true)
+}
+
+func (s *Store) processes(ctx context.Context, silent bool) ([]store.ProcessView, error) {
 	return readAll(ctx, s, "session_list", func(v row) (store.ProcessView, error) {
 		return store.ProcessView{
 			Process: store.Process{
@@ -70,7 +79,7 @@ func (s *Store) Processes(ctx context.Context) ([]store.ProcessView, error) {
 				Troubles: readTroubles(v.lines(13)),
 			},
 		}, nil
-	}, pInt(store.MaxPage))
+	}, pInt(store.MaxPage), pBool(silent))
 }
 
 // writeTroubles writes troubles as lines of JSON.

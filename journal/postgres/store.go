@@ -22,6 +22,7 @@ type Store struct {
 	log    *slog.Logger
 
 	where     whereabouts                  // which database this is (S13)
+	settings  promised                     // whether what the promise rests on holds (S7)
 	numbers   numbers                      // of jobs, as far as they are known
 	announced atomic.Int64                 // the last announcement, in Unix nanoseconds
 	seal      atomic.Pointer[store.Sealer] // see Seal
@@ -74,7 +75,7 @@ func (s *Store) Close() { s.users.Close(); s.pool.Close() }
 
 // with lends a pooled connection to call.
 func (s *Store) with(ctx context.Context, call func(*conn) error) error {
-	if err := s.where.refused(); err != nil {
+	if err := s.refused(); err != nil {
 		return err
 	}
 	c, err := s.pool.Acquire(ctx)

@@ -49,7 +49,7 @@ func (s *Store) Join(ctx context.Context, tx any, do func(store.Tx) error) error
 		}
 		return store.RejectedFor(misuse("a %T is no pgx.Tx, and not the EffectTx that the body of an effect was given", tx))
 	}
-	if err := s.where.refused(); err != nil {
+	if err := s.refused(); err != nil {
 		return settle("join", err)
 	}
 	return s.within(ctx, t, "join", func(g *callerTx) error { return do(joined{s, g}) })

@@ -98,7 +98,7 @@ func (s *Store) Body(
 func (x *txRun) attempt(
 	ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
-	if err := x.s.where.refused(); err != nil {
+	if err := x.s.refused(); err != nil {
 		return nil, err
 	}
 	pooled, err := x.s.users.Acquire(ctx)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,14 @@ type Watched struct {
 // With beat the space's beat is raised, and what the database cannot say of itself is written
 // into it: it is older than it was.
 func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w Watched, err error) {
-	work := func(c *conn) (err error) { w, err = s.watch(ctx, c, beat, left); return err }
-	if s.where.refused() == nil {
-		err = s.with(ctx, work)
+	work := func(c *conn) (err error) {
+		if err = s.settings.refused(); err == nil {
+			w, err = s.watch(ctx, c, beat, left)
+		}
+		return err
+	}
+	if s.refused() == nil {
+		err = s.with(ctx, func(c *conn) error { return cmp.Or(s.resettle(ctx, c), work(c)) })
 	} else { // what was true of an open connection may be true no more
 		err = s.apart(ctx, work)
 	}

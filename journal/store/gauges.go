@@ -24,8 +24,9 @@ type Gauges struct {
 	// same flows, from a sample of their table: what is common is right to about a fifth, what is
 	// rare may be missing. A small table is counted.
 	Closed map[JobsOf]int64
-	// Running counts the requests that a process holds, by topic; the topics with most of them.
-	Running map[string]int64
+	// Running are the requests that a process holds, by topic, and how long ago the oldest of them was
+	// sent; the topics with most of them.
+	Running map[string]Backlog
 	// Dead counts the open dead letters by reason; the reasons with most of them.
 	Dead map[string]int64
 	// Processes counts the live processes by role.

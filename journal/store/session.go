@@ -25,6 +25,9 @@ type Sessions interface {
 	// Processes lists the live processes, the oldest first, at most MaxPage. It knows none
 	// without a session: clients, and workers in other languages.
 	Processes(ctx context.Context) ([]ProcessView, error)
+	// Silent lists the processes that were not heard of for their lease and that nobody has
+	// declared dead, the oldest first, at most MaxPage: they, or the others, cannot write.
+	Silent(ctx context.Context) ([]ProcessView, error)
 }
 
 // Process is what a process tells the others. Name, Build, Roles and Topics are for people.
@@ -74,7 +77,8 @@ type Trouble struct {
 	Name  string           `json:"name"`
 	Queue string           `json:"queue,omitempty"`
 	Text  string           `json:"text"`
-	Since collation.Micros `json:"since"` // by the clock of the process
+	Since collation.Micros `json:"since"`           // by the clock of the process
+	Stops bool             `json:"stops,omitempty"` // the process cannot do its work
 }
 
 // Session is the session of one process, on a connection of its own. The process holds a row,

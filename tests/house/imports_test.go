@@ -20,6 +20,7 @@ var layers = [][]string{
 	{"collation"},
 	{"replay", "history", "trace"},
 	{"journal/store", "observer", "wire"},
+	{"internal/health"},
 	{"effects", "transport", "explain", "repair", "journal/archive", "access"},
 	{"durable", "session"},
 	{"engine", "workers"},
@@ -37,7 +38,7 @@ var layers = [][]string{
 var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay", "history", "trace"}
 
 // careful are packages that are pure themselves and read the views of a port.
-var careful = []string{"explain", "repair"}
+var careful = []string{"explain", "repair", "internal/health"}
 
 // impure are the standard packages, with all below them, that pure ones do
 // without. net/url only parses.

@@ -142,6 +142,7 @@ func (b *Bus) keepHouse() {
 				b.onStatus(natsgo.RECONNECTING)
 			}
 			b.link.wake()
+			b.heed(b.nc.IsConnected())
 		}
 	}
 }
@@ -150,11 +151,26 @@ func (b *Bus) onStatus(status natsgo.Status) {
 	if status == natsgo.CONNECTED {
 		b.cfg.Log.Info("nats connected", "space", b.cfg.Space, "server", b.nc.ConnectedUrlRedacted())
 		b.link.up()
+		b.heed(true)
 		return
 	}
+	b.heed(false)
 	b.cfg.Log.Warn("nats connection lost", "space", b.cfg.Space, "servers", redactURL(b.cfg.URL), "status", status.String())
 	b.link.broke()
 	b.pub.failAll(fmt.Errorf("%w: connection lost before the PubAck", transport.ErrUnavailable))
+}
+
+// heed notes whether a server is connected. The log has that from elsewhere.
+func (b *Bus) heed(connected bool) {
+	const name = "NATS"
+	if connected {
+		b.troubles.clear(transport.TroubleAway, name, time.Now())
+		return
+	}
+	b.troubles.add(transport.Trouble{
+		Kind: transport.TroubleAway, Name: name,
+		Text: "NATS does not answer: no message is sent or received until it does; look at the server, and at the network to it",
+	}, time.Now())
 }
 
 // MaxPayload implements transport.Bus: the server's max_payload (T4), 1 MiB

@@ -28,6 +28,7 @@ type Queue struct {
 	Topic  string
 	Queued int64         // requests that no process has taken
 	Oldest time.Duration // how long the oldest of them has been there; 0 beyond the 50 fullest queues
+	Pulled bool          // somebody asks for its requests, or has some of them
 }
 
 // Queues are the queues of a space as NATS knows them.
@@ -103,7 +104,7 @@ func (b *Bus) consumersOf(ctx context.Context, kind transport.Kind, visit func(*
 // served.
 func (b *Bus) topics(ctx context.Context) ([]Queue, error) {
 	prefix := b.subject(transport.ToWork(""))
-	queued, after := map[string]int64{}, map[string]uint64{}
+	queued, after, pulled := map[string]int64{}, map[string]uint64{}, map[string]bool{}
 	stream, err := b.js.Stream(ctx, b.streamName(transport.Work)) // Info writes into its handle
 	if err != nil {
 		return nil, notFound(err)
@@ -118,12 +119,13 @@ func (b *Bus) topics(ctx context.Context) ([]Queue, error) {
 	if err := b.consumersOf(ctx, transport.Work, func(c *jetstream.ConsumerInfo) {
 		topic := strings.TrimPrefix(c.Config.FilterSubject, prefix)
 		queued[topic], after[topic] = int64(c.NumPending), c.Delivered.Stream
+		pulled[topic] = c.NumWaiting > 0 || c.NumAckPending > 0
 	}); err != nil {
 		return nil, err
 	}
 	all := make([]Queue, 0, len(queued))
 	for _, topic := range slices.Sorted(maps.Keys(queued)) {
-		all = append(all, Queue{Topic: topic, Queued: queued[topic]})
+		all = append(all, Queue{Topic: topic, Queued: queued[topic], Pulled: pulled[topic]})
 	}
 	slices.SortStableFunc(all, func(a, c Queue) int { return cmp.Compare(c.Queued, a.Queued) })
 	all = all[:min(len(all), MaxQueues)]

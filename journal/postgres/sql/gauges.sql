@@ -19,11 +19,12 @@ WHERE c.flow_name IN (SELECT name FROM flows WHERE active AND name >= '' ORDER B
 GROUP BY c.flow_name, c.state, s.share
 
 -- name: gauge_running
--- counts the requests that processes hold, by topic (O4). There are no more than the processes have slots. OFFSET 0
--- looks each session up in the index of what it holds. $1 topics.
-SELECT d.topic, count(*)
+-- counts the requests that processes hold, by topic (O4), and says how many microseconds ago the oldest of each was
+-- sent. There are no more than the processes have slots. OFFSET 0 looks each session up in the index of what it holds. $1
+-- topics.
+SELECT d.topic, count(*), coalesce(greatest(0, micros() - min(d.published_at)), 0)
 FROM sessions s CROSS JOIN LATERAL (
-    SELECT r.topic FROM dispatches r WHERE r.session = s.id AND r.holder IS NOT NULL AND r.kind = 'request' OFFSET 0
+    SELECT r.topic, r.published_at FROM dispatches r WHERE r.session = s.id AND r.holder IS NOT NULL AND r.kind = 'request' OFFSET 0
 ) AS d
 GROUP BY d.topic ORDER BY count(*) DESC, d.topic
 LIMIT $1::int8

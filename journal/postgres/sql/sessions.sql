@@ -6,12 +6,13 @@ SELECT $1::text, $2::int8, $3::bool, $4::text, $5::text[], $6::text[], $7::int8,
 RETURNING id
 
 -- name: session_list
--- lists the live processes, the oldest first, each with '' in the place of a topic that it serves no more. $1 limit.
+-- lists the live processes, the oldest first, each with '' in the place of a topic that it serves no more; or those that
+-- were not heard of for their lease, and that nobody has declared dead. $1 limit, $2 whether the latter.
 SELECT s.name, s.build, array_to_string(s.roles, E'\n'),
        (SELECT string_agg(CASE WHEN t = ANY (s.withdrawn) THEN '' ELSE t END, E'\n' ORDER BY place) FROM unnest(s.topics) WITH ORDINALITY AS w (t, place)), s.engine, s.lease, s.since, s.renewed_at, s.lanes, array_to_string(s.ran, E'\n'),
        s.busy, s.busy_job, s.busy_message, array_to_string(s.troubles, E'\n')
 FROM sessions s, micros() AS now
-WHERE NOT s.dead AND s.renewed_at > now - s.lease
+WHERE NOT s.dead AND (s.renewed_at <= now - s.lease) = $2::bool
 ORDER BY s.id
 LIMIT $1::int8
 
