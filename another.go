@@ -38,6 +38,7 @@ type watcher struct {
 	chain   int64
 	looks   int      // how often it has looked
 	lost    []string // topics that the login has lost
+	seen    marksSeen
 }
 
 // run looks once a second until ctx ends.
@@ -58,14 +59,15 @@ func (w *watcher) look(ctx context.Context) error {
 	defer cancel()
 	rt := w.rt
 	engine := rt.bus != nil && slices.Contains(rt.cfg.Roles, RoleEngine) && rt.decides() // by its login, too (S8)
-	var left store.Mark
+	var left []leftMark
+	var newest store.Mark
 	if engine {
-		var err error
-		if left, err = rt.witness(ctx); err != nil { // before the look: the database may be newer, never older
-			rt.cfg.Logger.Log(ctx, w.level(ctx, err), "NATS does not say how new the database was", "error", err)
+		left = w.read(ctx) // before the look: the database may be newer, never older
+		if at := newestMark(left, rt.keys.Ring().Space()); at >= 0 {
+			newest = left[at].mark
 		}
 	}
-	got, err := rt.store.Watch(ctx, engine, left)
+	got, err := rt.store.Watch(ctx, engine, newest)
 	if err != nil {
 		return err
 	}
@@ -82,9 +84,7 @@ func (w *watcher) look(ctx context.Context) error {
 		rt.cfg.Logger.Warn("the space goes on in the database that was accepted", "space", rt.cfg.Space, "epoch", got.Mark.Epoch)
 	}
 	if engine {
-		if err := rt.bus.Attest(ctx, got.Mark.String()); err != nil {
-			rt.cfg.Logger.Debug("how new the database is could not be left in NATS; it is tried again", "error", err)
-		}
+		w.leave(ctx, got.Mark, left)
 	}
 	return nil
 }
@@ -103,18 +103,6 @@ func (rt *Runtime) accepted(epoch int64) {
 	rt.committer.Recovered(epoch)
 	rt.session.GiveUp()
 	rt.keys.Forget()
-}
-
-// witness is the newest mark that an engine left in NATS; zero for none.
-func (rt *Runtime) witness(ctx context.Context) (m store.Mark, err error) {
-	if rt.bus == nil {
-		return m, nil
-	}
-	text, err := rt.bus.Witness(ctx)
-	if err == nil && text != "" {
-		m, err = store.ParseMark(text)
-	}
-	return m, err
 }
 
 // note tells people what a look found.

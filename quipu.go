@@ -208,7 +208,7 @@ func (rt *Runtime) reach(ctx context.Context) (err error) {
 	over := c.natsConfig()
 	over.Engines, over.Keys = rt.session.Engines, rt.keys
 	over.Refused = func(why error) { c.Observer.Count(observer.MetricRefused, 1, "reason", refusedBecause(why)) }
-	for _, reason := range []string{"forged", "no_key", "topic"} { // they are there before the first one: an alert compares them with that
+	for _, reason := range []string{"forged", "no_key", "topic", "old"} { // they are there before the first one: an alert compares them with that
 		c.Observer.Count(observer.MetricRefused, 0, "reason", reason)
 	}
 	if rt.bus, err = nats.Open(ctx, over); err != nil {

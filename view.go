@@ -15,7 +15,9 @@ import (
 
 func init() {
 	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
-	below.Witness = func(ctx context.Context, runtime any) (store.Mark, error) { return runtime.(*Runtime).witness(ctx) }
+	below.Witness = func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error) {
+		return runtime.(*Runtime).witness(ctx)
+	}
 	below.Observer = func(runtime any) observer.Observer { return runtime.(*Runtime).cfg.Observer }
 }
 

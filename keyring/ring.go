@@ -102,6 +102,9 @@ func New(k Keys) *Ring {
 // On says whether the space authenticates its messages.
 func (r *Ring) On() bool { return r.keys.On }
 
+// Space is the id of the space whose keys they are.
+func (r *Ring) Space() [16]byte { return r.keys.Space }
+
 // Derives says whether the ring has the root secrets.
 func (r *Ring) Derives() bool { return len(r.keys.Roots) > 0 }
 

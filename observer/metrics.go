@@ -105,7 +105,7 @@ func counted() []Metric {
 		n(MetricRedelivered, "{message}", "Deliveries after the first; of requests with their topic.", "topic"),
 		n(MetricStale, "{message}", "Messages that came too late: their ledger says that they are done."),
 		n(MetricUnlicensed, "{message}", "Messages acked that have neither a receipt nor a dispatch row, or are of another epoch."),
-		n(MetricRefused, "{message}", "Messages that nobody acts on. forged: the MAC does not hold; no_key: no key to check it; topic: signed with the key of another topic.", "reason"),
+		n(MetricRefused, "{message}", "Messages that nobody acts on. forged: the MAC does not hold; no_key: no key to check it; topic: signed with the key of another topic; old: a mark of the database that was published again.", "reason"),
 		n(MetricDecidedAgain, "{batch}", "Batches decided again after a lost test-and-set."),
 		n(MetricHot, "{message}", "Messages by how their job's state was found. hit: in memory; loaded: read; lost: the one in memory was refuted.", "outcome"),
 		n(MetricStopped, "{decision}", "Decisions that took longer than 5 s and were stopped without a verdict; their messages are tried again a few times, and then wait for a person."),

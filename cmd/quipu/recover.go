@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // defaultLostStarts is long enough for clients and schedules to start again what is missing.
@@ -76,13 +75,19 @@ It needs the rights of the owner of the tables.`,
 
 func (a *app) recover(ctx context.Context, rt *quipu.Runtime, r *recovery) error {
 	st := below.Of(rt)
-	left, err := below.Witness(ctx, rt)
-	if err != nil {
-		return unbelieved(err)
-	}
-	if r.Left = left; a.nats == "" {
+	left, foreign, err := below.Witness(ctx, rt)
+	switch {
+	case err != nil:
+		return err
+	case foreign != nil && left == (store.Mark{}):
+		return unbelieved(foreign)
+	case foreign != nil:
+		fmt.Fprintf(a.streams.Err, "%s. The newest mark that holds counts. If the database is from before a rotation of the keys, "+
+			"say --lost-writes: docs/recover.md\n", foreign)
+	case a.nats == "":
 		fmt.Fprintln(a.streams.Err, "without --nats nobody says how new the database was")
 	}
+	r.Left = left
 	if r.promotion != "" && !r.DryRun {
 		if err := st.OnPromotion(ctx, r.promotion == "continue"); err != nil {
 			return err
@@ -100,9 +105,6 @@ func (a *app) recover(ctx context.Context, rt *quipu.Runtime, r *recovery) error
 
 // unbelieved says what to do about a mark in NATS that no key of the space has signed.
 func unbelieved(err error) error {
-	if errors.Is(err, transport.ErrUnavailable) {
-		return err
-	}
 	return fmt.Errorf("%w. If the keys were rotated a moment ago, an engine that works signs a new mark within some seconds: "+
 		"repeat this. If no engine works, because the database is another one, go on without NATS (--nats '') and with "+
 		"--lost-writes, unless you know that no commit is missing. Otherwise somebody else writes there: docs/recover.md", err)

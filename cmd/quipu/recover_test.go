@@ -74,7 +74,7 @@ func (l *lossy) noticed(another bool) {
 func (l *lossy) beats() {
 	l.t.Helper()
 	mark := func() int64 {
-		m, err := below.Witness(l.t.Context(), l.rt)
+		m, _, err := below.Witness(l.t.Context(), l.rt)
 		require.NoError(l.t, err)
 		return m.Beat
 	}
@@ -200,7 +200,7 @@ func TestRecoverAfterARotation_S13(t *testing.T) {
 		return devtest.Work(t, rt.Run)
 	}
 	stop := engine()
-	l.until("a mark", func() bool { m, err := below.Witness(t.Context(), l.rt); return err == nil && m.Beat > 0 })
+	l.until("a mark", func() bool { m, _, err := below.Witness(t.Context(), l.rt); return err == nil && m.Beat > 0 })
 	stop()
 	l.ok("", "keys", "rotate", "--now")
 	said := l.fails(cli.CodeFailed, "", "recover", "--dry-run").Err

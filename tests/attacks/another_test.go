@@ -81,7 +81,7 @@ func (g *target) recover(want postgres.Recovery) (postgres.Recovered, error) {
 	rt, err := quipu.Open(ctx, quipu.Config{Postgres: g.dsn, NATS: g.nats.URL(), Space: "shop", NoMigrate: true})
 	require.NoError(g.t, err)
 	defer rt.Close()
-	want.Left, err = below.Witness(ctx, rt)
+	want.Left, _, err = below.Witness(ctx, rt)
 	require.NoError(g.t, err)
 	return below.Of(rt).Recover(ctx, want)
 }
@@ -163,7 +163,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 // beat is that of the space, as NATS has it.
 func beat(t *testing.T, rt *quipu.Runtime) int64 {
 	t.Helper()
-	m, err := below.Witness(t.Context(), rt)
+	m, _, err := below.Witness(t.Context(), rt)
 	require.NoError(t, err)
 	return m.Beat
 }

@@ -11,7 +11,7 @@ import (
 // subjects are what nobody but an engine publishes: what makes, changes, pauses, empties or reads streams and
 // consumers, what engines say, and what belongs to another topic or space.
 var subjects = []string{
-	"$JS.API.STREAM.CREATE.QUIPU_shop_WORK", "$JS.API.STREAM.UPDATE.QUIPU_shop_LANES", "$JS.API.STREAM.DELETE.QUIPU_shop_WORK", "$JS.API.STREAM.PURGE.QUIPU_shop_WORK", "$JS.API.STREAM.MSG.GET.QUIPU_shop_MARK",
+	"$JS.API.STREAM.CREATE.QUIPU_shop_WORK", "$JS.API.STREAM.UPDATE.QUIPU_shop_LANES", "$JS.API.STREAM.DELETE.QUIPU_shop_WORK", "$JS.API.STREAM.PURGE.QUIPU_shop_WORK", "$JS.API.STREAM.MSG.GET.QUIPU_shop_MARK", "$JS.API.STREAM.MSG.DELETE.QUIPU_shop_MARK",
 	"$JS.API.STREAM.MSG.GET.QUIPU_shop_WORK", "$JS.API.STREAM.MSG.DELETE.QUIPU_shop_LANES", "$JS.API.STREAM.INFO.QUIPU_shop_WORK", "$JS.API.STREAM.SNAPSHOT.QUIPU_shop_WORK",
 	"$JS.API.STREAM.RESTORE.QUIPU_shop_WORK", "$JS.API.STREAM.LEADER.STEPDOWN.QUIPU_shop_WORK", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$JS.API.INFO",
 	"$JS.API.DIRECT.GET.QUIPU_shop_WORK", "$JS.API.DIRECT.GET.QUIPU_shop_WORK.quipu.shop.work.ship",

@@ -71,7 +71,7 @@ func (c *cell) restore(toPoint bool) {
 // future lets the processes go on for two beats of the space: that is what gets lost.
 func (c *cell) future() {
 	mark := func() (m store.Mark) {
-		c.eventually("the mark in NATS", func() (err error) { m, err = below.Witness(c.t.Context(), c.rt); return err })
+		c.eventually("the mark in NATS", func() (err error) { m, _, err = below.Witness(c.t.Context(), c.rt); return err })
 		return m
 	}
 	before := mark()
@@ -99,7 +99,7 @@ func (c *cell) recover() {
 	rt, err := quipu.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true})
 	require.NoError(c.t, err)
 	defer rt.Close()
-	left, err := below.Witness(ctx, rt)
+	left, _, err := below.Witness(ctx, rt)
 	require.NoError(c.t, err)
 	st := below.Of(rt)
 	got, err := st.Recover(ctx, postgres.Recovery{Left: left, LostWrites: true, LostStarts: time.Hour})

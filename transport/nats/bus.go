@@ -42,6 +42,7 @@ type Bus struct {
 	troubles  troubles
 	rooms     *rooms
 	weeding   weeding
+	attested  attested
 	answering sync.Once    // answers to workers that ask for a consumer
 	closing   sync.RWMutex // orders consumers.Add against Close
 	closed    bool

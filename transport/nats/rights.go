@@ -108,7 +108,7 @@ func (b *Bus) engineRights() Rights {
 		Subscribe: []string{b.cfg.Inbox + ".>", b.subjects() + "ended.*", b.askSubject(">")},
 		Answers:   true,
 	}
-	for _, call := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.MSG.GET."} { // S13
+	for _, call := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.MSG.GET.", "STREAM.MSG.DELETE."} { // S13
 		r.Publish = append(r.Publish, b.api+call+b.witnessConfig().Name)
 	}
 	for _, kind := range kinds {
