@@ -79,6 +79,7 @@ type Runtime struct {
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
 	looks     tokenLooks
+	unleft    atomic.Pointer[store.Trouble] // the newest mark could not be left in NATS
 }
 
 // Open connects to Postgres, checks its settings (S7), migrates the schema unless NoMigrate is

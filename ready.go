@@ -127,6 +127,9 @@ func (rt *Runtime) troubles() []store.Trouble {
 		}
 		add(kind, rt.cfg.Name, busy.String(), time.Now().Add(-busy.For))
 	}
+	if t := rt.unleft.Load(); t != nil && time.Since(time.UnixMicro(int64(t.Since))) >= sessionAfter {
+		all = append(all, *t)
+	}
 	if rt.bus != nil {
 		for _, x := range rt.bus.Troubles() {
 			all = append(all, store.Trouble{

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/keyring"
@@ -180,7 +182,18 @@ func (w *watcher) leave(ctx context.Context, mark store.Mark, left []leftMark) {
 	w.seen.settle(mark, now)
 	err := w.rt.attest(ctx, mark, left)
 	if err == nil {
+		w.rt.unleft.Store(nil)
 		return
+	}
+	if w.rt.bus.Connected() && ctx.Err() == nil { // otherwise that is the trouble
+		t := &store.Trouble{
+			Kind: health.KindWitness, Name: "mark", Since: collation.Micros(now.UnixMicro()),
+			Text: "NATS does not store how new the database is, so that an older copy of it would not be noticed: " + err.Error(),
+		}
+		if before := w.rt.unleft.Load(); before != nil {
+			t.Since = before.Since
+		}
+		w.rt.unleft.Store(t)
 	}
 	level := slog.LevelDebug
 	passes := errors.Is(err, transport.ErrUnavailable) && !errors.Is(err, nats.ErrWitnessFull)

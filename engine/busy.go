@@ -23,7 +23,7 @@ const (
 	// failAfter is how long transactions may fail, one after the other, before the process says so,
 	// and failsFor how long it goes on to say so when nothing is tried any more.
 	failAfter = 2 * time.Second
-	failsFor  = 10 * time.Second
+	failsFor  = 5 * time.Second
 	// busyLook is the time between two looks at the loops, and busySay the least time between two
 	// lines of the log about one loop.
 	busyLook = 500 * time.Millisecond

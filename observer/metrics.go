@@ -133,7 +133,7 @@ func counted() []Metric {
 func asked() []Metric {
 	return []Metric{
 		{Name: MetricWaiting, Kind: Gauge, Unit: "{wait}", Help: "Callers that wait for a job now."},
-		{Name: MetricTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []string{"kind"}, Help: "What keeps this process from its work, as /readyz says it. another, settings, read-only: the database; session, commit, slow: nothing can be written there; busy: an engine decides on one message for long; away, refused, stream, consumer: NATS; room: a topic has its part of a stream, its requests wait."},
+		{Name: MetricTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []string{"kind"}, Help: "What keeps this process from its work, as /readyz says it. another, settings, read-only: the database; session, commit, slow: nothing can be written there; busy: an engine decides on one message for long; away, refused, stream, consumer: NATS; room: a topic has its part of a stream, its requests wait; witness: NATS does not store how new the database is."},
 		{Name: MetricBusy, Kind: Gauge, Unit: "s", Labels: []string{"on"}, Help: "How long the process has been busy with one message, or has waited for one answer of the database, if that is over 2 or 10 s; otherwise 0. on: message, database."},
 		{Name: MetricConnections, Kind: Gauge, Unit: "{connection}", Labels: []string{"state"}, Help: "Connections of the pool to Postgres: used, idle."},
 		{Name: MetricPoolLimit, Kind: Gauge, Unit: "{connection}", Help: "Connections that the pool may have."},

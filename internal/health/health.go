@@ -25,6 +25,7 @@ const (
 	KindSlow     = "slow"     // a commit has been waiting for the database for long
 	KindDead     = "dead"     // dead letters wait for a person
 	KindStuck    = "quarantined"
+	KindWitness  = "witness" // NATS does not store how new the database is (S13)
 	KindNobody   = "nobody"  // requests that no process serves
 	KindLong     = "long"    // handlers that have run for long
 	KindOverdue  = "overdue" // messages that are late
@@ -34,11 +35,11 @@ const (
 // order has the kinds, the one that explains the others first.
 var order = []string{
 	KindStarting, KindDraining, KindAnother, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream",
-	"consumer", KindEngine, KindSilent, KindBusy, KindNobody, KindDead, KindStuck, "room", KindLong, KindOverdue, KindTimer,
+	"consumer", KindEngine, KindSilent, KindBusy, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue, KindTimer,
 }
 
 // own are the kinds of troubles that a process has of itself.
-var own = []string{KindAnother, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream", "consumer", KindBusy, "room"}
+var own = []string{KindAnother, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream", "consumer", KindBusy, "room", KindWitness}
 
 // Kinds lists the kinds of troubles that a process has of itself.
 func Kinds() []string { return slices.Clone(own) }

@@ -142,8 +142,8 @@ func (s *Store) Troubles() (all []store.Trouble) {
 	return all
 }
 
-// refused says that nothing may be read or written: the database is another one (S13), or a setting
-// that the promise rests on does not hold any more (S7).
+// refused says that nothing may be written: the database is another one (S13), or a setting that the
+// promise rests on does not hold any more (S7). What is there is still read, by open connections.
 func (s *Store) refused() error {
 	if err := s.where.refused(); err != nil {
 		return err

@@ -75,7 +75,7 @@ func (s *Store) Close() { s.users.Close(); s.pool.Close() }
 
 // with lends a pooled connection to call.
 func (s *Store) with(ctx context.Context, call func(*conn) error) error {
-	if err := s.refused(); err != nil {
+	if err := s.where.refused(); err != nil {
 		return err
 	}
 	c, err := s.pool.Acquire(ctx)
@@ -91,7 +91,12 @@ func (s *Store) with(ctx context.Context, call func(*conn) error) error {
 // call lends a pooled connection and repeats the whole call after retryable failures (J4). The
 // call must be guarded, and must forget what an earlier attempt has read.
 func (s *Store) call(ctx context.Context, op string, call func(*conn) error) error {
-	return retry(ctx, func() error { return settle(op, s.with(ctx, call)) })
+	return retry(ctx, func() error {
+		if err := s.refused(); err != nil {
+			return settle(op, err)
+		}
+		return settle(op, s.with(ctx, call))
+	})
 }
 
 // look is call for a call that only reads.
