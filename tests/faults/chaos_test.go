@@ -136,12 +136,13 @@ func (s *chaos) chosen(dice *rand.Rand) (out []rig.Trouble) {
 		rig.Every("nats", 2*time.Second, 6*time.Second, s.storm.RestartNATS),
 		rig.Every("stream", 300*time.Millisecond, 1500*time.Millisecond, s.breakStreams),
 	}
+	all = append(all, s.quiet()...)
 	set := 1 + dice.IntN(1<<len(all)-1)
 	switch {
 	case s.round%3 == 0:
 		return all
 	case s.round%2 == 1:
-		set = 0b101110 // all but kill and nats
+		set = 0b1111101110 // all but kill and nats
 	}
 	for i, f := range all {
 		if set&(1<<i) != 0 {
