@@ -289,6 +289,24 @@ func TestW11TombstonesEnd(t *testing.T) {
 	must(s.FindJob(t.Context(), "once"))(t)
 }
 
+// W11, S8: a floor at its limit, and a count at its own, stop nothing: tombstones above the floor stay, others end.
+func TestW11AFloorAtItsLimitStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	c := openCommitter(t, s)
+	ended(t, s, c, startJobs(t, s, "before")[0])
+	require.NoError(t, s.run(t, "UPDATE space SET floor = 1000000000000, dropped = 1000000000000000"))
+	ended(t, s, c, startJobs(t, s, "above")[0])
+	expireAll(t, s)
+	require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1, n = -n - 10000000"))
+	require.NoError(t, s.run(t, `INSERT INTO dead_letters (job, guid, kind, activity, dad, reason, message, ledger, stray, at)
+		SELECT gen_random_uuid(), gen_random_uuid(), '', '', '', 'foreign', '', 0, 0, 1 FROM generate_series(1, 1001)`))
+	expireAll(t, s)
+	require.Equal(t, 1, s.rows(t, "jobs WHERE generation > 1000000000000 AND expires_at > 1"))
+	require.Equal(t, 1, s.rows(t, "jobs"))
+	require.Equal(t, store.MaxStrays, s.rows(t, "dead_letters"))
+}
+
 // W11, C8: the tombstone of a key ends while a start of the key waits for it. The start has seen the
 // floor as it was before, and nevertheless begins no generation that has been.
 func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
@@ -298,7 +316,7 @@ func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
 	ended(t, s, c, startJobs(t, s, "k")[0])
 	expireAll(t, s)
 	require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1, n = -n - 10000000")) // as if its partition had gone
-	end := blocker(t, s, "PREPARE ending AS "+statements["expire_end"]+"; EXECUTE ending(100, 1, 10000000)")
+	end := blocker(t, s, "PREPARE raising AS "+statements["expire_floor"]+"; EXECUTE raising(100, 10000000); PREPARE ending AS "+statements["expire_end"]+"; EXECUTE ending(100, 1, 10000000)")
 	p := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "k", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})
 	must(c.Load(t.Context(), nil, true))(t)
 	begun := make(chan error, 1)

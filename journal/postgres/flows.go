@@ -17,7 +17,7 @@ func (s *Store) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byt
 	err := s.call(ctx, "deploy", func(c *conn) error {
 		var digest journal.Digest
 		var stored []byte
-		steps := []step{{"flow_lock", [][]byte{pText(ref.Name)}, nil}}
+		steps := []step{{name: "flow_lock"}}
 		if activate {
 			steps = append(steps, step{"flow_make_room", [][]byte{pText(ref.Name), pText(ref.Version), pBool(false)}, nil})
 		}
@@ -45,7 +45,7 @@ func (s *Store) Activate(ctx context.Context, name, version string) error {
 		found := false
 		params := [][]byte{pText(name), pText(version)}
 		err := c.transact(ctx,
-			step{"flow_lock", params[:1], nil},
+			step{name: "flow_lock"},
 			step{"flow_make_room", append(params, pBool(true)), nil},
 			step{"flow_activate", params, func(row) error { found = true; return nil }},
 		)

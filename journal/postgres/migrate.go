@@ -81,9 +81,16 @@ func (s *Store) migrate(ctx context.Context, c *conn) error {
 	return err
 }
 
-// migrateLock keeps two processes that start at once from migrating both.
+// migrateLock keeps two processes that start at once from migrating both. It is a lock that only who
+// owns the tables can take (S8); before there are any, one of any login.
 func (s *Store) migrateLock() string {
-	return "SELECT pg_advisory_xact_lock(hashtextextended('quipu migrate " + s.schema + "', 0));"
+	return strings.ReplaceAll(`DO $$ BEGIN
+		IF to_regclass('{schema}.partitions') IS NULL THEN
+			PERFORM pg_advisory_xact_lock(hashtextextended('quipu migrate {schema}', 0));
+		ELSE
+			LOCK TABLE {schema}.partitions IN SHARE UPDATE EXCLUSIVE MODE;
+		END IF;
+	END $$;`, "{schema}", s.schema)
 }
 
 // exec runs SQL text of several statements, without parameters.

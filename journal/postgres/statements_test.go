@@ -204,6 +204,7 @@ func TestPlans(t *testing.T) {
 			"job_counted_children": {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $12) AND (ROW(started, id) < ROW($6, $7)) AND (ROW(started, id) >= ROW($5, $10)))"},
 			"expire_mark":          {"Index Scan using jobs_expires"},
 			"traces_ended":         {"Index Scan using jobs_closed", "Index Cond: (ROW(closed, id) > ROW($1, $2))"},
+			"expire_floor":         {"Index Scan using jobs_expires"},
 			"expire_end":           {"Index Scan using jobs_expires"},
 			"retire_live":          {"Index Scan using jobs_n_key"},
 			"retire_jobs":          {"Index Scan using jobs_n_key"},

@@ -229,6 +229,8 @@ func (g *crowd) workers() []act {
 		{"worker", fmt.Sprintf(ofLetter, "j.id, "+g.mine, "'undecodable'", "NULL") + " FROM jobs j", no}, // nobody would bound it
 		{"worker", fmt.Sprintf(ofLetter, "j.id, "+noID, "'undecodable'", "0") + " FROM jobs j", no},
 		{"worker", fmt.Sprintf(ofLetter, noID+"::uuid, "+noID+"::uuid", "'foreign'", "0"), yes},
+		{"worker", fmt.Sprintf(ofLetter, noID+"::uuid, "+noID+"::uuid", "'foreign'", "0") + " + 9000000000000000000", no}, // no list could write this year
+		{"worker", strings.Replace(fmt.Sprintf(ofLetter, noID+"::uuid, "+noID+"::uuid", "'foreign'", "0"), "'request'", "repeat('x', 70000)", 1), no},
 		{"worker", "UPDATE dead_letters SET state = 'resolved'", none},
 		{"worker", "UPDATE dispatches SET holder = 'me' WHERE guid = " + g.theirs, none},
 		{"worker", "UPDATE dispatches SET holder = 'me'", yes},
@@ -250,6 +252,7 @@ func (g *crowd) workers() []act {
 	}
 	for column, value := range map[string]string{
 		"rev": "9223372036854775807", "fence": "9223372036854775807", "runs": "2147483647", "next_at": "-9223372036854775808", "effects_seq": "-1",
+		"effects_hash": "'x'", "held": "'kept'", "holder": "repeat('x', 2000)",
 	} { // a claim of many rows, or the end of a session, would fail on this one
 		all = append(all, act{"worker", "UPDATE dispatches SET " + column + " = " + value, no})
 	}
@@ -298,6 +301,8 @@ func (g *crowd) others() []act {
 		{"retention", "DELETE FROM dead_letters", none},
 		{"retention", "DELETE FROM batches", no},
 		{"retention", "DELETE FROM signals", no},
+		{"retention", "UPDATE space SET dropped = 1", yes},
+		{"retention", "UPDATE space SET dropped = 9223372036854775807", check}, // nobody could count on
 		{"retention", "UPDATE space SET floor = 9", yes},
 		{"retention", "UPDATE space SET floor = 9223372036854775807", check}, // no job could begin
 		{"verifier", "UPDATE jobs SET trace = ''", no},

@@ -49,7 +49,7 @@ CREATE TABLE space (
     floor   bigint  NOT NULL DEFAULT 0 CHECK (floor BETWEEN 0 AND 1000000000000), -- every job begins in a generation above it (W11); above the limit none could
     signed  boolean NOT NULL DEFAULT true, -- messages carry MACs (S1, S3)
     private boolean NOT NULL DEFAULT false, -- keys of jobs and signals are kept as digests (S15)
-    dropped bigint  NOT NULL DEFAULT 0 CHECK (dropped >= 0), -- how many stray dead letters retention has dropped (S15)
+    dropped bigint  NOT NULL DEFAULT 0 CHECK (dropped BETWEEN 0 AND 1000000000000000), -- how many stray dead letters retention has dropped (S15)
     chain_seq  bigint NOT NULL DEFAULT 0 CHECK (chain_seq >= 0), -- chain_*: the head of the space's own chain (S7)
     chain_hash digest, -- NULL while the chain is empty
     version integer NOT NULL,

@@ -22,7 +22,8 @@ CREATE POLICY worker_lock ON {schema}.jobs FOR UPDATE TO {role_worker} USING (tr
 
 -- The requests of its topics. The order to undo what one of its effects did says that the effect is not to be taken
 -- over by a job that resumes this one. Counters that others add to, and times that they compute with, have bounds: a
--- claim, or the end of a session, takes many rows with one statement, and must not fail on one of them.
+-- claim, or the end of a session, takes many rows with one statement, and must not fail on one of them, nor must who
+-- reads them.
 CREATE POLICY worker_read ON {schema}.dispatches FOR SELECT TO {role_worker} USING (
     kind = 'request' AND topic = ANY ((SELECT {schema}.quipu_topics())::text[])
     OR kind = 'start' AND undo AND {schema}.quipu_undoes(sender));
@@ -31,7 +32,8 @@ CREATE POLICY worker_run ON {schema}.dispatches FOR UPDATE TO {role_worker}
     WITH CHECK (kind = 'request' AND topic = ANY ((SELECT {schema}.quipu_topics())::text[])
         AND rev BETWEEN 0 AND 1000000000000000 AND fence BETWEEN 0 AND 1000000000000000 AND runs BETWEEN 0 AND 1000000
         AND effects_seq BETWEEN 0 AND 1000000000000000 AND coalesce(next_at BETWEEN 0 AND 100000000000000000, true)
-        AND coalesce(octet_length(holder), 0) <= 1024);
+        AND coalesce(octet_length(holder), 0) <= 1024 AND coalesce(octet_length(effects_hash) = 32, true)
+        AND coalesce(held IN ('stuck', 'parked', 'parallel'), true));
 
 -- It sees all sessions, and renews and ends those of its login. It lists no topic that it does not have. A session is
 -- forgotten by an engine, which sees all that it may still hold. Everybody who renews a session computes with the times
@@ -65,7 +67,7 @@ CREATE POLICY worker_read ON {schema}.entries FOR SELECT TO {role_worker} USING 
     THEN EXISTS (SELECT FROM {schema}.resolved_waits w WHERE w.n = entries.n AND w.seq = entries.seq)
     ELSE EXISTS (SELECT FROM {schema}.effects e WHERE e.n = entries.n AND e.request = entries.chain) END);
 CREATE POLICY worker_add ON {schema}.entries FOR INSERT TO {role_worker} WITH CHECK (
-    chain <> '00000000-0000-0000-0000-000000000000' AND (
+    chain <> '00000000-0000-0000-0000-000000000000' AND octet_length(body) <= 4194304 AND (
         EXISTS (SELECT FROM {schema}.jobs j JOIN {schema}.dispatches d ON d.job = j.id
                 WHERE j.n = entries.n AND d.guid = entries.chain AND d.kind = 'request')
         OR EXISTS (SELECT FROM {schema}.effects e WHERE e.n = entries.n AND e.request = entries.chain)));
@@ -74,17 +76,20 @@ CREATE POLICY worker_read ON {schema}.resolved_waits FOR SELECT TO {role_worker}
 
 -- Large outputs, of jobs with a request of its topics, under the digest of their bytes: whoever stores it first, it is
 -- the same.
-CREATE POLICY worker_add ON {schema}.payloads FOR INSERT TO {role_worker} WITH CHECK (digest = sha256(body) AND EXISTS (
+CREATE POLICY worker_add ON {schema}.payloads FOR INSERT TO {role_worker} WITH CHECK (
+    digest = sha256(body) AND octet_length(body) <= 16777216 AND EXISTS (
     SELECT FROM {schema}.jobs j JOIN {schema}.dispatches d ON d.job = j.id WHERE j.n = payloads.n AND d.kind = 'request'));
 
 -- A late outcome ends the dead letter of its request. A message that cannot be read gets one, a stray, which names a
--- request only if that is of its topics: nobody is told that another job waits for a decision.
+-- request only if that is of its topics: nobody is told that another job waits for a decision. Its time is one that
+-- lists can show.
 CREATE POLICY worker_read ON {schema}.dead_letters FOR SELECT TO {role_worker} USING (EXISTS (
     SELECT FROM {schema}.dispatches d WHERE d.job = dead_letters.job AND d.guid = dead_letters.guid));
 CREATE POLICY worker_end ON {schema}.dead_letters FOR UPDATE TO {role_worker} USING (EXISTS (
     SELECT FROM {schema}.dispatches d WHERE d.job = dead_letters.job AND d.guid = dead_letters.guid)) WITH CHECK (state = 'answered');
 CREATE POLICY worker_add ON {schema}.dead_letters FOR INSERT TO {role_worker} WITH CHECK (
-    state = 'open' AND stray >= coalesce(octet_length(raw), 0) AND octet_length(message || activity) <= 65536
+    state = 'open' AND stray >= coalesce(octet_length(raw), 0) AND octet_length(message || activity || kind || dad) <= 65536
+    AND at BETWEEN 0 AND {schema}.micros() AND ledger BETWEEN 0 AND 1000000000000000
     AND reason IN ('undecodable', 'foreign') AND (
         job = '00000000-0000-0000-0000-000000000000' AND guid = '00000000-0000-0000-0000-000000000000'
         OR EXISTS (SELECT FROM {schema}.dispatches d WHERE d.job = dead_letters.job AND d.guid = dead_letters.guid)));
@@ -129,11 +134,13 @@ CREATE POLICY client_add ON {schema}.signals FOR INSERT TO {role_client} WITH CH
     state = 'kept' AND reason IS NULL AND EXISTS (
         SELECT FROM {schema}.dispatches d WHERE d.job = signals.job AND d.guid = signals.guid AND d.kind IN ('signal', 'start')));
 
--- Retention turns closed jobs into tombstones, and removes tombstones, what is open of them, and stray dead letters.
+-- Retention turns closed jobs into tombstones, and removes tombstones, what is open of them, and stray dead letters. A
+-- tombstone ends only when the floor says that its generation has been: no key gets one twice (C8).
 CREATE POLICY retention_read ON {schema}.jobs FOR SELECT TO {role_retention} USING (true);
 CREATE POLICY retention_expire ON {schema}.jobs FOR UPDATE TO {role_retention}
     USING (state IN ('completed', 'failed', 'interrupted', 'expired')) WITH CHECK (state = 'expired');
-CREATE POLICY retention_end ON {schema}.jobs FOR DELETE TO {role_retention} USING (state = 'expired');
+CREATE POLICY retention_end ON {schema}.jobs FOR DELETE TO {role_retention} USING (
+    state = 'expired' AND generation <= (SELECT s.floor FROM {schema}.space s));
 CREATE POLICY retention_read ON {schema}.dispatches FOR SELECT TO {role_retention} USING (true);
 CREATE POLICY retention_end ON {schema}.dispatches FOR DELETE TO {role_retention} USING (EXISTS (
     SELECT FROM {schema}.jobs j WHERE j.id = dispatches.job AND j.state = 'expired'));

@@ -1,10 +1,21 @@
 -- The rights of the group roles of one space (S8). {schema} is its schema, {role_x} the role x, {all} all of them. Only
 -- the owner can change journaled entries, and only retention and the owner delete them and jobs.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {all};
+-- Nobody needs a type to read or to write. Who may use one can make a table with it, on which later migrations fail.
+DO $$
+DECLARE
+    t regtype;
+BEGIN
+    FOR t IN SELECT oid FROM pg_type WHERE typnamespace = '{name}'::regnamespace AND typelem = 0 LOOP
+        EXECUTE format('REVOKE ALL ON TYPE %s FROM PUBLIC', t);
+    END LOOP;
+END $$;
 GRANT ALL ON SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role_owner};
 GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role_owner};
+GRANT ALL ON ALL FUNCTIONS IN SCHEMA {schema} TO {role_owner};
 GRANT USAGE ON SCHEMA {schema} TO {all};
 GRANT EXECUTE ON FUNCTION {schema}.micros(), {schema}.quipu_topics(), {schema}.quipu_undoes(uuid), {schema}.quipu_taken(uuid, bigint), {schema}.server_system(), {schema}.server_timeline(),
     {schema}.in_doubt(uuid), {schema}.job_waits(uuid, text, text) TO {all};
@@ -74,6 +85,8 @@ GRANT SELECT, UPDATE (state, expires_at), DELETE ON {schema}.jobs TO {role_reten
 GRANT UPDATE (floor, dropped) ON {schema}.space TO {role_retention};
 GRANT SELECT ON {schema}.partitions TO {role_retention};
 
--- verifier: reads, but no secret.
-GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role_verifier};
-REVOKE ALL ON {schema}.keys, {schema}.topic_keys, {schema}.tokens FROM {role_verifier};
+-- verifier: reads, but no secret; and partitions through their tables alone, so that no view of its own keeps one.
+GRANT SELECT ON
+    {schema}.jobs, {schema}.dispatches, {schema}.entries, {schema}.effects, {schema}.payloads, {schema}.instances, {schema}.receipts,
+    {schema}.resolved_waits, {schema}.waits, {schema}.dead_letters, {schema}.signals, {schema}.batches, {schema}.sessions, {schema}.flows,
+    {schema}.traces, {schema}.partitions, {schema}.worker_topics TO {role_verifier};

@@ -60,7 +60,7 @@ WITH newest AS MATERIALIZED (
                           WHERE l.stray IS NOT NULL AND l.id <= (SELECT id FROM beyond) ORDER BY l.id LIMIT $3::int8))
     RETURNING 1
 ), counted AS (
-    UPDATE space s SET dropped = s.dropped + w.n FROM (SELECT count(*) AS n FROM gone) AS w WHERE s.single AND w.n > 0
+    UPDATE space s SET dropped = least(s.dropped + w.n, 1000000000000000) FROM (SELECT count(*) AS n FROM gone) AS w WHERE s.single AND w.n > 0
 )
 SELECT count(*) FROM gone
 
@@ -68,21 +68,35 @@ SELECT count(*) FROM gone
 -- sets the time of tombstones without open rows. $1 ids, $2 how long a tombstone stays.
 UPDATE jobs j SET expires_at = micros() + $2::int8 WHERE j.id = ANY ($1::uuid[]) AND j.state = 'expired' AND NOT {open j}
 
--- name: expire_end
--- ends tombstones whose time has passed, and raises the floor of generations to theirs, so that no key gets a
--- generation twice (W11, C8). A tombstone whose history still exists stays for another $2. $1 limit, $2 how long a
--- tombstone stays, $3 jobs of a partition. Returns the number of both.
+-- name: expire_floor
+-- raises the floor of generations to those of the tombstones that expire_end then ends, so that no key gets a generation
+-- twice (W11, C8). It is a statement of its own since retention may remove nothing above the floor (S8). $1 limit, $2
+-- jobs of a partition.
 WITH over AS MATERIALIZED (
-    SELECT j.id, j.generation, EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $3::int8) AS stays
+    SELECT j.generation, EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $2::int8) AS stays
     FROM jobs j
     WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND NOT {open j}
     ORDER BY j.expires_at
     LIMIT $1::int8
     FOR UPDATE OF j SKIP LOCKED
-), raised AS (
-    UPDATE space s SET floor = w.generation
-    FROM (SELECT max(generation) AS generation FROM over WHERE NOT stays) AS w
-    WHERE s.single AND s.floor < w.generation
+)
+UPDATE space s SET floor = w.generation
+FROM (SELECT max(generation) AS generation FROM over WHERE NOT stays AND generation <= 1000000000000) AS w
+WHERE s.single AND s.floor < w.generation
+
+-- name: expire_end
+-- ends tombstones whose time has passed and whose generation is not above the floor (W11, C8). A tombstone whose history
+-- still exists, or whose generation no floor can have, stays for another $2. $1 limit, $2 how long a tombstone stays, $3
+-- jobs of a partition. Returns the number of both.
+WITH over AS MATERIALIZED (
+    SELECT j.id, j.generation > 1000000000000 OR EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $3::int8) AS stays
+    FROM jobs j
+    WHERE j.expires_at <= (SELECT micros()) AND j.state = 'expired' AND NOT {open j}
+      AND (j.generation <= (SELECT s.floor FROM space s WHERE s.single) OR j.generation > 1000000000000
+           OR EXISTS (SELECT FROM partitions p WHERE p.p = j.n / $3::int8))
+    ORDER BY j.expires_at
+    LIMIT $1::int8
+    FOR UPDATE OF j SKIP LOCKED
 ), stays AS (
     UPDATE jobs j SET expires_at = micros() + $2::int8 FROM over w WHERE j.id = w.id AND w.stays
 ), ends AS (

@@ -3,8 +3,8 @@
 UPDATE space SET expire = $1::int8 WHERE single AND expire <> $1::int8 RETURNING 1
 
 -- name: flow_lock
--- lets one transaction at a time change a flow's versions. $1 name.
-SELECT pg_advisory_xact_lock(hashtextextended('quipu flow ' || current_schema() || ' ' || $1::text, 0))
+-- lets one transaction at a time change the versions of flows. An advisory lock could be held by any login (S8).
+LOCK TABLE flows IN SHARE ROW EXCLUSIVE MODE
 
 -- name: flow_deploy
 -- stores a version, active if the flow has no active one. Its scheduled starts go on where those of the flow stand; of
