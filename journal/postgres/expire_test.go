@@ -332,3 +332,22 @@ func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
 	require.Equal(t, []string{"k"}, lost.Keys)
 	require.Zero(t, s.rows(t, "jobs"))
 }
+
+// C8, S8: retention ends no tombstone whose generation the floor does not cover, whatever its login asks for: else its key
+// would get a generation twice. Expire, under the same role, raises the floor first.
+func TestRetentionGivesNoGenerationTwice_S8(t *testing.T) {
+	t.Parallel()
+	s := fresh(t, func(c *Config) { c.Space = "floor1" })
+	require.NoError(t, s.Roles(t.Context()))
+	c := openCommitter(t, s)
+	ended(t, s, c, startJobs(t, s, "k")[0])
+	expireAll(t, s)
+	r := as(t, s, "retention")
+	require.NoError(t, r.run(t, "DELETE FROM jobs"))
+	require.Equal(t, 1, s.rows(t, "jobs WHERE state = 'expired'"), "it is above the floor")
+	require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1, n = -n - 10000000")) // as if its partition had gone
+	expireAll(t, r)
+	require.Zero(t, s.rows(t, "jobs"))
+	require.Equal(t, 1, s.rows(t, "space WHERE floor = 1"))
+	require.Equal(t, collation.NewJobID(s.cfg.Space, "k", 2), startJobs(t, s, "k")[0])
+}

@@ -56,8 +56,8 @@ func TestWhatALoginHolds_S8(t *testing.T) {
 	box := collation.Mailbox("shop", "agreed", "held")
 	var once sync.Once
 	t.Cleanup(func() { once.Do(g.goOn) })
-	locks := g.hold(g.by["stranger"], advisory("migrate"), advisory("retire"), advisory("traces"), advisory("flow"),
-		"SELECT pg_advisory_xact_lock(hashtextextended('quipu flow quipu_shop beside', 0))",
+	locks := g.hold(g.by["stranger"], advisory("migrate"), advisory("retire"), advisory("traces"),
+		"SELECT pg_advisory_xact_lock(hashtextextended('quipu flow quipu_shop', 0))",
 		fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", int64(binary.BigEndian.Uint64(box[:8]))))
 	_, err := g.connect(g.stranger()).Exec(ctx, "DO $$ BEGIN FOR i IN 1..1000 LOOP PERFORM pg_notify('quipu_shop', i::text); END LOOP; END $$")
 	require.NoError(t, err)

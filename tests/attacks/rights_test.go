@@ -46,6 +46,7 @@ func guarded(t *testing.T, domain string, lacks ...lack) (urlOf func(user string
 	} {
 		fmt.Fprintf(&users, "{ user: %s, password: p, %s }\n", name, r)
 	}
+	fmt.Fprintf(&users, "{ user: stranger, password: p, permissions: { publish: { deny: \">\" }, subscribe: { deny: \">\" } } }\n")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "nats.conf")
 	text := fmt.Sprintf("listen: 127.0.0.1:-1\njetstream: { store_dir: %q, domain: %q }\nauthorization: { users: [\n%s] }\n", dir, domain, &users)

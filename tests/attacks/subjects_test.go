@@ -1,74 +1,121 @@
 package attacks
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/transport/nats"
 )
 
-// subjects are what nobody but an engine publishes: what makes, changes, pauses, empties or reads streams and
-// consumers, what engines say, and what belongs to another topic or space.
-var subjects = []string{
-	"$JS.API.STREAM.CREATE.QUIPU_shop_WORK", "$JS.API.STREAM.UPDATE.QUIPU_shop_LANES", "$JS.API.STREAM.DELETE.QUIPU_shop_WORK", "$JS.API.STREAM.PURGE.QUIPU_shop_WORK", "$JS.API.STREAM.MSG.GET.QUIPU_shop_MARK", "$JS.API.STREAM.MSG.DELETE.QUIPU_shop_MARK",
-	"$JS.API.STREAM.MSG.GET.QUIPU_shop_WORK", "$JS.API.STREAM.MSG.DELETE.QUIPU_shop_LANES", "$JS.API.STREAM.INFO.QUIPU_shop_WORK", "$JS.API.STREAM.SNAPSHOT.QUIPU_shop_WORK",
-	"$JS.API.STREAM.RESTORE.QUIPU_shop_WORK", "$JS.API.STREAM.LEADER.STEPDOWN.QUIPU_shop_WORK", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$JS.API.INFO",
-	"$JS.API.DIRECT.GET.QUIPU_shop_WORK", "$JS.API.DIRECT.GET.QUIPU_shop_WORK.quipu.shop.work.ship",
-	"$JS.API.CONSUMER.CREATE.QUIPU_shop_WORK.x", "$JS.API.CONSUMER.DURABLE.CREATE.QUIPU_shop_WORK.work-ship", "$JS.API.CONSUMER.DELETE.QUIPU_shop_WORK.work-ship",
-	"$JS.API.CONSUMER.PAUSE.QUIPU_shop_WORK.work-ship", "$JS.API.CONSUMER.PAUSE.QUIPU_shop_LANES.lane-3", "$JS.API.CONSUMER.UNPIN.QUIPU_shop_LANES.lane-3",
-	"$JS.API.CONSUMER.INFO.QUIPU_shop_WORK.work-ship", "$JS.API.CONSUMER.LIST.QUIPU_shop_WORK", "$JS.API.CONSUMER.NAMES.QUIPU_shop_WORK",
-	"$JS.API.CONSUMER.MSG.NEXT.QUIPU_shop_WORK.work-pay=charge", "$JS.API.CONSUMER.MSG.NEXT.QUIPU_shop_LANES.lane-3",
-	"$JS.ACK.QUIPU_shop_WORK.work-pay=charge.1.1.1.1.1", "$JS.ACK.QUIPU_shop_LANES.lane-3.1.1.1.1.1", "$JS.FC.QUIPU_shop_WORK", "$SYS.REQ.SERVER.PING",
-	"quipu.shop.ended.00", "quipu.shop.consumer.pay.charge", "quipu.shop.mark", "quipu.other.lane.3", "_INBOX.shop.engine.1",
-}
+// natsUsers are the columns of the table of all subjects in docs/security.md: engine, worker of the topic, worker of
+// another topic, client, and a user who may only connect.
+var natsUsers = []string{"engine", "worker", "ship", "client", "stranger"}
 
-// TestStolenNATSLogins_S4: whoever has the login of a worker or of a client on NATS reads and writes nothing
-// but what its part needs, and a stranger is not let in.
+var subjectRow = regexp.MustCompile("^\\| `([^`]+)` \\|")
+
+// TestStolenNATSLogins_S4: whoever has the login of an engine, a worker or a client on NATS, or any other, publishes
+// and hears what the table of docs/security.md says, and nothing else; and every right that the program prints stands
+// there. Somebody without a login is not let in.
 func TestStolenNATSLogins_S4(t *testing.T) {
 	t.Parallel()
 	urlOf := guarded(t, "")
-	for user, own := range map[string]struct{ publish, hear []string }{
-		"ship": { // what a client signs, or no one
-			[]string{"quipu.shop.work.pay.charge", "quipu.shop.work.ship", "quipu.shop.start"},
-			[]string{"quipu.shop.ended.00", "_INBOX.shop.client.>"},
-		},
-		"client": {
-			[]string{"$JS.API.CONSUMER.MSG.NEXT.QUIPU_shop_WORK.work-ship", "$JS.ACK.QUIPU_shop_WORK.work-ship.1.1.1.1.1", "quipu.shop.consumer.ship"},
-			[]string{"_INBOX.shop.work-ship.>"},
-		},
-	} {
-		t.Run(user, func(t *testing.T) {
-			t.Parallel()
-			refused := make(chan error, 100)
-			nc, err := natsgo.Connect(urlOf(user), natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))
-			require.NoError(t, err)
-			defer nc.Close()
-			denied := func(subject string) {
-				t.Helper()
-				select {
-				case err := <-refused:
-					require.ErrorIs(t, err, natsgo.ErrPermissionViolation)
-					require.ErrorContains(t, err, subject)
-				case <-time.After(patience):
-					require.Fail(t, "it is allowed", subject)
-				}
-			}
-			for _, subject := range append(own.publish, subjects...) {
-				require.NoError(t, nc.Publish(subject, nil))
-				denied(subject)
-			}
-			hear := []string{
-				"quipu.shop.>", "quipu.shop.lane.*", "quipu.shop.work.>", "quipu.shop.start", "quipu.shop.mark", "quipu.shop.consumer.>", "_INBOX.>", "_INBOX.shop.engine.>",
-				"_INBOX.shop.work-pay=charge.>", "$JS.ACK.>", "$JS.EVENT.>", "$SYS.>",
-			}
-			for _, subject := range append(own.hear, hear...) {
-				_, err := nc.SubscribeSync(subject)
-				require.NoError(t, err)
-				denied(subject)
-			}
-		})
+	var told, subjects []string
+	for line := range strings.Lines(section(t, "All subjects")) {
+		if m := subjectRow.FindStringSubmatch(line); m != nil {
+			told, subjects = append(told, strings.TrimSpace(line)), append(subjects, m[1])
+		}
 	}
+	given := make([]string, len(subjects))
+	conns := make([]*natsgo.Conn, len(natsUsers))
+	for i, user := range natsUsers {
+		nc, err := natsgo.Connect(urlOf(user))
+		require.NoError(t, err)
+		t.Cleanup(nc.Close)
+		conns[i] = nc
+	}
+	for i, subject := range subjects {
+		given[i] = "| `" + subject + "` |"
+		for _, nc := range conns {
+			given[i] += " " + may(t, nc, subject) + " |"
+		}
+	}
+	require.Equal(t, given, told, "the table of docs/security.md is to be\n\n%s\n", strings.Join(given, "\n"))
 	_, err := natsgo.Connect(urlOf("nobody"))
 	require.ErrorIs(t, err, natsgo.ErrAuthorization)
+
+	streams := strings.NewReplacer("QUIPU_shop_LANES", "QUIPU_shop_WORK", "QUIPU_shop_START", "QUIPU_shop_WORK") // a line is for all three
+	for part, topics := range map[nats.Part][]string{nats.Engine: nil, nats.Worker: {"pay.charge"}, nats.Client: nil} {
+		r, err := nats.RightsOf(nats.Config{Space: "shop"}, part, topics)
+		require.NoError(t, err)
+		for _, right := range slices.Concat(r.Publish, r.Subscribe) {
+			require.True(t, slices.ContainsFunc(subjects, func(s string) bool { return natsserver.SubjectsCollide(streams.Replace(s), streams.Replace(right)) }),
+				"a right of %s has no line in the table: %s", part, right)
+		}
+	}
+}
+
+// may tries a subject, and says what the server lets the connection do. A refusal comes before the answer to the flush.
+func may(t *testing.T, nc *natsgo.Conn, subject string) string {
+	t.Helper()
+	refused := func(what string) bool {
+		require.NoError(t, nc.Flush())
+		err := nc.LastError()
+		return err != nil && strings.Contains(err.Error(), fmt.Sprintf("%s %q", what, subject))
+	}
+	var can []string
+	if !strings.ContainsAny(subject, "*>") {
+		require.NoError(t, nc.Publish(subject, nil))
+		if !refused("Publish to") {
+			can = append(can, "publish")
+		}
+	}
+	sub, err := nc.SubscribeSync(subject)
+	require.NoError(t, err)
+	if !refused("Subscription to") {
+		can = append(can, "hear")
+		require.NoError(t, sub.Unsubscribe())
+	}
+	if len(can) == 0 {
+		return "–"
+	}
+	return strings.Join(can, ", ")
+}
+
+// A user who may publish to a stream can have the server's answer sent wherever he wants. By that he makes no call of
+// JetStream, and the mark of the database that it replaces is written again (S4, S13).
+func TestAnswersThatAreSentElsewhere_S4(t *testing.T) {
+	t.Parallel()
+	client, urlOf, _, g := office(t, "")
+	engine := g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = urlOf("engine"), []quipu.Role{quipu.RoleEngine} })
+	g.run(engine)
+	witness := func() error { _, err := below.Witness(t.Context(), engine); return err }
+	eventually(t, "a mark", witness)
+	for _, user := range []string{"client", "ship"} {
+		nc, err := natsgo.Connect(urlOf(user))
+		require.NoError(t, err)
+		for _, to := range []string{
+			"$JS.API.STREAM.DELETE.QUIPU_shop_WORK", "$JS.API.STREAM.PURGE.QUIPU_shop_LANES", "$JS.API.CONSUMER.DELETE.QUIPU_shop_LANES.lane-3", "quipu.shop.work.ship", "quipu.shop.mark",
+		} {
+			require.NoError(t, nc.PublishMsg(&natsgo.Msg{Subject: "quipu.shop.lane.3", Reply: to}))
+		}
+		require.NoError(t, nc.PublishMsg(&natsgo.Msg{Subject: "quipu.shop.lane.3", Reply: "$JS.ACK.QUIPU_shop_LANES.lane-3.1.1.1.1.1"}))
+		require.NoError(t, nc.Flush())
+		require.ErrorContains(t, nc.LastError(), "Publish with Reply of")
+		nc.Close()
+	}
+	eventually(t, "the mark is the space's again", witness)
+	job, err := client.Start(t.Context(), "pay", "after", 7)
+	require.NoError(t, err)
+	out, err := quipu.WaitAs[int](t.Context(), client, job)
+	require.NoError(t, err)
+	require.Equal(t, 7, out)
 }
