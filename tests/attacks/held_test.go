@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 )
 
@@ -82,7 +83,9 @@ func TestWhatALoginHolds_S8(t *testing.T) {
 		_, err = g.engine.Wait(ctx, job)
 		require.NoError(t, err)
 	}
-	g.deploy(owner, besideFlow)
+	f, err := flow.Parse("part.yaml", []byte(part))
+	require.NoError(t, err)
+	require.NoError(t, owner.Deploy(ctx, f))
 	require.NoError(t, below.Of(owner).Migrate(ctx))
 	require.Zero(t, g.count(g.admin, "waits WHERE key = 'held'"), "what is held waits")
 	require.Empty(t, answered)
