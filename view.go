@@ -93,6 +93,9 @@ type Message struct {
 	Topic             string // of a request
 	Element           int    // its index in the list, under `each`
 	Turn, Attempt     int
+	// Lost is how many runs of the attempt ended without an answer, with their process or its
+	// connection (E9).
+	Lost int
 	Sent              time.Time // last sent
 	Due               time.Time // when the sweeper looks at it next; zero if it does not
 	Held              Held      // why it is held, or ""
@@ -161,7 +164,7 @@ func info(v *store.JobView) *JobInfo {
 		r := &v.Rows[i]
 		out.Messages = append(out.Messages, Message{
 			ID: r.GUID, Kind: r.Kind, Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held), Holder: r.Holder,
+			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held), Holder: r.Holder, Lost: max(0, r.Lost()),
 		})
 	}
 	for i := range v.Waits {

@@ -145,6 +145,15 @@ type Row struct {
 	Rev int64
 }
 
+// Lost is how many runs of a request's attempt ended without an answer, with their process or its
+// connection (E9).
+func (r *Row) Lost() int {
+	if r.Holder != "" {
+		return r.Runs - 1
+	}
+	return r.Runs
+}
+
 // Pause is one pause of a durable function, on the row of its request.
 type Pause struct {
 	journal.PauseRef

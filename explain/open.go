@@ -208,17 +208,17 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 		e.message(s, r)
 	case r.Holder != "":
 		e.add(s, KindLease, fmt.Sprintf("%s is with %s, sent %s, %s%s; another process gets it when that one is no longer heard of%s",
-			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r.Runs-1), e.bound(s, r)))
+			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.bound(s, r)))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
 	case sent(r):
 		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s%s; it waits for the response, and is %s%s%s%s",
-			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r.Runs), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
+			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
 	case r.NextAt > e.Now && r.Attempt > 1 && !refused(r):
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:
 		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s%s; the message %s%s",
-			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), lost(r.Runs), e.way(r), e.bound(s, r))).Due = r.NextAt
+			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), lost(r), e.way(r), e.bound(s, r))).Due = r.NextAt
 	}
 }
 
@@ -248,7 +248,8 @@ func (s *spot) attempt(r *collation.Row) string {
 }
 
 // lost says how many runs of an attempt ended without an answer (E9).
-func lost(runs int) string {
+func lost(r *collation.Row) string {
+	runs := r.Lost()
 	if runs <= 0 {
 		return ""
 	}

@@ -42,8 +42,8 @@ func TestTop(t *testing.T) {
 	require.Regexp(t, `cut +0 +0 +0\.0[1-9] `, s.ok("", "top"))
 	require.Equal(t, map[string]any{"engine": 1.0, "workers": 1.0, "schedule": 1.0, "retention": 1.0}, frame["processes"])
 	said := s.ok("", "top")
-	s.inOrder(said, "default  processes: engine 1", "jobs: 3 open, ", "/s begin\n", "dead letters: parked", "quipu dead ls --reason parked",
-		"requests that nobody serves: nobody.serves  1", "quipu ls --waits topic:nobody.serves", "TOPIC", "nobody.serves", "nobody\n", "FLOW", "lost ")
+	s.inOrder(said, "default  processes: engine 1", "jobs: 3 open, ", "/s begin\n", "requests that nobody serves: nobody.serves  1",
+		"quipu ls --waits topic:nobody.serves", "dead letters: parked", "quipu dead ls --reason parked", "TOPIC", "nobody.serves", "nobody\n", "FLOW", "lost ")
 	require.NotContains(t, said, "\x1b", "it is no terminal")
 	require.Equal(t, "lost-1\n", s.ok("", "ls", "-k", "--waits", "topic:nobody.serves"), "as it says")
 

@@ -118,10 +118,21 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 			told[of] = true
 		}
 		if !follow || v.State.Closed() && v.Ended || v.State == journal.JobQuarantined {
+			l.lost(v)
 			return nil
 		}
 		if err := rest(ctx, max(lookAgain, 10*time.Since(began))); err != nil {
 			return err
+		}
+	}
+}
+
+// lost says which runs ended without an answer and are no entry of the journal.
+func (l *teller) lost(v *quipu.JobInfo) {
+	for _, m := range v.Messages {
+		if m.Lost > 0 && !l.json() {
+			fmt.Fprintf(l.streams.Out, "%s, attempt %d: %d of its runs ended without an answer, with their process or its connection (quipu why %s)\n",
+				plain(m.Activity), m.Attempt, m.Lost, plain(v.Job.Key))
 		}
 	}
 }
