@@ -342,6 +342,9 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 	list := views()
 	require.Equal(b, []store.Process{both, bare}, []store.Process{list[0].Process, list[1].Process})
 	require.Empty(b, list[0].Ran)
+	silent := got(b.s.Silent(b.ctx()))(b)
+	require.Len(b, silent, 1, "nobody has declared it dead")
+	require.Equal(b, "gone", silent[0].Name)
 	engines := func(s store.Session) int {
 		b.renewed(s)
 		return s.Engines()

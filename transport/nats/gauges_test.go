@@ -43,6 +43,7 @@ func TestO4Queues(t *testing.T) {
 	require.Len(t, q.Topics, 2)
 	require.Equal(t, []any{"served", int64(3)}, []any{q.Topics[0].Topic, q.Topics[0].Queued}, "without what a process has")
 	require.Equal(t, []any{"never.served", int64(2)}, []any{q.Topics[1].Topic, q.Topics[1].Queued})
+	require.Equal(t, []bool{true, false}, []bool{q.Topics[0].Pulled, q.Topics[1].Pulled}, "somebody takes those of one topic")
 	require.Positive(t, q.Topics[0].Oldest)
 	require.Greater(t, q.Topics[1].Oldest, q.Topics[0].Oldest)
 	require.NoError(t, first.Ack())
