@@ -30,6 +30,8 @@ const (
 type chaos struct {
 	*cell
 	seed uint64
+	// collector takes the connections of who sends telemetry, and never answers.
+	collector string
 }
 
 // TestChaos runs all fault kinds that one machine has at the same time, over and
@@ -67,7 +69,7 @@ func (s *chaos) play(t *testing.T) {
 	s.t = t
 	dice := s.dice("round")
 	s.setUp()
-	s.outside.Mood = s.mood()
+	s.outside.Mood, s.collector = s.mood(), silent(t)
 	s.unwatch = s.watch()
 	s.storm = &rig.Storm{T: t, PG: s.lane.pg, NATS: s.lane.nats, Lease: lease, Dice: s.dice}
 	stopWorkers := s.storm.Keep(2+dice.IntN(2), s.start, func(p *rig.Process) { assert.NoError(t, p.Drain(patience), "T10: %s", p.Log) })
@@ -120,6 +122,7 @@ func (s *chaos) load() {
 func (s *chaos) start(dice *rand.Rand) *rig.Process {
 	c := s.config()
 	c.Stepwise, c.NoFold, c.NoLocal = dice.IntN(3) == 0, dice.IntN(3) == 0, dice.IntN(2) == 0 // modes mix (C11)
+	c.StreamBytes, c.Collector = 1<<20, s.collector
 	c.MaxBatch, c.Committers, c.Concurrency, c.HotBytes = pick(dice, 1, 1, 2, 7, 500), 1+dice.IntN(3), 2+dice.IntN(8), -dice.IntN(2)
 	return startProcess(s.t, s.lane.program, c)
 }

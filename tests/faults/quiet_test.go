@@ -2,14 +2,19 @@ package faults
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/tests/rig"
 )
@@ -105,4 +110,23 @@ func (s *chaos) oldMark(ctx context.Context, dice *rand.Rand) {
 	for range 1 + dice.IntN(40) {
 		_, _ = js.PublishMsg(ctx, &natsgo.Msg{Subject: old.Subject, Header: old.Header, Data: old.Data}) // it has no room for many
 	}
+}
+
+// silent is a server that takes connections and never answers.
+func silent(t testing.TB) (url string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var held sync.WaitGroup
+	held.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			held.Go(func() { _, _ = io.Copy(io.Discard, c); _ = c.Close() })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); held.Wait() })
+	return "http://" + l.Addr().String()
 }

@@ -27,6 +27,8 @@ type Config struct {
 	Start                 []string      // ids of jobs that the process starts itself
 	Build                 string        // its name in the journal
 	Guarded               bool          // the effect of ship is Guarded
+	Collector             string        // URL of a collector of telemetry; "": there is none
+	StreamBytes           int64         // as in quipu.NATSOptions.MaxBytes
 
 	// Where the process stands still: at the point, passed for the Nth time, from
 	// 1; it tells Control and goes on when that answers. "" is nowhere.

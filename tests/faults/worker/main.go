@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/fault"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/tests/rig"
 )
@@ -22,10 +23,25 @@ func main() { rig.Child(play.Env, run) }
 
 func run(ctx context.Context, c play.Config) error {
 	arm(&c)
+	tell, flush, err := telemetry.New(ctx, telemetry.Config{Service: "faults", Space: c.Space, Getenv: func(name string) string {
+		if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+			return c.Collector
+		}
+		return ""
+	}})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = flush(ctx) // the collector may be silent
+	}()
 	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal}), quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside, c.Guarded),
 		HotBytes: c.HotBytes, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
+		NATSOptions: quipu.NATSOptions{MaxBytes: c.StreamBytes}, Observer: tell,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
