@@ -95,11 +95,11 @@ type Message struct {
 	Turn, Attempt     int
 	// Lost is how many runs of the attempt ended without an answer, with their process or its
 	// connection (E9).
-	Lost int
-	Sent              time.Time // last sent
-	Due               time.Time // when the sweeper looks at it next; zero if it does not
-	Held              Held      // why it is held, or ""
-	Holder            string    // the handler run that has it, or ""
+	Lost   int
+	Sent   time.Time // last sent
+	Due    time.Time // when the sweeper looks at it next; zero if it does not
+	Held   Held      // why it is held, or ""
+	Holder string    // the handler run that has it, or ""
 }
 
 // Wait is an open wait for a signal.
