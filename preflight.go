@@ -12,7 +12,8 @@ import (
 )
 
 // ErrPreflight is wrapped by the error of Open about a setting of Postgres or NATS that would
-// break the promise (S7). The error names each check and what to do; Config.Accept accepts some
+// break the promise (S7), and with ErrUnavailable by those of writing calls while a setting of Postgres
+// is not any more as it was then. The error names each check and what to do; Config.Accept accepts some
 // of them by their names.
 var ErrPreflight = store.ErrPreflight
 

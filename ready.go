@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 // ErrNotReady is wrapped by the errors of Check about a process that takes no work now.
@@ -22,8 +23,8 @@ var ErrNotReady = errors.New("the process takes no work")
 // have the JetStream streams of the space; those that are missing are made. What the process
 // commits must go on: it must not have been busy with one message for 2 s, or have waited for the
 // database for 10 s, and neither its session nor its commits may have failed for 2 s (ErrNotReady). The
-// settings of the database that were checked at the start must still hold (ErrPreflight), and new
-// connections must be able to write. No stream may refuse the messages of this process, and an engine
+// settings of the database that were checked at the start must still hold, and new connections must be
+// able to write. No stream may refuse the messages of this process, and an engine
 // finds no stream or consumer that breaks the promise. A topic that has its part of a stream is no
 // reason: only its requests wait. `quipu why`, `quipu top` and the console say the same. ctx bounds it.
 func (rt *Runtime) Check(ctx context.Context) error {
@@ -95,37 +96,46 @@ func (rt *Runtime) hasStreams(ctx context.Context) error {
 func (rt *Runtime) goesOn(context.Context) error {
 	for _, x := range rt.troubles() {
 		if x.Stops {
+			if x.Cause != "" {
+				return fmt.Errorf("%w: %s: %w", ErrNotReady, x.Text, errors.New(x.Cause))
+			}
 			return fmt.Errorf("%w: %s", ErrNotReady, x.Text)
 		}
 	}
 	return nil
 }
 
-// sessionAfter is how long the session may fail to be renewed before that is a trouble.
-const sessionAfter = 2 * time.Second
+const (
+	// sessionAfter is how long the session may fail to be renewed before that is a trouble.
+	sessionAfter = 2 * time.Second
+	// maxCause bounds the cause of a trouble, bytes.
+	maxCause = 1 << 10
+)
 
 // troubles are what keeps this process from its work, as far as it knows without asking anybody, the
-// worst first. The texts name no job, since anybody may ask a probe; the log and `quipu why` do.
+// worst first.
 func (rt *Runtime) troubles() []store.Trouble {
 	all := rt.store.Troubles()
-	add := func(kind, name, text string, since time.Time) {
-		all = append(all, store.Trouble{Kind: kind, Name: name, Text: text, Since: collation.Micros(since.UnixMicro()), Stops: true})
+	add := func(kind, name, text, cause string, since time.Time) {
+		all = append(all, store.Trouble{
+			Kind: kind, Name: name, Text: text, Cause: wire.CutTextTo(cause, maxCause), Since: collation.Micros(since.UnixMicro()), Stops: true,
+		})
 	}
 	if why := rt.store.Another(); why != nil {
-		add(health.KindAnother, "database", why.Error(), time.Now())
+		add(health.KindAnother, "database", "the database is another one than the space's", why.Error(), time.Now())
 	}
 	if since, why := rt.session.Failing(); why != nil && time.Since(since) >= sessionAfter {
-		add(health.KindSession, "database", "the process cannot renew its session in the database: "+why.Error(), since)
+		add(health.KindSession, "database", "the process cannot renew its session in the database", why.Error(), since)
 	}
 	if since, why := rt.committer.Failing(); why != nil {
-		add(health.KindCommit, "database", "nothing that the process decides can be committed: "+why.Error(), since)
+		add(health.KindCommit, "database", "nothing that the process decides can be committed", why.Error(), since)
 	}
 	if busy := rt.committer.Busy(); busy != nil {
 		kind := health.KindSlow
 		if busy.Deciding {
 			kind = health.KindBusy
 		}
-		add(kind, rt.cfg.Name, busy.String(), time.Now().Add(-busy.For))
+		add(kind, rt.cfg.Name, busy.String(), "", time.Now().Add(-busy.For))
 	}
 	if t := rt.unleft.Load(); t != nil && time.Since(time.UnixMicro(int64(t.Since))) >= sessionAfter {
 		all = append(all, *t)

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
+	"github.com/quipu-journal/quipu/wire"
 )
 
 const (
@@ -188,7 +189,7 @@ func (w *watcher) leave(ctx context.Context, mark store.Mark, left []leftMark) {
 	if w.rt.bus.Connected() && ctx.Err() == nil { // otherwise that is the trouble
 		t := &store.Trouble{
 			Kind: health.KindWitness, Name: "mark", Since: collation.Micros(now.UnixMicro()),
-			Text: "NATS does not store how new the database is, so that an older copy of it would not be noticed: " + err.Error(),
+			Text: "NATS does not store how new the database is, so that an older copy of it would not be noticed", Cause: wire.CutTextTo(err.Error(), maxCause),
 		}
 		if before := w.rt.unleft.Load(); before != nil {
 			t.Since = before.Since

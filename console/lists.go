@@ -12,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/schedule"
 )
@@ -41,11 +40,7 @@ func (c *console) processes(ctx context.Context, _ *http.Request) (*view, error)
 	if err != nil {
 		return nil, err
 	}
-	open := false
-	for of, n := range gauges.Jobs {
-		open = open || of.State == journal.JobOpen && n > 0
-	}
-	p.Wrong, err = look.Wrong(ctx, c.rt, &health.Sight{Open: open, Gauges: gauges, Topics: look.Topics(topics)})
+	p.Wrong, err = look.Wrong(ctx, c.rt, &health.Sight{Gauges: gauges, Topics: look.Topics(topics)})
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +101,9 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 		}
 	}
 	slices.SortFunc(p.Topics, func(a, b *topic) int {
-		return cmp.Or(served(a)-served(b), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(look.Unserved(&a.Topic, &b.Topic), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
 	})
 	return &view{Template: "topics", Title: "Topics", Section: "topics", Data: p}, nil
-}
-
-// served sorts the topics that nobody serves first.
-func served(t *topic) int {
-	if t.Served() {
-		return 1
-	}
-	return 0
 }
 
 // senders notes which active flows send to which topics.

@@ -132,7 +132,9 @@ func (c *console) named(r *http.Request, v *view) {
 	for _, name := range []string{"said", "history", "part"} {
 		v.Page = with(v.Page, name, "")
 	}
-	v.Wrong = c.wrong(r.Context())
+	if v.Template != "error" { // which says what is wrong with the database, and asks it nothing
+		v.Wrong = c.wrong(r.Context())
+	}
 	if ownPage(r) {
 		v.Said = cut(r.URL.Query().Get("said"), 1000)
 	}

@@ -135,7 +135,7 @@ func (a *app) frame(ctx context.Context, rt *quipu.Runtime) (*frame, error) {
 	f.Processes, f.Started = g.Processes, float64(begun.Looked)/rateOver.Seconds()
 	f.flows(g)
 	f.topics(topics)
-	wrong, err := look.Wrong(ctx, rt, &health.Sight{Open: f.open() > 0, Gauges: g, Topics: look.Topics(topics)})
+	wrong, err := look.Wrong(ctx, rt, &health.Sight{Gauges: g, Topics: look.Topics(topics)})
 	if err != nil {
 		return nil, err
 	}
@@ -164,18 +164,10 @@ func (f *frame) flows(g *store.Gauges) {
 	slices.SortFunc(f.Flows, func(x, y flowNow) int { return cmp.Or(cmp.Compare(y.Open, x.Open), cmp.Compare(x.Flow, y.Flow)) })
 }
 
-// served sorts the topics that nobody serves first.
-func served(t *quipu.Topic) int {
-	if t.Served() {
-		return 1
-	}
-	return 0
-}
-
 // topics lists the topics: first those that nobody serves, then by what waits and runs.
 func (f *frame) topics(all []quipu.Topic) {
 	slices.SortStableFunc(all, func(x, y quipu.Topic) int {
-		return cmp.Or(cmp.Compare(served(&x), served(&y)), cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.Running, x.Running))
+		return cmp.Or(look.Unserved(&x, &y), cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.Running, x.Running))
 	})
 	for _, t := range all {
 		x := topicNow{

@@ -108,7 +108,7 @@ type Sight struct {
 	Now time.Time
 	// Living are the live processes, and Silent those of store.Sessions.Silent.
 	Living, Silent []store.ProcessView
-	// Open says that some job is open, so that an engine is needed.
+	// Open says that some job is open, so that an engine is needed. Gauges say so, too.
 	Open bool
 	// Gauges and Topics are what the space has now.
 	Gauges *store.Gauges
@@ -141,12 +141,25 @@ const listProcesses = "quipu processes"
 
 // engines: somebody has to decide.
 func (s *Sight) engines() []Finding {
-	if !s.Open || slices.ContainsFunc(s.Living, func(p store.ProcessView) bool { return p.Engine }) {
+	if !s.open() || slices.ContainsFunc(s.Living, func(p store.ProcessView) bool { return p.Engine }) {
 		return nil
 	}
 	return []Finding{{
 		Kind: KindEngine, Text: "no engine is alive: no job goes on before a process with the role engine runs", Stops: true, N: 1, Command: listProcesses,
 	}}
+}
+
+// open says whether a job is open.
+func (s *Sight) open() bool {
+	if s.Open || s.Gauges == nil {
+		return s.Open
+	}
+	for of, n := range s.Gauges.Jobs {
+		if of.State == journal.JobOpen && n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // silent: a process that is not heard of, and that nobody declares dead, keeps what it holds.
@@ -175,7 +188,11 @@ func (s *Sight) told() (all []Finding) {
 			n, known := at[key]
 			if !known {
 				n = len(all)
-				at[key], all = n, append(all, Finding{Kind: x.Kind, Text: x.Text, Queue: x.Queue, Stops: x.Stops, Command: listProcesses})
+				text := x.Text
+				if x.Cause != "" {
+					text += ": " + x.Cause
+				}
+				at[key], all = n, append(all, Finding{Kind: x.Kind, Text: text, Queue: x.Queue, Stops: x.Stops, Command: listProcesses})
 			}
 			f := &all[n]
 			f.N, f.For, f.Processes = f.N+1, max(f.For, lasts), append(f.Processes, s.Living[i].Name)

@@ -26,13 +26,13 @@ func TestWhatProcessesTell(t *testing.T) {
 	earlier := room
 	earlier.Since = 70_000_000
 	full := store.Trouble{Kind: "refused", Name: "S", Queue: "work", Text: "the stream S takes no messages", Since: 99_000_000, Stops: true}
-	away := store.Trouble{Kind: "away", Name: "NATS", Text: "NATS does not answer", Since: 98_000_000, Stops: true}
+	away := store.Trouble{Kind: "away", Name: "NATS", Text: "NATS does not answer", Cause: "connection refused", Since: 98_000_000, Stops: true}
 	told := []store.ProcessView{
 		living("a", true, store.Doing{Troubles: []store.Trouble{room, full}}),
 		living("b", false, store.Doing{Troubles: []store.Trouble{earlier, away}}),
 	}
 	require.Equal(t, []health.Finding{
-		{Kind: "away", Text: away.Text, Stops: true, N: 1, For: 2 * time.Second, Processes: []string{"b"}, Command: "quipu processes"},
+		{Kind: "away", Text: "NATS does not answer: connection refused", Stops: true, N: 1, For: 2 * time.Second, Processes: []string{"b"}, Command: "quipu processes"},
 		{Kind: "refused", Text: full.Text, Queue: "work", Stops: true, N: 1, For: time.Second, Processes: []string{"a"}, Command: "quipu processes"},
 		{Kind: "room", Text: room.Text, Queue: "work.charge", N: 2, For: 30 * time.Second, Processes: []string{"a", "b"}, Command: "quipu processes"},
 	}, health.Space(&health.Sight{Now: at(100), Living: told, Open: true}))

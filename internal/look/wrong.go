@@ -34,3 +34,14 @@ func Topics(all []quipu.Topic) []health.Topic {
 	}
 	return out
 }
+
+// Unserved compares topics so that those that nobody serves come first.
+func Unserved(a, b *quipu.Topic) int {
+	switch {
+	case a.Served() == b.Served():
+		return 0
+	case b.Served():
+		return -1
+	}
+	return 1
+}

@@ -154,8 +154,8 @@ func (s *Store) refused() error {
 	return nil
 }
 
-// resettle compares the settings of an open connection, and where they may have changed for new
-// ones, those of a new one.
+// resettle compares the settings of an open connection, and where those of new ones may be others, or
+// keep this process from writing, those of a new one.
 func (s *Store) resettle(ctx context.Context, c *conn) error {
 	v, err := greet(ctx, c.pg, "connection_settings", pTexts(nil), pTexts(nil))
 	if err != nil {

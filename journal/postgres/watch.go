@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +44,12 @@ func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w Watche
 		return err
 	}
 	if s.refused() == nil {
-		err = s.with(ctx, func(c *conn) error { return cmp.Or(s.resettle(ctx, c), work(c)) })
+		err = s.with(ctx, func(c *conn) error {
+			if err := s.resettle(ctx, c); err != nil {
+				return err
+			}
+			return work(c)
+		})
 	} else { // what was true of an open connection may be true no more
 		err = s.apart(ctx, work)
 	}

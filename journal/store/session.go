@@ -71,12 +71,14 @@ type Busy struct {
 const MaxTroubles = 20
 
 // Trouble is something that keeps messages from going their way on the bus, for people. Kind, Name,
-// Queue and Text are those of transport.Trouble.
+// Queue and Text are those of transport.Trouble. Cause is the error behind it, which may name hosts and
+// jobs: a probe, which anybody may ask, gets Text alone.
 type Trouble struct {
 	Kind  string           `json:"kind"`
 	Name  string           `json:"name"`
 	Queue string           `json:"queue,omitempty"`
 	Text  string           `json:"text"`
+	Cause string           `json:"cause,omitempty"`
 	Since collation.Micros `json:"since"`           // by the clock of the process
 	Stops bool             `json:"stops,omitempty"` // the process cannot do its work
 }
