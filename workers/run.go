@@ -174,7 +174,9 @@ func (r *run) conclude(e ending) {
 			r.nak(transport.MinNakDelay) // the drain cut the attempt off, so it did not fail (E9)
 			return
 		}
-		response = sendable(r.h.topic, response)
+		if response.Code != collation.CodeOK || response.Error != nil { // the output of success is judged there
+			response = sendable(r.h.topic, response)
+		}
 		r.finished(outcome(response), e.err, response.Code)
 		if r.stands = response.Kind == journal.ResponseSuspended && r.durable != nil && r.durable.Stands(); r.stands {
 			r.rt.standing.put(r.request, stood{Function: r.durable, turn: r.req.Turn, top: r.top})
