@@ -7,14 +7,18 @@ type scope struct {
 	b      *builder
 	reader *flow.Activity // nil: the flow's output
 	dad    DAD
-	budget *flow.Budget
+	// budget bounds the evaluations of one Leg1, of one set of transitions, or of one output. What
+	// is one budget is the same in every mode, so that the verdict is (C11), and the verifier has
+	// the same ones.
+	budget flow.Budget
 }
 
 // scope makes the view of an activity at the address dad, for expressions that mention the
 // names. It asks for all results at once: an evaluation would stop at the first missing one,
 // and each load is a trip.
 func (b *builder) scope(reader *flow.Activity, dad DAD, names []string) (flow.Scope, error) {
-	s := &scope{b, reader, dad, b.budget()}
+	s := &scope{b, reader, dad, *flow.NewBudget(b.stop)}
+	b.budgets = append(b.budgets, &s.budget)
 	var missing error // of these names alone: what else the decision misses is put off
 	for _, name := range names {
 		if _, err := s.result(name); err != nil {
@@ -61,7 +65,7 @@ func (s *scope) Job() flow.JobInfo {
 }
 
 // Budget implements flow.Scope.
-func (s *scope) Budget() *flow.Budget { return s.budget }
+func (s *scope) Budget() *flow.Budget { return &s.budget }
 
 // passes reports whether the activity may run at several addresses: it makes passes, or lies
 // below an activity that does.

@@ -11,7 +11,7 @@ import (
 // The order is receipt, dispatch row, state (C5). Under mode.Stepwise the plan ends at the next
 // mark and is not Done. The message is then stepped again, with that plan applied.
 func Step(s *State, m *Message, mode Mode) (*Plan, *Need) {
-	b := &builder{writer: newWriter(s, m, mode)}
+	b := newBuilder(s, m, mode)
 	err := b.decide()
 	if b.stopped {
 		return b.halted(), nil
@@ -39,24 +39,25 @@ type builder struct {
 	own    *flow.Result
 	folded int
 
-	budgets []*flow.Budget // of this decision's evaluations
-	stopped bool           // one of them was stopped, so nothing that follows is a verdict
+	budgets []*flow.Budget  // of this decision's evaluations
+	few     [4]*flow.Budget // where budgets begins: most decisions have no more
+	stop    func() bool     // halts as a value, made once; nil: nobody asks for the time
+	stopped bool            // an evaluation was stopped, so nothing that follows is a verdict
 }
 
-// budget bounds the evaluations of one Leg1, of one set of transitions, or of one output. What is
-// one budget is the same in every mode, so that the verdict is (C11), and the verifier has the same
-// ones.
-func (b *builder) budget() *flow.Budget {
-	var stop func() bool
-	if b.mode.Stop != nil {
-		stop = func() bool {
-			b.stopped = b.stopped || b.mode.Stop()
-			return b.stopped
-		}
+func newBuilder(s *State, m *Message, mode Mode) *builder {
+	b := &builder{writer: newWriter(s, m, mode)}
+	b.budgets = b.few[:0]
+	if mode.Stop != nil {
+		b.stop = b.halts
 	}
-	x := flow.NewBudget(stop)
-	b.budgets = append(b.budgets, x)
-	return x
+	return b
+}
+
+// halts asks Mode.Stop, and knows from then on that the decision was stopped.
+func (b *builder) halts() bool {
+	b.stopped = b.stopped || b.mode.Stop()
+	return b.stopped
 }
 
 // spent is what all evaluations of the plan have cost so far.

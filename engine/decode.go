@@ -37,19 +37,16 @@ func decode(d transport.Delivery) (*item, error) {
 		return nil, fmt.Errorf("%w: %w", wire.ErrMalformed, err)
 	}
 	raw := d.Message()
-	h, err := wire.Decode[wire.Hint](raw.Body)
-	if err == nil && h.Kind == journal.MessageResponse && h.Response != nil {
-		_, err = h.Response.Journal()
-	}
-	replaced := err != nil
-	if replaced {
-		if h = failedAttempt(raw, err); h == nil {
+	h, response, err := readHint(raw)
+	refused := err != nil
+	if refused {
+		if h, response = failedAttempt(raw, err); h == nil {
 			return nil, fmt.Errorf("a message of topic %q, GUID %s, turn %d: %w", raw.Header.Topic, journal.GUID(raw.Header.GUID), raw.Header.Turn, err)
 		}
 	}
-	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic, refused: replaced}
+	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic, refused: refused}
 	m := &it.msg
-	m.Kind, m.Activity, m.Turn = h.Kind, h.Activity, h.Turn
+	m.Kind, m.Activity, m.Turn, m.Response = h.Kind, h.Activity, h.Turn, response
 	if m.Job, err = journal.ParseJobID(h.Job); err != nil {
 		return nil, fmt.Errorf("%w: job: %w", wire.ErrMalformed, err)
 	}
@@ -62,11 +59,21 @@ func decode(d transport.Delivery) (*item, error) {
 	// Every earlier turn took one publication: these are no sign of trouble.
 	sent := raw.Header.Publication - max(m.Turn-1, 0)
 	m.Alone = d.Count() >= collation.AloneFrom || sent >= collation.AloneFrom
-	return it, it.identify(h)
+	return it, it.identify()
+}
+
+// readHint reads a message's body, and the response in it, if it has one.
+func readHint(raw *transport.Message) (*wire.Hint, *journal.Response, error) {
+	h, err := wire.Decode[wire.Hint](raw.Body)
+	if err != nil || h.Kind != journal.MessageResponse || h.Response == nil {
+		return h, nil, err
+	}
+	response, err := h.Response.Journal()
+	return h, response, err
 }
 
 // identify derives the message's GUID from its dispatch row (1.4).
-func (it *item) identify(h *wire.Hint) error {
+func (it *item) identify() error {
 	m := &it.msg
 	switch m.Kind {
 	case journal.MessageStart, journal.MessageLeg1, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
@@ -79,14 +86,9 @@ func (it *item) identify(h *wire.Hint) error {
 	case journal.MessageAnswer:
 		m.GUID = (&collation.Row{GUID: m.Row, Turn: m.Turn}).Answers()
 	case journal.MessageResponse:
-		if h.Response == nil || m.Turn < 1 {
+		if m.Response == nil || m.Turn < 1 {
 			return fmt.Errorf("%w: a response message without a response or a turn", wire.ErrMalformed)
 		}
-		r, err := h.Response.Journal()
-		if err != nil {
-			return err
-		}
-		m.Response = r
 		m.GUID = collation.ResponseGUID(m.Row, m.Turn)
 	default:
 		return fmt.Errorf("%w: message kind %.40q", wire.ErrMalformed, m.Kind)

@@ -12,15 +12,18 @@ import (
 // which follows from request and turn: so the body that names both says what it answers. Then the
 // attempt has failed, and that is recorded (E8, E10): to end the message alone would have the
 // request sent, and the handler run, again and again.
-func failedAttempt(m *transport.Message, why error) *wire.Hint {
+func failedAttempt(m *transport.Message, why error) (*wire.Hint, *journal.Response) {
 	h := wire.DecodeAddress(m.Body)
 	request, err := journal.ParseGUID(h.Row)
 	if err != nil || h.Kind != journal.MessageResponse || h.Turn < 1 || h.Turn != m.Header.Turn ||
 		collation.ResponseGUID(request, h.Turn) != m.Header.GUID {
-		return nil
+		return nil, nil
 	}
-	h.Response = wire.Refused(m.Header.Topic, why)
-	return h
+	response, err := wire.Refused(m.Header.Topic, why).Journal()
+	if err != nil {
+		return nil, nil
+	}
+	return h, response
 }
 
 // warnRefused says what became of a response that was refused.
