@@ -48,7 +48,7 @@ test: postgres chromium
 check: postgres chromium
 	scripts/format
 	go vet ./...
-	go vet -tags faults ./fault ./tests/...
+	go vet -tags faults ./internal/fault ./tests/...
 	go tool staticcheck ./...
 	go mod tidy -diff
 	scripts/vulnerabilities
@@ -77,7 +77,7 @@ roles: postgres
 	QUIPU_LEAST_ROLES=1 go test ./tests/e2e -race -count=1 -timeout $(TIMEOUT)
 
 sim:
-	go test ./engine/sim -run TestSimulation -v -count=1 -timeout 0 -during $(DURING) -from $(FROM)
+	go test ./internal/engine/sim -run TestSimulation -v -count=1 -timeout 0 -during $(DURING) -from $(FROM)
 
 linear: postgres
 	QUIPU_LINEAR=$${QUIPU_LINEAR:-10m} go test ./tests/linear -run TestI9Linearizable -v -count=1 -timeout 0

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/transport"
 )
 

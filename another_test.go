@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 // S13: a process that is told to end while it looks which database this is has nothing to warn of.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // Call runs one handler and waits for its result: a direct call with a record (E14). It starts a

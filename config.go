@@ -17,11 +17,11 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/archive"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/usercode"
-	"github.com/quipu-journal/quipu/journal/archive"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/workers"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 // status returns the HTTP status for an error of a call: one for each thing that the client can

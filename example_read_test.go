@@ -9,8 +9,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/trace"
 	"github.com/quipu-journal/quipu/workers"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 )
 
 // A shop gets a token with which it starts jobs by the HTTP API. When it is not needed any more,

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/health"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // gauges reads what the metrics say of now (O4). Every process has its own gauges; those of the

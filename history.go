@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // MaxHistory bounds the entries of a job whose History can be read.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
 	"github.com/quipu-journal/quipu/transport"
 )
 

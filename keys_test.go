@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 // S1: each process reads a key that somebody added, and which others have ended, as soon as it sees

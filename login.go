@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // ErrLogin says that the database does not let this login in, or that the login has no right to

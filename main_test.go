@@ -3,7 +3,7 @@ package quipu_test
 import (
 	"testing"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 func TestMain(m *testing.M) { devtest.Main(m) }

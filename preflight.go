@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/internal/mode"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // Process is a live process of the space: it has renewed its session within its lease.

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/backoff"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Find returns the job that has the key.

@@ -7,10 +7,10 @@ import (
 	"iter"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/repair"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/repair"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // ErrRepair says that a job cannot be repaired: the journal itself breaks a law, a row cannot be

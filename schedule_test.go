@@ -12,25 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/memstore"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
-	"github.com/quipu-journal/quipu/journal/memory"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // clockwork is a space in memory with some schedulers, in a bubble whose clock
 // begins at 2000-01-01T00:00:00Z.
 type clockwork struct {
 	t      *testing.T
-	store  *memory.Store
+	store  *memstore.Store
 	starts atomic.Int64 // calls
 }
 
 func newClockwork(t *testing.T) *clockwork {
-	return &clockwork{t: t, store: memory.New(memory.Config{Now: func() int64 { return time.Now().UnixMicro() }})}
+	return &clockwork{t: t, store: memstore.New(memstore.Config{Now: func() int64 { return time.Now().UnixMicro() }})}
 }
 
 func (c *clockwork) deploy(name, schedule string) {

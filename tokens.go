@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal/postgres"
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 // O11: who tries tokens makes few queries, and locks nobody out: a token that holds is known

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/session"
+	"github.com/quipu-journal/quipu/internal/session"
 )
 
 // Unknown is the Queued of a topic whose queue cannot be read here.

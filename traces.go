@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quipu-journal/quipu/backoff"
+	"github.com/quipu-journal/quipu/internal/backoff"
+	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/trace"
 )
 
 // MaxTrace bounds the entries of a job of which a Trace is made.

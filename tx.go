@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/journal/postgres"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quipu-journal/quipu/engine"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // JobError says that a job ended without completing: its state, and the code and cause of its

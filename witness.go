@@ -10,13 +10,13 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/health"
+	"github.com/quipu-journal/quipu/internal/keyring"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/keyring"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 const (

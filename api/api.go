@@ -20,7 +20,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 )
 
 // Path is where the API stands on its server.

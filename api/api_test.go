@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 )

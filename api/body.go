@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/quipu-journal/quipu/access"
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // body is what a write reads: its members are those of an operation, each by its exact name.

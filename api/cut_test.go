@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/journal"
 )
 

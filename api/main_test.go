@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/workers"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 )
 
 // The codes of problems, besides those of package access. docs/api.md says what to do.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal/export"

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // A handler goes on while the outcome of its effect is being recorded, so that the outcome and

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/usercode"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // These say why a verifier could not decide, or what cut an effect off.

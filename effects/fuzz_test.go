@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/canonical"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/wire"
 )
 
 // FuzzAnswer: a verifier's answer decides only if it can be recorded: with a known state,

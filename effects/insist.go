@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quipu-journal/quipu/backoff"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/backoff"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // Limits of the store's calls around an effect. A finish has more attempts: only this

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // This file is for the effects that package durable records itself: versions,

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/fault"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/usercode"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // function is the body of an effect; tx is the store's handle, only in class Tx.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // Placer gives the calls of a durable function their places (E15). Package durable

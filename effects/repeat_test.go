@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/effects/effectstest"
+	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
 )
 
 func newStore() *effectstest.Store {

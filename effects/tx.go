@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // runTx runs an effect of class Tx (E3). again says that the effect meanwhile ended as

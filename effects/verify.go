@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/usercode"
 )
 

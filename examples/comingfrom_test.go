@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/examples/comingfrom"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 // outside answers for the bank, the mailer and the till of the ports.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
+	"github.com/quipu-journal/quipu/api/access"
 )
 
 // O10: a program in another language starts a job, signals it and waits for its end by the API,

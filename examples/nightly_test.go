@@ -11,8 +11,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/schedule"
+	"github.com/quipu-journal/quipu/internal/schedule"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // nights is how long no engine looked at the schedule.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/dev/gobuild"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
 )
 
 // paysvc is the address of the payment service in the READMEs; a test uses a free port.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // Builder makes a flow in Go, in the same steps as from a file. Nothing is checked before

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/flow/internal/expr"
-	"github.com/quipu-journal/quipu/schedule"
+	"github.com/quipu-journal/quipu/internal/schedule"
 )
 
 // definition is the content of a source, with defaults filled in.

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow/internal/expr"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // Input evaluates the activity's mapped input to canonical payload JSON; without an input

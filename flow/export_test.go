@@ -1,6 +1,6 @@
 package flow
 
-import "github.com/quipu-journal/quipu/canonical"
+import "github.com/quipu-journal/quipu/internal/canonical"
 
 // Sections are the tables of the reference, for the test of docs/flow.md.
 var Sections = sections

@@ -3,7 +3,7 @@ package flow
 import (
 	"strconv"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // appendJSON writes a definition without faults as JSON, with defaults spelled out. The

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 type kind uint8

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // ActivityOption sets keys of an activity. A [Retry] and a [Join] are options too. An

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 var (

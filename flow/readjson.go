@@ -3,7 +3,7 @@ package flow
 import (
 	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // readJSON reads JSON into nodes, up to MaxNodes. Unlike canonical.Payload it goes on after a

@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	keyword "github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow/internal/schema"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // schema compiles the schema of the flow's input.

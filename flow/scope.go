@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow/internal/expr"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // Scope gives the values that expressions mention. It is asked only for values that an

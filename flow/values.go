@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // forms check the text of a key: a literal at deploy, any other after evaluation.

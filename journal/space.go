@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // SpaceKind is the kind of an entry of a space's own chain (S7).

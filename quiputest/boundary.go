@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/wire"
 	"github.com/quipu-journal/quipu/workers"
 )
 

@@ -3,8 +3,8 @@ package quiputest
 import (
 	"context"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // desk is the store for one worker process.

@@ -20,7 +20,7 @@
 // against journals of old code. All three verify journals as journal-verify does. docs/testing.md
 // is the guide; its code is in docs_test.go.
 //
-// A World has the store and the bus of packages journal/memory and transport/memory behind its
+// A World has the store and the bus of packages internal/memstore and internal/membus behind its
 // own ports. These let the sweeper sleep until something is due, and fail once the process that
 // they belong to is dead. Everything under test is real.
 package quiputest

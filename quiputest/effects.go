@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // Effects lists the recorded effects of all requests of the job, in the order of their first

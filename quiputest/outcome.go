@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // outcome is the result of one run of a scenario.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )

@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // Receiver stands for an outside service in the bodies of effects. It counts requests and what it

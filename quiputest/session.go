@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // session is the session of a worker process (W8). A world renews no sessions, since a year would

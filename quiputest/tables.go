@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/memstore"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/memory"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // glance is the shortest pause between two looks at the tables.
@@ -19,7 +19,7 @@ const glance = 10 * time.Millisecond
 // tables is the store for the engine. A sweeper looks every few milliseconds for due rows; here
 // it sleeps until there are some, so that days pass at once.
 type tables struct {
-	*memory.Store
+	*memstore.Store
 	ended  <-chan struct{} // closed when the engine should end
 	writes hub             // told of every change of the tables
 	keeps  hub             // told when the time changes at which a kept signal expires next
@@ -37,7 +37,7 @@ func newTables(world *hub, ended <-chan struct{}) *tables {
 	s := &tables{world: world, ended: ended}
 	s.moved.Store(int64(now()))
 	s.kept.Store(int64(collation.Never))
-	s.Store = memory.New(memory.Config{
+	s.Store = memstore.New(memstore.Config{
 		Space: space,
 		Now:   func() int64 { return time.Now().UnixMicro() },
 		Fault: func(op string) error {

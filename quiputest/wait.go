@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/explain"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
 

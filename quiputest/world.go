@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/store"
-	busmem "github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -40,7 +40,7 @@ type World struct {
 	hub    hub    // told of everything that the scenario may wait for
 	ends   hub    // told of the ends of jobs, and of the death of a process
 	tables *tables
-	bus    *busmem.Bus
+	bus    *membus.Bus
 	eng    *engine.Engine
 	bodies bodies
 	log    *slog.Logger
@@ -73,11 +73,11 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ended = cancel
 	w.tables = newTables(&w.hub, ctx.Done())
-	b := busmem.Config{Seed: cfg.seed, AckWait: ackWait}
+	b := membus.Config{Seed: cfg.seed, AckWait: ackWait}
 	if cfg.lossy {
 		b.Loss, b.Duplicate, b.Reorder = 0.1, 0.2, 0.3
 	}
-	w.bus = busmem.New(b)
+	w.bus = membus.New(b)
 	eng, err := engine.New(ctx, engine.Config{
 		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance, Lease: lease / 3,
 		Writer: "quiputest", Logger: w.log, Ended: func([]engine.Ended) { w.ends.tell() },

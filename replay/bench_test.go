@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 // BenchmarkVerify measures entries per second on one core. chain does what V1 to V3 and V16

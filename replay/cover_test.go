@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 // at lists the values at a path in a value: in lists those of all elements, or of those that fit.

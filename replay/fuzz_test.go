@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 // bodies are the entries of a journal, one per line, each after the effect chain that it

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 var modes = map[string]collation.Mode{

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 // W12: the entries of ten activities, one after the other and side by side, each written by a

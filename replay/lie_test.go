@@ -13,9 +13,9 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/edit"
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 // Digit weights, as in the spec.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay/replaytest"
 )
 
 // free are the parts of an entry that an export alone cannot prove, with the reason. Each

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 func env(pairs ...string) func(string) string {

@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // metrics makes a Telemetry that serves metrics as text, and to a reader.

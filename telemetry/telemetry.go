@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/quipu-journal/quipu/observer"
-	tree "github.com/quipu-journal/quipu/trace"
+	tree "github.com/quipu-journal/quipu/internal/trace"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // scope is the instrumentation scope of all spans and metrics.

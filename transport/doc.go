@@ -7,9 +7,9 @@
 // a caller may conclude anything from a PubAck, an ack, a dedup reply, an empty stream or
 // a delivery count.
 //
-// The way in is Bus. Two implementations pass the suite in transport/transporttest:
-// transport/nats (JetStream) and transport/memory (for the simulator: seeded, and able to
-// lose, duplicate and reorder). Package transport/local decorates either.
+// The way in is Bus. Two implementations pass the suite in internal/testkit/transporttest:
+// transport/nats (JetStream) and internal/membus (for the simulator: seeded, and able to
+// lose, duplicate and reorder). Package internal/local decorates either.
 //
 // # Destinations
 //

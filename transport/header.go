@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
 )
 
 // Header names on the wire (T7). Names are exact: NATS header keys are

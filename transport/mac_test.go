@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
 	"github.com/quipu-journal/quipu/transport"
 )
 

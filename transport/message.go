@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
 )
 
 // Kind says which of the three queues of a space a message travels on (T5).

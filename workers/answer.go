@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // ErrTimeout is the cause of a context that ended with the attempt's timeout (E9).

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/internal/wire"
 
 	"github.com/stretchr/testify/require"
 

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // Limits of the built-in http handler.

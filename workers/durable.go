@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/durable"
 )
 
 // HandleDurable registers a durable function for a topic (3.5). Each turn runs it from

@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/usercode"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // Classes of the errors in responses, as expressions and operators see them.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Record reads what is recorded of requests; every store is one.

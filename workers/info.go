@@ -3,7 +3,7 @@ package workers
 import (
 	"context"
 
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/internal/wire"
 )
 
 // Call says which request a handler's run answers. A durable function that runs for its

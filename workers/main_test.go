@@ -16,12 +16,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/effects/effectstest"
+	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
+	"github.com/quipu-journal/quipu/internal/testkit/transporttest"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/transport/memory"
-	"github.com/quipu-journal/quipu/transport/transporttest"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +35,7 @@ const calm = time.Minute
 // house is a runtime with its bus and its store.
 type house struct {
 	t     *testing.T
-	bus   *memory.Bus
+	bus   *membus.Bus
 	store *effectstest.Store
 	reg   *Registry
 	cfg   Config
@@ -53,7 +53,7 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	h := &house{
-		t: t, bus: memory.New(memory.Config{AckWait: calm}), store: effectstest.New(), reg: New(),
+		t: t, bus: membus.New(membus.Config{AckWait: calm}), store: effectstest.New(), reg: New(),
 		answers: make(chan transport.Message, 1000), ended: make(chan error, 1),
 	}
 	h.cfg = Config{

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/durable"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/wire"
 )
 
 // These functions run a durable function outside a job (E14).

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/quipu-journal/quipu/durable"
+	"github.com/quipu-journal/quipu/internal/durable"
 )
 
 // ErrLost is the cause of the context of a branch of First when another branch was

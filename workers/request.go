@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // storeWait bounds each call of the store that no effect makes.

@@ -9,16 +9,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/backoff"
+	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/fault"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // run is one delivery of a request, from its arrival until it is finished. Its goroutine

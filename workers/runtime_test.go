@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quipu-journal/quipu/transport/memory"
+	"github.com/quipu-journal/quipu/internal/membus"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // A response is a message to the lane of its job, and says when its run began. The handler knows
@@ -343,7 +343,7 @@ func TestC10ErrorsFitTheSmallestMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)
-			h.bus = memory.New(memory.Config{AckWait: 300 * time.Millisecond, MaxPayload: 8 << 10})
+			h.bus = membus.New(membus.Config{AckWait: 300 * time.Millisecond, MaxPayload: 8 << 10})
 			h.cfg.Bus = h.bus
 			HandleRaw(h.reg, "fails", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, c.fail() })
 			h.open()

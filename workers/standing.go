@@ -3,7 +3,7 @@ package workers
 import (
 	"sync"
 
-	"github.com/quipu-journal/quipu/durable"
+	"github.com/quipu-journal/quipu/internal/durable"
 	"github.com/quipu-journal/quipu/journal"
 )
 

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/durable"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/durable"
 	"github.com/quipu-journal/quipu/internal/usercode"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/wire"
 )
 
 // told is what an error says that ended a run, or an effect of it. It is read once, in the run, and

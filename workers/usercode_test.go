@@ -16,9 +16,9 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/usercode"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/observer"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // typed is an error whose methods need what a nil pointer does not have.

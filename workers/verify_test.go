@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
 )
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev"
 	"github.com/quipu-journal/quipu/examples/orders"
 	"github.com/quipu-journal/quipu/examples/orders/shop"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/dev"
 	"github.com/quipu-journal/quipu/journal"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
-	"github.com/quipu-journal/quipu/dev/gobuild"
+	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
 )
 
 // TestSmallDemo runs the whole demo with few orders: the built binaries, the real

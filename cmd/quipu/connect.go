@@ -16,8 +16,8 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/journal/store"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/transport"
 )

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/quipu-journal/quipu/explain"
-	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/explain"
+	"github.com/quipu-journal/quipu/internal/history"
 	"github.com/quipu-journal/quipu/journal"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/history"
+	"github.com/quipu-journal/quipu/internal/history"
 	"github.com/quipu-journal/quipu/journal"
 )
 

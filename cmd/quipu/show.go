@@ -15,13 +15,13 @@ import (
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/explain"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/history"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/explain"
+	"github.com/quipu-journal/quipu/internal/history"
 	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // maxRows bounds the rows of one table of show and replay.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 

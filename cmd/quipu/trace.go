@@ -13,8 +13,8 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/telemetry"
-	"github.com/quipu-journal/quipu/trace"
 )
 
 func (a *app) traceCommand() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/quipu-journal/quipu/trace"
+	"github.com/quipu-journal/quipu/internal/trace"
 )
 
 // Sizes of a picture, in pixels.

@@ -14,7 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/journal"
 )
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/serve"
 )

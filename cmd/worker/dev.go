@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/internal/dev"
 )
 
 // devOptions are the flags of worker dev alone.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/backoff"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/mode"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
 

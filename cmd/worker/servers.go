@@ -13,7 +13,7 @@ import (
 	"strconv"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/internal/dev"
 )
 
 // database is the name of worker dev's database.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Kinds of findings. Those of the bus and of the database's settings are transport.TroubleKind and

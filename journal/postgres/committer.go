@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // rollbackTimeout bounds a ROLLBACK. After that the connection is closed, which rolls back too.

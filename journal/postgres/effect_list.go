@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Effects lists the recorded effects of a request, in the order of their first entries.

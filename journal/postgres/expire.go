@@ -3,8 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Expire turns closed jobs whose time has passed into tombstones, removes their open rows, ends

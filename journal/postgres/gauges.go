@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Gauges implements store.Lists, in one round trip.

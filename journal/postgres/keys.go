@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/keyring"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/keyring"
 )
 
 // Keys implements keyring.Source: it reads what the login may know.

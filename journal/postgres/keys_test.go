@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
 )
 
 // S1: a space has a key from its first day. Rotated, the old one holds for a day; rotated at once, it does not.

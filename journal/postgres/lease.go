@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // standing is what the tables hold where a worker's write matched no row.

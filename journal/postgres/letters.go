@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // Letter implements store.Engine.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // errMerge says that the plans of one batch were not decided one after the other on one state.

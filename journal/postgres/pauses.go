@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // storedPause is one pause in the pauses column, which holds a JSON array.

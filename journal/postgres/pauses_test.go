@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // E12: the column reads as it was written, whatever the names.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // minServer is the oldest server version that the statements are tested on.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // errKeys says why a space cannot have private keys.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // Recovery is what Recover is asked for.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // marker names a batch and the backend that sends its COMMIT (J4).

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/keyring"
+	"github.com/quipu-journal/quipu/internal/keyring"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // S8: row-level security costs an engine nothing. Its statements have the plans that the owner of

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // sealedText is an entry of the alias as sealed reads it: its seq, the length of its MAC, the MAC

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // serverSettings are those that the promise rests on (S7), as a connection has them and the server

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // mailbox is a mailbox that is read under its lock. Nobody else adds or ends waits of it, except

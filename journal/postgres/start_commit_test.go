@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/cut"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/tests/cut"
-	"github.com/quipu-journal/quipu/transport/memory"
 )
 
 // starting returns what begins jobs of a flow with one worker, through a running committer.
@@ -27,7 +27,7 @@ func starting(t *testing.T, s *Store) (begin func(keys ...string) []store.Starte
 	require.NoError(t, err)
 	ref := collation.RefOf(f)
 	must(s.Deploy(t.Context(), ref, f.Canonical(), true))(t)
-	c := must(engine.NewCommitter(t.Context(), engine.Config{Store: s, Bus: memory.New(memory.Config{}), Space: s.cfg.Space, Committers: 1}))(t)
+	c := must(engine.NewCommitter(t.Context(), engine.Config{Store: s, Bus: membus.New(membus.Config{}), Space: s.cfg.Space, Committers: 1}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // MaxTokens bounds the tokens of a space.

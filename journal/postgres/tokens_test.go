@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/journal/store"
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // O11: a token holds until it ends or is revoked; what is stored of it is no token.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // lockKeys returns the keys of the mailboxes' advisory locks, sorted, so that two transactions

@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // placed is an instance with its keys and its ledger before the batch.

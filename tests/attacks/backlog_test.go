@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/workers"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
-	"github.com/quipu-journal/quipu/console"
-	"github.com/quipu-journal/quipu/explain"
+	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/console"
+	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/workers"

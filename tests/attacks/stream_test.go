@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // cluster starts three servers with one JetStream, and returns their URLs.

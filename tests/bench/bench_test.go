@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 // The parts with several processes start this program.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
-	"github.com/quipu-journal/quipu/console"
+	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/console"
 )
 
 // elements of the long list whose job's page is measured: the most that `each` takes.

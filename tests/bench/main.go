@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/internal/dev"
 )
 
 func main() {

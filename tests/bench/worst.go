@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
-	"github.com/quipu-journal/quipu/console"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/console"
 )
 
 // Sizes of the worst inputs.

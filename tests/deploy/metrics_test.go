@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/observer"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 const root = "../../"

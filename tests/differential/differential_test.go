@@ -23,13 +23,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/memstore"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
-	"github.com/quipu-journal/quipu/journal/memory"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 const space = "both"
@@ -90,7 +90,7 @@ func newTwin(ctx context.Context, t *rapid.T, pg store.Store, raw *pgx.Conn) *tw
 	_, err := raw.Exec(ctx, "DELETE FROM "+strings.Join(filled, "; DELETE FROM ")+
 		"; UPDATE space SET floor = 0; SELECT setval('dead_letters_id_seq', 1, false)")
 	require.NoError(t, err)
-	w.memory = memory.New(memory.Config{Space: space, Now: func() int64 { return w.clock }})
+	w.memory = memstore.New(memstore.Config{Space: space, Now: func() int64 { return w.clock }})
 	w.advance(0)
 	x, err := w.memory.OpenSession(ctx, process)
 	require.NoError(w, err)
@@ -108,7 +108,7 @@ func (w *twin) advance(by time.Duration) {
 }
 
 // Postgres and memory give the same rows and the same errors, whatever is loaded and
-// committed (the contract of journal/store).
+// committed (the contract of internal/store).
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
 	pg, raw := openDatabase(t)
@@ -159,7 +159,7 @@ type twin struct {
 	ctx    context.Context
 	raw    *pgx.Conn // of Postgres
 	clock  int64
-	memory *memory.Store
+	memory *memstore.Store
 	mode   collation.Mode
 	flows  map[string]*flow.Flow // by name and version
 

@@ -10,7 +10,7 @@
 // the stores' readers give of each job that was written, after every step. Both stores have
 // the same clock, which only the test moves, so that times are compared as they are.
 //
-// Not drawn, because the suite of the stores (journal/journaltest) holds both to it: plans
+// Not drawn, because the suite of the stores (internal/testkit/journaltest) holds both to it: plans
 // against the laws, leases and claims, the ends of sessions, bodies of Tx effects, retention of
 // small limits, what clients and operators list. Nor are calls at the same time, transactions
 // of the caller's own, lost connections and unknown outcomes, results over their limit, counters

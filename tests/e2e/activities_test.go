@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/workers"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/dev/gobuild"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 const helloFlow = `{"flow": "hello", "version": "1", "activities": {"start": {"type": "trigger"}, "greet": {"type": "worker", "topic": "echo", "input": {}}},

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // parallel is how many tests run at the same time: they mostly wait, for a lease to

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev/soak"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // raceTimes is how often each race is run.

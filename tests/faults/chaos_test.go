@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/tests/faults/play"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // A round is load under faults, then quiet until every job has ended.

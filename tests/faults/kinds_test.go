@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev"
+	"github.com/quipu-journal/quipu/internal/dev"
 )
 
 // away is how long a server is away, or a wire cut: past every lease and ack

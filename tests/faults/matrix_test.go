@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/soak"
-	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/fault"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/tests/faults/play"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 // startProcess starts a worker process.

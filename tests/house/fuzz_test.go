@@ -18,7 +18,7 @@ var decoding = regexp.MustCompile(`^(Parse|Decode|Read|Unmarshal|FromCanonical)`
 
 // outer are the directories whose decoders are not the product's: tests, examples
 // and what starts servers for them.
-var outer = []string{"tests", "examples", "dev", "quiputest", "cmd/demo"}
+var outer = []string{"tests", "examples", "internal/dev", "internal/testkit", "quiputest", "cmd/demo"}
 
 // decoders are the exported functions of a file that read bytes or text from
 // outside, as dir.Name.

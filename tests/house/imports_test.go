@@ -15,30 +15,37 @@ import (
 // the longest prefix of its directory and may import what stands below it, and
 // what is inside its own directory.
 var layers = [][]string{
-	{"backoff", "canonical", "schedule", "fault", "internal/mode", "internal/edit", "internal/usercode", "keyring"},
+	{
+		"internal/backoff", "internal/canonical", "internal/schedule", "internal/fault", "internal/mode", "internal/edit",
+		"internal/usercode", "internal/keyring",
+	},
 	{"journal", "flow"},
 	{"collation"},
-	{"replay", "history", "trace"},
-	{"journal/store", "observer", "wire"},
+	{"replay", "internal/history", "internal/trace"},
+	{"internal/store", "telemetry/observer", "internal/wire"},
 	{"internal/health"},
-	{"effects", "transport", "explain", "repair", "journal/archive", "access"},
-	{"durable", "session"},
-	{"engine", "workers"},
-	{"journal/postgres", "journal/memory", "journal/journaltest", "transport/nats", "transport/memory", "transport/transporttest", "telemetry"},
+	{"effects", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
+	{"internal/durable", "internal/session"},
+	{"internal/engine", "workers"},
+	{"journal/postgres", "internal/memstore", "transport/nats", "internal/membus", "internal/local", "telemetry"},
 	{"internal/below"},
 	{"."},
-	{"dev", "internal/look", "quiputest", "replay/replaytest"},
-	{"api", "console"},
+	{"internal/dev", "internal/look", "quiputest"},
+	{"api", "internal/console"},
+	{"internal/testkit"},
 	{"cmd/internal", "examples"},
 	{"cmd", "tests"},
 }
 
 // pure are the packages that know no context, clock, randomness, network, SQL
 // or log; those inside their directories included, other layers excepted.
-var pure = []string{"backoff", "canonical", "schedule", "journal", "flow", "collation", "replay", "history", "trace"}
+var pure = []string{
+	"internal/backoff", "internal/canonical", "internal/schedule", "journal", "flow", "collation", "replay", "internal/history",
+	"internal/trace",
+}
 
 // careful are packages that are pure themselves and read the views of a port.
-var careful = []string{"explain", "repair", "internal/health"}
+var careful = []string{"internal/explain", "internal/repair", "internal/health"}
 
 // impure are the standard packages, with all below them, that pure ones do
 // without. net/url only parses.
@@ -53,12 +60,12 @@ var homes = []struct {
 	module string
 	in     []string
 }{
-	{"github.com/jackc/pgx", []string{"journal/postgres", "dev/devtest", "tests"}},
-	{"github.com/nats-io/nats.go", []string{"transport/nats", "dev", "tests"}},
-	{"github.com/nats-io/nats-server", []string{"dev", "tests"}},
-	{"go.opentelemetry.io", []string{"telemetry", "tests"}},
-	{"github.com/prometheus", []string{"telemetry", "tests"}},
-	{"github.com/stretchr/testify", []string{"journal/journaltest", "transport/transporttest", "dev/devtest", "cmd/internal/cli/clitest", "tests"}},
+	{"github.com/jackc/pgx", []string{"journal/postgres", "internal/testkit", "tests"}},
+	{"github.com/nats-io/nats.go", []string{"transport/nats", "internal/dev", "internal/testkit", "tests"}},
+	{"github.com/nats-io/nats-server", []string{"internal/dev", "internal/testkit", "tests"}},
+	{"go.opentelemetry.io", []string{"telemetry", "internal/testkit", "tests"}},
+	{"github.com/prometheus", []string{"telemetry", "internal/testkit", "tests"}},
+	{"github.com/stretchr/testify", []string{"internal/testkit", "cmd/internal/cli/clitest", "tests"}},
 }
 
 // facadeType is what the root package takes from nats.go: the type of an
@@ -218,7 +225,7 @@ func TestModulesStayAtHome(t *testing.T) {
 func TestVerifierNeverImportsTheEngine(t *testing.T) {
 	t.Parallel()
 	for _, p := range list(t, "./cmd/journal-verify", "./replay") {
-		require.NotContains(t, p.Deps, module+"/engine", p.ImportPath)
+		require.NotContains(t, p.Deps, module+"/internal/engine", p.ImportPath)
 		require.NotContains(t, p.Deps, module+"/workers", p.ImportPath)
 		require.NotContains(t, p.Deps, module, p.ImportPath)
 	}
@@ -226,7 +233,7 @@ func TestVerifierNeverImportsTheEngine(t *testing.T) {
 
 // readers derive ids by the code of package journal. The runtime makes them by that of collation,
 // so a mistake of one is no mistake of the other (W12).
-var readers = []string{"replay", "history", "trace"}
+var readers = []string{"replay", "internal/history", "internal/trace"}
 
 // derivers are the functions of collation that make ids.
 var derivers = []string{
@@ -272,12 +279,12 @@ func TestImportRulesFindWhatBreaksThem(t *testing.T) {
 	t.Parallel()
 	source := func(dir, body string) *file { return parse(t, dir, "package x\n"+body) }
 	q := `import "` + module
-	require.Len(t, upward(source("collation/x.go", q+`/engine"`)), 1)
+	require.Len(t, upward(source("collation/x.go", q+`/internal/engine"`)), 1)
 	require.Len(t, upward(source("collation/x.go", q+`"`)), 1)
-	require.Len(t, upward(source("engine/x.go", q+`/workers"`)), 1)
+	require.Len(t, upward(source("internal/engine/x.go", q+`/workers"`)), 1)
 	require.Len(t, upward(source("journal/x.go", q+`/journal/postgres"`)), 1)
 	require.Len(t, upward(source("nowhere/x.go", "")), 1)
-	require.Empty(t, upward(source("engine/x.go", q+`/collation"`)))
+	require.Empty(t, upward(source("internal/engine/x.go", q+`/collation"`)))
 	require.Empty(t, upward(source("flow/x.go", q+`/flow/internal/expr"`)))
 	require.Empty(t, upward(source("journal/postgres/x.go", q+`/journal"`)))
 
@@ -287,9 +294,9 @@ func TestImportRulesFindWhatBreaksThem(t *testing.T) {
 	require.Len(t, unclean(source("flow/x.go", "import clock \"time\"\nvar now = clock.Now\nvar d clock.Duration")), 1)
 
 	require.Len(t, borrowed(source("replay/x.go", q+"/collation\"\nvar f = collation.UndoID")), 1)
-	require.Empty(t, borrowed(source("engine/x.go", q+"/collation\"\nvar f = collation.UndoID")))
+	require.Empty(t, borrowed(source("internal/engine/x.go", q+"/collation\"\nvar f = collation.UndoID")))
 
-	require.Len(t, strayed(source("engine/x.go", `import "github.com/jackc/pgx/v5/pgconn"`)), 1)
+	require.Len(t, strayed(source("internal/engine/x.go", `import "github.com/jackc/pgx/v5/pgconn"`)), 1)
 	require.Empty(t, strayed(source("journal/postgres/x.go", `import "github.com/jackc/pgx/v5"`)))
 	nats := `import n "github.com/nats-io/nats.go"` + "\n"
 	require.Empty(t, strayed(source("x.go", nats+"type c struct { p n.InProcessConnProvider }")))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/fault"
 )
 
 // 6.2: each fault point is at one place of the code.
@@ -53,7 +53,7 @@ func TestFaultPointsNotInNormalBuild(t *testing.T) {
 	require.False(t, fault.Enabled)
 	files := map[string]*file{}
 	for _, f := range sources(t) {
-		if f.dir() == "fault" {
+		if f.dir() == "internal/fault" {
 			files[path.Base(f.path)] = f
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // commitStatement is in what a client sends to commit: the name of the prepared

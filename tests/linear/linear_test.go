@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/dev/devtest"
-	"github.com/quipu-journal/quipu/dev/soak"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/dev"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 // runSpan is in which rounds begin, where QUIPU_LINEAR says nothing.

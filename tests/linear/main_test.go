@@ -11,7 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/mode"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // engineEnv holds the configuration of an engine process, as JSON.

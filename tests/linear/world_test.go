@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/dev"
-	"github.com/quipu-journal/quipu/dev/devtest"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/tests/cut"
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/dev"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/cut"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // Sizes of a round. The checker's work grows with what may be true at the same

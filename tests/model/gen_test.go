@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // gen draws one flow. Draws are arranged so that smaller ones mean a simpler

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/dev/soak"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 // flows is how many flows are run in each kind of world, unless QUIPU_MODEL says

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
-	"github.com/quipu-journal/quipu/journal/store"
 )
 
 // outside is the script from outside: it sends the signals that keys ask for,

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/tests/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // plan is everything that one run does: flows, jobs, and the world's faults.

@@ -17,14 +17,14 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/engine"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/memstore"
+	"github.com/quipu-journal/quipu/internal/session"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/journaltest"
-	storemem "github.com/quipu-journal/quipu/journal/memory"
-	"github.com/quipu-journal/quipu/journal/store"
-	"github.com/quipu-journal/quipu/session"
-	busmem "github.com/quipu-journal/quipu/transport/memory"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -33,8 +33,8 @@ const space = "model"
 // world is a plan in one bubble of time: engines and workers over memory.
 type world struct {
 	plan  *plan
-	store *storemem.Store
-	bus   *busmem.Bus
+	store *memstore.Store
+	bus   *membus.Bus
 	dice  *rand.Rand // of the outside
 	roots []journal.JobID
 	ran   *handled
@@ -96,10 +96,10 @@ func open(p *plan) *world {
 	}
 	w.outside.init()
 	f := &p.world
-	w.store = storemem.New(storemem.Config{
+	w.store = memstore.New(memstore.Config{
 		Space: space, Now: func() int64 { return time.Now().UnixMicro() }, Fault: f.fault(&w.healed),
 	})
-	w.bus = busmem.New(busmem.Config{
+	w.bus = membus.New(membus.Config{
 		Seed: f.Seed, Loss: f.Loss, Duplicate: f.Duplicate, Reorder: f.Reorder, AckWait: 2 * time.Second,
 	})
 	for i := range f.Engines {

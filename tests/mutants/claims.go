@@ -31,7 +31,7 @@ var link = regexp.MustCompile(`\[((?:Test|Fuzz)[A-Z]\w*|“[^”]*”)\]\(([^)#\
 
 // suites are the tests that have cases of a suite, by its package.
 var suites = map[string][]show{
-	"journal/journaltest": {{"journal/memory", "TestContract"}, {"journal/postgres", "TestConformance"}},
+	"internal/testkit/journaltest": {{"internal/memstore", "TestContract"}, {"journal/postgres", "TestConformance"}},
 }
 
 // claims reads the rows of the tables whose last column says what shows them.

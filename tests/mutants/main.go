@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	worlds  = "engine/sim"            // its tests are played by seeds
+	worlds  = "internal/engine/sim"   // its tests are played by seeds
 	prepare = "TestStatementsPrepare" // runs along: a mutant of SQL is SQL still
 	most    = 160                     // bytes of what broke
 )

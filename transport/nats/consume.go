@@ -12,7 +12,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"github.com/quipu-journal/quipu/backoff"
+	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/transport"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/transporttest"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 // O4: what waits for a topic, whether anybody has ever served it or not, and the lanes that

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/transporttest"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 const pinPatience = 30 * time.Second

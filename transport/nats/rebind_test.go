@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/dev/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/transporttest"
 	"github.com/quipu-journal/quipu/transport"
-	"github.com/quipu-journal/quipu/transport/transporttest"
 )
 
 // T5, F11: a reconnect leaves no pull request of an earlier binding on the server. It

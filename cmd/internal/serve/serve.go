@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quipu-journal/quipu/access"
+	"github.com/quipu-journal/quipu/api/access"
 )
 
 // stopWait bounds the end of running requests when the server ends; streams end at once.

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/access"
 	"github.com/quipu-journal/quipu/api"
-	"github.com/quipu-journal/quipu/console"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/observer"
+	"github.com/quipu-journal/quipu/internal/console"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // Site is what a server shows of a space.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow/internal/expr"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // budget is a tenth of that of a step, so that the tests are quick.

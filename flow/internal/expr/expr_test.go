@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/canonical"
 	"github.com/quipu-journal/quipu/flow/internal/expr"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // world is a scope and a source: a.output, b.output and job, and item, which is itself a

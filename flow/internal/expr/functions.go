@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 	"github.com/cockroachdb/apd/v3"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // MaxPlaces bounds the second argument of round, in both directions.

@@ -13,7 +13,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"github.com/cockroachdb/apd/v3"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // DivisionDigits is the number of significant digits of a quotient, rounded half to even.

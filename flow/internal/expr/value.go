@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // fromJSON makes a value of canonical JSON. Objects and arrays are decoded one level at a

@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // errLarge says that a value is larger than what may be recorded.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 // hostile is a schema and an input that make work.

@@ -3,7 +3,7 @@ package schema
 import (
 	"strings"
 
-	"github.com/quipu-journal/quipu/canonical"
+	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
 type kind uint8

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quipu-journal/quipu/fault"
-	"github.com/quipu-journal/quipu/wire"
+	"github.com/quipu-journal/quipu/internal/fault"
+	"github.com/quipu-journal/quipu/internal/wire"
 )
 
 // Env holds the Config of a worker process, as JSON.

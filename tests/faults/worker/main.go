@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/fault"
+	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/tests/faults/play"
-	"github.com/quipu-journal/quipu/tests/rig"
 )
 
 func main() { rig.Child(play.Env, run) }

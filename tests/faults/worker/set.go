@@ -2,6 +2,6 @@
 
 package main
 
-import "github.com/quipu-journal/quipu/fault"
+import "github.com/quipu-journal/quipu/internal/fault"
 
 func set(f func(fault.Point, string)) { fault.Set(f) }

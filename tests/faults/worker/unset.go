@@ -2,7 +2,7 @@
 
 package main
 
-import "github.com/quipu-journal/quipu/fault"
+import "github.com/quipu-journal/quipu/internal/fault"
 
 // set does nothing: a build without the tag has no points.
 func set(func(fault.Point, string)) {}

@@ -1,9 +1,0 @@
-package dev_test
-
-import (
-	"testing"
-
-	"github.com/quipu-journal/quipu/dev/devtest"
-)
-
-func TestMain(m *testing.M) { devtest.Main(m) }

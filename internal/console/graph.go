@@ -1,0 +1,261 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/explain"
+)
+
+// maxNodes bounds the activities of a graph that is drawn; a larger one is a list.
+const maxNodes = 300
+
+// Sizes of a graph, in its own units.
+const (
+	nodeWidth  = 168
+	nodeHeight = 46
+	nodeGap    = 24
+	bendWidth  = 12
+	layerGap   = 46
+	margin     = 14
+)
+
+// node is an activity of a graph, or the bend of a line that passes a layer.
+type node struct {
+	Standing             explain.Standing
+	Name, Kind, Detail   string
+	X, Y, Width          int
+	layer                int
+	place                float64
+	above, below         []*node
+	Bend                 bool
+	Middle, Line1, Line2 int // where the texts stand
+}
+
+// edge is a transition, as a path.
+type edge struct {
+	Path, Class, Text string
+}
+
+// graph is the picture of a flow with the state of each activity (O8).
+type graph struct {
+	Nodes         []*node
+	Edges         []edge
+	Left          int // where the picture begins; below 0 beside a cycle
+	Width, Height int
+	List          []explain.Standing // where there are too many to draw
+}
+
+// graphOf lays a flow out from the trigger down: an activity stands a layer below the last of
+// those that lead to it.
+func graphOf(standings []explain.Standing) *graph {
+	if len(standings) == 0 {
+		return nil
+	}
+	if len(standings) > maxNodes {
+		return &graph{List: standings}
+	}
+	g := &graph{}
+	nodes := make([]*node, len(standings))
+	for i := range standings {
+		a := standings[i].Activity
+		nodes[i] = &node{Standing: standings[i], Name: a.Name, Kind: kindOf(&standings[i]), Detail: detail(&standings[i]), Width: nodeWidth}
+	}
+	for again := true; again; { // as often as the longest path has activities: there is no cycle
+		again = false
+		for i := range standings {
+			for _, t := range standings[i].Activity.Out {
+				if to := nodes[t.To.Index]; to.layer <= nodes[i].layer {
+					to.layer, again = nodes[i].layer+1, true
+				}
+			}
+		}
+	}
+	var layers [][]*node
+	put := func(n *node) {
+		for len(layers) <= n.layer {
+			layers = append(layers, nil)
+		}
+		layers[n.layer] = append(layers[n.layer], n)
+		g.Nodes = append(g.Nodes, n)
+	}
+	for _, n := range nodes {
+		put(n)
+	}
+	chains := map[*flow.Transition][]*node{}
+	for i := range standings {
+		for _, t := range standings[i].Activity.Out {
+			chain := []*node{nodes[i]}
+			for l := nodes[i].layer + 1; l < nodes[t.To.Index].layer; l++ {
+				bend := &node{Bend: true, Width: bendWidth, layer: l}
+				put(bend)
+				chain = append(chain, bend)
+			}
+			chain = append(chain, nodes[t.To.Index])
+			for n := range len(chain) - 1 {
+				chain[n].below, chain[n+1].above = append(chain[n].below, chain[n+1]), append(chain[n+1].above, chain[n])
+			}
+			chains[t] = chain
+		}
+	}
+	g.arrange(layers)
+	for i := range standings {
+		g.lines(standings, nodes, i, chains)
+	}
+	g.Width -= g.Left
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *node) bool { return n.Bend })
+	return g
+}
+
+// sweeps is how often the order within the layers is improved.
+const sweeps = 8
+
+// arrange orders each layer by the places of its neighbours, so that few lines cross, and then
+// places everything.
+func (g *graph) arrange(layers [][]*node) {
+	for _, layer := range layers {
+		for i, n := range layer {
+			n.place = float64(i)
+		}
+	}
+	for s := range sweeps {
+		for i := range layers {
+			layer, neighbours := layers[i], func(n *node) []*node { return n.above }
+			if s%2 == 1 {
+				layer, neighbours = layers[len(layers)-1-i], func(n *node) []*node { return n.below }
+			}
+			weight := make(map[*node]float64, len(layer))
+			for _, n := range layer {
+				weight[n] = n.place
+				if all := neighbours(n); len(all) > 0 {
+					sum := 0.0
+					for _, x := range all {
+						sum += x.place
+					}
+					weight[n] = sum / float64(len(all))
+				}
+			}
+			slices.SortStableFunc(layer, func(a, b *node) int { return cmp.Compare(weight[a], weight[b]) })
+			for n := range layer {
+				layer[n].place = float64(n) - float64(len(layer)-1)/2
+			}
+		}
+	}
+	widest := 0
+	widths := make([]int, len(layers))
+	for i, layer := range layers {
+		for _, n := range layer {
+			widths[i] += n.Width + nodeGap
+		}
+		widths[i] -= nodeGap
+		widest = max(widest, widths[i])
+	}
+	for i, layer := range layers {
+		x := margin + (widest-widths[i])/2
+		for _, n := range layer {
+			n.X, n.Y = x, margin+i*(nodeHeight+layerGap)
+			n.Middle, n.Line1, n.Line2 = n.X+n.Width/2, n.Y+19, n.Y+36
+			x += n.Width + nodeGap
+		}
+	}
+	g.Width, g.Height = widest+2*margin, len(layers)*(nodeHeight+layerGap)-layerGap+2*margin
+}
+
+// lines draws what leaves an activity: its transitions, and the way back of a cycle.
+func (g *graph) lines(standings []explain.Standing, nodes []*node, i int, chains map[*flow.Transition][]*node) {
+	a := standings[i].Activity
+	for _, t := range a.Out {
+		var path strings.Builder
+		chain := chains[t]
+		fmt.Fprintf(&path, "M%d %d", chain[0].Middle, chain[0].Y+nodeHeight)
+		for n := range len(chain) - 1 {
+			from, to := chain[n], chain[n+1]
+			y := from.Y + nodeHeight
+			if from.Bend {
+				fmt.Fprintf(&path, " L%d %d", from.Middle, y)
+			}
+			half := y + layerGap/2
+			fmt.Fprintf(&path, " C%d %d %d %d %d %d", from.Middle, half, to.Middle, half, to.Middle, to.Y)
+		}
+		e := edge{Path: path.String(), Class: "edge", Text: a.Name + " → " + t.To.Name}
+		switch from, to := standings[i].State, standings[t.To.Index].State; {
+		case t.OnError:
+			e.Class, e.Text = "edge error", e.Text+", on error"
+		case from == explain.StateNotReached || to == explain.StateNotReached || to == explain.StateSkipped || from == explain.StateSkipped:
+			e.Class = "edge idle"
+		}
+		g.Edges = append(g.Edges, e)
+	}
+	if a.Type == flow.TypeCycle && a.To != nil {
+		g.back(nodes[i], nodes[a.To.Index])
+	}
+}
+
+// back draws the way of a cycle to its pivot: between the layers, and past them on the nearer side.
+func (g *graph) back(from, to *node) {
+	const out = 18 // how far it passes the layers
+	left, right := from.X, from.X+from.Width
+	for _, n := range g.Nodes {
+		if n.layer >= to.layer && n.layer < from.layer {
+			left, right = min(left, n.X), max(right, n.X+n.Width)
+		}
+	}
+	side, leaves, comes := left-out, from.Middle-nodeWidth/4, to.Middle-nodeWidth/4
+	if from.Middle > to.Middle {
+		side, leaves, comes = right+out, from.Middle+nodeWidth/4, to.Middle+nodeWidth/4
+	}
+	g.Edges = append(g.Edges, edge{
+		Path:  fmt.Sprintf("M%d %d V%d H%d V%d H%d V%d", leaves, from.Y, from.Y-out/2, side, to.Y-out, comes, to.Y),
+		Class: "edge back", Text: from.Name + " goes back to " + to.Name,
+	})
+	g.Left, g.Width = min(g.Left, side-margin), max(g.Width, side+margin)
+}
+
+// kindOf is the type of an activity in a word or two.
+func kindOf(st *explain.Standing) string {
+	a := st.Activity
+	text := string(a.Type)
+	switch {
+	case a.Topic != "":
+		text += " " + a.Topic
+	case a.Type == flow.TypeCycle && a.To != nil:
+		text += " ↩ " + a.To.Name
+	}
+	if a.Join != "" {
+		text = "join " + string(a.Join) + ", " + text
+	}
+	if st.Elements > 0 { // how far a list is says more than its type
+		text = fmt.Sprintf("%s, %d of %d", a.Topic, st.Ended, st.Elements)
+	}
+	const most = 26
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// detail adds counts and codes to the state of an activity.
+func detail(st *explain.Standing) string {
+	text := string(st.State)
+	if st.State == explain.StateFailed {
+		text += fmt.Sprintf(", code %d", st.Code)
+	}
+	switch {
+	case st.Elements > 0:
+		text += fmt.Sprintf(", %d of %d", st.Ended, st.Elements)
+	case st.Passes > 1:
+		text += ", " + counted(st.Passes, "pass")
+	case st.Instances > 1:
+		text += ", " + counted(st.Instances, "pass")
+	}
+	if st.Suspended > 0 {
+		text += ", suspended"
+	}
+	if st.Activity.Join != "" && st.State != explain.StateNotReached {
+		text += fmt.Sprintf(", %d of %d arrived", st.Arrived, len(st.Activity.In))
+	}
+	return text
+}

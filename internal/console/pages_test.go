@@ -1,0 +1,227 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/trace"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// O6–O9: every page, on jobs that have run, and every act on them.
+func TestO7Pages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, test := range map[string]func(*testing.T, *world){
+		"jobs": jobsPage, "job": jobPage, "past": pastPage, "verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := *w
+			x.t = t
+			test(t, &x)
+		})
+	}
+}
+
+func jobsPage(t *testing.T, w *world) {
+	all := w.get("/jobs")
+	for _, key := range []string{"done", "failing", "parked", "waiting", "nightly-1"} {
+		has(t, all, `">`+key+`</a>`)
+	}
+	hasNot(t, all, "have no index")
+	has(t, all, "1 dead letter waits</a> for a decision")
+	open := w.get("/jobs?state=open&flow=order")
+	has(t, open, ">parked</a>")
+	hasNot(t, open, ">done</a>")
+	hasNot(t, open, "Only the last 24 hours")
+	has(t, w.get("/jobs?state=completed"), "Only the last 24 hours", "a filter without an index has a time range")
+	for waits, key := range map[string]string{
+		"waits=topic&topic=books.close": "nightly-1", "waits=topic": "nightly-1", "waits=signal:approved": "waiting", "waits=timer": "waiting", "waits=person": "parked",
+	} {
+		page := w.get("/jobs?" + waits)
+		has(t, page, ">"+key+"</a>", waits)
+		hasNot(t, page, ">done</a>")
+		hasNot(t, page, "Only the last 24 hours")
+	}
+	has(t, w.get("/jobs?waits=child"), "No jobs.")
+	has(t, w.get("/jobs?tag=customer:42"), ">done</a>")
+	hasNot(t, w.get("/jobs?tag=customer:42"), "Only the last 24 hours")
+	has(t, w.get("/jobs?parent=done"), ">invoice 1</a>")
+	has(t, w.get("/jobs?from=2020-01-01T00:00&to=2020-01-02T00:00"), "No jobs.")
+	has(t, w.get("/jobs/counts?flow=order"), `>completed</a> <b>`)
+	require.Equal(t, w.of("done"), w.do(w.request(http.MethodGet, "/job?key=done", nil)).Header.Get("Location"))
+	for _, wrong := range []string{"/jobs?state=lost", "/jobs?last=2y", "/jobs?from=soon", "/jobs?before=x"} {
+		require.Equal(t, http.StatusBadRequest, w.do(w.request(http.MethodGet, wrong, nil)).StatusCode, wrong)
+	}
+	require.Equal(t, http.StatusNotFound, w.do(w.request(http.MethodGet, "/job?key=nobody", nil)).StatusCode)
+}
+
+func jobPage(t *testing.T, w *world) {
+	failing := w.get(w.of("failing"))
+	has(t, failing, "completed")
+	has(t, failing, `class="graph"`)
+	has(t, failing, `class="timeline"`)
+	has(t, failing, "3 passes", "a cycle is folded, with its count")
+	has(t, failing, "attempt 2 &lt;b&gt;failed&lt;/b&gt;", "what jobs say is no markup")
+	has(t, failing, "Leg2 messages accepted")
+	has(t, failing, "r-2", "the result of an effect")
+	has(t, failing, "failing/invoice", "a child")
+	has(t, failing, `href="http://127.0.0.1:16686/trace/`+trace.Of(w.id("failing"), "").Trace.String()+`"`)
+	parked := w.get(w.of("parked"))
+	has(t, parked, "quipu dead")
+	has(t, parked, "waits for a person")
+	has(t, parked, `name="verdict" value="done"`)
+	has(t, w.get(w.of("waiting")), "approved")
+	has(t, w.get(w.of("nightly-1")), "no process that is alive has one")
+	has(t, w.get(w.of("failing")+"?q=receipt"), "payments.charge")
+	has(t, w.get(w.of("failing")+"?q=nothing-has-this"), "No event fits.")
+	has(t, w.get(w.of("failing")+"?activity=look"), "Activities: look")
+	child, err := w.rt.Jobs(t.Context(), quipu.JobFilter{Parent: w.id("done")})
+	require.NoError(t, err)
+	has(t, w.get("/jobs/"+child[0].Job.ID.String()), `>done</a> (invoice)`)
+	export := w.do(w.request(http.MethodGet, w.of("done")+"/export", nil))
+	has(t, export.Header.Get("Content-Disposition"), "attachment")
+	require.Contains(t, export.Body, w.id("done").String())
+}
+
+// The page of a job at an entry shows what the terminal's replay shows.
+func pastPage(t *testing.T, w *world) {
+	first := w.get(w.of("failing") + "?at=1")
+	has(t, first, "As it stood at entry 1")
+	hasNot(t, first, "r-2")
+	hasNot(t, first, "Interrupt</button>", "the past cannot be changed")
+	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "failing"})
+	require.NoError(t, err)
+	last := w.get(w.of("failing") + "?at=" + itoa(j.Entries))
+	has(t, last, "Nothing was open then.")
+	for seq := int64(1); seq <= j.Entries; seq++ {
+		has(t, w.get(w.of("failing")+"?at="+itoa(seq)), "As it stood at entry "+itoa(seq)+" of "+itoa(j.Entries))
+	}
+	require.Equal(t, http.StatusNotFound, w.do(w.request(http.MethodGet, w.of("failing")+"?at=9999", nil)).StatusCode)
+}
+
+func verifyPage(t *testing.T, w *world) {
+	page := w.get(w.of("failing") + "?verify=1")
+	has(t, page, "No check is violated.")
+	has(t, page, ">V17</th>")
+}
+
+func listPages(t *testing.T, w *world) {
+	has(t, w.get("/topics"), "books.close")
+	has(t, w.get("/topics"), "1 topic that nobody serves")
+	topics := w.get("/topics")
+	has(t, topics, `<tr class="nobody"><th scope="row"><a class="row" href="/jobs?waits=topic:books.close">books.close</a></th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
+	rate := regexp.MustCompile(`payments.charge</a></th>.*<td class="number">0\.[0-9]+</td>`)
+	for n := 0; !rate.MatchString(w.get("/topics")); n++ { // it comes with the next renewal of the session, and is that of a minute
+		require.Less(t, n, 300, "no rate")
+		if n%40 == 20 {
+			_, err := w.rt.Call(devtest.Context(t), "payments.charge", "rate-"+strconv.Itoa(n), map[string]any{"order": 5})
+			require.NoError(t, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	has(t, w.get("/processes"), "worker-1")
+	has(t, w.get("/flows"), `/flows/order?version=1`)
+	has(t, w.get("/flows/order"), `class="graph"`)
+	has(t, w.get("/flows/order?with=1"), "Nothing.")
+	has(t, w.get("/schedules"), "Europe/Berlin")
+	has(t, w.get("/dead"), "parked")
+	has(t, w.get("/space"), "Epoch")
+	has(t, w.get("/bulk?flow=order"), "<strong>4 jobs</strong>")
+	require.Contains(t, w.get("/bulk/export?flow=order"), w.id("done").String())
+	has(t, w.get("/assets/console.css"), "prefers-color-scheme")
+}
+
+func refusedPages(t *testing.T, w *world) {
+	for page, status := range map[string]int{
+		"/jobs/x": 400, "/jobs/" + journal.JobID{1}.String(): 404, "/flows/none": 400, "/nothing": 404, "/live?page=http://example.com/": 400, "/live?page=/live": 400,
+		w.of("done") + "?at=-1": 400,
+	} {
+		require.Equal(t, status, w.do(w.request(http.MethodGet, page, nil)).StatusCode, page)
+	}
+	for _, form := range []url.Values{
+		{},
+		{"id": {"1"}},
+		{"id": {"1"}, "verdict": {"retry"}},
+		{"id": {"1"}, "verdict": {"done"}, "reason": {"x"}, "result": {"{"}},
+		{"id": {"1"}, "verdict": {"fail"}, "reason": {"x"}, "code": {"200"}},
+		{"id": {"1"}, "verdict": {"burn"}, "reason": {"x"}},
+		{"id": {"x"}, "verdict": {"retry"}, "reason": {"x"}, "effect": {"abc"}},
+	} {
+		require.Equal(t, http.StatusBadRequest, w.post("/dead", form).StatusCode, form)
+	}
+	require.Equal(t, http.StatusBadRequest, w.post("/bulk", url.Values{"act": {"burn"}, "reason": {"x"}}).StatusCode)
+	require.Equal(t, http.StatusBadRequest, w.post(w.of("waiting")+"/interrupt", url.Values{}).StatusCode)
+}
+
+// O6: a page of somebody else reaches nothing by the browser of who has a console.
+func foreignRequests(t *testing.T, w *world) {
+	for _, header := range []http.Header{
+		{"Origin": {"http://example.com"}},
+		{"Origin": {"null"}},
+		{"Origin": {w.page.URL}, "Sec-Fetch-Site": {"cross-site"}},
+	} {
+		req := w.request(http.MethodPost, w.of("waiting")+"/interrupt", url.Values{"reason": {"x"}})
+		for name, values := range header {
+			req.Header.Set(name, values[0])
+		}
+		require.Equal(t, http.StatusForbidden, w.do(req).StatusCode, header)
+	}
+	for host, status := range map[string]int{
+		"example.com": 421, "127.0.0.1.example.com": 421, "10.0.0.1:80": 421, "[2001:db8::1]:80": 421, "": 200, "localhost:1": 200, "[::1]:9": 200, "127.0.0.9": 200,
+	} {
+		req := w.request(http.MethodGet, "/processes", nil)
+		req.Host = host
+		require.Equal(t, status, w.do(req).StatusCode, host)
+	}
+	a := w.do(w.request(http.MethodGet, "/jobs?flow=order", nil))
+	has(t, a.Header.Get("Content-Security-Policy"), "script-src 'self'")
+	hasNot(t, a.Header.Get("Content-Security-Policy"), "unsafe")
+	require.NotRegexp(t, `(?i)<script>|<style|\sstyle=|\son[a-z]+=|javascript:`, w.get(w.of("failing")))
+	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "waiting"})
+	require.NoError(t, err)
+	require.Equal(t, journal.JobOpen, j.State)
+}
+
+// has wants the text in a page. Its message is short.
+func has(t *testing.T, page, text string, says ...string) {
+	t.Helper()
+	if !strings.Contains(page, text) {
+		require.FailNow(t, "the page has no "+text, strings.Join(says, " "))
+	}
+}
+
+func hasNot(t *testing.T, page, text string, says ...string) {
+	t.Helper()
+	if strings.Contains(page, text) {
+		require.FailNow(t, "the page has "+text, strings.Join(says, " "))
+	}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// What a browser reads whole is compressed for it. A part of it is not: the bytes that it counts are
+// those of the whole.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const page = "/assets/console.css"
+	whole := w.get(page)
+	req := w.request(http.MethodGet, page, nil)
+	req.Header.Set("Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", w.do(req).Header.Get("Content-Encoding"))
+	req.Header.Set("Range", "bytes=0-2047")
+	a := w.do(req)
+	require.Equal(t, http.StatusPartialContent, a.StatusCode)
+	require.Equal(t, whole[:2048], a.Body)
+}

@@ -1,0 +1,288 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// Limits of a timeline.
+const (
+	maxBars  = 500 // more are folded: one lane for each activity, with counts
+	maxLanes = 200
+	buckets  = 100 // of a folded lane
+)
+
+// Sizes of a timeline, in its own units.
+const (
+	laneName   = 190
+	laneWidth  = 800
+	laneHeight = 22
+	axisHeight = 24
+)
+
+// bar is a part of a lane: what an attempt, or a wait, took.
+type bar struct {
+	Class string // ran, waited, backoff, person, failed; with open while it lasts
+	From  time.Time
+	To    time.Time
+	Text  string
+
+	X, Y, W float64
+	N       int // of what is folded in it; 0: nothing is
+
+	of *history.Event // that it tells of; nil: it has its Text
+}
+
+// lane is the line of one activity, or of one element of its list.
+type lane struct {
+	Name, Activity string
+	Bars           []bar
+	Y              int
+
+	of *history.Event // that it is named for; nil: it has its Name
+}
+
+// tick is a mark of the axis.
+type tick struct {
+	X    float64
+	Text string
+}
+
+// timeline is the picture of when a job did what (O8).
+type timeline struct {
+	Lanes         []lane
+	Ticks         []tick
+	Width, Height int
+	Bars          int // before they were folded
+	Folded        bool
+	Left          int // lanes that are not drawn
+	From, To      time.Time
+}
+
+// timelineOf draws the events of a job. Rows that a worker holds are running.
+func timelineOf(r *look.Reading) *timeline {
+	if len(r.Events) == 0 {
+		return nil
+	}
+	t := &timeline{From: r.Events[0].Time, To: time.UnixMicro(int64(r.Job.Now)), Width: laneName + laneWidth + margin*2}
+	if closed := r.Job.View.Closed; closed != collation.Never && r.Job.View.State.Closed() {
+		t.To = time.UnixMicro(int64(closed))
+	}
+	if last := r.Events[len(r.Events)-1].Time; last.After(t.To) || r.At != nil {
+		t.To = last
+	}
+	if !t.To.After(t.From) {
+		t.To = t.From.Add(time.Microsecond)
+	}
+	at := map[laneKey]int{}
+	for i := range r.Events {
+		ev := &r.Events[i]
+		if ev.Activity == "" || ev.Kind == history.KindEffect {
+			continue
+		}
+		key := laneKey{ev.Activity, ev.Address, ev.Element}
+		n, known := at[key]
+		if !known {
+			n = len(t.Lanes)
+			at[key] = n
+			t.Lanes = append(t.Lanes, lane{of: ev, Activity: ev.Activity})
+		}
+		t.add(&t.Lanes[n], ev)
+	}
+	t.unfinished(r, at)
+	t.Lanes = slices.DeleteFunc(t.Lanes, func(l lane) bool { return len(l.Bars) == 0 })
+	for i := range t.Lanes {
+		t.Bars += len(t.Lanes[i].Bars)
+	}
+	if t.Bars > maxBars {
+		t.fold()
+	}
+	t.place()
+	return t
+}
+
+type laneKey struct {
+	activity, address string
+	element           int
+}
+
+// placed names an activity with its element and pass.
+func placed(ev *history.Event) string {
+	name := ev.Activity
+	if ev.Element >= 0 {
+		name += fmt.Sprintf("[%d]", ev.Element)
+	}
+	if ev.Pass > 1 {
+		name += fmt.Sprintf(" · pass %d", ev.Pass)
+	}
+	return name
+}
+
+// add adds what an event ended: a wait, then a run; and the backoff that follows a failed attempt.
+func (t *timeline) add(l *lane, ev *history.Event) {
+	began := ev.Time.Add(-ev.Ran)
+	if ev.Waited > 0 {
+		class := "waited"
+		if ev.Kind == history.KindOperator {
+			class = "person"
+		}
+		l.Bars = append(l.Bars, bar{Class: class, From: began.Add(-ev.Waited), To: began, of: ev})
+	}
+	if ev.Ran > 0 || ev.Kind == history.KindDone || ev.Kind == history.KindFailed || ev.Kind == history.KindAttempt {
+		class := "ran"
+		if ev.Kind == history.KindFailed || ev.Kind == history.KindAttempt {
+			class = "failed"
+		}
+		l.Bars = append(l.Bars, bar{Class: class, From: began, To: ev.Time, of: ev})
+	}
+	if ev.Kind == history.KindAttempt && ev.Due.After(ev.Time) {
+		to := ev.Due
+		if to.After(t.To) {
+			to = t.To
+		}
+		l.Bars = append(l.Bars, bar{Class: "backoff", From: ev.Time, To: to, of: ev})
+	}
+}
+
+// says is the text of a bar that tells of an event.
+func (b *bar) says() string {
+	attempt := ""
+	if b.of.Attempt > 0 {
+		attempt = fmt.Sprintf(", attempt %d", b.of.Attempt)
+	}
+	switch b.Class {
+	case "backoff":
+		return "pause before the next attempt" + attempt
+	case "waited", "person":
+		return "waited " + short(b.of.Waited) + attempt
+	}
+	return "ran " + short(b.of.Ran) + attempt + ": " + b.of.Text
+}
+
+// unfinished adds what still lasts: a request at a worker runs, others wait.
+func (t *timeline) unfinished(r *look.Reading, at map[laneKey]int) {
+	if len(r.Job.View.Rows)+len(r.Job.View.Waits) == 0 {
+		return
+	}
+	lists := map[laneKey]bool{}
+	for i := range r.Job.View.Instances {
+		in := &r.Job.View.Instances[i]
+		lists[laneKey{in.Key.Activity, string(in.Key.DAD), 0}] = in.Count > 0
+	}
+	last := map[laneKey]*history.Event{}
+	for i := range r.Events {
+		ev := &r.Events[i]
+		last[laneKey{ev.Activity, ev.Address, ev.Element}] = ev
+	}
+	open := func(activity, address string, element int, class, text string) {
+		key := laneKey{activity, address, -1}
+		if lists[laneKey{activity, address, 0}] && class != "" {
+			key.element = element
+			if _, known := at[key]; !known {
+				at[key] = len(t.Lanes)
+				t.Lanes = append(t.Lanes, lane{Name: fmt.Sprintf("%s[%d]", activity, element), Activity: activity})
+			}
+		}
+		n, known := at[key]
+		if !known {
+			return
+		}
+		from := t.From
+		if ev := last[key]; ev != nil {
+			from = ev.Time
+		} else if ev := last[laneKey{activity, address, -1}]; ev != nil {
+			from = ev.Time
+		}
+		t.Lanes[n].Bars = append(t.Lanes[n].Bars, bar{Class: class + " open", From: from, To: t.To, Text: text})
+	}
+	for i := range r.Job.View.Rows {
+		row := &r.Job.View.Rows[i]
+		switch {
+		case row.Kind != journal.MessageRequest && row.Held == "":
+		case row.Held == collation.HeldParked || row.Held == collation.HeldStuck:
+			open(row.Activity, string(row.DAD), row.Element, "person", "waits for a person")
+		case row.Holder != "":
+			open(row.Activity, string(row.DAD), row.Element, "ran", "runs at "+row.Holder)
+		case row.Held == "" && row.Attempt > 1 && row.NextAt > r.Job.Now && row.TurnSent != row.Turn:
+			open(row.Activity, string(row.DAD), row.Element, "backoff", fmt.Sprintf("pause before attempt %d", row.Attempt))
+		case row.Held == "":
+			open(row.Activity, string(row.DAD), row.Element, "waited", "waits")
+		}
+	}
+	for i := range r.Job.View.Waits {
+		w := &r.Job.View.Waits[i]
+		open(w.Activity, string(w.DAD), -1, "waited", "waits for signal "+w.Topic)
+	}
+}
+
+// fold makes one lane of each activity, and of its bars one for each part of the time.
+func (t *timeline) fold() {
+	t.Folded = true
+	var folded []lane
+	at := map[string]int{}
+	parts := map[string][buckets]int{}
+	span := t.To.Sub(t.From)
+	for _, l := range t.Lanes {
+		if _, known := at[l.Activity]; !known {
+			at[l.Activity] = len(folded)
+			folded = append(folded, lane{Name: l.Activity, Activity: l.Activity})
+		}
+		counts := parts[l.Activity]
+		for _, b := range l.Bars {
+			if b.Class == "ran" || b.Class == "failed" || b.Class == "ran open" {
+				counts[min(buckets-1, max(0, int(b.To.Sub(t.From)*buckets/span)))]++
+			}
+		}
+		parts[l.Activity] = counts
+	}
+	for i := range folded {
+		l := &folded[i]
+		for n, count := range parts[l.Activity] {
+			if count > 0 {
+				from := t.From.Add(span * time.Duration(n) / buckets)
+				l.Bars = append(l.Bars, bar{Class: "many", From: from, To: from.Add(span / buckets), N: count, Text: counted(count, "attempt") + " ended here"})
+			}
+		}
+	}
+	t.Lanes = folded
+}
+
+// place computes where everything is.
+func (t *timeline) place() {
+	if len(t.Lanes) > maxLanes {
+		t.Left, t.Lanes = len(t.Lanes)-maxLanes, t.Lanes[:maxLanes]
+	}
+	span := float64(t.To.Sub(t.From))
+	x := func(at time.Time) float64 {
+		return laneName + min(laneWidth, max(0, float64(at.Sub(t.From))/span*laneWidth))
+	}
+	for i := range t.Lanes {
+		l := &t.Lanes[i]
+		if l.of != nil {
+			l.Name = placed(l.of)
+		}
+		l.Y = axisHeight + i*laneHeight
+		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
+		for n := range l.Bars {
+			b := &l.Bars[n]
+			if b.of != nil {
+				b.Text = b.says()
+			}
+			b.X, b.Y = x(b.From), float64(l.Y+4)
+			b.W = max(2, x(b.To)-b.X)
+			b.X = min(b.X, laneName+laneWidth-b.W)
+		}
+	}
+	t.Height = axisHeight + len(t.Lanes)*laneHeight + 6
+	const ticks = 4
+	for i := range ticks + 1 {
+		d := t.To.Sub(t.From) * time.Duration(i) / ticks
+		t.Ticks = append(t.Ticks, tick{x(t.From.Add(d)), short(d.Round(time.Millisecond))})
+	}
+}

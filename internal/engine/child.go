@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+var (
+	// errOrder says that the row of a child's start cannot be read.
+	errOrder = errors.New("the order of a child cannot be read")
+	// errUnheard says that a job cannot begin and that nobody waits for the refusal.
+	errUnheard = errors.New("a job that nobody waits for cannot begin")
+)
+
+// refusal is why a child is not begun: an error of the await that ordered it (1.11), not of the
+// engine.
+type refusal struct {
+	code  int
+	class string
+	cause error
+}
+
+func (r *refusal) Error() string { return r.cause.Error() }
+
+// begun is what an item that begins a child keeps between attempts.
+type begun struct {
+	asks string // the key of its order
+	key  string // the same key, once its holder has to be looked up
+}
+
+// lose learns what the inception of a child was lost to.
+func (it *item) lose(e *store.LostError) {
+	if slices.Contains(e.Keys, it.child.asks) {
+		it.child.key = it.child.asks
+	}
+}
+
+// order begins the child that a start row orders, or refuses it (1.11). It reads the row, which
+// is locked, and who has the key, but only after the key was lost to another. It decides on the
+// inception with the first steps, or on the refusal. It writes these, and the answer "it has
+// begun" if nobody waits for the child's end.
+func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
+	if row.Topic == collation.TopicAsk {
+		return l.asked(ctx, b, it, row)
+	}
+	order, err := row.Order()
+	if err != nil {
+		b.later = append(b.later, l.deadLetter(it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err)))
+		return nil
+	}
+	in, f, err := l.prepare(ctx, it, row, order)
+	if err == nil {
+		if err = l.begin(b, it, in, f); err == nil {
+			return nil
+		}
+	}
+	no, refused := errors.AsType[*refusal](err)
+	switch {
+	case errors.Is(err, flow.ErrStopped):
+		b.halt(it)
+	case !refused:
+		return err
+	case !order.Heard():
+		l.unheard(b, it, row, fmt.Errorf("%w: %w", errUnheard, no))
+	default:
+		l.refuse(b, it, row, order, no)
+	}
+	return nil
+}
+
+// resolve is Flows.Resolve, which may have to read the flow.
+func (l *loop) resolve(ctx context.Context, name, version string) (journal.FlowRef, *flow.Flow, error) {
+	defer l.progress.wait()()
+	return l.flows.Resolve(ctx, name, version)
+}
+
+// begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
+func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow) error {
+	held := b.holder(in.Key)
+	in.Keep = f.Expire()
+	in.Space, in.Now = b.space, b.loaded.Now // a child has a trace of its own, linked to its parent's (O1)
+	p := collation.Begin(in, held, b.mode)
+	if p == nil {
+		return &refusal{http.StatusConflict, "conflict", fmt.Errorf(
+			"the key %.80q belongs to another job, %s: give the await an `id` that no job has", in.Key, held.ID)}
+	}
+	if first := b.begin(p, f); first != nil {
+		p = first
+	} else {
+		p.Done = false
+	}
+	b.decide(it, p)
+	return nil
+}
+
+// refuse ends the row of a start with the error of the await that ordered it.
+func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.StartOrder, no *refusal) {
+	p := order.Refused(row, no.code, no.class, wire.CutText(no.Error()), b.loaded.Now, b.mode)
+	b.plans = append(b.plans, store.Chained{Plan: p})
+	b.extra = append(b.extra, store.Outgoing{Row: p.Insert[0], Trace: order.Trace})
+	b.ended = append(b.ended, it)
+}
+
+// prepare checks the order like a start from outside. The input of compensations contains that
+// of their function, so it has no limit of its own.
+func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order *collation.StartOrder) (collation.Inception, *flow.Flow, error) {
+	var none collation.Inception
+	switch {
+	case order.Fault != "":
+		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
+	case heldFor(it.reject) == collation.ReasonSlow:
+		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonSlow, it.reject}
+	case it.reject != nil:
+		return none, nil, &refusal{http.StatusInternalServerError, "refused", it.reject}
+	}
+	ref, f, err := l.resolve(ctx, order.Flow, order.Version)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return none, nil, &refusal{http.StatusNotFound, "not_found", err}
+	case err != nil:
+		return none, nil, err
+	}
+	// An order of another build may escape texts in another way than the canonical form.
+	input, err := canonical.Payload(order.Input)
+	key := order.Key
+	switch {
+	case err != nil:
+	case order.Heard():
+		key, err = CheckStart(f, key, input, l.cfg.KeptKey, l.tooSlow)
+	default:
+		err = checkKey(f, key)
+		key = l.cfg.KeptKey(key)
+	}
+	switch {
+	case errors.Is(err, flow.ErrStopped):
+		return none, nil, err
+	case err != nil:
+		return none, nil, &refusal{http.StatusBadRequest, "input", err}
+	}
+	it.child.asks = key
+	return collation.Inception{
+		Key: key, Flow: ref, Trigger: f.Trigger().Name, Input: input, Order: row, Parent: &order.Parent,
+		Active: order.Version == "",
+	}, f, nil
+}

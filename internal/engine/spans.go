@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/observer"
+)
+
+// tell hands the finished batch to the observer: for each plan when it was committed and
+// published, which its entry does not tell (O2).
+func (l *loop) tell(b *batch) {
+	l.count(b)
+	end, committed := time.Now(), b.began.Add(b.took)
+	told := func(p *collation.Plan) {
+		if p.Entry == nil || !handles(p.Entry.Kind) {
+			return
+		}
+		spans := [2]observer.Span{{Name: observer.SpanCommit, Start: b.began, End: committed}}
+		n := 1
+		if len(p.Insert) > 0 {
+			spans[1] = observer.Span{Name: observer.SpanPublish, Start: committed, End: end}
+			n++
+		}
+		l.cfg.Observer.Told(observer.Message{Job: p.Entry.Job, Traceparent: p.Entry.Trace, GUID: p.Entry.GUID}, spans[:n]...)
+	}
+	for _, it := range b.decided {
+		told(it.plan)
+	}
+	for _, p := range b.folded {
+		told(p)
+	}
+}
+
+// handles says whether an entry of the kind handles a message, and so gives it a span.
+func handles(k journal.Kind) bool {
+	return k == journal.KindLeg1 || k == journal.KindLeg2 || k == journal.KindStale || k == journal.KindInterrupt
+}
+
+// count adds the batch to the metrics. What every message has is added up first, so that it
+// costs the batch one call (O4).
+func (l *loop) count(b *batch) {
+	o := l.cfg.Observer
+	o.Observe(observer.MetricBatch, float64(len(b.decided)))
+	if len(b.plans) > 0 {
+		o.Observe(observer.MetricCommit, b.took.Seconds())
+	}
+	handled, stale, unlicensed := int64(0), int64(0), int64(0)
+	add := func(p *collation.Plan) {
+		switch {
+		case p.Entry != nil && p.Entry.Kind == journal.KindCreated:
+		case p.Outcome == collation.Handled:
+			handled++
+		case p.Outcome == collation.Stale:
+			stale++
+		case p.Outcome == collation.Unlicensed, p.Outcome == collation.Settled, p.Outcome == collation.HeldBack:
+			unlicensed++
+		}
+	}
+	for _, it := range b.decided {
+		add(it.plan)
+	}
+	for _, p := range b.folded {
+		add(p)
+	}
+	o.Count(observer.MetricTransitions, handled)
+	o.Count(observer.MetricStale, stale)
+	o.Count(observer.MetricUnlicensed, unlicensed)
+	for i := range b.plans {
+		l.countPlan(b, b.plans[i].Plan)
+	}
+}
+
+// countPlan counts the dead letters of a plan, and the job that it begins, closes or
+// quarantines.
+func (l *loop) countPlan(b *batch, p *collation.Plan) {
+	for i := range p.Dead {
+		l.cfg.Observer.Count(observer.MetricDead, 1, "reason", p.Dead[i].Reason)
+	}
+	if p.NewState == "" || p.Repair != nil {
+		return
+	}
+	flow := ""
+	if st := b.loaded.States[p.Job]; st != nil {
+		flow = st.Job.Flow.Name
+	}
+	if p.Entry != nil && p.Entry.Flow != nil {
+		flow = p.Entry.Flow.Name
+	}
+	if p.NewState == journal.JobOpen {
+		l.cfg.Observer.Count(observer.MetricBegun, 1, "flow", flow)
+		return
+	}
+	l.cfg.Observer.Count(observer.MetricClosed, 1, "flow", flow, "state", string(p.NewState))
+}

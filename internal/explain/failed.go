@@ -1,0 +1,272 @@
+package explain
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// maxGenerations bounds the generations of a child that are looked up.
+const maxGenerations = 64
+
+// failed says that the job failed or was interrupted, by whom, and why.
+func (e *explainer) failed() string {
+	how := "failed"
+	if e.v.State == journal.JobInterrupted {
+		how = "was interrupted"
+	}
+	text := fmt.Sprintf("the job %s with code %d after %s", how, e.v.Code, span(micros(e.v.Closed-e.v.Started)))
+	if e.outputFailed() {
+		return text + e.byOutput()
+	}
+	text += e.closer() + e.attempts()
+	if id := e.failedChild(); !id.IsZero() {
+		text += e.byChild(id)
+	}
+	if f := e.v.Error; f != nil {
+		text += ": " + e.said(f.Message, e.frame()) + e.limit(f.Class)
+	}
+	l := e.Last
+	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" && !(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
+		text += "; no transition of " + e.v.Flow.Name + " takes this error (on: error)"
+	}
+	if e.expressionFailed() {
+		text += "; " + e.helps()
+	}
+	return text
+}
+
+// attempts says how many attempts failed, if there was more than one.
+func (e *explainer) attempts() string {
+	l := e.Last
+	if l == nil || l.Response == nil || l.Result != nil {
+		return ""
+	}
+	n := l.Response.Attempt
+	if s := e.by[collation.InstanceKey{Activity: l.Activity, DAD: collation.DAD(l.DAD)}]; s != nil && !l.Response.Child.IsZero() {
+		n = s.inst.Attempt
+	}
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" after %d attempts", n)
+}
+
+// said is the first line of an error's message, bounded, with the frame that it came from if
+// there is one, and where the rest is.
+func (e *explainer) said(text, frame string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	first = cut(first, maxOutput)
+	if first == text && frame == "" {
+		return text
+	}
+	if first != text {
+		first = strings.TrimSuffix(first, "…") + "…"
+	}
+	if frame != "" {
+		first += ", at " + cut(frame, maxOutput)
+	}
+	return first + " (quipu log " + word(e.v.Key) + " --raw shows all)"
+}
+
+// frame is where the error that closed the job came from, if its stack was recorded.
+func (e *explainer) frame() string {
+	if l := e.Last; l != nil && l.Response != nil && l.Response.Error != nil {
+		return Frame(l.Response.Error.Stack)
+	}
+	return ""
+}
+
+// mend says that a resume alone would fail again.
+func (e *explainer) mend() string {
+	if e.v.State != journal.JobFailed || e.expressionFailed() {
+		return ""
+	}
+	if j := e.latest(e.failedChild()); j != nil && j.State == journal.JobCompleted {
+		return ""
+	}
+	return "; mend what failed first"
+}
+
+// failedChild is the child whose failure closed the job; zero if something else did.
+func (e *explainer) failedChild() journal.JobID {
+	if e.v.State != journal.JobFailed {
+		return journal.JobID{}
+	}
+	if l := e.Last; l != nil && l.Response != nil && !l.Response.Child.IsZero() {
+		return l.Response.Child
+	}
+	return e.Child
+}
+
+// PassedOn returns the child whose failure closed a job by way of its function: the last of the
+// outcomes whose error is in the message that closed the job, as a workers.ChildError spells it.
+// Zero says that there is none. outcomes are entries with the outcomes of children, in their
+// order.
+func PassedOn(closed *journal.Failure, outcomes []*journal.Entry) (child journal.JobID) {
+	for _, e := range outcomes {
+		x := e.Response
+		if x == nil || x.Error == nil || x.Request.IsZero() || closed == nil {
+			continue
+		}
+		if strings.Contains(closed.Message, fmt.Sprintf("ended with error %d (%s): %s", x.Code, x.Error.Class, x.Error.Message)) {
+			child = x.Child
+		}
+	}
+	return child
+}
+
+// latest is the last generation of a job's key that exists; nil if the job is not known.
+func (e *explainer) latest(id journal.JobID) *store.JobSummary {
+	if e.Find == nil {
+		return nil
+	}
+	j := e.Find(id)
+	for range maxGenerations {
+		if j == nil {
+			return nil
+		}
+		next := e.Find(collation.NewJobID(j.Space, j.Key, j.Generation+1))
+		if next == nil {
+			break
+		}
+		j = next
+	}
+	return j
+}
+
+// byChild names the child in a sentence about the await that it failed.
+func (e *explainer) byChild(id journal.JobID) string {
+	how := "failed"
+	if e.Find != nil {
+		if j := e.Find(id); j != nil && j.State == journal.JobInterrupted {
+			how = "was interrupted"
+		}
+	}
+	text := fmt.Sprintf(", whose child (job %s) %s", e.jobName(id), how)
+	switch j := e.latest(id); {
+	case j == nil || j.ID == id:
+	case j.State == journal.JobFailed:
+		text += " and was resumed, and failed again"
+	default:
+		text += fmt.Sprintf(" and was resumed, and is %s now", j.State)
+	}
+	return text
+}
+
+// childrenFirst are the commands for children that must complete before the job can be
+// resumed: the one that failed it, and those that it still waited for.
+func (e *explainer) childrenFirst() (commands []string) {
+	told := map[journal.JobID]bool{{}: true}
+	ids := []journal.JobID{e.failedChild()}
+	for _, s := range e.spots {
+		ids = append(ids, s.inst.Child)
+	}
+	for _, id := range ids {
+		if told[id] || len(told) > maxPauses {
+			continue
+		}
+		told[id] = true
+		name, resumes := id.String(), true
+		if e.Find != nil {
+			j := e.latest(id)
+			if j == nil || j.State == journal.JobCompleted {
+				continue
+			}
+			name, resumes = j.Key, j.State == journal.JobFailed || j.State == journal.JobInterrupted
+		}
+		commands = append(commands, "quipu why "+word(name))
+		if resumes {
+			commands = append(commands, "quipu resume "+word(name))
+		}
+	}
+	return commands
+}
+
+// limit names the time that was over, and the topic of an activity that nobody answered.
+func (e *explainer) limit(class string) string {
+	if e.Last == nil || e.Flow == nil {
+		return ""
+	}
+	a, ok := e.Flow.Activity(e.Last.Activity)
+	switch {
+	case !ok:
+	case class == "timeout" && a.Timeout > 0:
+		return fmt.Sprintf(" (an attempt of %s has %s: its timeout)", a.Name, span(a.Timeout))
+	case class == "within" && a.Within > 0 && a.Topic != "":
+		return fmt.Sprintf(" (%s has %s, its within; its topic is %s)", a.Name, span(a.Within), a.Topic)
+	}
+	return ""
+}
+
+// expressionFailed says that an expression failed the job: it gives the same from the same
+// results, so doing the activity again alone does not help.
+func (e *explainer) expressionFailed() bool {
+	f := e.v.Error
+	return f != nil && e.v.State == journal.JobFailed && f.Class == collation.ReasonExpression && e.failedChild().IsZero()
+}
+
+// outputFailed says that all activities ended without closing the job, and that the output of
+// the flow failed then.
+func (e *explainer) outputFailed() bool {
+	return e.expressionFailed() && strings.HasPrefix(e.v.Error.Message, outputPlace)
+}
+
+// outputPlace begins the message about the output of a flow; that of an activity names it.
+const outputPlace = "output: "
+
+// byOutput says that the output of the flow failed, and what helps.
+func (e *explainer) byOutput() string {
+	return ": every activity has ended, and then the output of the flow failed: " + e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace), "") + "; " + e.helps()
+}
+
+// helps says whether a resume can help where an expression failed.
+func (e *explainer) helps() string {
+	helps := "so no resume helps it"
+	if e.Flow == nil || len(e.makers()) > 0 {
+		helps = "so it helps to do again what made the output (--from)"
+	}
+	return fmt.Sprintf("the job keeps version %s of its flow, %s; a new version helps later jobs", e.v.Flow.Version, helps)
+}
+
+// expression finds the expression in a message, and mentioned what may be an activity in it.
+var (
+	expression = regexp.MustCompile(`(?s)^[\w :]+: \$\{ (.*?) \}: `)
+	mentioned  = regexp.MustCompile(`(?:^|[^.\w])(\w+)\.`)
+)
+
+// makers are the activities that the failed expression names, as far as
+// they ran and can be done again: a job that has completed is never started again.
+func (e *explainer) makers() (names []string) {
+	found := expression.FindStringSubmatch(e.v.Error.Message)
+	if found == nil || e.Flow == nil {
+		return nil
+	}
+	for _, m := range mentioned.FindAllStringSubmatch(found[1], -1) {
+		a, ok := e.Flow.Activity(m[1])
+		ran := func(s *spot) bool { return s.act == a }
+		if ok && a != e.Flow.Trigger() && a.Type != flow.TypeAwait && slices.ContainsFunc(e.spots, ran) && !slices.Contains(names, a.Name) && len(names) < maxPauses {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// resumes are the commands that go on with a job that failed or was interrupted.
+func (e *explainer) resumes() []string {
+	resume := "quipu resume " + word(e.v.Key)
+	if !e.expressionFailed() {
+		return append(e.childrenFirst(), resume)
+	}
+	var commands []string
+	for _, name := range e.makers() {
+		commands = append(commands, resume+" --from "+word(name))
+	}
+	return commands
+}

@@ -1,0 +1,91 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/health"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+// space names what is wrong with the space and keeps every open job from going on.
+func (e *explainer) space() {
+	if e.v.State != journal.JobOpen {
+		return
+	}
+	for i := range e.Wrong {
+		f := &e.Wrong[i]
+		switch {
+		case f.Kind == health.KindEngine:
+			e.add(nil, KindNobody, f.Text).Commands = []string{f.Command}
+		case f.Kind == health.KindSilent || f.Stops && f.Queue == "":
+			by := ""
+			if len(f.Processes) > 0 && f.Kind != health.KindSilent {
+				by = " (" + named(f.Processes) + ")"
+			}
+			e.add(nil, KindSpace, f.Text, by, ", for ", span(f.For)).Commands = []string{f.Command}
+		}
+	}
+}
+
+// maxNamed is how many processes a sentence names.
+const maxNamed = 3
+
+// named names the processes that tell something.
+func named(processes []string) string {
+	if more := len(processes) - maxNamed; more > 0 {
+		return fmt.Sprintf("as %s and %d more say", strings.Join(processes[:maxNamed], ", "), more)
+	}
+	if len(processes) == 1 {
+		return "as " + processes[0] + " says"
+	}
+	return "as " + strings.Join(processes, ", ") + " say"
+}
+
+// nobody names what an open job needs and nobody provides: a handler for the topic of a request. Each
+// topic is named once.
+func (e *explainer) nobody() {
+	if e.Processes == nil || e.v.State != journal.JobOpen {
+		return
+	}
+	var told []string
+	for _, s := range e.spots {
+		for _, r := range s.requests {
+			if !asks(r) || slices.Contains(told, r.Topic) || e.serves(r.Topic) {
+				continue
+			}
+			elsewhere, seen := e.elsewhere(r.Topic)
+			if elsewhere {
+				continue
+			}
+			unseen := ""
+			if !seen {
+				unseen = " (a worker in another language is not seen here)"
+			}
+			told = append(told, r.Topic)
+			e.add(s, KindNobody, s.name(), " needs a handler of ", r.Topic,
+				", and no process that is alive has one", unseen).Commands = listProcesses
+		}
+	}
+}
+
+var listProcesses = []string{"quipu processes"}
+
+// asks says that the request waits for any worker.
+func asks(r *collation.Row) bool {
+	return r.Kind == journal.MessageRequest && r.Held == "" && r.Holder == "" && r.NextAt != collation.Never
+}
+
+func (e *explainer) elsewhere(topic string) (is, seen bool) {
+	if e.Elsewhere == nil {
+		return false, false
+	}
+	return e.Elsewhere(topic)
+}
+
+func (e *explainer) serves(topic string) bool {
+	return slices.ContainsFunc(e.Processes, func(p store.ProcessView) bool { return slices.Contains(p.Topics, topic) })
+}
