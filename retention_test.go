@@ -117,7 +117,7 @@ func requireProved(t *testing.T, path string, jobs map[journal.JobID]bool) {
 		require.NoError(t, err)
 		require.True(t, jobs[h.Job], h.Key)
 		delete(jobs, h.Job)
-		beside, err := replay.ReadBeside(r.Beside())
+		beside, err := replay.ReadAttachments(r.Attachments())
 		require.NoError(t, err)
 		require.NotNil(t, beside.Definition)
 		report, err := replay.Verify(replay.Header{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow}, nil, beside, r.Entries())

@@ -113,7 +113,7 @@ func (b *builder) elementEnds() (ended bool, err error) {
 
 // ahead is how many held elements are loaded at once: further answers in the same batch release
 // the next ones.
-const ahead = 32
+const loadedAhead = 32
 
 // release sends a held element. Nothing is to be released if it was ended or answered while it
 // was held, or if this very message ends it.
@@ -124,7 +124,7 @@ func (b *builder) release(inst *Instance, next int) error {
 	}
 	row, err := b.stands(RowKey{b.m.Job, g})
 	if err != nil {
-		for i := next + 1; i < min(next+ahead, inst.Count); i++ {
+		for i := next + 1; i < min(next+loadedAhead, inst.Count); i++ {
 			_, _ = b.stands(RowKey{b.m.Job, RequestGUID(inst.Leg1, i)})
 		}
 		return err

@@ -88,7 +88,7 @@ func (b *builder) take() error {
 }
 
 // woken is step 1 of a wake-up: it records the resolved wait, where the function finds it.
-func (b *builder) woken() {
+func (b *builder) recordResolvedWait() {
 	if b.response.Of == nil {
 		return
 	}

@@ -153,7 +153,7 @@ func (b *builder) step1() error {
 		b.turn()
 	}
 	if b.response.Kind == journal.ResponseWake {
-		b.woken()
+		b.recordResolvedWait()
 		return nil
 	}
 	if b.afterClose() || b.response.Kind != journal.ResponseTerminal && b.response.Kind != journal.ResponsePass {

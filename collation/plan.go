@@ -18,9 +18,9 @@ const (
 	Stale Outcome = "stale"
 	// Settled: its receipt is complete; nothing is written, ack.
 	Settled Outcome = "settled"
-	// Unlicensed: no receipt and no row; handled, answered, cancelled or never
+	// NoRow: no receipt and no row; handled, answered, cancelled or never
 	// committed; nothing is written, ack and count.
-	Unlicensed Outcome = "unlicensed"
+	NoRow Outcome = "no_row"
 	// HeldBack: its row is held for a person; nothing is written, ack (E10).
 	HeldBack Outcome = "held"
 	// Later: another message of its instance goes first; nothing is written, the message comes
@@ -165,12 +165,12 @@ type DeadLetter struct {
 	Message  string
 	Ledger   ActivityLedger
 	Raw      []byte // the message itself, if it has no row: for a person, never read back
-	// Stray says that no row was read for the message: anybody may have sent it. Retention bounds
+	// Unclaimed says that no row was read for the message: anybody may have sent it. Retention bounds
 	// such dead letters (S15). It is never read back.
-	Stray bool
+	Unclaimed bool
 }
 
-// Size is what a stray dead letter counts for in the bound of retention, in bytes (S15).
+// Size is what an unclaimed dead letter counts for in the bound of retention, in bytes (S15).
 func (d *DeadLetter) Size() int {
 	return len(d.Activity) + len(d.DAD) + len(d.Message) + len(d.Raw)
 }

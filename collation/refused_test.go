@@ -74,7 +74,7 @@ func TestC5WhichRowsGo(t *testing.T) {
 		require.Equal(t, c.goes, p != nil, name)
 		if c.goes {
 			require.Equal(t, &collation.Plan{
-				Job: row.Job, Message: row.GUID, Outcome: collation.Unlicensed, Done: true, Discard: []collation.RowKey{row},
+				Job: row.Job, Message: row.GUID, Outcome: collation.NoRow, Done: true, Discard: []collation.RowKey{row},
 			}, p, name)
 		}
 	}

@@ -121,7 +121,7 @@ func (b *builder) ended() Outcome {
 	case r != nil:
 		return ""
 	case b.row == nil || !b.ownsRow():
-		return Unlicensed
+		return NoRow
 	case b.row.Held != "" && b.m.Kind != journal.MessageResponse:
 		return HeldBack
 	}

@@ -65,7 +65,7 @@ func Hold(s *State, m *Message, mode Mode, reason string, cause error) *Plan {
 		ended = HeldBack // a response to a held request needs no second dead letter
 	}
 	if ended == "" && b.row == nil && s.Job.State.Closed() {
-		ended = Unlicensed // a close cancelled its row after it was accepted: only markers are left (C15)
+		ended = NoRow // a close cancelled its row after it was accepted: only markers are left (C15)
 	}
 	if ended != "" {
 		b.nothing(ended)

@@ -66,8 +66,8 @@ func (r *yamlReader) at(distance int) byte {
 	return 0
 }
 
-// apart says that white space or the end is at a distance from pos.
-func (r *yamlReader) apart(distance int) bool {
+// separatedAt says that white space or the end is at a distance from pos.
+func (r *yamlReader) separatedAt(distance int) bool {
 	c := r.at(distance)
 	return c == 0 || isBlank(c) || isBreak(c)
 }
@@ -175,7 +175,7 @@ func (r *yamlReader) ended() {
 	case r.over():
 	case r.at(0) == '#':
 		r.fail("a comment needs a space before its #")
-	case r.at(0) == ':' && r.apart(1):
+	case r.at(0) == ':' && r.separatedAt(1):
 		r.fail("a colon makes a key of a text, and there is no room for one here: quote the text, or begin a new line")
 	default:
 		r.fail("there is more behind the value")
@@ -184,7 +184,7 @@ func (r *yamlReader) ended() {
 
 // marker says that --- or ... is at pos, alone or with white space behind it.
 func (r *yamlReader) marker() bool {
-	return r.pos == r.start && (strings.HasPrefix(r.src[r.pos:], "---") || strings.HasPrefix(r.src[r.pos:], "...")) && r.apart(3)
+	return r.pos == r.start && (strings.HasPrefix(r.src[r.pos:], "---") || strings.HasPrefix(r.src[r.pos:], "...")) && r.separatedAt(3)
 }
 
 // next goes to the next token, the first of its line, and returns its indentation; −1 at the end of

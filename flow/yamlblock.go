@@ -21,12 +21,12 @@ func (r *yamlReader) block(parent int, inline, named bool) *node {
 		inline = true
 	}
 	switch c := r.at(0); {
-	case c == '-' && r.apart(1):
+	case c == '-' && r.separatedAt(1):
 		if inline {
 			return r.fail("a list begins in a line of its own, or is written in brackets")
 		}
 		return r.list(r.pos - r.start)
-	case c == '?' && r.apart(1):
+	case c == '?' && r.separatedAt(1):
 		return r.fail("a key is written before its colon, without a question mark")
 	case c == '|' || c == '>':
 		return r.named(own, r.blockText(parent))
@@ -57,7 +57,7 @@ func (r *yamlReader) below(from position, parent int, isValue, named bool) *node
 	switch indent := r.next(); {
 	case indent > parent:
 		return r.block(parent, false, named)
-	case isValue && indent == parent && r.at(0) == '-' && r.apart(1):
+	case isValue && indent == parent && r.at(0) == '-' && r.separatedAt(1):
 		return r.list(indent)
 	}
 	return r.null(from)
@@ -78,7 +78,7 @@ func (r *yamlReader) list(indent int) *node {
 			n.append(r.block(indent, inline, false))
 		}
 		next := r.next()
-		if next < indent || next == indent && (r.at(0) != '-' || !r.apart(1)) {
+		if next < indent || next == indent && (r.at(0) != '-' || !r.separatedAt(1)) {
 			break
 		}
 		if next > indent {
@@ -114,7 +114,7 @@ func (r *yamlReader) mapping(key word) *node {
 			break
 		}
 		var isKey bool
-		if c := r.at(0); (c == '-' || c == '?') && r.apart(1) || strings.IndexByte("[{*&!|>", c) >= 0 {
+		if c := r.at(0); (c == '-' || c == '?') && r.separatedAt(1) || strings.IndexByte("[{*&!|>", c) >= 0 {
 			r.fail("a key of the mapping must be here: a text with a colon and a space behind it")
 		} else if key, isKey = r.word(indent, false); !isKey {
 			r.failAt(key.position, key.text, "a key must have a colon and a space behind it")
@@ -176,7 +176,7 @@ func (r *yamlReader) properties() (own properties) {
 // name reads an anchor, an alias or a tag, with its sign.
 func (r *yamlReader) name() string {
 	from := r.pos
-	for r.step(); !r.apart(0) && strings.IndexByte("[]{},", r.at(0)) < 0; {
+	for r.step(); !r.separatedAt(0) && strings.IndexByte("[]{},", r.at(0)) < 0; {
 		r.step()
 	}
 	return r.src[from:r.pos]

@@ -42,13 +42,13 @@ func (r *yamlReader) word(parent int, flow bool) (w word, isKey bool) {
 	case c == '"' || c == '\'':
 		w.text, w.quoted = r.quotedText(), true
 		r.over()
-		isKey = r.at(0) == ':' && (flow || r.apart(1))
+		isKey = r.at(0) == ':' && (flow || r.separatedAt(1))
 	case strings.IndexByte(",[]{}#&*!|>'\"%@`", c) >= 0 || strings.IndexByte("-?:", c) >= 0 && r.alone(flow):
 		r.fail("no text begins with %q; quote it", c)
 		return w, false
 	default:
 		w.text = r.plainText(parent, flow)
-		isKey = r.at(0) == ':' && (r.apart(1) || flow && r.ends(1))
+		isKey = r.at(0) == ':' && (r.separatedAt(1) || flow && r.ends(1))
 	}
 	if isKey && !flow && r.line != line {
 		r.fail("a key begins in no line that continues a text: check the indentation")
@@ -58,11 +58,11 @@ func (r *yamlReader) word(parent int, flow bool) (w word, isKey bool) {
 
 // ends says that what is at a distance from pos ends a plain text in brackets.
 func (r *yamlReader) ends(distance int) bool {
-	return r.apart(distance) || strings.IndexByte(",[]{}", r.at(distance)) >= 0
+	return r.separatedAt(distance) || strings.IndexByte(",[]{}", r.at(distance)) >= 0
 }
 
 // alone says that the sign at pos has no text behind it.
-func (r *yamlReader) alone(flow bool) bool { return r.apart(1) || flow && r.ends(1) }
+func (r *yamlReader) alone(flow bool) bool { return r.separatedAt(1) || flow && r.ends(1) }
 
 // plainLine reads a text up to what ends it in its line, and leaves out white space at its end.
 func (r *yamlReader) plainLine(flow bool) string {

@@ -122,9 +122,9 @@ type bus struct {
 	p *process // nil: the engine
 }
 
-// Weed implements transport.Bus: no queue of a world is bounded, and nobody has to look every ten
+// RemoveStale implements transport.Bus: no queue of a world is bounded, and nobody has to look every ten
 // seconds of a year.
-func (b *bus) Weed(ctx context.Context, _ time.Duration, _ func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
+func (b *bus) RemoveStale(ctx context.Context, _ time.Duration, _ func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }

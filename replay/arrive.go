@@ -60,7 +60,7 @@ func (j *Job) unsaid(e *journal.Entry, f *facts, row *Row) *Row {
 		row.Kind, row.child, row.Turn = journal.MessageOutcome, child, turn
 		return row
 	}
-	g, p := j.woken(e.GUID)
+	g, p := j.resolvedWait(e.GUID)
 	switch {
 	case p != nil && p.Kind == journal.PauseChild:
 		row.Kind, row.child = journal.MessageOutcome, journal.JobID(g)

@@ -19,6 +19,6 @@
 // called (J12). Memory grows with the instances and messages of one job, and with the outputs
 // that expressions of its flow see, not with the bytes of its entries.
 //
-// Beside has what entries name and do not hold: the flow's definition and large outputs. With
+// Attachments has what entries name and do not hold: the flow's definition and large outputs. With
 // them Verify evaluates the flow's expressions on what the journal recorded (V17).
 package replay

@@ -22,14 +22,14 @@ func (a *auditor) finish() *Report {
 	if !a.seen[journal.MainChain] {
 		a.noEntries()
 	}
-	if a.blind == "" && a.blindEffects == "" {
+	if a.unseen == "" && a.effectsUnseen == "" {
 		a.missingChains()
 	}
-	if a.blind == "" && a.blindEffects == "" {
+	if a.unseen == "" && a.effectsUnseen == "" {
 		a.undosLaw()
 		a.judgedLaw()
 	}
-	if a.blind == "" {
+	if a.unseen == "" {
 		a.openEnds()
 		a.compare()
 		a.definitionLaw()
@@ -69,11 +69,11 @@ func (a *auditor) tombstone() bool {
 
 // noEntries judges a job without entries: only a tombstone may have lost them (J7).
 func (a *auditor) noEntries() {
-	a.blinded(journal.MainChain, "the job has no entries here")
+	a.cannotSee(journal.MainChain, "the job has no entries here")
 	switch {
 	case a.tombstone():
-		a.blind = "only the tombstone is left"
-		a.blindEffects = a.blind
+		a.unseen = "only the tombstone is left"
+		a.effectsUnseen = a.unseen
 	case a.h.Head.Seq > 0:
 		a.report(V3, journal.MainChain, 0, "no entry is here, the stored head says %d", a.h.Head.Seq)
 	default:
@@ -87,7 +87,7 @@ func (a *auditor) missingChains() {
 	for _, g := range sortedGUIDs(a.bounds) {
 		if b := a.bounds[g]; b.head.Seq > 0 && !a.seen[g] {
 			a.report(V3, g, 0, "entry %d of the main chain binds %d entries of this chain, none is here", b.seq, b.head.Seq)
-			a.blindEffects = "entries of effects are missing"
+			a.effectsUnseen = "entries of effects are missing"
 		}
 	}
 	if a.stored == nil {
@@ -96,7 +96,7 @@ func (a *auditor) missingChains() {
 	for _, g := range sortedGUIDs(a.stored.Rows) {
 		if row := a.stored.Rows[g]; row.Effects.Seq > 0 && !a.seen[g] {
 			a.report(V3, g, 0, "the request's row says %d entries of this chain, none is here", row.Effects.Seq)
-			a.blindEffects = "entries of effects are missing"
+			a.effectsUnseen = "entries of effects are missing"
 		}
 	}
 }
@@ -137,20 +137,20 @@ func (a *auditor) result(c Check) Result {
 	blind := ""
 	switch {
 	case slices.Contains(overState, c):
-		blind = a.blind
+		blind = a.unseen
 	case c == V8 || c == V9:
-		blind = a.blindEffects
-	case c == V14 && a.blind != "":
-		blind = a.blind
+		blind = a.effectsUnseen
+	case c == V14 && a.unseen != "":
+		blind = a.unseen
 	}
 	if (c == V1 || c == V2 || c == V16) && a.counts.Entries == 0 {
-		blind = a.blind
+		blind = a.unseen
 	}
 	if slices.Contains(unproved, c) && blind == "" && r.Note != "" {
 		r.Status = NotProved
 	}
-	if (c == V10 || c == V12) && blind == "" && a.blindEffects != "" {
-		r.Note = join(r.Note, "effects not looked at: "+a.blindEffects)
+	if (c == V10 || c == V12) && blind == "" && a.effectsUnseen != "" {
+		r.Note = join(r.Note, "effects not looked at: "+a.effectsUnseen)
 	}
 	r.Note = join(r.Note, a.outside(c))
 	if blind != "" {

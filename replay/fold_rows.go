@@ -159,7 +159,7 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 	case journal.MessageRequest:
 		row.Turn, row.Attempt = 1, 1
 	case journal.MessageWakeUp, journal.MessageAnswer:
-		if _, p := j.woken(d.GUID); d.At > 0 && p == nil {
+		if _, p := j.resolvedWait(d.GUID); d.At > 0 && p == nil {
 			i := j.instance(row.key())
 			i.arms = append(i.arms, d.GUID)
 		}

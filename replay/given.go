@@ -40,7 +40,7 @@ type brought struct {
 }
 
 // begin compiles the definition that the first entry names.
-func (g *given) begin(e *journal.Entry, b *Beside) {
+func (g *given) begin(e *journal.Entry, b *Attachments) {
 	switch {
 	case e.Flow == nil || b.Definition == nil:
 		g.why = "the flow's definition is not in this input"
@@ -104,7 +104,7 @@ func (a *auditor) brings(e *journal.Entry) *brought {
 	r := e.Response
 	x := &brought{seen: seen{Result: *collation.ResultOf(&journal.Entry{Kind: e.Kind, Response: r}), seq: e.Seq}, element: r.Element}
 	if !r.Ref.IsZero() {
-		p := a.beside.Payloads[r.Ref]
+		p := a.attachments.Payloads[r.Ref]
 		x.Output, x.hidden = p.Body, p.Body == nil || p.Sum != r.Ref
 	}
 	if r.By == journal.BySignal {
@@ -201,8 +201,8 @@ func passes(act *flow.Activity) bool {
 func (a *auditor) gives(e *journal.Entry, v *view, format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	ours := ""
-	if a.beside.Flows != nil {
-		ours = a.beside.Flows.build
+	if a.attachments.Flows != nil {
+		ours = a.attachments.Flows.build
 	}
 	switch {
 	case v != nil && v.hidden:

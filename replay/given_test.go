@@ -19,7 +19,7 @@ func TestS10AnotherBuildIsNamed(t *testing.T) {
 	o, _ := options(recipes()["decided"])
 	o.Mode = collation.Mode{Writer: "w", Build: "old"}
 	honest := replaytest.Honest(o).Clone()
-	honest.Beside.Flows = replay.NewFlows("new")
+	honest.Attachments.Flows = replay.NewFlows("new")
 	require.Equal(t, replay.Proved, honest.Verify(false).Result(replay.V17).Status)
 	j := honest.Lie(func(entries []*journal.Entry) []*journal.Entry {
 		entries[2].Dispatched[0].Input = journal.Sum{1}
@@ -30,7 +30,7 @@ func TestS10AnotherBuildIsNamed(t *testing.T) {
 	require.Equal(t, replay.NotProved, r.Result(replay.V17).Status)
 	require.Contains(t, r.Result(replay.V17).Note, "entry 3: the input of w ,0,0")
 	require.Contains(t, r.Result(replay.V17).Note, "build old wrote the entry, this is build new")
-	j.Beside.Flows = replay.NewFlows("old")
+	j.Attachments.Flows = replay.NewFlows("old")
 	require.True(t, j.Verify(false).Violated())
 }
 
@@ -38,7 +38,7 @@ func TestS10AnotherBuildIsNamed(t *testing.T) {
 func TestS10AnOutputThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	j := kept().Clone()
-	j.Beside.Payloads[sha256.Sum256(big)] = replay.Payload{Sum: sha256.Sum256(big)}
+	j.Attachments.Payloads[sha256.Sum256(big)] = replay.Payload{Sum: sha256.Sum256(big)}
 	r := j.Verify(true)
 	require.Nil(t, r.First)
 	require.Equal(t, replay.Proved, r.Result(replay.V18).Status)
@@ -50,7 +50,7 @@ func TestS10AnOutputThatIsNotKept(t *testing.T) {
 func TestS10ADefinitionThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	j := kept().Clone()
-	j.Beside.Definition = []byte(`{}`)
+	j.Attachments.Definition = []byte(`{}`)
 	require.Contains(t, j.Verify(false).Result(replay.V17).Note, "is not that of the job (V19)")
 	sum := journal.Digest(sha256.Sum256([]byte(`{}`)))
 	j = j.Lie(func(entries []*journal.Entry) []*journal.Entry {

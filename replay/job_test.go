@@ -69,7 +69,7 @@ func TestVerifyReadError(t *testing.T) {
 	t.Parallel()
 	j := made("plain")
 	lost := errors.New("connection lost")
-	r, err := replay.Verify(j.Header, j.Stored, j.Beside, func(yield func(journal.Record, error) bool) {
+	r, err := replay.Verify(j.Header, j.Stored, j.Attachments, func(yield func(journal.Record, error) bool) {
 		_ = yield(j.Records[0], nil) && yield(journal.Record{}, lost)
 	})
 	require.Nil(t, r)

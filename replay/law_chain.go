@@ -23,7 +23,7 @@ func (a *auditor) link(rec journal.Record) bool {
 		a.report(V1, rec.Chain, rec.Seq, "entry %d follows entry %d: %d missing", rec.Seq, c.seq, rec.Seq-c.seq-1)
 		why := fmt.Sprintf("entries are missing before entry %d", rec.Seq)
 		a.note(V2, "the link to what is missing: "+why)
-		a.blinded(rec.Chain, why)
+		a.cannotSee(rec.Chain, why)
 	} else if want := journal.Next(c.hash, rec.Body); want != rec.Hash {
 		a.report(V2, rec.Chain, rec.Seq, "the hash of entry %d is %s, its body and predecessor give %s", rec.Seq, rec.Hash, want)
 	}
@@ -60,7 +60,7 @@ func (a *auditor) endChain() {
 	}
 	if b, ok := a.bounds[c.chain]; ok && b.head.Seq > c.seq {
 		a.report(V3, c.chain, c.seq, "entry %d of the main chain binds %d entries of this chain, %d are here", b.seq, b.head.Seq, c.seq)
-		a.blindEffects = "entries of effects are missing"
+		a.effectsUnseen = "entries of effects are missing"
 	}
 	if a.stored == nil {
 		return
@@ -69,7 +69,7 @@ func (a *auditor) endChain() {
 	if ok && row.Effects != (journal.Head{Seq: c.seq, Hash: c.hash}) {
 		a.report(V3, c.chain, c.seq, "the chain ends at entry %d with %s, the request's row says entry %d with %s",
 			c.seq, c.hash, row.Effects.Seq, row.Effects.Hash)
-		a.blindEffects = "the chain of effects does not end where its row says"
+		a.effectsUnseen = "the chain of effects does not end where its row says"
 	}
 }
 

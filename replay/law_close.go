@@ -139,7 +139,7 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 	for _, g := range sortedGUIDs(a.job.Rows) {
 		row := a.job.Rows[g]
-		if _, p := a.job.woken(g); p != nil && completes(e, f) {
+		if _, p := a.job.resolvedWait(g); p != nil && completes(e, f) {
 			continue
 		}
 		switch row.Kind {

@@ -16,7 +16,7 @@ func (a *auditor) givenLaw(e *journal.Entry, f *facts) {
 		g.build = e.Build
 	}
 	if e.Kind == journal.KindCreated {
-		g.begin(e, a.beside)
+		g.begin(e, a.attachments)
 	}
 	if g.flow == nil {
 		return

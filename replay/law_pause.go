@@ -125,7 +125,7 @@ func (a *auditor) registeredPast(e *journal.Entry, n *namedPause) bool {
 // message may end it, and it does so once (P15).
 func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 	r := e.Response
-	g, p := a.job.woken(e.GUID)
+	g, p := a.job.resolvedWait(e.GUID)
 	switch {
 	case p == nil || p.Request != r.Request:
 		a.at(V11, e, "the wake %s ends nothing that the function of request %s waited for", e.GUID, r.Request)
@@ -158,7 +158,7 @@ func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 // refusedLaw checks that no wake-up is lost (E13). One that the function waits for may be
 // refused only if it is the bound of a wait whose signal was first.
 func (a *auditor) refusedLaw(e *journal.Entry) {
-	g, p := a.job.woken(e.GUID)
+	g, p := a.job.resolvedWait(e.GUID)
 	if p != nil && p.Named && p.Taken == 0 && (p.Kind != journal.PauseSignal || e.GUID == g) {
 		a.at(V13, e, "%s %q is refused, for which request %s waits", p.Kind, p.Name, p.Request)
 	}
@@ -186,7 +186,7 @@ func (a *auditor) wakerLaw(e *journal.Entry, f *facts, g journal.GUID, p *Pause)
 
 // droppedLaw checks that the pauses that the entry ends before they came are cancelled: those
 // that a suspension no longer names, or the rest when a request ends. A wait that is not
-// cancelled was delivered: its signal is on its way, and is refused when it comes (adrift).
+// cancelled was delivered: its signal is on its way, and is refused when it comes (cancelledWaits).
 func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 	for _, g := range a.dropped(e, f) {
 		p := a.job.Pauses[g]
@@ -200,7 +200,7 @@ func (a *auditor) droppedLaw(e *journal.Entry, f *facts) {
 		if a.job.Waits[g] != nil && !slices.Contains(e.Cancelled, g) {
 			a.gone[g] = goneRow{seq: e.Seq, wait: true}
 			if a.job.Rows[g] == nil { // otherwise an entry mentioned it: it is held
-				a.adrift[g] = e.Seq
+				a.cancelledWaits[g] = e.Seq
 			}
 		}
 	}
@@ -228,7 +228,7 @@ func (a *auditor) dropped(e *journal.Entry, f *facts) []journal.GUID {
 // ends the pause, or the pause's rival has come.
 func (a *auditor) takesBack(e *journal.Entry, f *facts, g, id journal.GUID, p *Pause) bool {
 	if f.wakes(e) {
-		woken, _ := a.job.woken(e.GUID)
+		woken, _ := a.job.resolvedWait(e.GUID)
 		return woken == id && g != e.GUID
 	}
 	return f.rowID == p.Request && slices.Contains(a.dropped(e, f), id)
@@ -247,28 +247,28 @@ func (a *auditor) sendsOut(e *journal.Entry, f *facts, u *journal.Updated, row *
 	if f.kind != journal.ResponseWake || !f.marks.has(children) || f.marks.has(afterClose) {
 		return false
 	}
-	_, p := a.job.woken(e.GUID)
+	_, p := a.job.resolvedWait(e.GUID)
 	return p != nil && p.Request == u.GUID && row.asleep() &&
 		u.NextAt > 0 && u.Held == "" && u.Kind == journal.MessageRequest
 }
 
-// foundAdrift removes a signal from adrift once an entry mentions it.
-func (a *auditor) foundAdrift(e *journal.Entry, f *facts) {
-	if len(a.adrift) == 0 {
+// foundCancelled removes a signal from cancelledWaits once an entry mentions it.
+func (a *auditor) foundCancelled(e *journal.Entry, f *facts) {
+	if len(a.cancelledWaits) == 0 {
 		return
 	}
-	delete(a.adrift, f.rowID)
+	delete(a.cancelledWaits, f.rowID)
 	for _, g := range e.CancelledByClose {
-		delete(a.adrift, g)
+		delete(a.cancelledWaits, g)
 	}
 	for i := range e.Waits {
-		delete(a.adrift, e.Waits[i].GUID) // registered again
+		delete(a.cancelledWaits, e.Waits[i].GUID) // registered again
 	}
 	if !f.marks.has(closed) || completes(e, f) {
 		return // a job that completes leaves them; they are refused when they come
 	}
-	for _, g := range sortedGUIDs(a.adrift) {
-		a.at(V13, e, "the wait %s was left at entry %d, neither taken back nor is there a signal that the close cancels", g, a.adrift[g])
+	for _, g := range sortedGUIDs(a.cancelledWaits) {
+		a.at(V13, e, "the wait %s was left at entry %d, neither taken back nor is there a signal that the close cancels", g, a.cancelledWaits[g])
 		return
 	}
 }

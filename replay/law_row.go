@@ -125,7 +125,7 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Children[g] != nil && how != "ended" {
 		return
 	}
-	if _, ok := a.adrift[g]; ok && how == byClose {
+	if _, ok := a.cancelledWaits[g]; ok && how == byClose {
 		return
 	}
 	if gone := a.gone[g]; gone.wait {
@@ -236,7 +236,7 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 	} else if f.wakes(e) && a.job.Waits[e.GUID] != nil {
 		a.gone[e.GUID] = goneRow{seq: e.Seq, wait: true}
 	}
-	a.foundAdrift(e, f)
+	a.foundCancelled(e, f)
 	if b := e.Bound; b != nil {
 		if _, twice := a.bounds[b.Chain]; twice || b.Chain != f.rowID {
 			a.at(V12, e, "the entry binds the effect chain %s, its request is %s, bound already: %t", b.Chain, f.rowID, twice)

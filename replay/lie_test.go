@@ -147,7 +147,7 @@ func told(t *testing.T, d *datadriven.TestData) string {
 		require.Equal(t, r.First, r.Broken)
 		if text := found(r); strings.HasPrefix(text, "V17") && strings.Count(text, "\n") == 1 {
 			bare := j.Clone()
-			bare.Beside.Definition = nil
+			bare.Attachments.Definition = nil
 			require.Nil(t, bare.Verify(false).First, "nothing else finds what the flow gives")
 		}
 		return found(r)

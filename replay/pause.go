@@ -71,7 +71,7 @@ func (f *facts) names(e *journal.Entry) {
 }
 
 // woken finds the pause that a message wakes, named or not; nil: none.
-func (j *Job) woken(message journal.GUID) (journal.GUID, *Pause) {
+func (j *Job) resolvedWait(message journal.GUID) (journal.GUID, *Pause) {
 	g := j.wakers[message]
 	return g, j.Pauses[g]
 }
@@ -82,7 +82,7 @@ func (j *Job) standsFor(g journal.GUID) (journal.GUID, *Pause) {
 	if p := j.Pauses[g]; p != nil {
 		return g, p
 	}
-	return j.woken(g)
+	return j.resolvedWait(g)
 }
 
 // functions counts the requests that suspended, and the pauses that have come.
@@ -194,7 +194,7 @@ func (j *Job) drop(g journal.GUID) {
 }
 
 func (j *Job) foldWake(e *journal.Entry, f *facts) {
-	g, p := j.woken(e.GUID)
+	g, p := j.resolvedWait(e.GUID)
 	if r := j.Receipts[e.GUID]; r != nil {
 		r.of = g
 	}

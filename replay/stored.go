@@ -28,9 +28,9 @@ func (a *auditor) compare() {
 	came := a.came()
 	a.compareRows(came)
 	a.compareWaits(came)
-	a.leftAdrift()
+	a.leftCancelled()
 	a.compareResolved()
-	if a.blindEffects == "" {
+	if a.effectsUnseen == "" {
 		a.compareEffects()
 		a.compareUndo()
 	}

@@ -88,12 +88,12 @@ func (a *auditor) compareUndo() {
 	}
 }
 
-// leftAdrift reports waits of functions that were not cancelled although no signal is on its
+// leftCancelled reports waits of functions that were not cancelled although no signal is on its
 // way to them (V13).
-func (a *auditor) leftAdrift() {
-	for _, g := range sortedGUIDs(a.adrift) {
+func (a *auditor) leftCancelled() {
+	for _, g := range sortedGUIDs(a.cancelledWaits) {
 		if s, ok := a.stored.Rows[g]; !ok || s.Kind != journal.MessageWakeUp {
-			a.report(V13, journal.MainChain, a.adrift[g], "the wait %s is left, neither taken back nor is there a signal on its way to it", g)
+			a.report(V13, journal.MainChain, a.cancelledWaits[g], "the wait %s is left, neither taken back nor is there a signal on its way to it", g)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (a *auditor) compareRows(came *arrivals) {
 // compareRow compares what entries tell of a row. No entry of this job tells who wrote a row
 // that came from outside.
 func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
-	untold := a.blindEffects != "" && r.Held == collation.HeldParked // its effects may have released it
+	untold := a.effectsUnseen != "" && r.Held == collation.HeldParked // its effects may have released it
 	differ := func(is bool, c Check, column, what string, stored, rebuilt any) {
 		if is {
 			a.differs(c, 0, ofMessage(TableDispatches, g, column, stored, rebuilt),
@@ -58,7 +58,7 @@ type arrivals struct {
 func (a *auditor) came() *arrivals {
 	came := &arrivals{make(map[journal.GUID]bool), make(map[journal.GUID]bool)}
 	for g, s := range a.stored.Rows {
-		pause, p := a.job.woken(g)
+		pause, p := a.job.resolvedWait(g)
 		i := a.job.Instances[collation.InstanceKey{Activity: s.Activity, DAD: s.DAD}]
 		switch {
 		case s.Kind == journal.MessageInterrupt:

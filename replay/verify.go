@@ -51,13 +51,13 @@ type StoredEffect struct {
 }
 
 // Verify reads the entries of one job, the main chain first, then the others, each by seq, and
-// checks all that this input can prove. stored is nil if there are no tables to compare, beside
+// checks all that this input can prove. stored is nil if there are no tables to compare, attachments
 // if there are neither outputs nor definitions. An error is one of reading, and nothing was
 // decided then. Faults of the entries are in the report.
-func Verify(h Header, stored *Stored, beside *Beside, entries iter.Seq2[journal.Record, error]) (*Report, error) {
+func Verify(h Header, stored *Stored, attachments *Attachments, entries iter.Seq2[journal.Record, error]) (*Report, error) {
 	a := newAuditor(h, stored)
-	if beside != nil {
-		a.beside = beside
+	if attachments != nil {
+		a.attachments = attachments
 	}
 	for rec, err := range entries {
 		if err != nil {
@@ -72,14 +72,14 @@ func Verify(h Header, stored *Stored, beside *Beside, entries iter.Seq2[journal.
 type auditor struct {
 	h      Header
 	stored *Stored
-	beside *Beside
+	attachments *Attachments
 	job    *Job
 	twin   *Job // the second replay (V14)
 	cursor cursor
 	// blind says why the laws no longer look at the main chain: an entry was missing or could
 	// not be read, so the state is unknown.
-	blind        string
-	blindEffects string
+	unseen        string
+	effectsUnseen string
 	short        string // why the tables cannot be compared with the entries
 
 	seen     map[journal.GUID]bool // chains
@@ -89,9 +89,9 @@ type auditor struct {
 	numbers  map[signalNumber]int64 // of signals that repeating hooks consumed, with the entry
 	// operators are the operators' actions, with their entries.
 	operators map[journal.GUID]int64
-	// adrift are waits that a function no longer waits for and that no entry cancelled, with the
+	// cancelledWaits are waits that a function no longer waits for and that no entry cancelled, with the
 	// entry that left them: their signals are on their way.
-	adrift map[journal.GUID]int64
+	cancelledWaits map[journal.GUID]int64
 	// early are the pauses that came at once, because they came in an earlier generation.
 	early map[journal.GUID]bool
 	// foreign are the requests that ended otherwise than by their functions.
@@ -141,7 +141,7 @@ type cursor struct {
 
 func newAuditor(h Header, stored *Stored) *auditor {
 	return &auditor{
-		h: h, stored: stored, beside: &Beside{}, job: New(h), twin: New(h),
+		h: h, stored: stored, attachments: &Attachments{}, job: New(h), twin: New(h),
 		seen:     make(map[journal.GUID]bool),
 		gone:     make(map[journal.GUID]goneRow),
 		ordinals: make(map[collation.InstanceKey]int),
@@ -150,7 +150,7 @@ func newAuditor(h Header, stored *Stored) *auditor {
 		parked:   make(map[rowTurn]int64),
 
 		operators: make(map[journal.GUID]int64),
-		adrift:    make(map[journal.GUID]int64),
+		cancelledWaits:    make(map[journal.GUID]int64),
 		early:     make(map[journal.GUID]bool),
 		foreign:   make(map[journal.GUID]requestEnd),
 		calls:     make(map[place]string),
@@ -206,19 +206,19 @@ func (a *auditor) entry(rec journal.Record) {
 		return
 	}
 	if !a.identity(rec, e) {
-		a.blinded(rec.Chain, fmt.Sprintf("entry %d is another's", rec.Seq))
+		a.cannotSee(rec.Chain, fmt.Sprintf("entry %d is another's", rec.Seq))
 		return
 	}
 	a.vocabulary(e)
 	a.takenLaw(e)
 	if !e.Chain.IsZero() {
-		if a.blindEffects == "" {
+		if a.effectsUnseen == "" {
 			a.effect(e)
 			a.fold(e, facts{}, rec.Hash)
 		}
 		return
 	}
-	if a.blind != "" {
+	if a.unseen != "" {
 		return
 	}
 	f := a.job.read(e)
@@ -283,16 +283,16 @@ func (a *auditor) unreadable(rec journal.Record, err error) {
 		}
 	}
 	a.report(c, rec.Chain, rec.Seq, "%v", err)
-	a.blinded(rec.Chain, fmt.Sprintf("entry %d cannot be read", rec.Seq))
+	a.cannotSee(rec.Chain, fmt.Sprintf("entry %d cannot be read", rec.Seq))
 }
 
 // blinded ends the laws over the state: after a fault in the main chain those of the job, after
 // one in an effect chain those of effects.
-func (a *auditor) blinded(chain journal.GUID, why string) {
-	if chain.IsZero() && a.blind == "" {
-		a.blind = why
+func (a *auditor) cannotSee(chain journal.GUID, why string) {
+	if chain.IsZero() && a.unseen == "" {
+		a.unseen = why
 	}
-	if a.blindEffects == "" {
-		a.blindEffects = why
+	if a.effectsUnseen == "" {
+		a.effectsUnseen = why
 	}
 }

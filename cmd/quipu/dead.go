@@ -138,7 +138,7 @@ func (a *app) dropped(ctx context.Context, rt *quipu.Runtime) error {
 	dropped, err := rt.Operator().DroppedLetters(ctx)
 	if err == nil && dropped > 0 {
 		fmt.Fprintf(a.streams.Err, "%d older dead letters were dropped: only the newest %d of messages that belong to nothing are kept\n",
-			dropped, store.MaxStrays)
+			dropped, store.MaxUnclaimed)
 	}
 	return err
 }

@@ -28,13 +28,13 @@ func To(dir string) store.Archive {
 			return fmt.Errorf("export: %w", err)
 		}
 		return WriteFile(path, func(out *export.Writer) error {
-			return each(func(job *collation.Job, flow journal.Digest, beside iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error {
+			return each(func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
 				return out.Job(export.Header{
 					Space: job.Space, Job: job.ID, Generation: job.Generation, Key: job.Key, Head: job.Head, Flow: flow,
-				}, beside, entries)
+				}, attachments, entries)
 			})
 		})
 	}

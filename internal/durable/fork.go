@@ -93,7 +93,7 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 		}
 	}()
 	of := func(i int) context.Context { return contexts[i] }
-	if row := c.branch.w.won(c); row != nil {
+	if row := c.branch.w.recordedWinner(c); row != nil {
 		var err error
 		if winner, err = c.winner(k, row); err != nil {
 			return 0, err
@@ -179,9 +179,9 @@ func (w *walk) recordedAt(c *call) *record {
 	return w.history.record(c.position)
 }
 
-// won is what is recorded of who won, nil for nothing. After compensations a resumed job has it as
+// recordedWinner is what is recorded of who won, nil for nothing. After compensations a resumed job has it as
 // not done, and decides anew (3.5).
-func (w *walk) won(c *call) *store.EffectRow {
+func (w *walk) recordedWinner(c *call) *store.EffectRow {
 	if r := w.recordedAt(c); r != nil {
 		if last := &r.effects[len(r.effects)-1]; last.State != store.EffectNotDone {
 			return last

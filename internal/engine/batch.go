@@ -50,17 +50,17 @@ type batch struct {
 	later   []*call // for the next batch: they would change rows that messages of this one may change, too
 	// begun has the keys of the jobs that begin in this batch; folded has the plans of the first
 	// steps that commit with their inceptions.
-	begun  map[string]*collation.Holder
-	folded []*collation.Plan
-	floor  *atomic.Int64           // see Committer.floor
-	handed []handed                // messages of signals
-	woken  int                     // waits that signals have reached
-	busy   work                    // work that needs what another transaction holds (J3)
-	ended  []*item                 // messages with nothing left to do; they are acked
-	after  []func(context.Context) // what else follows the commit
-	extra  []store.Outgoing        // to publish besides what the jobs' plans send
-	began  time.Time
-	took   time.Duration // load to commit
+	begun   map[string]*collation.Holder
+	folded  []*collation.Plan
+	floor   *atomic.Int64           // see Committer.floor
+	handed  []handed                // messages of signals
+	wakeUps int                     // waits that signals have reached
+	busy    work                    // work that needs what another transaction holds (J3)
+	ended   []*item                 // messages with nothing left to do; they are acked
+	after   []func(context.Context) // what else follows the commit
+	extra   []store.Outgoing        // to publish besides what the jobs' plans send
+	began   time.Time
+	took    time.Duration // load to commit
 	// deciding is how long the batch has decided so far, and finished on how many items.
 	deciding time.Duration
 	finished int
@@ -101,11 +101,11 @@ func (l *loop) transact(ctx context.Context, w work) (out *batch, err error) {
 	defer func() {
 		if err != nil {
 			l.unsure(b, err)
-			l.untake(b)
+			l.freeSlots(b)
 		}
 	}()
 	epoch := l.epoch()
-	w.items = l.present(b, w.items, epoch)
+	w.items = l.ofThisEpoch(b, w.items, epoch)
 	if w.items, err = l.guess(ctx, tx, b, w); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
@@ -145,7 +145,7 @@ var errEpoch = fmt.Errorf("%w: the space is in another epoch", store.ErrLost)
 
 // present leaves out the messages of other epochs. What of them is open is sent again by its row
 // (T4), in the database that was accepted: what it does not know is no stranger's.
-func (l *loop) present(b *batch, items []*item, epoch int64) []*item {
+func (l *loop) ofThisEpoch(b *batch, items []*item, epoch int64) []*item {
 	other := func(it *item) bool { return it.epoch != epoch }
 	if !slices.ContainsFunc(items, other) {
 		return items
@@ -153,7 +153,7 @@ func (l *loop) present(b *batch, items []*item, epoch int64) []*item {
 	here := make([]*item, 0, len(items))
 	for _, it := range items {
 		if other(it) {
-			b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
+			b.after = append(b.after, func(context.Context) { l.dropWithoutRow(it) })
 		} else {
 			here = append(here, it)
 		}

@@ -18,8 +18,8 @@ import (
 var (
 	// errOrder says that the row of a child's start cannot be read.
 	errOrder = errors.New("the order of a child cannot be read")
-	// errUnheard says that a job cannot begin and that nobody waits for the refusal.
-	errUnheard = errors.New("a job that nobody waits for cannot begin")
+	// errNobodyWaits says that a job cannot begin and that nobody waits for the refusal.
+	errNobodyWaits = errors.New("a job that nobody waits for cannot begin")
 )
 
 // refusal is why a child is not begun: an error of the await that ordered it (1.11), not of the
@@ -71,7 +71,7 @@ func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row
 	case !refused:
 		return err
 	case !order.Heard():
-		l.unheard(b, it, row, fmt.Errorf("%w: %w", errUnheard, no))
+		l.holdCompensations(b, it, row, fmt.Errorf("%w: %w", errNobodyWaits, no))
 	default:
 		l.refuse(b, it, row, order, no)
 	}

@@ -86,7 +86,7 @@ func (e *Engine) chores() []*chore {
 		{name: "pruning", every: pruneEvery, once: full(st.Prune)},
 		{name: "the expiry of kept signals", every: expireEvery, once: full(e.expireSignals)},
 		{name: roomName, every: extendEvery, once: extend},
-		{name: "removing requests whose rows are gone from the bus", every: weedEvery, once: e.weed},
+		{name: "removing requests whose rows are gone from the bus", every: removeStaleEvery, once: e.removeStale},
 	}
 	for _, c := range all {
 		c.first, c.log, c.jitter = choreFirst, e.cfg.Logger, e.cfg.Jitter

@@ -10,9 +10,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// distrust takes out the requests whose flow's definition was changed, and quarantines their jobs
+// quarantineAllChanged takes out the requests whose flow's definition was changed, and quarantines their jobs
 // (S9): nobody could send these requests any more, and no message would tell of it.
-func (s *sweeper) distrust(ctx context.Context, out []store.Outgoing) ([]store.Outgoing, error) {
+func (s *sweeper) quarantineAllChanged(ctx context.Context, out []store.Outgoing) ([]store.Outgoing, error) {
 	var calls []*call
 	out = slices.DeleteFunc(out, func(o store.Outgoing) bool {
 		if o.Row.Kind != journal.MessageRequest {
@@ -21,7 +21,7 @@ func (s *sweeper) distrust(ctx context.Context, out []store.Outgoing) ([]store.O
 		_, err := s.e.pub.Flows.Get(ctx, o.Flow)
 		changed, is := errors.AsType[*store.ChangedError](err)
 		if is {
-			calls = append(calls, s.distrusted(&o.Row, changed))
+			calls = append(calls, s.quarantineChanged(&o.Row, changed))
 		}
 		return is
 	})
@@ -33,9 +33,9 @@ func (s *sweeper) distrust(ctx context.Context, out []store.Outgoing) ([]store.O
 	return out, err
 }
 
-// distrusted quarantines the job of a row. It reads the job and the row, decides by
+// quarantineChanged quarantines the job of a row. It reads the job and the row, decides by
 // collation.Changed, and writes the job's state, an entry and a dead letter.
-func (s *sweeper) distrusted(row *collation.Row, cause error) *call {
+func (s *sweeper) quarantineChanged(row *collation.Row, cause error) *call {
 	m := &collation.Message{Kind: row.Kind, Job: row.Job, GUID: row.GUID, Row: row.GUID, Activity: row.Activity, DAD: row.DAD, Turn: row.Turn}
 	return &call{
 		name: "quarantine", want: func() []store.Want { return []store.Want{{Job: m.Job, Row: m.Row}} },

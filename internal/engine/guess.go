@@ -102,17 +102,17 @@ func (l *loop) guessJob(b *batch, items []*item) (left []*item) {
 	plans, chained := make([]*collation.Plan, len(items)), make([]store.Chained, len(items))
 	for i, it := range items {
 		if st.Rows[it.msg.Row] == nil {
-			l.untakePlans(b, plans[:i])
+			l.freeSlotsOf(b, plans[:i])
 			return items
 		}
 		p := l.attempt(b, st, it)
 		if p != nil && p.Outcome == collation.Stopped {
-			l.untakePlans(b, plans[:i])
+			l.freeSlotsOf(b, plans[:i])
 			b.halt(it)
 			return slices.Concat(items[:i], items[i+1:])
 		}
 		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
-			l.untakePlans(b, plans[:i])
+			l.freeSlotsOf(b, plans[:i])
 			return items
 		}
 		b.take(p, st.Now)

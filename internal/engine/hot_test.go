@@ -159,7 +159,7 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	b, err := w.transact(t.Context(), work{items: []*item{first, again}})
 	require.NoError(t, err)
 	require.Equal(t, collation.Handled, first.plan.Outcome)
-	require.Equal(t, collation.Unlicensed, again.plan.Outcome)
+	require.Equal(t, collation.NoRow, again.plan.Outcome)
 	require.Empty(t, b.guessed)
 	require.EqualValues(t, 2, w.loads.Load())
 	require.NotNil(t, w.hot.get(row.Job), "it was loaded whole")
@@ -169,7 +169,7 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	foreign.msg.Row = journal.GUID{1}
 	_, err = w.transact(t.Context(), work{items: []*item{foreign}})
 	require.NoError(t, err)
-	require.Equal(t, collation.Unlicensed, foreign.plan.Outcome)
+	require.Equal(t, collation.NoRow, foreign.plan.Outcome)
 	require.EqualValues(t, 3, w.loads.Load())
 }
 

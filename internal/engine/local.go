@@ -50,15 +50,15 @@ func (l *loop) unsure(b *batch, err error) {
 	}
 }
 
-// untake frees the slots of a batch that is not committed.
-func (c *Committer) untake(b *batch) {
+// freeSlots frees the slots of a batch that is not committed.
+func (c *Committer) freeSlots(b *batch) {
 	for guid := range b.taken {
 		c.drop(b, guid)
 	}
 }
 
-// untakePlans frees the slots of plans that are dropped.
-func (c *Committer) untakePlans(b *batch, plans []*collation.Plan) {
+// freeSlotsOf frees the slots of plans that are dropped.
+func (c *Committer) freeSlotsOf(b *batch, plans []*collation.Plan) {
 	for _, p := range plans {
 		for _, rows := range [][]collation.Row{p.Insert, p.Update} {
 			for i := range rows {

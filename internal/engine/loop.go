@@ -192,7 +192,7 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		}
 		switch {
 		case err != nil:
-			together.calls = append(together.calls, l.poison(d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error(), Stray: true}, nil))
+			together.calls = append(together.calls, l.poison(d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error(), Unclaimed: true}, nil))
 		case it.stolen(nil):
 			l.repel(it)
 		case it.msg.Kind == journal.MessageSignal:

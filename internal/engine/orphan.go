@@ -18,12 +18,12 @@ const (
 	reasonForeign     = "foreign"     // its job was never here
 	reasonUndecodable = "undecodable" // the message, or its row, cannot be read
 	reasonRefused     = "refused"     // the store does not take its content
-	reasonUnheard     = "undo"        // compensations that cannot begin; they are tried again
+	reasonUndo        = "undo"        // compensations that cannot begin; they are tried again
 )
 
-// unlicensed acks a message with nothing left to do (C5).
-func (l *loop) unlicensed(it *item) {
-	l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
+// dropWithoutRow acks a message with nothing left to do (C5).
+func (l *loop) dropWithoutRow(it *item) {
+	l.cfg.Observer.Count(observer.MetricWithoutRow, 1)
 	l.ack(it.delivery)
 }
 
@@ -35,7 +35,7 @@ func (l *loop) otherEpoch(d fetched) {
 		_ = d.Nak(followNak)
 		return
 	}
-	l.cfg.Observer.Count(observer.MetricUnlicensed, 1)
+	l.cfg.Observer.Count(observer.MetricWithoutRow, 1)
 	l.ack(d)
 }
 
@@ -59,11 +59,11 @@ func (l *loop) orphan(b *batch, it *item) {
 	switch {
 	case b.loaded.Tombstones[row.Job]:
 		b.plans = append(b.plans, store.Chained{Plan: collation.Discard(row, true, nil, nil)})
-		b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
+		b.after = append(b.after, func(context.Context) { l.dropWithoutRow(it) })
 	case it.msg.Kind == journal.MessageInterrupt:
-		b.later = append(b.later, l.end(&orphan{row: &row}, it.delivery, "discard", func() { l.unlicensed(it) }))
+		b.later = append(b.later, l.end(&orphan{row: &row}, it.delivery, "discard", func() { l.dropWithoutRow(it) }))
 	case it.msg.Kind == journal.MessageStart && it.flow == (flowKey{}):
-		b.after = append(b.after, func(context.Context) { l.unlicensed(it) })
+		b.after = append(b.after, func(context.Context) { l.dropWithoutRow(it) })
 	default:
 		b.later = append(b.later, l.deadLetter(it, reasonForeign,
 			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job)))
@@ -132,22 +132,22 @@ const callDeadLetter = "dead letter"
 // deadLetter is poison for a message that could be decoded.
 func (l *loop) deadLetter(it *item, reason string, cause error) *call {
 	row := it.key()
-	letter := collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error(), Stray: reason == reasonForeign}
+	letter := collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error(), Unclaimed: reason == reasonForeign}
 	return l.poison(it.delivery, letter, &row)
 }
 
-// unheard handles compensations that cannot begin. Nobody is there to get a refusal, and what
+// holdCompensations handles compensations that cannot begin. Nobody is there to get a refusal, and what
 // they should undo remains. So the row sends them again, ever more rarely (T2), until they can
 // begin. Dead letters report it at publications 1, 2, 4, 8 …. They name no row, since nobody
-// decides on it, but they are not strays: the row was read (S15).
-func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
+// decides on it, but they are not unclaimed: the row was read (S15).
+func (l *loop) holdCompensations(b *batch, it *item, row *collation.Row, cause error) {
 	l.log.Error("compensations cannot begin; they are tried again", "job", row.Job.String(), "publication", row.Publication, "error", cause)
 	if bits.OnesCount(uint(row.Publication)) != 1 || it.delivery.Count() != 1 {
 		b.ended = append(b.ended, it)
 		return
 	}
 	letter := &collation.DeadLetter{
-		Kind: row.Kind, Reason: reasonUnheard, Raw: row.Body,
+		Kind: row.Kind, Reason: reasonUndo, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
 	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() { l.ack(it.delivery) }))
@@ -157,7 +157,7 @@ func (l *loop) unheard(b *batch, it *item, row *collation.Row, cause error) {
 // (T3, S15).
 // Errors: store.ErrUnavailable: nothing was recorded. store.ErrUnknown: it may have been.
 func (c *Committer) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
-	d.Raw, d.Stray = raw, true
+	d.Raw, d.Unclaimed = raw, true
 	one := &call{name: callDeadLetter, decide: (&orphan{letter: &d}).decide, size: len(raw)}
 	c.do(ctx, one)
 	return one.err

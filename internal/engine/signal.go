@@ -157,10 +157,10 @@ func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, 
 
 // mail adds the delivery to the batch and returns the wake-ups. Error: errLater.
 func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, error) {
-	if b.woken > 0 && b.woken+len(m.ResolvedWaits) > collation.MaxWakeUps {
+	if b.wakeUps > 0 && b.wakeUps+len(m.ResolvedWaits) > collation.MaxWakeUps {
 		return nil, errLater
 	}
-	b.woken += len(m.ResolvedWaits)
+	b.wakeUps += len(m.ResolvedWaits)
 	out := make([]store.Outgoing, len(m.ResolvedWaits))
 	for i := range m.ResolvedWaits {
 		w := &m.ResolvedWaits[i]

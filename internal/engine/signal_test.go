@@ -57,7 +57,7 @@ func TestT11ABatchWakesSoMany(t *testing.T) {
 		x := &call{decide: func(b *batch) error { _, err := b.mail(box, m); return err }}
 		require.Nil(t, l.ask(b, x))
 		require.Equal(t, []*call{x}, b.calls)
-		b.woken = collation.MaxWakeUps
+		b.wakeUps = collation.MaxWakeUps
 		require.Nil(t, l.ask(b, x))
 		require.Equal(t, []*call{x}, b.later)
 		require.Len(t, b.plans, 1)

@@ -46,7 +46,7 @@ func (l *loop) count(b *batch) {
 	if len(b.plans) > 0 {
 		o.Observe(observer.MetricCommit, b.took.Seconds())
 	}
-	handled, stale, unlicensed := int64(0), int64(0), int64(0)
+	handled, stale, withoutRow := int64(0), int64(0), int64(0)
 	add := func(p *collation.Plan) {
 		switch {
 		case p.Entry != nil && p.Entry.Kind == journal.KindCreated:
@@ -54,8 +54,8 @@ func (l *loop) count(b *batch) {
 			handled++
 		case p.Outcome == collation.Stale:
 			stale++
-		case p.Outcome == collation.Unlicensed, p.Outcome == collation.Settled, p.Outcome == collation.HeldBack:
-			unlicensed++
+		case p.Outcome == collation.NoRow, p.Outcome == collation.Settled, p.Outcome == collation.HeldBack:
+			withoutRow++
 		}
 	}
 	for _, it := range b.decided {
@@ -66,7 +66,7 @@ func (l *loop) count(b *batch) {
 	}
 	o.Count(observer.MetricTransitions, handled)
 	o.Count(observer.MetricStale, stale)
-	o.Count(observer.MetricUnlicensed, unlicensed)
+	o.Count(observer.MetricWithoutRow, withoutRow)
 	for i := range b.plans {
 		l.countPlan(b, b.plans[i].Plan)
 	}

@@ -185,7 +185,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	s.e.cfg.Observer.Count(observer.MetricResent, int64(len(out)))
 	// A sweeper that won no claim leaves the rows to those that did.
 	full = len(due) == sweepLimit && (len(out) > 0 || !sends(claims))
-	out, changed := s.distrust(ctx, out)
+	out, changed := s.quarantineAllChanged(ctx, out)
 	return full, errors.Join(blind, changed, s.e.pub.Publish(ctx, out, Origin{}))
 }
 

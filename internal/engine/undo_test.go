@@ -62,7 +62,7 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		}), "it can be ended")
 		r.interrupt(taken, stopped, "")
 		r.ended([]journal.JobID{taken})
-		for range store.MaxStrays + 1 { // S15: these drop each other, and not the letters of the row
+		for range store.MaxUnclaimed + 1 { // S15: these drop each other, and not the letters of the row
 			require.NoError(t, r.eng.Committer().DeadLetter(ctx, collation.DeadLetter{Reason: "undecodable"}, nil))
 		}
 		time.Sleep(time.Minute)
@@ -79,7 +79,7 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		require.Len(t, r.entries(parent), told, "the order, and nothing else")
 		strays, err := r.store.DeadLetters(ctx, store.DeadFilter{Reason: "undecodable", Limit: store.MaxPage})
 		require.NoError(t, err)
-		require.Len(t, strays, store.MaxStrays)
+		require.Len(t, strays, store.MaxUnclaimed)
 		for _, l := range letters {
 			_, err = r.store.Letter(ctx, l.ID)
 			require.NoError(t, err)

@@ -131,8 +131,8 @@ func (r *Reading) closing() {
 // tell makes the events of entries, with outputs that are stored beside them, of so many bytes.
 func tell(ctx context.Context, rt *quipu.Runtime, j *explain.Job, entries []*journal.Entry) (events []history.Event, beside int64) {
 	t := history.New(j.Flow, func(d journal.Digest) ([]byte, error) {
-		if beside > maxBeside {
-			return nil, fmt.Errorf("not read: the outputs of this job have over %d MiB; quipu export has them all", maxBeside>>20)
+		if beside > maxAttachments {
+			return nil, fmt.Errorf("not read: the outputs of this job have over %d MiB; quipu export has them all", maxAttachments>>20)
 		}
 		text, err := below.Of(rt).Payload(ctx, j.View.ID, d)
 		beside += int64(len(text))

@@ -29,9 +29,9 @@ const (
 	maxShelvedBytes = 64 << 20
 	// maxRead bounds the entries of one job, bytes: a longer journal is not read.
 	maxRead = 64 << 20
-	// maxBeside bounds the outputs of one job that are stored beside its entries, bytes: others are
+	// maxAttachments bounds the outputs of one job that are stored beside its entries, bytes: others are
 	// said to be missing.
-	maxBeside = 32 << 20
+	maxAttachments = 32 << 20
 )
 
 // Shelf keeps the journals that were read last, so that who looks at a long one again does not

@@ -51,7 +51,7 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 				set(u, &j.expires, s.now()+micros(store.TombstoneAge))
 			}
 		}
-		more = left-s.dropStrays(u, left) == 0
+		more = left-s.dropUnclaimed(u, left) == 0
 		return nil
 	})
 	return more && err == nil, err
@@ -78,9 +78,9 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 		err = archive(ctx, "memory", func(visit store.Visit) error {
 			for _, j := range gone {
 				s.mu.Lock()
-				beside := s.beside(j)
+				attachments := s.attachments(j)
 				s.mu.Unlock()
-				if err := visit(&j.Job, j.Flow.Digest, beside, each(j.records())); err != nil {
+				if err := visit(&j.Job, j.Flow.Digest, attachments, each(j.records())); err != nil {
 					return err
 				}
 			}

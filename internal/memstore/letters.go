@@ -12,39 +12,39 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// letter is a dead letter. stray says that retention bounds it by its size (S15).
+// letter is a dead letter. unclaimed says that retention bounds it by its size (S15).
 type letter struct {
 	view  store.DeadView
-	stray bool
+	unclaimed bool
 	size  int
 }
 
 // addLetter drops the raw message, which only serves people who look into a database.
 func (s *Store) addLetter(u *undo, d collation.DeadLetter) {
-	l := &letter{stray: d.Stray, size: d.Size()}
-	if d.Stray && !d.Row.IsZero() && s.row(d.Job, d.Row) == nil {
-		d.Job, d.Row = journal.JobID{}, journal.GUID{} // a stray names a row only if that is there
+	l := &letter{unclaimed: d.Unclaimed, size: d.Size()}
+	if d.Unclaimed && !d.Row.IsZero() && s.row(d.Job, d.Row) == nil {
+		d.Job, d.Row = journal.JobID{}, journal.GUID{} // a unclaimed names a row only if that is there
 	}
-	d.Raw, d.Stray = nil, false
+	d.Raw, d.Unclaimed = nil, false
 	set(u, &s.letterID, s.letterID+1)
 	l.view = store.DeadView{ID: s.letterID, At: s.now(), Letter: d, State: collation.LetterOpen}
 	set(u, &s.letters, append(s.letters, l))
 }
 
-// dropStrays drops the oldest stray dead letters beyond their bound, at most limit, and counts
+// dropUnclaimed drops the oldest unclaimed dead letters beyond their bound, at most limit, and counts
 // them (S15).
-func (s *Store) dropStrays(u *undo, limit int) (dropped int) {
+func (s *Store) dropUnclaimed(u *undo, limit int) (dropped int) {
 	n, size, beyond := 0, 0, int64(0)
 	for _, l := range slices.Backward(s.letters) {
-		if !l.stray {
+		if !l.unclaimed {
 			continue
 		}
-		if n, size = n+1, size+l.size; n > store.MaxStrays || size > store.MaxStrayBytes {
+		if n, size = n+1, size+l.size; n > store.MaxUnclaimed || size > store.MaxUnclaimedBytes {
 			beyond = l.view.ID
 			break
 		}
 	}
-	return s.dropLetters(u, limit, func(l *letter) bool { return l.stray && l.view.ID <= beyond })
+	return s.dropLetters(u, limit, func(l *letter) bool { return l.unclaimed && l.view.ID <= beyond })
 }
 
 // dropLetters drops the first of the dead letters that are to go, at most limit, and counts them.
@@ -161,7 +161,7 @@ func (s *Store) endLetter(u *undo, e *collation.LetterEnd) error {
 	}
 	set(u, &l.view.State, e.State)
 	if !l.view.Letter.Row.IsZero() { // what an operator did to a row is counted
-		set(u, &l.stray, false)
+		set(u, &l.unclaimed, false)
 	}
 	return nil
 }

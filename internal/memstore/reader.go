@@ -78,7 +78,7 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 		out.Rows[g] = *copyRow(r)
 	}
 	out.Effects = s.effectRows(j, func(*collation.Effect) bool { return true })
-	out.Beside = s.beside(j)
+	out.Attachments = s.attachments(j)
 	return out, j.records(), nil
 }
 
@@ -100,16 +100,16 @@ func (j *job) records() (all []journal.Record) {
 	return all
 }
 
-// beside yields what is stored beside the entries of a job. It shares the bytes, which never
+// attachments yields what is stored beside the entries of a job. It shares the bytes, which never
 // change.
-func (s *Store) beside(j *job) iter.Seq2[journal.Beside, error] {
-	var all []journal.Beside
+func (s *Store) attachments(j *job) iter.Seq2[journal.Attachment, error] {
+	var all []journal.Attachment
 	if d, err := s.version(j.Flow.Name, j.Flow.Version); err == nil {
-		all = append(all, journal.Beside{Definition: true, Digest: d.ref.Digest, Body: d.canonical})
+		all = append(all, journal.Attachment{Definition: true, Digest: d.ref.Digest, Body: d.canonical})
 	}
 	byDigest := func(a, b journal.Digest) int { return bytes.Compare(a[:], b[:]) }
 	for _, digest := range slices.SortedFunc(maps.Keys(j.payloads), byDigest) {
-		all = append(all, journal.Beside{Digest: digest, Body: j.payloads[digest]})
+		all = append(all, journal.Attachment{Digest: digest, Body: j.payloads[digest]})
 	}
 	return each(all)
 }

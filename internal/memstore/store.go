@@ -34,7 +34,7 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	ahead    collation.Micros                                  // set by Advance
+	advanced    collation.Micros                                  // set by Advance
 	jobs     map[journal.JobID]*job                            // including tombstones, also of keys used again
 	locks    map[journal.JobID][]*txn                          // of jobs (J3), and of children that have not begun: the first of each has the lock, the others wait
 	moved    *sync.Cond                                        // locks were released
@@ -107,13 +107,13 @@ func New(cfg Config) *Store {
 func (s *Store) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ahead += collation.Micros(d.Microseconds())
+	s.advanced += collation.Micros(d.Microseconds())
 }
 
 // Close does nothing: a store in memory has no connections.
 func (s *Store) Close() {}
 
-func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) + s.ahead }
+func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) + s.advanced }
 
 // write runs one writing transaction that needs no lock of a job. change runs under the mutex.
 func (s *Store) write(op string, change func(u *undo) error) error {

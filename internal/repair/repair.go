@@ -30,7 +30,7 @@ type Case struct {
 	Unlisted int
 
 	tables  *store.Stored
-	beside  *replay.Beside
+	beside  *replay.Attachments
 	job     *replay.Job
 	flow    *flow.Flow // nil: rows that need it are left
 	mode    collation.Mode
@@ -47,7 +47,7 @@ func Read(s *store.Stored, records iter.Seq2[journal.Record, error], mode collat
 	header, tables := s.Replay()
 	x.job = replay.New(header, replay.KeepOutputs)
 	var err error
-	if x.beside, err = replay.ReadBeside(s.Beside); err != nil {
+	if x.beside, err = replay.ReadAttachments(s.Attachments); err != nil {
 		return nil, err
 	}
 	x.beside.Whole = true

@@ -45,7 +45,7 @@ type Keeper struct {
 	own     store.Session // nil: none
 	renewed time.Time     // when the last successful renewal began
 	late    *time.Timer   // fires when the session is no longer certain to be alive
-	runs    map[*watched]struct{}
+	runs    map[*run]struct{}
 	back    []store.Lease // leases to hand back
 	given   bool          // the session is given up
 	ran     *meter
@@ -59,7 +59,7 @@ type failing struct {
 	err   error // nil: it could
 }
 
-type watched struct {
+type run struct {
 	lease func() (l store.Lease, held bool)
 	lost  func(error)
 	began time.Time
@@ -73,7 +73,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{cfg: cfg, runs: map[*watched]struct{}{}, ran: newMeter(cfg.Topics)}
+	return &Keeper{cfg: cfg, runs: map[*run]struct{}{}, ran: newMeter(cfg.Topics)}
 }
 
 // Current is the session, and whether it is certainly alive: renewed within two thirds of
@@ -120,7 +120,7 @@ func (k *Keeper) GiveUp() {
 // from another goroutine, perhaps more than once: with store.ErrJobClosed, or with
 // store.ErrStale, which also means that the session is not certainly alive.
 func (k *Keeper) Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func()) {
-	w := &watched{lease: lease, lost: lost, began: time.Now()}
+	w := &run{lease: lease, lost: lost, began: time.Now()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.runs[w] = struct{}{}
@@ -321,10 +321,10 @@ func (k *Keeper) tell(why error) {
 }
 
 // watching are the runs that began before the given time; all of them if it is zero.
-func (k *Keeper) watching(before time.Time) []*watched {
+func (k *Keeper) watching(before time.Time) []*run {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	runs := make([]*watched, 0, len(k.runs))
+	runs := make([]*run, 0, len(k.runs))
 	for w := range k.runs {
 		if before.IsZero() || w.began.Before(before) {
 			runs = append(runs, w)
@@ -336,7 +336,7 @@ func (k *Keeper) watching(before time.Time) []*watched {
 // look checks the leases of runs that have gone on for longer than the time between two
 // renewals.
 func (k *Keeper) look(ctx context.Context, now time.Time) error {
-	var runs []*watched
+	var runs []*run
 	var leases []store.Lease
 	for _, w := range k.watching(now.Add(-k.cfg.Lease / 3)) {
 		if l, held := w.lease(); held {
@@ -381,13 +381,13 @@ func (k *Keeper) search(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			k.cfg.Logger.Debug("what this process holds could not be listed", "error", err)
 		}
-		before = k.strays(held, before)
+		before = k.handBackUnusedLeases(held, before)
 	}
 }
 
-// strays hands back the held leases that no run has now and none had before. It returns
+// handBackUnusedLeases hands back the held leases that no run has now and none had before. It returns
 // the holders of those that it found for the first time.
-func (k *Keeper) strays(held []store.Lease, before map[string]bool) (now map[string]bool) {
+func (k *Keeper) handBackUnusedLeases(held []store.Lease, before map[string]bool) (now map[string]bool) {
 	running := map[string]bool{}
 	for _, w := range k.watching(time.Time{}) {
 		if l, is := w.lease(); is {

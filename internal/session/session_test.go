@@ -268,7 +268,7 @@ func TestW8WhatNoRunHasIsHandedBack(t *testing.T) {
 
 // W8: a request that the session holds and no run has is handed back after a while,
 // whatever the cause.
-func TestW8StraysAreHandedBack(t *testing.T) {
+func TestW8UnusedLeasesAreHandedBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *database) {
 		k, _ := keep(t, d, "a")
 		d.mu.Lock()

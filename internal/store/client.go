@@ -102,7 +102,7 @@ type Lists interface {
 	Gauges(ctx context.Context) (*Gauges, error)
 	// Flows lists the deployed versions.
 	Flows(ctx context.Context) ([]FlowView, error)
-	// DroppedLetters says how many stray dead letters retention has dropped (S15).
+	// DroppedLetters says how many unclaimed dead letters retention has dropped (S15).
 	DroppedLetters(ctx context.Context) (int64, error)
 	// Payload reads an output that is stored beside the journal (E6): ErrNotFound, also for a
 	// tombstone. *ChangedError: what is stored has another digest (S9).
@@ -310,10 +310,10 @@ type Stored struct {
 	ClosedAt      int64            // seq of the entry that closed the job; 0: none
 	TasksAt       int64            // seq of the entry with which its completion tasks were done; 0: none
 	ExpiredBy     collation.Micros // the moment by which it was a tombstone; 0: that is not known, or it is none
-	// Beside yields the definition of the job's flow version, if it is deployed, and then the
+	// Attachments yields the definition of the job's flow version, if it is deployed, and then the
 	// outputs that are stored beside the entries, by their digests. It is read before the entries,
 	// in the same snapshot. nil: nothing of it can be read here.
-	Beside iter.Seq2[journal.Beside, error]
+	Attachments iter.Seq2[journal.Attachment, error]
 }
 
 // StoredReceipt is a receipt without its response.

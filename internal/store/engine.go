@@ -77,8 +77,8 @@ type Retention interface {
 	// Expire turns closed jobs whose time has passed into tombstones and removes their open rows
 	// (J7); from then on their history is hidden. It ends tombstones of age TombstoneAge whose
 	// history is gone, and raises the floor of generations, so that no key gets a generation
-	// twice (W11). Of dead letters that are strays the newest MaxStrays stay, with at most
-	// MaxStrayBytes; the others are dropped and counted (S15). It changes at most limit rows of each table; more says that there is more to
+	// twice (W11). Of dead letters that are unclaimed the newest MaxUnclaimed stay, with at most
+	// MaxUnclaimedBytes; the others are dropped and counted (S15). It changes at most limit rows of each table; more says that there is more to
 	// do. A job stays while a job of its compensations is ordered or not closed (3.5).
 	Expire(ctx context.Context, limit int) (more bool, err error)
 	// Retire drops the history of tombstones (W11), in whole partitions whose jobs have all
@@ -95,8 +95,8 @@ type Retention interface {
 // Bounds of the dead letters of a space for whose messages no row was read (S15): anybody who can
 // publish may have sent these.
 const (
-	MaxStrays     = 1000
-	MaxStrayBytes = 16 << 20 // of their texts and messages: collation.DeadLetter.Size
+	MaxUnclaimed     = 1000
+	MaxUnclaimedBytes = 16 << 20 // of their texts and messages: collation.DeadLetter.Size
 )
 
 // Archive keeps the jobs of a partition before it is dropped; after an error the partition stays.
@@ -105,9 +105,9 @@ const (
 type Archive func(ctx context.Context, name string, each func(visit Visit) error) error
 
 // Visit takes one job of a partition: its header, the digest of its flow version (zero if that is
-// not deployed), what is stored beside its entries, as Stored.Beside has it, and its entries. Each
+// not deployed), what is stored beside its entries, as Stored.Attachments has it, and its entries. Each
 // sequence can be read once, in this order.
-type Visit func(job *collation.Job, flow journal.Digest, beside iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error
+type Visit func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error
 
 // How long records are kept that only guard against repetition.
 const (

@@ -12,15 +12,15 @@ import (
 // compiled definitions for further jobs; nil: none are kept.
 func (s *Stored) Verify(flows *replay.Flows, entries iter.Seq2[journal.Record, error]) (*replay.Report, error) {
 	header, tables := s.Replay()
-	var beside *replay.Beside
-	if s.Beside != nil {
+	var attachments *replay.Attachments
+	if s.Attachments != nil {
 		var err error
-		if beside, err = replay.ReadBeside(s.Beside); err != nil {
+		if attachments, err = replay.ReadAttachments(s.Attachments); err != nil {
 			return nil, err
 		}
-		beside.Whole, beside.Flows = true, flows
+		attachments.Whole, attachments.Flows = true, flows
 	}
-	return replay.Verify(header, tables, beside, entries)
+	return replay.Verify(header, tables, attachments, entries)
 }
 
 // Replay returns the header that the entries must fit, and the tables that they are compared with.

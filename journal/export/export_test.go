@@ -30,8 +30,8 @@ func records(job journal.JobID) []journal.Record {
 }
 
 // beside is what stands beside the entries of each job.
-func beside(job journal.JobID) []journal.Beside {
-	return []journal.Beside{
+func beside(job journal.JobID) []journal.Attachment {
+	return []journal.Attachment{
 		{Definition: true, Digest: journal.Digest{4, job[0]}, Body: []byte(`{"flow":"f"}`)},
 		{Digest: journal.Digest{5}, Body: bytes.Repeat([]byte("y"), 300_000)},
 		{Digest: journal.Digest{6}, Body: []byte{}},
@@ -45,7 +45,7 @@ func file(t testing.TB, jobs ...byte) []byte {
 	for _, n := range jobs {
 		require.NoError(t, w.Begin(header(n)))
 		for _, x := range beside(header(n).Job) {
-			require.NoError(t, w.Beside(x))
+			require.NoError(t, w.Attachment(x))
 		}
 		for _, rec := range records(header(n).Job) {
 			require.NoError(t, w.Write(rec))
@@ -60,7 +60,7 @@ func readAll(r *export.Reader) (headers []export.Header, recs [][]journal.Record
 	return headers, recs, err
 }
 
-func readBoth(r *export.Reader) (headers []export.Header, asides [][]journal.Beside, recs [][]journal.Record, err error) {
+func readBoth(r *export.Reader) (headers []export.Header, asides [][]journal.Attachment, recs [][]journal.Record, err error) {
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -71,7 +71,7 @@ func readBoth(r *export.Reader) (headers []export.Header, asides [][]journal.Bes
 		}
 		headers = append(headers, h)
 		asides, recs = append(asides, nil), append(recs, nil)
-		for x, err := range r.Beside() {
+		for x, err := range r.Attachments() {
 			if err != nil {
 				return headers, asides, recs, err
 			}
@@ -95,7 +95,7 @@ func TestExportRoundTrip(t *testing.T) {
 	} {
 		headers, asides, recs, err := readBoth(export.NewReader(in))
 		require.NoError(t, err, name)
-		require.Equal(t, [][]journal.Beside{beside(journal.JobID{1}), beside(journal.JobID{2})}, asides, name)
+		require.Equal(t, [][]journal.Attachment{beside(journal.JobID{1}), beside(journal.JobID{2})}, asides, name)
 		require.Equal(t, []export.Header{header(1), header(2)}, headers, name)
 		require.Equal(t, [][]journal.Record{records(journal.JobID{1}), records(journal.JobID{2})}, recs, name)
 	}
@@ -199,16 +199,16 @@ func TestExportWriterRefuses(t *testing.T) {
 	t.Parallel()
 	w := export.NewWriter(io.Discard)
 	require.ErrorIs(t, w.Write(records(journal.JobID{1})[0]), export.ErrOrder)
-	require.ErrorIs(t, w.Beside(beside(journal.JobID{1})[0]), export.ErrOrder)
+	require.ErrorIs(t, w.Attachment(beside(journal.JobID{1})[0]), export.ErrOrder)
 	h := header(1)
 	h.Key = strings.Repeat("k", export.MaxKey+1)
 	require.ErrorIs(t, w.Begin(h), export.ErrTooLong)
 	require.NoError(t, w.Begin(header(1)))
 	require.ErrorIs(t, w.Write(records(journal.JobID{2})[0]), export.ErrOrder)
 	require.ErrorIs(t, w.Write(journal.Record{Seq: 1, Body: make([]byte, journal.MaxEntryBytes+1)}), export.ErrTooLong)
-	require.ErrorIs(t, w.Beside(journal.Beside{Body: make([]byte, journal.MaxEntryBytes+1)}), export.ErrTooLong)
+	require.ErrorIs(t, w.Attachment(journal.Attachment{Body: make([]byte, journal.MaxEntryBytes+1)}), export.ErrTooLong)
 	require.NoError(t, w.Write(journal.Record{Seq: 1, Body: make([]byte, journal.MaxEntryBytes)}))
-	require.ErrorIs(t, w.Beside(beside(journal.JobID{1})[0]), export.ErrOrder, "behind an entry")
+	require.ErrorIs(t, w.Attachment(beside(journal.JobID{1})[0]), export.ErrOrder, "behind an entry")
 }
 
 // FuzzRead: whatever is read is written back to the same bytes. Anything else is refused, nothing
@@ -218,8 +218,8 @@ func FuzzRead(f *testing.F) {
 	var small bytes.Buffer
 	w := export.NewWriter(&small)
 	require.NoError(f, w.Begin(header(4)))
-	require.NoError(f, w.Beside(beside(header(4).Job)[0]))
-	require.NoError(f, w.Beside(beside(header(4).Job)[2]))
+	require.NoError(f, w.Attachment(beside(header(4).Job)[0]))
+	require.NoError(f, w.Attachment(beside(header(4).Job)[2]))
 	require.NoError(f, w.Write(records(header(4).Job)[0]))
 	require.NoError(f, w.Write(records(header(4).Job)[2]))
 	require.NoError(f, w.Flush())
@@ -238,7 +238,7 @@ func FuzzRead(f *testing.F) {
 		for i, h := range headers {
 			require.NoError(t, w.Begin(h))
 			for _, x := range asides[i] {
-				require.NoError(t, w.Beside(x))
+				require.NoError(t, w.Attachment(x))
 			}
 			for _, rec := range recs[i] {
 				require.NoError(t, w.Write(rec))

@@ -18,8 +18,8 @@ func FuzzLine(f *testing.F) {
 	for _, rec := range []journal.Record{{Seq: 1, Body: []byte("{}")}, {Chain: journal.GUID{7}, Seq: 9223372036854775807, Body: nil}} {
 		f.Add(strings.TrimSuffix(string(appendEntry(nil, &rec)), "\n"))
 	}
-	for _, x := range []journal.Beside{{Definition: true, Digest: journal.Digest{1}, Body: []byte("{}")}, {Digest: journal.Digest{2}}} {
-		f.Add(strings.TrimSuffix(string(appendBeside(nil, &x)), "\n"))
+	for _, x := range []journal.Attachment{{Definition: true, Digest: journal.Digest{1}, Body: []byte("{}")}, {Digest: journal.Digest{2}}} {
+		f.Add(strings.TrimSuffix(string(appendAttachment(nil, &x)), "\n"))
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		header, refused := parseHeader([]byte(line))
@@ -36,12 +36,12 @@ func FuzzLine(f *testing.F) {
 			require.LessOrEqual(t, len(rec.Body), journal.MaxEntryBytes)
 			require.Positive(t, rec.Seq)
 		}
-		x, wrong := parseBeside([]byte(line))
+		x, wrong := parseAttachment([]byte(line))
 		if wrong == nil {
 			require.Error(t, refused)
 			require.Error(t, err)
-			require.Equal(t, line+"\n", string(appendBeside(nil, &x)))
-			require.True(t, isBeside([]byte(line)))
+			require.Equal(t, line+"\n", string(appendAttachment(nil, &x)))
+			require.True(t, isAttachment([]byte(line)))
 		}
 		require.Equal(t, refused == nil, refused == nil && isHeader([]byte(line)), "a reader takes it for what it is")
 	})

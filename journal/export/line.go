@@ -151,8 +151,8 @@ func parseEntry(line []byte) (rec journal.Record, err error) {
 	return rec, nil
 }
 
-// appendBeside appends the line of what stands beside the entries: a definition, or an output.
-func appendBeside(dst []byte, x *journal.Beside) []byte {
+// appendAttachment appends the line of what stands beside the entries: a definition, or an output.
+func appendAttachment(dst []byte, x *journal.Attachment) []byte {
 	kind := `{"o":"`
 	if x.Definition {
 		kind = `{"f":"`
@@ -163,13 +163,13 @@ func appendBeside(dst []byte, x *journal.Beside) []byte {
 	return append(dst, "\"}\n"...)
 }
 
-// isBeside tells such a line from an entry.
-func isBeside(line []byte) bool {
+// isAttachment tells such a line from an entry.
+func isAttachment(line []byte) bool {
 	return bytes.HasPrefix(line, []byte(`{"o"`)) || bytes.HasPrefix(line, []byte(`{"f"`))
 }
 
-// parseBeside reads exactly what appendBeside writes.
-func parseBeside(line []byte) (x journal.Beside, err error) {
+// parseAttachment reads exactly what appendAttachment writes.
+func parseAttachment(line []byte) (x journal.Attachment, err error) {
 	c := cutter{rest: line}
 	if x.Definition = c.have(`{"f":"`); !x.Definition {
 		c.want(`{"o":"`)
@@ -179,7 +179,7 @@ func parseBeside(line []byte) (x journal.Beside, err error) {
 	c.want(`","b":"`)
 	x.Body, err = c.body()
 	if err != nil {
-		return journal.Beside{}, fmt.Errorf("%w: what stands beside the entries: %w", ErrFormat, err)
+		return journal.Attachment{}, fmt.Errorf("%w: what stands beside the entries: %w", ErrFormat, err)
 	}
 	return x, nil
 }

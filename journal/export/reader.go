@@ -67,10 +67,10 @@ func (r *Reader) Next() (Header, error) {
 	}
 }
 
-// Beside yields what stands beside the entries of the job whose header Next returned last, once,
+// Attachments yields what stands beside the entries of the job whose header Next returned last, once,
 // and before Entries, which skips what was not read of it. After an error, a *LineError, it
 // yields nothing more.
-func (r *Reader) Beside() iter.Seq2[journal.Beside, error] { return section(r, isBeside, parseBeside) }
+func (r *Reader) Attachments() iter.Seq2[journal.Attachment, error] { return section(r, isAttachment, parseAttachment) }
 
 // Entries yields the entries of the job whose header Next returned last, once. After an error, a
 // *LineError, it yields nothing more.
@@ -82,7 +82,7 @@ func (r *Reader) Entries() iter.Seq2[journal.Record, error] {
 		return rec, err
 	})
 	return func(yield func(journal.Record, error) bool) {
-		for line, err := r.next(); err == nil && isBeside(line); line, err = r.next() {
+		for line, err := r.next(); err == nil && isAttachment(line); line, err = r.next() {
 			r.have = false
 		}
 		entries(yield)

@@ -14,7 +14,7 @@ import (
 // header's.
 var ErrOrder = errors.New("entry outside its job")
 
-// Writer writes a file: for each job Begin, Beside for what stands beside its entries, and Write
+// Writer writes a file: for each job Begin, Attachment for what stands beside its entries, and Write
 // for each entry; and Flush at the end.
 // After an error the file is incomplete. It is not safe for concurrent use.
 type Writer struct {
@@ -53,24 +53,24 @@ func (w *Writer) Write(rec journal.Record) error {
 	return w.write(w.buf)
 }
 
-// Beside writes what stands beside the entries of the job of Begin, before its first entry;
+// Attachment writes what stands beside the entries of the job of Begin, before its first entry;
 // otherwise it is ErrOrder. A body over journal.MaxEntryBytes is ErrTooLong.
-func (w *Writer) Beside(x journal.Beside) error {
+func (w *Writer) Attachment(x journal.Attachment) error {
 	switch {
 	case w.job.IsZero() || w.entries:
 		return fmt.Errorf("%w: %s of job %s, which stands beside its entries", ErrOrder, x.Digest, w.job)
 	case len(x.Body) > journal.MaxEntryBytes:
 		return fmt.Errorf("%w: what stands under %s has %d bytes, the limit is %d", ErrTooLong, x.Digest, len(x.Body), journal.MaxEntryBytes)
 	}
-	w.buf = appendBeside(w.buf[:0], &x)
+	w.buf = appendAttachment(w.buf[:0], &x)
 	return w.write(w.buf)
 }
 
 // Job writes a job: its header, what stands beside its entries (nil: nothing), then its entries.
-func (w *Writer) Job(h Header, beside iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error {
+func (w *Writer) Job(h Header, beside iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error {
 	err := w.Begin(h)
 	if err == nil && beside != nil {
-		err = each(beside, w.Beside)
+		err = each(beside, w.Attachment)
 	}
 	if err == nil {
 		err = each(entries, w.Write)

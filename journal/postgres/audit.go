@@ -67,7 +67,7 @@ func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.S
 		case stored.Job.State == journal.JobExpired: // a tombstone: its history is being removed
 			visited = visit(stored, func(func(journal.Record, error) bool) {})
 		default:
-			stored.Beside = c.beside(ctx, &stored.Job.Flow, n)
+			stored.Attachments = c.attachments(ctx, &stored.Job.Flow, n)
 			visited = visit(stored, c.records(ctx, id, n))
 		}
 		return nil
@@ -136,11 +136,11 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 }
 
 // beside streams the definition of a flow version and the outputs of a job, by its number.
-func (c *conn) beside(ctx context.Context, f *journal.FlowRef, n int64) iter.Seq2[journal.Beside, error] {
-	return func(yield func(journal.Beside, error) bool) {
+func (c *conn) attachments(ctx context.Context, f *journal.FlowRef, n int64) iter.Seq2[journal.Attachment, error] {
+	return func(yield func(journal.Attachment, error) bool) {
 		read := func(name string, definition bool, params ...[]byte) error {
 			return c.query(ctx, name, func(v row) error {
-				if !yield(journal.Beside{Definition: definition, Digest: v.digest(0), Body: v.bytes(1)}, nil) {
+				if !yield(journal.Attachment{Definition: definition, Digest: v.digest(0), Body: v.bytes(1)}, nil) {
 					return errStop
 				}
 				return nil
@@ -151,7 +151,7 @@ func (c *conn) beside(ctx context.Context, f *journal.FlowRef, n int64) iter.Seq
 			err = read("audit_payloads", false, pInt(n))
 		}
 		if err != nil && !errors.Is(err, errStop) {
-			yield(journal.Beside{}, classify("audit_payloads", err))
+			yield(journal.Attachment{}, classify("audit_payloads", err))
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (c *conn) require(ctx context.Context, wanted ...string) error {
 		err = closed
 	}
 	if err != nil {
-		if spoiled(err) {
+		if isBroken(err) {
 			c.leave()
 		}
 		return fmt.Errorf("%w: prepare %w", errNotSent, err)
@@ -187,7 +187,7 @@ func (c *conn) run(ctx context.Context, steps ...step) error {
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	if c.known != nil && spoiled(err) {
+	if c.known != nil && isBroken(err) {
 		c.leave()
 	}
 	return err

@@ -275,9 +275,9 @@ func (c *conn) leave() {
 	_ = c.pg.Close(ctx) // its transaction is rolled back by the server
 }
 
-// spoiled says that no statement of a connection will succeed: its server takes no writes any
+// isBroken says that no statement of a connection will succeed: its server takes no writes any
 // more, or its prepared statements are not its own.
-func spoiled(err error) bool {
+func isBroken(err error) bool {
 	pg := serverError(err)
 	return pg != nil && (pg.Code == readOnly || pg.Code == recovering || pg.Code == noStatement || pg.Code == statementTwice)
 }

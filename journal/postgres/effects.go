@@ -92,18 +92,18 @@ func (w *wanted) effectJobs() []journal.JobID {
 	return jobs
 }
 
-// errStrayed says that a job's number is not in the span that was read, because retention has moved
+// errMoved says that a job's number is not in the span that was read, because retention has moved
 // the job (W11). The number is known by then: read again.
-var errStrayed = errors.New("retention has moved a job")
+var errMoved = errors.New("retention has moved a job")
 
 func putEffectKey(c *columns, k effectKey) { putKey(c, k.chain); c.bytes(k.key[:]) }
 
-// readEffects reads the effects that were asked for in a span of their jobs, else errStrayed.
+// readEffects reads the effects that were asked for in a span of their jobs, else errMoved.
 func (s *Store) readEffects(w *wanted, l *store.Loaded, span span) []step {
 	return asked("effects_read", w.effectKeys, putEffectKey, func(k effectKey, v row) error {
 		n := v.int(effectWidth + 2)
 		if s.numbers.set(k.chain.job, n); !span.holds(noJobs.with(n)) {
-			return errStrayed
+			return errMoved
 		}
 		if v.null(1) {
 			return nil

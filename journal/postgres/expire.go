@@ -8,7 +8,7 @@ import (
 )
 
 // Expire turns closed jobs whose time has passed into tombstones, removes their open rows, ends
-// old tombstones, and drops stray dead letters beyond their bound: at most limit rows of each
+// old tombstones, and drops unclaimed dead letters beyond their bound: at most limit rows of each
 // table, in one transaction. It skips jobs that another transaction has locked; the next call
 // takes them.
 func (s *Store) Expire(ctx context.Context, limit int) (more bool, err error) {
@@ -28,7 +28,7 @@ func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, er
 	err = c.run(
 		ctx, step{name: "begin"}, step{"expire_mark", [][]byte{pInt(limit), stay}, full},
 		step{"expire_floor", [][]byte{pInt(limit), pInt(partitionJobs)}, nil}, step{"expire_end", [][]byte{pInt(limit), stay, pInt(partitionJobs)}, full},
-		step{"expire_strays", [][]byte{pInt(store.MaxStrays), pInt(store.MaxStrayBytes), pInt(limit)}, func(v row) error {
+		step{"expire_strays", [][]byte{pInt(store.MaxUnclaimed), pInt(store.MaxUnclaimedBytes), pInt(limit)}, func(v row) error {
 			strays = v.int(0)
 			return full(v)
 		}},
@@ -48,7 +48,7 @@ func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, er
 		abandon(ctx, c)
 	}
 	if err == nil && strays > 0 {
-		s.log.Warn("old dead letters of messages that belong to nothing were dropped", "dropped", strays, "kept", store.MaxStrays)
+		s.log.Warn("old dead letters of messages that belong to nothing were dropped", "dropped", strays, "kept", store.MaxUnclaimed)
 	}
 	return more, err
 }

@@ -304,7 +304,7 @@ func TestW11AFloorAtItsLimitStopsNothing(t *testing.T) {
 	expireAll(t, s)
 	require.Equal(t, 1, s.rows(t, "jobs WHERE generation > 1000000000000 AND expires_at > 1"))
 	require.Equal(t, 1, s.rows(t, "jobs"))
-	require.Equal(t, store.MaxStrays, s.rows(t, "dead_letters"))
+	require.Equal(t, store.MaxUnclaimed, s.rows(t, "dead_letters"))
 }
 
 // W11, C8: the tombstone of a key ends while a start of the key waits for it. The start has seen the

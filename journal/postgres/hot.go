@@ -20,18 +20,18 @@ type hotWrite struct {
 // nothing before (W6). The guards that name more than the batch moves come first in w.hot, and
 // are compared by a statement of their own.
 func (m *merger) spread() {
-	apart := func(h *hotWrite) bool {
+	standsAlone := func(h *hotWrite) bool {
 		j := m.jobOf[h.job]
 		return j == nil || j.seqBefore == j.seqAfter || slices.ContainsFunc(h.Rows, func(r store.RowGuard) bool {
 			w := m.rowOf[rowKey{h.job, r.GUID}]
-			return w == nil || !w.stood
+			return w == nil || !w.existed
 		})
 	}
 	for i := range m.hot {
 		h := &m.hot[i]
-		if apart(h) {
-			m.hot[i], m.hot[m.apart] = m.hot[m.apart], m.hot[i]
-			m.apart++
+		if standsAlone(h) {
+			m.hot[i], m.hot[m.alone] = m.hot[m.alone], m.hot[i]
+			m.alone++
 			continue
 		}
 		m.jobOf[h.job].was = h.Guard

@@ -48,7 +48,7 @@ func (c *committer) Load(ctx context.Context, wants []store.Want, wait bool) (*s
 	c.states, c.mail = states, &w.mail
 	c.span, c.locked = c.s.numbers.span(w.jobs), noJobs
 	loaded, err := c.load(ctx, w, wait)
-	if errors.Is(err, errStrayed) || err == nil && !c.span.holds(c.locked) {
+	if errors.Is(err, errMoved) || err == nil && !c.span.holds(c.locked) {
 		return c.Load(ctx, wants, wait) // retention has moved a job (W11); by now its number is known
 	}
 	c.span = c.locked

@@ -18,7 +18,7 @@ var errMerge = errors.New("plans of one batch do not follow one another")
 type writes struct {
 	sessions  []int64           // sessions that take a row
 	hot       []hotWrite        // guards of decisions on hot states
-	apart     int               // how many of them, the first, a statement of their own compares
+	alone     int               // how many of them, the first, a statement of their own compares
 	births    []birth           // inceptions: their jobs are inserted
 	born      []int64           // the numbers of these, once they are written
 	flows     []journal.FlowRef // flow versions of births that must be active
@@ -120,12 +120,12 @@ type rowKey struct {
 	guid journal.GUID
 }
 
-// rowWrite is one dispatch row. stood says that it exists before the batch; after is nil if the
+// rowWrite is one dispatch row. existed says that it exists before the batch; after is nil if the
 // batch deletes it. sender is the job that cancels the start of its child (C15), zero for a job's
 // own row.
 type rowWrite struct {
 	key    rowKey
-	stood  bool
+	existed  bool
 	after  *collation.Row
 	sender journal.JobID
 	was    *int64          // its rev in a hot state, nil if it was loaded
@@ -137,7 +137,7 @@ type rowWrite struct {
 type waitWrite struct {
 	key   rowKey
 	box   journal.JobID // set for one that is registered
-	stood bool
+	existed bool
 	seen  int // the count that was read; a delivery since then means: decide again
 	after *collation.Wait
 	by    *collation.Plan
@@ -207,8 +207,8 @@ func merge(plans []store.Chained) (*writes, error) {
 	}
 	m.spread()
 	slices.SortFunc(m.jobs, func(a, b *jobWrite) int { return slices.Compare(a.job[:], b.job[:]) })
-	m.rows = slices.DeleteFunc(m.rows, func(w *rowWrite) bool { return !w.stood && w.after == nil })
-	m.waits = slices.DeleteFunc(m.waits, func(w *waitWrite) bool { return !w.stood && w.after == nil })
+	m.rows = slices.DeleteFunc(m.rows, func(w *rowWrite) bool { return !w.existed && w.after == nil })
+	m.waits = slices.DeleteFunc(m.waits, func(w *waitWrite) bool { return !w.existed && w.after == nil })
 	return &m.writes, nil
 }
 
@@ -347,7 +347,7 @@ func (m *merger) row(p *collation.Plan, k rowKey, standing bool, after *collatio
 	w := m.rowOf[k]
 	switch {
 	case w == nil:
-		w = &rowWrite{key: k, stood: standing}
+		w = &rowWrite{key: k, existed: standing}
 		m.rowOf[k] = w
 		m.rows = append(m.rows, w)
 	case w.by == p:
@@ -380,9 +380,9 @@ func (m *merger) planMail(p *collation.Plan) {
 		w := m.waitOf[k]
 		switch {
 		case w == nil:
-			w = &waitWrite{key: k, stood: true, seen: t.Seen}
+			w = &waitWrite{key: k, existed: true, seen: t.Seen}
 			m.noteWait(w)
-		case !w.stood || w.after == nil || w.after.Count != t.Seen:
+		case !w.existed || w.after == nil || w.after.Count != t.Seen:
 			m.fail("wait %s is not as the plan before left it", t.GUID)
 		}
 		if w.after = nil; !t.Ended {
@@ -408,13 +408,13 @@ func (m *merger) wait(p *collation.Plan, guid journal.GUID, standing bool, after
 	w := m.waitOf[k]
 	switch {
 	case w == nil:
-		w = &waitWrite{key: k, stood: standing}
+		w = &waitWrite{key: k, existed: standing}
 		m.noteWait(w)
 	case w.by == p:
 		m.fail("wait %s is named twice", guid)
 	case standing != (w.after != nil):
 		m.fail("wait %s stands: %t, the plan before left it: %t", guid, standing, w.after != nil)
-	case w.stood:
+	case w.existed:
 		m.fail("wait %s is registered again", guid)
 	}
 	w.by, w.after = p, after

@@ -150,12 +150,12 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 	}
 	outcomes := make(map[journal.JobID]store.Outcome, len(ids))
 	span := s.numbers.span(ids)
-	var strayed []journal.JobID // whose numbers were old
+	var moved []journal.JobID // whose numbers were old
 	err := s.query(ctx, "jobs_outcome", nil, func(v row) error {
 		id, o := v.job(0), store.Outcome{Key: v.text(1), State: journal.JobState(v.text(2)), Ended: v.bool(3)}
 		n := v.int(6)
 		if s.numbers.set(id, n); !span.holds(noJobs.with(n)) {
-			strayed = append(strayed, id)
+			moved = append(moved, id)
 			return nil
 		}
 		if o.State != journal.JobExpired { // a tombstone shows nothing of its history
@@ -168,8 +168,8 @@ func (s *Store) Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.
 		outcomes[id] = o
 		return nil
 	}, append([][]byte{pUUIDs(ids)}, span.ends()...)...)
-	if err == nil && len(strayed) > 0 {
-		more, failed := s.Outcomes(ctx, strayed)
+	if err == nil && len(moved) > 0 {
+		more, failed := s.Outcomes(ctx, moved)
 		maps.Copy(outcomes, more)
 		err = failed
 	}

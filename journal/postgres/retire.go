@@ -259,7 +259,7 @@ func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit)
 		}
 		for i := range page {
 			b := &page[i]
-			if err := visit(&b.job, b.flow, c.beside(ctx, &b.job.Flow, b.n), c.records(ctx, b.job.ID, b.n)); err != nil {
+			if err := visit(&b.job, b.flow, c.attachments(ctx, &b.job.Flow, b.n), c.records(ctx, b.job.ID, b.n)); err != nil {
 				return err
 			}
 			after = b.n

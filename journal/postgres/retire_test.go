@@ -119,7 +119,7 @@ type archived struct {
 func (a *archived) keep(_ context.Context, name string, each func(store.Visit) error) error {
 	a.names = append(a.names, name)
 	a.entries = map[journal.JobID]int64{}
-	err := each(func(job *collation.Job, flow journal.Digest, _ iter.Seq2[journal.Beside, error], entries iter.Seq2[journal.Record, error]) error {
+	err := each(func(job *collation.Job, flow journal.Digest, _ iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error {
 		var last journal.Head
 		for r, err := range entries {
 			if err != nil {

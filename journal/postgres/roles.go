@@ -31,12 +31,12 @@ func RoleName(space, role string) string { return schemaOf(space) + "_" + role }
 // GrantWorker. Roles needs CREATEROLE and the rights of the schema's owner. Repeat it after each
 // migration.
 func (s *Store) Roles(ctx context.Context) error {
-	return besideOthers(func() error { return s.makeRoles(ctx) })
+	return repeatIfDisturbed(func() error { return s.makeRoles(ctx) })
 }
 
-// besideOthers begins again where another process makes, gives or takes the same roles. They belong
+// repeatIfDisturbed begins again where another process makes, gives or takes the same roles. They belong
 // to the server, not to the database: no lock of ours holds that process up.
-func besideOthers(do func() error) error {
+func repeatIfDisturbed(do func() error) error {
 	for tries := 1; ; tries++ {
 		err := do()
 		if pg := serverError(err); pg == nil || tries == maxRoles || !slices.Contains(madeMeanwhile, pg.Code) {
@@ -152,7 +152,7 @@ func (s *Store) member(ctx context.Context, kind journal.SpaceKind, role, login 
 		}
 		return one(did, kind, map[string]string{"role": role, "login": login, "topics": strings.Join(topics, " ")}), err
 	}
-	return besideOthers(func() error { return s.act(ctx, "roles", change) })
+	return repeatIfDisturbed(func() error { return s.act(ctx, "roles", change) })
 }
 
 // WorkerTopics lists the topics of each login that is bound to some (S8).

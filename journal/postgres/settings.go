@@ -163,7 +163,7 @@ func (s *Store) resettle(ctx context.Context, c *conn) error {
 	}
 	again, err := s.settings.note(settingsOf(v), false)
 	if again || err != nil {
-		return errors.Join(err, s.apart(ctx, func(*conn) error { return nil }))
+		return errors.Join(err, s.onOwnConnection(ctx, func(*conn) error { return nil }))
 	}
 	return nil
 }

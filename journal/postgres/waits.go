@@ -32,7 +32,7 @@ func lockKey(box journal.JobID) int64 { return int64(bin.BigEndian.Uint64(box[:8
 // registers returns the mailboxes in which the batch registers waits, each once.
 func (w *writes) registers() (boxes []journal.JobID) {
 	for _, x := range w.waits {
-		if !x.stood {
+		if !x.existed {
 			boxes = append(boxes, x.box)
 		}
 	}
@@ -48,7 +48,7 @@ func (w *writes) queueKept(b *batch, boxes []journal.JobID) {
 	}
 	most, by := make(map[journal.JobID]int64), make(map[journal.JobID]collation.Sending)
 	for _, x := range w.waits {
-		if !x.stood && x.after != nil {
+		if !x.existed && x.after != nil {
 			most[x.box] += int64(x.after.Wakes())
 			by[x.box] = x.by.Sending
 		}
@@ -74,7 +74,7 @@ func (w *writes) queueWaits(b *batch) {
 		switch {
 		case x.after == nil:
 			gone = append(gone, x)
-		case x.stood:
+		case x.existed:
 			counted = append(counted, x)
 		default:
 			fresh = append(fresh, x)

@@ -18,8 +18,8 @@ func (s *Store) Another() error {
 	return nil
 }
 
-// Watched is the answer of Watch.
-type Watched struct {
+// WatchResult is the answer of Watch.
+type WatchResult struct {
 	// Mark is the newest of the database, for the witness in NATS; zero where the database is
 	// another one.
 	Mark store.Mark
@@ -36,7 +36,7 @@ type Watched struct {
 // everything until Watch finds that it was accepted. The error is then store.ErrAnotherDatabase.
 // With beat the space's beat is raised, and what the database cannot say of itself is written
 // into it: it is older than it was.
-func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w Watched, err error) {
+func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w WatchResult, err error) {
 	work := func(c *conn) (err error) {
 		if err = s.settings.refused(); err == nil {
 			w, err = s.watch(ctx, c, beat, left)
@@ -51,13 +51,13 @@ func (s *Store) Watch(ctx context.Context, beat bool, left store.Mark) (w Watche
 			return work(c)
 		})
 	} else { // what was true of an open connection may be true no more
-		err = s.apart(ctx, work)
+		err = s.onOwnConnection(ctx, work)
 	}
 	return w, settle("watch", err)
 }
 
 // apart lends a new connection, which is let in anywhere.
-func (s *Store) apart(ctx context.Context, call func(*conn) error) error {
+func (s *Store) onOwnConnection(ctx context.Context, call func(*conn) error) error {
 	c, err := s.dial(context.WithValue(ctx, admitted{}, true))
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *Store) apart(ctx context.Context, call func(*conn) error) error {
 	return call(c)
 }
 
-func (s *Store) watch(ctx context.Context, c *conn, beat bool, left store.Mark) (w Watched, err error) {
+func (s *Store) watch(ctx context.Context, c *conn, beat bool, left store.Mark) (w WatchResult, err error) {
 	marks := s.where.marks() // before the look: the database may be newer, never older
 	if beat && s.Another() == nil {
 		if w, err := s.beat(ctx, c, left); err == nil && w.Mark.Beat != 0 {
@@ -95,17 +95,17 @@ func (s *Store) watch(ctx context.Context, c *conn, beat bool, left store.Mark) 
 	if err != nil {
 		return w, err
 	}
-	return s.watched(ctx, c, p, beat)
+	return s.finishWatch(ctx, c, p, beat)
 }
 
-// watched is the end of a look that found the space's database.
-func (s *Store) watched(ctx context.Context, c *conn, p *site, beat bool) (w Watched, err error) {
+// finishWatch is the end of a look that found the space's database.
+func (s *Store) finishWatch(ctx context.Context, c *conn, p *site, beat bool) (w WatchResult, err error) {
 	known := s.where.known.Load()
 	if w.Accepted = known == nil || p.mark.Epoch > known.Epoch || s.Another() != nil; w.Accepted {
 		s.accept(p.mark)
 	}
 	if s.where.seen(p.mark); beat {
-		var b Watched
+		var b WatchResult
 		b, err = s.beat(ctx, c, store.Mark{})
 		w.Mark, w.Chain = b.Mark, b.Chain
 	}
@@ -117,7 +117,7 @@ func (s *Store) watched(ctx context.Context, c *conn, p *site, beat bool) (w Wat
 
 // beat raises the beat where the space goes on as this process knows it, and returns the new mark.
 // It is zero where anything differs, or another process is just doing it: then a look says which.
-func (s *Store) beat(ctx context.Context, c *conn, left store.Mark) (w Watched, err error) {
+func (s *Store) beat(ctx context.Context, c *conn, left store.Mark) (w WatchResult, err error) {
 	known := s.where.known.Load()
 	if known == nil || left.Space == known.Space && left.Epoch > known.Epoch {
 		return w, nil
@@ -127,7 +127,7 @@ func (s *Store) beat(ctx context.Context, c *conn, left store.Mark) (w Watched, 
 		newest = left
 	}
 	err = c.query(ctx, "place_beat", func(v row) error {
-		w = Watched{Mark: store.Mark{Space: newest.Space, Epoch: newest.Epoch, Beat: v.int(0)}, Chain: v.int(1)}
+		w = WatchResult{Mark: store.Mark{Space: newest.Space, Epoch: newest.Epoch, Beat: v.int(0)}, Chain: v.int(1)}
 		s.where.seen(w.Mark)
 		return nil
 	}, pUUID(newest.Space), pInt(newest.Epoch), pInt(newest.Beat))

@@ -16,7 +16,7 @@ func write[T any](b *batch, name string, xs []T, put func(*columns, T), more ...
 // locked already, or by what moves them after a decision on a hot state. The marker comes before
 // them and checks w.sessions.
 func (w *writes) queue(b *batch) {
-	queueGuards(b, w.hot[:w.apart])
+	queueGuards(b, w.hot[:w.alone])
 	boxes := w.registers()
 	if len(boxes) > 0 {
 		b.queue("write_mailboxes", lockKeys(boxes))
@@ -122,7 +122,7 @@ func (w *writes) queueRows(b *batch) {
 		switch {
 		case r.after == nil:
 			gone = append(gone, r)
-		case r.stood:
+		case r.existed:
 			moved = append(moved, r)
 		default:
 			fresh = append(fresh, r)
@@ -149,7 +149,7 @@ func putLetter(c *columns, l letterWrite) {
 	c.text(l.state)
 	c.someBytes(l.Raw)
 	var stray *int64
-	if l.Stray {
+	if l.Unclaimed {
 		size := int64(l.Size())
 		stray = &size
 	}

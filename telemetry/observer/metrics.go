@@ -7,7 +7,7 @@ const (
 	MetricCommit       = "quipu.commit.seconds"
 	MetricRedelivered  = "quipu.redeliveries"
 	MetricStale        = "quipu.stale"
-	MetricUnlicensed   = "quipu.unlicensed"
+	MetricWithoutRow   = "quipu.without_row"
 	MetricRefused      = "quipu.refused"
 	MetricDecidedAgain = "quipu.decided_again"
 	MetricHot          = "quipu.hot"
@@ -104,7 +104,7 @@ func counted() []Metric {
 		{Name: MetricCommit, Kind: Distribution, Unit: "s", Help: "Time of a batch from its load to its commit.", Bounds: seconds},
 		n(MetricRedelivered, "{message}", "Deliveries after the first; of requests with their topic.", "topic"),
 		n(MetricStale, "{message}", "Messages that came too late: their ledger says that they are done."),
-		n(MetricUnlicensed, "{message}", "Messages acked that have neither a receipt nor a dispatch row, or are of another epoch."),
+		n(MetricWithoutRow, "{message}", "Messages acked that have neither a receipt nor a dispatch row, or are of another epoch."),
 		n(MetricRefused, "{message}", "Messages that nobody acts on. forged: the MAC does not hold; no_key: no key to check it; topic: signed with the key of another topic; old: a mark of the database that was published again.", "reason"),
 		n(MetricDecidedAgain, "{batch}", "Batches decided again after a lost test-and-set."),
 		n(MetricHot, "{message}", "Messages by how their job's state was found. hit: in memory; loaded: read; lost: the one in memory was refuted.", "outcome"),

@@ -87,7 +87,7 @@ func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	const flood = 4 * store.MaxStrays
+	const flood = 4 * store.MaxUnclaimed
 	for i := range flood {
 		_, err := js.PublishMsgAsync(strange(i, job))
 		require.NoError(t, err)
@@ -111,10 +111,10 @@ func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { n, _ := letters(); return n > flood }, patience, 50*time.Millisecond)
 	g.run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = "", []quipu.Role{quipu.RoleRetention} }))
-	require.Eventually(t, func() bool { n, _ := letters(); return n <= store.MaxStrays+1 }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := letters(); return n <= store.MaxUnclaimed+1 }, patience, 50*time.Millisecond)
 	n, dropped := letters()
-	require.Equal(t, store.MaxStrays+1, n)
-	require.GreaterOrEqual(t, dropped, int64(flood-store.MaxStrays), "a message that came again has two")
+	require.Equal(t, store.MaxUnclaimed+1, n)
+	require.GreaterOrEqual(t, dropped, int64(flood-store.MaxUnclaimed), "a message that came again has two")
 
 	parked, err := rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{Reason: "parked"})
 	require.NoError(t, err)

@@ -273,8 +273,8 @@ func (w *twin) stored(s store.Store, id journal.JobID) (any, error) {
 	v.Cursor = "" // of lists, which memory has none of
 	all := []any{v}
 	err = s.Audit(w.ctx, id, func(x *store.Stored, entries iter.Seq2[journal.Record, error]) error {
-		all = append(all, x, yielded(w, x.Beside), yielded(w, entries))
-		x.Beside = nil
+		all = append(all, x, yielded(w, x.Attachments), yielded(w, entries))
+		x.Attachments = nil
 		return nil
 	})
 	return all, err

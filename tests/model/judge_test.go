@@ -256,7 +256,7 @@ func (w *world) sound(id journal.JobID) {
 			w.wrong("I5: job %s has %d closes and %d runs of completion tasks", s.Job.Key, closes, tasks)
 		}
 		header, tables := s.Replay()
-		beside, err := replay.ReadBeside(s.Beside)
+		beside, err := replay.ReadAttachments(s.Attachments)
 		if err != nil {
 			return err
 		}

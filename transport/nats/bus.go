@@ -41,7 +41,7 @@ type Bus struct {
 	strangers strangers
 	troubles  troubles
 	rooms     *rooms
-	weeding   weeding
+	scanned   scanned
 	attested  attested
 	answering sync.Once    // answers to workers that ask for a consumer
 	closing   sync.RWMutex // orders consumers.Add against Close

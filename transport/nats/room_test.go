@@ -191,7 +191,7 @@ func TestT9LanesThatAreNoneAreEmptied(t *testing.T) {
 	require.NoError(t, bus.Ensure(t.Context()))
 	requirePublish(t, bus, message(transport.ToLane(cfg.Lanes), 1))
 	requirePublish(t, bus, message(transport.ToLane(cfg.Lanes-1), 2))
-	_, err := bus.Weed(t.Context(), 0, func(context.Context, []transport.Message) ([]bool, error) { return nil, nil })
+	_, err := bus.RemoveStale(t.Context(), 0, func(context.Context, []transport.Message) ([]bool, error) { return nil, nil })
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), streams(cfg)[0])
 	require.NoError(t, err)

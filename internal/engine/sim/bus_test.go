@@ -154,10 +154,10 @@ func (b *bus) Oldest(ctx context.Context, d transport.Destination) (at int64, fo
 	return at, found, err
 }
 
-// Weed implements transport.Bus.
-func (b *bus) Weed(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (n int, err error) {
-	err = action(ctx, b.p, kindSend, "weed", func() error {
-		n, err = b.Bus.Weed(ctx, waited, stale)
+// RemoveStale implements transport.Bus.
+func (b *bus) RemoveStale(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (n int, err error) {
+	err = action(ctx, b.p, kindSend, "removeStale", func() error {
+		n, err = b.Bus.RemoveStale(ctx, waited, stale)
 		return err
 	})
 	return n, err

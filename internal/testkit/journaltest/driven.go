@@ -474,7 +474,7 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 
 // DeadLetter records a message for which no row was read (T3, S15).
 func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw []byte) error {
-	letter.Raw, letter.Stray = raw, true
+	letter.Raw, letter.Unclaimed = raw, true
 	return d.transact(ctx, item{decide: func(*store.Loaded) (*collation.Plan, *collation.Need, error) {
 		return collation.WriteDeadLetter(letter), nil, nil
 	}})

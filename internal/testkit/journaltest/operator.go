@@ -128,18 +128,18 @@ func (b *bench) dropped(want int64) {
 var _ = test("Letters", "the oldest stray letters are dropped, and no others", func(b *bench) {
 	r := b.exhausted()
 	b.write(1, collation.DeadLetter{Kind: journal.MessageStart, Reason: "undo"})
-	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Stray: true})
+	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Unclaimed: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
-	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Stray: true})
+	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Unclaimed: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: Success(`1`), Who: "ann"}))
-	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Stray: true})
+	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Unclaimed: true})
 	b.expire(1)
 	b.dropped(0) // they are within the bound
 
-	b.write(store.MaxStrays, collation.DeadLetter{Reason: "new", Stray: true})
+	b.write(store.MaxUnclaimed, collation.DeadLetter{Reason: "new", Unclaimed: true})
 	require.True(b, got(b.s.Expire(b.ctx(), 50))(b))
-	require.Equal(b, map[string]int{"runs": 1, "undo": 1, "acted": 1, "old": 11, "new": store.MaxStrays}, b.reasons(), "the oldest first")
-	kept := map[string]int{"runs": 1, "undo": 1, "acted": 1, "new": store.MaxStrays}
+	require.Equal(b, map[string]int{"runs": 1, "undo": 1, "acted": 1, "old": 11, "new": store.MaxUnclaimed}, b.reasons(), "the oldest first")
+	kept := map[string]int{"runs": 1, "undo": 1, "acted": 1, "new": store.MaxUnclaimed}
 	for range 2 {
 		b.expire(50)
 		require.Equal(b, kept, b.reasons())
@@ -147,17 +147,17 @@ var _ = test("Letters", "the oldest stray letters are dropped, and no others", f
 	b.dropped(61)
 })
 
-// It keeps of large strays as many as the bound allows (S15).
+// It keeps of large unclaimed ones as many as the bound allows (S15).
 var _ = test("Letters", "stray letters are bounded by their bytes, too", func(b *bench) {
-	large := collation.DeadLetter{Reason: "large", Raw: make([]byte, 1<<20), Stray: true}
-	b.write(4, collation.DeadLetter{Reason: "small", Stray: true})
+	large := collation.DeadLetter{Reason: "large", Raw: make([]byte, 1<<20), Unclaimed: true}
+	b.write(4, collation.DeadLetter{Reason: "small", Unclaimed: true})
 	b.write(1, collation.DeadLetter{Reason: "own", Raw: large.Raw})
-	b.write(store.MaxStrayBytes>>20, large)
+	b.write(store.MaxUnclaimedBytes>>20, large)
 	b.expire(10)
 	require.Equal(b, 4, b.reasons()["small"], "they have no bytes")
-	b.write(1, collation.DeadLetter{Reason: "last", Message: "x", Stray: true})
+	b.write(1, collation.DeadLetter{Reason: "last", Message: "x", Unclaimed: true})
 	b.expire(10)
-	require.Equal(b, map[string]int{"own": 1, "large": store.MaxStrayBytes>>20 - 1, "last": 1}, b.reasons())
+	require.Equal(b, map[string]int{"own": 1, "large": store.MaxUnclaimedBytes>>20 - 1, "last": 1}, b.reasons())
 	b.dropped(5)
 })
 
@@ -231,7 +231,7 @@ func (b *bench) tables(id journal.JobID) *store.Stored {
 	b.Helper()
 	var out *store.Stored
 	require.NoError(b, b.s.Audit(b.ctx(), id, func(x *store.Stored, _ iter.Seq2[journal.Record, error]) error { out = x; return nil }))
-	out.Beside = nil // it reads, and is not compared
+	out.Attachments = nil // it reads, and is not compared
 	return out
 }
 

@@ -33,7 +33,7 @@ var _ = test("Races", "many holders of one message: one handles it (P9, C7)", fu
 	row := b.view(id).Rows[0]
 	n := b.everybody(8, func(int) *collation.Message { return Message(&row) })
 	require.NotZero(b, n[collation.Handled])
-	require.Equal(b, 8, n[collation.Handled]+n[collation.Settled]+n[collation.Unlicensed])
+	require.Equal(b, 8, n[collation.Handled]+n[collation.Settled]+n[collation.NoRow])
 	v := b.view(id)
 	require.Len(b, v.Rows, 1)
 	require.Equal(b, int64(1), v.Semaphore)

@@ -16,7 +16,7 @@ type Journal struct {
 	Audited *store.Stored // as the store gave it
 	Header  replay.Header // of it, as Stored
 	Stored  *replay.Stored
-	Beside  *replay.Beside
+	Attachments  *replay.Attachments
 	Records []journal.Record // main chain first, each chain by seq
 }
 
@@ -37,7 +37,7 @@ func (j *Journal) Verify(tables bool) *replay.Report {
 	if !tables {
 		stored = nil
 	}
-	r, err := replay.Verify(j.Header, stored, j.Beside, j.All())
+	r, err := replay.Verify(j.Header, stored, j.Attachments, j.All())
 	if err != nil {
 		panic(err) // All yields no error
 	}
@@ -51,9 +51,9 @@ func (j *Journal) Clone() *Journal {
 	for i := range c.Records {
 		c.Records[i].Body = slices.Clone(c.Records[i].Body)
 	}
-	beside := *j.Beside
+	beside := *j.Attachments
 	beside.Payloads = maps.Clone(beside.Payloads)
-	c.Beside = &beside
+	c.Attachments = &beside
 	return &c
 }
 

@@ -398,9 +398,9 @@ func (u *universe) journal(id journal.JobID) *Journal {
 		for r := range entries {
 			out.Records = append(out.Records, r)
 		}
-		out.Beside, err = replay.ReadBeside(s.Beside)
+		out.Attachments, err = replay.ReadAttachments(s.Attachments)
 		return err
 	}))
-	out.Beside.Whole, out.Beside.Flows = true, compiled
+	out.Attachments.Whole, out.Attachments.Flows = true, compiled
 	return out
 }

@@ -52,7 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) Setup) {
 		{"SlotsOneByOne", testOneSlot},
 		{"MalformedIsDelivered_T3", testMalformed},
 		{"Oldest_T2", testOldest},
-		{"WeedsWhatIsStale_T1", testWeed},
+		{"RemovesWhatIsStale_T1", testRemoveStale},
 		{"EndHandsBack", testEnd},
 		{"ConsumersShare_T8", testShare},
 		{"RebindsAfterLoss_T5_F10", testWipe},

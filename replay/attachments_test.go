@@ -40,14 +40,14 @@ var besideCases = map[string]struct {
 	change func(j *replaytest.Journal)
 }{
 	"V18 an output": {replay.V18, 4, "has the SHA-256", true, func(j *replaytest.Journal) {
-		j.Beside.Payloads[sha256.Sum256(big)] = replay.Payload{Sum: journal.Digest{1}, Body: big}
+		j.Attachments.Payloads[sha256.Sum256(big)] = replay.Payload{Sum: journal.Digest{1}, Body: big}
 	}},
 	"V18 an output that nothing names": {replay.V18, 0, "has the SHA-256", true, func(j *replaytest.Journal) {
-		j.Beside.Payloads[journal.Digest{7}] = replay.Payload{Sum: journal.Digest{8}}
+		j.Attachments.Payloads[journal.Digest{7}] = replay.Payload{Sum: journal.Digest{8}}
 	}},
-	"V18 no output": {replay.V18, 4, "is not stored", false, func(j *replaytest.Journal) { clear(j.Beside.Payloads) }},
+	"V18 no output": {replay.V18, 4, "is not stored", false, func(j *replaytest.Journal) { clear(j.Attachments.Payloads) }},
 	"V19 a definition": {replay.V19, 0, "has the SHA-256", true, func(j *replaytest.Journal) {
-		j.Beside.Definition = []byte(strings.Replace(string(j.Beside.Definition), "w2.output", "w1.output", 1))
+		j.Attachments.Definition = []byte(strings.Replace(string(j.Attachments.Definition), "w2.output", "w1.output", 1))
 	}},
 }
 
@@ -61,7 +61,7 @@ func TestS10CorruptBytesBesideTheEntries(t *testing.T) {
 			j := kept().Clone()
 			c.change(j)
 			requireOnly(t, j.Verify(true), c.check, c.seq, c.words)
-			j.Beside.Whole = false
+			j.Attachments.Whole = false
 			r := j.Verify(false)
 			if c.export {
 				requireOnly(t, r, c.check, c.seq, c.words)
@@ -80,10 +80,10 @@ func TestS10TheRowCarriesItsDefinition(t *testing.T) {
 	j.Stored.Flow.Digest[0] ^= 1
 	requireOnly(t, j.Verify(true), replay.V19, 0, "the job's row carries flow kept version 1")
 	j = made("halfway").Clone()
-	j.Beside.Definition = nil
+	j.Attachments.Definition = nil
 	requireOnly(t, j.Verify(true), replay.V19, 0, "is not stored, and the job is open")
 	j = kept().Clone()
-	j.Beside.Definition = nil
+	j.Attachments.Definition = nil
 	require.Nil(t, j.Verify(true).First)
 }
 
@@ -91,7 +91,7 @@ func TestS10TheRowCarriesItsDefinition(t *testing.T) {
 func TestS10AnExportSaysWhatItLacks(t *testing.T) {
 	t.Parallel()
 	j := kept().Clone()
-	j.Beside = nil
+	j.Attachments = nil
 	r := j.Verify(false)
 	require.Nil(t, r.First)
 	require.Equal(t, "1 outputs that entries name are not in this input", r.Result(replay.V18).Note)
@@ -105,9 +105,9 @@ func TestS10AnExportSaysWhatItLacks(t *testing.T) {
 func TestS10ReadBesideKeepsABoundedPart(t *testing.T) {
 	t.Parallel()
 	half := make([]byte, replay.MaxPayloads/2+1)
-	b, err := replay.ReadBeside(func(yield func(journal.Beside, error) bool) {
-		_ = yield(journal.Beside{Definition: true, Body: []byte("f")}, nil) &&
-			yield(journal.Beside{Digest: journal.Digest{1}, Body: half}, nil) && yield(journal.Beside{Digest: journal.Digest{2}, Body: half}, nil)
+	b, err := replay.ReadAttachments(func(yield func(journal.Attachment, error) bool) {
+		_ = yield(journal.Attachment{Definition: true, Body: []byte("f")}, nil) &&
+			yield(journal.Attachment{Digest: journal.Digest{1}, Body: half}, nil) && yield(journal.Attachment{Digest: journal.Digest{2}, Body: half}, nil)
 	})
 	require.NoError(t, err)
 	require.Equal(t, []byte("f"), b.Definition)
@@ -115,6 +115,6 @@ func TestS10ReadBesideKeepsABoundedPart(t *testing.T) {
 	require.NotNil(t, b.Payloads[journal.Digest{1}].Body)
 	require.Equal(t, replay.Payload{Sum: sum}, b.Payloads[journal.Digest{2}])
 	broken := errors.New("broken")
-	_, err = replay.ReadBeside(func(yield func(journal.Beside, error) bool) { yield(journal.Beside{}, broken) })
+	_, err = replay.ReadAttachments(func(yield func(journal.Attachment, error) bool) { yield(journal.Attachment{}, broken) })
 	require.ErrorIs(t, err, broken)
 }

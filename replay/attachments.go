@@ -13,8 +13,8 @@ import (
 // proved.
 const MaxPayloads = 64 << 20
 
-// Beside has the bytes that entries name and do not hold (S10), as they are stored.
-type Beside struct {
+// Attachments has the bytes that entries name and do not hold (S10), as they are stored.
+type Attachments struct {
 	// Whole says that it has all that is stored; what an entry names and is not here is then a
 	// violation. An export may have been made without some, which is then not proved.
 	Whole bool
@@ -32,9 +32,9 @@ type Payload struct {
 	Body []byte         // nil beyond MaxPayloads
 }
 
-// ReadBeside reads what is stored beside the entries of a job.
-func ReadBeside(all iter.Seq2[journal.Beside, error]) (*Beside, error) {
-	b := &Beside{Payloads: map[journal.Digest]Payload{}}
+// ReadAttachments reads what is stored beside the entries of a job.
+func ReadAttachments(all iter.Seq2[journal.Attachment, error]) (*Attachments, error) {
+	b := &Attachments{Payloads: map[journal.Digest]Payload{}}
 	kept := 0
 	for x, err := range all {
 		switch {
@@ -67,15 +67,15 @@ func (a *auditor) names(e *journal.Entry) {
 func (a *auditor) payloadLaw() {
 	missing := 0
 	for _, d := range sortedDigests(a.refs) {
-		if _, there := a.beside.Payloads[d]; there {
+		if _, there := a.attachments.Payloads[d]; there {
 			continue
 		}
-		if missing++; a.beside.Whole {
+		if missing++; a.attachments.Whole {
 			a.report(V18, journal.MainChain, a.refs[d], "the output %s, which the response names, is not stored", d)
 		}
 	}
-	for _, d := range sortedDigests(a.beside.Payloads) {
-		if p := a.beside.Payloads[d]; p.Sum != d {
+	for _, d := range sortedDigests(a.attachments.Payloads) {
+		if p := a.attachments.Payloads[d]; p.Sum != d {
 			a.report(V18, journal.MainChain, a.refs[d], "the output stored under the digest %s has the SHA-256 %s", d, p.Sum)
 		}
 	}
@@ -92,8 +92,8 @@ func (a *auditor) definitionLaw() {
 		a.report(V19, journal.MainChain, 0, "the job's row carries flow %s version %s, digest %s; the first entry says %s version %s, digest %s",
 			s.Flow.Name, s.Flow.Version, s.Flow.Digest, a.job.Flow.Name, a.job.Flow.Version, want)
 	}
-	switch d := a.beside.Definition; {
-	case d == nil && a.beside.Whole && a.job.ClosedAt == 0:
+	switch d := a.attachments.Definition; {
+	case d == nil && a.attachments.Whole && a.job.ClosedAt == 0:
 		a.report(V19, journal.MainChain, 0, "the definition of flow %s version %s is not stored, and the job is open", a.job.Flow.Name, a.job.Flow.Version)
 	case d == nil:
 		a.note(V19, "the flow's definition is not in this input")

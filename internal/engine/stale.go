@@ -11,19 +11,19 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Times of weeding.
+// Times of looking for stale requests.
 const (
-	// weedEvery is the pause between two looks at requests that wait in the bus.
-	weedEvery = 10 * time.Second
-	// weedAfter is how long a request has waited before its row is looked up.
-	weedAfter = 5 * time.Second
+	// removeStaleEvery is the pause between two looks at requests that wait in the bus.
+	removeStaleEvery = 10 * time.Second
+	// staleAfter is how long a request has waited before its row is looked up.
+	staleAfter = 5 * time.Second
 )
 
-// weed removes requests from the bus that nobody needs: their row is gone or held, or it was sent
+// removeStale removes requests from the bus that nobody needs: their row is gone or held, or it was sent
 // again since, or they are of an earlier epoch. Where nobody serves a topic, nothing else would
 // remove them.
-func (e *Engine) weed(ctx context.Context) (more bool, err error) {
-	n, err := e.cfg.Bus.Weed(ctx, weedAfter, e.stale)
+func (e *Engine) removeStale(ctx context.Context) (more bool, err error) {
+	n, err := e.cfg.Bus.RemoveStale(ctx, staleAfter, e.stale)
 	return n > 0, err
 }
 

@@ -16,50 +16,50 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Bounds of one call of Weed. A longer queue is looked through by several.
+// Bounds of one call of RemoveStale. A longer queue is looked through by several.
 const (
-	weedMessages = 500
-	weedBytes    = 16 << 20 // of their bodies
-	weedWait     = 30 * time.Second
+	scanMessages = 500
+	scanBytes    = 16 << 20 // of their bodies
+	scanTimeout     = 30 * time.Second
 )
 
-// weeding remembers where the last call of Weed ended: behind this message of this topic.
-type weeding struct {
+// scanned remembers where the last call of RemoveStale ended: behind this message of this topic.
+type scanned struct {
 	mu    sync.Mutex
 	topic string
 	seq   uint64
 }
 
-// Weed implements transport.Bus. It looks at requests that their consumer has not finished, topic
+// RemoveStale implements transport.Bus. It looks at requests that their consumer has not finished, topic
 // by topic, and goes on where the call before it ended. Messages of lanes that the space does not
 // have any more are removed as well. A process that makes no streams does nothing here.
-func (b *Bus) Weed(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
-	if b.cfg.LeaveStreams || !b.weeding.mu.TryLock() {
+func (b *Bus) RemoveStale(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
+	if b.cfg.LeaveStreams || !b.scanned.mu.TryLock() {
 		return 0, nil
 	}
-	defer b.weeding.mu.Unlock()
+	defer b.scanned.mu.Unlock()
 	if !b.nc.IsConnected() {
-		return 0, fmt.Errorf("weed: %w: not connected", transport.ErrUnavailable)
+		return 0, fmt.Errorf("look for stale requests: %w: not connected", transport.ErrUnavailable)
 	}
-	ctx, cancel := context.WithTimeout(ctx, weedWait)
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	if err := b.purgeLanes(ctx); err != nil {
-		return 0, ioError("weed the lanes", err)
+		return 0, ioError("look for stale messages in the lanes", err)
 	}
 	stream, err := b.js.Stream(ctx, b.streamName(transport.Work)) // Info writes into its handle
 	if err != nil {
-		return 0, ioError("weed the requests", notFound(err))
+		return 0, ioError("look for stale requests", notFound(err))
 	}
 	if stream.CachedInfo().State.Msgs == 0 {
 		return 0, nil
 	}
-	w := weeder{b: b, stream: stream, before: stream.CachedInfo().TimeStamp.Add(-waited)}
+	w := staleScan{b: b, stream: stream, before: stream.CachedInfo().TimeStamp.Add(-waited)}
 	if err := w.look(ctx); err != nil {
-		return 0, ioError("weed the requests", err)
+		return 0, ioError("look for stale requests", err)
 	}
 	removed, err := w.remove(ctx, stale)
 	if err != nil {
-		return removed, ioError("weed the requests", err)
+		return removed, ioError("look for stale requests", err)
 	}
 	return removed, nil
 }
@@ -91,8 +91,8 @@ func (b *Bus) purgeLanes(ctx context.Context) error {
 	return nil
 }
 
-// weeder is one call of Weed.
-type weeder struct {
+// staleScan is one call of RemoveStale.
+type staleScan struct {
 	b      *Bus
 	stream jetstream.Stream
 	before time.Time // later messages are left alone
@@ -103,10 +103,10 @@ type weeder struct {
 	bytes  int
 }
 
-func (w *weeder) full() bool { return w.looked >= weedMessages || w.bytes >= weedBytes }
+func (w *staleScan) full() bool { return w.looked >= scanMessages || w.bytes >= scanBytes }
 
 // look gathers messages, from where the call before it ended.
-func (w *weeder) look(ctx context.Context) error {
+func (w *staleScan) look(ctx context.Context) error {
 	counts, err := w.b.counts(ctx, w.stream)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (w *weeder) look(ctx context.Context) error {
 		return err
 	}
 	topics := slices.Sorted(maps.Keys(counts))
-	cursor := &w.b.weeding
+	cursor := &w.b.scanned
 	at, found := slices.BinarySearch(topics, cursor.topic)
 	from := cursor.seq
 	if !found {
@@ -141,7 +141,7 @@ func (w *weeder) look(ctx context.Context) error {
 
 // topic gathers the messages of a topic that come behind a sequence number, and returns the last
 // one's.
-func (w *weeder) topic(ctx context.Context, topic string, seq uint64) (last uint64, err error) {
+func (w *staleScan) topic(ctx context.Context, topic string, seq uint64) (last uint64, err error) {
 	d := transport.ToWork(topic)
 	for !w.full() {
 		msg, err := w.b.next(ctx, w.stream, d, seq+1)
@@ -167,7 +167,7 @@ func (w *weeder) topic(ctx context.Context, topic string, seq uint64) (last uint
 }
 
 // remove deletes the messages that are stale or forged.
-func (w *weeder) remove(ctx context.Context, stale func(context.Context, []transport.Message) ([]bool, error)) (removed int, err error) {
+func (w *staleScan) remove(ctx context.Context, stale func(context.Context, []transport.Message) ([]bool, error)) (removed int, err error) {
 	gone := w.forged
 	if len(w.msgs) > 0 {
 		is, err := stale(ctx, w.msgs)
