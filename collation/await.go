@@ -33,7 +33,7 @@ func (b *builder) await(t *task) error {
 	if err := b.completeLeg1(t.key, more); err != nil {
 		return err
 	}
-	b.send(row)
+	b.insertRow(row)
 	b.bound(t)
 	return nil
 }
@@ -142,7 +142,7 @@ func (b *builder) retryChild() error {
 		return err
 	}
 	b.put(b.key, inst)
-	b.sendAt(row, at)
+	b.insertRowAt(row, at)
 	b.end()
 	return nil
 }

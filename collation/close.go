@@ -88,7 +88,7 @@ func (b *builder) reply(output []byte) error {
 	}
 	row := outcome(parent, b.m.Job, r, b.s.Now, b.mode)
 	row.Origin = b.p.Entry.Seq
-	b.send(row)
+	b.insertRow(row)
 	return nil
 }
 

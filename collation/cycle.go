@@ -28,7 +28,7 @@ func (b *builder) cycle(t *task) error {
 		Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: input}),
 	}
 	row.published(b.s.Now, &b.mode)
-	b.send(row)
+	b.insertRow(row)
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (b *builder) elements(t *task) error {
 		if i >= t.act.Parallel {
 			row.Held, row.Publication, row.PublishedAt, row.TurnSent, row.NextAt = HeldParallel, 0, Never, 0, b.s.Now
 		}
-		b.send(row)
+		b.insertRow(row)
 	}
 	b.p.Entry.Elements = &journal.Elements{Count: len(items), Parallel: min(t.act.Parallel, len(items))}
 	return b.missing()

@@ -209,7 +209,7 @@ func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 	if err != nil {
 		return err
 	}
-	b.send(start)
+	b.insertRow(start)
 	return nil
 }
 

@@ -152,7 +152,7 @@ func (b *builder) descend(o *InterruptOrder) error {
 		}
 		row.Origin = b.p.Entry.Seq
 		row.published(b.s.Now, &b.mode)
-		b.send(row)
+		b.insertRow(row)
 	}
 	return nil
 }

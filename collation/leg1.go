@@ -110,7 +110,7 @@ func (b *builder) request(t *task) error {
 	if err := b.completeLeg1(t.key, More{}); err != nil {
 		return err
 	}
-	b.send(b.element(t, 0, input))
+	b.insertRow(b.element(t, 0, input))
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (b *builder) answer(t *task, body []byte) error {
 		Body: body, Origin: b.p.Entry.Seq,
 	}
 	row.published(b.s.Now, &b.mode)
-	b.send(row)
+	b.insertRow(row)
 	return nil
 }
 
@@ -163,7 +163,7 @@ func (b *builder) dispatch(guid journal.GUID, to *flow.Activity, dad DAD) error 
 		return b.fold(row, to)
 	}
 	row.published(b.s.Now, &b.mode)
-	b.send(row)
+	b.insertRow(row)
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (b *builder) stepsWith(result *journal.Result, row *Row) error {
 	if row != nil {
 		row.Origin = b.p.Entry.Seq
 		row.published(b.s.Now, &b.mode)
-		b.send(*row)
+		b.insertRow(*row)
 	}
 	b.mark(journal.MarkWork)
 	if b.cut() {

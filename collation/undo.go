@@ -64,7 +64,7 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 	start, err := b.startRow(o, UndoID(row.GUID), row.Activity+".undo", max(at, b.s.Now))
 	if err == nil {
 		start.Sender, start.Undo = job.ID, true
-		b.sendAt(start, at)
+		b.insertRowAt(start, at)
 	}
 }
 

@@ -127,11 +127,11 @@ func (w *writer) set(marker func(GUIDLedger) (GUIDLedger, error)) error {
 	return err
 }
 
-// send inserts a row that is due at once, or held.
-func (w *writer) send(r Row) { w.sent = append(w.sent, sent{row: r}) }
+// insertRow inserts a row that is due at once, or held.
+func (w *writer) insertRow(r Row) { w.sent = append(w.sent, sent{row: r}) }
 
-// sendAt inserts a row; the entry says when it is due.
-func (w *writer) sendAt(r Row, due Micros) { w.sent = append(w.sent, sent{row: r, due: due}) }
+// insertRowAt inserts a row; the entry says when it is due.
+func (w *writer) insertRowAt(r Row, due Micros) { w.sent = append(w.sent, sent{row: r, due: due}) }
 
 // timer inserts a row of the instance that is due later: the row is the timer (T1).
 func (w *writer) timer(row Row, key InstanceKey) {
@@ -140,7 +140,7 @@ func (w *writer) timer(row Row, key InstanceKey) {
 	if due <= w.s.Now {
 		row.published(w.s.Now, &w.mode)
 	}
-	w.sendAt(row, due)
+	w.insertRowAt(row, due)
 }
 
 // change gives a row that stays its new value. Several changes in one plan are one.

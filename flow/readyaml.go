@@ -161,8 +161,8 @@ func (r *yamlReader) comment() {
 	}
 }
 
-// over skips white space in the line, and says that no token is left in it.
-func (r *yamlReader) over() bool {
+// lineEnds skips white space in the line, and says that no token is left in it.
+func (r *yamlReader) lineEnds() bool {
 	for isBlank(r.at(0)) {
 		r.pos++
 	}
@@ -172,7 +172,7 @@ func (r *yamlReader) over() bool {
 // ended requires that nothing follows a value in its line.
 func (r *yamlReader) ended() {
 	switch {
-	case r.over():
+	case r.lineEnds():
 	case r.at(0) == '#':
 		r.fail("a comment needs a space before its #")
 	case r.at(0) == ':' && r.separatedAt(1):
@@ -212,7 +212,7 @@ func (r *yamlReader) stream() (root *node) {
 			continue
 		case r.marker():
 			r.pos += 3
-			if inline = !r.over(); !inline {
+			if inline = !r.lineEnds(); !inline {
 				indent = r.next()
 			}
 		case indent == 0 && r.at(0) == '%':

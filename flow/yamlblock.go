@@ -15,7 +15,7 @@ func (r *yamlReader) block(parent int, inline, named bool) *node {
 		if named {
 			return r.failAt(from, "", "a second anchor or tag of one value")
 		}
-		if r.over() {
+		if r.lineEnds() {
 			return r.named(own, r.below(from, parent, false, true))
 		}
 		inline = true
@@ -32,7 +32,7 @@ func (r *yamlReader) block(parent int, inline, named bool) *node {
 		return r.named(own, r.blockText(parent))
 	case c == '[' || c == '{' || c == '*':
 		n := r.bracketed()
-		if r.over(); r.at(0) == ':' {
+		if r.lineEnds(); r.at(0) == ':' {
 			return r.fail("a key must be a string; quote it")
 		}
 		r.ended()
@@ -71,7 +71,7 @@ func (r *yamlReader) list(indent int) *node {
 		from := r.here()
 		r.step()
 		blanks := r.pos
-		if r.over() {
+		if r.lineEnds() {
 			n.append(r.below(from, indent, false, false))
 		} else {
 			inline := strings.IndexByte(r.src[blanks:r.pos], '\t') >= 0 // its column depends on the reader
@@ -97,7 +97,7 @@ func (r *yamlReader) mapping(key word) *node {
 	for !r.failed {
 		r.step()
 		m, isString := r.member(key)
-		if r.over() {
+		if r.lineEnds() {
 			m.value = r.below(m.position, indent, true, false)
 		} else {
 			m.value = r.block(indent, true, false)

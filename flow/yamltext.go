@@ -41,7 +41,7 @@ func (r *yamlReader) word(parent int, flow bool) (w word, isKey bool) {
 	switch c := r.at(0); {
 	case c == '"' || c == '\'':
 		w.text, w.quoted = r.quotedText(), true
-		r.over()
+		r.lineEnds()
 		isKey = r.at(0) == ':' && (flow || r.separatedAt(1))
 	case strings.IndexByte(",[]{}#&*!|>'\"%@`", c) >= 0 || strings.IndexByte("-?:", c) >= 0 && r.alone(flow):
 		r.fail("no text begins with %q; quote it", c)

@@ -13,7 +13,7 @@ type group struct {
 	size journal.Ledger
 }
 
-func (g group) of(l journal.Ledger) int64 { return int64(l / g.unit % g.size) }
+func (g group) value(l journal.Ledger) int64 { return int64(l / g.unit % g.size) }
 
 // digits are the groups of one kind of ledger, from the left.
 type digits [6]group
@@ -48,7 +48,7 @@ const (
 func (d *digits) growth(before, after journal.Ledger) growth {
 	var g growth
 	for i := range d {
-		g[i] = d[i].of(after) - d[i].of(before)
+		g[i] = d[i].value(after) - d[i].value(before)
 	}
 	return g
 }
@@ -56,7 +56,7 @@ func (d *digits) growth(before, after journal.Ledger) growth {
 // differ names the first group in which two ledgers differ.
 func (d *digits) differ(a, b journal.Ledger) string {
 	for i := range d {
-		if x, y := d[i].of(a), d[i].of(b); x != y {
+		if x, y := d[i].value(a), d[i].value(b); x != y {
 			return fmt.Sprintf("%s: %d, not %d", d[i].name, x, y)
 		}
 	}
@@ -69,7 +69,7 @@ func (d *digits) wrong(before, after journal.Ledger, want growth) string {
 	got := d.growth(before, after)
 	for i := range d {
 		if got[i] != want[i] {
-			return fmt.Sprintf("%s goes %d → %d, the entry allows %+d", d[i].name, d[i].of(before), d[i].of(after), want[i])
+			return fmt.Sprintf("%s goes %d → %d, the entry allows %+d", d[i].name, d[i].value(before), d[i].value(after), want[i])
 		}
 	}
 	return ""

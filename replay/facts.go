@@ -225,7 +225,7 @@ func (f *facts) preSeeded(e *journal.Entry) bool {
 	if f.inst != nil {
 		before = journal.Ledger(f.inst.Ledger)
 	}
-	return activityDigits[gLeg2].of(e.Ledger)-activityDigits[gLeg2].of(before) == 1
+	return activityDigits[gLeg2].value(e.Ledger)-activityDigits[gLeg2].value(before) == 1
 }
 
 // elementEnds reports whether the entry is step 2 of a response that ends one element of `each`

@@ -43,7 +43,7 @@ func (a *auditor) finish() *Report {
 		Counts: a.counts, From: a.job.From, Copies: a.copies,
 	}
 	if a.tombstone() {
-		r.State, r.ExpiredBy = journal.JobExpired, a.stored.ExpiredBy
+		r.State, r.KnownExpiredAt = journal.JobExpired, a.stored.KnownExpiredAt
 	}
 	if other := a.twin.Digest(); other != r.Digest {
 		a.report(V14, journal.MainChain, 0, "two replays gave the digests %s and %s", r.Digest, other)

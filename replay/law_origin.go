@@ -164,7 +164,7 @@ func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	for i := range f.moves {
 		m := &f.moves[i]
 		if m.Activity == d.Activity && m.DAD == d.DAD && activityDigits.growth(a.job.ledger(keyOf(m)), m.After)[gArrivals] > 0 {
-			joins, taken = true, activityDigits[gTaken].of(m.After) > 0
+			joins, taken = true, activityDigits[gTaken].value(m.After) > 0
 		}
 	}
 	bad := func(format string, args ...any) {

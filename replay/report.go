@@ -126,9 +126,9 @@ type Report struct {
 	// HandOver to compare.
 	From   *journal.From
 	Copies []Copy
-	// ExpiredBy is the moment by which a job of which only the tombstone is left had expired, with State
+	// KnownExpiredAt is the moment by which a job of which only the tombstone is left had expired, with State
 	// expired; 0: that is not known.
-	ExpiredBy collation.Micros
+	KnownExpiredAt collation.Micros
 }
 
 // Violated reports whether any check is violated.

@@ -29,8 +29,8 @@ type Stored struct {
 	From *journal.From
 	Next journal.JobID
 	Flow journal.FlowRef // as the job's row has it
-	// ExpiredBy is the moment by which the job was a tombstone; 0: that is not known, or it is none.
-	ExpiredBy collation.Micros
+	// KnownExpiredAt is the moment by which the job was a tombstone; 0: that is not known, or it is none.
+	KnownExpiredAt collation.Micros
 }
 
 // StoredReceipt is a receipt's row.

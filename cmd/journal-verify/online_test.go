@@ -113,7 +113,7 @@ func TestExpired_J7(t *testing.T) {
 	require.Contains(t, verify("--quiet"), "2 jobs, 1 entry, 1 open obligation: 1 proved, 0 violated, 0 unreadable, 1 expired.")
 	require.NotContains(t, verify("--quiet"), id, "a tombstone is nothing that is looked for")
 	v := objects(t, command(t, openPostgres, nil, "", "--postgres", dsn, "--space", "test", "--json", "--job", id))[0]
-	require.Equal(t, []string{"expired", "expired", "2100-01-01T00:00:00Z"}, []string{v.State, v.Result, v.ExpiredBy})
+	require.Equal(t, []string{"expired", "expired", "2100-01-01T00:00:00Z"}, []string{v.State, v.Result, v.KnownExpiredAt})
 	_, err = db.Exec(t.Context(), "UPDATE quipu_test.jobs SET expires_at = 1 WHERE key = 'gone'")
 	require.NoError(t, err)
 	require.Contains(t, verify("--job", id), "not proved  only its tombstone is left\n", "by when is not known")

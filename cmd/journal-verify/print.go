@@ -115,10 +115,10 @@ func (t *table) print(o outcome) error {
 
 // expiredText says since when the journal of a job is not kept any more, as far as that is known.
 func expiredText(r *replay.Report) string {
-	if r.ExpiredBy == 0 {
+	if r.KnownExpiredAt == 0 {
 		return "only its tombstone is left"
 	}
-	return "only its tombstone is left, since " + moment(r.ExpiredBy) + " or before"
+	return "only its tombstone is left, since " + moment(r.KnownExpiredAt) + " or before"
 }
 
 // moment spells a time, in UTC as in docs/verify.md.

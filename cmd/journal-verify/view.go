@@ -14,7 +14,7 @@ type (
 		Space      string      `json:"space,omitempty"`
 		Generation int64       `json:"generation,omitempty"`
 		State      string      `json:"state,omitempty"`
-		ExpiredBy  string      `json:"expired_by,omitempty"`
+		KnownExpiredAt  string      `json:"expired_by,omitempty"`
 		Result     string      `json:"result"` // proved, violated, expired, unreadable
 		Error      string      `json:"error,omitempty"`
 		Head       *headView   `json:"head,omitempty"`
@@ -106,8 +106,8 @@ func view(o outcome) jobView {
 	case o.tombstone():
 		v.Result = "expired"
 	}
-	if r.ExpiredBy != 0 {
-		v.ExpiredBy = moment(r.ExpiredBy)
+	if r.KnownExpiredAt != 0 {
+		v.KnownExpiredAt = moment(r.KnownExpiredAt)
 	}
 	for _, c := range r.Checks {
 		v.Checks = append(v.Checks, viewCheck(c))

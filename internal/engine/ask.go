@@ -168,7 +168,7 @@ func (a *ask) want() []store.Want {
 // ask writes the row, unless somebody has the key.
 func (a *ask) ask(b *batch) error {
 	a.written, a.out = false, store.Started{}
-	if held := b.holder(a.Key); held != nil && held.State != journal.JobExpired {
+	if held := b.keyHolder(a.Key); held != nil && held.State != journal.JobExpired {
 		a.out = taken(&a.Start, held)
 		return nil
 	}
@@ -190,7 +190,7 @@ func (a *ask) ask(b *batch) error {
 
 // see reads the record of the row, and who has the key.
 func (a *ask) see(b *batch) error {
-	held := b.holder(a.Key)
+	held := b.keyHolder(a.Key)
 	state, known := b.loaded.Known[askRecord(a.id)]
 	switch there := held != nil && held.State != journal.JobExpired; {
 	case known && state == store.SignalKept:
@@ -251,7 +251,7 @@ func askOutcome(begun bool, refused string) string {
 func (b *batch) beginAsked(s *store.Start, f *flow.Flow) (begun bool, err error) {
 	in := s.Inception(b.space, b.loaded.Now)
 	in.Publish, in.Keep = b.sends, f.Expire()
-	held := b.holder(s.Key)
+	held := b.keyHolder(s.Key)
 	p := collation.Begin(in, held, b.mode)
 	if p == nil {
 		there, _ := errors.AsType[*store.AlreadyStartedError](taken(s, held).Err)

@@ -85,7 +85,7 @@ func (s *start) decide(b *batch) error {
 	if errors.Is(s.out.Err, ErrFlowMoved) {
 		return s.out.Err
 	}
-	held := b.holder(s.Key)
+	held := b.keyHolder(s.Key)
 	p := collation.Begin(s.inception(b), held, b.mode)
 	if p == nil {
 		s.out = taken(&s.Start, held)
@@ -104,10 +104,10 @@ func (s *start) inception(b *batch) collation.Inception {
 	return in
 }
 
-// holder is what has a key, as far as this process knows. A key that was not looked up is
+// keyHolder is what has a key, as far as this process knows. A key that was not looked up is
 // assumed to be free, and to have ended at the floor of generations that this process remembers
 // (W11). The inception itself finds out whether that is so.
-func (b *batch) holder(key string) *collation.Holder {
+func (b *batch) keyHolder(key string) *collation.Holder {
 	held := b.loaded.Holders[key]
 	if twin := b.begun[key]; twin != nil {
 		held = twin

@@ -86,7 +86,7 @@ func (l *loop) resolve(ctx context.Context, name, version string) (journal.FlowR
 
 // begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
 func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow) error {
-	held := b.holder(in.Key)
+	held := b.keyHolder(in.Key)
 	in.Keep = f.Expire()
 	in.Space, in.Now = b.space, b.loaded.Now // a child has a trace of its own, linked to its parent's (O1)
 	p := collation.Begin(in, held, b.mode)

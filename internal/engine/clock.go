@@ -54,8 +54,8 @@ func (c *clock) tell() (collation.Micros, bool) {
 	return now, true
 }
 
-// about returns the time by the last reading, however old.
-func (c *clock) about() collation.Micros {
+// lastEstimate returns the time by the last reading, however old.
+func (c *clock) lastEstimate() collation.Micros {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.estimate()

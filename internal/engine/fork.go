@@ -72,7 +72,7 @@ func (x *fork) decide(b *batch) error {
 	case st.Job.State == journal.JobQuarantined:
 		return fmt.Errorf("%w: the job is quarantined", store.ErrStale)
 	}
-	held := b.holder(x.Key)
+	held := b.keyHolder(x.Key)
 	if held != nil && held.State != journal.JobExpired {
 		x.out = taken(&x.Start, held)
 		return nil

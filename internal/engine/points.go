@@ -9,7 +9,7 @@ import (
 )
 
 // about names the message at a fault point.
-func (it *item) about() string { return string(it.msg.Kind) + " " + it.msg.Activity }
+func (it *item) describe() string { return string(it.msg.Kind) + " " + it.msg.Activity }
 
 // entering passes the fault points before the commit of a batch.
 func entering(b *batch) {
@@ -26,9 +26,9 @@ func entering(b *batch) {
 		switch {
 		case e == nil || !slices.Contains(e.Marks, journal.MarkEntered):
 		case e.Kind == journal.KindLeg1:
-			fault.At(fault.K1, it.about())
+			fault.At(fault.K1, it.describe())
 		case e.Kind == journal.KindLeg2:
-			fault.At(fault.K10, it.about())
+			fault.At(fault.K10, it.describe())
 		}
 	}
 }
@@ -46,20 +46,20 @@ func committed(b *batch) {
 		last := e.Marks[len(e.Marks)-1]
 		switch {
 		case e.Kind == journal.KindLeg1 && last == journal.MarkEntered:
-			fault.At(fault.K2, it.about())
+			fault.At(fault.K2, it.describe())
 		case e.Kind == journal.KindLeg1 && last == journal.MarkWork:
-			fault.At(fault.K3, it.about())
+			fault.At(fault.K3, it.describe())
 		case e.Kind != journal.KindLeg2:
 		case last == journal.MarkEntered:
-			fault.At(fault.K11, it.about())
+			fault.At(fault.K11, it.describe())
 		case last == journal.MarkWork:
-			fault.At(fault.K12, it.about())
+			fault.At(fault.K12, it.describe())
 		case last == journal.MarkChildren:
-			fault.At(fault.K13, it.about())
+			fault.At(fault.K13, it.describe())
 		case last == journal.MarkClosed:
-			fault.At(fault.K14, it.about())
+			fault.At(fault.K14, it.describe())
 		case last == journal.MarkTasks:
-			fault.At(fault.K15, it.about())
+			fault.At(fault.K15, it.describe())
 		}
 	}
 }
@@ -71,7 +71,7 @@ func published(b *batch) {
 	}
 	for _, it := range b.decided {
 		if e := it.plan.Entry; e != nil && e.Kind == journal.KindLeg1 && len(it.plan.Insert) > 0 {
-			fault.At(fault.K4, it.about())
+			fault.At(fault.K4, it.describe())
 		}
 	}
 }
@@ -79,7 +79,7 @@ func published(b *batch) {
 // acking passes the fault point before a Leg1 message is acked.
 func acking(it *item) {
 	if e := it.plan.Entry; fault.Enabled && e != nil && e.Kind == journal.KindLeg1 {
-		fault.At(fault.K5, it.about())
+		fault.At(fault.K5, it.describe())
 	}
 }
 

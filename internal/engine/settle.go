@@ -81,7 +81,7 @@ func (l *loop) tellDead(b *batch) {
 // timers sets the alarm of this process's sweeper if rows of the batch are due before its next
 // look.
 func (l *loop) timers(b *batch) {
-	now := l.clock.about()
+	now := l.clock.lastEstimate()
 	first := now + collation.Micros((2 * l.cfg.Sweep).Microseconds())
 	last := first
 	for i := range b.plans {

@@ -136,7 +136,7 @@ func (r *Ring) Sign(topic string, text ...[]byte) (string, error) {
 	}
 	now := r.now()
 	var by *key
-	keys, derived := r.of(topic)
+	keys, derived := r.keysOf(topic)
 	for _, k := range keys { // the newest that signs; a first key may sign before its time
 		if k.Ends == 0 || k.Ends > now {
 			if by == nil || k.Signs <= now {
@@ -165,7 +165,7 @@ func (r *Ring) Check(topic, mac string, text ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	keys, derived := r.of(topic)
+	keys, derived := r.keysOf(topic)
 	if len(keys) == 0 {
 		return noKey(topic)
 	}
@@ -256,9 +256,9 @@ func (r *Ring) CheckEntry(mac []byte, text ...[]byte) error {
 // clocks may have stood, too.
 func (r *Ring) age() time.Duration { return max(time.Since(r.loaded), time.Since(r.loaded.Round(0))) }
 
-// of returns the keys of a topic, and of the engine for "". derived says that they were derived
+// keysOf returns the keys of a topic, and of the engine for "". derived says that they were derived
 // for this call: they are kept once a MAC holds.
-func (r *Ring) of(topic string) (keys []*key, derived bool) {
+func (r *Ring) keysOf(topic string) (keys []*key, derived bool) {
 	if topic == "" {
 		return r.engine, false
 	}

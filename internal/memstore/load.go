@@ -20,7 +20,7 @@ func (s *Store) outside(wants []store.Want) *store.Loaded {
 	}
 	for i := range wants {
 		if key := wants[i].Key; key != "" {
-			s.holder(l, key)
+			s.readKeyHolder(l, key)
 		}
 		if was, known := s.signals[wants[i].Known]; known {
 			l.Know(wants[i].Known, was.state, was.reason)
@@ -29,8 +29,8 @@ func (s *Store) outside(wants []store.Want) *store.Loaded {
 	return l
 }
 
-// holder reads the job that has a key, with the input that it was started with.
-func (s *Store) holder(l *store.Loaded, key string) {
+// readKeyHolder reads the job that has a key, with the input that it was started with.
+func (s *Store) readKeyHolder(l *store.Loaded, key string) {
 	id, taken := s.keys[key]
 	switch {
 	case !taken && s.floor > 0:

@@ -64,7 +64,7 @@ func (s *Store) snapshot(id journal.JobID) (*store.Stored, []journal.Record, err
 	}
 	if j.State == journal.JobExpired {
 		if j.expires > s.now() {
-			out.ExpiredBy = store.ExpiredBy(j.expires)
+			out.KnownExpiredAt = store.KnownExpiredAt(j.expires)
 		}
 		return out, nil, nil
 	}

@@ -28,7 +28,7 @@ func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
 		State: j.State, Semaphore: j.Semaphore, ClosedAt: s.ClosedAt, TasksAt: s.TasksAt, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
-		From: j.From, Next: s.Next, Flow: j.Flow, Receipts: s.Receipts, ExpiredBy: s.ExpiredBy,
+		From: j.From, Next: s.Next, Flow: j.Flow, Receipts: s.Receipts, KnownExpiredAt: s.KnownExpiredAt,
 		Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(s.Instances)), Open: map[collation.InstanceKey]int{},
 	}
 	for key, i := range s.Instances {
@@ -50,8 +50,8 @@ func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	return h, t
 }
 
-// ExpiredBy tells from when a tombstone ends by when the job had expired: its stay may have been prolonged. 0 for 0.
-func ExpiredBy(ends collation.Micros) collation.Micros {
+// KnownExpiredAt tells from when a tombstone ends by when the job had expired: its stay may have been prolonged. 0 for 0.
+func KnownExpiredAt(ends collation.Micros) collation.Micros {
 	if ends == 0 {
 		return 0
 	}

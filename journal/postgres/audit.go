@@ -92,7 +92,7 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 		{"audit_job", nil, func(v row) error {
 			x.Job, x.FlowDigest, x.Next, n = s.readJob(v), v.digest(jobWidth), v.job(jobWidth+1), v.int(jobWidth+2)
 			x.ClosedAt, x.TasksAt = v.int(jobWidth+3), v.int(jobWidth+4)
-			x.ExpiredBy = store.ExpiredBy(collation.Micros(v.int(jobWidth + 5)))
+			x.KnownExpiredAt = store.KnownExpiredAt(collation.Micros(v.int(jobWidth + 5)))
 			return nil
 		}},
 		{"view_instances", [][]byte{pBool(true)}, func(v row) error {

@@ -208,8 +208,8 @@ func retry(ctx context.Context, call func() error) error { return new(doubt).ret
 // that fails as unavailable does not prove that nothing was committed (J4).
 type doubt struct{ cause error }
 
-// of turns the error of one attempt into that of all attempts so far.
-func (d *doubt) of(err error) error {
+// combine turns the error of one attempt into that of all attempts so far.
+func (d *doubt) combine(err error) error {
 	if errors.Is(err, store.ErrUnknown) {
 		d.cause = err
 	} else if d.cause != nil && errors.Is(err, store.ErrUnavailable) {
@@ -220,7 +220,7 @@ func (d *doubt) of(err error) error {
 
 func (d *doubt) retry(ctx context.Context, call func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := d.of(call())
+		err := d.combine(call())
 		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
 		if !again || errors.Is(err, store.ErrAnotherDatabase) || errors.Is(err, store.ErrLogin) || attempt == maxAttempts || ctx.Err() != nil {
 			return err

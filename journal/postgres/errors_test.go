@@ -106,9 +106,9 @@ func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrUnknown)
 
 	d, attempt := &doubt{}, 0 // over a test-and-set that was lost in between
-	require.ErrorIs(t, d.of(store.ErrUnknown), store.ErrUnknown)
-	require.ErrorIs(t, d.of(store.ErrLost), store.ErrLost)
-	require.ErrorIs(t, d.of(store.ErrUnavailable), store.ErrUnknown)
+	require.ErrorIs(t, d.combine(store.ErrUnknown), store.ErrUnknown)
+	require.ErrorIs(t, d.combine(store.ErrLost), store.ErrLost)
+	require.ErrorIs(t, d.combine(store.ErrUnavailable), store.ErrUnknown)
 
 	require.NoError(t, retry(t.Context(), func() error {
 		if attempt++; attempt == 1 {

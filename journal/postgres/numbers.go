@@ -31,20 +31,20 @@ func (k *numbers) fill(w *writes) {
 	defer k.mu.Unlock()
 	for _, j := range w.jobs {
 		if !j.born {
-			j.n = k.of(j.job)
+			j.n = k.number(j.job)
 		}
 	}
 	w.span = noJobs
 	for _, f := range w.effects {
-		w.span = w.span.with(k.of(f.job))
+		w.span = w.span.with(k.number(f.job))
 	}
 	if w.span.from == 0 { // one is not known
 		w.span = allJobs
 	}
 }
 
-// of returns the number of a job, 0 if it is not known.
-func (k *numbers) of(job journal.JobID) int64 {
+// number returns the number of a job, 0 if it is not known.
+func (k *numbers) number(job journal.JobID) int64 {
 	if n := k.recent[job]; n != 0 {
 		return n
 	}
@@ -111,7 +111,7 @@ func (k *numbers) span(jobs []journal.JobID) span {
 	defer k.mu.Unlock()
 	s := noJobs
 	for _, job := range jobs {
-		n := k.of(job)
+		n := k.number(job)
 		if n == 0 {
 			return allJobs
 		}

@@ -5,25 +5,25 @@ import "fmt"
 func (c *checking) objects(o *objectRule) {
 	v := &c.values[c.v]
 	c.bounds("minProperties", "maxProperties", int(v.count), o.least, o.most)
-	if len(o.required.list) > 0 && !c.over() {
+	if len(o.required.list) > 0 && !c.settled() {
 		if missing := c.missing(v, &o.required); len(missing) > 0 {
 			c.fail(func() string { return lack(missing) })
 		}
 	}
-	if o.perMember && !c.over() {
+	if o.perMember && !c.settled() {
 		c.members(o, v)
 	}
 	if o.allEvaluated {
 		c.marks.setAll()
 	}
 	for i := range v.count {
-		if o.propertyNames == nil || c.over() {
+		if o.propertyNames == nil || c.settled() {
 			break
 		}
 		c.name(o.propertyNames, ref(v.first+i))
 	}
 	for i := range o.dependents {
-		if c.over() {
+		if c.settled() {
 			return
 		}
 		c.dependent(v, &o.dependents[i])
@@ -34,7 +34,7 @@ func (c *checking) objects(o *objectRule) {
 func (c *checking) members(o *objectRule, v *value) {
 	var additional []string
 	for i := range v.count {
-		if c.over() {
+		if c.settled() {
 			return
 		}
 		key := c.values[v.first+i]
@@ -48,7 +48,7 @@ func (c *checking) members(o *objectRule, v *value) {
 			c.below(r, i)
 		}
 		for j := range o.patterns {
-			if p := &o.patterns[j]; !c.over() && c.matches(p.pattern, name) {
+			if p := &o.patterns[j]; !c.settled() && c.matches(p.pattern, name) {
 				known = true
 				c.below(p.rule, i)
 			}
@@ -56,7 +56,7 @@ func (c *checking) members(o *objectRule, v *value) {
 		switch {
 		case known:
 			c.marks.set(i)
-		case c.over():
+		case c.settled():
 		case o.additional != nil:
 			c.below(o.additional, i)
 		case o.closed && len(additional) == 0:
@@ -97,26 +97,26 @@ func (c *checking) dependent(v *value, d *dependent) {
 func (c *checking) lists(l *listRule) {
 	v := &c.values[c.v]
 	c.bounds("minItems", "maxItems", int(v.count), l.least, l.most)
-	if l.unique && v.count > 1 && !c.over() {
+	if l.unique && v.count > 1 && !c.settled() {
 		c.unique(v)
 	}
 	first := min(uint32(len(l.prefix)), v.count)
-	for i := uint32(0); i < first && !c.over(); i++ {
+	for i := uint32(0); i < first && !c.settled(); i++ {
 		c.below(l.prefix[i], i)
 		c.marks.set(i)
 	}
 	if l.rest != nil {
-		for i := first; i < v.count && !c.over(); i++ {
+		for i := first; i < v.count && !c.settled(); i++ {
 			c.below(l.rest, i)
 		}
 	}
-	if l.closed && first < v.count && !c.over() {
+	if l.closed && first < v.count && !c.settled() {
 		c.fail(func() string { return fmt.Sprintf("last %d additionalItem(s) not allowed", v.count-first) })
 	}
 	if l.allEvaluated {
 		c.marks.setAll()
 	}
-	if l.contains != nil && !c.over() {
+	if l.contains != nil && !c.settled() {
 		c.contains(l, v)
 	}
 }
@@ -189,7 +189,7 @@ func (c *checking) unevaluated() {
 		return
 	}
 	for i := range c.values[c.v].count {
-		if c.over() {
+		if c.settled() {
 			return
 		}
 		if i%formSpan == 0 && !c.pay(1) {

@@ -162,17 +162,17 @@ func (e *evaluation) check(r *rule, v ref, s *scope, into *marks, found *problem
 		c.here(r.ref)
 	}
 	switch {
-	case c.kind == object && r.object != nil && !c.over():
+	case c.kind == object && r.object != nil && !c.settled():
 		c.objects(r.object)
-	case c.kind == list && r.list != nil && !c.over():
+	case c.kind == list && r.list != nil && !c.settled():
 		c.lists(r.list)
-	case c.kind == text && r.text != nil && !c.over():
+	case c.kind == text && r.text != nil && !c.settled():
 		c.texts(r.text)
-	case c.kind == number && r.number != nil && !c.over():
+	case c.kind == number && r.number != nil && !c.settled():
 		c.numbers(r.number)
 	}
 	c.references()
-	if r.logic != nil && !c.over() {
+	if r.logic != nil && !c.settled() {
 		c.combinations(r.logic)
 	}
 	if c.marks != nil && !c.bad && c.err == nil {
@@ -196,8 +196,8 @@ type checking struct {
 	found *problems
 }
 
-// over reports whether nothing that follows can matter.
-func (c *checking) over() bool { return c.err != nil || c.bad && c.found == nil }
+// settled reports whether nothing that follows can matter.
+func (c *checking) settled() bool { return c.err != nil || c.bad && c.found == nil }
 
 // fail makes the value unfit. The message is made only if somebody asks.
 func (c *checking) fail(message func() string) {
@@ -250,13 +250,13 @@ func (c *checking) below(r *rule, i uint32) {
 }
 
 func (c *checking) references() {
-	if r := c.rule.recursive; r != nil && !c.over() {
+	if r := c.rule.recursive; r != nil && !c.settled() {
 		if c.rule.recursively && c.scope.recursive != nil {
 			r = c.scope.recursive
 		}
 		c.here(r)
 	}
-	if r := c.rule.dynamic; r != nil && !c.over() {
+	if r := c.rule.dynamic; r != nil && !c.settled() {
 		if name := c.rule.dynamicName; name != "" {
 			if outermost := c.scope.find(name); outermost != nil {
 				r = outermost
@@ -271,18 +271,18 @@ func (c *checking) combinations(l *logic) {
 		c.fail(func() string { return "'not' failed" })
 	}
 	for _, r := range l.allOf {
-		if c.over() {
+		if c.settled() {
 			return
 		}
 		c.here(r)
 	}
-	if len(l.anyOf) > 0 && !c.over() {
+	if len(l.anyOf) > 0 && !c.settled() {
 		c.anyOf(l.anyOf)
 	}
-	if len(l.oneOf) > 0 && !c.over() {
+	if len(l.oneOf) > 0 && !c.settled() {
 		c.oneOf(l.oneOf)
 	}
-	if l.test == nil || c.over() {
+	if l.test == nil || c.settled() {
 		return
 	}
 	next := l.other

@@ -96,7 +96,7 @@ func (c *checking) texts(t *textRule) {
 		n := utf8.RuneCountInString(s)
 		c.bounds("minLength", "maxLength", n, t.least, t.most)
 	}
-	if t.pattern != nil && !c.over() && !c.matches(t.pattern, s) {
+	if t.pattern != nil && !c.settled() && !c.matches(t.pattern, s) {
 		c.fail(func() string { return fmt.Sprintf("%s does not match pattern %s", shown(form), quote(t.pattern.text)) })
 	}
 }
@@ -141,7 +141,7 @@ func (c *checking) numbers(n *numberRule) {
 
 // asks reports whether a number is to be compared with a limit, and pays for that.
 func (c *checking) asks(d decimal, form string, l *limit) bool {
-	return l != nil && !c.over() && c.pay(d.price(form, l))
+	return l != nil && !c.settled() && c.pay(d.price(form, l))
 }
 
 func (c *checking) failNumber(keyword, form string, l *limit) {

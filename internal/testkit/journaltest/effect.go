@@ -308,7 +308,9 @@ var _ = test("Tx", "a body without a result leaves no trace (E5)", func(b *bench
 	require.Empty(b, b.chain(r.Job, r.GUID))
 	calls := 0
 	got(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
-	require.Equal(b, 1, calls, "its outcome is never unknown: it runs again")
+	// More than once, where the transaction that was cut off still holds its locks: the attempt
+	// that waits for them in vain is made again (P24).
+	require.Positive(b, calls, "its outcome is never unknown: it runs again")
 })
 
 // The effect sees at its end what happened to the request while the body ran.
