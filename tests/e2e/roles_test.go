@@ -87,6 +87,19 @@ func (e *env) urlOf(user string) string {
 	return strings.Replace(e.nats.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1)
 }
 
+// ownerOfNATS is the URL of NATS for who may do everything there.
+func (e *env) ownerOfNATS() string {
+	e.t.Helper()
+	if e.logins == nil {
+		return e.nats.URL()
+	}
+	const name = "owner"
+	e.logins.mu.Lock()
+	defer e.logins.mu.Unlock()
+	e.logins.users[name] = devtest.User(e.t, name, "permissions: { publish: '>', subscribe: '>' }")
+	return e.urlOf(name)
+}
+
 // user is the URL of NATS for a part. Its user has the rights that `quipu nats-permissions` prints.
 func (e *env) user(part nats.Part, topics ...string) string {
 	e.t.Helper()

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
@@ -74,6 +75,17 @@ func (e *env) queued(rt *quipu.Runtime, topic string) int64 {
 	return topics[i].Queued
 }
 
+// troubles are those that all processes tell.
+func (e *env) troubles(rt *quipu.Runtime) (all []store.Trouble) {
+	e.t.Helper()
+	living, err := below.Of(rt).Processes(e.t.Context())
+	require.NoError(e.t, err)
+	for i := range living {
+		all = append(all, living[i].Troubles...)
+	}
+	return all
+}
+
 // T5: requests that nobody takes leave the others room, also in a small stream; why, the processes
 // and the readiness tell of it. When their jobs have ended they leave the stream.
 func TestT5AnUnservedTopicHoldsUpNoOther(t *testing.T) {
@@ -102,19 +114,15 @@ func TestT5AnUnservedTopicHoldsUpNoOther(t *testing.T) {
 			return strings.Contains(r.Text, "could not be published: the topic nobody has about") && strings.Contains(r.Text, "of 1048576 bytes are taken")
 		})
 	})
-	living, err := below.Of(rt).Processes(t.Context())
-	require.NoError(t, err)
-	require.Len(t, living[0].Troubles, 1)
-	require.Equal(t, []string{string(transport.TroubleRoom), "nobody"}, []string{living[0].Troubles[0].Kind, living[0].Troubles[0].Name})
+	troubles := e.troubles(rt)
+	require.Len(t, troubles, 1)
+	require.Equal(t, []string{string(transport.TroubleRoom), "nobody"}, []string{troubles[0].Kind, troubles[0].Name})
 	for _, j := range jobs {
 		_, err := rt.Interrupt(t.Context(), j)
 		require.NoError(t, err)
 	}
 	e.eventually("requests of jobs that have ended are in the stream", func() bool { return e.queued(rt, "nobody") == 0 })
-	e.eventually("nothing is told of a topic that has nothing", func() bool {
-		living, err := below.Of(rt).Processes(t.Context())
-		return err == nil && len(living[0].Troubles) == 0
-	})
+	e.eventually("nothing is told of a topic that has nothing", func() bool { return len(e.troubles(rt)) == 0 })
 }
 
 // T1: what has ended by its time leaves the stream, too.
@@ -134,7 +142,7 @@ func TestT1LateRequestsLeaveTheStream(t *testing.T) {
 func TestS5WhatStopsMessagesIsTold(t *testing.T) {
 	t.Parallel()
 	e, rt := small(t)
-	nc, err := nats.Connect(e.nats.URL())
+	nc, err := nats.Connect(e.ownerOfNATS())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
