@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -57,7 +59,7 @@ func (c *collector) read(ctx context.Context) (map[string]float64, error) {
 // Starts and waits are counted by how they ended.
 func TestO4Gauges(t *testing.T) {
 	t.Parallel()
-	pg, url := devtest.Postgres(t), devtest.NATS(t).URL()
+	pg, url := world.Database(t, ""), devtest.NATS(t).URL()
 	of := func(c *collector, roles ...quipu.Role) *quipu.Runtime {
 		rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: pg, NATS: url, Roles: roles, Observer: c})
 		require.NoError(t, err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -31,7 +33,7 @@ func newSpace(t *testing.T, flows ...string) *space {
 // newSpaceOf is newSpace with more handlers than the built-in ones.
 func newSpaceOf(t *testing.T, reg *workers.Registry, flows ...string) *space {
 	t.Helper()
-	return newSpaceWith(t, quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL()}, reg, flows...)
+	return newSpaceWith(t, quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL()}, reg, flows...)
 }
 
 // newSpaceWith is newSpaceOf with the test's own servers and settings.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -73,7 +75,7 @@ func (s *space) client(cfg quipu.Config) *quipu.Runtime {
 func TestW5WaitIsTold(t *testing.T) {
 	t.Parallel()
 	server, away := devtest.NATS(t), devtest.NATS(t)
-	s := newSpaceWith(t, quipu.Config{Postgres: devtest.Postgres(t), NATS: server.URL(), WaitLook: never}, workers.New(), listen)
+	s := newSpaceWith(t, quipu.Config{Postgres: world.Database(t, ""), NATS: server.URL(), WaitLook: never}, workers.New(), listen)
 	deaf := s.client(quipu.Config{NATS: away.URL(), WaitLook: 50 * time.Millisecond})
 	require.NoError(t, away.Shutdown())
 	for name, rt := range map[string]*quipu.Runtime{

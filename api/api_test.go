@@ -22,7 +22,7 @@ import (
 // O10: a job is started once, whatever repeats the request, and its end is waited for.
 func TestO10StartAndWait(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	body := `{"flow": "hello", "key": "o/1 ü", "input": {"name": "Ada"}, "tags": ["vip"]}`
 	r := w.ask(access.Client, http.MethodPost, "/jobs", body)
@@ -62,7 +62,7 @@ func TestO10StartAndWait(t *testing.T) {
 // O10: what is refused has a stable code, and says what is wrong.
 func TestO10Problems(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	for body, code := range map[string]string{
 		`{"flow": "hello", "key": "k", "input": {}}`:                        api.CodeInput,
 		`{"flow": "hello", "key": "k", "input": {"name": 1}, "tags": [""]}`: api.CodeInput,
@@ -107,7 +107,7 @@ func TestO10Problems(t *testing.T) {
 // O10: signals and interrupts, each once under its idempotency key.
 func TestO10SignalAndInterrupt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	var sent api.Signalled
 	signal := `{"topic": "order.reviewed", "key": "r1", "payload": {"ok": true}}`
@@ -139,7 +139,7 @@ func TestO10SignalAndInterrupt(t *testing.T) {
 // O10: lists, counts, one job, flows, verification and export.
 func TestO10Reads(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	for _, key := range []string{"h1", "h2", "h3"} {
 		w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "hello", "key": "`+key+`", "input": {"name": "Ada"}, "tags": ["t"]}`), http.StatusCreated, &s)
@@ -193,7 +193,7 @@ func TestO10Reads(t *testing.T) {
 // O10, O11: a dead letter is seen and decided on, and the journal has the name of the token.
 func TestO11DecisionSaysWho(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "charge", "key": "c1"}`), http.StatusCreated, &s)
 	var out api.Outcome
@@ -228,7 +228,7 @@ func TestO11DecisionSaysWho(t *testing.T) {
 // law with it, and gives the tables again.
 func TestO11ActsSayWho(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	var cut api.Interrupted
 	var sent api.Signalled
@@ -270,7 +270,7 @@ func TestO11ActsSayWho(t *testing.T) {
 // O11: a viewer sees no payload, unless that is allowed.
 func TestO11Payloads(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "hello", "key": "h1", "input": {"name": "Ada"}}`), http.StatusCreated, &s)
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "bad", "key": "b1"}`), http.StatusCreated, &s)
@@ -293,7 +293,7 @@ func TestO11Payloads(t *testing.T) {
 // O10: who accepts events is told once that the job waits for a person, and then its end.
 func TestO10Events(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	var s api.Started
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "charge", "key": "c1"}`), http.StatusCreated, &s)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/jobs/c1/wait", nil)

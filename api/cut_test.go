@@ -23,7 +23,7 @@ import (
 
 // raw sends bytes on a connection of its own, ends its side of it if half is set, and reads the
 // answer.
-func (w *world) raw(server *httptest.Server, half bool, text string) reply {
+func (w *site) raw(server *httptest.Server, half bool, text string) reply {
 	w.t.Helper()
 	c, err := net.Dial("tcp", server.Listener.Addr().String())
 	require.NoError(w.t, err)
@@ -46,7 +46,7 @@ func (w *world) raw(server *httptest.Server, half bool, text string) reply {
 // and nothing is done.
 func TestO10BodyIsCut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	server := httptest.NewUnstartedServer(w.handler)
 	server.Config.ReadTimeout = 500 * time.Millisecond
 	server.Start()
@@ -107,7 +107,7 @@ func TestO10BodyIsCut(t *testing.T) {
 // told so; a stream ends.
 func TestO10WaitsThatEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	base, stop := context.WithCancelCause(t.Context())
 	server := httptest.NewUnstartedServer(w.handler)
 	server.Config.BaseContext = func(net.Listener) context.Context { return base }
@@ -161,7 +161,7 @@ func TestO10WaitsThatEnd(t *testing.T) {
 // twice or in other letters, a parameter or a header that is given twice, what no text may have.
 func TestO10OneMeaning(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	for body, says := range map[string]string{
 		`{"flow": "hello", "key": "x2", "key": "x3", "input": {"name": "Ada"}}`:              "$.key (byte 38): the member comes twice",
 		`{"flow": "hello", "key": "x2", "\u006bey": "x3"}`:                                   "$.key",

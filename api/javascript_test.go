@@ -30,7 +30,7 @@ func TestO10EveryOperation(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skipf("node is not installed, the client in JavaScript does not run here: %v", err)
 	}
-	w := newWorld(t)
+	w := newSite(t)
 	seen := &watched{held: held{t}, done: map[string]int{}}
 	to, err := url.Parse(strings.TrimSuffix(w.url, api.Path))
 	require.NoError(t, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -63,8 +65,8 @@ output: {said: "${ step.output }"}
 transitions: {start: [step]}
 `
 
-// world is a space that works, and its API on a server.
-type world struct {
+// site is a space that works, and its API on a server.
+type site struct {
 	t       *testing.T
 	rt      *quipu.Runtime
 	handler http.Handler
@@ -72,7 +74,7 @@ type world struct {
 	tokens  map[access.Role]string
 }
 
-func newWorld(t *testing.T, change ...func(*access.Config)) *world {
+func newSite(t *testing.T, change ...func(*access.Config)) *site {
 	t.Helper()
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
@@ -80,11 +82,11 @@ func newWorld(t *testing.T, change ...func(*access.Config)) *world {
 		return effects.Do(ctx, "call", func(context.Context) (string, error) { return "", errors.New("connection cut off") }, effects.Guarded)
 	})
 	quiet := slog.New(slog.DiscardHandler)
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: quiet})
+	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: quiet})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	devtest.Work(t, rt.Run)
-	w := &world{t: t, rt: rt, tokens: map[access.Role]string{}}
+	w := &site{t: t, rt: rt, tokens: map[access.Role]string{}}
 	for text := range strings.SplitSeq(flows, "---\n") {
 		f, err := flow.Parse("flows.yaml", []byte(text))
 		require.NoError(t, err)
@@ -114,7 +116,7 @@ type reply struct {
 }
 
 // ask sends a request as somebody with a role. headers are pairs of name and value.
-func (w *world) ask(role access.Role, method, path, body string, headers ...string) reply {
+func (w *site) ask(role access.Role, method, path, body string, headers ...string) reply {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
 	require.NoError(w.t, err)
@@ -134,14 +136,14 @@ func (w *world) ask(role access.Role, method, path, body string, headers ...stri
 }
 
 // is wants a status, and decodes the answer.
-func (w *world) is(r reply, status int, to any) {
+func (w *site) is(r reply, status int, to any) {
 	w.t.Helper()
 	require.Equal(w.t, status, r.status, r.body)
 	require.NoError(w.t, json.Unmarshal([]byte(r.body), to), r.body)
 }
 
 // refused wants a problem.
-func (w *world) refused(r reply, status int, code string) access.Problem {
+func (w *site) refused(r reply, status int, code string) access.Problem {
 	w.t.Helper()
 	var p access.Problem
 	w.is(r, status, &p)
@@ -151,7 +153,7 @@ func (w *world) refused(r reply, status int, code string) access.Problem {
 }
 
 // ended waits for the end of a job as a client.
-func (w *world) ended(key string) api.Outcome {
+func (w *site) ended(key string) api.Outcome {
 	w.t.Helper()
 	var out api.Outcome
 	w.is(w.ask(access.Client, http.MethodGet, "/jobs/"+key+"/wait?timeout=60s", ""), http.StatusOK, &out)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -55,7 +57,7 @@ func open(t testing.TB, example string, change func(*quipu.Config), register ...
 	}
 	s := &Space{t: t}
 	cfg := quipu.Config{
-		Postgres: devtest.Postgres(t), Workers: reg, Drain: drain,
+		Postgres: world.Database(t, ""), Workers: reg, Drain: drain,
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 	}
 	if change != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +37,7 @@ type space struct {
 func newSpace(t *testing.T) *space {
 	t.Helper()
 	t.Parallel()
-	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": devtest.Postgres(t), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}}
+	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": world.Database(t, ""), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}}
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "cut", cutOff)

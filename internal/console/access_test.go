@@ -14,7 +14,7 @@ import (
 // is not shown.
 func TestO11Viewer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	token, err := w.rt.Tokens().Create(t.Context(), "eve", access.Viewer, 0)
 	require.NoError(t, err)
 	client, err := w.rt.Tokens().Create(t.Context(), "shop", access.Client, 0)

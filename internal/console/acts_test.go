@@ -22,7 +22,7 @@ import (
 // O8: a person decides on dead letters, and the journal says who and why.
 func TestO8Acts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	for n, verdict := range []string{"done", "fail", "resolve"} {
 		key := "cut-" + verdict
 		w.start(key, map[string]any{"order": 10 + n, "cut": true})
@@ -61,7 +61,7 @@ func TestO8Acts(t *testing.T) {
 // they were counted.
 func TestO7Bulk(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	for n := range 5 {
 		w.start(fmt.Sprint("many-", n), map[string]any{"order": n, "wait": "1h"})
 	}
@@ -87,7 +87,7 @@ func TestO7Bulk(t *testing.T) {
 // O6: a page that is open learns what changed, without being asked for again.
 func TestO6Live(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	short := httptest.NewUnstartedServer(guarded(w.rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))
 	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond // a stream outlasts both
 	short.Start()

@@ -35,7 +35,7 @@ const maxWeight = 200_000
 // its own.
 func TestO13Browser(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	b := newBrowser(t)
 	for name, test := range map[string]func(*tab){"pages": everyPage, "live": livePages, "keyboard": keysAlone, "acts": actsByMouse, "long": longPages} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func newBrowser(t *testing.T) *browser {
 // tab is one page of the browser. It notes what a page must not do.
 type tab struct {
 	t   *testing.T
-	w   *world
+	w   *site
 	ctx context.Context
 
 	mu     sync.Mutex
@@ -87,7 +87,7 @@ type tab struct {
 }
 
 // tab opens a tab for a test.
-func (b *browser) tab(t *testing.T, of *world) *tab {
+func (b *browser) tab(t *testing.T, of *site) *tab {
 	t.Helper()
 	w := *of
 	w.t = t

@@ -24,7 +24,7 @@ import (
 )
 
 // stream follows a page as somebody with a token, "" for who is local.
-func (w *world) stream(page, token string) *http.Response {
+func (w *site) stream(page, token string) *http.Response {
 	w.t.Helper()
 	req := w.request(http.MethodGet, "/live?page="+url.QueryEscape(page), nil)
 	if token != "" {
@@ -60,7 +60,7 @@ func scanner(r io.Reader) *bufio.Scanner {
 // token.
 func TestO6Following(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	for _, page := range []string{
 		"/bulk/export?flow=order", w.of("done") + "/export", w.of("done") + "/value?entry=1&n=0", "/job?key=done", "/jobs/counts", "/bulk", "/flows/order", "/assets/console.css",
 		"/live", "/live?page=/jobs", w.of("done") + "?verify=1", w.of("done") + "?at=3", "/jobs?before=x", "/dead?before=7", "//jobs", "/jobs/", "/x/../jobs", "jobs", "", "/nothing", "/jobs?more=1",
@@ -115,7 +115,7 @@ func TestO6Following(t *testing.T) {
 
 // Eight who follow pages, one after another, of jobs with 1 MB of output hold little memory.
 func TestFollowersHoldLittle(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	w.deploy("parcels")
 	large := strings.Repeat("x", 900_000)
 	var pages []string
@@ -170,7 +170,7 @@ func TestFollowersHoldLittle(t *testing.T) {
 // twice is no guess.
 func TestO8FormsAreWhole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	for _, page := range []string{"/dead", "/bulk", w.of("waiting") + "/interrupt"} {
 		form := "reason=cut&act=interrupt&flow=order&id=1&verdict=retry"
 		c, err := net.Dial("tcp", strings.TrimPrefix(w.page.URL, "http://"))

@@ -15,7 +15,7 @@ import (
 
 // parcels runs a job whose journal is longer than what is read at once; each of its inputs and
 // outputs is long, too.
-func (w *world) parcels(key string) {
+func (w *site) parcels(key string) {
 	w.t.Helper()
 	w.deploy("parcels")
 	items := make([]string, look.Quick)
@@ -31,7 +31,7 @@ func (w *world) parcels(key string) {
 // whatever the job says, it weighs little, and what is cut has a page of its own.
 func TestO8LongJob(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	w.parcels("long")
 	first := w.get(w.of("long"))
 	has(t, first, "the job completed with code 200")

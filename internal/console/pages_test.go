@@ -20,8 +20,8 @@ import (
 // O6–O9: every page, on jobs that have run, and every act on them.
 func TestO7Pages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	for name, test := range map[string]func(*testing.T, *world){
+	w := newSite(t)
+	for name, test := range map[string]func(*testing.T, *site){
 		"jobs": jobsPage, "job": jobPage, "past": pastPage, "verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestO7Pages(t *testing.T) {
 	}
 }
 
-func jobsPage(t *testing.T, w *world) {
+func jobsPage(t *testing.T, w *site) {
 	all := w.get("/jobs")
 	for _, key := range []string{"done", "failing", "parked", "waiting", "nightly-1"} {
 		has(t, all, `">`+key+`</a>`)
@@ -66,7 +66,7 @@ func jobsPage(t *testing.T, w *world) {
 	require.Equal(t, http.StatusNotFound, w.do(w.request(http.MethodGet, "/job?key=nobody", nil)).StatusCode)
 }
 
-func jobPage(t *testing.T, w *world) {
+func jobPage(t *testing.T, w *site) {
 	failing := w.get(w.of("failing"))
 	has(t, failing, "completed")
 	has(t, failing, `class="graph"`)
@@ -95,7 +95,7 @@ func jobPage(t *testing.T, w *world) {
 }
 
 // The page of a job at an entry shows what the terminal's replay shows.
-func pastPage(t *testing.T, w *world) {
+func pastPage(t *testing.T, w *site) {
 	first := w.get(w.of("failing") + "?at=1")
 	has(t, first, "As it stood at entry 1")
 	hasNot(t, first, "r-2")
@@ -110,13 +110,13 @@ func pastPage(t *testing.T, w *world) {
 	require.Equal(t, http.StatusNotFound, w.do(w.request(http.MethodGet, w.of("failing")+"?at=9999", nil)).StatusCode)
 }
 
-func verifyPage(t *testing.T, w *world) {
+func verifyPage(t *testing.T, w *site) {
 	page := w.get(w.of("failing") + "?verify=1")
 	has(t, page, "No check is violated.")
 	has(t, page, ">V17</th>")
 }
 
-func listPages(t *testing.T, w *world) {
+func listPages(t *testing.T, w *site) {
 	has(t, w.get("/topics"), "books.close")
 	has(t, w.get("/topics"), "1 topic that nobody serves")
 	topics := w.get("/topics")
@@ -142,7 +142,7 @@ func listPages(t *testing.T, w *world) {
 	has(t, w.get("/assets/console.css"), "prefers-color-scheme")
 }
 
-func refusedPages(t *testing.T, w *world) {
+func refusedPages(t *testing.T, w *site) {
 	for page, status := range map[string]int{
 		"/jobs/x": 400, "/jobs/" + journal.JobID{1}.String(): 404, "/flows/none": 400, "/nothing": 404, "/live?page=http://example.com/": 400, "/live?page=/live": 400,
 		w.of("done") + "?at=-1": 400,
@@ -165,7 +165,7 @@ func refusedPages(t *testing.T, w *world) {
 }
 
 // O6: a page of somebody else reaches nothing by the browser of who has a console.
-func foreignRequests(t *testing.T, w *world) {
+func foreignRequests(t *testing.T, w *site) {
 	for _, header := range []http.Header{
 		{"Origin": {"http://example.com"}},
 		{"Origin": {"null"}},
@@ -214,7 +214,7 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // those of the whole.
 func TestCompression(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newSite(t)
 	const page = "/assets/console.css"
 	whole := w.get(page)
 	req := w.request(http.MethodGet, page, nil)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -28,30 +30,30 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m) }
 
-// world is a space in which jobs of all kinds have run, with its console.
-type world struct {
+// site is a space in which jobs of all kinds have run, with its console.
+type site struct {
 	t    *testing.T
 	rt   *quipu.Runtime
 	page *httptest.Server
 }
 
-// newWorld runs a space with the handlers of testdata. Its jobs: done, which completed; failing,
+// newSite runs a space with the handlers of testdata. Its jobs: done, which completed; failing,
 // which had failed attempts and passes; parked, which waits for a person; waiting, which waits for
 // a signal; and nightly-1, whose topic nobody serves.
-func newWorld(t *testing.T) *world {
+func newSite(t *testing.T) *site {
 	t.Helper()
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "payments.charge", charge)
 	workers.Handle(reg, "flaky", flaky())
 	rt, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test", Logger: devtest.Logger(t),
+		Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test", Logger: devtest.Logger(t),
 		Roles: []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
 	})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	devtest.Work(t, rt.Run)
-	w := &world{t: t, rt: rt}
+	w := &site{t: t, rt: rt}
 	w.page = httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
 	t.Cleanup(w.page.Close)
 	w.deploy("order", "invoice", "nightly")
@@ -73,7 +75,7 @@ func guarded(rt *quipu.Runtime, cfg access.Config) http.Handler {
 	return g.Wrap(console.New(rt, console.Config{Guard: g, Build: "test", Trace: "http://127.0.0.1:16686/trace/{trace}"}))
 }
 
-func (w *world) deploy(names ...string) {
+func (w *site) deploy(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
 		source, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
@@ -84,14 +86,14 @@ func (w *world) deploy(names ...string) {
 	}
 }
 
-func (w *world) start(key string, input any, opts ...quipu.StartOption) {
+func (w *site) start(key string, input any, opts ...quipu.StartOption) {
 	w.t.Helper()
 	_, err := w.rt.Start(w.t.Context(), "order", key, input, opts...)
 	require.NoError(w.t, err)
 }
 
 // cut starts a job that is parked for a person.
-func (w *world) cut(key string) {
+func (w *site) cut(key string) {
 	w.t.Helper()
 	w.start(key, map[string]any{"order": 3, "cut": true})
 	w.until(key, func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 1 })
@@ -100,7 +102,7 @@ func (w *world) cut(key string) {
 // patience bounds the waiting for a job.
 const patience = time.Minute
 
-func (w *world) ends(key string) {
+func (w *site) ends(key string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -110,7 +112,7 @@ func (w *world) ends(key string) {
 	}
 }
 
-func (w *world) until(key string, is func(*quipu.JobInfo) bool) {
+func (w *site) until(key string, is func(*quipu.JobInfo) bool) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		j, err := w.rt.Job(w.t.Context(), quipu.Job{Key: key})
@@ -118,7 +120,7 @@ func (w *world) until(key string, is func(*quipu.JobInfo) bool) {
 	}, patience, 20*time.Millisecond, key)
 }
 
-func (w *world) id(key string) journal.JobID {
+func (w *site) id(key string) journal.JobID {
 	w.t.Helper()
 	job, err := w.rt.Find(w.t.Context(), key)
 	require.NoError(w.t, err)
@@ -126,7 +128,7 @@ func (w *world) id(key string) journal.JobID {
 }
 
 // of is the page of a job.
-func (w *world) of(key string) string { return "/jobs/" + w.id(key).String() }
+func (w *site) of(key string) string { return "/jobs/" + w.id(key).String() }
 
 // charge is cut off in a call outside where the input says so: nobody knows whether it was done.
 func charge(ctx context.Context, in struct {
@@ -165,7 +167,7 @@ type answer struct {
 	Body string
 }
 
-func (w *world) do(req *http.Request) answer {
+func (w *site) do(req *http.Request) answer {
 	w.t.Helper()
 	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	r, err := client.Do(req)
@@ -176,7 +178,7 @@ func (w *world) do(req *http.Request) answer {
 	return answer{r, string(body)}
 }
 
-func (w *world) request(method, page string, form url.Values) *http.Request {
+func (w *site) request(method, page string, form url.Values) *http.Request {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.page.URL+page, strings.NewReader(form.Encode()))
 	require.NoError(w.t, err)
@@ -188,7 +190,7 @@ func (w *world) request(method, page string, form url.Values) *http.Request {
 }
 
 // get reads a page that is there.
-func (w *world) get(page string) string {
+func (w *site) get(page string) string {
 	w.t.Helper()
 	a := w.do(w.request(http.MethodGet, page, nil))
 	require.Equal(w.t, http.StatusOK, a.StatusCode, "%s: %s", page, a.Body)
@@ -196,7 +198,7 @@ func (w *world) get(page string) string {
 }
 
 // post sends a form as a page of the console does.
-func (w *world) post(page string, form url.Values) answer {
+func (w *site) post(page string, form url.Values) answer {
 	w.t.Helper()
 	return w.do(w.request(http.MethodPost, page, form))
 }

@@ -33,7 +33,17 @@ func open(t testing.TB) *Store {
 // fresh returns a migrated space in its own database.
 func fresh(t testing.TB, change ...func(*Config)) *Store {
 	t.Helper()
-	return openIn(t, devtest.Postgres(t), change...)
+	return openIn(t, devtest.Copy(t, "a space", prepare), change...)
+}
+
+// prepare migrates the space that tests have.
+func prepare(ctx context.Context, dsn string) error {
+	s, err := Open(ctx, Config{DSN: dsn, Space: "test-1", Migrating: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Migrate(ctx)
 }
 
 // openIn is fresh in a database that may have other spaces, too.

@@ -158,7 +158,7 @@ func TestTxBatch(t *testing.T) {
 // the same name. The transaction can go on.
 func TestE17TransactionOnAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	s, same := fresh(t), fresh(t)
+	s, same := fresh(t), openIn(t, devtest.Postgres(t))
 	require.Equal(t, s.cfg.Space, same.cfg.Space)
 	startJobs(t, s, "k")
 	for name, dsn := range map[string]string{"no space": devtest.Postgres(t), "of the same name": same.cfg.DSN} {

@@ -105,14 +105,14 @@ func TestWorkerServesItsTopics_S8(t *testing.T) {
 	g := newTarget(t)
 	admin := g.admin()
 	owner := g.roles()
-	g.deploy(owner, twoTopics)
+	g.Deploy(owner, twoTopics)
 	reg := workers.New()
 	for _, topic := range []string{"pay.charge", "ship.label"} {
 		workers.Handle(reg, topic, func(context.Context, map[string]any) (string, error) { return topic, nil })
 	}
 	login := g.login(admin, "worker", "pay.charge")
 	_, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: login, NATS: g.nats.URL(), Space: "shop", Workers: reg, NoMigrate: true, Roles: []quipu.Role{quipu.RoleWorkers},
+		Postgres: login, NATS: g.NATS.URL(), Space: "shop", Workers: reg, NoMigrate: true, Roles: []quipu.Role{quipu.RoleWorkers},
 	})
 	require.ErrorIs(t, err, quipu.ErrLogin)
 	require.ErrorContains(t, err, "may not serve ship.label")
@@ -123,7 +123,7 @@ func TestWorkerServesItsTopics_S8(t *testing.T) {
 
 	require.NoError(t, below.Of(owner).GrantWorker(t.Context(), name, []string{"ship.label"}))
 	rt := g.open(reg, as(login, quipu.RoleWorkers))
-	g.run(rt)
+	g.Run(rt)
 	served := func() []string {
 		all, err := owner.Processes(t.Context())
 		require.NoError(t, err)
@@ -137,9 +137,9 @@ func TestWorkerServesItsTopics_S8(t *testing.T) {
 
 	other := workers.New()
 	workers.Handle(other, "ship.label", func(context.Context, map[string]any) (string, error) { return "by the other", nil })
-	g.run(g.open(other, as(g.login(admin, "worker", "ship.label"), quipu.RoleWorkers)))
+	g.Run(g.open(other, as(g.login(admin, "worker", "ship.label"), quipu.RoleWorkers)))
 	engine := g.open(nil, as(g.login(admin, "engine"), quipu.RoleEngine))
-	g.run(engine)
+	g.Run(engine)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	job, err := engine.Start(ctx, "order", "one", nil)

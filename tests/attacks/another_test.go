@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -71,30 +73,19 @@ func (b *bank) handlers() *workers.Registry {
 func copied(t *testing.T) (*target, *dev.Postgres) {
 	t.Helper()
 	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"shop"}})
-	return &target{t: t, dsn: pg.DSN("shop"), nats: devtest.NATS(t)}, pg
+	return &target{&world.World{T: t, Postgres: pg.DSN("shop"), NATS: devtest.NATS(t), Space: "shop"}, t}, pg
 }
 
 // recover accepts the database as `quipu recover` does.
 func (g *target) recover(want postgres.Recovery) (postgres.Recovered, error) {
 	g.t.Helper()
 	ctx := mode.With(g.t.Context(), mode.Mode{AnyDatabase: true})
-	rt, err := quipu.Open(ctx, quipu.Config{Postgres: g.dsn, NATS: g.nats.URL(), Space: "shop", NoMigrate: true})
+	rt, err := quipu.Open(ctx, quipu.Config{Postgres: g.Postgres, NATS: g.NATS.URL(), Space: "shop", NoMigrate: true})
 	require.NoError(g.t, err)
 	defer rt.Close()
 	want.Left, _, err = below.Witness(ctx, rt)
 	require.NoError(g.t, err)
 	return below.Of(rt).Recover(ctx, want)
-}
-
-func eventually(t *testing.T, what string, is func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err = is(); err == nil {
-			return
-		}
-	}
-	require.FailNow(t, what, "%v", err)
 }
 
 // S13, F7: somebody puts yesterday's database under processes that run, and NATS that lives. It
@@ -106,8 +97,8 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	b := newBank()
 	found := &counted{metric: observer.MetricAnother}
 	rt := g.open(b.handlers(), func(c *quipu.Config) { c.Observer = found })
-	g.deploy(rt, payTwice)
-	g.run(rt)
+	g.Deploy(rt, payTwice)
+	g.Run(rt)
 	job, err := rt.Start(t.Context(), "pay", "order-1", map[string]string{})
 	require.NoError(t, err)
 	require.NoError(t, pg.Backup(t.Context()))
@@ -119,7 +110,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	require.Equal(t, 1, b.payments("order-1"))
 
 	require.NoError(t, pg.Restore(t.Context(), false))
-	eventually(t, "the process says that it takes no work", func() error {
+	world.Eventually(t, "the process says that it takes no work", func() error {
 		if err := rt.Check(t.Context()); !errors.Is(err, quipu.ErrAnotherDatabase) {
 			return fmt.Errorf("ready: %w", err)
 		}
@@ -131,7 +122,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	_, err = rt.Start(t.Context(), "pay", "order-2", map[string]string{})
 	require.ErrorIs(t, err, quipu.ErrAnotherDatabase, "no start is accepted")
 	require.ErrorContains(t, err, "quipu recover")
-	_, err = quipu.Open(t.Context(), quipu.Config{Postgres: g.dsn, NATS: g.nats.URL(), Space: "shop"})
+	_, err = quipu.Open(t.Context(), quipu.Config{Postgres: g.Postgres, NATS: g.NATS.URL(), Space: "shop"})
 	require.ErrorIs(t, err, quipu.ErrAnotherDatabase, "no process starts")
 	_, err = g.recover(postgres.Recovery{})
 	require.ErrorContains(t, err, "--lost-writes", "a loss is not passed over")
@@ -140,9 +131,9 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	require.Len(t, got.Requests, 1)
 	require.Equal(t, "first", got.Requests[0].Topic)
 
-	eventually(t, "the process goes on", func() error { return rt.Check(t.Context()) })
+	world.Eventually(t, "the process goes on", func() error { return rt.Check(t.Context()) })
 	var letters []quipu.DeadLetter
-	eventually(t, "a person is asked", func() error {
+	world.Eventually(t, "a person is asked", func() error {
 		letters, err = rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{})
 		if err == nil && len(letters) != 1 {
 			err = fmt.Errorf("letters: %v", letters)

@@ -24,13 +24,13 @@ func TestABacklogIsOlderThanTheKey(t *testing.T) {
 	defer cancel()
 	engine := func() (*quipu.Runtime, func()) {
 		rt := g.open(nil, func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleEngine} })
-		g.deploy(rt, payFlow)
-		return rt, g.run(rt)
+		g.Deploy(rt, payFlow)
+		return rt, g.Run(rt)
 	}
 	rt, stop := engine()
 	job, err := rt.Start(ctx, "pay", "till", 7)
 	require.NoError(t, err)
-	nc, err := natsgo.Connect(g.nats.URL())
+	nc, err := natsgo.Connect(g.NATS.URL())
 	require.NoError(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
@@ -51,7 +51,7 @@ func TestABacklogIsOlderThanTheKey(t *testing.T) {
 		return amount, nil
 	})
 	refused := &counted{metric: observer.MetricRefused}
-	g.run(g.open(reg, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleWorkers}, refused }))
+	g.Run(g.open(reg, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleWorkers}, refused }))
 	rt, _ = engine()
 	out, err := quipu.WaitAs[int](ctx, rt, job)
 	require.NoError(t, err)

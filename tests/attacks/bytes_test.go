@@ -141,8 +141,8 @@ func TestAttackAStoredOutputIsChanged(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
 	rt := g.open(gatedHandlers())
-	g.deploy(rt, gated)
-	g.run(rt)
+	g.Deploy(rt, gated)
+	g.Run(rt)
 	ids := g.waiting(rt, "attacked", "honest")
 	n := g.sql(`UPDATE payloads SET body = convert_to(replace(convert_from(body, 'UTF8'), 'pay 10', 'pay 99'), 'UTF8')
 		WHERE n = (SELECT n FROM jobs WHERE id = $1)`, ids[0].String())
@@ -168,8 +168,8 @@ func TestAttackADefinitionIsChanged(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
 	before := g.open(gatedHandlers(), func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers} })
-	g.deploy(before, gated)
-	stop := g.run(before)
+	g.Deploy(before, gated)
+	stop := g.Run(before)
 	ids := g.waiting(before, "attacked")
 	stop()
 	silent, err := before.Start(t.Context(), "gated", "silent", map[string]string{})
@@ -182,7 +182,7 @@ func TestAttackADefinitionIsChanged(t *testing.T) {
 	require.EqualValues(t, 1, g.sql(`UPDATE flows SET definition = $1, digest = $2 WHERE name = 'gated'`, other.Canonical(), digest[:]))
 
 	after := g.open(gatedHandlers())
-	g.run(after)
+	g.Run(after)
 	g.signal(after, "attacked")
 	g.quarantined(below.Of(after), ids[0], "flows, name gated, version 1")
 	g.quarantined(below.Of(after), silent.ID, "flows, name gated, version 1")
@@ -198,7 +198,7 @@ func TestAttackAResultInAnEntryIsChanged(t *testing.T) {
 	g := newTarget(t)
 	rt := g.open(nil, func(c *quipu.Config) { c.HotBytes = -1 }) // so that the entries are read again
 	st := below.Of(rt)
-	g.deploy(rt, `
+	g.Deploy(rt, `
 flow: short
 version: "1"
 activities:
@@ -207,7 +207,7 @@ activities:
 transitions: {start: [gate]}
 output: "${ start.output.said }"
 `)
-	g.run(rt)
+	g.Run(rt)
 	keys := []string{"changed", "stripped", "moved", "honest"}
 	ids := map[string]journal.JobID{}
 	for _, key := range keys {
@@ -246,7 +246,7 @@ func TestAttackAResultIsTakenFromAnotherEntry(t *testing.T) {
 	reg := workers.New()
 	workers.Handle(reg, "price", func(context.Context, any) (string, error) { return "pay 10", nil })
 	rt := g.open(reg, func(c *quipu.Config) { c.HotBytes = -1 }) // so that the row is read again
-	g.deploy(rt, `
+	g.Deploy(rt, `
 flow: gated
 version: "1"
 activities:
@@ -256,7 +256,7 @@ activities:
 transitions: {start: [price], price: [gate]}
 output: "${ price.output }"
 `)
-	g.run(rt)
+	g.Run(rt)
 	ids := g.waiting(rt, "attacked", "honest")
 	require.EqualValues(t, 1, g.sql(`UPDATE instances i SET result_seq = s.result_seq FROM instances s
 		WHERE i.n = s.n AND i.activity = 'price' AND s.activity = 'start' AND i.n = (SELECT n FROM jobs WHERE id = $1)`, ids[0].String()))

@@ -36,8 +36,8 @@ func unsigned(t *testing.T) (g *target, rt *quipu.Runtime, job quipu.Job) {
 		c.Roles, c.Logger = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}, logTo(said)
 	})
 	require.Contains(t, said.String(), "the space runs without MACs", "the preflight says it (S3)")
-	g.deploy(rt, payFlow)
-	g.run(rt)
+	g.Deploy(rt, payFlow)
+	g.Run(rt)
 	job, err := rt.Start(t.Context(), "pay", "till", 7)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -82,7 +82,7 @@ func strange(i int, job quipu.Job) *natsgo.Msg {
 func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 	t.Parallel()
 	g, rt, job := unsigned(t)
-	nc, err := natsgo.Connect(g.nats.URL())
+	nc, err := natsgo.Connect(g.NATS.URL())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
@@ -110,7 +110,7 @@ func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 		return n, dropped
 	}
 	require.Eventually(t, func() bool { n, _ := letters(); return n > flood }, patience, 50*time.Millisecond)
-	g.run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = "", []quipu.Role{quipu.RoleRetention} }))
+	g.Run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = "", []quipu.Role{quipu.RoleRetention} }))
 	require.Eventually(t, func() bool { n, _ := letters(); return n <= store.MaxUnclaimed+1 }, patience, 50*time.Millisecond)
 	n, dropped := letters()
 	require.Equal(t, store.MaxUnclaimed+1, n)

@@ -44,8 +44,8 @@ func TestTroublesAreSaidAlike(t *testing.T) {
 	}{
 		"NATS is away": {
 			says: "NATS does not answer",
-			make: func(w *ward) { require.NoError(w.t, w.nats.Shutdown()) },
-			mend: func(w *ward) { require.NoError(w.t, w.nats.Restart(w.t.Context())) },
+			make: func(w *ward) { require.NoError(w.t, w.NATS.Shutdown()) },
+			mend: func(w *ward) { require.NoError(w.t, w.NATS.Restart(w.t.Context())) },
 		},
 		"new connections may not write": {
 			says: "the database takes no writes from this login",
@@ -122,8 +122,8 @@ func newWard(t *testing.T) *ward {
 		}
 	})
 	w.rt = w.open(reg)
-	w.run(w.rt)
-	w.deploy(w.rt, heldFlow)
+	w.Run(w.rt)
+	w.Deploy(w.rt, heldFlow)
 	var err error
 	w.job, err = w.rt.Start(t.Context(), "held", "one", nil)
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func newWard(t *testing.T) *ward {
 // must runs a statement as the owner of the database.
 func (w *ward) must(statement string) {
 	w.t.Helper()
-	cfg, err := pgx.ParseConfig(w.dsn)
+	cfg, err := pgx.ParseConfig(w.Postgres)
 	require.NoError(w.t, err)
 	cfg.RuntimeParams["default_transaction_read_only"] = "off"
 	c, err := pgx.ConnectConfig(w.t.Context(), cfg)
@@ -154,7 +154,7 @@ func (w *ward) database(change string) {
 
 func (w *ward) name() string {
 	w.t.Helper()
-	cfg, err := pgx.ParseConfig(w.dsn)
+	cfg, err := pgx.ParseConfig(w.Postgres)
 	require.NoError(w.t, err)
 	return cfg.Database
 }

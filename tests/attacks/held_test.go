@@ -45,7 +45,7 @@ func TestWhatALoginHolds_S8(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	owner := g.open(nil)
-	g.deploy(owner, agreedFlow)
+	g.Deploy(owner, agreedFlow)
 	start := func(key string) quipu.Job {
 		job, err := g.engine.Start(ctx, "agreed", key, nil)
 		require.NoError(t, err)

@@ -66,8 +66,8 @@ func TestS14ARedirectLeadsInside(t *testing.T) {
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	rt := g.open(reg)
-	g.deploy(rt, callFlow)
-	g.run(rt)
+	g.Deploy(rt, callFlow)
+	g.Run(rt)
 	port, stolen := metadata(t)
 	inside := []string{
 		"http://0.0.0.0:" + port + "/latest/meta-data",

@@ -51,14 +51,14 @@ func (l *least) as(reg *workers.Registry, login, user string, roles ...quipu.Rol
 // on NATS: engine, worker, client, operator, retention, verifier. Nothing is refused to them.
 func TestLeastRoles_S8(t *testing.T) {
 	t.Parallel()
-	l := &least{&target{t: t, dsn: devtest.Postgres(t)}, guarded(t, ""), &devtest.Log{}}
+	l := &least{without(t), guarded(t, ""), &devtest.Log{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(l.log.String())
 		}
 	})
 	admin := l.admin()
-	l.deploy(l.roles(), chargeFlow)
+	l.Deploy(l.roles(), chargeFlow)
 	charges := workers.New()
 	workers.Handle(charges, "pay.charge", func(ctx context.Context, in string) (string, error) {
 		return effects.Do(ctx, "charge", func(context.Context) (string, error) {
@@ -68,8 +68,8 @@ func TestLeastRoles_S8(t *testing.T) {
 			return "charged", nil
 		})
 	})
-	l.run(l.as(nil, l.login(admin, "engine"), "engine", quipu.RoleEngine, quipu.RoleSchedule))
-	l.run(l.as(charges, l.login(admin, "worker", "pay.charge"), "worker", quipu.RoleWorkers))
+	l.Run(l.as(nil, l.login(admin, "engine"), "engine", quipu.RoleEngine, quipu.RoleSchedule))
+	l.Run(l.as(charges, l.login(admin, "worker", "pay.charge"), "worker", quipu.RoleWorkers))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for user, client := range map[string]*quipu.Runtime{

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -69,11 +71,11 @@ func TestOldMarksArePublishedAgain_S13(t *testing.T) {
 		c.NATS, c.Roles, c.Logger, c.Observer = urlOf("engine"), []quipu.Role{quipu.RoleEngine}, logTo(&log), strange
 	}
 	rt := g.open(nil, engine)
-	stop := g.run(rt)
+	stop := g.Run(rt)
 	passes := func(what string) {
 		t.Helper()
 		before := beat(t, rt)
-		eventually(t, what, func() error {
+		world.Eventually(t, what, func() error {
 			m, _, err := below.Witness(t.Context(), rt)
 			if err == nil && m.Beat < before+2 {
 				err = fmt.Errorf("beat %d, after %d", m.Beat, before)
@@ -86,7 +88,7 @@ func TestOldMarksArePublishedAgain_S13(t *testing.T) {
 	k.retired = k.newest()
 	_, err := rt.Keys().Rotate(t.Context(), true)
 	require.NoError(t, err)
-	eventually(t, "a mark by the new key", func() error {
+	world.Eventually(t, "a mark by the new key", func() error {
 		if k.old = k.newest(); k.old.Header.Get(transport.HeaderMAC)[0] != '2' {
 			return fmt.Errorf("%s", k.old.Header)
 		}
@@ -109,7 +111,7 @@ func TestOldMarksArePublishedAgain_S13(t *testing.T) {
 	require.NoError(t, pg.Restore(t.Context(), false))
 	for what, attack := range k.attacks() {
 		attack()
-		_, err = quipu.Open(t.Context(), quipu.Config{Postgres: g.dsn, NATS: urlOf("engine"), Space: "shop", Roles: []quipu.Role{quipu.RoleEngine}})
+		_, err = quipu.Open(t.Context(), quipu.Config{Postgres: g.Postgres, NATS: urlOf("engine"), Space: "shop", Roles: []quipu.Role{quipu.RoleEngine}})
 		require.ErrorIs(t, err, quipu.ErrAnotherDatabase, what)
 		require.ErrorContains(t, err, fmt.Sprintf("beat %s of the space was seen", last[strings.LastIndex(last, " ")+1:]), what)
 		_, err = g.admin().Exec(t.Context(), "UPDATE space SET halted = NULL") // for the next

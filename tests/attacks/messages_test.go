@@ -71,14 +71,14 @@ func newTill(t *testing.T) *till {
 		return amount, nil
 	})
 	p.client = p.open(nil, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleEngine}, &p.refused })
-	p.deploy(p.client, payFlow)
-	p.run(p.client)
-	p.run(p.open(reg, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleWorkers}, &p.refused }))
+	p.Deploy(p.client, payFlow)
+	p.Run(p.client)
+	p.Run(p.open(reg, func(c *quipu.Config) { c.Roles, c.Observer = []quipu.Role{quipu.RoleWorkers}, &p.refused }))
 	var err error
 	p.job, err = p.client.Start(t.Context(), "pay", "till", 7)
 	require.NoError(t, err)
 	devtest.Await(t, "the handler", began)
-	p.nc, err = natsgo.Connect(p.nats.URL())
+	p.nc, err = natsgo.Connect(p.NATS.URL())
 	require.NoError(t, err)
 	t.Cleanup(p.nc.Close)
 	p.js, err = jetstream.New(p.nc)
@@ -236,7 +236,7 @@ func TestAnswerSuppressedByItsID(t *testing.T) {
 // that the processes and the held request keep up to date.
 func (p *till) written(since string) (tables []string) {
 	p.t.Helper()
-	db := p.connect(p.dsn)
+	db := p.connect(p.Postgres)
 	rows, err := db.Query(p.t.Context(), `SELECT table_name FROM information_schema.tables
 		WHERE table_schema = 'quipu_shop' AND table_type = 'BASE TABLE' AND table_name NOT IN ('sessions', 'space', 'partitions', 'dispatches')`)
 	require.NoError(p.t, err)

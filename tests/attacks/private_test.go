@@ -37,7 +37,7 @@ func TestPrivateKeys(t *testing.T) {
 		require.NoError(t, owner.KeepPrivateKeys(ctx))
 	}
 	seen, reg := newTrail(), workers.New()
-	seen.listen(t, g.nats.URL())
+	seen.listen(t, g.NATS.URL())
 	workers.Handle(reg, "pay.charge", func(ctx context.Context, _ int) (string, error) { return workers.Info(ctx).Key, nil })
 	workers.HandleDurable(reg, "ask", func(ctx context.Context, _ int) (any, error) { // its answer has these keys
 		if _, err := workers.Child[any](ctx, "aid", "call", nil, workers.ChildKey("bob@example.org")); err != nil {
@@ -51,11 +51,11 @@ func TestPrivateKeys(t *testing.T) {
 		}
 	}
 	rt := g.open(nil, as(quipu.RoleEngine))
-	g.deploy(rt, visitFlow)
-	g.deploy(rt, `{flow: call, version: "1", activities: {start: {type: trigger}, on: {type: hook}}, transitions: {start: [on]}}`)
-	g.deploy(rt, `{flow: other, version: "1", activities: {start: {type: trigger}, on: {type: hook, signal: never, key: x}}, transitions: {start: [on]}}`)
-	g.run(rt)
-	g.run(g.open(reg, as(quipu.RoleWorkers)))
+	g.Deploy(rt, visitFlow)
+	g.Deploy(rt, `{flow: call, version: "1", activities: {start: {type: trigger}, on: {type: hook}}, transitions: {start: [on]}}`)
+	g.Deploy(rt, `{flow: other, version: "1", activities: {start: {type: trigger}, on: {type: hook, signal: never, key: x}}, transitions: {start: [on]}}`)
+	g.Run(rt)
+	g.Run(g.open(reg, as(quipu.RoleWorkers)))
 	const key = "ann@example.org"
 	_, err := owner.Start(ctx, "visit", key, map[string]string{"name": "ann"})
 	require.ErrorIs(t, err, quipu.ErrRejected, "a process that was open before cannot begin a job under its key")

@@ -48,8 +48,8 @@ func newVictims(t *testing.T, n int) *victims {
 	t.Helper()
 	v := &victims{target: newTarget(t), pay: make(chan struct{}), many: make(chan struct{})}
 	v.rt = v.open(v.registry())
-	v.deploy(v.rt, wide)
-	v.run(v.rt)
+	v.Deploy(v.rt, wide)
+	v.Run(v.rt)
 	v.conn = v.admin()
 	for i := range n {
 		job, err := v.rt.Start(t.Context(), "wide", key(i), map[string]any{"n": key(i)})

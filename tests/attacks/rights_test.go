@@ -67,7 +67,7 @@ const agreedFlow = `{flow: agreed, version: "1", activities: {start: {type: trig
 // office is an engine, a worker and a client, each with its own rights on NATS.
 func office(t *testing.T, domain string, lacks ...lack) (client *quipu.Runtime, urlOf func(string) string, log *devtest.Log, g *target) {
 	t.Helper()
-	g, log = &target{t: t, dsn: devtest.Postgres(t)}, &devtest.Log{}
+	g, log = without(t), &devtest.Log{}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(log.String())
@@ -83,10 +83,10 @@ func office(t *testing.T, domain string, lacks ...lack) (client *quipu.Runtime, 
 	workers.Handle(reg, "pay.charge", func(_ context.Context, amount int) (int, error) { return amount, nil })
 	engine := g.open(nil, as("engine", quipu.RoleEngine))
 	for _, flow := range []string{payFlow, orderFlow, agreedFlow} {
-		g.deploy(engine, flow)
+		g.Deploy(engine, flow)
 	}
-	g.run(engine)
-	g.run(g.open(reg, as("worker", quipu.RoleWorkers)))
+	g.Run(engine)
+	g.Run(g.open(reg, as("worker", quipu.RoleWorkers)))
 	return g.open(nil, as("client", quipu.RoleSchedule)), urlOf, log, g
 }
 

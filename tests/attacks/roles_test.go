@@ -51,7 +51,7 @@ func (g *target) refused(c *pgx.Conn, statement string) {
 // login makes a login of the cluster, in roles of the space, and returns its connection string.
 func (g *target) login(admin *pgx.Conn, role string, topics ...string) string {
 	g.t.Helper()
-	u, err := url.Parse(g.dsn)
+	u, err := url.Parse(g.Postgres)
 	require.NoError(g.t, err)
 	name := fmt.Sprintf("%s_%d_%s", role, time.Now().UnixNano(), u.Path[1:])
 	_, err = admin.Exec(g.t.Context(), fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name))
@@ -74,7 +74,7 @@ func (g *target) login(admin *pgx.Conn, role string, topics ...string) string {
 // admin connects as the superuser, until the test ends.
 func (g *target) admin() *pgx.Conn {
 	g.t.Helper()
-	return g.connect(g.dsn)
+	return g.connect(g.Postgres)
 }
 
 func (g *target) connect(dsn string) *pgx.Conn {
@@ -96,7 +96,7 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
 	admin := g.admin()
-	g.deploy(g.roles(), twoTopics)
+	g.Deploy(g.roles(), twoTopics)
 	engine := g.login(admin, "engine")
 	charge, label := g.login(admin, "worker", "pay.charge"), g.login(admin, "worker", "ship.label")
 
@@ -115,9 +115,9 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 		return handler("label")(ctx, in)
 	})
 	e := g.open(nil, as(engine, quipu.RoleEngine))
-	g.run(e)
-	g.run(g.open(pays, as(charge, quipu.RoleWorkers)))
-	g.run(g.open(ships, as(label, quipu.RoleWorkers)))
+	g.Run(e)
+	g.Run(g.open(pays, as(charge, quipu.RoleWorkers)))
+	g.Run(g.open(ships, as(label, quipu.RoleWorkers)))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := e.Start(ctx, "order", "free", map[string]any{"wait": false})

@@ -48,12 +48,12 @@ func TestAnInputThatMakesMuchWork(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
 	rt := g.open(nil)
-	g.deploy(rt, filtered)
-	g.deploy(rt, strings.Replace(looked, "LOOKS", strings.Repeat("{uniqueItems: true},", 1000), 1))
+	g.Deploy(rt, filtered)
+	g.Deploy(rt, strings.Replace(looked, "LOOKS", strings.Repeat("{uniqueItems: true},", 1000), 1))
 	for _, child := range []string{"filtered", "looked"} {
-		g.deploy(rt, strings.NewReplacer("asking", "asking_"+child, "FLOW", child).Replace(asking))
+		g.Deploy(rt, strings.NewReplacer("asking", "asking_"+child, "FLOW", child).Replace(asking))
 	}
-	g.run(rt)
+	g.Run(rt)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 

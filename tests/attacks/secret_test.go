@@ -126,14 +126,14 @@ func secretive(t *testing.T, g *target, kept *trail) *quipu.Runtime {
 		}
 		return workers.Secret{Value: secret, Hosts: []string{"127.0.0.1"}}, nil
 	}}.Register(reg)
-	kept.listen(t, g.nats.URL())
+	kept.listen(t, g.NATS.URL())
 	watched := func(c *quipu.Config) {
 		c.Logger, c.Observer = slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: slog.LevelDebug})), kept
 	}
 	engine := g.open(nil, watched, func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleEngine} })
-	g.deploy(engine, callFlow)
-	g.run(engine)
-	g.run(g.open(reg, watched, func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleWorkers} }))
+	g.Deploy(engine, callFlow)
+	g.Run(engine)
+	g.Run(g.open(reg, watched, func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleWorkers} }))
 	return engine
 }
 
@@ -162,7 +162,7 @@ func TestS14AReceiverSendsTheSecretBack(t *testing.T) {
 	t.Parallel()
 	g, kept := newTarget(t), newTrail()
 	rt := secretive(t, g, kept)
-	g.deploy(rt, secretFlow)
+	g.Deploy(rt, secretFlow)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Header.Get("Authorization") != "Bearer "+secret || q.URL.Query().Get("key") != secret {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -76,7 +76,7 @@ func TestWeakenedStream(t *testing.T) {
 		c.NATS, c.NATSWait, c.Space, c.Roles, c.Logger = urls, patience, "meek", []quipu.Role{quipu.RoleEngine}, logTo(said)
 	})
 	require.Contains(t, said.String(), "one replica (R1) in the cluster three", "streams that are to be made weaker than the servers could have them")
-	g.run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = urls, []quipu.Role{quipu.RoleEngine} }))
+	g.Run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = urls, []quipu.Role{quipu.RoleEngine} }))
 	for name, want := range made {
 		require.Eventually(t, func() bool { // the process has been there
 			_, err := js.Consumer(t.Context(), name, map[string]string{"QUIPU_shop_LANES": "lane-0", "QUIPU_shop_START": "start"}[name])

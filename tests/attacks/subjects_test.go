@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -96,9 +98,9 @@ func TestAnswersThatAreSentElsewhere_S4(t *testing.T) {
 	t.Parallel()
 	client, urlOf, _, g := office(t, "")
 	engine := g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = urlOf("engine"), []quipu.Role{quipu.RoleEngine} })
-	g.run(engine)
+	g.Run(engine)
 	witness := func() error { _, _, err := below.Witness(t.Context(), engine); return err }
-	eventually(t, "a mark", witness)
+	world.Eventually(t, "a mark", witness)
 	for _, user := range []string{"client", "ship"} {
 		nc, err := natsgo.Connect(urlOf(user))
 		require.NoError(t, err)
@@ -112,7 +114,7 @@ func TestAnswersThatAreSentElsewhere_S4(t *testing.T) {
 		require.ErrorContains(t, nc.LastError(), "Publish with Reply of")
 		nc.Close()
 	}
-	eventually(t, "the mark, beside what is there", witness)
+	world.Eventually(t, "the mark, beside what is there", witness)
 	job, err := client.Start(t.Context(), "pay", "after", 7)
 	require.NoError(t, err)
 	out, err := quipu.WaitAs[int](t.Context(), client, job)

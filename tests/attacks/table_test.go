@@ -104,7 +104,7 @@ func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	g := &crowd{target: newTarget(t), by: map[string]*pgx.Conn{}}
 	g.admin = g.target.admin()
-	g.deploy(g.roles(), besideFlow)
+	g.Deploy(g.roles(), besideFlow)
 	held := make(chan struct{})
 	g.goOn = func() { close(held) }
 	charge := g.login(g.admin, "worker", "pay.charge")
@@ -120,10 +120,10 @@ func newCrowd(t *testing.T) *crowd {
 			}
 			return topic, nil
 		})
-		g.run(g.open(reg, as(login, quipu.RoleWorkers)))
+		g.Run(g.open(reg, as(login, quipu.RoleWorkers)))
 	}
 	g.engine = g.open(nil, as(g.login(g.admin, "engine"), quipu.RoleEngine))
-	g.run(g.engine)
+	g.Run(g.engine)
 	var err error
 	g.job, err = g.engine.Start(t.Context(), "beside", "one", map[string]any{"card": "4111"})
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestWhatALoginWrites_S8(t *testing.T) {
 	known := strings.ReplaceAll(allSessions, "SELECT DISTINCT session FROM batches", "SELECT unnest('{"+g.sessions()+"}'::uuid[]) AS session")
 	require.Positive(t, g.changed(g.by["client"], known))
 	require.Positive(t, g.changed(g.by["worker"], strings.Replace(fmt.Sprintf(ofSession, "'{}'", "false", "3600000000", "micros()"), "16", "7", 1)))
-	g.run(g.open(nil, as(g.login(g.admin, "engine"), quipu.RoleEngine))) // the lanes of a worker's session are not those of engines
+	g.Run(g.open(nil, as(g.login(g.admin, "engine"), quipu.RoleEngine))) // the lanes of a worker's session are not those of engines
 	g.goOn()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -70,14 +70,14 @@ transitions: {start: [step]}
 func TestEveryActivity(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
 		rt, _ := e.run(obedient())
-		e.deploy(rt, refuseFlow)
+		e.Deploy(rt, refuseFlow)
 		text, err := os.ReadFile("testdata/activities.yaml")
 		require.NoError(t, err)
 		var every []example
 		require.NoError(t, yaml.Unmarshal(text, &every))
 		jobs := make([]quipu.Job, len(every))
 		for i, x := range every {
-			jobs[i] = e.start(rt, e.deploy(rt, x.Flow).Name(), x.Name, x.Input)
+			jobs[i] = e.Start(rt, e.Deploy(rt, x.Flow).Name(), x.Name, x.Input)
 		}
 		for _, x := range every {
 			for n, code := range x.Signals {
@@ -86,13 +86,13 @@ func TestEveryActivity(t *testing.T) {
 			}
 		}
 		for i, x := range every {
-			out, err := e.wait(rt, jobs[i])
+			out, err := e.Wait(rt, jobs[i])
 			require.NoError(t, err, x.Name)
 			require.JSONEq(t, x.Gives, string(out), x.Name)
 		}
 		kid, err := rt.Find(t.Context(), "loose")
 		require.NoError(t, err)
-		_, err = e.wait(rt, kid)
+		_, err = e.Wait(rt, kid)
 		require.NoError(t, err)
 		e.clean(rt)
 	})
@@ -104,7 +104,7 @@ func TestEachTenThousand(t *testing.T) {
 	n := soak.Times(500, 10_000)
 	e := newEnv(t, false)
 	rt, _ := e.run(obedient(), func(c *quipu.Config) { c.Concurrency = 256 })
-	e.deploy(rt, replaced(`
+	e.Deploy(rt, replaced(`
 flow: many
 version: "1"
 output: "${ size(items.output) }"
@@ -117,8 +117,8 @@ transitions: {start: [items]}
 	for i := range lines {
 		lines[i] = i
 	}
-	job := e.start(rt, "many", "job-1", lines)
-	out, err := e.wait(rt, job)
+	job := e.Start(rt, "many", "job-1", lines)
+	out, err := e.Wait(rt, job)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint(n), string(out))
 	require.Equal(t, fmt.Sprintf("2011%011d", n), e.ledger(rt, job, "items"))

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
@@ -35,7 +37,7 @@ type childConfig struct {
 // child is the configuration of a worker process of the space that calls a receiver.
 func (e *env) child(r *rig.Outside) childConfig {
 	c := childConfig{
-		Postgres: e.dsn, NATS: e.nats.URL(), Space: e.space, Receiver: r.URL, Stepwise: e.stepwise, NoLocal: e.noLocal, HotBytes: e.hot,
+		Postgres: e.Postgres, NATS: e.NATS.URL(), Space: e.Space, Receiver: r.URL, Stepwise: e.stepwise, NoLocal: e.noLocal, HotBytes: e.hot,
 	}
 	if e.logins != nil {
 		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
@@ -56,7 +58,7 @@ func child(ctx context.Context, c childConfig) error {
 	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal})
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
-		Resend: quickResend, Lease: quickLease, AckWait: quickLease, NoMigrate: true, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, NoMigrate: true, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	runtimes := []quipu.Config{cfg}

@@ -37,15 +37,15 @@ transitions:
 func TestP7StartWithoutPublication(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
 		client := e.client(func(c *quipu.Config) { c.NATS = "" }) // it commits and never publishes
-		e.deploy(client, oneStep("charge"))
-		job := e.start(client, "one", "order-1", order{ID: "1"})
+		e.Deploy(client, oneStep("charge"))
+		job := e.Start(client, "one", "order-1", order{ID: "1"})
 		again, err := client.Start(t.Context(), "one", "order-1", order{ID: "1"})
 		require.NoError(t, err)
 		require.True(t, again.Existing)
 		reg := workers.New()
 		workers.Handle(reg, "charge", func(context.Context, any) (map[string]string, error) { return map[string]string{"receipt": "r"}, nil })
 		rt, _ := e.run(reg)
-		_, err = e.wait(rt, job)
+		_, err = e.Wait(rt, job)
 		require.NoError(t, err)
 		e.clean(rt)
 	})
@@ -64,8 +64,8 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 			"twostep": "first twostep", "fnwindow.idempotent": "inside fnwindow.idempotent", "note": "inside note",
 		} {
 			holds = append(holds, r.Hold(t, held))
-			f := e.deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+strings.ReplaceAll(topic, ".", "_")))
-			started[topic] = e.start(rt, f.Name(), topic, order{ID: topic})
+			f := e.Deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+strings.ReplaceAll(topic, ".", "_")))
+			started[topic] = e.Start(rt, f.Name(), topic, order{ID: topic})
 		}
 		stopped := startChild(t, e.child(r))
 		for _, h := range holds {
@@ -77,7 +77,7 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 		}
 		startChild(t, e.child(r))
 		for _, job := range started {
-			_, err := e.wait(rt, job)
+			_, err := e.Wait(rt, job)
 			require.NoError(t, err)
 		}
 		stopped.Signal(syscall.SIGCONT)
@@ -116,7 +116,7 @@ func TestP23FailureCancelsTheOtherBranch(t *testing.T) {
 			return nil, workers.Fail(422, "cannot be done")
 		})
 		rt, _ := e.run(reg)
-		e.deploy(rt, `
+		e.Deploy(rt, `
 flow: two
 version: "1"
 activities:
@@ -128,8 +128,8 @@ transitions:
   start: [slow, bad]
   slow: [after]
 `)
-		job := e.start(rt, "two", "two-1", nil)
-		_, err := e.wait(rt, job)
+		job := e.Start(rt, "two", "two-1", nil)
+		_, err := e.Wait(rt, job)
 		failed := (*quipu.JobError)(nil)
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, 422, failed.Code)
@@ -149,13 +149,13 @@ func TestT2StartWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
 	client := e.client(func(c *quipu.Config) { c.Resend = time.Hour })
-	e.deploy(client, oneStep("charge"))
-	require.NoError(t, e.nats.Shutdown())
+	e.Deploy(client, oneStep("charge"))
+	require.NoError(t, e.NATS.Shutdown())
 	n := 0
 	e.eventually("a start that knows that NATS is away", func() bool {
 		n++
 		key := fmt.Sprintf("order-%d", n)
-		v := e.view(client, e.start(client, "one", key, order{ID: key}))
+		v := e.view(client, e.Start(client, "one", key, order{ID: key}))
 		return v.Rows[0].Publication == 0 && v.Rows[0].NextAt <= v.Started
 	})
 }
@@ -166,9 +166,9 @@ func TestF9ProcessStartsWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
 	client := e.client()
-	e.deploy(client, oneStep("charge"))
-	require.NoError(t, e.nats.Shutdown())
-	job := e.start(client, "one", "order-1", order{ID: "1"})
+	e.Deploy(client, oneStep("charge"))
+	require.NoError(t, e.NATS.Shutdown())
+	job := e.Start(client, "one", "order-1", order{ID: "1"})
 	reg := workers.New()
 	workers.Handle(reg, "charge", func(_ context.Context, in order) (map[string]string, error) {
 		return map[string]string{"receipt": in.ID}, nil
@@ -177,8 +177,8 @@ func TestF9ProcessStartsWhileNATSIsAway(t *testing.T) {
 	e.eventually("the process has looked for its streams", func() bool {
 		return strings.Contains(e.log.String(), "the streams cannot be made yet")
 	})
-	require.NoError(t, e.nats.Restart(t.Context()))
-	_, err := e.wait(client, job)
+	require.NoError(t, e.NATS.Restart(t.Context()))
+	_, err := e.Wait(client, job)
 	require.NoError(t, err)
 	e.clean(client)
 }

@@ -1,26 +1,22 @@
 package e2e
 
 import (
-	"context"
-	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/dev"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -34,10 +30,8 @@ const keepLog = 8 << 10
 
 // env is a space of its own on real servers.
 type env struct {
+	*world.World
 	t        *testing.T
-	dsn      string
-	nats     *dev.NATS
-	space    string
 	stepwise bool
 	noLocal  bool
 	hot      int // HotBytes
@@ -47,11 +41,12 @@ type env struct {
 
 func newEnv(t *testing.T, stepwise bool) *env {
 	t.Helper()
-	e := &env{t: t, dsn: devtest.Postgres(t), space: "shop", stepwise: stepwise, log: &devtest.Log{Keep: keepLog}}
+	w := &world.World{T: t, Postgres: world.Database(t, "shop"), Space: "shop"}
+	e := &env{World: w, t: t, stepwise: stepwise, log: &devtest.Log{Keep: keepLog}}
 	if leastRoles {
 		e.least()
 	} else {
-		e.nats = devtest.NATS(t)
+		e.NATS = devtest.NATS(t)
 	}
 	return e
 }
@@ -76,17 +71,10 @@ func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
 	}
 }
 
-// Spans short enough for a test to see a recovery. The lease is the product's: a busy machine may well
-// stand still for a shorter one.
-const (
-	quickResend = 400 * time.Millisecond
-	quickLease  = 3 * time.Second
-)
-
 func (e *env) config(reg *workers.Registry) quipu.Config {
 	cfg := quipu.Config{
-		Postgres: e.dsn, NATS: e.nats.URL(), NATSWait: -1, Space: e.space, Workers: reg,
-		Resend: quickResend, Lease: quickLease, AckWait: quickLease, Drain: 5 * time.Second, HotBytes: e.hot,
+		Postgres: e.Postgres, NATS: e.NATS.URL(), NATSWait: -1, Space: e.Space, Workers: reg,
+		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, Drain: 5 * time.Second, HotBytes: e.hot,
 		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
 	}
 	if e.logins != nil {
@@ -143,51 +131,12 @@ func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *qui
 	return rt, func() { halt(); stop() }
 }
 
-func (e *env) deploy(rt *quipu.Runtime, yaml string) *flow.Flow {
-	e.t.Helper()
-	f, err := flow.Parse("test.yaml", []byte(yaml))
-	require.NoError(e.t, err)
-	require.NoError(e.t, rt.Deploy(e.t.Context(), f))
-	return f
-}
-
-func (e *env) start(rt *quipu.Runtime, name, key string, input any) quipu.Job {
-	e.t.Helper()
-	job, err := rt.Start(e.t.Context(), name, key, input)
-	require.NoError(e.t, err)
-	return job
-}
-
-// wait waits for the job's end within patience.
-func (e *env) wait(rt *quipu.Runtime, job quipu.Job) (json.RawMessage, error) {
-	e.t.Helper()
-	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
-	defer cancel()
-	out, err := rt.Wait(ctx, job)
-	if ctx.Err() != nil {
-		v, _ := below.Of(rt).Job(e.t.Context(), job.ID)
-		require.FailNow(e.t, "stranded", "job %s: %+v", job.Key, v)
-	}
-	return out, err
-}
-
 // clean checks I1–I8 as far as the store can say: every check proves every job, and no closed
 // job has a row left.
 func (e *env) clean(rt *quipu.Runtime) {
 	e.t.Helper()
 	e.settled(rt)
-	ctx := e.t.Context()
-	st, err := postgres.Open(ctx, postgres.Config{DSN: e.dsn, Space: e.space, MaxConns: 2, AnyDatabase: true})
-	require.NoError(e.t, err)
-	defer st.Close()
-	for id, err := range st.AuditJobs(ctx, nil) {
-		require.NoError(e.t, err)
-		report, err := store.VerifyJob(ctx, st, id, nil, nil)
-		require.NoError(e.t, err)
-		for _, c := range report.Checks {
-			require.Equal(e.t, replay.Proved, c.Status, "job %s: %s (%s): %v %s", report.Header.Key, c.Check, c.Check.Title(), c.Violation, c.Note)
-		}
-	}
+	e.Verify()
 }
 
 // settled waits until no closed job has a row left: what came to it too late gets

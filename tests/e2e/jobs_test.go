@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -24,10 +26,10 @@ func TestP19OddSpellingsVerify(t *testing.T) {
 			return map[string]any{"receipt": "<&> ü 😀 \u2028", "z": 1e2, "a": []any{nil, 0.10}}, nil
 		})
 		rt, _ := e.run(reg)
-		e.deploy(rt, replaced(oneStep("odd"), `{id: "${ start.output.id }"}`, `"${ start.output }"`))
+		e.Deploy(rt, replaced(oneStep("odd"), `{id: "${ start.output.id }"}`, `"${ start.output }"`))
 		raw := []byte(`{ "z\u00e9": 1e2, "total" : 100.00, "big": 9007199254740993, "n": {"b":-0, "a":[ ] } }`)
-		job := e.start(rt, "one", "odd", json.RawMessage(raw))
-		_, err := e.wait(rt, job)
+		job := e.Start(rt, "one", "odd", json.RawMessage(raw))
+		_, err := e.Wait(rt, job)
 		require.NoError(t, err)
 		created := e.entries(rt, job)[0]
 		require.Equal(t, journal.KindCreated, created.Kind)
@@ -45,7 +47,7 @@ func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
 		long := func(ctx context.Context) (map[string]string, error) {
 			runs.Add(1)
 			select {
-			case <-time.After(3 * quickLease): // the work itself
+			case <-time.After(3 * world.Lease): // the work itself
 				return map[string]string{"receipt": "r"}, nil
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
@@ -63,11 +65,11 @@ func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
 		rt, _ := e.run(reg)
 		var jobs []quipu.Job
 		for _, topic := range []string{"handler", "guarded", "function"} {
-			e.deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+topic))
-			jobs = append(jobs, e.start(rt, topic, topic, order{ID: topic}))
+			e.Deploy(rt, replaced(oneStep(topic), "flow: one", "flow: "+topic))
+			jobs = append(jobs, e.Start(rt, topic, topic, order{ID: topic}))
 		}
 		for _, job := range jobs {
-			_, err := e.wait(rt, job)
+			_, err := e.Wait(rt, job)
 			require.NoError(t, err, job.Key)
 		}
 		require.Equal(t, int64(len(jobs)), runs.Load())

@@ -51,7 +51,7 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 	cold := *e
 	cold.noLocal = true
 	engines := []*quipu.Runtime{engine(e, "warm", 0), engine(&cold, "cold", -1)}
-	e.deploy(engines[0], threeSteps)
+	e.Deploy(engines[0], threeSteps)
 	jobs := make([]int, 8)
 	end := time.Now().Add(time.Duration(soak.Times(2, 60)) * time.Second)
 	bounded, cancel := context.WithDeadline(t.Context(), end.Add(patience))

@@ -133,7 +133,7 @@ func TestP13P15Races(t *testing.T) {
 	e := newEnv(t, false)
 	rt := e.client() // starts, signals and waits; the work is done elsewhere
 	for name := range contests {
-		e.deploy(rt, replaced(contests[name].flow, "NAME", name))
+		e.Deploy(rt, replaced(contests[name].flow, "NAME", name))
 	}
 	for i := range 2 {
 		c := e.child(&rig.Outside{Server: &httptest.Server{}})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +23,7 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := rig.NATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir()})
-			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), NATS: s.ClientURL(), NATSWait: -1, Roles: []quipu.Role{quipu.RoleEngine}})
+			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: world.Database(t, ""), NATS: s.ClientURL(), NATSWait: -1, Roles: []quipu.Role{quipu.RoleEngine}})
 			require.NoError(t, err)
 			defer rt.Close()
 			require.Eventually(t, func() bool { return rt.Check(t.Context()) == nil }, time.Minute, 10*time.Millisecond, "a client needs no streams")

@@ -45,7 +45,7 @@ type logins struct {
 // which nobody has a right but by its user. The user's tables are open to all logins.
 func (e *env) least() {
 	e.t.Helper()
-	rt, err := quipu.Open(e.t.Context(), quipu.Config{Postgres: e.dsn, Space: e.space})
+	rt, err := quipu.Open(e.t.Context(), quipu.Config{Postgres: e.Postgres, Space: e.Space})
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
 	require.NoError(e.t, rt.Roles(e.t.Context()))
@@ -55,17 +55,17 @@ func (e *env) least() {
 	for role, dsn := range map[string]*string{"engine": &e.logins.engine, "operator": &e.logins.operator} {
 		var name string
 		name, *dsn = e.login(role)
-		_, err = e.logins.admin.Exec(e.t.Context(), fmt.Sprintf("GRANT %s TO %s", postgres.RoleName(e.space, role), name))
+		_, err = e.logins.admin.Exec(e.t.Context(), fmt.Sprintf("GRANT %s TO %s", postgres.RoleName(e.Space, role), name))
 		require.NoError(e.t, err)
 	}
 	e.t.Cleanup(func() { require.NotContains(e.t, e.logins.log.String(), "Violation", "NATS refused nothing (S4)") })
-	e.nats = devtest.NATSWith(e.t, dev.NATSOptions{Login: e.logins.user, Log: slog.New(slog.NewTextHandler(e.logins.log, nil))})
+	e.NATS = devtest.NATSWith(e.t, dev.NATSOptions{Login: e.logins.user, Log: slog.New(slog.NewTextHandler(e.logins.log, nil))})
 }
 
 // login makes a login of Postgres without rights.
 func (e *env) login(role string) (name, dsn string) {
 	e.t.Helper()
-	u, err := url.Parse(e.dsn)
+	u, err := url.Parse(e.Postgres)
 	require.NoError(e.t, err)
 	name = fmt.Sprintf("%s_%d_%s", role, made.Add(1), u.Path[1:])
 	_, err = e.logins.admin.Exec(e.t.Context(), fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name))
@@ -84,14 +84,14 @@ func (e *env) worker(topics []string) (dsn, url string) {
 
 // urlOf is the URL of NATS for a user.
 func (e *env) urlOf(user string) string {
-	return strings.Replace(e.nats.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1)
+	return strings.Replace(e.NATS.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1)
 }
 
 // ownerOfNATS is the URL of NATS for who may do everything there.
 func (e *env) ownerOfNATS() string {
 	e.t.Helper()
 	if e.logins == nil {
-		return e.nats.URL()
+		return e.NATS.URL()
 	}
 	const name = "owner"
 	e.logins.mu.Lock()
@@ -103,9 +103,9 @@ func (e *env) ownerOfNATS() string {
 // user is the URL of NATS for a part. Its user has the rights that `quipu nats-permissions` prints.
 func (e *env) user(part nats.Part, topics ...string) string {
 	e.t.Helper()
-	rights, err := nats.RightsOf(nats.Config{Space: e.space}, part, topics)
+	rights, err := nats.RightsOf(nats.Config{Space: e.Space}, part, topics)
 	require.NoError(e.t, err)
-	name := nats.Inbox(e.space, part, topics) // differs as the rights do
+	name := nats.Inbox(e.Space, part, topics) // differs as the rights do
 	e.logins.mu.Lock()
 	defer e.logins.mu.Unlock()
 	e.logins.users[name] = devtest.User(e.t, name, rights.String())

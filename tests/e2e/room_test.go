@@ -40,9 +40,9 @@ func small(t *testing.T) (*env, *quipu.Runtime) {
 	reg := workers.New()
 	workers.Handle(reg, "echo", func(_ context.Context, in any) (any, error) { return in, nil })
 	rt, _ := e.run(reg, func(c *quipu.Config) { c.NATSOptions.MaxBytes = 1 << 20 })
-	e.deploy(rt, fmt.Sprintf(twoTopics, "echo", "echo", ""))
-	e.deploy(rt, fmt.Sprintf(twoTopics, "nobody", "nobody", ""))
-	e.deploy(rt, fmt.Sprintf(twoTopics, "brief", "nobody", ", within: 1s"))
+	e.Deploy(rt, fmt.Sprintf(twoTopics, "echo", "echo", ""))
+	e.Deploy(rt, fmt.Sprintf(twoTopics, "nobody", "nobody", ""))
+	e.Deploy(rt, fmt.Sprintf(twoTopics, "brief", "nobody", ", within: 1s"))
 	return e, rt
 }
 
@@ -93,7 +93,7 @@ func TestT5AnUnservedTopicHoldsUpNoOther(t *testing.T) {
 	e, rt := small(t)
 	jobs := e.startMany(rt, "nobody", 300, 20_000)
 	for i := range 20 {
-		_, err := e.wait(rt, e.start(rt, "echo", fmt.Sprintf("echo-%d", i), map[string]int{"i": i}))
+		_, err := e.Wait(rt, e.Start(rt, "echo", fmt.Sprintf("echo-%d", i), map[string]int{"i": i}))
 		require.NoError(t, err)
 	}
 	require.Positive(t, e.queued(rt, "nobody"))
@@ -130,7 +130,7 @@ func TestT1LateRequestsLeaveTheStream(t *testing.T) {
 	t.Parallel()
 	e, rt := small(t)
 	for _, j := range e.startMany(rt, "brief", 50, 10) {
-		_, err := e.wait(rt, j)
+		_, err := e.Wait(rt, j)
 		require.Error(t, err)
 		require.Equal(t, journal.JobFailed, e.view(rt, j).State)
 	}
@@ -147,13 +147,13 @@ func TestS5WhatStopsMessagesIsTold(t *testing.T) {
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	_, err = e.wait(rt, e.start(rt, "echo", "first", 1))
+	_, err = e.Wait(rt, e.Start(rt, "echo", "first", 1))
 	require.NoError(t, err)
 
 	const name = "QUIPU_shop_WORK"
 	_, err = js.PauseConsumer(t.Context(), name, "work-echo", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
-	_, err = e.wait(rt, e.start(rt, "echo", "paused", 2))
+	_, err = e.Wait(rt, e.Start(rt, "echo", "paused", 2))
 	require.NoError(t, err)
 
 	limit := func(size int32) {
@@ -167,7 +167,7 @@ func TestS5WhatStopsMessagesIsTold(t *testing.T) {
 	e.startMany(rt, "nobody", 1, 10)
 	e.eventually("the request is sent", func() bool { return e.queued(rt, "nobody") == 1 })
 	limit(1)
-	job := e.start(rt, "echo", "refused", 3)
+	job := e.Start(rt, "echo", "refused", 3)
 	e.eventually("the process is not ready", func() bool { return rt.Check(t.Context()) != nil })
 	err = rt.Check(t.Context())
 	require.ErrorIs(t, err, quipu.ErrNotReady)
@@ -175,7 +175,7 @@ func TestS5WhatStopsMessagesIsTold(t *testing.T) {
 	require.ErrorContains(t, err, "maximum messages exceeded")
 	limit(-1)
 	began := time.Now()
-	_, err = e.wait(rt, job)
+	_, err = e.Wait(rt, job)
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), 30*time.Second)
 	e.eventually("the process is ready", func() bool { return rt.Check(t.Context()) == nil })

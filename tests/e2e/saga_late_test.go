@@ -56,11 +56,11 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				if name == "within" {
 					text = replaced(text, "retry:", "within: 4s, retry:")
 				}
-				e.deploy(rt, text)
-				job := e.start(rt, "one", "order-1", order{ID: "order-1"})
+				e.Deploy(rt, text)
+				job := e.Start(rt, "one", "order-1", order{ID: "order-1"})
 				devtest.Await(t, "the call outside", outside)
 				end(e, rt, job)
-				_, err := e.wait(rt, job)
+				_, err := e.Wait(rt, job)
 				require.Error(t, err)
 				e.eventually("the end of the job that undoes", func() bool {
 					jobs, err := rt.Jobs(t.Context(), quipu.JobFilter{})

@@ -40,7 +40,7 @@ func txHandlers(reg *workers.Registry, receiver string) {
 // connect looks at the database beside the runtime.
 func (e *env) connect() *pgx.Conn {
 	e.t.Helper()
-	c, err := pgx.Connect(e.t.Context(), e.dsn)
+	c, err := pgx.Connect(e.t.Context(), e.Postgres)
 	require.NoError(e.t, err)
 	e.t.Cleanup(func() { _ = c.Close(context.Background()) }) // its server may have been restarted
 	return c

@@ -130,8 +130,8 @@ func (e *env) dieInWindows(all []*window, db *pgx.Conn, r *rig.Outside, rt *quip
 	t := e.t
 	for _, w := range all {
 		w.hold = r.Hold(t, w.point+" "+w.id)
-		f := e.deploy(rt, replaced(oneStep(w.topic), "flow: one", "flow: "+strings.ReplaceAll(w.topic, ".", "_")))
-		w.job = e.start(rt, f.Name(), w.id, order{ID: w.id})
+		f := e.Deploy(rt, replaced(oneStep(w.topic), "flow: one", "flow: "+strings.ReplaceAll(w.topic, ".", "_")))
+		w.job = e.Start(rt, f.Name(), w.id, order{ID: w.id})
 	}
 	dying := startChild(t, e.child(r))
 	for _, w := range all {
@@ -149,7 +149,7 @@ func (e *env) dieInWindows(all []*window, db *pgx.Conn, r *rig.Outside, rt *quip
 			require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "by hand", Who: "ann", Reason: "found it in their books"}))
 			receipt = "by hand"
 		}
-		out, err := e.wait(rt, w.job)
+		out, err := e.Wait(rt, w.job)
 		require.NoError(t, err, w.id)
 		require.JSONEq(t, `{"receipt":"`+receipt+`"}`, string(out))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
@@ -114,7 +116,7 @@ func oneTree(t *testing.T, to backend) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	g, url := newGate(t)
-	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Gate: url}
+	c := childConfig{Postgres: world.Database(t, "shop"), NATS: devtest.NATS(t).URL(), Gate: url}
 	rt := client(t, c)
 	first := start(t, c, to)
 	job, err := rt.Start(ctx, "voyage", "v-1", map[string]any{"crates": []int{1, 2, 3}})
@@ -244,7 +246,7 @@ func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	defer cancel()
 	s := newSink(t)
 	s.away.Store(true)
-	c := childConfig{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL()}
+	c := childConfig{Postgres: world.Database(t, "shop"), NATS: devtest.NATS(t).URL()}
 	rt := client(t, c)
 	first := start(t, c, s)
 	job, err := rt.Start(ctx, "leg", "l-1", map[string]any{})

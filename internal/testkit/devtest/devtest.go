@@ -30,8 +30,9 @@ const (
 	// three quarters of what is free, and the streams of a space with the usual limits are 3 GiB.
 	memory = "/dev/shm"
 	room   = 6 << 30
-	// create makes an empty database. Copying files costs a tenth of logging pages.
-	create = "CREATE DATABASE %s TEMPLATE template0 STRATEGY file_copy"
+	// create copies a database. Copying files costs a tenth of logging pages.
+	create = "CREATE DATABASE %s TEMPLATE %s STRATEGY file_copy"
+	empty  = "template0"
 	drop   = "DROP DATABASE %s (FORCE)"
 )
 
@@ -45,6 +46,15 @@ var cluster struct {
 
 	mu    sync.Mutex
 	admin *pgx.Conn // makes the databases; a connection or a program for each costs more
+
+	templates sync.Map // of Copy: what is copied → *template
+}
+
+// template is a database that Copy copies.
+type template struct {
+	once sync.Once
+	name string
+	err  error
 }
 
 // Tests runs the tests of a binary: a *testing.M or a wrapper.
@@ -94,7 +104,31 @@ func stop() error {
 // database is dropped when the test ends.
 func Postgres(t testing.TB) (dsn string) {
 	t.Helper()
-	name, dsn := database(t)
+	return dropped(t, empty)
+}
+
+// Copy is Postgres with a copy of what prepare has put into an empty database. It is called once for
+// each what in a test binary: to migrate a database costs ten times as much as to copy it.
+func Copy(t testing.TB, what string, prepare func(ctx context.Context, dsn string) error) (dsn string) {
+	t.Helper()
+	made, _ := cluster.templates.LoadOrStore(what, new(template))
+	from := made.(*template)
+	from.once.Do(func() {
+		name, dsn := database(t, empty)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWait) // others wait for it, too
+		defer cancel()
+		from.name, from.err = name, prepare(ctx, dsn)
+	})
+	if from.err != nil || from.name == "" {
+		t.Fatalf("devtest: prepare %s: %v", what, from.err)
+	}
+	return dropped(t, from.name)
+}
+
+// dropped makes a database that the test's end drops.
+func dropped(t testing.TB, from string) (dsn string) {
+	t.Helper()
+	name, dsn := database(t, from)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
 		defer cancel()
@@ -108,12 +142,12 @@ func Postgres(t testing.TB) (dsn string) {
 // Kept returns the DSN of a fresh, empty database that exists until the test binary ends.
 func Kept(t testing.TB) (dsn string) {
 	t.Helper()
-	_, dsn = database(t)
+	_, dsn = database(t, empty)
 	return dsn
 }
 
-// database makes a database on the shared Postgres.
-func database(t testing.TB) (name, dsn string) {
+// database copies a database of the shared Postgres.
+func database(t testing.TB, from string) (name, dsn string) {
 	t.Helper()
 	cluster.once.Do(func() { cluster.err = start() })
 	if cluster.err != nil {
@@ -122,7 +156,7 @@ func database(t testing.TB) (name, dsn string) {
 	name = "t" + strconv.FormatInt(cluster.names.Add(1), 10)
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
 	defer cancel()
-	if err := administer(ctx, fmt.Sprintf(create, name)); err != nil {
+	if err := administer(ctx, fmt.Sprintf(create, name, from)); err != nil {
 		t.Fatalf("devtest: %v", err)
 	}
 	return name, cluster.pg.DSN(name)
@@ -152,7 +186,7 @@ func Database(t testing.TB, pg *dev.Postgres, name string) (dsn string) {
 			t.Errorf("devtest: %v", err)
 		}
 	}
-	do(fmt.Sprintf(create, name))
+	do(fmt.Sprintf(create, name, empty))
 	t.Cleanup(func() { do(fmt.Sprintf(drop, name)) })
 	return pg.DSN(name)
 }
