@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
@@ -104,7 +106,7 @@ func TestE12CrashOfAStandingFunction(t *testing.T) {
 		w.Serve(patrol(w.Receiver("bank"), &tops))
 		w.Call("patrol", "p-1", 50).Fails(402)
 		w.Settle()
-	}, Boundaries(20), Seed(7))
+	}, Boundaries(soak.Times(8, 60)), Seed(7))
 }
 
 // Lost, doubled and reordered messages change nothing for it either: what it does outside is

@@ -12,11 +12,14 @@ import (
 	"github.com/quipu-journal/quipu/internal/store"
 )
 
+// glance is the pause between two frames: each opens its connections anew.
+const glance = 500 * time.Millisecond
+
 // top shows what is open, what runs and what is stuck, in a terminal again and again.
 func TestTop(t *testing.T) {
 	s := newSpace(t)
 	require.Eventually(t, func() bool { return strings.Contains(s.ok("", "top", "--once"), "nothing is stuck\n") },
-		time.Minute, 50*time.Millisecond, "its process is seen a moment after its start")
+		time.Minute, glance, "its process is seen a moment after its start")
 	require.Contains(t, s.ok("", "top", "--once", "--nats", ""), "no queue is seen", "it does not say that all is well")
 	s.deploy("naps", "1", "sleep", `{for: 1h}`)
 	s.deploy("lost", "1", "nobody.serves", `{a: 1}`)
@@ -30,7 +33,7 @@ func TestTop(t *testing.T) {
 		frame = objects(t, s.ok("", "top", "--once", "-o", "json"))[0]
 		said := s.ok("", "top")
 		return strings.Contains(said, "nobody.serves") && strings.Contains(said, "jobs: 3 open")
-	}, time.Minute, 50*time.Millisecond)
+	}, time.Minute, glance)
 	require.Eventually(t, func() bool { // O9: the rate comes with the next renewal of the session
 		for _, x := range objects(t, s.ok("", "top", "--once", "-o", "json"))[0]["topics"].([]any) {
 			if topic := x.(map[string]any); topic["topic"] == "cut" {
@@ -38,7 +41,7 @@ func TestTop(t *testing.T) {
 			}
 		}
 		return false
-	}, time.Minute, 50*time.Millisecond)
+	}, time.Minute, glance)
 	require.Regexp(t, `cut +0 +0 +0\.0[1-9] `, s.ok("", "top"))
 	require.Equal(t, map[string]any{"engine": 1.0, "workers": 1.0, "schedule": 1.0, "retention": 1.0}, frame["processes"])
 	said := s.ok("", "top")

@@ -119,7 +119,7 @@ func TestFollowersHoldLittle(t *testing.T) {
 	w.deploy("parcels")
 	large := strings.Repeat("x", 900_000)
 	var pages []string
-	for n := range soak.Times(16, 60) {
+	for n := range soak.Times(9, 60) {
 		key := fmt.Sprintf("large-%d", n)
 		_, err := w.rt.Start(t.Context(), "parcels", key, map[string]any{"items": []string{large}})
 		require.NoError(t, err)

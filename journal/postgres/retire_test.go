@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -379,7 +381,7 @@ func TestW11UnderLoad(t *testing.T) {
 		})
 	}
 	dropped := 0
-	for round := 0; round < 4 || dropped < 2; round++ {
+	for round := 0; round < soak.Times(2, 6) || dropped < 2; round++ {
 		expireAll(t, s)
 		shut(t, s, 1, classes[1].longest)
 		for more := true; more; {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -53,7 +52,7 @@ func guarded(t *testing.T, domain string, lacks ...lack) (urlOf func(user string
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	opts, err := natsserver.ProcessConfigFile(file)
 	require.NoError(t, err, text)
-	s := rig.NATS(t, opts)
+	s := devtest.NATSOf(t, opts)
 	return func(user string) string { return strings.Replace(s.ClientURL(), "//", "//"+user+":p@", 1) }
 }
 

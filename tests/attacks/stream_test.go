@@ -15,7 +15,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // cluster starts three servers with one JetStream, and returns their URLs.
@@ -34,7 +33,7 @@ func cluster(t *testing.T) (urls string) {
 			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
 		}
 		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.Port = "three", "127.0.0.1", portOf(t, route.Host)
-		urls += "," + rig.NATS(t, opts).ClientURL()
+		urls += "," + devtest.NATSOf(t, opts).ClientURL()
 	}
 	return urls[1:]
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/dev"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // patience bounds each wait of a test.
@@ -65,7 +64,7 @@ func newStack(t *testing.T) *stack {
 	opts, err := natsserver.ProcessConfigFile(config)
 	require.NoError(t, err)
 	opts.Host, opts.Port, opts.JetStream, opts.StoreDir = "127.0.0.1", natsserver.RANDOM_PORT, true, filepath.Join(dir, "nats")
-	s.nats = rig.NATS(t, opts)
+	s.nats = devtest.NATSOf(t, opts)
 
 	at := func(dsn string) string { return dsn[strings.LastIndex(dsn, "@")+1:] }
 	database, _, _ := strings.Cut(at(s.postgres.DSN("quipu")), "/")

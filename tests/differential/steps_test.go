@@ -15,12 +15,12 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/journal"
 )
 
 // upTo draws 0 to n.
-func (w *twin) upTo(label string, n int) int { return rig.Evenly(w.T, label, n) }
+func (w *twin) upTo(label string, n int) int { return soak.Evenly(w.T, label, n) }
 
 // chance is true in so many of a hundred draws; it shrinks to false.
 func (w *twin) chance(label string, percent int) bool { return w.upTo(label, 99) >= 100-percent }

@@ -18,7 +18,6 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
@@ -35,7 +34,7 @@ type childConfig struct {
 }
 
 // child is the configuration of a worker process of the space that calls a receiver.
-func (e *env) child(r *rig.Outside) childConfig {
+func (e *env) child(r *world.Outside) childConfig {
 	c := childConfig{
 		Postgres: e.Postgres, NATS: e.NATS.URL(), Space: e.Space, Receiver: r.URL, Stepwise: e.stepwise, NoLocal: e.noLocal, HotBytes: e.hot,
 	}
@@ -124,9 +123,9 @@ func outside(receiver string) *workers.Registry {
 	return reg
 }
 
-func startChild(t *testing.T, c childConfig) *rig.Process {
+func startChild(t *testing.T, c childConfig) *world.Process {
 	t.Helper()
-	p := rig.Start(t, &devtest.Log{Keep: keepLog}, os.Args[0], rig.Config(childEnv, c))
+	p := world.StartProcess(t, &devtest.Log{Keep: keepLog}, os.Args[0], world.Variable(childEnv, c))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("worker %d said:\n%s", p.PID, p.Log)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -57,9 +57,9 @@ func TestP7StartWithoutPublication(t *testing.T) {
 // answer stands, and what the late one appends does not touch what the answer bound.
 func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
-		db, r, rt := e.tables(), rig.NewOutside(t), e.client()
+		db, r, rt := e.tables(), world.NewOutside(t), e.client()
 		started := map[string]quipu.Job{}
-		var holds []*rig.Hold
+		var holds []*world.Hold
 		for topic, held := range map[string]string{ // order and topic are one word
 			"twostep": "first twostep", "fnwindow.idempotent": "inside fnwindow.idempotent", "note": "inside note",
 		} {
@@ -69,7 +69,7 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 		}
 		stopped := startChild(t, e.child(r))
 		for _, h := range holds {
-			rig.Await(stopped, "a call that is held", h.Arrived)
+			world.AwaitFrom(stopped, "a call that is held", h.Arrived)
 		}
 		stopped.Signal(syscall.SIGSTOP)
 		for _, h := range holds {

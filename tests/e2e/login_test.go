@@ -20,7 +20,6 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 const helloFlow = `{"flow": "hello", "version": "1", "activities": {"start": {"type": "trigger"}, "greet": {"type": "worker", "topic": "echo", "input": {}}},
@@ -119,7 +118,7 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 				Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
 				TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: authorities}, TLSTimeout: 10,
 			})
-			server := rig.NATS(t, s.opts)
+			server := devtest.NATSOf(t, s.opts)
 			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", "shop"}
 
 			bounded, cancel := context.WithTimeout(t.Context(), 2*patience)

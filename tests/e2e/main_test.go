@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
 // parallel is how many tests run at the same time: they mostly wait, for a lease to
@@ -17,7 +17,7 @@ const parallel = 6
 // TestMain: the test binary is also the worker process of the kill tests: with childEnv set it
 // works until it is stopped.
 func TestMain(m *testing.M) {
-	rig.Child(childEnv, child)
+	world.Child(childEnv, child)
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -136,7 +136,7 @@ func TestP13P15Races(t *testing.T) {
 		e.Deploy(rt, replaced(contests[name].flow, "NAME", name))
 	}
 	for i := range 2 {
-		c := e.child(&rig.Outside{Server: &httptest.Server{}})
+		c := e.child(&world.Outside{Server: &httptest.Server{}})
 		c.Stepwise, c.MaxBatch = i == 1, 1+49*i
 		startChild(t, c)
 	}

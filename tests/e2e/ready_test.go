@@ -12,7 +12,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // T5: a process with an engine is not ready where NATS answers and has no streams for it. With
@@ -22,7 +21,7 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 	for name, has := range map[string]bool{"with JetStream": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := rig.NATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir()})
+			s := devtest.NATSOf(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir()})
 			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: world.Database(t, ""), NATS: s.ClientURL(), NATSWait: -1, Roles: []quipu.Role{quipu.RoleEngine}})
 			require.NoError(t, err)
 			defer rt.Close()

@@ -16,8 +16,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -80,7 +80,7 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 // this happened to are played again.
 func TestE3CrashWindows(t *testing.T) {
 	inAMode(t, func(t *testing.T, e *env) {
-		db, r, rt := e.tables(), rig.NewOutside(t), e.client()
+		db, r, rt := e.tables(), world.NewOutside(t), e.client()
 		all, stop := windows(), func() {}
 		for try := 0; len(all) > 0; try++ {
 			require.Less(t, try, 4, "a process has lost its runs each time, such as that of %s", all[0].id)
@@ -100,7 +100,7 @@ type window struct {
 	class            effects.Class
 	topic, point, id string
 
-	hold   *rig.Hold
+	hold   *world.Hold
 	job    quipu.Job
 	parked bool // a person has decided
 }
@@ -126,7 +126,7 @@ func windows() (all []*window) {
 }
 
 // dieInWindows has one process die in all windows at once. Another one ends the jobs, and works on until stop.
-func (e *env) dieInWindows(all []*window, db *pgx.Conn, r *rig.Outside, rt *quipu.Runtime) (stop func()) {
+func (e *env) dieInWindows(all []*window, db *pgx.Conn, r *world.Outside, rt *quipu.Runtime) (stop func()) {
 	t := e.t
 	for _, w := range all {
 		w.hold = r.Hold(t, w.point+" "+w.id)
@@ -158,7 +158,7 @@ func (e *env) dieInWindows(all []*window, db *pgx.Conn, r *rig.Outside, rt *quip
 
 // reached waits until the process is in the window. After an effect the handler goes on while the
 // result is being recorded (E4). A Guarded effect whose run was lost meanwhile waits for a person.
-func (e *env) reached(w *window, dying *rig.Process, db *pgx.Conn, rt *quipu.Runtime) {
+func (e *env) reached(w *window, dying *world.Process, db *pgx.Conn, rt *quipu.Runtime) {
 	e.t.Helper()
 	arrived, came, late := false, w.hold.Arrived, time.After(patience)
 	for {
@@ -185,7 +185,7 @@ func (e *env) reached(w *window, dying *rig.Process, db *pgx.Conn, rt *quipu.Run
 
 // stood checks how often the effect of a window was called, and says whether that tells of a run that
 // its process lost because it stood still.
-func (e *env) stood(w *window, db *pgx.Conn, r *rig.Outside) bool {
+func (e *env) stood(w *window, db *pgx.Conn, r *world.Outside) bool {
 	t := e.t
 	calls, keys := r.AskedFor("inside " + w.id)
 	runs, _ := r.AskedFor("before " + w.id)

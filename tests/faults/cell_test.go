@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/testkit/cut"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
@@ -46,14 +46,14 @@ type cell struct {
 	lane    *lane
 	dsn     string
 	space   string
-	outside *rig.Outside
+	outside *world.Outside
 	control *control
 	pg, bus *cut.Proxy     // between the victim and its servers
 	rt      *quipu.Runtime // the caller's: it starts, looks and signals, and runs nothing
 	started map[string]quipu.Job
-	victim  *rig.Process
-	others  []*rig.Process
-	storm   *rig.Storm // has the processes of a round of chaos
+	victim  *world.Process
+	others  []*world.Process
+	storm   *world.Storm // has the processes of a round of chaos
 	at      play.At
 	kills   int
 	unwatch func()        // ends the samples
@@ -128,7 +128,7 @@ func (c *cell) setUp() {
 	c.lane.cells++
 	c.dsn = devtest.Database(t, c.lane.pg, db)
 	t.Cleanup(c.deleteStreams)
-	c.outside, c.control = rig.NewOutside(t), newControl(t)
+	c.outside, c.control = world.NewOutside(t), newControl(t)
 	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.url))
 	var err error
 	c.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
@@ -201,7 +201,7 @@ func (c *cell) startJob(id string) {
 // arrive waits until the victim stands at its point.
 func (c *cell) arrive() {
 	c.t.Helper()
-	c.at = rig.Await(c.victim, "it came to its point", c.control.arrived)
+	c.at = world.AwaitFrom(c.victim, "it came to its point", c.control.arrived)
 }
 
 // lose takes the reply to a COMMIT away, or an ack, where the point is that it is

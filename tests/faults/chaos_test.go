@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
@@ -46,12 +46,12 @@ func TestChaos(t *testing.T) {
 	if os.Getenv("QUIPU_CHAOS") == "" {
 		t.Skip("QUIPU_CHAOS is not set")
 	}
-	span, seed := rig.Settings(t, "QUIPU_CHAOS", 0)
+	span, seed := world.Settings(t, "QUIPU_CHAOS", 0)
 	t.Logf("QUIPU_CHAOS_SEED=%d", seed)
 	l, begun := newLane(t), time.Now()
 	rounds, failed, jobs, workers, latest, counts := 0, 0, 0, 0, time.Duration(0), map[string]int{}
 	for ; time.Since(begun) < span && !t.Failed(); rounds++ {
-		s := &chaos{cell: &cell{kind: &kind{name: "chaos"}, lane: l, round: rounds, storm: &rig.Storm{}}, seed: seed}
+		s := &chaos{cell: &cell{kind: &kind{name: "chaos"}, lane: l, round: rounds, storm: &world.Storm{}}, seed: seed}
 		if !t.Run(fmt.Sprintf("round-%d", rounds), s.play) {
 			failed++
 		}
@@ -71,8 +71,8 @@ func (s *chaos) play(t *testing.T) {
 	s.setUp()
 	s.outside.Mood, s.collector = s.mood(), silent(t)
 	s.unwatch = s.watch()
-	s.storm = &rig.Storm{T: t, PG: s.lane.pg, NATS: s.lane.nats, Lease: lease, Dice: s.dice}
-	stopWorkers := s.storm.Keep(2+dice.IntN(2), s.start, func(p *rig.Process) { assert.NoError(t, p.Drain(patience), "T10: %s", p.Log) })
+	s.storm = &world.Storm{T: t, PG: s.lane.pg, NATS: s.lane.nats, Lease: lease, Dice: s.dice}
+	stopWorkers := s.storm.Keep(2+dice.IntN(2), s.start, func(p *world.Process) { assert.NoError(t, p.Drain(patience), "T10: %s", p.Log) })
 	stopFaults := s.storm.Make(s.chosen(dice)...)
 	s.load()
 	stopFaults()
@@ -100,7 +100,7 @@ func (s *chaos) mood() func() (time.Duration, int) {
 	return func() (time.Duration, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return rig.Between(dice, 0, stormDelay), pick(dice, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
+		return world.Between(dice, 0, stormDelay), pick(dice, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
 	}
 }
 
@@ -113,13 +113,13 @@ func (s *chaos) load() {
 			s.startJob(fmt.Sprintf("order-%d%s", n, pick(dice, "", "", "", "", "", play.Huge)))
 			n++
 		}
-		rig.Pause(s.t.Context(), rig.Between(dice, 0, 900*time.Millisecond))
+		world.Pause(s.t.Context(), world.Between(dice, 0, 900*time.Millisecond))
 	}
 }
 
 // start starts a process. Those of one space need not be alike, and the smallest limits
 // find the most (F16).
-func (s *chaos) start(dice *rand.Rand) *rig.Process {
+func (s *chaos) start(dice *rand.Rand) *world.Process {
 	c := s.config()
 	c.Stepwise, c.NoFold, c.NoLocal = dice.IntN(3) == 0, dice.IntN(3) == 0, dice.IntN(2) == 0 // modes mix (C11)
 	c.StreamBytes, c.Collector = 1<<20, s.collector
@@ -130,14 +130,14 @@ func (s *chaos) start(dice *rand.Rand) *rig.Process {
 // chosen are the faults of a round. Every third round has all. The odd ones let
 // NATS and the processes live, so that what is lost with a stream or a connection
 // is found by those who lost it. The others have any, at least one.
-func (s *chaos) chosen(dice *rand.Rand) (out []rig.Trouble) {
-	all := []rig.Trouble{
-		rig.Every("kill", 300*time.Millisecond, 2500*time.Millisecond, s.storm.Kill),
-		rig.Every("stop", 500*time.Millisecond, 2*time.Second, s.storm.Stop),
-		rig.Every("term", 2*time.Second, 5*time.Second, s.term),
-		rig.Every("postgres", 3*time.Second, 7*time.Second, s.storm.RestartPostgres),
-		rig.Every("nats", 2*time.Second, 6*time.Second, s.storm.RestartNATS),
-		rig.Every("stream", 300*time.Millisecond, 1500*time.Millisecond, s.breakStreams),
+func (s *chaos) chosen(dice *rand.Rand) (out []world.Trouble) {
+	all := []world.Trouble{
+		world.Every("kill", 300*time.Millisecond, 2500*time.Millisecond, s.storm.Kill),
+		world.Every("stop", 500*time.Millisecond, 2*time.Second, s.storm.Stop),
+		world.Every("term", 2*time.Second, 5*time.Second, s.term),
+		world.Every("postgres", 3*time.Second, 7*time.Second, s.storm.RestartPostgres),
+		world.Every("nats", 2*time.Second, 6*time.Second, s.storm.RestartNATS),
+		world.Every("stream", 300*time.Millisecond, 1500*time.Millisecond, s.breakStreams),
 	}
 	all = append(all, s.quiet()...)
 	set := 1 + dice.IntN(1<<len(all)-1)
@@ -159,7 +159,7 @@ func (s *chaos) chosen(dice *rand.Rand) (out []rig.Trouble) {
 // end (T10).
 func (s *chaos) term(_ context.Context, dice *rand.Rand) {
 	if p := s.storm.Victim(dice); p != nil {
-		assert.NotErrorIs(s.t, p.Drain(patience), rig.ErrHangs, "T10: %s", p.Log)
+		assert.NotErrorIs(s.t, p.Drain(patience), world.ErrHangs, "T10: %s", p.Log)
 	}
 }
 

@@ -21,7 +21,7 @@ var leftLaw = law{"I6", `
 // effectsOnce is I1: what was recorded is what the service outside applied, and
 // every call of every job was applied under one key. That the rows are those of the
 // journal is V8 and V9.
-func effectsOnce(ctx context.Context, w *world) error {
+func effectsOnce(ctx context.Context, w *facts) error {
 	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex'), name || ' ' || convert_from(result, 'UTF8') FROM effects WHERE class IN ('idempotent', 'guarded') AND state = 'completed'")
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func effectsOnce(ctx context.Context, w *world) error {
 var totalLaw = law{"I13", `SELECT format('the accounts have %s together, not %s', sum(balance), $1::bigint) FROM accounts HAVING sum(balance) <> $1`}
 
 // moneyKept is I13 at the end: the transfer of each job was made once.
-func moneyKept(ctx context.Context, w *world) error {
+func moneyKept(ctx context.Context, w *facts) error {
 	if err := totalLaw.hold(ctx, w.db, play.Total); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func moneyKept(ctx context.Context, w *world) error {
 
 // outputs holds each job to what its flow gives, by the books of the service
 // outside (C9): there is the job and one child of it, and nothing else.
-func outputs(ctx context.Context, w *world) error {
+func outputs(ctx context.Context, w *facts) error {
 	keys := map[string]string{}
 	for key, what := range w.applied {
 		keys[what] = key

@@ -24,7 +24,7 @@ type lie struct {
 	name string
 	want []string
 	sql  string       // each statement must change something
-	tell func(*world) // beside the database
+	tell func(*facts) // beside the database
 	ack  string       // a query for the hint of an ack
 }
 
@@ -40,10 +40,10 @@ var endLies = []lie{
 	broke("I1", "a completed row twice", `INSERT INTO effects (n, key, request, seq, name, class, not_done, state, result, fence, holder, turn)
 		SELECT n + 1000, key, request, seq, name, class, not_done, state, result, fence, holder, turn FROM effects WHERE job = `+of+` AND name = 'charge'`),
 	broke("I1", "the result of another key", `UPDATE effects SET result = convert_to('{"receipt":"00"}', 'UTF8') WHERE job = `+of+` AND name = 'ship'`),
-	{name: "applied twice under two keys", want: []string{"I1"}, tell: func(w *world) { w.applied["00"], w.asked = "ship order-0", w.asked+1 }},
-	{name: "applied for nobody", want: []string{"I1"}, tell: func(w *world) { w.applied["00"], w.asked = "ship nobody", w.asked+1 }},
-	{name: "recorded and not applied", want: []string{"I1"}, tell: func(w *world) { delete(w.applied, w.keyOf("ship order-0")) }},
-	{name: "applied without being asked for", want: []string{"I1"}, tell: func(w *world) { w.asked = 0 }},
+	{name: "applied twice under two keys", want: []string{"I1"}, tell: func(w *facts) { w.applied["00"], w.asked = "ship order-0", w.asked+1 }},
+	{name: "applied for nobody", want: []string{"I1"}, tell: func(w *facts) { w.applied["00"], w.asked = "ship nobody", w.asked+1 }},
+	{name: "recorded and not applied", want: []string{"I1"}, tell: func(w *facts) { delete(w.applied, w.keyOf("ship order-0")) }},
+	{name: "applied without being asked for", want: []string{"I1"}, tell: func(w *facts) { w.asked = 0 }},
 
 	broke("I3", "an ordinal", `UPDATE receipts SET ledger = ledger + 1 WHERE ledger / 100000000000 = 1 AND job = `+of),
 	broke("I3", "a receipt that went with its row", receipt("id", 11_000_000_000, of)),
@@ -59,15 +59,15 @@ var endLies = []lie{
 	broke("I13", "no transfer", `DELETE FROM transfers WHERE id = 'order-0'`),
 	broke("I13", "a transfer undone", `UPDATE accounts SET balance = balance + CASE id WHEN 0 THEN 1 ELSE -1 END WHERE id IN (0, 1)`),
 
-	{name: "the receipt of another job", want: []string{"C9"}, tell: func(w *world) {
+	{name: "the receipt of another job", want: []string{"C9"}, tell: func(w *facts) {
 		a, b := w.keyOf("charge order-0"), w.keyOf("charge order-1")
 		w.applied[a], w.applied[b] = w.applied[b], w.applied[a]
 	}},
-	{name: "a job that is not there", want: []string{"I1", "I13", "C9"}, tell: func(w *world) { w.jobs = append(w.jobs, "order-x") }},
+	{name: "a job that is not there", want: []string{"I1", "I13", "C9"}, tell: func(w *facts) { w.jobs = append(w.jobs, "order-x") }},
 }
 
 // keyOf is the key under which the service outside applied something.
-func (w *world) keyOf(what string) string {
+func (w *facts) keyOf(what string) string {
 	for key, applied := range w.applied {
 		if applied == what {
 			return key
@@ -255,7 +255,7 @@ func (l lie) say(ctx context.Context, db interface {
 }
 
 // complaints are the ids of the checks, but one, that complain.
-func complaints(ctx context.Context, t *testing.T, w *world, but string) (ids []string) {
+func complaints(ctx context.Context, t *testing.T, w *facts, but string) (ids []string) {
 	t.Helper()
 	for _, k := range checks {
 		if k.id == but {

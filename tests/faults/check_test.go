@@ -9,11 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/replay"
@@ -31,8 +32,8 @@ func (o once) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 	return o.Conn.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 }
 
-// world is what the checks look at.
-type world struct {
+// facts is what the checks look at.
+type facts struct {
 	db      looker
 	dsn     string // of the database
 	space   string
@@ -88,13 +89,13 @@ func column(ctx context.Context, db looker, sql string, args ...any) ([]string, 
 // ended. Its error is a *wrong, or says why it could not look.
 type check struct {
 	id  string
-	run func(ctx context.Context, w *world) error
+	run func(ctx context.Context, w *facts) error
 }
 
 var checks = []check{
 	{"I1", effectsOnce},
 	{"I3", proved},
-	{"I6", func(ctx context.Context, w *world) error { return leftLaw.hold(ctx, w.db) }},
+	{"I6", func(ctx context.Context, w *facts) error { return leftLaw.hold(ctx, w.db) }},
 	{"I13", moneyKept},
 	{"C9", outputs},
 }
@@ -135,9 +136,9 @@ const (
 	writable = "SELECT x.*, (SELECT j.id FROM jobs j WHERE j.n = x.n) AS job FROM %s x"
 )
 
-// world is the cell's, as it is now.
-func (c *cell) world(db looker) *world {
-	w := &world{db: db, dsn: c.dsn, space: c.space, jobs: slices.Sorted(maps.Keys(c.started))}
+// facts is the cell's, as it is now.
+func (c *cell) world(db looker) *facts {
+	w := &facts{db: db, dsn: c.dsn, space: c.space, jobs: slices.Sorted(maps.Keys(c.started))}
 	var asked map[string]int
 	w.applied, asked = c.outside.Books()
 	for _, n := range asked {
@@ -207,7 +208,7 @@ func verifier(ctx context.Context, dsn, space string) (*postgres.Store, error) {
 }
 
 // proved verifies every job, which has ended.
-func proved(ctx context.Context, w *world) error {
+func proved(ctx context.Context, w *facts) error {
 	st, err := verifier(ctx, w.dsn, w.space)
 	if err != nil {
 		return err
@@ -258,12 +259,12 @@ func (c *cell) explain(ctx context.Context, db looker, broken []error) string {
 }
 
 // processes are all that the cell started, the victim first.
-func (c *cell) processes() []*rig.Process {
+func (c *cell) processes() []*world.Process {
 	switch {
 	case c.storm != nil:
 		return c.storm.Processes()
 	case c.victim == nil:
 		return nil
 	}
-	return append([]*rig.Process{c.victim}, c.others...)
+	return append([]*world.Process{c.victim}, c.others...)
 }

@@ -21,7 +21,7 @@ import (
 const (
 	// ofF1 is how many cells of F1 are played, each at another point; ofOthers how many
 	// beside them, each of another fault.
-	ofF1, ofOthers = 9, 4
+	ofF1, ofOthers = 6, 3
 	// lanes is how many cells play at the same time: they mostly wait.
 	lanes = 3
 )
@@ -44,7 +44,7 @@ func matrix(round int) (cells []*cell) {
 	return cells
 }
 
-// TestFaultCells plays F1 at half of the points (6.2), in one of the modes, and a sample
+// TestFaultCells plays F1 at a third of the points (6.2), in one of the modes, and a sample
 // of the other cells, others in each run; in a soak F1 at every point and in both modes,
 // and every other fault at some point.
 //

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
 // startProcess starts a worker process.
-func startProcess(t testing.TB, program string, c play.Config) *rig.Process {
+func startProcess(t testing.TB, program string, c play.Config) *world.Process {
 	t.Helper()
-	return rig.Start(t, &devtest.Log{}, program, rig.Config(play.Env, c))
+	return world.StartProcess(t, &devtest.Log{}, program, world.Variable(play.Env, c))
 }
 
 // control is what a process stands still by: it asks, and goes on when it is

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
 // quietLow and quietHigh bound how long the database or NATS is not itself.
@@ -26,12 +26,12 @@ const (
 )
 
 // quiet are the faults that stop no server and no process, and that somebody makes by hand.
-func (s *chaos) quiet() []rig.Trouble {
-	return []rig.Trouble{
-		rig.Every("pause", 300*time.Millisecond, 2*time.Second, s.pauseConsumers),
-		rig.Every("read-only", 2*time.Second, 6*time.Second, s.changed("default_transaction_read_only = on")),
-		rig.Every("asynchronous", 2*time.Second, 6*time.Second, s.changed("synchronous_commit = off")),
-		rig.Every("old mark", 500*time.Millisecond, 2*time.Second, s.oldMark),
+func (s *chaos) quiet() []world.Trouble {
+	return []world.Trouble{
+		world.Every("pause", 300*time.Millisecond, 2*time.Second, s.pauseConsumers),
+		world.Every("read-only", 2*time.Second, 6*time.Second, s.changed("default_transaction_read_only = on")),
+		world.Every("asynchronous", 2*time.Second, 6*time.Second, s.changed("synchronous_commit = off")),
+		world.Every("old mark", 500*time.Millisecond, 2*time.Second, s.oldMark),
 	}
 }
 
@@ -59,7 +59,7 @@ func (s *chaos) changed(setting string) func(context.Context, *rand.Rand) {
 		if !s.alters("SET "+setting, dice.IntN(3) > 0) {
 			return // the server is away just now
 		}
-		rig.Pause(ctx, rig.Between(dice, quietLow, quietHigh))
+		world.Pause(ctx, world.Between(dice, quietLow, quietHigh))
 		for !s.alters("RESET "+name, false) {
 			time.Sleep(100 * time.Millisecond) // it comes back
 		}
@@ -104,7 +104,7 @@ func (s *chaos) oldMark(ctx context.Context, dice *rand.Rand) {
 		return
 	}
 	old, err := stream.GetMsg(ctx, stream.CachedInfo().State.FirstSeq)
-	if err != nil || !rig.Pause(ctx, rig.Between(dice, quietLow, quietHigh)) {
+	if err != nil || !world.Pause(ctx, world.Between(dice, quietLow, quietHigh)) {
 		return
 	}
 	for range 1 + dice.IntN(40) {

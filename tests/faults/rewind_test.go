@@ -164,7 +164,7 @@ func (c *cell) guardedOnce() {
 // the same was done once more under the recorded key. A child that was lost begins again under
 // another id if the answers before it took another number of attempts (C8), and an outcome "not
 // done" that was lost is not counted in the key (E1).
-func (w *world) forget(ctx context.Context) error {
+func (w *facts) forget(ctx context.Context) error {
 	rows, err := w.db.Query(ctx, "SELECT encode(key, 'hex') FROM effects WHERE class = 'idempotent' AND state = 'completed'")
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ const (
 var errNothing = errors.New("nothing was learned")
 
 // ask does the call.
-func (w *world) ask(ctx context.Context, rt *quipu.Runtime, c call) (answer, error) {
+func (w *stage) ask(ctx context.Context, rt *quipu.Runtime, c call) (answer, error) {
 	switch c.verb {
 	case doStart:
 		job, err := rt.Start(ctx, kinds[c.what.flow].name, c.key, map[string]int{"v": c.what.value})
@@ -79,7 +79,7 @@ func signalled(ctx context.Context, rt *quipu.Runtime, c call) (answer, error) {
 }
 
 // look does a read.
-func (w *world) look(ctx context.Context, rt *quipu.Runtime, c call) (answer, error) {
+func (w *stage) look(ctx context.Context, rt *quipu.Runtime, c call) (answer, error) {
 	id := collation.NewJobID(w.space, c.key, int64(c.gen))
 	job := quipu.Job{ID: id, Key: c.key}
 	switch c.verb {
@@ -107,7 +107,7 @@ func (w *world) look(ctx context.Context, rt *quipu.Runtime, c call) (answer, er
 }
 
 // gen is the generation of a job, -1 where its id is of no job of the key.
-func (w *world) gen(key string, id journal.JobID) int {
+func (w *stage) gen(key string, id journal.JobID) int {
 	for g := range 100 {
 		if collation.NewJobID(w.space, key, int64(g)) == id {
 			return g
@@ -162,7 +162,7 @@ func output(raw []byte) string {
 }
 
 // choose is the next call of a client.
-func (w *world) choose(dice *rand.Rand) call {
+func (w *stage) choose(dice *rand.Rand) call {
 	c := call{key: w.key(dice)}
 	switch n := dice.IntN(100); {
 	case n < 20:

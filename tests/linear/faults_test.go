@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
 // commitStatement is in what a client sends to commit: the name of the prepared
@@ -19,28 +19,28 @@ const commitStatement = "\x00commit\x00"
 
 // faults make trouble until the returned stop, after which nothing is cut,
 // stopped or away.
-func (w *world) faults() (stop func()) {
-	all := []rig.Trouble{
-		rig.Every("F1 kills", time.Second, 3*time.Second, w.Kill),
-		rig.Every("F2 stops", time.Second, 4*time.Second, w.Stop),
-		rig.Every("F3 backends ended", 300*time.Millisecond, 1500*time.Millisecond, w.terminate),
-		rig.Every("F4 Postgres restarts", 3*time.Second, 6*time.Second, w.RestartPostgres),
-		rig.Every("F9 NATS restarts", 2*time.Second, 5*time.Second, w.RestartNATS),
-		rig.Every("removals of the expired", 50*time.Millisecond, 400*time.Millisecond, w.expire),
+func (w *stage) faults() (stop func()) {
+	all := []world.Trouble{
+		world.Every("F1 kills", time.Second, 3*time.Second, w.Kill),
+		world.Every("F2 stops", time.Second, 4*time.Second, w.Stop),
+		world.Every("F3 backends ended", 300*time.Millisecond, 1500*time.Millisecond, w.terminate),
+		world.Every("F4 Postgres restarts", 3*time.Second, 6*time.Second, w.RestartPostgres),
+		world.Every("F9 NATS restarts", 2*time.Second, 5*time.Second, w.RestartNATS),
+		world.Every("removals of the expired", 50*time.Millisecond, 400*time.Millisecond, w.expire),
 	}
 	for i, c := range w.clients {
-		all = append(all, rig.Every(fmt.Sprint("network ", i), 200*time.Millisecond, 1500*time.Millisecond, c.cut))
+		all = append(all, world.Every(fmt.Sprint("network ", i), 200*time.Millisecond, 1500*time.Millisecond, c.cut))
 	}
 	return w.Make(all...)
 }
 
 // run keeps engines until the returned stop.
-func (w *world) run() (stop func()) {
-	return w.Keep(engines, func(dice *rand.Rand) *rig.Process {
-		return rig.Start(w.t, w.log, os.Args[0], rig.Config(engineEnv, engineConfig{
+func (w *stage) run() (stop func()) {
+	return w.Keep(engines, func(dice *rand.Rand) *world.Process {
+		return world.StartProcess(w.t, w.log, os.Args[0], world.Variable(engineEnv, engineConfig{
 			Postgres: w.dsn, NATS: w.url, Space: w.space, Stepwise: dice.IntN(3) == 0, MaxBatch: 1 + dice.IntN(2)*499, HotBytes: -dice.IntN(2),
 		}))
-	}, (*rig.Process).Kill)
+	}, (*world.Process).Kill)
 }
 
 // cut does something to one of the client's connections for a while.
@@ -51,13 +51,13 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 		p, server = c.nats, "NATS"
 	}
 	c.mu.Unlock()
-	hold := rig.Between(dice, 20*time.Millisecond, 600*time.Millisecond)
+	hold := world.Between(dice, 20*time.Millisecond, 600*time.Millisecond)
 	if dice.IntN(20) == 0 {
 		hold = patience + time.Second
 	}
 	if server == "Postgres" && dice.IntN(5) < 2 {
 		p.DownAt(commitStatement)
-		rig.Pause(ctx, hold)
+		world.Pause(ctx, hold)
 		p.Heal()
 		c.w.Count("F3 commits without an answer")
 		return
@@ -71,18 +71,18 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 		{"F11 both", p.Both},
 		{"resets", p.Reset},
 		{"refusals", func() { p.Refuse(); p.Reset() }},
-		{"F15 slow", func() { p.Slow(rig.Between(dice, 5*time.Millisecond, 150*time.Millisecond), 5*time.Millisecond) }},
+		{"F15 slow", func() { p.Slow(world.Between(dice, 5*time.Millisecond, 150*time.Millisecond), 5*time.Millisecond) }},
 		{"F15 slices", func() { p.Slices(1, 20*time.Microsecond) }},
 	}
 	k := kinds[dice.IntN(len(kinds))]
 	k.do()
-	rig.Pause(ctx, hold)
+	world.Pause(ctx, hold)
 	p.Heal()
 	c.w.Count(k.name + " of " + server)
 }
 
 // terminate ends some of the server's sessions.
-func (w *world) terminate(ctx context.Context, dice *rand.Rand) {
+func (w *stage) terminate(ctx context.Context, dice *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, w.dsn)
@@ -95,6 +95,6 @@ func (w *world) terminate(ctx context.Context, dice *rand.Rand) {
 }
 
 // expire does what the role retention does every minute.
-func (w *world) expire(ctx context.Context, _ *rand.Rand) {
+func (w *stage) expire(ctx context.Context, _ *rand.Rand) {
 	_, _ = below.Of(w.rt).Expire(ctx, 100) // Postgres may be away
 }

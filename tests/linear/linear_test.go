@@ -18,8 +18,8 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/dev"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
 // runSpan is in which rounds begin, where QUIPU_LINEAR says nothing.
@@ -35,7 +35,7 @@ const (
 // I9, I11: what clients saw of each key fits one order of their operations, and
 // every job that began is there and ends.
 func TestI9Linearizable(t *testing.T) {
-	span, seed := rig.Settings(t, "QUIPU_LINEAR", runSpan)
+	span, seed := world.Settings(t, "QUIPU_LINEAR", runSpan)
 	replay := fmt.Sprintf("QUIPU_LINEAR=%s QUIPU_LINEAR_SEED=%d go test -run %s ./tests/linear", span, seed, t.Name())
 	t.Log(replay)
 	pg := devtest.Cluster(t, dev.PostgresOptions{Databases: []string{"quipu"}})
@@ -43,7 +43,7 @@ func TestI9Linearizable(t *testing.T) {
 	until := time.Now().Add(span)
 	for round := 0; time.Now().Before(until) && !t.Failed(); round++ {
 		t.Run(fmt.Sprintf("round-%d", round), func(t *testing.T) {
-			w := newWorld(t, pg, round, func(owner string) *rand.Rand {
+			w := newStage(t, pg, round, func(owner string) *rand.Rand {
 				var s [32]byte
 				copy(s[:], fmt.Sprintf("%016x %x %s", seed, round, owner))
 				return rand.New(rand.NewChaCha8(s)) //nolint:gosec // choices, no secret
@@ -63,7 +63,7 @@ func TestI9Linearizable(t *testing.T) {
 
 // play is the round: load under faults, then the end of every job, then the
 // check. It returns how many histories it checked.
-func (w *world) play(replay string) int {
+func (w *stage) play(replay string) int {
 	stopEngines := w.run()
 	defer stopEngines()
 	stopFaults := w.faults()
@@ -85,7 +85,7 @@ func (w *world) play(replay string) int {
 }
 
 // finish ends every job and looks at every key once more.
-func (w *world) finish() {
+func (w *stage) finish() {
 	last := &client{w: w, id: clients, rt: w.rt}
 	var wg sync.WaitGroup
 	for _, key := range w.keys {
@@ -117,14 +117,14 @@ func (c *client) insist(x call, until time.Time) answer {
 		if err == nil {
 			return said
 		}
-		rig.Pause(ctx, 20*time.Millisecond)
+		world.Pause(ctx, 20*time.Millisecond)
 	}
 	assert.Fail(c.w.t, "I11: no answer after the faults", describe(x, answer{}))
 	return answer{}
 }
 
 // check gives each key's history to the checker.
-func (w *world) check(replay string) int {
+func (w *stage) check(replay string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	parts := byKey(w.history)
@@ -146,7 +146,7 @@ func (w *world) check(replay string) int {
 }
 
 // write keeps a history and the picture of it, in a directory that stays.
-func (w *world) write(part []porcupine.Operation, m porcupine.Model, info porcupine.LinearizationInfo) string {
+func (w *stage) write(part []porcupine.Operation, m porcupine.Model, info porcupine.LinearizationInfo) string {
 	dir, err := os.MkdirTemp("", "quipu-linear-")
 	require.NoError(w.t, err)
 	var b bytes.Buffer

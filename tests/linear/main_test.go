@@ -11,7 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/mode"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
 // engineEnv holds the configuration of an engine process, as JSON.
@@ -19,7 +19,7 @@ const engineEnv = "QUIPU_LINEAR_ENGINE"
 
 // TestMain runs the tests, or with engineEnv is one of their engine processes.
 func TestMain(m *testing.M) {
-	rig.Child(engineEnv, engine)
+	world.Child(engineEnv, engine)
 	goleak.VerifyTestMain(m)
 }
 

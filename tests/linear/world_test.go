@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/testkit/world"
+
 	"github.com/anishathalye/porcupine"
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +23,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/cut"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 )
 
 // Sizes of a round. The checker's work grows with what may be true at the same
@@ -36,9 +37,9 @@ const (
 	keyUnknown = 4
 )
 
-// world is one round: a space of its own on the servers of the run.
-type world struct {
-	rig.Storm
+// stage is one round: a space of its own on the servers of the run.
+type stage struct {
+	world.Storm
 	t     *testing.T
 	url   string // of NATS, which keeps it
 	dsn   string
@@ -59,10 +60,10 @@ type world struct {
 	clients []*client
 }
 
-func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string) *rand.Rand) *world {
+func newStage(t *testing.T, pg *dev.Postgres, round int, dice func(owner string) *rand.Rand) *stage {
 	t.Helper()
-	w := &world{
-		Storm: rig.Storm{T: t, PG: pg, NATS: devtest.NATS(t), Lease: ackWait, Dice: dice},
+	w := &stage{
+		Storm: world.Storm{T: t, PG: pg, NATS: devtest.NATS(t), Lease: ackWait, Dice: dice},
 		t:     t, dsn: pg.DSN("quipu"), space: fmt.Sprintf("r%d", round), base: time.Now(),
 		log: &devtest.Log{Keep: 32 << 10}, calls: map[string]int{}, unknown: map[string]int{}, gens: map[string]int{},
 	}
@@ -90,7 +91,7 @@ func newWorld(t *testing.T, pg *dev.Postgres, round int, dice func(owner string)
 }
 
 // left waits for the calls of clients that were taken for dead. Each has a limit of its own.
-func (w *world) left() {
+func (w *stage) left() {
 	devtest.AwaitAll(w.t, "the calls of clients that were taken for dead", w.late.Wait)
 }
 
@@ -111,7 +112,7 @@ func definition(name string, hooks int, expires bool) string {
 		name, head, got, acts, trans)
 }
 
-func (w *world) config(dsn, nats string, existing bool) quipu.Config {
+func (w *stage) config(dsn, nats string, existing bool) quipu.Config {
 	return quipu.Config{
 		Postgres: dsn, NATS: nats, NATSWait: -1, Space: w.space, NoMigrate: existing, MaxConns: 3, Resend: resend,
 		Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -119,10 +120,10 @@ func (w *world) config(dsn, nats string, existing bool) quipu.Config {
 }
 
 // now is the moment on the monotonic clock.
-func (w *world) now() int64 { return time.Since(w.base).Nanoseconds() }
+func (w *stage) now() int64 { return time.Since(w.base).Nanoseconds() }
 
 // record keeps an operation.
-func (w *world) record(client int, c call, from int64, said answer, err error) {
+func (w *stage) record(client int, c call, from int64, said answer, err error) {
 	to := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +155,7 @@ func (w *world) record(client int, c call, from int64, said answer, err error) {
 }
 
 // key is one of the hot keys.
-func (w *world) key(dice *rand.Rand) string {
+func (w *stage) key(dice *rand.Rand) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slot := dice.IntN(len(w.hot))
@@ -164,13 +165,13 @@ func (w *world) key(dice *rand.Rand) string {
 	return w.hot[slot]
 }
 
-func (w *world) renew(slot int) {
+func (w *stage) renew(slot int) {
 	w.hot[slot] = fmt.Sprintf("key-%d", len(w.keys))
 	w.keys = append(w.keys, w.hot[slot])
 }
 
 // id is that of a new operation.
-func (w *world) id(odd bool) rune {
+func (w *stage) id(odd bool) rune {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids += 2
@@ -180,7 +181,7 @@ func (w *world) id(odd bool) rune {
 	return w.ids
 }
 
-func (w *world) newest(key string) int {
+func (w *stage) newest(key string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gens[key]
@@ -189,7 +190,7 @@ func (w *world) newest(key string) int {
 // client is a process of a user, as far as the servers can see: a runtime with
 // connections of its own, each through a proxy.
 type client struct {
-	w  *world
+	w  *stage
 	id int
 
 	mu       sync.Mutex
@@ -270,6 +271,6 @@ func (c *client) load(ctx context.Context, dice *rand.Rand) {
 		if around {
 			c.do(look, limit)
 		}
-		rig.Pause(ctx, rig.Between(dice, 0, 10*time.Millisecond))
+		world.Pause(ctx, world.Between(dice, 0, 10*time.Millisecond))
 	}
 }

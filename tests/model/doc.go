@@ -14,7 +14,7 @@
 // result depends on an order that nobody decides, it says so, and that part is
 // not compared.
 //
-// QUIPU_MODEL is the number of flows for each kind of world. A failure prints the
+// The flag -rapid.checks is the number of flows for each kind of world. A failure prints the
 // smallest flow that was found, with its inputs and its world, and the arguments
 // that draw it again; how its messages meet is the scheduler's, so it may need a
 // few runs. With QUIPU_MODEL_TRACE every flow is printed before it runs, for a run

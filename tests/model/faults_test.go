@@ -8,7 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 // faults are what befalls the messages and the commits of a world.
@@ -34,19 +34,19 @@ var worlds = map[string][]string{
 
 // drawFaults draws a world with one or two engines of the given modes.
 func drawFaults(t *rapid.T, of []string) faults {
-	f := faults{Seed: uint64(rig.Evenly(t, "seed", 1<<16))} //nolint:gosec // it is positive
-	share := func(label string, shares ...float64) float64 { return shares[rig.Evenly(t, label, len(shares)-1)] }
-	if rig.Evenly(t, "faults", 3) > 0 {
+	f := faults{Seed: uint64(soak.Evenly(t, "seed", 1<<16))} //nolint:gosec // it is positive
+	share := func(label string, shares ...float64) float64 { return shares[soak.Evenly(t, label, len(shares)-1)] }
+	if soak.Evenly(t, "faults", 3) > 0 {
 		f.Loss = share("loss", 0, 0.05, 0.2)
 		f.Duplicate = share("duplicate", 0, 0.3)
 		f.Reorder = share("reorder", 0, 0.3)
-		f.Store = []int{0, 0, 23}[rig.Evenly(t, "store", 2)]
-		f.Wipe = rig.Evenly(t, "wipe", 9) == 9
-		f.Restarts = []int{0, 0, 3}[rig.Evenly(t, "restarts", 2)]
+		f.Store = []int{0, 0, 23}[soak.Evenly(t, "store", 2)]
+		f.Wipe = soak.Evenly(t, "wipe", 9) == 9
+		f.Restarts = []int{0, 0, 3}[soak.Evenly(t, "restarts", 2)]
 	}
-	f.Early = rig.Evenly(t, "early", 1) == 1
-	for range 1 + rig.Evenly(t, "engines", 1) {
-		f.Engines = append(f.Engines, of[rig.Evenly(t, "mode", len(of)-1)])
+	f.Early = soak.Evenly(t, "early", 1) == 1
+	for range 1 + soak.Evenly(t, "engines", 1) {
+		f.Engines = append(f.Engines, of[soak.Evenly(t, "mode", len(of)-1)])
 	}
 	return f
 }

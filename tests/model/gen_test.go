@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 // gen draws one flow. Draws are arranged so that smaller ones mean a simpler
@@ -45,7 +45,7 @@ const (
 )
 
 // upTo draws 0 to n.
-func (g *gen) upTo(label string, n int) int { return rig.Evenly(g.t, label, n) }
+func (g *gen) upTo(label string, n int) int { return soak.Evenly(g.t, label, n) }
 
 // chance is true in so many of a hundred draws; it shrinks to false.
 func (g *gen) chance(label string, percent int) bool {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -13,23 +12,9 @@ import (
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
-// flows is how many flows are run in each kind of world, unless QUIPU_MODEL says
-// otherwise.
-var flows = soak.Times(30, 75)
-
+// TestMain says how many flows are run in each kind of world.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	n := fmt.Sprint(flows)
-	if v := os.Getenv("QUIPU_MODEL"); v != "" {
-		n = v
-	}
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
-	if !set {
-		if err := flag.Set("rapid.checks", n); err != nil {
-			panic(err)
-		}
-	}
+	soak.Checks(15, 75)
 	goleak.VerifyTestMain(m)
 }
 

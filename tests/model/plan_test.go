@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 )
 
 // plan is everything that one run does: flows, jobs, and the world's faults.
@@ -33,18 +33,18 @@ const (
 // drawPlan draws a run whose flows end within the limits.
 func drawPlan(t *rapid.T, modes []string) *plan {
 	var kids []*def
-	for i := range rig.Evenly(t, "kids", 2) {
+	for i := range soak.Evenly(t, "kids", 2) {
 		kids = append(kids, drawFlow(t, fmt.Sprintf("kid%d", i+1), mostOfKids, true, kids))
 	}
-	most := []int{6, 12, mostActs}[rig.Evenly(t, "most", 2)]
+	most := []int{6, 12, mostActs}[soak.Evenly(t, "most", 2)]
 	flows := append([]*def{drawFlow(t, "main", most, false, kids)}, kids...)
 	p := &plan{}
-	for range 1 + rig.Evenly(t, "jobs", 2) {
+	for range 1 + soak.Evenly(t, "jobs", 2) {
 		list := []any{}
-		for range rig.Evenly(t, "elements", 6) {
-			list = append(list, rig.Evenly(t, "element", 9))
+		for range soak.Evenly(t, "elements", 6) {
+			list = append(list, soak.Evenly(t, "element", 9))
 		}
-		p.inputs = append(p.inputs, map[string]any{"v": rig.Evenly(t, "v", 9), "list": list})
+		p.inputs = append(p.inputs, map[string]any{"v": soak.Evenly(t, "v", 9), "list": list})
 	}
 	for n := 2; n == 2 || p.much && n >= 0; n-- { // fewer passes, until it is little enough
 		p.flows = nil

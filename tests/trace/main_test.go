@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -27,7 +27,7 @@ const short = 2 * time.Second
 type childConfig struct{ Postgres, NATS, Gate string }
 
 func TestMain(m *testing.M) {
-	rig.Child(childEnv, child)
+	world.Child(childEnv, child)
 	devtest.Main(m)
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
 	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
@@ -45,9 +44,9 @@ func newGate(t *testing.T) (*gate, string) {
 }
 
 // start runs a worker process that exports to the backend.
-func start(t *testing.T, c childConfig, to backend) *rig.Process {
+func start(t *testing.T, c childConfig, to backend) *world.Process {
 	t.Helper()
-	p := rig.Start(t, &devtest.Log{}, os.Args[0], rig.Config(childEnv, c), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
+	p := world.StartProcess(t, &devtest.Log{}, os.Args[0], world.Variable(childEnv, c), "OTEL_EXPORTER_OTLP_ENDPOINT="+to.url(),
 		"OTEL_METRICS_EXPORTER=none", "OTEL_BSP_SCHEDULE_DELAY=50")
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -121,10 +120,10 @@ func oneTree(t *testing.T, to backend) {
 	first := start(t, c, to)
 	job, err := rt.Start(ctx, "voyage", "v-1", map[string]any{"crates": []int{1, 2, 3}})
 	require.NoError(t, err)
-	rig.Await(first, "its knock", g.knocks)
+	world.AwaitFrom(first, "its knock", g.knocks)
 	second := start(t, c, to)
 	first.Kill()
-	rig.Await(second, "its knock", g.knocks)
+	world.AwaitFrom(second, "its knock", g.knocks)
 	close(g.open)
 	ctx = second.While(ctx)
 	_, err = rt.Signal(ctx, "pilot.aboard", "v-1", map[string]any{"pilot": "Ada"})

@@ -39,7 +39,7 @@ func seeds() uint64 {
 	case testing.Short():
 		return 500
 	}
-	return uint64(soak.Times(1000, 50_000)) //nolint:gosec // some
+	return uint64(soak.Times(600, 50_000)) //nolint:gosec // some
 }
 
 // The simulator: whatever happens to processes, calls and messages, no invariant is ever broken,
@@ -55,7 +55,7 @@ func TestSimulation(t *testing.T) {
 	var steps, commits, played uint64
 	var longest time.Duration
 	var slowest uint64
-	limit := time.Duration(soak.Times(15, 600)) * time.Second
+	limit := time.Duration(soak.Times(8, 600)) * time.Second
 	for seed := *from; ; seed++ {
 		if *during > 0 && time.Since(begun) > *during || *during == 0 && (played >= seeds() || *count == 0 && time.Since(begun) > limit) {
 			break

@@ -26,6 +26,8 @@ const (
 	startWait = 2 * time.Minute
 	// dirPattern names the directories of test clusters below os.TempDir.
 	dirPattern = "quipu-devtest-"
+	// shared is the directory of the cluster there.
+	shared = "pg"
 	// memory is a file system in memory, and room the free space that it must have: JetStream takes
 	// three quarters of what is free, and the streams of a space with the usual limits are 3 GiB.
 	memory = "/dev/shm"
@@ -203,7 +205,7 @@ func start() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	cluster.pg, err = small(ctx, dir, dev.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
+	cluster.pg, err = small(ctx, filepath.Join(dir, shared), dev.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
 	if err == nil {
 		cluster.admin, err = pgx.Connect(ctx, cluster.pg.DSN("postgres"))
 	}
@@ -225,7 +227,7 @@ func sweep() {
 		if err != nil || time.Since(info.ModTime()) < time.Hour {
 			continue
 		}
-		release, err := dev.Lock(dir)
+		release, err := dev.Lock(filepath.Join(dir, shared))
 		if err != nil {
 			continue
 		}
@@ -268,4 +270,20 @@ func NATSWith(t testing.TB, opts dev.NATSOptions) *dev.NATS {
 		}
 	})
 	return n
+}
+
+// NATSOf is a server of the test's own, with options that dev does not know.
+func NATSOf(t testing.TB, opts *server.Options) *server.Server {
+	t.Helper()
+	opts.NoSigs, opts.NoLog = true, true
+	s, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(startWait) {
+		t.Fatal("devtest: the NATS server is not ready")
+	}
+	return s
 }

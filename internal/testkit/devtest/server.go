@@ -27,14 +27,7 @@ func small(ctx context.Context, dir string, opts dev.PostgresOptions) (*dev.Post
 	settings := map[string]string{"shared_buffers": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0", "autovacuum": "off"}
 	maps.Copy(settings, opts.Settings)
 	opts.Settings = settings
-	pg, err := dev.StartPostgres(ctx, dir, opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := hashOnce(ctx, pg.DSN("postgres")); err != nil {
-		return nil, errors.Join(fmt.Errorf("hash the password: %w", err), pg.Stop(dev.StopImmediate))
-	}
-	return pg, nil
+	return fromSeed(ctx, dir, opts)
 }
 
 // Dir is a directory that every user can enter, such as the one that a server runs as.

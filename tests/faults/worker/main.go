@@ -14,12 +14,12 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/mode"
-	"github.com/quipu-journal/quipu/internal/testkit/rig"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
-func main() { rig.Child(play.Env, run) }
+func main() { world.Child(play.Env, run) }
 
 func run(ctx context.Context, c play.Config) error {
 	arm(&c)

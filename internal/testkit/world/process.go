@@ -1,4 +1,4 @@
-package rig
+package world
 
 import (
 	"bufio"
@@ -31,8 +31,8 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// Config is a variable that holds a configuration as JSON.
-func Config(variable string, config any) string {
+// Variable is a variable that holds a configuration as JSON.
+func Variable(variable string, config any) string {
 	raw, err := json.Marshal(config)
 	if err != nil {
 		panic(err)
@@ -40,7 +40,7 @@ func Config(variable string, config any) string {
 	return variable + "=" + string(raw)
 }
 
-// Child is the whole of a process that a test started with a Config: it works until SIGTERM, and ends
+// Child is the whole of a process that a test started with a Variable: it works until SIGTERM, and ends
 // with what work says. In other processes it does nothing.
 func Child[C any](variable string, work func(ctx context.Context, config C) error) {
 	raw := os.Getenv(variable)
@@ -64,8 +64,8 @@ func Child[C any](variable string, work func(ctx context.Context, config C) erro
 // lastWords is how long what a process said may take to arrive after its end.
 const lastWords = 10 * time.Second
 
-// Start starts a program. What it says goes into log; it is killed when the test ends.
-func Start(t testing.TB, log *devtest.Log, program string, env ...string) *Process {
+// StartProcess starts a program. What it says goes into log; it is killed when the test ends.
+func StartProcess(t testing.TB, log *devtest.Log, program string, env ...string) *Process {
 	t.Helper()
 	p := &Process{Log: log, Open: make(chan struct{}), Gone: make(chan struct{}), t: t, cmd: exec.Command(program)}
 	p.cmd.Env, p.cmd.Stderr, p.cmd.WaitDelay = append(os.Environ(), env...), log, lastWords
@@ -104,9 +104,9 @@ func (p *Process) Kill() {
 	devtest.Await(p.t, "the end of a killed process", p.Gone)
 }
 
-// Await returns what a channel brings while the process works for it. It fails the test at once,
+// AwaitFrom returns what a channel brings while the process works for it. It fails the test at once,
 // with the process's log, if that ends first, and if what was waited for does not come in time.
-func Await[T any](p *Process, what string, events <-chan T) (event T) {
+func AwaitFrom[T any](p *Process, what string, events <-chan T) (event T) {
 	p.t.Helper()
 	select {
 	case event = <-events:

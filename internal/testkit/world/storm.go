@@ -1,4 +1,4 @@
-package rig
+package world
 
 import (
 	"context"
@@ -174,4 +174,19 @@ func (s *Storm) RestartPostgres(_ context.Context, dice *rand.Rand) {
 // RestartNATS finishes as RestartPostgres does (F9).
 func (s *Storm) RestartNATS(context.Context, *rand.Rand) {
 	assert.NoError(s.T, s.NATS.Restart(context.Background()))
+}
+
+// Between is a span from low up to high.
+func Between(dice *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(dice.Int64N(int64(high-low)+1))
+}
+
+// Pause waits, and says whether ctx is still alive.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

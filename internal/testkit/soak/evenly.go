@@ -1,28 +1,10 @@
-package rig
+package soak
 
 import (
-	"context"
 	"math/bits"
-	"math/rand/v2"
-	"time"
 
 	"pgregory.net/rapid"
 )
-
-// Between is a span from low up to high.
-func Between(dice *rand.Rand, low, high time.Duration) time.Duration {
-	return low + time.Duration(dice.Int64N(int64(high-low)+1))
-}
-
-// Pause waits, and says whether ctx is still alive.
-func Pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // Evenly draws 0 to n, all equally often; the generators of rapid prefer small numbers.
 // It shrinks to 0.

@@ -1,4 +1,4 @@
-package rig
+package world
 
 import (
 	"encoding/json"

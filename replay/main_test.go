@@ -1,0 +1,13 @@
+package replay_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
+)
+
+func TestMain(m *testing.M) {
+	soak.Checks(40, 400)
+	os.Exit(m.Run())
+}
