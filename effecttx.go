@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -57,7 +58,7 @@ func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, 
 
 // noTx explains how to give a transaction to a body that has none.
 func noTx(ctx context.Context, name string, handle any) error {
-	if effects.From(ctx) == nil {
+	if effect.From(ctx) == nil {
 		return fmt.Errorf("%w: %s: it is called outside a job: give it one with quipu.WithTx", ErrNoTx, name)
 	}
 	return fmt.Errorf("%w: %s: there is no SQL in a test world: give it a quipu.EffectTx of your own with quiputest.WithTx, it has a %T", ErrNoTx, name, handle)

@@ -14,7 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -39,7 +38,7 @@ func (t *tally) do(name string) (string, error) {
 	defer t.mu.Unlock()
 	t.done[name]++
 	if t.fails[name] {
-		return "", &refused{name}
+		return "", refused(name)
 	}
 	return fmt.Sprintf("%s %d", name, t.done[name]), nil
 }
@@ -61,11 +60,8 @@ func (t *tally) count() map[string]int {
 }
 
 // refused is an error that is recorded as a result.
-type refused struct{ what string }
-
-func (e *refused) Error() string { return e.what + " was refused" }
-func (e *refused) Refusal() (int, journal.Failure, bool) {
-	return 402, journal.Failure{Class: "refused", Message: e.Error()}, true
+func refused(what string) error {
+	return &workers.Error{Code: 402, Class: "refused", Message: what + " was refused"}
 }
 
 // outside is a handler that makes one call outside, by an effect, for each name.

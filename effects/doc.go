@@ -13,13 +13,5 @@
 // the journal's own database is of class Tx (quipu.DoTx): it commits with its result.
 //
 // Outside a job Do calls fn and nothing else (E14): a handler is tested like any
-// function.
-//
-// In a durable function each call has a place (E15), which is checked before the call
-// goes outside. Placer and Place are the port for that; package durable implements it.
-// OwnCall and the methods that take its calls are for effects that package durable makes
-// itself.
-//
-// The runtime of package workers gives each run of a handler a Session. Handlers
-// need Do, Key, NotDone, the options and the errors.
+// function. In a job the run of the handler, which Do finds in ctx, carries the call out.
 package effects

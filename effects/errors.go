@@ -8,19 +8,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-var (
-	// ErrUsage is wrapped by errors about a call that can never work, such as a bad name,
-	// key, class or argument.
-	ErrUsage = errors.New("the effect cannot be called like this")
-	// ErrTx refuses class Tx in Do, which has no transaction for it.
-	ErrTx = errors.New("class tx needs a transaction: use quipu.DoTx")
-	// ErrBusy says that another run holds the request or the effect. The runtime hands
-	// the request back (E4).
-	ErrBusy = errors.New("the effect is under way in another run: the request is handed back")
-	// ErrTooManyCalls says that a run made more than MaxCalls effects, or a durable
-	// function more than MaxCalls calls.
-	ErrTooManyCalls = fmt.Errorf("more than %d calls in one run: split the work into several activities, that of a durable function with workers.Child", MaxCalls)
-)
+// ErrUsage is wrapped by errors about a call that can never work: a bad name, key, class or
+// argument, the same effect, wait or compensation twice in a run, class Tx in Do, too many calls.
+var ErrUsage = errors.New("the effect cannot be called like this")
 
 // NotDone marks err: the effect was definitely not applied. It may run again,
 // under the next key (E5). NotDone(nil) is nil.
@@ -37,9 +27,8 @@ func (e *notDoneError) Error() string { return e.err.Error() }
 func (e *notDoneError) Unwrap() error { return e.err }
 
 // IsNotDone reports whether err was marked by NotDone, or is a *FailedError.
-func IsNotDone(err error) bool { return isNotDone(usercode.Chain(err)) }
-
-func isNotDone(chain []error) bool {
+func IsNotDone(err error) bool {
+	chain := usercode.Chain(err)
 	_, marked := usercode.As[*notDoneError](chain)
 	_, failed := usercode.As[*FailedError](chain)
 	return marked || failed
@@ -61,16 +50,6 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("effect %q was not done: %s", e.Name, e.Failure.Message)
 }
 
-// Refusal is an error that is a result: the outside answered, and its answer would not
-// change (a declined card, E5). With ok true it is recorded as the effect's result and
-// replays as a RecordedError. The business errors of package workers implement it.
-type Refusal interface {
-	error
-	// Refusal gives code and error of the refusal; ok is false if the error is no
-	// refusal.
-	Refusal() (code int, failure journal.Failure, ok bool)
-}
-
 // RecordedError is an error that is the recorded result of an effect; every run
 // gets the same.
 type RecordedError struct {
@@ -82,24 +61,6 @@ type RecordedError struct {
 // Error names the effect and gives the recorded message.
 func (e *RecordedError) Error() string {
 	return fmt.Sprintf("effect %q ended with error %d (%s): %s", e.Name, e.Code, e.Failure.Class, e.Failure.Message)
-}
-
-// DuplicateError says that one run asked twice for the same effect (E2), wait or
-// compensation.
-type DuplicateError struct {
-	First, Second string
-	Kind          string // sleep, signal, child or compensation; "" for effects
-}
-
-// Error says what to do.
-func (e *DuplicateError) Error() string {
-	if e.Kind != "" {
-		return fmt.Sprintf("%s %q was asked for twice in one run: give each its own name", e.Kind, e.First)
-	}
-	if e.First == e.Second {
-		return fmt.Sprintf("effect %q was called twice in one run: give each call its own effects.WithKey, or effects.Once if they are one", e.First)
-	}
-	return fmt.Sprintf("effects %q and %q have the same explicit key in one run: an explicit key belongs to one effect, put the name into it", e.First, e.Second)
 }
 
 // NondeterminismError says that a replay asked for a recorded key with another
@@ -138,15 +99,6 @@ func (e *NondeterminismError) difference() string {
 	return fmt.Sprintf("at position %s it asks for %s, and %s is recorded there", e.Position, e.Asked, e.Recorded)
 }
 
-// busyError wraps ErrBusy with the effect's name.
-type busyError struct {
-	name string
-	err  error
-}
-
-func (e *busyError) Error() string   { return fmt.Sprintf("effect %q: %v: %v", e.name, ErrBusy, e.err) }
-func (e *busyError) Unwrap() []error { return []error{ErrBusy, e.err} }
-
 // UnknownError says that a call ended without a known outcome (E5): the outside may or
 // may not have been reached. With an Idempotent effect the attempt fails, and the next
 // one calls again with the same key.
@@ -175,9 +127,9 @@ type ParkedError struct {
 
 // Error says who decides now, and how.
 func (e *ParkedError) Error() string {
-	why := errCutOff
-	if e.Err != nil {
-		why = e.Err
+	why := e.Err
+	if why == nil {
+		why = errors.New("the run that called it died or lost its lease")
 	}
 	asked := ""
 	if e.Verifier != nil {
@@ -189,42 +141,3 @@ func (e *ParkedError) Error() string {
 
 // Unwrap gives the error of fn, if there is one.
 func (e *ParkedError) Unwrap() error { return e.Err }
-
-// MisfitError says that a recorded result, perhaps one that an operator gave, does not
-// fit the type that the handler wants. Every run would fail on it, so the request is
-// parked.
-type MisfitError struct {
-	Name string // of the effect
-	Key  string
-	Type string // the type that the handler wants
-	Err  error
-}
-
-// Error names the effect and the commands that resolve it.
-func (e *MisfitError) Error() string {
-	return fmt.Sprintf("effect %q (key %s) has a recorded result that does not fit into %s: %v; `quipu dead resolve` ends the request "+
-		"with a result, `quipu dead fail` with an error, `quipu dead retry --effect %s` makes the call again under the next key, "+
-		"and `quipu dead retry` tries a handler that can read it", e.Name, e.Key, e.Type, e.Err, e.Key)
-}
-
-// Unwrap gives the decoder's error.
-func (e *MisfitError) Unwrap() error { return e.Err }
-
-// StoreError says that the journal could not be used. Nothing is concluded; the request
-// is handed back and run again (C10).
-type StoreError struct {
-	Name string // of the effect, "" for none
-	Op   string
-	Err  error
-}
-
-// Error names operation and effect.
-func (e *StoreError) Error() string {
-	if e.Name == "" {
-		return fmt.Sprintf("%s: %v", e.Op, e.Err)
-	}
-	return fmt.Sprintf("effect %q: %s: %v", e.Name, e.Op, e.Err)
-}
-
-// Unwrap gives the store's error: store.ErrStale, store.ErrJobClosed, …
-func (e *StoreError) Unwrap() error { return e.Err }

@@ -2,24 +2,17 @@ package effects
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/internal/canonical"
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 )
 
-// Limits of a call of Do.
+// Limits of options.
 const (
-	MaxName     = 200       // bytes of an effect's name
-	MaxKey      = 200       // bytes of an explicit key
-	MaxArgs     = 256 << 10 // bytes of the canonical arguments
-	MaxAttempts = 1000      // outcomes "not done" of one effect (E5)
-	MaxCalls    = 10_000    // effects of one run of a handler; calls and branches of a durable function (E15)
-
-	// MaxFailureData bounds the data of an error, bytes of canonical JSON.
-	MaxFailureData = 64 << 10
+	maxKey  = 200       // bytes of an explicit key
+	maxArgs = 256 << 10 // bytes of the canonical arguments
 )
 
 // Class says how an effect is recorded, and what follows a crash in the middle of it
@@ -45,170 +38,73 @@ const (
 func (c Class) Valid() bool { return c == Pure || c == Tx || c == Idempotent || c == Guarded }
 
 // Option changes one call of Do: a Class, WithKey, Args, Once, Attempts or Verify.
-type Option interface{ apply(c *Call) }
+type Option interface{ apply(c *port.Call) }
 
-// Call is one call of Do with its options. Handlers do not see it; package durable gives
-// it its place.
-type Call struct {
-	name     string
-	class    Class
-	explicit string
-	keyed    bool   // explicit is set
-	args     []byte // canonical, nil for none
-	once     bool
-	attempts int
-	verifier Verifier           // nil for none
-	mode     Mode               // of verifier
-	fits     func([]byte) error // reports by its error whether bytes can be the result
-	err      error              // about the first option that cannot be used
-	key      journal.Digest     // of the recorded effect, once replayed
+type optionFunc func(*port.Call)
 
-	// Only in calls that are not the user's effects.
-	own    string // tells effects of the same name apart in keys
-	placed bool   // the position is the key
+func (f optionFunc) apply(c *port.Call) { f(c) }
 
-	// Only in a durable function.
-	place    Place // nil elsewhere
-	position string
-}
-
-type optionFunc func(*Call)
-
-func (f optionFunc) apply(c *Call) { f(c) }
-
-func (c Class) apply(to *Call) {
-	to.class = c
+func (c Class) apply(to *port.Call) {
+	to.Class = string(c)
 	if !c.Valid() {
-		to.fail("class %.40q is none of pure, tx, idempotent, guarded", string(c))
+		refuse(to, fmt.Errorf("class %.40q is none of pure, tx, idempotent, guarded", string(c)))
 	}
 }
 
 // WithKey sets the explicit key, which tells the calls of a loop apart (E2). It is unique
-// among the calls of one run, whatever their names: 1 to MaxKey bytes of UTF-8. The
+// among the calls of one run, whatever their names: 1 to 200 bytes of UTF-8. The
 // arguments are then not part of the key, and a replay with other arguments is refused.
 func WithKey(key string) Option {
-	return optionFunc(func(c *Call) {
-		c.explicit, c.keyed = key, true
-		if key == "" || len(key) > MaxKey || !plain(key) {
-			c.fail("explicit key %.40q has %d bytes: 1 to %d bytes of UTF-8 without U+0000 are allowed", key, len(key), MaxKey)
+	return optionFunc(func(c *port.Call) {
+		c.Explicit, c.Keyed = key, true
+		if key == "" || len(key) > maxKey || !utf8.ValidString(key) || strings.Contains(key, "\x00") {
+			refuse(c, fmt.Errorf("explicit key %.40q has %d bytes: 1 to %d bytes of UTF-8 without U+0000 are allowed", key, len(key), maxKey))
 		}
 	})
 }
 
-// Args names the arguments: any value that marshals to JSON, up to MaxArgs bytes.
+// Args names the arguments: any value that marshals to JSON, up to 256 KiB.
 // Without an explicit key they are part of the key, so that calls with different
 // arguments are different effects.
 func Args(v any) Option {
-	return optionFunc(func(c *Call) {
+	return optionFunc(func(c *port.Call) {
 		raw, err := canonical.Marshal(v)
 		switch {
 		case err != nil:
-			c.fail("arguments cannot be written as JSON: %w", err)
-		case len(raw) > MaxArgs:
-			c.fail("arguments have %d bytes, the limit is %d: use WithKey, or their digest", len(raw), MaxArgs)
+			refuse(c, fmt.Errorf("arguments cannot be written as JSON: %w", err))
+		case len(raw) > maxArgs:
+			refuse(c, fmt.Errorf("arguments have %d bytes, the limit is %d: use WithKey, or their digest", len(raw), maxArgs))
 		}
-		c.args = raw
+		c.Args = raw
 	})
 }
 
 // Once allows the same key again within one run: later calls get the outcome of the first
 // (E2).
-func Once() Option { return optionFunc(func(c *Call) { c.once = true }) }
+func Once() Option { return optionFunc(func(c *port.Call) { c.Once = true }) }
 
-// Attempts ends the effect after n outcomes NotDone (1 to MaxAttempts): the last becomes
+// Attempts ends the effect after n outcomes NotDone (1 to 1000): the last becomes
 // its result, and replays as that error (E5). Default: no limit.
 func Attempts(n int) Option {
-	return optionFunc(func(c *Call) {
-		c.attempts = n
-		if n < 1 || n > MaxAttempts {
-			c.fail("%d attempts: 1 to %d are allowed", n, MaxAttempts)
+	return optionFunc(func(c *port.Call) {
+		c.Attempts = n
+		if n < 1 || n > port.MaxAttempts {
+			refuse(c, fmt.Errorf("%d attempts: 1 to %d are allowed", n, port.MaxAttempts))
 		}
 	})
 }
 
-func newCall(name string, options []Option) *Call {
-	c := &Call{name: name, class: Guarded}
-	if name == "" || len(name) > MaxName || !plain(name) || strings.Contains(name, "[") {
-		c.fail("its name has %d bytes: 1 to %d bytes of UTF-8 without U+0000 and '[' are allowed", len(name), MaxName)
-	}
+func call(name string, class Class, options []Option) *port.Call {
+	c := &port.Call{Name: name, Class: string(class)}
 	for _, o := range options {
 		o.apply(c)
 	}
 	return c
 }
 
-// outside makes a call of Do.
-func outside(name string, options []Option) *Call {
-	c := newCall(name, options)
-	if c.class == Tx && c.err == nil {
-		c.err = fmt.Errorf("effect %q: %w", c.name, ErrTx)
-	}
-	if c.class == Pure && c.verifier != nil {
-		c.fail("a verifier, and class pure: there is nothing outside to be verified")
-	}
-	return c
-}
-
-// inside makes a call of DoTx.
-func inside(name string, options []Option) *Call {
-	c := newCall(name, append([]Option{Tx}, options...))
-	if c.class != Tx {
-		c.fail("class %s: DoTx is of class tx", string(c.class))
-	}
-	if c.verifier != nil {
-		c.fail("a verifier, and class tx: it commits with its result, there is nothing to be verified")
-	}
-	return c
-}
-
-// last says that one more outcome "not done", after n of them, becomes the result (E5).
-func (c *Call) last(n int) bool { return c.attempts > 0 && n+1 >= c.attempts }
-
-func (c *Call) fail(format string, a ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf("effect %.80q: %w: "+format, append([]any{c.name, ErrUsage}, a...)...)
+// refuse keeps why the call cannot be made; the run says it with the name of the effect.
+func refuse(c *port.Call, err error) {
+	if c.Err == nil {
+		c.Err = err
 	}
 }
-
-// label is the name under which the effect is recorded. It contains the explicit key and
-// the digest of the arguments, so that a replay can be compared with it (E2).
-func (c *Call) label() string {
-	switch {
-	case !c.keyed:
-		return c.name
-	case c.args == nil:
-		return c.name + "[" + c.explicit + "]"
-	}
-	return c.name + "[" + c.explicit + "]{" + argsDigest(c.args) + "}"
-}
-
-// explicitOf reads the explicit key out of a label. Names contain no '[', and the last
-// byte says whether the label has a digest.
-func explicitOf(label string) (key string, keyed bool) {
-	_, rest, keyed := strings.Cut(label, "[")
-	if !keyed {
-		return "", false
-	}
-	if strings.HasSuffix(rest, "}") && len(rest) > argsSuffix {
-		rest = rest[:len(rest)-argsSuffix]
-	}
-	return strings.TrimSuffix(rest, "]"), true
-}
-
-// String names the call for errors.
-func (c *Call) String() string { return "effect " + strconv.Quote(c.label()) }
-
-// pass identifies the call among those of one run (E2).
-func (c *Call) pass() string {
-	switch {
-	case c.keyed:
-		return "k" + c.explicit
-	case c.placed:
-		return "p" + c.position
-	case c.own != "":
-		return "o" + c.name + "\x00" + c.own
-	}
-	return "n" + c.name + "\x00" + string(c.args)
-}
-
-func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

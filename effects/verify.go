@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/usercode"
+	"github.com/quipu-journal/quipu/journal"
 )
-
-// DefaultVerifyTimeout bounds one question to a verifier, unless VerifyWithin
-// says otherwise.
-const DefaultVerifyTimeout = 10 * time.Second
 
 // Verifier finds out outside whether an effect was done (3.3). It must change nothing
 // there, be safe for concurrent use, and return when ctx ends. An error, a panic and a
@@ -25,7 +22,7 @@ const DefaultVerifyTimeout = 10 * time.Second
 // Within Verify, Key(ctx) is the effect's key, and Do calls its function and
 // nothing else.
 type Verifier interface {
-	// Verify answers within the bound of its question (VerifyWithin).
+	// Verify answers within 10 s, unless VerifyWithin gives it another bound.
 	Verify(ctx context.Context, q Question) (Answer, error)
 }
 
@@ -37,7 +34,15 @@ func (f VerifierFunc) Verify(ctx context.Context, q Question) (Answer, error) { 
 
 // Question asks a verifier whether an effect was done.
 type Question struct {
-	Identity                 // place in the job
+	// The place of the handler's run within its job. A job that resumes another has that of the
+	// first one.
+	Space         string
+	Job           journal.JobID
+	Generation    int64
+	Version       string // of the flow
+	Activity, DAD string
+	Element       int // index under each
+
 	Name     string          // of the effect
 	Explicit string          // its WithKey, "" for none
 	Key      string          // 64 hexadecimal digits, as Key gave them to the call
@@ -61,11 +66,11 @@ const (
 type Answer struct {
 	State State
 	// Result is what the effect's function would have returned, as JSON of at most
-	// wire.MaxResult bytes; only with StateDone. It is required for an unfinished effect,
+	// 1 MiB; only with StateDone. It is required for an unfinished effect,
 	// which gets it as its result ("null" if empty). A completed effect is compared with
 	// it; nil confirms the recorded result.
 	Result json.RawMessage
-	// Note is for the person who reads the answer, at most wire.MaxText bytes.
+	// Note is for the person who reads the answer, at most 16 KiB.
 	Note string
 }
 
@@ -92,15 +97,15 @@ func (m Mode) Valid() bool { return m == Strict || m == Warn || m == Human }
 // later run before that run gets the result; mode says what follows a contradiction. An
 // effect that ended with an error is not asked about.
 func Verify(v Verifier, mode Mode) Option {
-	return optionFunc(func(c *Call) {
-		c.verifier, c.mode = v, mode
+	return optionFunc(func(c *port.Call) {
+		c.Verifier, c.Mode = v, string(mode)
 		if usercode.IsNil(v) || !mode.Valid() {
-			c.fail("a verifier %T in mode %.40q: wanted is one in mode strict, warn or human", v, string(mode))
+			refuse(c, fmt.Errorf("a verifier %T in mode %.40q: wanted is one in mode strict, warn or human", v, string(mode)))
 		}
 	})
 }
 
-// VerifyWithin is v with another bound than DefaultVerifyTimeout, more than 0.
+// VerifyWithin is v with another bound than 10 s, more than 0.
 func VerifyWithin(v Verifier, bound time.Duration) Verifier {
 	if usercode.IsNil(v) {
 		return nil // Verify refuses it
@@ -108,64 +113,14 @@ func VerifyWithin(v Verifier, bound time.Duration) Verifier {
 	return bounded{v, bound}
 }
 
+// bounded tells the machine the bound and the verifier by its methods.
 type bounded struct {
 	Verifier
 	bound time.Duration
 }
 
-// VerificationError says that a Strict verifier contradicts a completed effect: the
-// activity ends with this error.
-type VerificationError struct{ Doubt }
+// Bound is how long one question may take.
+func (b bounded) Bound() time.Duration { return b.bound }
 
-// Error names the effect.
-func (e *VerificationError) Error() string { return e.text() }
-
-// ConfirmError says that a Human verifier contradicts a completed effect: the request is
-// parked.
-type ConfirmError struct{ Doubt }
-
-// Error names the effect and the commands that resolve it.
-func (e *ConfirmError) Error() string {
-	return e.text() + "; look outside, then `quipu dead done` with --result null if it was done as recorded, `quipu dead retry --effect " + e.Key +
-		"` if it was not and is to run again, `quipu dead retry` to have its verifier asked again, or `quipu dead fail`"
-}
-
-// Doubt is a completed effect that its verifier contradicts.
-type Doubt struct {
-	Name     string
-	Key      string
-	Recorded []byte // canonical JSON
-	Outside  []byte // the result that the verifier found; nil: the effect was not done
-	Note     string // the verifier's
-}
-
-func (d *Doubt) text() string {
-	what := "was not done"
-	if d.Outside != nil {
-		what = "was done with another result"
-	}
-	return fmt.Sprintf("effect %q (key %s) is recorded as done, and its verifier says that it %s%s", d.Name, d.Key, what, noted(d.Note))
-}
-
-func noted(note string) string {
-	if note == "" {
-		return ""
-	}
-	return " (" + note + ")"
-}
-
-// Data is the doubt as canonical JSON for programs: effect (the key), name, recorded and
-// outside. The results are left out where they are over MaxFailureData.
-func (d *Doubt) Data() []byte {
-	v := struct {
-		Effect   string          `json:"effect"`
-		Name     string          `json:"name"`
-		Recorded json.RawMessage `json:"recorded,omitempty"`
-		Outside  json.RawMessage `json:"outside,omitempty"`
-	}{d.Key, d.Name, d.Recorded, d.Outside}
-	if len(d.Recorded)+len(d.Outside)+len(d.Name) > MaxFailureData-200 {
-		v.Recorded, v.Outside = nil, nil
-	}
-	raw, _ := canonical.Marshal(v) // nil: the outside's is no JSON
-	return raw
-}
+// Unwrap gives the verifier that was bounded.
+func (b bounded) Unwrap() Verifier { return b.Verifier }

@@ -17,6 +17,9 @@ const (
 	// more. MaxSettle bounds HTTPVerify.Settle.
 	DefaultSettle = 2 * time.Second
 	MaxSettle     = 30 * time.Second
+
+	// askTimeout bounds the verifier's own requests.
+	askTimeout = 10 * time.Second
 )
 
 // keyTemplate stands for the effect's key in url and headers of an HTTPVerify.
@@ -48,7 +51,7 @@ func (c *httpClient) options(in *HTTPRequest) ([]effects.Option, error) {
 	if err := look.check(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	v := effects.VerifyWithin(look, effects.DefaultVerifyTimeout+look.settle)
+	v := effects.VerifyWithin(look, askTimeout+look.settle)
 	return []effects.Option{effects.Guarded, effects.Verify(v, look.ask.Mode)}, nil
 }
 

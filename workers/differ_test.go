@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -314,7 +315,7 @@ func TestLimitsOfFunctions(t *testing.T) {
 		"pauses": {waiting(wire.MaxPauses+1, ""), "more than 1000 things"},
 		"bytes":  {waiting(10, strings.Repeat("x", 50_000)), "over 262144 bytes"},
 		"branches": {func(ctx context.Context, _ *outside) error {
-			_, err := All(ctx, make([]func(context.Context) (int, error), effects.MaxCalls+1)...)
+			_, err := All(ctx, make([]func(context.Context) (int, error), effect.MaxCalls+1)...)
 			return err
 		}, "more than 10000 branches"},
 		"depth":                {deep, "nested too deep"},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/internal/wire"
@@ -41,7 +40,7 @@ const (
 
 // MaxErrorData bounds the data of an error, in bytes of canonical JSON. Larger data is
 // left out, and the message says so.
-const MaxErrorData = effects.MaxFailureData
+const MaxErrorData = wire.MaxFailureData
 
 const (
 	codeBadInput    = http.StatusBadRequest
@@ -60,14 +59,6 @@ type Error struct {
 
 // Error gives code and message.
 func (e *Error) Error() string { return fmt.Sprintf("error %d: %s", e.Code, e.Message) }
-
-// Refusal implements effects.Refusal: inside an effect, a terminal business error
-// is its result (E5).
-func (e *Error) Refusal() (int, journal.Failure, bool) {
-	f := wire.Failure{Class: e.Class, Message: e.Message, Data: e.Data}
-	code := fitFailure(&f, e.Code)
-	return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}, terminalCode(code)
-}
 
 // terminalCode tells business errors, which end the activity, from the codes of
 // a failed attempt: 408, 429 and 5xx (E8).
@@ -127,11 +118,6 @@ type fatalError struct{ err error }
 func (e *fatalError) Error() string { return e.err.Error() }
 func (e *fatalError) Unwrap() error { return e.err }
 
-// Refusal implements effects.Refusal: inside an effect it is a result.
-func (e *fatalError) Refusal() (int, journal.Failure, bool) {
-	return refusal(e.err, ClassFatal, true)
-}
-
 // RetryAfter marks err as a failed attempt, and the next one comes after d instead of the
 // policy's backoff (E8). It overrides the code of a Fail within err. RetryAfter(d, nil)
 // is nil.
@@ -150,19 +136,33 @@ type retryError struct {
 func (e *retryError) Error() string { return e.err.Error() }
 func (e *retryError) Unwrap() error { return e.err }
 
-// Refusal implements effects.Refusal: the error is no result, its outcome is unknown.
-func (e *retryError) Refusal() (int, journal.Failure, bool) {
-	return refusal(e.err, ClassError, false)
-}
-
-// refusal is how an effect records err, whose class is that of the Fail within it, if there is one.
-func refusal(err error, class string, final bool) (int, journal.Failure, bool) {
-	f, code := wire.Failure{Class: class, Message: usercode.Text(err)}, collation.CodeInternal
-	if e, ok := usercode.As[*Error](usercode.Chain(err)); ok {
-		code, f.Class, f.Data = e.Code, e.Class, e.Data
+// refusal is how an effect records the first error of the chain that says so (E5): a terminal
+// business error, and what Fatal has marked, is a result; what RetryAfter has marked is none. Code,
+// class and data are those of the business error within, if there is one.
+func refusal(chain []error) (code int, failure journal.Failure, final, ok bool) {
+	for i := range chain {
+		one, f := chain[i:i+1], wire.Failure{Class: ClassError}
+		business, is := usercode.As[*Error](one)
+		fatal, ends := usercode.As[*fatalError](one)
+		retry, comesAgain := usercode.As[*retryError](one)
+		switch {
+		case is:
+			f.Message = business.Message
+		case ends:
+			f.Class, f.Message = ClassFatal, usercode.Text(fatal.err)
+		case comesAgain:
+			f.Message = usercode.Text(retry.err)
+		default:
+			continue
+		}
+		code = collation.CodeInternal
+		if e, within := usercode.As[*Error](chain[i:]); within {
+			code, f.Class, f.Data = e.Code, e.Class, e.Data
+		}
+		code = fitFailure(&f, code)
+		return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}, ends || is && terminalCode(code), true
 	}
-	code = fitFailure(&f, code)
-	return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}, final
+	return 0, failure, false, false
 }
 
 func invalidResult(topic string, err error) error {

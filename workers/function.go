@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -28,7 +28,7 @@ type function struct {
 	h       *handler
 	req     *wire.Request // as the function sees it
 	in      []byte
-	session *effects.Session
+	session *effect.Session
 	durable *durable.Function    // nil for other handlers
 	order   *collation.UndoOrder // set when the run serves the compensations of another request
 	frozen  bool                 // a replay: no effect and no wait is begun
@@ -260,6 +260,6 @@ func (f *function) parks(class string, err error) ending {
 
 // isTrouble reports a verdict after which the run gives no answer yet.
 func isTrouble(verdict error) bool {
-	var trouble *effects.StoreError
-	return errors.As(verdict, &trouble) || errors.Is(verdict, effects.ErrBusy)
+	var trouble *effect.StoreError
+	return errors.As(verdict, &trouble) || errors.Is(verdict, effect.ErrBusy)
 }

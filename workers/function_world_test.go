@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
 	"github.com/quipu-journal/quipu/internal/wire"
@@ -136,11 +137,11 @@ func (w *world) function(ctx context.Context) *function {
 		require.NoError(w.t, err)
 	}
 	r := run{req: &w.q, in: w.q.Input}
-	identity := effects.Identity{Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD}
+	identity := effect.Identity{Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD}
 	original, err := r.ordered(&identity)
 	require.NoError(w.t, err)
-	d := durable.New(durable.Config{Original: original, Grace: time.Second, Stands: w.stands, Config: effects.Config{
-		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity, Read: readError,
+	d := durable.New(durable.Config{Original: original, Grace: time.Second, Stands: w.stands, Config: effect.Config{
+		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity, Read: readError, Refusal: refusal,
 	}})
 	w.again = true
 	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: d.Session(), durable: d}

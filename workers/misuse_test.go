@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -71,7 +72,7 @@ func TestCallsOfFunctionsInOtherHandlers(t *testing.T) {
 		"Version":    func(ctx context.Context) error { _, err := Version(ctx, "x", 1); return err },
 		"Compensate": func(ctx context.Context) error { return Compensate(ctx, "x", nil) },
 	} {
-		err := use(effects.With(t.Context(), effects.NewSession(effects.Config{})))
+		err := use(effect.With(t.Context(), effect.NewSession(effect.Config{})))
 		require.ErrorIs(t, err, effects.ErrUsage, name)
 		require.ErrorContains(t, err, "workers.HandleDurable", name)
 	}

@@ -61,7 +61,7 @@ type Option func(*handler) error
 func Class(c effects.Class) Option {
 	return func(h *handler) error {
 		if c == effects.Tx {
-			return fmt.Errorf("%w, or quipu.HandleTx", effects.ErrTx)
+			return errors.New("class tx needs a transaction: use quipu.DoTx, or quipu.HandleTx")
 		}
 		if !c.Valid() {
 			return fmt.Errorf("class %.40q is none of pure, idempotent, guarded", string(c))

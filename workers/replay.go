@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -60,7 +61,7 @@ type Replayed struct {
 	Waits []wire.Pause
 	// Unrecorded is the first call without a recorded outcome, at ReplayUnrecorded. If
 	// Undoing, it is a call of a compensation.
-	Unrecorded *effects.Unrecorded
+	Unrecorded *effect.Unrecorded
 	// Undoing says that the function has failed for good and that its undoing is
 	// recorded.
 	Undoing bool
@@ -90,10 +91,10 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 	if err != nil {
 		return nil, fmt.Errorf("replay: request: %w", err)
 	}
-	cfg := effects.Config{
+	cfg := effect.Config{
 		Store: record{effects: q.Effects, pauses: q.Pauses}, Lease: store.Lease{Job: job, Request: request, Turn: q.Call.Turn},
-		Held: true, Replay: true, Frozen: true, Input: q.Input, Read: readError,
-		Identity: effects.Identity{
+		Held: true, Replay: true, Frozen: true, Input: q.Input, Read: readError, Refusal: refusal,
+		Identity: effect.Identity{
 			Space: q.Call.Space, Job: job, Generation: q.Call.Generation, Version: q.Call.Version,
 			Activity: q.Call.Activity, DAD: q.Call.DAD, Element: q.Call.Element,
 		},
@@ -108,13 +109,13 @@ func Replay(ctx context.Context, reg *Registry, q ReplayRequest) (*Replayed, err
 		f.session = f.durable.Session()
 		return f.replayed(f.run(ctx)), nil
 	}
-	f.session = effects.NewSession(cfg)
+	f.session = effect.NewSession(cfg)
 	return f.replayed(f.handler(ctx)), nil
 }
 
 // handler runs a handler that is no durable function.
 func (f *function) handler(ctx context.Context) ending {
-	ctx = context.WithValue(effects.With(ctx, f.session), callKey{}, f.req)
+	ctx = context.WithValue(effect.With(ctx, f.session), callKey{}, f.req)
 	var e ending
 	e.err = durable.Alone(ctx, func(ctx context.Context) (err error) {
 		e.out, err = f.h.invoke(ctx, f.in)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -17,7 +18,7 @@ func TestReplaySaysWhereAFunctionStands(t *testing.T) {
 	w := play(t, steps(call("a"), rest("rest"), call("b")))
 	unrecorded := func(name, position string, started bool) {
 		t.Helper()
-		want := &Replayed{End: ReplayUnrecorded, Unrecorded: &effects.Unrecorded{Call: `effect "` + name + `"`, Position: position, Started: started}}
+		want := &Replayed{End: ReplayUnrecorded, Unrecorded: &effect.Unrecorded{Call: `effect "` + name + `"`, Position: position, Started: started}}
 		require.Equal(t, want, w.replay())
 	}
 	unrecorded("a", "1", false)
@@ -52,7 +53,7 @@ func TestReplayOfFailures(t *testing.T) {
 	require.Nil(t, w.run())
 	r = w.replay()
 	require.Equal(t, []any{ReplayUnrecorded, true}, []any{r.End, r.Undoing})
-	require.Equal(t, &effects.Unrecorded{Call: `effect "undo:y"`, Position: "2", Started: true}, r.Unrecorded)
+	require.Equal(t, &effect.Unrecorded{Call: `effect "undo:y"`, Position: "2", Started: true}, r.Unrecorded)
 	w.next()
 	r = w.replay()
 	require.Equal(t, []any{ReplayFailed, true, true}, []any{r.End, r.Undoing, r.Response.Undone})
@@ -81,7 +82,7 @@ func TestReplayOfOtherHandlers(t *testing.T) {
 		return effects.Do(ctx, "b", func(context.Context) (int, error) { return a + 1, nil }, effects.Pure)
 	})
 	r := w.replay()
-	require.Equal(t, &effects.Unrecorded{Call: `effect "a"`}, r.Unrecorded)
+	require.Equal(t, &effect.Unrecorded{Call: `effect "a"`}, r.Unrecorded)
 
 	for says, change := range map[string]func(c *Call){
 		"has no handler":                   func(c *Call) { c.Topic = "x" },

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -68,7 +68,7 @@ func (r *run) prepare() bool {
 	if !r.input() {
 		return false
 	}
-	identity := effects.Identity{
+	identity := effect.Identity{
 		Space: r.req.Space, Job: r.job, Generation: r.req.Generation, Version: r.req.Version,
 		Activity: r.req.Activity, DAD: r.req.DAD, Element: r.req.Element,
 	}
@@ -81,24 +81,24 @@ func (r *run) prepare() bool {
 		r.deadLetter(reasonUndecodable, err)
 		return false
 	}
-	cfg := effects.Config{
+	cfg := effect.Config{
 		Store: r.rt.cfg.Store, Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.durable && r.req.Turn > 1, Identity: identity,
-		Read: readError, Lost: func(err error) { r.cancel(err) }, // effects use the handler's context, so this ends both
+		Read: readError, Refusal: refusal, Lost: func(err error) { r.cancel(err) }, // effects use the handler's context, so this ends both
 		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
 	}
 	if r.h.durable {
 		r.durable = durable.New(durable.Config{Config: cfg, Original: original, Room: r.rt.inline, Grace: r.rt.cfg.Grace, Stands: r.rt.cfg.Standing > 0})
 		r.session = r.durable.Session()
 	} else {
-		r.session = effects.NewSession(cfg)
+		r.session = effect.NewSession(cfg)
 	}
 	return true
 }
 
 // ordered reads the order in a request of the flow of compensations. Such a request runs
 // in the place of the original one.
-func (r *run) ordered(identity *effects.Identity) (original *durable.Original, err error) {
+func (r *run) ordered(identity *effect.Identity) (original *durable.Original, err error) {
 	if r.order, original, err = undoOrder(r.req, r.in); r.order == nil {
 		return original, err
 	}
@@ -109,7 +109,7 @@ func (r *run) ordered(identity *effects.Identity) (original *durable.Original, e
 
 // rooted gives a job that resumes another the identity of the first job of that chain, so
 // that the keys of its effects are the same (E1).
-func rooted(identity *effects.Identity, root string, generation int64) error {
+func rooted(identity *effect.Identity, root string, generation int64) error {
 	if root == "" {
 		return nil
 	}

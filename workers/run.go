@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
@@ -38,7 +38,7 @@ type run struct {
 	order   *collation.UndoOrder // set for the compensations of another request
 	own     store.Lease          // the lease that the run has, or would take
 	taken   bool                 // the run has held the lease from its beginning
-	session *effects.Session
+	session *effect.Session
 	durable *durable.Function // nil for other handlers
 	stands  bool              // the durable function stays for the next turn
 	top     int               // the turn in which the durable function last ran from its top
@@ -127,7 +127,7 @@ func (r *run) open() (stop func()) {
 	unwatch := context.AfterFunc(ctx, r.pulse.hurry)
 	unheld := r.rt.cfg.Session.Watch(r.holds, cancel)
 	stop = func() { unheld(); unwatch(); leave(); cancel(context.Canceled) }
-	ctx = context.WithValue(effects.With(ctx, r.session), loggerKey{}, r.rt.cfg.Logger)
+	ctx = context.WithValue(effect.With(ctx, r.session), loggerKey{}, r.rt.cfg.Logger)
 	r.pulse.mu.Lock()
 	defer r.pulse.mu.Unlock()
 	r.ctx, r.cancel, r.end = context.WithValue(ctx, callKey{}, r.req), cancel, end
@@ -154,11 +154,11 @@ func (r *run) conclude(e ending) {
 		r.log().Warn("a handler panicked", "panic", t.failure.Message, "stack", t.failure.Stack)
 	}
 	timedOut := errors.Is(cause, ErrTimeout)
-	var trouble *effects.StoreError
+	var trouble *effect.StoreError
 	switch {
 	case isLost(cause), errors.As(verdict, &trouble) && isLost(trouble.Err):
 		r.lost(errors.Join(cause, verdict))
-	case errors.Is(verdict, effects.ErrBusy):
+	case errors.Is(verdict, effect.ErrBusy):
 		r.finished("busy", verdict, 0)
 		r.nak(r.busyDelay())
 	case errors.As(verdict, &trouble):
@@ -202,7 +202,7 @@ func (r *run) made(e ending, verdict error, timedOut bool) *wire.Response {
 // isLost reports that the request no longer belongs to the run, which must not answer
 // (E9).
 func isLost(err error) bool {
-	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrLeased) && !errors.Is(err, effects.ErrBusy)
+	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrLeased) && !errors.Is(err, effect.ErrBusy)
 }
 
 // lost ends a run whose request no longer belongs to it. If the job is closed, the

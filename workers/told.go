@@ -8,6 +8,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -64,11 +65,11 @@ func readError(err error) error {
 
 // ownOf is the error by which the runtime hands a run back, or parks it.
 func ownOf(chain []error) error {
-	if trouble, ok := usercode.As[*effects.StoreError](chain); ok {
+	if trouble, ok := usercode.As[*effect.StoreError](chain); ok {
 		return trouble
 	}
-	if usercode.Is(chain, effects.ErrBusy) {
-		return effects.ErrBusy
+	if usercode.Is(chain, effect.ErrBusy) {
+		return effect.ErrBusy
 	}
 	if differs, ok := usercode.As[*effects.NondeterminismError](chain); ok {
 		return differs

@@ -36,10 +36,6 @@ func (e hostile) As(any) bool                  { e.does(); return false }
 func (e hostile) String() string               { e.does(); return "hostile" }
 func (e hostile) Format(s fmt.State, _ rune)   { e.does() }
 func (e hostile) MarshalJSON() ([]byte, error) { e.does(); return []byte(`1`), nil }
-func (e hostile) Refusal() (int, journal.Failure, bool) {
-	e.does()
-	return 0, journal.Failure{Class: "\x00"}, true
-}
 
 // circle leads back to itself.
 type circle struct{}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -24,8 +26,8 @@ func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mod
 	}
 	_, twice := r.verifiers[effectName]
 	switch {
-	case effectName == "" || len(effectName) > effects.MaxName:
-		fail("its name has %d bytes: 1 to %d are allowed", len(effectName), effects.MaxName)
+	case effectName == "" || len(effectName) > port.MaxName:
+		fail("its name has %d bytes: 1 to %d are allowed", len(effectName), port.MaxName)
 	case usercode.IsNil(v):
 		fail("it is nil")
 	case !mode.Valid():
@@ -55,7 +57,7 @@ type watch struct {
 	told map[string]bool // by name
 }
 
-// verifier serves as effects.Config.Verifier.
+// verifier serves as effect.Config.Verifier.
 func (w *watch) verifier(name string, class effects.Class) (effects.Verifier, effects.Mode) {
 	if v, ok := w.verifiers[name]; ok {
 		return v.Verifier, v.mode
@@ -96,11 +98,11 @@ func doubtful(chain []error) *wire.Response {
 	r := &wire.Response{Kind: journal.ResponseParked, Code: collation.CodeInternal}
 	if parked, ok := usercode.As[*effects.ParkedError](chain); ok {
 		r.Error = &wire.Failure{Class: ClassParked, Message: usercode.Text(parked)}
-	} else if confirm, ok := usercode.As[*effects.ConfirmError](chain); ok {
+	} else if confirm, ok := usercode.As[*effect.ConfirmError](chain); ok {
 		r.Error = &wire.Failure{Class: ClassConfirm, Message: confirm.Error(), Data: confirm.Data()}
-	} else if misfit, ok := usercode.As[*effects.MisfitError](chain); ok {
+	} else if misfit, ok := usercode.As[*effect.MisfitError](chain); ok {
 		r.Error = &wire.Failure{Class: ClassMisfit, Message: usercode.Text(misfit)}
-	} else if refuted, ok := usercode.As[*effects.VerificationError](chain); ok {
+	} else if refuted, ok := usercode.As[*effect.VerificationError](chain); ok {
 		r.Kind = journal.ResponseTerminal
 		r.Error = &wire.Failure{Class: ClassVerification, Message: refuted.Error(), Data: refuted.Data()}
 	} else if differs, ok := usercode.As[*effects.NondeterminismError](chain); ok && differs.Position != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -58,8 +59,8 @@ func TestVerifyUnfinished(t *testing.T) {
 // Fatal ends an activity whose call has no known outcome.
 func TestEffectsOverruleTheHandler(t *testing.T) {
 	t.Parallel()
-	doubt := effects.Doubt{Name: "charge", Key: "k", Recorded: []byte("3")}
-	strict, human := &effects.VerificationError{Doubt: doubt}, &effects.ConfirmError{Doubt: doubt}
+	doubt := effect.Doubt{Name: "charge", Key: "k", Recorded: []byte("3")}
+	strict, human := &effect.VerificationError{Doubt: doubt}, &effect.ConfirmError{Doubt: doubt}
 	parked := &effects.ParkedError{Name: "charge", Key: "k", Err: errors.New("connection reset")}
 	unknown := &effects.UnknownError{Name: "charge", Key: "k", Err: errors.New("connection reset")}
 	for _, err := range []error{nil, errors.New("charging failed"), Fail(402, "declined"), Fatal(unknown)} {

@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -77,7 +78,7 @@ func (e *ChildError) fact() (int, journal.Failure) {
 // effects.ErrUsage, is ErrUndoing, or says why the run cannot go on. Outside a job it
 // sleeps in the process.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
-	if effects.From(ctx) == nil {
+	if effect.From(ctx) == nil {
 		return pause(ctx, d)
 	}
 	_, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: micros(d)})
@@ -124,7 +125,7 @@ func Await[T any](ctx context.Context, topic string, timeout time.Duration, opti
 	if err := flow.CheckTopic(topic); err != nil {
 		return out, fmt.Errorf("signal %.80q: %w: %w", topic, effects.ErrUsage, err)
 	}
-	if effects.From(ctx) == nil {
+	if effect.From(ctx) == nil {
 		raw, err := plainAwait(ctx, a, timeout)
 		return fit[T](raw, err, "the payload of signal", topic)
 	}
@@ -191,7 +192,7 @@ func Child[Out any](ctx context.Context, name, flow string, input any, options .
 	for _, o := range options {
 		o(&p)
 	}
-	if effects.From(ctx) == nil {
+	if effect.From(ctx) == nil {
 		raw, err := plainChild(ctx, p)
 		return fit[Out](raw, err, "the output of flow", flow)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -17,21 +18,21 @@ import (
 // failed and runs once more only for its compensations.
 var ErrUndoing = errors.New("the function is being undone: nothing new is begun")
 
-// call is one call of a durable function. It is the effects.Place of its effect.
+// call is one call of a durable function. It is the effect.Place of its effect.
 type call struct {
 	f        *Function
-	what     string        // names it in errors; "" of an effect and of a pause, which name themselves
-	pause    pauseID       // of a pause
-	effect   *effects.Call // nil of a call that is none
-	unplaced bool          // it takes no position
-	forks    bool          // the call has branches
+	what     string       // names it in errors; "" of an effect and of a pause, which name themselves
+	pause    pauseID      // of a pause
+	effect   *effect.Call // nil of a call that is none
+	unplaced bool         // it takes no position
+	forks    bool         // the call has branches
 
 	branch   *branch // nil until begin found it
 	position string
 }
 
-// Place implements effects.Placer.
-func (f *Function) Place(ctx context.Context, e *effects.Call) error {
+// Place implements effect.Placer.
+func (f *Function) Place(ctx context.Context, e *effect.Call) error {
 	c := &call{f: f, effect: e}
 	if err := c.begin(ctx); err != nil {
 		return err
@@ -42,7 +43,7 @@ func (f *Function) Place(ctx context.Context, e *effects.Call) error {
 // begin finds the branch of the call, and takes the branch's next position (E15). End
 // ends the call, even if begin fails. It does not return where the branch must stop.
 func (c *call) begin(ctx context.Context) error {
-	if err := effects.Callable(ctx, c); err != nil {
+	if err := effect.Callable(ctx, c); err != nil {
 		return err
 	}
 	b, calls, err := enterCall(ctx, c)
@@ -62,8 +63,8 @@ func (c *call) begin(ctx context.Context) error {
 		c.effect.At(c, c.position)
 	}
 	switch {
-	case calls > effects.MaxCalls:
-		return c.judge(fmt.Errorf("%s: %w", c, effects.ErrTooManyCalls))
+	case calls > effect.MaxCalls:
+		return c.judge(effect.TooManyCalls(c.String()))
 	case len(c.position) > wire.MaxPosition:
 		return c.judge(fmt.Errorf("%s: %w: All and First are nested too deep, its position has %d bytes, the limit is %d",
 			c, effects.ErrUsage, len(c.position), wire.MaxPosition))
@@ -126,7 +127,7 @@ func (w *walk) count(b *branch) (calls int, stops bool) {
 	return w.calls, w.given || b.lostLocked() || w.calls > maxNumber
 }
 
-// End implements effects.Place.
+// End implements effect.Place.
 func (c *call) End() {
 	if b := c.branch; b != nil {
 		b.enter()
@@ -134,10 +135,10 @@ func (c *call) End() {
 	}
 }
 
-// Leave implements effects.Place.
+// Leave implements effect.Place.
 func (c *call) Leave() { c.branch.leave() }
 
-// Back implements effects.Place. It does not return if the branch has lost or the run was
+// Back implements effect.Place. It does not return if the branch has lost or the run was
 // given up.
 func (c *call) Back() {
 	if c.branch.out {
@@ -146,10 +147,10 @@ func (c *call) Back() {
 	}
 }
 
-// Lost implements effects.Place.
+// Lost implements effect.Place.
 func (c *call) Lost() bool { return c.branch.isLost() }
 
-// Stopping implements effects.Place.
+// Stopping implements effect.Place.
 func (c *call) Stopping() bool { return c.branch.stopping.Load() }
 
 // goOn does not return if the branch has lost or the run was given up.
@@ -164,7 +165,7 @@ func (c *call) goOn() {
 	}
 }
 
-// Begins implements effects.Place. A function that is undone or replayed does nothing
+// Begins implements effect.Place. A function that is undone or replayed does nothing
 // without a record, and one whose context has ended begins nothing. A new call first
 // waits until the run has passed all recorded calls that it can reach, so that a
 // difference shows before anything is recorded beside it.
@@ -174,7 +175,7 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 	case b.w.undoing:
 		return fmt.Errorf("%s: %w", c, ErrUndoing)
 	case c.f.cfg.Frozen:
-		c.f.session.StopAt(effects.Unrecorded{Call: c.String(), Position: c.position, Started: started})
+		c.f.session.StopAt(effect.Unrecorded{Call: c.String(), Position: c.position, Started: started})
 		return b.halt(c)
 	case ctx.Err() != nil:
 		// No later run would repeat what the function does with this error.
@@ -251,7 +252,7 @@ func (c *call) key(n int) journal.Digest { return c.f.session.Effect(c.effect, n
 
 func (c *call) once() bool { return c.effect != nil && c.effect.IsOnce() }
 
-// Strays implements effects.Place. An outcome "not done" may be recorded at another
+// Strays implements effect.Place. An outcome "not done" may be recorded at another
 // position if this run has passed that call and makes it again.
 func (c *call) Strays(row *store.EffectRow) error {
 	if row.Position == c.position || c.branch.w.meets(c, row) {
@@ -270,7 +271,7 @@ func (w *walk) meets(c *call, row *store.EffectRow) bool {
 	return r != nil && r.seen && (c.once() || row.State == store.EffectNotDone)
 }
 
-// WentOn implements effects.Place.
+// WentOn implements effect.Place.
 func (c *call) WentOn(row *store.EffectRow) bool {
 	w := c.branch.w
 	next, known := w.rows.ByKey[c.key(row.N+1)]

@@ -1,7 +1,7 @@
 // Package durable runs durable functions. A function runs from its top for every answer,
 // and the record of the earlier runs carries it to where it was (spec 3.5).
 //
-//	f := durable.New(durable.Config{Config: effects.Config{…}})
+//	f := durable.New(durable.Config{Config: effect.Config{…}})
 //	err := f.Load(ctx)       // what is recorded
 //	end := f.Run(ctx, fn)    // from the top, until fn returned or waits
 //
@@ -13,8 +13,8 @@
 // goroutine stays there if the function waits for one thing, and GoOn of the next run goes
 // on with it if it may (stand).
 //
-// Package effects does not know this package, only the ports effects.Placer and
-// effects.Place. Function implements Placer: it gives a call its place. A call of a
+// Package effect does not know this package, only the ports effect.Placer and
+// effect.Place. Function implements Placer: it gives a call its place. A call of a
 // branch implements Place: it is told before the call goes outside and when it comes
 // back.
 //

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 )
 
@@ -47,7 +48,7 @@ func All(ctx context.Context, bodies []func(context.Context)) error {
 // If all have suspended, First does not return. Outside a job the branches are goroutines
 // (E14).
 func First(ctx context.Context, bodies []func(context.Context)) (int, error) {
-	own, err := effects.OwnCall("", "first", "", effects.Pure)
+	own, err := effect.OwnCall("", "first", "", effects.Pure)
 	if err != nil {
 		return 0, err
 	}
@@ -133,10 +134,10 @@ func (c *call) fork(ctx context.Context, n int) (*fork, error) {
 	w := b.w
 	w.mu.Lock()
 	w.forked += n
-	many := w.forked > effects.MaxCalls
+	many := w.forked > effect.MaxCalls
 	w.mu.Unlock()
 	if many {
-		return nil, c.judge(fmt.Errorf("%s: %w: more than %d branches in one run: use workers.Child for a part of them", c, effects.ErrUsage, effects.MaxCalls))
+		return nil, c.judge(fmt.Errorf("%s: %w: more than %d branches in one run: use workers.Child for a part of them", c, effects.ErrUsage, effect.MaxCalls))
 	}
 	k := &fork{by: b, branches: make([]*branch, n)}
 	for i := range k.branches {

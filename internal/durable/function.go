@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -23,7 +24,7 @@ var errHalted = errors.New("the function was stopped at a call")
 
 // Config configures a Function. New sets the Placer of the embedded Config.
 type Config struct {
-	effects.Config
+	effect.Config
 	// Original is the request whose compensations this one runs, nil for none (3.5).
 	// Identity is then the original's.
 	Original *Original
@@ -49,7 +50,7 @@ type Original struct {
 // second one if it is undone.
 type Function struct {
 	cfg     Config
-	session *effects.Session
+	session *effect.Session
 
 	mu   sync.Mutex
 	walk *walk // the latest run, nil before Load
@@ -59,28 +60,28 @@ type Function struct {
 func New(cfg Config) *Function {
 	f := &Function{cfg: cfg}
 	f.cfg.Placer = f
-	f.session = effects.NewSession(f.cfg.Config)
+	f.session = effect.NewSession(f.cfg.Config)
 	return f
 }
 
 // Session has the effects of the function.
-func (f *Function) Session() *effects.Session { return f.session }
+func (f *Function) Session() *effect.Session { return f.session }
 
 // of is the durable function that ctx belongs to; outside a job it is nil, in another
 // handler that is an error.
 func of(ctx context.Context, c *call) (*Function, error) {
-	s := effects.From(ctx)
+	s := effect.From(ctx)
 	if s == nil {
 		return nil, nil
 	}
 	f, ok := s.Placer().(*Function)
 	if !ok {
-		return nil, effects.NotDurable(c.String())
+		return nil, effect.NotDurable(c.String())
 	}
 	return f, nil
 }
 
-// GiveUp implements effects.Placer: every branch stops at its next call.
+// GiveUp implements effect.Placer: every branch stops at its next call.
 func (f *Function) GiveUp() {
 	if w := f.walking(); w != nil {
 		w.mu.Lock()
@@ -124,12 +125,12 @@ func (f *Function) Load(ctx context.Context) error {
 		read(own, &recorded, &pauses)
 	}
 	if err := g.Wait(); err != nil {
-		return f.session.Judge(nil, &effects.StoreError{Op: "read what is recorded of the function", Err: err})
+		return f.session.Judge(nil, &effect.StoreError{Op: "read what is recorded of the function", Err: err})
 	}
 	w := newWalk(recorded, pauses)
 	w.waited = pauses
 	if f.cfg.Original != nil {
-		w.undone, w.waited = effects.NewRows(undone), waits
+		w.undone, w.waited = effect.NewRows(undone), waits
 	}
 	cause, failed := w.rows.ByKey[f.session.Effect(theCause(), 0).Key]
 	w.cause, w.undoing = cause.Result, failed || f.cfg.Original != nil
@@ -155,7 +156,7 @@ type Ending struct {
 func (f *Function) Run(ctx context.Context, fn func(context.Context) ([]byte, error)) Ending {
 	w := f.walking()
 	main := w.branch(nil, "")
-	ctx = effects.With(ctx, f.session)
+	ctx = effect.With(ctx, f.session)
 	if f.cfg.Stands && f.cfg.Original == nil && !w.undoing {
 		w.stand = newStand(cameOf(w.waited))
 		w.stand.ctx.follow(ctx)

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
 	"github.com/quipu-journal/quipu/internal/wire"
@@ -41,7 +42,7 @@ func newBench(t *testing.T) *bench {
 // deliver makes the next delivery, after a suspension.
 func (b *bench) deliver() *Function {
 	l := store.Lease{Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs)), Session: 1}
-	f := New(Config{Grace: time.Minute, Config: effects.Config{Store: b.store, Lease: l, Replay: b.runs > 0}})
+	f := New(Config{Grace: time.Minute, Config: effect.Config{Store: b.store, Lease: l, Replay: b.runs > 0}})
 	b.runs++
 	require.NoError(b.t, f.Load(b.t.Context()))
 	return f
@@ -94,8 +95,8 @@ func TestAFunctionThatIsGivenUpMakesNoFurtherCall(t *testing.T) {
 
 func TestAContextOfAnotherHandlerIsRefused(t *testing.T) {
 	t.Parallel()
-	ctx := effects.With(t.Context(), New(Config{}).Session())
+	ctx := effect.With(t.Context(), New(Config{}).Session())
 	require.ErrorContains(t, sleep(ctx, "x"), "its context is not one of the function's")
-	ctx = effects.With(t.Context(), effects.NewSession(effects.Config{}))
+	ctx = effect.With(t.Context(), effect.NewSession(effect.Config{}))
 	require.ErrorContains(t, sleep(ctx, "x"), "workers.HandleDurable")
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -112,7 +112,7 @@ func ownNumber(position string) (n int) {
 }
 
 // maxNumber bounds the numbers of calls, refused ones too.
-const maxNumber = 2 * effects.MaxCalls
+const maxNumber = 2 * effect.MaxCalls
 
 // record is what is recorded at a position, nil for nothing.
 func (h *history) record(position string) *record {

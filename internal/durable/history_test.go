@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -24,7 +25,7 @@ func TestE15ARememberedPauseIsNotAskedForTwice(t *testing.T) {
 	}
 	require.True(t, b.run(fn).Suspended)
 	b.wake("x")
-	var twice *effects.DuplicateError
+	var twice *effect.DuplicateError
 	require.ErrorAs(t, b.run(fn).Err, &twice)
 	require.Equal(t, "x", twice.First)
 }

@@ -7,13 +7,23 @@ import (
 	"strconv"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 )
 
 // Recorded returns the result that fn had when the durable function that ctx belongs to
 // first made this call. It is a Pure effect with its position as the key (E15). Outside a
 // job it calls fn (E14).
-func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (T, error) {
-	return effects.Do(ctx, name, func(context.Context) (T, error) { return fn() }, effects.Pure, effects.ByPosition())
+func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (out T, err error) {
+	s := effect.From(ctx)
+	if s == nil {
+		return fn()
+	}
+	c, err := effect.OwnCall("", name, "", effects.Pure)
+	if err != nil {
+		return out, err
+	}
+	err = s.Perform(ctx, c, func(context.Context, any) (any, error) { return fn() }, &out)
+	return out, err
 }
 
 // Version records and returns the version of a change that the run takes, 0 to latest. A
@@ -37,7 +47,7 @@ func Version(ctx context.Context, change string, latest int) (int, error) {
 		return 0, err
 	}
 	b := c.branch
-	if c.effect, err = effects.OwnCall("version:", change, "version "+b.path, effects.Pure); err != nil {
+	if c.effect, err = effect.OwnCall("version:", change, "version "+b.path, effects.Pure); err != nil {
 		return 0, err
 	}
 	c.effect.At(c, "")

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -160,7 +160,7 @@ func (f *Function) GoOn(ctx context.Context, from *Function) (end Ending, ok boo
 	w.named, w.size, w.stand.is = nil, 0, false
 	w.mu.Unlock()
 	w.stand.seen++
-	w.stand.ctx.follow(effects.With(ctx, f.session))
+	w.stand.ctx.follow(effect.With(ctx, f.session))
 	w.stand.came <- p
 	return f.ending(), true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/backoff"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/internal/wire"
@@ -34,13 +35,13 @@ type undo struct {
 }
 
 // compensation is the call for a compensation's effect.
-func compensation(name string, class effects.Class) (*effects.Call, error) {
-	return effects.OwnCall("undo:", name, "undo", class)
+func compensation(name string, class effects.Class) (*effect.Call, error) {
+	return effect.OwnCall("undo:", name, "undo", class)
 }
 
 // theCause is the call for the effect that records why a function is undone.
-func theCause() *effects.Call {
-	c, _ := effects.OwnCall("", "undo", "cause", effects.Pure) // the name is valid
+func theCause() *effect.Call {
+	c, _ := effect.OwnCall("", "undo", "cause", effects.Pure) // the name is valid
 	return c
 }
 
@@ -75,7 +76,7 @@ func Compensate(ctx context.Context, name string, fn func(context.Context) error
 	}
 	w := c.branch.w
 	if w.registered(key) {
-		return c.judge(&effects.DuplicateError{First: name, Second: name, Kind: "compensation"})
+		return c.judge(&effect.DuplicateError{First: name, Second: name, Kind: "compensation"})
 	}
 	w.mu.Lock()
 	w.undos[key] = &undo{name, fn}
@@ -213,11 +214,11 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 		return err
 	}
 	if f.cfg.Frozen {
-		f.session.StopAt(effects.Unrecorded{Call: c.String(), Position: row.Position, Started: true})
+		f.session.StopAt(effect.Unrecorded{Call: c.String(), Position: row.Position, Started: true})
 		return ErrUndoing
 	}
 	began := time.Now()
-	err = Alone(effects.Body(effects.With(ctx, f.session), e.Key.String(), "compensation "+u.name), u.fn)
+	err = Alone(effect.Body(effect.With(ctx, f.session), e.Key.String(), "compensation "+u.name), u.fn)
 	f.session.Ran(c, e.Key, began, err)
 	if err != nil {
 		return &UndoError{Name: u.name, Failures: w.failures(u.name) + 1, Err: usercode.Read(err)}
@@ -228,7 +229,7 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 // toUndo is the effect for the run of a compensation. A request other than the function's
 // own runs it as an Idempotent effect with the same key. done says that this has already
 // happened.
-func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effects.Call, e journal.Effect, done bool, err error) {
+func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effect.Call, e journal.Effect, done bool, err error) {
 	class, other := classUndo, f.cfg.Original != nil && !f.cfg.Frozen
 	if other {
 		class = effects.Idempotent

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -37,8 +38,8 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 // In any other case nothing has happened. A function that wakes comes by all that it
 // ever waited for: this is n²/2 of its calls, and kept short.
 func remembered(ctx context.Context, id pauseID) *journal.Response {
-	s, b := effects.From(ctx), branchOf(ctx)
-	if s == nil || b == nil || b.of != nil || effects.InBody(ctx) || s.Doomed() != nil || !b.calling.CompareAndSwap(false, true) {
+	s, b := effect.From(ctx), branchOf(ctx)
+	if s == nil || b == nil || b.of != nil || effect.InBody(ctx) || s.Doomed() != nil || !b.calling.CompareAndSwap(false, true) {
 		return nil
 	}
 	var r *journal.Response
@@ -52,7 +53,7 @@ func remembered(ctx context.Context, id pauseID) *journal.Response {
 func (w *walk) remembered(b *branch, id pauseID) *journal.Response {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.history.forks) > 0 || w.given || w.calls >= effects.MaxCalls {
+	if len(w.history.forks) > 0 || w.given || w.calls >= effect.MaxCalls {
 		return nil
 	}
 	p := w.history.pass(b.calls+1, id)
@@ -74,7 +75,7 @@ func (c *call) wait(p wire.Pause) (*journal.Response, error) {
 	again, moved := w.ask(c)
 	switch {
 	case again:
-		return nil, c.judge(&effects.DuplicateError{First: p.Name, Second: p.Name, Kind: string(p.Kind)})
+		return nil, c.judge(&effect.DuplicateError{First: p.Name, Second: p.Name, Kind: string(p.Kind)})
 	case moved != nil:
 		return nil, c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.String(), Recorded: c.String(), RecordedAt: moved.position})
 	}

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -12,10 +12,10 @@ import (
 
 // walk is one run of a durable function, from its top.
 type walk struct {
-	rows    effects.Rows // of the function
-	cause   []byte       // why the function is undone
+	rows    effect.Rows // of the function
+	cause   []byte      // why the function is undone
 	undoing bool
-	undone  effects.Rows  // compensations that this request has run for the Original
+	undone  effect.Rows   // compensations that this request has run for the Original
 	waited  []store.Pause // earlier pauses, among them those between failed compensations
 
 	main   *branch // the function's own
@@ -51,7 +51,7 @@ type named struct {
 
 func newWalk(recorded []store.EffectRow, pauses []store.Pause) *walk {
 	return &walk{
-		rows: effects.NewRows(recorded), history: newHistory(recorded, pauses),
+		rows: effect.NewRows(recorded), history: newHistory(recorded, pauses),
 		asked: make(map[pauseID]string), version: make(map[versionID]int), undos: make(map[journal.Digest]*undo),
 	}
 }

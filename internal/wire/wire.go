@@ -24,6 +24,8 @@ const (
 	// maxBeganUS is the largest integer that JSON numbers hold exactly, in the year 2255.
 	maxBeganUS = 1<<53 - 1
 	MaxText    = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
+	// MaxFailureData bounds the data of an error, in bytes of canonical JSON.
+	MaxFailureData = 64 << 10
 )
 
 // ClassResponse is the class of a failed attempt whose response breaks these limits.

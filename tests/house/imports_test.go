@@ -24,7 +24,9 @@ var layers = [][]string{
 	{"replay", "internal/history", "internal/trace"},
 	{"internal/store", "telemetry/observer", "internal/wire"},
 	{"internal/health"},
-	{"effects", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
+	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
+	{"effects"},
+	{"internal/effect"},
 	{"internal/durable", "internal/session"},
 	{"internal/engine", "workers"},
 	{"journal/postgres", "internal/memstore", "transport/nats", "internal/membus", "internal/local", "telemetry"},
@@ -227,6 +229,7 @@ func TestVerifierNeverImportsTheEngine(t *testing.T) {
 	for _, p := range list(t, "./cmd/journal-verify", "./replay") {
 		require.NotContains(t, p.Deps, module+"/internal/engine", p.ImportPath)
 		require.NotContains(t, p.Deps, module+"/workers", p.ImportPath)
+		require.NotContains(t, p.Deps, module+"/internal/effect", p.ImportPath)
 		require.NotContains(t, p.Deps, module, p.ImportPath)
 	}
 }

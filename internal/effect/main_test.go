@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -7,8 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
+	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -46,10 +49,37 @@ func (b *bench) run() (context.Context, *Session) {
 		require.NoError(b.t, err)
 	}
 	s := NewSession(Config{
-		Store: b.store, Lease: l, Held: later, Replay: later,
+		Store: b.store, Lease: l, Held: later, Replay: later, Refusal: refused,
 		Identity: Identity{Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"},
 	})
 	return With(b.t.Context(), s), s
+}
+
+// refused reads the errors of these tests that are results.
+func refused(chain []error) (code int, f journal.Failure, final, ok bool) {
+	r, ok := usercode.As[interface {
+		error
+		Refusal() (int, journal.Failure, bool)
+	}](chain)
+	if ok {
+		code, f, final = r.Refusal()
+	}
+	return code, f, final, ok
+}
+
+// catcher is a run that only looks at the call.
+type catcher struct{ c *Call }
+
+func (k *catcher) Do(_ context.Context, c *port.Call, _ func(context.Context, any) (any, error), _ any) error {
+	k.c = readCall(c)
+	return nil
+}
+
+// callOf is a call of Do.
+func callOf(name string, options ...effects.Option) *Call {
+	var k catcher
+	_, _ = effects.Do(context.WithValue(context.Background(), port.RunKey{}, &k), name, func(context.Context) (int, error) { return 0, nil }, options...)
+	return k.c
 }
 
 // again takes the request from the earlier run, as when its process died.
@@ -75,7 +105,7 @@ type counting[T any] struct {
 
 func (c *counting[T]) fn(ctx context.Context) (T, error) {
 	c.calls++
-	c.keys = append(c.keys, Key(ctx))
+	c.keys = append(c.keys, effects.Key(ctx))
 	return c.value, c.err
 }
 

@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -101,7 +102,7 @@ func (s *Session) resend(t *sent) {
 		if <-b.done; b.err != nil {
 			before = fmt.Errorf("the one before is not recorded: %w", b.err)
 		}
-		if before != nil && t.call.class == Pure {
+		if before != nil && t.call.class == effects.Pure {
 			s.settled(t, nil, before)
 			return
 		}

@@ -1,7 +1,6 @@
-package effects
+package effect
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -72,14 +71,4 @@ func appendInt(b []byte, n int64) []byte {
 func argsDigest(args []byte) string {
 	sum := sha256.Sum256(args)
 	return hex.EncodeToString(sum[:])[:argsHex]
-}
-
-type keyOf struct{}
-
-// Key returns the key of the effect that ctx runs in, 64 hexadecimal digits, for use as
-// an idempotency key outside (E1). It is the same in every run. Outside of fn, or of a
-// job (E14), it is "".
-func Key(ctx context.Context) string {
-	key, _ := ctx.Value(keyOf{}).(string)
-	return key
 }

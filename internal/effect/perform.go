@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/usercode"
@@ -51,7 +53,7 @@ func (s *Session) carry(ctx context.Context, c *Call, fn function) ([]byte, erro
 	p.err = errPanicked
 	defer s.leave(c, p)
 	p.result, p.err = s.perform(ctx, c, fn)
-	p.notDone = IsNotDone(p.err)
+	p.notDone = effects.IsNotDone(p.err)
 	c.back()
 	return p.result, p.err
 }
@@ -65,7 +67,7 @@ func (s *Session) share(ctx context.Context, c *Call, p *pending, fn function) (
 		return nil, s.fails(c, context.Cause(ctx))
 	}
 	c.back()
-	_, recorded := usercode.As[*RecordedError](usercode.Chain(p.err))
+	_, recorded := usercode.As[*effects.RecordedError](usercode.Chain(p.err))
 	switch {
 	case p.skipped:
 		return s.carry(ctx, c, fn)
@@ -99,7 +101,7 @@ func (s *Session) enter(c *Call) (p *pending, first bool, err error) {
 		return old, false, nil
 	}
 	if c.place == nil && len(s.calls) >= MaxCalls {
-		return nil, false, fmt.Errorf("effect %q: %w", c.name, ErrTooManyCalls)
+		return nil, false, TooManyCalls(fmt.Sprintf("effect %q", c.name))
 	}
 	if s.calls == nil {
 		s.calls = make(map[string]*pending)
@@ -127,10 +129,10 @@ func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, er
 	}
 	if c.keyed {
 		if recorded, known := rows.labels[c.explicit]; known && recorded != c.label() {
-			return nil, s.judge(c, &NondeterminismError{Position: c.position, Key: c.explicit, Recorded: recorded, Asked: c.label()})
+			return nil, s.judge(c, &effects.NondeterminismError{Position: c.position, Key: c.explicit, Recorded: recorded, Asked: c.label()})
 		}
 	}
-	for n := range MaxAttempts {
+	for n := range port.MaxAttempts {
 		e := s.Effect(c, n)
 		row, known := rows.ByKey[e.Key]
 		if known {
@@ -168,14 +170,14 @@ func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, er
 				}
 			}
 			continue
-		case taken && (c.class == Guarded || row.Class == string(Guarded)):
+		case taken && (c.class == effects.Guarded || row.Class == string(effects.Guarded)):
 			result, err := s.settle(ctx, c, e, nil)
-			if IsNotDone(err) {
+			if effects.IsNotDone(err) {
 				continue // it runs again, under the next key
 			}
 			return result, err
 		}
-		if c.class != Tx {
+		if c.class != effects.Tx {
 			return s.run(ctx, c, e, taken, fn)
 		}
 		result, again, err := s.runTx(ctx, c, e, fn)
@@ -183,7 +185,7 @@ func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, er
 			return result, err
 		}
 	}
-	return nil, fmt.Errorf("effect %q: %w: %d outcomes not done, the limit", c.name, ErrUsage, MaxAttempts)
+	return nil, fmt.Errorf("effect %q: %w: %d outcomes not done, the limit", c.name, effects.ErrUsage, port.MaxAttempts)
 }
 
 // Effect is the call as it is recorded after n outcomes "not done" (E5).
@@ -221,7 +223,7 @@ func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row st
 	if ctx.Err() != nil {
 		return row, false, context.Cause(ctx)
 	}
-	bare := c.class == Pure || c.class == Tx
+	bare := c.class == effects.Pure || c.class == effects.Tx
 	if bare && !s.cfg.Lease.Resumes {
 		e.Fence = s.current().Fence
 		return store.EffectRow{State: store.EffectStarted, Fence: e.Fence, Class: e.Class}, false, nil
@@ -246,16 +248,16 @@ func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool
 	last := c.last(e.N)
 	if ctx.Err() != nil && !taken {
 		// The start took longer than the run had left: fn was not called.
-		last, err = false, NotDone(context.Cause(ctx))
+		last, err = false, effects.NotDone(context.Cause(ctx))
 	} else {
 		result, err = s.outside(ctx, c, e, fn)
 		fault.At(fault.K7, c.name)
 	}
-	if c.class == Pure && err != nil && c.place == nil {
+	if c.class == effects.Pure && err != nil && c.place == nil {
 		s.count(c, "failed")
 		return nil, err
 	}
-	switch end := tell(err); {
+	switch end := s.tell(err); {
 	case err == nil:
 		e.Result = result
 	case end.final, end.notDone && !taken && last:
@@ -263,7 +265,7 @@ func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool
 	case end.notDone && !taken:
 		e.Error = end.failure
 		return s.record(ctx, c, e, err)
-	case c.class == Guarded:
+	case c.class == effects.Guarded:
 		return s.settle(ctx, c, e, err)
 	default:
 		// After a takeover fn can vouch for its own call, but not for the one that was
@@ -280,29 +282,29 @@ func (s *Session) outside(ctx context.Context, c *Call, e journal.Effect, fn fun
 	defer func() {
 		s.land(c)
 		switch {
-		case returned || c.class == Pure:
-		case c.class == Guarded:
+		case returned || c.class == effects.Pure:
+		case c.class == effects.Guarded:
 			_, _ = s.settle(ctx, c, e, errPanicked)
 		default:
 			_ = s.unknown(c, e.Key, errPanicked)
 		}
 	}()
-	result, err = fn(context.WithValue(ctx, keyOf{}, e.Key.String()), nil)
+	result, err = fn(port.WithEffect(ctx, e.Key.String()), nil)
 	returned = true
 	return result, err
 }
 
 func (s *Session) unknown(c *Call, key journal.Digest, cause error) error {
 	switch c.class {
-	case Guarded:
+	case effects.Guarded:
 		s.count(c, "parked")
-		return s.judge(c, &ParkedError{Name: c.name, Key: key.String(), Err: cause})
-	case Pure: // in a durable function
+		return s.judge(c, &effects.ParkedError{Name: c.name, Key: key.String(), Err: cause})
+	case effects.Pure: // in a durable function
 		s.count(c, "failed")
 		return s.fails(c, cause)
 	}
 	s.count(c, "unknown")
-	return s.judge(c, &UnknownError{Name: c.name, Key: key.String(), Err: cause})
+	return s.judge(c, &effects.UnknownError{Name: c.name, Key: key.String(), Err: cause})
 }
 
 // fails makes the attempt of a durable function fail because of an effect's error that is
@@ -361,26 +363,32 @@ type told struct {
 }
 
 // tell reads an error of fn.
-func tell(err error) told {
+func (s *Session) tell(err error) told {
 	if err == nil {
 		return told{code: collation.CodeOK}
 	}
 	chain := usercode.Chain(err)
 	t := told{
-		code: collation.CodeInternal, notDone: isNotDone(chain),
+		code: collation.CodeInternal, notDone: effects.IsNotDone(err),
 		failure: &journal.Failure{Class: "error", Message: wire.CutText(usercode.Text(err))},
 	}
-	refusal, ok := usercode.As[Refusal](chain)
-	if !ok {
+	if u, ok := err.(*unusable); ok {
+		t.final, t.failure.Class = true, u.class
+		return t
+	}
+	if s.cfg.Refusal == nil {
 		return t
 	}
 	_, _ = usercode.Try(func() {
-		code, f, final := refusal.Refusal()
+		code, f, final, ok := s.cfg.Refusal(chain)
+		if !ok {
+			return
+		}
 		if code < 400 || code > 599 { // E11
 			code = collation.CodeInternal
 		}
 		f.Class, f.Message, f.Stack = wire.CutText(f.Class), wire.CutText(f.Message), wire.CutText(f.Stack)
-		if data, bad := canonical.Payload(f.Data); f.Data != nil && bad == nil && len(data) <= MaxFailureData {
+		if data, bad := canonical.Payload(f.Data); f.Data != nil && bad == nil && len(data) <= wire.MaxFailureData {
 			f.Data = data
 		} else {
 			f.Data = nil
@@ -406,7 +414,7 @@ func replay(c *Call, row store.EffectRow) ([]byte, error) {
 			return nil, fmt.Errorf("effect %q: its recorded error has no readable code: %w", c.name, err)
 		}
 	}
-	return nil, &RecordedError{Name: c.name, Code: recorded.Code, Failure: *row.Error}
+	return nil, &effects.RecordedError{Name: c.name, Code: recorded.Code, Failure: *row.Error}
 }
 
 func (s *Session) count(c *Call, outcome string) {
@@ -433,5 +441,5 @@ func (c *Call) failed(recorded *journal.Failure, err error) error {
 	if c.place == nil || recorded == nil {
 		return err
 	}
-	return &FailedError{Name: c.name, Failure: *recorded, Cause: err}
+	return &effects.FailedError{Name: c.name, Failure: *recorded, Cause: err}
 }

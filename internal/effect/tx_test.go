@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
 	"github.com/quipu-journal/quipu/journal"
@@ -23,10 +24,10 @@ func TestE5TxErrorsAreOrdinary(t *testing.T) {
 	broken := errors.New("no such account")
 	ctx, s := b.run()
 	c := counting[int]{err: broken}
-	_, err := DoTx(ctx, "move", c.tx)
+	_, err := effects.DoTx(ctx, "move", c.tx)
 	require.Equal(t, broken, err)
 	require.Empty(t, b.store.Rows(theRequest))
-	mustPanic(t, func() { _, _ = DoTx(ctx, "other", func(context.Context, any) (int, error) { panic("broken") }) })
+	mustPanic(t, func() { _, _ = effects.DoTx(ctx, "other", func(context.Context, any) (int, error) { panic("broken") }) })
 	require.NoError(t, s.Verdict())
 	require.Equal(t, []string{"TxEffect", "TxEffect"}, b.store.Calls())
 }
@@ -36,15 +37,15 @@ func TestE5TxErrorsAreOrdinary(t *testing.T) {
 func TestE5TxNotDone(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.run()
-	c := counting[int]{err: NotDone(errors.New("locked"))}
+	c := counting[int]{err: effects.NotDone(errors.New("locked"))}
 	for range 2 {
-		_, err := DoTx(ctx, "move", c.tx, Attempts(3))
-		require.True(t, IsNotDone(err), "%v", err)
+		_, err := effects.DoTx(ctx, "move", c.tx, effects.Attempts(3))
+		require.True(t, effects.IsNotDone(err), "%v", err)
 	}
 	ctx, _ = b.again()
 	for range 2 {
-		_, err := DoTx(ctx, "move", c.tx, Attempts(3), Once())
-		require.ErrorAs(t, err, new(*RecordedError))
+		_, err := effects.DoTx(ctx, "move", c.tx, effects.Attempts(3), effects.Once())
+		require.ErrorAs(t, err, new(*effects.RecordedError))
 	}
 	require.Equal(t, 3, c.calls)
 	require.NotEqual(t, c.keys[0], c.keys[1])
@@ -57,8 +58,11 @@ func TestE5TxNotDone(t *testing.T) {
 func TestJ8StaleCancelsTheHandler(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(context.Context, *counting[int]) error{
-		"tx":      func(ctx context.Context, c *counting[int]) error { _, err := DoTx(ctx, "move", c.tx); return err },
-		"guarded": func(ctx context.Context, c *counting[int]) error { _, err := Do(ctx, "move", c.fn); return err },
+		"tx": func(ctx context.Context, c *counting[int]) error {
+			_, err := effects.DoTx(ctx, "move", c.tx)
+			return err
+		},
+		"guarded": func(ctx context.Context, c *counting[int]) error { _, err := effects.Do(ctx, "move", c.fn); return err },
 	} {
 		for runs := range 2 { // the first one has no lease
 			t.Run(fmt.Sprint(name, " run ", runs+1), func(t *testing.T) {
@@ -82,21 +86,22 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.run()
 	one := func(context.Context, any) (int, error) { return 1, nil }
-	for name, option := range map[string]Option{"move": Guarded, "": Once(), "charge": Verify(&oracle{}, Strict)} {
-		_, err := DoTx(ctx, name, one, option)
-		require.ErrorIs(t, err, ErrUsage)
+	for name, option := range map[string]effects.Option{"move": effects.Guarded, "": effects.Once(), "charge": effects.Verify(&oracle{}, effects.Strict)} {
+		_, err := effects.DoTx(ctx, name, one, option)
+		require.ErrorIs(t, err, effects.ErrUsage)
 	}
-	_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Tx)
-	require.ErrorIs(t, err, ErrTx)
+	_, err := effects.Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, effects.Tx)
+	require.ErrorIs(t, err, effects.ErrUsage)
+	require.ErrorContains(t, err, "quipu.DoTx")
 	for name, inner := range map[string]func(ctx context.Context) error{
 		"Do": func(ctx context.Context) error {
-			_, err := Do(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			_, err := effects.Do(ctx, "a", func(context.Context) (int, error) { return 1, nil })
 			return err
 		},
-		"DoTx": func(ctx context.Context) error { _, err := DoTx(ctx, "a", one); return err },
+		"DoTx": func(ctx context.Context) error { _, err := effects.DoTx(ctx, "a", one); return err },
 	} {
-		_, err = DoTx(ctx, name, func(ctx context.Context, _ any) (int, error) { return 0, inner(ctx) })
-		require.ErrorIs(t, err, ErrUsage, "its transaction may be rolled back")
+		_, err = effects.DoTx(ctx, name, func(ctx context.Context, _ any) (int, error) { return 0, inner(ctx) })
+		require.ErrorIs(t, err, effects.ErrUsage, "its transaction may be rolled back")
 	}
 	require.Empty(t, b.store.Rows(theRequest))
 }
@@ -105,22 +110,22 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 // effect another class.
 func TestE3AGuardedStartIsParkedUnderAnyClass(t *testing.T) {
 	t.Parallel()
-	for class, do := range map[Class]func(context.Context) error{
-		Tx: func(ctx context.Context) error {
-			_, err := DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
+	for class, do := range map[effects.Class]func(context.Context) error{
+		effects.Tx: func(ctx context.Context) error {
+			_, err := effects.DoTx(ctx, "move", func(context.Context, any) (int, error) { return 1, nil })
 			return err
 		},
-		Pure: func(ctx context.Context) error {
-			_, err := Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, Pure)
+		effects.Pure: func(ctx context.Context) error {
+			_, err := effects.Do(ctx, "move", func(context.Context) (int, error) { return 1, nil }, effects.Pure)
 			return err
 		},
 	} {
 		t.Run(string(class), func(t *testing.T) {
 			b := newBench(t)
 			ctx, _ := b.run()
-			mustPanic(t, func() { _, _ = Do(ctx, "move", func(context.Context) (int, error) { panic("dies") }) })
+			mustPanic(t, func() { _, _ = effects.Do(ctx, "move", func(context.Context) (int, error) { panic("dies") }) })
 			ctx, _ = b.again()
-			require.ErrorAs(t, do(ctx), new(*ParkedError))
+			require.ErrorAs(t, do(ctx), new(*effects.ParkedError))
 		})
 	}
 }
@@ -143,12 +148,12 @@ func (f *forgetful) StartEffect(ctx context.Context, l store.Lease, e journal.Ef
 // repeated: Guarded is parked, Idempotent keeps its key after a NotDone.
 func TestE4ATakeoverWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
-	for class, wants := range map[Class]error{Guarded: new(ParkedError), Idempotent: new(UnknownError)} {
+	for class, wants := range map[effects.Class]error{effects.Guarded: new(effects.ParkedError), effects.Idempotent: new(effects.UnknownError)} {
 		t.Run(string(class), func(t *testing.T) {
 			b := newBench(t)
 			ctx, _ := b.run()
 			mustPanic(t, func() {
-				_, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("dies in the call") }, class)
+				_, _ = effects.Do(ctx, "charge", func(context.Context) (int, error) { panic("dies in the call") }, class)
 			})
 			b.store.Expire(theRequest)
 			l, err := b.store.Lease(t.Context(), theJob, theRequest, 1, "second", 1)
@@ -158,12 +163,12 @@ func TestE4ATakeoverWhoseAnswerWasLost(t *testing.T) {
 				Identity: Identity{Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0"},
 			})
 			calls := 0
-			_, err = Do(With(t.Context(), s), "charge", func(context.Context) (int, error) {
+			_, err = effects.Do(With(t.Context(), s), "charge", func(context.Context) (int, error) {
 				calls++
-				return 0, NotDone(context.Canceled)
+				return 0, effects.NotDone(context.Canceled)
 			}, class)
 			require.IsType(t, wants, err)
-			require.Equal(t, class == Idempotent, calls == 1, "Guarded never runs again by itself")
+			require.Equal(t, class == effects.Idempotent, calls == 1, "Guarded never runs again by itself")
 			require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
 		})
 	}

@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
 	"github.com/quipu-journal/quipu/journal"
@@ -49,7 +50,7 @@ func TestE4NothingIsDoneOnAnOutcomeThatIsNotRecorded(t *testing.T) {
 		"at once": {}, "in order": {"a": 1, "now": 2, "later": 3}, "the first last": {"a": 3, "now": 2, "later": 1},
 		"the second last": {"a": 1, "now": 3, "later": 2},
 	} {
-		for _, next := range []Class{Guarded, Idempotent, Tx} {
+		for _, next := range []effects.Class{effects.Guarded, effects.Idempotent, effects.Tx} {
 			t.Run(name+" "+string(next), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -57,10 +58,10 @@ func TestE4NothingIsDoneOnAnOutcomeThatIsNotRecorded(t *testing.T) {
 					ctx, s := b.run()
 					s.cfg.Store = slow{Store: b.store, takes: func(name string) time.Duration { return takes[name] * time.Second }}
 					c := counting[int]{value: 1}
-					_, err := Do(ctx, "a", c.fn)
+					_, err := effects.Do(ctx, "a", c.fn)
 					require.NoError(t, err)
 					for _, name := range []string{"now", "later"} {
-						_, err = Do(ctx, name, c.fn, Pure)
+						_, err = effects.Do(ctx, name, c.fn, effects.Pure)
 						require.NoError(t, err)
 					}
 					if takes["a"] > 0 {
@@ -70,10 +71,10 @@ func TestE4NothingIsDoneOnAnOutcomeThatIsNotRecorded(t *testing.T) {
 						require.Equal(t, []string{"a", "now", "later"}, recorded(b.store))
 						return 2, nil
 					}
-					if next == Tx {
-						_, err = DoTx(ctx, "b", func(context.Context, any) (int, error) { return before() })
+					if next == effects.Tx {
+						_, err = effects.DoTx(ctx, "b", func(context.Context, any) (int, error) { return before() })
 					} else {
-						_, err = Do(ctx, "b", func(context.Context) (int, error) { return before() }, next)
+						_, err = effects.Do(ctx, "b", func(context.Context) (int, error) { return before() }, next)
 					}
 					require.NoError(t, err)
 					require.NoError(t, s.Flush())
@@ -97,9 +98,9 @@ func TestE4AnOutcomeThatIsRefusedEndsTheRun(t *testing.T) {
 				var lost []error
 				s.cfg.Lost = func(err error) { lost = append(lost, err) }
 				c := counting[int]{value: 1}
-				_, err := Do(ctx, "a", c.fn)
+				_, err := effects.Do(ctx, "a", c.fn)
 				require.NoError(t, err)
-				_, err = Do(ctx, "b", c.fn)
+				_, err = effects.Do(ctx, "b", c.fn)
 				require.ErrorIs(t, err, refusal)
 				require.Equal(t, 1, c.calls, "b was not called")
 				require.ErrorIs(t, s.Verdict(), refusal)
@@ -132,11 +133,11 @@ func TestE4WhatWasDoneIsRecordedBesideARefusedOutcome(t *testing.T) {
 					err: map[string]error{"a": store.ErrRejected},
 				}
 				one := counting[int]{value: 1}
-				_, err := Do(ctx, "b", func(context.Context) (int, error) { return Do(ctx, "a", one.fn) })
+				_, err := effects.Do(ctx, "b", func(context.Context) (int, error) { return effects.Do(ctx, "a", one.fn) })
 				require.NoError(t, err)
-				_, err = Do(ctx, "now", one.fn, Pure)
+				_, err = effects.Do(ctx, "now", one.fn, effects.Pure)
 				require.NoError(t, err)
-				_, err = Do(ctx, "c", one.fn)
+				_, err = effects.Do(ctx, "c", one.fn)
 				require.ErrorIs(t, err, store.ErrRejected)
 				require.Equal(t, 2, one.calls, "c was not called")
 				require.ErrorIs(t, s.Flush(), store.ErrRejected)

@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
@@ -26,12 +28,16 @@ type Config struct {
 	Input []byte
 	// Verifier, if set, returns the verifier registered for an effect's name and class,
 	// nil for none.
-	Verifier func(name string, class Class) (Verifier, Mode)
+	Verifier func(name string, class effects.Class) (effects.Verifier, effects.Mode)
 	// Warn, if set, logs what operators should know about effects; no payloads.
 	Warn func(message string, args ...any)
 	// Read, if set, reads an error for the verdict: it returns what the runtime is to know of
 	// it, without a value of a user's. It is called where the error is met, in the run.
 	Read func(err error) error
+	// Refusal, if set, finds an error in a chain that is a result: the outside answered, and its answer
+	// would not change (a declined card, E5). With final true it is recorded as the effect's result,
+	// and replays as an effects.RecordedError. ok is false if there is none.
+	Refusal func(chain []error) (code int, failure journal.Failure, final, ok bool)
 	// Placer is the durable function; nil in other handlers.
 	Placer Placer
 	// Frozen is for replays: nothing is called outside and nothing is written; the
@@ -100,8 +106,6 @@ func NewSession(cfg Config) *Session {
 	return s
 }
 
-type sessionKey struct{}
-
 // scoped is a context with a session. A durable function asks it once a call, and
 // what it asks is not looked for in the contexts around it.
 type scoped struct {
@@ -112,7 +116,10 @@ type scoped struct {
 // Value implements context.Context.
 func (c *scoped) Value(key any) any {
 	switch key.(type) {
-	case sessionKey:
+	case port.RunKey:
+		if c.session == nil { // no Run, not one that is nil
+			return nil
+		}
 		return c.session
 	case within: // a body is within the run
 		if c.session != nil {
@@ -127,7 +134,7 @@ func With(ctx context.Context, s *Session) context.Context { return &scoped{ctx,
 
 // From is the session of ctx, nil outside a job (E14).
 func From(ctx context.Context) *Session {
-	s, _ := ctx.Value(sessionKey{}).(*Session)
+	s, _ := ctx.Value(port.RunKey{}).(*Session)
 	return s
 }
 
@@ -238,7 +245,7 @@ func (s *Session) Abandon(cause error) {
 		s.cfg.Placer.GiveUp()
 	}
 	for c, key := range flying {
-		if c.class != Pure {
+		if c.class != effects.Pure {
 			_ = s.unknown(c, key, cause)
 		}
 	}
@@ -298,11 +305,11 @@ func rankOf(err error) int {
 			return rankLost
 		}
 		return rankAgain
-	case *NondeterminismError:
+	case *effects.NondeterminismError:
 		if e.Position != "" {
 			return rankDiffers
 		}
-	case *ParkedError, *ConfirmError, *MisfitError:
+	case *effects.ParkedError, *ConfirmError, *MisfitError:
 		return rankParked
 	case *VerificationError:
 		return rankRefuted

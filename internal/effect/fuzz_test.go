@@ -1,15 +1,22 @@
-package effects
+package effect
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/wire"
 )
+
+// picky is a type that no result fits.
+type picky struct{}
+
+func (*picky) UnmarshalJSON([]byte) error { return errors.New("no") }
 
 // FuzzAnswer: a verifier's answer decides only if it can be recorded: with a known state,
 // a canonical result within the limits, and a note that is text (3.3).
@@ -19,18 +26,18 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("maybe", []byte(`{}`), "a\x00b")
 	f.Add("done", []byte(`{"a":1,"a":2}`), "twice")
 	f.Fuzz(func(t *testing.T, state string, result []byte, note string) {
-		for _, fits := range []func([]byte) error{nil, func([]byte) error { return errors.New("no") }} {
-			a, err := Answer{State: State(state), Result: result, Note: note}.read(&Call{fits: fits}, nil)
+		for _, wanted := range []reflect.Type{nil, reflect.TypeFor[picky]()} {
+			a, err := readAnswer(effects.Answer{State: effects.State(state), Result: result, Note: note}, &Call{result: wanted}, nil)
 			if err != nil {
 				require.Zero(t, a)
 				continue
 			}
-			require.Contains(t, []State{StateDone, StateNotDone, StateUnknown}, a.State)
+			require.Contains(t, []effects.State{effects.StateDone, effects.StateNotDone, effects.StateUnknown}, a.State)
 			require.Equal(t, wire.CutText(note), a.Note)
 			if a.Result == nil {
 				continue
 			}
-			require.True(t, a.State == StateDone && fits == nil && len(a.Result) <= wire.MaxResult)
+			require.True(t, a.State == effects.StateDone && wanted == nil && len(a.Result) <= wire.MaxResult)
 			got, err := canonical.Payload(a.Result)
 			require.NoError(t, err)
 			require.Equal(t, string(got), string(a.Result))
@@ -49,13 +56,13 @@ func FuzzLabel(f *testing.F) {
 	f.Add("a", "", `"x"`, false)
 	f.Add("a", "", "", false)
 	f.Fuzz(func(t *testing.T, name, key, args string, keyed bool) {
-		options := []Option{}
+		options := []effects.Option{}
 		if keyed {
-			options = append(options, WithKey(key))
+			options = append(options, effects.WithKey(key))
 		}
-		c := newCall(name, options)
+		c := callOf(name, options...)
 		if c.err != nil {
-			require.ErrorIs(t, c.err, ErrUsage)
+			require.ErrorIs(t, c.err, effects.ErrUsage)
 			return
 		}
 		if payload, err := canonical.Payload([]byte(args)); err == nil {
@@ -76,6 +83,6 @@ func TestE6AnswersLimitIsOfTheCanonicalForm(t *testing.T) {
 	t.Parallel()
 	large := []byte("[" + strings.Repeat("1e20,", wire.MaxResult/5-1) + "1e20]")
 	require.LessOrEqual(t, len(large), wire.MaxResult)
-	_, err := Answer{State: StateDone, Result: large}.read(&Call{}, nil)
+	_, err := readAnswer(effects.Answer{State: effects.StateDone, Result: large}, &Call{}, nil)
 	require.ErrorContains(t, err, "canonical form")
 }

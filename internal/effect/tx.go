@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (s *Session) runTx(ctx context.Context, c *Call, e journal.Effect, fn funct
 	row, err := s.cfg.Store.TxEffect(ctx, s.current(), e, func(ctx context.Context, tx any) (end store.TxEnd, err error) {
 		called, notDone = true, nil
 		result, err := fn(Body(ctx, e.Key.String(), c.String()), tx)
-		read := tell(err)
+		read := s.tell(err)
 		failure = read.failure
 		switch {
 		case err == nil:

@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -22,50 +23,52 @@ import (
 
 // oracle is a verifier that records its questions.
 type oracle struct {
-	say func(ctx context.Context) (Answer, error)
+	say func(ctx context.Context) (effects.Answer, error)
 
 	mu        sync.Mutex
-	questions []Question
-	keys      []string // Key(ctx)
+	questions []effects.Question
+	keys      []string // effects.Key(ctx)
 }
 
-func (o *oracle) Verify(ctx context.Context, q Question) (Answer, error) {
+func (o *oracle) Verify(ctx context.Context, q effects.Question) (effects.Answer, error) {
 	o.mu.Lock()
-	o.questions, o.keys = append(o.questions, q), append(o.keys, Key(ctx))
+	o.questions, o.keys = append(o.questions, q), append(o.keys, effects.Key(ctx))
 	o.mu.Unlock()
 	return o.say(ctx)
 }
 
-func (o *oracle) asked() []Question {
+func (o *oracle) asked() []effects.Question {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.questions
 }
 
-func says(state State, result string) func(context.Context) (Answer, error) {
-	return func(context.Context) (Answer, error) {
-		return Answer{State: state, Result: json.RawMessage(result), Note: "looked"}, nil
+func says(state effects.State, result string) func(context.Context) (effects.Answer, error) {
+	return func(context.Context) (effects.Answer, error) {
+		return effects.Answer{State: state, Result: json.RawMessage(result), Note: "looked"}, nil
 	}
 }
 
 // silence are the ways of not saying whether an effect was done.
-var silence = map[string]func(context.Context) (Answer, error){
-	"unknown":     says(StateUnknown, ""),
-	"error":       func(context.Context) (Answer, error) { return Answer{State: StateDone}, errors.New("no route") },
-	"panic":       func(context.Context) (Answer, error) { panic("nil map") },
-	"goexit":      func(context.Context) (Answer, error) { runtime.Goexit(); return Answer{}, nil },
-	"late":        func(ctx context.Context) (Answer, error) { <-ctx.Done(); return Answer{}, ctx.Err() },
+var silence = map[string]func(context.Context) (effects.Answer, error){
+	"unknown": says(effects.StateUnknown, ""),
+	"error": func(context.Context) (effects.Answer, error) {
+		return effects.Answer{State: effects.StateDone}, errors.New("no route")
+	},
+	"panic":       func(context.Context) (effects.Answer, error) { panic("nil map") },
+	"goexit":      func(context.Context) (effects.Answer, error) { runtime.Goexit(); return effects.Answer{}, nil },
+	"late":        func(ctx context.Context) (effects.Answer, error) { <-ctx.Done(); return effects.Answer{}, ctx.Err() },
 	"no state":    says("", "7"),
 	"odd state":   says("maybe", "7"),
-	"no JSON":     says(StateDone, "{"),
-	"another":     says(StateDone, `"seven"`), // which is no int
-	"over limits": says(StateDone, `"`+strings.Repeat("x", wire.MaxResult)+`"`),
+	"no JSON":     says(effects.StateDone, "{"),
+	"another":     says(effects.StateDone, `"seven"`), // which is no int
+	"over limits": says(effects.StateDone, `"`+strings.Repeat("x", wire.MaxResult)+`"`),
 }
 
 // bound gives a verifier that will be late a short timeout.
-func bound(o *oracle, late bool) Verifier {
+func bound(o *oracle, late bool) effects.Verifier {
 	if late {
-		return VerifyWithin(o, time.Millisecond)
+		return effects.VerifyWithin(o, time.Millisecond)
 	}
 	return o
 }
@@ -92,19 +95,19 @@ func watched(s *Session) (*counts, *[]string) {
 
 // unfinished makes an effect without an outcome: the process dies in the call, or the
 // call ends without one.
-var unfinished = map[string]func(ctx context.Context, v Option) error{
-	"crash": func(ctx context.Context, _ Option) error {
+var unfinished = map[string]func(ctx context.Context, v effects.Option) error{
+	"crash": func(ctx context.Context, _ effects.Option) error {
 		defer func() { _ = recover() }()
-		_, _ = Do(ctx, "charge", func(context.Context) (int, error) { panic("the process dies") })
+		_, _ = effects.Do(ctx, "charge", func(context.Context) (int, error) { panic("the process dies") })
 		return nil
 	},
-	"error": func(ctx context.Context, v Option) error {
-		_, err := Do(ctx, "charge", func(context.Context) (int, error) { return 0, errors.New("connection reset") }, v)
+	"error": func(ctx context.Context, v effects.Option) error {
+		_, err := effects.Do(ctx, "charge", func(context.Context) (int, error) { return 0, errors.New("connection reset") }, v)
 		return err
 	},
-	"panic": func(ctx context.Context, v Option) (err error) {
+	"panic": func(ctx context.Context, v effects.Option) (err error) {
 		defer func() { _ = recover() }()
-		_, err = Do(ctx, "charge", func(context.Context) (int, error) { panic("nil map") }, v)
+		_, err = effects.Do(ctx, "charge", func(context.Context) (int, error) { panic("nil map") }, v)
 		return err
 	},
 }
@@ -118,11 +121,11 @@ func TestVerifyUnfinished(t *testing.T) {
 		for _, done := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " done: ", done), func(t *testing.T) {
 				b := newBench(t)
-				o := &oracle{say: says(StateNotDone, "")}
+				o := &oracle{say: says(effects.StateNotDone, "")}
 				if done {
-					o.say = says(StateDone, " 7.0 ")
+					o.say = says(effects.StateDone, " 7.0 ")
 				}
-				v := Verify(o, Human)
+				v := effects.Verify(o, effects.Human)
 				ctx, s := b.run()
 				err := begin(ctx, v)
 				if name != "crash" {
@@ -130,16 +133,16 @@ func TestVerifyUnfinished(t *testing.T) {
 					require.Len(t, o.asked(), 1)
 				}
 				if name == "error" && !done {
-					require.True(t, IsNotDone(err), "%v", err)
+					require.True(t, effects.IsNotDone(err), "%v", err)
 					require.ErrorContains(t, err, "connection reset; its verifier says that it was not done (looked)")
 				}
 				first := b.store.Rows(theRequest)[0].Key.String()
 				if done && name != "crash" {
-					o.say = says(StateDone, "")
+					o.say = says(effects.StateDone, "")
 				}
 				c := counting[int]{value: 3}
 				ctx, s = b.again()
-				got, err := Do(ctx, "charge", c.fn, v)
+				got, err := effects.Do(ctx, "charge", c.fn, v)
 				require.NoError(t, err)
 				require.NoError(t, s.Verdict())
 				require.Nil(t, o.asked()[0].Recorded)
@@ -169,23 +172,23 @@ func TestVerifyUnfinishedUnknown(t *testing.T) {
 		for name, say := range silence {
 			t.Run(how+" "+name, func(t *testing.T) { verifyUnknown(t, begin, say, name == "late") })
 		}
-		t.Run(how+" no result", func(t *testing.T) { verifyUnknown(t, begin, says(StateDone, ""), false) })
+		t.Run(how+" no result", func(t *testing.T) { verifyUnknown(t, begin, says(effects.StateDone, ""), false) })
 	}
 }
 
-func verifyUnknown(t *testing.T, begin func(context.Context, Option) error, say func(context.Context) (Answer, error), late bool) {
+func verifyUnknown(t *testing.T, begin func(context.Context, effects.Option) error, say func(context.Context) (effects.Answer, error), late bool) {
 	b := newBench(t)
 	o := &oracle{say: say}
-	v := Verify(bound(o, late), Human)
+	v := effects.Verify(bound(o, late), effects.Human)
 	ctx, _ := b.run()
 	_ = begin(ctx, v)
 	c := counting[int]{}
 	ctx, s := b.again()
 	counts, _ := watched(s)
-	_, err := Do(ctx, "charge", c.fn, v)
-	parked, ok := errors.AsType[*ParkedError](err)
+	_, err := effects.Do(ctx, "charge", c.fn, v)
+	parked, ok := errors.AsType[*effects.ParkedError](err)
 	require.True(t, ok, "%v", err)
-	require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+	require.ErrorAs(t, s.Verdict(), new(*effects.ParkedError))
 	require.Error(t, parked.Verifier)
 	require.ErrorContains(t, err, "its verifier was asked: ")
 	require.ErrorContains(t, err, "`quipu dead done`")
@@ -201,18 +204,18 @@ func TestVerifyAbandoned(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := errors.New("the timeout of the attempt passed")
 	_, s := b.run()
-	o := &oracle{say: func(ctx context.Context) (Answer, error) {
+	o := &oracle{say: func(ctx context.Context) (effects.Answer, error) {
 		require.NoError(t, ctx.Err(), "the end of the run does not cut the question")
 		s.Abandon(ended)
-		return Answer{State: StateDone, Result: json.RawMessage("7")}, nil
+		return effects.Answer{State: effects.StateDone, Result: json.RawMessage("7")}, nil
 	}}
-	got, err := Do(With(ctx, s), "charge", func(ctx context.Context) (int, error) {
+	got, err := effects.Do(With(ctx, s), "charge", func(ctx context.Context) (int, error) {
 		cancel(ended)
 		return 0, context.Cause(ctx)
-	}, Verify(o, Warn))
+	}, effects.Verify(o, effects.Warn))
 	require.NoError(t, err)
 	require.Equal(t, 7, got)
-	require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+	require.ErrorAs(t, s.Verdict(), new(*effects.ParkedError))
 	require.Equal(t, store.EffectCompleted, b.store.Rows(theRequest)[0].State)
 }
 
@@ -224,12 +227,12 @@ func TestVerifyALostRunDoesNotAsk(t *testing.T) {
 			b := newBench(t)
 			_, s := b.run()
 			ctx, cancel := context.WithCancelCause(t.Context())
-			o := &oracle{say: says(StateDone, "7")}
-			_, err := Do(With(ctx, s), "charge", func(ctx context.Context) (int, error) {
+			o := &oracle{say: says(effects.StateDone, "7")}
+			_, err := effects.Do(With(ctx, s), "charge", func(ctx context.Context) (int, error) {
 				cancel(cause)
 				return 0, context.Cause(ctx)
-			}, Verify(o, Warn))
-			require.ErrorAs(t, err, new(*ParkedError))
+			}, effects.Verify(o, effects.Warn))
+			require.ErrorAs(t, err, new(*effects.ParkedError))
 			require.Empty(t, o.asked())
 		})
 	}
@@ -238,16 +241,16 @@ func TestVerifyALostRunDoesNotAsk(t *testing.T) {
 // E5: an effect that a verifier calls not done counts as an attempt.
 func TestE5VerifiedAttempts(t *testing.T) {
 	b := newBench(t)
-	o := &oracle{say: says(StateNotDone, "")}
+	o := &oracle{say: says(effects.StateNotDone, "")}
 	c := counting[int]{err: refusedLater{}}
-	options := []Option{Attempts(2), Verify(o, Human)}
+	options := []effects.Option{effects.Attempts(2), effects.Verify(o, effects.Human)}
 	ctx, _ := b.run()
-	_, err := Do(ctx, "charge", c.fn, options...)
-	require.True(t, IsNotDone(err), "%v", err)
+	_, err := effects.Do(ctx, "charge", c.fn, options...)
+	require.True(t, effects.IsNotDone(err), "%v", err)
 	for range 2 {
 		ctx, _ = b.nextTurn()
-		_, err = Do(ctx, "charge", c.fn, options...)
-		recorded, ok := errors.AsType[*RecordedError](err)
+		_, err = effects.Do(ctx, "charge", c.fn, options...)
+		recorded, ok := errors.AsType[*effects.RecordedError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, 503, recorded.Code)
 	}
@@ -268,29 +271,29 @@ func (refusedLater) Refusal() (int, journal.Failure, bool) {
 // once in each later run.
 func TestVerifyCompleted(t *testing.T) {
 	t.Parallel()
-	finds := map[string]func(context.Context) (Answer, error){
-		"the same": says(StateDone, "3.0"), "done": says(StateDone, ""), "other": says(StateDone, "4"), "not done": says(StateNotDone, ""),
+	finds := map[string]func(context.Context) (effects.Answer, error){
+		"the same": says(effects.StateDone, "3.0"), "done": says(effects.StateDone, ""), "other": says(effects.StateDone, "4"), "not done": says(effects.StateNotDone, ""),
 	}
 	for name, say := range silence {
 		finds[name] = say
 	}
-	for _, mode := range []Mode{Strict, Warn, Human} {
+	for _, mode := range []effects.Mode{effects.Strict, effects.Warn, effects.Human} {
 		for name, say := range finds {
-			for _, class := range []Class{Guarded, Idempotent} {
+			for _, class := range []effects.Class{effects.Guarded, effects.Idempotent} {
 				t.Run(string(mode)+" "+name+" "+string(class), func(t *testing.T) { verifyCompleted(t, mode, name, class, say) })
 			}
 		}
 	}
 }
 
-func verifyCompleted(t *testing.T, mode Mode, name string, class Class, say func(context.Context) (Answer, error)) {
+func verifyCompleted(t *testing.T, mode effects.Mode, name string, class effects.Class, say func(context.Context) (effects.Answer, error)) {
 	b := newBench(t)
 	o := &oracle{say: say}
-	options := []Option{Verify(bound(o, name == "late"), mode), class, Once(), WithKey("order-1"), Args([]int{1})}
+	options := []effects.Option{effects.Verify(bound(o, name == "late"), mode), class, effects.Once(), effects.WithKey("order-1"), effects.Args([]int{1})}
 	c := counting[int]{value: 3}
 	ctx, s := b.run()
 	s.cfg.Input = []byte(`{"id":1}`)
-	_, err := Do(ctx, "charge", c.fn, options...)
+	_, err := effects.Do(ctx, "charge", c.fn, options...)
 	require.NoError(t, err)
 	require.Empty(t, o.asked(), "a result that this run made is not doubted")
 
@@ -299,14 +302,15 @@ func verifyCompleted(t *testing.T, mode Mode, name string, class Class, say func
 	counts, warnings := watched(s)
 	var got int
 	for range 2 {
-		got, err = Do(ctx, "charge", c.fn, options...)
+		got, err = effects.Do(ctx, "charge", c.fn, options...)
 	}
 	require.Equal(t, 1, c.calls)
 	require.Eventually(t, func() bool { return len(o.asked()) > 0 }, time.Minute, time.Millisecond, "one that is late may not have begun")
 	require.Len(t, o.asked(), 1)
 	row := b.store.Rows(theRequest)[0]
-	require.Equal(t, Question{
-		Identity: s.cfg.Identity, Name: "charge", Explicit: "order-1", Key: row.Key.String(), Class: class,
+	require.Equal(t, effects.Question{
+		Space: "shop", Job: theJob, Generation: 1, Version: "1", Activity: "charge", DAD: ",0,0",
+		Name: "charge", Explicit: "order-1", Key: row.Key.String(), Class: class,
 		Input: []byte(`{"id":1}`), Args: []byte(`[1]`), Recorded: []byte(`3`),
 	}, o.asked()[0])
 	require.Len(t, counts.verified, 1)
@@ -317,7 +321,7 @@ func verifyCompleted(t *testing.T, mode Mode, name string, class Class, say func
 		require.Empty(t, *warnings)
 	case "other", "not done":
 		require.Equal(t, "contradicted", outcome)
-		if mode != Warn {
+		if mode != effects.Warn {
 			contradicted(t, s, mode, name, err)
 			return
 		}
@@ -332,13 +336,13 @@ func verifyCompleted(t *testing.T, mode Mode, name string, class Class, say func
 }
 
 // contradicted checks the error of a run with a contradicting verifier.
-func contradicted(t *testing.T, s *Session, mode Mode, name string, err error) {
+func contradicted(t *testing.T, s *Session, mode effects.Mode, name string, err error) {
 	t.Helper()
 	require.Equal(t, err, s.Verdict(), "also when the handler hides it")
-	_, again := Do(With(t.Context(), s), "other", func(context.Context) (int, error) { return 1, nil })
+	_, again := effects.Do(With(t.Context(), s), "other", func(context.Context) (int, error) { return 1, nil })
 	require.Equal(t, err, again, "such a run has no further effects")
 	var doubt *Doubt
-	if mode == Strict {
+	if mode == effects.Strict {
 		e, ok := errors.AsType[*VerificationError](err)
 		require.True(t, ok, "%v", err)
 		doubt = &e.Doubt
@@ -373,13 +377,13 @@ func TestVerifyAsksOnlyWhereItMatters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			o := &oracle{say: says(StateNotDone, "")}
+			o := &oracle{say: says(effects.StateNotDone, "")}
 			call := counting[int]{value: 3, err: c.err}
 			for range 2 {
 				ctx, _ := b.again()
-				got, err := Do(ctx, "charge", call.fn, Verify(o, Human))
+				got, err := effects.Do(ctx, "charge", call.fn, effects.Verify(o, effects.Human))
 				if c.err != nil {
-					require.ErrorAs(t, err, new(*RecordedError))
+					require.ErrorAs(t, err, new(*effects.RecordedError))
 				} else {
 					require.NoError(t, err)
 					require.Equal(t, 3, got)
@@ -398,24 +402,27 @@ func TestVerifyIgnoringItsContext(t *testing.T) {
 	b := newBench(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
-	o := &oracle{say: func(context.Context) (Answer, error) { <-release; return Answer{State: StateDone}, nil }}
+	o := &oracle{say: func(context.Context) (effects.Answer, error) {
+		<-release
+		return effects.Answer{State: effects.StateDone}, nil
+	}}
 	ctx, _ := b.run()
-	err := unfinished["error"](ctx, Verify(bound(o, true), Warn))
-	require.ErrorAs(t, err, new(*ParkedError))
+	err := unfinished["error"](ctx, effects.Verify(bound(o, true), effects.Warn))
+	require.ErrorAs(t, err, new(*effects.ParkedError))
 	require.ErrorContains(t, err, "it did not answer in time")
 }
 
 // Effects inside a verifier are not recorded.
 func TestVerifyRecordsNothing(t *testing.T) {
 	b := newBench(t)
-	o := &oracle{say: func(ctx context.Context) (Answer, error) {
-		_, err := Do(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
-		return Answer{State: StateDone}, err
+	o := &oracle{say: func(ctx context.Context) (effects.Answer, error) {
+		_, err := effects.Do(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
+		return effects.Answer{State: effects.StateDone}, err
 	}}
 	c := counting[int]{value: 3}
 	for range 2 {
 		ctx, _ := b.again()
-		_, err := Do(ctx, "charge", c.fn, Verify(o, Strict))
+		_, err := effects.Do(ctx, "charge", c.fn, effects.Verify(o, effects.Strict))
 		require.NoError(t, err)
 	}
 	require.Len(t, o.asked(), 1)
@@ -426,20 +433,20 @@ func TestVerifyRecordsNothing(t *testing.T) {
 // that reaches outside.
 func TestVerifyByName(t *testing.T) {
 	b := newBench(t)
-	o, own := &oracle{say: says(StateDone, "")}, &oracle{say: says(StateDone, "")}
+	o, own := &oracle{say: says(effects.StateDone, "")}, &oracle{say: says(effects.StateDone, "")}
 	var names []string
 	run := func() {
 		ctx, s := b.again()
-		s.cfg.Verifier = func(name string, class Class) (Verifier, Mode) {
+		s.cfg.Verifier = func(name string, class effects.Class) (effects.Verifier, effects.Mode) {
 			names = append(names, name+" "+string(class))
-			return o, Strict
+			return o, effects.Strict
 		}
 		one := (&counting[int]{}).fn
-		for name, options := range map[string][]Option{"a": nil, "b": {Idempotent}, "c": {Pure}, "d": {Verify(own, Strict)}} {
-			_, err := Do(ctx, name, one, options...)
+		for name, options := range map[string][]effects.Option{"a": nil, "b": {effects.Idempotent}, "c": {effects.Pure}, "d": {effects.Verify(own, effects.Strict)}} {
+			_, err := effects.Do(ctx, name, one, options...)
 			require.NoError(t, err)
 		}
-		_, err := DoTx(ctx, "e", func(context.Context, any) (int, error) { return 1, nil })
+		_, err := effects.DoTx(ctx, "e", func(context.Context, any) (int, error) { return 1, nil })
 		require.NoError(t, err)
 	}
 	run()
@@ -452,6 +459,6 @@ func TestVerifyByName(t *testing.T) {
 // A doubt with large results still names the effect.
 func TestDoubtDataIsBounded(t *testing.T) {
 	t.Parallel()
-	d := Doubt{Name: "charge", Key: "k", Recorded: []byte(`"` + strings.Repeat("x", MaxFailureData) + `"`)}
+	d := Doubt{Name: "charge", Key: "k", Recorded: []byte(`"` + strings.Repeat("x", wire.MaxFailureData) + `"`)}
 	require.JSONEq(t, `{"effect":"k","name":"charge"}`, string(d.Data()))
 }

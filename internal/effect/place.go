@@ -1,10 +1,12 @@
-package effects
+package effect
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/store"
 )
 
@@ -42,13 +44,9 @@ type Place interface {
 	Stopping() bool
 }
 
-// ByPosition makes the position of a call in its durable function its key, in place of
-// the arguments. Package durable records values with it.
-func ByPosition() Option { return optionFunc(func(c *Call) { c.placed = true }) }
-
 // NotDurable is the error of a call for durable functions in another handler.
 func NotDurable(call string) error {
-	return fmt.Errorf("%s: %w: it is for durable functions, register the handler with workers.HandleDurable", call, ErrUsage)
+	return fmt.Errorf("%s: %w: it is for durable functions, register the handler with workers.HandleDurable", call, effects.ErrUsage)
 }
 
 // within marks the context of a body that cannot make calls of its own, with a name for
@@ -58,7 +56,7 @@ type within struct{}
 // Body is the context for a body that cannot make calls of its own. key is that of its
 // effect; what names the body in errors.
 func Body(ctx context.Context, key, what string) context.Context {
-	return context.WithValue(context.WithValue(ctx, keyOf{}, key), within{}, what)
+	return context.WithValue(port.WithEffect(ctx, key), within{}, what)
 }
 
 // InBody reports that ctx is that of a Body.
@@ -67,7 +65,7 @@ func InBody(ctx context.Context) bool { return ctx.Value(within{}) != nil }
 // Callable refuses a call within a Body.
 func Callable(ctx context.Context, call fmt.Stringer) error {
 	if outer, ok := ctx.Value(within{}).(string); ok {
-		return fmt.Errorf("%s: %w: it is called inside %s, which can have no calls of its own", call, ErrUsage, outer)
+		return fmt.Errorf("%s: %w: it is called inside %s, which can have no calls of its own", call, effects.ErrUsage, outer)
 	}
 	return nil
 }
@@ -110,7 +108,7 @@ func (c *Call) past(row *store.EffectRow) error {
 		row.Error.Class == store.FailureVoided || row.Error.Class == store.FailureOperator || !c.place.WentOn(row) {
 		return nil
 	}
-	return &FailedError{Name: c.name, Failure: *row.Error}
+	return &effects.FailedError{Name: c.name, Failure: *row.Error}
 }
 
 func (c *Call) strays(row *store.EffectRow) error {

@@ -1,4 +1,4 @@
-package effects
+package effect
 
 import (
 	"context"
@@ -12,37 +12,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-func TestE14OutsideAJobDoIsTheCall(t *testing.T) {
-	t.Parallel()
-	c := counting[int]{value: 7}
-	for range 2 {
-		got, err := Do(t.Context(), "charge", c.fn)
-		require.NoError(t, err)
-		require.Equal(t, 7, got)
-	}
-	require.Equal(t, 2, c.calls)
-	require.Equal(t, []string{"", ""}, c.keys)
-	got, err := DoTx(t.Context(), "move", func(ctx context.Context, tx any) (int, error) {
-		require.Nil(t, tx)
-		return c.fn(ctx)
-	})
-	require.NoError(t, err)
-	require.Equal(t, 7, got)
-}
-
 func TestE4StartIsAloneBeforeTheCall(t *testing.T) {
 	b := newBench(t)
 	ctx, s := b.run()
-	_, err := Do(ctx, "charge", func(ctx context.Context) (int, error) {
+	_, err := effects.Do(ctx, "charge", func(ctx context.Context) (int, error) {
 		rows := b.store.Rows(theRequest)
 		require.Len(t, rows, 1)
 		require.Equal(t, store.EffectStarted, rows[0].State)
-		require.Equal(t, rows[0].Key.String(), Key(ctx))
+		require.Equal(t, rows[0].Key.String(), effects.Key(ctx))
 		return 1, nil
 	})
 	require.NoError(t, err)
@@ -57,10 +40,10 @@ func TestE1KeyIsTheSameOnEveryTurn(t *testing.T) {
 	b := newBench(t)
 	c := counting[int]{err: errors.New("connection reset")}
 	ctx, _ := b.run()
-	_, err := Do(ctx, "charge", c.fn, Idempotent)
+	_, err := effects.Do(ctx, "charge", c.fn, effects.Idempotent)
 	require.Error(t, err)
 	ctx, _ = b.nextTurn()
-	_, err = Do(ctx, "charge", c.fn, Idempotent)
+	_, err = effects.Do(ctx, "charge", c.fn, effects.Idempotent)
 	require.Error(t, err)
 	require.Len(t, c.keys, 2)
 	require.Equal(t, c.keys[0], c.keys[1])
@@ -77,11 +60,11 @@ func TestE3CrashWindows(t *testing.T) {
 	}
 	for name, w := range map[string]struct {
 		dieAt string // the operation that the process dies in
-		want  map[Class]outcome
+		want  map[effects.Class]outcome
 	}{
-		"1 before started":   {"StartEffect", map[Class]outcome{Idempotent: {1, false}, Guarded: {1, false}}},
-		"2 before completed": {"FinishEffect", map[Class]outcome{Pure: {2, false}, Idempotent: {2, false}, Guarded: {1, true}}},
-		"3 after completed":  {"", map[Class]outcome{Pure: {1, false}, Idempotent: {1, false}, Guarded: {1, false}}},
+		"1 before started":   {"StartEffect", map[effects.Class]outcome{effects.Idempotent: {1, false}, effects.Guarded: {1, false}}},
+		"2 before completed": {"FinishEffect", map[effects.Class]outcome{effects.Pure: {2, false}, effects.Idempotent: {2, false}, effects.Guarded: {1, true}}},
+		"3 after completed":  {"", map[effects.Class]outcome{effects.Pure: {1, false}, effects.Idempotent: {1, false}, effects.Guarded: {1, false}}},
 	} {
 		for class, want := range w.want {
 			t.Run(name+" "+string(class), func(t *testing.T) {
@@ -97,18 +80,18 @@ func TestE3CrashWindows(t *testing.T) {
 				c := counting[int]{value: 3}
 				ctx, begun := b.run()
 				if w.dieAt == "" {
-					_, err := Do(ctx, "charge", c.fn, class)
+					_, err := effects.Do(ctx, "charge", c.fn, class)
 					require.NoError(t, err)
 				} else {
-					mustPanic(t, func() { _, _ = Do(ctx, "charge", c.fn, class) })
+					mustPanic(t, func() { _, _ = effects.Do(ctx, "charge", c.fn, class) })
 				}
 				ctx, s := b.again()
-				got, err := Do(ctx, "charge", c.fn, class)
+				got, err := effects.Do(ctx, "charge", c.fn, class)
 				require.Equal(t, want.calls, c.calls)
 				if want.parked {
-					_, ok := errors.AsType[*ParkedError](err)
+					_, ok := errors.AsType[*effects.ParkedError](err)
 					require.True(t, ok, "%v", err)
-					require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+					require.ErrorAs(t, s.Verdict(), new(*effects.ParkedError))
 					return
 				}
 				require.NoError(t, err)
@@ -137,20 +120,20 @@ func TestE5UnknownOutcomes(t *testing.T) {
 		t.Run("guarded "+name, func(t *testing.T) {
 			b := newBench(t)
 			ctx, s := b.run()
-			calmly(func() { _, _ = Do(ctx, "charge", fn) })
-			require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+			calmly(func() { _, _ = effects.Do(ctx, "charge", fn) })
+			require.ErrorAs(t, s.Verdict(), new(*effects.ParkedError))
 			require.Equal(t, store.EffectStarted, b.store.Rows(theRequest)[0].State)
-			_, err := Do(ctx, "other", fn)
-			require.ErrorAs(t, err, new(*ParkedError), "a parked run has no further effects")
+			_, err := effects.Do(ctx, "other", fn)
+			require.ErrorAs(t, err, new(*effects.ParkedError), "a parked run has no further effects")
 		})
 		t.Run("idempotent "+name, func(t *testing.T) {
 			b := newBench(t)
 			ctx, s := b.run()
-			calmly(func() { _, _ = Do(ctx, "charge", fn, Idempotent) })
-			require.ErrorAs(t, s.Verdict(), new(*UnknownError))
+			calmly(func() { _, _ = effects.Do(ctx, "charge", fn, effects.Idempotent) })
+			require.ErrorAs(t, s.Verdict(), new(*effects.UnknownError))
 			require.ErrorContains(t, s.Verdict(), "the outcome is unknown; another attempt has the same key: ", "it promises no other attempt")
 			ctx, s = b.nextTurn()
-			got, err := Do(ctx, "charge", func(context.Context) (int, error) { return 9, nil }, Idempotent)
+			got, err := effects.Do(ctx, "charge", func(context.Context) (int, error) { return 9, nil }, effects.Idempotent)
 			require.NoError(t, err)
 			require.Equal(t, 9, got)
 			require.NoError(t, s.Verdict())
@@ -159,7 +142,7 @@ func TestE5UnknownOutcomes(t *testing.T) {
 	t.Run("pure", func(t *testing.T) {
 		b := newBench(t)
 		ctx, s := b.run()
-		_, err := Do(ctx, "charge", fns["error"], Pure)
+		_, err := effects.Do(ctx, "charge", fns["error"], effects.Pure)
 		require.ErrorIs(t, err, cause)
 		require.NoError(t, s.Verdict())
 		require.Empty(t, b.store.Rows(theRequest))
@@ -174,17 +157,17 @@ func calmly(f func()) {
 func TestE5NotDoneRunsUnderTheNextKey(t *testing.T) {
 	b := newBench(t)
 	refused := errors.New("connection refused")
-	c := counting[int]{err: NotDone(refused)}
+	c := counting[int]{err: effects.NotDone(refused)}
 	ctx, s := b.run()
 	for range 2 { // in one run too
-		_, err := Do(ctx, "charge", c.fn)
+		_, err := effects.Do(ctx, "charge", c.fn)
 		require.ErrorIs(t, err, refused)
-		require.True(t, IsNotDone(err))
+		require.True(t, effects.IsNotDone(err))
 	}
 	require.NoError(t, s.Verdict())
 	c.err, c.value = nil, 5
 	ctx, _ = b.nextTurn()
-	got, err := Do(ctx, "charge", c.fn)
+	got, err := effects.Do(ctx, "charge", c.fn)
 	require.NoError(t, err)
 	require.Equal(t, 5, got)
 	require.Len(t, c.keys, 3)
@@ -193,21 +176,21 @@ func TestE5NotDoneRunsUnderTheNextKey(t *testing.T) {
 	rows := b.store.Rows(theRequest)
 	require.Equal(t, []int{0, 1, 2}, []int{rows[0].N, rows[1].N, rows[2].N})
 	require.Equal(t, store.EffectNotDone, rows[1].State)
-	require.NoError(t, NotDone(nil))
+	require.NoError(t, effects.NotDone(nil))
 }
 
 func TestE5ExhaustedTriesReplayAsThatError(t *testing.T) {
 	b := newBench(t)
-	c := counting[int]{err: NotDone(errors.New("refused"))}
+	c := counting[int]{err: effects.NotDone(errors.New("refused"))}
 	ctx, _ := b.run()
-	_, err := Do(ctx, "charge", c.fn, Attempts(2))
-	require.True(t, IsNotDone(err))
-	_, err = Do(ctx, "charge", c.fn, Attempts(2))
-	first, ok := errors.AsType[*RecordedError](err)
+	_, err := effects.Do(ctx, "charge", c.fn, effects.Attempts(2))
+	require.True(t, effects.IsNotDone(err))
+	_, err = effects.Do(ctx, "charge", c.fn, effects.Attempts(2))
+	first, ok := errors.AsType[*effects.RecordedError](err)
 	require.True(t, ok, "%v", err)
 	ctx, s := b.again()
-	_, err = Do(ctx, "charge", c.fn, Attempts(2))
-	second, ok := errors.AsType[*RecordedError](err)
+	_, err = effects.Do(ctx, "charge", c.fn, effects.Attempts(2))
+	second, ok := errors.AsType[*effects.RecordedError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, first, second)
 	require.Equal(t, 2, c.calls)
@@ -226,8 +209,8 @@ func TestE5ARefusalIsAResult(t *testing.T) {
 	c := counting[int]{err: declined{}}
 	ctx, _ := b.run()
 	for range 2 {
-		_, err := Do(ctx, "charge", c.fn)
-		got, ok := errors.AsType[*RecordedError](err)
+		_, err := effects.Do(ctx, "charge", c.fn)
+		got, ok := errors.AsType[*effects.RecordedError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, 402, got.Code)
 		require.JSONEq(t, `{"a":2,"b":1}`, string(got.Failure.Data))
@@ -250,7 +233,7 @@ func emptyResult[T any](t *testing.T, empty T) {
 	c := counting[T]{value: empty}
 	ctx, _ := b.run()
 	for range 2 {
-		got, err := Do(ctx, "charge", c.fn)
+		got, err := effects.Do(ctx, "charge", c.fn)
 		require.NoError(t, err)
 		require.Equal(t, empty, got)
 		ctx, _ = b.again()
@@ -263,13 +246,13 @@ func TestE6ResultOverTheLimitIsAClearError(t *testing.T) {
 	c := counting[string]{value: strings.Repeat("x", wire.MaxResult)}
 	ctx, _ := b.run()
 	for range 2 {
-		_, err := Do(ctx, "charge", c.fn)
+		_, err := effects.Do(ctx, "charge", c.fn)
 		require.ErrorContains(t, err, "the limit is 1048576")
 		ctx, _ = b.again()
 	}
 	require.Equal(t, 1, c.calls, "the outside was reached: it is not called again")
 	c.value = c.value[2:] // the quotes
-	_, err := Do(ctx, "fits", c.fn)
+	_, err := effects.Do(ctx, "fits", c.fn)
 	require.NoError(t, err)
 }
 
@@ -278,8 +261,8 @@ func TestP17TwoRunsOfOneEffectOneStarts(t *testing.T) {
 	c := counting[int]{}
 	first, _ := b.run()
 	second, s := newRunBeside(b)
-	_, err := Do(first, "charge", func(context.Context) (int, error) {
-		_, err := Do(second, "charge", c.fn)
+	_, err := effects.Do(first, "charge", func(context.Context) (int, error) {
+		_, err := effects.Do(second, "charge", c.fn)
 		require.True(t, errors.Is(err, ErrBusy) || errors.Is(err, store.ErrStale), "%v", err)
 		return 1, nil
 	})
@@ -306,7 +289,7 @@ func TestE4LiveLeaseOfAnotherIsBusy(t *testing.T) {
 	}
 	ctx, s := b.run()
 	c := counting[int]{}
-	_, err := Do(ctx, "charge", c.fn)
+	_, err := effects.Do(ctx, "charge", c.fn)
 	require.ErrorIs(t, err, ErrBusy)
 	require.ErrorIs(t, s.Verdict(), ErrBusy)
 	require.Zero(t, c.calls)
@@ -314,19 +297,19 @@ func TestE4LiveLeaseOfAnotherIsBusy(t *testing.T) {
 
 func TestP22LateCompletionDoesNotOverwrite(t *testing.T) {
 	t.Parallel()
-	for _, class := range []Class{Idempotent, Pure} {
+	for _, class := range []effects.Class{effects.Idempotent, effects.Pure} {
 		t.Run(string(class), func(t *testing.T) {
 			b := newBench(t)
 			old, late := b.run()
-			v, err := Do(old, "charge", func(context.Context) (int, error) {
+			v, err := effects.Do(old, "charge", func(context.Context) (int, error) {
 				ctx, _ := b.again() // the lease runs out; another run finishes first
-				v, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil }, class)
+				v, err := effects.Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil }, class)
 				require.NoError(t, err)
 				require.Equal(t, 2, v)
 				return 1, nil
 			}, class)
 			require.NoError(t, err)
-			if class == Pure { // it waits for the store, as it has no lease
+			if class == effects.Pure { // it waits for the store, as it has no lease
 				require.Equal(t, 2, v)
 				require.NoError(t, late.Flush())
 			} else {
@@ -340,11 +323,11 @@ func TestP22LateCompletionDoesNotOverwrite(t *testing.T) {
 func TestE4LateCompletionIsRecorded(t *testing.T) {
 	b := newBench(t)
 	old, _ := b.run()
-	got, err := Do(old, "charge", func(context.Context) (int, error) {
+	got, err := effects.Do(old, "charge", func(context.Context) (int, error) {
 		ctx, s := b.again()
-		_, err := Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil })
-		require.ErrorAs(t, err, new(*ParkedError))
-		require.ErrorAs(t, s.Verdict(), new(*ParkedError))
+		_, err := effects.Do(ctx, "charge", func(context.Context) (int, error) { return 2, nil })
+		require.ErrorAs(t, err, new(*effects.ParkedError))
+		require.ErrorAs(t, s.Verdict(), new(*effects.ParkedError))
 		return 1, nil
 	})
 	require.NoError(t, err)
@@ -364,7 +347,7 @@ func TestCancelledBeforeTheCallIsNotDone(t *testing.T) {
 		return nil
 	}
 	c := counting[int]{}
-	_, err := Do(ctx, "charge", c.fn, Attempts(1))
+	_, err := effects.Do(ctx, "charge", c.fn, effects.Attempts(1))
 	require.ErrorIs(t, err, cause)
 	require.NoError(t, s.Verdict(), "it did not run: nothing to park")
 	require.Zero(t, c.calls)
@@ -385,13 +368,13 @@ func TestC10StoreTroubleIsNeverAnOutcome(t *testing.T) {
 		c := counting[int]{value: 1}
 		ctx, s := b.run()
 		failures.Store(2)
-		_, err := Do(ctx, "charge", c.fn)
+		_, err := effects.Do(ctx, "charge", c.fn)
 		require.NoError(t, err)
 		require.NoError(t, s.Flush(), "a write of unknown outcome is repeated")
 		failures.Store(1000)
-		_, err = Do(ctx, "other", c.fn)
+		_, err = effects.Do(ctx, "other", c.fn)
 		require.NoError(t, err)
-		_, err = Do(ctx, "after it", c.fn)
+		_, err = effects.Do(ctx, "after it", c.fn)
 		require.ErrorAs(t, err, new(*StoreError))
 		require.ErrorIs(t, s.Verdict(), store.ErrUnknown)
 		require.Equal(t, 2, c.calls, "nothing is done on an outcome that is not recorded")
@@ -404,7 +387,7 @@ func TestConcurrentEffects(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			got, err := Do(ctx, "reserve", func(context.Context) (int, error) { return i, nil }, Args(i))
+			got, err := effects.Do(ctx, "reserve", func(context.Context) (int, error) { return i, nil }, effects.Args(i))
 			if err != nil || got != i {
 				t.Errorf("effect %d: %d, %v", i, got, err)
 			}
@@ -433,16 +416,16 @@ func TestHandBackEndsTheLease(t *testing.T) {
 // A handler may go on after its run was given up, in spite of the end of its context. It then begins
 // no effect: its request is another run's, or nobody's (E9).
 func TestE9NothingBeginsAfterTheHandBack(t *testing.T) {
-	for _, class := range []Class{Guarded, Idempotent} {
+	for _, class := range []effects.Class{effects.Guarded, effects.Idempotent} {
 		t.Run(string(class), func(t *testing.T) {
 			b := newBench(t)
 			ctx, s := b.run()
 			c := counting[int]{value: 1}
-			_, err := Do(ctx, "a", c.fn)
+			_, err := effects.Do(ctx, "a", c.fn)
 			require.NoError(t, err)
 			require.NoError(t, s.Flush())
 			require.NoError(t, s.HandBack(t.Context()))
-			_, err = Do(context.WithoutCancel(ctx), "b", c.fn, class)
+			_, err = effects.Do(context.WithoutCancel(ctx), "b", c.fn, class)
 			require.ErrorIs(t, err, store.ErrStale)
 			require.Equal(t, 1, c.calls)
 			_, live := b.store.Leased(theRequest)

@@ -1,9 +1,10 @@
-package effects
+package effect
 
 import (
 	"context"
 	"time"
 
+	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -14,8 +15,8 @@ import (
 // OwnCall is the call of an effect that package durable makes itself. The effect is
 // recorded under prefix and name; name is as for Do. own tells effects of the same name
 // apart in keys; if it is "", the position does.
-func OwnCall(prefix, name, own string, class Class) (*Call, error) {
-	c := newCall(name, nil)
+func OwnCall(prefix, name, own string, class effects.Class) (*Call, error) {
+	c := newCall(name)
 	c.name, c.own, c.placed, c.class = prefix+name, own, own == "", class
 	return c, c.err
 }

@@ -1,4 +1,4 @@
-package effects
+package effect
 
 // lock is a mutex that is held during calls of the store, however long they take. It is a
 // channel because a testing/synctest bubble counts a goroutine that waits for a channel
