@@ -10,6 +10,8 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -58,7 +60,7 @@ func (m Misfit) String() string {
 //   - a version of a flow that an open job runs on, and that this build cannot read;
 //   - a topic that an open job can still come to, and that the build does not serve: once for
 //     each version, with the first job;
-//   - an open request that its handler does not fit, as workers.Fits says: a durable function
+//   - an open request that its handler does not fit, as work.Fits says: a durable function
 //     takes another path than the recorded one, or a handler cannot read its input;
 //   - a flow of the build that is deployed with other content under the same version;
 //   - a child that has not begun and whose input the new version of its flow refuses.
@@ -253,7 +255,7 @@ const looks = 3
 func (k *checker) request(ctx context.Context, v *store.JobView, f *flow.Flow, row *collation.Row) error {
 	k.requests++
 	for range looks {
-		misfit, err := workers.Fits(ctx, k.Workers, k.rt.store, call(v, f, row), row.Body)
+		misfit, err := work.Fits(ctx, k.Workers, k.rt.store, requestOf(v, f, row))
 		if err != nil || misfit == nil {
 			return err
 		}
@@ -278,12 +280,12 @@ func (k *checker) request(ctx context.Context, v *store.JobView, f *flow.Flow, r
 	return nil // it moves: the processes that live serve it
 }
 
-// call is what a handler sees of an open request.
-func call(v *store.JobView, f *flow.Flow, r *collation.Row) workers.Call {
-	c := workers.Call{
+// requestOf is what a handler gets of an open request.
+func requestOf(v *store.JobView, f *flow.Flow, r *collation.Row) wire.Request {
+	c := wire.Request{
 		Space: v.Space, Job: v.ID.String(), Key: v.Key, Generation: v.Generation, Flow: f.Name(), Version: f.Version(),
 		Activity: r.Activity, DAD: string(r.DAD), Element: r.Element, Topic: r.Topic, Request: r.GUID.String(),
-		Turn: r.Turn, Attempt: r.Attempt, Trace: v.Trace,
+		Turn: r.Turn, Attempt: r.Attempt, Trace: v.Trace, Input: r.Body,
 	}
 	if act, ok := f.Activity(r.Activity); ok {
 		c.Attempts, c.TimeoutMS = act.Retry.Attempts, act.Timeout.Milliseconds()

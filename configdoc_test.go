@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/workers"
+	"github.com/quipu-journal/quipu/internal/work"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/config.md instead of comparing them")
@@ -184,9 +184,9 @@ func TestConfigCommentsSayTheDefaults(t *testing.T) {
 	t.Parallel()
 	comments := fieldComments(t, "Config")
 	for field, want := range map[string]any{
-		"Lanes": engine.DefaultLanes, "Concurrency": workers.DefaultConcurrency, "Committers": engine.DefaultCommitters, "MaxBatch": store.MaxBatch,
+		"Lanes": engine.DefaultLanes, "Concurrency": work.DefaultConcurrency, "Committers": engine.DefaultCommitters, "MaxBatch": store.MaxBatch,
 		"HotBytes": strconv.Itoa(engine.DefaultHotBytes>>20) + "MiB",
-		"Resend":   engine.DefaultResend, "Lease": engine.DefaultLease, "AckWait": engine.DefaultAckWait, "Drain": workers.DefaultDrain, "WaitLook": engine.DefaultLook,
+		"Resend":   engine.DefaultResend, "Lease": engine.DefaultLease, "AckWait": engine.DefaultAckWait, "Drain": work.DefaultDrain, "WaitLook": engine.DefaultLook,
 	} {
 		m := defaultOf.FindStringSubmatch(comments[field])
 		require.NotNil(t, m, field)

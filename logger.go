@@ -4,9 +4,9 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/quipu-journal/quipu/workers"
+	"github.com/quipu-journal/quipu/internal/work"
 )
 
 // Logger returns the log of the handler run that ctx belongs to, with its job, activity and
-// attempt (workers.Logger).
-func Logger(ctx context.Context) *slog.Logger { return workers.Logger(ctx) }
+// attempt (work.Logger).
+func Logger(ctx context.Context) *slog.Logger { return work.Logger(ctx) }

@@ -18,12 +18,12 @@ import (
 	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
-	"github.com/quipu-journal/quipu/workers"
 )
 
 // DefaultSpace is the space of a Config that names none.
@@ -72,8 +72,8 @@ type Runtime struct {
 	login     string             // at the database; "" for a process that only reads
 	stop      context.CancelFunc // stops the committer
 	stopped   chan error
-	serving   atomic.Pointer[workers.Runtime] // set while the handlers are served
-	unwatch   func()                          // stops the watcher; nil: there is none
+	serving   atomic.Pointer[work.Runtime] // set while the handlers are served
+	unwatch   func()                       // stops the watcher; nil: there is none
 	ran       atomic.Bool
 	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
@@ -327,7 +327,7 @@ func (rt *Runtime) scheduler() *scheduler {
 
 func (rt *Runtime) workers(ctx context.Context) error {
 	c, eng := rt.cfg, rt.eng.Config()
-	w, err := workers.NewRuntime(workers.Config{
+	w, err := work.NewRuntime(work.Config{
 		Registry: c.Workers, Bus: eng.Bus, Store: rt.committer.Worker(), Space: c.Space, Lanes: eng.Lanes, Holder: holder(eng.Writer),
 		Concurrency: c.Concurrency, Session: rt.session, Ran: rt.session.Ran, Drain: c.Drain, AckWait: c.AckWait,
 		ResponseWait: responseWait(c.AckWait),
@@ -348,9 +348,9 @@ func holder(name string) string { return name + "-" + rand.Text()[:8] }
 // its request.
 func responseWait(ackWait time.Duration) time.Duration {
 	if ackWait <= 0 {
-		return workers.DefaultResponseWait
+		return work.DefaultResponseWait
 	}
-	return min(workers.DefaultResponseWait, ackWait/2)
+	return min(work.DefaultResponseWait, ackWait/2)
 }
 
 // Close ends the connections and every open Wait. Call it after Run has returned.

@@ -85,13 +85,13 @@ func TestBook(t *testing.T) {
 	t.Parallel()
 	books := &saga.File{Path: filepath.Join(t.TempDir(), "books")}
 	desk := saga.Desk{Agency: books, Patience: time.Minute}
-	ctx := workers.WithSignals(t.Context(), func(context.Context, string, string) (any, error) {
+	ctx := quiputest.WithSignals(t.Context(), func(context.Context, string, string) (any, error) {
 		return saga.Confirmation{By: "Ada"}, nil
 	})
-	ctx = workers.WithChildren(ctx, func(context.Context, string, string, json.RawMessage) (any, error) {
+	ctx = quiputest.WithChildren(ctx, func(context.Context, string, string, json.RawMessage) (any, error) {
 		return saga.Policy{Number: "P1"}, nil
 	})
-	_, err := workers.Plain(ctx, desk.Book, saga.Trip{Card: "declined"})
+	_, err := quiputest.Plain(ctx, desk.Book, saga.Trip{Card: "declined"})
 	var refused *workers.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, 402, refused.Code)

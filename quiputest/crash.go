@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/workers"
 )
 
 // Limits of CrashEverywhere.
@@ -228,7 +228,7 @@ func (w *World) attend() {
 		if d.Letter.Row != c.died() {
 			continue
 		}
-		if d.Class() != workers.ClassParked {
+		if d.Class() != wire.ClassParked {
 			c.stuck = d.Letter.Message
 			w.t.SkipNow()
 		}

@@ -113,8 +113,8 @@ func (d *DeadLetter) Effect() store.JobEffect {
 	return of[slices.IndexFunc(rows, func(f store.EffectRow) bool { return f.Key == doubted.Key })]
 }
 
-// Class returns why the request of the dead letter is parked: workers.ClassParked (an effect of
-// unknown outcome), workers.ClassConfirm, workers.ClassNondeterminism, …; "" if it is not parked.
+// Class returns why the request of the dead letter is parked: wire.ClassParked (an effect of
+// unknown outcome), wire.ClassConfirm, wire.ClassNondeterminism, …; "" if it is not parked.
 func (d *DeadLetter) Class() string {
 	d.w.t.Helper()
 	class := ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -43,7 +44,7 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 		return nil, err
 	}
 	p.session = &session{Session: own, p: p}
-	rt, err := workers.NewRuntime(workers.Config{
+	rt, err := work.NewRuntime(work.Config{
 		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.eng.Committer().Worker(), p: p},
 		Space: space, Epoch: w.eng.Publisher().Epoch.Load, Lanes: lanes,
 		Session: p.session, AckWait: ackWait, ResponseWait: ackWait / 2,

@@ -12,10 +12,11 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/workers"
 )
 
 // record is one job, read from its exported entries.
@@ -73,7 +74,7 @@ func readRecord(h export.Header, entries iter.Seq2[journal.Record, error]) (*rec
 
 // asked is a request with its record.
 type asked struct {
-	workers.ReplayRequest
+	work.ReplayRequest
 	// answer is the worker's response that ended the request; nil if it did not end or somebody
 	// else ended it.
 	answer *journal.Response
@@ -122,18 +123,18 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 		if err != nil {
 			return nil, err
 		}
-		a := &asked{ReplayRequest: workers.ReplayRequest{
-			Input: input, Effects: r.effects(request), Pauses: pauses,
-			Call: workers.Call{
+		a := &asked{ReplayRequest: work.ReplayRequest{
+			Effects: r.effects(request), Pauses: pauses,
+			Request: wire.Request{
 				Space: h.Space, Job: h.Job.String(), Key: h.Key, Generation: h.Generation, Flow: r.flow.Name(), Version: r.flow.Version(),
 				Activity: act.Name, DAD: string(key.DAD), Element: i, Topic: act.Topic, Request: request.String(),
-				Attempts: act.Retry.Attempts, TimeoutMS: act.Timeout.Milliseconds(),
+				Attempts: act.Retry.Attempts, TimeoutMS: act.Timeout.Milliseconds(), Input: input,
 			},
 		}}
 		if from := r.job.From; from != nil && !from.Forks() {
-			a.Call.Root, a.Call.RootGeneration = from.Root.String(), from.RootGeneration
+			a.Request.Root, a.Request.RootGeneration = from.Root.String(), from.RootGeneration
 		}
-		a.answer, a.Call.Turn, a.Call.Attempt = r.turns(request)
+		a.answer, a.Request.Turn, a.Request.Attempt = r.turns(request)
 		out[i] = a
 	}
 	return out, nil

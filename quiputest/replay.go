@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/workers"
@@ -144,7 +146,7 @@ func (r *replayer) job(rec *record) error {
 	for _, q := range requests {
 		r.requests++
 		if err := r.request(q); err != nil {
-			c := &q.Call
+			c := &q.Request
 			r.t.Errorf("job %q, %s, topic %s: %v", c.Key, instance(c.Activity, c.DAD, c.Element), c.Topic, err)
 		}
 	}
@@ -153,13 +155,13 @@ func (r *replayer) job(rec *record) error {
 
 // request replays one request.
 func (r *replayer) request(q *asked) error {
-	got, err := workers.Replay(context.Background(), r.reg, q.ReplayRequest)
+	got, err := work.Replay(context.Background(), r.reg, q.ReplayRequest)
 	switch {
 	case err != nil:
 		return err
-	case got.End == workers.ReplayDiverged:
+	case got.End == work.ReplayDiverged:
 		return got.Err
-	case got.Response != nil && got.Response.Error != nil && got.Response.Error.Class == workers.ClassPanic:
+	case got.Response != nil && got.Response.Error != nil && got.Response.Error.Class == wire.ClassPanic:
 		return fmt.Errorf("%s\n%s", got.Response.Error.Message, got.Response.Error.Stack)
 	case r.same && q.answer != nil:
 		return answeredSame(q.answer, got)
@@ -168,7 +170,7 @@ func (r *replayer) request(q *asked) error {
 }
 
 // answeredSame compares a response with the recorded one.
-func answeredSame(was *journal.Response, got *workers.Replayed) error {
+func answeredSame(was *journal.Response, got *work.Replayed) error {
 	if got.Response == nil || got.Response.Kind != journal.ResponseTerminal {
 		return fmt.Errorf("it was answered with code %d, and is not now: it is %s", was.Code, got.End)
 	}

@@ -16,10 +16,10 @@ type session struct {
 	p *process
 }
 
-// Current implements workers.Session.
+// Current implements work.Session.
 func (s *session) Current() (id int64, alive bool) { return s.ID(), !s.p.dead.Load() }
 
-// Watch implements workers.Session. It checks as often as in production, but only while a handler
+// Watch implements work.Session. It checks as often as in production, but only while a handler
 // runs.
 func (s *session) Watch(held func() (l store.Lease, held bool), lost func(error)) (stop func()) {
 	w := &watch{s: s, held: held, lost: lost}
@@ -78,7 +78,7 @@ func (s *session) look(l store.Lease, lost func(error)) {
 	}
 }
 
-// Return implements workers.Session.
+// Return implements work.Session.
 func (s *session) Return(l store.Lease) {
 	if !s.p.dead.Load() {
 		_ = s.p.w.tables.HandBack(context.Background(), l) // ErrStale: the process has lost it

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -180,6 +181,6 @@ func TestE15ALongFunctionThatDiffersIsFound(t *testing.T) {
 			})
 		})
 		letter := w.Call("drift", "d-1", 0).DeadLetter()
-		require.Equal(t, workers.ClassNondeterminism, letter.Class())
+		require.Equal(t, wire.ClassNondeterminism, letter.Class())
 	})
 }

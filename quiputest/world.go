@@ -140,7 +140,7 @@ func (w *World) Serve(register ...func(*workers.Registry)) {
 }
 
 // Stop drains the worker process: its running handlers finish, or their requests are handed back
-// after workers.DefaultDrain. Requests wait for the next Serve.
+// after work.DefaultDrain. Requests wait for the next Serve.
 func (w *World) Stop() {
 	w.t.Helper()
 	w.mu.Lock()

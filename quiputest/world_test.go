@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/workers"
@@ -159,7 +160,7 @@ func TestE10DeadLetters(t *testing.T) {
 		retried, resolved, failed := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil), w.Call("pay", "p-3", nil)
 		d := retried.DeadLetter()
 		require.Equal(t, "charge", d.Effect().Name)
-		require.Equal(t, workers.ClassParked, d.Class())
+		require.Equal(t, wire.ClassParked, d.Class())
 		require.Contains(t, d.Letter.Message, "may have been applied")
 		resolved.DeadLetter().Resolve("by hand")
 		failed.DeadLetter().Fail(402, "declined")
@@ -203,7 +204,7 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 		confirmed, voided, again, failed := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil), w.Call("pay", "p-3", nil), w.Call("pay", "p-4", nil)
 		d := confirmed.DeadLetter()
 		require.Equal(t, store.EffectCompleted, d.Effect().State)
-		require.Equal(t, workers.ClassConfirm, d.Class())
+		require.Equal(t, wire.ClassConfirm, d.Class())
 		d.Done(nil)
 		confirmed.Output(nil)
 		require.True(t, confirmed.Effect("charge").Vouched)

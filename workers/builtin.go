@@ -1,11 +1,9 @@
 package workers
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"time"
+	"errors"
+
+	"github.com/quipu-journal/quipu/internal/work/port"
 )
 
 // Builtins are the built-in handlers: the topics http, echo, sleep and fail (5.3).
@@ -13,10 +11,10 @@ import (
 // (S14); the zero value is what RegisterBuiltins registers.
 type Builtins struct {
 	// HTTPDeny are host names, IP addresses and CIDRs that http does not call. It has
-	// precedence over HTTPAllow. At most MaxHTTPRules.
+	// precedence over HTTPAllow. At most 1024.
 	HTTPDeny []string
 	// HTTPAllow, if it is not empty, is all that http calls: host names, IP addresses and
-	// CIDRs, at most MaxHTTPRules. Link-local, metadata, multicast and unspecified addresses
+	// CIDRs, at most 1024. Link-local, metadata, multicast and unspecified addresses
 	// are refused also then, unless an entry is such an address, or a CIDR within one of
 	// these ranges: a host name or 0.0.0.0/0 does not open them.
 	HTTPAllow []string
@@ -31,6 +29,20 @@ type Builtins struct {
 	Secrets func(name string) (Secret, error)
 }
 
+// Secret is what ${secret:NAME} stands for in a call of the built-in http (S14).
+type Secret struct {
+	// Value is text of 8 bytes to 8 KiB without control characters.
+	Value string
+	// Hosts are the places that it may be sent to: names or IP addresses, each with a scheme, a
+	// port, both or neither: api.example, api.example:8443, https://api.example. What an entry
+	// does not say, it does not limit; https://api.example is port 443. Whoever can choose a part
+	// of a URL can write the name of a secret into it; so the secret itself says where it belongs.
+	Hosts []string
+}
+
+// ErrNoSecret says that there is no secret of that name.
+var ErrNoSecret = errors.New("this worker does not have it")
+
 // RegisterBuiltins registers Builtins{}, so that a worker process is useful without any Go
 // code (5.3).
 func RegisterBuiltins(r *Registry) { Builtins{}.Register(r) }
@@ -38,74 +50,9 @@ func RegisterBuiltins(r *Registry) { Builtins{}.Register(r) }
 // Register adds the handlers to r. Registry.Check returns the entries of HTTPDeny and
 // HTTPAllow that are no host, address or CIDR.
 func (b Builtins) Register(r *Registry) {
-	reach, err := newReach(b.HTTPAllow, b.HTTPDeny)
-	if err != nil {
+	if port.RegisterBuiltins == nil {
+		r.mistake("http", errors.New("the built-in handlers are part of package quipu, which this program does not have"))
+	} else if err := port.RegisterBuiltins(r, b); err != nil {
 		r.mistake("http", err)
 	}
-	reach.own = b.HTTPOwn
-	b.register(r, newHTTPTransport(reach))
-}
-
-func (b Builtins) register(r *Registry, outside http.RoundTripper) {
-	client := &httpClient{client: http.Client{Transport: outside}, secrets: b.Secrets}
-	HandleRaw(r, "echo", echo)
-	HandleRaw(r, "sleep", sleep)
-	HandleRaw(r, "fail", fail)
-	Handle(r, "http", client.handle, exactly(checkMembers))
-}
-
-func echo(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }
-
-// sleep waits for the duration in "for", then returns its input. It holds its slot
-// meanwhile; long waits belong in the flow.
-func sleep(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-	var ask struct {
-		For string `json:"for"`
-	}
-	if err := json.Unmarshal(in, &ask); err != nil {
-		return nil, badInput("sleep", err)
-	}
-	d, err := time.ParseDuration(ask.For)
-	if err != nil || d < 0 {
-		return nil, badInput("sleep", fmt.Errorf("for: %.40q is no duration like 1.5s", ask.For))
-	}
-	if err := pause(ctx, d); err != nil {
-		return nil, err
-	}
-	return in, nil
-}
-
-// pause waits for d, or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// fail ends with the code and message of its input. With "times" set it fails only on the
-// first so many attempts; later ones return the input.
-func fail(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
-	ask := struct {
-		Code    int             `json:"code"`
-		Message string          `json:"message"`
-		Times   int             `json:"times"`
-		Data    json.RawMessage `json:"data"`
-	}{Code: http.StatusInternalServerError, Message: "failed on request"}
-	if err := json.Unmarshal(in, &ask); err != nil {
-		return nil, badInput("fail", err)
-	}
-	if ask.Times > 0 && Info(ctx).Attempt > ask.Times {
-		return in, nil
-	}
-	if ask.Data != nil {
-		return nil, Fail(ask.Code, ask.Message, Data(ask.Data))
-	}
-	return nil, Fail(ask.Code, ask.Message)
-}
-
-func badInput(topic string, err error) error {
-	return &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("the input of %s is not what it takes: %v", topic, err)}
 }

@@ -1,4 +1,4 @@
-// Package workers holds handlers and the runtime that runs them.
+// Package workers registers handlers, and has what handlers and durable functions call.
 //
 //	reg := workers.New()
 //	workers.Handle(reg, "payments.charge", func(ctx context.Context, in Charge) (Receipt, error) { … })
@@ -10,14 +10,8 @@
 //
 // A durable function (HandleDurable) may also wait: Sleep, Await, Child. When its wait is
 // over it runs again from its top, and gets what earlier runs recorded (spec 3.5);
-// docs/functions.md is the guide. Package durable runs it, function.run turns the outcome
-// into a response, and Replay runs it against a record instead of a store.
+// docs/functions.md is the guide.
 //
-// Runtime takes requests from the bus, one goroutine for each, up to the concurrency of
-// the topic (T11). A first delivery costs no round trip to the store. A request that was
-// delivered or published before is leased first, so that only one of two runs goes on,
-// and a handler that kills its process is counted (E9). While a handler runs, its
-// delivery is kept in progress; a long run also takes its lease. The response goes to the
-// lane of the job, and the request is acked once the bus has the response. In all other
-// cases the request is handed back (T3).
+// quipu.Config.Workers serves the handlers of a registry. Outside a job a handler is a function like
+// any other: package quiputest gives it what it waits for.
 package workers

@@ -60,7 +60,7 @@ func All[T any](ctx context.Context, branches ...func(context.Context) (T, error
 // First runs branches as All does, and returns the index and the value or error of the
 // branch that ended first. The choice is recorded. If several have ended, it takes the
 // one whose last wait was over first, then the first in order. The contexts of the others
-// end with ErrLost: they stop at their next call, their waits are cancelled, and the
+// end: they stop at their next call, their waits are cancelled, and the
 // result of a call outside is still recorded but has no effect.
 func First[T any](ctx context.Context, branches ...func(context.Context) (T, error)) (index int, value T, err error) {
 	values, errs := make([]T, len(branches)), make([]error, len(branches))

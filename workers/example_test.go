@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -74,13 +75,13 @@ func register(reg *workers.Registry) {
 // and the children that the test has for it.
 func ExampleHandleDurable() {
 	register(workers.New())
-	ctx := workers.WithSignals(context.Background(), func(_ context.Context, topic, key string) (any, error) {
+	ctx := quiputest.WithSignals(context.Background(), func(_ context.Context, topic, key string) (any, error) {
 		return nil, workers.ErrAwaitTimeout
 	})
-	ctx = workers.WithChildren(ctx, func(_ context.Context, name, flow string, input json.RawMessage) (any, error) {
+	ctx = quiputest.WithChildren(ctx, func(_ context.Context, name, flow string, input json.RawMessage) (any, error) {
 		return Parcel{Tracking: "T-1"}, nil
 	})
-	_, err := workers.Plain(ctx, fulfil, Order{ID: "o-1", Amount: 40})
+	_, err := quiputest.Plain(ctx, fulfil, Order{ID: "o-1", Amount: 40})
 	fmt.Println(err)
 	// Output:
 	// charge 40
@@ -123,7 +124,7 @@ func answer(ctx context.Context, question string) (string, error) {
 }
 
 func ExampleFirst() {
-	ctx := workers.WithSignals(context.Background(), func(_ context.Context, topic, key string) (any, error) {
+	ctx := quiputest.WithSignals(context.Background(), func(_ context.Context, topic, key string) (any, error) {
 		return "42", nil
 	})
 	fmt.Println(answer(ctx, "life"))

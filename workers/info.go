@@ -3,7 +3,7 @@ package workers
 import (
 	"context"
 
-	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/internal/work/port"
 )
 
 // Call says which request a handler's run answers. A durable function that runs for its
@@ -25,33 +25,17 @@ type Call struct {
 	RootGeneration int64
 }
 
-type callKey struct{}
-
 // Info returns the call that ctx belongs to; outside a job it is zero (E14). A durable
 // function must not decide on Turn and Attempt, which differ from run to run.
 func Info(ctx context.Context) Call {
-	q, _ := ctx.Value(callKey{}).(*wire.Request)
+	q := port.RequestOf(ctx)
 	if q == nil {
 		return Call{}
 	}
-	return callOf(q)
-}
-
-func callOf(q *wire.Request) Call {
 	return Call{
 		Space: q.Space, Job: q.Job, Key: q.Key, Generation: q.Generation, Flow: q.Flow, Version: q.Version,
 		Activity: q.Activity, DAD: q.DAD, Element: q.Element, Topic: q.Topic, Request: q.Request,
 		Turn: q.Turn, Attempt: q.Attempt, Attempts: q.Attempts, TimeoutMS: q.TimeoutMS, Trace: q.Trace,
 		Root: q.Root, RootGeneration: q.RootGeneration,
-	}
-}
-
-// request is the inverse of Info.
-func (c *Call) request() *wire.Request {
-	return &wire.Request{
-		Space: c.Space, Job: c.Job, Key: c.Key, Generation: c.Generation, Flow: c.Flow, Version: c.Version,
-		Activity: c.Activity, DAD: c.DAD, Element: c.Element, Topic: c.Topic, Request: c.Request,
-		Turn: c.Turn, Attempt: c.Attempt, Attempts: c.Attempts, TimeoutMS: c.TimeoutMS, Trace: c.Trace,
-		Root: c.Root, RootGeneration: c.RootGeneration,
 	}
 }

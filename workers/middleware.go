@@ -4,15 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"slices"
 )
 
 // Handler is a handler as its requests see it: JSON in, JSON out, nil for null.
 type Handler func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
 // Use wraps all handlers of the registry, also those registered later: for logs, metrics,
-// credentials, limits. The first middleware is the outermost. Info and Logger tell it
+// credentials, limits. The first middleware is the outermost. Info and quipu.Logger tell it
 // which call it is in.
 //
 // It runs with every run of a handler: again after a crash, and with each turn of a
@@ -30,25 +28,4 @@ func (r *Registry) Use(middleware ...func(next Handler) Handler) {
 		}
 		r.uses = append(r.uses, m)
 	}
-}
-
-func (h *handler) wrapped(body Handler) Handler {
-	for _, use := range slices.Backward(h.uses) {
-		body = use(body)
-	}
-	return body
-}
-
-type loggerKey struct{}
-
-// Logger is the runtime's log for the run that ctx belongs to, with the topic, the job's
-// key and id, the activity and its address, the turn and the attempt. Outside a job it is
-// slog.Default(). A durable function logs a line again in each turn that passes it.
-func Logger(ctx context.Context) *slog.Logger {
-	base, _ := ctx.Value(loggerKey{}).(*slog.Logger)
-	if base == nil {
-		return slog.Default()
-	}
-	c := Info(ctx)
-	return base.With("topic", c.Topic, "job", c.Key, "id", c.Job, "activity", c.Activity, "address", c.DAD, "turn", c.Turn, "attempt", c.Attempt)
 }

@@ -12,14 +12,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/durable"
 )
 
-// ErrLost is the cause of the context of a branch of First when another branch was
-// faster.
-var ErrLost = durable.ErrLost
-
-// ErrUndoing is the error of a call without a record in a function that has failed and
-// runs once more only for its compensations.
-var ErrUndoing = durable.ErrUndoing
-
 // Now is the time, in UTC, when the function first called it. It is recorded, and every
 // later run gets the same.
 func Now(ctx context.Context) (time.Time, error) {
@@ -65,11 +57,11 @@ func Version(ctx context.Context, change string, latest int) (int, error) {
 // interrupt, an operator, the activity's within, a failure elsewhere in the flow) they
 // run in a job of their own. The latest registered runs first. Each runs as an effect of
 // class Idempotent with effects.Key(ctx) as its key, so a crash runs it again. One that
-// fails runs again after 1 s, 2 s … at most 1 min; after durable.MaxUndoAttempts failures
+// fails runs again after 1 s, 2 s … at most 1 min; after 10 failures
 // the request is parked with class "undo". fn must not make recorded calls or effects of
 // its own; it sees what the replayed function gave it.
 //
-// Outside a job it does nothing, unless Plain called the function.
+// Outside a job it does nothing, unless quiputest.Plain called the function.
 func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
 	return durable.Compensate(ctx, name, fn)
 }

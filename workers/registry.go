@@ -6,20 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/internal/work/port"
 	"github.com/quipu-journal/quipu/transport"
 )
 
 // Registry holds handlers by topic. It is safe for concurrent use; a handler that is
-// registered after NewRuntime is not served.
+// registered after quipu.Open is not served.
 type Registry struct {
 	mu        sync.Mutex
 	handlers  map[string]*handler
-	verifiers map[string]verifier // by the effect's name
+	verifiers map[string]port.Verifier // by the effect's name
 	uses      []func(next Handler) Handler
 	errs      []error
 }
@@ -32,12 +35,11 @@ type handler struct {
 	durable     bool
 	fn          Handler
 	takes       func(input json.RawMessage) error // refuses what does not fit its type; nil: it has none
-	uses        []func(next Handler) Handler      // of the registry; filled in by all
 }
 
 // New returns an empty registry.
 func New() *Registry {
-	return &Registry{handlers: make(map[string]*handler), verifiers: make(map[string]verifier)}
+	return &Registry{handlers: make(map[string]*handler), verifiers: make(map[string]port.Verifier)}
 }
 
 // Topics lists the registered topics, sorted.
@@ -72,7 +74,7 @@ func Class(c effects.Class) Option {
 }
 
 // Concurrency bounds the requests of this topic that the process handles at a
-// time, 1 to transport.MaxSlots. Default: Config.Concurrency.
+// time, 1 to 10000. Default: quipu.Config.Concurrency.
 func Concurrency(n int) Option {
 	return func(h *handler) error {
 		if n < 1 || n > transport.MaxSlots {
@@ -125,7 +127,7 @@ func read[In any](topic string, input json.RawMessage) (in In, err error) {
 		return in, nil
 	}
 	if err := json.Unmarshal(input, &in); err != nil {
-		return in, &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("the input of %s does not fit into %T: %v", topic, in, err)}
+		return in, &Error{Code: http.StatusBadRequest, Class: wire.ClassInput, Message: fmt.Sprintf("the input of %s does not fit into %T: %v", topic, in, err)}
 	}
 	return in, nil
 }
@@ -181,50 +183,44 @@ func given(is bool) Option {
 
 // Check returns all mistakes in the registered handlers; Open calls it.
 func (r *Registry) Check() error {
-	_, err := r.all()
+	_, _, err := r.all()
 	return err
 }
 
-// all returns the handlers in the order of their topics, or every mistake.
-func (r *Registry) all() ([]*handler, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	hs := make([]*handler, 0, len(r.handlers))
-	for _, h := range r.handlers {
-		complete := *h
-		complete.uses = slices.Clone(r.uses)
-		hs = append(hs, &complete)
+// init lets the runtime read what a registry holds.
+func init() {
+	port.Registered = func(registry any) ([]*port.Handler, map[string]port.Verifier, error) {
+		return registry.(*Registry).all()
 	}
-	slices.SortFunc(hs, func(a, b *handler) int { return strings.Compare(a.topic, b.topic) })
-	return hs, errors.Join(r.errs...)
 }
 
-// of returns the handler of a topic.
-func (r *Registry) of(topic string) (*handler, error) {
-	all, err := r.all()
-	if err != nil {
-		return nil, err
+// all returns the handlers in the order of their topics, and the verifiers; or every mistake.
+func (r *Registry) all() ([]*port.Handler, map[string]port.Verifier, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	hs := make([]*port.Handler, 0, len(r.handlers))
+	for _, h := range r.handlers {
+		hs = append(hs, &port.Handler{
+			Topic: h.topic, Class: h.class, Concurrency: h.concurrency, Durable: h.durable, Takes: h.takes, Call: h.call(r.uses),
+		})
 	}
-	for _, h := range all {
-		if h.topic == topic {
-			return h, nil
+	slices.SortFunc(hs, func(a, b *port.Handler) int { return strings.Compare(a.Topic, b.Topic) })
+	return hs, maps.Clone(r.verifiers), errors.Join(r.errs...)
+}
+
+// call is the body, as one effect unless it is Pure (E3), with the middleware around it.
+func (h *handler) call(uses []func(next Handler) Handler) Handler {
+	call := h.fn
+	if h.class != effects.Pure {
+		call = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+			return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) { return h.fn(ctx, input) }, h.class)
 		}
 	}
-	return nil, fmt.Errorf("topic %.80q has no handler in the registry", topic)
-}
-
-func (r *Registry) verified() map[string]verifier {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.verifiers)
-}
-
-// invoke runs the body, as one effect unless it is Pure (E3).
-func (h *handler) invoke(ctx context.Context, input []byte) ([]byte, error) {
-	if h.class == effects.Pure {
-		return h.wrapped(h.fn)(ctx, input)
+	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		body := call
+		for _, use := range slices.Backward(uses) {
+			body = use(body)
+		}
+		return body(ctx, input)
 	}
-	return h.wrapped(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-		return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) { return h.fn(ctx, input) }, h.class)
-	})(ctx, input)
 }

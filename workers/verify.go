@@ -2,22 +2,17 @@ package workers
 
 import (
 	"fmt"
-	"log/slog"
-	"sync"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/internal/effect"
-	"github.com/quipu-journal/quipu/internal/effect/port"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/internal/wire"
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/internal/work/port"
 )
 
 // Verify registers a verifier for every effect of that name in the handlers of the
 // registry: an effects.Do, or the body of a handler with a Class, which is named after
 // its topic (3.3); see effects.Verify. An effects.Verify option on an effect has
-// precedence. Registry.Check and NewRuntime return mistakes.
+// precedence. Registry.Check returns mistakes.
 func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mode) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,8 +21,8 @@ func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mod
 	}
 	_, twice := r.verifiers[effectName]
 	switch {
-	case effectName == "" || len(effectName) > port.MaxName:
-		fail("its name has %d bytes: 1 to %d are allowed", len(effectName), port.MaxName)
+	case effectName == "" || len(effectName) > wire.MaxEffectName:
+		fail("its name has %d bytes: 1 to %d are allowed", len(effectName), wire.MaxEffectName)
 	case usercode.IsNil(v):
 		fail("it is nil")
 	case !mode.Valid():
@@ -35,81 +30,6 @@ func Verify(r *Registry, effectName string, v effects.Verifier, mode effects.Mod
 	case twice:
 		fail("it is registered twice")
 	default:
-		r.verifiers[effectName] = verifier{v, mode}
+		r.verifiers[effectName] = port.Verifier{Verifier: v, Mode: mode}
 	}
-}
-
-type verifier struct {
-	effects.Verifier
-	mode effects.Mode
-}
-
-// maxTold bounds the number of effects without a verifier that a process warns about.
-const maxTold = 1000
-
-// watch knows the verifiers of a runtime, and warns once about each Guarded effect
-// without one (4.4).
-type watch struct {
-	verifiers map[string]verifier
-	log       *slog.Logger
-
-	mu   sync.RWMutex
-	told map[string]bool // by name
-}
-
-// verifier serves as effect.Config.Verifier.
-func (w *watch) verifier(name string, class effects.Class) (effects.Verifier, effects.Mode) {
-	if v, ok := w.verifiers[name]; ok {
-		return v.Verifier, v.mode
-	}
-	if class == effects.Guarded {
-		w.tell(name)
-	}
-	return nil, ""
-}
-
-// bodies warns at the start about bodies of handlers. Effects within handlers are known
-// only when they are called.
-func (w *watch) bodies(handlers []*handler) {
-	for _, h := range handlers {
-		_, _ = w.verifier(h.topic, h.class)
-	}
-}
-
-func (w *watch) tell(name string) {
-	w.mu.RLock()
-	quiet := w.told[name] || len(w.told) >= maxTold
-	w.mu.RUnlock()
-	if quiet {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.told[name] {
-		w.told[name] = true
-		w.log.Warn("preflight warns", "effect", name, "warning",
-			"it is guarded and has no verifier: where its outcome is unknown, it waits for a person (workers.Verify)")
-	}
-}
-
-// doubtful is the response to an effect that waits for a person, or that its verifier
-// contradicts (3.3); nil for every other error.
-func doubtful(chain []error) *wire.Response {
-	r := &wire.Response{Kind: journal.ResponseParked, Code: collation.CodeInternal}
-	if parked, ok := usercode.As[*effects.ParkedError](chain); ok {
-		r.Error = &wire.Failure{Class: ClassParked, Message: usercode.Text(parked)}
-	} else if confirm, ok := usercode.As[*effect.ConfirmError](chain); ok {
-		r.Error = &wire.Failure{Class: ClassConfirm, Message: confirm.Error(), Data: confirm.Data()}
-	} else if misfit, ok := usercode.As[*effect.MisfitError](chain); ok {
-		r.Error = &wire.Failure{Class: ClassMisfit, Message: usercode.Text(misfit)}
-	} else if refuted, ok := usercode.As[*effect.VerificationError](chain); ok {
-		r.Kind = journal.ResponseTerminal
-		r.Error = &wire.Failure{Class: ClassVerification, Message: refuted.Error(), Data: refuted.Data()}
-	} else if differs, ok := usercode.As[*effects.NondeterminismError](chain); ok && differs.Position != "" {
-		r.Error = &wire.Failure{Class: ClassNondeterminism, Message: differs.Error()}
-	} else {
-		return nil
-	}
-	r.Code = fitFailure(r.Error, r.Code)
-	return r
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -17,24 +18,9 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// fact is an error that is recorded. Every further attempt would get it again, so it ends
-// the activity when the function returns it.
-type fact interface {
-	error
-	fact() (code int, failure journal.Failure)
-}
-
 // ErrAwaitTimeout says that no signal came in time. It ends the activity with code 408
 // when the function returns it.
-var ErrAwaitTimeout error = timeoutError{}
-
-type timeoutError struct{}
-
-func (timeoutError) Error() string { return "no signal came in time" }
-
-func (e timeoutError) fact() (int, journal.Failure) {
-	return collation.CodeTimeout, journal.Failure{Class: ClassTimeout, Message: e.Error()}
-}
+var ErrAwaitTimeout = errors.New("no signal came in time")
 
 // SignalError is a signal that came with an error code.
 type SignalError struct {
@@ -46,10 +32,6 @@ type SignalError struct {
 // Error names the signal.
 func (e *SignalError) Error() string {
 	return fmt.Sprintf("signal %q came with code %d", e.Topic, e.Code)
-}
-
-func (e *SignalError) fact() (int, journal.Failure) {
-	return e.Code, journal.Failure{Class: ClassSignal, Message: e.Error(), Data: e.Payload}
 }
 
 // ChildError is the outcome of a child that did not complete, or could not be started.
@@ -67,15 +49,21 @@ func (e *ChildError) Error() string {
 	return fmt.Sprintf("child %q of flow %s ended with error %d (%s): %s", e.Name, e.Flow, e.Code, e.Class, e.Message)
 }
 
-func (e *ChildError) fact() (int, journal.Failure) {
-	return e.Code, journal.Failure{Class: e.Class, Message: e.Error(), Data: e.Data}
+// pause waits for d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Sleep returns when d has passed on the database's clock since the function first called
-// it. The name is unique among the sleeps of the run, 1 to wire.MaxPauseName bytes. A
+// it. The name is unique among the sleeps of the run, 1 to 200 bytes. A
 // duration of 0 or less is over at once; at most ten years are allowed. A context that the
 // function made does not end the sleep: use First for that. An error wraps
-// effects.ErrUsage, is ErrUndoing, or says why the run cannot go on. Outside a job it
+// effects.ErrUsage, or says why the run cannot go on. Outside a job it
 // sleeps in the process.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if effect.From(ctx) == nil {
@@ -112,7 +100,7 @@ func As(name string) AwaitOption { return func(a *awaiting) { a.name = name } }
 // signal with an error code is a *SignalError. A payload that does not fit T is an error
 // 400 that ends the activity when the function returns it.
 //
-// Outside a job the signals come from WithSignals.
+// Outside a job the signals come from quiputest.WithSignals.
 func Await[T any](ctx context.Context, topic string, timeout time.Duration, options ...AwaitOption) (T, error) {
 	a := awaiting{topic: topic, name: topic, key: Info(ctx).Key}
 	for _, o := range options {
@@ -154,44 +142,47 @@ func fit[T any](raw []byte, err error, what, name string) (out T, _ error) {
 		return out, err
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, &Error{Code: codeBadInput, Class: ClassInput, Message: fmt.Sprintf("%s %s does not fit into %T: %v", what, name, out, err)}
+		return out, &Error{Code: http.StatusBadRequest, Class: wire.ClassInput, Message: fmt.Sprintf("%s %s does not fit into %T: %v", what, name, out, err)}
 	}
 	return out, nil
 }
 
 func errorCode(code int) int {
-	if code < lowestErrorCode || code > lastErrorCode {
+	if !wire.IsErrorCode(code) {
 		return collation.CodeInternal
 	}
 	return code
 }
 
 // ChildOption changes a Child: ChildKey or ChildVersion.
-type ChildOption func(*wire.Pause)
+type ChildOption func(*child)
+
+type child struct{ key, version string }
 
 // ChildKey is the key of the child's job. Default: a key made of the job's and the
 // activity's. A key that another job uses is an error 409.
-func ChildKey(key string) ChildOption { return func(p *wire.Pause) { p.Key = key } }
+func ChildKey(key string) ChildOption { return func(c *child) { c.key = key } }
 
 // ChildVersion is the version of the child's flow. Default: the active one, when
 // the child starts.
-func ChildVersion(version string) ChildOption { return func(p *wire.Pause) { p.Version = version } }
+func ChildVersion(version string) ChildOption { return func(c *child) { c.version = version } }
 
 // Child starts a job of another flow of the space and returns its output when it has
 // completed, otherwise a *ChildError. The name is unique among the children of the run.
 // input is any value that marshals to JSON; all waits that are open at a time have up to
-// wire.MaxPauseBytes. A child outlives a function that fails, unless the job is
-// interrupted with descend. Outside a job children come from WithChildren.
+// 256 KiB. A child outlives a function that fails, unless the job is
+// interrupted with descend. Outside a job children come from quiputest.WithChildren.
 func Child[Out any](ctx context.Context, name, flow string, input any, options ...ChildOption) (Out, error) {
 	var out Out
 	raw, err := canonical.Marshal(input)
 	if err != nil {
 		return out, fmt.Errorf("child %q: %w: its input cannot be written as JSON: %w", name, effects.ErrUsage, err)
 	}
-	p := wire.Pause{Kind: journal.PauseChild, Name: name, Flow: flow, Input: raw}
+	var c child
 	for _, o := range options {
-		o(&p)
+		o(&c)
 	}
+	p := wire.Pause{Kind: journal.PauseChild, Name: name, Flow: flow, Key: c.key, Version: c.version, Input: raw}
 	if effect.From(ctx) == nil {
 		raw, err := plainChild(ctx, p)
 		return fit[Out](raw, err, "the output of flow", flow)
@@ -212,7 +203,7 @@ func Child[Out any](ctx context.Context, name, flow string, input any, options .
 var errRef = errors.New("the output of the child is stored beside its entry, and was not read")
 
 func childError(p *wire.Pause, r *journal.Response) *ChildError {
-	e := &ChildError{Name: p.Name, Flow: p.Flow, Code: errorCode(r.Code), Class: ClassError}
+	e := &ChildError{Name: p.Name, Flow: p.Flow, Code: errorCode(r.Code), Class: wire.ClassError}
 	if !r.Child.IsZero() {
 		e.Job = r.Child.String()
 	}

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/spf13/pflag"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/telemetry"
-	"github.com/quipu-journal/quipu/workers"
 )
 
 // options are the flags of worker and worker dev.
@@ -65,7 +65,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.DurationVar(&o.resend, "resend", 0, "`TIME` after which a message that nobody has handled is looked for, and sent again if it is lost; default: 3s")
 	f.DurationVar(&o.lease, "lease", 0, "`TIME` after which other processes take over the work of this one when it is silent; it renews its session three times in that time; default: 3s")
 	f.DurationVar(&o.ackWait, "ack-wait", 0, "`TIME` after which NATS gives a message of a silent process to another; default: 3s")
-	f.DurationVar(&o.drain, "drain", workers.DefaultDrain, "`TIME` that running handlers have to finish when the process ends")
+	f.DurationVar(&o.drain, "drain", work.DefaultDrain, "`TIME` that running handlers have to finish when the process ends")
 	f.BoolVar(&o.mode.Stepwise, "stepwise", false, "commit each step of a message by itself: slower, same result")
 	f.BoolVar(&o.mode.NoFold, "no-fold", false, "do not commit the first step of a child activity together with its parent's")
 	f.BoolVar(&o.mode.NoLocal, "no-local", false, "send every message by NATS, also those that this process could hand to itself in memory")

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -74,7 +75,7 @@ func readSecret(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, workers.MaxSecret+3)) // with a line break, and one more
+	text, err := io.ReadAll(io.LimitReader(f, work.MaxSecret+3)) // with a line break, and one more
 	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), err
 }
 

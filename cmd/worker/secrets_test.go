@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -49,8 +50,8 @@ func TestS14Secrets(t *testing.T) {
 	write(t, dir, "Stripe-1", strings.Repeat("x", 1<<20))
 	s, err = found("Stripe-1")
 	require.NoError(t, err)
-	require.Greater(t, len(s.Value), workers.MaxSecret, "so that it is refused")
-	require.Less(t, len(s.Value), workers.MaxSecret+8)
+	require.Greater(t, len(s.Value), work.MaxSecret, "so that it is refused")
+	require.Less(t, len(s.Value), work.MaxSecret+8)
 }
 
 // S14: a worker can do without the built-in handlers.

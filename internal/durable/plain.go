@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -10,6 +11,38 @@ import (
 // These functions run a durable function outside a job (E14).
 
 type plainKey struct{}
+
+type signalsKey struct{}
+
+type childrenKey struct{}
+
+// Signals returns the payload of the next signal, or blocks until ctx ends.
+type Signals = func(ctx context.Context, topic, key string) (any, error)
+
+// Children returns the output of a child.
+type Children = func(ctx context.Context, name, flow string, input json.RawMessage) (any, error)
+
+// WithSignals gives signals to a function that is called outside a job.
+func WithSignals(ctx context.Context, source Signals) context.Context {
+	return context.WithValue(ctx, signalsKey{}, source)
+}
+
+// SignalsOf is what WithSignals has given, nil for nothing.
+func SignalsOf(ctx context.Context) Signals {
+	source, _ := ctx.Value(signalsKey{}).(Signals)
+	return source
+}
+
+// WithChildren gives children to a function that is called outside a job.
+func WithChildren(ctx context.Context, run Children) context.Context {
+	return context.WithValue(ctx, childrenKey{}, run)
+}
+
+// ChildrenOf is what WithChildren has given, nil for nothing.
+func ChildrenOf(ctx context.Context) Children {
+	run, _ := ctx.Value(childrenKey{}).(Children)
+	return run
+}
 
 // plain is a run of a function outside a job.
 type plain struct {

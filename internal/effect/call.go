@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/effect/port"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -43,8 +44,8 @@ type Call struct {
 // newCall is a call without options.
 func newCall(name string) *Call {
 	c := &Call{name: name, class: effects.Guarded}
-	if name == "" || len(name) > port.MaxName || !utf8.ValidString(name) || strings.ContainsAny(name, "\x00[") {
-		c.fail(fmt.Errorf("its name has %d bytes: 1 to %d bytes of UTF-8 without U+0000 and '[' are allowed", len(name), port.MaxName))
+	if name == "" || len(name) > wire.MaxEffectName || !utf8.ValidString(name) || strings.ContainsAny(name, "\x00[") {
+		c.fail(fmt.Errorf("its name has %d bytes: 1 to %d bytes of UTF-8 without U+0000 and '[' are allowed", len(name), wire.MaxEffectName))
 	}
 	return c
 }

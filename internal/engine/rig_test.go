@@ -21,6 +21,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -65,7 +66,7 @@ func start(t *testing.T, cfg engine.Config, busCfg membus.Config, f fault, reg *
 	var err error
 	r.eng, err = engine.New(ctx, cfg)
 	require.NoError(t, err)
-	w, err := workers.NewRuntime(workers.Config{
+	w, err := work.NewRuntime(work.Config{
 		Registry: reg, Bus: r.eng.Config().Bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
 		DeadLetter: r.eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second, ResponseWait: time.Second,
 		Logger: slog.New(slog.DiscardHandler),

@@ -24,12 +24,11 @@ const (
 	// maxBeganUS is the largest integer that JSON numbers hold exactly, in the year 2255.
 	maxBeganUS = 1<<53 - 1
 	MaxText    = 16 << 10 // bytes of an error's message or stack; longer ones are cut by the worker
+	// MaxEffectName bounds the name of an effect, in bytes.
+	MaxEffectName = 200
 	// MaxFailureData bounds the data of an error, in bytes of canonical JSON.
 	MaxFailureData = 64 << 10
 )
-
-// ClassResponse is the class of a failed attempt whose response breaks these limits.
-const ClassResponse = "response_invalid"
 
 // Inline bounds a payload inside a message for a bus whose messages have at most
 // maxPayload bytes (0: unbounded). It is MaxInline, and at most half of maxPayload, so
@@ -147,7 +146,7 @@ func (r *Response) Journal() (*journal.Response, error) {
 	default:
 		return nil, fmt.Errorf("%w: response kind %.40q", ErrMalformed, r.Kind)
 	}
-	if r.Code != collation.CodeOK && (r.Code < 400 || r.Code > 599) {
+	if r.Code != collation.CodeOK && !IsErrorCode(r.Code) {
 		return nil, fmt.Errorf("%w: code %d is neither 200 nor within 400…599", ErrMalformed, r.Code)
 	}
 	if r.Kind != journal.ResponseTerminal && r.Code == collation.CodeOK {

@@ -10,9 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -86,7 +87,7 @@ func TestS14ARedirectLeadsInside(t *testing.T) {
 			out, failed := ended(t, rt, "call", fmt.Sprint(how, i), map[string]string{"url": from})
 			require.NotNil(t, failed, "%s: %s", to, out)
 			require.Equal(t, http.StatusForbidden, failed.Code)
-			require.Equal(t, workers.ClassRefused, failed.Cause.Class)
+			require.Equal(t, wire.ClassRefused, failed.Cause.Class)
 		}
 	}
 	require.Zero(t, stolen.Load(), "nobody reached what is inside")

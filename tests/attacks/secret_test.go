@@ -15,11 +15,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
+	"github.com/quipu-journal/quipu"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/trace"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/workers"
@@ -234,7 +235,7 @@ func TestS14AnInputNamesASecret(t *testing.T) {
 	} {
 		_, failed := ended(t, rt, "call", fmt.Sprint("stolen", i), map[string]string{"url": url})
 		require.NotNil(t, failed)
-		require.Equal(t, workers.ClassSecret, failed.Cause.Class)
+		require.Equal(t, wire.ClassSecret, failed.Cause.Class)
 		require.Contains(t, failed.Cause.Message, "secret STRIPE is not sent to localhost")
 	}
 	require.Empty(t, got.String())

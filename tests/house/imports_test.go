@@ -27,8 +27,9 @@ var layers = [][]string{
 	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
 	{"effects"},
 	{"internal/effect"},
-	{"internal/durable", "internal/session"},
-	{"internal/engine", "workers"},
+	{"internal/durable", "internal/session", "internal/work/port"},
+	{"workers"},
+	{"internal/engine", "internal/work"},
 	{"journal/postgres", "internal/memstore", "transport/nats", "internal/membus", "internal/local", "telemetry"},
 	{"internal/below"},
 	{"."},
@@ -229,6 +230,7 @@ func TestVerifierNeverImportsTheEngine(t *testing.T) {
 	for _, p := range list(t, "./cmd/journal-verify", "./replay") {
 		require.NotContains(t, p.Deps, module+"/internal/engine", p.ImportPath)
 		require.NotContains(t, p.Deps, module+"/workers", p.ImportPath)
+		require.NotContains(t, p.Deps, module+"/internal/work", p.ImportPath)
 		require.NotContains(t, p.Deps, module+"/internal/effect", p.ImportPath)
 		require.NotContains(t, p.Deps, module, p.ImportPath)
 	}
@@ -284,7 +286,7 @@ func TestImportRulesFindWhatBreaksThem(t *testing.T) {
 	q := `import "` + module
 	require.Len(t, upward(source("collation/x.go", q+`/internal/engine"`)), 1)
 	require.Len(t, upward(source("collation/x.go", q+`"`)), 1)
-	require.Len(t, upward(source("internal/engine/x.go", q+`/workers"`)), 1)
+	require.Len(t, upward(source("internal/engine/x.go", q+`/internal/work"`)), 1)
 	require.Len(t, upward(source("journal/x.go", q+`/journal/postgres"`)), 1)
 	require.Len(t, upward(source("nowhere/x.go", "")), 1)
 	require.Empty(t, upward(source("internal/engine/x.go", q+`/collation"`)))

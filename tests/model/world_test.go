@@ -24,6 +24,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -116,8 +117,8 @@ func (w *world) process(i int) *process {
 	own := session.New(session.Config{Store: w.store, Process: store.Process{Name: cfg.Writer}})
 	cfg.Session = own
 	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
-	rt := must(func() (*workers.Runtime, error) {
-		return workers.NewRuntime(workers.Config{
+	rt := must(func() (*work.Runtime, error) {
+		return work.NewRuntime(work.Config{
 			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space, Lanes: eng.Config().Lanes,
 			DeadLetter: eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second,
 			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),

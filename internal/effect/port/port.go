@@ -2,11 +2,8 @@ package port
 
 import "context"
 
-// Limits that both sides know.
-const (
-	MaxName     = 200  // bytes of an effect's name
-	MaxAttempts = 1000 // outcomes "not done" of one effect (E5)
-)
+// MaxAttempts bounds the outcomes "not done" of one effect (E5).
+const MaxAttempts = 1000
 
 // Call is a call of effects.Do or effects.DoTx, with its options. Types of package effects, which
 // this one cannot import, stand here by what they are made of.

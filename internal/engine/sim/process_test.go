@@ -15,8 +15,8 @@ import (
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/telemetry/observer"
-	"github.com/quipu-journal/quipu/workers"
 )
 
 // Times of all processes. They are short, so that runs are, too.
@@ -163,7 +163,7 @@ func (p *process) serve(ctx context.Context) error {
 		go func() { done <- eng.Run(ctx) }()
 	}
 	if p.role.workers {
-		rt, err := workers.NewRuntime(workers.Config{
+		rt, err := work.NewRuntime(work.Config{
 			Registry: p.registry(), Bus: cfg.Bus, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
 			DeadLetter: hands{c.Worker(), p}.DeadLetter, Session: own, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
 			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},

@@ -23,14 +23,14 @@ type watched struct {
 	lost  func(error)
 }
 
-// Current implements workers.Session: session 1, alive until End.
+// Current implements work.Session: session 1, alive until End.
 func (s *Session) Current() (id int64, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return 1, !s.ended
 }
 
-// Watch implements workers.Session.
+// Watch implements work.Session.
 func (s *Session) Watch(lease func() (l store.Lease, held bool), lost func(error)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Session) watched() []*watched {
 	return slices.Collect(maps.Keys(s.runs))
 }
 
-// Return implements workers.Session.
+// Return implements work.Session.
 func (s *Session) Return(store.Lease) {}
 
 // Tell calls lost for every watched run, as when the runs have lost their requests.
