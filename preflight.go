@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
@@ -21,7 +20,7 @@ var ErrPreflight = store.ErrPreflight
 // process that only reads needs nothing of it.
 func (rt *Runtime) admit(ctx context.Context) error {
 	c := rt.cfg
-	if mode.From(ctx).Reads {
+	if rt.how.Reads {
 		return nil
 	}
 	report, err := rt.store.Preflight(ctx, c.Accept)
@@ -45,8 +44,8 @@ func (rt *Runtime) admit(ctx context.Context) error {
 }
 
 // checkKeys says that the space runs without MACs, which only the database knows (S3).
-func (rt *Runtime) checkKeys(ctx context.Context) {
-	if mode.From(ctx).Reads || !rt.cfg.usesNATS() || rt.keys.Ring().On() {
+func (rt *Runtime) checkKeys() {
+	if rt.how.Reads || !rt.cfg.usesNATS() || rt.keys.Ring().On() {
 		return
 	}
 	rt.cfg.Logger.Warn("preflight warns", "server", "postgres",

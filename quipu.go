@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/internal/archive"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/keyring"
 	"github.com/quipu-journal/quipu/internal/local"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/work"
@@ -58,6 +58,7 @@ var ErrConfig = errors.New("quipu configuration")
 // use. Close it when Run has returned.
 type Runtime struct {
 	cfg   Config
+	how   below.Mode
 	store *postgres.Store
 	bus   *nats.Bus      // nil without NATS
 	eng   *engine.Engine // nil without NATS
@@ -88,14 +89,18 @@ type Runtime struct {
 // ErrSchema under NoMigrate where the space is of another build or not there (the error names the
 // spaces that are), or with the server's own error.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
+	return open(ctx, cfg, below.Mode{})
+}
+
+func open(ctx context.Context, cfg Config, how below.Mode) (*Runtime, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	rt := &Runtime{cfg: cfg, ready: make(chan struct{}), forget: func() {}}
+	rt := &Runtime{cfg: cfg, how: how, ready: make(chan struct{}), forget: func() {}}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
-		Migrating: !cfg.NoMigrate, AnyDatabase: mode.From(ctx).AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
+		Migrating: !cfg.NoMigrate, AnyDatabase: how.AnyDatabase, Accepted: rt.accepted, Writer: cfg.Name, Build: cfg.Build,
 	})
 	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
 		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
@@ -122,7 +127,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 
 // connect connects to NATS, where it is configured, and starts the committer.
 func (rt *Runtime) connect(ctx context.Context) (err error) {
-	c, how := rt.cfg, mode.From(ctx)
+	c, how := rt.cfg, rt.how
 	rt.session = session.New(session.Config{
 		Store: rt.store, Process: rt.process(), Troubles: rt.tells, Busy: func() store.Busy { return rt.committer.Busy().Told() },
 		Logger: c.Logger,
@@ -131,7 +136,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	rt.store.Seal(rt.keys)
-	rt.checkKeys(ctx)
+	rt.checkKeys()
 	if err := rt.mayServe(ctx); err != nil {
 		return err
 	}
@@ -181,7 +186,7 @@ func (rt *Runtime) connect(ctx context.Context) (err error) {
 
 // watch looks which database this is, and goes on looking until Close (S13).
 func (rt *Runtime) watch(ctx context.Context) error {
-	if mode.From(ctx).AnyDatabase {
+	if rt.how.AnyDatabase {
 		return nil
 	}
 	w := &watcher{rt: rt}

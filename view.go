@@ -14,6 +14,9 @@ import (
 )
 
 func init() {
+	below.Open = func(ctx context.Context, cfg any, how below.Mode) (any, error) {
+		return open(ctx, cfg.(Config), how)
+	}
 	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error) {
 		return runtime.(*Runtime).witness(ctx)

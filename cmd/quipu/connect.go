@@ -15,7 +15,6 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry"
@@ -127,13 +126,14 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		cfg.Observer = tel
 		defer a.flush(cmd.Context(), flush)
 	}
-	rt, err := quipu.Open(mode.With(cmd.Context(), mode.Mode{
+	opened, err := below.Open(cmd.Context(), cfg, below.Mode{
 		Reads:       what == reads || what == watches || what == looks,
 		AnyDatabase: what == recovers || what == looks,
-	}), cfg)
+	})
 	if err != nil {
 		return a.explain(err)
 	}
+	rt := opened.(*quipu.Runtime)
 	defer rt.Close()
 	if err := below.Of(rt).Another(); err != nil && what == looks {
 		fmt.Fprintln(a.streams.Err, "no process works here:", plain(err.Error()))

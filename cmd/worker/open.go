@@ -10,7 +10,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/backoff"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
@@ -67,7 +66,7 @@ func away(err error) bool {
 
 // connect opens the runtime, which checks the servers, and deploys the flows.
 func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runtime, err error) {
-	rt, err := quipu.Open(mode.With(ctx, p.opts.mode), cfg)
+	rt, err := quipu.Open(ctx, cfg)
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
 		return nil, cli.Configuration(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
 	"github.com/quipu-journal/quipu/internal/engine"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/telemetry"
 )
@@ -35,7 +34,6 @@ type options struct {
 	resend, lease, ackWait, drain, wait      time.Duration
 	noMigrate, telemetryText                 bool
 	traces                                   string
-	mode                                     mode.Mode
 }
 
 // defineServers defines the flags of a worker that connects to running servers.
@@ -66,9 +64,6 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.DurationVar(&o.lease, "lease", 0, "`TIME` after which other processes take over the work of this one when it is silent; it renews its session three times in that time; default: 3s")
 	f.DurationVar(&o.ackWait, "ack-wait", 0, "`TIME` after which NATS gives a message of a silent process to another; default: 3s")
 	f.DurationVar(&o.drain, "drain", work.DefaultDrain, "`TIME` that running handlers have to finish when the process ends")
-	f.BoolVar(&o.mode.Stepwise, "stepwise", false, "commit each step of a message by itself: slower, same result")
-	f.BoolVar(&o.mode.NoFold, "no-fold", false, "do not commit the first step of a child activity together with its parent's")
-	f.BoolVar(&o.mode.NoLocal, "no-local", false, "send every message by NATS, also those that this process could hand to itself in memory")
 	f.BoolVar(&o.noBuiltins, "no-builtins", false, "do not serve the built-in handlers http, echo, sleep and fail")
 	f.StringSliceVar(&o.httpAllow, "http-allow", nil, "all that the handler http may call, a `LIST` of host names, IP addresses and CIDRs; default: everything but link-local, metadata, multicast and unspecified addresses")
 	f.StringSliceVar(&o.httpDeny, "http-deny", nil, "what the handler http may not call, also if it is allowed: a `LIST` of host names, IP addresses and CIDRs")
@@ -78,7 +73,7 @@ func (o *options) define(f *pflag.FlagSet) {
 	f.StringVar(&o.traces, "trace", string(telemetry.TracesJournal), "`SOURCE` of spans, if a collector is named: from-journal (the tree of a job when it has ended), live (also when each message was committed and published) or off")
 	f.BoolVar(&o.telemetryText, "trace-errors", false, "put the text of errors into spans; it may hold users' data")
 	cli.FromEnv(f, "space", "flows", "roles", "http", "archive", "name", "concurrency", "committers", "max-batch", "hot-mib", "lanes",
-		"resend", "lease", "ack-wait", "drain", "stepwise", "no-fold", "no-local", "no-builtins", "http-allow", "http-deny", "secrets", "log", "log-level", "trace", "trace-errors")
+		"resend", "lease", "ack-wait", "drain", "no-builtins", "http-allow", "http-deny", "secrets", "log", "log-level", "trace", "trace-errors")
 }
 
 func allRoles() (names []string) {

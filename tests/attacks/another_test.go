@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/dev"
-	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
@@ -79,8 +79,8 @@ func copied(t *testing.T) (*target, *dev.Postgres) {
 // recover accepts the database as `quipu recover` does.
 func (g *target) recover(want postgres.Recovery) (postgres.Recovered, error) {
 	g.t.Helper()
-	ctx := mode.With(g.t.Context(), mode.Mode{AnyDatabase: true})
-	rt, err := quipu.Open(ctx, quipu.Config{Postgres: g.Postgres, NATS: g.NATS.URL(), Space: "shop", NoMigrate: true})
+	ctx := g.t.Context()
+	rt, err := testkit.Open(ctx, quipu.Config{Postgres: g.Postgres, NATS: g.NATS.URL(), Space: "shop", NoMigrate: true}, below.Mode{AnyDatabase: true})
 	require.NoError(g.t, err)
 	defer rt.Close()
 	want.Left, _, err = below.Witness(ctx, rt)

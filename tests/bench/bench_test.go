@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 var lines = map[string][]string{
 	"floors":   {"floor (a)", "floor (b)", "floor (c)"},
 	"w1":       {"W1, 1 caller ", "W1, 200 callers ", "W1, 1000 callers "},
-	"w10":      {"W10, 1 caller ", "W10, 200 callers ", "W10, 1000 callers ", "all by JetStream (--no-local) ", "no hot states "},
+	"w10":      {"W10, 1 caller ", "W10, 200 callers ", "W10, 1000 callers ", "all by JetStream ", "no hot states "},
 	"fan":      {"fan of 100 activities, 10 callers "},
 	"function": {"function without calls, 1 caller ", "function of 10 Guarded calls, 200 callers ", "function of 10 Idempotent calls, 200 callers ", "function of 10 Tx calls, 200 callers "},
 	"signals":  {"signals to waiting jobs, 200 callers "},

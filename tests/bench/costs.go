@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/telemetry"
 )
 
@@ -30,7 +30,7 @@ func (b *bench) costs(ctx context.Context) error {
 			if err != nil {
 				return 0, err
 			}
-			r, err := b.drive(mode.With(ctx, mode.Mode{NoLocal: true}), work{name: "W10", space: space, callers: callers, jobs: jobs})
+			r, err := b.drive(ctx, work{name: "W10", space: space, how: below.Mode{NoLocal: true}, callers: callers, jobs: jobs})
 			if err = errors.Join(err, b.drop(ctx, space)); err != nil {
 				return 0, err
 			}

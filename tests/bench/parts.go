@@ -11,7 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -83,13 +82,13 @@ func (b *bench) w10s(ctx context.Context) error {
 	for _, w := range []struct {
 		name   string
 		config func(*quipu.Config)
-		mode   mode.Mode
+		how    below.Mode
 		beside string
 	}{
-		{"W10, 200 callers, all by JetStream (--no-local)", nil, mode.Mode{NoLocal: true}, peer("≥ 3 ×")},
-		{"W10, 200 callers, no hot states", func(c *quipu.Config) { c.HotBytes = -1 }, mode.Mode{}, ""},
+		{"W10, 200 callers, all by JetStream", nil, below.Mode{NoLocal: true}, peer("≥ 3 ×")},
+		{"W10, 200 callers, no hot states", func(c *quipu.Config) { c.HotBytes = -1 }, below.Mode{}, ""},
 	} {
-		r, err := b.drive(mode.With(ctx, w.mode), work{name: w.name, callers: 200, jobs: b.enough(200) / 2, config: w.config})
+		r, err := b.drive(ctx, work{name: w.name, how: w.how, callers: 200, jobs: b.enough(200) / 2, config: w.config})
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,9 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/dev"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -59,6 +61,7 @@ type work struct {
 	uncounted bool
 	// config changes the runtime, handlers adds to noop.
 	config   func(*quipu.Config)
+	how      below.Mode
 	handlers func(*workers.Registry)
 	// prepare brings jobs to where the clock starts.
 	prepare func(ctx context.Context, rt *quipu.Runtime) error
@@ -154,7 +157,7 @@ func (b *bench) open(ctx context.Context, space string, w *work) (rt *quipu.Runt
 	if w.config != nil {
 		w.config(&cfg)
 	}
-	if rt, err = quipu.Open(ctx, cfg); err != nil {
+	if rt, err = testkit.Open(ctx, cfg, w.how); err != nil {
 		return nil, nil, err
 	}
 	if err := rt.Deploy(ctx, append([]*flow.Flow{linear(10)}, w.flows...)...); err != nil {

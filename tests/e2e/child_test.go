@@ -16,7 +16,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/transport/nats"
@@ -54,7 +55,7 @@ var childRuntime atomic.Pointer[quipu.Runtime]
 
 // child is a worker process: engine and handlers until it is stopped.
 func child(ctx context.Context, c childConfig) error {
-	ctx = mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal})
+	how := below.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal}
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
 		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, NoMigrate: true, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
@@ -66,9 +67,9 @@ func child(ctx context.Context, c childConfig) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cfg := range runtimes {
-		rt, err := quipu.Open(ctx, cfg)
+		rt, err := testkit.Open(ctx, cfg, how)
 		for try := 0; errors.Is(err, quipu.ErrUnavailable) && try < 3; try++ { // on a machine that stands still for seconds
-			rt, err = quipu.Open(ctx, cfg)
+			rt, err = testkit.Open(ctx, cfg, how)
 		}
 		if err != nil {
 			return err

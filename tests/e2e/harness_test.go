@@ -12,8 +12,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/journal"
@@ -99,7 +99,7 @@ func (e *env) client(change ...func(*quipu.Config)) *quipu.Runtime {
 // open connects a runtime that the test's end closes.
 func (e *env) open(cfg quipu.Config) *quipu.Runtime {
 	e.t.Helper()
-	rt, err := quipu.Open(mode.With(e.t.Context(), mode.Mode{Stepwise: e.stepwise, NoLocal: e.noLocal}), cfg)
+	rt, err := testkit.Open(e.t.Context(), cfg, below.Mode{Stepwise: e.stepwise, NoLocal: e.noLocal})
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
 	e.t.Cleanup(func() {

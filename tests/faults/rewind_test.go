@@ -15,8 +15,8 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/dev"
-	"github.com/quipu-journal/quipu/internal/mode"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/journal/postgres"
 )
 
@@ -95,8 +95,8 @@ func (c *cell) recover() {
 		}
 		return nil
 	})
-	ctx := mode.With(c.t.Context(), mode.Mode{AnyDatabase: true})
-	rt, err := quipu.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true})
+	ctx := c.t.Context()
+	rt, err := testkit.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true}, below.Mode{AnyDatabase: true})
 	require.NoError(c.t, err)
 	defer rt.Close()
 	left, _, err := below.Witness(ctx, rt)

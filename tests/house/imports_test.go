@@ -16,7 +16,7 @@ import (
 // what is inside its own directory.
 var layers = [][]string{
 	{
-		"internal/backoff", "internal/canonical", "internal/schedule", "internal/fault", "internal/mode", "internal/edit",
+		"internal/backoff", "internal/canonical", "internal/schedule", "internal/fault", "internal/edit",
 		"internal/usercode", "internal/keyring",
 	},
 	{"journal", "flow"},

@@ -10,7 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
@@ -38,11 +39,11 @@ const (
 
 // engine is an engine until it is stopped.
 func engine(ctx context.Context, c engineConfig) error {
-	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise}), quipu.Config{
+	rt, err := testkit.Open(ctx, quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
 		Resend: resend, AckWait: ackWait, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}, below.Mode{Stepwise: c.Stepwise})
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/fault"
-	"github.com/quipu-journal/quipu/internal/mode"
+	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/tests/faults/play"
@@ -37,13 +38,13 @@ func run(ctx context.Context, c play.Config) error {
 		defer cancel()
 		_ = flush(ctx) // the collector may be silent
 	}()
-	rt, err := quipu.Open(mode.With(ctx, mode.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal}), quipu.Config{
+	rt, err := testkit.Open(ctx, quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside, c.Guarded),
 		HotBytes: c.HotBytes, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
 		NATSOptions: quipu.NATSOptions{MaxBytes: c.StreamBytes}, Observer: tell,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	}, below.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal})
 	if err != nil {
 		return err
 	}
