@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
 
 // status returns the HTTP status for an error of a call: one for each thing that the client can
@@ -80,46 +79,6 @@ func Example_errors() {
 	// 409 job "order-1": refused to resume: it is open: `quipu why` says what it waits for
 	// 404 not found: dead letter 7 in space default
 	// 410 job "order-1" interrupted with code 410: withdrawn
-}
-
-// Errors of Open: a bad Config, a server that is away or would lose what
-// it acknowledged, a schema of another build.
-func ExampleOpen() {
-	ctx := context.Background()
-	servers := &exampleT{}
-	defer servers.end()
-	dsn := devtest.Postgres(servers)
-	for _, cfg := range []quipu.Config{
-		{Postgres: dsn, Space: quipu.DefaultSpace}, // as without a Space
-		{Postgres: dsn, Space: "Shop"},
-		{Postgres: dsn, Space: "other", NoMigrate: true}, // nobody has made its schema
-		{Postgres: dsn, NATS: "nats://127.0.0.1:1", NATSWait: 1},
-		{Postgres: dsn + "&synchronous_commit=off"},
-		{Postgres: dsn + "&synchronous_commit=off", Accept: []string{"synchronous-commit-off"}},
-	} {
-		rt, err := quipu.Open(ctx, cfg)
-		switch {
-		case errors.Is(err, quipu.ErrConfig):
-			fmt.Println("mend the configuration:", err)
-		case errors.Is(err, quipu.ErrPreflight):
-			fmt.Println("mend the servers:", err)
-		case errors.Is(err, quipu.ErrSchema):
-			fmt.Println("migrate first:", err)
-		case errors.Is(err, quipu.ErrUnavailable):
-			fmt.Println("try again later")
-		default:
-			must(err)
-			fmt.Println("connected")
-			rt.Close()
-		}
-	}
-	// Output:
-	// connected
-	// mend the configuration: quipu configuration: space "Shop": a lower-case letter, then up to 31 of a-z, 0-9 and -
-	// migrate first: the database has no space other: it has default; `quipu migrate --space other` makes it
-	// try again later
-	// mend the servers: postgres: preflight refused: synchronous-commit-off: synchronous_commit is off: set it to on or stricter, or a crash loses what was acknowledged (or accept it: --accept synchronous-commit-off)
-	// connected
 }
 
 // A value over a limit is refused before anything is done. The error names the limit.

@@ -9,12 +9,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -162,60 +164,6 @@ func ExampleRuntime_Check() {
 	// closed: true
 }
 
-// Roles of a space in processes of their own: those with handlers scale apart from the engine.
-func ExampleRole() {
-	ctx, stop := context.WithCancel(context.Background())
-	servers := &exampleT{}
-	defer servers.end()
-	reg := workers.New()
-	workers.Handle(reg, "post.price", postage)
-	cfg := exampleConfig(servers)
-	done := make(chan error, 2)
-	var last *quipu.Runtime
-	for _, roles := range [][]quipu.Role{{quipu.RoleEngine, quipu.RoleSchedule}, {quipu.RoleWorkers}} {
-		if cfg.Roles = roles; slices.Contains(roles, quipu.RoleWorkers) {
-			cfg.Workers = reg
-		}
-		rt, err := quipu.Open(ctx, cfg)
-		must(err)
-		defer rt.Close()
-		go func() { done <- rt.Run(ctx) }()
-		last = rt
-	}
-	cents, err := priceOf(ctx, last, "parcel-1", Parcel{Grams: 500})
-	fmt.Println(cents, err)
-	stop()
-	fmt.Println(<-done, <-done)
-	// Output:
-	// 250 <nil>
-	// <nil> <nil>
-}
-
-// The owner sets up a space once: whether it keeps keys or digests of keys, how long closed jobs are
-// kept, and database roles with the least rights that a process needs.
-func ExampleRuntime_Roles() {
-	ctx := context.Background()
-	rt, dsn, end := exampleOf(quipu.Config{Space: "books"})
-	defer end()
-	must(rt.KeepPrivateKeys(ctx))
-	fmt.Println(rt.PrivateKeys(ctx))
-	must(rt.SetExpireDefault(ctx, 90*24*time.Hour))
-	fmt.Println(rt.ExpireDefault(ctx))
-
-	must(rt.Roles(ctx))
-	conn, err := pgx.Connect(ctx, dsn)
-	must(err)
-	defer func() { must(conn.Close(ctx)) }()
-	rows, err := conn.Query(ctx, "select rolname from pg_roles where rolname like '%books%' order by 1")
-	must(err)
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	fmt.Println(names, err)
-	// Output:
-	// true <nil>
-	// 2160h0m0s <nil>
-	// [quipu_books_client quipu_books_engine quipu_books_operator quipu_books_owner quipu_books_retention quipu_books_verifier quipu_books_worker] <nil>
-}
-
 // A handler's log names its job, activity and attempt by itself.
 func ExampleLogger() {
 	ctx := context.Background()
@@ -236,4 +184,198 @@ func ExampleLogger() {
 	must(err)
 	// Output:
 	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call turn=1 attempt=1 grams=500
+}
+
+// A call outside is cut off, and nobody knows whether it was done. The job waits for a person,
+// who checks and decides.
+func ExampleOperator() {
+	ctx := context.Background()
+	reg := workers.New()
+	workers.Handle(reg, "bank.lost", func(ctx context.Context, amount int) (int, error) {
+		return effects.Do(ctx, "transfer", func(context.Context) (int, error) { return 0, errors.New("connection cut off") })
+	})
+	rt, _, end := example(`{flow: pay, version: "1", output: "${ move.output }", activities: {start: {type: trigger}, `+
+		`move: {type: worker, topic: bank.lost, input: "${ start.output }"}}, transitions: {start: [move]}}`, reg)
+	defer end()
+
+	job, err := rt.Start(ctx, "pay", "invoice-7", 7)
+	must(err)
+	_, err = rt.Wait(ctx, job, quipu.UntilParked(true))
+	var parked *quipu.ParkedError
+	fmt.Println("parked:", errors.As(err, &parked))
+	for _, l := range parked.DeadLetters {
+		fmt.Println(l.Job.Key, l.Topic, l.Reason, l.Kind == journal.MessageResponse)
+		if l.Reason != quipu.ReasonParked || l.State != quipu.LetterOpen {
+			fmt.Println(help(l.Reason))
+			continue
+		}
+		must(rt.Operator().Decide(ctx, quipu.Decision{
+			DeadLetter: l.ID, Verdict: quipu.Done, Result: 7, Who: "ann", Reason: "it is in their books",
+		}))
+	}
+	out, err := quipu.WaitAs[int](ctx, rt, job)
+	fmt.Println(out, err)
+
+	all, err := rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{All: true, Reason: quipu.ReasonParked})
+	must(err)
+	for _, l := range all {
+		switch l.State {
+		case quipu.LetterRetried, quipu.LetterResolved, quipu.LetterFailed:
+			fmt.Println("dead letter of", l.Activity, "was", l.State)
+		case quipu.LetterAnswered:
+			fmt.Println("its answer came after all")
+		}
+	}
+	// Output:
+	// parked: true
+	// invoice-7 bank.lost parked true
+	// 7 <nil>
+	// dead letter of move was resolved
+}
+
+// help says what kind of trouble a dead letter tells of.
+func help(reason quipu.DeadLetterReason) string {
+	switch reason {
+	case quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit:
+		return "about an effect: look outside"
+	case quipu.ReasonNondeterminism, quipu.ReasonUndo, quipu.ReasonRuns:
+		return "about a handler: fix it, then retry"
+	case quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonRefused, quipu.ReasonForeign, quipu.ReasonUndecodable, quipu.ReasonChanged:
+		return "about the message: its text says which"
+	}
+	return "unknown to this version"
+}
+
+// The tables of a job are compared with its journal. What differs is written anew from the
+// journal, with an entry that says who decided and why.
+func ExampleOperator_Fsck() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	job, err := rt.Start(ctx, "approval", "order-42", map[string]int{"total": 1})
+	must(err)
+
+	var found quipu.Findings
+	found, err = rt.Operator().Fsck(ctx, job.ID)
+	must(err)
+	for _, d := range found.Differences {
+		var d quipu.Difference = d
+		fmt.Println(d.Table, d.Row, d.Column, "is", d.Stored, "and not", d.Journal)
+	}
+	fmt.Println(found.Job.Key, found.State, len(found.Differences), found.Broken == "")
+	if found.State == "quarantined" && found.Broken == "" {
+		_, err = rt.Operator().Repair(ctx, job.ID, "ann", "the disk was replaced")
+		must(err)
+	}
+	_, err = rt.Operator().Repair(ctx, job.ID, "ann", "to be sure")
+	fmt.Println(errors.Is(err, quipu.ErrRepair), err)
+	// Output:
+	// order-42 open 0 true
+	// true job "order-42": refused to repair: it is open: only a quarantined or a closed job is repaired
+}
+
+const subscribing = `
+flow: subscribing
+version: "1"
+activities:
+  start:   {type: trigger}
+  welcome: {type: worker, topic: user.welcome}
+transitions: {start: [welcome]}
+`
+
+// A pipeline compares the new build with the open jobs before it replaces the old one, and ends
+// with an exit code if there is a misfit.
+func ExampleRuntime_CheckOpen() {
+	ctx := context.Background()
+	build := func(first string) *workers.Registry {
+		reg := workers.New()
+		workers.HandleDurable(reg, "user.welcome", func(ctx context.Context, _ any) (string, error) {
+			_, err := effects.Do(ctx, first, func(context.Context) (string, error) { return "sent", nil }, effects.Idempotent)
+			if err != nil {
+				return "", err
+			}
+			return workers.Await[string](ctx, "user.confirmed", 0)
+		})
+		return reg
+	}
+	rt, _, end := example(subscribing, build("send mail"))
+	defer end()
+	job, err := rt.Start(ctx, "subscribing", "ada", nil)
+	must(err)
+	for info := new(quipu.JobInfo); len(info.Waits) == 0; {
+		info, err = rt.Job(ctx, job)
+		must(err)
+	}
+
+	first := func(m quipu.Misfit) string {
+		said, _, _ := strings.Cut(m.String(), ";")
+		return said
+	}
+	check := func(c quipu.OpenCheck) {
+		misfits := 0
+		c.Progress = func(jobs, requests int64) { fmt.Println(jobs, "job,", requests, "request,", misfits, "misfits") }
+		for m, err := range rt.CheckOpen(ctx, c) {
+			must(err)
+			misfits++
+			fmt.Println(first(m))
+		}
+	}
+	check(quipu.OpenCheck{Workers: build("send mail"), Flows: []*flow.Flow{parsed(subscribing)}})
+	check(quipu.OpenCheck{Workers: build("send letter")})
+	// Output:
+	// 1 job, 1 request, 0 misfits
+	// job "ada" of flow subscribing version 1, welcome at ,0,0: the function takes another path than the recorded one: at position 1 it asks for effect "send letter", and effect "send mail" is recorded there
+	// 1 job, 1 request, 1 misfits
+}
+
+// Keys are rotated in the running space. A worker in another language is given the key of its
+// topic.
+func ExampleKeys() {
+	ctx := context.Background()
+	rt, _, end := example(`{flow: one, version: "1", activities: {start: {type: trigger}}}`, nil)
+	defer end()
+
+	id, err := rt.Keys().Rotate(ctx, false)
+	must(err)
+	all, err := rt.Keys().List(ctx)
+	must(err)
+	fmt.Println("new key:", id, "keys:", len(all), "the old one holds for a day:", !all[0].Ends.IsZero())
+	text, err := rt.Keys().Topic(ctx, "labels.print")
+	must(err)
+	fmt.Println("QUIPU_TOPIC_KEY begins with", strings.Split(text, ":")[0])
+
+	must(rt.Keys().Switch(ctx, false)) // where a worker cannot have a key
+	on, err := rt.Keys().On(ctx)
+	must(err)
+	fmt.Println("signed:", on)
+	// Output:
+	// new key: 2 keys: 2 the old one holds for a day: true
+	// QUIPU_TOPIC_KEY begins with 2
+	// signed: false
+}
+
+// A shop gets a token with which it starts jobs by the HTTP API. When it is not needed any more,
+// it is revoked.
+func ExampleTokens() {
+	ctx := context.Background()
+	rt, _, end := example(`{flow: one, version: "1", activities: {start: {type: trigger}}}`, nil)
+	defer end()
+
+	token, err := rt.Tokens().Create(ctx, "shop", access.Client, 90*24*time.Hour)
+	must(err)
+	all, err := rt.Tokens().List(ctx)
+	must(err)
+	fmt.Println(all[0].Name, "has the role", all[0].Role, "for a time:", !all[0].Ends.IsZero())
+	who, holds, err := rt.Tokens().Who(ctx, token)
+	must(err)
+	fmt.Println("it holds:", holds, "for", who.Name)
+
+	must(rt.Tokens().Revoke(ctx, "shop"))
+	_, holds, err = rt.Tokens().Who(ctx, token)
+	must(err)
+	fmt.Println("it holds:", holds)
+	// Output:
+	// shop has the role client for a time: true
+	// it holds: true for shop
+	// it holds: false
 }

@@ -9,6 +9,64 @@ import (
 	"github.com/quipu-journal/quipu"
 )
 
+// A job waits for somebody's decision, which comes as a signal. The signal may come before the
+// job waits or after, and perhaps twice.
+func ExampleRuntime_Signal() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	job, err := rt.Start(ctx, "approval", "order-42", nil)
+	must(err)
+	for range 2 {
+		_, err = rt.Signal(ctx, "order.reviewed", "order-42", map[string]any{"ok": true}, quipu.IdempotencyKey("click-17"))
+		must(err)
+	}
+	out, err := rt.Wait(ctx, job)
+	must(err)
+	fmt.Println(string(out))
+	// Output: {"approved":true,"by":"signal"}
+}
+
+// SignalAll reaches every hook that waits for the key. The signal is not kept.
+func ExampleRuntime_SignalAll() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	sent, err := rt.SignalAll(ctx, "order.reviewed", "nobody-waits", nil)
+	must(err)
+	fmt.Println(sent.State, sent.Reached)
+	// Output: missed 0
+}
+
+// An interrupt ends a job from outside. Wait returns the reason.
+func ExampleRuntime_Interrupt() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	job, err := rt.Start(ctx, "approval", "order-43", nil)
+	must(err)
+	_, err = rt.Interrupt(ctx, quipu.Job{Key: "order-43"}, quipu.Code(409), quipu.Reason("withdrawn by the customer"), quipu.Descend(true))
+	must(err)
+	_, err = rt.Wait(ctx, job)
+	if ended, ok := errors.AsType[*quipu.JobError](err); ok {
+		fmt.Println(ended.State, ended.Code, ended.Cause.Message)
+	}
+	// Output: interrupted 409 withdrawn by the customer
+}
+
+const approval = `
+flow: approval
+version: "1"
+output: {approved: "${ review.by == 'signal' && review.output.ok }", by: "${ review.by }"}
+activities:
+  start:  {type: trigger}
+  review: {type: hook, signal: order.reviewed, key: "${ job.id }", sleep: 72h}
+transitions: {start: [review]}
+`
+
 // click is a program's own signal. A repeated click repeats its id, and then does nothing.
 func click(ctx context.Context, rt *quipu.Runtime, order, id string, options ...quipu.SignalOption) string {
 	sent, err := rt.Signal(ctx, "order.reviewed", order, map[string]bool{"ok": true}, append(options, quipu.IdempotencyKey(id))...)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -196,4 +198,54 @@ func ExampleFlowOf() {
 	// true signal
 	// true <nil>
 	// the key "order-1" has a job with another input: take another key
+}
+
+// A start may be repeated until it succeeds. Another input with the same key is a conflict.
+func ExampleRuntime_Start() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+
+	for range 2 {
+		job, err := rt.Start(ctx, "approval", "order-42", map[string]int{"total": 1}, quipu.Version("1"), quipu.Tags{"customer:7"})
+		fmt.Println(job.Key, job.Existing, err)
+	}
+	_, err := rt.Start(ctx, "approval", "order-42", map[string]int{"total": 2})
+	fmt.Println(err)
+	jobs, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"customer:7"}})
+	must(err)
+	fmt.Println(len(jobs), jobs[0].Job.Key, jobs[0].State)
+	// Output:
+	// order-42 false <nil>
+	// order-42 true <nil>
+	// the key "order-42" has a job with another input: take another key
+	// 1 order-42 open
+}
+
+// A job starts together with the row that it is about, or not at all.
+func ExampleRuntime_StartTx() {
+	ctx := context.Background()
+	rt, dsn, end := example(approval)
+	defer end()
+	conn, err := pgx.Connect(ctx, dsn)
+	must(err)
+	defer func() { must(conn.Close(ctx)) }()
+	_, err = conn.Exec(ctx, "create table orders (id text primary key)")
+	must(err)
+
+	var job quipu.Job
+	must(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "insert into orders values ('order-44')"); err != nil {
+			return err
+		}
+		if job, err = rt.StartTx(ctx, tx, "approval", "order-44", nil); err != nil {
+			return err
+		}
+		_, err = rt.SignalTx(ctx, tx, "order.reviewed", "order-44", map[string]any{"ok": false})
+		return err
+	}))
+	out, err := rt.Wait(ctx, job)
+	must(err)
+	fmt.Println(string(out))
+	// Output: {"approved":false,"by":"signal"}
 }

@@ -133,12 +133,13 @@ func unmentioned(t *testing.T, root, examples []*file) (broken []string) {
 	return broken
 }
 
-// facade are the files of the root package, and its examples.
+// facade are the files of the root package, and its examples with what they have in common.
 func facade(t *testing.T) (root, examples []*file) {
 	t.Helper()
 	for _, f := range sources(t) {
-		switch ok, _ := path.Match("example*_test.go", f.path); { // the pattern is a right one
-		case ok:
+		ok, _ := path.Match("example*_test.go", f.path) // the pattern is a right one
+		switch {
+		case ok, f.path == "main_test.go":
 			examples = append(examples, f)
 		case f.dir() == "." && !f.test():
 			root = append(root, f)

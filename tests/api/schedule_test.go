@@ -1,6 +1,7 @@
-package quipu_test
+package api_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,42 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 )
+
+// The roles schedule and retention work without engines and NATS. A flow that has been active for
+// three minutes has its three jobs, once each, and a closed job whose time has passed is gone.
+func TestScheduleAndRetention(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newSpace(t, `
+flow: brief
+version: "1"
+expire: 1s
+activities: {start: {type: trigger}}
+`, `
+flow: tick
+version: "1"
+schedule: {cron: "* * * * *", catch_up: all}
+activities: {start: {type: trigger}}
+`)
+	began := time.Now()
+	_, err := s.db().Exec(ctx, "UPDATE quipu_default.flows SET scheduled = scheduled - 180000000 WHERE name = 'tick'")
+	require.NoError(t, err)
+	s.output(s.begin("brief", "k", nil), `null`)
+
+	var jobs []quipu.JobSummary
+	s.until("the job is removed, and others are begun", func() bool {
+		s.runFor(200*time.Millisecond, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
+		_, gone := s.Find(ctx, "k")
+		var err error
+		jobs, err = s.Jobs(ctx, quipu.JobFilter{Flow: "tick"})
+		require.NoError(t, err)
+		return errors.Is(gone, quipu.ErrNotFound) && len(jobs) >= 3
+	})
+	require.LessOrEqual(t, len(jobs), 4+int(time.Since(began)/time.Minute), "one more, when a minute begins just now")
+	for _, j := range jobs {
+		s.output(j.Job, `null`)
+	}
+}
 
 // handedOver is a flow whose versions follow each other while no process looks at its schedule.
 type handedOver struct {

@@ -1,4 +1,4 @@
-package quipu_test
+package api_test
 
 import (
 	"errors"
