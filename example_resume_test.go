@@ -91,7 +91,7 @@ func ExampleRuntime_Fork() {
 	}
 	price = 80
 	why := []quipu.ForkOption{quipu.Who("ann"), quipu.Reason("what would it cost now")}
-	fork, err := rt.Fork(ctx, "order-1", at, "order-1-now", why...)
+	fork, err := rt.Fork(ctx, quipu.Job{Key: "order-1"}, at, "order-1-now", why...)
 	must(err)
 	out, err = rt.Wait(ctx, fork)
 	must(err)
@@ -100,7 +100,7 @@ func ExampleRuntime_Fork() {
 	info, err := rt.Job(ctx, fork)
 	must(err)
 	fmt.Println(info.ForkOf == job.ID)
-	_, err = rt.Fork(ctx, "order-1-now", at, "order-1-again")
+	_, err = rt.Fork(ctx, quipu.Job{Key: "order-1-now"}, at, "order-1-again")
 	fmt.Println(errors.Is(err, quipu.ErrFork), err)
 	// Output:
 	// "paid 100"

@@ -6,6 +6,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // StartOption changes a start: Version, Delay, At, Tags, Who.
@@ -139,3 +141,27 @@ func (t Throw) toInterrupt(o *interruptOptions) error {
 	o.order.Throw = bool(t)
 	return nil
 }
+
+// Who is the person who decides or asks, for the journal. It is an option of Resume, Start, Signal
+// and Interrupt.
+type Who string
+
+func (w Who) toStart(r *StartRequest) { r.Who = string(w) }
+
+func (w Who) toInterrupt(o *interruptOptions) error {
+	o.order.Who = wire.CutText(string(w))
+	return nil
+}
+
+func (w Who) toSignal(o *signalOptions) error {
+	o.who = wire.CutText(string(w))
+	return nil
+}
+
+func (w Who) toResume(f *journal.From) { f.Who = wire.CutText(string(w)) }
+
+func (w Who) toFork(f *journal.From) { w.toResume(f) }
+
+func (r Reason) toResume(f *journal.From) { f.Reason = wire.CutText(string(r)) }
+
+func (r Reason) toFork(f *journal.From) { r.toResume(f) }

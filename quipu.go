@@ -308,7 +308,7 @@ func (rt *Runtime) join(ctx context.Context) (leave func(), err error) {
 func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	switch {
 	case role == RoleSchedule:
-		return rt.scheduler().run, nil
+		return rt.scheduler().Run, nil
 	case role == RoleRetention:
 		keep := archive.To(rt.cfg.Archive)
 		return func(ctx context.Context) error { return engine.Retain(ctx, rt.store, keep, rt.cfg.Logger) }, nil
@@ -324,9 +324,9 @@ func (rt *Runtime) part(role Role) (func(context.Context) error, error) {
 	return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil // there are no handlers to run
 }
 
-func (rt *Runtime) scheduler() *scheduler {
-	return &scheduler{
-		store: rt.store, flows: rt.flows, kept: rt.kept, begin: rt.begin, observer: rt.cfg.Observer, log: rt.cfg.Logger,
+func (rt *Runtime) scheduler() *engine.Scheduler {
+	return &engine.Scheduler{
+		Store: rt.store, Flows: rt.flows, Kept: rt.kept, Begin: rt.begin, Observer: rt.cfg.Observer, Logger: rt.cfg.Logger,
 	}
 }
 

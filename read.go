@@ -132,7 +132,7 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
 		}
 		ref := collation.RefOf(f)
-		fresh, err := false, rt.handOver(ctx, active, ref.Name, ref.Version)
+		fresh, err := false, rt.scheduler().HandOver(ctx, active, ref.Name, ref.Version)
 		if err == nil {
 			fresh, err = rt.store.Deploy(ctx, ref, f.Canonical(), activate)
 		}
@@ -170,7 +170,7 @@ func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
 	}
 	active, err := rt.store.Schedules(ctx)
 	if err == nil {
-		err = rt.handOver(ctx, active, name, version)
+		err = rt.scheduler().HandOver(ctx, active, name, version)
 	}
 	if err != nil {
 		return fmt.Errorf("activate flow %s version %s: %w", name, version, err)

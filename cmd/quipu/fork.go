@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/look"
 )
 
 func (a *app) forkCommand() *cobra.Command {
@@ -39,7 +40,11 @@ entries will do. A job that resumes another, a fork, and a flow with identity: s
 			return cli.Exitf(cli.CodeUsage, "give the entry to go on from (--at, from 1) and the key of the new job (--as)")
 		}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			job, err := rt.Fork(ctx, args[0], at, as, quipu.Who(a.whoOf(by)), quipu.Reason(by.reason))
+			of, err := look.Find(ctx, rt, args[0])
+			if err != nil {
+				return err
+			}
+			job, err := rt.Fork(ctx, of, at, as, quipu.Who(a.whoOf(by)), quipu.Reason(by.reason))
 			switch {
 			case errors.Is(err, quipu.ErrFork):
 				return cli.Exit(codeRefused, err)

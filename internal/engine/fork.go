@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -11,6 +12,50 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
+
+// PlanFork reads the job that is to be forked at an entry of its main chain, and completes from.
+// The start has the flow version, the input and the tags of that job, and its key, which the caller
+// replaces. Errors: ErrFork, which says what to do, store.ErrNotFound, or the store's.
+func PlanFork(ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (f *flow.Flow, in store.Start, err error) {
+	v, err := r.Job(ctx, id)
+	if err != nil {
+		return nil, in, err
+	}
+	in = store.Start{Flow: v.Flow, Key: v.Key, Tags: v.Tags, Trace: v.Trace}
+	if err := forkable(v); err != nil {
+		return nil, in, fmt.Errorf("%w: %w", ErrFork, err)
+	}
+	if f, err = flows.Get(ctx, v.Flow); err != nil {
+		return nil, in, err
+	}
+	if f.Identity() == flow.Strict {
+		return nil, in, fmt.Errorf("%w: its flow derives the key of a job from its input (identity: strict), so no second job can have that input", ErrFork)
+	}
+	c, err := CutAt(ctx, r, id, from.Fork.At)
+	if err != nil {
+		return nil, in, err
+	}
+	if err := c.Clean(f); err != nil {
+		return nil, in, fmt.Errorf("%w: %w", ErrFork, err)
+	}
+	from.Job, in.Trigger, in.Input = id, f.Trigger().Name, c.Input
+	return f, in, nil
+}
+
+// forkable says why a job cannot be forked, or nil.
+func forkable(v *store.JobView) error {
+	switch {
+	case v.Flow.Name == flow.UndoName:
+		return errors.New("it runs the compensations of another job")
+	case v.State == journal.JobQuarantined:
+		return errors.New("it is quarantined: `quipu fsck` says what differs from its journal")
+	case v.State == journal.JobExpired:
+		return errors.New("it has expired: its journal is being removed")
+	case v.From != nil:
+		return errors.New("it resumes another job, or is a fork itself: fork the first one (quipu show names it)")
+	}
+	return nil
+}
 
 // CutAt reads the journal of a job up to its entry at, and all of it (O12). Errors are those of
 // reading: store.ErrNotFound among others.
@@ -32,7 +77,7 @@ func CutAt(ctx context.Context, r store.Reader, job journal.JobID, at int64) (c 
 
 // Fork begins a job under the key of start that takes over what from.Job had at the entry
 // from.Fork.At. Start has that job's flow version, trigger, input and tags, and the new key. The
-// caller has checked by CutAt that what followed the entry can be told apart. Generation and Head of from
+// caller has checked by PlanFork that what followed the entry can be told apart. Generation and Head of from
 // are set here. Errors: store.ErrNotFound: there is no job, or only its tombstone.
 // *store.AlreadyStartedError: a job has the key. store.ErrStale: the job is quarantined.
 // store.ErrUnavailable: nothing was begun. store.ErrUnknown: the job may have begun.

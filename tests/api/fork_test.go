@@ -42,16 +42,16 @@ func TestFork(t *testing.T) {
 	results := s.results(job)
 	require.Equal(t, map[string]int{"stock": 1, "quote": 1, "card": 1}, o.count())
 
-	_, err := s.Fork(ctx, "o-1", before.Entries+1, "o-1b")
+	_, err := s.Fork(ctx, quipu.Job{Key: "o-1"}, before.Entries+1, "o-1b")
 	require.ErrorIs(t, err, quipu.ErrFork)
 	require.ErrorContains(t, err, "its journal has the entries 1 to")
-	_, err = s.Fork(ctx, "o-1", results["note"], "o-1b")
+	_, err = s.Fork(ctx, quipu.Job{Key: "o-1"}, results["note"], "o-1b")
 	require.ErrorContains(t, err, "charge at ,0^5 was under way at entry")
-	_, err = s.Fork(ctx, "o-1", 1, "o-1")
+	_, err = s.Fork(ctx, quipu.Job{Key: "o-1"}, 1, "o-1")
 	require.ErrorContains(t, err, "has the key \"o-1\" already")
-	_, err = s.Fork(ctx, "o-1", 1, "")
+	_, err = s.Fork(ctx, quipu.Job{Key: "o-1"}, 1, "")
 	require.ErrorIs(t, err, quipu.ErrFork)
-	_, err = s.Fork(ctx, "o-2", 1, "o-3")
+	_, err = s.Fork(ctx, quipu.Job{Key: "o-2"}, 1, "o-3")
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 
 	o.mend("card")
@@ -66,10 +66,18 @@ func TestFork(t *testing.T) {
 	info := s.info(fork)
 	require.Equal(t, job.ID, info.ForkOf)
 	require.Zero(t, info.Resumes)
-	_, err = s.Fork(ctx, "o-1b", 1, "o-1c")
+	_, err = s.Fork(ctx, quipu.Job{Key: "o-1b"}, 1, "o-1c")
 	require.ErrorContains(t, err, "is a fork itself")
 
 	s.output(s.forked("o-1", 1, "o-1d"), `{"paid":"card 3","ref":"stock 2!","told":"card 3","sizes":[10,20]}`)
+	s.proved()
+
+	s.output(s.resumed("o-1"), `{"paid":"card 4","ref":"stock 1!","told":"card 4","sizes":[10,20]}`)
+	_, err = s.Fork(ctx, quipu.Job{Key: "o-1"}, 1, "o-1e")
+	require.ErrorContains(t, err, "it resumes another job", "the key names that one now")
+	first, err := s.Fork(ctx, job, 1, "o-1e")
+	require.NoError(t, err, "the ID names the first one")
+	s.output(first, `{"paid":"card 5","ref":"stock 3!","told":"card 5","sizes":[10,20]}`)
 	s.proved()
 }
 

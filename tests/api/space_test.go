@@ -114,7 +114,7 @@ func (s *space) resumed(key string, opts ...quipu.ResumeOption) quipu.Job {
 
 func (s *space) forked(key string, at int64, as string, opts ...quipu.ForkOption) quipu.Job {
 	s.t.Helper()
-	job, err := s.Fork(s.t.Context(), key, at, as, opts...)
+	job, err := s.Fork(s.t.Context(), quipu.Job{Key: key}, at, as, opts...)
 	require.NoError(s.t, err)
 	return job
 }

@@ -1,4 +1,4 @@
-package quipu
+package engine
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/schedule"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
@@ -23,37 +22,37 @@ const (
 	// maxCatchUp bounds the jobs that one look starts for one flow; the next look continues
 	// there.
 	maxCatchUp = 1000
-	// lookMost and lookLeast bound the pause between two looks. A newly activated flow is seen
-	// after lookMost at the latest.
-	lookMost  = 5 * time.Second
-	lookLeast = 50 * time.Millisecond
+	// scheduleLookMost and scheduleLookLeast bound the pause between two looks. A newly activated flow is seen
+	// after scheduleLookMost at the latest.
+	scheduleLookMost  = 5 * time.Second
+	scheduleLookLeast = 50 * time.Millisecond
 )
 
-// scheduler starts the jobs of flows with a schedule. Any number of processes may do so at once
+// Scheduler starts the jobs of flows with a schedule. Any number of processes may do so at once
 // (T8): each time has one key, so it starts one job, and the schedule's position is moved by
-// test-and-set after the starts.
-type scheduler struct {
-	store interface {
+// test-and-set after the starts. All exported fields are required.
+type Scheduler struct {
+	Store interface {
 		Schedules(ctx context.Context) ([]store.Schedule, error)
 		MarkSchedule(ctx context.Context, name string, before, after collation.Micros) error
 	}
-	flows    *engine.Flows
-	kept     func(key string) string // what the space keeps of a key (S15)
-	begin    func(ctx context.Context, starts []store.Start) []store.Started
-	observer observer.Observer
-	log      *slog.Logger
+	Flows    *Flows
+	Kept     func(key string) string // what the space keeps of a key (S15)
+	Begin    func(ctx context.Context, starts []store.Start) []store.Started
+	Observer observer.Observer
+	Logger   *slog.Logger
 
-	clocks map[journal.FlowRef]*clock // of the active versions
+	schedules map[journal.FlowRef]*scheduleOf // of the active versions
 }
 
-// clock is the schedule of a flow version; spec is nil where it has none.
-type clock struct {
+// scheduleOf is the schedule of a flow version; spec is nil where it has none.
+type scheduleOf struct {
 	flow.Schedule
 	spec *schedule.Spec
 }
 
-// run looks until ctx ends. It tries again after an error.
-func (s *scheduler) run(ctx context.Context) error {
+// Run looks until ctx ends. It tries again after an error.
+func (s *Scheduler) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
 		wait, err := s.look(ctx)
@@ -61,15 +60,15 @@ func (s *scheduler) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !failing: // logged once, not at every look
-			s.log.Warn("scheduled jobs are not started; they are caught up with later", "error", err)
+			s.Logger.Warn("scheduled jobs are not started; they are caught up with later", "error", err)
 		case err == nil && failing:
-			s.log.Info("scheduled jobs are started again")
+			s.Logger.Info("scheduled jobs are started again")
 		}
 		failing = err != nil
-		wait = min(max(wait, lookLeast), lookMost)
+		wait = min(max(wait, scheduleLookLeast), scheduleLookMost)
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait + rand.N(lookLeast)):
+		case <-time.After(wait + rand.N(scheduleLookLeast)):
 		}
 	}
 	return nil
@@ -77,19 +76,19 @@ func (s *scheduler) run(ctx context.Context) error {
 
 // look starts the jobs that are due by the database's clock (J5) and returns the time until the
 // next one is. A failing flow does not hold up the others.
-func (s *scheduler) look(ctx context.Context) (time.Duration, error) {
-	active, err := s.store.Schedules(ctx)
+func (s *Scheduler) look(ctx context.Context) (time.Duration, error) {
+	active, err := s.Store.Schedules(ctx)
 	if err != nil {
-		return lookMost, err
+		return scheduleLookMost, err
 	}
-	wait := lookMost
-	clocks := make(map[journal.FlowRef]*clock, len(active))
+	wait := scheduleLookMost
+	schedules := make(map[journal.FlowRef]*scheduleOf, len(active))
 	var faults []error
 	for i := range active {
 		ref := active[i].Ref
-		c, err := s.clock(ctx, ref)
+		c, err := s.scheduleOf(ctx, ref)
 		if err == nil {
-			clocks[ref] = c
+			schedules[ref] = c
 			if c.spec == nil {
 				continue
 			}
@@ -102,29 +101,29 @@ func (s *scheduler) look(ctx context.Context) (time.Duration, error) {
 			faults = append(faults, fmt.Errorf("flow %s version %s: %w", ref.Name, ref.Version, err))
 		}
 	}
-	s.clocks = clocks
+	s.schedules = schedules
 	return wait, errors.Join(faults...)
 }
 
-// clock returns the schedule of a version; it parses each version once.
-func (s *scheduler) clock(ctx context.Context, ref journal.FlowRef) (*clock, error) {
-	if c := s.clocks[ref]; c != nil {
+// scheduleOf returns the schedule of a version; it parses each version once.
+func (s *Scheduler) scheduleOf(ctx context.Context, ref journal.FlowRef) (*scheduleOf, error) {
+	if c := s.schedules[ref]; c != nil {
 		return c, nil
 	}
-	f, err := s.flows.Get(ctx, ref)
+	f, err := s.Flows.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	in := f.Schedule()
 	if in == nil {
-		return &clock{}, nil
+		return &scheduleOf{}, nil
 	}
 	spec, err := schedule.Parse(in.Cron, in.Zone)
-	return &clock{*in, spec}, err
+	return &scheduleOf{*in, spec}, err
 }
 
 // tick starts the due jobs of one flow and moves the flow's position behind them.
-func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (next time.Duration, err error) {
+func (s *Scheduler) tick(ctx context.Context, at *store.Schedule, c *scheduleOf) (next time.Duration, err error) {
 	now := time.UnixMicro(int64(at.Now))
 	last := time.UnixMicro(int64(at.Last))
 	fire, upTo := c.spec.Missed(last, now, string(c.CatchUp), maxCatchUp)
@@ -134,7 +133,7 @@ func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (nex
 		}
 	}
 	if len(fire) > 0 || position(c.spec, last, now).Before(now) { // or times were passed over
-		err := s.store.MarkSchedule(ctx, at.Ref.Name, at.Last, collation.Micros(upTo.UnixMicro()))
+		err := s.Store.MarkSchedule(ctx, at.Ref.Name, at.Last, collation.Micros(upTo.UnixMicro()))
 		if err != nil && !errors.Is(err, store.ErrLost) { // ErrLost: another process has moved it
 			return 0, err
 		}
@@ -145,36 +144,36 @@ func (s *scheduler) tick(ctx context.Context, at *store.Schedule, c *clock) (nex
 	if t := c.spec.Next(now); !t.IsZero() {
 		return t.Sub(now), nil
 	}
-	return lookMost, nil
+	return scheduleLookMost, nil
 }
 
 // start begins one job for each time. A job that exists already is no error. An input that the
 // flow refuses would be refused each time, so it is logged and skipped.
-func (s *scheduler) start(ctx context.Context, ref journal.FlowRef, c *clock, times []time.Time) error {
-	f, err := s.flows.Get(ctx, ref)
+func (s *Scheduler) start(ctx context.Context, ref journal.FlowRef, c *scheduleOf, times []time.Time) error {
+	f, err := s.Flows.Get(ctx, ref)
 	if err != nil {
 		return err
 	}
 	starts := make([]store.Start, len(times))
 	for i, at := range times {
-		key, err := engine.CheckStart(f, schedule.Key(ref.Name, at), c.Input, s.kept, nil)
+		key, err := CheckStart(f, schedule.Key(ref.Name, at), c.Input, s.Kept, nil)
 		if err != nil {
-			s.log.Error("a flow refuses what its schedule starts it with", "flow", ref.Name, "version", ref.Version, "times", len(times), "error", err)
-			s.observer.Count(observer.MetricScheduled, int64(len(times)), "outcome", "refused")
+			s.Logger.Error("a flow refuses what its schedule starts it with", "flow", ref.Name, "version", ref.Version, "times", len(times), "error", err)
+			s.Observer.Count(observer.MetricScheduled, int64(len(times)), "outcome", "refused")
 			return nil
 		}
 		starts[i] = store.Start{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: c.Input}
 	}
 	for len(starts) > 0 {
 		n := min(len(starts), MaxStarts)
-		for _, x := range s.begin(ctx, starts[:n]) {
+		for _, x := range s.Begin(ctx, starts[:n]) {
 			outcome := "started"
 			if _, again := errors.AsType[*store.AlreadyStartedError](x.Err); again {
 				outcome = "already"
 			} else if x.Err != nil {
 				return x.Err
 			}
-			s.observer.Count(observer.MetricScheduled, 1, "outcome", outcome)
+			s.Observer.Count(observer.MetricScheduled, 1, "outcome", outcome)
 		}
 		starts = starts[n:]
 	}
@@ -192,18 +191,18 @@ func position(spec *schedule.Spec, last, now time.Time) time.Time {
 	return now
 }
 
-// handOver prepares that another version takes over the schedule of a flow: the position, which the
+// HandOver prepares that another version takes over the schedule of a flow: the position, which the
 // version before moves only when it starts a job, is moved to where that version has nothing to
 // start. So the new one makes up for what was missed, and for no time before it that nobody missed.
-func (rt *Runtime) handOver(ctx context.Context, active []store.Schedule, name, version string) error {
-	i := slices.IndexFunc(active, func(s store.Schedule) bool { return s.Ref.Name == name })
+func (s *Scheduler) HandOver(ctx context.Context, active []store.Schedule, name, version string) error {
+	i := slices.IndexFunc(active, func(of store.Schedule) bool { return of.Ref.Name == name })
 	if i < 0 || active[i].Ref.Version == version {
 		return nil
 	}
 	at := &active[i]
-	c, err := rt.scheduler().clock(ctx, at.Ref)
+	c, err := s.scheduleOf(ctx, at.Ref)
 	if err != nil { // another version is how this is mended
-		rt.cfg.Logger.Warn("the schedule of the version before cannot be read; the new one goes on from its last start",
+		s.Logger.Warn("the schedule of the version before cannot be read; the new one goes on from its last start",
 			"flow", name, "version", at.Ref.Version, "error", err)
 		return nil
 	}
@@ -212,7 +211,7 @@ func (rt *Runtime) handOver(ctx context.Context, active []store.Schedule, name, 
 	if !to.After(last) {
 		return nil
 	}
-	err = rt.store.MarkSchedule(ctx, name, at.Last, collation.Micros(to.UnixMicro()))
+	err = s.Store.MarkSchedule(ctx, name, at.Last, collation.Micros(to.UnixMicro()))
 	if errors.Is(err, store.ErrLost) { // another process has moved it
 		return nil
 	}
