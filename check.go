@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/wire"
-	"github.com/quipu-journal/quipu/internal/work"
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/internal/misfit"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -60,7 +55,7 @@ func (m Misfit) String() string {
 //   - a version of a flow that an open job runs on, and that this build cannot read;
 //   - a topic that an open job can still come to, and that the build does not serve: once for
 //     each version, with the first job;
-//   - an open request that its handler does not fit, as work.Fits says: a durable function
+//   - an open request that its handler does not fit: a durable function
 //     takes another path than the recorded one, or a handler cannot read its input;
 //   - a flow of the build that is deployed with other content under the same version;
 //   - a child that has not begun and whose input the new version of its flow refuses.
@@ -69,230 +64,22 @@ func (m Misfit) String() string {
 // of a durable function two more. A job that goes on meanwhile is looked at again; one that begins
 // meanwhile is not. After an error it ends.
 func (rt *Runtime) CheckOpen(ctx context.Context, c OpenCheck) iter.Seq2[Misfit, error] {
+	enough := errors.New("the caller has enough")
 	return func(yield func(Misfit, error) bool) {
-		k := &checker{OpenCheck: c, rt: rt, yield: yield, fresh: map[string]*flow.Flow{}, told: map[[3]string]bool{}}
-		if err := k.all(ctx); err != nil && !errors.Is(err, errEnough) {
+		k := misfit.Check{
+			Store: rt.store, Compiled: rt.flows, Workers: c.Workers, Elsewhere: c.Elsewhere, Flows: c.Flows, Progress: c.Progress,
+			Say: func(m misfit.Misfit) error {
+				out := Misfit{
+					Job: Job{ID: m.Job, Key: m.Key}, Flow: m.Flow, Version: m.Version, Activity: m.Activity, Address: m.Address, Topic: m.Topic, Err: m.Err,
+				}
+				if !yield(out, nil) {
+					return enough
+				}
+				return nil
+			},
+		}
+		if err := k.Run(ctx); err != nil && !errors.Is(err, enough) {
 			yield(Misfit{}, fmt.Errorf("check the open jobs: %w", err))
 		}
 	}
-}
-
-// errEnough ends a check whose caller wants no more.
-var errEnough = errors.New("the caller has enough")
-
-// checker compares open jobs with a build.
-type checker struct {
-	OpenCheck
-	rt             *Runtime
-	yield          func(Misfit, error) bool
-	topics         []string
-	fresh          map[string]*flow.Flow // the flows whose version is new to the space, by name
-	told           map[[3]string]bool    // flow, version and topic of what is said once
-	jobs, requests int64
-}
-
-func (k *checker) say(m Misfit) error {
-	if !k.yield(m, nil) {
-		return errEnough
-	}
-	return nil
-}
-
-// once says something of a version for the first job that shows it.
-func (k *checker) once(m Misfit) error {
-	of := [3]string{m.Flow, m.Version, m.Topic}
-	if k.told[of] {
-		return nil
-	}
-	k.told[of] = true
-	return k.say(m)
-}
-
-func (k *checker) all(ctx context.Context) error {
-	if k.Workers != nil {
-		if err := k.Workers.Check(); err != nil {
-			return err
-		}
-		k.topics = append(k.Workers.Topics(), k.Elsewhere...)
-	}
-	for _, f := range k.Flows {
-		if err := k.deployable(ctx, f); err != nil {
-			return err
-		}
-	}
-	for j, err := range k.rt.AllJobs(ctx, JobFilter{States: []journal.JobState{journal.JobOpen}}) {
-		if err != nil {
-			return err
-		}
-		if err := k.job(ctx, j.Job.ID); err != nil {
-			return err
-		}
-		if k.jobs++; k.Progress != nil {
-			k.Progress(k.jobs, k.requests)
-		}
-	}
-	return nil
-}
-
-// deployable compares a flow with the version that is deployed.
-func (k *checker) deployable(ctx context.Context, f *flow.Flow) error {
-	text, err := k.rt.store.Flow(ctx, f.Name(), f.Version())
-	switch {
-	case errors.Is(err, ErrNotFound):
-		k.fresh[f.Name()] = f
-		return nil
-	case err != nil:
-		return err
-	case store.SameFlow(collation.RefOf(f), text) == nil:
-		return nil
-	}
-	return k.say(Misfit{Flow: f.Name(), Version: f.Version(), Err: errors.New("it is deployed with other content: give the changed flow a new version")})
-}
-
-// job compares an open job; it is gone or closed if it was not open any more.
-func (k *checker) job(ctx context.Context, id journal.JobID) error {
-	v, err := k.rt.store.Job(ctx, id)
-	if errors.Is(err, ErrNotFound) || err == nil && v.State != journal.JobOpen {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	f, err := k.rt.flows.Get(ctx, v.Flow)
-	switch {
-	case ctx.Err() != nil, errors.Is(err, ErrUnavailable):
-		return err
-	case err != nil:
-		return k.once(Misfit{Flow: v.Flow.Name, Version: v.Flow.Version, Err: fmt.Errorf("open jobs run on it, and this build cannot use it: %w", err)})
-	}
-	if k.Workers != nil {
-		if err := k.served(v, f); err != nil {
-			return err
-		}
-	}
-	for i := range v.Rows {
-		row := &v.Rows[i]
-		switch {
-		case row.Kind == journal.MessageStart && row.Sender == v.ID:
-			err = k.child(v, row)
-		case row.Kind == journal.MessageRequest && k.Workers != nil && slices.Contains(k.Workers.Topics(), row.Topic):
-			err = k.request(ctx, v, f, row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// served compares the topics that a job can still come to.
-func (k *checker) served(v *store.JobView, f *flow.Flow) error {
-	var open map[string]bool
-	for _, act := range f.Activities() {
-		if act.Type != flow.TypeWorker || slices.Contains(k.topics, act.Topic) {
-			continue
-		}
-		if open == nil {
-			open = openActivities(v)
-		}
-		for from := range open {
-			if !f.Follows(act.Name, from) {
-				continue
-			}
-			err := fmt.Errorf("the job can come to topic %s, which this build does not serve", act.Topic)
-			if err := k.once(Misfit{
-				Job: Job{ID: v.ID, Key: v.Key}, Flow: f.Name(), Version: f.Version(), Activity: act.Name, Topic: act.Topic, Err: err,
-			}); err != nil {
-				return err
-			}
-			break
-		}
-	}
-	return nil
-}
-
-// openActivities are the activities of a job that have begun and not ended, or that a message is
-// on its way to.
-func openActivities(v *store.JobView) map[string]bool {
-	open := map[string]bool{}
-	for i := range v.Instances {
-		if i := &v.Instances[i]; i.Ledger.State() == 0 {
-			open[i.Key.Activity] = true
-		}
-	}
-	for i := range v.Rows {
-		if r := &v.Rows[i]; r.Sender.IsZero() {
-			open[r.Activity] = true
-		}
-	}
-	return open
-}
-
-// child compares the input of a child that has not begun with the version that it will take.
-func (k *checker) child(v *store.JobView, row *collation.Row) error {
-	order, err := row.Order()
-	if err != nil {
-		return nil // the engine refuses it, whatever the build
-	}
-	f := k.fresh[order.Flow]
-	if f == nil || order.Version != "" && order.Version != f.Version() {
-		return nil
-	}
-	if err := f.CheckInput(order.Input, flow.NewBudget(nil)); err != nil {
-		return k.say(Misfit{
-			Job: Job{ID: v.ID, Key: v.Key}, Flow: v.Flow.Name, Version: v.Flow.Version, Activity: order.Parent.Activity, Address: order.Parent.DAD,
-			Err: fmt.Errorf("its child %q has not begun, and version %s of flow %s refuses its input: %w", order.Key, f.Version(), f.Name(), err),
-		})
-	}
-	return nil
-}
-
-// looks bounds how often a request is looked at whose job goes on meanwhile.
-const looks = 3
-
-// request compares an open request with its handler. Row and record are read one after the other,
-// so a misfit counts only if the row is still the same.
-func (k *checker) request(ctx context.Context, v *store.JobView, f *flow.Flow, row *collation.Row) error {
-	k.requests++
-	for range looks {
-		misfit, err := work.Fits(ctx, k.Workers, k.rt.store, requestOf(v, f, row))
-		if err != nil || misfit == nil {
-			return err
-		}
-		now, err := k.rt.store.Job(ctx, v.ID)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(now.Rows, func(r collation.Row) bool { return r.GUID == row.GUID && r.Kind == row.Kind })
-		switch {
-		case at < 0:
-			return nil // it was answered
-		case now.Rows[at].Rev == row.Rev:
-			return k.say(Misfit{
-				Job: Job{ID: v.ID, Key: v.Key}, Flow: f.Name(), Version: f.Version(), Activity: row.Activity, Address: string(row.DAD), Topic: row.Topic, Err: misfit,
-			})
-		}
-		row = &now.Rows[at]
-	}
-	return nil // it moves: the processes that live serve it
-}
-
-// requestOf is what a handler gets of an open request.
-func requestOf(v *store.JobView, f *flow.Flow, r *collation.Row) wire.Request {
-	c := wire.Request{
-		Space: v.Space, Job: v.ID.String(), Key: v.Key, Generation: v.Generation, Flow: f.Name(), Version: f.Version(),
-		Activity: r.Activity, DAD: string(r.DAD), Element: r.Element, Topic: r.Topic, Request: r.GUID.String(),
-		Turn: r.Turn, Attempt: r.Attempt, Trace: v.Trace, Input: r.Body,
-	}
-	if act, ok := f.Activity(r.Activity); ok {
-		c.Attempts, c.TimeoutMS = act.Retry.Attempts, act.Timeout.Milliseconds()
-	}
-	if v.From != nil && !v.From.Forks() {
-		root, generation := v.Root()
-		c.Root, c.RootGeneration = root.String(), generation
-	}
-	return c
 }

@@ -5,16 +5,35 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// EffectTx is the transaction that the body of a Tx effect writes in, on the space's database. It
-// has Exec, Query, QueryRow and CopyFrom of pgx, Batch and Savepoint; StartTx and SignalTx accept
-// it. It cannot end its transaction, and is unusable after its effect.
-type EffectTx = postgres.EffectTx
+// EffectTx is the transaction in which the body of a Tx effect writes (E3), on the space's database.
+// It commits with the effect's result or not at all. It has the methods of pgx.Tx except Commit and
+// Rollback, which are Quipu's; StartTx and SignalTx accept it. Use it from one goroutine at a time;
+// it ends with its effect.
+//
+// The settings are those of the connection string and the database, so unqualified tables are
+// found by the database's search path. Each call takes one statement, never by the simple
+// protocol. Statements that begin or end a transaction, name a savepoint or belong to the session
+// (LISTEN, PREPARE, DISCARD, …) are refused with ErrEffectTx. SET, temporary tables, cursors and
+// session advisory locks end with the effect. The isolation is READ COMMITTED.
+type EffectTx interface {
+	Transaction
+
+	// Batch sends many statements in one round trip, under the rules for single ones. Results go
+	// to the functions set on them (Exec, Query and QueryRow of pgx.QueuedQuery), which must not
+	// use the transaction. The error is that of the first statement or function that failed.
+	Batch(ctx context.Context, b *pgx.Batch) error
+	// Savepoint runs fn, which goes on in this transaction, in a savepoint. If fn returns an error or
+	// panics, its writes are undone and the transaction can go on. Savepoints may be nested.
+	Savepoint(ctx context.Context, fn func(ctx context.Context) error) error
+}
 
 // ErrEffectTx is wrapped by errors about a misused EffectTx: a statement that a body may not run,
 // two goroutines at once, rows left open, a use after its effect.
@@ -48,7 +67,7 @@ func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, 
 		if !ok {
 			return out, noTx(ctx, name, handle)
 		}
-		err = postgres.Borrow(ctx, outer, func(ctx context.Context, tx EffectTx) error {
+		err = postgres.Borrow(ctx, outer, func(ctx context.Context, tx postgres.EffectTx) error {
 			out, err = fn(ctx, tx)
 			return err
 		})

@@ -4,18 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // EffectState is how far an effect came.
@@ -73,7 +70,7 @@ type Evidence struct {
 }
 
 // ErrTombstone says that the job has expired and its journal was removed.
-var ErrTombstone = errors.New("the job has expired: its journal was removed")
+var ErrTombstone = inspect.ErrTombstone
 
 // Effect finds an effect by its key (effects.Key) among all jobs of the space: ErrNotFound. A
 // compensation that ran in a job of its own is recorded there and in the job that registered it,
@@ -113,136 +110,24 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 	if err != nil {
 		return nil, err
 	}
-	var s effectFilter
-	err = rt.store.Audit(ctx, job.ID, func(stored *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		if stored.Job.State == journal.JobExpired {
-			return ErrTombstone
-		}
-		s = effectFilter{stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{}}
-		s.out = Evidence{
-			Job: Job{ID: job.ID, Key: stored.Job.Key}, State: stored.Job.State, Head: stored.Job.Head,
-			Final: final(stored),
-		}
-		report, err := stored.Verify(replay.NewFlows(rt.cfg.Build), s.through(records))
-		if err == nil && report.Violated() {
-			s.out.Violation = report.First.String()
-		}
-		return err
-	})
+	found, err := inspect.Effects(ctx, rt.store, job.ID, effect, rt.cfg.Build)
 	if err != nil {
-		return nil, fmt.Errorf("read the journal of job %s: %w", nameOf(job), err)
+		return nil, fmt.Errorf("read the journal of job %.80q: %w", job.name(), err)
 	}
-	s.finish()
-	return &s.out, nil
-}
-
-func nameOf(job Job) string {
-	if job.Key == "" {
-		return job.ID.String()
+	job = Job{ID: job.ID, Key: found.Key}
+	out := &Evidence{
+		Job: job, State: found.State, Head: found.Head, Final: found.Final, Chains: found.Chains, Entries: found.Entries, Violation: found.Violation,
+		Effects: make([]Effect, len(found.Effects)),
 	}
-	return fmt.Sprintf("%q", job.Key)
-}
-
-// final says that the job's journal tells of every effect and that no other can begin. A job that
-// resumes another is never final: its effects may stand in that one's journal.
-func final(s *store.Stored) bool {
-	for _, row := range s.Rows {
-		if row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer {
-			return false
+	if found.Closed != 0 {
+		out.Closed = time.UnixMicro(found.Closed)
+	}
+	for i := range found.Effects {
+		f := &found.Effects[i]
+		out.Effects[i] = Effect{
+			Job: job, Key: f.Key, Name: f.Name, Class: effects.Class(f.Class), State: EffectState(f.State), NotDone: f.N, Request: f.Request,
+			Activity: f.Activity, Address: f.Address, Position: f.Position, Result: f.Result, Error: f.Error, Vouched: f.Vouched, Entries: f.Entries,
 		}
 	}
-	return s.Job.State.Closed() && s.Job.From == nil
-}
-
-// meaning returns the test for the effects that a key or a name stands for.
-func meaning(effect string) func(*journal.Effect) bool {
-	if key, err := journal.ParseDigest(effect); err == nil {
-		return func(f *journal.Effect) bool { return f.Key == key }
-	}
-	return func(f *journal.Effect) bool {
-		bare, _, _ := strings.Cut(f.Name, "[")
-		return effect == "" || f.Name == effect || bare == effect || strings.HasPrefix(f.Name, effect+"{") && strings.HasSuffix(effect, "]")
-	}
-}
-
-// effectFilter picks the entries of the wanted effects out of a job's entries.
-type effectFilter struct {
-	stored *store.Stored
-	wanted func(*journal.Effect) bool
-	at     map[journal.Digest]int // place in out.Effects
-	chains map[journal.GUID]bool
-	spoken []*journal.Entry // operators' entries about wanted effects; they come before the effect chains
-	out    Evidence
-}
-
-// through yields the records and looks at each as it passes.
-func (s *effectFilter) through(records iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
-	return func(yield func(journal.Record, error) bool) {
-		for r, err := range records {
-			if err == nil {
-				s.look(r)
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-func (s *effectFilter) look(r journal.Record) {
-	s.out.Entries++
-	if !r.Chain.IsZero() {
-		s.chains[r.Chain] = true
-	}
-	e, err := journal.Decode(r)
-	if err != nil {
-		return // the verification reports it
-	}
-	if slices.Contains(e.Marks, journal.MarkClosed) {
-		s.out.Closed = time.UnixMicro(e.Time)
-	}
-	switch {
-	case e.Effect == nil || !s.wanted(e.Effect):
-	case r.Chain.IsZero():
-		s.spoken = append(s.spoken, e)
-	default:
-		s.take(e)
-	}
-}
-
-// take adds an entry of an effect's chain.
-func (s *effectFilter) take(e *journal.Entry) {
-	i, known := s.at[e.Effect.Key]
-	if !known {
-		i = len(s.out.Effects)
-		s.at[e.Effect.Key] = i
-		s.out.Effects = append(s.out.Effects, Effect{
-			Job: s.out.Job, Key: e.Effect.Key, Name: e.Effect.Name, Class: effects.Class(e.Effect.Class), NotDone: e.Effect.N,
-			Request: e.Chain, Activity: e.Activity, Address: e.DAD,
-		})
-	}
-	f := &s.out.Effects[i]
-	f.Entries = append(f.Entries, e)
-	if f.Activity == "" { // a late entry does not name the instance
-		f.Activity, f.Address = e.Activity, e.DAD
-	}
-}
-
-// finish adds what the tables hold and what operators decided.
-func (s *effectFilter) finish() {
-	s.out.Chains = len(s.chains)
-	for i := range s.stored.Effects {
-		row := &s.stored.Effects[i]
-		if at, ok := s.at[row.Key]; ok {
-			f := &s.out.Effects[at]
-			f.Name, f.Class, f.NotDone, f.State = row.Name, effects.Class(row.Class), row.N, EffectState(row.State)
-			f.Result, f.Error, f.Position, f.Vouched = row.Result, row.Error, row.Position, row.Vouched
-		}
-	}
-	for _, e := range s.spoken {
-		if at, ok := s.at[e.Effect.Key]; ok {
-			s.out.Effects[at].Entries = append(s.out.Effects[at].Entries, e)
-		}
-	}
-	slices.SortStableFunc(s.out.Effects, func(a, b Effect) int { return cmp.Compare(a.Entries[0].Time, b.Entries[0].Time) })
+	return out, nil
 }

@@ -117,7 +117,7 @@ func ExampleRole() {
 
 // The owner sets up a space once: whether it keeps keys or digests of keys, how long closed jobs are
 // kept, and database roles with the least rights that a process needs.
-func ExampleRuntime_Roles() {
+func ExampleRuntime_CreateRoles() {
 	ctx := context.Background()
 	rt, dsn, end := exampleOf(quipu.Config{Space: "books"})
 	defer end()
@@ -126,7 +126,7 @@ func ExampleRuntime_Roles() {
 	must(rt.SetExpireDefault(ctx, 90*24*time.Hour))
 	fmt.Println(rt.ExpireDefault(ctx))
 
-	must(rt.Roles(ctx))
+	must(rt.CreateRoles(ctx))
 	conn, err := pgx.Connect(ctx, dsn)
 	must(err)
 	defer func() { must(conn.Close(ctx)) }()

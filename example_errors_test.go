@@ -89,7 +89,6 @@ func Example_limits() {
 	fmt.Println("signal: kept for", quipu.DefaultKeep, "or up to", quipu.MaxKeep)
 	fmt.Println("idempotency key:", quipu.MaxIdempotencyKey, "bytes")
 	fmt.Println("history:", quipu.MaxHistory, "entries")
-	fmt.Println("trace:", quipu.MaxTrace, "entries")
 
 	ctx := context.Background()
 	rt, _, end := example(approval)
@@ -105,7 +104,6 @@ func Example_limits() {
 	// signal: kept for 24h0m0s or up to 720h0m0s
 	// idempotency key: 512 bytes
 	// history: 200000 entries
-	// trace: 50000 entries
 	// true refused key: 513 bytes, the limit is 512: "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"…
 	// true refused input for flow approval, key "order-1": the input has 1048578 bytes in its canonical form, the limit is 1048576
 }

@@ -180,9 +180,9 @@ func ExampleTransaction() {
 		return errors.Join(err, errors.New("out of stock")) // the job never was
 	})
 	fmt.Println(err)
-	jobs, err := rt.Jobs(ctx, quipu.JobFilter{Flow: "approval"})
+	page, err := rt.Jobs(ctx, quipu.JobFilter{Flow: "approval"})
 	must(err)
-	for _, j := range jobs {
+	for _, j := range page.Jobs {
 		fmt.Println(j.Job.Key)
 	}
 	// Output:

@@ -47,7 +47,7 @@ func ExampleRuntime_Topics() {
 		topics, err := rt.Topics(ctx)
 		must(err)
 		i := slices.IndexFunc(topics, func(t quipu.Topic) bool { return t.Name == "bank.charge" })
-		if i < 0 || topics[i].Queued == 0 || topics[i].Queued == quipu.Unknown { // not there yet
+		if i < 0 || topics[i].Queued == 0 || topics[i].Queued == quipu.QueueUnknown { // not there yet
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}

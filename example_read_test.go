@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -69,35 +67,6 @@ func ExampleRuntime_Job() {
 	// the wakeup comes when it is due
 	// completed true 200 {"approved":true,"by":"signal"}
 	// kept for 720h0m0s
-}
-
-// The cursor of a page's last job leads to the next page. Jobs that began within 50 ms may come in
-// any order.
-func ExampleRuntime_Jobs() {
-	ctx := context.Background()
-	rt, _, end := example(greeting("1", "hello"))
-	defer end()
-	for n := range 3 {
-		_, err := rt.Start(ctx, "greet", fmt.Sprint("guest-", n), nil)
-		must(err)
-	}
-
-	page := quipu.JobFilter{Flow: "greet", Prefix: "guest-", Limit: 2}
-	for {
-		jobs, err := rt.Jobs(ctx, page)
-		must(err)
-		for _, j := range jobs {
-			fmt.Println(j.Job.Key)
-		}
-		if len(jobs) < page.Limit {
-			break
-		}
-		page.Before = jobs[len(jobs)-1].Cursor
-	}
-	// Unordered output:
-	// guest-2
-	// guest-1
-	// guest-0
 }
 
 const review = `
@@ -231,38 +200,6 @@ func ExampleRuntime_Evidence() {
 	// true
 }
 
-// What did the job spend its time on? The journal gives the tree of spans that a collector has of it.
-func ExampleRuntime_Trace() {
-	ctx := context.Background()
-	reg := workers.New()
-	workers.Handle(reg, "bank.charge", func(context.Context, any) (string, error) { return "receipt-1", nil })
-	rt, _, end := example(pays, reg)
-	defer end()
-	job, err := rt.Start(ctx, "pays", "order-1", nil)
-	must(err)
-	_, err = rt.Wait(ctx, job)
-	must(err)
-
-	tree, err := rt.Trace(ctx, job)
-	must(err)
-	depths := tree.Depths()
-	for i := range tree.Spans {
-		if s := &tree.Spans[i]; s.Part != trace.PartStep {
-			fmt.Println(strings.Repeat("  ", depths[i])+s.Name(), s.End >= s.Start)
-		}
-	}
-	// Output:
-	// job pays true
-	//   activity start true
-	//     start start true
-	//   activity charge true
-	//     dispatch charge true
-	//     attempt charge true
-	//       queued charge true
-	//       run charge true
-	//     response charge true
-}
-
 // History reads what happened in a job from its journal.
 func ExampleRuntime_History() {
 	ctx := context.Background()
@@ -316,9 +253,9 @@ func ExampleRuntime_AllJobs() {
 	// order-0 open
 }
 
-// The jobs that wait for a signal of one topic. A page of JobsPage may end before it is full, so that
+// The jobs that wait for a signal of one topic. A page may end before it is full, so that
 // it comes in time however many jobs there are: then Searched says how far it has looked.
-func ExampleRuntime_JobsPage() {
+func ExampleRuntime_Jobs() {
 	ctx := context.Background()
 	rt, _, end := example(approval)
 	defer end()
@@ -331,7 +268,7 @@ func ExampleRuntime_JobsPage() {
 	f := quipu.JobFilter{Waits: "signal:order.reviewed", Limit: 2}
 	for {
 		var page quipu.JobPage
-		page, err := rt.JobsPage(ctx, f)
+		page, err := rt.Jobs(ctx, f)
 		must(err)
 		for _, j := range page.Jobs {
 			fmt.Println(j.Job.Key)

@@ -27,9 +27,9 @@ func ExampleStartOption() {
 	_, err = rt.Start(ctx, "approval", "order-3", nil, quipu.Delay(quipu.MaxDelay+1))
 	fmt.Println(err)
 
-	jobs, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"import:7"}})
+	page, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"import:7"}})
 	must(err)
-	for _, j := range jobs {
+	for _, j := range page.Jobs {
 		info, err := rt.Job(ctx, j.Job)
 		must(err)
 		start := info.Messages[0] // the one message that is open
@@ -212,9 +212,9 @@ func ExampleRuntime_Start() {
 	}
 	_, err := rt.Start(ctx, "approval", "order-42", map[string]int{"total": 2})
 	fmt.Println(err)
-	jobs, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"customer:7"}})
+	page, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"customer:7"}})
 	must(err)
-	fmt.Println(len(jobs), jobs[0].Job.Key, jobs[0].State)
+	fmt.Println(len(page.Jobs), page.Jobs[0].Job.Key, page.Jobs[0].State)
 	// Output:
 	// order-42 false <nil>
 	// order-42 true <nil>

@@ -11,9 +11,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// defaultPage is the number of jobs on a page without a Limit.
-const defaultPage = 100
-
 // MaxCounted bounds the jobs that CountJobs looks at.
 const MaxCounted = store.MaxCounted
 
@@ -36,7 +33,7 @@ type JobFilter struct {
 	Tags     []string      // the job has all of them
 	Parent   journal.JobID // the job that started it, by an await or a function
 	From, To time.Time     // it started at From or later, and before To
-	Before   string        // the Cursor of the last job of the previous page
+	Before   string        // the Next of the previous page
 	Limit    int           // defaults to 100, at most 1 000
 }
 
@@ -64,28 +61,6 @@ func instant(t time.Time) collation.Micros {
 	return collation.Micros(t.UnixMicro())
 }
 
-// Jobs lists a page of jobs, newest first, without those that another has resumed. It has fewer than
-// Limit if there are no more. An expired job is only a tombstone. ErrRejected says that Before is no
-// Cursor, Limit too high or Waits none of its words; ErrKey, that the Prefix begins a key that is
-// private. Two starts by different processes within 50 ms may be in either order (J5).
-func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) ([]JobSummary, error) {
-	if f.Limit <= 0 {
-		f.Limit = defaultPage
-	}
-	var all []JobSummary
-	for {
-		page, err := rt.JobsPage(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, page.Jobs...); page.Searched.IsZero() {
-			return all, nil
-		}
-		f.Before = page.Next
-		f.Limit -= len(page.Jobs)
-	}
-}
-
 // JobPage is a page of a list of jobs.
 type JobPage struct {
 	Jobs []JobSummary
@@ -95,9 +70,13 @@ type JobPage struct {
 	Searched time.Time
 }
 
-// JobsPage is Jobs for who wants an answer in time: a page ends where 20 000 jobs were compared
-// with a filter without an index, or 5 000 were asked what they wait for, full or not (O7).
-func (rt *Runtime) JobsPage(ctx context.Context, f JobFilter) (JobPage, error) {
+// Jobs lists a page of jobs, newest first, without those that another has resumed. An expired job is
+// only a tombstone. A page ends where it is full, and where 20 000 jobs were compared with a filter
+// without an index, or 5 000 were asked what they wait for (O7); AllJobs goes on by itself.
+// ErrRejected says that Before is no Next, Limit too high or Waits none of its words; ErrKey, that
+// the Prefix begins a key that is private. Two starts by different processes within 50 ms may be in
+// either order (J5).
+func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) (JobPage, error) {
 	if err := rt.checkPrefix(f.Prefix); err != nil {
 		return JobPage{}, err
 	}
@@ -112,7 +91,7 @@ func (rt *Runtime) JobsPage(ctx context.Context, f JobFilter) (JobPage, error) {
 	return page, nil
 }
 
-// AllJobs yields the jobs that Jobs lists page by page, from the Cursor Before on if there is one.
+// AllJobs yields the jobs that Jobs lists page by page, from Before on if there is one.
 // Limit is the size of a page. The pages are read one after another: a job that starts meanwhile
 // is not yielded, and one that ends may be yielded as open. After an error it ends.
 func (rt *Runtime) AllJobs(ctx context.Context, f JobFilter) iter.Seq2[JobSummary, error] {
@@ -121,7 +100,7 @@ func (rt *Runtime) AllJobs(ctx context.Context, f JobFilter) iter.Seq2[JobSummar
 			f.Limit = store.MaxPage
 		}
 		for {
-			page, err := rt.JobsPage(ctx, f)
+			page, err := rt.Jobs(ctx, f)
 			if err != nil {
 				yield(JobSummary{}, err)
 				return

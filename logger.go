@@ -8,5 +8,5 @@ import (
 )
 
 // Logger returns the log of the handler run that ctx belongs to, with its job, activity and
-// attempt (work.Logger).
+// attempt.
 func Logger(ctx context.Context) *slog.Logger { return work.Logger(ctx) }

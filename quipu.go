@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/tokens"
 	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
@@ -79,7 +80,7 @@ type Runtime struct {
 	forget    func()        // ends the reading of gauges
 	ready     chan struct{} // closed when Run takes work
 	draining  atomic.Bool   // set when Run drains, and never reset
-	looks     tokenLooks
+	tokens    *tokens.Looks
 	unleft    atomic.Pointer[store.Trouble] // the newest mark could not be left in NATS
 }
 
@@ -108,7 +109,7 @@ func open(ctx context.Context, cfg Config, how below.Mode) (*Runtime, error) {
 	if err != nil {
 		return nil, rt.alsoAway(ctx, err)
 	}
-	rt.store = st
+	rt.store, rt.tokens = st, tokens.New(st)
 	rt.waiters = engine.NewWaiters(engine.WaitersConfig{
 		Store: st, Listen: rt.listen, Look: cfg.WaitLook, Logger: cfg.Logger,
 		Runs: func(job journal.JobID) bool { return rt.committer.Runs(job) },

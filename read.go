@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -75,23 +76,7 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 			yield(nil, err)
 			return
 		}
-		stopped := false
-		err = rt.store.Audit(ctx, job.ID, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-			for r, err := range records {
-				if err != nil {
-					return err
-				}
-				e, err := journal.Decode(r)
-				if !yield(e, err) || err != nil {
-					stopped = true
-					return nil
-				}
-			}
-			return nil
-		})
-		if err != nil && !stopped {
-			yield(nil, err)
-		}
+		inspect.Journal(ctx, rt.store, job.ID)(yield)
 	}
 }
 
@@ -208,10 +193,10 @@ func (rt *Runtime) kept(key string) string {
 	return c.KeptKey(key)
 }
 
-// Roles creates the space's group roles with least rights (S8): owner, engine, operator,
+// CreateRoles creates the space's group roles with least rights (S8): owner, engine, operator,
 // worker, client, retention and verifier. The login of a worker is bound to topics by `quipu grant
 // worker`. It needs CREATEROLE. Repeat it after each migration.
-func (rt *Runtime) Roles(ctx context.Context) error { return rt.store.Roles(ctx) }
+func (rt *Runtime) CreateRoles(ctx context.Context) error { return rt.store.Roles(ctx) }
 
 // Child is a job that an activity of another job waits for.
 type Child struct {

@@ -21,7 +21,11 @@ var ErrRepair = errors.New("refused to repair")
 // Column it is the whole row: Stored is "" for one that is missing, Journal for one that must not
 // stand. Long values are cut. Left says why the journal cannot give it back, and what to do; "":
 // Repair rebuilds it.
-type Difference = repair.Difference
+type Difference struct {
+	journal.Difference
+
+	Left string
+}
 
 // Findings are what Fsck found out about one job.
 type Findings struct {
@@ -95,7 +99,9 @@ func (o Operator) examine(ctx context.Context, id journal.JobID) (x *repair.Case
 }
 
 func findings(x *repair.Case) Findings {
-	return Findings{
-		Job: Job{ID: x.Stored.ID, Key: x.Stored.Key}, State: x.Stored.State, Broken: x.Broken, Differences: x.Found, Unlisted: x.Unlisted,
+	out := Findings{Job: Job{ID: x.Stored.ID, Key: x.Stored.Key}, State: x.Stored.State, Broken: x.Broken, Unlisted: x.Unlisted}
+	for _, d := range x.Found {
+		out.Differences = append(out.Differences, Difference(d))
 	}
+	return out
 }

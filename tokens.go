@@ -2,15 +2,11 @@ package quipu
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/journal/postgres"
 )
 
 // Tokens acts on the tokens of a space, with which programs and people use its HTTP API (O11).
@@ -66,107 +62,5 @@ func (t Tokens) Revoke(ctx context.Context, name string) error {
 // as long as there are few of them; while many are tried, a token that was just made is known after
 // a quarter of a second.
 func (t Tokens) Who(ctx context.Context, token string) (who access.Who, holds bool, err error) {
-	hash, ok := access.Hash(token)
-	if !ok {
-		return who, false, nil
-	}
-	looks := &t.rt.looks
-	if !looks.known(hash) && !looks.free() {
-		if err := looks.readAll(ctx, t.rt.store); err != nil || !looks.known(hash) {
-			return who, false, err
-		}
-	}
-	found, err := t.rt.store.FindToken(ctx, hash)
-	if errors.Is(err, ErrNotFound) {
-		looks.note(hash, false)
-		return who, false, nil
-	}
-	if err == nil {
-		looks.note(hash, true)
-	}
-	return access.Who{Name: found.Name, Role: found.Role}, err == nil, err
-}
-
-// Limits of the looks at tokens that are not known to hold, so that who tries tokens makes no query
-// each time.
-const (
-	freeLooks   = 50                     // one by one, before all tokens are read at once
-	freeAgain   = 50 * time.Millisecond  // one more of these
-	tokensAgain = 250 * time.Millisecond // between two reads of all tokens
-	tokensWait  = 5 * time.Second        // for one of these
-)
-
-// tokenLooks knows which tokens held when they were looked up last, and bounds the looks at others.
-// The zero value is ready.
-type tokenLooks struct {
-	mu     sync.Mutex
-	held   map[[sha256.Size]byte]bool
-	spent  int       // of freeLooks
-	gained time.Time // up to when spent was reduced
-
-	reading sync.Mutex // held while all are read
-	read    time.Time
-	failed  error // of the last read
-}
-
-func (l *tokenLooks) known(hash [sha256.Size]byte) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held[hash]
-}
-
-// note notes what a look has found.
-func (l *tokenLooks) note(hash [sha256.Size]byte, holds bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case !holds:
-		delete(l.held, hash)
-	case l.held == nil || len(l.held) >= 2*postgres.MaxTokens: // most of them were revoked
-		l.held = map[[sha256.Size]byte]bool{hash: true}
-	default:
-		l.held[hash] = true
-	}
-}
-
-// free takes a look at one token; false: too many were taken.
-func (l *tokenLooks) free() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	gain := int(min(now.Sub(l.gained)/freeAgain, freeLooks))
-	l.gained = l.gained.Add(time.Duration(gain) * freeAgain)
-	if l.spent = max(0, l.spent-gain); l.spent == 0 {
-		l.gained = now
-	}
-	if l.spent >= freeLooks {
-		return false
-	}
-	l.spent++
-	return true
-}
-
-// readAll reads all tokens, unless that was done in tokensAgain; whoever comes meanwhile waits for
-// it. A failure holds as long.
-func (l *tokenLooks) readAll(ctx context.Context, st *postgres.Store) error {
-	l.reading.Lock()
-	defer l.reading.Unlock()
-	if time.Since(l.read) < tokensAgain {
-		return l.failed
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokensWait) // others take what it finds, too
-	defer cancel()
-	all, err := st.TokenHashes(ctx)
-	l.read, l.failed = time.Now(), err
-	if err != nil {
-		return err
-	}
-	held := make(map[[sha256.Size]byte]bool, len(all))
-	for _, hash := range all {
-		held[hash] = true
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held = held
-	return nil
+	return t.rt.tokens.Who(ctx, token)
 }

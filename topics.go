@@ -9,13 +9,13 @@ import (
 	"github.com/quipu-journal/quipu/internal/session"
 )
 
-// Unknown is the Queued of a topic whose queue cannot be read here.
-const Unknown = -1
+// QueueUnknown is the Queued of a topic whose queue cannot be read here.
+const QueueUnknown = -1
 
 // Topic is what a space has of one topic now.
 type Topic struct {
 	Name string
-	// Queued are the requests that wait in NATS for a process; Unknown without NATS, or without the
+	// Queued are the requests that wait in NATS for a process; QueueUnknown without NATS, or without the
 	// rights of an engine there. Oldest is how long the oldest of them has been there, 0 where that
 	// was not looked at.
 	Queued int64
@@ -32,7 +32,7 @@ type Topic struct {
 	// A worker in another language is none of them.
 	Processes []string
 	// Elsewhere says that none of Processes serves it and that somebody asks NATS for its requests: a
-	// worker in another language. It is false where Queued is Unknown.
+	// worker in another language. It is false where Queued is QueueUnknown.
 	Elsewhere bool
 }
 
@@ -53,7 +53,7 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	all := map[string]*Topic{}
 	of := func(name string) *Topic {
 		if all[name] == nil {
-			all[name] = &Topic{Name: name, Queued: Unknown}
+			all[name] = &Topic{Name: name, Queued: QueueUnknown}
 		}
 		return all[name]
 	}

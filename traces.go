@@ -10,52 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu/internal/backoff"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 )
-
-// MaxTrace bounds the entries of a job of which a Trace is made.
-const MaxTrace = 50_000
-
-// Trace returns the tree of spans of a job, from its journal alone (O2). What has ended of it is the
-// same in every later tree. Errors: ErrNotFound, ErrTombstone, or one that says that the job has over
-// MaxTrace entries.
-func (rt *Runtime) Trace(ctx context.Context, job Job) (*trace.Tree, error) {
-	job, err := rt.known(ctx, job)
-	if err != nil {
-		return nil, err
-	}
-	b, n := trace.New(), 0
-	for e, err := range rt.Journal(ctx, job) {
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("read the journal of job %s: %w", nameOf(job), err)
-		case n == MaxTrace:
-			return nil, fmt.Errorf("the journal of job %s has over %d entries: no trace is made of it", nameOf(job), MaxTrace)
-		}
-		b.Add(e)
-		n++
-	}
-	if n == 0 {
-		return nil, fmt.Errorf("read the journal of job %s: %w", nameOf(job), ErrTombstone)
-	}
-	// Other jobs are read when the journal has been: reading it holds a connection.
-	var failed error
-	t := b.Tree(func(other journal.JobID) string {
-		v, err := rt.store.Job(ctx, other)
-		if err != nil {
-			if !errors.Is(err, ErrNotFound) {
-				failed = err
-			}
-			return ""
-		}
-		return v.Trace
-	})
-	if failed != nil {
-		return nil, fmt.Errorf("read a job to which job %s is linked: %w", nameOf(job), failed)
-	}
-	return t, nil
-}
 
 // traceLook is the pause between two looks for ended jobs whose trace is to be sent.
 const traceLook = time.Second
@@ -155,7 +113,7 @@ func (rt *Runtime) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tr
 			switch {
 			case err == nil || errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
 				return err
-			case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTombstone):
+			case !errors.Is(err, ErrNotFound) && !errors.Is(err, inspect.ErrTombstone):
 				rt.cfg.Logger.Error("no trace can be made of a job", "job", id.String(), "error", err)
 			}
 			return nil
@@ -171,5 +129,5 @@ func (rt *Runtime) sampled(ctx context.Context, id journal.JobID) (*trace.Tree, 
 	if err != nil || !rt.cfg.Observer.Sampled(id, v.Trace) {
 		return nil, err
 	}
-	return rt.Trace(ctx, Job{ID: id, Key: v.Key})
+	return inspect.Trace(ctx, rt.store, id)
 }

@@ -5,16 +5,28 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/quipu-journal/quipu/internal/engine"
-	"github.com/quipu-journal/quipu/journal/postgres"
 )
 
 // Tx is the caller's own transaction on the space's database: a pgx.Tx of a connection or a pool,
 // or a savepoint of one (E17).
-type Tx = postgres.Tx
+type Tx = pgx.Tx
 
-// Transaction is what StartTx and SignalTx write in: a Tx, or the EffectTx of a DoTx.
-type Transaction = postgres.Transaction
+// Transaction is what StartTx and SignalTx write in: a Tx, or the EffectTx of a DoTx. Its methods are
+// those that both have.
+type Transaction interface {
+	// Exec runs one statement.
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	// Query runs one statement. Close its rows, or read them to the end, before the next.
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	// QueryRow is Query for one row. Scan returns its errors, pgx.ErrNoRows if there is none.
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	// CopyFrom inserts many rows at once. The source must not use the transaction.
+	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+}
 
 // StartTx is Start inside the caller's own transaction: the job begins if and when that commits
 // (E17). Nothing has to be published: the commit announces the job to the engines, which pick it

@@ -33,9 +33,8 @@ type JobSummary struct {
 	Tags          []string
 	Started       time.Time
 	Closed        time.Time
-	Open          int64  // open obligations: at 0 the job closes
-	Entries       int64  // entries of its main chain
-	Cursor        string // for JobFilter.Before
+	Open          int64 // open obligations: at 0 the job closes
+	Entries       int64 // entries of its main chain
 }
 
 // JobInfo is the state of one job.
@@ -138,7 +137,7 @@ func moment(t collation.Micros) time.Time {
 func summary(v *store.JobSummary) JobSummary {
 	return JobSummary{
 		Job: Job{ID: v.ID, Key: v.Key}, Generation: v.Generation, Flow: v.Flow.Name, Version: v.Flow.Version, State: v.State, Tags: v.Tags,
-		Started: moment(v.Started), Closed: moment(v.Closed), Open: v.Semaphore, Entries: v.Head.Seq, Cursor: v.Cursor,
+		Started: moment(v.Started), Closed: moment(v.Closed), Open: v.Semaphore, Entries: v.Head.Seq,
 	}
 }
 

@@ -110,7 +110,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	found, err := a.rt.JobsPage(r.Context(), f)
+	found, err := a.rt.Jobs(r.Context(), f)
 	if err != nil {
 		return err
 	}

@@ -172,10 +172,10 @@ func (s *Space) end(key string) (json.RawMessage, error) {
 // Keys returns the keys that begin with prefix, of the oldest job first.
 func (s *Space) Keys(prefix string) []string {
 	s.t.Helper()
-	jobs, err := s.Jobs(s.t.Context(), quipu.JobFilter{Prefix: prefix})
+	page, err := s.Jobs(s.t.Context(), quipu.JobFilter{Prefix: prefix})
 	require.NoError(s.t, err)
 	var out []string
-	for _, j := range slices.Backward(jobs) {
+	for _, j := range slices.Backward(page.Jobs) {
 		out = append(out, j.Job.Key)
 	}
 	return out

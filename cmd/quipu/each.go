@@ -51,9 +51,9 @@ const maxCompletions = 50
 func (a *app) completes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string, _ cobra.ShellCompDirective) {
 		err := a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			jobs, err := rt.Jobs(ctx, quipu.JobFilter{Prefix: begun, Limit: maxCompletions})
-			for i := range jobs {
-				keys = append(keys, plain(jobs[i].Job.Key))
+			page, err := rt.Jobs(ctx, quipu.JobFilter{Prefix: begun, Limit: maxCompletions})
+			for i := range page.Jobs {
+				keys = append(keys, plain(page.Jobs[i].Job.Key))
 			}
 			return err
 		})

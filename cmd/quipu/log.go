@@ -13,7 +13,9 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -92,7 +94,7 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 		if err != nil {
 			return err
 		}
-		events, err := l.rt.History(ctx, job)
+		events, err := inspect.History(ctx, below.Of(l.rt), job.ID)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 				}
 			}
 			if roles {
-				if err := rt.Roles(ctx); err != nil {
+				if err := rt.CreateRoles(ctx); err != nil {
 					return err
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
@@ -146,7 +147,7 @@ func (s *shower) show(ctx context.Context, key string) error {
 	slices.Reverse(v.letters)
 	v.flow = look.Definition(ctx, s.rt, v.Flow)
 	var events []history.Event
-	events, v.silent = s.rt.History(ctx, job)
+	events, v.silent = inspect.History(ctx, below.Of(s.rt), job.ID)
 	v.activities = history.Activities(events)
 	for i := range events {
 		ev := &events[i]

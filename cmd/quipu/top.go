@@ -174,7 +174,7 @@ func (f *frame) topics(all []quipu.Topic) {
 			Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Longest: t.Longest.Seconds(), Rate: t.Rate,
 			Processes: append([]string{}, t.Processes...), Elsewhere: t.Elsewhere,
 		}
-		if t.Queued != quipu.Unknown {
+		if t.Queued != quipu.QueueUnknown {
 			x.Queued = &t.Queued
 		}
 		f.Topics = append(f.Topics, x)

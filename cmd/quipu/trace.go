@@ -12,6 +12,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/telemetry"
@@ -34,7 +36,7 @@ docs/traces.md says what collectors do with. Of an open job what has ended is se
 again later for the rest.
 
 --svg prints a picture instead. -o json prints one object per span. A journal has at most
-` + strconv.Itoa(quipu.MaxTrace) + ` entries.`,
+` + strconv.Itoa(inspect.MaxTrace) + ` entries.`,
 		Example: "  quipu trace order-42\n  quipu ls --keys --limit 0 | quipu trace - --otlp http://localhost:4318",
 		Args:    cli.Args(1, -1),
 	}
@@ -79,7 +81,7 @@ func (t *tracer) run(ctx context.Context, cmd *cobra.Command, a *app, rt *quipu.
 		if err != nil {
 			return err
 		}
-		x, err := rt.Trace(ctx, job)
+		x, err := inspect.Trace(ctx, below.Of(rt), job.ID)
 		if err != nil {
 			return err
 		}

@@ -374,12 +374,12 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 			}
 		}
 	}
-	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: p.V.ID, Limit: maxRows})
+	page, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: p.V.ID, Limit: maxRows})
 	if err != nil {
 		return err
 	}
-	for i := range jobs {
-		j := &jobs[i]
+	for i := range page.Jobs {
+		j := &page.Jobs[i]
 		at := slices.IndexFunc(p.Children, func(x child) bool { return x.ID == j.Job.ID })
 		if at < 0 {
 			p.Children = append(p.Children, child{j.Job.ID, j.Job.Key, "", string(j.State)})

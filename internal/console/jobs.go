@@ -47,7 +47,7 @@ func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
 	}
 	f.jobs.Before, f.jobs.Limit = q.Get("before"), pageSize
 	p := &jobsPage{filter: f, All: journal.JobStates, For: waits, Spans: spans, Now: time.Now()}
-	if p.JobPage, err = c.rt.JobsPage(ctx, f.jobs); err != nil {
+	if p.JobPage, err = c.rt.Jobs(ctx, f.jobs); err != nil {
 		return nil, err
 	}
 	if p.Flows, err = c.flowNames(ctx); err != nil {

@@ -70,7 +70,7 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &topicsPage{Blind: slices.ContainsFunc(known, func(t quipu.Topic) bool { return t.Queued == quipu.Unknown })}
+	p := &topicsPage{Blind: slices.ContainsFunc(known, func(t quipu.Topic) bool { return t.Queued == quipu.QueueUnknown })}
 	all := map[string]*topic{}
 	for _, t := range known {
 		t.Oldest, t.Longest = t.Oldest.Truncate(time.Second), t.Longest.Truncate(time.Minute) // what changes with every look says nothing

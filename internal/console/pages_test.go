@@ -88,7 +88,7 @@ func jobPage(t *testing.T, w *site) {
 	has(t, w.get(w.of("failing")+"?activity=look"), "Activities: look")
 	child, err := w.rt.Jobs(t.Context(), quipu.JobFilter{Parent: w.id("done")})
 	require.NoError(t, err)
-	has(t, w.get("/jobs/"+child[0].Job.ID.String()), `>done</a> (invoice)`)
+	has(t, w.get("/jobs/"+child.Jobs[0].Job.ID.String()), `>done</a> (invoice)`)
 	export := w.do(w.request(http.MethodGet, w.of("done")+"/export", nil))
 	has(t, export.Header.Get("Content-Disposition"), "attachment")
 	require.Contains(t, export.Body, w.id("done").String())

@@ -91,7 +91,7 @@ func pulled(ctx context.Context, rt *quipu.Runtime) func(topic string) (is, seen
 	return func(topic string) (is, seen bool) {
 		for _, t := range all() {
 			if t.Name == topic {
-				return t.Elsewhere, t.Queued != quipu.Unknown
+				return t.Elsewhere, t.Queued != quipu.QueueUnknown
 			}
 		}
 		return false, false

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
@@ -58,10 +59,10 @@ func (s *Shelf) Glance(ctx context.Context, rt *quipu.Runtime, id journal.JobID)
 }
 
 // Read reads a job as it stands, or, with at from 1, as it stood at that entry of its main chain.
-// A job with over quipu.MaxHistory entries is read without its journal. What it gives is not to be
+// A job with over inspect.MaxHistory entries is read without its journal. What it gives is not to be
 // changed, but for the Job. Errors: ErrNotFound, ErrPast.
 func (s *Shelf) Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64) (*Reading, error) {
-	return s.read(ctx, rt, id, at, quipu.MaxHistory)
+	return s.read(ctx, rt, id, at, inspect.MaxHistory)
 }
 
 // read reads a job; a journal of more than most entries only from the shelf.
@@ -100,9 +101,9 @@ func (s *Shelf) read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, a
 	case kept == nil:
 		r.Later = true
 	case kept.long && at > 0:
-		return nil, fmt.Errorf("the journal has over %d entries or %d MiB: read it with quipu replay", quipu.MaxHistory, maxRead>>20)
+		return nil, fmt.Errorf("the journal has over %d entries or %d MiB: read it with quipu replay", inspect.MaxHistory, maxRead>>20)
 	case kept.long:
-		r.Silent = fmt.Errorf("the journal has over %d entries or %d MiB: read it with quipu export", quipu.MaxHistory, maxRead>>20)
+		r.Silent = fmt.Errorf("the journal has over %d entries or %d MiB: read it with quipu export", inspect.MaxHistory, maxRead>>20)
 	case at > 0:
 		return r, r.past(ctx, rt, kept, at)
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -50,7 +51,7 @@ type kept struct {
 	entries []*journal.Entry // those of the main chain, then those of the effect chains
 	hashes  []journal.Digest // of the entries
 	writers map[*journal.Entry]string
-	long    bool         // it has more than quipu.MaxHistory entries or maxRead bytes, and was not kept
+	long    bool         // it has more than inspect.MaxHistory entries or maxRead bytes, and was not kept
 	size    atomic.Int64 // bytes of what it says, as far as that was read
 
 	mu     sync.Mutex
@@ -80,7 +81,7 @@ func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, 
 	if k := s.find(mark); k != nil {
 		return k, nil
 	}
-	if most < quipu.MaxHistory && j.View.Head.Seq+2*int64(len(effects)) > int64(most) {
+	if most < inspect.MaxHistory && j.View.Head.Seq+2*int64(len(effects)) > int64(most) {
 		return nil, nil
 	}
 	k, err := read(ctx, rt, j)
@@ -154,7 +155,7 @@ func (s *Shelf) trim() {
 
 // read reads a journal from the database.
 func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error) {
-	most := min(j.View.Head.Seq, quipu.MaxHistory)
+	most := min(j.View.Head.Seq, inspect.MaxHistory)
 	k := &kept{entries: make([]*journal.Entry, 0, most), hashes: make([]journal.Digest, 0, most), writers: make(map[*journal.Entry]string, most)}
 	records := make(chan journal.Record, 1000) // they are decoded beside the reading
 	var work errgroup.Group
@@ -176,7 +177,7 @@ func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error)
 			if err != nil {
 				return err
 			}
-			if k.long = n == quipu.MaxHistory || k.size.Add(int64(len(rec.Body))) > maxRead; k.long {
+			if k.long = n == inspect.MaxHistory || k.size.Add(int64(len(rec.Body))) > maxRead; k.long {
 				return nil
 			}
 			n++

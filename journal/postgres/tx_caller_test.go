@@ -33,11 +33,11 @@ func TestE17StartInAnEffect(t *testing.T) {
 		sent, err := x.signalTx(ctx, tx, signalOf(x.Store, "s", "once"))
 		require.NoError(t, err)
 		require.Equal(t, store.SignalKept, sent.State)
-		require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
+		require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context) error {
 			must(x.startTx(ctx, tx, keyed("b")))(t)
 			return nil
 		}))
-		require.EqualError(t, tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
+		require.EqualError(t, tx.Savepoint(ctx, func(ctx context.Context) error {
 			must(x.startTx(ctx, tx, keyed("c")))(t)
 			return errors.New("back")
 		}), "back")
@@ -136,7 +136,7 @@ func TestTxBatch(t *testing.T) {
 			bad := &pgx.Batch{}
 			bad.Queue("INSERT INTO orders VALUES ('x')")
 			bad.Queue(sql)
-			err := tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error { return tx.Batch(ctx, bad) })
+			err := tx.Savepoint(ctx, func(ctx context.Context) error { return tx.Batch(ctx, bad) })
 			require.Error(t, err)
 		}
 		return order(ctx, tx)

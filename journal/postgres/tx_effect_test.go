@@ -259,25 +259,25 @@ func TestTxSavepointsAndTheEndOfTheHandle(t *testing.T) {
 	_, err := x.do(transfer, func(ctx context.Context, tx EffectTx) error {
 		kept = tx
 		require.NoError(t, order(ctx, tx))
-		err := tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
+		err := tx.Savepoint(ctx, func(ctx context.Context) error {
 			require.NoError(t, order(ctx, tx))
-			require.NoError(t, tx.Savepoint(ctx, order))
+			require.NoError(t, tx.Savepoint(ctx, func(ctx context.Context) error { return order(ctx, tx) }))
 			_, err := tx.Exec(ctx, "SELECT 1/0")
 			return err
 		})
 		require.ErrorContains(t, err, "division by zero")
 		require.Panics(t, func() {
-			_ = tx.Savepoint(ctx, func(ctx context.Context, tx EffectTx) error {
+			_ = tx.Savepoint(ctx, func(ctx context.Context) error {
 				require.NoError(t, order(ctx, tx))
 				panic("broken")
 			})
 		})
-		return tx.Savepoint(ctx, order)
+		return tx.Savepoint(ctx, func(ctx context.Context) error { return order(ctx, tx) })
 	})
 	require.NoError(t, err)
 	require.Equal(t, 2, x.orders())
 	require.ErrorIs(t, order(t.Context(), kept), ErrEffectTx)
-	require.ErrorIs(t, kept.Savepoint(t.Context(), order), ErrEffectTx)
+	require.ErrorIs(t, kept.Savepoint(t.Context(), func(ctx context.Context) error { return order(ctx, kept) }), ErrEffectTx)
 	_, err = kept.CopyFrom(t.Context(), pgx.Identifier{"orders"}, []string{"name"}, pgx.CopyFromRows(nil))
 	require.ErrorIs(t, err, ErrEffectTx)
 

@@ -11,32 +11,15 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// EffectTx is the transaction in which the body of a Tx effect writes (E3). It is a transaction
-// on the space's database, which commits with the effect's result or not at all. It has the
-// methods of pgx.Tx except Commit and Rollback, which are Quipu's. Use it from one goroutine at a
-// time; it ends with its effect.
-//
-// The settings are those of the connection string and the database, so unqualified tables are
-// found by the database's search path. Each call takes one statement, never by the simple
-// protocol. Statements that begin or end a transaction, name a savepoint or belong to the session
-// (LISTEN, PREPARE, DISCARD, …) are refused with ErrEffectTx. SET, temporary tables, cursors and
-// session advisory locks end with the effect. The isolation is READ COMMITTED.
+// EffectTx is the transaction in which the body of a Tx effect writes (E3): a quipu.EffectTx, which
+// says what each method does.
 type EffectTx interface {
-	// Exec runs one statement.
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	// Query runs one statement. Close its rows, or read them to the end, before the next.
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	// QueryRow is Query for one row. Scan returns its errors, pgx.ErrNoRows if there is none.
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	// CopyFrom inserts many rows at once. The source must not use the handle.
-	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
-	// Batch sends many statements in one round trip, under the rules for single ones. Results go
-	// to the functions set on them (Exec, Query and QueryRow of pgx.QueuedQuery), which must not
-	// use the handle. The error is that of the first statement or function that failed.
+	Transaction
+
+	// Batch sends many statements in one round trip.
 	Batch(ctx context.Context, b *pgx.Batch) error
-	// Savepoint runs fn in a savepoint. If fn returns an error or panics, its writes are undone
-	// and the transaction can go on. Savepoints may be nested.
-	Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) error
+	// Savepoint runs fn in a savepoint.
+	Savepoint(ctx context.Context, fn func(ctx context.Context) error) error
 }
 
 // ErrEffectTx is wrapped by errors about a misused EffectTx, and by the failure of the effect.
@@ -175,7 +158,7 @@ func (n nested) Rollback(ctx context.Context) error {
 }
 
 // Savepoint implements EffectTx.
-func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx EffectTx) error) (err error) {
+func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	// One name is enough: a new savepoint hides older ones of its name.
 	if err := h.say(ctx, "SAVEPOINT quipu_nested"); err != nil {
 		return err
@@ -187,7 +170,7 @@ func (h *handle) Savepoint(ctx context.Context, fn func(ctx context.Context, tx 
 		}
 		err = errors.Join(err, h.say(context.WithoutCancel(ctx), "ROLLBACK TO SAVEPOINT quipu_nested", "RELEASE SAVEPOINT quipu_nested"))
 	}()
-	if err = fn(ctx, h); err == nil {
+	if err = fn(ctx); err == nil {
 		err = h.say(ctx, "RELEASE SAVEPOINT quipu_nested")
 	}
 	returned = true
@@ -315,6 +298,6 @@ func (r *oneRow) Scan(dest ...any) error {
 // same rules. It serves tests of handlers without a job (E14).
 func Borrow(ctx context.Context, tx Tx, fn func(ctx context.Context, tx EffectTx) error) error {
 	h := &handle{conn: tx.Conn()}
-	err := h.Savepoint(ctx, fn)
+	err := h.Savepoint(ctx, func(ctx context.Context) error { return fn(ctx, h) })
 	return errors.Join(err, h.end())
 }

@@ -190,7 +190,7 @@ func TestCheckOpenCompensations(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all, err := s.Jobs(t.Context(), quipu.JobFilter{Prefix: "a/book.undo-"})
 		require.NoError(t, err)
-		return len(all) == 1
+		return len(all.Jobs) == 1
 	}, time.Minute, 20*time.Millisecond)
 	require.Empty(t, s.misfits(quipu.OpenCheck{Workers: booked("flight")}))
 	all := s.misfits(quipu.OpenCheck{Workers: booked("train")})

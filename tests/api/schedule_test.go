@@ -34,17 +34,17 @@ activities: {start: {type: trigger}}
 	require.NoError(t, err)
 	s.output(s.begin("brief", "k", nil), `null`)
 
-	var jobs []quipu.JobSummary
+	var page quipu.JobPage
 	s.until("the job is removed, and others are begun", func() bool {
 		s.runFor(200*time.Millisecond, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
 		_, gone := s.Find(ctx, "k")
 		var err error
-		jobs, err = s.Jobs(ctx, quipu.JobFilter{Flow: "tick"})
+		page, err = s.Jobs(ctx, quipu.JobFilter{Flow: "tick"})
 		require.NoError(t, err)
-		return errors.Is(gone, quipu.ErrNotFound) && len(jobs) >= 3
+		return errors.Is(gone, quipu.ErrNotFound) && len(page.Jobs) >= 3
 	})
-	require.LessOrEqual(t, len(jobs), 4+int(time.Since(began)/time.Minute), "one more, when a minute begins just now")
-	for _, j := range jobs {
+	require.LessOrEqual(t, len(page.Jobs), 4+int(time.Since(began)/time.Minute), "one more, when a minute begins just now")
+	for _, j := range page.Jobs {
 		s.output(j.Job, `null`)
 	}
 }
@@ -98,10 +98,10 @@ func (s *space) setBack(name string) {
 // started are the keys and versions of the jobs of a flow.
 func (s *space) started(name string) map[string]string {
 	s.t.Helper()
-	jobs, err := s.Jobs(s.t.Context(), quipu.JobFilter{Flow: name})
+	page, err := s.Jobs(s.t.Context(), quipu.JobFilter{Flow: name})
 	require.NoError(s.t, err)
 	all := map[string]string{}
-	for _, job := range jobs {
+	for _, job := range page.Jobs {
 		all[job.Job.Key] = job.Version
 	}
 	return all

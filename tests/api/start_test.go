@@ -38,7 +38,7 @@ func TestStartOptions(t *testing.T) {
 	for tags, want := range map[string]int{"customer:42": 2, "vip": 1, "nobody": 0} {
 		page, err := s.Jobs(ctx, quipu.JobFilter{Tags: []string{tags}})
 		require.NoError(t, err)
-		require.Len(t, page, want, tags)
+		require.Len(t, page.Jobs, want, tags)
 	}
 
 	began := time.Now()

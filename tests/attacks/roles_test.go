@@ -35,7 +35,7 @@ transitions:
 func (g *target) roles() *quipu.Runtime {
 	g.t.Helper()
 	owner := g.open(nil)
-	require.NoError(g.t, owner.Roles(g.t.Context()))
+	require.NoError(g.t, owner.CreateRoles(g.t.Context()))
 	return owner
 }
 

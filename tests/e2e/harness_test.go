@@ -143,10 +143,10 @@ func (e *env) clean(rt *quipu.Runtime) {
 // its verdict soon after (C15, I6).
 func (e *env) settled(rt *quipu.Runtime) {
 	e.t.Helper()
-	jobs, err := rt.Jobs(e.t.Context(), quipu.JobFilter{Limit: store.MaxPage})
+	page, err := rt.Jobs(e.t.Context(), quipu.JobFilter{Limit: store.MaxPage})
 	require.NoError(e.t, err)
-	require.NotEmpty(e.t, jobs)
-	for _, j := range jobs {
+	require.NotEmpty(e.t, page.Jobs)
+	for _, j := range page.Jobs {
 		if !j.State.Closed() {
 			continue
 		}

@@ -48,7 +48,7 @@ func (e *env) least() {
 	rt, err := quipu.Open(e.t.Context(), quipu.Config{Postgres: e.Postgres, Space: e.Space})
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
-	require.NoError(e.t, rt.Roles(e.t.Context()))
+	require.NoError(e.t, rt.CreateRoles(e.t.Context()))
 	e.logins = &logins{owner: rt, admin: e.connect(), log: &devtest.Log{}, users: map[string]*natsserver.User{}}
 	_, err = e.logins.admin.Exec(e.t.Context(), `ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO PUBLIC`)
 	require.NoError(e.t, err)

@@ -63,8 +63,8 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				_, err := e.Wait(rt, job)
 				require.Error(t, err)
 				e.eventually("the end of the job that undoes", func() bool {
-					jobs, err := rt.Jobs(t.Context(), quipu.JobFilter{})
-					return err == nil && len(jobs) == 2 && jobs[0].State.Closed() && jobs[1].State.Closed()
+					page, err := rt.Jobs(t.Context(), quipu.JobFilter{})
+					return err == nil && len(page.Jobs) == 2 && page.Jobs[0].State.Closed() && page.Jobs[1].State.Closed()
 				})
 				e.eventually("the end of the call", func() bool {
 					mu.Lock()

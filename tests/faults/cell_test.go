@@ -277,8 +277,8 @@ func (c *cell) open() string {
 	ctx, cancel := context.WithTimeout(context.Background(), glance)
 	defer cancel()
 	var text strings.Builder
-	jobs, err := c.rt.Jobs(ctx, quipu.JobFilter{})
-	for _, j := range jobs {
+	page, err := c.rt.Jobs(ctx, quipu.JobFilter{})
+	for _, j := range page.Jobs {
 		v, failed := below.Of(c.rt).Job(ctx, j.Job.ID)
 		if failed != nil || !v.Ended || len(v.Rows) > 0 {
 			fmt.Fprintf(&text, "%s: %+v, %v\n", j.Job.Key, v, failed)

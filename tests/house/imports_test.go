@@ -3,6 +3,8 @@ package house
 import (
 	"fmt"
 	"go/ast"
+	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,11 +29,12 @@ var layers = [][]string{
 	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
 	{"effects"},
 	{"internal/effect"},
-	{"internal/durable", "internal/session", "internal/work/port"},
+	{"internal/durable", "internal/session", "internal/work/port", "internal/inspect"},
 	{"workers"},
 	{"internal/engine", "internal/work"},
 	{"journal/postgres", "internal/memstore", "transport/nats", "internal/membus", "internal/local", "telemetry"},
-	{"internal/below"},
+	{"internal/below", "internal/misfit", "internal/tokens"},
+	{"internal/process"},
 	{"."},
 	{"internal/dev", "internal/look", "quiputest"},
 	{"api", "internal/console"},
@@ -71,10 +74,14 @@ var homes = []struct {
 	{"github.com/stretchr/testify", []string{"internal/testkit", "cmd/internal/cli/clitest", "tests"}},
 }
 
-// facadeType is what the root package takes from nats.go: the type of an
-// option, so that a caller hands over an embedded server's connection. Config
-// names it and no other name of the package is used.
-const facadeType = "InProcessConnProvider"
+// facadeTypes are what the root package takes from modules that are at home elsewhere: the type of
+// an option, so that a caller hands over an embedded server's connection, and what the methods of a
+// transaction take and return.
+var facadeTypes = map[string][]string{
+	"github.com/nats-io/nats.go":     {"InProcessConnProvider"},
+	"github.com/jackc/pgx/v5":        {"Tx", "Rows", "Row", "Identifier", "CopyFromSource", "Batch"},
+	"github.com/jackc/pgx/v5/pgconn": {"CommandTag"},
+}
 
 // within says that dir is prefix or lies below it. Only the root itself is
 // within ".".
@@ -150,9 +157,12 @@ func unclean(f *file) (broken []string) {
 	return broken
 }
 
+// version is the end of an import path that is no name of its package.
+var version = regexp.MustCompile(`/v[0-9]+$`)
+
 // uses are the lines on which a file names pkg.name.
 func uses(f *file, pkg, name string) (lines []int) {
-	local := pkg[strings.LastIndex(pkg, "/")+1:]
+	local := path.Base(version.ReplaceAllString(pkg, ""))
 	spec := imports(f)[pkg]
 	if spec == nil {
 		return nil
@@ -178,7 +188,7 @@ func strayed(f *file) (broken []string) {
 			if !within(name, h.module) || slices.ContainsFunc(h.in, func(p string) bool { return within(f.dir(), p) }) {
 				continue
 			}
-			if f.dir() == "." && h.module == "github.com/nats-io/nats.go" && onlyFacadeType(f, name) {
+			if f.dir() == "." && onlyFacadeTypes(f, name) {
 				continue
 			}
 			broken = append(broken, fmt.Sprintf("%s:%d: %s belongs to %s", f.path, f.line(spec.Pos()), name, strings.Join(h.in, ", ")))
@@ -187,11 +197,16 @@ func strayed(f *file) (broken []string) {
 	return broken
 }
 
-func onlyFacadeType(f *file, pkg string) bool {
-	if spec := imports(f)[pkg]; spec.Name == nil || spec.Name.Name == "." {
-		return false // its own name is not the path's last element
+func onlyFacadeTypes(f *file, pkg string) bool {
+	if spec := imports(f)[pkg]; spec.Name != nil && spec.Name.Name == "." {
+		return false
 	}
-	return len(uses(f, pkg, "")) == len(uses(f, pkg, facadeType))
+	allowed := 0
+	for _, name := range facadeTypes[pkg] {
+		allowed += len(uses(f, pkg, name))
+	}
+	all := len(uses(f, pkg, ""))
+	return all > 0 && all == allowed
 }
 
 func each(t *testing.T, check func(*file) []string) (broken []string) {
@@ -306,4 +321,7 @@ func TestImportRulesFindWhatBreaksThem(t *testing.T) {
 	nats := `import n "github.com/nats-io/nats.go"` + "\n"
 	require.Empty(t, strayed(source("x.go", nats+"type c struct { p n.InProcessConnProvider }")))
 	require.Len(t, strayed(source("x.go", nats+"var c = n.Connect")), 1)
+	pgx := `import "github.com/jackc/pgx/v5"` + "\n"
+	require.Empty(t, strayed(source("x.go", pgx+"type tx = pgx.Tx")))
+	require.Len(t, strayed(source("x.go", pgx+"type tx = pgx.Tx\nvar c = pgx.Connect")), 1)
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
@@ -131,12 +133,12 @@ func oneTree(t *testing.T, to backend) {
 	_, err = rt.Wait(ctx, job)
 	require.NoError(t, err)
 
-	tree, err := rt.Trace(ctx, job)
+	tree, err := inspect.Trace(ctx, below.Of(rt), job.ID)
 	require.NoError(t, err)
 	id := tree.Context.Trace.String()
 	spans := whole(t, ctx, to, id, "job voyage")
 	requireVoyage(t, spans)
-	child, err := rt.Trace(ctx, quipu.Job{ID: childOf(t, tree)})
+	child, err := inspect.Trace(ctx, below.Of(rt), childOf(t, tree))
 	require.NoError(t, err)
 	kids := whole(t, ctx, to, child.Context.Trace.String(), "job leg")
 	requireTree(t, kids, "", "job leg")
@@ -256,7 +258,7 @@ func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	require.Empty(t, s.all)
 	s.away.Store(false)
 	ctx = start(t, c, s).While(ctx)
-	tree, err := rt.Trace(ctx, job)
+	tree, err := inspect.Trace(ctx, below.Of(rt), job.ID)
 	require.NoError(t, err)
 	requireTree(t, whole(t, ctx, s, tree.Context.Trace.String(), "job leg"), "", "job leg")
 }
