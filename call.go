@@ -43,12 +43,12 @@ func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, er
 	}
 	input, err := marshal(in)
 	if err != nil {
-		return Job{}, fmt.Errorf("%w, key %.80q: %w", ErrInput, rt.kept(key), err)
+		return Job{}, fmt.Errorf("%w, key %.80q: %w", ErrInput, rt.proc.Kept(key), err)
 	}
 	if key, err = rt.checkStart(ctx, f, key, input); err != nil {
 		return Job{}, err
 	}
-	begun := rt.begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
+	begun := rt.proc.Begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
 	if there, is := errors.AsType[*store.AlreadyStartedError](begun[0].Err); is {
 		there.SameFlow = there.SameFlow && there.Flow.Version == topic
 	}

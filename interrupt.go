@@ -52,7 +52,7 @@ func (rt *Runtime) Interrupt(ctx context.Context, job Job, opts ...InterruptOpti
 	if err != nil {
 		return InterruptResult{}, err
 	}
-	done, err := rt.committer.Interrupt(ctx, row, !rt.decides())
+	done, err := rt.committer.Interrupt(ctx, row, !rt.proc.Decides())
 	if err != nil {
 		return InterruptResult{}, fmt.Errorf("interrupt job %.80q: %w", job.name(), err)
 	}

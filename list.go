@@ -46,7 +46,7 @@ func (f *JobFilter) store() store.JobFilter {
 
 // checkPrefix refuses the beginning of a key where the space has digests of keys alone (S15).
 func (rt *Runtime) checkPrefix(prefix string) error {
-	if rt.kept(prefix) == prefix {
+	if rt.proc.Kept(prefix) == prefix {
 		return nil
 	}
 	return fmt.Errorf("%w: prefix %.80q: the space has digests of keys (sha256:…), which say nothing of how a key begins: give the whole key to Find",

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/process"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/transport/nats"
 )
@@ -78,45 +79,36 @@ func natsFromEnv(o *NATSOptions) error {
 	return err
 }
 
-// natsConfig is the configuration of the bus, as far as it is known before the database is.
-func (c Config) natsConfig() nats.Config {
-	o := c.NATSOptions
-	return nats.Config{
-		URL: c.NATS, InProcess: c.InProcess, Space: c.Space, Lanes: c.Lanes,
-		Inbox: nats.Inbox(c.Space, c.onNATS(), c.topics()), LeaveStreams: c.onNATS() != nats.Engine, LaneAckWait: c.AckWait, WorkAckWait: c.AckWait, Log: c.Logger,
-		Credentials: o.Credentials, NKeySeed: o.NKeySeed, CA: o.CA, Cert: o.Cert, Key: o.Key, TLS: o.TLS, Domain: o.Domain, Prefix: o.Prefix,
-		Replicas: o.Replicas, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge, PlacementCluster: o.PlacementCluster, PlacementTags: o.PlacementTags,
-	}
-}
-
-// onNATS is what a process does on NATS (S4).
-func (c Config) onNATS() nats.Part {
-	switch {
-	case slices.Contains(c.Roles, RoleEngine):
-		return nats.Engine
-	case slices.Contains(c.Roles, RoleWorkers):
-		return nats.Worker
-	}
-	return nats.Client
-}
-
-// topics are those that the process has handlers for.
-func (c Config) topics() []string {
-	if c.Workers == nil || !slices.Contains(c.Roles, RoleWorkers) {
+// nats is what the options set of NATS; nil where no server is named.
+func (c Config) nats() *nats.Config {
+	if c.NATS == "" && c.InProcess == nil {
 		return nil
 	}
-	return c.Workers.Topics()
+	o := c.NATSOptions
+	return &nats.Config{
+		URL: c.NATS, InProcess: c.InProcess, Credentials: o.Credentials, NKeySeed: o.NKeySeed, CA: o.CA, Cert: o.Cert, Key: o.Key, TLS: o.TLS,
+		Domain: o.Domain, Prefix: o.Prefix, Replicas: o.Replicas, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge,
+		PlacementCluster: o.PlacementCluster, PlacementTags: o.PlacementTags,
+	}
 }
 
-// usesNATS says whether a server is named.
-func (c Config) usesNATS() bool { return c.NATS != "" || c.InProcess != nil }
+// process is the configuration without what only users see.
+func (c Config) process(how below.Mode) process.Config {
+	roles := make([]string, len(c.Roles))
+	for i, r := range c.Roles {
+		roles[i] = string(r)
+	}
+	return process.Config{
+		Postgres: c.Postgres, Space: c.Space, NATS: c.nats(), Workers: c.Workers, Roles: roles, Lanes: c.Lanes, Committers: c.Committers,
+		Concurrency: c.Concurrency, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes, MaxConns: c.MaxConns, Resend: c.Resend, Lease: c.Lease,
+		AckWait: c.AckWait, Drain: c.Drain, NATSWait: c.NATSWait, WaitLook: c.WaitLook, Accept: c.Accept, NoMigrate: c.NoMigrate,
+		Archive: c.Archive, Name: c.Name, Build: c.Build, Observer: c.Observer, Logger: c.Logger, Mode: how,
+	}
+}
 
 // checkNATS names the option that cannot be used, before anything is connected.
 func (c Config) checkNATS() error {
-	if !c.usesNATS() {
-		return nil
-	}
-	err := c.natsConfig().Check()
+	err := c.process(below.Mode{}).CheckNATS()
 	bad, ok := errors.AsType[*transport.ConfigError](err)
 	switch {
 	case ok && bad.Field == "URL":

@@ -56,7 +56,7 @@ type Decision struct {
 // Decide acts on a dead letter. Errors: ErrNotFound; ErrInput for a decision with the wrong
 // fields, or one that the dead letter does not ask for; ErrStale if the dead letter has ended already.
 func (o Operator) Decide(ctx context.Context, d Decision) error {
-	if err := o.rt.covers("to decide on a dead letter"); err != nil {
+	if err := o.rt.proc.Covers("to decide on a dead letter"); err != nil {
 		return err
 	}
 	a := store.Action{ID: d.DeadLetter, Effect: d.Effect, Who: wire.CutText(d.Who), Reason: wire.CutText(d.Reason)}

@@ -19,7 +19,7 @@ import (
 
 // Find returns the job that has the key.
 func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
-	key = rt.kept(key)
+	key = rt.proc.Kept(key)
 	id, err := rt.store.FindJob(ctx, key)
 	if err != nil {
 		return Job{}, fmt.Errorf("job %q: %w", key, err)
@@ -31,7 +31,7 @@ func (rt *Runtime) Find(ctx context.Context, key string) (Job, error) {
 // also errNotBegun; ErrRefused.
 func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
 	if !job.ID.IsZero() || job.Key == "" {
-		job.Key = rt.kept(job.Key)
+		job.Key = rt.proc.Kept(job.Key)
 		return job, nil
 	}
 	if !job.Asked.IsZero() {
@@ -40,7 +40,7 @@ func (rt *Runtime) known(ctx context.Context, job Job) (Job, error) {
 			err = errNotBegun
 		}
 		if err != nil {
-			return Job{}, fmt.Errorf("job %q: %w", rt.kept(job.Key), err)
+			return Job{}, fmt.Errorf("job %q: %w", rt.proc.Kept(job.Key), err)
 		}
 	}
 	return rt.Find(ctx, job.Key)
@@ -99,7 +99,7 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 	if i := slices.Index(flows, nil); i >= 0 {
 		return fmt.Errorf("deploy: flow %d of %d is nil: give what flow.Parse or Build returned without an error", i+1, len(flows))
 	}
-	if err := rt.covers("to deploy flows"); err != nil && len(flows) > 0 {
+	if err := rt.proc.Covers("to deploy flows"); err != nil && len(flows) > 0 {
 		return err
 	}
 	var active []store.Schedule
@@ -113,11 +113,11 @@ func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow
 		if flow.IsBuiltin(f.Name()) {
 			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
 		}
-		if err := rt.keys.Know(ctx, topicsOf(f)...); err != nil {
+		if err := rt.proc.Keys.Know(ctx, topicsOf(f)...); err != nil {
 			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
 		}
 		ref := collation.RefOf(f)
-		fresh, err := false, rt.scheduler().HandOver(ctx, active, ref.Name, ref.Version)
+		fresh, err := false, rt.proc.Scheduler().HandOver(ctx, active, ref.Name, ref.Version)
 		if err == nil {
 			fresh, err = rt.store.Deploy(ctx, ref, f.Canonical(), activate)
 		}
@@ -150,12 +150,12 @@ func topicsOf(f *flow.Flow) []string {
 // Activate sets the version that new jobs take; running jobs keep theirs. Its schedule goes on where
 // that of the version before stood.
 func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
-	if err := rt.covers("to activate a flow"); err != nil {
+	if err := rt.proc.Covers("to activate a flow"); err != nil {
 		return err
 	}
 	active, err := rt.store.Schedules(ctx)
 	if err == nil {
-		err = rt.scheduler().HandOver(ctx, active, name, version)
+		err = rt.proc.Scheduler().HandOver(ctx, active, name, version)
 	}
 	if err != nil {
 		return fmt.Errorf("activate flow %s version %s: %w", name, version, err)
@@ -186,12 +186,6 @@ func (rt *Runtime) PrivateKeys(ctx context.Context) (bool, error) { return rt.st
 // after it; processes that were running begin no job any more until they restart. It needs the
 // rights of the owner.
 func (rt *Runtime) KeepPrivateKeys(ctx context.Context) error { return rt.store.SetPrivateKeys(ctx) }
-
-// kept is what the space keeps of a key (S15).
-func (rt *Runtime) kept(key string) string {
-	c := engine.Config{Space: rt.cfg.Space, Private: rt.private}
-	return c.KeptKey(key)
-}
 
 // CreateRoles creates the space's group roles with least rights (S8): owner, engine, operator,
 // worker, client, retention and verifier. The login of a worker is bound to topics by `quipu grant

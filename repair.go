@@ -59,7 +59,7 @@ const maxRepairs = 5
 // ErrStale if the job changed all the time; or the store's: with ErrUnavailable nothing was
 // changed, with ErrUnknown it may have been.
 func (o Operator) Repair(ctx context.Context, job journal.JobID, who Who, reason Reason) (Findings, error) {
-	if err := o.rt.covers("to repair a job"); err != nil {
+	if err := o.rt.proc.Covers("to repair a job"); err != nil {
 		return Findings{}, err
 	}
 	for n := 1; ; n++ {

@@ -49,7 +49,7 @@ func (rt *Runtime) Resume(ctx context.Context, job Job, opts ...ResumeOption) (J
 	for _, o := range opts {
 		o.toResume(&from)
 	}
-	if err := rt.covers("to resume a job"); err != nil {
+	if err := rt.proc.Covers("to resume a job"); err != nil {
 		return Job{}, err
 	}
 	job, err := rt.known(ctx, job)
@@ -84,7 +84,7 @@ func (rt *Runtime) Fork(ctx context.Context, job Job, at int64, as string, opts 
 	for _, o := range opts {
 		o.toFork(&from)
 	}
-	if err := rt.covers("to fork a job"); err != nil {
+	if err := rt.proc.Covers("to fork a job"); err != nil {
 		return Job{}, err
 	}
 	job, err := rt.known(ctx, job)

@@ -85,7 +85,7 @@ func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payloa
 	}
 	began := time.Now()
 	send := rt.committer.Signal
-	if !rt.decides() {
+	if !rt.proc.Decides() {
 		send = rt.committer.Post // a login without the keys leaves the waits to the engines (S8)
 	}
 	done, err := send(ctx, *s)
@@ -117,7 +117,7 @@ func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payl
 	if err := checkSignal(topic, key); err != nil {
 		return nil, err
 	}
-	key = rt.kept(key)
+	key = rt.proc.Kept(key)
 	o := signalOptions{code: collation.CodeOK, keep: DefaultKeep}
 	for _, opt := range opts {
 		if err := opt.toSignal(&o); err != nil {

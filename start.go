@@ -13,7 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // Limits of a start.
@@ -173,7 +172,7 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 			starts, at = append(starts, s), append(at, i)
 		}
 		todo = todo[:0]
-		for n, s := range rt.begin(ctx, starts) {
+		for n, s := range rt.proc.Begin(ctx, starts) {
 			if errors.Is(s.Err, engine.ErrFlowMoved) && attempt < maxFlowMoves {
 				todo = append(todo, at[n])
 				continue
@@ -189,38 +188,6 @@ func (rt *Runtime) StartMany(ctx context.Context, reqs []StartRequest) ([]StartR
 // became active meanwhile.
 const maxFlowMoves = 5
 
-// begin starts checked jobs, at most MaxStarts, under the caller's span. A start fails with
-// engine.ErrFlowMoved when another version of its flow has become active.
-func (rt *Runtime) begin(ctx context.Context, starts []store.Start) []store.Started {
-	trace := rt.cfg.Observer.Trace(ctx)
-	for i := range starts {
-		starts[i].Trace = trace
-	}
-	begin := rt.committer.Start
-	if !rt.decides() {
-		begin = rt.committer.Ask // a login without the keys makes no inception (S8)
-	}
-	started := begin(ctx, starts)
-	for i := range started {
-		rt.cfg.Observer.Count(observer.MetricStarts, 1, "outcome", startOutcome(started[i].Err))
-	}
-	return started
-}
-
-// startOutcome names how a start ended, for a metric.
-func startOutcome(err error) string {
-	there, is := errors.AsType[*store.AlreadyStartedError](err)
-	switch {
-	case err == nil:
-		return "begun"
-	case !is:
-		return "failed"
-	case there.SameFlow && there.SameInput:
-		return "existing"
-	}
-	return "conflict"
-}
-
 // prepare checks one request against its flow.
 func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, error) {
 	ref, f, err := rt.flows.Resolve(ctx, r.Flow, r.Version)
@@ -232,17 +199,17 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 		return store.Start{}, err
 	}
 	if r.Delay < 0 || r.Delay > MaxDelay || time.Until(r.At) > MaxDelay {
-		return store.Start{}, fmt.Errorf("%w: key %.80q: a start is delayed by 0s to %v", ErrInput, rt.kept(r.Key), MaxDelay)
+		return store.Start{}, fmt.Errorf("%w: key %.80q: a start is delayed by 0s to %v", ErrInput, rt.proc.Kept(r.Key), MaxDelay)
 	}
 	input, err := marshal(r.Input)
 	if err != nil {
-		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, rt.kept(r.Key), err)
+		return store.Start{}, fmt.Errorf("%w for flow %s, key %.80q: %w", ErrInput, r.Flow, rt.proc.Kept(r.Key), err)
 	}
 	key, err := rt.checkStart(ctx, f, r.Key, input)
 	if err != nil {
 		return store.Start{}, err
 	}
-	if f.Identity() == flow.Strict && r.Key != "" && key != rt.kept(f.StrictKey(input)) {
+	if f.Identity() == flow.Strict && r.Key != "" && key != rt.proc.Kept(f.StrictKey(input)) {
 		return store.Start{}, fmt.Errorf("%w: %.80q: flow %s derives the key of a job from its input (identity: strict): leave the key out",
 			ErrKey, key, f.Name())
 	}
@@ -258,7 +225,7 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 // checkStart is engine.CheckStart, as long as somebody waits for it. Errors: also ErrUnavailable, with
 // the cause of ctx: nothing was begun.
 func (rt *Runtime) checkStart(ctx context.Context, f *flow.Flow, key string, input []byte) (string, error) {
-	key, err := engine.CheckStart(f, key, input, rt.kept, func() bool { return ctx.Err() != nil })
+	key, err := engine.CheckStart(f, key, input, rt.proc.Kept, func() bool { return ctx.Err() != nil })
 	if errors.Is(err, flow.ErrStopped) {
 		err = fmt.Errorf("%w: %w: %w", store.Unavailable("nothing was begun"), context.Cause(ctx), err)
 	}

@@ -72,8 +72,8 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 			}
 		}
 	}
-	if rt.bus != nil {
-		if q, err := rt.bus.Queues(ctx); err == nil {
+	if rt.proc.Bus != nil {
+		if q, err := rt.proc.Bus.Queues(ctx); err == nil {
 			for _, t := range all {
 				t.Queued = 0
 			}

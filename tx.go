@@ -52,7 +52,7 @@ func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key st
 		o.toStart(&r)
 	}
 	begin := rt.committer.StartTx
-	if !rt.decides() {
+	if !rt.proc.Decides() {
 		begin = rt.committer.AskTx // a login without the keys makes no inception (S8)
 	}
 	for attempt := 0; ; attempt++ {

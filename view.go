@@ -19,7 +19,7 @@ func init() {
 	}
 	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error) {
-		return runtime.(*Runtime).witness(ctx)
+		return runtime.(*Runtime).proc.Witness(ctx)
 	}
 	below.Observer = func(runtime any) observer.Observer { return runtime.(*Runtime).cfg.Observer }
 }

@@ -90,7 +90,7 @@ func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.
 	if err != nil {
 		return nil, fmt.Errorf("wait: %w", err)
 	}
-	o, err := rt.waiters.Wait(ctx, job.ID, options.untilParked)
+	o, err := rt.proc.Waiters.Wait(ctx, job.ID, options.untilParked)
 	rt.cfg.Observer.Count(observer.MetricWaits, 1, "outcome", waitOutcome(ctx, err))
 	if parked, is := errors.AsType[*engine.ParkedError](err); is {
 		return nil, parkedBy(job, parked.DeadLetters)
@@ -133,7 +133,7 @@ func (rt *Runtime) late(ctx context.Context, job Job, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
 	defer cancel()
-	if letters, failed := rt.waiters.Parked(ctx, job.ID); failed == nil && len(letters) > 0 {
+	if letters, failed := rt.proc.Waiters.Parked(ctx, job.ID); failed == nil && len(letters) > 0 {
 		return fmt.Errorf("%w: %w", err, parkedBy(job, letters))
 	}
 	return fmt.Errorf("%w: the job goes on; `quipu why %s` says what it waits for", err, job.name())

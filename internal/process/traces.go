@@ -1,4 +1,4 @@
-package quipu
+package process
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/inspect"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -33,17 +34,17 @@ const (
 
 // traces sends the traces of ended jobs until ctx ends (O2). The mark in the database says what was
 // sent, so that nothing is lost with a process or while the collector is away.
-func (rt *Runtime) traces(ctx context.Context) error {
-	sender := rt.store.Traces()
+func (p *Process) traces(ctx context.Context) error {
+	sender := p.Store.Traces()
 	for failures := 0; ; {
 		began := time.Now()
-		err := sender.Send(ctx, func(jobs []journal.JobID) error { return rt.sendTraces(ctx, jobs) })
+		err := sender.Send(ctx, func(jobs []journal.JobID) error { return p.sendTraces(ctx, jobs) })
 		pause := max(traceLook, time.Since(began))
 		if failures++; err == nil {
 			failures = 0
 		} else if ctx.Err() == nil {
 			pause = backoff.Delay(failures-1, traceFirst, traceMost, nil)
-			rt.cfg.Logger.Warn("the traces of ended jobs are not sent now; it is tried again", "error", err, "in", pause)
+			p.cfg.Logger.Warn("the traces of ended jobs are not sent now; it is tried again", "error", err, "in", pause)
 		}
 		select {
 		case <-ctx.Done():
@@ -54,12 +55,12 @@ func (rt *Runtime) traces(ctx context.Context) error {
 }
 
 // sendTraces sends the traces of some jobs, some at a time.
-func (rt *Runtime) sendTraces(ctx context.Context, jobs []journal.JobID) error {
+func (p *Process) sendTraces(ctx context.Context, jobs []journal.JobID) error {
 	for len(jobs) > 0 {
 		var trees []*trace.Tree
 		for spans := 0; len(jobs) > 0 && spans < traceSpans; {
 			n := min(len(jobs), traceReads)
-			read, err := rt.trees(ctx, jobs[:n])
+			read, err := p.trees(ctx, jobs[:n])
 			if err != nil {
 				return err
 			}
@@ -71,8 +72,8 @@ func (rt *Runtime) sendTraces(ctx context.Context, jobs []journal.JobID) error {
 		if len(trees) == 0 {
 			continue
 		}
-		if err := rt.cfg.Observer.Trees(ctx, trees...); err != nil {
-			if err := rt.sendSingly(ctx, trees, err); err != nil {
+		if err := p.cfg.Observer.Trees(ctx, trees...); err != nil {
+			if err := p.sendSingly(ctx, trees, err); err != nil {
 				return err
 			}
 		}
@@ -82,14 +83,14 @@ func (rt *Runtime) sendTraces(ctx context.Context, jobs []journal.JobID) error {
 
 // sendSingly sends traces that were refused together one by one. One that alone is refused, while
 // the collector takes others, is given up: it must not hold up all that come after it.
-func (rt *Runtime) sendSingly(ctx context.Context, trees []*trace.Tree, refused error) error {
+func (p *Process) sendSingly(ctx context.Context, trees []*trace.Tree, refused error) error {
 	var errs []error
 	began := time.Now()
 	for i, t := range trees {
 		if len(trees) == 1 || len(errs) == i && time.Since(began) > traceAway {
 			return refused
 		}
-		if err := rt.cfg.Observer.Trees(ctx, t); err != nil {
+		if err := p.cfg.Observer.Trees(ctx, t); err != nil {
 			errs = append(errs, fmt.Errorf("job %s: %w", t.Job, err))
 		}
 	}
@@ -97,24 +98,24 @@ func (rt *Runtime) sendSingly(ctx context.Context, trees []*trace.Tree, refused 
 		return refused
 	}
 	for _, err := range errs {
-		rt.cfg.Logger.Error("a trace is given up: the collector takes others, but not this one", "error", err)
+		p.cfg.Logger.Error("a trace is given up: the collector takes others, but not this one", "error", err)
 	}
 	return nil
 }
 
 // trees makes the trees of those jobs that are sampled. One that cannot be made is logged: to read
 // it again would not help. Errors: those of a database that is away.
-func (rt *Runtime) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tree, error) {
+func (p *Process) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tree, error) {
 	trees := make([]*trace.Tree, len(jobs))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, id := range jobs {
 		g.Go(func() (err error) {
-			trees[i], err = rt.sampled(ctx, id)
+			trees[i], err = p.sampled(ctx, id)
 			switch {
-			case err == nil || errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
+			case err == nil || errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil:
 				return err
-			case !errors.Is(err, ErrNotFound) && !errors.Is(err, inspect.ErrTombstone):
-				rt.cfg.Logger.Error("no trace can be made of a job", "job", id.String(), "error", err)
+			case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, inspect.ErrTombstone):
+				p.cfg.Logger.Error("no trace can be made of a job", "job", id.String(), "error", err)
 			}
 			return nil
 		})
@@ -124,10 +125,10 @@ func (rt *Runtime) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tr
 }
 
 // sampled makes the tree of a job; nil if it is not sampled.
-func (rt *Runtime) sampled(ctx context.Context, id journal.JobID) (*trace.Tree, error) {
-	v, err := rt.store.Job(ctx, id)
-	if err != nil || !rt.cfg.Observer.Sampled(id, v.Trace) {
+func (p *Process) sampled(ctx context.Context, id journal.JobID) (*trace.Tree, error) {
+	v, err := p.Store.Job(ctx, id)
+	if err != nil || !p.cfg.Observer.Sampled(id, v.Trace) {
 		return nil, err
 	}
-	return inspect.Trace(ctx, rt.store, id)
+	return inspect.Trace(ctx, p.Store, id)
 }

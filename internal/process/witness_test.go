@@ -1,4 +1,4 @@
-package quipu
+package process
 
 import (
 	"testing"

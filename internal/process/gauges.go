@@ -1,4 +1,4 @@
-package quipu
+package process
 
 import (
 	"context"
@@ -12,30 +12,30 @@ import (
 
 // gauges reads what the metrics say of now (O4). Every process has its own gauges; those of the
 // space are read by its engines, so that a hundred workers do not ask a hundred times.
-func (rt *Runtime) gauges(ctx context.Context) ([]observer.Reading, error) {
+func (p *Process) gauges(ctx context.Context) ([]observer.Reading, error) {
 	var out readings
-	pool := rt.store.Pool()
-	out.add(observer.MetricWaiting, float64(rt.waiters.Len()))
-	out.troubles(rt)
-	out.busy(rt.committer.Busy())
+	pool := p.Store.Pool()
+	out.add(observer.MetricWaiting, float64(p.Waiters.Len()))
+	out.troubles(p)
+	out.busy(p.Committer.Busy())
 	out.add(observer.MetricConnections, float64(pool.Used), "state", "used")
 	out.add(observer.MetricConnections, float64(pool.Idle), "state", "idle")
 	out.add(observer.MetricPoolLimit, float64(pool.Limit))
 	out.add(observer.MetricPoolWaits, float64(pool.Waits))
 	out.add(observer.MetricPoolWaited, pool.Waited.Seconds())
-	if rt.eng == nil || !slices.Contains(rt.cfg.Roles, RoleEngine) || !rt.ran.Load() {
+	if p.eng == nil || !slices.Contains(p.cfg.Roles, RoleEngine) || !p.ran.Load() {
 		return out, nil
 	}
 	return out, errors.Join(
-		rt.failed("postgres", out.space(ctx, rt)),
-		rt.failed("nats", out.queues(ctx, rt)),
+		p.failed("postgres", out.space(ctx, p)),
+		p.failed("nats", out.queues(ctx, p)),
 	)
 }
 
 // failed counts that gauges could not be read.
-func (rt *Runtime) failed(server string, err error) error {
+func (p *Process) failed(server string, err error) error {
 	if err != nil {
-		rt.cfg.Observer.Count(observer.MetricBlind, 1, "server", server)
+		p.cfg.Observer.Count(observer.MetricBlind, 1, "server", server)
 	}
 	return err
 }
@@ -58,8 +58,8 @@ func (r *readings) busy(b *engine.Busy) {
 }
 
 // space adds what the database says.
-func (r *readings) space(ctx context.Context, rt *Runtime) error {
-	g, err := rt.store.Gauges(ctx)
+func (r *readings) space(ctx context.Context, p *Process) error {
+	g, err := p.Store.Gauges(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (r *readings) space(ctx context.Context, rt *Runtime) error {
 		r.add(observer.MetricRunning, float64(n.N), "topic", topic)
 	}
 	for _, role := range AllRoles() {
-		r.add(observer.MetricSessions, float64(g.Processes[string(role)]), "role", string(role))
+		r.add(observer.MetricSessions, float64(g.Processes[role]), "role", role)
 	}
 	r.add(observer.MetricOverdue, float64(g.Overdue.N))
 	r.add(observer.MetricOverdueAge, g.Overdue.Age.Seconds())
@@ -88,12 +88,12 @@ func (r *readings) space(ctx context.Context, rt *Runtime) error {
 }
 
 // troubles adds what keeps the process from its work.
-func (r *readings) troubles(rt *Runtime) {
+func (r *readings) troubles(p *Process) {
 	n := map[string]int{}
 	for _, kind := range health.Kinds() {
 		n[kind] = 0
 	}
-	for _, x := range rt.troubles() {
+	for _, x := range p.troubles() {
 		n[x.Kind]++
 	}
 	for kind, n := range n {
@@ -102,8 +102,8 @@ func (r *readings) troubles(rt *Runtime) {
 }
 
 // queues adds what NATS says.
-func (r *readings) queues(ctx context.Context, rt *Runtime) error {
-	q, err := rt.bus.Queues(ctx)
+func (r *readings) queues(ctx context.Context, p *Process) error {
+	q, err := p.Bus.Queues(ctx)
 	if err != nil {
 		return err
 	}

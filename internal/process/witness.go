@@ -1,4 +1,4 @@
-package quipu
+package process
 
 import (
 	"context"
@@ -38,11 +38,11 @@ type leftMark struct {
 }
 
 // marks are those that NATS has, in the order in which they were left.
-func (rt *Runtime) marks(ctx context.Context) ([]leftMark, error) {
-	if rt.bus == nil {
+func (p *Process) marks(ctx context.Context) ([]leftMark, error) {
+	if p.Bus == nil {
 		return nil, nil
 	}
-	all, err := rt.bus.Witness(ctx)
+	all, err := p.Bus.Witness(ctx)
 	left := make([]leftMark, len(all))
 	for i, a := range all {
 		if left[i].Attestation = a; a.Err == nil {
@@ -63,14 +63,14 @@ func newestMark(left []leftMark, space journal.GUID) int {
 	return at
 }
 
-// witness is the newest mark of the space that NATS has; zero for none. foreign says why another one that
+// Witness is the newest mark of the space that NATS has; zero for none. foreign says why another one that
 // is there is none of the space; nil: all are.
-func (rt *Runtime) witness(ctx context.Context) (newest store.Mark, foreign, err error) {
-	left, err := rt.marks(ctx)
+func (p *Process) Witness(ctx context.Context) (newest store.Mark, foreign, err error) {
+	left, err := p.marks(ctx)
 	if err != nil {
 		return newest, nil, err
 	}
-	if at := newestMark(left, rt.keys.Ring().Space()); at >= 0 {
+	if at := newestMark(left, p.Keys.Ring().Space()); at >= 0 {
 		newest = left[at].mark
 	}
 	if at := slices.IndexFunc(left, func(m leftMark) bool { return m.Err != nil }); at >= 0 {
@@ -92,22 +92,22 @@ func outgrown(left []leftMark, newer store.Mark, strange time.Duration) (seqs []
 
 // attest leaves the mark in NATS beside those that are there. Those that it outgrows are taken away once
 // it stands. So the newest is there at every moment, whatever other engines do.
-func (rt *Runtime) attest(ctx context.Context, mark store.Mark, left []leftMark) error {
-	err := rt.bus.Attest(ctx, mark.String())
+func (p *Process) attest(ctx context.Context, mark store.Mark, left []leftMark) error {
+	err := p.Bus.Attest(ctx, mark.String())
 	if errors.Is(err, nats.ErrWitnessFull) {
 		if at := newestMark(left, mark.Space); at >= 0 {
 			newest := left[at].mark
 			left = slices.Delete(slices.Clone(left), at, at+1)
-			err = errors.Join(err, rt.bus.Retract(ctx, outgrown(left, newest, 0)...))
+			err = errors.Join(err, p.Bus.Retract(ctx, outgrown(left, newest, 0)...))
 		} else {
-			err = errors.Join(err, rt.bus.Retract(ctx, outgrown(left, mark, 0)...))
+			err = errors.Join(err, p.Bus.Retract(ctx, outgrown(left, mark, 0)...))
 		}
-		if again := rt.bus.Attest(ctx, mark.String()); again == nil {
+		if again := p.Bus.Attest(ctx, mark.String()); again == nil {
 			return nil // the rest is taken away with the next one
 		}
 	}
 	if err == nil {
-		err = rt.bus.Retract(ctx, outgrown(left, mark, strangeMark)...)
+		err = p.Bus.Retract(ctx, outgrown(left, mark, strangeMark)...)
 	}
 	return err
 }
@@ -153,8 +153,8 @@ func seldom(last *time.Time, now time.Time) bool {
 
 // read reads the marks in NATS, and tells people what strangers have published there.
 func (w *watcher) read(ctx context.Context) []leftMark {
-	log := w.rt.cfg.Logger
-	left, err := w.rt.marks(ctx)
+	log := w.p.cfg.Logger
+	left, err := w.p.marks(ctx)
 	if err != nil {
 		log.Log(ctx, w.level(ctx, err), "NATS does not say how new the database was", "error", err)
 		return nil
@@ -165,11 +165,11 @@ func (w *watcher) read(ctx context.Context) []leftMark {
 		if m.Err != nil {
 			reason = refusedBecause(m.Err)
 		}
-		w.rt.cfg.Observer.Count(observer.MetricRefused, 1, "reason", reason)
+		w.p.cfg.Observer.Count(observer.MetricRefused, 1, "reason", reason)
 	}
 	if n := len(found); n > 0 && seldom(&w.seen.told, time.Now()) {
 		log.Warn("marks of the database in NATS are old, or not the space's, and do nothing: somebody else publishes there (docs/recover.md)",
-			"space", w.rt.cfg.Space, "marks", n, "last", found[n-1].Text[:min(len(found[n-1].Text), maxStrange)], "error", found[n-1].Err)
+			"space", w.p.cfg.Space, "marks", n, "last", found[n-1].Text[:min(len(found[n-1].Text), maxStrange)], "error", found[n-1].Err)
 	}
 	return left
 }
@@ -181,25 +181,25 @@ const maxStrange = 100
 func (w *watcher) leave(ctx context.Context, mark store.Mark, left []leftMark) {
 	now := time.Now()
 	w.seen.settle(mark, now)
-	err := w.rt.attest(ctx, mark, left)
+	err := w.p.attest(ctx, mark, left)
 	if err == nil {
-		w.rt.unleft.Store(nil)
+		w.p.unleft.Store(nil)
 		return
 	}
-	if w.rt.bus.Connected() && ctx.Err() == nil { // otherwise that is the trouble
+	if w.p.Bus.Connected() && ctx.Err() == nil { // otherwise that is the trouble
 		t := &store.Trouble{
 			Kind: health.KindWitness, Name: "mark", Since: collation.Micros(now.UnixMicro()),
 			Text: "NATS does not store how new the database is, so that an older copy of it would not be noticed", Cause: wire.CutTextTo(err.Error(), maxCause),
 		}
-		if before := w.rt.unleft.Load(); before != nil {
+		if before := w.p.unleft.Load(); before != nil {
 			t.Since = before.Since
 		}
-		w.rt.unleft.Store(t)
+		w.p.unleft.Store(t)
 	}
 	level := slog.LevelDebug
 	passes := errors.Is(err, transport.ErrUnavailable) && !errors.Is(err, nats.ErrWitnessFull)
 	if !passes && ctx.Err() == nil && seldom(&w.seen.failed, now) {
 		level = slog.LevelWarn
 	}
-	w.rt.cfg.Logger.Log(ctx, level, "how new the database is could not be left in NATS; it is tried again", "error", err)
+	w.p.cfg.Logger.Log(ctx, level, "how new the database is could not be left in NATS; it is tried again", "error", err)
 }

@@ -1,0 +1,39 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/internal/store"
+)
+
+// self is what this process tells the others about itself.
+func (p *Process) self() store.Process {
+	c := p.cfg
+	return store.Process{
+		Name: c.Name, Build: c.Build, Roles: c.Roles, Topics: c.topics(), Lanes: c.Lanes, Engine: slices.Contains(c.Roles, RoleEngine), Lease: c.Lease,
+	}
+}
+
+// lanesLook bounds the time for reading the lanes of other processes.
+const lanesLook = 5 * time.Second
+
+// sameLanes refuses a number of lanes that differs from that of the live engines (T9). A session of
+// another process says nothing about an engine: a worker's login may write one with any number (S8).
+func (p *Process) sameLanes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lanesLook)
+	defer cancel()
+	living, err := p.Store.Processes(ctx)
+	if err != nil {
+		return nil // opening the session will fail too, and waits for the database
+	}
+	for _, other := range living {
+		if other.Engine && other.Lanes != p.cfg.Lanes {
+			return fmt.Errorf("%w: Lanes is %d here and %d in process %s: all processes of a space have the same number; "+
+				"to change it stop them all first", ErrConfig, p.cfg.Lanes, other.Lanes, other.Name)
+		}
+	}
+	return nil
+}
