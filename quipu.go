@@ -1,14 +1,26 @@
 package quipu
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/misfit"
 	"github.com/quipu-journal/quipu/internal/process"
+	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/tokens"
 	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/workers"
 )
 
 // DefaultSpace is the space of a Config that names none.
@@ -29,35 +41,6 @@ const (
 
 // AllRoles returns the roles of a Config that names none.
 func AllRoles() []Role { return []Role{RoleEngine, RoleWorkers, RoleSchedule, RoleRetention} }
-
-// ErrClosed says that the Runtime was closed before or during the call. The job goes on.
-var ErrClosed = engine.ErrClosed
-
-// ErrRun says that Run was called twice on one Runtime. Open another one.
-var ErrRun = process.ErrRun
-
-// ErrConfig is wrapped by errors about a Config.
-var ErrConfig = process.ErrConfig
-
-// ErrAnotherDatabase says that the server was promoted, or the database restored to an older
-// point, since the process knows the space (S13). It is an ErrUnavailable: nothing is decided,
-// started or leased until somebody accepts the database with `quipu recover`, or, for a promotion
-// without a loss, has done so beforehand. Then a running process goes on by itself.
-var ErrAnotherDatabase = store.ErrAnotherDatabase
-
-// ErrLogin says that the database does not let this login in, or that the login has no right to
-// what was asked (S8); the error says which, and what to do. It is an ErrUnavailable: nothing was
-// done. But calling again does not help until somebody has changed that.
-var ErrLogin = store.ErrLogin
-
-// ErrPreflight is wrapped by the error of Open about a setting of Postgres or NATS that would
-// break the promise (S7), and with ErrUnavailable by those of writing calls while a setting of Postgres
-// is not any more as it was then. The error names each check and what to do; Config.Accept accepts some
-// of them by their names.
-var ErrPreflight = store.ErrPreflight
-
-// ErrNotReady is wrapped by the errors of Check about a process that takes no work now.
-var ErrNotReady = process.ErrNotReady
 
 // Runtime is a connection to one space. Its methods are safe for concurrent
 // use. Close it when Run has returned.
@@ -114,3 +97,314 @@ func (rt *Runtime) Check(ctx context.Context) error { return rt.proc.Check(ctx) 
 
 // Close ends the connections and every open Wait. Call it after Run has returned.
 func (rt *Runtime) Close() { rt.proc.Close() }
+
+// Process is a live process of the space: it has renewed its session within its lease.
+type Process struct {
+	Name   string
+	Build  string
+	Roles  []Role
+	Topics []string // the topics it has handlers for
+	Since  time.Time
+	Seen   time.Time // last renewal, by the database's clock
+}
+
+// Processes lists the live processes that work for the space by NATS, the oldest first, at most 1
+// 000. It does not know clients, processes with only the roles schedule and retention, and
+// workers in other languages.
+func (rt *Runtime) Processes(ctx context.Context) ([]Process, error) {
+	views, err := rt.store.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Process, len(views))
+	for i, v := range views {
+		roles := make([]Role, len(v.Roles))
+		for n, r := range v.Roles {
+			roles[n] = Role(r)
+		}
+		all[i] = Process{
+			Name: v.Name, Build: v.Build, Roles: roles, Topics: slices.DeleteFunc(v.Topics, func(topic string) bool { return topic == "" }),
+			Since: time.UnixMicro(int64(v.Since)), Seen: time.UnixMicro(int64(v.Renewed)),
+		}
+	}
+	return all, nil
+}
+
+// QueueUnknown is the Queued of a topic whose queue cannot be read here.
+const QueueUnknown = -1
+
+// Topic is what a space has of one topic now.
+type Topic struct {
+	Name string
+	// Queued are the requests that wait in NATS for a process; QueueUnknown without NATS, or without the
+	// rights of an engine there. Oldest is how long the oldest of them has been there, 0 where that
+	// was not looked at.
+	Queued int64
+	Oldest time.Duration
+	// Running are the requests that processes hold. A request of less than a third of the ack wait
+	// is held only where the process took it over from its own commit (W7).
+	Running int64
+	// Rate is how many runs of its handlers have ended a second, over the last minute: attempts,
+	// however they ended. Workers in other languages, and processes that have ended, are not in it.
+	Rate float64
+	// Longest is how long ago the request was sent whose run has gone on longest; 0 for none.
+	Longest time.Duration
+	// Processes are the names of the living processes that have a handler for it, the oldest first.
+	// A worker in another language is none of them.
+	Processes []string
+	// Elsewhere says that none of Processes serves it and that somebody asks NATS for its requests: a
+	// worker in another language. It is false where Queued is QueueUnknown.
+	Elsewhere bool
+}
+
+// Served says that somebody takes the requests of the topic.
+func (t *Topic) Served() bool { return len(t.Processes) > 0 || t.Elsewhere }
+
+// Topics lists the topics that living processes serve, and those with requests that wait or run, by
+// name. Of the latter it has the 100 with most. It is for people: what it says is past already.
+func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
+	g, err := rt.store.Gauges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	living, err := rt.store.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*Topic{}
+	of := func(name string) *Topic {
+		if all[name] == nil {
+			all[name] = &Topic{Name: name, Queued: QueueUnknown}
+		}
+		return all[name]
+	}
+	for name, n := range g.Running {
+		of(name).Running, of(name).Longest = n.N, n.Age
+	}
+	for i := range living {
+		p := &living[i]
+		for n, name := range p.Topics {
+			if name == "" { // it serves that one no more
+				continue
+			}
+			t := of(name)
+			if t.Processes = append(t.Processes, p.Name); n < len(p.Ran) {
+				t.Rate += float64(p.Ran[n]) / session.RanSpan.Seconds()
+			}
+		}
+	}
+	if rt.proc.Bus != nil {
+		if q, err := rt.proc.Bus.Queues(ctx); err == nil {
+			for _, t := range all {
+				t.Queued = 0
+			}
+			for _, t := range q.Topics {
+				x := of(t.Topic)
+				x.Queued, x.Oldest = t.Queued, t.Oldest
+				x.Elsewhere = t.Pulled && len(x.Processes) == 0
+			}
+		}
+	}
+	out := make([]Topic, 0, len(all))
+	for _, t := range all {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Deploy stores flow versions. A new version becomes active: new jobs take it, and running jobs
+// keep theirs. A version that is already deployed with the same content changes nothing, so a
+// process that starts with old flows does not reactivate them. Other content under the same
+// version is refused (ErrVersionTaken), and so are built-in flows (flow.Faults), which the
+// runtime deploys itself. New versions and their Warnings are logged.
+func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
+	return rt.deploy(ctx, true, flows)
+}
+
+// DeployInactive is Deploy without activation: new jobs take the version only after Activate. The
+// first version of a flow is active at once.
+func (rt *Runtime) DeployInactive(ctx context.Context, flows ...*flow.Flow) error {
+	return rt.deploy(ctx, false, flows)
+}
+
+func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow) error {
+	if i := slices.Index(flows, nil); i >= 0 {
+		return fmt.Errorf("deploy: flow %d of %d is nil: give what flow.Parse or Build returned without an error", i+1, len(flows))
+	}
+	if err := rt.proc.Covers("to deploy flows"); err != nil && len(flows) > 0 {
+		return err
+	}
+	var active []store.Schedule
+	if activate && len(flows) > 0 {
+		var err error
+		if active, err = rt.store.Schedules(ctx); err != nil {
+			return fmt.Errorf("deploy flows: %w", err)
+		}
+	}
+	for _, f := range flows {
+		if flow.IsBuiltin(f.Name()) {
+			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
+		}
+		if err := rt.proc.Keys.Know(ctx, topicsOf(f)...); err != nil {
+			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
+		}
+		ref := collation.RefOf(f)
+		fresh, err := false, rt.proc.Scheduler().HandOver(ctx, active, ref.Name, ref.Version)
+		if err == nil {
+			fresh, err = rt.store.Deploy(ctx, ref, f.Canonical(), activate)
+		}
+		switch {
+		case errors.Is(err, store.ErrVersionTaken):
+			return fmt.Errorf("flow %s version %s: %w: give the changed flow a new version", ref.Name, ref.Version, err)
+		case err != nil:
+			return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
+		case fresh:
+			rt.cfg.Logger.Info("flow deployed", "flow", ref.Name, "version", ref.Version)
+			for _, w := range f.Warnings() {
+				rt.cfg.Logger.Warn("a deployed flow is likely to have a mistake", "flow", ref.Name, "version", ref.Version, "place", w.Path, "warning", w.Message)
+			}
+		}
+	}
+	return nil
+}
+
+// topicsOf lists the topics that a flow sends requests to.
+func topicsOf(f *flow.Flow) []string {
+	var topics []string
+	for _, a := range f.Activities() {
+		if a.Type == flow.TypeWorker && !slices.Contains(topics, a.Topic) {
+			topics = append(topics, a.Topic)
+		}
+	}
+	return topics
+}
+
+// Activate sets the version that new jobs take; running jobs keep theirs. Its schedule goes on where
+// that of the version before stood.
+func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
+	if err := rt.proc.Covers("to activate a flow"); err != nil {
+		return err
+	}
+	active, err := rt.store.Schedules(ctx)
+	if err == nil {
+		err = rt.proc.Scheduler().HandOver(ctx, active, name, version)
+	}
+	if err != nil {
+		return fmt.Errorf("activate flow %s version %s: %w", name, version, err)
+	}
+	return rt.store.Activate(ctx, name, version)
+}
+
+// ExpireDefault returns how long closed jobs are kept whose flow has no `expire`; 0 means for
+// good. A new space has 720 h.
+func (rt *Runtime) ExpireDefault(ctx context.Context) (time.Duration, error) {
+	return rt.store.ExpireDefault(ctx)
+}
+
+// SetExpireDefault sets that time: flow.MinExpire to flow.MaxExpire, or 0. A process reads the value
+// with its first flow, so processes that run keep the old one until they restart. It needs the
+// rights of the owner.
+func (rt *Runtime) SetExpireDefault(ctx context.Context, d time.Duration) error {
+	return rt.store.SetExpireDefault(ctx, d)
+}
+
+// PrivateKeys says whether the space keeps digests of the keys of jobs and signals, instead of the
+// keys (S15).
+func (rt *Runtime) PrivateKeys(ctx context.Context) (bool, error) { return rt.store.PrivateKeys(ctx) }
+
+// KeepPrivateKeys lets the space keep digests, for good: "sha256:" and the SHA-256, in hexadecimal,
+// over the space and the key. Every method takes a key or its digest, and returns the digest. It is
+// for a new space: one that has jobs or signals is refused with ErrRejected. Open the space again
+// after it; processes that were running begin no job any more until they restart. It needs the
+// rights of the owner.
+func (rt *Runtime) KeepPrivateKeys(ctx context.Context) error { return rt.store.SetPrivateKeys(ctx) }
+
+// CreateRoles creates the space's group roles with least rights (S8): owner, engine, operator,
+// worker, client, retention and verifier. The login of a worker is bound to topics by `quipu grant
+// worker`. It needs CREATEROLE. Repeat it after each migration.
+func (rt *Runtime) CreateRoles(ctx context.Context) error { return rt.store.Roles(ctx) }
+
+// OpenCheck says what a build has, for CheckOpen. A zero field is not compared.
+type OpenCheck struct {
+	// Workers has the handlers of the build.
+	Workers *workers.Registry
+	// Elsewhere lists the topics that other builds serve, and workers in other languages. They
+	// count only with Workers.
+	Elsewhere []string
+	// Flows are those that the build deploys.
+	Flows []*flow.Flow
+	// Progress is called after each job, with the numbers of jobs and of their requests that were
+	// looked at so far. nil: nobody wants to know.
+	Progress func(jobs, requests int64)
+}
+
+// Misfit is something of the open jobs that does not fit a build.
+type Misfit struct {
+	Job               Job // zero: Err is about the version, not about one job
+	Flow, Version     string
+	Activity, Address string // of the instance; empty for none
+	Topic             string // of the request; empty for none
+	Err               error
+}
+
+// String says it in one line.
+func (m Misfit) String() string {
+	of := fmt.Sprintf("flow %s version %s", m.Flow, m.Version)
+	if m.Job.Key != "" {
+		of = fmt.Sprintf("job %q of %s", m.Job.Key, of)
+	}
+	if m.Activity != "" {
+		of += ", " + m.Activity
+	}
+	if m.Address != "" {
+		of += " at " + m.Address
+	}
+	return of + ": " + m.Err.Error()
+}
+
+// CheckOpen yields what of the open jobs does not fit a build (O12). A pipeline calls it in the
+// new binary before it replaces the old one:
+//
+//   - a version of a flow that an open job runs on, and that this build cannot read;
+//   - a topic that an open job can still come to, and that the build does not serve: once for
+//     each version, with the first job;
+//   - an open request that its handler does not fit: a durable function
+//     takes another path than the recorded one, or a handler cannot read its input;
+//   - a flow of the build that is deployed with other content under the same version;
+//   - a child that has not begun and whose input the new version of its flow refuses.
+//
+// Nothing is written. One job is in memory at a time, and each costs a round trip, each request
+// of a durable function two more. A job that goes on meanwhile is looked at again; one that begins
+// meanwhile is not. After an error it ends.
+func (rt *Runtime) CheckOpen(ctx context.Context, c OpenCheck) iter.Seq2[Misfit, error] {
+	enough := errors.New("the caller has enough")
+	return func(yield func(Misfit, error) bool) {
+		k := misfit.Check{
+			Store: rt.store, Compiled: rt.flows, Workers: c.Workers, Elsewhere: c.Elsewhere, Flows: c.Flows, Progress: c.Progress,
+			Say: func(m misfit.Misfit) error {
+				out := Misfit{
+					Job: Job{ID: m.Job, Key: m.Key}, Flow: m.Flow, Version: m.Version, Activity: m.Activity, Address: m.Address, Topic: m.Topic, Err: m.Err,
+				}
+				if !yield(out, nil) {
+					return enough
+				}
+				return nil
+			},
+		}
+		if err := k.Run(ctx); err != nil && !errors.Is(err, enough) {
+			yield(Misfit{}, fmt.Errorf("check the open jobs: %w", err))
+		}
+	}
+}
+
+func init() {
+	below.Open = func(ctx context.Context, cfg any, how below.Mode) (any, error) {
+		return open(ctx, cfg.(Config), how)
+	}
+	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
+	below.Witness = func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error) {
+		return runtime.(*Runtime).proc.Witness(ctx)
+	}
+	below.Observer = func(runtime any) observer.Observer { return runtime.(*Runtime).cfg.Observer }
+}

@@ -1,6 +1,7 @@
 package quipu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,51 +25,6 @@ const (
 	MaxTag    = engine.MaxTag // bytes
 	MaxDelay  = flow.MaxSleep // the longest delay of a start
 )
-
-// Errors of calls.
-var (
-	// ErrNotFound says that there is no such job, flow or dead letter.
-	ErrNotFound = store.ErrNotFound
-	// ErrUnavailable says that a server is away. Nothing was done; the call may be repeated.
-	ErrUnavailable = store.ErrUnavailable
-	// ErrUnknown says that the database's answer was lost. The call may have taken effect, and
-	// may be repeated.
-	ErrUnknown = store.ErrUnknown
-	// ErrRefused says that an engine refused the start that this client asked for, and why: another
-	// job has the key, the flow is not there, or the input does not fit it (S8). Nothing was begun.
-	ErrRefused = engine.ErrRefused
-	// ErrStale says that the call came too late: somebody else has decided, or it has ended.
-	ErrStale = store.ErrStale
-	// ErrRejected says that the database cannot store the given value.
-	ErrRejected = store.ErrRejected
-	// ErrVersionTaken says that the flow's version is deployed with other content.
-	ErrVersionTaken = store.ErrVersionTaken
-	// ErrSchema says that the schema of the space does not fit this build.
-	ErrSchema = store.ErrSchema
-	// ErrInput says that the input is no JSON, too large, or does not fit the flow's schema.
-	ErrInput = engine.ErrInput
-	// ErrKey says that the key is missing, longer than MaxKey, no UTF-8, has control characters,
-	// or is not the key that identity strict derives (E16).
-	ErrKey = engine.ErrKey
-)
-
-// ConflictError says that the key of a start belongs to a job of another flow or with another
-// input (1.11). Nothing was begun.
-type ConflictError struct {
-	Job           Job    // the job that has the key
-	Flow, Version string // what that job was started from
-	// SameFlow and SameInput say what agrees; the flow of a Call is its topic.
-	SameFlow, SameInput bool
-}
-
-// Error says what differs.
-func (e *ConflictError) Error() string {
-	differs := "with another input"
-	if !e.SameFlow {
-		differs = fmt.Sprintf("of flow %s version %s", e.Flow, e.Version)
-	}
-	return fmt.Sprintf("the key %.80q has a job %s: take another key", e.Job.Key, differs)
-}
 
 // Job names one job of the space. For methods that read and wait the Key alone is enough: they
 // look the ID up.
@@ -242,4 +198,187 @@ func marshal(v any) ([]byte, error) {
 		return nil, fmt.Errorf("the input has %d bytes in its canonical form, the limit is %d", len(input), MaxInput)
 	}
 	return input, nil
+}
+
+// StartTx is Start inside the caller's own transaction: the job begins if and when that commits
+// (E17). Nothing has to be published: the commit announces the job to the engines, which pick it
+// up at once. If the announcement is lost they find it within about a second.
+//
+// In the body of a DoTx the job begins with the effect or not at all. A later run of the handler
+// finds the effect done and begins nothing, so there is exactly one job and no key to remember.
+//
+// StartTx waits for another transaction that is starting the same key. After an error the
+// transaction stays usable, as if the call had not been made. StartTx does not retry: after
+// ErrUnavailable the caller repeats the whole transaction (a DoTx does so itself if its body
+// returns the error). A transaction that is closed, nil, or aborted by an earlier error gives
+// ErrRejected.
+//
+// With a database login of the role client an engine begins the job after the commit, and the Job
+// that is returned has no ID, but for one that has the key already. The engine refuses it if the key
+// has another job by then, or the flow or its schema has changed. Nobody is there to be told, so
+// keep the Job: Wait, Job and the like say ErrRefused with the reason, for 30 days. The engine logs
+// it and counts it (quipu_starts_asked_total). A worker's login has no right to StartTx (S8).
+func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
+	r := StartRequest{Flow: flowName, Key: key, Input: input}
+	for _, o := range opts {
+		o.toStart(&r)
+	}
+	begin := rt.committer.StartTx
+	if !rt.proc.Decides() {
+		begin = rt.committer.AskTx // a login without the keys makes no inception (S8)
+	}
+	for attempt := 0; ; attempt++ {
+		start, err := rt.prepare(ctx, r)
+		if err != nil {
+			return Job{}, err
+		}
+		start.Trace = rt.cfg.Observer.Trace(ctx)
+		begun, err := begin(ctx, tx, start)
+		switch {
+		case errors.Is(err, engine.ErrFlowMoved) && attempt < maxFlowMoves:
+			continue
+		case err != nil:
+			return Job{}, fmt.Errorf("start job %.80q in a transaction: %w", start.Key, err)
+		}
+		return started(start.Key, begun)
+	}
+}
+
+// StartOption changes a start: Version, Delay, At, Tags, Who.
+type StartOption interface{ toStart(r *StartRequest) }
+
+// Version is the flow version that a job starts on, instead of the active one.
+type Version string
+
+func (v Version) toStart(r *StartRequest) { r.Version = string(v) }
+
+// Delay puts off the start of a job, counted from its inception by the database's clock; 0 to
+// MaxDelay.
+type Delay time.Duration
+
+func (d Delay) toStart(r *StartRequest) { r.Delay = time.Duration(d) }
+
+// At is the time when a job starts, by the database's clock, at most MaxDelay from now.
+type At time.Time
+
+func (a At) toStart(r *StartRequest) { r.At = time.Time(a) }
+
+// Tags are labels by which Jobs finds a job: at most MaxTags, each of 1 to MaxTag bytes.
+type Tags []string
+
+func (t Tags) toStart(r *StartRequest) { r.Tags = append(r.Tags, t...) }
+
+// Who is the person who decides or asks, for the journal. It is an option of Resume, Start, Signal
+// and Interrupt.
+type Who string
+
+func (w Who) toStart(r *StartRequest) { r.Who = string(w) }
+
+func (w Who) toInterrupt(o *interruptOptions) error {
+	o.order.Who = wire.CutText(string(w))
+	return nil
+}
+
+func (w Who) toSignal(o *signalOptions) error {
+	o.who = wire.CutText(string(w))
+	return nil
+}
+
+func (w Who) toResume(f *journal.From) { f.Who = wire.CutText(string(w)) }
+
+func (w Who) toFork(f *journal.From) { w.toResume(f) }
+
+// ResumeOption changes how a job is resumed: From, Who, Reason.
+type ResumeOption interface{ toResume(f *journal.From) }
+
+// From names the activity to resume from. It is done again, with all that follows from it and in
+// a loop with every pass, whether it had succeeded or not. The default is the activity that
+// failed.
+type From string
+
+func (a From) toResume(f *journal.From) { f.Activity = string(a) }
+
+// ForkOption adds to the record of a fork: Who, Reason.
+type ForkOption interface{ toFork(f *journal.From) }
+
+// Resume continues a job that has failed or was interrupted. A job with an ID is that one: ErrStale if
+// it is not the last that has had its key. A job with only a key is that which has the key now. Resume
+// begins the next generation of the key, on the same flow version and with the same input. Activities before the one that failed
+// keep their results, and so do the elements of a list that succeeded. Effects keep their keys,
+// also those of the failed activity: a recorded result is reused, an error runs again under the
+// next key, and a verifier or a person is asked about an unknown outcome. A function whose
+// compensations have run begins anew.
+//
+// The old job stays as it is, under its ID; the key now names the new one. Each journal names the
+// other.
+//
+// Errors: ErrNotFound; ErrResume, which says what to do; ErrStale if somebody else has resumed
+// it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have
+// been.
+func (rt *Runtime) Resume(ctx context.Context, job Job, opts ...ResumeOption) (Job, error) {
+	from := journal.From{}
+	for _, o := range opts {
+		o.toResume(&from)
+	}
+	if err := rt.proc.Covers("to resume a job"); err != nil {
+		return Job{}, err
+	}
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return Job{}, err
+	}
+	in, err := engine.PlanResume(ctx, rt.store, rt.flows, job.ID, &from)
+	if job.Key = cmp.Or(in.Key, job.Key); err == nil {
+		job.ID, err = rt.committer.Resume(ctx, in, from)
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("job %.80q: %w", job.name(), err)
+	}
+	return job, nil
+}
+
+// Fork begins a job under the key as that goes on from an entry of the main chain of the job,
+// numbered from 1 (O12). It has that job's flow version, input and tags, and takes over every
+// result that stood there at the entry: of activities, of elements of a list, of the waits of
+// durable functions. What had no result by then is done again, as in any other job: its effects
+// have keys of their own, its children are other jobs, its timers begin anew. The first job stays
+// as it is, and may be open. Each journal names the other job.
+//
+// It is refused where effects could not be told apart: if a request was under way at the entry and
+// has recorded effects, nobody can say which of them it had done by then. The error names the
+// entries before and from which it can be.
+//
+// Errors: ErrNotFound; ErrFork, which says what to do, also if as has a job already; ErrKey; ErrLogin
+// for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have been.
+func (rt *Runtime) Fork(ctx context.Context, job Job, at int64, as string, opts ...ForkOption) (Job, error) {
+	from := journal.From{Fork: &journal.Fork{At: at}}
+	for _, o := range opts {
+		o.toFork(&from)
+	}
+	if err := rt.proc.Covers("to fork a job"); err != nil {
+		return Job{}, err
+	}
+	job, err := rt.known(ctx, job)
+	if err != nil {
+		return Job{}, err
+	}
+	f, in, err := engine.PlanFork(ctx, rt.store, rt.flows, job.ID, &from)
+	job.Key = cmp.Or(in.Key, job.Key)
+	if err == nil && as == "" {
+		err = fmt.Errorf("%w: give the new job a key of its own", ErrFork)
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("job %.80q: %w", job.name(), err)
+	}
+	if in.Key, err = rt.checkStart(ctx, f, as, in.Input); err != nil {
+		return Job{}, err
+	}
+	id, err := rt.committer.Fork(ctx, in, from)
+	if taken, is := errors.AsType[*store.AlreadyStartedError](err); is {
+		err = fmt.Errorf("%w: job %.80q has the key %.80q already: take another one", ErrFork, taken.Job, in.Key)
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("job %.80q: %w", job.name(), err)
+	}
+	return Job{ID: id, Key: in.Key}, nil
 }

@@ -5,63 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
-// JobError says that a job ended without completing: its state, and the code and cause of its
-// error.
-type JobError struct {
-	Job   Job
-	State journal.JobState
-	Code  int
-	Cause *journal.Failure
-}
-
-// Error names the job and its error.
-func (e *JobError) Error() string {
-	message := "no message"
-	if e.Cause != nil {
-		message = e.Cause.Message
-	}
-	return fmt.Sprintf("job %q %s with code %d: %s", e.Job.Key, e.State, e.Code, message)
-}
-
 // quarantined is the cause that Wait reports for a quarantined job, which never ends by itself
 // (J1).
 var quarantined = &journal.Failure{
 	Class: "quarantined", Message: "its stored state is against the laws: verify its journal (journal-verify --job)",
 }
-
-// ParkedError says that a job waits for a person: it has these open dead letters, and perhaps
-// nothing else goes on in it. Operator.Decide answers them.
-type ParkedError struct {
-	Job         Job
-	DeadLetters []DeadLetter // newest first
-}
-
-// Error names the dead letters and says what to do.
-func (e *ParkedError) Error() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "job %q waits for a person", e.Job.Key)
-	for i, l := range e.DeadLetters {
-		if i == maxLettersNamed {
-			fmt.Fprintf(&text, "; and %d more", len(e.DeadLetters)-i)
-			break
-		}
-		fmt.Fprintf(&text, "; dead letter %d of %s (%s): %s", l.ID, l.Activity, l.Reason, l.Message)
-	}
-	fmt.Fprintf(&text, "; `quipu why %s` says what can be done", e.Job.Key)
-	return text.String()
-}
-
-// maxLettersNamed bounds the dead letters that the text of a ParkedError names.
-const maxLettersNamed = 3
 
 // WaitOption changes a Wait or a Call: UntilParked.
 type WaitOption interface{ toWait(o *waitOptions) }
@@ -177,4 +134,78 @@ func as[T any](text json.RawMessage, err error, what string) (T, error) {
 		return v, fmt.Errorf("%s is no %T: %w", what, v, err)
 	}
 	return v, nil
+}
+
+// Call runs one handler and waits for its result: a direct call with a record (E14). It starts a
+// job of the built-in flow of the topic (flow.Call), which is deployed at first use. That job has
+// a journal, three attempts, effects and durable pauses, and appears in lists like any other.
+//
+// key is the key of the job, unique in the space. A repeated call with the same key waits for the
+// existing job or returns its result, whoever made it and however it ended. in is anything that
+// encoding/json marshals; json.RawMessage is taken as it is. The job is kept for the space's
+// default (ExpireDefault); after that a call with its key runs the handler again.
+//
+// Errors: *JobError where the handler failed or its attempts are exhausted; an error that wraps
+// *ConflictError where the key has a job of another topic, flow or input; ErrKey; ErrInput, also
+// for a malformed topic; with UntilParked *ParkedError where a person has to decide (otherwise
+// the call goes on waiting). After ErrUnknown, or when ctx ends first, as when nobody serves the
+// topic, the job may have begun; the call may be repeated.
+func (rt *Runtime) Call(ctx context.Context, topic, key string, in any, opts ...WaitOption) (json.RawMessage, error) {
+	job, err := rt.call(ctx, topic, key, in)
+	if err != nil {
+		return nil, fmt.Errorf("call %.130s: %w", topic, err)
+	}
+	return rt.Wait(ctx, job, opts...)
+}
+
+// call returns the job of a call, which it begins if need be.
+func (rt *Runtime) call(ctx context.Context, topic, key string, in any) (Job, error) {
+	ref, f, err := rt.flows.Resolve(ctx, flow.CallName, topic)
+	if err != nil {
+		if _, malformed := flow.Call(topic); malformed != nil {
+			err = fmt.Errorf("%w: a topic is parts of a-z, 0-9, _ and - joined by dots, up to %d bytes", ErrInput, flow.MaxTopic)
+		}
+		return Job{}, err
+	}
+	input, err := marshal(in)
+	if err != nil {
+		return Job{}, fmt.Errorf("%w, key %.80q: %w", ErrInput, rt.proc.Kept(key), err)
+	}
+	if key, err = rt.checkStart(ctx, f, key, input); err != nil {
+		return Job{}, err
+	}
+	begun := rt.proc.Begin(ctx, []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: input}})
+	if there, is := errors.AsType[*store.AlreadyStartedError](begun[0].Err); is {
+		there.SameFlow = there.SameFlow && there.Flow.Version == topic
+	}
+	return started(key, begun[0])
+}
+
+// TypedFlow is a flow with the Go types of its input and its output. It is a name with types and
+// knows no runtime: keep one in a package variable.
+type TypedFlow[In, Out any] struct{ name string }
+
+// FlowOf returns the flow with that name. The types are the caller's promise: the flow's own
+// schema decides whether it takes an In (ErrInput), and Wait whether its output is an Out.
+func FlowOf[In, Out any](name string) TypedFlow[In, Out] { return TypedFlow[In, Out]{name} }
+
+// Start is Runtime.Start with an input of the flow's type.
+func (f TypedFlow[In, Out]) Start(ctx context.Context, rt *Runtime, key string, in In, opts ...StartOption) (Job, error) {
+	return rt.Start(ctx, f.name, key, in, opts...)
+}
+
+// Wait is WaitAs with the flow's output. It does not look whether the job is one of the flow.
+func (f TypedFlow[In, Out]) Wait(ctx context.Context, rt *Runtime, job Job, opts ...WaitOption) (Out, error) {
+	return WaitAs[Out](ctx, rt, job, opts...)
+}
+
+// Call starts the job and waits for it: a call that is repeated with the same key and input gets
+// the output of the same job. Errors are those of Start and of Wait.
+func (f TypedFlow[In, Out]) Call(ctx context.Context, rt *Runtime, key string, in In, opts ...WaitOption) (Out, error) {
+	job, err := f.Start(ctx, rt, key, in)
+	if err != nil {
+		var none Out
+		return none, err
+	}
+	return f.Wait(ctx, rt, job, opts...)
 }

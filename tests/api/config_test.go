@@ -198,22 +198,20 @@ func changed(v reflect.Value) string {
 func fieldComments(t *testing.T, name string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, file := range []string{"config.go", "natsoptions.go"} {
-		tree, err := parser.ParseFile(token.NewFileSet(), root+file, nil, parser.ParseComments)
-		require.NoError(t, err)
-		ast.Inspect(tree, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok || spec.Name.Name != name {
-				return true
+	tree, err := parser.ParseFile(token.NewFileSet(), root+"config.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	ast.Inspect(tree, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != name {
+			return true
+		}
+		for _, field := range spec.Type.(*ast.StructType).Fields.List {
+			for _, id := range field.Names {
+				out[id.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
 			}
-			for _, field := range spec.Type.(*ast.StructType).Fields.List {
-				for _, id := range field.Names {
-					out[id.Name] = strings.Join(strings.Fields(field.Doc.Text()), " ")
-				}
-			}
-			return false
-		})
-	}
+		}
+		return false
+	})
 	return out
 }
 
