@@ -223,7 +223,11 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of job %.80q: %w", job.name(), err)
 	}
-	job = Job{ID: job.ID, Key: found.Key}
+	return evidence(job.ID, found), nil
+}
+
+func evidence(id journal.JobID, found *inspect.Evidence) *Evidence {
+	job := Job{ID: id, Key: found.Key}
 	out := &Evidence{
 		Job: job, State: found.State, Head: found.Head, Final: found.Final, Chains: found.Chains, Entries: found.Entries, Violation: found.Violation,
 		Effects: make([]Effect, len(found.Effects)),
@@ -238,5 +242,5 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 			Activity: f.Activity, Address: f.Address, Position: f.Position, Result: f.Result, Error: f.Error, Vouched: f.Vouched, Entries: f.Entries,
 		}
 	}
-	return out, nil
+	return out
 }

@@ -165,6 +165,7 @@ type JobInfo struct {
 type Parent struct {
 	Job               Job
 	Activity, Address string
+	Awaited           bool // the activity waits for the job's end
 }
 
 // Instance is one pass of an activity.
@@ -245,7 +246,7 @@ func info(v *store.JobView) *JobInfo {
 		Trace: v.Trace,
 	}
 	if p := v.Parent; p != nil {
-		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD}
+		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD, Awaited: p.Awaited}
 	}
 	switch from := v.From; {
 	case from == nil:

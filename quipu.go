@@ -13,11 +13,13 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/misfit"
 	"github.com/quipu-journal/quipu/internal/process"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/tokens"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/workers"
@@ -402,6 +404,9 @@ func init() {
 	below.Open = func(ctx context.Context, cfg any, how below.Mode) (any, error) {
 		return open(ctx, cfg.(Config), how)
 	}
+	below.JobInfo = func(v *store.JobView) any { return info(v) }
+	below.DeadLetter = func(v *store.DeadView) any { return deadLetter(v) }
+	below.Evidence = func(job journal.JobID, found *inspect.Evidence) any { return evidence(job, found) }
 	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error) {
 		return runtime.(*Runtime).proc.Witness(ctx)

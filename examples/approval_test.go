@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
 )
 
 // decide sends the approver's decision.
-func decide(w *quiputest.World, key string, code int) store.SignalState {
+func decide(w *quiputest.World, key string, code int) quipu.SignalState {
 	return w.Send(quiputest.Signal{Topic: "approval.decided", Key: key, Code: code, Payload: map[string]string{"by": "Grace"}}).State
 }
 
@@ -26,7 +26,7 @@ func TestApproved(t *testing.T) {
 	play(t, "approval", func(t testing.TB, w *quiputest.World) {
 		job := request(w, "trip-1", "")
 		w.Settle()
-		require.Equal(t, store.SignalConsumed, decide(w, "trip-1", 200))
+		require.Equal(t, quipu.SignalConsumed, decide(w, "trip-1", 200))
 		gives(t, job, `{"status": "approved", "decision": {"by": "Grace"}, "reminders": 0}`)
 		w.Advance(100 * time.Hour)
 		require.Equal(t, []string{",0^4"}, addresses(job, "book"))
@@ -47,7 +47,7 @@ func TestRefused(t *testing.T) {
 // A decision that comes before the job is kept for it (P13).
 func TestDecidedBeforeItWasAsked(t *testing.T) {
 	play(t, "approval", func(t testing.TB, w *quiputest.World) {
-		require.Equal(t, store.SignalKept, decide(w, "trip-3", 200))
+		require.Equal(t, quipu.SignalKept, decide(w, "trip-3", 200))
 		gives(t, request(w, "trip-3", ""), `{"status": "approved", "decision": {"by": "Grace"}, "reminders": 0}`)
 	})
 }
@@ -72,6 +72,6 @@ func TestNobodyDecides(t *testing.T) {
 		require.Equal(t, journal.JobInterrupted, job.State())
 		require.Equal(t, []string{",0,1,0,0", ",0^4"}, addresses(job, "remind"))
 		require.Equal(t, []string{",0,2,0,0"}, addresses(job, "give_up"))
-		require.Empty(t, job.View().Waits)
+		require.Empty(t, job.Info().Waits)
 	})
 }

@@ -34,7 +34,7 @@ func TestOnboarding(t *testing.T) {
 		require.Len(t, surveys, 1)
 		gives(t, checks[1], `{"checked_by": "Grace"}`)
 		gives(t, job, `{"merchant": "ada", "checked_by": "Grace", "account": {"number": "DE-ada"}, "survey": {"id": "`+surveys[0].Key+`"}}`)
-		survey := surveys[0].View()
+		survey := surveys[0].Info()
 		require.Equal(t, journal.JobOpen, survey.State)
 		require.False(t, survey.Parent.Awaited)
 	})
@@ -62,7 +62,7 @@ func TestInterrupts(t *testing.T) {
 		for _, job := range []*quiputest.Job{mei, of} {
 			require.Equal(t, "withdrawn", job.Fails(410).Message, job.Key)
 			require.Equal(t, journal.JobInterrupted, job.State(), job.Key)
-			require.Empty(t, job.View().Waits, job.Key)
+			require.Empty(t, job.Info().Waits, job.Key)
 		}
 		zoe.Interrupt(quiputest.Interrupt{})
 		zoe.Fails(410)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/examples/quotes"
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/quiputest"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -40,11 +40,11 @@ func TestFirst(t *testing.T) {
 	play(t, "quotes", func(t testing.TB, w *quiputest.World) {
 		job := w.Start("first", "parcel-3", struct{}{})
 		w.Settle()
-		require.Len(t, job.View().Waits, 2)
-		require.Equal(t, store.SignalConsumed, w.Signal("quotes.beta", "parcel-3", quotes.Offer{Carrier: "beta", Cents: 1450}).State)
+		require.Len(t, job.Info().Waits, 2)
+		require.Equal(t, quipu.SignalConsumed, w.Signal("quotes.beta", "parcel-3", quotes.Offer{Carrier: "beta", Cents: 1450}).State)
 		gives(t, job, `{"booked": {"offer": {"carrier": "beta", "cents": 1450}}}`)
-		require.Empty(t, job.View().Waits)
-		require.Equal(t, store.SignalKept, w.Signal("quotes.alpha", "parcel-3", nil).State, "nobody waits for it any more")
+		require.Empty(t, job.Info().Waits)
+		require.Equal(t, quipu.SignalKept, w.Signal("quotes.alpha", "parcel-3", nil).State, "nobody waits for it any more")
 	})
 }
 

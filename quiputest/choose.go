@@ -30,7 +30,7 @@ func (c *crashConfig) choose(h host, seen []boundary) []int {
 	}
 	if n <= limit {
 		h.Logf("%d boundaries", n)
-		return below(n)
+		return drawBelow(n)
 	}
 	seed := c.seed
 	if !c.seeded {
@@ -74,13 +74,13 @@ func draw(dice *rand.Rand, ends []int, quota, n, limit int) []int {
 		}
 	}
 	take(ends, quota)
-	take(below(n), limit)
+	take(drawBelow(n), limit)
 	slices.Sort(chosen)
 	return chosen
 }
 
-// below are the numbers below n.
-func below(n int) []int {
+// drawBelow returns the numbers below n.
+func drawBelow(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i

@@ -118,7 +118,7 @@ func TestLongScenariosAreTriedAtFewerBoundaries(t *testing.T) {
 	require.Len(t, chosen(loop(4, 3000), Boundaries(100)), 100)
 	require.Len(t, chosen(loop(4, 100), Boundaries(400)), 400, "all")
 	endless := chosen(loop(20, 1000))
-	require.Equal(t, append(below(20), 19_980, 19_981), endless[:22], "its ends")
+	require.Equal(t, append(drawBelow(20), 19_980, 19_981), endless[:22], "its ends")
 	require.Len(t, endless, 40)
 	for seed := range uint64(4) {
 		few := draw(rand.New(rand.NewPCG(seed, 0)), []int{0, 9}, 1, 10, 3)

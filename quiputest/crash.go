@@ -225,11 +225,11 @@ func (w *World) attend() {
 	}
 	w.t.Helper()
 	for _, d := range w.DeadLetters() {
-		if d.Letter.Row != c.died() {
+		if d.row != c.died() {
 			continue
 		}
 		if d.Class() != wire.ClassParked {
-			c.stuck = d.Letter.Message
+			c.stuck = d.Message
 			w.t.SkipNow()
 		}
 		if answer := w.cfg.crashes.parked; answer != nil {
@@ -238,7 +238,7 @@ func (w *World) attend() {
 			c.attending = false
 		}
 		if slices.ContainsFunc(w.DeadLetters(), func(x *DeadLetter) bool { return x.ID == d.ID }) {
-			c.person = d.Letter.Message
+			c.person = d.Message
 			w.t.SkipNow()
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
@@ -13,8 +15,10 @@ import (
 
 // DeadLetter is a message that needs a person (E10).
 type DeadLetter struct {
-	store.DeadView
+	quipu.DeadLetter
+
 	w      *World
+	row    journal.GUID   // of the message
 	effect journal.Digest // the effect that is meant; zero: the only one in doubt
 }
 
@@ -30,8 +34,9 @@ func (w *World) DeadLetters() []*DeadLetter {
 	}
 	slices.Reverse(views)
 	out := make([]*DeadLetter, len(views))
-	for i, v := range views {
-		out[i] = &DeadLetter{DeadView: v, w: w}
+	for i := range views {
+		v := &views[i]
+		out[i] = &DeadLetter{DeadLetter: below.DeadLetter(v).(quipu.DeadLetter), w: w, row: v.Letter.Row}
 	}
 	return out
 }
@@ -42,7 +47,7 @@ func (j *Job) DeadLetter() *DeadLetter {
 	var found *DeadLetter
 	err := j.w.until(func() bool {
 		for _, d := range j.w.DeadLetters() {
-			if d.Letter.Job == j.ID {
+			if d.Job.ID == j.ID {
 				found = d
 				return true
 			}
@@ -96,21 +101,22 @@ func (d *DeadLetter) Fail(code int, message string) {
 // Effect returns the effect in doubt, which Retry and Done decide: the one that was started and
 // has no recorded end, or else the one that a verifier does not confirm. The test fails unless
 // there is exactly one.
-func (d *DeadLetter) Effect() store.JobEffect {
+func (d *DeadLetter) Effect() quipu.Effect {
 	d.w.t.Helper()
-	var of []store.JobEffect
+	job := &Job{ID: d.Job.ID, Key: d.Job.Key, w: d.w}
 	var rows []store.EffectRow
-	for _, e := range (&Job{ID: d.Letter.Job, Key: d.Key, w: d.w}).Effects() {
-		if e.Request == d.Letter.Row {
-			of, rows = append(of, e), append(rows, e.EffectRow)
+	for _, e := range job.effects() {
+		if e.Request == d.row {
+			rows = append(rows, e.EffectRow)
 		}
 	}
 	asked := store.Action{Done: []byte("null"), Effect: d.effect}
-	_, doubted, err := asked.Judge(d.Letter.Reason, rows)
+	_, doubted, err := asked.Judge(string(d.Reason), rows)
 	if err != nil {
-		d.w.t.Fatalf("dead letter %d of job %q: %v", d.ID, d.Key, err)
+		d.w.t.Fatalf("dead letter %d of job %q: %v", d.ID, d.Job.Key, err)
 	}
-	return of[slices.IndexFunc(rows, func(f store.EffectRow) bool { return f.Key == doubted.Key })]
+	all := job.Effects()
+	return all[slices.IndexFunc(all, func(f quipu.Effect) bool { return f.Key == doubted.Key })]
 }
 
 // Class returns why the request of the dead letter is parked: wire.ClassParked (an effect of
@@ -118,11 +124,11 @@ func (d *DeadLetter) Effect() store.JobEffect {
 func (d *DeadLetter) Class() string {
 	d.w.t.Helper()
 	class := ""
-	if d.Letter.Job.IsZero() {
+	if d.Job.ID.IsZero() {
 		return class
 	}
-	for _, e := range d.w.entries(d.Letter.Job) {
-		if x := e.Response; x != nil && x.Request == d.Letter.Row && x.Kind == journal.ResponseParked && x.Error != nil {
+	for _, e := range d.w.entries(d.Job.ID) {
+		if x := e.Response; x != nil && x.Request == d.row && x.Kind == journal.ResponseParked && x.Error != nil {
 			class = x.Error.Class
 		}
 	}
@@ -131,9 +137,9 @@ func (d *DeadLetter) Class() string {
 
 // About returns a copy of the dead letter whose Retry and Done decide that effect. Use it where
 // several effects are in doubt, or a completed one is.
-func (d *DeadLetter) About(e store.JobEffect) *DeadLetter {
+func (d *DeadLetter) About(e quipu.Effect) *DeadLetter {
 	about := *d
-	about.effect = e.EffectRow.Key
+	about.effect = e.Key
 	return &about
 }
 
@@ -141,6 +147,6 @@ func (d *DeadLetter) act(what string, a store.Action) {
 	d.w.t.Helper()
 	a.ID, a.Who = d.ID, who
 	if err := d.w.eng.Committer().Act(context.Background(), a); err != nil {
-		d.w.t.Fatalf("%s dead letter %d of job %q (%s): %v", what, d.ID, d.Key, d.Letter.Message, err)
+		d.w.t.Fatalf("%s dead letter %d of job %q (%s): %v", what, d.ID, d.Job.Key, d.Message, err)
 	}
 }

@@ -5,13 +5,25 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // Effects lists the recorded effects of all requests of the job, in the order of their first
 // entries.
-func (j *Job) Effects() []store.JobEffect {
+func (j *Job) Effects() []quipu.Effect {
+	j.w.t.Helper()
+	found, err := inspect.Effects(context.Background(), j.w.tables, j.ID, "", "")
+	if err != nil {
+		j.w.t.Fatalf("effects of job %q: %v", j.Key, err)
+	}
+	return below.Evidence(j.ID, found).(*quipu.Evidence).Effects
+}
+
+func (j *Job) effects() []store.JobEffect {
 	j.w.t.Helper()
 	out, err := j.w.tables.JobEffects(context.Background(), j.ID)
 	if err != nil {
@@ -21,9 +33,9 @@ func (j *Job) Effects() []store.JobEffect {
 }
 
 // Effect returns the recorded effect with the name. The test fails unless there is exactly one.
-func (j *Job) Effect(name string) store.JobEffect {
+func (j *Job) Effect(name string) quipu.Effect {
 	j.w.t.Helper()
-	var found []store.JobEffect
+	var found []quipu.Effect
 	var names []string
 	for _, e := range j.Effects() {
 		names = append(names, e.Name)

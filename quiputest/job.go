@@ -8,8 +8,10 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/store"
@@ -121,8 +123,13 @@ func (w *World) jobs(want func(*store.JobView) bool) []*Job {
 	return out
 }
 
-// View reads the present state of the job, with its ledgers and what it waits for.
-func (j *Job) View() *store.JobView {
+// Info reads the present state of the job, with its ledgers and what it waits for.
+func (j *Job) Info() *quipu.JobInfo {
+	j.w.t.Helper()
+	return below.JobInfo(j.view()).(*quipu.JobInfo)
+}
+
+func (j *Job) view() *store.JobView {
 	j.w.t.Helper()
 	v, err := j.w.tables.Job(context.Background(), j.ID)
 	if err != nil {
@@ -134,13 +141,13 @@ func (j *Job) View() *store.JobView {
 // State returns the present state of the job.
 func (j *Job) State() journal.JobState {
 	j.w.t.Helper()
-	return j.View().State
+	return j.view().State
 }
 
 // Why says what the job waits for or how it ended, like `quipu why`.
 func (j *Job) Why() string {
 	j.w.t.Helper()
-	return j.w.why(j.View())
+	return j.w.why(j.view())
 }
 
 // Journal returns the entries of the job, its main chain first.
@@ -159,7 +166,7 @@ func (j *Job) Children() []*Job {
 func (j *Job) End() End {
 	j.w.t.Helper()
 	err := j.w.untilTold(&j.w.ends, j.over)
-	v := j.View()
+	v := j.view()
 	switch {
 	case v.State == journal.JobQuarantined:
 		j.w.t.Fatalf("the job is quarantined\n%s", j.Why())
@@ -219,13 +226,13 @@ type Signal struct {
 
 // Signal sends a signal to the longest open wait for the topic and the key, or keeps it until
 // there is one (1.11). It does not matter which comes first.
-func (w *World) Signal(topic, key string, payload any) store.Signalled {
+func (w *World) Signal(topic, key string, payload any) quipu.SignalResult {
 	w.t.Helper()
 	return w.Send(Signal{Topic: topic, Key: key, Payload: payload})
 }
 
 // Send sends a signal with options.
-func (w *World) Send(s Signal) store.Signalled {
+func (w *World) Send(s Signal) quipu.SignalResult {
 	w.t.Helper()
 	done, err := w.TrySend(s)
 	if err != nil {
@@ -235,17 +242,17 @@ func (w *World) Send(s Signal) store.Signalled {
 }
 
 // TrySend is Send for a signal that may be refused.
-func (w *World) TrySend(s Signal) (store.Signalled, error) {
+func (w *World) TrySend(s Signal) (quipu.SignalResult, error) {
 	ctx := context.Background()
 	s.Code = cmp.Or(s.Code, collation.CodeOK)
 	body, err := canonical.Marshal(s.Payload)
 	switch {
 	case err != nil:
-		return store.Signalled{}, fmt.Errorf("signal %s: payload: %w", s.Topic, err)
+		return quipu.SignalResult{}, fmt.Errorf("signal %s: payload: %w", s.Topic, err)
 	case !signalTopic.MatchString(s.Topic) || s.Key == "":
-		return store.Signalled{}, fmt.Errorf("signal %q, key %q: the topic is parts of a-z, 0-9, _ and - joined by dots, as in a flow; the key is not empty", s.Topic, s.Key)
+		return quipu.SignalResult{}, fmt.Errorf("signal %q, key %q: the topic is parts of a-z, 0-9, _ and - joined by dots, as in a flow; the key is not empty", s.Topic, s.Key)
 	case s.Code != collation.CodeOK && s.Code != collation.CodePass && !isError(s.Code):
-		return store.Signalled{}, fmt.Errorf("signal %s: code %d: a signal has 200, 202, or 400 to 599", s.Topic, s.Code)
+		return quipu.SignalResult{}, fmt.Errorf("signal %s: code %d: a signal has 200, 202, or 400 to 599", s.Topic, s.Code)
 	}
 	if s.ID == "" {
 		s.ID = fmt.Sprintf("signal %d", w.signals.Add(1))
@@ -257,7 +264,7 @@ func (w *World) TrySend(s Signal) (store.Signalled, error) {
 	if err != nil {
 		err = fmt.Errorf("signal %s, key %q: %w", s.Topic, s.Key, err)
 	}
-	return done, err
+	return quipu.SignalResult{State: quipu.SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached}, err
 }
 
 var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)

@@ -52,7 +52,7 @@ func (w *World) winners() winners {
 	w.t.Helper()
 	out := winners{}
 	for _, j := range w.Jobs() {
-		out.add(j.Effects())
+		out.add(j.effects())
 	}
 	return out
 }

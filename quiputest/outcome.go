@@ -38,8 +38,8 @@ func (w *World) outcome() *outcome {
 	o := &outcome{jobs: map[string]ending{}, receivers: map[string]map[string]int{}}
 	won, lost := w.winners(), map[string]bool{}
 	for _, j := range w.Jobs() {
-		v := j.View()
-		all := j.Effects()
+		v := j.view()
+		all := j.effects()
 		e := ending{state: endOf(v), output: v.Output, effects: map[string][]result{}}
 		for i := range all {
 			f := &all[i]
@@ -72,7 +72,7 @@ func (w *World) outcome() *outcome {
 		o.receivers[name] = r.did(lost)
 	}
 	for _, d := range w.DeadLetters() {
-		o.letters = append(o.letters, fmt.Sprintf("job %q, %s: %s", d.Key, d.Letter.Activity, d.Letter.Reason))
+		o.letters = append(o.letters, fmt.Sprintf("job %q, %s: %s", d.Job.Key, d.Activity, d.Reason))
 	}
 	slices.Sort(o.letters)
 	return o

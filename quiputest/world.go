@@ -16,7 +16,6 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/membus"
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -237,9 +236,6 @@ func (w *World) Activate(name, version string) {
 	}
 	w.eng.Publisher().Flows.Forget(name)
 }
-
-// Store returns the store of the world, for what has no method here.
-func (w *World) Store() store.Store { return w.tables.Store }
 
 // journalOfLogs keeps the runtime's log.
 type journalOfLogs struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/store"
@@ -62,7 +63,7 @@ func TestE13Signals(t *testing.T) {
 	t.Parallel()
 	quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
 		w.DeployYAML(reminder)
-		require.Equal(t, store.SignalKept, w.Signal("invoice.paid", "r-1", nil).State)
+		require.Equal(t, quipu.SignalKept, w.Signal("invoice.paid", "r-1", nil).State)
 		early := w.Start("reminder", "r-1", ada)
 		late := w.Start("reminder", "r-2", ada)
 		var out reminded
@@ -72,7 +73,7 @@ func TestE13Signals(t *testing.T) {
 		w.Advance(500 * time.Hour)
 		require.Equal(t, journal.JobOpen, late.State())
 		require.Contains(t, late.Why(), `waits for signal invoice.paid with key "r-2" or for its timer`)
-		require.Equal(t, store.SignalConsumed, w.Send(quiputest.Signal{Topic: "invoice.paid", Key: "r-2", ID: "x"}).State)
+		require.Equal(t, quipu.SignalConsumed, w.Send(quiputest.Signal{Topic: "invoice.paid", Key: "r-2", ID: "x"}).State)
 		require.True(t, w.Send(quiputest.Signal{Topic: "invoice.paid", Key: "r-2", ID: "x"}).Duplicate)
 		late.Output(&out)
 		require.Equal(t, reminded{By: "signal"}, out)
@@ -91,7 +92,7 @@ func TestE13Signals(t *testing.T) {
 		requested, applied := w.Receiver("smtp").Total()
 		require.Equal(t, []int{2, 2, 2, runs + 1}, []int{w.Bodies("send"), requested, applied, w.Runs("mail.send")})
 		f := job.Effect("send")
-		require.Equal(t, store.EffectCompleted, f.State)
+		require.Equal(t, quipu.EffectCompleted, f.State)
 		require.JSONEq(t, `"sent to Ada"`, string(f.Result))
 		require.Contains(t, job.Why(), "completed")
 	})
@@ -161,7 +162,7 @@ func TestE10DeadLetters(t *testing.T) {
 		d := retried.DeadLetter()
 		require.Equal(t, "charge", d.Effect().Name)
 		require.Equal(t, wire.ClassParked, d.Class())
-		require.Contains(t, d.Letter.Message, "may have been applied")
+		require.Contains(t, d.Message, "may have been applied")
 		resolved.DeadLetter().Resolve("by hand")
 		failed.DeadLetter().Fail(402, "declined")
 		fails = false
@@ -203,7 +204,7 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 		})
 		confirmed, voided, again, failed := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil), w.Call("pay", "p-3", nil), w.Call("pay", "p-4", nil)
 		d := confirmed.DeadLetter()
-		require.Equal(t, store.EffectCompleted, d.Effect().State)
+		require.Equal(t, quipu.EffectCompleted, d.Effect().State)
 		require.Equal(t, wire.ClassConfirm, d.Class())
 		d.Done(nil)
 		confirmed.Output(nil)

@@ -3,7 +3,9 @@ package below
 import (
 	"context"
 
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
@@ -15,6 +17,14 @@ var Of func(runtime any) *postgres.Store
 // (S13); zero if there is none, or no NATS. foreign says why another one that is there is none of the
 // space; nil: all are. The root package sets it.
 var Witness func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error)
+
+// JobInfo returns the *quipu.JobInfo of a job, DeadLetter the quipu.DeadLetter of a dead letter, and
+// Evidence the *quipu.Evidence of what was found in a journal. The root package sets them.
+var (
+	JobInfo    func(v *store.JobView) any
+	DeadLetter func(v *store.DeadView) any
+	Evidence   func(job journal.JobID, found *inspect.Evidence) any
+)
 
 // Observer returns the observer of a *quipu.Runtime. The root package sets it.
 var Observer func(runtime any) observer.Observer

@@ -87,7 +87,7 @@ func TestWhoFoundAnOutcomeIsTold(t *testing.T) {
 				told = history.Found(e.Effect.Finding)
 				require.Equal(t, done, e.Kind == journal.KindEffectCompleted)
 			}
-			require.Contains(t, told, "says its verifier github.com/quipu-journal/quipu/history_test.TestWhoFoundAnOutcomeIsTold")
+			require.Contains(t, told, "says its verifier github.com/quipu-journal/quipu/internal/history_test.TestWhoFoundAnOutcomeIsTold")
 			require.Equal(t, done, strings.Contains(told, " (seen)"))
 			require.True(t, strings.HasSuffix(told, "; its call failed: connection reset"), told)
 		})

@@ -30,19 +30,16 @@ func TestHistory(t *testing.T) {
 // shorter times differ between runs.
 func tell(t *testing.T, w io.Writer, j *quiputest.Job) {
 	t.Helper()
-	v := j.View()
-	source := map[string]string{"order": ordertest.Order, "parcel": ordertest.Parcel}[v.Flow.Name]
-	f, err := flow.Parse(v.Flow.Name, []byte(source))
+	v := j.Info()
+	source := map[string]string{"order": ordertest.Order, "parcel": ordertest.Parcel}[v.Flow]
+	f, err := flow.Parse(v.Flow, []byte(source))
 	require.NoError(t, err)
 	teller := history.New(f, nil)
 	for _, e := range j.Journal() {
 		teller.Add(e)
 	}
-	since := func(at collation.Micros) string {
-		return (time.Duration(at-v.Started) * time.Microsecond).Round(time.Second).String()
-	}
-	fmt.Fprintf(w, "%s\n", v.Key)
-	show(w, teller.Events(), func(at time.Time) string { return since(collation.Micros(at.UnixMicro())) })
+	fmt.Fprintf(w, "%s\n", v.Job.Key)
+	show(w, teller.Events(), func(at time.Time) string { return at.Sub(v.Started).Round(time.Second).String() })
 }
 
 // show prints events, with times as they are to be written.

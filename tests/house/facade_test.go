@@ -10,7 +10,9 @@ import (
 )
 
 // hidden are packages whose types are none of a user's business.
-var hidden = []string{"store", "collation", "replay", "engine"}
+var hidden = []string{
+	"store", "collation", "replay", "engine", "postgres", "nats", "history", "inspect", "trace", "repair", "process", "memstore", "misfit",
+}
 
 // leaks are the types of hidden packages in what a file exports: signatures, and fields of
 // structs.
@@ -51,11 +53,11 @@ func leaks(f *file) (broken []string) {
 func TestFacadeHidesTheMachine(t *testing.T) {
 	t.Parallel()
 	none(t, each(t, func(f *file) []string {
-		if f.dir() != "." {
+		if f.dir() != "." && f.dir() != "quiputest" {
 			return nil
 		}
 		return leaks(f)
-	}), "the root package has types of its own for what users see")
+	}), "the root package and quiputest have types of their own for what users see")
 }
 
 func TestFacadeRuleFindsWhatBreaksIt(t *testing.T) {
