@@ -70,17 +70,17 @@ func Verify(h Header, stored *Stored, attachments *Attachments, entries iter.Seq
 
 // auditor holds the state before the next entry and what was found so far.
 type auditor struct {
-	h      Header
-	stored *Stored
+	h           Header
+	stored      *Stored
 	attachments *Attachments
-	job    *Job
-	twin   *Job // the second replay (V14)
-	cursor cursor
+	job         *Job
+	twin        *Job // the second replay (V14)
+	cursor      cursor
 	// blind says why the laws no longer look at the main chain: an entry was missing or could
 	// not be read, so the state is unknown.
 	unseen        string
 	effectsUnseen string
-	short        string // why the tables cannot be compared with the entries
+	short         string // why the tables cannot be compared with the entries
 
 	seen     map[journal.GUID]bool // chains
 	gone     map[journal.GUID]goneRow
@@ -149,16 +149,16 @@ func newAuditor(h Header, stored *Stored) *auditor {
 		numbers:  make(map[signalNumber]int64),
 		parked:   make(map[rowTurn]int64),
 
-		operators: make(map[journal.GUID]int64),
-		cancelledWaits:    make(map[journal.GUID]int64),
-		early:     make(map[journal.GUID]bool),
-		foreign:   make(map[journal.GUID]requestEnd),
-		calls:     make(map[place]string),
-		judged:    make(map[journal.Digest]judgement),
-		undone:    make(map[journal.GUID]int64),
-		refs:      make(map[journal.Digest]int64),
-		first:     make(map[Check]*Violation),
-		notes:     make(map[Check]string),
+		operators:      make(map[journal.GUID]int64),
+		cancelledWaits: make(map[journal.GUID]int64),
+		early:          make(map[journal.GUID]bool),
+		foreign:        make(map[journal.GUID]requestEnd),
+		calls:          make(map[place]string),
+		judged:         make(map[journal.Digest]judgement),
+		undone:         make(map[journal.GUID]int64),
+		refs:           make(map[journal.Digest]int64),
+		first:          make(map[Check]*Violation),
+		notes:          make(map[Check]string),
 	}
 }
 

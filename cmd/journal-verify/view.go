@@ -8,21 +8,21 @@ import (
 // The JSON of --json, one object for each job; see docs/verify.md.
 type (
 	jobView struct {
-		Source     string      `json:"source,omitempty"`
-		Job        string      `json:"job,omitempty"`
-		Key        string      `json:"key,omitempty"`
-		Space      string      `json:"space,omitempty"`
-		Generation int64       `json:"generation,omitempty"`
-		State      string      `json:"state,omitempty"`
-		KnownExpiredAt  string      `json:"expired_by,omitempty"`
-		Result     string      `json:"result"` // proved, violated, expired, unreadable
-		Error      string      `json:"error,omitempty"`
-		Head       *headView   `json:"head,omitempty"`
-		Digest     string      `json:"digest,omitempty"`
-		Counts     *countView  `json:"counts,omitempty"`
-		Checks     []checkView `json:"checks,omitempty"`
-		Open       []openView  `json:"open,omitempty"`
-		OpenCount  int         `json:"open_count"`
+		Source         string      `json:"source,omitempty"`
+		Job            string      `json:"job,omitempty"`
+		Key            string      `json:"key,omitempty"`
+		Space          string      `json:"space,omitempty"`
+		Generation     int64       `json:"generation,omitempty"`
+		State          string      `json:"state,omitempty"`
+		KnownExpiredAt string      `json:"expired_by,omitempty"`
+		Result         string      `json:"result"` // proved, violated, expired, unreadable
+		Error          string      `json:"error,omitempty"`
+		Head           *headView   `json:"head,omitempty"`
+		Digest         string      `json:"digest,omitempty"`
+		Counts         *countView  `json:"counts,omitempty"`
+		Checks         []checkView `json:"checks,omitempty"`
+		Open           []openView  `json:"open,omitempty"`
+		OpenCount      int         `json:"open_count"`
 	}
 	headView struct {
 		Seq  int64  `json:"seq"`

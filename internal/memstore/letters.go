@@ -14,9 +14,9 @@ import (
 
 // letter is a dead letter. unclaimed says that retention bounds it by its size (S15).
 type letter struct {
-	view  store.DeadView
+	view      store.DeadView
 	unclaimed bool
-	size  int
+	size      int
 }
 
 // addLetter drops the raw message, which only serves people who look into a database.

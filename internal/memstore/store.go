@@ -34,7 +34,7 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	advanced    collation.Micros                                  // set by Advance
+	advanced collation.Micros                                  // set by Advance
 	jobs     map[journal.JobID]*job                            // including tombstones, also of keys used again
 	locks    map[journal.JobID][]*txn                          // of jobs (J3), and of children that have not begun: the first of each has the lock, the others wait
 	moved    *sync.Cond                                        // locks were released

@@ -298,18 +298,18 @@ type Reader interface {
 
 // Stored is what the tables hold of one job beside the journal.
 type Stored struct {
-	Job           collation.Job
-	Instances     map[collation.InstanceKey]collation.Instance
-	Waits         map[journal.GUID]collation.Wait
-	Receipts      map[journal.GUID]StoredReceipt
-	Rows          map[journal.GUID]collation.Row
-	Effects       []EffectRow
-	ResolvedWaits map[journal.GUID]collation.ResolvedWait // by the GUID of the message that resolved each
-	FlowDigest    journal.Digest
-	Next          journal.JobID    // the job that resumes this one; zero for none
-	ClosedAt      int64            // seq of the entry that closed the job; 0: none
-	TasksAt       int64            // seq of the entry with which its completion tasks were done; 0: none
-	KnownExpiredAt     collation.Micros // the moment by which it was a tombstone; 0: that is not known, or it is none
+	Job            collation.Job
+	Instances      map[collation.InstanceKey]collation.Instance
+	Waits          map[journal.GUID]collation.Wait
+	Receipts       map[journal.GUID]StoredReceipt
+	Rows           map[journal.GUID]collation.Row
+	Effects        []EffectRow
+	ResolvedWaits  map[journal.GUID]collation.ResolvedWait // by the GUID of the message that resolved each
+	FlowDigest     journal.Digest
+	Next           journal.JobID    // the job that resumes this one; zero for none
+	ClosedAt       int64            // seq of the entry that closed the job; 0: none
+	TasksAt        int64            // seq of the entry with which its completion tasks were done; 0: none
+	KnownExpiredAt collation.Micros // the moment by which it was a tombstone; 0: that is not known, or it is none
 	// Attachments yields the definition of the job's flow version, if it is deployed, and then the
 	// outputs that are stored beside the entries, by their digests. It is read before the entries,
 	// in the same snapshot. nil: nothing of it can be read here.

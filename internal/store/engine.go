@@ -95,7 +95,7 @@ type Retention interface {
 // Bounds of the dead letters of a space for whose messages no row was read (S15): anybody who can
 // publish may have sent these.
 const (
-	MaxUnclaimed     = 1000
+	MaxUnclaimed      = 1000
 	MaxUnclaimedBytes = 16 << 20 // of their texts and messages: collation.DeadLetter.Size
 )
 

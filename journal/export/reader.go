@@ -70,7 +70,9 @@ func (r *Reader) Next() (Header, error) {
 // Attachments yields what stands beside the entries of the job whose header Next returned last, once,
 // and before Entries, which skips what was not read of it. After an error, a *LineError, it
 // yields nothing more.
-func (r *Reader) Attachments() iter.Seq2[journal.Attachment, error] { return section(r, isAttachment, parseAttachment) }
+func (r *Reader) Attachments() iter.Seq2[journal.Attachment, error] {
+	return section(r, isAttachment, parseAttachment)
+}
 
 // Entries yields the entries of the job whose header Next returned last, once. After an error, a
 // *LineError, it yields nothing more.

@@ -124,23 +124,23 @@ type rowKey struct {
 // batch deletes it. sender is the job that cancels the start of its child (C15), zero for a job's
 // own row.
 type rowWrite struct {
-	key    rowKey
-	existed  bool
-	after  *collation.Row
-	sender journal.JobID
-	was    *int64          // its rev in a hot state, nil if it was loaded
-	by     *collation.Plan // the last plan that named it
+	key     rowKey
+	existed bool
+	after   *collation.Row
+	sender  journal.JobID
+	was     *int64          // its rev in a hot state, nil if it was loaded
+	by      *collation.Plan // the last plan that named it
 }
 
 // waitWrite is one wait, like rowWrite. The plan of a job registers and cancels waits; that of a
 // mailbox ends them, or counts signals of those that stay.
 type waitWrite struct {
-	key   rowKey
-	box   journal.JobID // set for one that is registered
+	key     rowKey
+	box     journal.JobID // set for one that is registered
 	existed bool
-	seen  int // the count that was read; a delivery since then means: decide again
-	after *collation.Wait
-	by    *collation.Plan
+	seen    int // the count that was read; a delivery since then means: decide again
+	after   *collation.Wait
+	by      *collation.Plan
 }
 
 // signalWrite is the record of a message from outside, with what the message is addressed to.

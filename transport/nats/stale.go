@@ -20,7 +20,7 @@ import (
 const (
 	scanMessages = 500
 	scanBytes    = 16 << 20 // of their bodies
-	scanTimeout     = 30 * time.Second
+	scanTimeout  = 30 * time.Second
 )
 
 // scanned remembers where the last call of RemoveStale ended: behind this message of this topic.

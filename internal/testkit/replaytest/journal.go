@@ -13,11 +13,11 @@ import (
 
 // Journal is everything that is stored of one job.
 type Journal struct {
-	Audited *store.Stored // as the store gave it
-	Header  replay.Header // of it, as Stored
-	Stored  *replay.Stored
-	Attachments  *replay.Attachments
-	Records []journal.Record // main chain first, each chain by seq
+	Audited     *store.Stored // as the store gave it
+	Header      replay.Header // of it, as Stored
+	Stored      *replay.Stored
+	Attachments *replay.Attachments
+	Records     []journal.Record // main chain first, each chain by seq
 }
 
 // All yields the records.
