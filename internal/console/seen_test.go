@@ -155,6 +155,7 @@ func actsByMouse(x *tab) {
 
 	w.cut("mouse")
 	x.opened(w.of("mouse"))
+	x.is(ready) // from then on what is chosen stays chosen while the page is made anew
 	press(`input[name=id]`)
 	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "seen in the books"))
 	press(`button[value=done]`)
