@@ -110,7 +110,8 @@ type Config struct {
 // QUIPU_POSTGRES, QUIPU_NATS, QUIPU_SPACE, QUIPU_ROLES (with commas), QUIPU_LANES,
 // QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB, QUIPU_RESEND, QUIPU_LEASE,
 // QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NAME, QUIPU_NO_MIGRATE (true or
-// false), QUIPU_ACCEPT (with commas); for NATSOptions QUIPU_NATS_CREDS, QUIPU_NATS_NKEY, QUIPU_NATS_CA, QUIPU_NATS_CERT,
+// false), QUIPU_ACCEPT (with commas); for NATSOptions QUIPU_NATS_CREDS, QUIPU_NATS_NKEY,
+// QUIPU_NATS_CA, QUIPU_NATS_CERT,
 // QUIPU_NATS_KEY, QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX, QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB,
 // QUIPU_NATS_MAX_AGE, QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS (with commas); and in these, which the
 // command does not have: QUIPU_MAX_CONNS, QUIPU_NATS_WAIT, QUIPU_WAIT_LOOK (durations),
@@ -360,7 +361,8 @@ func (c Config) nats() *nats.Config {
 	}
 	o := c.NATSOptions
 	return &nats.Config{
-		URL: c.NATS, InProcess: c.InProcess, Credentials: o.Credentials, NKeySeed: o.NKeySeed, CA: o.CA, Cert: o.Cert, Key: o.Key, TLS: o.TLS,
+		URL: c.NATS, InProcess: c.InProcess, Credentials: o.Credentials, NKeySeed: o.NKeySeed, CA: o.CA, Cert: o.Cert,
+		Key: o.Key, TLS: o.TLS,
 		Domain: o.Domain, Prefix: o.Prefix, Replicas: o.Replicas, MaxBytes: o.MaxBytes, MaxAge: o.MaxAge,
 		PlacementCluster: o.PlacementCluster, PlacementTags: o.PlacementTags,
 	}
@@ -373,10 +375,13 @@ func (c Config) process(how below.Mode) process.Config {
 		roles[i] = string(r)
 	}
 	return process.Config{
-		Postgres: c.Postgres, Space: c.Space, NATS: c.nats(), Workers: c.Workers, Roles: roles, Lanes: c.Lanes, Committers: c.Committers,
-		Concurrency: c.Concurrency, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes, MaxConns: c.MaxConns, Resend: c.Resend, Lease: c.Lease,
-		AckWait: c.AckWait, Drain: c.Drain, NATSWait: c.NATSWait, WaitLook: c.WaitLook, Accept: c.Accept, NoMigrate: c.NoMigrate,
-		Archive: c.Archive, Name: c.Name, Build: c.Build, Observer: c.Observer, Logger: c.Logger, Mode: how,
+		Postgres: c.Postgres, Space: c.Space, NATS: c.nats(), Workers: c.Workers, Roles: roles, Lanes: c.Lanes,
+		Committers:  c.Committers,
+		Concurrency: c.Concurrency, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes, MaxConns: c.MaxConns, Resend: c.Resend,
+		Lease:   c.Lease,
+		AckWait: c.AckWait, Drain: c.Drain, NATSWait: c.NATSWait, WaitLook: c.WaitLook, Accept: c.Accept,
+		NoMigrate: c.NoMigrate,
+		Archive:   c.Archive, Name: c.Name, Build: c.Build, Observer: c.Observer, Logger: c.Logger, Mode: how,
 	}
 }
 

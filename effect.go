@@ -77,7 +77,9 @@ type EffectTx interface {
 // deadlock or a lost connection. The server ends a transaction that is idle for 60 s, and locks
 // are held until the commit. A call outside belongs in an effects.Do beside it. The process's
 // database role needs rights on the user's tables.
-func DoTx[R any](ctx context.Context, name string, fn func(ctx context.Context, tx EffectTx) (R, error), options ...effects.Option) (R, error) {
+func DoTx[R any](
+	ctx context.Context, name string, fn func(ctx context.Context, tx EffectTx) (R, error), options ...effects.Option,
+) (R, error) {
 	return effects.DoTx(ctx, name, func(ctx context.Context, handle any) (out R, err error) {
 		if tx, ok := handle.(EffectTx); ok {
 			return fn(ctx, tx)
@@ -104,7 +106,9 @@ func noTx(ctx context.Context, name string, handle any) error {
 
 // HandleTx registers a handler whose body is one Tx effect, named after its topic (E3).
 // Everything else is as for workers.Handle.
-func HandleTx[In, Out any](reg *workers.Registry, topic string, fn func(ctx context.Context, tx EffectTx, in In) (Out, error), options ...workers.Option) {
+func HandleTx[In, Out any](reg *workers.Registry, topic string,
+	fn func(ctx context.Context, tx EffectTx, in In) (Out, error), options ...workers.Option,
+) {
 	if fn == nil {
 		workers.Handle[In, Out](reg, topic, nil, options...)
 		return
@@ -229,7 +233,8 @@ func (rt *Runtime) Evidence(ctx context.Context, job Job, effect string) (*Evide
 func evidence(id journal.JobID, found *inspect.Evidence) *Evidence {
 	job := Job{ID: id, Key: found.Key}
 	out := &Evidence{
-		Job: job, State: found.State, Head: found.Head, Final: found.Final, Chains: found.Chains, Entries: found.Entries, Violation: found.Violation,
+		Job: job, State: found.State, Head: found.Head, Final: found.Final, Chains: found.Chains,
+		Entries: found.Entries, Violation: found.Violation,
 		Effects: make([]Effect, len(found.Effects)),
 	}
 	if found.Closed != 0 {
@@ -238,8 +243,10 @@ func evidence(id journal.JobID, found *inspect.Evidence) *Evidence {
 	for i := range found.Effects {
 		f := &found.Effects[i]
 		out.Effects[i] = Effect{
-			Job: job, Key: f.Key, Name: f.Name, Class: effects.Class(f.Class), State: EffectState(f.State), NotDone: f.N, Request: f.Request,
-			Activity: f.Activity, Address: f.Address, Position: f.Position, Result: f.Result, Error: f.Error, Vouched: f.Vouched, Entries: f.Entries,
+			Job: job, Key: f.Key, Name: f.Name, Class: effects.Class(f.Class), State: EffectState(f.State),
+			NotDone: f.N, Request: f.Request,
+			Activity: f.Activity, Address: f.Address, Position: f.Position, Result: f.Result, Error: f.Error,
+			Vouched: f.Vouched, Entries: f.Entries,
 		}
 	}
 	return out

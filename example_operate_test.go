@@ -172,18 +172,20 @@ func ExampleLogger() {
 		quipu.Logger(ctx).Warn("no address: the price is a guess", "grams", p.Grams)
 		return postage(ctx, p)
 	})
-	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if slices.Contains([]string{"time", "id", "address"}, a.Key) { // for a short line
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	log := slog.New(slog.NewTextHandler(os.Stdout,
+		&slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if slices.Contains([]string{"time", "id", "address"}, a.Key) { // for a short line
+				return slog.Attr{}
+			}
+			return a
+		}}))
 	rt, _, end := exampleOf(quipu.Config{Workers: reg, Logger: log})
 	defer end()
 	_, err := rt.Call(ctx, "post.price", "parcel-1", Parcel{Grams: 500})
 	must(err)
 	// Output:
-	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call turn=1 attempt=1 grams=500
+	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call
+	// turn=1 attempt=1 grams=500
 }
 
 // A call outside is cut off, and nobody knows whether it was done. The job waits for a person,
@@ -240,7 +242,8 @@ func help(reason quipu.DeadLetterReason) string {
 		return "about an effect: look outside"
 	case quipu.ReasonNondeterminism, quipu.ReasonUndo, quipu.ReasonRuns:
 		return "about a handler: fix it, then retry"
-	case quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonRefused, quipu.ReasonForeign, quipu.ReasonUndecodable, quipu.ReasonChanged:
+	case quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonRefused, quipu.ReasonForeign,
+		quipu.ReasonUndecodable, quipu.ReasonChanged:
 		return "about the message: its text says which"
 	}
 	return "unknown to this version"
@@ -324,7 +327,9 @@ func ExampleRuntime_CheckOpen() {
 	check(quipu.OpenCheck{Workers: build("send letter")})
 	// Output:
 	// 1 job, 1 request, 0 misfits
-	// job "ada" of flow subscribing version 1, welcome at ,0,0: the function takes another path than the recorded one: at position 1 it asks for effect "send letter", and effect "send mail" is recorded there
+	// job "ada" of flow subscribing version 1, welcome at ,0,0: the function takes another path than
+	// the recorded one: at position 1 it asks for effect "send letter", and effect "send mail" is
+	// recorded there
 	// 1 job, 1 request, 1 misfits
 }
 

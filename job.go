@@ -108,7 +108,10 @@ func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
 	var ids []journal.JobID
 	for i := range v.Instances {
 		if in := &v.Instances[i]; !in.Child.IsZero() {
-			out = append(out, Child{Activity: in.Key.Activity, Address: string(in.Key.DAD), ID: in.Child, Turn: in.Turn, Attempt: in.Attempt})
+			out = append(out, Child{
+				Activity: in.Key.Activity, Address: string(in.Key.DAD), ID: in.Child, Turn: in.Turn,
+				Attempt: in.Attempt,
+			})
 			ids = append(ids, in.Child)
 		}
 	}
@@ -235,15 +238,17 @@ func moment(t collation.Micros) time.Time {
 
 func summary(v *store.JobSummary) JobSummary {
 	return JobSummary{
-		Job: Job{ID: v.ID, Key: v.Key}, Generation: v.Generation, Flow: v.Flow.Name, Version: v.Flow.Version, State: v.State, Tags: v.Tags,
+		Job: Job{ID: v.ID, Key: v.Key}, Generation: v.Generation, Flow: v.Flow.Name, Version: v.Flow.Version,
+		State: v.State, Tags: v.Tags,
 		Started: moment(v.Started), Closed: moment(v.Closed), Open: v.Semaphore, Entries: v.Head.Seq,
 	}
 }
 
 func info(v *store.JobView) *JobInfo {
 	out := &JobInfo{
-		JobSummary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: v.Error, Output: v.Output, ExpiresAt: moment(v.ExpiresAt),
-		Trace: v.Trace,
+		JobSummary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: v.Error, Output: v.Output,
+		ExpiresAt: moment(v.ExpiresAt),
+		Trace:     v.Trace,
 	}
 	if p := v.Parent; p != nil {
 		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD, Awaited: p.Awaited}
@@ -258,20 +263,23 @@ func info(v *store.JobView) *JobInfo {
 	out.ResumedBy = v.Next
 	for _, i := range v.Instances {
 		out.Activities = append(out.Activities, Instance{
-			Activity: i.Key.Activity, Address: string(i.Key.DAD), Ledger: i.Ledger.String(), Code: i.Code, Child: i.Child,
+			Activity: i.Key.Activity, Address: string(i.Key.DAD), Ledger: i.Ledger.String(), Code: i.Code,
+			Child: i.Child,
 		})
 	}
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		out.Messages = append(out.Messages, Message{
 			ID: r.GUID, Kind: r.Kind, Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held), Holder: r.Holder, Lost: max(0, r.Lost()),
+			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held),
+			Holder: r.Holder, Lost: max(0, r.Lost()),
 		})
 	}
 	for i := range v.Waits {
 		w := &v.Waits[i]
 		out.Waits = append(out.Waits, Wait{
-			Activity: w.Activity, Address: string(w.DAD), Topic: w.Topic, Key: w.Key, Since: moment(w.Since), Repeat: w.Repeat, Signals: w.Count,
+			Activity: w.Activity, Address: string(w.DAD), Topic: w.Topic, Key: w.Key, Since: moment(w.Since),
+			Repeat: w.Repeat, Signals: w.Count,
 		})
 	}
 	for i := range v.Dead {
@@ -308,8 +316,9 @@ type JobFilter struct {
 
 func (f *JobFilter) store() store.JobFilter {
 	return store.JobFilter{
-		States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.Waits, Tags: f.Tags, Parent: f.Parent,
-		From: instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
+		States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.Waits, Tags: f.Tags,
+		Parent: f.Parent,
+		From:   instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
 	}
 }
 
@@ -455,8 +464,10 @@ func (rt *Runtime) History(ctx context.Context, job Job) ([]Event, error) {
 	for i := range all {
 		e := &all[i]
 		out[i] = Event{
-			Time: e.Time, Kind: string(e.Kind), Activity: e.Activity, Address: e.Address, Pass: e.Pass, Element: e.Element, Text: e.Text,
-			Attempt: e.Attempt, Code: e.Code, Input: known(e.Input), Output: known(e.Output), Error: e.Error, Job: e.Job, Due: e.Due,
+			Time: e.Time, Kind: string(e.Kind), Activity: e.Activity, Address: e.Address, Pass: e.Pass,
+			Element: e.Element, Text: e.Text,
+			Attempt: e.Attempt, Code: e.Code, Input: known(e.Input), Output: known(e.Output), Error: e.Error,
+			Job: e.Job, Due: e.Due,
 			Waited: e.Waited, Ran: e.Ran, Chain: e.Chain, Seq: e.Seq,
 		}
 	}

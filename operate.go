@@ -89,14 +89,16 @@ func (o Operator) Decide(ctx context.Context, d Decision) error {
 			return fmt.Errorf("%w: %w", ErrInput, err)
 		}
 		if a.Done = result; d.Verdict == Resolve {
-			a.Done, a.Response = nil, &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: result}
+			a.Done, a.Response = nil,
+				&journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: result}
 		}
 	case Fail:
 		if d.Code == 0 {
 			d.Code = collation.CodeInternal
 		}
 		a.Response = &journal.Response{
-			Kind: journal.ResponseTerminal, Code: d.Code, Error: &journal.Failure{Class: "operator", Message: wire.CutText(d.Message)},
+			Kind: journal.ResponseTerminal, Code: d.Code,
+			Error: &journal.Failure{Class: "operator", Message: wire.CutText(d.Message)},
 		}
 		if _, err := wire.FromJournal(a.Response).Journal(); err != nil {
 			return fmt.Errorf("%w: %w", ErrInput, err)
@@ -122,13 +124,14 @@ const (
 	ReasonNondeterminism DeadLetterReason = "nondeterminism" // a durable function took another path
 	ReasonUndo           DeadLetterReason = "undo"           // a compensation fails, or cannot begin
 	ReasonRuns           DeadLetterReason = "runs"           // its request ran too often without a response
-	ReasonStuck          DeadLetterReason = "stuck"          // it reached a limit of its job, or the store refuses what it brings
-	ReasonSlow           DeadLetterReason = "slow"           // the decision on it took too long on a machine, three times
-	ReasonLoads          DeadLetterReason = "loads"          // the decision on it asked for state too often
-	ReasonUndecodable    DeadLetterReason = "undecodable"    // it, or its row, cannot be read
-	ReasonForeign        DeadLetterReason = "foreign"        // its job or its space is not here
-	ReasonRefused        DeadLetterReason = "refused"        // a signal that cannot be delivered
-	ReasonChanged        DeadLetterReason = "changed"        // stored bytes of its job are not those that were recorded
+	// it reached a limit of its job, or the store refuses what it brings
+	ReasonStuck       DeadLetterReason = "stuck"
+	ReasonSlow        DeadLetterReason = "slow"        // the decision on it took too long on a machine, three times
+	ReasonLoads       DeadLetterReason = "loads"       // the decision on it asked for state too often
+	ReasonUndecodable DeadLetterReason = "undecodable" // it, or its row, cannot be read
+	ReasonForeign     DeadLetterReason = "foreign"     // its job or its space is not here
+	ReasonRefused     DeadLetterReason = "refused"     // a signal that cannot be delivered
+	ReasonChanged     DeadLetterReason = "changed"     // stored bytes of its job are not those that were recorded
 )
 
 // reasons are all of them.
@@ -173,8 +176,10 @@ func deadLetter(v *store.DeadView) DeadLetter {
 	}
 	return DeadLetter{
 		Kind: v.Letter.Kind, Ledger: ledger,
-		ID: v.ID, Job: Job{ID: v.Letter.Job, Key: v.Key}, Flow: v.Flow, Topic: v.Topic, Activity: v.Letter.Activity, Address: string(v.Letter.DAD),
-		Reason: DeadLetterReason(v.Letter.Reason), Message: v.Letter.Message, At: time.UnixMicro(int64(v.At)), State: DeadLetterState(v.State),
+		ID: v.ID, Job: Job{ID: v.Letter.Job, Key: v.Key}, Flow: v.Flow, Topic: v.Topic, Activity: v.Letter.Activity,
+		Address: string(v.Letter.DAD),
+		Reason:  DeadLetterReason(v.Letter.Reason), Message: v.Letter.Message, At: time.UnixMicro(int64(v.At)),
+		State: DeadLetterState(v.State),
 	}
 }
 
@@ -304,7 +309,9 @@ func (o Operator) examine(ctx context.Context, id journal.JobID) (x *repair.Case
 }
 
 func findings(x *repair.Case) Findings {
-	out := Findings{Job: Job{ID: x.Stored.ID, Key: x.Stored.Key}, State: x.Stored.State, Broken: x.Broken, Unlisted: x.Unlisted}
+	out := Findings{
+		Job: Job{ID: x.Stored.ID, Key: x.Stored.Key}, State: x.Stored.State, Broken: x.Broken, Unlisted: x.Unlisted,
+	}
 	for _, d := range x.Found {
 		out.Differences = append(out.Differences, Difference(d))
 	}

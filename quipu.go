@@ -35,10 +35,11 @@ type Role string
 // process: without schedule no job starts by the clock; without retention closed jobs stay for
 // good.
 const (
-	RoleEngine    Role = process.RoleEngine    // decides and commits; sends due dispatch rows
-	RoleWorkers   Role = process.RoleWorkers   // runs the handlers of Config.Workers
-	RoleSchedule  Role = process.RoleSchedule  // starts the jobs of flows with a schedule; needs no NATS
-	RoleRetention Role = process.RoleRetention // removes expired jobs (J7, W11); needs the rights of retention and owner, and no NATS
+	RoleEngine   Role = process.RoleEngine   // decides and commits; sends due dispatch rows
+	RoleWorkers  Role = process.RoleWorkers  // runs the handlers of Config.Workers
+	RoleSchedule Role = process.RoleSchedule // starts the jobs of flows with a schedule; needs no NATS
+	// removes expired jobs (J7, W11); needs the rights of retention and owner, and no NATS
+	RoleRetention Role = process.RoleRetention
 )
 
 // AllRoles returns the roles of a Config that names none.
@@ -74,7 +75,9 @@ func open(ctx context.Context, cfg Config, how below.Mode) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{cfg: cfg, proc: p, tokens: tokens.New(p.Store), store: p.Store, flows: p.Flows, committer: p.Committer}, nil
+	return &Runtime{
+		cfg: cfg, proc: p, tokens: tokens.New(p.Store), store: p.Store, flows: p.Flows, committer: p.Committer,
+	}, nil
 }
 
 // Run works for the space until ctx ends. Then it drains: it takes no new work, and running
@@ -125,7 +128,9 @@ func (rt *Runtime) Processes(ctx context.Context) ([]Process, error) {
 			roles[n] = Role(r)
 		}
 		all[i] = Process{
-			Name: v.Name, Build: v.Build, Roles: roles, Topics: slices.DeleteFunc(v.Topics, func(topic string) bool { return topic == "" }),
+			Name: v.Name, Build: v.Build, Roles: roles, Topics: slices.DeleteFunc(v.Topics, func(topic string) bool {
+				return topic == ""
+			}),
 			Since: time.UnixMicro(int64(v.Since)), Seen: time.UnixMicro(int64(v.Renewed)),
 		}
 	}
@@ -383,10 +388,12 @@ func (rt *Runtime) CheckOpen(ctx context.Context, c OpenCheck) iter.Seq2[Misfit,
 	enough := errors.New("the caller has enough")
 	return func(yield func(Misfit, error) bool) {
 		k := misfit.Check{
-			Store: rt.store, Compiled: rt.flows, Workers: c.Workers, Elsewhere: c.Elsewhere, Flows: c.Flows, Progress: c.Progress,
+			Store: rt.store, Compiled: rt.flows, Workers: c.Workers, Elsewhere: c.Elsewhere, Flows: c.Flows,
+			Progress: c.Progress,
 			Say: func(m misfit.Misfit) error {
 				out := Misfit{
-					Job: Job{ID: m.Job, Key: m.Key}, Flow: m.Flow, Version: m.Version, Activity: m.Activity, Address: m.Address, Topic: m.Topic, Err: m.Err,
+					Job: Job{ID: m.Job, Key: m.Key}, Flow: m.Flow, Version: m.Version, Activity: m.Activity,
+					Address: m.Address, Topic: m.Topic, Err: m.Err,
 				}
 				if !yield(out, nil) {
 					return enough

@@ -39,7 +39,8 @@ type SignalState string
 const (
 	SignalConsumed SignalState = SignalState(store.SignalConsumed) // a wait took it
 	SignalKept     SignalState = SignalState(store.SignalKept)     // nobody waits yet: the next matching wait takes it
-	SignalMissed   SignalState = SignalState(store.SignalMissed)   // a SignalAll that met no wait, or a kept signal whose time has passed
+	// a SignalAll that met no wait, or a kept signal whose time has passed
+	SignalMissed SignalState = SignalState(store.SignalMissed)
 )
 
 // SignalResult is the outcome of a signal.
@@ -64,20 +65,26 @@ type SignalResult struct {
 //
 // Errors: ErrSignal, or the store's. With ErrUnavailable nothing was sent; with ErrUnknown it may
 // have been, and the call may be repeated under an IdempotencyKey.
-func (rt *Runtime) Signal(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+func (rt *Runtime) Signal(
+	ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error,
+) {
 	return rt.send(ctx, false, topic, key, payload, opts)
 }
 
 // SignalAll sends a signal to every hook that waits for the topic and the key, at most 10 000,
 // the longest waiting first. The signal is not kept. Otherwise it is as Signal.
-func (rt *Runtime) SignalAll(ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+func (rt *Runtime) SignalAll(
+	ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error,
+) {
 	return rt.send(ctx, true, topic, key, payload, opts)
 }
 
 // SignalTx is Signal inside the caller's own transaction: the signal is sent when that commits
 // (E17) and reaches a hook as soon as a job of StartTx begins. So its state is SignalKept, or for
 // a Duplicate what became of the first. Errors are those of StartTx, or ErrSignal.
-func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption) (SignalResult, error) {
+func (rt *Runtime) SignalTx(
+	ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption,
+) (SignalResult, error) {
 	s, err := rt.signal(ctx, false, topic, key, payload, opts)
 	if err != nil {
 		return SignalResult{}, err
@@ -89,7 +96,9 @@ func (rt *Runtime) SignalTx(ctx context.Context, tx Transaction, topic, key stri
 	return SignalResult{State: SignalState(done.State), Duplicate: done.Duplicate}, nil
 }
 
-func (rt *Runtime) send(ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption) (SignalResult, error) {
+func (rt *Runtime) send(
+	ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption,
+) (SignalResult, error) {
 	s, err := rt.signal(ctx, all, topic, key, payload, opts)
 	if err != nil {
 		return SignalResult{}, err
@@ -124,7 +133,9 @@ func (rt *Runtime) signalled(s *collation.Signal, done *store.Signalled, began t
 }
 
 // signal checks its arguments and builds the signal. The store sets the time (J5).
-func (rt *Runtime) signal(ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption) (*collation.Signal, error) {
+func (rt *Runtime) signal(
+	ctx context.Context, all bool, topic, key string, payload any, opts []SignalOption,
+) (*collation.Signal, error) {
 	if err := checkSignal(topic, key); err != nil {
 		return nil, err
 	}

@@ -98,7 +98,8 @@ func started(key string, s store.Started) (Job, error) {
 		return job, nil
 	}
 	return job, &ConflictError{
-		Job: job, Flow: there.Flow.Name, Version: there.Flow.Version, SameFlow: there.SameFlow, SameInput: there.SameInput,
+		Job: job, Flow: there.Flow.Name, Version: there.Flow.Version, SameFlow: there.SameFlow,
+		SameInput: there.SameInput,
 	}
 }
 
@@ -170,7 +171,8 @@ func (rt *Runtime) prepare(ctx context.Context, r StartRequest) (store.Start, er
 			ErrKey, key, f.Name())
 	}
 	start := store.Start{
-		Flow: ref, Active: r.Version == "", Trigger: f.Trigger().Name, Key: key, Input: input, Tags: tags, Delay: r.Delay, Who: wire.CutText(r.Who),
+		Flow: ref, Active: r.Version == "", Trigger: f.Trigger().Name, Key: key, Input: input, Tags: tags,
+		Delay: r.Delay, Who: wire.CutText(r.Who),
 	}
 	if !r.At.IsZero() {
 		start.At = max(0, collation.Micros(r.At.UnixMicro()))
@@ -218,7 +220,9 @@ func marshal(v any) ([]byte, error) {
 // has another job by then, or the flow or its schema has changed. Nobody is there to be told, so
 // keep the Job: Wait, Job and the like say ErrRefused with the reason, for 30 days. The engine logs
 // it and counts it (quipu_starts_asked_total). A worker's login has no right to StartTx (S8).
-func (rt *Runtime) StartTx(ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption) (Job, error) {
+func (rt *Runtime) StartTx(
+	ctx context.Context, tx Transaction, flowName, key string, input any, opts ...StartOption,
+) (Job, error) {
 	r := StartRequest{Flow: flowName, Key: key, Input: input}
 	for _, o := range opts {
 		o.toStart(&r)
@@ -303,7 +307,8 @@ type ForkOption interface{ toFork(f *journal.From) }
 
 // Resume continues a job that has failed or was interrupted. A job with an ID is that one: ErrStale if
 // it is not the last that has had its key. A job with only a key is that which has the key now. Resume
-// begins the next generation of the key, on the same flow version and with the same input. Activities before the one that failed
+// begins the next generation of the key, on the same flow version and with the same input. Activities
+// before the one that failed
 // keep their results, and so do the elements of a list that succeeded. Effects keep their keys,
 // also those of the failed activity: a recorded result is reused, an error runs again under the
 // next key, and a verifier or a person is asked about an unknown outcome. A function whose
@@ -313,7 +318,8 @@ type ForkOption interface{ toFork(f *journal.From) }
 // other.
 //
 // Errors: ErrNotFound; ErrResume, which says what to do; ErrStale if somebody else has resumed
-// it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have
+// it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing was
+// begun, with ErrUnknown the job may have
 // been.
 func (rt *Runtime) Resume(ctx context.Context, job Job, opts ...ResumeOption) (Job, error) {
 	from := journal.From{}
@@ -349,7 +355,8 @@ func (rt *Runtime) Resume(ctx context.Context, job Job, opts ...ResumeOption) (J
 // entries before and from which it can be.
 //
 // Errors: ErrNotFound; ErrFork, which says what to do, also if as has a job already; ErrKey; ErrLogin
-// for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with ErrUnknown the job may have been.
+// for the login of a client or a worker; or the store's: with ErrUnavailable nothing was begun, with
+// ErrUnknown the job may have been.
 func (rt *Runtime) Fork(ctx context.Context, job Job, at int64, as string, opts ...ForkOption) (Job, error) {
 	from := journal.From{Fork: &journal.Fork{At: at}}
 	for _, o := range opts {

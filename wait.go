@@ -35,7 +35,8 @@ func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 // wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
 // nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
 // is closed meanwhile. A job that StartTx has asked for (Job.Asked) is waited for before it begins,
-// too: ErrRefused, if an engine did not begin it. When ctx ends first, it returns the cause of that. At a deadline the error
+// too: ErrRefused, if an engine did not begin it. When ctx ends first, it returns the cause of that.
+// At a deadline the error
 // names the command that says what the job waits for, or has *ParkedError beside it where that
 // is a person.
 func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
@@ -190,7 +191,9 @@ type TypedFlow[In, Out any] struct{ name string }
 func FlowOf[In, Out any](name string) TypedFlow[In, Out] { return TypedFlow[In, Out]{name} }
 
 // Start is Runtime.Start with an input of the flow's type.
-func (f TypedFlow[In, Out]) Start(ctx context.Context, rt *Runtime, key string, in In, opts ...StartOption) (Job, error) {
+func (f TypedFlow[In, Out]) Start(
+	ctx context.Context, rt *Runtime, key string, in In, opts ...StartOption) (Job, error,
+) {
 	return rt.Start(ctx, f.name, key, in, opts...)
 }
 

@@ -42,7 +42,8 @@ func (a *api) signal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, Signalled{State: string(done.State), Duplicate: done.Duplicate, Reached: done.Reached})
+	return answer(w, http.StatusOK,
+		Signalled{State: string(done.State), Duplicate: done.Duplicate, Reached: done.Reached})
 }
 
 // interrupt ends the job of an id. A key would mean whoever has it when the request arrives: perhaps
@@ -56,7 +57,9 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return malformed("an interrupt names a job by its id, not by its key: GET " + Path + "/jobs/KEY gives the id of the job that has the key now")
 	}
-	options := []quipu.InterruptOption{quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow), quipu.Who(access.Of(r.Context()).Name)}
+	options := []quipu.InterruptOption{
+		quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow), quipu.Who(access.Of(r.Context()).Name),
+	}
 	if body.Code != 0 {
 		options = append(options, quipu.Code(body.Code))
 	}
@@ -70,7 +73,8 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, Interrupted{Key: done.Job.Key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed})
+	return answer(w, http.StatusOK,
+		Interrupted{Key: done.Job.Key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed})
 }
 
 func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
@@ -114,7 +118,8 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d := quipu.Decision{
-		DeadLetter: n, Verdict: quipu.Verdict(body.Verdict), Code: body.Code, Message: body.Message, Who: access.Of(r.Context()).Name, Reason: body.Reason,
+		DeadLetter: n, Verdict: quipu.Verdict(body.Verdict), Code: body.Code, Message: body.Message,
+		Who: access.Of(r.Context()).Name, Reason: body.Reason,
 	}
 	if body.Effect != "" {
 		if d.Effect, err = journal.ParseDigest(body.Effect); err != nil {

@@ -32,7 +32,8 @@ func TestO10StartAndWait(t *testing.T) {
 	require.Equal(t, api.Path+"/jobs/"+url.PathEscape("o/1 ü"), r.header.Get("Location"))
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", body), http.StatusOK, &s)
 	require.Equal(t, api.Started{Key: "o/1 ü", Job: first, Start: "already"}, s)
-	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", strings.Replace(body, "Ada", "Bob", 1)), http.StatusConflict, api.CodeConflict)
+	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", strings.Replace(body, "Ada", "Bob", 1)), http.StatusConflict,
+		api.CodeConflict)
 
 	out := w.ended(url.PathEscape("o/1 ü"))
 	require.Equal(t, "completed", out.State)
@@ -80,7 +81,8 @@ func TestO10Problems(t *testing.T) {
 	}
 	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "none", "key": "k"}`), http.StatusNotFound, api.CodeNotFound)
 	w.refused(w.ask(access.Client, http.MethodPost, "/jobs", "flow=hello", "Content-Type", "application/x-www-form-urlencoded"), http.StatusUnsupportedMediaType, api.CodeMediaType)
-	big := w.refused(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "`+strings.Repeat("x", access.DefaultMaxBody)+`"}`), http.StatusRequestEntityTooLarge, api.CodeTooLarge)
+	big := w.refused(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "`+strings.Repeat("x", access.DefaultMaxBody)+`"}`),
+		http.StatusRequestEntityTooLarge, api.CodeTooLarge)
 	require.Contains(t, big.Detail, strconv.Itoa(access.DefaultMaxBody), "the limit")
 	odd := w.refused(w.ask(access.Operator, http.MethodGet, "/dead-letters?reason=parkt", ""), http.StatusUnprocessableEntity, api.CodeInput)
 	require.Contains(t, odd.Detail, "parked", "the reasons there are")
@@ -131,7 +133,8 @@ func TestO10SignalAndInterrupt(t *testing.T) {
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", ``, "Idempotency-Key", "i1"), http.StatusOK, &cut)
 	require.True(t, cut.Duplicate)
 	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", `{"code": 200}`), http.StatusUnprocessableEntity, api.CodeInterrupt)
-	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+journal.JobID{1}.String()+"/interrupt", `{}`), http.StatusNotFound, api.CodeNotFound)
+	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+journal.JobID{1}.String()+"/interrupt", `{}`), http.StatusNotFound,
+		api.CodeNotFound)
 	p := w.refused(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", `{}`), http.StatusBadRequest, api.CodeMalformed)
 	require.Contains(t, p.Detail, "by its id", "the key may have another job by then")
 }

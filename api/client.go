@@ -41,7 +41,10 @@ func NewClient(base, token string) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost = maxConns
-	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), Path) + Path, token: token, http: &http.Client{Transport: transport}}, nil
+	return &Client{
+		base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), Path) + Path, token: token,
+		http: &http.Client{Transport: transport},
+	}, nil
 }
 
 // call is one request and the answer that is wanted.
@@ -265,7 +268,9 @@ func (c *Client) Signal(ctx context.Context, s SignalRequest, idempotency string
 }
 
 // Interrupt is Runtime.Interrupt of the job with the ID. The idempotency key may be "".
-func (c *Client) Interrupt(ctx context.Context, job journal.JobID, r InterruptRequest, idempotency string) (out Interrupted, err error) {
+func (c *Client) Interrupt(
+	ctx context.Context, job journal.JobID, r InterruptRequest, idempotency string,
+) (out Interrupted, err error) {
 	err = c.do(ctx, call{method: http.MethodPost, path: jobPath(job.String(), "/interrupt"), key: idempotency, body: r, to: &out})
 	return out, err
 }
@@ -294,8 +299,10 @@ func lettersFrom(all []DeadLetter) ([]quipu.DeadLetter, error) {
 	for i := range all {
 		d := &all[i]
 		out[i] = quipu.DeadLetter{
-			ID: d.ID, Job: quipu.Job{Key: d.Key}, Flow: d.Flow, Topic: d.Topic, Kind: journal.MessageKind(d.Kind), Activity: d.Activity, Address: d.Address,
-			Ledger: d.Ledger, Reason: quipu.DeadLetterReason(d.Reason), Message: d.Message, At: d.At, State: quipu.DeadLetterState(d.State),
+			ID: d.ID, Job: quipu.Job{Key: d.Key}, Flow: d.Flow, Topic: d.Topic, Kind: journal.MessageKind(d.Kind),
+			Activity: d.Activity, Address: d.Address,
+			Ledger: d.Ledger, Reason: quipu.DeadLetterReason(d.Reason), Message: d.Message, At: d.At,
+			State: quipu.DeadLetterState(d.State),
 		}
 		if d.Job != "" {
 			var err error

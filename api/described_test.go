@@ -36,7 +36,9 @@ var described = sync.OnceValues(func() (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &document{root: root.(map[string]any), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	d := &document{
+		root: root.(map[string]any), compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{},
+	}
 	d.compiler.AssertFormat()
 	return d, d.compiler.AddResource(name, root)
 })

@@ -34,7 +34,9 @@ func TestO10EveryOperation(t *testing.T) {
 	seen := &watched{held: held{t}, done: map[string]int{}}
 	to, err := url.Parse(strings.TrimSuffix(w.url, api.Path))
 	require.NoError(t, err)
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, Transport: seen})
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+	}, Transport: seen})
 	defer proxy.Close()
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/operations.mjs")
 	cmd.Env = append(os.Environ(), "QUIPU_API="+proxy.URL)

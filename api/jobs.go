@@ -169,9 +169,11 @@ func (a *api) get(w http.ResponseWriter, r *http.Request) error {
 // jobOf makes the answer, with what those who may see payloads see.
 func jobOf(v *quipu.JobInfo, payloads bool) *Job {
 	out := &Job{
-		Summary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: failure(v.Error, payloads), Expires: moment(v.ExpiresAt), Trace: v.Trace,
+		Summary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: failure(v.Error, payloads),
+		Expires: moment(v.ExpiresAt), Trace: v.Trace,
 		Resumes: id(v.Resumes), ResumedBy: id(v.ResumedBy), DeadLetters: letters(v.DeadLetters),
-		Activities: make([]Activity, len(v.Activities)), Messages: make([]Message, len(v.Messages)), Waits: make([]Wait, len(v.Waits)),
+		Activities: make([]Activity, len(v.Activities)), Messages: make([]Message, len(v.Messages)),
+		Waits: make([]Wait, len(v.Waits)),
 	}
 	if out.Hidden = !payloads; payloads {
 		out.Output = v.Output
@@ -180,17 +182,23 @@ func jobOf(v *quipu.JobInfo, payloads bool) *Job {
 		out.Parent = &Parent{Job: id(p.Job.ID), Activity: p.Activity, Address: p.Address}
 	}
 	for i, x := range v.Activities {
-		out.Activities[i] = Activity{Activity: x.Activity, Address: x.Address, Ledger: x.Ledger, Code: x.Code, Child: id(x.Child)}
+		out.Activities[i] = Activity{
+			Activity: x.Activity, Address: x.Address, Ledger: x.Ledger, Code: x.Code, Child: id(x.Child),
+		}
 	}
 	for i := range v.Messages {
 		m := &v.Messages[i]
 		out.Messages[i] = Message{
-			ID: m.ID.String(), Kind: string(m.Kind), Activity: m.Activity, Address: m.Address, Topic: m.Topic, Element: m.Element, Turn: m.Turn,
+			ID: m.ID.String(), Kind: string(m.Kind), Activity: m.Activity, Address: m.Address, Topic: m.Topic,
+			Element: m.Element, Turn: m.Turn,
 			Attempt: m.Attempt, Sent: moment(m.Sent), Due: moment(m.Due), Held: string(m.Held), Holder: m.Holder,
 		}
 	}
 	for i, x := range v.Waits {
-		out.Waits[i] = Wait{Activity: x.Activity, Address: x.Address, Topic: x.Topic, Key: x.Key, Since: x.Since.UTC(), Repeat: x.Repeat, Signals: x.Signals}
+		out.Waits[i] = Wait{
+			Activity: x.Activity, Address: x.Address, Topic: x.Topic, Key: x.Key, Since: x.Since.UTC(),
+			Repeat: x.Repeat, Signals: x.Signals,
+		}
 	}
 	return out
 }

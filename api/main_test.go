@@ -82,7 +82,8 @@ func newSite(t *testing.T, change ...func(*access.Config)) *site {
 		return effects.Do(ctx, "call", func(context.Context) (string, error) { return "", errors.New("connection cut off") }, effects.Guarded)
 	})
 	quiet := slog.New(slog.DiscardHandler)
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: quiet})
+	rt, err := quipu.Open(t.Context(),
+		quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: quiet})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	devtest.Work(t, rt.Run)

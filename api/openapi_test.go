@@ -70,15 +70,19 @@ func TestO10Codes(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &read))
 	codes := map[string]bool{
-		access.CodeUnauthenticated: true, access.CodeForbidden: true, access.CodeCrossOrigin: true, access.CodeWrongHost: true,
-		access.CodeTooMany: true, access.CodeBusy: true, access.CodeUnavailable: true, CodeMalformed: true, CodeNoRoute: true, CodeMethod: true,
-		CodeConflict: true, CodeTooLarge: true, CodeMediaType: true, CodeInternal: true, CodeUnknown: true, CodeTimeout: true,
+		access.CodeUnauthenticated: true, access.CodeForbidden: true, access.CodeCrossOrigin: true,
+		access.CodeWrongHost: true,
+		access.CodeTooMany:   true, access.CodeBusy: true, access.CodeUnavailable: true, CodeMalformed: true,
+		CodeNoRoute: true, CodeMethod: true,
+		CodeConflict: true, CodeTooLarge: true, CodeMediaType: true, CodeInternal: true, CodeUnknown: true,
+		CodeTimeout:    true,
 		CodeIncomplete: true, CodeSlow: true,
 	}
 	for _, k := range known {
 		codes[k.code] = true
 	}
-	require.Equal(t, slices.Sorted(maps.Keys(codes)), slices.Sorted(slices.Values(read.Components.Schemas.Problem.Properties.Code.Enum)))
+	require.Equal(t, slices.Sorted(maps.Keys(codes)),
+		slices.Sorted(slices.Values(read.Components.Schemas.Problem.Properties.Code.Enum)))
 }
 
 // Every schema is one, and every reference in the document has what it names.

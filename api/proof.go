@@ -26,8 +26,9 @@ func (a *api) verify(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := Verified{
-		Key: report.Header.Key, Job: job.ID.String(), State: string(report.State), OK: !report.Violated(), Entries: report.Counts.Entries,
-		Head: report.Head.Hash.String(), Checks: make([]Check, len(report.Checks)),
+		Key: report.Header.Key, Job: job.ID.String(), State: string(report.State), OK: !report.Violated(),
+		Entries: report.Counts.Entries,
+		Head:    report.Head.Hash.String(), Checks: make([]Check, len(report.Checks)),
 	}
 	if report.First != nil {
 		out.Violation = report.First.String()
@@ -85,7 +86,8 @@ func (a *api) flows(w http.ResponseWriter, r *http.Request) error {
 	out := Flows{Flows: make([]FlowVersion, len(all))}
 	for i, f := range all {
 		out.Flows[i] = FlowVersion{
-			Flow: f.Ref.Name, Version: f.Ref.Version, Digest: f.Ref.Digest.String(), Active: f.Active, Deployed: time.UnixMicro(int64(f.Deployed)).UTC(),
+			Flow: f.Ref.Name, Version: f.Ref.Version, Digest: f.Ref.Digest.String(), Active: f.Active,
+			Deployed: time.UnixMicro(int64(f.Deployed)).UTC(),
 		}
 	}
 	return answer(w, http.StatusOK, out)

@@ -90,7 +90,8 @@ func rules(t *testing.T, document map[string]any) (broken []string) {
 					inPath = append(inPath, fmt.Sprintf("{%s}", p["name"]))
 				}
 			}
-			if !slices.Equal(slices.Sorted(slices.Values(inPath)), slices.Sorted(slices.Values(template.FindAllString(path, -1)))) {
+			if !slices.Equal(slices.Sorted(slices.Values(inPath)),
+				slices.Sorted(slices.Values(template.FindAllString(path, -1)))) {
 				wrong("%s: the parameters of its path are %v", at, inPath)
 			}
 		}

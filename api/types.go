@@ -43,7 +43,8 @@ type Summary struct {
 
 func summary(j *quipu.JobSummary) Summary {
 	return Summary{
-		Key: j.Job.Key, Job: j.Job.ID.String(), Generation: j.Generation, Flow: j.Flow, Version: j.Version, State: string(j.State),
+		Key: j.Job.Key, Job: j.Job.ID.String(), Generation: j.Generation, Flow: j.Flow, Version: j.Version,
+		State:     string(j.State),
 		Semaphore: j.Open, Entries: j.Entries, Tags: j.Tags, Started: j.Started.UTC(), Closed: moment(j.Closed),
 	}
 }
@@ -176,7 +177,8 @@ type DeadLetter struct {
 
 func letter(d *quipu.DeadLetter) DeadLetter {
 	return DeadLetter{
-		ID: d.ID, Key: d.Job.Key, Job: id(d.Job.ID), Flow: d.Flow, Topic: d.Topic, State: string(d.State), Kind: string(d.Kind), Activity: d.Activity,
+		ID: d.ID, Key: d.Job.Key, Job: id(d.Job.ID), Flow: d.Flow, Topic: d.Topic, State: string(d.State),
+		Kind: string(d.Kind), Activity: d.Activity,
 		Address: d.Address, Ledger: d.Ledger, Reason: string(d.Reason), Message: d.Message, At: d.At.UTC(),
 	}
 }

@@ -77,7 +77,8 @@ func (a *api) await(ctx context.Context, job quipu.Job, untilParked bool) (*Outc
 			out.Output = output
 		}
 	case isEnded:
-		out.State, out.Ended, out.Code, out.Error = string(ended.State), true, ended.Code, failure(ended.Cause, payloads)
+		out.State, out.Ended, out.Code, out.Error = string(ended.State), true, ended.Code,
+			failure(ended.Cause, payloads)
 	case isParked:
 		out.State, out.DeadLetters = string(journal.JobOpen), letters(parked.DeadLetters)
 	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded): // the time of this wait, and of nothing below it

@@ -36,7 +36,9 @@ func (a *Ask) Asked(space, nonce string, now Micros) (*Plan, error) {
 		return nil, fmt.Errorf("start of %.80q: %w", a.Key, err)
 	}
 	id := AskID(space, a.Key, nonce)
-	row := Row{GUID: id.Start(), Job: id, Kind: journal.MessageStart, DAD: RootDAD, Topic: TopicAsk, Body: body, NextAt: now}
+	row := Row{
+		GUID: id.Start(), Job: id, Kind: journal.MessageStart, DAD: RootDAD, Topic: TopicAsk, Body: body, NextAt: now,
+	}
 	return &Plan{
 		Job: id, Message: row.GUID, Outcome: Handled, Done: true, Insert: []Row{row},
 		Signals: []SignalWrite{{GUID: row.GUID, State: SignalKept, New: true}},

@@ -76,7 +76,8 @@ func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at M
 		return Row{}, errBroken("the order of a child: " + err.Error())
 	}
 	row := Row{
-		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: RootDAD, Body: bytes.TrimSuffix(body.Bytes(), []byte("\n")),
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: RootDAD,
+		Body:   bytes.TrimSuffix(body.Bytes(), []byte("\n")),
 		Origin: b.p.Entry.Seq, NextAt: at,
 	}
 	if o.Parent.Awaited {

@@ -55,7 +55,9 @@ func (s *script) beside(t *testing.T, d *datadriven.TestData) (string, bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.w.state.Instances[collation.InstanceKey{Activity: activity, DAD: collation.DAD(d.CmdArgs[1].Key)}] = &collation.Instance{Ledger: collation.ActivityLedger(digits)}
+		s.w.state.Instances[collation.InstanceKey{
+			Activity: activity, DAD: collation.DAD(d.CmdArgs[1].Key),
+		}] = &collation.Instance{Ledger: collation.ActivityLedger(digits)}
 		return "", true
 	case "row":
 		return s.w.rowsOf(activity), true

@@ -263,7 +263,8 @@ func (r *Row) SetEffects(from *Row) {
 // names its activity and address; the one that releases a parked row tells of the row.
 func (c *Chain) record(w *ChainWrite, kind journal.Kind, writer string, e *journal.Effect, mode Mode) {
 	x := &journal.Entry{
-		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1, Kind: kind,
+		Space: c.Job.Space, Job: c.Job.ID, Generation: c.Job.Generation, Chain: c.Request, Seq: c.Head.Seq + 1,
+		Kind: kind,
 		GUID: c.Request, Effect: e, Writer: writer, Build: mode.Build, Time: int64(c.Now), Trace: c.Job.Trace,
 	}
 	w.Entry = x

@@ -37,16 +37,20 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "request":
 		x.c = &collation.Chain{
-			Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen}, Request: journal.GUID{2},
+			Job:     collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen},
+			Request: journal.GUID{2},
 			Row: &collation.Row{
-				GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", Turn: 1, Attempt: 1, NextAt: minute,
+				GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", Turn: 1,
+				Attempt: 1, NextAt: minute,
 			},
 			Effects: map[journal.Digest]*collation.Effect{},
 		}
 	case "handed-back":
 		row().Holder, row().Session, row().NextAt = "", 0, 9*minute
 	case "earlier":
-		f := collation.Effect{EffectRow: collation.EffectRow{Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded), State: collation.EffectStarted}}
+		f := collation.Effect{EffectRow: collation.EffectRow{
+			Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded), State: collation.EffectStarted,
+		}}
 		copy(f.Key[:], f.Name)
 		x.c.Past = map[journal.Digest]*collation.PastEffect{f.Key: {Effect: f, Generation: 1}}
 	case "answered":
@@ -56,7 +60,8 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 		row().Holder, row().Session, row().NextAt = "", 0, 9*minute
 	case "parked":
 		row().Turn++
-		row().Held, row().Dead, row().NextAt, row().Holder, row().Session = collation.HeldParked, true, collation.Never, "", 0
+		row().Held, row().Dead, row().NextAt, row().Holder, row().Session = collation.HeldParked, true,
+			collation.Never, "", 0
 	case "closed":
 		x.c.Job.State, x.c.Row = journal.JobFailed, nil
 	case "removed":
@@ -163,7 +168,8 @@ func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
 	turn, row := arg(t, d, "turn", 1), *x.c.Row
 	row.Runs = arg(t, d, "runs", collation.MaxRuns)
 	s := &collation.State{
-		Job: x.c.Job, Rows: map[journal.GUID]*collation.Row{row.GUID: &row}, Instances: map[collation.InstanceKey]*collation.Instance{},
+		Job: x.c.Job, Rows: map[journal.GUID]*collation.Row{row.GUID: &row},
+		Instances: map[collation.InstanceKey]*collation.Instance{},
 	}
 	p, need, err := collation.Exhaust(s, row.GUID, turn, collation.Mode{})
 	if err != nil {
@@ -177,7 +183,10 @@ func (x *effectScript) exhaust(t *testing.T, d *datadriven.TestData) string {
 	require.Nil(t, need)
 	letter := &p.Dead[0]
 	require.Equal(t, journal.Trouble{Reason: letter.Reason, Message: letter.Message}, *p.Entry.Trouble)
-	require.Equal(t, []journal.Updated{{GUID: row.GUID, Kind: row.Kind, Turn: 1, Attempt: 1, NextAt: int64(row.NextAt), Held: collation.HeldStuck}}, p.Entry.Updated)
+	require.Equal(t, []journal.Updated{{
+		GUID: row.GUID, Kind: row.Kind, Turn: 1, Attempt: 1, NextAt: int64(row.NextAt),
+		Held: collation.HeldStuck,
+	}}, p.Entry.Updated)
 	x.c.Row = &p.Update[0]
 	return fmt.Sprintf("entry %d %s\nletter %s at %s: %s\n%s", p.Entry.Seq, p.Entry.Kind, letter.Reason, letter.Ledger, letter.Message, rowText(x.c.Row))
 }

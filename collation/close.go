@@ -141,7 +141,8 @@ func byBytes(x, y journal.GUID) int { return bytes.Compare(x[:], y[:]) }
 // and the job's own start are no obligations (C15).
 func obligation(k journal.MessageKind) bool {
 	switch k {
-	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
+	case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp,
+		journal.MessageCycle:
 		return true
 	}
 	return false
@@ -156,7 +157,8 @@ func (b *builder) completion() (*journal.Close, error) {
 	}
 	if _, err := b.s.Flow.Output(scope); err != nil {
 		return &journal.Close{
-			State: journal.JobFailed, Code: CodeInternal, Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
+			State: journal.JobFailed, Code: CodeInternal,
+			Error: &journal.Failure{Class: ReasonExpression, Message: short(err)},
 		}, nil
 	}
 	return &journal.Close{State: journal.JobCompleted, Code: CodeOK}, nil

@@ -40,7 +40,8 @@ func (b *builder) elements(t *task) error {
 		message := fmt.Sprintf("the inputs of the %d elements of %s are over the limit of %d bytes together", len(items), t.act.Name, MaxElementBytes)
 		return b.answer(t, errorAnswer(CodeInternal, classTooLarge, message))
 	case len(items) == 0:
-		return b.answer(t, journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: []byte("[]")}))
+		return b.answer(t,
+			journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: []byte("[]")}))
 	}
 	if err := b.completeLeg1(t.key, More{Leg1: t.leg1, Open: len(items), Count: len(items)}); err != nil {
 		return err

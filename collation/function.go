@@ -143,7 +143,10 @@ func (b *builder) suspend(row *Row) error {
 			came = came || old[at].Came
 			continue
 		}
-		p := Pause{PauseRef: named.PauseRef, GUID: PauseGUID(row.GUID, named.PauseRef), Timeout: named.Kind == journal.PauseSignal && named.For > 0}
+		p := Pause{
+			PauseRef: named.PauseRef, GUID: PauseGUID(row.GUID, named.PauseRef),
+			Timeout: named.Kind == journal.PauseSignal && named.For > 0,
+		}
 		row.Pauses = append(row.Pauses, p)
 		if err := putOff(b.arm(row, &p, named)); err != nil { // one trip asks for all pauses
 			return err
@@ -172,7 +175,8 @@ func (b *builder) arm(row *Row, p *Pause, named *journal.Pause) error {
 		b.alarm(p.GUID, row.GUID, named.For)
 	case journal.PauseSignal:
 		b.wait(Wait{
-			GUID: p.GUID, Job: b.m.Job, Activity: b.key.Activity, DAD: b.key.DAD, Topic: named.Topic, Key: b.kept(named.Key),
+			GUID: p.GUID, Job: b.m.Job, Activity: b.key.Activity, DAD: b.key.DAD, Topic: named.Topic,
+			Key:   b.kept(named.Key),
 			Since: b.s.Now, Origin: b.p.Entry.Seq, Request: row.GUID,
 		})
 		if named.For > 0 {
@@ -202,7 +206,8 @@ func (b *builder) orderNamed(row *Row, p *Pause, named *journal.Pause) error {
 	o := &StartOrder{
 		Flow: named.Flow, Version: named.Version, Key: named.Key, Input: named.Input,
 		Parent: journal.Parent{
-			Space: b.s.Job.Space, Job: b.m.Job, Activity: b.key.Activity, DAD: string(b.key.DAD), Leg1: row.GUID, Awaited: true,
+			Space: b.s.Job.Space, Job: b.m.Job, Activity: b.key.Activity, DAD: string(b.key.DAD), Leg1: row.GUID,
+			Awaited: true,
 		},
 	}
 	start, err := b.startRow(o, child, b.act.Name, b.s.Now)

@@ -116,8 +116,12 @@ func FuzzErrorJSON(f *testing.F) {
 	f.Add(402, "business", "no \"money\"\n", []byte(`{"a":[1.50]}`))
 	f.Add(500, "", "", []byte(nil))
 	f.Fuzz(func(t *testing.T, code int, class, message string, data []byte) {
-		failure := &journal.Failure{Class: strings.ToValidUTF8(strings.ReplaceAll(class, "\x00", ""), ""), Message: strings.ToValidUTF8(strings.ReplaceAll(message, "\x00", ""), "")}
-		if data, err := canonical.Payload(data); err == nil && bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) < canonical.MaxDepth {
+		failure := &journal.Failure{
+			Class:   strings.ToValidUTF8(strings.ReplaceAll(class, "\x00", ""), ""),
+			Message: strings.ToValidUTF8(strings.ReplaceAll(message, "\x00", ""), ""),
+		}
+		if data, err := canonical.Payload(data); err == nil &&
+			bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) < canonical.MaxDepth {
 			failure.Data = data
 		}
 		text := collation.ErrorJSON(code, failure)
@@ -130,6 +134,7 @@ func FuzzErrorJSON(f *testing.F) {
 			Data           json.RawMessage
 		}
 		require.NoError(t, json.Unmarshal(text, &seen))
-		require.Equal(t, []any{code, failure.Class, failure.Message, string(failure.Data)}, []any{seen.Code, seen.Class, seen.Message, string(seen.Data)})
+		require.Equal(t, []any{code, failure.Class, failure.Message, string(failure.Data)},
+			[]any{seen.Code, seen.Class, seen.Message, string(seen.Data)})
 	})
 }

@@ -40,7 +40,9 @@ func (b *builder) hook(t *task) error {
 	if t.act.HasSleep {
 		b.timer(Row{
 			GUID: WakeUpGUID(t.leg1, journal.ByTimer, ""), Kind: journal.MessageWakeUp, NextAt: at,
-			Body: journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, By: journal.ByTimer}),
+			Body: journal.EncodeResponse(&journal.Response{
+				Kind: journal.ResponseTerminal, Code: CodeOK, By: journal.ByTimer,
+			}),
 		}, t.key)
 	}
 	b.bound(t)
@@ -54,8 +56,9 @@ func (b *builder) bound(t *task) {
 	}
 	message := fmt.Sprintf("%s was not ended within %s", t.act.Name, t.act.Within)
 	b.timer(Row{
-		GUID: ResponseGUID(t.leg1, 0), Kind: journal.MessageAnswer, NextAt: b.s.Now + Micros(t.act.Within.Microseconds()),
-		Body: errorAnswer(CodeTimeout, classWithin, message),
+		GUID: ResponseGUID(t.leg1, 0), Kind: journal.MessageAnswer,
+		NextAt: b.s.Now + Micros(t.act.Within.Microseconds()),
+		Body:   errorAnswer(CodeTimeout, classWithin, message),
 	}, t.key)
 }
 
@@ -74,7 +77,8 @@ func (b *builder) afterPasses(bySignal bool) (Outcome, error) {
 		return "", err
 	}
 	for g, row := range b.s.Rows {
-		if row == nil || g == b.m.Row || row.Kind != journal.MessageWakeUp || (InstanceKey{row.Activity, row.DAD}) != b.key {
+		if row == nil || g == b.m.Row || row.Kind != journal.MessageWakeUp ||
+			(InstanceKey{row.Activity, row.DAD}) != b.key {
 			continue
 		}
 		r, err := journal.DecodeResponse(row.Body)

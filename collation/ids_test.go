@@ -107,9 +107,12 @@ func TestReadersDeriveTheSame(t *testing.T) {
 			require.Equal(t, pair[0], pair[1], what)
 		}
 		// A child's Leg1 is implied whole, with its address.
-		body := journal.Encode(&journal.Entry{Kind: journal.KindSignal, GUID: g, DAD: string(dad), Dispatched: []journal.Dispatched{{
-			GUID: collation.Leg1GUID(g, "w", dad.Child()), Kind: journal.MessageLeg1, Activity: "w", DAD: string(dad.Child()),
-		}}})
+		body := journal.Encode(&journal.Entry{
+			Kind: journal.KindSignal, GUID: g, DAD: string(dad),
+			Dispatched: []journal.Dispatched{{
+				GUID: collation.Leg1GUID(g, "w", dad.Child()), Kind: journal.MessageLeg1, Activity: "w", DAD: string(dad.Child()),
+			}},
+		})
 		require.True(t, strings.HasSuffix(string(body), `"s":[{"a":"w","as":"leg1"}],"v":3}`), "%s", body)
 	})
 }

@@ -85,7 +85,8 @@ func FoldStart(s *State, mode Mode) *Plan {
 		return nil
 	}
 	m := &Message{
-		Kind: journal.MessageStart, Job: s.Job.ID, GUID: start, Row: start, Activity: s.Flow.Trigger().Name, DAD: RootDAD,
+		Kind: journal.MessageStart, Job: s.Job.ID, GUID: start, Row: start, Activity: s.Flow.Trigger().Name,
+		DAD: RootDAD,
 	}
 	for range maxFoldLoads {
 		p, need := Step(s, m, mode)
@@ -152,7 +153,9 @@ func Incept(in Inception, mode Mode) *Plan {
 		GUID: id.Start(), Job: id, Kind: journal.MessageStart, Activity: in.Trigger, DAD: RootDAD,
 		NextAt: in.Now, Origin: 1,
 	}
-	dispatched := journal.Dispatched{GUID: row.GUID, Kind: journal.MessageStart, Activity: in.Trigger, DAD: string(RootDAD)}
+	dispatched := journal.Dispatched{
+		GUID: row.GUID, Kind: journal.MessageStart, Activity: in.Trigger, DAD: string(RootDAD),
+	}
 	switch {
 	case in.At > in.Now:
 		row.NextAt, dispatched.At = in.At, int64(in.At)
@@ -176,8 +179,10 @@ func Incept(in Inception, mode Mode) *Plan {
 	}
 	p := &Plan{
 		Job: id, Message: id.Start(), Outcome: Handled, Entry: e,
-		Ledgers:   []LedgerWrite{{Key: key, New: true, After: TriggerBorn, ResultSeq: 1, Code: CodeOK}},
-		Receipt:   &ReceiptWrite{GUID: id.Start(), New: true, After: StartBorn, Verdict: journal.VerdictHandled, Seq: 1},
+		Ledgers: []LedgerWrite{{Key: key, New: true, After: TriggerBorn, ResultSeq: 1, Code: CodeOK}},
+		Receipt: &ReceiptWrite{
+			GUID: id.Start(), New: true, After: StartBorn, Verdict: journal.VerdictHandled, Seq: 1,
+		},
 		Semaphore: journal.SemaphoreMove{After: 1},
 		NewState:  journal.JobOpen,
 		Active:    in.Active,

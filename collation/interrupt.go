@@ -103,7 +103,8 @@ func (b *builder) halt(o *InterruptOrder, own int64) error {
 		return err
 	}
 	c := &journal.Close{
-		State: journal.JobInterrupted, Code: o.Code, Error: &journal.Failure{Class: classInterrupted, Message: o.Reason},
+		State: journal.JobInterrupted, Code: o.Code,
+		Error: &journal.Failure{Class: classInterrupted, Message: o.Reason},
 	}
 	if !o.Throw {
 		if c, err = b.completion(); err != nil {

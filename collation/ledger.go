@@ -235,5 +235,6 @@ func (l GUIDLedger) Valid() error {
 // Grows reports whether after has all markers of l and the same ordinal.
 func (l GUIDLedger) Grows(after GUIDLedger) bool {
 	return after.Ordinal() == l.Ordinal() && after/unitComplete >= l/unitComplete &&
-		after/unitTaken%10 >= l/unitTaken%10 && after/unitStep2%10 >= l/unitStep2%10 && after/unitStep3%10 >= l/unitStep3%10
+		after/unitTaken%10 >= l/unitTaken%10 && after/unitStep2%10 >= l/unitStep2%10 &&
+		after/unitStep3%10 >= l/unitStep3%10
 }

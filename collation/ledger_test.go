@@ -23,7 +23,8 @@ var digits = rapid.Custom(func(t *rapid.T) int64 {
 // starts are values from which no few digits can be far away: of nothing, a pivot, a trigger, and
 // before each ceiling.
 var starts = []int64{
-	0, 1_100_000_000_000, int64(collation.TriggerBorn), 89_000_000_000_000, 98_000_000_000_000, 9_800_000_000, 1_100_099_999_998,
+	0, 1_100_000_000_000, int64(collation.TriggerBorn), 89_000_000_000_000, 98_000_000_000_000, 9_800_000_000,
+	1_100_099_999_998,
 	1_100_000_000_001, 201_100_000_000_001,
 }
 
@@ -37,8 +38,13 @@ func TestTwin(t *testing.T) {
 		if !w.valid(true) {
 			return nil
 		}
-		require.Equal(t, []any{w.number(1, 1), w.number(2, 3), w.at(4, 4) == "1", w.at(5, 5) == "1", w.number(6, 7), w.number(8, 15), w[0] == '2'},
-			[]any{l.State(), l.Leg1Entries(), l.Leg1Complete(), l.JoinTaken(), l.Arrivals(), l.Leg2Entries(), l.Finalized()})
+		require.Equal(t, []any{
+			w.number(1, 1), w.number(2, 3), w.at(4, 4) == "1", w.at(5, 5) == "1", w.number(6, 7), w.number(8, 15), w[0] == '2',
+		},
+			[]any{
+				l.State(), l.Leg1Entries(), l.Leg1Complete(), l.JoinTaken(), l.Arrivals(), l.Leg2Entries(),
+				l.Finalized(),
+			})
 		var out []int64
 		for op, move := range activityMoves {
 			next, err := move(l)
@@ -100,7 +106,9 @@ func TestLawsAgreeWithTwin(t *testing.T) {
 		require.Equal(t, a.guidValid(), lawful(collation.GUIDLedger(after).Valid()), "GUID %s", a)
 	}
 	weights := []int64{0, 1, 100_000_000, 1e9, 1e10, 1e11, 1e12, 1e14, 2e14}
-	for _, full := range []int64{1_100_099_999_999, 99_100_000_000_000, 1_190_000_000_000, 9_900_000_000, 10_099_999_999, 111_100_000_001} {
+	for _, full := range []int64{
+		1_100_099_999_999, 99_100_000_000_000, 1_190_000_000_000, 9_900_000_000, 10_099_999_999, 111_100_000_001,
+	} {
 		for _, add := range weights {
 			laws(t, full, full+add)
 		}

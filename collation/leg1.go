@@ -131,7 +131,8 @@ func (b *builder) answer(t *task, body []byte) error {
 		return err
 	}
 	row := Row{
-		GUID: ResponseGUID(t.leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: t.key.Activity, DAD: t.key.DAD,
+		GUID: ResponseGUID(t.leg1, 0), Job: b.m.Job, Kind: journal.MessageAnswer, Activity: t.key.Activity,
+		DAD:  t.key.DAD,
 		Body: body, Origin: b.p.Entry.Seq,
 	}
 	row.published(b.s.Now, &b.mode)
@@ -142,7 +143,8 @@ func (b *builder) answer(t *task, body []byte) error {
 // element makes the request row of one element; an activity without `each` has element 0.
 func (b *builder) element(t *task, element int, input []byte) Row {
 	row := Row{
-		GUID: RequestGUID(t.leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: t.key.Activity, DAD: t.key.DAD,
+		GUID: RequestGUID(t.leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: t.key.Activity,
+		DAD:   t.key.DAD,
 		Topic: t.act.Topic, Element: element, Body: input, Turn: 1, Attempt: 1, Origin: b.p.Entry.Seq,
 	}
 	if t.act.Within > 0 {

@@ -49,7 +49,8 @@ func TestJ6OneTripForAllNames(t *testing.T) {
 	w := newWorld(f, "k", []byte(`{}`), collation.Mode{Resend: 1e6})
 	for i := range 40 {
 		w.settle()
-		m := *journaltest.Response(&w.asked[i], &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"x":1}`)})
+		m := *journaltest.Response(&w.asked[i],
+			&journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`{"x":1}`)})
 		p, trips := w.decided(&m)
 		require.LessOrEqual(t, trips, 2)
 		w.commit(p)

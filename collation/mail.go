@@ -260,7 +260,9 @@ func (box *Box) before(x *Signal) []*Row {
 		d, err := box.signal(r)
 		return err != nil || d.All || r.GUID == x.GUID || d.Sent >= x.Sent
 	})
-	slices.SortFunc(rows, func(a, b *Row) int { return cmp.Or(cmp.Compare(sent(a), sent(b)), bytes.Compare(a.GUID[:], b.GUID[:])) })
+	slices.SortFunc(rows, func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(sent(a), sent(b)), bytes.Compare(a.GUID[:], b.GUID[:]))
+	})
 	return rows
 }
 

@@ -35,19 +35,25 @@ func (x *mailScript) run(t *testing.T, d *datadriven.TestData) string {
 	code := number("code", collation.CodeOK)
 	switch d.Cmd {
 	case "box":
-		x.box = &collation.Box{ID: collation.Mailbox("test", "t", "k"), Now: 100, All: !d.HasArg("partial"), Named: map[journal.GUID]*collation.Row{}}
+		x.box = &collation.Box{
+			ID: collation.Mailbox("test", "t", "k"), Now: 100, All: !d.HasArg("partial"), Named: map[journal.GUID]*collation.Row{},
+		}
 		x.names = map[journal.GUID]string{}
-		x.job = &collation.State{Now: 5, Rows: map[journal.GUID]*collation.Row{}, Receipts: map[journal.GUID]*collation.Receipt{}}
+		x.job = &collation.State{
+			Now: 5, Rows: map[journal.GUID]*collation.Row{}, Receipts: map[journal.GUID]*collation.Receipt{},
+		}
 	case "wait":
 		n := byte(len(x.box.Waits) + 1)
 		w := collation.Wait{
-			GUID: journal.GUID{n}, Job: journal.JobID{n}, Since: collation.Micros(number("since", int(n))), Topic: "t", Repeat: d.HasArg("repeat"),
-			Count: number("count", 0), MaxAge: collation.Micros(number("max-age", 0)),
+			GUID: journal.GUID{n}, Job: journal.JobID{n}, Since: collation.Micros(number("since", int(n))), Topic: "t",
+			Repeat: d.HasArg("repeat"),
+			Count:  number("count", 0), MaxAge: collation.Micros(number("max-age", 0)),
 		}
 		if d.HasArg("function") {
 			w.Request = journal.GUID{0xaa}
 		}
-		x.box.Waits, x.names[w.GUID] = append(x.box.Waits, collation.BoxWait{Wait: w, JobKey: fmt.Sprint("job ", n)}), fmt.Sprint("wait ", n)
+		x.box.Waits, x.names[w.GUID] = append(x.box.Waits, collation.BoxWait{Wait: w, JobKey: fmt.Sprint("job ", n)}),
+			fmt.Sprint("wait ", n)
 	case "flood":
 		for i := range number("n", 0) {
 			row := x.row(t, fmt.Sprint("f", i), i, code, d.HasArg("all"))
@@ -78,7 +84,9 @@ func guidOf(name string) (g journal.GUID) {
 func (x *mailScript) signal(name string, sent, code int, all bool) collation.Signal {
 	g := guidOf(name)
 	x.names[g] = name
-	return collation.Signal{GUID: g, Topic: "t", Key: "k", Code: code, Payload: []byte(`"` + name + `"`), All: all, Sent: collation.Micros(sent)}
+	return collation.Signal{
+		GUID: g, Topic: "t", Key: "k", Code: code, Payload: []byte(`"` + name + `"`), All: all, Sent: collation.Micros(sent),
+	}
 }
 
 func (x *mailScript) row(t *testing.T, name string, sent, code int, all bool) collation.Row {
@@ -104,7 +112,9 @@ func (x *mailScript) decide(t *testing.T, d *datadriven.TestData, code int) stri
 		}
 		m.Plan = collation.Lapse(x.box, guidOf(name))
 	case "interrupt":
-		row := collation.Row{Job: journal.JobID{1}, GUID: guidOf(name), Kind: journal.MessageInterrupt, Body: fmt.Appendf(nil, `{"code":%d}`, code)}
+		row := collation.Row{
+			Job: journal.JobID{1}, GUID: guidOf(name), Kind: journal.MessageInterrupt, Body: fmt.Appendf(nil, `{"code":%d}`, code),
+		}
 		if x.names[row.GUID] = name; d.HasArg("closed") {
 			x.job.Job.State = journal.JobCompleted
 		}

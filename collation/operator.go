@@ -73,7 +73,8 @@ type LetterEnd struct {
 // an entry that says who decided what, and the effect's outcome on the request's chain. It
 // updates l, so that the next action of the same transaction sees the change. ErrStale: the
 // dead letter or its message has ended, or the message is not held, so that nothing stands still for a
-// decision: a dead letter alone, which others than engines write, ends no work. ErrAction: the action does not fit. An error changes
+// decision: a dead letter alone, which others than engines write, ends no work. ErrAction: the action
+// does not fit. An error changes
 // nothing.
 func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	switch {
@@ -95,7 +96,9 @@ func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 		Kind: row.Kind, Job: s.Job.ID, GUID: OperatorGUID(l.Row, a.Name(), l.Acted), Row: row.GUID,
 	}, mode)
 	w.key, w.p.Done = InstanceKey{row.Activity, row.DAD}, true
-	w.entry(journal.KindOperator).Operator = &journal.Operator{Action: a.Name(), Who: a.Who, Reason: a.Reason, Login: mode.Login}
+	w.entry(journal.KindOperator).Operator = &journal.Operator{
+		Action: a.Name(), Who: a.Who, Reason: a.Reason, Login: mode.Login,
+	}
 	switch {
 	case a.Response == nil:
 		if need, err := w.release(&row, l, a); need != nil || err != nil {
@@ -201,7 +204,8 @@ func (r *Row) answer(now Micros, with *journal.Response) {
 // answer 408, with an entry that says so (S12).
 func Overdue(s *State, request journal.GUID, mode Mode) *Plan {
 	x := s.Rows[request]
-	if s.Job.State != journal.JobOpen || x == nil || x.Kind != journal.MessageRequest || x.WithinAt == Never || x.WithinAt > s.Now {
+	if s.Job.State != journal.JobOpen || x == nil || x.Kind != journal.MessageRequest || x.WithinAt == Never ||
+		x.WithinAt > s.Now {
 		return nil
 	}
 	w := newWriter(s, &Message{Kind: x.Kind, Job: s.Job.ID, GUID: request, Row: request}, mode)

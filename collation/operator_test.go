@@ -18,7 +18,8 @@ import (
 // Commands, times in minutes: request [kind=…] [held=…] [reason=…] [undo] [holder=…
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
-// row) · hold (the row, again) · accepted (an answer, with steps left) · nobody (no job) · letter state=… · act retry|done=…|answer=…|fail=…
+// row) · hold (the row, again) · accepted (an answer, with steps left) · nobody (no job) · letter
+// state=… · act retry|done=…|answer=…|fail=…
 // [effect=…] · overdue · judge [reason=…] [effect=…] (what a retry and a done mean, of the
 // effects in its input: name class state [vouched|result|error]).
 func TestOperator(t *testing.T) {
@@ -43,7 +44,8 @@ func (x *operatorScript) run(t *testing.T, d *datadriven.TestData) string {
 		x.begin(t, d)
 	case "effect":
 		f := collation.EffectRow{
-			Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded), State: collation.EffectState(arg(t, d, "state", "started")), Fence: 3, Holder: "w",
+			Name: d.CmdArgs[0].Key, Class: arg(t, d, "class", collation.ClassGuarded),
+			State: collation.EffectState(arg(t, d, "state", "started")), Fence: 3, Holder: "w",
 		}
 		copy(f.Key[:], f.Name)
 		if result := arg(t, d, "result", ""); result != "" {
@@ -115,9 +117,11 @@ func judge(t *testing.T, d *datadriven.TestData) (out string) {
 // begin holds a request with its dead letter.
 func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 	row := &collation.Row{
-		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageKind(arg(t, d, "kind", "request")), Activity: "work", DAD: ",0", Turn: 2, TurnSent: 2, Attempt: 1,
-		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: arg(t, d, "held", collation.HeldParked), Dead: true, Effects: journal.Head{Seq: 4},
-		Holder: arg(t, d, "holder", ""), WithinAt: collation.Micros(arg(t, d, "within", 0)) * minute, Undo: d.HasArg("undo"),
+		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageKind(arg(t, d, "kind", "request")), Activity: "work", DAD: ",0",
+		Turn: 2, TurnSent: 2, Attempt: 1,
+		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: arg(t, d, "held", collation.HeldParked), Dead: true,
+		Effects: journal.Head{Seq: 4},
+		Holder:  arg(t, d, "holder", ""), WithinAt: collation.Micros(arg(t, d, "within", 0)) * minute, Undo: d.HasArg("undo"),
 	}
 	if row.Held == "no" {
 		row.Held, row.Dead, row.NextAt = "", false, 60*minute
@@ -126,10 +130,14 @@ func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 		row.Session = 7
 	}
 	x.s = &collation.State{
-		Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen, Head: journal.Head{Seq: 7}},
+		Job: collation.Job{
+			ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen, Head: journal.Head{Seq: 7},
+		},
 		Now: 10 * minute, Rows: map[journal.GUID]*collation.Row{row.GUID: row},
 	}
-	x.letter = &collation.Letter{ID: 9, Job: row.Job, Row: row.GUID, Reason: arg(t, d, "reason", collation.HeldParked), State: collation.LetterOpen}
+	x.letter = &collation.Letter{
+		ID: 9, Job: row.Job, Row: row.GUID, Reason: arg(t, d, "reason", collation.HeldParked), State: collation.LetterOpen,
+	}
 	x.record, x.receipt, x.more = nil, nil, 0
 }
 
@@ -142,7 +150,9 @@ func (x *operatorScript) act(t *testing.T, d *datadriven.TestData) string {
 		a.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(answer)}
 	}
 	if fail := arg(t, d, "fail", ""); fail != "" {
-		a.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: 500, Error: &journal.Failure{Class: "operator", Message: fail}}
+		a.Response = &journal.Response{
+			Kind: journal.ResponseTerminal, Code: 500, Error: &journal.Failure{Class: "operator", Message: fail},
+		}
 	}
 	copy(a.Effect[:], arg(t, d, "effect", ""))
 	require.NoError(t, a.Check())

@@ -161,10 +161,12 @@ type DeadLetter struct {
 	Kind     journal.MessageKind
 	Activity string
 	DAD      DAD
-	Reason   string // a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, slow, loads, undecodable, foreign, refused, changed
-	Message  string
-	Ledger   ActivityLedger
-	Raw      []byte // the message itself, if it has no row: for a person, never read back
+	// a short name: parked, confirm, result_misfit, nondeterminism, undo, runs, stuck, slow, loads,
+	// undecodable, foreign, refused, changed
+	Reason  string
+	Message string
+	Ledger  ActivityLedger
+	Raw     []byte // the message itself, if it has no row: for a person, never read back
 	// Unclaimed says that no row was read for the message: anybody may have sent it. Retention bounds
 	// such dead letters (S15). It is never read back.
 	Unclaimed bool

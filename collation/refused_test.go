@@ -99,13 +99,17 @@ func TestAChildAnswersWhoOrderedIt(t *testing.T) {
 			order := &collation.StartOrder{Flow: "f", Key: "k\"", Parent: c.parent}
 			require.Equal(t, c.heard, order.Heard())
 			row := &collation.Row{Job: journal.JobID{2}, GUID: journal.GUID{2}, Kind: journal.MessageStart}
-			p := collation.Begin(collation.Inception{Space: "s", Key: order.Key, Trigger: "start", Now: 7, Order: row, Parent: &order.Parent}, nil, collation.Mode{})
+			p := collation.Begin(collation.Inception{
+				Space: "s", Key: order.Key, Trigger: "start", Now: 7, Order: row, Parent: &order.Parent,
+			}, nil, collation.Mode{})
 			require.Len(t, p.Update, 1)
 			if !c.told {
 				require.Empty(t, p.Insert)
 			} else {
 				require.Len(t, p.Insert, 1)
-				require.Equal(t, []any{c.parent.Job, journal.MessageOutcome, "a", collation.OutcomeGUID(row.Job.Start(), c.parent.Turn)},
+				require.Equal(t, []any{
+					c.parent.Job, journal.MessageOutcome, "a", collation.OutcomeGUID(row.Job.Start(), c.parent.Turn),
+				},
 					[]any{p.Insert[0].Job, p.Insert[0].Kind, p.Insert[0].Activity, p.Insert[0].GUID})
 				require.Contains(t, string(p.Insert[0].Body), `{"id":"k\""}`)
 			}

@@ -63,7 +63,8 @@ func Repaired(s *State, r *Repairing, mode Mode) (*Plan, error) {
 	of.Job.Head = r.Head
 	start := s.Job.ID.Start()
 	w := newWriter(&of, &Message{
-		Kind: journal.MessageInterrupt, Job: s.Job.ID, GUID: OperatorGUID(start, ActionRepair, int(r.Head.Seq)+1), DAD: RootDAD,
+		Kind: journal.MessageInterrupt, Job: s.Job.ID, GUID: OperatorGUID(start, ActionRepair, int(r.Head.Seq)+1),
+		DAD: RootDAD,
 	}, mode)
 	w.key, w.p.Done = InstanceKey{DAD: RootDAD}, true
 	e := w.entry(journal.KindOperator)

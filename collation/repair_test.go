@@ -12,7 +12,10 @@ import (
 // repairing is a repair of a quarantined job at entry 7.
 func repairing() (*collation.State, *collation.Repairing) {
 	s := &collation.State{
-		Job: collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobQuarantined, Semaphore: 9, Head: journal.Head{Seq: 7, Hash: journal.Digest{1}}},
+		Job: collation.Job{
+			ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobQuarantined, Semaphore: 9,
+			Head: journal.Head{Seq: 7, Hash: journal.Digest{1}},
+		},
 		Now: 5, Rows: map[journal.GUID]*collation.Row{}, Instances: map[collation.InstanceKey]*collation.Instance{},
 	}
 	r := &collation.Repairing{

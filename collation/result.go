@@ -28,7 +28,10 @@ const ReasonExpression = "expression"
 func ResultOf(e *journal.Entry) *flow.Result {
 	switch {
 	case e.Result != nil:
-		r := &flow.Result{Ran: true, Code: e.Result.Code, Output: e.Result.Output, By: string(e.Result.By), Taken: e.Result.Taken != nil}
+		r := &flow.Result{
+			Ran: true, Code: e.Result.Code, Output: e.Result.Output, By: string(e.Result.By),
+			Taken: e.Result.Taken != nil,
+		}
 		if e.Result.Error != nil {
 			r.Error = ErrorJSON(r.Code, e.Result.Error)
 		}
@@ -80,7 +83,9 @@ func ErrorJSON(code int, f *journal.Failure) []byte {
 
 // errorAnswer is the body of an answer with an error that the engine made.
 func errorAnswer(code int, class, message string) []byte {
-	return journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message}})
+	return journal.EncodeResponse(&journal.Response{
+		Kind: journal.ResponseTerminal, Code: code, Error: &journal.Failure{Class: class, Message: message},
+	})
 }
 
 // expressionAnswer is the error response 500 for a failed expression (E11).

@@ -50,7 +50,10 @@ type End struct {
 
 // result makes a result of the copy.
 func (p *Past) result() *journal.Result {
-	r := &journal.Result{Code: p.Result.Code, Output: p.Result.Output, By: journal.By(p.Result.By), Taken: &journal.Taken{Generation: p.Generation, Seq: p.Seq, Forked: p.Forked}}
+	r := &journal.Result{
+		Code: p.Result.Code, Output: p.Result.Output, By: journal.By(p.Result.By),
+		Taken: &journal.Taken{Generation: p.Generation, Seq: p.Seq, Forked: p.Forked},
+	}
 	if p.Result.Error != nil {
 		r.Error = FailureOf(p.Result.Error)
 	}
@@ -60,12 +63,15 @@ func (p *Past) result() *journal.Result {
 // response makes an answer of the copy.
 func (p *Past) response() *journal.Response {
 	r := p.result()
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: r.Code, Output: r.Output, Error: r.Error, By: r.By, Taken: r.Taken}
+	return &journal.Response{
+		Kind: journal.ResponseTerminal, Code: r.Code, Output: r.Output, Error: r.Error, By: r.By, Taken: r.Taken,
+	}
 }
 
 func (e *End) response() *journal.Response {
 	return &journal.Response{
-		Kind: journal.ResponseTerminal, Code: CodeOK, Output: e.Output, Taken: &journal.Taken{Generation: e.Generation, Chain: journal.GUID(e.Job), Seq: e.Seq},
+		Kind: journal.ResponseTerminal, Code: CodeOK, Output: e.Output,
+		Taken: &journal.Taken{Generation: e.Generation, Chain: journal.GUID(e.Job), Seq: e.Seq},
 	}
 }
 
@@ -176,8 +182,9 @@ func (b *builder) pastPause(row *Row, p *Pause) (done bool, err error) {
 	}
 	var r *journal.Response
 	switch {
-	case was != nil && (p.Kind == journal.PauseSleep || p.Kind == journal.PauseSignal && was.Response.By == journal.BySignal ||
-		p.Kind == journal.PauseChild && was.Response.Code == CodeOK):
+	case was != nil &&
+		(p.Kind == journal.PauseSleep || p.Kind == journal.PauseSignal && was.Response.By == journal.BySignal ||
+			p.Kind == journal.PauseChild && was.Response.Code == CodeOK):
 		r = was.copy()
 	case p.Kind == journal.PauseChild:
 		end, err := b.pastChild(key, row.Element, &p.PauseRef)

@@ -54,7 +54,8 @@ func suspends(kind journal.PauseKind) func(w *world, n int, carry func(collation
 		r := &journal.Response{Kind: journal.ResponseSuspended}
 		for i := range n {
 			r.Pauses = append(r.Pauses, journal.Pause{
-				PauseRef: journal.PauseRef{Kind: kind, Name: fmt.Sprint("p", i)}, For: 1e9, Topic: "t", Key: "k", Flow: "g", Input: []byte("1"),
+				PauseRef: journal.PauseRef{Kind: kind, Name: fmt.Sprint("p", i)}, For: 1e9, Topic: "t", Key: "k", Flow: "g",
+				Input: []byte("1"),
 			})
 		}
 		carry(*journaltest.Response(w.due("a0", 0), r))
@@ -68,7 +69,9 @@ func answers(w *world, _ int, carry func(collation.Message)) {
 	for i := range asked {
 		r := &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte("1")}
 		if i == len(asked)-1 {
-			r = &journal.Response{Kind: journal.ResponseTerminal, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"}}
+			r = &journal.Response{
+				Kind: journal.ResponseTerminal, Code: 500, Error: &journal.Failure{Class: "error", Message: "no"},
+			}
 		}
 		if w.state.Rows[asked[i].GUID] != nil {
 			carry(*journaltest.Response(&asked[i], r))
@@ -104,7 +107,9 @@ func TestJ6TripsDoNotGrowWithTheJob(t *testing.T) {
 	}
 	for name, x := range wides {
 		for of, past := range pasts {
-			for _, mode := range []collation.Mode{{Fold: true, Resend: 1e6}, {Resend: 1e6}, {Stepwise: true, Resend: 1e6}} {
+			for _, mode := range []collation.Mode{
+				{Fold: true, Resend: 1e6}, {Resend: 1e6}, {Stepwise: true, Resend: 1e6},
+			} {
 				for _, n := range []int{1, 32, 200} {
 					t.Run(fmt.Sprintf("%s/%s/fold %t stepwise %t/%d", name, of, mode.Fold, mode.Stepwise, n), func(t *testing.T) {
 						t.Parallel()

@@ -37,7 +37,9 @@ func (w *writer) seal() *Plan {
 
 // updated is the row's state as an entry records it.
 func (r *Row) updated() journal.Updated {
-	return journal.Updated{GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Attempt: r.Attempt, NextAt: int64(r.NextAt), Held: r.Held}
+	return journal.Updated{
+		GUID: r.GUID, Kind: r.Kind, Turn: r.Turn, Attempt: r.Attempt, NextAt: int64(r.NextAt), Held: r.Held,
+	}
 }
 
 // sealClose records the job's close and its completion tasks.
@@ -144,7 +146,8 @@ func (w *writer) sealSent() {
 			continue
 		}
 		d := journal.Dispatched{
-			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, At: int64(x.due), Input: input,
+			GUID: r.GUID, Kind: r.Kind, Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, At: int64(x.due),
+			Input: input,
 		}
 		for n := range p.Ledgers {
 			if l := &p.Ledgers[n]; x.folded && l.Key == (InstanceKey{r.Activity, r.DAD}) {

@@ -94,7 +94,8 @@ func (w *Wait) Takes(s *Signal, now Micros) bool {
 // wait ends. Otherwise the caller raises Count by 1.
 func (w *Wait) Deliver(s *Signal, now Micros, mode Mode) (wake Row, ends bool) {
 	r := journal.Response{
-		Kind: journal.ResponseTerminal, Code: s.Code, Output: s.Payload, By: journal.BySignal, Signal: s.GUID, Who: s.Who,
+		Kind: journal.ResponseTerminal, Code: s.Code, Output: s.Payload, By: journal.BySignal, Signal: s.GUID,
+		Who: s.Who,
 	}
 	guid := w.GUID
 	ends = true
@@ -206,7 +207,8 @@ func begun(p *journal.Parent, child journal.JobID, key string, now Micros, mode 
 		return nil
 	}
 	id := append(canonical.AppendString([]byte(`{"id":`), key), '}')
-	return []Row{outcome(p, child, &journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: id}, now, mode)}
+	return []Row{outcome(p, child, &journal.Response{Kind: journal.ResponseTerminal, Code: CodeOK, Output: id}, now,
+		mode)}
 }
 
 // Outcome makes the row that answers the await, or the function, that gave the order.

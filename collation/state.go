@@ -224,9 +224,11 @@ type State struct {
 // NewState is the state of a job of which nothing has been read yet.
 func NewState(job Job, now Micros) *State {
 	return &State{
-		Job: job, Now: now, Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{}, Rows: map[journal.GUID]*Row{},
-		Results: map[InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{}, Record: map[journal.GUID][]EffectRow{},
-		Waits: map[journal.GUID]*Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
+		Job: job, Now: now, Instances: map[InstanceKey]*Instance{}, Receipts: map[journal.GUID]*Receipt{},
+		Rows:    map[journal.GUID]*Row{},
+		Results: map[InstanceKey]*flow.Result{}, Unfinished: map[journal.GUID]bool{},
+		Record: map[journal.GUID][]EffectRow{},
+		Waits:  map[journal.GUID]*Wait{}, Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
 	}
 }
 
@@ -282,8 +284,10 @@ type RowKey struct {
 
 // Empty reports whether nothing is missing.
 func (n *Need) Empty() bool {
-	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Receipts) == 0 && len(n.Effects) == 0 && len(n.Record) == 0 && len(n.Rows) == 0 &&
-		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && len(n.Past) == 0 && len(n.Pauses) == 0 && len(n.Ends) == 0 && !n.Close && !n.AllRows && n.Further == 0
+	return len(n.Instances) == 0 && len(n.Results) == 0 && len(n.Receipts) == 0 && len(n.Effects) == 0 &&
+		len(n.Record) == 0 && len(n.Rows) == 0 &&
+		len(n.Waits) == 0 && len(n.Latest) == 0 && len(n.Keys) == 0 && len(n.Past) == 0 && len(n.Pauses) == 0 &&
+		len(n.Ends) == 0 && !n.Close && !n.AllRows && n.Further == 0
 }
 
 // Author is the process that writes an entry, and its build. It serves audits only.

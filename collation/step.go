@@ -99,7 +99,8 @@ func (b *builder) decide() error {
 		return b.start()
 	case journal.MessageLeg1:
 		return b.leg1()
-	case journal.MessageResponse, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle:
+	case journal.MessageResponse, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome,
+		journal.MessageCycle:
 		return b.leg2()
 	default:
 		return errBroken("no rule for messages of kind " + string(b.m.Kind))

@@ -154,7 +154,8 @@ func (s *script) response(t *testing.T, d *datadriven.TestData) collation.Messag
 	element, at := arg(t, d, "element", 0), arg(t, d, "at", "")
 	row := s.w.due(d.CmdArgs[0].Key, element)
 	for i := range s.w.asked {
-		if x := &s.w.asked[i]; x.Activity == d.CmdArgs[0].Key && x.Element == element && (row == nil || string(x.DAD) == at) {
+		if x := &s.w.asked[i]; x.Activity == d.CmdArgs[0].Key && x.Element == element &&
+			(row == nil || string(x.DAD) == at) {
 			row = x
 		}
 	}

@@ -55,7 +55,9 @@ func (b *builder) orderUndo(row *Row, code int, message string) {
 	}
 	o := &StartOrder{
 		Flow: flow.UndoName, Version: row.Topic, Input: raw,
-		Parent: journal.Parent{Space: job.Space, Job: job.ID, Activity: row.Activity, DAD: string(row.DAD), Leg1: row.GUID},
+		Parent: journal.Parent{
+			Space: job.Space, Job: job.ID, Activity: row.Activity, DAD: string(row.DAD), Leg1: row.GUID,
+		},
 	}
 	at := Micros(0) // at once
 	if row.Holder != "" {

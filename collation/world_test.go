@@ -47,7 +47,8 @@ func newWorldAt(f *flow.Flow, key string, input []byte, mode collation.Mode, del
 		},
 		Flow: f, Now: now,
 		Instances: map[collation.InstanceKey]*collation.Instance{}, Receipts: map[journal.GUID]*collation.Receipt{},
-		Rows: map[journal.GUID]*collation.Row{}, Waits: map[journal.GUID]*collation.Wait{}, Results: map[collation.InstanceKey]*flow.Result{},
+		Rows: map[journal.GUID]*collation.Row{}, Waits: map[journal.GUID]*collation.Wait{},
+		Results: map[collation.InstanceKey]*flow.Result{},
 	}
 	w.commit(p)
 	return w

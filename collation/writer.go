@@ -234,6 +234,7 @@ func (w *writer) undelivered(row *Row) {
 		return
 	}
 	w.p.Entry.Undelivered = append(w.p.Entry.Undelivered, journal.Delivery{
-		Activity: row.Activity, DAD: string(row.DAD), Signal: r.Signal, Who: r.Who, Number: r.Number, Ends: r.Kind == journal.ResponseTerminal,
+		Activity: row.Activity, DAD: string(row.DAD), Signal: r.Signal, Who: r.Who, Number: r.Number,
+		Ends: r.Kind == journal.ResponseTerminal,
 	})
 }

@@ -51,7 +51,9 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 // the outcome is never unknown. After trouble with the database, a deadlock for example,
 // fn runs again at once in a new transaction: it should do nothing but SQL, and cannot
 // have effects of its own. Outside a job fn gets no handle (E14).
-func DoTx[T any](ctx context.Context, name string, fn func(ctx context.Context, tx any) (T, error), options ...Option) (T, error) {
+func DoTx[T any](
+	ctx context.Context, name string, fn func(ctx context.Context, tx any) (T, error), options ...Option,
+) (T, error) {
 	run := port.RunOf(ctx)
 	if run == nil {
 		return fn(ctx, nil)

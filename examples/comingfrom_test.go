@@ -31,7 +31,8 @@ func TestPorts(t *testing.T) {
 	ctx, o := devtest.Context(t), outside{mails: make(chan string, 2)}
 	var dsn string
 	s := open(t, "comingfrom", func(cfg *quipu.Config) { dsn = cfg.Postgres },
-		comingfrom.Desk{Bank: o}.Register, comingfrom.Post{Mailer: o}.Register, comingfrom.Store{Till: o, Cooling: glance}.Register)
+		comingfrom.Desk{Bank: o}.Register, comingfrom.Post{Mailer: o}.Register,
+		comingfrom.Store{Till: o, Cooling: glance}.Register)
 
 	require.NoError(t, comingfrom.Approve(ctx, s.Runtime, "7"))
 	receipt, err := comingfrom.Pay(ctx, s.Runtime, comingfrom.Request{Order: "7", Cents: 100})

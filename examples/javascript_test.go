@@ -33,7 +33,9 @@ func openLabels(t *testing.T) *Space {
 	bus := devtest.NATSWith(t, dev.NATSOptions{
 		Login: func(user, _ string) *server.User { return users[user] }, Log: slog.New(slog.NewTextHandler(said, nil)),
 	})
-	s := open(t, "javascript", func(c *quipu.Config) { c.NATS, c.Resend, c.Lease, c.AckWait = bus.URL(), ackWait/4, ackWait, ackWait })
+	s := open(t, "javascript", func(c *quipu.Config) {
+		c.NATS, c.Resend, c.Lease, c.AckWait = bus.URL(), ackWait/4, ackWait, ackWait
+	})
 	s.NATS = strings.Replace(s.NATS, "//", "//labels:secret@", 1)
 	return s
 }

@@ -27,7 +27,9 @@ func polls(t *testing.T, answer func(n int) (body string), scenario func(t testi
 				}
 				return json.RawMessage(`{"status": 200, "body": ` + answer(asked) + `}`), nil
 			})
-			workers.HandleRaw(reg, "echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
+			workers.HandleRaw(reg, "echo", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+				return in, nil
+			})
 		})
 		scenario(t, w.Start("polling", "settle-1", map[string]string{"order": "order-1", "url": "http://service", "every": "1h"}))
 	})

@@ -13,7 +13,9 @@ import (
 // output are the job's.
 func TestE14BuiltinFlows(t *testing.T) {
 	t.Parallel()
-	for name, build := range map[string]func(string) (*flow.Flow, error){flow.CallName: flow.Call, flow.UndoName: flow.Undo} {
+	for name, build := range map[string]func(string) (*flow.Flow, error){
+		flow.CallName: flow.Call, flow.UndoName: flow.Undo,
+	} {
 		for _, topic := range []string{"a", "trip.book", "a-b_c.9", strings.Repeat("t", flow.MaxTopic)} {
 			f, err := build(topic)
 			require.NoError(t, err)

@@ -14,7 +14,8 @@ import (
 	"github.com/quipu-journal/quipu/internal/canonical"
 )
 
-// Parse reads a flow from YAML or JSON, with or without a byte-order mark. file is only used in faults, except that a name
+// Parse reads a flow from YAML or JSON, with or without a byte-order mark. file is only used in
+// faults, except that a name
 // ending in .json allows only JSON. The error is Faults, with everything that is wrong.
 func Parse(file string, src []byte) (*Flow, error) {
 	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
@@ -93,7 +94,10 @@ func build(c *collector, root *node) (*Flow, error) {
 	f := &Flow{name: def.name, version: def.version, identity: def.identity, expire: def.expire}
 	f.schema = c.schema(def.input)
 	g := newGraph(c, def)
-	k := compiler{graph: g, expressions: expr.NewCompiler(), constants: NewBudget(nil), warned: collector{file: c.file, src: c.src, placed: c.placed}}
+	k := compiler{
+		graph: g, expressions: expr.NewCompiler(), constants: NewBudget(nil),
+		warned: collector{file: c.file, src: c.src, placed: c.placed},
+	}
 	k.activities()
 	f.output, f.outputNeeds = k.template(def.output, nil, "output")
 	k.schedule(f, def.schedule)
@@ -145,7 +149,8 @@ func (k *compiler) activities() {
 	for _, v := range k.all {
 		path := join("activities", v.Name)
 		v.input, v.inputNeeds = k.template(v.def.input, &reader{vertex: v, element: v.HasEach}, path+".input")
-		v.output, v.mapNeeds = k.template(v.def.output, &reader{vertex: v, self: true, signal: v.Type == TypeHook && v.Topic != ""}, path+".output")
+		v.output, v.mapNeeds = k.template(v.def.output,
+			&reader{vertex: v, self: true, signal: v.Type == TypeHook && v.Topic != ""}, path+".output")
 		k.values(v, path)
 		k.warnClass(v, path+".class")
 		for _, e := range v.out {

@@ -30,7 +30,9 @@ func table(s flow.Section) string {
 
 // common is the table of the shared keys by type.
 func common() string {
-	types := []flow.Type{flow.TypeWorker, flow.TypeAwait, flow.TypeHook, flow.TypeSignal, flow.TypeCycle, flow.TypeInterrupt}
+	types := []flow.Type{
+		flow.TypeWorker, flow.TypeAwait, flow.TypeHook, flow.TypeSignal, flow.TypeCycle, flow.TypeInterrupt,
+	}
 	// A type takes these keys only in some of its forms.
 	conditions := map[string]string{
 		"hook.input": "pass-through", "hook.within": "waiting", "interrupt.output": "with `target`",

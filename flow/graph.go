@@ -39,7 +39,9 @@ type edge struct {
 
 // newGraph links the activities of the definition and reports faults of the graph.
 func newGraph(c *collector, def *definition) *graph {
-	g := &graph{collector: c, def: def, byName: make(map[string]*vertex, len(def.activities)), blocks: map[int][]uint64{}}
+	g := &graph{
+		collector: c, def: def, byName: make(map[string]*vertex, len(def.activities)), blocks: map[int][]uint64{},
+	}
 	for _, a := range def.activities {
 		v := &vertex{def: a, Activity: newActivity(a)}
 		g.byName[a.name] = v
@@ -60,7 +62,8 @@ func newGraph(c *collector, def *definition) *graph {
 
 func newActivity(a *activityDef) *Activity {
 	return &Activity{
-		Name: a.name, Type: a.kind, Topic: a.topic, Retry: a.retry, Timeout: a.timeout, Within: a.within, Class: a.class,
+		Name: a.name, Type: a.kind, Topic: a.topic, Retry: a.retry, Timeout: a.timeout, Within: a.within,
+		Class:   a.class,
 		HasEach: a.each != nil, Parallel: a.parallel, Collect: a.collect, Awaited: a.awaited,
 		HasSleep: a.kind == TypeHook && a.has("sleep"), Repeat: a.repeat, MaxAge: a.maxAge, Max: a.max, All: a.all,
 		HasTarget: a.kind == TypeInterrupt && !a.closer(), Throw: a.throw, Descend: a.descend,

@@ -45,7 +45,8 @@ func (d drawn) build(t require.TestingT, kinds map[int]func(*activityDef)) (*gra
 		def.activities = append(def.activities, a)
 	}
 	for _, e := range d.edges {
-		def.transitions = append(def.transitions, &transitionDef{from: fmt.Sprint("a", e[0]), to: fmt.Sprint("a", e[1]), at: &node{}})
+		def.transitions = append(def.transitions,
+			&transitionDef{from: fmt.Sprint("a", e[0]), to: fmt.Sprint("a", e[1]), at: &node{}})
 	}
 	g := newGraph(&collector{}, def)
 	require.Len(t, g.sorted, d.n)

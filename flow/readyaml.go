@@ -184,7 +184,8 @@ func (r *yamlReader) ended() {
 
 // marker says that --- or ... is at pos, alone or with white space behind it.
 func (r *yamlReader) marker() bool {
-	return r.pos == r.start && (strings.HasPrefix(r.src[r.pos:], "---") || strings.HasPrefix(r.src[r.pos:], "...")) && r.separatedAt(3)
+	return r.pos == r.start && (strings.HasPrefix(r.src[r.pos:], "---") || strings.HasPrefix(r.src[r.pos:], "...")) &&
+		r.separatedAt(3)
 }
 
 // next goes to the next token, the first of its line, and returns its indentation; −1 at the end of

@@ -124,7 +124,8 @@ func (f *Flow) CheckInput(canonicalJSON []byte, b *Budget) error {
 	}
 	refused := &InputError{Flow: f.name, More: misfit.More}
 	for _, p := range misfit.Problems {
-		refused.Problems = append(refused.Problems, InputProblem{Path: pathText(p.Steps), Message: p.Message, steps: p.Steps})
+		refused.Problems = append(refused.Problems,
+			InputProblem{Path: pathText(p.Steps), Message: p.Message, steps: p.Steps})
 	}
 	sortProblems(refused.Problems)
 	return refused

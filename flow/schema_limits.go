@@ -112,7 +112,8 @@ func isLoose(pointer string) bool {
 	for steps = steps[1:]; len(steps) > 0; {
 		word := " " + steps[0] + " "
 		switch {
-		case strings.Contains(mapOfSchema, word), strings.Contains(listOfSchema, word) && len(steps) > 1 && isIndex(steps[1]):
+		case strings.Contains(mapOfSchema, word),
+			strings.Contains(listOfSchema, word) && len(steps) > 1 && isIndex(steps[1]):
 			if len(steps) == 1 {
 				return true
 			}

@@ -205,7 +205,9 @@ func scopeOf(t *testing.T, lines string) results {
 			Ran, Skipped  bool
 		}
 		require.NoError(t, json.Unmarshal([]byte(fields), &r))
-		scope[name] = flow.Result{Output: r.Output, Error: r.Error, Code: r.Code, By: r.By, Ran: r.Ran, Skipped: r.Skipped}
+		scope[name] = flow.Result{
+			Output: r.Output, Error: r.Error, Code: r.Code, By: r.By, Ran: r.Ran, Skipped: r.Skipped,
+		}
 	}
 	return scope
 }

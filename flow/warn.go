@@ -109,7 +109,9 @@ func reads(code, name string) int {
 
 // asks says that code asks with has() for what is in an activity's output.
 func asks(code, name string) bool {
-	return slices.ContainsFunc(askedOutput.FindAllStringSubmatch(code, -1), func(m []string) bool { return m[1] == name })
+	return slices.ContainsFunc(askedOutput.FindAllStringSubmatch(code, -1), func(m []string) bool {
+		return m[1] == name
+	})
 }
 
 // certain are the activities that run in every job that completes.

@@ -80,7 +80,8 @@ func FuzzPlain(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"'[]{},#&*!|>%@`?:\r\n\t\u0085") || !json.Valid(canonical.AppendString(nil, text)) {
+		if text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"'[]{},#&*!|>%@`?:\r\n\t\u0085") ||
+			!json.Valid(canonical.AppendString(nil, text)) {
 			return
 		}
 		requirePlain(t, strings.ToValidUTF8(text, ""))
@@ -155,7 +156,10 @@ func TestJSONIsYAML(t *testing.T) {
 		require.NoError(t, err)
 		var blocks strings.Builder
 		block(&blocks, v, "")
-		for _, src := range []string{string(text), "a:\n " + strings.ReplaceAll(string(text), "\n", " "), strings.ReplaceAll(string(indented), "\t", " "), "---" + blocks.String()} {
+		for _, src := range []string{
+			string(text), "a:\n " + strings.ReplaceAll(string(text), "\n", " "), strings.ReplaceAll(string(indented), "\t", " "),
+			"---" + blocks.String(),
+		} {
 			said, err := flow.ReadYAML([]byte(src))
 			require.NoError(t, err, src)
 			if strings.HasPrefix(src, "a:") {

@@ -168,11 +168,12 @@ type Entry struct {
 	Input            []byte   // the job's input, on created entries
 	Tags             []string // the job's, sorted, on created entries
 	From             *From    // of a job that resumes another, on created entries
-	Next             JobID    // the job that resumes this one, or goes on from an entry of it, on resumed and forked entries
-	Effect           *Effect
-	Operator         *Operator
-	Repaired         []Difference // what an operator's repair changed in the tables (S11)
-	Trouble          *Trouble
+	// the job that resumes this one, or goes on from an entry of it, on resumed and forked entries
+	Next     JobID
+	Effect   *Effect
+	Operator *Operator
+	Repaired []Difference // what an operator's repair changed in the tables (S11)
+	Trouble  *Trouble
 	// Writer and Build serve audits only. Without them an entry has those of the entry before
 	// it.
 	Writer, Build string

@@ -20,7 +20,9 @@ func full() *journal.Entry {
 	return &journal.Entry{
 		Space: "shop", Job: journal.JobID{0: 1, 15: 2}, Key: "order-42", Generation: 3, Chain: guid(4), Seq: 1,
 		Kind: journal.KindCreated, GUID: guid(5), Activity: "charge", DAD: ",0,0",
-		Marks:  []journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks},
+		Marks: []journal.Mark{
+			journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks,
+		},
 		Ledger: 201_100_000_000_001, Receipt: 111_100_000_001, Semaphore: new(int64),
 		Joins: []journal.LedgerMove{{Activity: "meet", DAD: ",0,0,0", After: 10_200_000_000, Arrivals: 1}},
 		Response: &journal.Response{
@@ -37,22 +39,30 @@ func full() *journal.Entry {
 			Undone: true, Began: 7, Ran: 8, Taken: &journal.Taken{Generation: 1, Chain: guid(34), Seq: 5, Forked: true},
 			Of: &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
 		},
-		Result: &journal.Result{Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer, Taken: &journal.Taken{Generation: 2, Chain: guid(35), Seq: 6, Forked: true}},
+		Result: &journal.Result{
+			Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer,
+			Taken: &journal.Taken{Generation: 2, Chain: guid(35), Seq: 6, Forked: true},
+		},
 		Dispatched: []journal.Dispatched{
-			{GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x", Input: journal.Sum(guid(26)), Folded: 1, Arrivals: 2},
+			{
+				GUID: guid(9), Kind: journal.MessageRequest, Activity: "next", DAD: ",0,0,0", Topic: "t.x", Input: journal.Sum(guid(26)),
+				Folded: 1, Arrivals: 2,
+			},
 			{GUID: guid(20), Kind: journal.MessageStart, DAD: ",0", Job: journal.JobID(guid(20)), At: math.MaxInt64},
 		},
 		Updated: []journal.Updated{{
 			GUID: guid(10), Kind: journal.MessageAnswer, Turn: 1, Attempt: 2, NextAt: math.MaxInt64, Held: "parked",
 		}},
-		Elements: &journal.Elements{Count: 7, Parallel: 5, Inputs: journal.Sums{}.Append(journal.Sum(guid(27)))}, Open: new(int),
-		Waits: []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
-		Ended: guid(11), CancelledByClose: []journal.GUID{guid(12), guid(13)},
-		Cancelled: []journal.GUID{guid(22), guid(23)}, Undelivered: []journal.Delivery{{Activity: "feed", DAD: ",0,1", Signal: guid(36), Who: "bob", Number: 3, Ends: true}},
-		Abandoned: 2,
-		Close:     &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
-		Bound:     &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},
-		Flow:      &journal.FlowRef{Name: "order", Version: "1", Digest: digest(16)},
+		Elements: &journal.Elements{Count: 7, Parallel: 5, Inputs: journal.Sums{}.Append(journal.Sum(guid(27)))},
+		Open:     new(int),
+		Waits:    []journal.Wait{{GUID: guid(21), Topic: "paid", Key: "o-42", Repeat: true}},
+		Ended:    guid(11), CancelledByClose: []journal.GUID{guid(12), guid(13)},
+		Cancelled:   []journal.GUID{guid(22), guid(23)},
+		Undelivered: []journal.Delivery{{Activity: "feed", DAD: ",0,1", Signal: guid(36), Who: "bob", Number: 3, Ends: true}},
+		Abandoned:   2,
+		Close:       &journal.Close{State: journal.JobFailed, Code: 500, Output: []byte(`null`), Error: failure("é😀")},
+		Bound:       &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},
+		Flow:        &journal.FlowRef{Name: "order", Version: "1", Digest: digest(16)},
 		Parent: &journal.Parent{
 			Space: "shop", Job: journal.JobID{15: 24}, Activity: "ship", DAD: ",0,3", Leg1: guid(25), Turn: 2, Awaited: true,
 		},
@@ -131,7 +141,9 @@ func draw(t *rapid.T, name string, v reflect.Value) {
 		*x = rapid.SampledFrom(kinds).Draw(t, name)
 		return
 	case *journal.Mark:
-		*x = rapid.SampledFrom([]journal.Mark{journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkAfterClose}).Draw(t, name)
+		*x = rapid.SampledFrom([]journal.Mark{
+			journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkAfterClose,
+		}).Draw(t, name)
 		return
 	case *journal.Ledger:
 		*x = journal.Ledger(rapid.Int64Range(0, int64(journal.MaxLedger)-1).Draw(t, name))

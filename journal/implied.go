@@ -59,7 +59,8 @@ func (e *Entry) impliedLedger() Ledger {
 		return ledgerSent
 	case e.Kind == KindLeg1 && entered:
 		return ledgerEntered
-	case e.Kind == KindLeg2 && entered && e.has(MarkChildren) && e.Response != nil && e.Response.Kind == ResponseTerminal:
+	case e.Kind == KindLeg2 && entered && e.has(MarkChildren) && e.Response != nil &&
+		e.Response.Kind == ResponseTerminal:
 		return ledgerFinalized + ledgerSent + 1
 	case e.Kind == KindLeg2 && entered:
 		return ledgerSent + 1

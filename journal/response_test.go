@@ -17,16 +17,19 @@ func TestZeroFieldsAreLeftOut(t *testing.T) {
 	for want, e := range map[string]journal.Entry{
 		`{"as":"sg","v":3}`: {},
 		`{"as":"sg","b":{"of":{},"p":[{}]},"p":{},"q":{},"s":[{}],"up":[{}],"v":3,"w":[{}]}`: {
-			Dispatched: []journal.Dispatched{{GUID: journal.DeriveRequest(journal.GUID{}, 0), Kind: journal.MessageRequest}},
-			Updated:    []journal.Updated{{Kind: journal.MessageRequest, Turn: 0, Attempt: 0}},
-			Waits:      []journal.Wait{{GUID: journal.DeriveWakeUp(journal.GUID{}, journal.BySignal, "")}},
-			Parent:     &journal.Parent{}, Result: &journal.Result{Code: 200},
+			Dispatched: []journal.Dispatched{{
+				GUID: journal.DeriveRequest(journal.GUID{}, 0), Kind: journal.MessageRequest,
+			}},
+			Updated: []journal.Updated{{Kind: journal.MessageRequest, Turn: 0, Attempt: 0}},
+			Waits:   []journal.Wait{{GUID: journal.DeriveWakeUp(journal.GUID{}, journal.BySignal, "")}},
+			Parent:  &journal.Parent{}, Result: &journal.Result{Code: 200},
 			Response: &journal.Response{
 				Kind: journal.ResponseTerminal, Code: 200, Pauses: make([]journal.Pause, 1), Of: &journal.PauseRef{},
 			},
 		},
 		`{"as":"sg","bd":{},"c":{"e":{}},"e":{"k":"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},"f":{},"op":{},"v":3,"wr":{}}`: {
-			Close: &journal.Close{State: journal.JobCompleted, Error: &journal.Failure{}}, Trouble: &journal.Trouble{}, Flow: &journal.FlowRef{},
+			Close: &journal.Close{State: journal.JobCompleted, Error: &journal.Failure{}}, Trouble: &journal.Trouble{},
+			Flow:   &journal.FlowRef{},
 			Effect: &journal.Effect{Key: journal.Digest{1}, Class: "guarded", Turn: 1, Fence: 1},
 			Bound:  &journal.Bound{}, Operator: &journal.Operator{},
 		},

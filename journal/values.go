@@ -211,7 +211,8 @@ func (c *codec) hold(err error) {
 // vocabulary has the words that most entries use.
 var vocabulary = words(
 	",0", ",0,0", ",0,0,0",
-	string(MessageStart), string(MessageLeg1), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp), string(MessageOutcome),
+	string(MessageStart), string(MessageLeg1), string(MessageRequest), string(MessageAnswer), string(MessageWakeUp),
+	string(MessageOutcome),
 	string(MessageCycle), string(MessageSignal), string(MessageInterrupt), string(ByTimer),
 	string(ResponseTerminal), string(ResponsePass), string(ResponseFailedAttempt), string(JobCompleted),
 	string(ResponseSuspended), string(ResponseWake), string(PauseSleep), string(PauseSignal), string(PauseChild),

@@ -148,7 +148,8 @@ type crash struct {
 
 func newCrash() *crash {
 	return &crash{
-		requests: map[journal.GUID]string{}, stands: map[journal.GUID]string{}, keys: map[string]map[string]int{}, known: map[place]bool{},
+		requests: map[journal.GUID]string{}, stands: map[journal.GUID]string{}, keys: map[string]map[string]int{},
+		known: map[place]bool{},
 	}
 }
 

@@ -14,7 +14,9 @@ type desk struct {
 }
 
 // Lease implements store.Worker.
-func (d *desk) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
+func (d *desk) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
+) (store.Lease, error) {
 	if err := d.p.alive(ctx); err != nil {
 		return store.Lease{}, err
 	}
@@ -91,7 +93,9 @@ func (d *desk) StartEffect(ctx context.Context, l store.Lease, e journal.Effect)
 }
 
 // FinishEffect implements store.Worker.
-func (d *desk) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (d *desk) FinishEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
+) {
 	if err := d.p.pass(ctx, at(&l, &e, pointEnded)); err != nil {
 		return store.EffectRow{}, err
 	}
@@ -109,7 +113,9 @@ func (d *desk) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect,
 
 // TxEffect implements store.Worker. If the process dies before the commit, the body's writes are
 // rolled back.
-func (d *desk) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (row store.EffectRow, err error) {
+func (d *desk) TxEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (row store.EffectRow, err error,
+) {
 	if err := d.p.alive(ctx); err != nil {
 		return row, err
 	}

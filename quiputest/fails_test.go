@@ -336,7 +336,8 @@ func TestVerifyCatchesWhatBreaksALaw(t *testing.T) {
 			Job: job.ID, Message: row.GUID, Outcome: collation.Handled, Done: true, Insert: []collation.Row{row},
 			Semaphore: journal.SemaphoreMove{Before: st.Job.Semaphore, After: st.Job.Semaphore},
 			Entry: &journal.Entry{
-				Space: st.Job.Space, Job: job.ID, Generation: 1, Seq: row.Origin, Kind: journal.KindOperator, GUID: row.GUID,
+				Space: st.Job.Space, Job: job.ID, Generation: 1, Seq: row.Origin, Kind: journal.KindOperator,
+				GUID:     row.GUID,
 				Operator: &journal.Operator{Action: "test", Who: "test"}, Time: int64(st.Now),
 			},
 		})}))

@@ -33,7 +33,9 @@ func trip(w outside) func(*workers.Registry) {
 	book := func(what string) func(context.Context) (int, error) {
 		return func(ctx context.Context) (int, error) {
 			undo := workers.Compensate(ctx, "cancel "+what, apply)
-			n, err := effects.Do(ctx, "book "+what, func(ctx context.Context) (int, error) { return 1, apply(ctx) }, effects.Idempotent)
+			n, err := effects.Do(ctx, "book "+what, func(ctx context.Context) (int, error) {
+				return 1, apply(ctx)
+			}, effects.Idempotent)
 			return n, errors.Join(undo, err)
 		}
 	}

@@ -82,7 +82,8 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 	if key, err = engine.CheckStart(f, key, body, cfg.KeptKey, nil); err != nil {
 		return nil, err
 	}
-	started := w.eng.Committer().Start(context.Background(), []store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body}})
+	started := w.eng.Committer().Start(context.Background(),
+		[]store.Start{{Flow: ref, Trigger: f.Trigger().Name, Key: key, Input: body}})
 	return &Job{ID: started[0].Job, Key: key, w: w}, started[0].Err
 }
 
@@ -264,7 +265,8 @@ func (w *World) TrySend(s Signal) (quipu.SignalResult, error) {
 	if err != nil {
 		err = fmt.Errorf("signal %s, key %q: %w", s.Topic, s.Key, err)
 	}
-	return quipu.SignalResult{State: quipu.SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached}, err
+	return quipu.SignalResult{State: quipu.SignalState(done.State), Duplicate: done.Duplicate, Reached: done.Reached},
+		err
 }
 
 var signalTopic = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)

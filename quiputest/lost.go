@@ -24,7 +24,8 @@ func (w winners) add(all []store.JobEffect) {
 	for i := range all {
 		e := &all[i]
 		var branch int
-		if e.Name != firstName || e.Class != string(effects.Pure) || e.Position == "" || json.Unmarshal(e.Result, &branch) != nil {
+		if e.Name != firstName || e.Class != string(effects.Pure) || e.Position == "" ||
+			json.Unmarshal(e.Result, &branch) != nil {
 			continue
 		}
 		if w[e.Request] == nil {

@@ -60,7 +60,8 @@ func (w *World) outcome() *outcome {
 			continue
 		}
 		name := w.nameOf(j.ID)
-		for _, again := o.jobs[name]; again; _, again = o.jobs[name] { // a function may start several, or a key was used again
+		// a function may start several, or a key was used again
+		for _, again := o.jobs[name]; again; _, again = o.jobs[name] {
 			name += "'"
 		}
 		o.jobs[name] = e

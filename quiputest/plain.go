@@ -25,13 +25,17 @@ func Plain[In, Out any](ctx context.Context, fn func(context.Context, In) (Out, 
 // the payload of the next one, any value that marshals to JSON, or blocks until ctx ends.
 // workers.Await returns its error, for example a *workers.SignalError. Within a job
 // WithSignals has no effect.
-func WithSignals(ctx context.Context, source func(ctx context.Context, topic, key string) (any, error)) context.Context {
+func WithSignals(
+	ctx context.Context, source func(ctx context.Context, topic, key string) (any, error),
+) context.Context {
 	return durable.WithSignals(ctx, source)
 }
 
 // WithChildren gives children to functions that are called outside a job. run returns the
 // output of one, any value that marshals to JSON. workers.Child returns its error, for
 // example a *workers.ChildError. Within a job WithChildren has no effect.
-func WithChildren(ctx context.Context, run func(ctx context.Context, name, flow string, input json.RawMessage) (any, error)) context.Context {
+func WithChildren(
+	ctx context.Context, run func(ctx context.Context, name, flow string, input json.RawMessage) (any, error),
+) context.Context {
 	return durable.WithChildren(ctx, run)
 }

@@ -125,13 +125,17 @@ type bus struct {
 
 // RemoveStale implements transport.Bus: no queue of a world is bounded, and nobody has to look every ten
 // seconds of a year.
-func (b *bus) RemoveStale(ctx context.Context, _ time.Duration, _ func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
+func (b *bus) RemoveStale(
+	ctx context.Context, _ time.Duration, _ func(context.Context, []transport.Message) ([]bool, error),
+) (int, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }
 
 // Consume implements transport.Bus.
-func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *bus) Consume(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		if c := b.w.crash; c != nil && b.p != nil {
 			if where, ok := c.requested(b.w, d); ok {

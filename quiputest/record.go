@@ -30,7 +30,9 @@ type record struct {
 
 // readRecord reads the entries of a job and checks the laws that entries alone can prove.
 func readRecord(h export.Header, entries iter.Seq2[journal.Record, error]) (*record, error) {
-	header := replay.Header{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow}
+	header := replay.Header{
+		Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow,
+	}
 	r := &record{header: h, chains: map[journal.GUID][]*journal.Entry{}, job: replay.New(header)}
 	var all []journal.Record
 	for rec, err := range entries {
@@ -126,7 +128,8 @@ func (r *record) asked(act *flow.Activity, key collation.InstanceKey) ([]*asked,
 		a := &asked{ReplayRequest: work.ReplayRequest{
 			Effects: r.effects(request), Pauses: pauses,
 			Request: wire.Request{
-				Space: h.Space, Job: h.Job.String(), Key: h.Key, Generation: h.Generation, Flow: r.flow.Name(), Version: r.flow.Version(),
+				Space: h.Space, Job: h.Job.String(), Key: h.Key, Generation: h.Generation, Flow: r.flow.Name(),
+				Version:  r.flow.Version(),
 				Activity: act.Name, DAD: string(key.DAD), Element: i, Topic: act.Topic, Request: request.String(),
 				Attempts: act.Retry.Attempts, TimeoutMS: act.Timeout.Milliseconds(), Input: input,
 			},

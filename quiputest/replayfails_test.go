@@ -177,7 +177,9 @@ func TestE6ReplayNeedsWholeOutputs(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "x.jsonl")
 	long := func(reg *workers.Registry) {
-		workers.Handle(reg, "long", func(context.Context, any) (string, error) { return strings.Repeat("x", wire.MaxInline+1), nil })
+		workers.Handle(reg, "long", func(context.Context, any) (string, error) {
+			return strings.Repeat("x", wire.MaxInline+1), nil
+		})
 		workers.HandleDurable(reg, "parent", func(ctx context.Context, _ any) (int, error) {
 			out, err := workers.Child[string](ctx, "long", "long", nil)
 			return len(out), err

@@ -83,7 +83,8 @@ func (s *tables) Late(ctx context.Context, kind journal.MessageKind, limit int) 
 	for {
 		changed := s.keeps.changed()
 		late, err := s.Store.Late(ctx, kind, limit)
-		if kind != journal.MessageSignal || err != nil || len(late) > 0 || !rest(s.ended, changed, until(collation.Micros(s.kept.Load()))) {
+		if kind != journal.MessageSignal || err != nil || len(late) > 0 ||
+			!rest(s.ended, changed, until(collation.Micros(s.kept.Load()))) {
 			return late, err
 		}
 	}

@@ -45,7 +45,9 @@ func (w *World) Export(name string) {
 	out := export.NewWriter(file)
 	err = w.audit(func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 		h, _ := s.Replay()
-		return out.Job(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}, s.Attachments, entries)
+		return out.Job(export.Header{
+			Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow,
+		}, s.Attachments, entries)
 	})
 	if err == nil {
 		err = out.Flush()

@@ -72,7 +72,8 @@ func (w *World) hopeless() bool {
 		for i := range v.Rows {
 			r := &v.Rows[i]
 			request := r.Kind == journal.MessageRequest
-			waits := r.NextAt == collation.Never && r.Holder == "" || r.Held != "" || request && r.Publication > 0 && !slices.Contains(served, r.Topic)
+			waits := r.NextAt == collation.Never && r.Holder == "" || r.Held != "" ||
+				request && r.Publication > 0 && !slices.Contains(served, r.Topic)
 			if !waits || request && r.WithinAt != collation.Never {
 				return false
 			}
@@ -257,19 +258,20 @@ func (w *World) closing(id journal.JobID) *journal.Entry {
 func (w *World) entries(id journal.JobID) []*journal.Entry {
 	w.t.Helper()
 	var out []*journal.Entry
-	err := w.tables.Audit(context.Background(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for r, err := range records {
-			if err != nil {
-				return err
+	err := w.tables.Audit(context.Background(), id,
+		func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			for r, err := range records {
+				if err != nil {
+					return err
+				}
+				e, err := journal.Decode(r)
+				if err != nil {
+					return err
+				}
+				out = append(out, e)
 			}
-			e, err := journal.Decode(r)
-			if err != nil {
-				return err
-			}
-			out = append(out, e)
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		w.t.Fatalf("read the journal of job %s: %v", id, err)
 	}

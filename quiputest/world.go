@@ -78,7 +78,8 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 	}
 	w.bus = membus.New(b)
 	eng, err := engine.New(ctx, engine.Config{
-		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance, Lease: lease / 3,
+		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance,
+		Lease:  lease / 3,
 		Writer: "quiputest", Logger: w.log, Ended: func([]engine.Ended) { w.ends.tell() },
 	})
 	if err != nil {

@@ -64,7 +64,8 @@ func (j *Job) unsaid(e *journal.Entry, f *facts, row *Row) *Row {
 	switch {
 	case p != nil && p.Kind == journal.PauseChild:
 		row.Kind, row.child = journal.MessageOutcome, journal.JobID(g)
-	case p != nil && p.Kind == journal.PauseSignal && e.GUID == g, f.undelivered[e.GUID] != nil, !inst.Repeat && e.GUID == inst.waitID():
+	case p != nil && p.Kind == journal.PauseSignal && e.GUID == g, f.undelivered[e.GUID] != nil,
+		!inst.Repeat && e.GUID == inst.waitID():
 		row.Kind = journal.MessageWakeUp
 		j.waited(e, inst, row)
 	default:
@@ -81,7 +82,8 @@ func (j *Job) undelivered(e *journal.Entry) map[journal.GUID]*journal.Delivery {
 	out := make(map[journal.GUID]*journal.Delivery, len(e.Undelivered))
 	for n := range e.Undelivered {
 		d := &e.Undelivered[n]
-		if i := j.Instances[collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}]; i != nil && i.Repeat {
+		if i := j.Instances[collation.InstanceKey{Activity: d.Activity, DAD: collation.DAD(d.DAD)}]; i != nil &&
+			i.Repeat {
 			out[journal.DeriveSignalled(i.waitID(), d.Signal)] = d
 		}
 	}

@@ -107,7 +107,8 @@ func TestS10ReadBesideKeepsABoundedPart(t *testing.T) {
 	half := make([]byte, replay.MaxPayloads/2+1)
 	b, err := replay.ReadAttachments(func(yield func(journal.Attachment, error) bool) {
 		_ = yield(journal.Attachment{Definition: true, Body: []byte("f")}, nil) &&
-			yield(journal.Attachment{Digest: journal.Digest{1}, Body: half}, nil) && yield(journal.Attachment{Digest: journal.Digest{2}, Body: half}, nil)
+			yield(journal.Attachment{Digest: journal.Digest{1}, Body: half}, nil) &&
+			yield(journal.Attachment{Digest: journal.Digest{2}, Body: half}, nil)
 	})
 	require.NoError(t, err)
 	require.Equal(t, []byte("f"), b.Definition)
@@ -115,6 +116,8 @@ func TestS10ReadBesideKeepsABoundedPart(t *testing.T) {
 	require.NotNil(t, b.Payloads[journal.Digest{1}].Body)
 	require.Equal(t, replay.Payload{Sum: sum}, b.Payloads[journal.Digest{2}])
 	broken := errors.New("broken")
-	_, err = replay.ReadAttachments(func(yield func(journal.Attachment, error) bool) { yield(journal.Attachment{}, broken) })
+	_, err = replay.ReadAttachments(func(yield func(journal.Attachment, error) bool) {
+		yield(journal.Attachment{}, broken)
+	})
 	require.ErrorIs(t, err, broken)
 }

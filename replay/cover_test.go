@@ -46,7 +46,8 @@ func holds(v reflect.Value, condition string) bool {
 	m := operator.FindStringSubmatch(condition)
 	found := slices.ContainsFunc(at(v, m[2]), func(x reflect.Value) bool {
 		text := fmt.Sprint(reflect.Indirect(x))
-		return m[3] == "" && !x.IsZero() || m[3] == "~" && strings.Contains(text, m[4]) || strings.HasSuffix(m[3], "=") && text == m[4]
+		return m[3] == "" && !x.IsZero() || m[3] == "~" && strings.Contains(text, m[4]) ||
+			strings.HasSuffix(m[3], "=") && text == m[4]
 	})
 	return found != (m[1] == "!" || m[3] == "!=")
 }
@@ -78,7 +79,8 @@ func TestHonestFamiliesHaveEveryFeature(t *testing.T) {
 	for seed := uint64(1); len(missing) > 0 && seed < 400; seed++ {
 		for _, mode := range modes {
 			for _, j := range replaytest.Family(replaytest.Options{
-				Every: true, Mode: mode, Activities: 25, Trouble: seed%4 > 0, Choose: rand.New(rand.NewPCG(seed, 3)).IntN,
+				Every: true, Mode: mode, Activities: 25, Trouble: seed%4 > 0,
+				Choose:    rand.New(rand.NewPCG(seed, 3)).IntN,
 				Functions: seed%2 > 0, Effects: seed%2 > 0,
 			}) {
 				for _, e := range j.Entries() {

@@ -63,7 +63,9 @@ func (a *auditor) differs(c Check, seq int64, d Difference, format string, args 
 
 // of makes the difference of one column; column "": of a whole row.
 func of(table, row, column string, stored, rebuilt any) Difference {
-	return Difference{Difference: journal.Difference{Table: table, Row: row, Column: column, Stored: shown(stored), Journal: shown(rebuilt)}}
+	return Difference{Difference: journal.Difference{
+		Table: table, Row: row, Column: column, Stored: shown(stored), Journal: shown(rebuilt),
+	}}
 }
 
 func ofInstance(k collation.InstanceKey, column string, stored, rebuilt any) Difference {

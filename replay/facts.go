@@ -88,7 +88,8 @@ func (j *Job) read(e *journal.Entry) facts {
 	f.inst, f.moves = j.Instances[f.key], e.Moves()
 	f.undelivered = j.undelivered(e)
 	for i := range f.moves {
-		before, after := collation.ActivityLedger(j.ledger(keyOf(&f.moves[i]))), collation.ActivityLedger(f.moves[i].After)
+		before, after := collation.ActivityLedger(j.ledger(keyOf(&f.moves[i]))),
+			collation.ActivityLedger(f.moves[i].After)
 		f.late = f.late || before.JoinTaken() && after.Arrivals() > before.Arrivals()
 	}
 	for _, m := range e.Marks {
@@ -239,7 +240,8 @@ func (f *facts) elementEnds(e *journal.Entry) bool {
 // that signal has ended the wait, too.
 func (f *facts) consumes(e *journal.Entry) bool {
 	r := e.Response
-	return e.Kind == journal.KindLeg2 && f.inst != nil && r != nil && r.By == journal.BySignal && r.Kind == journal.ResponseTerminal
+	return e.Kind == journal.KindLeg2 && f.inst != nil && r != nil && r.By == journal.BySignal &&
+		r.Kind == journal.ResponseTerminal
 }
 
 func (f *facts) lastMarker(e *journal.Entry) bool {

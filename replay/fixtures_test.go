@@ -98,7 +98,8 @@ func options(recipe string) (o replaytest.Options, of int) {
 				answers = append(answers, &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: output})
 			},
 			"refuse": func(kind journal.ResponseKind, code int, class, message string) {
-				answers = append(answers, &journal.Response{Kind: kind, Code: code, Error: &journal.Failure{Class: class, Message: message}})
+				answers = append(answers,
+					&journal.Response{Kind: kind, Code: code, Error: &journal.Failure{Class: class, Message: message}})
 			},
 		},
 	}
@@ -174,7 +175,8 @@ func second(n int) int { return min(1, n-1) }
 
 // wake is the wake-up that a signal's delivery to the wait writes.
 func wake(w *collation.Wait, signal journal.GUID, code int) collation.Row {
-	row, _ := w.Deliver(&collation.Signal{GUID: signal, Topic: w.Topic, Key: w.Key, Code: code, Payload: []byte(`null`)}, 1, collation.Mode{})
+	row, _ := w.Deliver(&collation.Signal{GUID: signal, Topic: w.Topic, Key: w.Key, Code: code, Payload: []byte(`null`)}, 1,
+		collation.Mode{})
 	return row
 }
 

@@ -203,7 +203,8 @@ func (j *Job) foldEffect(e *journal.Entry) {
 	f := j.Effects[e.Effect.Key]
 	if f == nil {
 		f = &Effect{
-			Request: e.Chain, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N, Position: e.Effect.Position, Fence: e.Effect.Fence,
+			Request: e.Chain, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N, Position: e.Effect.Position,
+			Fence: e.Effect.Fence,
 		}
 		j.Effects[e.Effect.Key] = f
 	}

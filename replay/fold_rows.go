@@ -59,7 +59,8 @@ func (j *Job) foldWork(e *journal.Entry, f *facts) {
 func (j *Job) foldWait(e *journal.Entry, w *journal.Wait) {
 	if p := j.Pauses[w.GUID]; p != nil {
 		j.Waits[w.GUID] = &Wait{
-			Activity: e.Activity, DAD: collation.DAD(e.DAD), Topic: w.Topic, Key: w.Key, Origin: e.Seq, Request: p.Request,
+			Activity: e.Activity, DAD: collation.DAD(e.DAD), Topic: w.Topic, Key: w.Key, Origin: e.Seq,
+			Request: p.Request,
 		}
 		return
 	}
@@ -81,8 +82,9 @@ func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 	i.Open, i.Count, i.Parallel = x.Count, x.Count, x.Parallel
 	for n := range min(x.Count, flow.MaxElements) {
 		row := &Row{
-			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Attempt: 1, Origin: e.Seq,
-			Input: x.Inputs.At(n),
+			Kind: journal.MessageRequest, Activity: f.key.Activity, DAD: f.key.DAD, Element: n, Turn: 1, Attempt: 1,
+			Origin: e.Seq,
+			Input:  x.Inputs.At(n),
 		}
 		if row.Input.IsZero() && j.From != nil { // it was answered in the job before
 			row.Kind = journal.MessageAnswer
@@ -153,7 +155,8 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 		return
 	}
 	row := &Row{
-		Kind: d.Kind, Activity: d.Activity, DAD: collation.DAD(d.DAD), Topic: d.Topic, NextAt: d.At, Origin: e.Seq, Input: d.Input,
+		Kind: d.Kind, Activity: d.Activity, DAD: collation.DAD(d.DAD), Topic: d.Topic, NextAt: d.At, Origin: e.Seq,
+		Input: d.Input,
 	}
 	switch d.Kind {
 	case journal.MessageRequest:
@@ -172,7 +175,9 @@ func (j *Job) foldDispatched(e *journal.Entry, f *facts, d *journal.Dispatched) 
 func (j *Job) foldChild(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	key := f.key
 	if p := j.Pauses[d.GUID]; p != nil {
-		j.Children[d.GUID] = &Child{Job: d.Job, Activity: key.Activity, DAD: key.DAD, Request: p.Request, Input: d.Input, Origin: e.Seq}
+		j.Children[d.GUID] = &Child{
+			Job: d.Job, Activity: key.Activity, DAD: key.DAD, Request: p.Request, Input: d.Input, Origin: e.Seq,
+		}
 		return
 	}
 	if !f.pending {

@@ -102,7 +102,10 @@ func (a *auditor) told(e *journal.Entry, f *facts) (raw *seen) {
 // brings reads a response with its output, which may stand beside the entry (E6).
 func (a *auditor) brings(e *journal.Entry) *brought {
 	r := e.Response
-	x := &brought{seen: seen{Result: *collation.ResultOf(&journal.Entry{Kind: e.Kind, Response: r}), seq: e.Seq}, element: r.Element}
+	x := &brought{
+		seen:    seen{Result: *collation.ResultOf(&journal.Entry{Kind: e.Kind, Response: r}), seq: e.Seq},
+		element: r.Element,
+	}
 	if !r.Ref.IsZero() {
 		p := a.attachments.Payloads[r.Ref]
 		x.Output, x.hidden = p.Body, p.Body == nil || p.Sum != r.Ref

@@ -13,7 +13,8 @@ import (
 // replay differ.
 func TestReplayThatDiffersIsViolated(t *testing.T) {
 	t.Parallel()
-	p := collation.Incept(collation.Inception{Space: "test", Key: "k", Generation: 1, Trigger: "t", Input: []byte(`{}`)}, collation.Mode{})
+	p := collation.Incept(collation.Inception{Space: "test", Key: "k", Generation: 1, Trigger: "t", Input: []byte(`{}`)},
+		collation.Mode{})
 	body := journal.Encode(p.Entry)
 	genesis := journal.Genesis("test", p.Job, 1, journal.MainChain)
 	rec := journal.Record{Job: p.Job, Seq: 1, Body: body, Hash: journal.Next(genesis, body)}

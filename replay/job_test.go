@@ -102,7 +102,9 @@ func TestBlindSpotIsSaid(t *testing.T) {
 	j.Records[5].Hash[0] ^= 1
 	r := j.Verify(true)
 	require.Equal(t, int64(7), r.Result(replay.V2).Violation.Seq)
-	for _, c := range []replay.Check{replay.V4, replay.V5, replay.V6, replay.V7, replay.V10, replay.V11, replay.V12, replay.V15} {
+	for _, c := range []replay.Check{
+		replay.V4, replay.V5, replay.V6, replay.V7, replay.V10, replay.V11, replay.V12, replay.V15,
+	} {
 		require.Equal(t, replay.NotProved, r.Result(c).Status, "%s", c)
 		require.Contains(t, r.Result(c).Note, "missing before entry 5")
 	}

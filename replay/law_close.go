@@ -35,7 +35,8 @@ func (a *auditor) closeLaw(e *journal.Entry, f *facts) {
 	if f.marks.has(tasks) {
 		a.tasksLaw(e, f)
 	}
-	if c := e.Close; c != nil && !f.marks.has(closed) && !(f.marks.has(tasks) && c.State == a.job.Close.State && c.Code == 0 && c.Error == nil) {
+	if c := e.Close; c != nil && !f.marks.has(closed) &&
+		!(f.marks.has(tasks) && c.State == a.job.Close.State && c.Code == 0 && c.Error == nil) {
 		a.at(V7, e, "an entry that does not close the job says it is %s with code %d", c.State, c.Code)
 	}
 }
@@ -75,7 +76,8 @@ func failsAs(e *journal.Entry, f *facts) bool {
 	if want == nil {
 		want = &journal.Failure{}
 	}
-	return c.Code == f.code && c.Error.Class == want.Class && c.Error.Message == want.Message && bytes.Equal(c.Error.Data, want.Data)
+	return c.Code == f.code && c.Error.Class == want.Class && c.Error.Message == want.Message &&
+		bytes.Equal(c.Error.Data, want.Data)
 }
 
 // classInterrupted is the class of the error with which an interrupt ends a job.
@@ -118,7 +120,8 @@ func (a *auditor) afterLaw(e *journal.Entry, f *facts) {
 		return
 	}
 	switch e.Kind {
-	case journal.KindStale, journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired, journal.KindResumed, journal.KindForked:
+	case journal.KindStale, journal.KindDeadLetter, journal.KindOperator, journal.KindQuarantine, journal.KindExpired,
+		journal.KindResumed, journal.KindForked:
 		return
 	}
 	if e.GUID == a.job.Closer && f.marks == tasks {
@@ -143,7 +146,8 @@ func (a *auditor) closeTookAll(e *journal.Entry, f *facts) {
 			continue
 		}
 		switch row.Kind {
-		case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageCycle:
+		case journal.MessageLeg1, journal.MessageRequest, journal.MessageAnswer, journal.MessageWakeUp,
+			journal.MessageCycle:
 			if g != f.rowID {
 				a.at(V10, e, "the close leaves the %s row %s of %s %s", row.Kind, g, row.Activity, row.DAD)
 				return

@@ -48,7 +48,9 @@ func (a *auditor) decisionLaw(e *journal.Entry, f *facts, raw *seen) {
 			taken = nil
 		}
 	}
-	want := &follow{a: a, leg1: map[collation.InstanceKey]bool{}, joins: map[collation.InstanceKey]collation.ActivityLedger{}}
+	want := &follow{
+		a: a, leg1: map[collation.InstanceKey]bool{}, joins: map[collation.InstanceKey]collation.ActivityLedger{},
+	}
 	if v.own.Code == collation.CodeOK || len(taken) > 0 {
 		want.children(act, taken, f.at.DAD)
 	} else if !f.marks.has(closed) {
@@ -82,7 +84,9 @@ func (a *auditor) mapped(e *journal.Entry, v *view, raw *seen) {
 	r := e.Result
 	switch {
 	case failedExpression(e): // its condition saw this result, which is not told
-		v.own = &seen{Result: flow.Result{Ran: true, Code: collation.CodeOK, Output: output, By: raw.By}, hidden: raw.hidden}
+		v.own = &seen{
+			Result: flow.Result{Ran: true, Code: collation.CodeOK, Output: output, By: raw.By}, hidden: raw.hidden,
+		}
 		return
 	case r == nil, (err != nil) != (r.Error != nil), err == nil && !bytes.Equal(r.Output, output):
 		a.gives(e, v, "the result of %s is not what its output gives%s", v.reader.Name, failed(err))

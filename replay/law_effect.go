@@ -29,7 +29,8 @@ func (a *auditor) effect(e *journal.Entry) {
 // address of its request, and the row that it released (E4).
 func bare(e *journal.Entry) bool {
 	return len(e.Marks)+len(e.Joins)+len(e.Dispatched)+len(e.Waits)+len(e.Cancelled)+len(e.CancelledByClose)+e.Abandoned == 0 &&
-		e.Ledger == 0 && e.Receipt == 0 && e.Ended.IsZero() && e.Semaphore == nil && e.Open == nil && e.Elements == nil && e.Response == nil && e.Result == nil && e.Close == nil &&
+		e.Ledger == 0 && e.Receipt == 0 && e.Ended.IsZero() && e.Semaphore == nil && e.Open == nil &&
+		e.Elements == nil && e.Response == nil && e.Result == nil && e.Close == nil &&
 		e.Bound == nil && e.Flow == nil && e.Parent == nil && e.Input == nil && e.Operator == nil && e.Trouble == nil
 }
 
@@ -55,7 +56,8 @@ func (a *auditor) effectOnce(e *journal.Entry) {
 	} else if known.State != EffectStarted {
 		a.at(V8, e, "effect %q has a result already (%s), key %s", x.Name, known.State, x.Key)
 	}
-	if known.Name != x.Name || known.Class != x.Class || known.N != x.N || known.Request != e.Chain || known.Position != x.Position {
+	if known.Name != x.Name || known.Class != x.Class || known.N != x.N || known.Request != e.Chain ||
+		known.Position != x.Position {
 		a.at(V8, e, "effect %q of class %s, n %d, at %q began as %q of class %s, n %d, at %q in chain %s, key %s",
 			x.Name, x.Class, x.N, x.Position, known.Name, known.Class, known.N, known.Position, known.Request, x.Key)
 	}
@@ -67,7 +69,8 @@ func (a *auditor) effectOnce(e *journal.Entry) {
 func (a *auditor) findingLaw(e *journal.Entry, known *Effect) {
 	x, f := e.Effect, e.Effect.Finding
 	_, judged := a.judged[x.Key]
-	takes := known != nil && known.State == EffectStarted && e.Kind != journal.KindEffectStarted && x.Fence > known.Fence
+	takes := known != nil && known.State == EffectStarted && e.Kind != journal.KindEffectStarted &&
+		x.Fence > known.Fence
 	switch {
 	case f == nil && takes && x.Class == classGuarded && !judged:
 		a.at(V8, e, "effect %q was begun by another run, and the entry does not say who found its outcome, key %s", x.Name, x.Key)
@@ -120,7 +123,8 @@ func (a *auditor) effectInTurn(e *journal.Entry) {
 		a.at(V10, e, "effects of request %s, which was never dispatched", e.Chain)
 		return
 	}
-	if at := (collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}); at != key && at != (collation.InstanceKey{}) {
+	if at := (collation.InstanceKey{Activity: e.Activity, DAD: collation.DAD(e.DAD)}); at != key &&
+		at != (collation.InstanceKey{}) {
 		a.at(V8, e, "effect %q says that it is one of %s %s, its request is one of %s %s", x.Name, at.Activity, at.DAD, key.Activity, key.DAD)
 	}
 	if x.Turn < 1 || x.Turn > turn {
@@ -166,7 +170,8 @@ func (a *auditor) judgedLaw() {
 	for _, key := range sortedDigests(a.judged) {
 		j := a.judged[key]
 		f, x := a.job.Effects[key], &j.effect
-		if f == nil || f.Request != j.request || f.Name != x.Name || f.Class != x.Class || f.N != x.N || f.Position != x.Position {
+		if f == nil || f.Request != j.request || f.Name != x.Name || f.Class != x.Class || f.N != x.N ||
+			f.Position != x.Position {
 			a.report(V8, journal.MainChain, j.seq, "an operator acted on effect %q of class %s, n %d, key %s, which request %s does not have",
 				x.Name, x.Class, x.N, key, j.request)
 		}

@@ -108,7 +108,9 @@ func (a *auditor) askedLaw(e *journal.Entry, f *facts, w *journal.Wait) {
 	if f.arms[w.GUID] != nil {
 		return // a function's
 	}
-	key := attributed(e, func(leg1 journal.GUID) bool { return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID })
+	key := attributed(e, func(leg1 journal.GUID) bool {
+		return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID
+	})
 	act := a.activity(e, key.Activity)
 	if act == nil {
 		return

@@ -82,7 +82,8 @@ func ownGrowth(e *journal.Entry, f *facts) growth {
 // foldsInto reports whether the Leg1 of the instance is folded into the entry (C11).
 func foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
 	return slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
-		return d.Folded != 0 && d.Kind == journal.MessageLeg1 && d.Activity == key.Activity && collation.DAD(d.DAD) == key.DAD
+		return d.Folded != 0 && d.Kind == journal.MessageLeg1 && d.Activity == key.Activity &&
+			collation.DAD(d.DAD) == key.DAD
 	})
 }
 

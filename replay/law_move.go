@@ -16,7 +16,8 @@ func (a *auditor) overdueLaw(e *journal.Entry, f *facts) {
 		return
 	}
 	u := &e.Updated[0]
-	if f.row == nil || u.GUID != f.rowID || f.row.Kind != journal.MessageRequest || u.Kind != journal.MessageAnswer || u.Held != "" || u.NextAt <= 0 {
+	if f.row == nil || u.GUID != f.rowID || f.row.Kind != journal.MessageRequest || u.Kind != journal.MessageAnswer ||
+		u.Held != "" || u.NextAt <= 0 {
 		a.at(V10, e, "row %s is left as %s, held %q: only a request that is past its time turns into an answer", u.GUID, u.Kind, u.Held)
 	}
 }
@@ -54,7 +55,8 @@ func (a *auditor) releasedLaw(e *journal.Entry) {
 	for i := range e.Updated {
 		u := &e.Updated[i]
 		at := rowTurn{u.GUID, u.Turn}
-		if _, parked := a.parked[at]; !parked || u.GUID != e.Chain || e.Kind == journal.KindEffectStarted || u.Held != "" || u.Kind != journal.MessageRequest {
+		if _, parked := a.parked[at]; !parked || u.GUID != e.Chain || e.Kind == journal.KindEffectStarted ||
+			u.Held != "" || u.Kind != journal.MessageRequest {
 			a.at(V10, e, "effect %q releases row %s in turn %d as %s, held %q: it was not parked then, or is another's",
 				e.Effect.Name, u.GUID, u.Turn, u.Kind, u.Held)
 		}

@@ -163,7 +163,8 @@ func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 	joins, taken := false, false
 	for i := range f.moves {
 		m := &f.moves[i]
-		if m.Activity == d.Activity && m.DAD == d.DAD && activityDigits.growth(a.job.ledger(keyOf(m)), m.After)[gArrivals] > 0 {
+		if m.Activity == d.Activity && m.DAD == d.DAD &&
+			activityDigits.growth(a.job.ledger(keyOf(m)), m.After)[gArrivals] > 0 {
 			joins, taken = true, activityDigits[gTaken].value(m.After) > 0
 		}
 	}
@@ -210,7 +211,8 @@ func (a *auditor) derives(e *journal.Entry, f *facts, d *journal.Dispatched) boo
 		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveResponse(leg1, 0) })
 	case journal.MessageWakeUp:
 		if n := f.arms[d.GUID]; n != nil {
-			return d.Activity == f.key.Activity && d.DAD == string(f.key.DAD) && (n.bounded() || n.Kind == journal.PauseSleep || a.job.From != nil)
+			return d.Activity == f.key.Activity && d.DAD == string(f.key.DAD) &&
+				(n.bounded() || n.Kind == journal.PauseSleep || a.job.From != nil)
 		}
 		return own(func(leg1 journal.GUID) bool { return d.GUID == journal.DeriveWakeUp(leg1, journal.ByTimer, "") })
 	case journal.MessageCycle:

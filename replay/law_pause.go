@@ -60,7 +60,8 @@ func (a *auditor) suspensionLaw(e *journal.Entry, f *facts) {
 		}
 	}
 	for i := range e.Updated {
-		if u := &e.Updated[i]; u.GUID == f.rowID && ((u.NextAt > 0) != came || u.Held != "" || u.Kind != journal.MessageRequest) {
+		if u := &e.Updated[i]; u.GUID == f.rowID &&
+			((u.NextAt > 0) != came || u.Held != "" || u.Kind != journal.MessageRequest) {
 			a.at(V10, e, "the suspension leaves the row %s as %s, held %q, sent out again: %t; something that it names has come: %t",
 				u.GUID, u.Kind, u.Held, u.NextAt > 0, came)
 		}
@@ -149,7 +150,8 @@ func (a *auditor) wakeLaw(e *journal.Entry, f *facts) {
 		if e.GUID == rival {
 			rival = g
 		}
-		if (a.job.Rows[rival] != nil || a.job.Waits[rival] != nil && rival == g) && !slices.Contains(e.Cancelled, rival) {
+		if (a.job.Rows[rival] != nil || a.job.Waits[rival] != nil && rival == g) &&
+			!slices.Contains(e.Cancelled, rival) {
 			a.at(V13, e, "%s %q has come, its rival %s stays", p.Kind, p.Name, rival)
 		}
 	}
@@ -179,7 +181,8 @@ func (a *auditor) wakerLaw(e *journal.Entry, f *facts, g journal.GUID, p *Pause)
 	if r.Child != child {
 		a.at(V11, e, "the outcome says child %s, it is that of %s", r.Child, child)
 	}
-	if r.By != by && knownWakers[r.By] || r.Signal.IsZero() == signal || r.Number != 0 || f.row.Outside == (by == journal.ByTimer || r.Taken != nil) {
+	if r.By != by && knownWakers[r.By] || r.Signal.IsZero() == signal || r.Number != 0 ||
+		f.row.Outside == (by == journal.ByTimer || r.Taken != nil) {
 		a.at(V13, e, "%s %q is ended by %q (\"\": a child), the entry says %q, signal %s, number %d", p.Kind, p.Name, by, r.By, r.Signal, r.Number)
 	}
 }

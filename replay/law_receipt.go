@@ -11,7 +11,8 @@ func (a *auditor) receiptLaw(e *journal.Entry, f *facts) {
 	if e.Receipts() {
 		a.receiptGrows(e, f)
 	}
-	if m := f.marks; e.Kind == journal.KindLeg1 && m.has(work) && e.Receipts() && e.Result == nil && !failedExpression(e) && !f.halts {
+	if m := f.marks; e.Kind == journal.KindLeg1 && m.has(work) && e.Receipts() && e.Result == nil &&
+		!failedExpression(e) && !f.halts {
 		a.at(V4, e, "position 5 (step 1): the message has steps of its own, but no result")
 	}
 	if !e.Receipts() && hasSteps(e, f) {

@@ -34,10 +34,12 @@ func (a *auditor) bornLaw(e *journal.Entry) {
 	case x.Fork != nil && (x.Fork.Job.IsZero() || x.Fork.At < 1 || x.Fork.Generation < 1):
 		a.at(V11, e, "it goes on from entry %d of job %s of generation %d", x.Fork.At, x.Fork.Job, x.Fork.Generation)
 	case x.Forks():
-		if f := x.Fork; f == nil || f.Job != x.Job || f.Generation != x.Generation || f.At >= x.Head.Seq || x.Activity != "" || len(x.Children) > 0 || x.RootGeneration != 0 {
+		if f := x.Fork; f == nil || f.Job != x.Job || f.Generation != x.Generation || f.At >= x.Head.Seq ||
+			x.Activity != "" || len(x.Children) > 0 || x.RootGeneration != 0 {
 			a.at(V11, e, "a fork of job %s does not say which entry before %d it goes on from, or says more", x.Job, x.Head.Seq)
 		}
-	case x.Job.IsZero() || x.Root.IsZero() || x.Generation >= e.Generation || x.RootGeneration < 1 || x.RootGeneration > x.Generation || x.Head.Seq < 1:
+	case x.Job.IsZero() || x.Root.IsZero() || x.Generation >= e.Generation || x.RootGeneration < 1 ||
+		x.RootGeneration > x.Generation || x.Head.Seq < 1:
 		a.at(V11, e, "generation %d resumes job %s of generation %d at entry %d, the first of which is job %s of generation %d",
 			e.Generation, x.Job, x.Generation, x.Head.Seq, x.Root, x.RootGeneration)
 	}
@@ -94,7 +96,8 @@ func (a *auditor) taken(e *journal.Entry, x *journal.Taken, sum journal.Digest) 
 		a.at(V11, e, "entry %d of generation %d is taken over by a job that resumes none", x.Seq, x.Generation)
 	case x.Forked:
 		f := from.Fork
-		if f == nil || !x.Chain.IsZero() || e.Effect != nil || x.Generation != f.Generation || x.Seq < 1 || x.Seq > f.At {
+		if f == nil || !x.Chain.IsZero() || e.Effect != nil || x.Generation != f.Generation || x.Seq < 1 ||
+			x.Seq > f.At {
 			a.at(V11, e, "entry %d of generation %d is taken over from the job that the fork goes on from, which it does not cover", x.Seq, x.Generation)
 			return
 		}
@@ -153,7 +156,8 @@ func (r *Report) HandOver(of Header, entries iter.Seq2[journal.Record, error]) (
 		if err != nil {
 			return nil, fmt.Errorf("entry %d of chain %s of job %s: %w", rec.Seq, rec.Chain, of.Job, err)
 		}
-		if r.handedOver(of, rec) && (e.Kind != r.handsOver() || e.Next != r.Header.Job || rec.Hash != r.From.Head.Hash) {
+		if r.handedOver(of, rec) &&
+			(e.Kind != r.handsOver() || e.Next != r.Header.Job || rec.Hash != r.From.Head.Hash) {
 			return r.broken(journal.MainChain, 1, "entry %d of job %s, which it resumes, does not hand over to it", rec.Seq, of.Job), nil
 		}
 		for _, c := range wanted[rec.Chain] {

@@ -36,7 +36,10 @@ func handedOver(t *testing.T, d *datadriven.TestData) string {
 	key, generation, forks := "order-1", int64(2), d.Cmd == "fork"
 	next := journal.DeriveJob("shop", key, generation)
 	from := &journal.From{Job: id, Generation: 1, Root: id, RootGeneration: 1}
-	handsOver := &journal.Entry{Job: id, Seq: 6, Kind: journal.KindResumed, Next: next, Operator: &journal.Operator{Action: collation.ActionResume, Who: "ann"}}
+	handsOver := &journal.Entry{
+		Job: id, Seq: 6, Kind: journal.KindResumed, Next: next,
+		Operator: &journal.Operator{Action: collation.ActionResume, Who: "ann"},
+	}
 	if forks {
 		key, generation = "order-1b", 1
 		next = journal.DeriveJob("shop", key, generation)
@@ -48,20 +51,28 @@ func handedOver(t *testing.T, d *datadriven.TestData) string {
 		return &journal.Effect{Key: journal.Digest{7}, Name: "charge", Result: result, Taken: taken}
 	}
 	old := []*journal.Entry{
-		{Job: id, Seq: 5, Kind: journal.KindLeg2, Response: &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: output}},
+		{
+			Job: id, Seq: 5, Kind: journal.KindLeg2,
+			Response: &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Output: output},
+		},
 		handsOver,
 		{Job: id, Chain: chain, Seq: 1, Kind: journal.KindEffectStarted, Effect: charge(nil, nil)},
 		{Job: id, Chain: chain, Seq: 2, Kind: journal.KindEffectCompleted, Effect: charge(nil, output)},
 	}
 	then := []*journal.Entry{
-		{Space: "shop", Job: next, Key: key, Generation: generation, Seq: 1, Kind: journal.KindCreated, Flow: &journal.FlowRef{Name: "order", Version: "1"}, From: from},
+		{
+			Space: "shop", Job: next, Key: key, Generation: generation, Seq: 1, Kind: journal.KindCreated,
+			Flow: &journal.FlowRef{Name: "order", Version: "1"}, From: from,
+		},
 		{Job: next, Seq: 2, Kind: journal.KindLeg2, Response: &journal.Response{
-			Kind: journal.ResponseTerminal, Code: 200, Output: output, Taken: &journal.Taken{Generation: 1, Seq: 5, Forked: forks},
+			Kind: journal.ResponseTerminal, Code: 200, Output: output,
+			Taken: &journal.Taken{Generation: 1, Seq: 5, Forked: forks},
 		}},
 	}
 	if !forks {
 		then = append(then, &journal.Entry{
-			Job: next, Chain: journal.GUID{15: 3}, Seq: 1, Kind: journal.KindEffectCompleted, Effect: charge(&journal.Taken{Generation: 1, Chain: chain, Seq: 1}, output),
+			Job: next, Chain: journal.GUID{15: 3}, Seq: 1, Kind: journal.KindEffectCompleted,
+			Effect: charge(&journal.Taken{Generation: 1, Chain: chain, Seq: 1}, output),
 		})
 	}
 	e := edit.Editor{Root: func(name string) any { return map[string]any{"old": &old, "new": &then}[name] }}
@@ -81,7 +92,8 @@ func handedOver(t *testing.T, d *datadriven.TestData) string {
 		}
 	}
 	e.Do(ofNew)
-	r, err := replay.Verify(replay.Header{Space: "shop", Job: next, Key: key, Generation: generation}, nil, nil, these(recordsOf(then)))
+	r, err := replay.Verify(replay.Header{Space: "shop", Job: next, Key: key, Generation: generation}, nil, nil,
+		these(recordsOf(then)))
 	require.NoError(t, err)
 	said := fmt.Sprintf("%d copies, V11 %s\n", len(r.Copies), r.Result(replay.V11).Status)
 	if v := r.Result(replay.V11).Violation; v != nil {
@@ -105,11 +117,15 @@ func TestElementsThatAreTakenOverAreAnswers(t *testing.T) {
 	id, leg1 := journal.DeriveJob("shop", "order-1", 2), journal.GUID{15: 9}
 	inputs := make(journal.Sums, 2*len(journal.Sum{}))
 	inputs[len(inputs)-1] = 1
-	for from, kind := range map[*journal.From]journal.MessageKind{nil: journal.MessageRequest, {Generation: 1}: journal.MessageAnswer} {
+	for from, kind := range map[*journal.From]journal.MessageKind{
+		nil: journal.MessageRequest, {Generation: 1}: journal.MessageAnswer,
+	} {
 		j := replay.New(replay.Header{Job: id})
-		require.NoError(t, j.ApplyEntry(&journal.Entry{Job: id, Seq: 1, Kind: journal.KindCreated, From: from}, journal.Digest{}))
+		require.NoError(t,
+			j.ApplyEntry(&journal.Entry{Job: id, Seq: 1, Kind: journal.KindCreated, From: from}, journal.Digest{}))
 		require.NoError(t, j.ApplyEntry(&journal.Entry{
-			Job: id, Seq: 2, Kind: journal.KindLeg1, GUID: leg1, Activity: "w", DAD: ",0,0", Elements: &journal.Elements{Count: 2, Parallel: 1, Inputs: inputs},
+			Job: id, Seq: 2, Kind: journal.KindLeg1, GUID: leg1, Activity: "w", DAD: ",0,0",
+			Elements: &journal.Elements{Count: 2, Parallel: 1, Inputs: inputs},
 		}, journal.Digest{}))
 		require.Equal(t, kind, j.Rows[journal.DeriveRequest(leg1, 0)].Kind)
 		require.Equal(t, journal.MessageRequest, j.Rows[journal.DeriveRequest(leg1, 1)].Kind)
@@ -120,7 +136,9 @@ func recordsOf(entries []*journal.Entry) []journal.Record {
 	records := make([]journal.Record, len(entries))
 	for i, e := range entries {
 		body := journal.Encode(e)
-		records[i] = journal.Record{Job: e.Job, Chain: e.Chain, Seq: e.Seq, Body: body, Hash: journal.Next(journal.Digest{}, body)}
+		records[i] = journal.Record{
+			Job: e.Job, Chain: e.Chain, Seq: e.Seq, Body: body, Hash: journal.Next(journal.Digest{}, body),
+		}
 	}
 	return records
 }

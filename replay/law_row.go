@@ -119,7 +119,9 @@ func (a *auditor) ends(e *journal.Entry, f *facts, g journal.GUID, how string) {
 	if a.job.Rows[g] != nil || a.job.Waits[g] != nil || f.arrives && g == f.rowID {
 		return
 	}
-	if slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool { return d.GUID == g && d.Job.IsZero() && d.Folded == 0 }) {
+	if slices.ContainsFunc(e.Dispatched, func(d journal.Dispatched) bool {
+		return d.GUID == g && d.Job.IsZero() && d.Folded == 0
+	}) {
 		return
 	}
 	if a.job.Children[g] != nil && how != "ended" {

@@ -21,7 +21,9 @@ func TestMovesAreTold(t *testing.T) {
 		entries[len(entries)-1].Updated = nil
 		return entries
 	})
-	alter(untold.Stored.Rows, isRequest, func(r *collation.Row) { r.Effects.Hash = untold.Records[len(j.Records)-1].Hash })
+	alter(untold.Stored.Rows, isRequest, func(r *collation.Row) {
+		r.Effects.Hash = untold.Records[len(j.Records)-1].Hash
+	})
 	requireOnly(t, untold.Verify(true), replay.V10, 0, "the stored reason for being held")
 	// The chains may be applied in any order.
 	other := replay.New(j.Header)

@@ -134,7 +134,9 @@ func TestEveryEntryIsHeld(t *testing.T) {
 					return append(slices.Delete(slices.Clone(entries), at, at+1), entries[at])
 				},
 			} {
-				forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry { return replaytest.Renumber(change(entries)) })
+				forged := j.Lie(func(entries []*journal.Entry) []*journal.Entry {
+					return replaytest.Renumber(change(entries))
+				})
 				require.True(t, forged.Verify(false).Violated(), "%s, entry %d %s", name, at+1, how)
 			}
 		}

@@ -50,7 +50,8 @@ func (j *Job) Open() []Open {
 	}
 	for g, c := range j.Children {
 		open := Open{
-			What: "child", GUID: g, Activity: c.Activity, DAD: string(c.DAD), Turn: c.Turn, NextAt: c.At, Job: c.Job, Input: c.Input, Since: c.Origin,
+			What: "child", GUID: g, Activity: c.Activity, DAD: string(c.DAD), Turn: c.Turn, NextAt: c.At, Job: c.Job,
+			Input: c.Input, Since: c.Origin,
 		}
 		if i := j.Instances[c.key()]; i != nil && i.Child == c.Job {
 			open.Attempt = i.Attempt
@@ -59,7 +60,8 @@ func (j *Job) Open() []Open {
 		out = append(out, open)
 	}
 	slices.SortFunc(out, func(a, b Open) int {
-		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Element, b.Element), bytes.Compare(a.GUID[:], b.GUID[:]))
+		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Element, b.Element),
+			bytes.Compare(a.GUID[:], b.GUID[:]))
 	})
 	if j.ClosedAt > 0 && j.TasksAt == 0 {
 		out = slices.Insert(out, 0, Open{What: "tasks", GUID: j.Closer, Since: j.ClosedAt})
@@ -70,7 +72,8 @@ func (j *Job) Open() []Open {
 func (j *Job) openRow(g journal.GUID, r *Row) Open {
 	open := Open{
 		What: string(r.Kind), GUID: g, Activity: r.Activity, DAD: string(r.DAD), Element: r.Element,
-		Turn: r.Turn, Attempt: r.Attempt, NextAt: r.NextAt, Held: r.Held, Input: r.Input, Topic: r.Topic, Since: r.Origin,
+		Turn: r.Turn, Attempt: r.Attempt, NextAt: r.NextAt, Held: r.Held, Input: r.Input, Topic: r.Topic,
+		Since:     r.Origin,
 		Suspended: r.asleep(),
 	}
 	for _, g := range r.Pauses {

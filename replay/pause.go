@@ -109,7 +109,8 @@ func (f *facts) wakes(e *journal.Entry) bool {
 // endsRequest reports whether the entry accepts the terminal response, or an answer, to a
 // request.
 func (f *facts) endsRequest(e *journal.Entry) bool {
-	return e.Kind == journal.KindLeg2 && f.known == nil && e.Response != nil && f.kind == journal.ResponseTerminal && f.row != nil &&
+	return e.Kind == journal.KindLeg2 && f.known == nil && e.Response != nil && f.kind == journal.ResponseTerminal &&
+		f.row != nil &&
 		(f.message == journal.MessageResponse || f.message == journal.MessageAnswer)
 }
 
@@ -152,7 +153,9 @@ func (j *Job) foldSuspension(e *journal.Entry, f *facts) {
 		if p := j.Pauses[n.id]; p != nil && p.Named {
 			continue
 		}
-		p := &Pause{Request: f.rowID, Activity: f.key.Activity, DAD: f.key.DAD, PauseRef: n.PauseRef, Named: true, Since: e.Seq}
+		p := &Pause{
+			Request: f.rowID, Activity: f.key.Activity, DAD: f.key.DAD, PauseRef: n.PauseRef, Named: true, Since: e.Seq,
+		}
 		switch {
 		case n.Kind == journal.PauseSignal:
 			p.Topic, p.Key = n.Topic, n.Key

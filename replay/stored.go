@@ -50,14 +50,16 @@ func (a *auditor) compareInstances() {
 	}
 	for _, key := range sortedKeys(a.job.Instances) {
 		if _, ok := a.stored.Instances[key]; !ok {
-			a.differs(V4, 0, ofInstance(key, "", "", a.job.Instances[key].Ledger), "no ledger of %s %s is stored, the entries give %s", key.Activity, key.DAD, a.job.Instances[key].Ledger)
+			a.differs(V4, 0, ofInstance(key, "", "", a.job.Instances[key].Ledger), "no ledger of %s %s is stored, the entries give %s", key.Activity, key.DAD,
+				a.job.Instances[key].Ledger)
 		}
 	}
 }
 
 // compareResumed compares which job is resumed, and which job resumes this one.
 func (a *auditor) compareResumed() {
-	if s, j := a.stored.From, a.job.From; (s == nil) != (j == nil) || s != nil && !bytes.Equal(journal.EncodeFrom(s), journal.EncodeFrom(j)) {
+	if s, j := a.stored.From,
+		a.job.From; (s == nil) != (j == nil) || s != nil && !bytes.Equal(journal.EncodeFrom(s), journal.EncodeFrom(j)) {
 		a.differs(V11, 0, of(TableJobs, a.h.Job.String(), "origin", told(s), told(j)), "the table says otherwise than the first entry what the job resumes")
 	}
 	if a.stored.Next != a.job.Next {
@@ -139,7 +141,8 @@ func (a *auditor) compareEffects() {
 		case r == nil:
 			a.differs(V9, 0, ofEffect(s.Key, s.Name, "", s.State, ""), "a row is stored of effect %q, key %s, no entry speaks of it", s.Name, s.Key)
 		case s.Name != r.Name || s.Class != r.Class || s.N != r.N || s.State != r.State || s.Position != r.Position:
-			a.differs(V9, 0, ofEffect(s.Key, r.Name, "name, class, not_done, position, state", effectText(s.Name, s.Class, s.N, s.Position, s.State), effectText(r.Name, r.Class, r.N, r.Position, r.State)), "effect %q, key %s: stored as %q of class %s, n %d, at %q, %s; the entries give %q of class %s, n %d, at %q, %s",
+			a.differs(V9, 0, ofEffect(s.Key, r.Name, "name, class, not_done, position, state", effectText(s.Name, s.Class, s.N, s.Position, s.State),
+				effectText(r.Name, r.Class, r.N, r.Position, r.State)), "effect %q, key %s: stored as %q of class %s, n %d, at %q, %s; the entries give %q of class %s, n %d, at %q, %s",
 				r.Name, s.Key, s.Name, s.Class, s.N, s.Position, s.State, r.Name, r.Class, r.N, r.Position, r.State)
 		case s.Result != r.Result:
 			a.differs(V9, 0, ofEffect(s.Key, r.Name, "result", s.Result, r.Result), "effect %q, key %s: the stored result has digest %s, the recorded one %s", r.Name, s.Key, s.Result, r.Result)
@@ -148,7 +151,8 @@ func (a *auditor) compareEffects() {
 	}
 	for _, key := range sortedDigests(a.job.Effects) {
 		if !stored[key] {
-			a.differs(V9, 0, ofEffect(key, a.job.Effects[key].Name, "", "", a.job.Effects[key].State), "no row is stored of effect %q, key %s", a.job.Effects[key].Name, key)
+			a.differs(V9, 0, ofEffect(key, a.job.Effects[key].Name, "", "", a.job.Effects[key].State), "no row is stored of effect %q, key %s",
+				a.job.Effects[key].Name, key)
 		}
 	}
 }

@@ -16,7 +16,8 @@ func (a *auditor) comparePauses(g journal.GUID, s *collation.Row, r *Row) {
 	came := ""
 	for i, want := range a.job.StoredPauses(r) {
 		if s.Pauses[i] != want {
-			a.differs(V13, 0, ofMessage(TableDispatches, g, "pauses", s.Pauses[i], want), "row %s (%s %s) is stored to wait for %+v, the entries give %+v", g, r.Activity, r.DAD, s.Pauses[i], want)
+			a.differs(V13, 0, ofMessage(TableDispatches, g, "pauses", s.Pauses[i], want), "row %s (%s %s) is stored to wait for %+v, the entries give %+v", g, r.Activity, r.DAD, s.Pauses[i],
+				want)
 			return
 		}
 		if want.Came {
@@ -70,7 +71,8 @@ func (j *Job) StoredPauses(r *Row) []collation.Pause {
 	for _, id := range r.Pauses {
 		p := j.Pauses[id]
 		out = append(out, collation.Pause{
-			PauseRef: p.PauseRef, GUID: id, Timeout: p.Kind == journal.PauseSignal && p.Due > 0, Taken: p.Taken > 0, Came: p.Came,
+			PauseRef: p.PauseRef, GUID: id, Timeout: p.Kind == journal.PauseSignal && p.Due > 0, Taken: p.Taken > 0,
+			Came: p.Came,
 		})
 	}
 	return out
@@ -83,7 +85,8 @@ func (a *auditor) compareUndo() {
 	for _, g := range sortedGUIDs(a.stored.Rows) {
 		_, ended := a.bounds[g]
 		if s := a.stored.Rows[g]; s.Undo != (registered[g] && !ended) {
-			a.differs(V9, 0, ofMessage(TableDispatches, g, "undo", s.Undo, registered[g] && !ended), "row %s of %s %s says that compensations are registered: %t, the entries: %t", g, s.Activity, s.DAD, s.Undo, registered[g])
+			a.differs(V9, 0, ofMessage(TableDispatches, g, "undo", s.Undo, registered[g] && !ended), "row %s of %s %s says that compensations are registered: %t, the entries: %t", g, s.Activity, s.DAD,
+				s.Undo, registered[g])
 		}
 	}
 }

@@ -14,7 +14,8 @@ func (j *Job) ending(e *journal.Entry, f *facts) []journal.GUID {
 		out = append(out, f.rowID)
 	}
 	for _, g := range e.CancelledByClose {
-		if row := j.Rows[g]; row != nil && row.Turn > 0 && (row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer) {
+		if row := j.Rows[g]; row != nil && row.Turn > 0 &&
+			(row.Kind == journal.MessageRequest || row.Kind == journal.MessageAnswer) {
 			out = append(out, g)
 		}
 	}

@@ -14,8 +14,9 @@ import (
 type Stored struct {
 	State     journal.JobState
 	Semaphore int64
-	ClosedAt  int64                                              // seq of the entry that closed the job; 0: none
-	TasksAt   int64                                              // seq of the entry with which its completion tasks were done; 0: none
+	ClosedAt  int64 // seq of the entry that closed the job; 0: none
+	// seq of the entry with which its completion tasks were done; 0: none
+	TasksAt   int64
 	Instances map[collation.InstanceKey]collation.ActivityLedger // those with digits
 	Open      map[collation.InstanceKey]int                      // elements that have not ended, where there are any
 	Receipts  map[journal.GUID]StoredReceipt
@@ -54,7 +55,9 @@ type StoredEffect struct {
 // checks all that this input can prove. stored is nil if there are no tables to compare, attachments
 // if there are neither outputs nor definitions. An error is one of reading, and nothing was
 // decided then. Faults of the entries are in the report.
-func Verify(h Header, stored *Stored, attachments *Attachments, entries iter.Seq2[journal.Record, error]) (*Report, error) {
+func Verify(
+	h Header, stored *Stored, attachments *Attachments, entries iter.Seq2[journal.Record, error]) (*Report, error,
+) {
 	a := newAuditor(h, stored)
 	if attachments != nil {
 		a.attachments = attachments
@@ -258,7 +261,8 @@ func (a *auditor) laws(e *journal.Entry, f *facts) {
 
 // settled judges the state that an entry of the main chain left.
 func (a *auditor) settled(e *journal.Entry, f *facts) {
-	if f.marks.has(children) || f.marks.has(closed) || f.message == journal.MessageLeg1 { // a Leg1 may move one to a pivot
+	// a Leg1 may move one to a pivot
+	if f.marks.has(children) || f.marks.has(closed) || f.message == journal.MessageLeg1 {
 		if open := int64(len(a.job.Obligations)); open != a.job.Semaphore {
 			a.at(V6, e, "the semaphore is %d, but %d obligations are open", a.job.Semaphore, open)
 		}

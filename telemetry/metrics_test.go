@@ -129,8 +129,11 @@ func TestO4LabelsAreBounded(t *testing.T) {
 	}
 	tel.Ask(func(context.Context) (all []observer.Reading, _ error) {
 		for n := range 3 * telemetry.MaxValues {
-			all = append(all, observer.Reading{Metric: observer.MetricQueued, Value: 1, Attributes: []string{"topic", fmt.Sprint("t", n)}},
-				observer.Reading{Metric: observer.MetricOldest, Value: float64(n), Attributes: []string{"topic", fmt.Sprint("t", n)}})
+			all = append(all,
+				observer.Reading{Metric: observer.MetricQueued, Value: 1, Attributes: []string{"topic", fmt.Sprint("t", n)}},
+				observer.Reading{
+					Metric: observer.MetricOldest, Value: float64(n), Attributes: []string{"topic", fmt.Sprint("t", n)},
+				})
 		}
 		return all, nil
 	})

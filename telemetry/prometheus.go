@@ -24,14 +24,16 @@ const (
 // every metric; nothing else of the process is shown.
 func prometheusPage(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
 	registry := prometheus.NewRegistry()
-	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo(),
+	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(),
+		exporter.WithoutTargetInfo(),
 		exporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		exporter.WithResourceAsConstantLabels(attribute.NewAllowKeysFilter(keySpace)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: Prometheus: %w", ErrConfig, err)
 	}
 	page := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorLog: scrapeLog{log}, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeTime,
+		ErrorLog: scrapeLog{log}, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
+		Timeout: scrapeTime,
 	})
 	return reader, page, nil
 }

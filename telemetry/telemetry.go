@@ -64,7 +64,8 @@ func New(ctx context.Context, cfg Config) (t *Telemetry, shutdown func(context.C
 		return nil, nil, err
 	}
 	if t.exporter != nil {
-		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSampler(t.sampler), sdktrace.WithSpanProcessor(&holder{next: sdktrace.NewBatchSpanProcessor(t.exporter)}))
+		t.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSampler(t.sampler),
+			sdktrace.WithSpanProcessor(&holder{next: sdktrace.NewBatchSpanProcessor(t.exporter)}))
 		t.tracer, t.live = t.spans.Tracer(scope), cfg.Traces == TracesLive
 	}
 	if err := t.measure(ctx, cfg, res); err != nil {
@@ -123,7 +124,8 @@ func (t *Telemetry) TracerProvider() trace.TracerProvider {
 // otel, for a process that has no other telemetry.
 func (t *Telemetry) SetGlobal() {
 	otel.SetTracerProvider(t.TracerProvider())
-	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
+	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{},
+		propagation.Baggage{}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		t.logger.Warn("telemetry was not delivered", "error", err)
 	}))
@@ -148,7 +150,8 @@ func (t *Telemetry) Told(m observer.Message, spans ...observer.Span) {
 		return
 	}
 	c := tree.Of(m.Job, m.Traceparent)
-	ctx := trace.ContextWithRemoteSpanContext(context.Background(), remote(c.Traceparent(tree.OfMessage(m.GUID), byte(t.flags(c)))))
+	ctx := trace.ContextWithRemoteSpanContext(context.Background(),
+		remote(c.Traceparent(tree.OfMessage(m.GUID), byte(t.flags(c)))))
 	for i := range spans {
 		s := &spans[i]
 		opts := []trace.SpanStartOption{trace.WithSpanKind(spanKind(s.Name)), trace.WithTimestamp(s.Start)}
@@ -168,7 +171,9 @@ func (t *Telemetry) Told(m observer.Message, spans ...observer.Span) {
 // attempt's span, which the job's tree has, whatever becomes of this process. The context also has
 // baggage: quipu.job (its id), quipu.activity and quipu.attempt, for the logs and spans of what
 // the handler calls.
-func (t *Telemetry) Attempt(ctx context.Context, traceparent string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
+func (t *Telemetry) Attempt(
+	ctx context.Context, traceparent string, s observer.Subject) (context.Context, func(error, []observer.Span),
+) {
 	nothing := func(error, []observer.Span) {}
 	sc := remote(traceparent)
 	if t.exporter == nil || !sc.IsValid() {

@@ -84,7 +84,8 @@ func TestHandlersSpansHangInTheTree(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []string{"", caller} {
 		out := tracetest.NewInMemoryExporter()
-		engine, killed, second := process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{})
+		engine, killed, second := process(t, out, telemetry.Config{}), process(t, out, telemetry.Config{}),
+			process(t, out, telemetry.Config{})
 		x := sample(stored)
 		under := engine.Under(observer.Message{Job: x.Job, Traceparent: stored, GUID: journal.GUID{4}}, 1)
 		mine, err := baggage.Parse("tenant=7")
@@ -173,7 +174,10 @@ func TestLiveSpans(t *testing.T) {
 		out := tracetest.NewInMemoryExporter()
 		tel := process(t, out, telemetry.Config{Traces: traces})
 		tel.Told(m, observer.Span{Name: observer.SpanCommit, Start: time.Now(), End: time.Now()},
-			observer.Span{Name: observer.SpanSignal, Subject: observer.Subject{Activity: "wait", Link: caller}, Start: time.Now(), End: time.Now()})
+			observer.Span{
+				Name: observer.SpanSignal, Subject: observer.Subject{Activity: "wait", Link: caller}, Start: time.Now(),
+				End: time.Now(),
+			})
 		flush(t, tel)
 		spans := out.GetSpans()
 		require.Equal(t, want, names(spans))

@@ -35,7 +35,8 @@ func (t *Telemetry) flags(c tree.Context) trace.TraceFlags {
 	ctx := context.Background()
 	if !c.Caller.IsZero() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: trace.TraceID(c.Trace), SpanID: trace.SpanID(c.Caller), TraceFlags: trace.TraceFlags(c.Flags), Remote: true,
+			TraceID: trace.TraceID(c.Trace), SpanID: trace.SpanID(c.Caller), TraceFlags: trace.TraceFlags(c.Flags),
+			Remote: true,
 		}))
 	}
 	r := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: ctx, TraceID: trace.TraceID(c.Trace)})
@@ -95,7 +96,9 @@ func (t *Telemetry) stub(x *tree.Tree, s *tree.Span) tracetest.SpanStub {
 		}
 	}
 	for _, l := range s.Links {
-		out.Links = append(out.Links, sdktrace.Link{SpanContext: context(l.Trace, l.Span), Attributes: []attribute.KeyValue{attribute.String(keyLink, l.Why)}})
+		out.Links = append(out.Links, sdktrace.Link{
+			SpanContext: context(l.Trace, l.Span), Attributes: []attribute.KeyValue{attribute.String(keyLink, l.Why)},
+		})
 	}
 	if f := s.Failure; f != nil {
 		kind := cut(cmp.Or(f.Class, strconv.Itoa(s.Code)), MaxText)

@@ -75,7 +75,8 @@ type Bus interface {
 	// call looks at a bounded number of them, and the next one goes on from there. It returns how
 	// many it removed. stale gets messages whose MAC holds, and answers for each; its error ends
 	// the call. A message that is removed in error is sent again by its row (T1).
-	RemoveStale(ctx context.Context, waited time.Duration, stale func(ctx context.Context, msgs []Message) ([]bool, error)) (removed int, err error)
+	RemoveStale(ctx context.Context, waited time.Duration,
+		stale func(ctx context.Context, msgs []Message) ([]bool, error)) (removed int, err error)
 
 	// Tell says that the jobs have ended, to every Listen for them in any process (W5).
 	// It is a hint that may be lost, and it does not wait. If nobody listens the message

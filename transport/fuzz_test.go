@@ -34,7 +34,9 @@ func FuzzTopic(f *testing.F) {
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), 1, 2, int64(3), []byte("fedcba9876543210"), int64(4), int64(5), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", []byte("{}"), 300)
 	f.Add([]byte{1}, -1, 0, int64(0), []byte{}, int64(7), int64(0), "a\r\nb", []byte{}, 0)
-	f.Fuzz(func(t *testing.T, guid []byte, publication, turn int, epoch int64, session []byte, seq, at int64, trace string, body []byte, limit int) {
+	f.Fuzz(func(t *testing.T, guid []byte, publication, turn int, epoch int64, session []byte, seq, at int64,
+		trace string, body []byte, limit int,
+	) {
 		m := transport.Message{To: transport.ToStart(), Body: body, Header: transport.Header{
 			Publication: publication, Turn: turn, Epoch: epoch, OriginSeq: seq, PublishedAt: at, Traceparent: trace,
 		}}

@@ -199,7 +199,8 @@ func (m *Message) Validate(maxPayload int) error {
 	if m.Header.GUID == [16]byte{} {
 		return fmt.Errorf("%w: message to %s without a GUID", ErrInvalid, m.To)
 	}
-	if m.Header.Publication < 0 || m.Header.Turn < 0 || m.Header.Epoch < 0 || m.Header.OriginSeq < 0 || m.Header.PublishedAt < 0 {
+	if m.Header.Publication < 0 || m.Header.Turn < 0 || m.Header.Epoch < 0 || m.Header.OriginSeq < 0 ||
+		m.Header.PublishedAt < 0 {
 		return fmt.Errorf("%w: message %s to %s has a negative number in its header", ErrInvalid, m.ID(), m.To)
 	}
 	if len(m.Header.Traceparent) > MaxTraceparent || strings.ContainsAny(m.Header.Traceparent, "\r\n") {

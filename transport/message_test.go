@@ -100,7 +100,8 @@ func FuzzDecodeHeader(f *testing.F) {
 	f.Add("", "", "", "", "", "", "", "")
 	names := []string{
 		transport.HeaderGUID, transport.HeaderPublication, transport.HeaderTurn, transport.HeaderEpoch,
-		transport.HeaderOriginSession, transport.HeaderOriginSeq, transport.HeaderPublishedAt, transport.HeaderTraceparent,
+		transport.HeaderOriginSession, transport.HeaderOriginSeq, transport.HeaderPublishedAt,
+		transport.HeaderTraceparent,
 	}
 	f.Fuzz(func(t *testing.T, guid, publication, turn, epoch, session, seq, at, trace string) {
 		wire := map[string]string{}

@@ -28,7 +28,9 @@ func sum(m *Message) string {
 	}
 	b := make([]byte, 0, 192)
 	b = append(b, h.GUID[:]...)
-	for _, n := range [...]int64{int64(h.Publication), int64(h.Turn), h.Epoch, h.OriginSeq, h.PublishedAt, int64(len(h.Traceparent))} {
+	for _, n := range [...]int64{
+		int64(h.Publication), int64(h.Turn), h.Epoch, h.OriginSeq, h.PublishedAt, int64(len(h.Traceparent)),
+	} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // none is negative
 	}
 	b = append(b, h.OriginSession[:]...)

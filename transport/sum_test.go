@@ -64,7 +64,8 @@ func TestF17FlippedBit(t *testing.T) {
 // another language.
 func TestF18NoSum(t *testing.T) {
 	t.Parallel()
-	m, err := delivered(transport.ToStart(), map[string]string{transport.HeaderGUID: strings.Repeat("0a", 16)}, []byte("body"), nil)
+	m, err := delivered(transport.ToStart(), map[string]string{transport.HeaderGUID: strings.Repeat("0a", 16)}, []byte("body"),
+		nil)
 	require.NoError(t, err)
 	require.Equal(t, "body", string(m.Body))
 	// Older and newer builds must agree on this sum.

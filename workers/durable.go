@@ -21,7 +21,9 @@ import (
 //
 // Input, output, errors and options are as for Handle, except Class: the body is no
 // effect.
-func HandleDurable[In, Out any](r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option) {
+func HandleDurable[In, Out any](
+	r *Registry, topic string, fn func(context.Context, In) (Out, error), options ...Option,
+) {
 	Handle(r, topic, fn, append(options[:len(options):len(options)], isDurable)...)
 }
 

@@ -134,7 +134,9 @@ func read[In any](topic string, input json.RawMessage) (in In, err error) {
 
 // HandleRaw registers fn for a topic. fn gets the input as it is and returns JSON; nil
 // stands for null.
-func HandleRaw(r *Registry, topic string, fn func(context.Context, json.RawMessage) (json.RawMessage, error), options ...Option) {
+func HandleRaw(
+	r *Registry, topic string, fn func(context.Context, json.RawMessage) (json.RawMessage, error), options ...Option,
+) {
 	h := &handler{topic: topic, class: effects.Pure, fn: fn}
 	options = append(options[:len(options):len(options)], given(fn != nil))
 	var errs []error
@@ -201,7 +203,8 @@ func (r *Registry) all() ([]*port.Handler, map[string]port.Verifier, error) {
 	hs := make([]*port.Handler, 0, len(r.handlers))
 	for _, h := range r.handlers {
 		hs = append(hs, &port.Handler{
-			Topic: h.topic, Class: h.class, Concurrency: h.concurrency, Durable: h.durable, Takes: h.takes, Call: h.call(r.uses),
+			Topic: h.topic, Class: h.class, Concurrency: h.concurrency, Durable: h.durable, Takes: h.takes,
+			Call: h.call(r.uses),
 		})
 	}
 	slices.SortFunc(hs, func(a, b *port.Handler) int { return strings.Compare(a.Topic, b.Topic) })
@@ -213,7 +216,9 @@ func (h *handler) call(uses []func(next Handler) Handler) Handler {
 	call := h.fn
 	if h.class != effects.Pure {
 		call = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-			return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) { return h.fn(ctx, input) }, h.class)
+			return effects.Do(ctx, h.topic, func(ctx context.Context) (json.RawMessage, error) {
+				return h.fn(ctx, input)
+			}, h.class)
 		}
 	}
 	return func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {

@@ -95,7 +95,8 @@ func SignalKey(key string) AwaitOption { return func(a *awaiting) { a.key = key 
 func As(name string) AwaitOption { return func(a *awaiting) { a.name = name } }
 
 // Await returns the payload of the next signal of the topic that no other wait takes. A
-// signal that came earlier is kept (1.11). The topic is one that a flow can name. timeout bounds the wait, counted from the
+// signal that came earlier is kept (1.11). The topic is one that a flow can name. timeout bounds the
+// wait, counted from the
 // function's first call, with ErrAwaitTimeout; 0 is no bound, less than 0 the shortest. A
 // signal with an error code is a *SignalError. A payload that does not fit T is an error
 // 400 that ends the activity when the function returns it.
@@ -120,7 +121,8 @@ func Await[T any](ctx context.Context, topic string, timeout time.Duration, opti
 	if a.key == "" && Info(ctx).Job != "" {
 		return out, fmt.Errorf("signal %q: %w: it has no key: no signal comes without one", topic, effects.ErrUsage)
 	}
-	r, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
+	r, err := durable.Wait(ctx,
+		wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
 	switch {
 	case err != nil:
 		return out, err
@@ -142,7 +144,9 @@ func fit[T any](raw []byte, err error, what, name string) (out T, _ error) {
 		return out, err
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, &Error{Code: http.StatusBadRequest, Class: wire.ClassInput, Message: fmt.Sprintf("%s %s does not fit into %T: %v", what, name, out, err)}
+		return out, &Error{
+			Code: http.StatusBadRequest, Class: wire.ClassInput, Message: fmt.Sprintf("%s %s does not fit into %T: %v", what, name, out, err),
+		}
 	}
 	return out, nil
 }

@@ -46,9 +46,13 @@ func FuzzIdentify(f *testing.F) {
 		r.Header.Set("X-Role", role)
 		var who *Who
 		w := httptest.NewRecorder()
-		g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { v := Of(r.Context()); who = &v })).ServeHTTP(w, r)
+		g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			v := Of(r.Context())
+			who = &v
+		})).ServeHTTP(w, r)
 		if who == nil {
-			require.Contains(t, []int{http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusServiceUnavailable}, w.Code)
+			require.Contains(t,
+				[]int{http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusServiceUnavailable}, w.Code)
 			return
 		}
 		require.True(t, who.Role.Valid())

@@ -88,7 +88,8 @@ func New(cfg Config) *Guard {
 // Of what net/http says of connections the logger gets at most one line in ten seconds.
 func Server(h http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerWait, ReadTimeout: readWait, WriteTimeout: writeWait, IdleTimeout: idleWait, MaxHeaderBytes: MaxHeader,
+		Handler: h, ReadHeaderTimeout: headerWait, ReadTimeout: readWait, WriteTimeout: writeWait,
+		IdleTimeout: idleWait, MaxHeaderBytes: MaxHeader,
 		ErrorLog: log.New(&faults{log: logger}, "", 0),
 	}
 }
@@ -180,7 +181,8 @@ func (g *Guard) Few(h http.Handler) http.Handler {
 func (g *Guard) Need(role Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := Of(r.Context()); !who.Role.Covers(role) {
-			g.refuse(w, r, NewProblem(http.StatusForbidden, CodeForbidden, "this needs the role "+string(role)+": "+cmp.Or(who.Name, "nobody")+" has "+cmp.Or(string(who.Role), "none")))
+			g.refuse(w, r, NewProblem(http.StatusForbidden, CodeForbidden,
+				"this needs the role "+string(role)+": "+cmp.Or(who.Name, "nobody")+" has "+cmp.Or(string(who.Role), "none")))
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -274,7 +276,8 @@ func (g *Guard) byToken(r *http.Request, header string) (Who, string, *Problem) 
 	if _, form := Hash(token); !strings.EqualFold(scheme, "bearer") || !form || g.cfg.Tokens == nil {
 		return Who{}, "", noToken()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tokenWait) // a caller that leaves is no fault of the database
+	// a caller that leaves is no fault of the database
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), tokenWait)
 	defer cancel()
 	who, holds, err := g.cfg.Tokens(ctx, token)
 	switch {

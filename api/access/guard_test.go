@@ -186,7 +186,9 @@ func TestCrossOrigin(t *testing.T) {
 func TestBoundsAndHeaders(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	cfg := Config{Local: &Who{Name: "ada", Role: Operator}, TLS: true, MaxBody: 10, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg := Config{
+		Local: &Who{Name: "ada", Role: Operator}, TLS: true, MaxBody: 10, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
 	ask := world(t, cfg, Viewer)
 	w, _ := ask(asked{method: http.MethodPost, host: "localhost", body: "0123456789"})
 	require.Equal(t, http.StatusOK, w.Code)

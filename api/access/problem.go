@@ -67,5 +67,7 @@ const (
 
 // Codes returns the codes of the problems of a Guard.
 func Codes() []string {
-	return []string{CodeUnauthenticated, CodeForbidden, CodeCrossOrigin, CodeWrongHost, CodeTooMany, CodeBusy, CodeUnavailable}
+	return []string{
+		CodeUnauthenticated, CodeForbidden, CodeCrossOrigin, CodeWrongHost, CodeTooMany, CodeBusy, CodeUnavailable,
+	}
 }

@@ -221,7 +221,10 @@ func TestRefusalsHaveTheFormOfTheirReader(t *testing.T) {
 
 // What a refused request costs, with a path of 60 kB, beside one that is let in.
 func BenchmarkRefused(b *testing.B) {
-	g := New(Config{Local: &Who{Name: "ada", Role: Operator}, Logger: quiet, Tokens: func(context.Context, string) (Who, bool, error) { return Who{}, false, nil }})
+	g := New(Config{
+		Local: &Who{Name: "ada", Role: Operator}, Logger: quiet,
+		Tokens: func(context.Context, string) (Who, bool, error) { return Who{}, false, nil },
+	})
 	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for name, authorization := range map[string]string{"let in": "", "unknown token": "Bearer " + NewToken()} {
 		b.Run(name, func(b *testing.B) {

@@ -77,7 +77,9 @@ func (d *demo) check(ctx context.Context, lines []orders.Line, outcomes []orders
 }
 
 // compare compares how the orders ended and what the shop has in its books with the rules.
-func (r *report) compare(lines []orders.Line, outcomes []orders.Outcome, charges []shop.Charge, counts map[string]shop.Count) {
+func (r *report) compare(
+	lines []orders.Line, outcomes []orders.Outcome, charges []shop.Charge, counts map[string]shop.Count,
+) {
 	applied := map[string][]shop.Charge{}
 	for _, c := range charges {
 		applied[c.Order] = append(applied[c.Order], c)

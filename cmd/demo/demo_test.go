@@ -120,7 +120,9 @@ func TestOutcome(t *testing.T) {
 	got, err = outcome(output{}, &quipu.JobError{State: journal.JobFailed, Code: 402})
 	require.NoError(t, err)
 	require.Equal(t, orders.Failed, got)
-	for _, end := range []error{nil, &quipu.JobError{State: journal.JobFailed, Code: 500}, &quipu.JobError{State: journal.JobQuarantined}} {
+	for _, end := range []error{
+		nil, &quipu.JobError{State: journal.JobFailed, Code: 500}, &quipu.JobError{State: journal.JobQuarantined},
+	} {
 		got, err = outcome(output{}, end)
 		require.NoError(t, err)
 		require.NotContains(t, orders.Outcomes, got)

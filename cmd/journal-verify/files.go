@@ -81,7 +81,9 @@ func verifyFile(ctx context.Context, name string, in io.Reader, emit func(outcom
 }
 
 // verifyJob verifies one job of an export with what stands beside its entries.
-func verifyJob(h *export.Header, r *export.Reader, flows *replay.Flows, entries iter.Seq2[journal.Record, error]) (*replay.Report, error) {
+func verifyJob(
+	h *export.Header, r *export.Reader, flows *replay.Flows, entries iter.Seq2[journal.Record, error],
+) (*replay.Report, error) {
 	beside, err := replay.ReadAttachments(r.Attachments())
 	if err != nil {
 		return nil, err

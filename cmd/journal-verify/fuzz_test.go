@@ -19,7 +19,8 @@ func FuzzFile(f *testing.F) {
 		var b bytes.Buffer
 		w := export.NewWriter(&b)
 		require.NoError(f, w.Begin(export.Header{
-			Space: j.Header.Space, Job: j.Header.Job, Generation: j.Header.Generation, Key: j.Header.Key, Head: j.Header.Head, Flow: j.Header.Flow,
+			Space: j.Header.Space, Job: j.Header.Job, Generation: j.Header.Generation, Key: j.Header.Key,
+			Head: j.Header.Head, Flow: j.Header.Flow,
 		}))
 		for _, rec := range j.Records {
 			require.NoError(f, w.Write(rec))
@@ -39,7 +40,8 @@ func FuzzFile(f *testing.F) {
 		}
 		play := func() (int, string) {
 			var out, said bytes.Buffer
-			code := run(context.Background(), []string{"--json", "-"}, cli.Streams{In: bytes.NewReader(file), Out: &out, Err: &said}, nil)
+			code := run(context.Background(), []string{"--json", "-"},
+				cli.Streams{In: bytes.NewReader(file), Out: &out, Err: &said}, nil)
 			return code, out.String()
 		}
 		code, text := play()

@@ -79,9 +79,10 @@ func storeUnits(ctx context.Context, r reader, ids []journal.JobID) iter.Seq2[un
 func jobUnit(r reader, id journal.JobID, flows *replay.Flows) unit {
 	return func(ctx context.Context, emit func(outcome)) {
 		bar := progressOf(ctx)
-		report, err := store.VerifyJob(ctx, r, id, flows, func(entries iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
-			return watched(ctx, bar, entries)
-		})
+		report, err := store.VerifyJob(ctx, r, id, flows,
+			func(entries iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error] {
+				return watched(ctx, bar, entries)
+			})
 		bar.job()
 		if err != nil {
 			emit(outcome{job: id, err: fmt.Errorf("audit job %s: %w", id, err)})

@@ -56,7 +56,8 @@ func TestPostgresStore(t *testing.T) {
 	ref := collation.RefOf(f)
 	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
 	require.NoError(t, err)
-	started, err := journaltest.Driven{Store: s}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
+	started, err := journaltest.Driven{Store: s}.Start(t.Context(),
+		[]store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
 	require.NoError(t, err)
 	require.NoError(t, started[0].Err)
 	r := command(t, openPostgres, nil, "", "--postgres", dsn, "--space", "test", "--json", "--job", "o-1")
@@ -86,7 +87,9 @@ func TestExpired_J7(t *testing.T) {
 	ref := collation.RefOf(f)
 	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
 	require.NoError(t, err)
-	keys := []store.Start{{Flow: ref, Trigger: "t", Key: "gone", Input: []byte(`{}`)}, {Flow: ref, Trigger: "t", Key: "here", Input: []byte(`{}`)}}
+	keys := []store.Start{
+		{Flow: ref, Trigger: "t", Key: "gone", Input: []byte(`{}`)}, {Flow: ref, Trigger: "t", Key: "here", Input: []byte(`{}`)},
+	}
 	started, err := journaltest.Driven{Store: s}.Start(t.Context(), keys, collation.Mode{})
 	require.NoError(t, err)
 	db, err := pgx.Connect(t.Context(), dsn)
@@ -140,7 +143,8 @@ func TestSpaceChain_S7(t *testing.T) {
 	require.NoError(t, err)
 	hash := journal.Next(journal.SpaceGenesis("test", journal.GUID{1}), body)
 	d := &database{list: jobs(1), chain: replay.SpaceChain{
-		Name: "test", ID: journal.GUID{1}, Head: journal.Head{Seq: 1, Hash: hash}, Entries: []journal.Record{{Seq: 1, Body: body, Hash: hash}},
+		Name: "test", ID: journal.GUID{1}, Head: journal.Head{Seq: 1, Hash: hash},
+		Entries: []journal.Record{{Seq: 1, Body: body, Hash: hash}},
 	}}
 	verify := func(args ...string) clitest.Result {
 		open := func(context.Context, string, string) (reader, error) { return d, nil }

@@ -88,7 +88,9 @@ func objects(t *testing.T, r clitest.Result) []jobView {
 
 func command(t *testing.T, open opener, env map[string]string, stdin string, args ...string) clitest.Result {
 	t.Helper()
-	return clitest.Do(t, func(ctx context.Context, args []string, s cli.Streams) int { return run(ctx, args, s, open) }, env, stdin, args...)
+	return clitest.Do(t, func(ctx context.Context, args []string, s cli.Streams) int {
+		return run(ctx, args, s, open)
+	}, env, stdin, args...)
 }
 
 // tampered changes a time in the middle of a journal.
@@ -118,7 +120,8 @@ func TestBrokenOutput(t *testing.T) {
 	t.Parallel()
 	name := save(t, exported(t, jobs(1)...))
 	var errs bytes.Buffer
-	require.Equal(t, exitUnreadable, run(t.Context(), []string{name}, cli.Streams{Out: brokenWriter{}, Err: &errs}, nil))
+	require.Equal(t, exitUnreadable,
+		run(t.Context(), []string{name}, cli.Streams{Out: brokenWriter{}, Err: &errs}, nil))
 	require.Contains(t, errs.String(), "no space left")
 }
 
@@ -130,7 +133,8 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Equal(t, exitUnreadable, run(ctx, []string{save(t, exported(t, jobs(3)...))}, cli.Streams{Out: io.Discard, Err: io.Discard}, nil))
+	require.Equal(t, exitUnreadable,
+		run(ctx, []string{save(t, exported(t, jobs(3)...))}, cli.Streams{Out: io.Discard, Err: io.Discard}, nil))
 }
 
 // database is a reader over journals.
@@ -172,7 +176,9 @@ func (d *database) AuditJobs(_ context.Context, only []journal.JobID) iter.Seq2[
 	}
 }
 
-func (d *database) Audit(_ context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
+func (d *database) Audit(
+	_ context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error,
+) error {
 	i := slices.IndexFunc(d.list, func(j *replaytest.Journal) bool { return j.Header.Job == id })
 	return visit(d.list[i].Audited, d.list[i].All())
 }
@@ -220,7 +226,8 @@ func TestTranscripts(t *testing.T) { // not parallel: it changes the directory, 
 	t.Chdir(t.TempDir())
 	for name, data := range map[string][]byte{
 		"one": exported(t, list[0]), "six": exported(t, list...), "three": exported(t, list[0], tampered(list[1]), list[2]),
-		"bad": exported(t, tampered(list[0])), "function": exported(t, function.Journal()), "cut": two[:len(two)-20], "flipped": flipped, "empty": nil, "a_name_longer_than_its_column": nil,
+		"bad": exported(t, tampered(list[0])), "function": exported(t, function.Journal()), "cut": two[:len(two)-20], "flipped": flipped, "empty": nil,
+		"a_name_longer_than_its_column": nil,
 	} {
 		require.NoError(t, os.WriteFile(name, data, 0o600))
 	}

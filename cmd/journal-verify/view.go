@@ -120,7 +120,8 @@ func view(o outcome) jobView {
 
 func viewOpen(x *replay.Open) openView {
 	v := openView{
-		What: x.What, GUID: x.GUID.String(), Activity: x.Activity, DAD: x.DAD, Element: x.Element, Topic: x.Topic, Key: x.Key,
+		What: x.What, GUID: x.GUID.String(), Activity: x.Activity, DAD: x.DAD, Element: x.Element, Topic: x.Topic,
+		Key:  x.Key,
 		Turn: x.Turn, Attempt: x.Attempt, NextAt: x.NextAt, Held: x.Held, Input: sumText(x.Input), Since: x.Since,
 		Name: x.Name, Suspended: x.Suspended, Pauses: x.Pauses, Came: x.Came,
 	}

@@ -64,7 +64,10 @@ func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, in
 	case a.json() && err == nil:
 		return a.object(ending{Key: key, State: "completed", Output: output})
 	case a.json() && failed:
-		end := ending{Key: key, Job: ended.Job.ID.String(), State: string(ended.State), Code: ended.Code, Error: failureOf(ended.Cause)}
+		end := ending{
+			Key: key, Job: ended.Job.ID.String(), State: string(ended.State), Code: ended.Code,
+			Error: failureOf(ended.Cause),
+		}
 		if err := a.object(end); err != nil {
 			return err
 		}

@@ -100,7 +100,10 @@ func (a *app) checkOpen(ctx context.Context, rt *quipu.Runtime, c quipu.OpenChec
 }
 
 func (a *app) misfit(m quipu.Misfit) error {
-	o := misfit{Key: m.Job.Key, Flow: m.Flow, Version: m.Version, Activity: m.Activity, DAD: m.Address, Topic: m.Topic, Error: m.Err.Error()}
+	o := misfit{
+		Key: m.Job.Key, Flow: m.Flow, Version: m.Version, Activity: m.Activity, DAD: m.Address, Topic: m.Topic,
+		Error: m.Err.Error(),
+	}
 	if !m.Job.ID.IsZero() {
 		o.Job = m.Job.ID.String()
 	}

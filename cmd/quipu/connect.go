@@ -91,7 +91,8 @@ func (a *app) configure(cmd *cobra.Command) error {
 }
 
 // run makes the RunE of a command that needs a runtime for all it does.
-func (a *app) run(what need, f func(ctx context.Context, rt *quipu.Runtime, args []string) error) func(*cobra.Command, []string) error {
+func (a *app) run(what need, f func(ctx context.Context, rt *quipu.Runtime, args []string) error) func(*cobra.Command,
+	[]string) error {
 	return cli.Run(func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, rt, args) })
 	})
@@ -105,7 +106,10 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	if a.api != "" {
 		return cli.Exitf(cli.CodeUsage, "%s needs the database: give --postgres or --dev. By --api go %s", cmd.CommandPath(), remotely)
 	}
-	cfg := quipu.Config{Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(), Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler)}
+	cfg := quipu.Config{
+		Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(),
+		Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler),
+	}
 	if what == watches || what == serves || what == starts || what == recovers {
 		over, err := a.over.Options()
 		if err != nil {
@@ -119,7 +123,8 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 		cfg.Roles = []quipu.Role{quipu.RoleSchedule} // none of those that need more than a client's rights on NATS
 	}
 	if what == starts || what == serves {
-		tel, flush, err := telemetry.New(cmd.Context(), telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.streams.Getenv})
+		tel, flush, err := telemetry.New(cmd.Context(),
+			telemetry.Config{Service: "quipu", Version: cfg.Build, Space: a.spaceName(), Getenv: a.streams.Getenv})
 		if err != nil {
 			return cli.Exit(cli.CodeUsage, err)
 		}
@@ -196,7 +201,8 @@ func codeOf(err error) int {
 		return codeEnded
 	}
 	switch {
-	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt), errors.Is(err, quipu.ErrRepair),
+	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal),
+		errors.Is(err, quipu.ErrInterrupt), errors.Is(err, quipu.ErrRepair),
 		errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected), errors.Is(err, quipu.ErrRefused):
 		return codeRefused
 	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, quipu.ErrTombstone):

@@ -57,7 +57,8 @@ func (a *app) console(ctx context.Context, rt *quipu.Runtime, f *serve.Flags, tr
 		return err
 	}
 	site := serve.Site{
-		Build: cli.Build(), Space: a.spaceName(), Trace: trace, Access: who, Logger: slog.New(slog.NewTextHandler(a.streams.Err, nil)),
+		Build: cli.Build(), Space: a.spaceName(), Trace: trace, Access: who,
+		Logger: slog.New(slog.NewTextHandler(a.streams.Err, nil)),
 	}
 	s, err := serve.Listen(ctx, f.Addr, secure, site.Handler(rt), site.Logger)
 	if err != nil {

@@ -47,7 +47,8 @@ Any other message (a wake-up, the outcome of an awaited job, a cycle, the dispat
 activity) has no result that somebody else could give: retry it, or interrupt its job.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadDoneCommand(), a.deadResolveCommand(), a.deadFailCommand())
+	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadDoneCommand(), a.deadResolveCommand(),
+		a.deadFailCommand())
 	return cmd
 }
 
@@ -101,7 +102,8 @@ in the space are kept; a line on stderr says how many older ones were dropped.`,
 }
 
 // letters prints dead letters, a page at a time.
-func (a *app) letters(ctx context.Context, read func(context.Context, quipu.DeadLetterFilter) ([]quipu.DeadLetter, error),
+func (a *app) letters(ctx context.Context,
+	read func(context.Context, quipu.DeadLetterFilter) ([]quipu.DeadLetter, error),
 	f quipu.DeadLetterFilter, limit int, ids bool,
 ) error {
 	t := a.lettersTable()
@@ -179,7 +181,8 @@ recorded result is void, and the call is made again.`,
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd, args, "retried", quipu.Decision{Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
+		return a.decide(cmd, args, "retried",
+			quipu.Decision{Verdict: quipu.Retry, Effect: key, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -219,7 +222,8 @@ marks a compensation that failed too often as done. The dead letter and
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd, args, "done", quipu.Decision{Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
+		return a.decide(cmd, args, "done",
+			quipu.Decision{Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -276,7 +280,8 @@ handler does not run again. To answer for one effect of the request only, use do
 		if err != nil {
 			return err
 		}
-		return a.decide(cmd, args, "resolved", quipu.Decision{Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
+		return a.decide(cmd, args, "resolved",
+			quipu.Decision{Verdict: quipu.Resolve, Result: output, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }
@@ -300,7 +305,8 @@ there is none, the job fails.`,
 		if code < 400 || code > 599 {
 			return cli.Exitf(cli.CodeUsage, "--code %d: use 400 to 599", code)
 		}
-		return a.decide(cmd, args, "failed", quipu.Decision{Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
+		return a.decide(cmd, args, "failed",
+			quipu.Decision{Verdict: quipu.Fail, Code: code, Message: message, Who: a.whoOf(d), Reason: d.reason})
 	})
 	return cmd
 }

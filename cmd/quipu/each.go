@@ -49,7 +49,9 @@ const maxCompletions = 50
 
 // completes lets the shell complete the keys of jobs, the newest first.
 func (a *app) completes(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string, _ cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string,
+		_ cobra.ShellCompDirective,
+	) {
 		err := a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
 			page, err := rt.Jobs(ctx, quipu.JobFilter{Prefix: begun, Limit: maxCompletions})
 			for i := range page.Jobs {

@@ -138,12 +138,16 @@ func findingOf(f *journal.Finding) *finding {
 	if f == nil {
 		return nil
 	}
-	return &finding{f.Verifier, f.Error, stamp(collation.Micros(f.Asked)), (time.Duration(f.Took) * time.Microsecond).Seconds(), f.Note}
+	return &finding{
+		f.Verifier, f.Error, stamp(collation.Micros(f.Asked)), (time.Duration(f.Took) * time.Microsecond).Seconds(),
+		f.Note,
+	}
 }
 
 func effectOf(f *quipu.Effect) effectView {
 	v := effectView{
-		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: string(f.Class), N: f.NotDone, Job: f.Job.ID.String(), JobKey: f.Job.Key,
+		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: string(f.Class), N: f.NotDone,
+		Job: f.Job.ID.String(), JobKey: f.Job.Key,
 		Request: f.Request.String(), Activity: f.Activity, DAD: f.Address, Position: f.Position, Vouched: f.Vouched,
 		Result: raw(f.Result), Error: failureOf(f.Error), Entries: []effectEntry{},
 	}
@@ -261,7 +265,8 @@ type absenceView struct {
 func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
 	v := absenceView{
 		Effect: effect, State: "absent", Proved: ev.Final && ev.Violation == "", Job: ev.Job.ID.String(), JobKey: ev.Job.Key,
-		JobState: string(ev.State), Closed: timeOf(ev.Closed), Violated: ev.Violation, Entries: ev.Entries, Chains: ev.Chains, Head: ev.Head.Hash.String(), Has: has,
+		JobState: string(ev.State), Closed: timeOf(ev.Closed), Violated: ev.Violation, Entries: ev.Entries,
+		Chains: ev.Chains, Head: ev.Head.Hash.String(), Has: has,
 	}
 	if a.json() {
 		if err := a.object(v); err != nil {

@@ -38,7 +38,8 @@ func TestErrorsAreFolded(t *testing.T) {
 		for raw, want := range map[bool]string{false: c.folded, true: c.raw} {
 			var b bytes.Buffer
 			l := &teller{app: &app{streams: cli.Streams{Out: &b}}, margin: -2, raw: raw, more: "--raw"}
-			require.NoError(t, l.event(t.Context(), "k", &history.Event{Kind: history.KindFailed, Error: &c.err, Element: -1}))
+			require.NoError(t,
+				l.event(t.Context(), "k", &history.Event{Kind: history.KindFailed, Error: &c.err, Element: -1}))
 			_, said, _ := strings.Cut(b.String(), "    \n")
 			require.Equal(t, want, said, "%s, raw %v", name, raw)
 		}
@@ -49,20 +50,26 @@ func TestErrorsAreFolded(t *testing.T) {
 func TestErrorsStandOnce(t *testing.T) {
 	t.Parallel()
 	event := func(kind history.Kind, activity string, seq int64, message string) history.Event {
-		return history.Event{Kind: kind, Activity: activity, Element: -1, Seq: seq, Error: &journal.Failure{Class: "error", Message: message, Data: []byte(`{"a":1}`)}}
+		return history.Event{
+			Kind: kind, Activity: activity, Element: -1, Seq: seq,
+			Error: &journal.Failure{Class: "error", Message: message, Data: []byte(`{"a":1}`)},
+		}
 	}
 	for name, c := range map[string]struct {
 		events []history.Event
 		want   int
 	}{
-		"an activity and its job":         {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindClosed, "", 4, "no")}, 1},
-		"stepwise":                        {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindClosed, "", 6, "no")}, 1},
-		"an effect and its attempt":       {[]history.Event{event(history.KindEffect, "pay", 1, "no"), event(history.KindAttempt, "pay", 4, "no")}, 1},
-		"two attempts":                    {[]history.Event{event(history.KindAttempt, "pay", 4, "no"), event(history.KindAttempt, "pay", 6, "no")}, 2},
-		"two attempts with their effects": {[]history.Event{event(history.KindEffect, "pay", 1, "no"), event(history.KindAttempt, "pay", 4, "no"), event(history.KindEffect, "pay", 2, "no"), event(history.KindFailed, "pay", 5, "no")}, 2},
-		"two activities":                  {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindFailed, "ship", 5, "no")}, 2},
-		"an element and its list":         {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindFailed, "ship", 4, "no")}, 1},
-		"another message":                 {[]history.Event{event(history.KindEffect, "pay", 1, "no"), event(history.KindFailed, "pay", 4, "pay: no")}, 2},
+		"an activity and its job":   {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindClosed, "", 4, "no")}, 1},
+		"stepwise":                  {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindClosed, "", 6, "no")}, 1},
+		"an effect and its attempt": {[]history.Event{event(history.KindEffect, "pay", 1, "no"), event(history.KindAttempt, "pay", 4, "no")}, 1},
+		"two attempts":              {[]history.Event{event(history.KindAttempt, "pay", 4, "no"), event(history.KindAttempt, "pay", 6, "no")}, 2},
+		"two attempts with their effects": {[]history.Event{
+			event(history.KindEffect, "pay", 1, "no"), event(history.KindAttempt, "pay", 4, "no"), event(history.KindEffect, "pay", 2, "no"),
+			event(history.KindFailed, "pay", 5, "no"),
+		}, 2},
+		"two activities":          {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindFailed, "ship", 5, "no")}, 2},
+		"an element and its list": {[]history.Event{event(history.KindFailed, "pay", 4, "no"), event(history.KindFailed, "ship", 4, "no")}, 1},
+		"another message":         {[]history.Event{event(history.KindEffect, "pay", 1, "no"), event(history.KindFailed, "pay", 4, "pay: no")}, 2},
 	} {
 		var b bytes.Buffer
 		l := &teller{app: &app{streams: cli.Streams{Out: &b}}, margin: -2, more: "--raw"}

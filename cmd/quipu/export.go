@@ -57,7 +57,9 @@ func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 
 // exportJobs writes the jobs and counts them. A job that does not exist, or expires meanwhile, is
 // reported and does not stop the others (cli.ErrReported).
-func (a *app) exportJobs(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer) (n int, err error) {
+func (a *app) exportJobs(
+	ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer,
+) (n int, err error) {
 	err = a.each(cmd, keys, func(key string) error {
 		job, err := look.Find(ctx, rt, key)
 		if err != nil {

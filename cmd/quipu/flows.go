@@ -121,7 +121,8 @@ func versions(ctx context.Context, rt *quipu.Runtime) (map[flowVersion]bool, err
 
 func (a *app) deployed(f *flow.Flow, fresh bool, after map[flowVersion]bool) error {
 	d := deployed{
-		Flow: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest()).String(), New: fresh, Active: after[flowVersion{f.Name(), f.Version()}],
+		Flow: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest()).String(), New: fresh,
+		Active: after[flowVersion{f.Name(), f.Version()}],
 	}
 	word, state := "deployed", "active"
 	if !d.New {
@@ -174,7 +175,8 @@ func (a *app) flowsCommand() *cobra.Command {
 				if f.Active {
 					active = "active"
 				}
-				if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, at(f.Deployed), f.Ref.Digest.String()[:16]); err != nil {
+				if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, at(f.Deployed),
+					f.Ref.Digest.String()[:16]); err != nil {
 					return err
 				}
 			}

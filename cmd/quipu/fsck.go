@@ -54,7 +54,9 @@ rebuilt, nothing is written, and the line says what to do.`,
 			return err
 		}
 		if !repair {
-			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error { return a.check(ctx, cmd, rt, keys, all) })
+			return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
+				return a.check(ctx, cmd, rt, keys, all)
+			})
 		}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error {

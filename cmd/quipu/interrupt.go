@@ -37,7 +37,10 @@ on, unless you say --descend.`,
 	cmd.Flags().StringVar(&id, "id", "", "idempotency `KEY` of this interrupt; default: each call is one of its own")
 	a.named(cmd, &who)
 	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
-		options := []quipu.InterruptOption{quipu.Code(code), quipu.Reason(reason), quipu.Descend(descend), quipu.Throw(!noThrow), quipu.Who(cmp.Or(who, a.who()))}
+		options := []quipu.InterruptOption{
+			quipu.Code(code), quipu.Reason(reason), quipu.Descend(descend), quipu.Throw(!noThrow),
+			quipu.Who(cmp.Or(who, a.who())),
+		}
 		if id != "" {
 			options = append(options, quipu.IdempotencyKey(id))
 		}
@@ -50,7 +53,8 @@ on, unless you say --descend.`,
 				if err != nil {
 					return err
 				}
-				done, err := remote.Interrupt(ctx, job, api.InterruptRequest{Code: code, Reason: reason, Descend: descend, NoThrow: noThrow}, id)
+				done, err := remote.Interrupt(ctx, job,
+					api.InterruptRequest{Code: code, Reason: reason, Descend: descend, NoThrow: noThrow}, id)
 				if err != nil {
 					return err
 				}
@@ -66,7 +70,9 @@ func (a *app) interrupt(ctx context.Context, rt *quipu.Runtime, key string, opti
 	if err != nil {
 		return err
 	}
-	return a.interrupted(&api.Interrupted{Key: key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed})
+	return a.interrupted(&api.Interrupted{
+		Key: key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed,
+	})
 }
 
 // interrupted prints what became of an interrupt.

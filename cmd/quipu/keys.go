@@ -182,7 +182,9 @@ const maxNear = 3
 // nearest returns the names that are most like another one, the nearest first: those to which half
 // of its letters change at most.
 func nearest(name string, all []string) []string {
-	all = slices.DeleteFunc(slices.Clone(all), func(x string) bool { return distance(name, x) > max(len(name), len(x))/2 })
+	all = slices.DeleteFunc(slices.Clone(all), func(x string) bool {
+		return distance(name, x) > max(len(name), len(x))/2
+	})
 	slices.SortStableFunc(all, func(x, y string) int { return cmp.Compare(distance(name, x), distance(name, y)) })
 	return all[:min(len(all), maxNear)]
 }
@@ -235,7 +237,9 @@ inboxes depend on them.`,
 		if err != nil {
 			return err
 		}
-		rights, err := nats.RightsOf(nats.Config{Space: a.spaceName(), Domain: over.Domain, Prefix: over.Prefix, Inbox: inbox}, nats.Part(role), topics)
+		rights, err := nats.RightsOf(nats.Config{
+			Space: a.spaceName(), Domain: over.Domain, Prefix: over.Prefix, Inbox: inbox,
+		}, nats.Part(role), topics)
 		if err != nil {
 			return cli.Configuration(err)
 		}

@@ -53,7 +53,8 @@ func TestWaitsSayWhatFor(t *testing.T) {
 	codes := make(chan int, 2)
 	begin := func(errs *clitest.Buffer, args ...string) {
 		go func() {
-			codes <- run(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: errs, Getenv: clitest.Env(s.env)})
+			codes <- run(t.Context(), args,
+				cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: errs, Getenv: clitest.Env(s.env)})
 		}()
 	}
 	says := func(errs *clitest.Buffer, text string) {

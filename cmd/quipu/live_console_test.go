@@ -26,7 +26,8 @@ func (s *space) console(args ...string) (page string, stop func() string) {
 	var out, err clitest.Buffer
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, append([]string{"console"}, args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err, Getenv: clitest.Env(s.env)})
+		done <- run(ctx, append([]string{"console"}, args...),
+			cli.Streams{In: strings.NewReader(""), Out: &out, Err: &err, Getenv: clitest.Env(s.env)})
 	}()
 	require.Eventually(s.t, func() bool { return strings.Contains(out.String(), "\n") }, time.Minute, 10*time.Millisecond)
 	return strings.TrimSpace(strings.TrimPrefix(out.String(), "console: ")), func() string {

@@ -50,7 +50,8 @@ func newSpace(t *testing.T) *space {
 		return out, nil
 	})
 	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg, Logger: devtest.Logger(t)})
+	rt, err := quipu.Open(t.Context(),
+		quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg, Logger: devtest.Logger(t)})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	devtest.Work(t, rt.Run)

@@ -225,7 +225,8 @@ func (l *teller) other(ctx context.Context, ev *history.Event) string {
 		return "; the earlier job is " + ev.Job.String()
 	case own && ev.Kind == history.KindOperator:
 		return " as job " + ev.Job.String()
-	case ev.Kind == history.KindStarted || ev.Kind == history.KindWoke || ev.Kind == history.KindDone || ev.Kind == history.KindFailed:
+	case ev.Kind == history.KindStarted || ev.Kind == history.KindWoke || ev.Kind == history.KindDone ||
+		ev.Kind == history.KindFailed:
 		return " (" + name + ")"
 	}
 	return " " + name
@@ -336,7 +337,8 @@ type valueView struct {
 func happenedOf(key string, ev *history.Event) happened {
 	h := happened{
 		Key: key, Time: &ev.Time, Kind: string(ev.Kind), Activity: ev.Activity, DAD: ev.Address, Text: ev.Text,
-		Attempt: ev.Attempt, Code: ev.Code, Input: valueOf(ev.Input), Output: valueOf(ev.Output), Error: failureOf(ev.Error),
+		Attempt: ev.Attempt, Code: ev.Code, Input: valueOf(ev.Input), Output: valueOf(ev.Output),
+		Error:    failureOf(ev.Error),
 		WaitedUS: ev.Waited.Microseconds(), RanUS: ev.Ran.Microseconds(), Entry: ev.Seq,
 	}
 	if ev.Element >= 0 {

@@ -13,7 +13,9 @@ import (
 // Exit codes besides those of package cli. A command on several items ends with the lowest code,
 // other than 0, of one of them.
 const (
-	codeRefused  = 3 // a fault in a flow, an input or a key; or it exists with other content; or a job differs from its journal
+	// a fault in a flow, an input or a key; or it exists with other content; or a job differs from its
+	// journal
+	codeRefused  = 3
 	codeNotFound = 4 // no such job, flow, version or dead letter
 	codeEnded    = 5 // a job failed or was interrupted
 	codeTimeout  = 6 // a job did not end in time
@@ -61,9 +63,12 @@ or dead letters, their keys or ids are read from standard input, one per line.
 ` + exitCodes,
 	}
 	a.persistent(root.PersistentFlags())
-	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.checkCommand(), a.activateCommand(), a.flowsCommand(), a.startCommand(), a.callCommand(), a.lsCommand(), a.topCommand(), a.processesCommand(),
-		a.showCommand(), a.logCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.forkCommand(), a.deadCommand(),
-		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(), a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand(),
+	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.checkCommand(), a.activateCommand(), a.flowsCommand(),
+		a.startCommand(), a.callCommand(), a.lsCommand(), a.topCommand(), a.processesCommand(),
+		a.showCommand(), a.logCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(), a.signalCommand(),
+		a.interruptCommand(), a.resumeCommand(), a.forkCommand(), a.deadCommand(),
+		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(),
+		a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand(),
 		a.tokenCommand(), a.consoleCommand())
 	return root
 }

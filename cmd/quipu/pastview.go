@@ -75,25 +75,37 @@ type child struct {
 func pastOf(j *replay.Job, e *journal.Entry) past {
 	p := past{
 		Key: j.Header.Key, Job: j.Header.Job.String(), Flow: j.Flow.Name, Version: j.Flow.Version,
-		At: e.Seq, Kind: string(e.Kind), Time: stamp(collation.Micros(e.Time)), State: string(j.State), Semaphore: j.Semaphore,
-		Instances: pastInstances(j), Obligations: []obligation{}, Rows: []pastRow{}, Waits: []wait{}, Children: []child{}, Pauses: []pause{},
+		At: e.Seq, Kind: string(e.Kind), Time: stamp(collation.Micros(e.Time)), State: string(j.State),
+		Semaphore: j.Semaphore,
+		Instances: pastInstances(j), Obligations: []obligation{}, Rows: []pastRow{}, Waits: []wait{},
+		Children: []child{}, Pauses: []pause{},
 	}
-	for _, o := range oldest(j.Obligations, func(o replay.Obligation) (int64, string) { return o.Since, o.Activity + string(o.DAD) }) {
+	for _, o := range oldest(j.Obligations, func(o replay.Obligation) (int64, string) {
+		return o.Since, o.Activity + string(o.DAD)
+	}) {
 		p.Obligations = append(p.Obligations, obligation{o.Activity, string(o.DAD), o.Since})
 	}
-	for _, r := range oldest(j.Rows, func(r *replay.Row) (int64, string) { return r.Origin, r.Activity + string(r.DAD) }) {
+	for _, r := range oldest(j.Rows, func(r *replay.Row) (int64, string) {
+		return r.Origin, r.Activity + string(r.DAD)
+	}) {
 		p.Rows = append(p.Rows, pastRow{
 			Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element,
 			Turn: r.Turn, Attempt: r.Attempt, Next: stamp(collation.Micros(r.NextAt)), Held: r.Held, Since: r.Origin,
 		})
 	}
-	for _, w := range oldest(j.Waits, func(w *replay.Wait) (int64, string) { return w.Origin, w.Activity + string(w.DAD) }) {
+	for _, w := range oldest(j.Waits, func(w *replay.Wait) (int64, string) {
+		return w.Origin, w.Activity + string(w.DAD)
+	}) {
 		p.Waits = append(p.Waits, wait{
-			Activity: w.Activity, DAD: string(w.DAD), Topic: w.Topic, Key: w.Key, Repeat: w.Repeat, Signals: w.Passed, SinceEntry: w.Origin,
+			Activity: w.Activity, DAD: string(w.DAD), Topic: w.Topic, Key: w.Key, Repeat: w.Repeat, Signals: w.Passed,
+			SinceEntry: w.Origin,
 		})
 	}
-	for _, c := range oldest(j.Children, func(c *replay.Child) (int64, string) { return c.Origin, c.Activity + string(c.DAD) }) {
-		p.Children = append(p.Children, child{c.Job.String(), c.Activity, string(c.DAD), c.Turn, stamp(collation.Micros(c.At)), c.Origin})
+	for _, c := range oldest(j.Children, func(c *replay.Child) (int64, string) {
+		return c.Origin, c.Activity + string(c.DAD)
+	}) {
+		p.Children = append(p.Children,
+			child{c.Job.String(), c.Activity, string(c.DAD), c.Turn, stamp(collation.Micros(c.At)), c.Origin})
 	}
 	for _, x := range oldest(j.Pauses, func(x *replay.Pause) (int64, string) { return x.Since, x.Position + x.Name }) {
 		p.Pauses = append(p.Pauses, pause{

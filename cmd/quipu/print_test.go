@@ -55,7 +55,8 @@ func TestShowListsInstances(t *testing.T) {
 	require.NoError(t, err)
 	at := func(activity string, dad collation.DAD, ledger collation.ActivityLedger, code int) store.InstanceView {
 		return store.InstanceView{
-			Key: collation.InstanceKey{Activity: activity, DAD: dad}, Instance: collation.Instance{Ledger: ledger, Code: code},
+			Key:      collation.InstanceKey{Activity: activity, DAD: dad},
+			Instance: collation.Instance{Ledger: ledger, Code: code},
 		}
 	}
 	v := &store.JobView{
@@ -67,10 +68,16 @@ func TestShowListsInstances(t *testing.T) {
 	}
 	var b bytes.Buffer
 	effects := []store.JobEffect{
-		{EffectRow: store.EffectRow{Name: "charge[1]", Class: "guarded", State: store.EffectCompleted, Key: journal.Digest{1}}, Activity: "left", DAD: ",0,0"},
+		{
+			EffectRow: store.EffectRow{Name: "charge[1]", Class: "guarded", State: store.EffectCompleted, Key: journal.Digest{1}},
+			Activity:  "left", DAD: ",0,0",
+		},
 		{EffectRow: store.EffectRow{Name: "mail", Class: "idempotent", State: store.EffectStarted}, Activity: "left", DAD: ",0,0"},
 		{EffectRow: store.EffectRow{Name: "mail", Class: "idempotent", State: store.EffectNotDone}, Activity: "right", DAD: ",0,0"},
-		{EffectRow: store.EffectRow{Name: "book", Class: "guarded", State: store.EffectCompleted, Error: &journal.Failure{}}, Activity: "right", DAD: ",0,0"},
+		{
+			EffectRow: store.EffectRow{Name: "book", Class: "guarded", State: store.EffectCompleted, Error: &journal.Failure{}},
+			Activity:  "right", DAD: ",0,0",
+		},
 		{EffectRow: store.EffectRow{Name: "refund", Class: store.ClassUndo, State: store.EffectStarted}, Activity: "right", DAD: ",0,0"},
 	}
 	s := &shower{app: &app{streams: cli.Streams{Out: &b}}, digits: true}
@@ -138,8 +145,10 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	require.NoError(t, sections(&b, openRows(&b, &store.JobView{}, false)))
 	require.Empty(t, b.String())
 	require.NoError(t, sections(&b, openRows(&b, &store.JobView{
-		Instances: []store.InstanceView{{Key: collation.InstanceKey{Activity: "items"}, Instance: collation.Instance{More: collation.More{Count: 4}}}},
-		Rows:      []collation.Row{{Kind: "request", Activity: "items", Element: 3}},
+		Instances: []store.InstanceView{{
+			Key: collation.InstanceKey{Activity: "items"}, Instance: collation.Instance{More: collation.More{Count: 4}},
+		}},
+		Rows: []collation.Row{{Kind: "request", Activity: "items", Element: 3}},
 	}, false)))
 	require.Contains(t, b.String(), "items[3]")
 }

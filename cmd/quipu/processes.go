@@ -51,7 +51,8 @@ func (a *app) processes(all []quipu.Process) error {
 			roles[i] = string(r)
 		}
 		v := process{p.Name, p.Build, p.Roles, append([]string{}, p.Topics...), p.Since.UTC(), p.Seen.UTC()}
-		if err := a.item(t, v, p.Name, p.Build, strings.Join(roles, " "), strings.Join(p.Topics, " "), p.Since.Local().Format(time.DateTime)); err != nil {
+		if err := a.item(t, v, p.Name, p.Build, strings.Join(roles, " "), strings.Join(p.Topics, " "),
+			p.Since.Local().Format(time.DateTime)); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,9 @@ It needs the rights of the owner of the tables.`,
 		if !slices.Contains([]string{"", "stop", "continue"}, r.promotion) {
 			return cli.Exitf(cli.CodeUsage, "--on-promotion %.40q: use stop or continue", r.promotion)
 		}
-		return a.with(cmd, recovers, func(ctx context.Context, rt *quipu.Runtime) error { return a.recover(ctx, rt, &r) })
+		return a.with(cmd, recovers, func(ctx context.Context, rt *quipu.Runtime) error {
+			return a.recover(ctx, rt, &r)
+		})
 	})
 	return cmd
 }

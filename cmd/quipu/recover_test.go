@@ -46,7 +46,8 @@ func newLossy(t *testing.T) *lossy {
 		return effects.Do(ctx, "pay", func(context.Context) (string, error) { return "paid", nil }, effects.Guarded)
 	})
 	var err error
-	l.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: l.env["QUIPU_POSTGRES"], NATS: l.env["QUIPU_NATS"], Workers: reg, Logger: devtest.Logger(t)})
+	l.rt, err = quipu.Open(t.Context(),
+		quipu.Config{Postgres: l.env["QUIPU_POSTGRES"], NATS: l.env["QUIPU_NATS"], Workers: reg, Logger: devtest.Logger(t)})
 	require.NoError(t, err)
 	t.Cleanup(l.rt.Close)
 	devtest.Work(t, l.rt.Run)

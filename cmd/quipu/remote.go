@@ -23,7 +23,9 @@ const remotely = "start, wait, ls, show, signal, interrupt and dead"
 const tokenVariable = "QUIPU_TOKEN"
 
 // ask runs f with a connected runtime, or with a client of the API where --api is given.
-func (a *app) ask(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error) error {
+func (a *app) ask(
+	cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error,
+) error {
 	if err := a.configure(cmd); err != nil {
 		return err
 	}
@@ -59,8 +61,9 @@ func (a *app) listBy(ctx context.Context, remote *api.Client, f store.JobFilter,
 	}
 	read := func(ctx context.Context, f store.JobFilter) (store.JobPage, error) {
 		page, next, err := remote.Jobs(ctx, quipu.JobFilter{
-			States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.Waits, Tags: f.Tags, Parent: f.Parent,
-			From: instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
+			States: f.States, Flow: f.Flow, Version: f.Version, Prefix: f.Prefix, Waits: f.Waits, Tags: f.Tags,
+			Parent: f.Parent,
+			From:   instant(f.From), To: instant(f.To), Before: f.Before, Limit: f.Limit,
 		})
 		all := store.JobPage{Jobs: make([]store.JobSummary, len(page)), Next: next}
 		for i := range page {
@@ -104,7 +107,8 @@ func inMicros(t *time.Time) collation.Micros {
 func summaryFrom(s *api.Summary) store.JobSummary {
 	out := store.JobSummary{Closed: inMicros(s.Closed)}
 	out.ID, _ = journal.ParseJobID(s.Job)
-	out.Key, out.Generation, out.State, out.Semaphore, out.Tags = s.Key, s.Generation, journal.JobState(s.State), s.Semaphore, s.Tags
+	out.Key, out.Generation, out.State, out.Semaphore, out.Tags = s.Key, s.Generation, journal.JobState(s.State),
+		s.Semaphore, s.Tags
 	out.Flow.Name, out.Flow.Version, out.Head.Seq, out.Started = s.Flow, s.Version, s.Entries, inMicros(&s.Started)
 	return out
 }

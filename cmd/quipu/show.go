@@ -91,7 +91,9 @@ func (a *app) showCommand() *cobra.Command {
 			return cli.Exitf(cli.CodeUsage, "--lines %d: use 1 or more", lines)
 		}
 		if effect != "" {
-			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error { return a.showEffect(ctx, rt, effect, keys) })
+			return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+				return a.showEffect(ctx, rt, effect, keys)
+			})
 		}
 		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 			if remote != nil {
@@ -140,7 +142,8 @@ func (s *shower) show(ctx context.Context, key string) error {
 	if v.effects, err = below.Of(s.rt).JobEffects(ctx, job.ID); err != nil {
 		return err
 	}
-	v.letters, err = s.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{All: true, Jobs: []journal.JobID{job.ID}, Limit: store.MaxPage})
+	v.letters, err = s.rt.Operator().DeadLetters(ctx,
+		quipu.DeadLetterFilter{All: true, Jobs: []journal.JobID{job.ID}, Limit: store.MaxPage})
 	if err != nil {
 		return err
 	}

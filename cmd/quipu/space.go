@@ -61,7 +61,8 @@ func (a *app) spaceLog(all []*journal.SpaceEntry) error {
 		v := map[string]any{
 			"seq": e.Seq, "at": when.UTC(), "entry": e.Kind, "who": e.Who, "login": e.Login, "build": e.Build, "facts": e.Facts,
 		}
-		if err := a.item(t, v, e.Seq, when.Local().Format(time.DateTime), e.Kind, e.Who, e.Login, e.Build, strings.Join(facts, " ")); err != nil {
+		if err := a.item(t, v, e.Seq, when.Local().Format(time.DateTime), e.Kind, e.Who, e.Login, e.Build,
+			strings.Join(facts, " ")); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,9 @@ A line that is refused is reported with its number, and the other lines are star
 			if len(args) > 1 || slices.ContainsFunc(own, cmd.Flags().Changed) {
 				return cli.Exitf(cli.CodeUsage, "start - takes everything from the lines of standard input, and no other argument but --who")
 			}
-			return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error { return a.startMany(ctx, rt, r.Who) })
+			return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
+				return a.startMany(ctx, rt, r.Who)
+			})
 		}
 		if at != "" {
 			var err error
@@ -73,7 +75,9 @@ A line that is refused is reported with its number, and the other lines are star
 		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
 			start := remote.Start
 			if rt != nil {
-				start = func(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) { return startOne(ctx, rt, r) }
+				start = func(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) {
+					return startOne(ctx, rt, r)
+				}
 			}
 			job, err := start(ctx, r)
 			if err != nil {

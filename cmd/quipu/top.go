@@ -52,7 +52,9 @@ person, what nobody serves, and handlers that have run for over 10 minutes.`,
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print it once")
-	cmd.RunE = a.run(watches, func(ctx context.Context, rt *quipu.Runtime, _ []string) error { return a.top(ctx, rt, once) })
+	cmd.RunE = a.run(watches, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
+		return a.top(ctx, rt, once)
+	})
 	return cmd
 }
 
@@ -119,7 +121,9 @@ type stuck struct {
 
 // frame looks at the space.
 func (a *app) frame(ctx context.Context, rt *quipu.Runtime) (*frame, error) {
-	f := &frame{Time: time.Now().UTC(), Space: a.spaceName(), Flows: []flowNow{}, Topics: []topicNow{}, Stuck: []stuck{}}
+	f := &frame{
+		Time: time.Now().UTC(), Space: a.spaceName(), Flows: []flowNow{}, Topics: []topicNow{}, Stuck: []stuck{},
+	}
 	g, err := below.Of(rt).Gauges(ctx)
 	if err != nil {
 		return nil, err
@@ -161,7 +165,9 @@ func (f *frame) flows(g *store.Gauges) {
 	for _, x := range all {
 		f.Flows = append(f.Flows, *x)
 	}
-	slices.SortFunc(f.Flows, func(x, y flowNow) int { return cmp.Or(cmp.Compare(y.Open, x.Open), cmp.Compare(x.Flow, y.Flow)) })
+	slices.SortFunc(f.Flows, func(x, y flowNow) int {
+		return cmp.Or(cmp.Compare(y.Open, x.Open), cmp.Compare(x.Flow, y.Flow))
+	})
 }
 
 // topics lists the topics: first those that nobody serves, then by what waits and runs.

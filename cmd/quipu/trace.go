@@ -182,7 +182,8 @@ func spanOf(x *trace.Tree, s *trace.Span) spanView {
 		return &t
 	}
 	v := spanView{
-		Key: x.Key, Trace: x.Context.Trace.String(), ID: s.ID.String(), Name: s.Name(), Start: at(s.Start), End: at(s.End),
+		Key: x.Key, Trace: x.Context.Trace.String(), ID: s.ID.String(), Name: s.Name(), Start: at(s.Start),
+		End:        at(s.End),
 		Attributes: map[string]any{},
 	}
 	if !s.Parent.IsZero() {

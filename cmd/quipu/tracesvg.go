@@ -29,7 +29,8 @@ func colour(s *trace.Span) string {
 		return "whole"
 	case s.Part == trace.PartRun || s.Part == trace.PartEffect:
 		return "runs"
-	case s.Part == trace.PartQueued || s.Part == trace.PartBackoff || s.Part == trace.PartWait || s.Part == trace.PartChild || s.Part == trace.PartParked:
+	case s.Part == trace.PartQueued || s.Part == trace.PartBackoff || s.Part == trace.PartWait ||
+		s.Part == trace.PartChild || s.Part == trace.PartParked:
 		return "waits"
 	}
 	return "other"

@@ -33,8 +33,10 @@ func summaryOf(j *store.JobSummary) summary {
 		head = j.Head.Hash.String()
 	}
 	return summary{
-		Key: j.Key, Job: j.ID.String(), Generation: j.Generation, Flow: j.Flow.Name, Version: j.Flow.Version, State: string(j.State),
-		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: head, Tags: j.Tags, Started: stamp(j.Started), Closed: stamp(j.Closed),
+		Key: j.Key, Job: j.ID.String(), Generation: j.Generation, Flow: j.Flow.Name, Version: j.Flow.Version,
+		State:     string(j.State),
+		Semaphore: j.Semaphore, Entries: j.Head.Seq, Head: head, Tags: j.Tags, Started: stamp(j.Started),
+		Closed: stamp(j.Closed),
 	}
 }
 
@@ -80,7 +82,8 @@ type jobEffect struct {
 
 func jobEffectOf(f *store.JobEffect) jobEffect {
 	return jobEffect{
-		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.N, Failed: f.Error != nil, Vouched: f.Vouched,
+		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: f.Class, N: f.N, Failed: f.Error != nil,
+		Vouched: f.Vouched,
 		Request: f.Request.String(), Activity: f.Activity, DAD: f.DAD, Position: f.Position,
 	}
 }
@@ -104,8 +107,9 @@ type activity struct {
 
 func activityOf(x *history.Activity) activity {
 	a := activity{
-		Activity: x.Activity, DAD: x.Address, State: string(x.Last.Kind), Text: x.Last.Text, Code: x.Last.Code, Attempts: x.Attempts,
-		Input: valueOf(x.Input), Output: valueOf(x.Output), Error: failureOf(x.Error),
+		Activity: x.Activity, DAD: x.Address, State: string(x.Last.Kind), Text: x.Last.Text, Code: x.Last.Code,
+		Attempts: x.Attempts,
+		Input:    valueOf(x.Input), Output: valueOf(x.Output), Error: failureOf(x.Error),
 		WaitedUS: x.Waited.Microseconds(), RanUS: x.Ran.Microseconds(),
 	}
 	if x.Element >= 0 {
@@ -170,7 +174,8 @@ func instanceOf(key collation.InstanceKey, i *collation.Instance) instance {
 	l := i.Ledger
 	out := instance{
 		Activity: key.Activity, DAD: string(key.DAD), Ledger: l.String(), State: stateOf(l), Decoded: decoded(i),
-		Leg1: l.Leg1Entries(), Complete: l.Leg1Complete(), Taken: l.JoinTaken(), Arrivals: l.Arrivals(), Leg2: l.Leg2Entries(),
+		Leg1: l.Leg1Entries(), Complete: l.Leg1Complete(), Taken: l.JoinTaken(), Arrivals: l.Arrivals(),
+		Leg2: l.Leg2Entries(),
 		Code: i.Code, Elements: i.Count, digits: l,
 	}
 	if i.Count > 0 {
@@ -231,7 +236,8 @@ type paused struct {
 
 func rowOf(r *collation.Row) row {
 	out := row{
-		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic, Element: r.Element, Turn: r.Turn, Attempt: r.Attempt,
+		GUID: r.GUID.String(), Kind: string(r.Kind), Activity: r.Activity, DAD: string(r.DAD), Topic: r.Topic,
+		Element: r.Element, Turn: r.Turn, Attempt: r.Attempt,
 		Runs: r.Runs, Publication: r.Publication, Published: stamp(r.PublishedAt), Next: stamp(r.NextAt), Held: r.Held,
 		Holder: r.Holder, Session: r.Session,
 	}
@@ -261,7 +267,8 @@ type letter struct {
 
 func letterOf(d *quipu.DeadLetter) letter {
 	l := letter{
-		ID: d.ID, Key: d.Job.Key, State: string(d.State), Kind: string(d.Kind), Activity: d.Activity, DAD: d.Address, Ledger: d.Ledger,
+		ID: d.ID, Key: d.Job.Key, State: string(d.State), Kind: string(d.Kind), Activity: d.Activity, DAD: d.Address,
+		Ledger: d.Ledger,
 		Reason: string(d.Reason), Message: d.Message, At: timeOf(d.At),
 	}
 	if !d.Job.ID.IsZero() {
@@ -287,7 +294,8 @@ func viewOf(j *shown) view {
 	v := view{
 		summary: summaryOf(&j.JobSummary), Trace: j.Trace, Parent: parentOf(j.Parent), Ended: j.Ended, Code: j.Code,
 		Input: valueOf(j.input), Output: raw(j.Output), Error: failureOf(j.Error), Expires: stamp(j.ExpiresAt),
-		Silent: silent, Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{}, Waits: []wait{}, Dead: []letter{},
+		Silent: silent, Activities: []activity{}, Instances: []instance{}, Effects: []jobEffect{}, Rows: []row{},
+		Waits: []wait{}, Dead: []letter{},
 	}
 	switch from := j.From; {
 	case from == nil:

@@ -183,7 +183,9 @@ func lateBecause(ctx context.Context, rt *quipu.Runtime, key string) string {
 }
 
 // patiently waits with wait, also for a job that waits for a person. It then says so once.
-func (a *app) patiently(ctx context.Context, command string, wait func(untilParked bool) (json.RawMessage, error)) (json.RawMessage, error) {
+func (a *app) patiently(
+	ctx context.Context, command string, wait func(untilParked bool) (json.RawMessage, error),
+) (json.RawMessage, error) {
 	output, err := wait(true)
 	parked, is := errors.AsType[*quipu.ParkedError](err)
 	if !is || ctx.Err() != nil {
@@ -206,7 +208,10 @@ type ending struct {
 
 // end prints how a job ended. It returns any error that is not the job's own.
 func (w *waiter) end(e waited) error {
-	end := ending{Key: e.job.Key, Job: e.job.ID.String(), State: string(journal.JobCompleted), Code: collation.CodeOK, Output: e.output}
+	end := ending{
+		Key: e.job.Key, Job: e.job.ID.String(), State: string(journal.JobCompleted), Code: collation.CodeOK,
+		Output: e.output,
+	}
 	failed, ended := errors.AsType[*quipu.JobError](e.err)
 	switch {
 	case ended:
@@ -225,7 +230,8 @@ func (w *waiter) end(e waited) error {
 	w.progress(true)
 	text := string(end.Output)
 	if end.Error != nil {
-		text = plain(fmt.Sprintf("%d %s", end.Code, failureText(&journal.Failure{Class: end.Error.Class, Message: end.Error.Message})))
+		text = plain(fmt.Sprintf("%d %s", end.Code,
+			failureText(&journal.Failure{Class: end.Error.Class, Message: end.Error.Message})))
 	}
 	_, err := fmt.Fprintf(w.streams.Out, "%s  %s  %s\n", plain(end.Key), end.State, text)
 	return err

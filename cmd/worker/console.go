@@ -38,7 +38,9 @@ func (p *process) openConsole(ctx context.Context, rt *quipu.Runtime) (end func(
 		return nil, cli.Exit(cli.CodeUsage, fmt.Errorf("--console: %w", err))
 	}
 	local := access.Who{Name: cmp.Or(p.getenv("USER"), "console"), Role: access.Operator}
-	h := serve.Site{Build: cli.Build(), Space: p.opts.space, Access: access.Config{Local: &local}, Logger: p.log}.Handler(rt)
+	h := serve.Site{
+		Build: cli.Build(), Space: p.opts.space, Access: access.Config{Local: &local}, Logger: p.log,
+	}.Handler(rt)
 	s, err := serve.Listen(ctx, c.addr, nil, h, p.log)
 	if errors.Is(err, syscall.EADDRINUSE) && !c.given {
 		s, err = serve.Listen(ctx, "127.0.0.1:0", nil, h, p.log)

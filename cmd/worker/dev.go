@@ -120,7 +120,9 @@ func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err err
 
 // tellReady writes dev.json and prints what to do next. Only the file has the password.
 func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) error {
-	file := cli.DevFile{Postgres: s.postgres.DSN(database), NATS: s.nats.URL(), HTTP: http, PID: os.Getpid(), Space: p.opts.space}
+	file := cli.DevFile{
+		Postgres: s.postgres.DSN(database), NATS: s.nats.URL(), HTTP: http, PID: os.Getpid(), Space: p.opts.space,
+	}
 	if err := file.Write(dir); err != nil {
 		return err
 	}

@@ -34,7 +34,8 @@ func start(t *testing.T, env map[string]string, args ...string) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan int, 1)}
 	go func() {
-		r.done <- run(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Getenv: clitest.Env(env)})
+		r.done <- run(ctx, args,
+			cli.Streams{In: strings.NewReader(""), Out: &r.out, Err: &r.err, Getenv: clitest.Env(env)})
 	}()
 	t.Cleanup(func() { r.end() })
 	return r
@@ -96,7 +97,8 @@ func get(t *testing.T, url string) (int, string) {
 // runJob runs a job of the flow hello as a client.
 func runJob(t *testing.T, file cli.DevFile, key string) string {
 	t.Helper()
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: file.Postgres, NATS: file.NATS, Space: file.Space, NoMigrate: true})
+	rt, err := quipu.Open(t.Context(),
+		quipu.Config{Postgres: file.Postgres, NATS: file.NATS, Space: file.Space, NoMigrate: true})
 	require.NoError(t, err)
 	defer rt.Close()
 	job, err := rt.Start(t.Context(), "hello", key, map[string]string{"name": "Ada"})

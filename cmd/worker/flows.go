@@ -104,7 +104,9 @@ func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *
 	}
 	for _, d := range deployed {
 		ours := slices.ContainsFunc(flows, func(f flowFile) bool { return f.flow.Name() == d.Ref.Name })
-		same := slices.ContainsFunc(flows, func(f flowFile) bool { return f.flow.Name() == d.Ref.Name && f.flow.Version() == d.Ref.Version })
+		same := slices.ContainsFunc(flows, func(f flowFile) bool {
+			return f.flow.Name() == d.Ref.Name && f.flow.Version() == d.Ref.Version
+		})
 		if d.Active && ours && !same {
 			log.Warn("new jobs take a version that is not among the flows of this process: quipu activate changes that", "flow", d.Ref.Name, "active", d.Ref.Version)
 		}

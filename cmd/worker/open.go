@@ -61,7 +61,8 @@ func away(err error) bool {
 	if errors.Is(err, store.ErrLogin) {
 		return false
 	}
-	return cli.Code(err) == cli.CodeFailed && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, transport.ErrUnavailable))
+	return cli.Code(err) == cli.CodeFailed &&
+		(errors.Is(err, store.ErrUnavailable) || errors.Is(err, transport.ErrUnavailable))
 }
 
 // connect opens the runtime, which checks the servers, and deploys the flows.

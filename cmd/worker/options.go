@@ -109,7 +109,9 @@ func (o *options) check() error {
 	if err := o.limits(); err != nil {
 		return err
 	}
-	if traces := []string{string(telemetry.TracesJournal), string(telemetry.TracesLive), string(telemetry.TracesOff)}; o.traces != "" && !slices.Contains(traces, o.traces) {
+	if traces := []string{
+		string(telemetry.TracesJournal), string(telemetry.TracesLive), string(telemetry.TracesOff),
+	}; o.traces != "" && !slices.Contains(traces, o.traces) {
 		return cli.Exitf(cli.CodeUsage, "--trace %.40q: use one of %s", o.traces, strings.Join(traces, ", "))
 	}
 	if _, err := o.over.Options(); err != nil {

@@ -18,7 +18,8 @@ import (
 
 const (
 	readyWait = 2 * time.Second // for the servers' answers in /readyz
-	readyFor  = time.Second     // how long an answer of /readyz holds: anybody may ask, and the servers are asked seldom
+	// how long an answer of /readyz holds: anybody may ask, and the servers are asked seldom
+	readyFor = time.Second
 )
 
 // page is the HTTP server of a process (O4). /healthz says that it lives, /readyz that it takes

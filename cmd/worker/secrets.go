@@ -23,7 +23,9 @@ const (
 
 // builtins are the built-in handlers as the flags want them.
 func (p *process) builtins() workers.Builtins {
-	b := workers.Builtins{HTTPAllow: p.opts.httpAllow, HTTPDeny: p.opts.httpDeny, HTTPOwn: p.own.list, Secrets: p.secretOfEnv}
+	b := workers.Builtins{
+		HTTPAllow: p.opts.httpAllow, HTTPDeny: p.opts.httpDeny, HTTPOwn: p.own.list, Secrets: p.secretOfEnv,
+	}
 	if dir := p.opts.secrets; dir != "" {
 		b.Secrets = func(name string) (workers.Secret, error) { return secretOfDir(dir, name) }
 	}

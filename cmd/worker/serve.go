@@ -75,7 +75,8 @@ func (p *process) config() quipu.Config {
 	o := p.opts
 	cfg := quipu.Config{
 		Postgres: o.postgres, NATS: o.nats, Space: o.space,
-		Workers: p.handlers, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers, MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
+		Workers: p.handlers, Lanes: o.lanes, Concurrency: o.concurrency, Committers: o.committers,
+		MaxBatch: o.maxBatch, Archive: o.archive, HotBytes: hotBytes(o.hot),
 		Resend: o.resend, Lease: o.lease, AckWait: o.ackWait, Drain: o.drain,
 		NoMigrate: o.noMigrate, Accept: o.accept,
 		Name: o.name, Build: cli.Build(), Logger: p.log,
@@ -108,7 +109,8 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 		return cli.Configuration(err)
 	}
 	tel, flush, err := telemetry.New(ctx, telemetry.Config{
-		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText, Traces: telemetry.Traces(p.opts.traces),
+		Service: "quipu-worker", Version: cfg.Build, Space: cfg.Space, Name: cfg.Name, ErrorText: p.opts.telemetryText,
+		Traces:     telemetry.Traces(p.opts.traces),
 		Prometheus: p.opts.http != "", Getenv: p.getenv, Logger: p.log,
 	})
 	if err != nil {
@@ -134,7 +136,9 @@ func (p *process) serve(ctx context.Context, cfg quipu.Config, ready func(url st
 
 // needsNATS says that one of the roles takes or sends messages.
 func needsNATS(roles []quipu.Role) bool {
-	return slices.ContainsFunc(roles, func(r quipu.Role) bool { return r != quipu.RoleSchedule && r != quipu.RoleRetention })
+	return slices.ContainsFunc(roles, func(r quipu.Role) bool {
+		return r != quipu.RoleSchedule && r != quipu.RoleRetention
+	})
 }
 
 func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready func(url string) error) (err error) {

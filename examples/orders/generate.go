@@ -89,7 +89,9 @@ func item(r *rand.Rand, money currency, soldOut bool) Item {
 	if p.ByWeight {
 		quantity = string(decimal(int64(1+r.IntN(50))*50, 3)) // kilograms, in steps of 50 g
 	}
-	return Item{SKU: p.SKU, Name: p.Name, Price: decimal(money.of(p.Price), money.places), Quantity: json.Number(quantity)}
+	return Item{
+		SKU: p.SKU, Name: p.Name, Price: decimal(money.of(p.Price), money.places), Quantity: json.Number(quantity),
+	}
 }
 
 // of converts thousandths of the euro to the currency's smallest unit, at least 1.

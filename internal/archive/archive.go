@@ -28,7 +28,9 @@ func To(dir string) store.Archive {
 			return fmt.Errorf("export: %w", err)
 		}
 		return WriteFile(path, func(out *export.Writer) error {
-			return each(func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error {
+			return each(func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error],
+				entries iter.Seq2[journal.Record, error],
+			) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}

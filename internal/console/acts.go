@@ -22,7 +22,8 @@ func (c *console) who(r *http.Request) string { return access.Of(r.Context()).Na
 // back is the page that an act returns to: one of the console.
 func back(r *http.Request, otherwise string) string {
 	u, err := url.Parse(r.PostFormValue("back"))
-	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, `\`) {
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") ||
+		strings.Contains(u.Path, `\`) {
 		return otherwise
 	}
 	return u.RequestURI()

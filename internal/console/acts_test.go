@@ -27,7 +27,8 @@ func TestO8Acts(t *testing.T) {
 		key := "cut-" + verdict
 		w.start(key, map[string]any{"order": 10 + n, "cut": true})
 		w.until(key, func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 1 })
-		letters, err := w.rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{Jobs: []journal.JobID{w.id(key)}})
+		letters, err := w.rt.Operator().DeadLetters(t.Context(),
+			quipu.DeadLetterFilter{Jobs: []journal.JobID{w.id(key)}})
 		require.NoError(t, err)
 		form := url.Values{
 			"id": {itoa(letters[0].ID)}, "verdict": {verdict}, "reason": {"seen in the books"}, "result": {`{"receipt": "by hand"}`}, "code": {"502"}, "back": {w.of(key)},
@@ -88,8 +89,10 @@ func TestO7Bulk(t *testing.T) {
 func TestO6Live(t *testing.T) {
 	t.Parallel()
 	w := newSite(t)
-	short := httptest.NewUnstartedServer(guarded(w.rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))
-	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond // a stream outlasts both
+	short := httptest.NewUnstartedServer(guarded(w.rt,
+		access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))
+	// a stream outlasts both
+	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
 	short.Start()
 	defer short.Close()
 	w.page.Close()

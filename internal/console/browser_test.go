@@ -65,7 +65,8 @@ func newBrowser(t *testing.T) *browser {
 		t.Skip("Chromium is not installed: scripts/ensure-chromium says how")
 	}
 	options := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	options = append(options, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+	options = append(options, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(patience))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -120,7 +121,8 @@ func (x *tab) heard(event any) {
 			fault = "log: " + e.Entry.Text + " " + e.Entry.URL
 		}
 	case *network.EventRequestWillBeSent:
-		if u := e.Request.URL; !strings.HasPrefix(u, x.w.page.URL) && !strings.HasPrefix(u, "data:") { // data: an icon that the browser draws in a field
+		// data: an icon that the browser draws in a field
+		if u := e.Request.URL; !strings.HasPrefix(u, x.w.page.URL) && !strings.HasPrefix(u, "data:") {
 			fault = "a request to another host: " + e.Request.URL
 		}
 	case *network.EventLoadingFinished:
@@ -207,7 +209,8 @@ func (x *tab) keys(text string) { x.t.Helper(); x.run(chromedp.KeyEvent(text)) }
 // looks sets the width of the window and the colours that its user likes.
 func (x *tab) looks(width int64, scheme string) {
 	x.t.Helper()
-	command(x, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1, Mobile: width < 500})
+	command(x, emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1, Mobile: width < 500})
 	command(x, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 	}})

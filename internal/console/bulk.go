@@ -97,7 +97,8 @@ func (c *console) acts(r *http.Request, name, reason string) func(*quipu.JobSumm
 
 // retry releases the open dead letters of a job.
 func (c *console) retry(r *http.Request, j *quipu.JobSummary, reason string) (did bool, err error) {
-	letters, err := c.rt.Operator().DeadLetters(r.Context(), quipu.DeadLetterFilter{Jobs: []journal.JobID{j.Job.ID}, Limit: store.MaxPage})
+	letters, err := c.rt.Operator().DeadLetters(r.Context(),
+		quipu.DeadLetterFilter{Jobs: []journal.JobID{j.Job.ID}, Limit: store.MaxPage})
 	for i := range letters {
 		err = errors.Join(err, c.rt.Operator().Decide(r.Context(), quipu.Decision{
 			DeadLetter: letters[i].ID, Verdict: quipu.Retry, Who: c.who(r), Reason: reason,
@@ -133,7 +134,10 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 	}
 	p.Doing = name
 	var b bytes.Buffer
-	v := &view{Template: "bulk", Title: title(name) + " many jobs", Section: "jobs", Still: true, Space: c.cfg.Space, Build: c.cfg.Build, Page: "/bulk", Data: p}
+	v := &view{
+		Template: "bulk", Title: title(name) + " many jobs", Section: "jobs", Still: true, Space: c.cfg.Space, Build: c.cfg.Build, Page: "/bulk",
+		Data: p,
+	}
 	if err := c.pages.sets["bulk"].ExecuteTemplate(&b, "frame.html", v); err != nil {
 		c.fail(w, r, err)
 		return

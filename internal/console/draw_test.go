@@ -76,7 +76,8 @@ func TestO8TimelineFolds(t *testing.T) {
 	r := &look.Reading{Job: &explain.Job{View: &store.JobView{JobSummary: store.JobSummary{Job: collation.Job{State: journal.JobCompleted}}}}}
 	for n := range attempts {
 		r.Events = append(r.Events, history.Event{
-			Time: began.Add(time.Duration(n) * time.Second), Kind: history.KindDone, Activity: fmt.Sprint("a", n%3), Address: ",0", Element: n,
+			Time: began.Add(time.Duration(n) * time.Second), Kind: history.KindDone, Activity: fmt.Sprint("a", n%3),
+			Address: ",0", Element: n,
 			Waited: time.Second, Ran: 500 * time.Millisecond, Attempt: 1,
 		})
 	}

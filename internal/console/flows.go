@@ -33,7 +33,8 @@ func (c *console) flowVersions(ctx context.Context, name string) ([]flowVersion,
 	var all []flowVersion
 	for _, f := range flows {
 		if name == "" || name == f.Ref.Name {
-			all = append(all, flowVersion{f.Ref.Name, f.Ref.Version, f.Ref.Digest.String(), f.Active, instant(f.Deployed)})
+			all = append(all,
+				flowVersion{f.Ref.Name, f.Ref.Version, f.Ref.Digest.String(), f.Active, instant(f.Deployed)})
 		}
 	}
 	slices.SortFunc(all, func(a, b flowVersion) int {

@@ -139,7 +139,8 @@ func TestFollowersHoldLittle(t *testing.T) {
 	for n := range 8 {
 		all.Go(func() {
 			for at := n; ctx.Err() == nil; at += 8 { // what has ended is over at once: then the next one
-				resp, err := http.DefaultClient.Do(w.request(http.MethodGet, "/live?page="+url.QueryEscape(pages[at%len(pages)]), nil).WithContext(ctx))
+				resp, err := http.DefaultClient.Do(w.request(http.MethodGet, "/live?page="+url.QueryEscape(pages[at%len(pages)]),
+					nil).WithContext(ctx))
 				if err != nil {
 					continue
 				}

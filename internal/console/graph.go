@@ -62,7 +62,10 @@ func graphOf(standings []explain.Standing) *graph {
 	nodes := make([]*node, len(standings))
 	for i := range standings {
 		a := standings[i].Activity
-		nodes[i] = &node{Standing: standings[i], Name: a.Name, Kind: kindOf(&standings[i]), Detail: detail(&standings[i]), Width: nodeWidth}
+		nodes[i] = &node{
+			Standing: standings[i], Name: a.Name, Kind: kindOf(&standings[i]), Detail: detail(&standings[i]),
+			Width: nodeWidth,
+		}
 	}
 	for again := true; again; { // as often as the longest path has activities: there is no cycle
 		again = false
@@ -96,7 +99,8 @@ func graphOf(standings []explain.Standing) *graph {
 			}
 			chain = append(chain, nodes[t.To.Index])
 			for n := range len(chain) - 1 {
-				chain[n].below, chain[n+1].above = append(chain[n].below, chain[n+1]), append(chain[n+1].above, chain[n])
+				chain[n].below, chain[n+1].above = append(chain[n].below, chain[n+1]),
+					append(chain[n+1].above, chain[n])
 			}
 			chains[t] = chain
 		}
@@ -184,7 +188,8 @@ func (g *graph) lines(standings []explain.Standing, nodes []*node, i int, chains
 		switch from, to := standings[i].State, standings[t.To.Index].State; {
 		case t.OnError:
 			e.Class, e.Text = "edge error", e.Text+", on error"
-		case from == explain.StateNotReached || to == explain.StateNotReached || to == explain.StateSkipped || from == explain.StateSkipped:
+		case from == explain.StateNotReached || to == explain.StateNotReached || to == explain.StateSkipped ||
+			from == explain.StateSkipped:
 			e.Class = "edge idle"
 		}
 		g.Edges = append(g.Edges, e)

@@ -355,8 +355,10 @@ func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) erro
 			continue
 		}
 		p.Letters = append(p.Letters, quipu.DeadLetter{
-			ID: d.ID, Job: p.Job, Flow: d.Flow, Topic: d.Topic, Kind: d.Letter.Kind, Activity: d.Letter.Activity, Address: string(d.Letter.DAD),
-			Reason: quipu.DeadLetterReason(d.Letter.Reason), Message: d.Letter.Message, At: instant(d.At), State: quipu.DeadLetterState(d.State),
+			ID: d.ID, Job: p.Job, Flow: d.Flow, Topic: d.Topic, Kind: d.Letter.Kind, Activity: d.Letter.Activity,
+			Address: string(d.Letter.DAD),
+			Reason:  quipu.DeadLetterReason(d.Letter.Reason), Message: d.Letter.Message, At: instant(d.At),
+			State: quipu.DeadLetterState(d.State),
 		})
 	}
 	if p.Past {

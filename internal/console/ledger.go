@@ -99,7 +99,8 @@ func settersOf(entries []*journal.Entry) map[setter]*journal.Entry {
 			key := collation.InstanceKey{Activity: m.Activity, DAD: collation.DAD(m.DAD)}
 			text := m.After.String()
 			for n, p := range parts {
-				if old := before[key]; old == "" && text[p.from:p.to] != "00000000"[:p.to-p.from] || old != "" && old[p.from:p.to] != text[p.from:p.to] {
+				if old := before[key]; old == "" && text[p.from:p.to] != "00000000"[:p.to-p.from] ||
+					old != "" && old[p.from:p.to] != text[p.from:p.to] {
 					set[setter{key, n}] = e
 				}
 			}
@@ -139,7 +140,8 @@ func effectsOf(r *look.Reading, only string) (all []*effect, left int) {
 	activities := map[journal.GUID]string{}
 	for i := range r.Events {
 		if ev := &r.Events[i]; ev.Kind == history.KindEffect {
-			elements[ev.Chain], activities[ev.Chain], outputs[told{ev.Chain, ev.Seq, 0}] = ev.Element, ev.Activity, ev.Output
+			elements[ev.Chain], activities[ev.Chain], outputs[told{ev.Chain, ev.Seq, 0}] = ev.Element, ev.Activity,
+				ev.Output
 		}
 	}
 	more := map[journal.Digest]bool{}
@@ -159,7 +161,9 @@ func effectsOf(r *look.Reading, only string) (all []*effect, left int) {
 			more[e.Effect.Key] = true
 			continue
 		} else if f == nil {
-			f = &effect{Key: e.Effect.Key.String(), Name: e.Effect.Name, Activity: e.Activity, Address: e.DAD, Element: -1}
+			f = &effect{
+				Key: e.Effect.Key.String(), Name: e.Effect.Name, Activity: e.Activity, Address: e.DAD, Element: -1,
+			}
 			if n, known := elements[e.Chain]; known {
 				f.Element = n
 			}
@@ -169,7 +173,8 @@ func effectsOf(r *look.Reading, only string) (all []*effect, left int) {
 	}
 	for _, e := range said {
 		if f := at[e.Effect.Key]; f != nil {
-			f.Entries = append(f.Entries, evidence{string(e.Kind), e.Seq, time.UnixMicro(e.Time), r.Writer(e), e.Effect.Late, e.Operator})
+			f.Entries = append(f.Entries,
+				evidence{string(e.Kind), e.Seq, time.UnixMicro(e.Time), r.Writer(e), e.Effect.Late, e.Operator})
 		}
 	}
 	return all, len(more)
@@ -191,5 +196,6 @@ func (f *effect) take(e *journal.Entry, output *history.Value, writer string) {
 	case journal.KindEffectFailed:
 		f.State, f.Error = "not done", e.Effect.Error
 	}
-	f.Entries = append(f.Entries, evidence{string(e.Kind), e.Seq, time.UnixMicro(e.Time), writer, e.Effect.Late, e.Operator})
+	f.Entries = append(f.Entries,
+		evidence{string(e.Kind), e.Seq, time.UnixMicro(e.Time), writer, e.Effect.Late, e.Operator})
 }

@@ -70,10 +70,13 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &topicsPage{Blind: slices.ContainsFunc(known, func(t quipu.Topic) bool { return t.Queued == quipu.QueueUnknown })}
+	p := &topicsPage{Blind: slices.ContainsFunc(known, func(t quipu.Topic) bool {
+		return t.Queued == quipu.QueueUnknown
+	})}
 	all := map[string]*topic{}
 	for _, t := range known {
-		t.Oldest, t.Longest = t.Oldest.Truncate(time.Second), t.Longest.Truncate(time.Minute) // what changes with every look says nothing
+		// what changes with every look says nothing
+		t.Oldest, t.Longest = t.Oldest.Truncate(time.Second), t.Longest.Truncate(time.Minute)
 		all[t.Name] = &topic{Topic: t}
 	}
 	of := func(name string) *topic {
@@ -153,7 +156,10 @@ func (c *console) schedules(ctx context.Context, _ *http.Request) (*view, error)
 			continue
 		}
 		in := f.Schedule()
-		s := scheduled{Flow: f.Name(), Version: f.Version(), Cron: in.Cron, Zone: in.Zone, CatchUp: string(in.CatchUp), Last: instant(active[i].Last)}
+		s := scheduled{
+			Flow: f.Name(), Version: f.Version(), Cron: in.Cron, Zone: in.Zone, CatchUp: string(in.CatchUp),
+			Last: instant(active[i].Last),
+		}
 		if spec, err := schedule.Parse(in.Cron, in.Zone); err != nil {
 			s.Fault = err.Error()
 		} else {
@@ -211,7 +217,8 @@ func (c *console) dead(ctx context.Context, r *http.Request) (*view, error) {
 	}
 	slices.SortStableFunc(p.Groups, func(a, b group) int { return cmp.Compare(b.N, a.N) })
 	p.Letters, err = c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{
-		All: p.All, Flow: p.Flow, Topic: p.Topic, Reason: quipu.DeadLetterReason(p.Reason), Before: before, Limit: pageSize,
+		All: p.All, Flow: p.Flow, Topic: p.Topic, Reason: quipu.DeadLetterReason(p.Reason), Before: before,
+		Limit: pageSize,
 	})
 	if err != nil {
 		return nil, err

@@ -56,7 +56,10 @@ type live struct {
 }
 
 func newLive() *live {
-	return &live{streams: access.NewPlaces("pages that are followed", maxStreams, maxStreamsOfOne), turn: make(chan struct{}, 1), pages: map[sight]*sighted{}}
+	return &live{
+		streams: access.NewPlaces("pages that are followed", maxStreams, maxStreamsOfOne), turn: make(chan struct{}, 1),
+		pages: map[sight]*sighted{},
+	}
 }
 
 // sight is a page as those see it who may see the same.
@@ -100,7 +103,9 @@ func (l *live) share(s sight) (p *sighted, leave func()) {
 
 // look is a copy of what a page looks like by now. It is made anew if that is due, for all that
 // share it.
-func (l *live) look(ctx context.Context, p *sighted, makes func(context.Context) ([]byte, bool, error)) (body []byte, sum [sha256.Size]byte, still bool, due time.Time, err error) {
+func (l *live) look(ctx context.Context, p *sighted, makes func(context.Context) ([]byte, bool, error)) (body []byte,
+	sum [sha256.Size]byte, still bool, due time.Time, err error,
+) {
 	select {
 	case p.making <- struct{}{}:
 		defer func() { <-p.making }()
@@ -148,7 +153,9 @@ func (c *console) follow(w http.ResponseWriter, r *http.Request) {
 	shared, leave := c.live.share(sight{asked.URL.RequestURI(), who.Role, who.Payloads, ownPage(r)})
 	defer leave()
 	look := func() (body []byte, sum [sha256.Size]byte, still bool, due time.Time, err error) {
-		return c.live.look(r.Context(), shared, func(ctx context.Context) ([]byte, bool, error) { return c.part(ctx, asked, show) })
+		return c.live.look(r.Context(), shared, func(ctx context.Context) ([]byte, bool, error) {
+			return c.part(ctx, asked, show)
+		})
 	}
 	body, sum, still, due, err := look()
 	if status, _ := statusOf(err); err != nil && status < http.StatusInternalServerError {
@@ -204,10 +211,13 @@ func (c *console) event(w http.ResponseWriter, name, text string) error {
 func (c *console) livePage(r *http.Request) (*http.Request, show, error) {
 	text := r.URL.Query().Get("page")
 	page, err := url.Parse(text)
-	if err != nil || len(text) > maxAddress || page.Host != "" || page.Scheme != "" || !strings.HasPrefix(page.Path, "/") || path.Clean(page.Path) != page.Path {
+	if err != nil || len(text) > maxAddress || page.Host != "" || page.Scheme != "" || !strings.HasPrefix(page.Path, "/") ||
+		path.Clean(page.Path) != page.Path {
 		return nil, nil, bad("page: give the address of a page of the console, of at most %d bytes", maxAddress)
 	}
-	asked := (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: page.Path}, Header: http.Header{}}).WithContext(r.Context())
+	asked := (&http.Request{
+		Method: http.MethodGet, URL: &url.URL{Path: page.Path}, Header: http.Header{},
+	}).WithContext(r.Context())
 	_, pattern := c.mux.Handler(asked)
 	route, is := routes[pattern]
 	if !is || !route.live {

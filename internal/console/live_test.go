@@ -58,7 +58,9 @@ func TestFollowersShareFaults(t *testing.T) {
 		p, leave := l.share(sight{address: "/jobs"})
 		defer leave()
 		away := errors.New("away")
-		_, _, _, due, err := l.look(t.Context(), p, func(context.Context) ([]byte, bool, error) { return nil, false, away })
+		_, _, _, due, err := l.look(t.Context(), p, func(context.Context) ([]byte, bool, error) {
+			return nil, false, away
+		})
 		require.ErrorIs(t, err, away)
 		_, _, _, _, err = l.look(t.Context(), p, nil)
 		require.ErrorIs(t, err, away, "it is not tried for each of them")

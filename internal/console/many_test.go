@@ -71,7 +71,10 @@ func TestO7PagesReadIndexes(t *testing.T) {
 		}
 		before := rowsRead(t, admin)
 		rt := open()
-		w := &site{t: t, rt: rt, page: httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))}
+		w := &site{
+			t: t, rt: rt,
+			page: httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}})),
+		}
 		body := w.get(page)
 		w.page.Close()
 		rt.Close()

@@ -122,7 +122,8 @@ func listPages(t *testing.T, w *site) {
 	topics := w.get("/topics")
 	has(t, topics, `<tr class="nobody"><th scope="row"><a class="row" href="/jobs?waits=topic:books.close">books.close</a></th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
 	rate := regexp.MustCompile(`payments.charge</a></th>.*<td class="number">0\.[0-9]+</td>`)
-	for n := 0; !rate.MatchString(w.get("/topics")); n++ { // it comes with the next renewal of the session, and is that of a minute
+	// it comes with the next renewal of the session, and is that of a minute
+	for n := 0; !rate.MatchString(w.get("/topics")); n++ {
 		require.Less(t, n, 300, "no rate")
 		if n%40 == 20 {
 			_, err := w.rt.Call(devtest.Context(t), "payments.charge", "rate-"+strconv.Itoa(n), map[string]any{"order": 5})

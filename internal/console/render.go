@@ -70,14 +70,18 @@ var links = []link{
 var functions = template.FuncMap{
 	"links": func() []link { return links },
 	"zone":  func() string { return time.Now().Format("MST") },
-	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string {
+		return t.UTC().Format(time.RFC3339Nano)
+	},
 	"short": short, "rate": look.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
 	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
 	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },
 	"class":   func(s explain.State) string { return strings.ReplaceAll(string(s), " ", "-") }, "classes": strings.Fields, "dense": dense,
 	"job": func(id journal.JobID) string { return "/jobs/" + id.String() }, "join": strings.Join,
 	"query": func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
-	"minus": func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b }, "placed": func(ev history.Event) string { return placed(&ev) },
+	"minus": func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b }, "placed": func(ev history.Event) string {
+		return placed(&ev)
+	},
 }
 
 // cut is a text of at most n characters.
@@ -178,7 +182,8 @@ func statusOf(err error) (status int, what string) {
 	switch {
 	case errors.As(err, &refused):
 		return refused.status, refused.what
-	case errors.As(err, &request), errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrRejected), errors.Is(err, quipu.ErrKey):
+	case errors.As(err, &request), errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrRejected),
+		errors.Is(err, quipu.ErrKey):
 		return http.StatusBadRequest, "This cannot be done"
 	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, look.ErrPast):
 		return http.StatusNotFound, "Not found"
@@ -195,7 +200,8 @@ func statusOf(err error) (status int, what string) {
 // fail shows an error as a page.
 func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, what := statusOf(err)
-	if cause := context.Cause(r.Context()); cause != nil && status >= http.StatusInternalServerError { // the request has ended, and nothing has failed
+	// the request has ended, and nothing has failed
+	if cause := context.Cause(r.Context()); cause != nil && status >= http.StatusInternalServerError {
 		status, what, err = http.StatusServiceUnavailable, "It was broken off", cause
 	}
 	if status == http.StatusInternalServerError {

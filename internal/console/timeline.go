@@ -246,7 +246,8 @@ func (t *timeline) fold() {
 		for n, count := range parts[l.Activity] {
 			if count > 0 {
 				from := t.From.Add(span * time.Duration(n) / buckets)
-				l.Bars = append(l.Bars, bar{Class: "many", From: from, To: from.Add(span / buckets), N: count, Text: counted(count, "attempt") + " ended here"})
+				l.Bars = append(l.Bars,
+					bar{Class: "many", From: from, To: from.Add(span / buckets), N: count, Text: counted(count, "attempt") + " ended here"})
 			}
 		}
 	}

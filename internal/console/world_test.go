@@ -47,14 +47,16 @@ func newSite(t *testing.T) *site {
 	workers.Handle(reg, "payments.charge", charge)
 	workers.Handle(reg, "flaky", flaky())
 	rt, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test", Logger: devtest.Logger(t),
-		Roles: []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
+		Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test",
+		Logger: devtest.Logger(t),
+		Roles:  []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
 	})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	devtest.Work(t, rt.Run)
 	w := &site{t: t, rt: rt}
-	w.page = httptest.NewServer(guarded(rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
+	w.page = httptest.NewServer(guarded(rt,
+		access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
 	t.Cleanup(w.page.Close)
 	w.deploy("order", "invoice", "nightly")
 	w.start("done", map[string]any{"order": 1}, quipu.Tags{"customer:42"})
@@ -169,7 +171,9 @@ type answer struct {
 
 func (w *site) do(req *http.Request) answer {
 	w.t.Helper()
-	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	r, err := client.Do(req)
 	require.NoError(w.t, err)
 	body, err := io.ReadAll(r.Body)

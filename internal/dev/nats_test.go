@@ -23,7 +23,8 @@ func TestNATSKeepsItsStreams(t *testing.T) {
 	nc := connect(t, natsgo.InProcessServer(n))
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
+	_, err = js.CreateStream(t.Context(),
+		jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
 	require.NoError(t, err)
 	_, err = js.Publish(t.Context(), "s", []byte("kept"))
 	require.NoError(t, err)

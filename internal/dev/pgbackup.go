@@ -70,7 +70,9 @@ func (p *Postgres) recovered(ctx context.Context) error {
 // Standby starts a standby of the cluster on another port, which streams its log asynchronously.
 // It belongs to the caller, until Promote takes it.
 func (p *Postgres) Standby(ctx context.Context) (*Postgres, error) {
-	s := &Postgres{dir: p.beside("standby-log"), data: p.beside(standbyDir), bin: p.bin, password: p.password, opts: p.opts, as: p.as}
+	s := &Postgres{
+		dir: p.beside("standby-log"), data: p.beside(standbyDir), bin: p.bin, password: p.password, opts: p.opts, as: p.as,
+	}
 	s.opts.Port = 0
 	err := os.MkdirAll(s.dir, 0o700)
 	if err == nil {

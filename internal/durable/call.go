@@ -187,7 +187,8 @@ func (c *call) Begins(ctx context.Context, started bool) error {
 	}
 	if r := b.hold(); r != nil {
 		return c.judge(&effects.NondeterminismError{
-			Position: cmp.Or(c.position, b.place(b.calls+1)), Asked: c.String(), Recorded: r.String(), RecordedAt: r.position,
+			Position: cmp.Or(c.position, b.place(b.calls+1)), Asked: c.String(), Recorded: r.String(),
+			RecordedAt: r.position,
 		})
 	}
 	c.goOn()
@@ -258,7 +259,9 @@ func (c *call) Strays(row *store.EffectRow) error {
 	if row.Position == c.position || c.branch.w.meets(c, row) {
 		return nil
 	}
-	return c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.String(), Recorded: effectLabel(row.Name), RecordedAt: row.Position})
+	return c.judge(&effects.NondeterminismError{
+		Position: c.position, Asked: c.String(), Recorded: effectLabel(row.Name), RecordedAt: row.Position,
+	})
 }
 
 func (w *walk) meets(c *call, row *store.EffectRow) bool {

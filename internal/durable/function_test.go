@@ -58,7 +58,8 @@ func (b *bench) run(fn body) Ending {
 }
 
 func (b *bench) wake(name string) {
-	require.True(b.t, b.store.Wake(theRequest, journal.PauseSleep, name, &journal.Response{Kind: journal.ResponseWake, By: journal.ByTimer}))
+	require.True(b.t, b.store.Wake(theRequest, journal.PauseSleep, name,
+		&journal.Response{Kind: journal.ResponseWake, By: journal.ByTimer}))
 }
 
 func sleep(ctx context.Context, name string) error {
@@ -87,7 +88,10 @@ func TestAFunctionThatIsGivenUpMakesNoFurtherCall(t *testing.T) {
 	f = b.deliver()
 	f.Run(t.Context(), func(ctx context.Context) ([]byte, error) {
 		f.Session().Abandon(context.Canceled)
-		_, err := effects.Do(context.WithoutCancel(ctx), "late", func(context.Context) (int, error) { t.Error("it is called"); return 0, nil })
+		_, err := effects.Do(context.WithoutCancel(ctx), "late", func(context.Context) (int, error) {
+			t.Error("it is called")
+			return 0, nil
+		})
 		return nil, err
 	})
 	require.Empty(t, b.store.Rows(theRequest))

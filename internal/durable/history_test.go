@@ -79,9 +79,13 @@ func FuzzHistory(f *testing.F) {
 		positions := []string{a, b, c, d}
 		var rows []store.EffectRow
 		for i, p := range positions {
-			rows = append(rows, store.EffectRow{Key: journal.Digest{byte(i + 1)}, Name: "n", Class: string(effects.Pure), State: store.EffectCompleted, Position: p})
+			rows = append(rows, store.EffectRow{
+				Key: journal.Digest{byte(i + 1)}, Name: "n", Class: string(effects.Pure), State: store.EffectCompleted,
+				Position: p,
+			})
 		}
-		h := newHistory(rows, []store.Pause{{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: d}}})
+		h := newHistory(rows,
+			[]store.Pause{{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: d}}})
 		for _, r := range h.order {
 			require.Same(t, r, h.record(r.position))
 		}

@@ -33,7 +33,9 @@ type lasting struct {
 
 func newStand(seen int) *stand {
 	ctx, end := context.WithCancelCause(context.Background())
-	return &stand{ctx: &lasting{Context: ctx, end: end}, at: make(chan struct{}), came: make(chan *store.Pause, 1), seen: seen}
+	return &stand{
+		ctx: &lasting{Context: ctx, end: end}, at: make(chan struct{}), came: make(chan *store.Pause, 1), seen: seen,
+	}
 }
 
 // cameOf is how many of the pauses have come: they are listed first.

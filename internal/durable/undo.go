@@ -131,7 +131,9 @@ func (f *Function) Undoable() bool {
 	w := f.walking()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.undos) > 0 || slices.ContainsFunc(w.rows.List, func(r store.EffectRow) bool { return r.Class == string(classUndo) })
+	return len(w.undos) > 0 || slices.ContainsFunc(w.rows.List, func(r store.EffectRow) bool {
+		return r.Class == string(classUndo)
+	})
 }
 
 // Undoing reports that the run is for the compensations only, so that calls without a
@@ -198,7 +200,8 @@ func (f *Function) Undo(ctx context.Context) error {
 		}
 		u := w.undos[row.Key]
 		if u == nil { // of a branch that had lost
-			return f.session.Judge(nil, &effects.NondeterminismError{Position: row.Position, Recorded: effectLabel(row.Name)})
+			return f.session.Judge(nil,
+				&effects.NondeterminismError{Position: row.Position, Recorded: effectLabel(row.Name)})
 		}
 		if err := f.undo(ctx, w, u, row); err != nil {
 			return err
@@ -229,7 +232,9 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 // toUndo is the effect for the run of a compensation. A request other than the function's
 // own runs it as an Idempotent effect with the same key. done says that this has already
 // happened.
-func (f *Function) toUndo(ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effect.Call, e journal.Effect, done bool, err error) {
+func (f *Function) toUndo(
+	ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effect.Call, e journal.Effect, done bool, err error,
+) {
 	class, other := classUndo, f.cfg.Original != nil && !f.cfg.Frozen
 	if other {
 		class = effects.Idempotent

@@ -39,7 +39,8 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 // ever waited for: this is n²/2 of its calls, and kept short.
 func remembered(ctx context.Context, id pauseID) *journal.Response {
 	s, b := effect.From(ctx), branchOf(ctx)
-	if s == nil || b == nil || b.of != nil || effect.InBody(ctx) || s.Doomed() != nil || !b.calling.CompareAndSwap(false, true) {
+	if s == nil || b == nil || b.of != nil || effect.InBody(ctx) || s.Doomed() != nil ||
+		!b.calling.CompareAndSwap(false, true) {
 		return nil
 	}
 	var r *journal.Response
@@ -77,9 +78,13 @@ func (c *call) wait(p wire.Pause) (*journal.Response, error) {
 	case again:
 		return nil, c.judge(&effect.DuplicateError{First: p.Name, Second: p.Name, Kind: string(p.Kind)})
 	case moved != nil:
-		return nil, c.judge(&effects.NondeterminismError{Position: c.position, Asked: c.String(), Recorded: c.String(), RecordedAt: moved.position})
+		return nil, c.judge(&effects.NondeterminismError{
+			Position: c.position, Asked: c.String(), Recorded: c.String(), RecordedAt: moved.position,
+		})
 	}
-	r, err := c.compare(func(r *record) bool { return r.pause != nil && r.pause.Kind == p.Kind && r.pause.Name == p.Name })
+	r, err := c.compare(func(r *record) bool {
+		return r.pause != nil && r.pause.Kind == p.Kind && r.pause.Name == p.Name
+	})
 	switch {
 	case err != nil:
 		return nil, err

@@ -69,7 +69,8 @@ func (e *Editor) do(path, verb, text string) {
 	case "insert":
 		list := p.around
 		rest := reflect.AppendSlice(reflect.MakeSlice(list.Type(), 0, 0), list.Slice(p.at, list.Len()))
-		list.Set(reflect.AppendSlice(reflect.Append(list.Slice3(0, p.at, p.at), e.value(text, list.Type().Elem())), rest))
+		list.Set(reflect.AppendSlice(reflect.Append(list.Slice3(0, p.at, p.at), e.value(text, list.Type().Elem())),
+			rest))
 	case "drop":
 		if p.around.Kind() == reflect.Map {
 			p.around.SetMapIndex(p.key, reflect.Value{})
@@ -167,7 +168,8 @@ func match(all reflect.Value, which string) reflect.Value {
 func fits(v reflect.Value, which string) bool {
 	name, value, named := strings.Cut(which, "=")
 	v = reflect.Indirect(v)
-	return which == "*" || named && v.Kind() == reflect.Struct && v.FieldByName(name).IsValid() && fmt.Sprint(v.FieldByName(name)) == value
+	return which == "*" ||
+		named && v.Kind() == reflect.Struct && v.FieldByName(name).IsValid() && fmt.Sprint(v.FieldByName(name)) == value
 }
 
 // value reads a value of the type.

@@ -86,14 +86,16 @@ func (s *Session) Flush() error {
 // arrive learns whether an outcome is recorded. It must return soon. A recorded one whose
 // predecessor is not settled, or has an error, shares that: resend waits for it.
 func (s *Session) arrive(t *sent, row *store.EffectRow, err error) {
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBehind) || err == nil && !t.before.recorded() {
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBehind) ||
+		err == nil && !t.before.recorded() {
 		go s.resend(t)
 		return
 	}
 	s.settled(t, row, err)
 }
 
-// resend records an outcome that did not get through; one that is recorded stays as it is. Only this process knows what was done
+// resend records an outcome that did not get through; one that is recorded stays as it is. Only this
+// process knows what was done
 // outside: so it does not wait until the handler asks, and what was done is recorded even if the
 // outcome before is not. That one's error then stands for both.
 func (s *Session) resend(t *sent) {

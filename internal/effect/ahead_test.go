@@ -56,7 +56,9 @@ func TestE4NothingIsDoneOnAnOutcomeThatIsNotRecorded(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := &bench{t: t, store: newStore(), turn: 1}
 					ctx, s := b.run()
-					s.cfg.Store = slow{Store: b.store, takes: func(name string) time.Duration { return takes[name] * time.Second }}
+					s.cfg.Store = slow{Store: b.store, takes: func(name string) time.Duration {
+						return takes[name] * time.Second
+					}}
 					c := counting[int]{value: 1}
 					_, err := effects.Do(ctx, "a", c.fn)
 					require.NoError(t, err)
@@ -94,7 +96,9 @@ func TestE4AnOutcomeThatIsRefusedEndsTheRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bench{t: t, store: newStore(), turn: 1}
 				ctx, s := b.run()
-				s.cfg.Store = slow{Store: b.store, takes: func(string) time.Duration { return time.Second }, err: map[string]error{"a": refusal}}
+				s.cfg.Store = slow{Store: b.store, takes: func(string) time.Duration {
+					return time.Second
+				}, err: map[string]error{"a": refusal}}
 				var lost []error
 				s.cfg.Lost = func(err error) { lost = append(lost, err) }
 				c := counting[int]{value: 1}
@@ -105,7 +109,9 @@ func TestE4AnOutcomeThatIsRefusedEndsTheRun(t *testing.T) {
 				require.Equal(t, 1, c.calls, "b was not called")
 				require.ErrorIs(t, s.Verdict(), refusal)
 				require.ErrorIs(t, s.Flush(), refusal)
-				require.Equal(t, refusal == store.ErrStale, slices.ContainsFunc(lost, func(err error) bool { return err != nil }))
+				require.Equal(t, refusal == store.ErrStale, slices.ContainsFunc(lost, func(err error) bool {
+					return err != nil
+				}))
 				require.Empty(t, recorded(b.store))
 			})
 		})

@@ -57,7 +57,8 @@ func (s *Session) settle(ctx context.Context, c *Call, e journal.Effect, cause e
 	a, silent := s.inquire(ctx, c, e.Key)
 	if a.State == effects.StateDone || a.State == effects.StateNotDone {
 		e.Finding = &journal.Finding{
-			Verifier: nameOf(c.verifier), Asked: asked.UnixMicro(), Took: time.Since(asked).Microseconds(), Note: a.Note,
+			Verifier: nameOf(c.verifier), Asked: asked.UnixMicro(), Took: time.Since(asked).Microseconds(),
+			Note: a.Note,
 		}
 		if cause != nil {
 			e.Finding.Error = s.tell(cause).failure.Message
@@ -109,7 +110,8 @@ func nameOf(v effects.Verifier) string {
 // does not ask: the run that has it now will.
 func (s *Session) inquire(ctx context.Context, c *Call, key journal.Digest) (a effects.Answer, silent error) {
 	cause := usercode.Chain(context.Cause(ctx)) // fn may have made the context
-	if c.verifier == nil || usercode.Is(cause, store.ErrStale) || usercode.Is(cause, store.ErrJobClosed) || usercode.Is(cause, store.ErrLeased) {
+	if c.verifier == nil || usercode.Is(cause, store.ErrStale) || usercode.Is(cause, store.ErrJobClosed) ||
+		usercode.Is(cause, store.ErrLeased) {
 		return a, nil
 	}
 	s.fly(c, key)
@@ -179,7 +181,8 @@ func (s *Session) ask(ctx context.Context, c *Call, key journal.Digest, recorded
 	defer cancel()
 	id := &s.cfg.Identity
 	q := effects.Question{
-		Space: id.Space, Job: id.Job, Generation: id.Generation, Version: id.Version, Activity: id.Activity, DAD: id.DAD, Element: id.Element,
+		Space: id.Space, Job: id.Job, Generation: id.Generation, Version: id.Version, Activity: id.Activity,
+		DAD: id.DAD, Element: id.Element,
 		Name: c.name, Explicit: c.explicit, Key: key.String(), Class: c.class,
 		Input: s.cfg.Input, Args: c.args, Recorded: recorded,
 	}

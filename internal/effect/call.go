@@ -53,7 +53,8 @@ func newCall(name string) *Call {
 // readCall is the call that a handler has made.
 func readCall(p *port.Call) *Call {
 	c := newCall(p.Name)
-	c.class, c.explicit, c.keyed, c.args, c.once, c.attempts = effects.Class(p.Class), p.Explicit, p.Keyed, p.Args, p.Once, p.Attempts
+	c.class, c.explicit, c.keyed, c.args, c.once, c.attempts = effects.Class(p.Class), p.Explicit, p.Keyed, p.Args,
+		p.Once, p.Attempts
 	if p.Verifier != nil {
 		c.verifier, c.mode = p.Verifier.(effects.Verifier), effects.Mode(p.Mode)
 	}

@@ -14,12 +14,16 @@ import (
 )
 
 // Do implements port.Run.
-func (s *Session) Do(ctx context.Context, c *port.Call, body func(ctx context.Context, tx any) (any, error), into any) error {
+func (s *Session) Do(
+	ctx context.Context, c *port.Call, body func(ctx context.Context, tx any) (any, error), into any,
+) error {
 	return s.Perform(ctx, readCall(c), body, into)
 }
 
 // Perform is Do for an own call: its result is read into what into points to.
-func (s *Session) Perform(ctx context.Context, c *Call, body func(ctx context.Context, tx any) (any, error), into any) error {
+func (s *Session) Perform(
+	ctx context.Context, c *Call, body func(ctx context.Context, tx any) (any, error), into any,
+) error {
 	c.result = reflect.TypeOf(into).Elem()
 	raw, err := s.do(ctx, c, func(ctx context.Context, tx any) ([]byte, error) {
 		v, err := body(ctx, tx)

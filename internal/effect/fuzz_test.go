@@ -27,7 +27,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("done", []byte(`{"a":1,"a":2}`), "twice")
 	f.Fuzz(func(t *testing.T, state string, result []byte, note string) {
 		for _, wanted := range []reflect.Type{nil, reflect.TypeFor[picky]()} {
-			a, err := readAnswer(effects.Answer{State: effects.State(state), Result: result, Note: note}, &Call{result: wanted}, nil)
+			a, err := readAnswer(effects.Answer{State: effects.State(state), Result: result, Note: note},
+				&Call{result: wanted}, nil)
 			if err != nil {
 				require.Zero(t, a)
 				continue

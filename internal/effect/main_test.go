@@ -78,7 +78,8 @@ func (k *catcher) Do(_ context.Context, c *port.Call, _ func(context.Context, an
 // callOf is a call of Do.
 func callOf(name string, options ...effects.Option) *Call {
 	var k catcher
-	_, _ = effects.Do(context.WithValue(context.Background(), port.RunKey{}, &k), name, func(context.Context) (int, error) { return 0, nil }, options...)
+	_, _ = effects.Do(context.WithValue(context.Background(), port.RunKey{}, &k), name,
+		func(context.Context) (int, error) { return 0, nil }, options...)
 	return k.c
 }
 

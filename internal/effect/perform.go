@@ -129,7 +129,9 @@ func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, er
 	}
 	if c.keyed {
 		if recorded, known := rows.labels[c.explicit]; known && recorded != c.label() {
-			return nil, s.judge(c, &effects.NondeterminismError{Position: c.position, Key: c.explicit, Recorded: recorded, Asked: c.label()})
+			return nil, s.judge(c, &effects.NondeterminismError{
+				Position: c.position, Key: c.explicit, Recorded: recorded, Asked: c.label(),
+			})
 		}
 	}
 	for n := range port.MaxAttempts {
@@ -191,7 +193,8 @@ func (s *Session) perform(ctx context.Context, c *Call, fn function) ([]byte, er
 // Effect is the call as it is recorded after n outcomes "not done" (E5).
 func (s *Session) Effect(c *Call, n int) journal.Effect {
 	return journal.Effect{
-		Key: s.cfg.Identity.key(c, n), Name: c.label(), Class: string(c.class), N: n, Turn: s.cfg.Lease.Turn, Position: c.position,
+		Key: s.cfg.Identity.key(c, n), Name: c.label(), Class: string(c.class), N: n, Turn: s.cfg.Lease.Turn,
+		Position: c.position,
 	}
 }
 
@@ -242,7 +245,9 @@ func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row st
 }
 
 // run calls fn and records how it ended (E5).
-func (s *Session) run(ctx context.Context, c *Call, e journal.Effect, taken bool, fn function) (result []byte, err error) {
+func (s *Session) run(
+	ctx context.Context, c *Call, e journal.Effect, taken bool, fn function) (result []byte, err error,
+) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
 	last := c.last(e.N)

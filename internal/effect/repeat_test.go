@@ -24,16 +24,21 @@ func TestE2TheSameKeyTwiceInOneRun(t *testing.T) {
 		names         [2]string
 		duplicate     bool
 	}{
-		"same name":                {nil, nil, [2]string{"a", "a"}, true},
-		"other name":               {nil, nil, [2]string{"a", "b"}, false},
-		"other key":                {[]effects.Option{effects.WithKey("1")}, []effects.Option{effects.WithKey("2")}, [2]string{"a", "a"}, false},
-		"same key":                 {[]effects.Option{effects.WithKey("1")}, []effects.Option{effects.WithKey("1")}, [2]string{"a", "a"}, true},
-		"same key, other name":     {[]effects.Option{effects.WithKey("1")}, []effects.Option{effects.WithKey("1")}, [2]string{"a", "b"}, true},
-		"same key, other args":     {[]effects.Option{effects.WithKey("1"), effects.Args(1)}, []effects.Option{effects.WithKey("1"), effects.Args(2)}, [2]string{"a", "a"}, true},
-		"other args":               {[]effects.Option{effects.Args(1)}, []effects.Option{effects.Args(2)}, [2]string{"a", "a"}, false},
-		"same args":                {[]effects.Option{effects.Args(1)}, []effects.Option{effects.Args(1.0)}, [2]string{"a", "a"}, true},
-		"declared once":            {nil, []effects.Option{effects.Once()}, [2]string{"a", "a"}, false},
-		"once, but other args too": {[]effects.Option{effects.WithKey("1"), effects.Args(1)}, []effects.Option{effects.WithKey("1"), effects.Args(2), effects.Once()}, [2]string{"a", "a"}, true},
+		"same name":            {nil, nil, [2]string{"a", "a"}, true},
+		"other name":           {nil, nil, [2]string{"a", "b"}, false},
+		"other key":            {[]effects.Option{effects.WithKey("1")}, []effects.Option{effects.WithKey("2")}, [2]string{"a", "a"}, false},
+		"same key":             {[]effects.Option{effects.WithKey("1")}, []effects.Option{effects.WithKey("1")}, [2]string{"a", "a"}, true},
+		"same key, other name": {[]effects.Option{effects.WithKey("1")}, []effects.Option{effects.WithKey("1")}, [2]string{"a", "b"}, true},
+		"same key, other args": {[]effects.Option{effects.WithKey("1"), effects.Args(1)}, []effects.Option{effects.WithKey("1"), effects.Args(2)}, [2]string{"a", "a"}, true},
+		"other args":           {[]effects.Option{effects.Args(1)}, []effects.Option{effects.Args(2)}, [2]string{"a", "a"}, false},
+		"same args":            {[]effects.Option{effects.Args(1)}, []effects.Option{effects.Args(1.0)}, [2]string{"a", "a"}, true},
+		"declared once":        {nil, []effects.Option{effects.Once()}, [2]string{"a", "a"}, false},
+		"once, but other args too": {
+			[]effects.Option{effects.WithKey("1"), effects.Args(1)},
+			[]effects.Option{effects.WithKey("1"), effects.Args(2), effects.Once()},
+			[2]string{"a", "a"},
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -115,7 +120,9 @@ func TestE2AReplayWithAnotherNameOrArguments(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	long := string(make([]byte, 200+1))
-	v := effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) { return effects.Answer{}, nil })
+	v := effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
+		return effects.Answer{}, nil
+	})
 	for name, c := range map[string]struct {
 		name    string
 		options []effects.Option

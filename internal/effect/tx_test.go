@@ -86,7 +86,9 @@ func TestTxIsNotCalledLikeThis(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.run()
 	one := func(context.Context, any) (int, error) { return 1, nil }
-	for name, option := range map[string]effects.Option{"move": effects.Guarded, "": effects.Once(), "charge": effects.Verify(&oracle{}, effects.Strict)} {
+	for name, option := range map[string]effects.Option{
+		"move": effects.Guarded, "": effects.Once(), "charge": effects.Verify(&oracle{}, effects.Strict),
+	} {
 		_, err := effects.DoTx(ctx, name, one, option)
 		require.ErrorIs(t, err, effects.ErrUsage)
 	}
@@ -148,7 +150,9 @@ func (f *forgetful) StartEffect(ctx context.Context, l store.Lease, e journal.Ef
 // repeated: Guarded is parked, Idempotent keeps its key after a NotDone.
 func TestE4ATakeoverWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
-	for class, wants := range map[effects.Class]error{effects.Guarded: new(effects.ParkedError), effects.Idempotent: new(effects.UnknownError)} {
+	for class, wants := range map[effects.Class]error{
+		effects.Guarded: new(effects.ParkedError), effects.Idempotent: new(effects.UnknownError),
+	} {
 		t.Run(string(class), func(t *testing.T) {
 			b := newBench(t)
 			ctx, _ := b.run()

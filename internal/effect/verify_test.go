@@ -157,7 +157,8 @@ func TestVerifyUnfinished(t *testing.T) {
 				require.Equal(t, 3, got)
 				require.Len(t, c.keys, 1)
 				require.NotEqual(t, first, c.keys[0])
-				require.Equal(t, []store.EffectState{store.EffectNotDone, store.EffectCompleted}, []store.EffectState{rows[0].State, rows[1].State})
+				require.Equal(t, []store.EffectState{store.EffectNotDone, store.EffectCompleted},
+					[]store.EffectState{rows[0].State, rows[1].State})
 				require.Len(t, o.asked(), 1, "of what is known nobody is asked")
 			})
 		}
@@ -176,7 +177,9 @@ func TestVerifyUnfinishedUnknown(t *testing.T) {
 	}
 }
 
-func verifyUnknown(t *testing.T, begin func(context.Context, effects.Option) error, say func(context.Context) (effects.Answer, error), late bool) {
+func verifyUnknown(t *testing.T, begin func(context.Context, effects.Option) error,
+	say func(context.Context) (effects.Answer, error), late bool,
+) {
 	b := newBench(t)
 	o := &oracle{say: say}
 	v := effects.Verify(bound(o, late), effects.Human)
@@ -272,7 +275,8 @@ func (refusedLater) Refusal() (int, journal.Failure, bool) {
 func TestVerifyCompleted(t *testing.T) {
 	t.Parallel()
 	finds := map[string]func(context.Context) (effects.Answer, error){
-		"the same": says(effects.StateDone, "3.0"), "done": says(effects.StateDone, ""), "other": says(effects.StateDone, "4"), "not done": says(effects.StateNotDone, ""),
+		"the same": says(effects.StateDone, "3.0"), "done": says(effects.StateDone, ""), "other": says(effects.StateDone, "4"),
+		"not done": says(effects.StateNotDone, ""),
 	}
 	for name, say := range silence {
 		finds[name] = say
@@ -280,16 +284,22 @@ func TestVerifyCompleted(t *testing.T) {
 	for _, mode := range []effects.Mode{effects.Strict, effects.Warn, effects.Human} {
 		for name, say := range finds {
 			for _, class := range []effects.Class{effects.Guarded, effects.Idempotent} {
-				t.Run(string(mode)+" "+name+" "+string(class), func(t *testing.T) { verifyCompleted(t, mode, name, class, say) })
+				t.Run(string(mode)+" "+name+" "+string(class), func(t *testing.T) {
+					verifyCompleted(t, mode, name, class, say)
+				})
 			}
 		}
 	}
 }
 
-func verifyCompleted(t *testing.T, mode effects.Mode, name string, class effects.Class, say func(context.Context) (effects.Answer, error)) {
+func verifyCompleted(t *testing.T, mode effects.Mode, name string, class effects.Class,
+	say func(context.Context) (effects.Answer, error),
+) {
 	b := newBench(t)
 	o := &oracle{say: say}
-	options := []effects.Option{effects.Verify(bound(o, name == "late"), mode), class, effects.Once(), effects.WithKey("order-1"), effects.Args([]int{1})}
+	options := []effects.Option{
+		effects.Verify(bound(o, name == "late"), mode), class, effects.Once(), effects.WithKey("order-1"), effects.Args([]int{1}),
+	}
 	c := counting[int]{value: 3}
 	ctx, s := b.run()
 	s.cfg.Input = []byte(`{"id":1}`)
@@ -442,7 +452,9 @@ func TestVerifyByName(t *testing.T) {
 			return o, effects.Strict
 		}
 		one := (&counting[int]{}).fn
-		for name, options := range map[string][]effects.Option{"a": nil, "b": {effects.Idempotent}, "c": {effects.Pure}, "d": {effects.Verify(own, effects.Strict)}} {
+		for name, options := range map[string][]effects.Option{
+			"a": nil, "b": {effects.Idempotent}, "c": {effects.Pure}, "d": {effects.Verify(own, effects.Strict)},
+		} {
 			_, err := effects.Do(ctx, name, one, options...)
 			require.NoError(t, err)
 		}

@@ -100,7 +100,8 @@ func (a *aside) take(ctx context.Context, w work) {
 	var why error
 	for _, u := range units(w) {
 		if err := a.one(ctx, u); err != nil {
-			crowded.items, crowded.calls, why = append(crowded.items, u.items...), append(crowded.calls, u.calls...), err
+			crowded.items, crowded.calls, why = append(crowded.items, u.items...), append(crowded.calls, u.calls...),
+				err
 		}
 	}
 	if !crowded.empty() {

@@ -173,8 +173,9 @@ func (a *ask) ask(b *batch) error {
 		return nil
 	}
 	order := collation.Ask{
-		Flow: a.Flow.Name, Version: a.Flow.Version, Key: a.Key, Input: a.Input, Tags: a.Tags, Trace: a.Trace, Who: a.Who,
-		At: a.At, Delay: collation.Micros(a.Delay.Microseconds()),
+		Flow: a.Flow.Name, Version: a.Flow.Version, Key: a.Key, Input: a.Input, Tags: a.Tags, Trace: a.Trace,
+		Who: a.Who,
+		At:  a.At, Delay: collation.Micros(a.Delay.Microseconds()),
 	}
 	if a.Active {
 		order.Version = ""
@@ -268,7 +269,9 @@ func (b *batch) beginAsked(s *store.Start, f *flow.Flow) (begun bool, err error)
 
 // prepareAsked checks what a client wrote as a start of this process is checked: nothing of it is
 // trusted. Error: *refusal.
-func (l *loop) prepareAsked(ctx context.Context, it *item, row *collation.Row, now collation.Micros) (s store.Start, f *flow.Flow, err error) {
+func (l *loop) prepareAsked(
+	ctx context.Context, it *item, row *collation.Row, now collation.Micros) (s store.Start, f *flow.Flow, err error,
+) {
 	a, err := row.Ask()
 	switch {
 	case it.reject != nil:

@@ -48,7 +48,9 @@ func TestS8AClientAsksForStarts(t *testing.T) {
 			if s.Err == nil {
 				ids = append(ids, s.Job)
 			} else {
-				require.Equal(t, &store.AlreadyStartedError{Job: id, Key: starts[i].Key, Flow: starts[i].Flow, SameFlow: true, SameInput: true}, s.Err)
+				require.Equal(t, &store.AlreadyStartedError{
+					Job: id, Key: starts[i].Key, Flow: starts[i].Flow, SameFlow: true, SameInput: true,
+				}, s.Err)
 			}
 			require.Equal(t, id, s.Job)
 		}

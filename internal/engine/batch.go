@@ -473,7 +473,8 @@ func (b *batch) outgoing() (here, others []store.Outgoing) {
 			}
 		}
 		for n := range p.Update {
-			if row := &p.Update[n]; row == last[row.GUID] && (released(row, st.Now) || slices.Contains(p.Released, row.GUID) || b.has(row)) && !gone[row.GUID] {
+			if row := &p.Update[n]; row == last[row.GUID] &&
+				(released(row, st.Now) || slices.Contains(p.Released, row.GUID) || b.has(row)) && !gone[row.GUID] {
 				send(row)
 			}
 		}
@@ -485,6 +486,7 @@ func (b *batch) outgoing() (here, others []store.Outgoing) {
 // a function that was just woken (E12). All other updated rows are left to the sweeper, but for
 // the answers that the plan releases.
 func released(row *collation.Row, now collation.Micros) bool {
-	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never && // a sleeping row may be claimed already
+	// a sleeping row may be claimed already
+	return row.Kind == journal.MessageRequest && row.Held == "" && row.NextAt != collation.Never &&
 		row.Publication > 0 && row.PublishedAt == now
 }

@@ -31,11 +31,16 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 	turned := func(r *collation.Row) { r.Kind = journal.MessageAnswer }
 	two := func(r *collation.Row) { r.Pauses = make([]collation.Pause, 2) }
 	plans := []*collation.Plan{
-		{Job: job, Update: []collation.Row{request(1, 2, now), request(2, 2, now), request(3, 2, now), request(4, 2, now)}},
+		{Job: job, Update: []collation.Row{
+			request(1, 2, now), request(2, 2, now), request(3, 2, now), request(4, 2, now),
+		}},
 		{Job: job, Update: []collation.Row{request(1, 2, now, two), request(2, 2, now, parked), request(5, 1, now-9)}},
 		{Job: job, Update: []collation.Row{request(3, 2, now, turned)}, Delete: []journal.GUID{{4}}},
 		{Job: job, Insert: []collation.Row{request(6, 1, now)}},
-		{Job: job, Update: []collation.Row{request(7, 1, now, turned), request(8, 1, now, turned)}, Released: []journal.GUID{{7}}},
+		{
+			Job: job, Update: []collation.Row{request(7, 1, now, turned), request(8, 1, now, turned)},
+			Released: []journal.GUID{{7}},
+		},
 	}
 	b := &batch{loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
 		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}, Now: now},
@@ -60,12 +65,16 @@ func TestOneStepPerTransaction(t *testing.T) {
 	twice := func(m collation.Message) (*item, *item) {
 		return &item{epoch: 1, msg: m, flow: flowKey{"one", "1"}}, &item{epoch: 1, msg: m, flow: flowKey{"one", "1"}}
 	}
-	a, again := twice(collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD})
+	a, again := twice(collation.Message{
+		Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD,
+	})
 	b, err := c.transact(ctx, work{items: []*item{a, again}})
 	require.NoError(t, err)
 	require.Len(t, b.decided, 2, "done in one step: the second finds it settled")
 	leg1 := b.plans[0].Plan.Insert[0]
-	a, again = twice(collation.Message{Kind: journal.MessageLeg1, Job: job, GUID: leg1.GUID, Row: leg1.GUID, Activity: "a", DAD: leg1.DAD})
+	a, again = twice(collation.Message{
+		Kind: journal.MessageLeg1, Job: job, GUID: leg1.GUID, Row: leg1.GUID, Activity: "a", DAD: leg1.DAD,
+	})
 	b, err = c.transact(ctx, work{items: []*item{a, again}})
 	require.NoError(t, err)
 	require.Equal(t, []*item{a}, b.decided)

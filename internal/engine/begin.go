@@ -124,7 +124,8 @@ func (b *batch) keyHolder(key string) *collation.Holder {
 // taken is the answer when a job has the key (1.11).
 func taken(s *store.Start, h *collation.Holder) store.Started {
 	return store.Started{Job: h.ID, Err: &store.AlreadyStartedError{
-		Job: h.ID, Key: s.Key, Flow: h.Flow, SameFlow: h.Flow.Name == s.Flow.Name, SameInput: bytes.Equal(h.Input, s.Input),
+		Job: h.ID, Key: s.Key, Flow: h.Flow, SameFlow: h.Flow.Name == s.Flow.Name,
+		SameInput: bytes.Equal(h.Input, s.Input),
 	}}
 }
 
@@ -132,7 +133,9 @@ func taken(s *store.Start, h *collation.Holder) store.Started {
 // returns the plan of the steps; nil: the start message is sent instead.
 func (b *batch) begin(p *collation.Plan, f *flow.Flow) *collation.Plan {
 	e := p.Entry
-	b.begun[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
+	b.begun[e.Key] = &collation.Holder{
+		ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input,
+	}
 	header := collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}
 	b.plans = append(b.plans, store.Chain(&header, p))
 	st := collation.Born(p, f)

@@ -61,7 +61,8 @@ func TestE11TheBudgetOfAStepIsTheSameInEveryMode(t *testing.T) {
 						require.Equal(t, journal.JobCompleted, v.State, "%v", v.Error)
 						require.Equal(t, x.output, string(v.Output))
 					} else {
-						require.Equal(t, []any{journal.JobFailed, 500, collation.ReasonExpression}, []any{v.State, v.Code, v.Error.Class})
+						require.Equal(t, []any{journal.JobFailed, 500, collation.ReasonExpression},
+							[]any{v.State, v.Code, v.Error.Class})
 						require.Contains(t, v.Error.Message, fmt.Sprint(flow.MaxStepCost))
 					}
 					require.Empty(t, v.Dead)

@@ -148,7 +148,8 @@ func (c *Committer) Failing() (since time.Time, why error) {
 	for l := range c.all {
 		p := &l.progress
 		p.mu.Lock()
-		if p.why != nil && now.Sub(p.failing) >= failAfter && now.Sub(p.failed) < failsFor && (why == nil || p.failing.Before(since)) {
+		if p.why != nil && now.Sub(p.failing) >= failAfter && now.Sub(p.failed) < failsFor &&
+			(why == nil || p.failing.Before(since)) {
 			since, why = p.failing, p.why
 		}
 		p.mu.Unlock()
@@ -200,7 +201,8 @@ func (c *Committer) all(yield func(*loop) bool) {
 func (c *Committer) Busy() (worst *Busy) {
 	for l := range c.all {
 		b := l.progress.look(l.patient)
-		if b != nil && (worst == nil || b.Deciding && !worst.Deciding || b.Deciding == worst.Deciding && b.For > worst.For) {
+		if b != nil &&
+			(worst == nil || b.Deciding && !worst.Deciding || b.Deciding == worst.Deciding && b.For > worst.For) {
 			worst = b
 		}
 	}

@@ -18,7 +18,10 @@ import (
 func message(job journal.JobID) *item {
 	return &item{
 		delivery: &acked{done: make(chan string, 10)}, epoch: 1, flow: flowKey{"one", "1"},
-		msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
+		msg: collation.Message{
+			Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start",
+			DAD: collation.RootDAD,
+		},
 	}
 }
 
@@ -41,7 +44,8 @@ func TestABusyLoopIsSeen(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		busy := l.Busy()
 		require.Equal(t, "an engine of this process has been busy with one message for 6 s", busy.String())
-		require.Equal(t, store.Busy{For: 7*time.Second - time.Millisecond, Job: it.msg.Job, Message: it.msg.GUID}, busy.Told())
+		require.Equal(t, store.Busy{For: 7*time.Second - time.Millisecond, Job: it.msg.Job, Message: it.msg.GUID},
+			busy.Told())
 		synctest.Wait()
 		require.Len(t, said.all, 1, "not one line for each look")
 		require.Contains(t, said.all[0], "job="+it.msg.Job.String())

@@ -30,7 +30,9 @@ var (
 // of the key: kept(key) (S15). Under identity strict a missing key is derived from the input
 // (E16). stop is asked now and then whether the check takes too long; nil: never. Errors: ErrInput,
 // ErrKey, flow.ErrStopped: the input is not checked.
-func CheckStart(f *flow.Flow, key string, input []byte, kept func(key string) string, stop func() bool) (string, error) {
+func CheckStart(
+	f *flow.Flow, key string, input []byte, kept func(key string) string, stop func() bool) (string, error,
+) {
 	if f.Identity() == flow.Strict && key == "" {
 		key = f.StrictKey(input)
 	}

@@ -113,7 +113,9 @@ func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.S
 
 // prepare checks the order like a start from outside. The input of compensations contains that
 // of their function, so it has no limit of its own.
-func (l *loop) prepare(ctx context.Context, it *item, row *collation.Row, order *collation.StartOrder) (collation.Inception, *flow.Flow, error) {
+func (l *loop) prepare(
+	ctx context.Context, it *item, row *collation.Row, order *collation.StartOrder,
+) (collation.Inception, *flow.Flow, error) {
 	var none collation.Inception
 	switch {
 	case order.Fault != "":

@@ -84,7 +84,8 @@ func deployed(t *testing.T, st *memstore.Store, b *flow.Builder) journal.FlowRef
 // startsOne starts a job of a flow as the contract of the store does, without an engine.
 func startsOne(t *testing.T, st *memstore.Store, ref journal.FlowRef, mode collation.Mode) journal.JobID {
 	t.Helper()
-	started, err := journaltest.Driven{Store: st}.Start(t.Context(), []store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
+	started, err := journaltest.Driven{Store: st}.Start(t.Context(),
+		[]store.Start{{Flow: ref, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, mode)
 	require.NoError(t, err)
 	return started[0].Job
 }
@@ -212,7 +213,8 @@ func TestW3ABatchDecidesForWhoLeaves(t *testing.T) {
 		job := c.Start(t.Context(), c.requests(1))[0].Job
 		for name, ask := range map[string]func(context.Context) error{
 			"signal": func(ctx context.Context) error {
-				_, err := c.Signal(ctx, collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Code: 200, Payload: []byte(`1`)})
+				_, err := c.Signal(ctx,
+					collation.Signal{GUID: journal.GUID{9}, Topic: "t", Key: "k", Code: 200, Payload: []byte(`1`)})
 				return err
 			},
 			"interrupt": func(ctx context.Context) error {

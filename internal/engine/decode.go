@@ -44,7 +44,10 @@ func decode(d transport.Delivery) (*item, error) {
 			return nil, fmt.Errorf("a message of topic %q, GUID %s, turn %d: %w", raw.Header.Topic, journal.GUID(raw.Header.GUID), raw.Header.Turn, err)
 		}
 	}
-	it := &item{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic, refused: refused}
+	it := &item{
+		delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic,
+		refused: refused,
+	}
 	m := &it.msg
 	m.Kind, m.Activity, m.Turn, m.Response = h.Kind, h.Activity, h.Turn, response
 	if m.Job, err = journal.ParseJobID(h.Job); err != nil {

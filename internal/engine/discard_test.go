@@ -108,7 +108,8 @@ func TestC10RefusedSignals(t *testing.T) {
 			}
 			tx, err := st.Committer(t.Context(), true)
 			require.NoError(t, err)
-			require.NoError(t, tx.Commit(t.Context(), []store.Chained{{Plan: &collation.Plan{Job: row.Job, Insert: []collation.Row{row}}}}))
+			require.NoError(t, tx.Commit(t.Context(),
+				[]store.Chained{{Plan: &collation.Plan{Job: row.Job, Insert: []collation.Row{row}}}}))
 		}
 		unreadable, untaken, calls := items[1], items[2], 0
 		w.refuse = func(plans []store.Chained) error {
@@ -140,7 +141,9 @@ func TestC10RefusedSignals(t *testing.T) {
 func TestT3UnreadableOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		it, d := handmade(journal.MessageStart, 1)
-		w := &watched{order: &collation.Row{GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{")}}
+		w := &watched{order: &collation.Row{
+			GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{"),
+		}}
 		c, st := bench(t, w)
 		c.carry(t.Context(), work{items: []*item{it}})
 		require.Equal(t, "term", <-d.done)

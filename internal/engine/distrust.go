@@ -36,7 +36,10 @@ func (s *sweeper) quarantineAllChanged(ctx context.Context, out []store.Outgoing
 // quarantineChanged quarantines the job of a row. It reads the job and the row, decides by
 // collation.Changed, and writes the job's state, an entry and a dead letter.
 func (s *sweeper) quarantineChanged(row *collation.Row, cause error) *call {
-	m := &collation.Message{Kind: row.Kind, Job: row.Job, GUID: row.GUID, Row: row.GUID, Activity: row.Activity, DAD: row.DAD, Turn: row.Turn}
+	m := &collation.Message{
+		Kind: row.Kind, Job: row.Job, GUID: row.GUID, Row: row.GUID, Activity: row.Activity, DAD: row.DAD,
+		Turn: row.Turn,
+	}
 	return &call{
 		name: "quarantine", want: func() []store.Want { return []store.Want{{Job: m.Job, Row: m.Row}} },
 		decide: func(b *batch) error {

@@ -91,7 +91,9 @@ func (w worker) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 }
 
 // FinishEffect implements store.Worker.
-func (w worker) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (w worker) FinishEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
+) {
 	if e.Class == store.ClassTx {
 		return store.EffectRow{}, fmt.Errorf("finish effect %s: %w: it is of class tx", e.Name, store.ErrRejected)
 	}
@@ -114,37 +116,46 @@ func (w worker) SendOutcome(_ context.Context, l store.Lease, e journal.Effect, 
 }
 
 func starting(l *store.Lease, e journal.Effect) *effect {
-	return &effect{of: l, key: e.Key, begins: true, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
-		return h.Start(*l, e, mode)
-	}}
+	return &effect{
+		of: l, key: e.Key, begins: true,
+		decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+			return h.Start(*l, e, mode)
+		},
+	}
 }
 
 func finish(l *store.Lease, e journal.Effect, notDone bool) *effect {
-	return &effect{of: l, key: e.Key, decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
-		return h.Finish(*l, e, notDone, mode)
-	}}
+	return &effect{
+		of: l, key: e.Key,
+		decide: func(h *collation.Chain, mode collation.Mode) (collation.Effected, error) {
+			return h.Finish(*l, e, notDone, mode)
+		},
+	}
 }
 
 // TxEffect implements store.Worker: the outcome commits in the transaction of its body.
-func (w worker) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, body store.TxCall) (store.EffectRow, error) {
+func (w worker) TxEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, body store.TxCall) (store.EffectRow, error,
+) {
 	if e.Class != store.ClassTx {
 		return store.EffectRow{}, fmt.Errorf("tx effect %s: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
 	}
 	defer w.c.hot.drop(l.Job)
 	var x *effect
-	stood, err := w.c.cfg.Store.Body(ctx, l.Key(), e.Key, body, func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
-		e.Result, e.Error = with.Result, with.Error
-		x = finish(&l, e, with.NotDone)
-		loaded, err := tx.Load(ctx, x.want(), true)
-		if err != nil {
-			return err
-		}
-		b := w.c.batch(loaded, false)
-		if err := x.ask(b); err != nil || len(b.plans) == 0 {
-			return err
-		}
-		return tx.Commit(ctx, b.plans)
-	})
+	stood, err := w.c.cfg.Store.Body(ctx, l.Key(), e.Key, body,
+		func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
+			e.Result, e.Error = with.Result, with.Error
+			x = finish(&l, e, with.NotDone)
+			loaded, err := tx.Load(ctx, x.want(), true)
+			if err != nil {
+				return err
+			}
+			b := w.c.batch(loaded, false)
+			if err := x.ask(b); err != nil || len(b.plans) == 0 {
+				return err
+			}
+			return tx.Commit(ctx, b.plans)
+		})
 	lost, named := errors.AsType[*store.LostError](err)
 	switch {
 	case named && lost.Session:

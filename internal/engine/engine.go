@@ -90,7 +90,9 @@ func (e *Engine) fetch(ctx context.Context) error {
 	for lane := range e.cfg.Lanes {
 		into := loops[lane%len(loops)].lanes
 		g.Go(func() error {
-			return e.consume(ctx, transport.ToLane(lane), e.cfg.LaneSlots, func(transport.Delivery) chan fetched { return into })
+			return e.consume(ctx, transport.ToLane(lane), e.cfg.LaneSlots, func(transport.Delivery) chan fetched {
+				return into
+			})
 		})
 	}
 	g.Go(func() error {
@@ -135,7 +137,9 @@ type fetched struct {
 
 // consume feeds the deliveries of one destination to their loop. A busy loop holds the consumer
 // back (T11).
-func (e *Engine) consume(ctx context.Context, from transport.Destination, slots int, to func(transport.Delivery) chan fetched) error {
+func (e *Engine) consume(
+	ctx context.Context, from transport.Destination, slots int, to func(transport.Delivery) chan fetched,
+) error {
 	return e.cfg.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		d = e.keeping.add(d)
 		select {

@@ -28,7 +28,9 @@ func TestS13MessagesOfTheNextEpochWait(t *testing.T) {
 		send := func(epoch int64, publication int) {
 			h := wire.Hint{Kind: journal.MessageLeg1, Job: nobody.String(), Row: nobody.String(), Activity: "a", DAD: ",0"}
 			require.NoError(t, transporttest.Publish(context.Background(), r.bus, transport.Message{
-				To: transport.ToLane(0), Header: transport.Header{GUID: nobody, Publication: publication, Epoch: epoch}, Body: wire.Encode(&h),
+				To: transport.ToLane(0), Header: transport.Header{
+					GUID: nobody, Publication: publication, Epoch: epoch,
+				}, Body: wire.Encode(&h),
 			}))
 		}
 		send(epoch+1, 1)

@@ -44,7 +44,10 @@ type flowKey struct{ name, version string }
 
 // NewFlows returns an empty cache over the source.
 func NewFlows(s Source) *Flows {
-	return &Flows{source: s, known: map[journal.Digest]*flow.Flow{}, named: map[flowKey]journal.Digest{}, active: map[string]journal.FlowRef{}}
+	return &Flows{
+		source: s, known: map[journal.Digest]*flow.Flow{}, named: map[flowKey]journal.Digest{},
+		active: map[string]journal.FlowRef{},
+	}
 }
 
 // Cached returns a flow that is compiled already, or nil.
@@ -72,7 +75,9 @@ func (f *Flows) Get(ctx context.Context, ref journal.FlowRef) (*flow.Flow, error
 }
 
 // read reads and compiles a flow version that check accepts.
-func (f *Flows) read(ctx context.Context, name, version string, check func(definition []byte) error) (*flow.Flow, error) {
+func (f *Flows) read(
+	ctx context.Context, name, version string, check func(definition []byte) error) (*flow.Flow, error,
+) {
 	canonical, err := f.source.Flow(ctx, name, version)
 	if err == nil {
 		err = check(canonical)

@@ -16,7 +16,9 @@ import (
 // PlanFork reads the job that is to be forked at an entry of its main chain, and completes from.
 // The start has the flow version, the input and the tags of that job, and its key, which the caller
 // replaces. Errors: ErrFork, which says what to do, store.ErrNotFound, or the store's.
-func PlanFork(ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (f *flow.Flow, in store.Start, err error) {
+func PlanFork(ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (f *flow.Flow,
+	in store.Start, err error,
+) {
 	v, err := r.Job(ctx, id)
 	if err != nil {
 		return nil, in, err
@@ -61,7 +63,9 @@ func forkable(v *store.JobView) error {
 // reading: store.ErrNotFound among others.
 func CutAt(ctx context.Context, r store.Reader, job journal.JobID, at int64) (c *replay.Cut, err error) {
 	err = r.Audit(ctx, job, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		c = replay.NewCut(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation}, at)
+		c = replay.NewCut(replay.Header{
+			Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation,
+		}, at)
 		for r, err := range records {
 			if err != nil {
 				return err

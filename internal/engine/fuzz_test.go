@@ -28,7 +28,10 @@ func (d *delivered) Message() *transport.Message { return &d.msg }
 func FuzzDecode(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
 	read := func(body []byte, publication int) (*item, error) {
-		return decode(&delivered{msg: transport.Message{Header: transport.Header{GUID: id, Publication: publication}, Body: body}})
+		return decode(&delivered{msg: transport.Message{
+			Header: transport.Header{GUID: id, Publication: publication},
+			Body:   body,
+		}})
 	}
 	terminal := &wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: []byte(`1`)}
 	seed := func(good bool, h wire.Hint) {
@@ -38,7 +41,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(wire.Encode(&h), 1)
 	}
 	for _, kind := range []journal.MessageKind{
-		journal.MessageStart, journal.MessageLeg1, journal.MessageAnswer, journal.MessageWakeUp, journal.MessageOutcome, journal.MessageCycle,
+		journal.MessageStart, journal.MessageLeg1, journal.MessageAnswer, journal.MessageWakeUp,
+		journal.MessageOutcome, journal.MessageCycle,
 	} {
 		seed(true, wire.Hint{Kind: kind, Activity: "a", DAD: ",0,1"})
 	}
@@ -50,7 +54,9 @@ func FuzzDecode(f *testing.F) {
 		seed(false, wire.Hint{Kind: kind, Activity: "a", DAD: ",0"})
 		seed(false, wire.Hint{Kind: kind, DAD: ",0,0"})
 	}
-	for _, kind := range []journal.MessageKind{journal.MessageReceipt, journal.MessageRequest, journal.MessageResponse, "", "nonsense"} {
+	for _, kind := range []journal.MessageKind{
+		journal.MessageReceipt, journal.MessageRequest, journal.MessageResponse, "", "nonsense",
+	} {
 		seed(false, wire.Hint{Kind: kind, Activity: "a", DAD: ",0"})
 	}
 	f.Fuzz(func(t *testing.T, body []byte, publication int) {

@@ -67,7 +67,10 @@ func newWarmth(t *testing.T) *warmth {
 func warmthOf(t *testing.T, f *flow.Builder) *warmth {
 	t.Helper()
 	w := &warmth{t: t}
-	w.loop, w.st = over(t, &hooked{load: func(wants []store.Want) error { w.loads.Add(int64(len(wants))); return nil }}, Config{})
+	w.loop, w.st = over(t, &hooked{load: func(wants []store.Want) error {
+		w.loads.Add(int64(len(wants)))
+		return nil
+	}}, Config{})
 	w.ref = deployed(t, w.st, f)
 	_, err := w.flows.Get(t.Context(), w.ref)
 	require.NoError(t, err)
@@ -77,7 +80,9 @@ func warmthOf(t *testing.T, f *flow.Builder) *warmth {
 // begin starts a job in a batch of its own, and returns its first request.
 func (w *warmth) begin(key string) collation.Row {
 	w.t.Helper()
-	s := &start{Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached(w.ref.Digest)}
+	s := &start{
+		Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached(w.ref.Digest),
+	}
 	x := &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose, done: make(chan struct{})}
 	b, err := w.transact(w.t.Context(), work{calls: []*call{x}})
 	require.NoError(w.t, err)
@@ -87,8 +92,10 @@ func (w *warmth) begin(key string) collation.Row {
 // response is a worker's response to a request.
 func response(r *collation.Row) *item {
 	return &item{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
-		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID, Activity: r.Activity,
-		DAD: r.DAD, Turn: r.Turn, Response: &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`)},
+		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
+		Activity: r.Activity,
+		DAD:      r.DAD, Turn: r.Turn,
+		Response: &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`)},
 	}}
 }
 
@@ -125,7 +132,9 @@ func TestW6AHotJobWaitsForASignal(t *testing.T) {
 		if by == journal.BySignal {
 			box := collation.Mailbox("test", "t", "k")
 			signal := &call{
-				name: "signal", box: &box, want: func() []store.Want { return []store.Want{{Box: box}} }, done: make(chan struct{}),
+				name: "signal", box: &box, want: func() []store.Want {
+					return []store.Want{{Box: box}}
+				}, done: make(chan struct{}),
 				decide: func(b *batch) error { _, err := b.signal(box, told("k", 1)); return err },
 			}
 			b, err := w.transact(t.Context(), work{calls: []*call{signal}})
@@ -266,7 +275,8 @@ func TestW8WhoIsNotSureOfItsSessionBeginsNothing(t *testing.T) {
 	_, _, err = w.Worker().StartEffect(t.Context(), l, begun)
 	require.NoError(t, err)
 	w.cfg.Session = living(own.ID() + 1)
-	_, _, err = w.Worker().StartEffect(t.Context(), l, journal.Effect{Key: journal.Digest{2}, Name: "more", Class: store.ClassIdempotent, N: 1})
+	_, _, err = w.Worker().StartEffect(t.Context(), l,
+		journal.Effect{Key: journal.Digest{2}, Name: "more", Class: store.ClassIdempotent, N: 1})
 	require.ErrorIs(t, err, store.ErrStale)
 	end, err := w.Worker().FinishEffect(t.Context(), l, begun, false)
 	require.NoError(t, err)

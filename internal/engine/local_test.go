@@ -145,7 +145,9 @@ func TestW6AReleasedElementIsSentAtOnce(t *testing.T) {
 			r := start(t, cfg, membus.Config{}, nil, reg)
 			r.deploy(few)
 			id := r.publish("few", "k", `{}`)
-			require.Eventually(t, func() bool { return r.view(id).State == journal.JobCompleted }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool {
+				return r.view(id).State == journal.JobCompleted
+			}, 20*time.Second, time.Millisecond)
 			for _, i := range r.view(id).Instances {
 				require.Zero(t, i.Open)
 			}

@@ -44,8 +44,9 @@ type loop struct {
 	sorts   bool
 	lanes   chan fetched
 	starts  chan fetched
-	own     chan *call      // calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
-	tx      store.Committer // nil until it is needed, and after a lost connection
+	// calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
+	own chan *call
+	tx  store.Committer // nil until it is needed, and after a lost connection
 	// progress is what the loop does now.
 	progress progress
 	taken    gathered // the buffers of gather, used again and again
@@ -192,7 +193,8 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		}
 		switch {
 		case err != nil:
-			together.calls = append(together.calls, l.poison(d, collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error(), Unclaimed: true}, nil))
+			together.calls = append(together.calls, l.poison(d,
+				collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error(), Unclaimed: true}, nil))
 		case it.stolen(nil):
 			l.repel(it)
 		case it.msg.Kind == journal.MessageSignal:

@@ -81,7 +81,9 @@ func foreign(t *testing.T, r *rig, runs *atomic.Int64, response string) func(tra
 		h.GUID, h.Topic = collation.ResponseGUID(request, q.Turn), q.Topic
 		body := fmt.Sprintf(`{"kind":"response","job":%q,"row":%q,"activity":%q,"dad":%q,"turn":%d,"flow":%q,"version":%q,"response":%s}`,
 			q.Job, q.Request, q.Activity, q.DAD, q.Turn, q.Flow, q.Version, response)
-		m := transport.Message{To: transport.ToLane(wire.LaneOf(job, r.eng.Config().Lanes)), Header: h, Body: []byte(body)}
+		m := transport.Message{
+			To: transport.ToLane(wire.LaneOf(job, r.eng.Config().Lanes)), Header: h, Body: []byte(body),
+		}
 		if err := transporttest.Publish(context.Background(), r.bus, m); err != nil {
 			t.Error(err)
 		}
@@ -99,7 +101,9 @@ func TestT3AResponseWithoutAnAddressNamesItsTopic(t *testing.T) {
 		} {
 			require.NoError(t, transporttest.Publish(t.Context(), r.bus, transport.Message{
 				To: transport.ToLane(0), Body: []byte(body),
-				Header: transport.Header{GUID: other, Turn: 1, Topic: "t.foreign", Publication: n + 1, Epoch: r.eng.Publisher().Epoch.Load()},
+				Header: transport.Header{
+					GUID: other, Turn: 1, Topic: "t.foreign", Publication: n + 1, Epoch: r.eng.Publisher().Epoch.Load(),
+				},
 			}))
 			time.Sleep(time.Minute) // the bubble's clock
 			require.Len(t, r.letters(), n+1)

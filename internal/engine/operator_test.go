@@ -18,12 +18,17 @@ import (
 func TestE10OneOfManyOperatorsActs(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{Committers: 1})
-		require.NoError(t, c.DeadLetter(t.Context(), collation.DeadLetter{Reason: reasonUndecodable, Message: "x"}, []byte{0xff}))
+		require.NoError(t,
+			c.DeadLetter(t.Context(), collation.DeadLetter{Reason: reasonUndecodable, Message: "x"}, []byte{0xff}))
 		letters := lettersOf(t, c.store)
 		require.Len(t, letters, 1)
 		answer := &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}}
 		actions := []store.Action{
-			{ID: letters[0].ID, Retry: true}, {ID: letters[0].ID, Response: answer}, {ID: letters[0].ID, Response: answer}, {ID: 99, Retry: true}, {ID: letters[0].ID},
+			{ID: letters[0].ID, Retry: true},
+			{ID: letters[0].ID, Response: answer},
+			{ID: letters[0].ID, Response: answer},
+			{ID: 99, Retry: true},
+			{ID: letters[0].ID},
 		}
 		errs := make([]error, len(actions))
 		var all sync.WaitGroup

@@ -93,7 +93,8 @@ func (x *orphan) decide(b *batch) error {
 		b.plans = append(b.plans, store.Chained{Plan: collation.WriteDeadLetter(*x.letter)})
 	}
 	if k := x.row; k != nil {
-		if p := collation.Discard(*k, b.loaded.Tombstones[k.Job], b.loaded.States[k.Job], b.loaded.Orders[k.Job]); p != nil {
+		if p := collation.Discard(*k, b.loaded.Tombstones[k.Job], b.loaded.States[k.Job],
+			b.loaded.Orders[k.Job]); p != nil {
 			b.plans = append(b.plans, store.Chained{Plan: p})
 		}
 	}
@@ -132,7 +133,9 @@ const callDeadLetter = "dead letter"
 // deadLetter is poison for a message that could be decoded.
 func (l *loop) deadLetter(it *item, reason string, cause error) *call {
 	row := it.key()
-	letter := collation.DeadLetter{Job: it.msg.Job, Reason: reason, Message: cause.Error(), Unclaimed: reason == reasonForeign}
+	letter := collation.DeadLetter{
+		Job: it.msg.Job, Reason: reason, Message: cause.Error(), Unclaimed: reason == reasonForeign,
+	}
 	return l.poison(it.delivery, letter, &row)
 }
 
@@ -150,7 +153,9 @@ func (l *loop) holdCompensations(b *batch, it *item, row *collation.Row, cause e
 		Kind: row.Kind, Reason: reasonUndo, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
-	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() { l.ack(it.delivery) }))
+	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() {
+		l.ack(it.delivery)
+	}))
 }
 
 // DeadLetter records a message for which no row was read, undecodable or foreign, with its bytes

@@ -31,7 +31,8 @@ func (r *rig) hint(to transport.Destination, h wire.Hint) {
 	g, err := journal.ParseGUID(h.Row)
 	require.NoError(r.t, err)
 	require.NoError(r.t, transporttest.Publish(context.Background(), r.bus, transport.Message{
-		To: to, Header: transport.Header{GUID: g, Publication: r.hints, Epoch: r.eng.Publisher().Epoch.Load()}, Body: wire.Encode(&h),
+		To: to, Header: transport.Header{GUID: g, Publication: r.hints, Epoch: r.eng.Publisher().Epoch.Load()},
+		Body: wire.Encode(&h),
 	}))
 }
 

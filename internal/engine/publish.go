@@ -35,7 +35,8 @@ type Origin struct {
 }
 
 // Publish hands the rows to the bus without waiting for PubAcks. A row whose message is lost
-// sends it again (T2), and that of one that the bus refuses says so (T5). Rows that cannot be published are in the error; they delay no others.
+// sends it again (T2), and that of one that the bus refuses says so (T5). Rows that cannot be
+// published are in the error; they delay no others.
 func (p *Publisher) Publish(ctx context.Context, out []store.Outgoing, from Origin) error {
 	return p.publish(ctx, out, from, nil)
 }

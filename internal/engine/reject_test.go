@@ -36,14 +36,15 @@ func TestC10UnreadableStateHoldsTheRow(t *testing.T) {
 // that names them; its row stays as it is.
 func TestS9ChangedBytesQuarantineTheJob(t *testing.T) {
 	t.Parallel()
-	cannotRead(t, store.SamePayload(journal.JobID{1}, journal.Digest{2}, []byte(`3`)), func(t *testing.T, v *store.JobView) {
-		require.Equal(t, journal.JobQuarantined, v.State)
-		require.Empty(t, v.Rows[0].Held)
-		require.True(t, v.Rows[0].Dead)
-		require.Equal(t, collation.ReasonChanged, v.Dead[0].Letter.Reason)
-		require.Contains(t, v.Dead[0].Letter.Message, "payloads of job 01000000-")
-		require.Equal(t, int64(2), v.Head.Seq, "one entry says it")
-	})
+	cannotRead(t, store.SamePayload(journal.JobID{1}, journal.Digest{2}, []byte(`3`)),
+		func(t *testing.T, v *store.JobView) {
+			require.Equal(t, journal.JobQuarantined, v.State)
+			require.Empty(t, v.Rows[0].Held)
+			require.True(t, v.Rows[0].Dead)
+			require.Equal(t, collation.ReasonChanged, v.Dead[0].Letter.Reason)
+			require.Contains(t, v.Dead[0].Letter.Message, "payloads of job 01000000-")
+			require.Equal(t, int64(2), v.Head.Seq, "one entry says it")
+		})
 }
 
 // cannotRead delivers the start of a job twice to a store that refuses to load results.
@@ -67,7 +68,10 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 		for range 2 {
 			c.carry(ctx, work{items: []*item{{
 				delivery: d, epoch: 1, flow: flowKey{"one", "1"},
-				msg: collation.Message{Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD},
+				msg: collation.Message{
+					Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start",
+					DAD: collation.RootDAD,
+				},
 			}}})
 			require.Equal(t, "ack", <-d.done)
 		}

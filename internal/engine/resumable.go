@@ -35,7 +35,9 @@ type Reader interface {
 // activity to go on from, unless it names one, and the children to wait for again. The start has
 // the key of the job, also with an error, as far as it is known. Errors: ErrResume, which says what
 // to do, store.ErrNotFound, or the store's.
-func PlanResume(ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (in store.Start, err error) {
+func PlanResume(
+	ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (in store.Start, err error,
+) {
 	v, err := r.Job(ctx, id)
 	if err != nil {
 		return in, err
@@ -204,7 +206,8 @@ func (l *remains) children() (all []journal.FromChild) {
 		key := collation.InstanceKey{Activity: p.Activity, DAD: p.DAD}
 		i := l.job.Instances[key]
 		child := journal.JobID(start)
-		if p.Kind != journal.PauseChild || i == nil || !l.again(key, i) || l.ended[child] == collation.CodeOK || l.job.Undos[p.Request] > 0 {
+		if p.Kind != journal.PauseChild || i == nil || !l.again(key, i) || l.ended[child] == collation.CodeOK ||
+			l.job.Undos[p.Request] > 0 {
 			continue
 		}
 		ref := p.PauseRef
@@ -214,7 +217,9 @@ func (l *remains) children() (all []journal.FromChild) {
 	}
 	if l.was != nil { // also those that this job inherited and did not reach
 		for _, x := range l.was.Children {
-			if i := l.job.Instances[collation.InstanceKey{Activity: x.Activity, DAD: collation.DAD(x.DAD)}]; i == nil || i.ResultSeq == 0 {
+			if i := l.job.Instances[collation.InstanceKey{
+				Activity: x.Activity, DAD: collation.DAD(x.DAD),
+			}]; i == nil || i.ResultSeq == 0 {
 				all = append(all, x)
 			}
 		}

@@ -167,7 +167,8 @@ func (r *rig) deploy(source string) *flow.Flow {
 func (r *rig) run(name, key, input string) journal.JobID {
 	r.t.Helper()
 	for { // until it is acknowledged
-		out, err := journaltest.Driven{Store: r.store}.Start(context.Background(), []store.Start{r.asks(name, key, input)}, r.mode())
+		out, err := journaltest.Driven{Store: r.store}.Start(context.Background(),
+			[]store.Start{r.asks(name, key, input)}, r.mode())
 		if err == nil {
 			return out[0].Job
 		}
@@ -230,15 +231,16 @@ func (r *rig) find(key string) journal.JobID {
 func (r *rig) entries(id journal.JobID) []*journal.Entry {
 	r.t.Helper()
 	var out []*journal.Entry
-	err := r.store.Audit(context.Background(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for rec, err := range records {
-			require.NoError(r.t, err)
-			e, err := journal.Decode(rec)
-			require.NoError(r.t, err)
-			out = append(out, e)
-		}
-		return nil
-	})
+	err := r.store.Audit(context.Background(), id,
+		func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			for rec, err := range records {
+				require.NoError(r.t, err)
+				e, err := journal.Decode(rec)
+				require.NoError(r.t, err)
+				out = append(out, e)
+			}
+			return nil
+		})
 	require.NoError(r.t, err)
 	return out
 }

@@ -44,7 +44,8 @@ input: {type: object, required: [n]}
 activities: {start: {type: trigger}}
 `, name, schedule))
 	require.NoError(c.t, err)
-	_, err = c.store.Deploy(c.t.Context(), journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())}, f.Canonical(), false)
+	_, err = c.store.Deploy(c.t.Context(), journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())},
+		f.Canonical(), false)
 	require.NoError(c.t, err)
 }
 
@@ -56,7 +57,9 @@ func (c *clockwork) run(n int, span time.Duration) {
 	done := make(chan error, n)
 	for range n {
 		s := &engine.Scheduler{
-			Store: c.store, Flows: engine.NewFlows(c.store), Kept: func(key string) string { return key }, Begin: c.begin,
+			Store: c.store, Flows: engine.NewFlows(c.store), Kept: func(key string) string {
+				return key
+			}, Begin: c.begin,
 			Observer: observer.Nop{}, Logger: slog.New(slog.DiscardHandler),
 		}
 		go func() { done <- s.Run(ctx) }()

@@ -164,7 +164,9 @@ func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, e
 	out := make([]store.Outgoing, len(m.ResolvedWaits))
 	for i := range m.ResolvedWaits {
 		w := &m.ResolvedWaits[i]
-		out[i] = store.Outgoing{Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace}
+		out[i] = store.Outgoing{
+			Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace,
+		}
 	}
 	if b.sends {
 		b.extra = append(b.extra, out...)

@@ -53,7 +53,9 @@ func TestT11ABatchWakesSoMany(t *testing.T) {
 		c := committing(t, Config{})
 		b := c.batch(&store.Loaded{}, true)
 		l, box := &loop{Committer: c.Committer}, &collation.Box{}
-		m := &collation.Mail{Plan: &collation.Plan{Insert: make([]collation.Row, 1)}, ResolvedWaits: make([]collation.BoxWait, 1)}
+		m := &collation.Mail{
+			Plan: &collation.Plan{Insert: make([]collation.Row, 1)}, ResolvedWaits: make([]collation.BoxWait, 1),
+		}
 		x := &call{decide: func(b *batch) error { _, err := b.mail(box, m); return err }}
 		require.Nil(t, l.ask(b, x))
 		require.Equal(t, []*call{x}, b.calls)

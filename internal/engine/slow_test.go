@@ -54,8 +54,11 @@ func TestASlowDecisionIsSetAside(t *testing.T) {
 				require.Equal(t, collation.HeldStuck, r.row(id, d).Held)
 				stopped := said.count("was stopped; nothing was written")
 				require.Contains(t, []int{3, 4}, stopped, "with what it folded, and by itself")
-				require.NoError(t, r.eng.Committer().Act(t.Context(), store.Action{ID: d.ID, Retry: true, Who: "ann", Reason: "the machine has less to do"}))
-				require.Eventually(t, func() bool { return said.count("was stopped; nothing was written") == stopped+3 }, time.Minute, 10*time.Millisecond)
+				require.NoError(t,
+					r.eng.Committer().Act(t.Context(), store.Action{ID: d.ID, Retry: true, Who: "ann", Reason: "the machine has less to do"}))
+				require.Eventually(t, func() bool {
+					return said.count("was stopped; nothing was written") == stopped+3
+				}, time.Minute, 10*time.Millisecond)
 				r.proved(id)
 			})
 		}

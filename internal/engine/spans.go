@@ -23,7 +23,8 @@ func (l *loop) tell(b *batch) {
 			spans[1] = observer.Span{Name: observer.SpanPublish, Start: committed, End: end}
 			n++
 		}
-		l.cfg.Observer.Told(observer.Message{Job: p.Entry.Job, Traceparent: p.Entry.Trace, GUID: p.Entry.GUID}, spans[:n]...)
+		l.cfg.Observer.Told(observer.Message{Job: p.Entry.Job, Traceparent: p.Entry.Trace, GUID: p.Entry.GUID},
+			spans[:n]...)
 	}
 	for _, it := range b.decided {
 		told(it.plan)

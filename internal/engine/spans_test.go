@@ -115,7 +115,8 @@ transitions:
 		require.EqualValues(t, 1, told.counts["quipu.jobs.closed flow all state interrupted"])
 		require.EqualValues(t, 1, told.counts["quipu.jobs.closed flow child state completed"])
 		slept := named(tree, "wait nap")
-		require.InDelta(t, time.Second, time.Duration(slept.End-slept.Start)*time.Microsecond, float64(50*time.Millisecond), "it is sent when it is due, however seldom the sweeper looks")
+		require.InDelta(t, time.Second, time.Duration(slept.End-slept.Start)*time.Microsecond,
+			float64(50*time.Millisecond), "it is sent when it is due, however seldom the sweeper looks")
 	})
 }
 

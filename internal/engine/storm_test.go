@@ -40,7 +40,9 @@ func (s *timers) Due(_ context.Context, limit int) ([]store.DueRow, store.Timing
 			break
 		}
 		s.late = max(s.late, time.Since(at))
-		out = append(out, store.DueRow{Job: numbered(s.sent + i), GUID: journal.GUID(numbered(s.sent + i)), Kind: journal.MessageWakeUp})
+		out = append(out, store.DueRow{
+			Job: numbered(s.sent + i), GUID: journal.GUID(numbered(s.sent + i)), Kind: journal.MessageWakeUp,
+		})
 	}
 	if len(out) == 0 {
 		return nil, store.Timing{}, nil
@@ -99,7 +101,9 @@ func TestT11ManyTimersAreNoStorm(t *testing.T) {
 		bus := &lanes{}
 		cfg, err := Config{Store: st, Bus: bus, Space: "test"}.withDefaults()
 		require.NoError(t, err)
-		e := &Engine{cfg: cfg, pub: &Publisher{Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes, Observer: observer.Nop{}}, committer: idle()}
+		e := &Engine{cfg: cfg, pub: &Publisher{
+			Bus: bus, Flows: NewFlows(st), Space: "test", Lanes: cfg.Lanes, Observer: observer.Nop{},
+		}, committer: idle()}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute+time.Second)
 		defer stop()
 		require.NoError(t, (&sweeper{e: e}).run(ctx))

@@ -225,7 +225,10 @@ func (s *sweeper) decide(ctx context.Context, due []store.DueRow) (claims []stor
 			}
 		}
 		if c.Send {
-			if wait := s.e.pub.refused.wait(s.e.pub.destination(&collation.Row{Kind: r.Kind, Topic: r.Topic, Job: r.Job}), time.Now()); wait > 0 {
+			if wait := s.e.pub.refused.wait(s.e.pub.destination(&collation.Row{
+				Kind: r.Kind, Topic: r.Topic,
+				Job: r.Job,
+			}), time.Now()); wait > 0 {
 				c.Send, c.Again = false, wait
 			}
 		}

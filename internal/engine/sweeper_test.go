@@ -36,7 +36,10 @@ func (b *dim) Oldest(_ context.Context, d transport.Destination) (int64, bool, e
 func TestT2BlindLookHoldsUpNoOthers(t *testing.T) {
 	t.Parallel()
 	row := func(g byte, kind journal.MessageKind, publication int) store.DueRow {
-		return store.DueRow{Job: journal.JobID{3: g}, GUID: journal.GUID{g}, Kind: kind, Topic: "t", Publication: publication, PublishedAt: 1, Now: 1_000_000}
+		return store.DueRow{
+			Job: journal.JobID{3: g}, GUID: journal.GUID{g}, Kind: kind, Topic: "t", Publication: publication,
+			PublishedAt: 1, Now: 1_000_000,
+		}
 	}
 	due := []store.DueRow{
 		row(1, journal.MessageStart, 1), row(2, journal.MessageStart, 1), row(3, journal.MessageLeg1, 1),
@@ -79,7 +82,9 @@ func TestT2BlindRowsDoNotFillEveryLook(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		st := &queue{next: map[store.DueRow]time.Time{}}
 		for n := range sweepLimit + 1 {
-			r := store.DueRow{Kind: journal.MessageRequest, Topic: "t", Publication: 1, GUID: journal.GUID{byte(n), byte(n >> 8)}}
+			r := store.DueRow{
+				Kind: journal.MessageRequest, Topic: "t", Publication: 1, GUID: journal.GUID{byte(n), byte(n >> 8)},
+			}
 			st.next[r] = time.Now()
 		}
 		timer := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
@@ -131,7 +136,8 @@ func TestW9AnAnnouncementIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				row := store.DueRow{Kind: journal.MessageWakeUp, Job: journal.JobID{1}}
-				e, stop := sweeps(t, Config{Bus: &dim{}, Store: &queue{next: map[store.DueRow]time.Time{row: time.Now().Add(c.due)}}})
+				e, stop := sweeps(t,
+					Config{Bus: &dim{}, Store: &queue{next: map[store.DueRow]time.Time{row: time.Now().Add(c.due)}}})
 				time.Sleep(c.announced) // the bubble's clock
 				e.committer.alarm.ring()
 				time.Sleep(c.due + c.within - c.announced)

@@ -58,7 +58,9 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		require.Contains(t, letters[0].Letter.Message, child.String())
 		require.Contains(t, letters[0].Letter.Message, key)
 		require.NoError(t, r.eng.Committer().Act(ctx, store.Action{
-			ID: letters[0].ID, Who: "me", Response: &journal.Response{Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"}},
+			ID: letters[0].ID, Who: "me", Response: &journal.Response{
+				Kind: journal.ResponseTerminal, Code: 410, Error: &journal.Failure{Class: "operator"},
+			},
 		}), "it can be ended")
 		r.interrupt(taken, stopped, "")
 		r.ended([]journal.JobID{taken})
@@ -74,7 +76,8 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		r.ended([]journal.JobID{child})
 		require.EqualValues(t, 1, undone.Load())
 		v := r.view(child)
-		require.Equal(t, []any{journal.JobCompleted, flow.UndoName, "trip.book", key, parent}, []any{v.State, v.Flow.Name, v.Flow.Version, v.Key, v.Parent.Job})
+		require.Equal(t, []any{journal.JobCompleted, flow.UndoName, "trip.book", key, parent},
+			[]any{v.State, v.Flow.Name, v.Flow.Version, v.Key, v.Parent.Job})
 		r.proved(child)
 		require.Len(t, r.entries(parent), told, "the order, and nothing else")
 		strays, err := r.store.DeadLetters(ctx, store.DeadFilter{Reason: "undecodable", Limit: store.MaxPage})

@@ -32,7 +32,8 @@ type unserved struct {
 func (u *unserved) look(ctx context.Context, e *Engine, due []store.DueRow) {
 	var topics []string
 	for _, r := range due {
-		if r.Kind == journal.MessageRequest && r.Publication > 0 && (r.TurnSent == r.Turn || r.TurnSent == collation.NoTurn) && !slices.Contains(topics, r.Topic) {
+		if r.Kind == journal.MessageRequest && r.Publication > 0 &&
+			(r.TurnSent == r.Turn || r.TurnSent == collation.NoTurn) && !slices.Contains(topics, r.Topic) {
 			topics = append(topics, r.Topic)
 		}
 	}
@@ -45,7 +46,9 @@ func (u *unserved) look(ctx context.Context, e *Engine, due []store.DueRow) {
 		return // the sweep reports trouble with the database
 	}
 	for _, topic := range topics {
-		served := slices.ContainsFunc(living, func(p store.ProcessView) bool { return slices.Contains(p.Topics, topic) })
+		served := slices.ContainsFunc(living, func(p store.ProcessView) bool {
+			return slices.Contains(p.Topics, topic)
+		})
 		if served || time.Since(u.named[topic]) < unservedAgain {
 			continue
 		}

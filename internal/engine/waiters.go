@@ -52,7 +52,8 @@ type WaitersConfig struct {
 }
 
 // Waiters are all waits of this process for the end of jobs (W5). A wait registers, has its job
-// looked at once, unless the job runs in this process, and then sleeps until it is told. A sleeping wait costs no query: one query
+// looked at once, unless the job runs in this process, and then sleeps until it is told. A sleeping
+// wait costs no query: one query
 // for all, once per WaitersConfig.Look, finds the ends that nobody told. Questions that come
 // during another are asked together.
 type Waiters struct {

@@ -109,10 +109,11 @@ func (h *hall) start(key string) journal.JobID {
 // quarantine ends the wait for a job in the shortest way.
 func (h *hall) quarantine(id journal.JobID) {
 	h.t.Helper()
-	require.NoError(h.t, journaltest.Driven{Store: h.store}.Decide(context.Background(), store.Want{Job: id}, func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		m := &collation.Message{Job: id, GUID: id.Start(), Kind: journal.MessageStart}
-		return collation.Quarantine(l.States[id], m, collation.Mode{}, errors.New("a digit is wrong")), nil, nil
-	}))
+	require.NoError(h.t, journaltest.Driven{Store: h.store}.Decide(context.Background(), store.Want{Job: id},
+		func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			m := &collation.Message{Job: id, GUID: id.Start(), Kind: journal.MessageStart}
+			return collation.Quarantine(l.States[id], m, collation.Mode{}, errors.New("a digit is wrong")), nil, nil
+		}))
 }
 
 // waiting is one call of Wait.
@@ -169,7 +170,8 @@ func TestW5WaitIsTold(t *testing.T) {
 					wg.Go(func() {
 						o, err := w.Wait(context.Background(), id, false)
 						stored, failed := r.store.Outcomes(context.Background(), []journal.JobID{id})
-						if errors.Join(err, failed) != nil || o.State != journal.JobCompleted || string(o.Output) != `{"last":1}` || !reflect.DeepEqual(o, stored[id]) {
+						if errors.Join(err, failed) != nil || o.State != journal.JobCompleted ||
+							string(o.Output) != `{"last":1}` || !reflect.DeepEqual(o, stored[id]) {
 							t.Errorf("%+v, %v; stored %+v, %v", o, err, stored[id], failed)
 						}
 					})
@@ -272,7 +274,8 @@ func TestW5LooksForWhatNobodyTold(t *testing.T) {
 		h := newHall(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		id := h.start("k")
-		leaves, one, two, other := h.wait(ctx, id), h.wait(t.Context(), id), h.wait(t.Context(), id), h.wait(t.Context(), h.start("other"))
+		leaves, one, two, other := h.wait(ctx, id), h.wait(t.Context(), id), h.wait(t.Context(), id),
+			h.wait(t.Context(), h.start("other"))
 		require.False(t, one.over())
 		cancel()
 		require.True(t, leaves.over())
@@ -326,11 +329,14 @@ func TestW5ToldByAnotherWhileLooking(t *testing.T) {
 		h := newHall(t)
 		h.Close()
 		tell := func() {}
-		h.Waiters = engine.NewWaiters(engine.WaitersConfig{Store: h.asked, Listen: func(_ [16]byte, told func()) (func(), error) {
-			time.Sleep(time.Millisecond) // the bubble's clock: it takes its time
-			tell = told
-			return func() {}, nil
-		}})
+		h.Waiters = engine.NewWaiters(engine.WaitersConfig{
+			Store: h.asked,
+			Listen: func(_ [16]byte, told func()) (func(), error) {
+				time.Sleep(time.Millisecond) // the bubble's clock: it takes its time
+				tell = told
+				return func() {}, nil
+			},
+		})
 		id := h.start("k")
 		h.asked.answer = func(_ []journal.JobID, err error) error {
 			if !h.over(id) { // after it was found open
@@ -360,7 +366,9 @@ func TestW5WaitAndTheStoresErrors(t *testing.T) {
 			h.asked.mu.Lock()
 			defer h.asked.mu.Unlock()
 			h.asked.answer = func(ids []journal.JobID, was error) error {
-				if len(of) == 0 || slices.ContainsFunc(ids, func(id journal.JobID) bool { return slices.Contains(of, id) }) {
+				if len(of) == 0 || slices.ContainsFunc(ids, func(id journal.JobID) bool {
+					return slices.Contains(of, id)
+				}) {
 					return err
 				}
 				return was

@@ -21,7 +21,9 @@ func (w *warmth) handed(key string) (collation.Row, store.Lease) {
 	require.NoError(w.t, err)
 	w.cfg.Local, w.cfg.Session = &slots{}, living(own.ID())
 	row := w.begin(key)
-	return row, store.Lease{Job: row.Job, Request: row.GUID, Turn: row.Turn, Holder: row.Holder, Session: row.Session, Fence: row.Fence}
+	return row, store.Lease{
+		Job: row.Job, Request: row.GUID, Turn: row.Turn, Holder: row.Holder, Session: row.Session, Fence: row.Fence,
+	}
 }
 
 // record carries what runs record in one batch, and what of it is put off in the next. It returns
@@ -183,7 +185,8 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 			t.Parallel()
 			before := &collation.Row{GUID: request, Job: job, Rev: c.rev, Publication: 7, Fence: 1}
 			st := &collation.State{
-				Job: collation.Job{ID: job, State: journal.JobOpen}, Whole: true, Rows: map[journal.GUID]*collation.Row{request: before},
+				Job: collation.Job{ID: job, State: journal.JobOpen}, Whole: true,
+				Rows: map[journal.GUID]*collation.Row{request: before},
 			}
 			for n := range c.rows {
 				st.Rows[journal.GUID{3, byte(n)}] = &collation.Row{Job: job, GUID: journal.GUID{3, byte(n)}}
@@ -195,7 +198,9 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 			require.Equal(t, c.kept, got != nil)
 			require.Equal(t, c.rev, before.Rev, "a kept state is replaced, not changed")
 			if c.kept {
-				require.Equal(t, &collation.Row{GUID: request, Job: job, Rev: 6, Publication: 7, Fence: 2, Effects: moved.Effects}, got.Rows[request])
+				require.Equal(t, &collation.Row{
+					GUID: request, Job: job, Rev: 6, Publication: 7, Fence: 2, Effects: moved.Effects,
+				}, got.Rows[request])
 			}
 		})
 	}
@@ -218,7 +223,9 @@ func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
 	const outcomes = 300
 	answers := make(chan error, 2*outcomes)
 	for i := range outcomes {
-		e := journal.Effect{Key: journal.Digest{byte(i), byte(i >> 8), 1}, Name: fmt.Sprint("now", i), Class: store.ClassPure}
+		e := journal.Effect{
+			Key: journal.Digest{byte(i), byte(i >> 8), 1}, Name: fmt.Sprint("now", i), Class: store.ClassPure,
+		}
 		w.Worker().SendOutcome(t.Context(), l, e, func(_ store.EffectRow, err error) { answers <- err })
 		l.After = e.Key
 		if i == outcomes/2 {
@@ -232,7 +239,8 @@ func TestW3EverySentOutcomeIsAnswered(t *testing.T) {
 		}
 	}
 	<-w.gone
-	w.Worker().SendOutcome(t.Context(), l, journal.Effect{Name: "late", Class: store.ClassPure}, func(_ store.EffectRow, err error) { answers <- err })
+	w.Worker().SendOutcome(t.Context(), l, journal.Effect{Name: "late", Class: store.ClassPure},
+		func(_ store.EffectRow, err error) { answers <- err })
 	require.ErrorIs(t, <-answers, ErrClosed)
 	require.Empty(t, answers)
 	rows, err := w.st.Effects(t.Context(), row.Job, row.GUID)

@@ -75,7 +75,8 @@ const (
 )
 
 var rank = []Kind{
-	KindQuarantined, KindExpired, KindPerson, KindSpace, KindNobody, KindBusy, KindTasks, KindClosed, KindInterrupt, KindUnknown, KindUnsent, KindWorker,
+	KindQuarantined, KindExpired, KindPerson, KindSpace, KindNobody, KindBusy, KindTasks, KindClosed, KindInterrupt,
+	KindUnknown, KindUnsent, KindWorker,
 	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 

@@ -33,7 +33,8 @@ func (e *explainer) failed() string {
 		text += ": " + e.said(f.Message, e.frame()) + e.limit(f.Class)
 	}
 	l := e.Last
-	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" && !(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
+	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" &&
+		!(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
 		text += "; no transition of " + e.v.Flow.Name + " takes this error (on: error)"
 	}
 	if e.expressionFailed() {
@@ -49,7 +50,8 @@ func (e *explainer) attempts() string {
 		return ""
 	}
 	n := l.Response.Attempt
-	if s := e.by[collation.InstanceKey{Activity: l.Activity, DAD: collation.DAD(l.DAD)}]; s != nil && !l.Response.Child.IsZero() {
+	if s := e.by[collation.InstanceKey{Activity: l.Activity, DAD: collation.DAD(l.DAD)}]; s != nil &&
+		!l.Response.Child.IsZero() {
 		n = s.inst.Attempt
 	}
 	if n < 2 {
@@ -209,7 +211,8 @@ func (e *explainer) limit(class string) string {
 // results, so doing the activity again alone does not help.
 func (e *explainer) expressionFailed() bool {
 	f := e.v.Error
-	return f != nil && e.v.State == journal.JobFailed && f.Class == collation.ReasonExpression && e.failedChild().IsZero()
+	return f != nil && e.v.State == journal.JobFailed && f.Class == collation.ReasonExpression &&
+		e.failedChild().IsZero()
 }
 
 // outputFailed says that all activities ended without closing the job, and that the output of
@@ -251,7 +254,8 @@ func (e *explainer) makers() (names []string) {
 	for _, m := range mentioned.FindAllStringSubmatch(found[1], -1) {
 		a, ok := e.Flow.Activity(m[1])
 		ran := func(s *spot) bool { return s.act == a }
-		if ok && a != e.Flow.Trigger() && a.Type != flow.TypeAwait && slices.ContainsFunc(e.spots, ran) && !slices.Contains(names, a.Name) && len(names) < maxPauses {
+		if ok && a != e.Flow.Trigger() && a.Type != flow.TypeAwait && slices.ContainsFunc(e.spots, ran) &&
+			!slices.Contains(names, a.Name) && len(names) < maxPauses {
 			names = append(names, a.Name)
 		}
 	}

@@ -25,7 +25,8 @@ func Frame(stack string) string {
 	for i := start; i+1 < len(lines); i++ {
 		if line := lines[i]; strings.HasPrefix(line, "created by ") {
 			return ""
-		} else if found := framePlace.FindStringSubmatch(lines[i+1]); found != nil && !inRuntime(line) && !(library != "" && strings.HasPrefix(found[1], library)) {
+		} else if found := framePlace.FindStringSubmatch(lines[i+1]); found != nil && !inRuntime(line) &&
+			!(library != "" && strings.HasPrefix(found[1], library)) {
 			return found[1]
 		}
 	}

@@ -42,7 +42,9 @@ func (w *world) alarm(pause int, at collation.Micros) {
 	if p.Kind == journal.PauseSignal {
 		r.GUID = collation.TimeoutGUID(p.GUID)
 	}
-	r.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseWake, Code: 200, By: journal.ByTimer, Request: g})
+	r.Body = journal.EncodeResponse(&journal.Response{
+		Kind: journal.ResponseWake, Code: 200, By: journal.ByTimer, Request: g,
+	})
 }
 
 // waitsFor adds the wait of a pause.
@@ -65,7 +67,9 @@ func (w *world) woken(pause int) {
 	p := w.function().Pauses[pause]
 	r := w.row(journal.MessageWakeUp, "charge")
 	r.GUID = p.GUID
-	x := &journal.Response{Kind: journal.ResponseWake, Code: 200, By: journal.BySignal, Signal: journal.GUID{7}, Request: request}
+	x := &journal.Response{
+		Kind: journal.ResponseWake, Code: 200, By: journal.BySignal, Signal: journal.GUID{7}, Request: request,
+	}
 	if p.Kind == journal.PauseChild {
 		r.Kind, r.GUID = journal.MessageOutcome, collation.OutcomeGUID(p.GUID, 0)
 		x = &journal.Response{Kind: journal.ResponseTerminal, Code: 200, Child: journal.JobID(p.GUID), Request: request}

@@ -110,7 +110,8 @@ func (d *drawing) branches(outs []*flow.Transition, rest string, nesting int) {
 // activity ended, or because the join itself was skipped.
 func (d *drawing) taken(t *flow.Transition) string {
 	switch from := d.all[t.From.Index].State; {
-	case from == StateSkipped, d.all[t.To.Index].State == StateSkipped, from == StateDone && t.OnError, from == StateFailed && !t.OnError:
+	case from == StateSkipped, d.all[t.To.Index].State == StateSkipped, from == StateDone && t.OnError,
+		from == StateFailed && !t.OnError:
 		return " (skipped)"
 	case t.OnError:
 		return " (on error)"
@@ -226,7 +227,9 @@ func (d *drawing) leftStates() string {
 		count[s]++
 	}
 	var parts []string
-	for _, s := range []State{StateStuck, StateFailed, StateWaiting, StateRunning, StateAbandoned, StateDone, StateSkipped, StateNotReached} {
+	for _, s := range []State{
+		StateStuck, StateFailed, StateWaiting, StateRunning, StateAbandoned, StateDone, StateSkipped, StateNotReached,
+	} {
 		if n := count[s]; n > 0 {
 			parts = append(parts, d.color(s, fmt.Sprintf("%d %s", n, s)))
 		}

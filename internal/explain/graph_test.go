@@ -61,7 +61,9 @@ func TestGraphIsColoured(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	outcome := func(child journal.JobID, code int, class, message string) *journal.Entry {
-		return &journal.Entry{Response: &journal.Response{Child: child, Request: leg1, Code: code, Error: &journal.Failure{Class: class, Message: message}}}
+		return &journal.Entry{Response: &journal.Response{
+			Child: child, Request: leg1, Code: code, Error: &journal.Failure{Class: class, Message: message},
+		}}
 	}
 	outcomes := []*journal.Entry{outcome(self, 402, "money", "none"), outcome(other, 402, "money", "no money")}
 	said := &journal.Failure{Message: `book: child "pay" of flow invoice ended with error 402 (money): no money`}

@@ -213,7 +213,8 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 		e.suspended(s, r)
 	case sent(r):
 		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s%s; it waits for the response, and is %s%s%s%s",
-			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.again(r), e.bound(s, r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
+			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.again(r), e.bound(s, r),
+			e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
 	case r.NextAt > e.Now && r.Attempt > 1 && !refused(r):
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:

@@ -54,9 +54,11 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 		r.Commands = []string{retry}
 	case d.Letter.Row.IsZero(): // there is no row to send again
 		r.Commands = answers
-	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer || d.Letter.Kind == journal.MessageResponse:
+	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer ||
+		d.Letter.Kind == journal.MessageResponse:
 		r.Commands = []string{retry}
-		if strings.Contains(d.Letter.Message, "`quipu dead done`") { // it is about an effect: what makes its call again does not come first
+		// it is about an effect: what makes its call again does not come first
+		if strings.Contains(d.Letter.Message, "`quipu dead done`") {
 			r.Commands = []string{fmt.Sprintf("quipu dead done %d --result JSON", d.ID), retry}
 		}
 		r.Commands = append(append(r.Commands, answers...), e.interrupt())

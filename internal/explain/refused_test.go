@@ -17,7 +17,10 @@ func TestT5RefusedIsNotTold(t *testing.T) {
 	const room, full = "the topic charge has 5 of 4 bytes", "the stream takes no messages"
 	served := store.Process{Topics: []string{"charge"}, Engine: true}
 	of := func(kind, queue, text string) []store.ProcessView {
-		return []store.ProcessView{{Process: served}, {Process: served, Doing: store.Doing{Troubles: []store.Trouble{{Kind: kind, Queue: queue, Text: text}}}}}
+		return []store.ProcessView{
+			{Process: served},
+			{Process: served, Doing: store.Doing{Troubles: []store.Trouble{{Kind: kind, Queue: queue, Text: text}}}},
+		}
 	}
 	for name, c := range map[string]struct {
 		refused   bool

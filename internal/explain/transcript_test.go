@@ -109,7 +109,9 @@ func (w *world) timer(kind journal.MessageKind, name string, at collation.Micros
 	r.Publication, r.PublishedAt, r.NextAt = 0, collation.Never, at
 	r.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, By: journal.ByTimer})
 	if kind == journal.MessageAnswer {
-		r.Body = journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "within", Message: "late"}})
+		r.Body = journal.EncodeResponse(&journal.Response{
+			Kind: journal.ResponseTerminal, Code: 408, Error: &journal.Failure{Class: "within", Message: "late"},
+		})
 	}
 	return r
 }
@@ -150,7 +152,8 @@ func (w *world) order() *collation.Row {
 
 // interrupt adds an interrupt from a client.
 func (w *world) interrupt(code int, reason string) {
-	w.row(journal.MessageInterrupt, "").Body, _ = json.Marshal(collation.InterruptOrder{Code: code, Reason: reason, From: "a client"})
+	w.row(journal.MessageInterrupt,
+		"").Body, _ = json.Marshal(collation.InterruptOrder{Code: code, Reason: reason, From: "a client"})
 }
 
 // letter adds an open dead letter for the last row.
@@ -213,14 +216,16 @@ func (w *world) limit(key, value string) {
 // serves adds a living process, with the topic of its handler, if any.
 func (w *world) serves(engine bool, topics []string) {
 	name := fmt.Sprintf("p%d", len(w.job.Processes)+1)
-	w.job.Processes = append(w.job.Processes, store.ProcessView{Process: store.Process{Name: name, Engine: engine, Topics: topics}})
+	w.job.Processes = append(w.job.Processes,
+		store.ProcessView{Process: store.Process{Name: name, Engine: engine, Topics: topics}})
 }
 
 // judge says what is wrong with the space of the job, as its processes tell.
 func (w *world) judge() {
 	if w.job.Processes != nil {
 		w.job.Wrong = health.Space(&health.Sight{
-			Now: time.UnixMicro(int64(w.job.Now)), Living: w.job.Processes, Silent: w.silent, Open: w.job.View.State == journal.JobOpen,
+			Now: time.UnixMicro(int64(w.job.Now)), Living: w.job.Processes, Silent: w.silent,
+			Open: w.job.View.State == journal.JobOpen,
 		})
 	}
 }
@@ -228,12 +233,14 @@ func (w *world) judge() {
 // tells has the last process tell of a trouble that stops it, since so many seconds.
 func (w *world) tells(kind, text string, seconds int) {
 	p := &w.job.Processes[len(w.job.Processes)-1]
-	p.Troubles = append(p.Troubles, store.Trouble{Kind: kind, Text: text, Since: w.job.Now - collation.Micros(seconds)*second, Stops: true})
+	p.Troubles = append(p.Troubles,
+		store.Trouble{Kind: kind, Text: text, Since: w.job.Now - collation.Micros(seconds)*second, Stops: true})
 }
 
 // quiet adds a process that was not heard of for so many seconds.
 func (w *world) quiet(name string, seconds int) {
-	w.silent = append(w.silent, store.ProcessView{Process: store.Process{Name: name}, Renewed: w.job.Now - collation.Micros(seconds)*second})
+	w.silent = append(w.silent,
+		store.ProcessView{Process: store.Process{Name: name}, Renewed: w.job.Now - collation.Micros(seconds)*second})
 }
 
 // busy adds a living engine that has been deciding on the message of the last row, or of a response.
@@ -255,7 +262,9 @@ func (w *world) editor() *edit.Editor {
 		"wait": w.wait, "waiting": w.waiting, "await": w.await, "order": w.order, "interrupt": w.interrupt, "letter": w.letter,
 		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves, "busy": w.busy, "tells": w.tells, "quiet": w.quiet,
 		"resumed": w.resumed, "output": w.output, "asleep": w.asleep, "pause": w.pause, "alarm": w.alarm, "waitsFor": w.waitsFor,
-		"undoing": w.undoing, "ordered": w.ordered, "woken": w.woken, "start": journal.JobID.Start, "nobody": func() []store.ProcessView { return []store.ProcessView{} },
+		"undoing": w.undoing, "ordered": w.ordered, "woken": w.woken, "start": journal.JobID.Start, "nobody": func() []store.ProcessView {
+			return []store.ProcessView{}
+		},
 	}, Root: func(name string) any {
 		switch name {
 		case "row":

@@ -35,7 +35,8 @@ const (
 // order has the kinds, the one that explains the others first.
 var order = []string{
 	KindStarting, KindDraining, KindAnother, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream",
-	"consumer", KindEngine, KindSilent, KindBusy, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue, KindTimer,
+	"consumer", KindEngine, KindSilent, KindBusy, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue,
+	KindTimer,
 }
 
 // own are the kinds of troubles that a process has of itself.
@@ -192,7 +193,8 @@ func (s *Sight) told() (all []Finding) {
 				if x.Cause != "" {
 					text += ": " + x.Cause
 				}
-				at[key], all = n, append(all, Finding{Kind: x.Kind, Text: text, Queue: x.Queue, Stops: x.Stops, Command: listProcesses})
+				at[key], all = n, append(all,
+					Finding{Kind: x.Kind, Text: text, Queue: x.Queue, Stops: x.Stops, Command: listProcesses})
 			}
 			f := &all[n]
 			f.N, f.For, f.Processes = f.N+1, max(f.For, lasts), append(f.Processes, s.Living[i].Name)
@@ -240,7 +242,9 @@ func (s *Sight) tables() (all []Finding) {
 	if g == nil {
 		return all
 	}
-	for _, reason := range slices.SortedFunc(maps.Keys(g.Dead), func(x, y string) int { return cmp.Or(cmp.Compare(g.Dead[y], g.Dead[x]), cmp.Compare(x, y)) }) {
+	for _, reason := range slices.SortedFunc(maps.Keys(g.Dead), func(x, y string) int {
+		return cmp.Or(cmp.Compare(g.Dead[y], g.Dead[x]), cmp.Compare(x, y))
+	}) {
 		add(KindDead, "dead letters: "+reason, g.Dead[reason], 0, "quipu dead ls --reason "+reason)
 	}
 	quarantined := map[string]int64{}

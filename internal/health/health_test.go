@@ -51,13 +51,18 @@ func TestProcessesThatDoNotWork(t *testing.T) {
 	require.Equal(t, health.KindEngine, all[0].Kind)
 	require.True(t, all[0].Stops)
 
-	busy := living("e", true, store.Doing{Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: journal.GUID{2}}})
-	all = health.Space(&health.Sight{Now: at(100), Open: true, Living: []store.ProcessView{busy}, Silent: []store.ProcessView{quiet}})
+	busy := living("e", true,
+		store.Doing{Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: journal.GUID{2}}})
+	all = health.Space(&health.Sight{
+		Now: at(100), Open: true, Living: []store.ProcessView{busy}, Silent: []store.ProcessView{quiet},
+	})
 	require.Len(t, all, 2)
-	require.Equal(t, []any{health.KindSilent, 12 * time.Second, []string{"w"}}, []any{all[0].Kind, all[0].For, all[0].Processes})
+	require.Equal(t, []any{health.KindSilent, 12 * time.Second, []string{"w"}},
+		[]any{all[0].Kind, all[0].For, all[0].Processes})
 	require.Equal(t, []any{health.KindBusy, journal.JobID{1}, journal.GUID{2}, "quipu why " + journal.JobID{1}.String()},
 		[]any{all[1].Kind, all[1].Job, all[1].Message, all[1].Command})
-	require.Empty(t, health.Space(&health.Sight{Now: at(100), Living: []store.ProcessView{living("w", false, store.Doing{})}}), "nothing is open")
+	require.Empty(t,
+		health.Space(&health.Sight{Now: at(100), Living: []store.ProcessView{living("w", false, store.Doing{})}}), "nothing is open")
 }
 
 // What waits for a person, for a handler, or for too long.
@@ -66,8 +71,10 @@ func TestWhatTheTablesShow(t *testing.T) {
 	all := health.Space(&health.Sight{
 		Now: at(100),
 		Gauges: &store.Gauges{
-			Dead:    map[string]int64{"few": 1, "many": 7},
-			Jobs:    map[store.JobsOf]int64{{Flow: "f", State: journal.JobQuarantined}: 2, {Flow: "g", State: journal.JobQuarantined}: 0},
+			Dead: map[string]int64{"few": 1, "many": 7},
+			Jobs: map[store.JobsOf]int64{
+				{Flow: "f", State: journal.JobQuarantined}: 2, {Flow: "g", State: journal.JobQuarantined}: 0,
+			},
 			Overdue: store.Backlog{N: 3, Age: time.Minute},
 		},
 		Topics: []health.Topic{
@@ -89,7 +96,9 @@ func TestWhatTheTablesShow(t *testing.T) {
 // What stops a process comes first, and the list has a bound.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	all := health.Order([]store.Trouble{{Kind: "room"}, {Kind: "of another build"}, {Kind: "away", Stops: true}, {Kind: health.KindAnother, Stops: true}})
+	all := health.Order([]store.Trouble{
+		{Kind: "room"}, {Kind: "of another build"}, {Kind: "away", Stops: true}, {Kind: health.KindAnother, Stops: true},
+	})
 	kinds := make([]string, len(all))
 	for i := range all {
 		kinds[i] = all[i].Kind

@@ -210,7 +210,8 @@ func passOf(e *journal.Entry, key collation.InstanceKey) collation.InstanceKey {
 // sent, the job it interrupted, the pass it began.
 func (t *Teller) quiet(key collation.InstanceKey) bool {
 	a := t.activity(key)
-	return a != nil && (a.Type == flow.TypeSignal || a.Type == flow.TypeInterrupt || a.Type == flow.TypeCycle || a.PassThrough())
+	return a != nil &&
+		(a.Type == flow.TypeSignal || a.Type == flow.TypeInterrupt || a.Type == flow.TypeCycle || a.PassThrough())
 }
 
 // result is the result of the entry's own activity, as expressions see it; nil if its

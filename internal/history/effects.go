@@ -72,7 +72,8 @@ func cause(result []byte) (code int, failure *journal.Failure) {
 	if err := json.Unmarshal(result, &r); err != nil || r.Error == nil {
 		return 0, nil
 	}
-	return r.Code, &journal.Failure{Class: r.Error.Class, Message: r.Error.Message, Data: r.Error.Data, Stack: r.Error.Stack}
+	return r.Code,
+		&journal.Failure{Class: r.Error.Class, Message: r.Error.Message, Data: r.Error.Data, Stack: r.Error.Stack}
 }
 
 // says tells who says what the outcome of an effect is, if it is not the call itself: a person, a

@@ -32,9 +32,10 @@ func TestOutcomesAfterACrash(t *testing.T) {
 			quiputest.CrashEverywhere(t, func(_ testing.TB, w *quiputest.World) {
 				w.DeployYAML(ordertest.Parcel)
 				w.Serve(func(reg *workers.Registry) {
-					workers.Verify(reg, "book", effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
-						return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`"p-1"`)}, nil
-					}), effects.Warn)
+					workers.Verify(reg, "book",
+						effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
+							return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`"p-1"`)}, nil
+						}), effects.Warn)
 					workers.Handle(reg, "send", func(ctx context.Context, _ string) (string, error) {
 						return effects.Do(ctx, "book", func(context.Context) (string, error) { return "p-1", nil }, class)
 					})
@@ -61,12 +62,13 @@ func TestWhoFoundAnOutcomeIsTold(t *testing.T) {
 		quiputest.Run(t, func(t testing.TB, w *quiputest.World) {
 			calls := 0
 			w.Serve(func(reg *workers.Registry) {
-				workers.Verify(reg, "book", effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
-					if done {
-						return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`"p-1"`), Note: "seen"}, nil
-					}
-					return effects.Answer{State: effects.StateNotDone}, nil
-				}), effects.Warn)
+				workers.Verify(reg, "book",
+					effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) {
+						if done {
+							return effects.Answer{State: effects.StateDone, Result: json.RawMessage(`"p-1"`), Note: "seen"}, nil
+						}
+						return effects.Answer{State: effects.StateNotDone}, nil
+					}), effects.Warn)
 				workers.Handle(reg, "send", func(ctx context.Context, _ string) (string, error) {
 					return effects.Do(ctx, "book", func(context.Context) (string, error) {
 						if calls++; calls == 1 {

@@ -38,7 +38,9 @@ func (t *Teller) ordered(e *journal.Entry, own place) {
 	}
 	for i := range e.Waits {
 		w := &e.Waits[i]
-		at := entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID })
+		at := entered.of(own, func(leg1 journal.GUID) bool {
+			return journal.DeriveWakeUp(leg1, journal.BySignal, "") == w.GUID
+		})
 		if a := t.activity(at.key); a != nil && a.Type != flow.TypeHook {
 			continue // a function: told with its response
 		}
@@ -92,10 +94,14 @@ func (t *Teller) dispatched(e *journal.Entry, d *journal.Dispatched, entered leg
 			}
 		}
 	case journal.MessageInterrupt:
-		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveInterrupt(leg1, d.Job) == d.GUID }))
+		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool {
+			return journal.DeriveInterrupt(leg1, d.Job) == d.GUID
+		}))
 		ev.Job, ev.Text = d.Job, "interrupts a job"
 	case journal.MessageCycle:
-		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool { return journal.DeriveCycle(leg1) == d.GUID }))
+		ev = t.event(e, KindOther, entered.of(own, func(leg1 journal.GUID) bool {
+			return journal.DeriveCycle(leg1) == d.GUID
+		}))
 		ev.Text = "goes back to " + d.Activity
 	default:
 		return // a step of the protocol

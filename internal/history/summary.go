@@ -34,7 +34,8 @@ func Some(events []Event, only string, most int) (all []Activity, left int) {
 	at := map[place]int{}
 	for i := range events {
 		ev := &events[i]
-		if ev.Activity == "" || ev.Kind == KindEffect || ev.Kind == KindOperator || ev.Kind == KindLate || only != "" && ev.Activity != only {
+		if ev.Activity == "" || ev.Kind == KindEffect || ev.Kind == KindOperator || ev.Kind == KindLate ||
+			only != "" && ev.Activity != only {
 			continue
 		}
 		of := place{collation.InstanceKey{Activity: ev.Activity, DAD: collation.DAD(ev.Address)}, ev.Element}

@@ -36,7 +36,8 @@ type Payload func(journal.Digest) ([]byte, error)
 func New(f *flow.Flow, payload Payload) *Teller {
 	return &Teller{
 		flow: f, payload: payload, results: map[collation.InstanceKey]*flow.Result{},
-		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{}, undo: map[journal.JobID]*request{},
+		requests: map[journal.GUID]*request{}, since: map[any]int64{}, children: map[journal.JobID][]byte{},
+		undo:  map[journal.JobID]*request{},
 		begun: map[call]*journal.Effect{}, judged: map[verdict]string{},
 	}
 }
@@ -89,7 +90,8 @@ func (t *Teller) Events() []Event {
 	all := make([]Event, 0, len(t.main)+len(t.effects))
 	effects := t.effects
 	for i, ev := range t.main {
-		for len(effects) > 0 && (effects[0].Time.Before(ev.Time) || effects[0].Time.Equal(ev.Time) && effects[0].Chain == t.answers[i]) {
+		for len(effects) > 0 &&
+			(effects[0].Time.Before(ev.Time) || effects[0].Time.Equal(ev.Time) && effects[0].Chain == t.answers[i]) {
 			all, effects = append(all, effects[0]), effects[1:]
 		}
 		all = append(all, ev)
@@ -106,7 +108,8 @@ func instance(activity, dad string) collation.InstanceKey {
 
 func (t *Teller) event(e *journal.Entry, kind Kind, at place) Event {
 	ev := Event{
-		Time: moment(e.Time), Kind: kind, Activity: at.key.Activity, Address: string(at.key.DAD), Pass: at.key.DAD.Pass(), Element: at.element,
+		Time: moment(e.Time), Kind: kind, Activity: at.key.Activity, Address: string(at.key.DAD),
+		Pass: at.key.DAD.Pass(), Element: at.element,
 		Chain: e.Chain, Seq: e.Seq,
 	}
 	for _, m := range e.Moves() {

@@ -44,7 +44,9 @@ func Effects(ctx context.Context, r store.Reader, job journal.JobID, effect, bui
 		if stored.Job.State == journal.JobExpired {
 			return ErrTombstone
 		}
-		s = effectFilter{stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{}}
+		s = effectFilter{
+			stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{},
+		}
 		s.out = Evidence{Key: stored.Job.Key, State: stored.Job.State, Head: stored.Job.Head, Final: final(stored)}
 		report, err := stored.Verify(replay.NewFlows(build), s.through(records))
 		if err == nil && report.Violated() {
@@ -77,7 +79,8 @@ func meaning(effect string) func(*journal.Effect) bool {
 	}
 	return func(f *journal.Effect) bool {
 		bare, _, _ := strings.Cut(f.Name, "[")
-		return effect == "" || f.Name == effect || bare == effect || strings.HasPrefix(f.Name, effect+"{") && strings.HasSuffix(effect, "]")
+		return effect == "" || f.Name == effect || bare == effect ||
+			strings.HasPrefix(f.Name, effect+"{") && strings.HasSuffix(effect, "]")
 	}
 }
 
@@ -158,5 +161,7 @@ func (s *effectFilter) finish() {
 			s.out.Effects[at].Entries = append(s.out.Effects[at].Entries, e)
 		}
 	}
-	slices.SortStableFunc(s.out.Effects, func(a, b Effect) int { return cmp.Compare(a.Entries[0].Time, b.Entries[0].Time) })
+	slices.SortStableFunc(s.out.Effects, func(a, b Effect) int {
+		return cmp.Compare(a.Entries[0].Time, b.Entries[0].Time)
+	})
 }

@@ -12,14 +12,16 @@ import (
 // value; anything else is forged, and nothing panics (S9).
 func FuzzCheck(f *testing.F) {
 	r := New(Keys{Space: [16]byte{1}, On: true, Now: 5, Roots: []Root{
-		{ID: 1, Secret: bytes.Repeat([]byte{1}, SecretBytes)}, {ID: 2, Secret: bytes.Repeat([]byte{2}, SecretBytes), Signs: 3},
+		{ID: 1, Secret: bytes.Repeat([]byte{1}, SecretBytes)},
+		{ID: 2, Secret: bytes.Repeat([]byte{2}, SecretBytes), Signs: 3},
 	}})
 	made, err := r.Sign("pay", []byte("text"))
 	require.NoError(f, err)
 	f.Add(made, r.SignEntry([]byte("text")), []byte("text"), uint16(7))
 	f.Add("1.", []byte(nil), []byte(nil), uint16(0))
 	f.Add("+2.00", make([]byte, EntryMACBytes), []byte("x"), uint16(1))
-	refused := func(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrStale) } // of a ring that is half a minute old
+	// of a ring that is half a minute old
+	refused := func(err error) bool { return errors.Is(err, ErrForged) || errors.Is(err, ErrStale) }
 	f.Fuzz(func(t *testing.T, mac string, entry, text []byte, bit uint16) {
 		good, err := r.Sign("pay", text)
 		require.NoError(t, err)

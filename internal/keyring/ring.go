@@ -121,7 +121,8 @@ func (r *Ring) TopicKeys(topic string) []TopicKey {
 	var all []TopicKey
 	for _, root := range r.keys.Roots {
 		if root.Ends == 0 || root.Ends > r.now() {
-			all = append(all, TopicKey{topic, root.ID, derive(root.Secret, r.keys.Space, "topic\x00"+topic), root.Signs, root.Ends})
+			all = append(all,
+				TopicKey{topic, root.ID, derive(root.Secret, r.keys.Space, "topic\x00"+topic), root.Signs, root.Ends})
 		}
 	}
 	return all

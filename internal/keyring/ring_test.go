@@ -39,10 +39,11 @@ func TestS1MACHoldsForItsTextAlone(t *testing.T) {
 			"text":         r.Check(topic, mac, []byte("head"), []byte("bodY")),
 			"topic":        r.Check("ship", mac, []byte("head"), []byte("body")),
 			"another ring": ringOf(root(2)).Check(topic, mac, []byte("head"), []byte("body")),
-			"space":        keyring.New(keyring.Keys{On: true, Roots: []keyring.Root{root(1)}}).Check(topic, mac, []byte("head"), []byte("body")),
-			"no MAC":       r.Check(topic, "", []byte("head"), []byte("body")),
-			"short":        r.Check(topic, mac[:10], []byte("head"), []byte("body")),
-			"no digits":    r.Check(topic, strings.Replace(mac, "1.", "x.", 1), []byte("head"), []byte("body")),
+			"space": keyring.New(keyring.Keys{On: true, Roots: []keyring.Root{root(1)}}).Check(topic, mac, []byte("head"),
+				[]byte("body")),
+			"no MAC":    r.Check(topic, "", []byte("head"), []byte("body")),
+			"short":     r.Check(topic, mac[:10], []byte("head"), []byte("body")),
+			"no digits": r.Check(topic, strings.Replace(mac, "1.", "x.", 1), []byte("head"), []byte("body")),
 		} {
 			require.ErrorIs(t, err, keyring.ErrForged, name)
 		}

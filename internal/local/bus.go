@@ -137,7 +137,9 @@ func (b *Bus) Oldest(ctx context.Context, d transport.Destination) (publishedAt 
 }
 
 // Consume implements transport.Bus.
-func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *Bus) Consume(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	switch from.Kind {
 	case transport.Lane:
 		return b.consumeLane(ctx, from, slots, handle)

@@ -51,7 +51,10 @@ func (p *process) serve(from transport.Destination, slots int, handle func(trans
 func (p *process) send(to transport.Destination, n byte, holder string) error {
 	p.Helper()
 	told := make(chan error, 1)
-	m := transport.Message{To: to, Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)}, Holder: holder}
+	m := transport.Message{
+		To: to, Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)},
+		Holder: holder,
+	}
 	err := p.Send(p.Context(), []transport.Message{m}, func(_ int, err error) { told <- err })
 	require.NoError(p, err)
 	return <-told
@@ -106,7 +109,9 @@ func TestLane(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, found)
 
-		m := transport.Message{To: lane, Header: transport.Header{GUID: [16]byte{15}, Publication: 1, Epoch: 1}, ByBus: true}
+		m := transport.Message{
+			To: lane, Header: transport.Header{GUID: [16]byte{15}, Publication: 1, Epoch: 1}, ByBus: true,
+		}
 		require.NoError(t, p.Send(t.Context(), []transport.Message{m}, nil))
 		synctest.Wait()
 		require.Equal(t, 1, servers.Len(lane), "it is with a server until it is finished")
@@ -240,7 +245,10 @@ func TestTopicRaces(t *testing.T) {
 		sending.Go(func() {
 			for n := range each {
 				holder, _ := b.Take("t")
-				m := transport.Message{To: work, Header: transport.Header{GUID: [16]byte{1 + s, byte(n)}, Publication: 1, Epoch: 1}, Holder: holder}
+				m := transport.Message{
+					To: work, Header: transport.Header{GUID: [16]byte{1 + s, byte(n)}, Publication: 1, Epoch: 1},
+					Holder: holder,
+				}
 				_ = b.Send(ctx, []transport.Message{m}, nil)
 			}
 		})

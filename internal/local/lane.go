@@ -20,8 +20,13 @@ type lane struct {
 	ending bool
 }
 
-func (b *Bus) consumeLane(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
-	l := &lane{bus: b, slots: slots, queue: make(chan *delivery, max(slots, 1)), open: map[*delivery]struct{}{}, later: map[*delivery]*time.Timer{}}
+func (b *Bus) consumeLane(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
+	l := &lane{
+		bus: b, slots: slots, queue: make(chan *delivery, max(slots, 1)), open: map[*delivery]struct{}{},
+		later: map[*delivery]*time.Timer{},
+	}
 	b.mu.Lock()
 	b.lanes[from] = l
 	b.mu.Unlock()

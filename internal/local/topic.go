@@ -20,7 +20,9 @@ type topic struct {
 	local, pulled int // slots in use, by origin of the request; under the bus's mu
 }
 
-func (b *Bus) consumeTopic(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *Bus) consumeTopic(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	t := &topic{bus: b, name: from.Topic, handle: handle, slots: slots, share: slots - max(1, slots/4)}
 	b.mu.Lock()
 	b.topics[from.Topic] = t

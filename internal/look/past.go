@@ -15,7 +15,9 @@ import (
 // view is a job as its entries tell it: what the tables held at the entry At, as far as it is in
 // the journal.
 func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadView) *store.JobView {
-	v := &store.JobView{JobSummary: store.JobSummary{Job: *job}, Next: was.Next, Ended: was.ClosedAt > 0 && was.TasksAt > 0}
+	v := &store.JobView{
+		JobSummary: store.JobSummary{Job: *job}, Next: was.Next, Ended: was.ClosedAt > 0 && was.TasksAt > 0,
+	}
 	v.State, v.Semaphore, v.Head, v.Started = was.State, was.Semaphore, was.At, collation.Micros(was.Started)
 	v.Closed = collation.Micros(was.Ended)
 	for _, e := range r.Entries {
@@ -37,7 +39,8 @@ func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadVie
 	})
 	for guid, w := range was.Waits {
 		v.Waits = append(v.Waits, collation.Wait{
-			GUID: guid, Job: job.ID, Activity: w.Activity, DAD: w.DAD, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat, Count: w.Passed,
+			GUID: guid, Job: job.ID, Activity: w.Activity, DAD: w.DAD, Topic: w.Topic, Key: w.Key, Repeat: w.Repeat,
+			Count: w.Passed,
 			Since: r.time(w.Origin), Origin: w.Origin, Request: w.Request,
 		})
 	}
@@ -56,14 +59,17 @@ func (r *Reading) view(job *collation.Job, was *replay.Job, dead []store.DeadVie
 // Instances are the instances of a job as its entries tell them, the outer ones first.
 func Instances(was *replay.Job) []store.InstanceView {
 	keys := slices.SortedFunc(maps.Keys(was.Instances), func(a, b collation.InstanceKey) int {
-		return cmp.Or(cmp.Compare(a.DAD.Depth(), b.DAD.Depth()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))
+		return cmp.Or(cmp.Compare(a.DAD.Depth(), b.DAD.Depth()), cmp.Compare(a.Activity, b.Activity),
+			a.DAD.Compare(b.DAD))
 	})
 	out := make([]store.InstanceView, len(keys))
 	for n, key := range keys {
 		i := was.Instances[key]
 		out[n] = store.InstanceView{Key: key, Instance: collation.Instance{
 			Ledger: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code,
-			More: collation.More{Leg1: i.Leg1, Open: i.Open, Count: i.Count, Turn: i.Turn, Attempt: i.Attempt, Child: i.Child},
+			More: collation.More{
+				Leg1: i.Leg1, Open: i.Open, Count: i.Count, Turn: i.Turn, Attempt: i.Attempt, Child: i.Child,
+			},
 		}}
 	}
 	return out
@@ -74,7 +80,8 @@ func Instances(was *replay.Job) []store.InstanceView {
 func (r *Reading) row(guid journal.GUID, x *replay.Row) collation.Row {
 	row := collation.Row{
 		GUID: guid, Job: r.At.Job, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD, Topic: x.Topic, Element: x.Element,
-		Turn: x.Turn, Attempt: x.Attempt, NextAt: collation.Micros(x.NextAt), Held: x.Held, Dead: x.Held != "", Origin: x.Origin,
+		Turn: x.Turn, Attempt: x.Attempt, NextAt: collation.Micros(x.NextAt), Held: x.Held, Dead: x.Held != "",
+		Origin: x.Origin,
 	}
 	if row.NextAt <= collation.Micros(r.At.Time) && x.Held == "" && !x.Asleep() {
 		row.Publication, row.TurnSent, row.PublishedAt = 1, row.Turn, max(r.time(x.Origin), row.NextAt)

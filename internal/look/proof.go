@@ -26,6 +26,8 @@ func Export(ctx context.Context, rt *quipu.Runtime, id journal.JobID, out *expor
 			return fmt.Errorf("%w: it has expired meanwhile", store.ErrNotFound)
 		}
 		j := &s.Job
-		return out.Job(export.Header{Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest}, s.Attachments, records)
+		return out.Job(export.Header{
+			Space: j.Space, Job: j.ID, Generation: j.Generation, Key: j.Key, Head: j.Head, Flow: s.FlowDigest,
+		}, s.Attachments, records)
 	})
 }

@@ -76,7 +76,9 @@ func (k *kept) told(ctx context.Context, rt *quipu.Runtime, j *explain.Job) ([]h
 
 // journal returns the journal of a job that has these effects; nil if it is not on the shelf and
 // has more than most entries, as far as that can be known: an effect mostly has two.
-func (s *Shelf) journal(ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect, most int) (*kept, error) {
+func (s *Shelf) journal(
+	ctx context.Context, rt *quipu.Runtime, j *explain.Job, effects []store.JobEffect, most int,
+) (*kept, error) {
 	mark := markOf(j.View, effects)
 	if k := s.find(mark); k != nil {
 		return k, nil
@@ -156,7 +158,10 @@ func (s *Shelf) trim() {
 // read reads a journal from the database.
 func read(ctx context.Context, rt *quipu.Runtime, j *explain.Job) (*kept, error) {
 	most := min(j.View.Head.Seq, inspect.MaxHistory)
-	k := &kept{entries: make([]*journal.Entry, 0, most), hashes: make([]journal.Digest, 0, most), writers: make(map[*journal.Entry]string, most)}
+	k := &kept{
+		entries: make([]*journal.Entry, 0, most), hashes: make([]journal.Digest, 0, most),
+		writers: make(map[*journal.Entry]string, most),
+	}
 	records := make(chan journal.Record, 1000) // they are decoded beside the reading
 	var work errgroup.Group
 	work.Go(func() (err error) {

@@ -10,7 +10,9 @@ import (
 
 // Consume implements transport.Bus. It takes a message off the queue only when handle is
 // free, so there is nothing to hand back when ctx ends.
-func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *Bus) Consume(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	if err := from.Validate(); err != nil {
 		return fmt.Errorf("consume: %w", err)
 	}

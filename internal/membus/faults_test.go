@@ -17,7 +17,9 @@ import (
 func numbered(n int) []transport.Message {
 	msgs := make([]transport.Message, n)
 	for i := range msgs {
-		msgs[i] = transport.Message{To: transport.ToLane(0), Header: transport.Header{GUID: [16]byte{1, byte(i >> 8), byte(i)}, Publication: 1}}
+		msgs[i] = transport.Message{
+			To: transport.ToLane(0), Header: transport.Header{GUID: [16]byte{1, byte(i >> 8), byte(i)}, Publication: 1},
+		}
 	}
 	return msgs
 }

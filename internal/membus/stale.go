@@ -10,7 +10,9 @@ import (
 )
 
 // RemoveStale implements transport.Bus. A call looks at all requests.
-func (b *Bus) RemoveStale(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
+func (b *Bus) RemoveStale(
+	ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error),
+) (int, error) {
 	found, msgs := b.waiting(time.Now().Add(-waited))
 	if len(found) == 0 {
 		return 0, ctx.Err()

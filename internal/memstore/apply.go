@@ -26,7 +26,8 @@ func (s *Store) apply(u *undo, c *store.Chained) (err error) {
 	}
 	err = cmp.Or(once(p), s.moveChain(u, p))
 	if j := s.jobs[p.Job]; p.Entry != nil {
-		err = cmp.Or(err, j.repair(u, p.Repair), moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt), s.moveJob(u, j, p),
+		err = cmp.Or(err, j.repair(u, p.Repair), moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt),
+			s.moveJob(u, j, p),
 			j.moveWaits(u, p), j.wake(u, p.ResolvedWait), j.append(u, journal.MainChain, c.Body, c.Hash))
 	}
 	return cmp.Or(err, s.moveRows(u, p), s.moveMail(u, p), s.moveLetters(u, p), s.keep(u, p))
@@ -187,7 +188,8 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 		return fmt.Errorf("%w: entry %d of chain %s does not continue it", store.ErrRejected, seq, chain)
 	}
 	body = slices.Clone(body)
-	put(u, j.chains, chain, append(records, &record{Record: journal.Record{Job: j.ID, Chain: chain, Seq: seq, Body: body, Hash: hash}}))
+	put(u, j.chains, chain,
+		append(records, &record{Record: journal.Record{Job: j.ID, Chain: chain, Seq: seq, Body: body, Hash: hash}}))
 	if chain == journal.MainChain {
 		set(u, &j.Head, journal.Head{Seq: seq, Hash: hash})
 	}
@@ -220,7 +222,9 @@ func (j *job) repair(u *undo, r *collation.Repair) error {
 }
 
 func (j *job) dropEffect(u *undo, x *collation.DroppedEffect) error {
-	met := j.effectsWhere(func(f *collation.Effect) bool { return f.Key == x.Key && f.State == x.State && f.Fence == x.Fence })
+	met := j.effectsWhere(func(f *collation.Effect) bool {
+		return f.Key == x.Key && f.State == x.State && f.Fence == x.Fence
+	})
 	if len(met) == 0 {
 		return lost("effect %s has changed", x.Key)
 	}

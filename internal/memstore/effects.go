@@ -172,10 +172,13 @@ func (s *Store) placed(want func(*job, *collation.Effect) bool) (all []store.Job
 		}
 		found := j.effectsWhere(func(f *collation.Effect) bool { return want(j, f) })
 		first := func(f *collation.Effect) *journal.Entry { return j.entryOf(f.Request, f.Seq) }
-		slices.SortStableFunc(found, func(a, b *collation.Effect) int { return cmp.Compare(first(a).Time, first(b).Time) })
+		slices.SortStableFunc(found, func(a, b *collation.Effect) int {
+			return cmp.Compare(first(a).Time, first(b).Time)
+		})
 		for _, f := range found {
 			all = append(all, store.JobEffect{
-				EffectRow: s.effectRow(j, f), Job: j.ID, Request: f.Request, Activity: first(f).Activity, DAD: first(f).DAD,
+				EffectRow: s.effectRow(j, f), Job: j.ID, Request: f.Request, Activity: first(f).Activity,
+				DAD: first(f).DAD,
 			})
 		}
 	}

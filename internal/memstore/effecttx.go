@@ -68,7 +68,9 @@ func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Load
 			l.Known[collation.RowKey{Job: j.plans[i].Plan.Job, GUID: x.GUID}] = x.State
 		}
 		if e := j.plans[i].Plan.Entry; begins(j.plans[i].Plan) {
-			l.Holders[e.Key] = &collation.Holder{ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input}
+			l.Holders[e.Key] = &collation.Holder{
+				ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input,
+			}
 		}
 	}
 	return l, nil
@@ -107,7 +109,8 @@ func (t *EffectTx) commit(u *undo) error {
 
 // Body implements store.Bodies. There is no SQL: the handle is an *EffectTx.
 func (s *Store) Body(
-	ctx context.Context, of collation.RowKey, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+	ctx context.Context, of collation.RowKey, key journal.Digest, call store.TxCall,
+	end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
 	if err := s.before("body"); err != nil {
 		return nil, err
@@ -124,7 +127,9 @@ func (s *Store) Body(
 }
 
 // body runs a body once: errConflict.
-func (s *Store) body(ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error) error {
+func (s *Store) body(
+	ctx context.Context, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+) error {
 	t := &EffectTx{s: s, read: map[string]string{}, written: map[string]string{}}
 	with, err := call(ctx, t)
 	switch {

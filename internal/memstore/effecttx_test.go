@@ -27,7 +27,9 @@ func asked(t *testing.T) (*memstore.Store, store.Lease) {
 	c := open(t, s)
 	plan := touch(load(t, c, id).States[id])
 	request := journal.GUID{7}
-	plan.Plan.Insert = []collation.Row{{GUID: request, Job: id, Kind: journal.MessageRequest, Turn: 1, Attempt: 1, NextAt: 1}}
+	plan.Plan.Insert = []collation.Row{{
+		GUID: request, Job: id, Kind: journal.MessageRequest, Turn: 1, Attempt: 1, NextAt: 1,
+	}}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{plan}))
 	own, err := s.OpenSession(t.Context(), store.Process{Name: "own", Lease: time.Hour})
 	require.NoError(t, err)
@@ -55,7 +57,8 @@ func begins(s *memstore.Store, tx any, attempt int) store.TxEnd {
 	text := strconv.Itoa(attempt)
 	c, err := engine.NewCommitter(context.Background(), engine.Config{Store: s, Space: "memory"})
 	if err == nil {
-		_, err = c.StartTx(context.Background(), x, store.Start{Flow: next, Trigger: "start", Key: "after-" + text, Input: []byte(text)})
+		_, err = c.StartTx(context.Background(), x,
+			store.Start{Flow: next, Trigger: "start", Key: "after-" + text, Input: []byte(text)})
 	}
 	if err == nil {
 		_, err = c.SignalTx(context.Background(), x, collation.Signal{
@@ -77,7 +80,9 @@ func TestP24TxConflict(t *testing.T) {
 		attempts++
 		end := begins(s, tx, attempts)
 		if attempts == 1 { // another commits in between
-			_, err := driven(s).TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100), nil })
+			_, err := driven(s).TxEffect(ctx, l, pay(2), func(_ context.Context, tx any) (store.TxEnd, error) {
+				return begins(s, tx, 100), nil
+			})
 			require.NoError(t, err)
 		}
 		return end, nil
@@ -97,7 +102,8 @@ func follows(t *testing.T, s *memstore.Store, attempt int, there bool) {
 	t.Helper()
 	_, err := s.FindJob(t.Context(), "after-"+strconv.Itoa(attempt))
 	require.Equal(t, there, err == nil)
-	told, err := driven(s).Signal(t.Context(), &collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Payload: []byte(`1`)}, collation.Mode{})
+	told, err := driven(s).Signal(t.Context(),
+		&collation.Signal{GUID: journal.GUID{9, byte(attempt)}, Topic: "t", Key: "k", Payload: []byte(`1`)}, collation.Mode{})
 	require.NoError(t, err)
 	require.Equal(t, there, told.Duplicate)
 }
@@ -121,7 +127,9 @@ func TestP25TxFails(t *testing.T) {
 	s, l := asked(t)
 	stale := l
 	stale.Fence++
-	_, err := driven(s).TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 1), nil })
+	_, err := driven(s).TxEffect(t.Context(), stale, pay(1), func(_ context.Context, tx any) (store.TxEnd, error) {
+		return begins(s, tx, 1), nil
+	})
 	require.ErrorIs(t, err, store.ErrStale)
 	require.Empty(t, s.Value("n"))
 	follows(t, s, 1, false)
@@ -135,7 +143,9 @@ func TestTxConflictsForEver(t *testing.T) {
 	_, err := driven(s).TxEffect(t.Context(), l, pay(1), func(ctx context.Context, tx any) (store.TxEnd, error) {
 		end := begins(s, tx, 1)
 		n++
-		_, err := driven(s).TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) { return begins(s, tx, 100+int(n)), nil })
+		_, err := driven(s).TxEffect(ctx, l, pay(n), func(_ context.Context, tx any) (store.TxEnd, error) {
+			return begins(s, tx, 100+int(n)), nil
+		})
 		require.NoError(t, err)
 		return end, nil
 	})

@@ -134,7 +134,9 @@ func (s *Store) undone() map[journal.JobID]bool {
 
 // open says whether a tombstone has open rows.
 func (s *Store) open(j *job) bool {
-	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *letter) bool { return l.view.Letter.Job == j.ID })
+	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *letter) bool {
+		return l.view.Letter.Job == j.ID
+	})
 }
 
 // clear removes the open rows of a tombstone, at most left, and returns how many are left then.
@@ -155,7 +157,9 @@ func (s *Store) Extend(context.Context) error { return nil }
 // its answer.
 func (s *Store) Prune(_ context.Context, limit int) (n int, err error) {
 	err = s.write("prune", func(u *undo) error {
-		for _, k := range slices.SortedFunc(maps.Keys(s.signals), func(a, b collation.RowKey) int { return bytes.Compare(a.GUID[:], b.GUID[:]) }) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.signals), func(a, b collation.RowKey) int {
+			return bytes.Compare(a.GUID[:], b.GUID[:])
+		}) {
 			if x := s.signals[k]; n < limit && x.at < s.now()-micros(store.SignalAge) && x.state != store.SignalKept {
 				drop(u, s.signals, k)
 				n++

@@ -140,7 +140,8 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 			return store.ErrStale
 		}
 		row := clone(s.row(j.ID, l.Request))
-		if row == nil || row.Kind != journal.MessageRequest || row.Turn != l.Turn || row.Holder != l.Holder || row.Holder == "" {
+		if row == nil || row.Kind != journal.MessageRequest || row.Turn != l.Turn || row.Holder != l.Holder ||
+			row.Holder == "" {
 			return store.ErrStale
 		}
 		row.Runs = max(row.Runs-1, 0)

@@ -142,11 +142,15 @@ func (s *Store) read(id int64) *collation.Letter {
 		return nil
 	}
 	d := &l.view.Letter
-	return &collation.Letter{ID: id, Job: d.Job, Row: d.Row, Reason: d.Reason, State: l.view.State, Acted: s.acted(d.Job, d.Row)}
+	return &collation.Letter{
+		ID: id, Job: d.Job, Row: d.Row, Reason: d.Reason, State: l.view.State, Acted: s.acted(d.Job, d.Row),
+	}
 }
 
 func (s *Store) letter(id int64) *letter {
-	i, found := slices.BinarySearchFunc(s.letters, id, func(l *letter, id int64) int { return cmp.Compare(l.view.ID, id) })
+	i, found := slices.BinarySearchFunc(s.letters, id, func(l *letter, id int64) int {
+		return cmp.Compare(l.view.ID, id)
+	})
 	if !found {
 		return nil
 	}

@@ -14,9 +14,12 @@ import (
 // outside reads what starts and signals from outside need, for which no lock is taken.
 func (s *Store) outside(wants []store.Want) *store.Loaded {
 	l := &store.Loaded{
-		Now: s.now(), States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
-		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{}, Chains: map[collation.RowKey]*collation.Chain{},
-		Boxes: map[journal.JobID]*collation.Box{}, Known: map[collation.RowKey]store.SignalState{}, Letters: map[int64]*collation.Letter{},
+		Now: s.now(), States: map[journal.JobID]*collation.State{}, Busy: map[journal.JobID]bool{},
+		Tombstones: map[journal.JobID]bool{},
+		Holders:    map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
+		Chains: map[collation.RowKey]*collation.Chain{},
+		Boxes:  map[journal.JobID]*collation.Box{}, Known: map[collation.RowKey]store.SignalState{},
+		Letters: map[int64]*collation.Letter{},
 	}
 	for i := range wants {
 		if key := wants[i].Key; key != "" {

@@ -32,7 +32,8 @@ var flowRef = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest
 
 func start(t *testing.T, s *memstore.Store, key string) journal.JobID {
 	t.Helper()
-	out, err := driven(s).Start(t.Context(), []store.Start{{Flow: flowRef, Trigger: "start", Key: key, Input: []byte(`{}`)}}, collation.Mode{})
+	out, err := driven(s).Start(t.Context(), []store.Start{{Flow: flowRef, Trigger: "start", Key: key, Input: []byte(`{}`)}},
+		collation.Mode{})
 	require.NoError(t, err)
 	require.NoError(t, out[0].Err)
 	return out[0].Job

@@ -93,13 +93,16 @@ func (s *Store) pastPause(past []takes, key collation.PauseKey) *collation.PastP
 	for _, a := range past {
 		for _, w := range a.resolved {
 			e := a.entry(w.Seq)
-			if w.PauseRef != key.PauseRef || w.Seq > a.cut || e.Activity != key.Activity || e.DAD != string(key.DAD) || !a.asks(w.Request, key) {
+			if w.PauseRef != key.PauseRef || w.Seq > a.cut || e.Activity != key.Activity || e.DAD != string(key.DAD) ||
+				!a.asks(w.Request, key) {
 				continue
 			}
 			if undone, _ := s.undoneOf(a.job, w.Request); undone {
 				return nil
 			}
-			return &collation.PastPause{Generation: a.Generation, Forked: a.forked, Seq: w.Seq, Response: clone(e.Response)}
+			return &collation.PastPause{
+				Generation: a.Generation, Forked: a.forked, Seq: w.Seq, Response: clone(e.Response),
+			}
 		}
 	}
 	return nil
@@ -146,5 +149,7 @@ func (s *Store) endOf(child journal.JobID) *collation.End {
 	if last == nil || last.root() != c.root() || last.State != journal.JobCompleted || last.tasksSeq == 0 {
 		return nil
 	}
-	return &collation.End{Job: last.ID, Generation: last.Generation, Seq: last.tasksSeq, Output: last.entry(last.tasksSeq).Close.Output}
+	return &collation.End{
+		Job: last.ID, Generation: last.Generation, Seq: last.tasksSeq, Output: last.entry(last.tasksSeq).Close.Output,
+	}
 }

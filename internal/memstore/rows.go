@@ -29,7 +29,9 @@ func (s *Store) eachRow() iter.Seq2[*job, *collation.Row] {
 }
 
 // collect lists rows in the order of a time, then of their ids.
-func (s *Store) collect(want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros) []*collation.Row {
+func (s *Store) collect(
+	want func(*job, *collation.Row) bool, at func(*collation.Row) collation.Micros,
+) []*collation.Row {
 	var rows []*collation.Row
 	for j, r := range s.eachRow() {
 		if want(j, r) {

@@ -82,7 +82,8 @@ func (m *member) Renew(_ context.Context, d store.Doing) (ended []string, err er
 		m.doing.Ran = slices.Clone(d.Ran)
 		m.doing.Troubles = slices.Clone(d.Troubles[:min(len(d.Troubles), store.MaxTroubles)])
 		for id, o := range s.members {
-			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 && (m.next == 0 || left < m.next) {
+			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 &&
+				(m.next == 0 || left < m.next) {
 				m.next = left
 			}
 			o.dead = o.dead || id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease)
@@ -120,7 +121,8 @@ func (s *Store) free(o *member) (all bool) {
 		switch {
 		case r.Session != o.id:
 			continue
-		case r.Holder == "" && (r.Held != "" || r.NextAt == collation.Never || r.PublishedAt <= o.renewed-micros(store.Unpublished)):
+		case r.Holder == "" &&
+			(r.Held != "" || r.NextAt == collation.Never || r.PublishedAt <= o.renewed-micros(store.Unpublished)):
 			continue
 		case s.rowLocked(r.Job, r.GUID):
 			all = false
@@ -161,7 +163,8 @@ func (m *member) Held(context.Context) (leases []store.Lease, err error) {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	for j, r := range m.s.eachRow() {
-		if j != nil && j.State != journal.JobExpired && r.Session == m.id && r.Holder != "" && r.Kind == journal.MessageRequest {
+		if j != nil && j.State != journal.JobExpired && r.Session == m.id && r.Holder != "" &&
+			r.Kind == journal.MessageRequest {
 			leases = append(leases, j.lease(r))
 		}
 	}

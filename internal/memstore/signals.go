@@ -100,7 +100,8 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 			if s.mailbox(w) != id || j.State == journal.JobQuarantined {
 				continue
 			}
-			box.Waits = append(box.Waits, collation.BoxWait{Wait: *w, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace})
+			box.Waits = append(box.Waits,
+				collation.BoxWait{Wait: *w, JobKey: j.Key, Generation: j.Generation, Flow: j.Flow, Trace: j.Trace})
 		}
 	}
 	slices.SortFunc(box.Waits, func(a, b collation.BoxWait) int {
@@ -113,7 +114,8 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 	}
 	kept := func(r *collation.Row) uint64 { return uint64(r.WithinAt) - 1 } // subtracting 1 makes Never sort last
 	slices.SortFunc(box.Due, func(a, b *collation.Row) int {
-		return cmp.Or(cmp.Compare(kept(a), kept(b)), cmp.Compare(a.PublishedAt, b.PublishedAt), compareIDs(a.GUID, b.GUID))
+		return cmp.Or(cmp.Compare(kept(a), kept(b)), cmp.Compare(a.PublishedAt, b.PublishedAt),
+			compareIDs(a.GUID, b.GUID))
 	})
 	box.Due = box.Due[:min(len(box.Due), collation.MaxDue)]
 	return box

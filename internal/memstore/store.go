@@ -34,15 +34,19 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	advanced collation.Micros                                  // set by Advance
-	jobs     map[journal.JobID]*job                            // including tombstones, also of keys used again
-	locks    map[journal.JobID][]*txn                          // of jobs (J3), and of children that have not begun: the first of each has the lock, the others wait
-	moved    *sync.Cond                                        // locks were released
-	keys     map[string]journal.JobID                          // the last generation of each key
-	expire   time.Duration                                     // how long closed jobs are kept whose flow does not say it
-	floor    int64                                             // every job begins in a generation above it
-	rows     map[journal.JobID]map[journal.GUID]*collation.Row // by addressee: a job, which may not have begun, or a mailbox
-	signals  map[collation.RowKey]signal                       // those from outside
+	advanced collation.Micros       // set by Advance
+	jobs     map[journal.JobID]*job // including tombstones, also of keys used again
+	// of jobs (J3), and of children that have not begun: the first of each has the lock, the others
+	// wait
+	locks map[journal.JobID][]*txn
+	moved *sync.Cond               // locks were released
+	keys  map[string]journal.JobID // the last generation of each key
+	// how long closed jobs are kept whose flow does not say it
+	expire time.Duration
+	floor  int64 // every job begins in a generation above it
+	// by addressee: a job, which may not have begun, or a mailbox
+	rows     map[journal.JobID]map[journal.GUID]*collation.Row
+	signals  map[collation.RowKey]signal // those from outside
 	flows    map[string]*flowVersions
 	letters  []*letter // by their ids
 	letterID int64     // the last one given
@@ -93,7 +97,8 @@ func New(cfg Config) *Store {
 		cfg.Now = func() int64 { return time.Now().UnixMicro() }
 	}
 	s := &Store{
-		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID][]*txn{}, keys: map[string]journal.JobID{}, flows: map[string]*flowVersions{},
+		cfg: cfg, jobs: map[journal.JobID]*job{}, locks: map[journal.JobID][]*txn{}, keys: map[string]journal.JobID{},
+		flows:   map[string]*flowVersions{},
 		rows:    map[journal.JobID]map[journal.GUID]*collation.Row{},
 		signals: map[collation.RowKey]signal{},
 		members: map[int64]*member{},

@@ -156,7 +156,8 @@ func (k *Check) served(v *store.JobView, f *flow.Flow) error {
 			}
 			err := fmt.Errorf("the job can come to topic %s, which this build does not serve", act.Topic)
 			if err := k.once(Misfit{
-				Job: v.ID, Key: v.Key, Flow: f.Name(), Version: f.Version(), Activity: act.Name, Topic: act.Topic, Err: err,
+				Job: v.ID, Key: v.Key, Flow: f.Name(), Version: f.Version(), Activity: act.Name, Topic: act.Topic,
+				Err: err,
 			}); err != nil {
 				return err
 			}
@@ -195,8 +196,9 @@ func (k *Check) child(v *store.JobView, row *collation.Row) error {
 	}
 	if err := f.CheckInput(order.Input, flow.NewBudget(nil)); err != nil {
 		return k.Say(Misfit{
-			Job: v.ID, Key: v.Key, Flow: v.Flow.Name, Version: v.Flow.Version, Activity: order.Parent.Activity, Address: order.Parent.DAD,
-			Err: fmt.Errorf("its child %q has not begun, and version %s of flow %s refuses its input: %w", order.Key, f.Version(), f.Name(), err),
+			Job: v.ID, Key: v.Key, Flow: v.Flow.Name, Version: v.Flow.Version, Activity: order.Parent.Activity,
+			Address: order.Parent.DAD,
+			Err:     fmt.Errorf("its child %q has not begun, and version %s of flow %s refuses its input: %w", order.Key, f.Version(), f.Name(), err),
 		})
 	}
 	return nil
@@ -227,7 +229,8 @@ func (k *Check) request(ctx context.Context, v *store.JobView, f *flow.Flow, row
 			return nil // it was answered
 		case now.Rows[at].Rev == row.Rev:
 			return k.Say(Misfit{
-				Job: v.ID, Key: v.Key, Flow: f.Name(), Version: f.Version(), Activity: row.Activity, Address: string(row.DAD), Topic: row.Topic, Err: misfit,
+				Job: v.ID, Key: v.Key, Flow: f.Name(), Version: f.Version(), Activity: row.Activity,
+				Address: string(row.DAD), Topic: row.Topic, Err: misfit,
 			})
 		}
 		row = &now.Rows[at]

@@ -13,7 +13,8 @@ import (
 func (p *Process) self() store.Process {
 	c := p.cfg
 	return store.Process{
-		Name: c.Name, Build: c.Build, Roles: c.Roles, Topics: c.topics(), Lanes: c.Lanes, Engine: slices.Contains(c.Roles, RoleEngine), Lease: c.Lease,
+		Name: c.Name, Build: c.Build, Roles: c.Roles, Topics: c.topics(), Lanes: c.Lanes,
+		Engine: slices.Contains(c.Roles, RoleEngine), Lease: c.Lease,
 	}
 }
 

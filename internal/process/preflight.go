@@ -85,7 +85,8 @@ func (p *Process) natsWait(ctx context.Context) time.Duration {
 // alsoAway adds to the error about a database that is away whether NATS is away, too: who starts
 // the servers has to know of both.
 func (p *Process) alsoAway(ctx context.Context, err error) error {
-	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrLogin) || errors.Is(err, store.ErrAnotherDatabase) || p.cfg.NATS == nil || p.cfg.NATSWait < 0 {
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrLogin) ||
+		errors.Is(err, store.ErrAnotherDatabase) || p.cfg.NATS == nil || p.cfg.NATSWait < 0 {
 		return err
 	}
 	bus, gone := nats.Open(ctx, p.cfg.onNATS())

@@ -50,7 +50,8 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 	p := &Process{cfg: cfg, ready: make(chan struct{}), forget: func() {}}
 	st, err := postgres.Open(ctx, postgres.Config{
 		DSN: cfg.Postgres, Space: cfg.Space, MaxConns: cfg.MaxConns, Logger: cfg.Logger,
-		Migrating: !cfg.NoMigrate, AnyDatabase: cfg.Mode.AnyDatabase, Accepted: p.accepted, Writer: cfg.Name, Build: cfg.Build,
+		Migrating: !cfg.NoMigrate, AnyDatabase: cfg.Mode.AnyDatabase, Accepted: p.accepted, Writer: cfg.Name,
+		Build: cfg.Build,
 	})
 	if _, unreadable := errors.AsType[*postgres.DSNError](err); unreadable {
 		return nil, fmt.Errorf("%w: Config.Postgres: %w", ErrConfig, err)
@@ -79,7 +80,9 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 func (p *Process) connect(ctx context.Context) (err error) {
 	c, how := p.cfg, p.cfg.Mode
 	p.session = session.New(session.Config{
-		Store: p.Store, Process: p.self(), Troubles: p.tells, Busy: func() store.Busy { return p.Committer.Busy().Told() },
+		Store: p.Store, Process: p.self(), Troubles: p.tells, Busy: func() store.Busy {
+			return p.Committer.Busy().Told()
+		},
 		Logger: c.Logger,
 	})
 	if p.Keys, err = keyring.Open(ctx, p.Store, c.Logger); err != nil {
@@ -94,7 +97,8 @@ func (p *Process) connect(ctx context.Context) (err error) {
 		return err
 	}
 	cfg := engine.Config{
-		Session: p.session, Lease: c.Lease, AckWait: c.AckWait, Store: p.Store, Space: c.Space, Private: p.private, Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Session: p.session, Lease: c.Lease, AckWait: c.AckWait, Store: p.Store, Space: c.Space, Private: p.private,
+		Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: p.login,
 		Ended: p.Waiters.Over, Observer: c.Observer, Logger: c.Logger,
 	}

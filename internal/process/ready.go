@@ -108,7 +108,8 @@ func (p *Process) troubles() []store.Trouble {
 	all := p.Store.Troubles()
 	add := func(kind, name, text, cause string, since time.Time) {
 		all = append(all, store.Trouble{
-			Kind: kind, Name: name, Text: text, Cause: wire.CutTextTo(cause, maxCause), Since: collation.Micros(since.UnixMicro()), Stops: true,
+			Kind: kind, Name: name, Text: text, Cause: wire.CutTextTo(cause, maxCause),
+			Since: collation.Micros(since.UnixMicro()), Stops: true,
 		})
 	}
 	if why := p.Store.Another(); why != nil {
@@ -133,7 +134,8 @@ func (p *Process) troubles() []store.Trouble {
 	if p.Bus != nil {
 		for _, x := range p.Bus.Troubles() {
 			all = append(all, store.Trouble{
-				Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text, Since: collation.Micros(x.Since.UnixMicro()), Stops: x.Stops(),
+				Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text,
+				Since: collation.Micros(x.Since.UnixMicro()), Stops: x.Stops(),
 			})
 		}
 	}

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 // opened is a process with the defaults of a quipu.Config, until the test ends.
 func opened(t *testing.T, cfg Config) *Process {
 	t.Helper()
-	cfg.Space, cfg.Name, cfg.Lanes, cfg.NATSWait, cfg.Observer = "default", t.Name(), engine.DefaultLanes, 5*time.Second, observer.Nop{}
+	cfg.Space, cfg.Name, cfg.Lanes, cfg.NATSWait, cfg.Observer = "default", t.Name(), engine.DefaultLanes, 5*time.Second,
+		observer.Nop{}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -36,9 +37,12 @@ func TestTheLookOfAProcessThatEndsIsSilent(t *testing.T) {
 	t.Parallel()
 	var log devtest.Log
 	p := opened(t, Config{
-		Postgres: devtest.Postgres(t), NATS: &nats.Config{URL: devtest.NATS(t).URL()}, Roles: []string{RoleEngine}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Postgres: devtest.Postgres(t), NATS: &nats.Config{URL: devtest.NATS(t).URL()}, Roles: []string{RoleEngine},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	require.Eventually(t, func() bool { return p.Bus.Answers(t.Context()) == nil }, devtest.Patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return p.Bus.Answers(t.Context()) == nil
+	}, devtest.Patience, 5*time.Millisecond)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	w := &watcher{p: p}

@@ -37,7 +37,9 @@ func (x *Case) fixInstance(key collation.InstanceKey) string {
 		x.Drop.Instances = append(x.Drop.Instances, key)
 	}
 	stored.Ledger, stored.Open = rebuilt.Ledger, rebuilt.Open
-	w := collation.LedgerWrite{Key: key, New: true, After: stored.Ledger, ResultSeq: stored.ResultSeq, Code: stored.Code, More: stored.More}
+	w := collation.LedgerWrite{
+		Key: key, New: true, After: stored.Ledger, ResultSeq: stored.ResultSeq, Code: stored.Code, More: stored.More,
+	}
 	if act := x.activity(key); act != nil {
 		w.Join = act.Join != ""
 	}
@@ -73,7 +75,9 @@ func (x *Case) more(key collation.InstanceKey, i *replay.Instance) (collation.Mo
 		more.Turn, more.Attempt, more.Child = i.Turn, i.Attempt, i.Child
 	}
 	for n := range more.Count {
-		if r := x.job.Passes[collation.InstanceKey{Activity: key.Activity + "[" + strconv.Itoa(n) + "]", DAD: key.DAD}]; r != nil {
+		if r := x.job.Passes[collation.InstanceKey{
+			Activity: key.Activity + "[" + strconv.Itoa(n) + "]", DAD: key.DAD,
+		}]; r != nil {
 			more.Size += len(r.Output)
 		}
 	}
@@ -85,7 +89,8 @@ func (x *Case) fixReceipt(g journal.GUID) {
 		x.Drop.Receipts = append(x.Drop.Receipts, g)
 	}
 	if r := x.job.Receipts[g]; r != nil && !r.Gone() {
-		x.Receipts = append(x.Receipts, collation.ReceiptWrite{GUID: g, New: true, After: r.Ledger, Verdict: r.Verdict, Seq: r.Seq})
+		x.Receipts = append(x.Receipts,
+			collation.ReceiptWrite{GUID: g, New: true, After: r.Ledger, Verdict: r.Verdict, Seq: r.Seq})
 	}
 }
 
@@ -104,7 +109,8 @@ func (x *Case) fixEffect(key journal.Digest) {
 	}
 	first, last := entries[0], entries[len(entries)-1]
 	f.Request, f.Seq, f.Turn = r.Request, first.Seq, last.Effect.Turn
-	f.Key, f.Name, f.Class, f.N, f.Position, f.State = key, r.Name, r.Class, r.N, r.Position, collation.EffectState(r.State)
+	f.Key, f.Name, f.Class, f.N, f.Position, f.State = key, r.Name, r.Class, r.N, r.Position,
+		collation.EffectState(r.State)
 	for _, e := range entries {
 		if e.Kind != journal.KindEffectStarted && replay.ResultDigest(e.Effect.Result, e.Effect.Error) == r.Result {
 			f.Result, f.Error = e.Effect.Result, e.Effect.Error
@@ -154,7 +160,8 @@ func (x *Case) fixWait(g journal.GUID) string {
 			}
 		}
 	}
-	w.Activity, w.DAD, w.Topic, w.Key, w.Repeat, w.Request, w.Origin = r.Activity, r.DAD, r.Topic, r.Key, r.Repeat, r.Request, r.Origin
+	w.Activity, w.DAD, w.Topic, w.Key, w.Repeat, w.Request, w.Origin = r.Activity, r.DAD, r.Topic, r.Key, r.Repeat,
+		r.Request, r.Origin
 	w.Count = max(w.Count, r.Last, x.numbered(r))
 	x.Waits = append(x.Waits, w)
 	return ""
@@ -203,14 +210,20 @@ func (x *Case) again(key collation.InstanceKey, leg1 journal.GUID) (*collation.P
 	j := x.Stored
 	j.State, j.Head, j.From = journal.JobOpen, journal.Head{Seq: at.Seq - 1}, nil
 	s := &collation.State{
-		Job: j, Flow: x.flow, Now: collation.Micros(at.Time), Instances: map[collation.InstanceKey]*collation.Instance{key: nil},
-		Receipts: map[journal.GUID]*collation.Receipt{}, Results: map[collation.InstanceKey]*flow.Result{}, Latest: map[string]*flow.Result{},
-		Rows: map[journal.GUID]*collation.Row{leg1: {GUID: leg1, Job: j.ID, Kind: journal.MessageLeg1, Activity: key.Activity, DAD: key.DAD}},
+		Job: j, Flow: x.flow, Now: collation.Micros(at.Time),
+		Instances: map[collation.InstanceKey]*collation.Instance{key: nil},
+		Receipts:  map[journal.GUID]*collation.Receipt{}, Results: map[collation.InstanceKey]*flow.Result{},
+		Latest: map[string]*flow.Result{},
+		Rows: map[journal.GUID]*collation.Row{leg1: {
+			GUID: leg1, Job: j.ID, Kind: journal.MessageLeg1, Activity: key.Activity, DAD: key.DAD,
+		}},
 	}
 	if arrived := i.Ledger.Join(); arrived > 0 {
 		s.Instances[key] = &collation.Instance{Ledger: arrived}
 	}
-	m := &collation.Message{Kind: journal.MessageLeg1, Job: j.ID, GUID: leg1, Row: leg1, Activity: key.Activity, DAD: key.DAD}
+	m := &collation.Message{
+		Kind: journal.MessageLeg1, Job: j.ID, GUID: leg1, Row: leg1, Activity: key.Activity, DAD: key.DAD,
+	}
 	for range maxNeeds {
 		p, need := collation.Step(s, m, collation.Mode{Private: journal.IsPrivateKey(j.Key)})
 		if need == nil {

@@ -69,7 +69,10 @@ func (x *Case) body(g journal.GUID, r *replay.Row, stored *collation.Row) ([]byt
 // row makes a row that does not stand. Its fence is higher than any that was given out, so that
 // no run goes on that had the old one.
 func (x *Case) row(g journal.GUID, r *replay.Row) (collation.Row, string) {
-	row := collation.Row{GUID: g, Job: x.Stored.ID, Kind: r.Kind, Activity: r.Activity, DAD: r.DAD, Topic: r.Topic, NextAt: collation.Never}
+	row := collation.Row{
+		GUID: g, Job: x.Stored.ID, Kind: r.Kind, Activity: r.Activity, DAD: r.DAD, Topic: r.Topic,
+		NextAt: collation.Never,
+	}
 	switch {
 	case r.Outside:
 		return row, "the message came from outside: send it again, or restore the row from a backup"

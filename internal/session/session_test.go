@@ -229,7 +229,9 @@ func TestW8RunsThatTakeLongLearnWhatBecameOfTheirRequests(t *testing.T) {
 		k, _ := keep(t, d, "a")
 		told := make(chan error, 99)
 		watch := func(holder string, held bool) (stop func()) {
-			return k.Watch(func() (store.Lease, bool) { return store.Lease{Holder: holder}, held }, func(err error) { told <- err })
+			return k.Watch(func() (store.Lease, bool) { return store.Lease{Holder: holder}, held }, func(err error) {
+				told <- err
+			})
 		}
 		defer watch("none yet", false)()
 		stop := watch("run", true)

@@ -38,7 +38,8 @@ type Start struct {
 // Inception returns the inception that the start asks for, at a time of the database.
 func (s *Start) Inception(space string, now collation.Micros) collation.Inception {
 	return collation.Inception{
-		Space: space, Key: s.Key, Flow: s.Flow, Active: s.Active, Trigger: s.Trigger, Input: s.Input, Tags: s.Tags, Trace: s.Trace, Who: s.Who,
+		Space: space, Key: s.Key, Flow: s.Flow, Active: s.Active, Trigger: s.Trigger, Input: s.Input, Tags: s.Tags,
+		Trace: s.Trace, Who: s.Who,
 		Now: now, At: max(s.At, now+collation.Micros(s.Delay.Microseconds())),
 	}
 }

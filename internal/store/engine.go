@@ -78,7 +78,8 @@ type Retention interface {
 	// (J7); from then on their history is hidden. It ends tombstones of age TombstoneAge whose
 	// history is gone, and raises the floor of generations, so that no key gets a generation
 	// twice (W11). Of dead letters that are unclaimed the newest MaxUnclaimed stay, with at most
-	// MaxUnclaimedBytes; the others are dropped and counted (S15). It changes at most limit rows of each table; more says that there is more to
+	// MaxUnclaimedBytes; the others are dropped and counted (S15). It changes at most limit rows of
+	// each table; more says that there is more to
 	// do. A job stays while a job of its compensations is ordered or not closed (3.5).
 	Expire(ctx context.Context, limit int) (more bool, err error)
 	// Retire drops the history of tombstones (W11), in whole partitions whose jobs have all
@@ -107,7 +108,8 @@ type Archive func(ctx context.Context, name string, each func(visit Visit) error
 // Visit takes one job of a partition: its header, the digest of its flow version (zero if that is
 // not deployed), what is stored beside its entries, as Stored.Attachments has it, and its entries. Each
 // sequence can be read once, in this order.
-type Visit func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error
+type Visit func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error],
+	entries iter.Seq2[journal.Record, error]) error
 
 // How long records are kept that only guard against repetition.
 const (
@@ -185,7 +187,8 @@ type Committer interface {
 	// Rollback ends the transaction without a trace. Without one it does nothing.
 	Rollback(ctx context.Context) error
 	// Released returns the kept signals that the last commit made due and that its process is to
-	// publish (collation.Sending), with what their messages carry, those of a mailbox oldest first. After an outcome that was
+	// publish (collation.Sending), with what their messages carry, those of a mailbox oldest first.
+	// After an outcome that was
 	// unknown at first it knows none: their rows send them.
 	Released() []Outgoing
 	// Session returns the committer's session number and the seq of its last commit.
@@ -313,7 +316,8 @@ func (l *Loaded) Know(k collation.RowKey, state SignalState, reason string) {
 // OutgoingSignal is a signal's row with what its message carries, which is less than the signal.
 func OutgoingSignal(box journal.JobID, guid journal.GUID, publication int, at collation.Micros) Outgoing {
 	return Outgoing{Row: collation.Row{
-		GUID: guid, Job: box, Kind: journal.MessageSignal, DAD: collation.RootDAD, Publication: publication, PublishedAt: at,
+		GUID: guid, Job: box, Kind: journal.MessageSignal, DAD: collation.RootDAD, Publication: publication,
+		PublishedAt: at,
 	}}
 }
 

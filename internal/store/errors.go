@@ -20,7 +20,8 @@ var (
 	// with backoff (C10).
 	ErrUnavailable = errors.New("the database is unavailable: retry")
 	// ErrLogin comes with ErrUnavailable: the server is there and does not let this login in, it has
-	// no such database, or the login has no right to what was asked (S8). Waiting does not help, until somebody changes that.
+	// no such database, or the login has no right to what was asked (S8). Waiting does not help, until
+	// somebody changes that.
 	ErrLogin = errors.New("the database refuses the login")
 	// ErrAnotherDatabase comes with ErrUnavailable: the server was promoted, or the database was
 	// restored to an older point (S13). Nothing is decided until somebody accepts it (`quipu

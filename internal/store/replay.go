@@ -27,9 +27,11 @@ func (s *Stored) Verify(flows *replay.Flows, entries iter.Seq2[journal.Record, e
 func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 	j := &s.Job
 	t := &replay.Stored{
-		State: j.State, Semaphore: j.Semaphore, ClosedAt: s.ClosedAt, TasksAt: s.TasksAt, Rows: s.Rows, Waits: s.Waits, ResolvedWaits: s.ResolvedWaits,
-		From: j.From, Next: s.Next, Flow: j.Flow, Receipts: s.Receipts, KnownExpiredAt: s.KnownExpiredAt,
-		Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(s.Instances)), Open: map[collation.InstanceKey]int{},
+		State: j.State, Semaphore: j.Semaphore, ClosedAt: s.ClosedAt, TasksAt: s.TasksAt, Rows: s.Rows, Waits: s.Waits,
+		ResolvedWaits: s.ResolvedWaits,
+		From:          j.From, Next: s.Next, Flow: j.Flow, Receipts: s.Receipts, KnownExpiredAt: s.KnownExpiredAt,
+		Instances: make(map[collation.InstanceKey]collation.ActivityLedger, len(s.Instances)),
+		Open:      map[collation.InstanceKey]int{},
 	}
 	for key, i := range s.Instances {
 		if i.Ledger != 0 {
@@ -46,11 +48,14 @@ func (s *Stored) Replay() (replay.Header, *replay.Stored) {
 			Result: replay.ResultDigest(f.Result, f.Error), Position: f.Position,
 		})
 	}
-	h := replay.Header{Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest}
+	h := replay.Header{
+		Space: j.Space, Job: j.ID, Key: j.Key, Generation: j.Generation, Head: j.Head, Flow: s.FlowDigest,
+	}
 	return h, t
 }
 
-// KnownExpiredAt tells from when a tombstone ends by when the job had expired: its stay may have been prolonged. 0 for 0.
+// KnownExpiredAt tells from when a tombstone ends by when the job had expired: its stay may have been
+// prolonged. 0 for 0.
 func KnownExpiredAt(ends collation.Micros) collation.Micros {
 	if ends == 0 {
 		return 0

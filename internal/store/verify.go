@@ -36,7 +36,8 @@ func VerifyJob(ctx context.Context, r Reader, id journal.JobID, flows *replay.Fl
 func handOver(ctx context.Context, r Reader, report *replay.Report) error {
 	var others []journal.JobID
 	for i := range report.Copies {
-		if c := &report.Copies[i]; c.Chain.IsZero() && !c.Taken.Chain.IsZero() && !slices.Contains(others, journal.JobID(c.Taken.Chain)) {
+		if c := &report.Copies[i]; c.Chain.IsZero() && !c.Taken.Chain.IsZero() &&
+			!slices.Contains(others, journal.JobID(c.Taken.Chain)) {
 			others = append(others, journal.JobID(c.Taken.Chain))
 		}
 	}
@@ -57,7 +58,8 @@ func handOver(ctx context.Context, r Reader, report *replay.Report) error {
 			if broken != nil {
 				report.Violate(broken)
 			}
-			if from := s.Job.From; from != nil && report.From != nil && s.Job.Key == report.Header.Key && !slices.Contains(others, from.Job) {
+			if from := s.Job.From; from != nil && report.From != nil && s.Job.Key == report.Header.Key &&
+				!slices.Contains(others, from.Job) {
 				others = append(others, from.Job)
 			}
 			return err

@@ -16,7 +16,8 @@ type Requests interface {
 	// ErrLeased: another run has it, or an unfinished effect of this turn may still be running
 	// (E4). ErrExhausted: the request ran MaxRuns times; runs is then one more, and the row is due, so that
 	// an engine holds it (S8).
-	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (Lease, error)
+	Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (Lease,
+		error)
 	// Keep takes the lease of a long run that began without one. For a run that has it, it
 	// changes nothing that counts. ErrStale, or ErrJobClosed.
 	Keep(ctx context.Context, l Lease) (Lease, error)
@@ -67,7 +68,8 @@ type Worker interface {
 	// again is ErrStale. Class pure needs no start; class tx goes by TxEffect.
 	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
 	// SendOutcome has the completion of an effect recorded, as FinishEffect does, and does not wait:
-	// only what calls it is bound by ctx. ended is called once, with what FinishEffect would return, and must return soon. What the run
+	// only what calls it is bound by ctx. ended is called once, with what FinishEffect would return,
+	// and must return soon. What the run
 	// sends later comes to the chain later, unless something holds it up (Lease.After).
 	SendOutcome(ctx context.Context, l Lease, e journal.Effect, ended func(EffectRow, error))
 	// TxEffect runs an effect of class tx (E3). call gets a handle on a transaction of the

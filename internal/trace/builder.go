@@ -58,7 +58,8 @@ type effectKey struct {
 func New() *Builder {
 	return &Builder{
 		job:    -1,
-		places: map[place]*activity{}, requests: map[journal.GUID]*request{}, sent: map[journal.GUID]int64{}, attempts: map[SpanID]bool{},
+		places: map[place]*activity{}, requests: map[journal.GUID]*request{}, sent: map[journal.GUID]int64{},
+		attempts: map[SpanID]bool{},
 		messages: map[journal.GUID]int{}, cycles: map[journal.GUID]bool{}, pauses: map[journal.GUID]int{},
 		children: map[journal.JobID]int{}, effects: map[effectKey]running{},
 	}
@@ -166,7 +167,8 @@ func (b *Builder) activity(at place, since int64, leg1 journal.GUID) *activity {
 // pass begins a pass of an instance.
 func (b *Builder) pass(at place, since int64, leg1 journal.GUID, pass int) *activity {
 	s := Span{
-		ID: OfActivity(b.tree.Job, at.activity, at.dad, pass), Parent: b.id(b.job), Part: PartActivity, About: at.activity, Start: since,
+		ID: OfActivity(b.tree.Job, at.activity, at.dad, pass), Parent: b.id(b.job), Part: PartActivity,
+		About: at.activity, Start: since,
 		Attributes: texts("quipu.job", b.tree.Job.String(), "quipu.activity", at.activity, "quipu.dad", at.dad),
 	}
 	s.Attributes = append(s.Attributes, numbers("quipu.pass", int64(pass))...)

@@ -71,7 +71,8 @@ func (b *Builder) message(e *journal.Entry, own place) {
 	i, known := b.messages[e.GUID]
 	if !known {
 		s := Span{
-			ID: OfMessage(e.GUID), Parent: b.parent(own), Part: partOf(e, b.cycles[e.GUID]), About: own.activity, Kind: Consumer,
+			ID: OfMessage(e.GUID), Parent: b.parent(own), Part: partOf(e, b.cycles[e.GUID]), About: own.activity,
+			Kind:  Consumer,
 			Start: e.Time, End: e.Time,
 			Attributes: texts("messaging.system", "quipu", "messaging.operation.type", "process", "messaging.message.id", e.GUID.String(),
 				"quipu.writer", e.Writer),
@@ -138,7 +139,8 @@ func (b *Builder) steps(e *journal.Entry, message int) {
 
 // digitOf are the digits of a message that the marks stand for (1.3).
 var digitOf = map[journal.Mark]journal.Ledger{
-	journal.MarkWork: 10_000_000_000, journal.MarkChildren: 1_000_000_000, journal.MarkClosed: 100_000_000_000, journal.MarkTasks: 100_000_000,
+	journal.MarkWork: 10_000_000_000, journal.MarkChildren: 1_000_000_000, journal.MarkClosed: 100_000_000_000,
+	journal.MarkTasks: 100_000_000,
 }
 
 var stepNames = map[journal.Mark]string{journal.MarkWork: "1", journal.MarkChildren: "2", journal.MarkTasks: "3"}
@@ -149,8 +151,9 @@ func (b *Builder) aside(e *journal.Entry, own place) {
 		own = r.place
 	}
 	s := Span{
-		ID: span("entry", e.Chain[:], []byte{byte(e.Seq >> 24), byte(e.Seq >> 16), byte(e.Seq >> 8), byte(e.Seq)}), Parent: b.parent(own),
-		Part: string(e.Kind), About: own.activity, Attributes: texts("quipu.writer", e.Writer),
+		ID:     span("entry", e.Chain[:], []byte{byte(e.Seq >> 24), byte(e.Seq >> 16), byte(e.Seq >> 8), byte(e.Seq)}),
+		Parent: b.parent(own),
+		Part:   string(e.Kind), About: own.activity, Attributes: texts("quipu.writer", e.Writer),
 	}
 	if e.Operator != nil {
 		s.Attributes = append(s.Attributes, texts("quipu.action", e.Operator.Action, "quipu.who", e.Operator.Who)...)
@@ -196,7 +199,8 @@ func (b *Builder) ended(e *journal.Entry, own place) {
 			}
 		}
 	}
-	if a := b.places[own]; a != nil && e.GUID == e.Job.Start() && e.Ended == e.GUID { // the trigger's ledger does not tell its end
+	// the trigger's ledger does not tell its end
+	if a := b.places[own]; a != nil && e.GUID == e.Job.Start() && e.Ended == e.GUID {
 		b.closeWaits(a, e.Time)
 		b.end(a.span, e.Time)
 	}

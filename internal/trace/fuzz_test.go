@@ -13,7 +13,10 @@ import (
 // FuzzOf: a traceparent of a starter is taken as it is, or the job has a trace of its own (O1).
 func FuzzOf(f *testing.F) {
 	const whole = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for _, seed := range []string{whole, "", "01" + whole[2:] + "-more", whole + "-more", "ff" + whole[2:], strings.ToUpper(whole), strings.Replace(whole, "b7ad6b7169203331", strings.Repeat("0", 16), 1)} {
+	for _, seed := range []string{
+		whole, "", "01" + whole[2:] + "-more", whole + "-more", "ff" + whole[2:], strings.ToUpper(whole),
+		strings.Replace(whole, "b7ad6b7169203331", strings.Repeat("0", 16), 1),
+	} {
 		f.Add(seed)
 	}
 	own := trace.Of(journal.JobID{7}, "")

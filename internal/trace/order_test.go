@@ -29,7 +29,8 @@ func text(tree *trace.Tree) string {
 	depths := tree.Depths()
 	for i := range tree.Spans {
 		s := &tree.Spans[i]
-		fmt.Fprintf(&b, "%9s %9s %s%s", seconds(s.Start-tree.Spans[0].Start), seconds(s.End-s.Start), strings.Repeat("  ", depths[i]), s.Name())
+		fmt.Fprintf(&b, "%9s %9s %s%s", seconds(s.Start-tree.Spans[0].Start), seconds(s.End-s.Start), strings.Repeat("  ", depths[i]),
+			s.Name())
 		for _, a := range s.Attributes {
 			switch name, ok := strings.CutPrefix(a.Key, "quipu."); {
 			case !ok || name == "job" || name == "writer" || name == "request" || name == "child" || name == "effect" || name == "signal":

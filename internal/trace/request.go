@@ -38,7 +38,8 @@ func (b *Builder) dispatched(e *journal.Entry, own place) {
 // folded adds the message of a Leg1 that its sender handled, too.
 func (b *Builder) folded(e *journal.Entry, d *journal.Dispatched) {
 	b.messages[d.GUID] = b.instant(Span{
-		ID: OfMessage(d.GUID), Parent: b.parent(place{d.Activity, d.DAD}), Part: PartDispatch, About: d.Activity, Kind: Consumer,
+		ID: OfMessage(d.GUID), Parent: b.parent(place{d.Activity, d.DAD}), Part: PartDispatch, About: d.Activity,
+		Kind: Consumer,
 		Attributes: texts("messaging.system", "quipu", "messaging.operation.type", "process", "messaging.message.id", d.GUID.String(),
 			"quipu.writer", e.Writer, "quipu.ledger.after", d.Folded.String()),
 	}, e.Time)
@@ -162,7 +163,8 @@ func (b *Builder) request(guid journal.GUID, r *request, due int64) {
 // attempt begins the present turn of a request.
 func (b *Builder) attempt(guid journal.GUID, r *request, due int64) {
 	s := Span{
-		ID: OfAttempt(guid, r.turn), Parent: b.parent(r.place), Part: PartAttempt, About: r.activity, Kind: Consumer, Start: due,
+		ID: OfAttempt(guid, r.turn), Parent: b.parent(r.place), Part: PartAttempt, About: r.activity, Kind: Consumer,
+		Start: due,
 		Attributes: texts("quipu.job", b.tree.Job.String(), "quipu.request", guid.String(), "messaging.system", "quipu",
 			"messaging.operation.type", "process", "messaging.destination.name", r.topic),
 	}

@@ -30,7 +30,9 @@ func FuzzResponse(f *testing.F) {
 			require.ErrorIs(t, err, ErrMalformed)
 			return
 		}
-		e := &journal.Entry{Space: "s", Job: journal.JobID{1}, Generation: 1, Seq: 1, Kind: journal.KindLeg2, Response: recorded}
+		e := &journal.Entry{
+			Space: "s", Job: journal.JobID{1}, Generation: 1, Seq: 1, Kind: journal.KindLeg2, Response: recorded,
+		}
 		_, err = journal.Decode(journal.Record{Job: e.Job, Seq: e.Seq, Body: journal.Encode(e)})
 		require.NoError(t, err)
 	})

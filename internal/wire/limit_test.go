@@ -25,7 +25,9 @@ func TestE6LimitsAreOfTheCanonicalForm(t *testing.T) {
 	_, err := (&wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: large}).Journal()
 	require.ErrorIs(t, err, wire.ErrMalformed)
 	require.ErrorContains(t, err, fmt.Sprint(wire.MaxResult))
-	_, err = (&wire.Response{Kind: journal.ResponseTerminal, Code: 402, Error: &wire.Failure{Class: "x", Data: large}}).Journal()
+	_, err = (&wire.Response{
+		Kind: journal.ResponseTerminal, Code: 402, Error: &wire.Failure{Class: "x", Data: large},
+	}).Journal()
 	require.ErrorIs(t, err, wire.ErrMalformed)
 	small := numbers(wire.MaxResult / 5)
 	r, err := (&wire.Response{Kind: journal.ResponseTerminal, Code: 200, Output: small}).Journal()
@@ -39,7 +41,10 @@ func TestE12SuspensionLimitIsOfAllPauses(t *testing.T) {
 	suspend := func(n, size int) error {
 		var pauses []wire.Pause
 		for i := range n {
-			pauses = append(pauses, wire.Pause{Kind: journal.PauseChild, Name: fmt.Sprint(i), Position: fmt.Sprint(i + 1), Flow: "f", Key: "k", Input: numbers(size)})
+			pauses = append(pauses, wire.Pause{
+				Kind: journal.PauseChild, Name: fmt.Sprint(i), Position: fmt.Sprint(i + 1), Flow: "f", Key: "k",
+				Input: numbers(size),
+			})
 		}
 		_, err := wire.SuspendedUntil(pauses).Journal()
 		return err

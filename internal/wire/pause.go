@@ -34,7 +34,9 @@ func (r *Response) suspended() (*journal.Response, error) {
 	if len(r.Pauses) == 0 || len(r.Pauses) > MaxPauses {
 		return nil, fmt.Errorf("%w: a suspension with %d pauses: 1 to %d are allowed", ErrMalformed, len(r.Pauses), MaxPauses)
 	}
-	out := &journal.Response{Kind: r.Kind, Code: r.Code, Began: r.BeganUS, Ran: r.RanUS, Pauses: make([]journal.Pause, len(r.Pauses))}
+	out := &journal.Response{
+		Kind: r.Kind, Code: r.Code, Began: r.BeganUS, Ran: r.RanUS, Pauses: make([]journal.Pause, len(r.Pauses)),
+	}
 	seen := make(map[journal.PauseRef]bool, len(r.Pauses))
 	size := 0
 	for i := range r.Pauses {

@@ -25,7 +25,8 @@ func examples() []any {
 		&hint, &answered, &response, &failed,
 		&Request{
 			Space: "s", Job: "j", Key: "k", Generation: 1 << 60, Flow: "f", Version: "1", Activity: "a", DAD: ",0", Element: -1,
-			Topic: "t", Request: "r", Turn: 1, Attempt: 2, Attempts: 3, Fence: 4, TimeoutMS: 5, Input: json.RawMessage(`"x"`), Trace: "t",
+			Topic: "t", Request: "r", Turn: 1, Attempt: 2, Attempts: 3, Fence: 4, TimeoutMS: 5, Input: json.RawMessage(`"x"`),
+			Trace: "t",
 		},
 		&Request{},
 		SuspendedUntil([]Pause{

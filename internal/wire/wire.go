@@ -135,7 +135,9 @@ func FromJournal(r *journal.Response) *Response {
 // Journal checks the response and returns its recorded form, without turn, attempt and
 // request, which the engine fills in.
 func (r *Response) Journal() (*journal.Response, error) {
-	out := &journal.Response{Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone, Began: r.BeganUS, Ran: r.RanUS}
+	out := &journal.Response{
+		Kind: r.Kind, Code: r.Code, RetryAfter: r.RetryAfterMS * 1000, Undone: r.Undone, Began: r.BeganUS, Ran: r.RanUS,
+	}
 	if r.BeganUS < 0 || r.BeganUS > maxBeganUS || r.RanUS < 0 || r.RanUS > MaxRanUS {
 		return nil, fmt.Errorf("%w: began_us %d and ran_us %d: neither is negative, the limits are %d and %d", ErrMalformed, r.BeganUS, r.RanUS, int64(maxBeganUS), int64(MaxRanUS))
 	}

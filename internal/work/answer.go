@@ -30,7 +30,9 @@ func success(topic string, out []byte) *wire.Response {
 }
 
 func refused(code int, class, message string) *wire.Response {
-	return &wire.Response{Kind: journal.ResponseTerminal, Code: code, Error: &wire.Failure{Class: class, Message: message}}
+	return &wire.Response{
+		Kind: journal.ResponseTerminal, Code: code, Error: &wire.Failure{Class: class, Message: message},
+	}
 }
 
 // failure is the response to an error of a handler (E8, E11). timedOut says that

@@ -81,7 +81,10 @@ func TestFirstIsRecordedAndTheOthersHaveLost(t *testing.T) {
 	t.Parallel()
 	w := play(t, steps(race(
 		steps(rest("long"), call("slept")),
-		steps(func(ctx context.Context, _ *outside) error { _, err := workers.Await[string](ctx, "go", 0); return err }, call("inside")),
+		steps(func(ctx context.Context, _ *outside) error {
+			_, err := workers.Await[string](ctx, "go", 0)
+			return err
+		}, call("inside")),
 	), rest("after")))
 	require.Equal(t, []string{"sleep long at 1.0.1", "signal go at 1.1.1"}, waits(w.next()))
 	w.wake(journal.PauseSignal, "go", `"x"`)
@@ -163,7 +166,11 @@ func TestALostCallOutsideIsCut(t *testing.T) {
 func TestALostBranchStopsBehindItsBranches(t *testing.T) {
 	t.Parallel()
 	went, inside := false, make(chan struct{})
-	slow := does("slow", func(ctx context.Context) (int, error) { close(inside); <-ctx.Done(); return 1, nil }, effects.Idempotent)
+	slow := does("slow", func(ctx context.Context) (int, error) {
+		close(inside)
+		<-ctx.Done()
+		return 1, nil
+	}, effects.Idempotent)
 	w := play(t, race(
 		steps(both(slow, nothing), func(context.Context, *outside) error { went = true; return nil }),
 		until(inside),

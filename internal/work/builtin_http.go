@@ -240,7 +240,10 @@ func (out *HTTPResponse) refusal() error {
 	if out.ok() {
 		return nil
 	}
-	e := &workers.Error{Code: errorStatus(out.Status), Class: wire.ClassHTTP, Message: fmt.Sprintf("the receiver answered %d %s", out.Status, http.StatusText(out.Status))}
+	e := &workers.Error{
+		Code: errorStatus(out.Status), Class: wire.ClassHTTP,
+		Message: fmt.Sprintf("the receiver answered %d %s", out.Status, http.StatusText(out.Status)),
+	}
 	workers.Data(out)(e)
 	return workers.Fatal(e)
 }
@@ -267,7 +270,9 @@ func said(q *http.Request, status int) string {
 func (s *sent) unsaid(q *http.Request, err error) error {
 	to := fmt.Sprintf("%s %s://%s", q.Method, q.URL.Scheme, q.URL.Host)
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return workers.Fatal(&workers.Error{Code: http.StatusForbidden, Class: wire.ClassRefused, Message: s.hide(to + ": " + refused.Error())})
+		return workers.Fatal(&workers.Error{
+			Code: http.StatusForbidden, Class: wire.ClassRefused, Message: s.hide(to + ": " + refused.Error()),
+		})
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	unsent := ok && op.Op == "dial"

@@ -71,7 +71,9 @@ var identityPrefixes = []string{"X-Forwarded-", "Proxy-"}
 
 // checkHeaders refuses headers that cannot be sent, and such as lead a secret elsewhere.
 func (in *HTTPRequest) checkHeaders() error {
-	secret := slices.ContainsFunc(in.withReferences(), func(text string) bool { return strings.Contains(text, referenceStart) })
+	secret := slices.ContainsFunc(in.withReferences(), func(text string) bool {
+		return strings.Contains(text, referenceStart)
+	})
 	seen := make(map[string]bool, len(in.Headers))
 	for name, value := range in.Headers {
 		plain := http.CanonicalHeaderKey(name)
@@ -82,7 +84,8 @@ func (in *HTTPRequest) checkHeaders() error {
 			return fmt.Errorf("the value of header %.80s has a control character, such as a line break", name)
 		case seen[plain]:
 			return fmt.Errorf("header %.80s is given twice, in two spellings", plain)
-		case secret && (identity[plain] || slices.ContainsFunc(identityPrefixes, func(p string) bool { return strings.HasPrefix(plain, p) })):
+		case secret && (identity[plain] ||
+			slices.ContainsFunc(identityPrefixes, func(p string) bool { return strings.HasPrefix(plain, p) })):
 			return fmt.Errorf("header %.80s in a call with a secret: it can lead the call to another host than the secret's", plain)
 		}
 		seen[plain] = true

@@ -125,16 +125,19 @@ func (r reach) dial(ctx context.Context, network, address string) (net.Conn, err
 	if slices.Contains(r.deny.hosts, host) {
 		return nil, &refusedError{host, "its name is denied"}
 	}
-	d := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return &refusedError{address, "not an IP address"}
-		}
-		if r.isOwn(to) {
-			return &refusedError{to.String(), "a server of this process listens there"}
-		}
-		return r.check(host, to.Addr())
-	}}
+	d := net.Dialer{
+		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return &refusedError{address, "not an IP address"}
+			}
+			if r.isOwn(to) {
+				return &refusedError{to.String(), "a server of this process listens there"}
+			}
+			return r.check(host, to.Addr())
+		},
+	}
 	return d.DialContext(ctx, network, address)
 }
 
@@ -148,7 +151,9 @@ func (r reach) isOwn(to netip.AddrPort) bool {
 		if err != nil || server.Port() != to.Port() {
 			continue
 		}
-		if slices.ContainsFunc(views(to.Addr().Unmap().WithZone("")), func(ip netip.Addr) bool { return reaches(ip, server.Addr().Unmap().WithZone("")) }) {
+		if slices.ContainsFunc(views(to.Addr().Unmap().WithZone("")), func(ip netip.Addr) bool {
+			return reaches(ip, server.Addr().Unmap().WithZone(""))
+		}) {
 			return true
 		}
 	}
@@ -210,12 +215,18 @@ var embeddings = []struct {
 	net netip.Prefix
 	at  [][4]int
 }{
-	{netip.MustParsePrefix("::/96"), [][4]int{{12, 13, 14, 15}}},                                                          // IPv4-compatible, 4291
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), [][4]int{{12, 13, 14, 15}}},                                                // IPv4-translated, 2765
-	{netip.MustParsePrefix("64:ff9b::/96"), [][4]int{{12, 13, 14, 15}}},                                                   // NAT64, 6052
-	{netip.MustParsePrefix("64:ff9b:1::/48"), [][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}}}, // local NAT64, 8215: every length of 6052
-	{netip.MustParsePrefix("2002::/16"), [][4]int{{2, 3, 4, 5}}},                                                          // 6to4, 3056
-	{netip.MustParsePrefix("2001::/32"), [][4]int{{4, 5, 6, 7}, {^12, ^13, ^14, ^15}}},                                    // Teredo, 4380: server, and client inverted
+	// IPv4-compatible, 4291
+	{netip.MustParsePrefix("::/96"), [][4]int{{12, 13, 14, 15}}},
+	// IPv4-translated, 2765
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), [][4]int{{12, 13, 14, 15}}},
+	// NAT64, 6052
+	{netip.MustParsePrefix("64:ff9b::/96"), [][4]int{{12, 13, 14, 15}}},
+	// local NAT64, 8215: every length of 6052
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [][4]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}}},
+	// 6to4, 3056
+	{netip.MustParsePrefix("2002::/16"), [][4]int{{2, 3, 4, 5}}},
+	// Teredo, 4380: server, and client inverted
+	{netip.MustParsePrefix("2001::/32"), [][4]int{{4, 5, 6, 7}, {^12, ^13, ^14, ^15}}},
 }
 
 // views are the address and the IPv4 addresses that it stands for.

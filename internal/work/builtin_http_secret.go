@@ -117,7 +117,9 @@ func (c *httpClient) secret(name string, u *url.URL) (workers.Secret, error) {
 		err = checkSecret(found)
 	}
 	if err != nil {
-		return workers.Secret{}, &workers.Error{Code: http.StatusInternalServerError, Class: wire.ClassSecret, Message: fmt.Sprintf("secret %s: %v", name, err)}
+		return workers.Secret{}, &workers.Error{
+			Code: http.StatusInternalServerError, Class: wire.ClassSecret, Message: fmt.Sprintf("secret %s: %v", name, err),
+		}
 	}
 	if !belongs(found.Hosts, u) {
 		return workers.Secret{}, workers.Fatal(&workers.Error{
@@ -170,11 +172,15 @@ func checkSecret(s workers.Secret) error {
 // forget makes hide replace the value by label, as it is and as it is sent or written.
 func (s *sent) forget(value, label string) {
 	quoted := canonical.AppendString(nil, value)
-	for _, form := range []string{value, escaped(value, false), escaped(value, true), url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1])} {
+	for _, form := range []string{
+		value, escaped(value, false), escaped(value, true), url.QueryEscape(value), url.PathEscape(value),
+		string(quoted[1 : len(quoted)-1]),
+	} {
 		s.forms = append(s.forms, form, label)
 	}
 	pairs := slices.Collect(slices.Chunk(s.forms, 2))
-	slices.SortStableFunc(pairs, func(a, b []string) int { return len(b[0]) - len(a[0]) }) // the longer one where one begins another
+	// the longer one where one begins another
+	slices.SortStableFunc(pairs, func(a, b []string) int { return len(b[0]) - len(a[0]) })
 	s.hider = strings.NewReplacer(slices.Concat(pairs...)...)
 }
 

@@ -89,7 +89,10 @@ func (v *httpLook) check() error {
 }
 
 func (v *httpLook) request(key string) HTTPRequest {
-	q := HTTPRequest{Method: v.ask.Method, URL: strings.ReplaceAll(v.ask.URL, keyTemplate, key), Headers: map[string]string{}, RecordHeaders: v.record}
+	q := HTTPRequest{
+		Method: v.ask.Method, URL: strings.ReplaceAll(v.ask.URL, keyTemplate, key), Headers: map[string]string{},
+		RecordHeaders: v.record,
+	}
 	for name, value := range v.ask.Headers {
 		q.Headers[name] = strings.ReplaceAll(value, keyTemplate, key)
 	}

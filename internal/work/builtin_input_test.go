@@ -57,7 +57,8 @@ func TestBuiltinHTTPInputsThatCannotBeSent(t *testing.T) {
 			method = ""
 		}
 		r := h.one(ask("http", byte(i), fmt.Sprintf(`{%s"url":%q,%s}`, method, server.URL, c.members)))
-		require.Equal(t, []any{journal.ResponseTerminal, 400, wire.ClassInput}, []any{r.Kind, r.Code, r.Error.Class}, c.members)
+		require.Equal(t, []any{journal.ResponseTerminal, 400, wire.ClassInput}, []any{r.Kind, r.Code, r.Error.Class},
+			c.members)
 		require.Contains(t, r.Error.Message, c.says)
 	}
 	require.Zero(t, asked.Load())

@@ -94,7 +94,8 @@ func TestS14SecretsAreSentAndNotRecorded(t *testing.T) {
 	require.Contains(t, string(r.Output), `"body":"${secret:TOKEN}"`, "a body is sent as it is")
 	clean(t, string(h.store.Rows(guid(t, q))[0].Result))
 
-	m = newMirror(t, func(w http.ResponseWriter, q *http.Request) { // where it makes a number of it, the body is recorded as text
+	// where it makes a number of it, the body is recorded as text
+	m = newMirror(t, func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"pin":%s}`, q.Header.Get("Pin"))
 	})

@@ -105,7 +105,10 @@ func TestBuiltinHTTPVerifyUnfinished(t *testing.T) {
 			w.WriteHeader(503)
 			return false
 		}, nil, failed, 503, store.EffectNotDone, 2},
-		"refused": {func(_ string, w http.ResponseWriter) bool { w.WriteHeader(402); return false }, nil, terminal, 402, store.EffectCompleted, 0},
+		"refused": {func(_ string, w http.ResponseWriter) bool {
+			w.WriteHeader(402)
+			return false
+		}, nil, terminal, 402, store.EffectCompleted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -256,7 +256,10 @@ func TestE15VersionsUnderRunningJobs(t *testing.T) {
 	// A process with the old code gets a job of the new code.
 	started = play(t, changed)
 	started.next()
-	started.change(steps(call("a"), func(ctx context.Context, _ *outside) error { _, err := workers.Version(ctx, "no mail", 0); return err }))
+	started.change(steps(call("a"), func(ctx context.Context, _ *outside) error {
+		_, err := workers.Version(ctx, "no mail", 0)
+		return err
+	}))
 	require.Contains(t, started.next().Error.Message, "1 and more are allowed")
 }
 
@@ -301,7 +304,9 @@ func TestLimitsOfFunctions(t *testing.T) {
 		return func(ctx context.Context, _ *outside) error {
 			var branches []func(context.Context) (int, error)
 			for i := range n {
-				branches = append(branches, func(ctx context.Context) (int, error) { return workers.Child[int](ctx, fmt.Sprint(i), "f", input) })
+				branches = append(branches, func(ctx context.Context) (int, error) {
+					return workers.Child[int](ctx, fmt.Sprint(i), "f", input)
+				})
 			}
 			_, err := workers.All(ctx, branches...)
 			return err

@@ -59,7 +59,8 @@ func TestE5WhatUnknownOutcomesComeTo(t *testing.T) {
 	})
 	h.open()
 	for class, kind := range map[effects.Class]journal.ResponseKind{
-		effects.Guarded: journal.ResponseParked, effects.Idempotent: journal.ResponseFailedAttempt, effects.Pure: journal.ResponseTerminal,
+		effects.Guarded: journal.ResponseParked, effects.Idempotent: journal.ResponseFailedAttempt,
+		effects.Pure: journal.ResponseTerminal,
 	} {
 		require.Equal(t, kind, h.one(ask("hides", class[0], `"`+string(class)+`"`)).Kind, class)
 	}
@@ -81,7 +82,9 @@ func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
 		h.ask(q, 1)
 		<-inside
 		h.send(q, 2) // after a lost ack wait: the same request again, in the same process
-		require.Eventually(t, func() bool { return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool {
+			return strings.Count(strings.Join(h.store.Calls(), " "), "Lease") >= 2
+		}, patience, time.Millisecond)
 		h.silent()
 		close(release)
 		_, hint := h.answer()
@@ -269,7 +272,11 @@ func TestW8AGivenUpRunHoldsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
 		began, release := make(chan int, 1), make(chan struct{})
-		workers.Handle(h.reg, "stuck", func(context.Context, int) (int, error) { began <- len(h.session.Held()); <-release; return 0, nil })
+		workers.Handle(h.reg, "stuck", func(context.Context, int) (int, error) {
+			began <- len(h.session.Held())
+			<-release
+			return 0, nil
+		})
 		h.open()
 		t.Cleanup(func() { close(release) })
 		q := ask("stuck", 1, `1`)
@@ -301,7 +308,9 @@ func TestE4StartsNameTheTimeout(t *testing.T) {
 	h := newHouse(t)
 	spy := leaseSpy{h.store, make(chan store.Lease, 2)}
 	h.cfg.Store = spy
-	workers.Handle(h.reg, "pay", func(context.Context, int) (int, error) { return 1, nil }, workers.Class(effects.Idempotent))
+	workers.Handle(h.reg, "pay", func(context.Context, int) (int, error) {
+		return 1, nil
+	}, workers.Class(effects.Idempotent))
 	h.open()
 	for i, publication := range []int{1, 2} {
 		q := ask("pay", byte(i), `1`)

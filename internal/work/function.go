@@ -164,7 +164,8 @@ func (f *function) fails(r *wire.Response) bool {
 	if r == nil || r.Error == nil {
 		return false
 	}
-	return r.Kind == journal.ResponseTerminal || r.Kind == journal.ResponseFailedAttempt && f.req.Attempt >= f.req.Attempts
+	return r.Kind == journal.ResponseTerminal ||
+		r.Kind == journal.ResponseFailedAttempt && f.req.Attempt >= f.req.Attempts
 }
 
 // undo runs the function once more to register its compensations, then runs them.
@@ -256,7 +257,8 @@ func (f *function) caused(undone bool) ending {
 // parks leaves the request to a person.
 func (f *function) parks(class string, err error) ending {
 	return ending{err: err, response: &wire.Response{
-		Kind: journal.ResponseParked, Code: collation.CodeInternal, Error: &wire.Failure{Class: class, Message: wire.CutText(err.Error())},
+		Kind: journal.ResponseParked, Code: collation.CodeInternal,
+		Error: &wire.Failure{Class: class, Message: wire.CutText(err.Error())},
 	}}
 }
 

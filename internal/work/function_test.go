@@ -96,11 +96,16 @@ func TestE12FactsEndTheActivity(t *testing.T) {
 		class string
 		says  string
 	}{
-		"timeout":      {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 408, wire.ClassTimeout, ""},
-		"bounded":      {bounded, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 200, "", ""},
-		"error":        {within(0), journal.PauseSignal, journal.Response{Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)}}, 409, wire.ClassSignal, ""},
-		"no number":    {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.BySignal, Output: []byte(`"no number"`)}, 400, wire.ClassInput, ""},
-		"child failed": {child, journal.PauseChild, journal.Response{Code: 410, Error: &journal.Failure{Class: "interrupted", Message: "stop"}}, 410, "interrupted", `child "n"`},
+		"timeout":   {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 408, wire.ClassTimeout, ""},
+		"bounded":   {bounded, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 200, "", ""},
+		"error":     {within(0), journal.PauseSignal, journal.Response{Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)}}, 409, wire.ClassSignal, ""},
+		"no number": {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.BySignal, Output: []byte(`"no number"`)}, 400, wire.ClassInput, ""},
+		"child failed": {
+			child, journal.PauseChild,
+			journal.Response{Code: 410, Error: &journal.Failure{Class: "interrupted", Message: "stop"}},
+			410, "interrupted",
+			`child "n"`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +145,8 @@ func TestE15RecordedValues(t *testing.T) {
 
 func TestE2DuplicatesOfWaits(t *testing.T) {
 	t.Parallel()
-	signal := func(ctx context.Context, _ *outside) error { _, err := workers.Await[int](ctx, "x", 0); return err } // another kind
+	// another kind
+	signal := func(ctx context.Context, _ *outside) error { _, err := workers.Await[int](ctx, "x", 0); return err }
 	r := play(t, both(both(rest("x"), signal), rest("x"))).next()
 	failedWith(t, r, journal.ResponseFailedAttempt, 500, wire.ClassError, `sleep "x" was asked for twice`)
 }

@@ -92,7 +92,9 @@ func dying[T any](c *crash, do func() (T, error)) (out T, err error) {
 	return out, err
 }
 
-func (s crashing) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+func (s crashing) StartEffect(
+	ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error,
+) {
 	row, err = dying(s.crash, func() (row store.EffectRow, err error) {
 		row, taken, err = s.Store.StartEffect(ctx, l, e)
 		return row, err
@@ -100,15 +102,21 @@ func (s crashing) StartEffect(ctx context.Context, l store.Lease, e journal.Effe
 	return row, taken, err
 }
 
-func (s crashing) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (s crashing) FinishEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
+) {
 	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.FinishEffect(ctx, l, e, notDone) })
 }
 
-func (s crashing) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
+func (s crashing) SendOutcome(
+	ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error),
+) {
 	ended(s.FinishEffect(context.WithoutCancel(ctx), l, e, false))
 }
 
-func (s crashing) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+func (s crashing) TxEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error,
+) {
 	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.TxEffect(ctx, l, e, call) })
 }
 
@@ -139,11 +147,14 @@ func (w *world) function(ctx context.Context) *function {
 		require.NoError(w.t, err)
 	}
 	r := run{req: &w.q, in: w.q.Input}
-	identity := effect.Identity{Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD}
+	identity := effect.Identity{
+		Space: w.q.Space, Job: job, Generation: 1, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD,
+	}
 	original, err := r.ordered(&identity)
 	require.NoError(w.t, err)
 	d := durable.New(durable.Config{Original: original, Grace: time.Second, Stands: w.stands, Config: effect.Config{
-		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity, Read: readError, Refusal: refusal,
+		Store: crashing{w.store, w.crash}, Lease: l, Held: w.again, Replay: w.again, Identity: identity,
+		Read: readError, Refusal: refusal,
 	}})
 	w.again = true
 	f := &function{h: hs[0], req: &w.q, in: w.q.Input, session: d.Session(), durable: d}
@@ -249,7 +260,8 @@ func (w *world) wakeWith(kind journal.PauseKind, name string, r *journal.Respons
 // timeout lets the timeout of a signal pass.
 func (w *world) timeout(name string) {
 	w.t.Helper()
-	w.wakeWith(journal.PauseSignal, name, &journal.Response{Kind: journal.ResponseWake, Code: collation.CodeOK, By: journal.ByTimer})
+	w.wakeWith(journal.PauseSignal, name,
+		&journal.Response{Kind: journal.ResponseWake, Code: collation.CodeOK, By: journal.ByTimer})
 }
 
 // waits are the names of the pauses in a response.
@@ -283,8 +295,9 @@ func (w *world) replay(ended ...bool) *Replayed {
 func (w *world) record() ReplayRequest {
 	return ReplayRequest{
 		Request: wire.Request{
-			Space: w.q.Space, Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity,
-			DAD: w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Attempt: w.q.Attempt, Attempts: w.q.Attempts,
+			Space: w.q.Space, Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version,
+			Activity: w.q.Activity,
+			DAD:      w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Attempt: w.q.Attempt, Attempts: w.q.Attempts,
 			Input: w.q.Input,
 		},
 		Effects: w.store.Rows(w.id()), Pauses: w.store.Waits(w.id()),

@@ -36,7 +36,8 @@ func (d *posted) Err() error                  { return nil }
 func FuzzRequest(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
 	f.Add(wire.Encode(&wire.Request{
-		Space: "shop", Job: id.String(), Request: id.String(), DAD: ",0,0", Topic: "pay", Turn: 1, Attempt: 1, Activity: "charge", Input: []byte(`{"a":1}`),
+		Space: "shop", Job: id.String(), Request: id.String(), DAD: ",0,0", Topic: "pay", Turn: 1, Attempt: 1, Activity: "charge",
+		Input: []byte(`{"a":1}`),
 	}), 1)
 	f.Fuzz(func(t *testing.T, body []byte, turn int) {
 		r := &run{
@@ -62,7 +63,8 @@ func FuzzRequest(f *testing.F) {
 // request, or is refused; an input of any other flow is no order (3.5).
 func FuzzUndoOrder(f *testing.F) {
 	order, err := json.Marshal(collation.UndoOrder{
-		Job: journal.JobID{1, 6: 0x80}.String(), Request: journal.GUID{2, 6: 0x80}.String(), Generation: 1, Flow: "trip", Version: "1",
+		Job: journal.JobID{1, 6: 0x80}.String(), Request: journal.GUID{2, 6: 0x80}.String(), Generation: 1, Flow: "trip",
+		Version:  "1",
 		Activity: "fn", DAD: ",0,0", Code: 500, Message: "no", Input: []byte(`{"a":1}`),
 	})
 	require.NoError(f, err)
@@ -105,7 +107,9 @@ func FuzzHTTPInput(f *testing.F) {
 		}
 		const secret = "s3/c@r:e?t#%&+ x"
 		host := ""
-		c := &httpClient{secrets: func(string) (workers.Secret, error) { return workers.Secret{Value: secret, Hosts: []string{host}}, nil }}
+		c := &httpClient{secrets: func(string) (workers.Secret, error) {
+			return workers.Secret{Value: secret, Hosts: []string{host}}, nil
+		}}
 		if options, err := c.options(&in); err == nil {
 			require.NotEmpty(t, options)
 		}
@@ -142,7 +146,9 @@ func FuzzHTTPAnswer(f *testing.F) {
 	f.Add("application/problem+json; charset=utf-8", `{"a":1,"a":2}`, "Fri, 31 Dec 9999 23:59:59 GMT")
 	f.Add("text/html", "a\x00b\xff", "-1")
 	f.Fuzz(func(t *testing.T, kind, body, after string) {
-		out := HTTPResponse{Status: 200, Headers: flat(http.Header{"A": {kind, after}}, nil, &sent{}), Body: readable(kind, []byte(body))}
+		out := HTTPResponse{
+			Status: 200, Headers: flat(http.Header{"A": {kind, after}}, nil, &sent{}), Body: readable(kind, []byte(body)),
+		}
 		got, err := canonical.Payload(out.Body)
 		require.NoError(t, err)
 		require.Equal(t, string(got), string(out.Body))
@@ -183,7 +189,10 @@ func FuzzLookedUp(f *testing.F) {
 	f.Fuzz(func(t *testing.T, recorded []byte) {
 		called := false
 		outside := roundTrip(func(*http.Request) (*http.Response, error) { called = true; return nil, errors.New("away") })
-		look := &httpLook{client: &httpClient{client: http.Client{Transport: outside}}, ask: HTTPVerify{Method: http.MethodGet, URL: "http://h/x", Mode: effects.Warn}}
+		look := &httpLook{
+			client: &httpClient{client: http.Client{Transport: outside}},
+			ask:    HTTPVerify{Method: http.MethodGet, URL: "http://h/x", Mode: effects.Warn},
+		}
 		a, err := look.Verify(t.Context(), effects.Question{Key: "k", Recorded: append([]byte{}, recorded...)})
 		var was HTTPResponse
 		switch {

@@ -123,7 +123,8 @@ func ask(topic string, n byte, input string) wire.Request {
 	return wire.Request{
 		Space: "shop", Job: job.String(), Key: "key", Generation: 1, Flow: "order", Version: "1",
 		Activity: "charge", DAD: ",0,0", Topic: topic,
-		Request: collation.RequestGUID(job.Start(), int(n)).String(), Turn: 1, Attempt: 1, Attempts: 3, Input: json.RawMessage(input),
+		Request: collation.RequestGUID(job.Start(), int(n)).String(), Turn: 1, Attempt: 1, Attempts: 3,
+		Input: json.RawMessage(input),
 	}
 }
 

@@ -41,7 +41,12 @@ func TestCallsThatAreNotOfTheirBranch(t *testing.T) {
 			var errs [2]error
 			meet := make(chan struct{})
 			wg.Go(func() {
-				_, errs[0] = effects.Do(ctx, "a", func(context.Context) (int, error) { close(meet); <-meet; runtime.Gosched(); return 1, nil }, effects.Pure)
+				_, errs[0] = effects.Do(ctx, "a", func(context.Context) (int, error) {
+					close(meet)
+					<-meet
+					runtime.Gosched()
+					return 1, nil
+				}, effects.Pure)
 			})
 			<-meet
 			wg.Go(func() {

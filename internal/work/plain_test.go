@@ -47,8 +47,12 @@ func TestE14AFunctionRunsPlainly(t *testing.T) {
 		return fmt.Sprint(a, ended.Sub(began), vs, i, version, len(id), n > 0), errors.Join(errs[:]...)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		ctx := durable.WithSignals(t.Context(), func(_ context.Context, topic, key string) (any, error) { return topic + key, nil })
-		ctx = durable.WithChildren(ctx, func(_ context.Context, name, flow string, input json.RawMessage) (any, error) { return input, nil })
+		ctx := durable.WithSignals(t.Context(), func(_ context.Context, topic, key string) (any, error) {
+			return topic + key, nil
+		})
+		ctx = durable.WithChildren(ctx, func(_ context.Context, name, flow string, input json.RawMessage) (any, error) {
+			return input, nil
+		})
 		out, err := fn(ctx, 1)
 		require.NoError(t, err)
 		require.Equal(t, "2 1h0m0s [gok 2] 1 3 36 true", out)
@@ -64,7 +68,10 @@ func TestE14WhatAPlainFunctionIsNotGiven(t *testing.T) {
 	_, _, err = workers.First[int](t.Context())
 	require.ErrorIs(t, err, effects.ErrUsage)
 	synctest.Test(t, func(t *testing.T) {
-		ctx := durable.WithSignals(t.Context(), func(ctx context.Context, _, _ string) (any, error) { <-ctx.Done(); return nil, context.Cause(ctx) })
+		ctx := durable.WithSignals(t.Context(), func(ctx context.Context, _, _ string) (any, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		})
 		_, err := workers.Await[int](ctx, "go", time.Second)
 		require.ErrorIs(t, err, workers.ErrAwaitTimeout)
 		ctx, cancel := context.WithCancel(ctx)

@@ -91,7 +91,9 @@ func (p *program) node(ctx context.Context, x node, acc int, loop string) (int, 
 		}
 		return v, err
 	case "decline":
-		_, err := effects.Do(ctx, name, func(context.Context) (int, error) { return 0, workers.Fail(402, name) }, effects.Idempotent)
+		_, err := effects.Do(ctx, name, func(context.Context) (int, error) {
+			return 0, workers.Fail(402, name)
+		}, effects.Idempotent)
 		return hash(err.Error()), nil
 	case "sleep":
 		return 1, workers.Sleep(ctx, name, time.Duration(x.n)*time.Second)
@@ -111,7 +113,10 @@ func (p *program) node(ctx context.Context, x node, acc int, loop string) (int, 
 	case "version":
 		return workers.Version(ctx, x.name, x.n)
 	case "undo":
-		return 4, workers.Compensate(ctx, name, func(ctx context.Context) error { p.outer.called(ctx, "undo "+name); return nil })
+		return 4, workers.Compensate(ctx, name, func(ctx context.Context) error {
+			p.outer.called(ctx, "undo "+name)
+			return nil
+		})
 	case "fail":
 		return 0, workers.Fail(409, name)
 	case "break":
@@ -168,7 +173,9 @@ func (d *drawing) node(depth int) node {
 		kinds = append(kinds, "all", "all", "first", "if", "loop")
 	}
 	d.names++
-	x := node{kind: rapid.SampledFrom(kinds).Draw(d.t, "kind"), name: fmt.Sprint("n", d.names), n: rapid.IntRange(1, 2).Draw(d.t, "n")}
+	x := node{
+		kind: rapid.SampledFrom(kinds).Draw(d.t, "kind"), name: fmt.Sprint("n", d.names), n: rapid.IntRange(1, 2).Draw(d.t, "n"),
+	}
 	switch x.kind {
 	case "if":
 		x.subs = [][]node{d.list(depth-1, 0, 2), d.list(depth-1, 0, 2)}

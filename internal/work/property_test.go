@@ -23,7 +23,8 @@ func (w *world) bring(pause string) {
 	case kind == "signal" && hash(name)%3 == 0:
 		w.timeout(name)
 	case kind == "child" && hash(name)%4 == 0:
-		w.wakeWith(journal.PauseChild, name, &journal.Response{Code: 404, Error: &journal.Failure{Class: "x", Message: name}})
+		w.wakeWith(journal.PauseChild, name,
+			&journal.Response{Code: 404, Error: &journal.Failure{Class: "x", Message: name}})
 	default:
 		w.wake(journal.PauseKind(kind), name, fmt.Sprint(hash(pause)))
 	}

@@ -44,7 +44,9 @@ func TestRegistryIsChecked(t *testing.T) {
 	workers.HandleRaw(reg, "twice", echo)
 	workers.HandleRaw(reg, "tx", echo, workers.Class(effects.Tx))
 	workers.HandleRaw(reg, "many", echo, workers.Concurrency(0), workers.Class("odd"))
-	workers.HandleDurable(reg, "fn", func(context.Context, int) (int, error) { return 0, nil }, workers.Class(effects.Guarded))
+	workers.HandleDurable(reg, "fn", func(context.Context, int) (int, error) {
+		return 0, nil
+	}, workers.Class(effects.Guarded))
 	workers.Handle[int, int](reg, "none", nil)
 	workers.HandleRaw(reg, "raw", nil)
 	workers.HandleDurable(reg, "durable", func(context.Context, int) (complex128, error) { return 0, nil })

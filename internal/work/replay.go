@@ -92,8 +92,9 @@ func Replay(ctx context.Context, reg *workers.Registry, q ReplayRequest) (*Repla
 		return nil, fmt.Errorf("replay: request: %w", err)
 	}
 	cfg := effect.Config{
-		Store: record{effects: q.Effects, pauses: q.Pauses}, Lease: store.Lease{Job: job, Request: request, Turn: q.Request.Turn},
-		Held: true, Replay: true, Frozen: true, Input: q.Request.Input, Read: readError, Refusal: refusal,
+		Store: record{effects: q.Effects, pauses: q.Pauses},
+		Lease: store.Lease{Job: job, Request: request, Turn: q.Request.Turn},
+		Held:  true, Replay: true, Frozen: true, Input: q.Request.Input, Read: readError, Refusal: refusal,
 		Identity: effect.Identity{
 			Space: q.Request.Space, Job: job, Generation: q.Request.Generation, Version: q.Request.Version,
 			Activity: q.Request.Activity, DAD: q.Request.DAD, Element: q.Request.Element,

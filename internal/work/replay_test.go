@@ -20,7 +20,10 @@ func TestReplaySaysWhereAFunctionStands(t *testing.T) {
 	w := play(t, steps(call("a"), rest("rest"), call("b")))
 	unrecorded := func(name, position string, started bool) {
 		t.Helper()
-		want := &Replayed{End: ReplayUnrecorded, Unrecorded: &effect.Unrecorded{Call: `effect "` + name + `"`, Position: position, Started: started}}
+		want := &Replayed{
+			End:        ReplayUnrecorded,
+			Unrecorded: &effect.Unrecorded{Call: `effect "` + name + `"`, Position: position, Started: started},
+		}
 		require.Equal(t, want, w.replay())
 	}
 	unrecorded("a", "1", false)

@@ -84,11 +84,16 @@ func (r *run) prepare() bool {
 	cfg := effect.Config{
 		Store: r.rt.cfg.Store, Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.Durable && r.req.Turn > 1, Identity: identity,
-		Read: readError, Refusal: refusal, Lost: func(err error) { r.cancel(err) }, // effects use the handler's context, so this ends both
-		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) { r.log().Warn(message, args...) },
+		// effects use the handler's context, so this ends both
+		Read: readError, Refusal: refusal, Lost: func(err error) { r.cancel(err) },
+		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) {
+			r.log().Warn(message, args...)
+		},
 	}
 	if r.h.Durable {
-		r.durable = durable.New(durable.Config{Config: cfg, Original: original, Room: r.rt.inline, Grace: r.rt.cfg.Grace, Stands: r.rt.cfg.Standing > 0})
+		r.durable = durable.New(durable.Config{
+			Config: cfg, Original: original, Room: r.rt.inline, Grace: r.rt.cfg.Grace, Stands: r.rt.cfg.Standing > 0,
+		})
 		r.session = r.durable.Session()
 	} else {
 		r.session = effect.NewSession(cfg)

@@ -32,7 +32,8 @@ func (r *run) respond(response *wire.Response) {
 		response.Output, response.Ref = nil, digest.String()
 	}
 	r.response[0] = r.message(response)
-	for response.Error != nil && errors.Is(r.response[0].Validate(r.rt.cfg.Bus.MaxPayload()), transport.ErrTooLarge) && shrink(response.Error) {
+	for response.Error != nil && errors.Is(r.response[0].Validate(r.rt.cfg.Bus.MaxPayload()), transport.ErrTooLarge) &&
+		shrink(response.Error) {
 		r.response[0] = r.message(response)
 	}
 	fault.At(fault.K9, r.h.Topic)

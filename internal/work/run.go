@@ -120,7 +120,8 @@ func (r *run) body() (e ending) {
 func (r *run) open() (stop func()) {
 	o := r.rt.cfg.Observer
 	// Whoever sent the request may not trace, so the span is named here, too.
-	ctx, end := o.Attempt(r.rt.base, o.Under(observer.Message{Job: r.job, Traceparent: r.trace(), GUID: r.request}, r.req.Turn), r.subject())
+	ctx, end := o.Attempt(r.rt.base,
+		o.Under(observer.Message{Job: r.job, Traceparent: r.trace(), GUID: r.request}, r.req.Turn), r.subject())
 	ctx, cancel := context.WithCancelCause(ctx)
 	leave := func() {}
 	if ms := r.req.TimeoutMS; ms > 0 {
@@ -204,7 +205,8 @@ func (r *run) made(e ending, verdict error, timedOut bool) *wire.Response {
 // isLost reports that the request no longer belongs to the run, which must not answer
 // (E9).
 func isLost(err error) bool {
-	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) || errors.Is(err, store.ErrLeased) && !errors.Is(err, effect.ErrBusy)
+	return errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrJobClosed) ||
+		errors.Is(err, store.ErrLeased) && !errors.Is(err, effect.ErrBusy)
 }
 
 // lost ends a run whose request no longer belongs to it. If the job is closed, the
@@ -271,7 +273,8 @@ func (r *run) unheard(op string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
 	l := &r.own
-	if _, err := r.rt.cfg.Store.Lease(ctx, l.Job, l.Request, l.Turn, l.Holder, l.Session); err != nil { // returns subtracts it again
+	// returns subtracts it again
+	if _, err := r.rt.cfg.Store.Lease(ctx, l.Job, l.Request, l.Turn, l.Holder, l.Session); err != nil {
 		r.log().Debug("a run is not counted", "error", err)
 	}
 	r.handBack(op, err)

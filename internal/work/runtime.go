@@ -46,8 +46,10 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 		return nil, err
 	}
 	return &Runtime{
-		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()), standing: standing{limit: cfg.Standing},
-		watch: watch{verifiers: verifiers, log: cfg.Logger, told: make(map[string]bool)}, stops: map[string]context.CancelFunc{},
+		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()),
+		standing: standing{limit: cfg.Standing},
+		watch:    watch{verifiers: verifiers, log: cfg.Logger, told: make(map[string]bool)},
+		stops:    map[string]context.CancelFunc{},
 	}, nil
 }
 
@@ -76,7 +78,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 			defer close(idle)
 			ctx, stop := rt.serving(ctx, h.Topic)
 			defer stop()
-			err := rt.cfg.Bus.Consume(ctx, transport.ToWork(h.Topic), slots, func(d transport.Delivery) { rt.accept(h, d, idle) })
+			err := rt.cfg.Bus.Consume(ctx, transport.ToWork(h.Topic), slots, func(d transport.Delivery) {
+				rt.accept(h, d, idle)
+			})
 			if err != nil {
 				return fmt.Errorf("serve topic %s: %w", h.Topic, err)
 			}

@@ -149,7 +149,9 @@ func TestInputsAndOutputs(t *testing.T) {
 	h := newHouse(t)
 	workers.Handle(h.reg, "int", func(_ context.Context, in int) (int, error) { return in, nil })
 	workers.Handle(h.reg, "big", func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
-	workers.HandleRaw(h.reg, "raw", func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"a":`), nil })
+	workers.HandleRaw(h.reg, "raw", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage(`{"a":`), nil
+	})
 	workers.HandleRaw(h.reg, "nil", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil })
 	h.open()
 
@@ -204,7 +206,8 @@ func TestT3PoisonGoesToTheDeadLettersFirst(t *testing.T) {
 		c.change(&q)
 		body := wire.Encode(q)
 		h.bus.Inject(transport.ToWork("echo"), map[string]string{
-			transport.HeaderGUID: strings.ReplaceAll(good.Request, "-", ""), transport.HeaderTurn: "1", transport.HeaderPublication: "1",
+			transport.HeaderGUID: strings.ReplaceAll(good.Request, "-", ""), transport.HeaderTurn: "1",
+			transport.HeaderPublication: "1",
 		}, body)
 		h.gone("echo")
 		h.mu.Lock()
@@ -346,7 +349,9 @@ func TestC10ErrorsFitTheSmallestMessages(t *testing.T) {
 			h := newHouse(t)
 			h.bus = membus.New(membus.Config{AckWait: 300 * time.Millisecond, MaxPayload: 8 << 10})
 			h.cfg.Bus = h.bus
-			workers.HandleRaw(h.reg, "fails", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, c.fail() })
+			workers.HandleRaw(h.reg, "fails", func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				return nil, c.fail()
+			})
 			h.open()
 			r := h.one(ask("fails", 1, `{}`))
 			require.NotNil(t, r.Error)

@@ -105,7 +105,8 @@ func (t *told) describe(chain []error) {
 // would get it again, so it ends the activity when the function returns it.
 func recordedFact(chain []error) (code int, f journal.Failure, ok bool) {
 	if usercode.Is(chain, workers.ErrAwaitTimeout) {
-		return collation.CodeTimeout, journal.Failure{Class: wire.ClassTimeout, Message: workers.ErrAwaitTimeout.Error()}, true
+		return collation.CodeTimeout,
+			journal.Failure{Class: wire.ClassTimeout, Message: workers.ErrAwaitTimeout.Error()}, true
 	}
 	if e, is := usercode.As[*workers.SignalError](chain); is {
 		return e.Code, journal.Failure{Class: wire.ClassSignal, Message: e.Error(), Data: e.Payload}, true
@@ -223,7 +224,8 @@ func refusal(chain []error) (code int, failure journal.Failure, final, ok bool) 
 			code, f.Class, f.Data = e.Code, e.Class, e.Data
 		}
 		code = fitFailure(&f, code)
-		return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}, ends || is && wire.EndsActivity(code), true
+		return code, journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data},
+			ends || is && wire.EndsActivity(code), true
 	}
 	return 0, failure, false, false
 }

@@ -93,7 +93,8 @@ func TestUndoIsARecordedMode(t *testing.T) {
 		// A run that would go on now begins nothing.
 		_, errAwait := workers.Await[int](ctx, "s", 0)
 		_, _, _ = workers.First(ctx, branchOf(call("branch"), o))
-		seen = append(seen, call("more")(ctx, o), workers.Sleep(ctx, "x", 1), errAwait, moment(ctx, o), workers.Compensate(ctx, "b", nil))
+		seen = append(seen, call("more")(ctx, o), workers.Sleep(ctx, "x", 1), errAwait, moment(ctx, o),
+			workers.Compensate(ctx, "b", nil))
 		return nil
 	})
 	w.crash = &crash{left: 2, after: true} // right after the cause is recorded
@@ -114,7 +115,9 @@ func TestACompensationThatFailsIsTriedAgain(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, _ int) (int, error) {
 		err := workers.Compensate(ctx, "a", func(ctx context.Context) error {
 			keys = append(keys, effects.Key(ctx))
-			if _, err := effects.Do(ctx, "no", func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, effects.ErrUsage) {
+			if _, err := effects.Do(ctx, "no", func(context.Context) (int, error) {
+				return 0, nil
+			}); !errors.Is(err, effects.ErrUsage) {
 				return fmt.Errorf("a call in a compensation: %w", err)
 			}
 			if err := workers.Sleep(ctx, "no", 1); !errors.Is(err, effects.ErrUsage) {
@@ -176,7 +179,8 @@ func TestCompensationsOfLostBranches(t *testing.T) {
 // undoJob is a request of the flow of compensations for a world's request.
 func undoJob(w *world) *world {
 	o := collation.UndoOrder{
-		Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity, DAD: w.q.DAD,
+		Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version, Activity: w.q.Activity,
+		DAD:     w.q.DAD,
 		Request: w.q.Request, Code: 410, Message: "interrupted", Input: w.q.Input,
 	}
 	raw, _ := json.Marshal(o)
@@ -391,7 +395,11 @@ func TestNoCompensationBeginsInARunThatHasEnded(t *testing.T) {
 	for _, cause := range []error{workers.ErrDraining, workers.ErrTimeout, store.ErrStale} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		w := play(t, steps(undoable("a"), func(ctx context.Context, o *outside) error {
-			return workers.Compensate(ctx, "b", func(ctx context.Context) error { o.called(ctx, "undo b"); cancel(cause); return nil })
+			return workers.Compensate(ctx, "b", func(ctx context.Context) error {
+				o.called(ctx, "undo b")
+				cancel(cause)
+				return nil
+			})
 		}, fails(workers.Fail(409, "no"))))
 		r := w.runIn(ctx)
 		require.Equal(t, []string{"undo b"}, w.outer.names, cause)

@@ -112,7 +112,11 @@ func TestE9ErrorsOfUsersBreakTheirOwnRunAlone(t *testing.T) {
 			workers.Handle(h.reg, "panics", func(context.Context, int) (int, error) { panic(c.err) })
 			workers.Handle(h.reg, "verified", func(ctx context.Context, _ int) (int, error) {
 				return effects.Do(ctx, "y", func(context.Context) (int, error) { return 0, errors.New("cut off") },
-					effects.Verify(effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer, error) { return effects.Answer{}, c.err }), effects.Warn))
+					effects.Verify(effects.VerifierFunc(func(context.Context, effects.Question) (effects.Answer,
+						error,
+					) {
+						return effects.Answer{}, c.err
+					}), effects.Warn))
 			})
 			workers.HandleDurable(h.reg, "undone", func(ctx context.Context, _ int) (int, error) {
 				err := workers.Compensate(ctx, "a", func(context.Context) error { return c.err })
@@ -233,7 +237,9 @@ func TestE8EveryResponseFitsTheWire(t *testing.T) {
 		case 5:
 			err = &effects.ParkedError{Name: texts.Draw(t, "effect"), Err: err}
 		case 6:
-			err = &effects.RecordedError{Code: rapid.Int().Draw(t, "recorded"), Failure: journal.Failure{Data: payloads.Draw(t, "its")}}
+			err = &effects.RecordedError{
+				Code: rapid.Int().Draw(t, "recorded"), Failure: journal.Failure{Data: payloads.Draw(t, "its")},
+			}
 		}
 		for _, r := range []*wire.Response{failure(err, rapid.Bool().Draw(t, "late")), success("x", payloads.Draw(t, "output"))} {
 			require.Same(t, r, sendable("x", r), "nothing is left for the last look")
@@ -255,7 +261,8 @@ func TestE8AResponseThatDoesNotFitIsAFailedAttempt(t *testing.T) {
 		wire.SuspendedUntil(make([]wire.Pause, wire.MaxPauses+1)),
 	} {
 		got := sendable("pay", r)
-		require.Equal(t, []any{journal.ResponseFailedAttempt, 500, wire.ClassResponse}, []any{got.Kind, got.Code, got.Error.Class})
+		require.Equal(t, []any{journal.ResponseFailedAttempt, 500, wire.ClassResponse},
+			[]any{got.Kind, got.Code, got.Error.Class})
 		require.Contains(t, got.Error.Message, "the response of pay cannot be sent: ")
 		require.Same(t, got, sendable("pay", got))
 	}
@@ -267,7 +274,9 @@ type strict struct {
 	t *testing.T
 }
 
-func (s strict) Attempt(ctx context.Context, _ string, _ observer.Subject) (context.Context, func(error, []observer.Span)) {
+func (s strict) Attempt(
+	ctx context.Context, _ string, _ observer.Subject) (context.Context, func(error, []observer.Span),
+) {
 	plain := func(err error) {
 		for _, e := range usercode.Chain(err) {
 			switch e.(type) {

@@ -36,7 +36,9 @@ func TestVerifyUnfinished(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	broken := func(context.Context) (int, error) { return 0, errors.New("connection reset") }
-	workers.Handle(h.reg, "body", func(ctx context.Context, _ int) (int, error) { return broken(ctx) }, workers.Class(effects.Guarded))
+	workers.Handle(h.reg, "body", func(ctx context.Context, _ int) (int, error) {
+		return broken(ctx)
+	}, workers.Class(effects.Guarded))
 	workers.Handle(h.reg, "inside", func(ctx context.Context, _ int) (int, error) { return effects.Do(ctx, "charge", broken) })
 	workers.Handle(h.reg, "lost", func(ctx context.Context, _ int) (int, error) { return effects.Do(ctx, "ship", broken) })
 	workers.Handle(h.reg, "silent", func(ctx context.Context, _ int) (int, error) { return effects.Do(ctx, "mail", broken) })
@@ -71,7 +73,8 @@ func TestEffectsOverruleTheHandler(t *testing.T) {
 			said = failure(err, false)
 		}
 		require.Equal(t, said, overruled(said, err, nil, false))
-		failedWith(t, overruled(said, err, strict, false), journal.ResponseTerminal, 500, wire.ClassVerification, strict.Error())
+		failedWith(t, overruled(said, err, strict, false), journal.ResponseTerminal, 500, wire.ClassVerification,
+			strict.Error())
 		failedWith(t, overruled(said, err, parked, false), journal.ResponseParked, 500, wire.ClassParked, "connection reset")
 		r := overruled(said, err, human, false)
 		failedWith(t, r, journal.ResponseParked, 500, wire.ClassConfirm, human.Error())

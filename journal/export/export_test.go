@@ -60,7 +60,9 @@ func readAll(r *export.Reader) (headers []export.Header, recs [][]journal.Record
 	return headers, recs, err
 }
 
-func readBoth(r *export.Reader) (headers []export.Header, asides [][]journal.Attachment, recs [][]journal.Record, err error) {
+func readBoth(
+	r *export.Reader) (headers []export.Header, asides [][]journal.Attachment, recs [][]journal.Record, err error,
+) {
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {

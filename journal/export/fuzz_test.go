@@ -12,13 +12,18 @@ import (
 // FuzzLine: a line of an export is a header, an entry, or refused; each has one
 // spelling, and no line is both.
 func FuzzLine(f *testing.F) {
-	h, err := appendHeader(nil, &Header{Space: "s", Job: journal.JobID{1}, Generation: 1, Key: "o \"ü\" <1>", Head: journal.Head{Seq: 2}})
+	h, err := appendHeader(nil,
+		&Header{Space: "s", Job: journal.JobID{1}, Generation: 1, Key: "o \"ü\" <1>", Head: journal.Head{Seq: 2}})
 	require.NoError(f, err)
 	f.Add(strings.TrimSuffix(string(h), "\n"))
-	for _, rec := range []journal.Record{{Seq: 1, Body: []byte("{}")}, {Chain: journal.GUID{7}, Seq: 9223372036854775807, Body: nil}} {
+	for _, rec := range []journal.Record{
+		{Seq: 1, Body: []byte("{}")}, {Chain: journal.GUID{7}, Seq: 9223372036854775807, Body: nil},
+	} {
 		f.Add(strings.TrimSuffix(string(appendEntry(nil, &rec)), "\n"))
 	}
-	for _, x := range []journal.Attachment{{Definition: true, Digest: journal.Digest{1}, Body: []byte("{}")}, {Digest: journal.Digest{2}}} {
+	for _, x := range []journal.Attachment{
+		{Definition: true, Digest: journal.Digest{1}, Body: []byte("{}")}, {Digest: journal.Digest{2}},
+	} {
 		f.Add(strings.TrimSuffix(string(appendAttachment(nil, &x)), "\n"))
 	}
 	f.Fuzz(func(t *testing.T, line string) {

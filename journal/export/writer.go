@@ -67,7 +67,9 @@ func (w *Writer) Attachment(x journal.Attachment) error {
 }
 
 // Job writes a job: its header, what stands beside its entries (nil: nothing), then its entries.
-func (w *Writer) Job(h Header, beside iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error]) error {
+func (w *Writer) Job(
+	h Header, beside iter.Seq2[journal.Attachment, error], entries iter.Seq2[journal.Record, error],
+) error {
 	err := w.Begin(h)
 	if err == nil && beside != nil {
 		err = each(beside, w.Attachment)

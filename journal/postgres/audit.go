@@ -53,7 +53,9 @@ func (s *Store) AuditJobs(ctx context.Context, only []journal.JobID) iter.Seq2[j
 
 // Audit reads a job from one snapshot and streams its entries, however many. The sequence can be
 // read once, within visit.
-func (s *Store) Audit(ctx context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
+func (s *Store) Audit(
+	ctx context.Context, id journal.JobID, visit func(*store.Stored, iter.Seq2[journal.Record, error]) error,
+) error {
 	var visited error // the caller's own, not to be classified
 	err := s.with(ctx, func(c *conn) error {
 		if err := c.query(ctx, "begin_snapshot", nil); err != nil {
@@ -96,7 +98,9 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 			return nil
 		}},
 		{"view_instances", [][]byte{pBool(true)}, func(v row) error {
-			x.Instances[collation.InstanceKey{Activity: v.text(0), DAD: collation.DAD(v.text(1))}] = *readInstance(v[2:])
+			x.Instances[collation.InstanceKey{
+				Activity: v.text(0), DAD: collation.DAD(v.text(1)),
+			}] = *readInstance(v[2:])
 			return nil
 		}},
 		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
@@ -107,7 +111,9 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 			return nil
 		}},
 		{"audit_receipts", nil, func(v row) error {
-			x.Receipts[v.guid(0)] = store.StoredReceipt{Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2))}
+			x.Receipts[v.guid(0)] = store.StoredReceipt{
+				Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2)),
+			}
 			return nil
 		}},
 		{"view_rows", nil, func(v row) error {

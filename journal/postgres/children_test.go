@@ -119,9 +119,11 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 		st := load(t, c, store.Want{Job: id})
 		trips("More", 1, func() {
 			require.NoError(t, c.More(t.Context(), map[journal.JobID]*collation.Need{id: {
-				Instances: []collation.InstanceKey{work}, Results: []collation.InstanceKey{work}, Effects: []journal.GUID{row.GUID},
-				Rows: []collation.RowKey{{Job: row.Job, GUID: row.GUID}}, Waits: []journal.GUID{waitOf(id, 10*round, "").GUID},
-				Latest: []string{"start", "work"}, Keys: []string{"k", "l"}, Close: true, AllRows: true,
+				Instances: []collation.InstanceKey{work}, Results: []collation.InstanceKey{work},
+				Effects: []journal.GUID{row.GUID},
+				Rows:    []collation.RowKey{{Job: row.Job, GUID: row.GUID}},
+				Waits:   []journal.GUID{waitOf(id, 10*round, "").GUID},
+				Latest:  []string{"start", "work"}, Keys: []string{"k", "l"}, Close: true, AllRows: true,
 			}}))
 		})
 		trips("Commit", 1, func() {
@@ -129,7 +131,9 @@ func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 			p.Waits = []collation.Wait{waitOf(id, 10*round+2, "new"), waitOf(id, 10*round+3, "newer")}
 			p.CancelWaits = []collation.CancelledWait{{GUID: waitOf(id, 10*round, "").GUID}}
 			p.CancelStarts = []collation.RowKey{{Job: row.Job, GUID: row.GUID}}
-			p.Insert = []collation.Row{{GUID: journal.GUID{byte(round), 1}, Job: journal.JobID{7}, Kind: journal.MessageOutcome, DAD: ",0"}}
+			p.Insert = []collation.Row{{
+				GUID: journal.GUID{byte(round), 1}, Job: journal.JobID{7}, Kind: journal.MessageOutcome, DAD: ",0",
+			}}
 			require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 		})
 		caller := fmt.Sprint(round)

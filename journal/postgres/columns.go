@@ -123,7 +123,9 @@ var jobColumns = listOf("job",
 	ofParent(boolOf("parent_awaited", func(x *journal.Parent) *bool { return &x.Awaited })),
 	// What the row has of the origin, the column origin has, too: it is read last, and counts.
 	ofFrom(uuidOf("root", func(x *journal.From) *journal.JobID { return &x.Root }).orNull()),
-	ofFrom(partOf(func(x *journal.From) **journal.Fork { return &x.Fork }, uuidOf("forked", func(x *journal.Fork) *journal.JobID { return &x.Job }))),
+	ofFrom(partOf(func(x *journal.From) **journal.Fork {
+		return &x.Fork
+	}, uuidOf("forked", func(x *journal.Fork) *journal.JobID { return &x.Job }))),
 	field[collation.Job]{
 		name: "origin", make: byteas,
 		put: func(c *column, x *collation.Job) {

@@ -29,8 +29,12 @@ func grow(st *collation.State, n int) *collation.Plan {
 		p.Ledgers = []collation.LedgerWrite{{Key: work, Before: before, After: before + 1_000_000_000_000}}
 	}
 	g := collation.Leg1GUID(p.Job.Start(), fmt.Sprint(n), ",0,0")
-	p.Receipt = &collation.ReceiptWrite{GUID: g, New: true, After: 11_000_000_000, Verdict: journal.VerdictHandled, Seq: p.Entry.Seq}
-	p.Insert = []collation.Row{{GUID: g, Job: p.Job, Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", NextAt: st.Now, Origin: p.Entry.Seq}}
+	p.Receipt = &collation.ReceiptWrite{
+		GUID: g, New: true, After: 11_000_000_000, Verdict: journal.VerdictHandled, Seq: p.Entry.Seq,
+	}
+	p.Insert = []collation.Row{{
+		GUID: g, Job: p.Job, Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", NextAt: st.Now, Origin: p.Entry.Seq,
+	}}
 	return p
 }
 
@@ -213,7 +217,8 @@ func TestSessionLastsUntilTheEndOfACommit(t *testing.T) {
 		require.NoError(t, c.exec(t.Context(), `INSERT INTO sessions (name, build, roles, topics, lanes, engine, lease, renewed_at, since)
 			VALUES ('w', '', '{}', '{}', 1, false, 1, 1, 1)`))
 		require.NoError(t, c.require(t.Context(), "begin", "write_marker", "rollback"))
-		require.NoError(t, c.run(t.Context(), step{name: "begin"}, step{name: "write_marker", params: [][]byte{pUUID(newSession()), pInt(1), pInts(1)}}))
+		require.NoError(t,
+			c.run(t.Context(), step{name: "begin"}, step{name: "write_marker", params: [][]byte{pUUID(newSession()), pInt(1), pInts(1)}}))
 		require.ErrorContains(t, s.run(t, "SELECT 1 FROM sessions WHERE id = 1 FOR UPDATE NOWAIT"), "55P03", "nobody ends it now")
 		require.NoError(t, c.run(t.Context(), step{name: "rollback"}))
 		return s.run(t, "SELECT 1 FROM sessions WHERE id = 1 FOR UPDATE NOWAIT")
@@ -290,7 +295,8 @@ func TestJ1QuarantineOfAnOpenJobAtTheThreshold(t *testing.T) {
 	require.NoError(t, s.run(t, "UPDATE jobs SET semaphore = 0"))
 	c := openCommitter(t, s)
 	st := load(t, c, store.Want{Job: id, Row: id.Start()})
-	p := collation.Quarantine(st, &collation.Message{Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start", DAD: ",0"},
+	p := collation.Quarantine(st,
+		&collation.Message{Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start", DAD: ",0"},
 		collation.Mode{}, errors.New("the semaphore of an open job is 0"))
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{store.Chain(&st.Job, p)}))
 	require.Equal(t, journal.JobQuarantined, load(t, c, store.Want{Job: id}).Job.State)

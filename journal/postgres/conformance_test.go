@@ -26,7 +26,9 @@ func TestConformance(t *testing.T) {
 func conforms(t *testing.T, dsn string, least bool) *lender {
 	t.Helper()
 	spaces := func(name string) *lender {
-		l := &lender{place: func(_ testing.TB, n int) (string, string) { return dsn, fmt.Sprint(name, "-", n) }, clock: true}
+		l := &lender{place: func(_ testing.TB, n int) (string, string) {
+			return dsn, fmt.Sprint(name, "-", n)
+		}, clock: true}
 		t.Cleanup(l.close)
 		return l
 	}
@@ -65,7 +67,9 @@ func (s *space) Expire(ctx context.Context, limit int) (bool, error) {
 }
 
 // Lease is a worker's, as what follows.
-func (s *space) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
+func (s *space) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
+) (store.Lease, error) {
 	return s.worker.Lease(ctx, job, request, turn, holder, session)
 }
 

@@ -43,7 +43,9 @@ func (c Config) parse() (*pgxpool.Config, error) {
 
 // several says that a connection string names more than one host.
 func several(c *pgx.ConnConfig) bool {
-	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != c.Host || f.Port != c.Port
+	})
 }
 
 // hosts remembers which host of the connection string answered last. It is tried first, so that
@@ -279,7 +281,8 @@ func (c *conn) leave() {
 // more, or its prepared statements are not its own.
 func isBroken(err error) bool {
 	pg := serverError(err)
-	return pg != nil && (pg.Code == readOnly || pg.Code == recovering || pg.Code == noStatement || pg.Code == statementTwice)
+	return pg != nil &&
+		(pg.Code == readOnly || pg.Code == recovering || pg.Code == noStatement || pg.Code == statementTwice)
 }
 
 // moved gives all pooled connections up when one of them met a server that takes no writes: the

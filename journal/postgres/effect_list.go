@@ -11,7 +11,9 @@ import (
 
 // Effects lists the recorded effects of a request, in the order of their first entries.
 func (s *Store) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
-	return readAll(ctx, s, "load_effects", func(v row) (store.EffectRow, error) { return readEffect(v[1:]) }, arrays([]rowKey{{job, request}}, putKey)...)
+	return readAll(ctx, s, "load_effects", func(v row) (store.EffectRow, error) {
+		return readEffect(v[1:])
+	}, arrays([]rowKey{{job, request}}, putKey)...)
 }
 
 // JobEffects lists the recorded effects of all requests of a job, in the order of their first
@@ -43,7 +45,9 @@ func (s *Store) placed(ctx context.Context, name string, params ...[]byte) ([]st
 		return f, err
 	}, params...)
 	// The rows come by request and seq; a stable sort keeps the chains of one time together.
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(slices.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.time, b.time)) })
+	slices.SortStableFunc(all, func(a, b placed) int {
+		return cmp.Or(slices.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.time, b.time))
+	})
 	out := make([]store.JobEffect, len(all))
 	for i := range all {
 		out[i] = all[i].JobEffect

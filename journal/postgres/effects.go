@@ -60,9 +60,11 @@ func (s *Store) readChains(w *wanted, l *store.Loaded, span span, wait bool) []s
 			}
 			l.Chains[collation.RowKey{Job: x.Job, GUID: x.GUID}] = &collation.Chain{
 				Job: collation.Job{
-					ID: x.Job, Space: s.cfg.Space, Generation: v.int(chainWidth), State: journal.JobState(v.text(chainWidth + 1)), Trace: v.text(chainWidth + 2),
+					ID: x.Job, Space: s.cfg.Space, Generation: v.int(chainWidth),
+					State: journal.JobState(v.text(chainWidth + 1)), Trace: v.text(chainWidth + 2),
 				},
-				Request: x.GUID, Row: x, Head: x.Effects, Doubt: v.bool(chainWidth + 3), Effects: make(map[journal.Digest]*collation.Effect, 1),
+				Request: x.GUID, Row: x, Head: x.Effects, Doubt: v.bool(chainWidth + 3),
+				Effects: make(map[journal.Digest]*collation.Effect, 1),
 			}
 			return nil
 		}},
@@ -155,7 +157,8 @@ func (m *merger) chain(p *collation.Plan) {
 		m.fail("row %s is changed by a message, too", w.Request)
 	}
 	if w.Entry != nil {
-		m.entries = append(m.entries, entryWrite{job: p.Job, chain: w.Request, seq: w.Entry.Seq, body: w.Body, hash: w.Hash})
+		m.entries = append(m.entries,
+			entryWrite{job: p.Job, chain: w.Request, seq: w.Entry.Seq, body: w.Body, hash: w.Hash})
 	}
 	if m.chainOf == nil {
 		m.chainOf, m.effectOf = make(map[rowKey]int), make(map[effectKey]int)

@@ -162,8 +162,10 @@ func undecided(err error) bool {
 // decisions are the errors of package store. An error that wraps one of them is already
 // classified.
 var decisions = []error{
-	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
-	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema, store.ErrPartition, store.ErrOwner,
+	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale,
+	store.ErrLeased,
+	store.ErrJobClosed, store.ErrExhausted, store.ErrNotFound, store.ErrVersionTaken, store.ErrSchema,
+	store.ErrPartition, store.ErrOwner,
 }
 
 // rejected makes an error about a caller's argument.
@@ -221,8 +223,10 @@ func (d *doubt) combine(err error) error {
 func (d *doubt) retry(ctx context.Context, call func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := d.combine(call())
-		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrBusy)
-		if !again || errors.Is(err, store.ErrAnotherDatabase) || errors.Is(err, store.ErrLogin) || attempt == maxAttempts || ctx.Err() != nil {
+		again := errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) ||
+			errors.Is(err, store.ErrBusy)
+		if !again || errors.Is(err, store.ErrAnotherDatabase) || errors.Is(err, store.ErrLogin) ||
+			attempt == maxAttempts || ctx.Err() != nil {
 			return err
 		}
 		timer := time.NewTimer(backoff.Delay(attempt-1, firstDelay, longestDelay, rand.N[time.Duration]))

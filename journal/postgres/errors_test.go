@@ -76,7 +76,13 @@ func TestRetry(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want int
-	}{{store.ErrUnavailable, maxAttempts}, {store.ErrUnknown, maxAttempts}, {store.ErrLost, 1}, {store.Login("refused"), 1}, {nil, 1}} {
+	}{
+		{store.ErrUnavailable, maxAttempts},
+		{store.ErrUnknown, maxAttempts},
+		{store.ErrLost, 1},
+		{store.Login("refused"), 1},
+		{nil, 1},
+	} {
 		calls := 0
 		require.ErrorIs(t, retry(t.Context(), func() error { calls++; return c.err }), c.err)
 		require.Equal(t, c.want, calls, "%v", c.err)
@@ -88,7 +94,9 @@ func TestRetry(t *testing.T) {
 // (I9).
 func TestRetryKeepsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	answers := []error{store.ErrUnknown, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable}
+	answers := []error{
+		store.ErrUnknown, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable, store.ErrUnavailable,
+	}
 	attempt := 0
 	err := retry(t.Context(), func() error { attempt++; return answers[attempt-1] })
 	require.ErrorIs(t, err, store.ErrUnknown)
@@ -128,7 +136,8 @@ func TestI9StartOfUnknownOutcomeSaysSo(t *testing.T) {
 	s := openIn(t, through, func(c *Config) { c.ResolveTimeout = 50 * time.Millisecond })
 	startJobs(t, s, "before")
 	p.ResetAt("COMMIT\x00", func() { p.Refuse(); p.Reset() })
-	_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "k", Input: []byte(`{}`)}}, collation.Mode{})
+	_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "k", Input: []byte(`{}`)}},
+		collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnknown)
 	_, err = direct.FindJob(t.Context(), "k")
 	require.NoError(t, err, "it was committed")

@@ -27,7 +27,8 @@ func (s *Store) expire(ctx context.Context, c *conn, limit int64) (more bool, er
 	stay := pInt(store.TombstoneAge.Microseconds())
 	err = c.run(
 		ctx, step{name: "begin"}, step{"expire_mark", [][]byte{pInt(limit), stay}, full},
-		step{"expire_floor", [][]byte{pInt(limit), pInt(partitionJobs)}, nil}, step{"expire_end", [][]byte{pInt(limit), stay, pInt(partitionJobs)}, full},
+		step{"expire_floor", [][]byte{pInt(limit), pInt(partitionJobs)}, nil},
+		step{"expire_end", [][]byte{pInt(limit), stay, pInt(partitionJobs)}, full},
 		step{"expire_strays", [][]byte{pInt(store.MaxUnclaimed), pInt(store.MaxUnclaimedBytes), pInt(limit)}, func(v row) error {
 			strays = v.int(0)
 			return full(v)

@@ -29,19 +29,25 @@ func ended(t testing.TB, s *Store, c store.Committer, id journal.JobID) {
 	var plans []store.Chained
 	for n := range 6 {
 		p := grow(st, n)
-		p.Dead = []collation.DeadLetter{{Job: id, Row: journal.GUID{byte(n)}, Kind: journal.MessageLeg1, DAD: ",0", Reason: "stuck"}}
+		p.Dead = []collation.DeadLetter{{
+			Job: id, Row: journal.GUID{byte(n)}, Kind: journal.MessageLeg1, DAD: ",0", Reason: "stuck",
+		}}
 		plans = append(plans, chained(st, p))
 	}
 	p := plan(st)
 	w := waitOf(id, 1, id.String())
 	w.Since = st.Now
 	p.Waits = []collation.Wait{w}
-	p.ResolvedWait = &collation.ResolvedWait{Request: id.Start(), GUID: id.Start(), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "n"}, Seq: p.Entry.Seq}
+	p.ResolvedWait = &collation.ResolvedWait{
+		Request: id.Start(), GUID: id.Start(), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "n"},
+		Seq: p.Entry.Seq,
+	}
 	p.Semaphore.After = 0
 	p.NewState, p.Close, p.Tasks = journal.JobCompleted, &journal.Close{State: journal.JobCompleted}, true
 	p.ExpiresAt = st.Now
 	p.Receipt = &collation.ReceiptWrite{
-		GUID: id.Start(), Before: collation.StartBorn, After: 111_100_000_000, Verdict: journal.VerdictHandled, Seq: 1, Closes: true,
+		GUID: id.Start(), Before: collation.StartBorn, After: 111_100_000_000, Verdict: journal.VerdictHandled, Seq: 1,
+		Closes: true,
 	}
 	require.NoError(t, c.Commit(t.Context(), append(plans, chained(st, p))))
 	require.NoError(t, s.run(t, fmt.Sprintf(`INSERT INTO effects (n, key, request, seq, name, class, not_done, state, fence, holder, turn)
@@ -158,23 +164,24 @@ func sweepWhileKilled(ctx context.Context, t testing.TB, s, watch *Store) {
 
 // requireWholeOrTombstone reads a job in one snapshot.
 func requireWholeOrTombstone(t testing.TB, s *Store, id journal.JobID, heads map[journal.JobID]journal.Head) {
-	err := s.Audit(context.WithoutCancel(t.Context()), id, func(x *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		entries, want := int64(0), x.Job.Head.Seq
-		for _, err := range records {
-			if err != nil {
-				return err
+	err := s.Audit(context.WithoutCancel(t.Context()), id,
+		func(x *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			entries, want := int64(0), x.Job.Head.Seq
+			for _, err := range records {
+				if err != nil {
+					return err
+				}
+				entries++
 			}
-			entries++
-		}
-		parts := len(x.Instances) + len(x.Receipts) + len(x.Rows) + len(x.Waits) + len(x.Effects)
-		if x.Job.State == journal.JobExpired {
-			want = 0
-		}
-		if entries != want || x.Job.State == journal.JobExpired && parts > 0 || x.Job.Head != heads[id] {
-			t.Errorf("job %s, %s: %d entries of %d, %d parts", id, x.Job.State, entries, want, parts)
-		}
-		return nil
-	})
+			parts := len(x.Instances) + len(x.Receipts) + len(x.Rows) + len(x.Waits) + len(x.Effects)
+			if x.Job.State == journal.JobExpired {
+				want = 0
+			}
+			if entries != want || x.Job.State == journal.JobExpired && parts > 0 || x.Job.Head != heads[id] {
+				t.Errorf("job %s, %s: %d entries of %d, %d parts", id, x.Job.State, entries, want, parts)
+			}
+			return nil
+		})
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("audit: %v", err)
 	}
@@ -275,10 +282,13 @@ func TestW11TombstonesEnd(t *testing.T) {
 	require.Zero(t, s.rows(t, buried))
 	require.Equal(t, 1, s.rows(t, "jobs"))
 	require.Equal(t, 1, s.rows(t, "space WHERE floor = 1"))
-	guess := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "guessed", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})
+	guess := collation.Begin(collation.Inception{
+		Space: s.cfg.Space, Key: "guessed", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1,
+	}, nil, collation.Mode{})
 	e := guess.Entry
 	must(c.Load(t.Context(), nil, true))(t)
-	err := c.Commit(t.Context(), []store.Chained{store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, guess)})
+	err := c.Commit(t.Context(),
+		[]store.Chained{store.Chain(&collation.Job{ID: e.Job, Space: e.Space, Generation: e.Generation}, guess)})
 	lost, ok := errors.AsType[*store.LostError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, []string{"guessed"}, lost.Keys, "the first generation is over")
@@ -317,7 +327,9 @@ func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
 	expireAll(t, s)
 	require.NoError(t, s.run(t, "UPDATE jobs SET expires_at = 1, n = -n - 10000000")) // as if its partition had gone
 	end := blocker(t, s, "PREPARE raising AS "+statements["expire_floor"]+"; EXECUTE raising(100, 10000000); PREPARE ending AS "+statements["expire_end"]+"; EXECUTE ending(100, 1, 10000000)")
-	p := collation.Begin(collation.Inception{Space: s.cfg.Space, Key: "k", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1}, nil, collation.Mode{})
+	p := collation.Begin(collation.Inception{
+		Space: s.cfg.Space, Key: "k", Flow: testFlow, Trigger: "start", Input: []byte(`1`), Now: 1,
+	}, nil, collation.Mode{})
 	must(c.Load(t.Context(), nil, true))(t)
 	begun := make(chan error, 1)
 	go func() {
@@ -333,7 +345,8 @@ func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
 	require.Zero(t, s.rows(t, "jobs"))
 }
 
-// C8, S8: retention ends no tombstone whose generation the floor does not cover, whatever its login asks for: else its key
+// C8, S8: retention ends no tombstone whose generation the floor does not cover, whatever its login
+// asks for: else its key
 // would get a generation twice. Expire, under the same role, raises the floor first.
 func TestRetentionGivesNoGenerationTwice_S8(t *testing.T) {
 	t.Parallel()

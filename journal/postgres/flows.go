@@ -73,7 +73,9 @@ func (s *Store) Flows(ctx context.Context) ([]store.FlowView, error) {
 
 // Flow returns the canonical definition of one version: store.ErrNotFound.
 func (s *Store) Flow(ctx context.Context, name, version string) ([]byte, error) {
-	definition, found, err := readOne(ctx, s, "flow_read", func(v row) ([]byte, error) { return v.bytes(1), nil }, pText(name), pText(version))
+	definition, found, err := readOne(ctx, s, "flow_read", func(v row) ([]byte, error) {
+		return v.bytes(1), nil
+	}, pText(name), pText(version))
 	if err == nil && !found {
 		return nil, s.noFlow(name, version)
 	}
@@ -83,7 +85,10 @@ func (s *Store) Flow(ctx context.Context, name, version string) ([]byte, error) 
 // ActiveFlow returns the version for new jobs: store.ErrNotFound.
 func (s *Store) ActiveFlow(ctx context.Context, name string) (journal.FlowRef, []byte, error) {
 	var ref journal.FlowRef
-	definition, found, err := readOne(ctx, s, "flow_active", func(v row) ([]byte, error) { ref = v.flow(0); return v.bytes(3), nil }, pText(name))
+	definition, found, err := readOne(ctx, s, "flow_active", func(v row) ([]byte, error) {
+		ref = v.flow(0)
+		return v.bytes(3), nil
+	}, pText(name))
 	if err == nil && !found {
 		err = s.noFlow(name, "")
 	}

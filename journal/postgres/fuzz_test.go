@@ -16,7 +16,10 @@ import (
 func FuzzPauses(f *testing.F) {
 	f.Add(encodePauses([]collation.Pause{
 		{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: "1"}, GUID: journal.GUID{1}},
-		{PauseRef: journal.PauseRef{Kind: journal.PauseSignal, Name: "ok", Position: "2.0.1"}, GUID: journal.GUID{2}, Timeout: true, Came: true},
+		{
+			PauseRef: journal.PauseRef{Kind: journal.PauseSignal, Name: "ok", Position: "2.0.1"}, GUID: journal.GUID{2},
+			Timeout: true, Came: true,
+		},
 	}))
 	f.Add([]byte(`[]`))
 	f.Add([]byte(`null`))
@@ -34,10 +37,14 @@ func FuzzPauses(f *testing.F) {
 
 // FuzzEffectRow: an effect's row is read or corrupt; its error is written back as it was read.
 func FuzzEffectRow(f *testing.F) {
-	f.Add([]byte("0123456789abcdef0123456789abcdef"), []byte("charge"), []byte(`{"id":1}`), encodeFailure(&journal.Failure{Class: "x", Message: "m", Data: []byte(`[1]`), Stack: "s"}), int64(3))
+	f.Add([]byte("0123456789abcdef0123456789abcdef"), []byte("charge"), []byte(`{"id":1}`), encodeFailure(&journal.Failure{Class: "x", Message: "m", Data: []byte(`[1]`), Stack: "s"}),
+		int64(3))
 	f.Add([]byte{}, []byte{}, []byte(nil), []byte(`{`), int64(0))
 	f.Fuzz(func(t *testing.T, key, text, result, failure []byte, fence int64) {
-		v := row{key, text, text, pInt(1), []byte("completed"), result, append([]byte{}, failure...), pInt(fence), text, pBool(true), text, pBool(false)}
+		v := row{
+			key, text, text, pInt(1), []byte("completed"), result, append([]byte{}, failure...), pInt(fence), text, pBool(true),
+			text, pBool(false),
+		}
 		require.Len(t, v, effectWidth)
 		x, err := readEffect(v)
 		if err != nil {

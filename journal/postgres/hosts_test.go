@@ -64,7 +64,9 @@ func TestS6SeveralHosts(t *testing.T) {
 	one, dsnOne := through(t, dsn)
 	two, dsnTwo := through(t, dsn)
 	gone, asked := silent(t)
-	s := openIn(t, at(t, dsn, gone, hostOf(t, dsnOne), hostOf(t, dsnTwo)), func(c *Config) { c.ConnectTimeout = 3 * time.Second })
+	s := openIn(t, at(t, dsn, gone, hostOf(t, dsnOne), hostOf(t, dsnTwo)), func(c *Config) {
+		c.ConnectTimeout = 3 * time.Second
+	})
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	session := must(s.OpenSession(t.Context(), store.Process{Name: "p", Lease: time.Hour}))(t)
@@ -84,7 +86,10 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.Error(t, devtest.Await(t, "the end of the listener", listened))
 	go listen()
 	devtest.Await(t, "the listener, or what it hears", told)
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), store.Doing{}); return err == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, err := session.Renew(t.Context(), store.Doing{})
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
 	_, err := c.Load(t.Context(), []store.Want{{Job: id}}, true)
 	if err != nil { // the connection that it had
 		require.ErrorIs(t, err, store.ErrUnavailable)
@@ -94,7 +99,8 @@ func TestS6SeveralHosts(t *testing.T) {
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	s.again()
 	require.Eventually(t, func() bool {
-		_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}}, collation.Mode{})
+		_, err := s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "l", Input: []byte(`{}`)}},
+			collation.Mode{})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
 	devtest.Await(t, "the listener, or what it hears", told)
@@ -137,7 +143,10 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 	s := openIn(t, dsn, func(c *Config) { c.MaxConns = 2 })
 	id := startJobs(t, s, "k")[0]
 	port := func() (port string) {
-		require.NoError(t, s.with(t.Context(), func(c *conn) error { port = c.pg.Conn().RemoteAddr().String(); return nil }))
+		require.NoError(t, s.with(t.Context(), func(c *conn) error {
+			port = c.pg.Conn().RemoteAddr().String()
+			return nil
+		}))
 		return port
 	}
 	require.Equal(t, hostOf(t, b.DSN("quipu")), port())
@@ -157,12 +166,19 @@ func TestS6TakesTheHostThatWrites(t *testing.T) {
 		require.NoError(t, admin.Close(t.Context()))
 	}
 	reads(b, "on")
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), store.Doing{}); return err != nil }, time.Minute, 10*time.Millisecond)
-	_, err = s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}}, collation.Mode{})
+	require.Eventually(t, func() bool {
+		_, err := session.Renew(t.Context(), store.Doing{})
+		return err != nil
+	}, time.Minute, 10*time.Millisecond)
+	_, err = s.driven().Start(t.Context(), []store.Start{{Flow: testFlow, Trigger: "start", Key: "m", Input: []byte(`{}`)}},
+		collation.Mode{})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.ErrorContains(t, err, "takes writes")
 	reads(b, "off")
-	require.Eventually(t, func() bool { _, err := session.Renew(t.Context(), store.Doing{}); return err == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		_, err := session.Renew(t.Context(), store.Doing{})
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
 	st := load(t, c, store.Want{Job: id})
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))}))
 	require.Equal(t, hostOf(t, b.DSN("quipu")), port())

@@ -41,7 +41,8 @@ func (s *Store) keys(ctx context.Context, c *conn) (keyring.Keys, error) {
 		return k, err
 	}
 	err = c.query(ctx, "keys_topics", into(&k.Topics, func(v row) (keyring.TopicKey, error) {
-		return keyring.TopicKey{Topic: v.text(0), ID: int(v.int(1)), Key: v.bytes(2), Signs: v.int(3), Ends: v.int(4)}, nil
+		return keyring.TopicKey{Topic: v.text(0), ID: int(v.int(1)), Key: v.bytes(2), Signs: v.int(3), Ends: v.int(4)},
+			nil
 	}))
 	return k, err
 }

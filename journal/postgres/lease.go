@@ -20,7 +20,9 @@ type standing struct {
 }
 
 // stands reads why a worker's write matched no row.
-func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request journal.GUID, session int64) (st standing, err error) {
+func (s *Store) stands(
+	ctx context.Context, c *conn, job journal.JobID, request journal.GUID, session int64,
+) (st standing, err error) {
 	err = c.query(ctx, "lease_look", func(v row) error {
 		st = standing{
 			state: journal.JobState(v.text(0)), request: v.bool(1), turn: int(v.int(2)), runs: int(v.int(3)),
@@ -32,7 +34,9 @@ func (s *Store) stands(ctx context.Context, c *conn, job journal.JobID, request 
 }
 
 // Lease implements store.Requests (E9).
-func (s *Store) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
+func (s *Store) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
+) (store.Lease, error) {
 	l := store.Lease{Job: job, Request: request, Space: s.cfg.Space, Turn: turn, Holder: holder, Session: session}
 	marked := false
 	err := s.call(ctx, "lease", func(c *conn) error {
@@ -88,7 +92,8 @@ func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 		err := c.query(ctx, "lease_keep", func(v row) error {
 			kept, l.Runs, l.Generation, l.Fence = true, int(v.int(0)), v.int(1), v.int(2)
 			return nil
-		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(l.Session), pBool(l.Fresh))
+		}, pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pInt(l.Fence), pText(l.Holder), pInt(l.Session),
+			pBool(l.Fresh))
 		if err != nil || kept {
 			return err
 		}
@@ -121,7 +126,9 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 
 // Input implements store.Requests (T4).
 func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
-	input, met, err := readOne(ctx, s, "row_input", func(v row) ([]byte, error) { return v.bytes(0), nil }, pUUID(job), pUUID(request))
+	input, met, err := readOne(ctx, s, "row_input", func(v row) ([]byte, error) {
+		return v.bytes(0), nil
+	}, pUUID(job), pUUID(request))
 	if err == nil && !met {
 		err = s.refuse("input", store.ErrStale, request)
 	}

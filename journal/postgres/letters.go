@@ -26,7 +26,9 @@ func pInts(ids ...int64) []byte {
 }
 
 func readOpenLetter(v row) (*collation.Letter, error) {
-	return &collation.Letter{ID: v.int(0), Job: v.job(1), Row: v.guid(2), State: v.text(3), Reason: v.text(4), Acted: int(v.int(5))}, nil
+	return &collation.Letter{
+		ID: v.int(0), Job: v.job(1), Row: v.guid(2), State: v.text(3), Reason: v.text(4), Acted: int(v.int(5)),
+	}, nil
 }
 
 // readLetters returns the statement that reads the wanted dead letters.

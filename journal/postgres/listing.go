@@ -92,11 +92,15 @@ func (s *Store) edge(ctx context.Context, l *listing) (edge *spot, err error) {
 	if l.Look > 0 {
 		look = l.Look
 	}
-	name, params := "job_edge", [][]byte{pInt(int64(l.from.started)), pInt(int64(l.to.started)), pUUID(l.to.id), pInt(int64(look))}
+	name, params := "job_edge",
+		[][]byte{pInt(int64(l.from.started)), pInt(int64(l.to.started)), pUUID(l.to.id), pInt(int64(look))}
 	if l.standing {
 		name, params = "job_edge_standing", append(params, l.states(), pText(l.Flow))
 	}
-	err = s.query(ctx, name, func() { edge = nil }, func(v row) error { edge = &spot{collation.Micros(v.int(0)), v.job(1)}; return nil }, params...)
+	err = s.query(ctx, name, func() { edge = nil }, func(v row) error {
+		edge = &spot{collation.Micros(v.int(0)), v.job(1)}
+		return nil
+	}, params...)
 	return edge, err
 }
 
@@ -165,13 +169,16 @@ func (l *listing) params() [][]byte {
 		waits = []string{l.what, l.name}
 	}
 	return [][]byte{
-		l.states(), pText(l.Flow), pText(l.Version), pText(l.Prefix), pInt(int64(l.from.started)), pInt(int64(l.to.started)), pUUID(l.to.id),
+		l.states(), pText(l.Flow), pText(l.Version), pText(l.Prefix), pInt(int64(l.from.started)),
+		pInt(int64(l.to.started)), pUUID(l.to.id),
 		pInt(int64(l.Limit)), pTexts(waits), pUUID(l.from.id),
 	}
 }
 
 // CountJobs counts by state the jobs that a filter selects.
-func (s *Store) CountJobs(ctx context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error) {
+func (s *Store) CountJobs(
+	ctx context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error,
+) {
 	f.Before, f.Limit = "", store.MaxCounted
 	l, err := listingOf(&f)
 	if err != nil || l == nil {

@@ -96,7 +96,8 @@ func gather(wants []store.Want) (*wanted, map[journal.JobID]*collation.State) {
 				Receipts:   make(map[journal.GUID]*collation.Receipt, 1),
 				Rows:       make(map[journal.GUID]*collation.Row, 1),
 				Results:    make(map[collation.InstanceKey]*flow.Result, len(want.Results)),
-				Unfinished: map[journal.GUID]bool{}, Record: map[journal.GUID][]store.EffectRow{}, Waits: map[journal.GUID]*collation.Wait{},
+				Unfinished: map[journal.GUID]bool{}, Record: map[journal.GUID][]store.EffectRow{},
+				Waits:  map[journal.GUID]*collation.Wait{},
 				Latest: map[string]*flow.Result{}, Keys: map[string]journal.JobID{},
 			}
 			states[want.Job] = st
@@ -149,8 +150,9 @@ func (c *committer) load(ctx context.Context, w *wanted, wait bool) (*store.Load
 		States: make(map[journal.JobID]*collation.State, len(w.jobs)),
 		Busy:   map[journal.JobID]bool{}, Tombstones: map[journal.JobID]bool{},
 		Holders: map[string]*collation.Holder{}, Orders: map[journal.JobID]*collation.Row{},
-		Chains: make(map[collation.RowKey]*collation.Chain, len(w.chains)),
-		Boxes:  make(map[journal.JobID]*collation.Box, len(w.boxes)), Known: make(map[collation.RowKey]store.SignalState, len(w.known)),
+		Chains:  make(map[collation.RowKey]*collation.Chain, len(w.chains)),
+		Boxes:   make(map[journal.JobID]*collation.Box, len(w.boxes)),
+		Known:   make(map[collation.RowKey]store.SignalState, len(w.known)),
 		Letters: make(map[int64]*collation.Letter, len(w.letters)),
 	}
 	locks, reads := c.readJobs(w, loaded, wait)

@@ -63,9 +63,12 @@ func migrated(t testing.TB, dsn string, change ...func(*Config)) *space {
 	}
 	ctx := context.WithoutCancel(t.Context()) // it may be lent to others
 	at := must(Open(ctx, cfg))(t)
-	s := &space{at: at, engine: at, worker: at, retention: at, Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
-		c.(*committer).session, c.(*committer).seq = newSession(), 0
-	}}}
+	s := &space{
+		at: at, engine: at, worker: at, retention: at,
+		Thrifty: &journaltest.Thrifty{Store: at, Again: func(c store.Committer) {
+			c.(*committer).session, c.(*committer).seq = newSession(), 0
+		}},
+	}
 	drivers.Store(at, journaltest.Driven{Store: s.Thrifty})
 	require.NoError(t, at.Migrate(ctx))
 	return s
@@ -166,7 +169,8 @@ func plan(st *collation.State) *collation.Plan {
 		Job: j.ID, Outcome: collation.Handled,
 		Semaphore: journal.SemaphoreMove{Before: j.Semaphore, After: j.Semaphore},
 		Entry: &journal.Entry{
-			Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindLeg1, Time: int64(st.Now),
+			Space: j.Space, Job: j.ID, Generation: j.Generation, Seq: j.Head.Seq + 1, Kind: journal.KindLeg1,
+			Time: int64(st.Now),
 		},
 	}
 }

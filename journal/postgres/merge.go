@@ -215,7 +215,8 @@ func merge(plans []store.Chained) (*writes, error) {
 func (m *merger) plan(c *store.Chained) {
 	p := c.Plan
 	m.job(c)
-	m.entries = append(m.entries, entryWrite{job: p.Job, of: m.jobOf[p.Job], seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
+	m.entries = append(m.entries,
+		entryWrite{job: p.Job, of: m.jobOf[p.Job], seq: p.Entry.Seq, body: c.Body, hash: c.Hash})
 	m.repair(p)
 	for i := range p.Ledgers {
 		m.instance(p.Job, &p.Ledgers[i])
@@ -249,14 +250,18 @@ func (m *merger) job(c *store.Chained) {
 	p := c.Plan
 	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
 		m.jobOf[p.Job] = &jobWrite{
-			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq, seqAfter: p.Entry.Seq,
-			hash: c.Hash, born: true,
+			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq,
+			seqAfter: p.Entry.Seq,
+			hash:     c.Hash, born: true,
 		}
 		return
 	}
 	j := m.jobOf[p.Job]
 	if j == nil {
-		j = &jobWrite{job: p.Job, semBefore: p.Semaphore.Before, semAfter: p.Semaphore.Before, seqBefore: p.Entry.Seq - 1, seqAfter: p.Entry.Seq - 1}
+		j = &jobWrite{
+			job: p.Job, semBefore: p.Semaphore.Before, semAfter: p.Semaphore.Before, seqBefore: p.Entry.Seq - 1,
+			seqAfter: p.Entry.Seq - 1,
+		}
 		m.jobOf[p.Job] = j
 	}
 	if j.seqBefore == j.seqAfter { // the first plan of the batch that moves it

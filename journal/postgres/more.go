@@ -87,10 +87,14 @@ func (f *further) askFurther(job journal.JobID, st *collation.State, need *colla
 	row := func(g journal.GUID) rowKey { return rowKey{job, g} }
 	want(&st.Record, &f.record, need.Record, row)
 	for _, k := range need.Rows {
-		want(&st.Rows, &f.named, []journal.GUID{k.GUID}, func(g journal.GUID) named { return named{job, rowKey{k.Job, g}} })
+		want(&st.Rows, &f.named, []journal.GUID{k.GUID}, func(g journal.GUID) named {
+			return named{job, rowKey{k.Job, g}}
+		})
 	}
 	want(&st.Waits, &f.waits, need.Waits, row)
-	want(&st.Latest, &f.latest, need.Latest, func(activity string) place { return place{job, collation.InstanceKey{Activity: activity}} })
+	want(&st.Latest, &f.latest, need.Latest, func(activity string) place {
+		return place{job, collation.InstanceKey{Activity: activity}}
+	})
 	want(&st.Keys, &f.keys, need.Keys, func(key string) askedKey { return askedKey{job, key} })
 	f.past.ask(job, st, need)
 	if need.Close && st.Close == nil {

@@ -97,7 +97,8 @@ func (s *Store) alone(ctx context.Context, c *conn, what string, do func() error
 	if err != nil || !mine {
 		return err
 	}
-	defer func() { _ = c.query(context.WithoutCancel(ctx), "alone_unlock", nil, key) }() // at the latest the end of the session unlocks
+	// at the latest the end of the session unlocks
+	defer func() { _ = c.query(context.WithoutCancel(ctx), "alone_unlock", nil, key) }()
 	return do()
 }
 
@@ -174,7 +175,9 @@ func (c *conn) tenures(ctx context.Context) (out []tenure, now int64, err error)
 		first += classNumbers
 	})
 	err = c.query(ctx, "partitions_look", func(v row) error {
-		t := tenure{class: len(out), used: !v.null(0), last: v.int(0), newest: v.int(1), opened: v.int(2), made: v.int(3)}
+		t := tenure{
+			class: len(out), used: !v.null(0), last: v.int(0), newest: v.int(1), opened: v.int(2), made: v.int(3),
+		}
 		if v.null(3) {
 			t.made = -1
 		}

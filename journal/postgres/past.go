@@ -39,7 +39,9 @@ type pastEnd struct{ asks, child journal.JobID }
 // ask adds what the state has not been asked for yet.
 func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need) {
 	cut := cutOf(st)
-	want(&st.Past, &p.results, need.Past, func(k collation.InstanceKey) pastResult { return pastResult{place{job, k}, cut} })
+	want(&st.Past, &p.results, need.Past, func(k collation.InstanceKey) pastResult {
+		return pastResult{place{job, k}, cut}
+	})
 	want(&st.PastPauses, &p.pauses, need.Pauses, func(k collation.PauseKey) pastPause { return pastPause{job, k, cut} })
 	want(&st.Ends, &p.ends, need.Ends, func(id journal.JobID) pastEnd { return pastEnd{job, id} })
 }
@@ -64,7 +66,9 @@ func (c *committer) readsPast(p *past) []step {
 		asked("load_ends", p.ends, func(c *columns, x pastEnd) { c.uuid(x.child) }, func(at pastEnd, v row) error {
 			e, err := c.s.sealed(v.job(4), v.bytes(3))
 			if err == nil && e.Close != nil {
-				c.states[at.asks].Ends[at.child] = &collation.End{Job: v.job(4), Generation: v.int(1), Seq: v.int(2), Output: e.Close.Output}
+				c.states[at.asks].Ends[at.child] = &collation.End{
+					Job: v.job(4), Generation: v.int(1), Seq: v.int(2), Output: e.Close.Output,
+				}
 			}
 			return err
 		}),
@@ -100,7 +104,9 @@ func (c *committer) readPastPause(at pastPause, v row) error {
 		!v.null(5) && collation.RequestGUID(v.guid(5), at.key.Element) != v.guid(4), v.bool(6):
 		return nil
 	}
-	st.PastPauses[at.key] = &collation.PastPause{Generation: v.int(1), Forked: v.bool(8), Seq: v.int(2), Response: e.Response}
+	st.PastPauses[at.key] = &collation.PastPause{
+		Generation: v.int(1), Forked: v.bool(8), Seq: v.int(2), Response: e.Response,
+	}
 	return nil
 }
 
@@ -120,7 +126,9 @@ func (w *wanted) readPastEffects(l *store.Loaded) []step {
 		}
 		v = v[1+effectWidth:]
 		h.Past[f.Key] = &collation.PastEffect{
-			Effect:     collation.Effect{EffectRow: f, Request: v.guid(0), Seq: v.int(1), Until: collation.Micros(v.int(2))},
+			Effect: collation.Effect{
+				EffectRow: f, Request: v.guid(0), Seq: v.int(1), Until: collation.Micros(v.int(2)),
+			},
 			Generation: v.int(3), Undone: v.bool(4), Undoing: v.bool(5),
 		}
 		return nil

@@ -22,7 +22,9 @@ func TestE12PausesOfARow(t *testing.T) {
 		for i := range want {
 			want[i] = collation.Pause{
 				PauseRef: journal.PauseRef{
-					Kind: rapid.SampledFrom([]journal.PauseKind{journal.PauseSleep, journal.PauseSignal, journal.PauseChild}).Draw(t, "kind"),
+					Kind: rapid.SampledFrom([]journal.PauseKind{
+						journal.PauseSleep, journal.PauseSignal, journal.PauseChild,
+					}).Draw(t, "kind"),
 					Name: rapid.String().Draw(t, "name"), Position: rapid.String().Draw(t, "position"),
 				},
 				GUID:    journal.GUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "guid")),

@@ -101,11 +101,12 @@ func (p *site) older(seen []store.Mark) error {
 
 // whereabouts are what a Store knows of the database that it works on. Its readers take no lock.
 type whereabouts struct {
-	mu     sync.Mutex // held by who changes it
-	known  atomic.Pointer[store.Mark]
-	why    atomic.Pointer[error] // why the database is another one; nil: it is not
-	term   atomic.Int64          // raised when another database is accepted; connections of an earlier term are not used
-	admits bool                  // commands that look, and `quipu recover`: every database is let in
+	mu    sync.Mutex // held by who changes it
+	known atomic.Pointer[store.Mark]
+	why   atomic.Pointer[error] // why the database is another one; nil: it is not
+	// raised when another database is accepted; connections of an earlier term are not used
+	term   atomic.Int64
+	admits bool // commands that look, and `quipu recover`: every database is let in
 }
 
 // refused says that nothing may be read or written: store.ErrAnotherDatabase.

@@ -80,7 +80,10 @@ func TestS6PoolerOfSessions(t *testing.T) {
 		require.NotEqual(t, c.conn.pg.PID(), c.conn.pid, "the pooler gives a number of its own")
 		var found int
 		require.NoError(t, s.at.with(t.Context(), func(p *conn) error {
-			return p.query(t.Context(), "resolve_terminate", func(row) error { found++; return nil }, pInt(int64(c.conn.pid)), pText(c.conn.name))
+			return p.query(t.Context(), "resolve_terminate", func(row) error {
+				found++
+				return nil
+			}, pInt(int64(c.conn.pid)), pText(c.conn.name))
 		}))
 		require.Equal(t, 1, found, "a commit of unknown outcome is ended at the server (J4)")
 	})

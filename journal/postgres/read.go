@@ -15,7 +15,10 @@ import (
 // FindJob returns the id of the job that has the key: store.ErrNotFound.
 func (s *Store) FindJob(ctx context.Context, key string) (journal.JobID, error) {
 	var state journal.JobState
-	id, found, err := readOne(ctx, s, "job_by_key", func(v row) (journal.JobID, error) { state = journal.JobState(v.text(1)); return v.job(0), nil }, pText(key))
+	id, found, err := readOne(ctx, s, "job_by_key", func(v row) (journal.JobID, error) {
+		state = journal.JobState(v.text(1))
+		return v.job(0), nil
+	}, pText(key))
 	switch {
 	case err != nil:
 		return journal.JobID{}, err
@@ -33,7 +36,9 @@ func (s *Store) Payload(ctx context.Context, id journal.JobID, digest journal.Di
 	job, sum := uuids(1), byteas(1)
 	job.uuid(id)
 	sum.bytes(digest[:])
-	body, found, err := readOne(ctx, s, "load_payloads", func(v row) ([]byte, error) { return v.bytes(1), nil }, job.value(), sum.value())
+	body, found, err := readOne(ctx, s, "load_payloads", func(v row) ([]byte, error) {
+		return v.bytes(1), nil
+	}, job.value(), sum.value())
 	if err == nil && !found {
 		err = fmt.Errorf("%w: job %s has no output %s stored", store.ErrNotFound, id, digest)
 	}
@@ -199,10 +204,12 @@ func (s *Store) DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.De
 
 func readLetter(v row) (store.DeadView, error) {
 	return store.DeadView{
-		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11), Flow: v.text(12), Topic: v.text(13),
+		ID: v.int(0), At: collation.Micros(v.int(9)), State: v.text(10), Key: v.text(11), Flow: v.text(12),
+		Topic: v.text(13),
 		Letter: collation.DeadLetter{
 			Job: v.job(1), Row: v.guid(2), Kind: journal.MessageKind(v.text(3)), Activity: v.text(4),
-			DAD: collation.DAD(v.text(5)), Reason: v.text(6), Message: v.text(7), Ledger: collation.ActivityLedger(v.int(8)),
+			DAD: collation.DAD(v.text(5)), Reason: v.text(6), Message: v.text(7),
+			Ledger: collation.ActivityLedger(v.int(8)),
 		},
 	}, nil
 }

@@ -120,7 +120,10 @@ func (r *Recovered) list(ctx context.Context, c *conn) error {
 	r.Requests = nil
 	total := 0
 	err := c.query(ctx, "place_requests", func(v row) error {
-		d := Doubtful{Key: v.text(0), Flow: v.text(1), Activity: v.text(2), DAD: v.text(3), Topic: v.text(4), Request: v.guid(5), Name: v.text(7)}
+		d := Doubtful{
+			Key: v.text(0), Flow: v.text(1), Activity: v.text(2), DAD: v.text(3), Topic: v.text(4), Request: v.guid(5),
+			Name: v.text(7),
+		}
 		if d.Name != "" {
 			d.Effect = v.digest(6)
 		}
@@ -142,7 +145,10 @@ func (r *Recovered) accept(ctx context.Context, c *conn, want *Recovery) ([]jour
 		doubt = pInt(want.LostStarts.Microseconds())
 		facts["lost"], facts["starts"] = "writes", want.LostStarts.String()
 	}
-	err := c.query(ctx, "place_accept", func(v row) error { r.Epoch = v.int(0); return nil }, pInt(r.Before), pInt(want.Left.Epoch), doubt)
+	err := c.query(ctx, "place_accept", func(v row) error {
+		r.Epoch = v.int(0)
+		return nil
+	}, pInt(r.Before), pInt(want.Left.Epoch), doubt)
 	if err == nil && r.Epoch == 0 {
 		err = fmt.Errorf("%w: the space was recovered meanwhile: look again", store.ErrLost)
 	}

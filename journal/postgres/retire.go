@@ -54,7 +54,9 @@ func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, e
 		err := s.alone(ctx, c, "retire", func() (err error) {
 			more, err = s.retire(ctx, c, func(x *part) error {
 				if archive != nil {
-					archived = archive(ctx, s.archiveName(x), func(visit store.Visit) error { return s.eachOf(ctx, c, x, visit) })
+					archived = archive(ctx, s.archiveName(x), func(visit store.Visit) error {
+						return s.eachOf(ctx, c, x, visit)
+					})
 				}
 				return archived
 			})
@@ -109,7 +111,9 @@ type numbered struct {
 // living lists the first jobs of a partition that are not tombstones. It also records where they
 // begin, so that the tombstones before them are not read again.
 func (s *Store) living(ctx context.Context, c *conn, x *part) (out []numbered, err error) {
-	err = c.query(ctx, "retire_live", into(&out, func(v row) (numbered, error) { return numbered{v.job(0), v.int(1)}, nil }), pInt(x.live), pInt(x.end()), pInt(retireMoves))
+	err = c.query(ctx, "retire_live", into(&out, func(v row) (numbered, error) {
+		return numbered{v.job(0), v.int(1)}, nil
+	}), pInt(x.live), pInt(x.end()), pInt(retireMoves))
 	if err != nil || len(out) == 0 || out[0].n == x.live {
 		return out, err
 	}
@@ -250,7 +254,8 @@ func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit)
 		err := c.query(ctx, "retire_jobs", func(v row) error {
 			page = append(page, tombstone{collation.Job{
 				ID: v.job(0), Space: s.cfg.Space, Key: v.text(1), Generation: v.int(2), State: journal.JobExpired,
-				Head: journal.Head{Seq: v.int(3), Hash: v.digest(4)}, Flow: journal.FlowRef{Name: v.text(7), Version: v.text(8)},
+				Head: journal.Head{Seq: v.int(3), Hash: v.digest(4)},
+				Flow: journal.FlowRef{Name: v.text(7), Version: v.text(8)},
 			}, v.int(5), v.digest(6)})
 			return nil
 		}, pInt(after), pInt(x.end()), pInt(retirePage))
@@ -259,7 +264,8 @@ func (s *Store) eachOf(ctx context.Context, c *conn, x *part, visit store.Visit)
 		}
 		for i := range page {
 			b := &page[i]
-			if err := visit(&b.job, b.flow, c.attachments(ctx, &b.job.Flow, b.n), c.records(ctx, b.job.ID, b.n)); err != nil {
+			if err := visit(&b.job, b.flow, c.attachments(ctx, &b.job.Flow, b.n),
+				c.records(ctx, b.job.ID, b.n)); err != nil {
 				return err
 			}
 			after = b.n

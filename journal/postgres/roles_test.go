@@ -24,11 +24,13 @@ func TestPoliciesCostAnEngineNothing_S8(t *testing.T) {
 		all := make(map[string]string)
 		require.NoError(t, s.with(t.Context(), func(c *conn) error {
 			for _, name := range slices.Sorted(maps.Keys(statements)) {
-				if !strings.Contains(statements[name], "$") || c.require(t.Context(), name) != nil || !permitted(t, c, name) {
+				if !strings.Contains(statements[name], "$") || c.require(t.Context(), name) != nil ||
+					!permitted(t, c, name) {
 					continue
 				}
 				lines := slices.DeleteFunc(explain(t, c, name), func(line string) bool {
-					return !node.MatchString(line) // a filter, of a row that was found: its conditions may stand in another order
+					// a filter, of a row that was found: its conditions may stand in another order
+					return !node.MatchString(line)
 				})
 				all[name] = strings.Join(lines, "\n")
 			}

@@ -166,7 +166,9 @@ func TestRoles(t *testing.T) {
 	c := openCommitter(t, s)
 	st := load(t, c, store.Want{Job: row.Job})
 	p := plan(st)
-	p.ResolvedWait = &collation.ResolvedWait{Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq}
+	p.ResolvedWait = &collation.ResolvedWait{
+		Request: row.GUID, PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap"}, Seq: p.Entry.Seq,
+	}
 	require.NoError(t, c.Commit(t.Context(), []store.Chained{chained(st, p)}))
 	require.Len(t, must(worker.Pauses(t.Context(), row.Job, row.GUID))(t), 1)
 	must(x.Renew(t.Context(), store.Doing{}))(t)

@@ -49,7 +49,8 @@ func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session
 	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
 		x.id = v.int(0)
 		return nil
-	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine), pText(p.Build), pTexts(p.Roles), pTexts(p.Topics), pInt(int64(p.Lanes)))
+	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine), pText(p.Build), pTexts(p.Roles), pTexts(p.Topics),
+		pInt(int64(p.Lanes)))
 	if err != nil {
 		x.alive.drop()
 		return nil, err
@@ -75,7 +76,9 @@ func (s *Store) processes(ctx context.Context, silent bool) ([]store.ProcessView
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
 			},
 			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Doing: store.Doing{
-				Ran: v.numbers(9), Busy: store.Busy{For: time.Duration(v.int(10)) * time.Microsecond, Job: v.job(11), Message: v.guid(12)},
+				Ran: v.numbers(9), Busy: store.Busy{
+					For: time.Duration(v.int(10)) * time.Microsecond, Job: v.job(11), Message: v.guid(12),
+				},
 				Troubles: readTroubles(v.lines(13)),
 			},
 		}, nil
@@ -119,7 +122,8 @@ func (x *session) Renew(ctx context.Context, d store.Doing) (ended []string, err
 		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
 		x.engines = int(v.int(2))
 		return nil
-	}, pInt(x.id), pInts(d.Ran...), pInt(d.Busy.For.Microseconds()), pUUID(d.Busy.Job), pUUID(d.Busy.Message), pTexts(writeTroubles(d.Troubles)))
+	}, pInt(x.id), pInts(d.Ran...), pInt(d.Busy.For.Microseconds()), pUUID(d.Busy.Job), pUUID(d.Busy.Message),
+		pTexts(writeTroubles(d.Troubles)))
 	switch {
 	case err != nil:
 		return nil, err
@@ -210,7 +214,8 @@ func (x *session) Held(ctx context.Context) (leases []store.Lease, err error) {
 	}
 	err = x.slow.call(ctx, "look at leases", "session_held", func(v row) error {
 		leases = append(leases, store.Lease{
-			Job: v.job(0), Request: v.guid(1), Space: x.s.cfg.Space, Turn: int(v.int(2)), Holder: v.text(3), Session: x.id, Fence: v.int(4),
+			Job: v.job(0), Request: v.guid(1), Space: x.s.cfg.Space, Turn: int(v.int(2)), Holder: v.text(3),
+			Session: x.id, Fence: v.int(4),
 		})
 		return nil
 	}, pInt(x.id), pInt(heldAtMost))

@@ -23,7 +23,9 @@ type serverSettings struct {
 
 // settingsOf reads them from columns 2 to 6 of connection_settings.
 func settingsOf(v row) serverSettings {
-	return serverSettings{fsync: v.text(2), fullPages: v.text(3), commit: v.text(4), readOnly: v.text(5) == "on", stored: v.text(6)}
+	return serverSettings{
+		fsync: v.text(2), fullPages: v.text(3), commit: v.text(4), readOnly: v.text(5) == "on", stored: v.text(6),
+	}
 }
 
 // weak are those that break the promise.

@@ -84,7 +84,10 @@ func (m *mail) lockMail(l *store.Loaded, wait bool) []step {
 // readMail returns the statements that read the mailboxes, and the records of signals.
 func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.known) > 0 {
-		steps = append(steps, step{"signals_known", arrays(m.known, func(c *columns, k rowKey) { c.uuid(k.guid); c.uuid(k.job) }), func(v row) error {
+		steps = append(steps, step{"signals_known", arrays(m.known, func(c *columns, k rowKey) {
+			c.uuid(k.guid)
+			c.uuid(k.job)
+		}), func(v row) error {
 			l.Know(collation.RowKey{Job: v.job(1), GUID: v.guid(0)}, store.SignalState(v.text(2)), v.text(3))
 			return nil
 		}})
@@ -92,7 +95,10 @@ func (m *mail) readMail(l *store.Loaded) (steps []step) {
 	if len(m.boxes) == 0 {
 		return steps
 	}
-	due := append(arrays(m.boxes, func(c *columns, box *mailbox) { c.uuid(box.ID); c.int(lockKey(box.ID)) }), pInt(collation.MaxDue))
+	due := append(arrays(m.boxes, func(c *columns, box *mailbox) {
+		c.uuid(box.ID)
+		c.int(lockKey(box.ID))
+	}), pInt(collation.MaxDue))
 	steps = append(steps, m.look(m.boxes...), step{"mail_due", due, func(v row) error {
 		x, err := readRow(v)
 		if err == nil {
@@ -126,7 +132,8 @@ func (m *mail) look(boxes ...*mailbox) step {
 	return step{"mail_waits", asks, func(v row) error {
 		box := m.of[v.job(waitWidth)]
 		box.Waits = append(box.Waits, collation.BoxWait{
-			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2), Flow: v.flow(waitWidth + 3), Trace: v.text(waitWidth + 6),
+			Wait: *readWait(v), JobKey: v.text(waitWidth + 1), Generation: v.int(waitWidth + 2),
+			Flow: v.flow(waitWidth + 3), Trace: v.text(waitWidth + 6),
 		})
 		w := &box.Waits[len(box.Waits)-1]
 		box.last = waitPosition{w.Since, w.GUID}

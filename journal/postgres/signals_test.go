@@ -144,7 +144,8 @@ func TestJ3MailboxesAreLockedInOneOrder(t *testing.T) {
 					waitOf(ids[i], 2*n, names[order[0]]), waitOf(ids[i], 2*n+1, names[order[1]]))
 			})
 			all.Go(func() {
-				_, errs[2+i] = s.driven().Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]}, resend)
+				_, errs[2+i] = s.driven().Deliver(t.Context(), []collation.RowKey{keys[order[0]], keys[order[1]]},
+					resend)
 			})
 		}
 		devtest.AwaitAll(t, "the waits and the deliveries", all.Wait)

@@ -22,7 +22,8 @@ func (s *Store) Accept(ctx context.Context, accepted []store.Weakness) error {
 		}
 		for _, w := range accepted {
 			if value, known := last[w.Check]; !known || value != w.Value {
-				add = append(add, journal.SpaceEntry{Kind: journal.SpaceAccepted, Facts: map[string]string{"check": w.Check, "value": w.Value}})
+				add = append(add,
+					journal.SpaceEntry{Kind: journal.SpaceAccepted, Facts: map[string]string{"check": w.Check, "value": w.Value}})
 			}
 		}
 		return add
@@ -122,7 +123,9 @@ func (s *Store) act(ctx context.Context, op string, do func(c *conn) ([]journal.
 // actOn is act on a connection. It holds the lock of the space's row, so that the chain has one end.
 // tried is the last entry of an attempt of unknown outcome: a repetition that finds it does nothing
 // (J4).
-func (s *Store) actOn(ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error)) error {
+func (s *Store) actOn(
+	ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error),
+) error {
 	err := c.query(ctx, "begin", nil)
 	if err == nil {
 		err = s.actIn(ctx, c, tried, do)
@@ -134,7 +137,9 @@ func (s *Store) actOn(ctx context.Context, c *conn, tried **journal.Record, do f
 }
 
 // actIn acts in an open transaction, and commits it if there is something to commit.
-func (s *Store) actIn(ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error)) error {
+func (s *Store) actIn(
+	ctx context.Context, c *conn, tried **journal.Record, do func(c *conn) ([]journal.SpaceEntry, error),
+) error {
 	var chain replay.SpaceChain
 	var login string
 	var now int64
@@ -179,7 +184,9 @@ func one(did bool, kind journal.SpaceKind, facts map[string]string) []journal.Sp
 
 // setting changes a setting of the space by one statement, which returns a row if it was another
 // one, and says so in the space's chain.
-func (s *Store) setting(ctx context.Context, statement string, param []byte, kind journal.SpaceKind, fact, value string) error {
+func (s *Store) setting(
+	ctx context.Context, statement string, param []byte, kind journal.SpaceKind, fact, value string,
+) error {
 	return s.act(ctx, statement, func(c *conn) ([]journal.SpaceEntry, error) {
 		did, err := c.did(ctx, statement, param)
 		return one(did, kind, map[string]string{fact: value}), err
@@ -187,7 +194,9 @@ func (s *Store) setting(ctx context.Context, statement string, param []byte, kin
 }
 
 // linkSpace chains new entries to the head.
-func (s *Store) linkSpace(chain *replay.SpaceChain, add []journal.SpaceEntry, login string, now int64) ([]journal.Record, error) {
+func (s *Store) linkSpace(
+	chain *replay.SpaceChain, add []journal.SpaceEntry, login string, now int64,
+) ([]journal.Record, error) {
 	head := chain.Head
 	if head.Seq == 0 {
 		head.Hash = journal.SpaceGenesis(chain.Name, chain.ID)

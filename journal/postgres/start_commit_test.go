@@ -27,7 +27,8 @@ func starting(t *testing.T, s *Store) (begin func(keys ...string) []store.Starte
 	require.NoError(t, err)
 	ref := collation.RefOf(f)
 	must(s.Deploy(t.Context(), ref, f.Canonical(), true))(t)
-	c := must(engine.NewCommitter(t.Context(), engine.Config{Store: s, Bus: membus.New(membus.Config{}), Space: s.cfg.Space, Committers: 1}))(t)
+	c := must(engine.NewCommitter(t.Context(),
+		engine.Config{Store: s, Bus: membus.New(membus.Config{}), Space: s.cfg.Space, Committers: 1}))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -82,7 +83,8 @@ func TestW3AnUnknownCommitUnderAHundredCallers(t *testing.T) {
 			for i := range callers {
 				all.Go(func() {
 					out := begin(fmt.Sprint("k", i/2))[0] // two of each key
-					if there := new(store.AlreadyStartedError); out.Err != nil && (!errors.As(out.Err, &there) || !there.SameInput) {
+					if there := new(store.AlreadyStartedError); out.Err != nil &&
+						(!errors.As(out.Err, &there) || !there.SameInput) {
 						t.Error(out.Err)
 					}
 					mu.Lock()

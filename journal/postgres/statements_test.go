@@ -79,7 +79,8 @@ func TestTypesAreLists(t *testing.T) {
 	written := map[string]string{}
 	for _, text := range statements {
 		for _, name := range regexp.MustCompile(`in_(\w+)\[\]`).FindAllStringSubmatch(text, -1) {
-			written["in_"+name[1]] = lists[name[1]].names() + " " + fmt.Sprint(lists[name[1]].(interface{ types() []uint32 }).types())
+			written["in_"+name[1]] = lists[name[1]].names() + " " +
+				fmt.Sprint(lists[name[1]].(interface{ types() []uint32 }).types())
 		}
 	}
 	stored := map[string]string{}
@@ -129,7 +130,8 @@ func TestStatementsUseIndexes(t *testing.T) {
 	require.NoError(t, s.with(t.Context(), func(c *conn) error {
 		first := firstColumns(t, c)
 		for _, name := range slices.Sorted(maps.Keys(statements)) {
-			if !strings.Contains(statements[name], "$") || name == "letters" || name == "place_requests" { // a page from the end of the table; all that is open, once in the life of a database
+			// a page from the end of the table; all that is open, once in the life of a database
+			if !strings.Contains(statements[name], "$") || name == "letters" || name == "place_requests" {
 				continue
 			}
 			lines := explain(t, c, name)

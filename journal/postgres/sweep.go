@@ -66,7 +66,8 @@ func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoi
 				return nil
 			}
 			o := store.Outgoing{
-				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1), Flow: v.flow(rowWidth + 2), Trace: v.text(rowWidth + 5),
+				Row: *x, JobKey: v.text(rowWidth), Generation: v.int(rowWidth + 1), Flow: v.flow(rowWidth + 2),
+				Trace: v.text(rowWidth + 5),
 			}
 			o.SetRoot(from)
 			out = append(out, o)

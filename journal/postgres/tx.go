@@ -71,7 +71,8 @@ func (j joined) Load(ctx context.Context, wants []store.Want, wait bool) (*store
 		accepted = here && known.Epoch == v.int(1) && v.bool(2)
 		return nil
 	}}
-	err := j.g.enter(ctx, append(append([]step{space, clock(&loaded.Now)}, j.s.readStarts(w, loaded, wait)...), w.readMail(loaded)...)...)
+	err := j.g.enter(ctx,
+		append(append([]step{space, clock(&loaded.Now)}, j.s.readStarts(w, loaded, wait)...), w.readMail(loaded)...)...)
 	if here && !accepted {
 		return nil, anotherf("the transaction is not where the space goes on: begin it again" + advice)
 	}

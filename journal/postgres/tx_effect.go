@@ -75,7 +75,8 @@ type txRun struct {
 
 // Body implements store.Bodies: the handle is an EffectTx.
 func (s *Store) Body(
-	ctx context.Context, of collation.RowKey, key journal.Digest, call store.TxCall, end func(context.Context, store.Tx, store.TxEnd) error,
+	ctx context.Context, of collation.RowKey, key journal.Digest, call store.TxCall,
+	end func(context.Context, store.Tx, store.TxEnd) error,
 ) (stood *store.EffectRow, err error) {
 	var x *txRun
 	err = retry(ctx, func() (err error) {
@@ -133,16 +134,19 @@ func (x *txRun) open(ctx context.Context) (stood *store.EffectRow, err error) {
 		setting(idleSetting, cmp.Or(x.raw.Config().RuntimeParams[idleSetting], userIdle), true),
 		step{"txe_save", nil, nil},
 		step{"txe_home", [][]byte{pText(x.s.home())}, nil},
-		step{"effects_read", append(arrays([]effectKey{{rowKey{x.of.Job, x.of.GUID}, x.key}}, putEffectKey), allJobs.ends()...), func(v row) error {
-			if v.null(1) {
-				return nil
-			}
-			f, err := readEffect(v[1:])
-			if err == nil && f.State != store.EffectStarted {
-				stood = &f
-			}
-			return err
-		}},
+		step{
+			"effects_read", append(arrays([]effectKey{{rowKey{x.of.Job, x.of.GUID}, x.key}}, putEffectKey), allJobs.ends()...),
+			func(v row) error {
+				if v.null(1) {
+					return nil
+				}
+				f, err := readEffect(v[1:])
+				if err == nil && f.State != store.EffectStarted {
+					stood = &f
+				}
+				return err
+			},
+		},
 		step{"txe_undo", nil, nil}, // also resets the search path
 	)
 	if err != nil {

@@ -142,12 +142,13 @@ func TestE5TxRollsBack(t *testing.T) {
 		"refused":  {Result: []byte(`{"code":402}`), Error: &journal.Failure{Class: "business", Message: "declined"}},
 		"not done": {Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true},
 	} {
-		_, err = x.driven().TxEffect(t.Context(), x.l, effectNamed(name), func(ctx context.Context, tx any) (store.TxEnd, error) {
-			require.NoError(t, order(ctx, tx.(EffectTx)))
-			_, err := tx.(EffectTx).Exec(ctx, "SELECT 1/0") // and the transaction is broken
-			require.Error(t, err)
-			return end, nil
-		})
+		_, err = x.driven().TxEffect(t.Context(), x.l, effectNamed(name),
+			func(ctx context.Context, tx any) (store.TxEnd, error) {
+				require.NoError(t, order(ctx, tx.(EffectTx)))
+				_, err := tx.(EffectTx).Exec(ctx, "SELECT 1/0") // and the transaction is broken
+				require.Error(t, err)
+				return end, nil
+			})
 		require.NoError(t, err)
 	}
 	require.Zero(t, x.orders())
@@ -277,7 +278,9 @@ func TestTxSavepointsAndTheEndOfTheHandle(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, x.orders())
 	require.ErrorIs(t, order(t.Context(), kept), ErrEffectTx)
-	require.ErrorIs(t, kept.Savepoint(t.Context(), func(ctx context.Context) error { return order(ctx, kept) }), ErrEffectTx)
+	require.ErrorIs(t, kept.Savepoint(t.Context(), func(ctx context.Context) error {
+		return order(ctx, kept)
+	}), ErrEffectTx)
 	_, err = kept.CopyFrom(t.Context(), pgx.Identifier{"orders"}, []string{"name"}, pgx.CopyFromRows(nil))
 	require.ErrorIs(t, err, ErrEffectTx)
 

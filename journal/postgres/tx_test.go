@@ -89,7 +89,8 @@ func TestE17StartCommits(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, due, 2)
 	require.Zero(t, due[0].Publication)
-	st := load(t, openCommitter(t, s), store.Want{Job: out[0].Job, Receipt: out[0].Job.Start(), Row: out[0].Job.Start()})
+	st := load(t, openCommitter(t, s),
+		store.Want{Job: out[0].Job, Receipt: out[0].Job.Start(), Row: out[0].Job.Start()})
 	require.Equal(t, collation.StartBorn, st.Receipts[out[0].Job.Start()].Ledger)
 	require.NotNil(t, st.Rows[out[0].Job.Start()])
 }
@@ -159,7 +160,8 @@ func TestE17LeavesNoTrace(t *testing.T) {
 			"started": func() { require.NoError(t, startIn(t, s, tx, "k"+path)[0].Err) },
 			"taken":   func() { require.Error(t, startIn(t, s, tx, "taken")[0].Err) },
 			"refused": func() {
-				require.ErrorIs(t, failed(s.startTx(t.Context(), tx, []store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}})), store.ErrRejected)
+				require.ErrorIs(t, failed(s.startTx(t.Context(), tx,
+					[]store.Start{{Flow: testFlow, Trigger: "start", Key: "nul\x00"}})), store.ErrRejected)
 			},
 			"signal": func() {
 				must(s.signalTx(t.Context(), tx, signalOf(s, "k"+path, "")))(t)
@@ -211,7 +213,9 @@ func TestE17ConcurrentStarts(t *testing.T) {
 					got := devtest.Await(t, "the answer to the start", answer)
 					var again *store.AlreadyStartedError
 					require.ErrorAs(t, got.Err, &again)
-					require.Equal(t, &store.AlreadyStartedError{Flow: testFlow, Job: id, Key: "k", SameFlow: true, SameInput: true}, again)
+					require.Equal(t, &store.AlreadyStartedError{
+						Flow: testFlow, Job: id, Key: "k", SameFlow: true, SameInput: true,
+					}, again)
 				} else {
 					require.NoError(t, tx.Rollback(t.Context()))
 					require.NoError(t, devtest.Await(t, "the answer to the start", answer).Err)

@@ -61,7 +61,8 @@ func (w *writes) queueKept(b *batch, boxes []journal.JobID) {
 	})
 	*b = append(*b, step{"write_kept_due", params, func(v row) error {
 		if box := v.job(0); by[box].Resend > 0 {
-			w.released = append(w.released, store.OutgoingSignal(box, v.guid(1), int(v.int(2)), collation.Micros(v.int(3))))
+			w.released = append(w.released,
+				store.OutgoingSignal(box, v.guid(1), int(v.int(2)), collation.Micros(v.int(3))))
 		}
 		return nil
 	}})

@@ -109,7 +109,11 @@ func (w *writes) queueReceipts(b *batch) {
 	})
 	move := func(name string, set []*receiptWrite) {
 		for span, set := range spans(set, func(r *receiptWrite) *jobWrite { return r.of }) {
-			write(b, name, set, func(c *columns, r *receiptWrite) { key(c, r); c.int(int64(r.Before)); c.int(int64(r.After)) }, span.ends()...)
+			write(b, name, set, func(c *columns, r *receiptWrite) {
+				key(c, r)
+				c.int(int64(r.Before))
+				c.int(int64(r.After))
+			}, span.ends()...)
 		}
 	}
 	move("write_receipts", moved)

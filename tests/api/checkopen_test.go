@@ -96,7 +96,9 @@ func TestCheckOpenHandlers(t *testing.T) {
 	require.Contains(t, fits(func(context.Context, journey) (string, error) { panic("no till") })[0], "no till")
 
 	reg := workers.New() // a topic that an open job can still come to has to be served, and an input has to fit
-	workers.HandleDurable(reg, "book", func(ctx context.Context, _ struct{ Days string }) (string, error) { return book(ctx, journey{}) })
+	workers.HandleDurable(reg, "book", func(ctx context.Context, _ struct{ Days string }) (string, error) {
+		return book(ctx, journey{})
+	})
 	all := s.misfits(quipu.OpenCheck{Workers: reg})
 	require.Len(t, all, 3, "pack is behind both jobs, ship is said once")
 	require.Contains(t, all[0], `job "a" of flow journeys version 1, book at ,0,0,0: error 400: the input of book does not fit into struct { Days string }`)
@@ -111,13 +113,17 @@ func TestCheckOpenHandlers(t *testing.T) {
 
 	var jobs, requests int64
 	n := 0
-	for range s.CheckOpen(t.Context(), quipu.OpenCheck{Workers: raw, Progress: func(j, r int64) { jobs, requests = j, r }}) {
+	for range s.CheckOpen(t.Context(), quipu.OpenCheck{Workers: raw, Progress: func(j, r int64) {
+		jobs, requests = j, r
+	}}) {
 		if n++; n == 1 {
 			break
 		}
 	}
 	require.Equal(t, []int64{0, 0}, []int64{jobs, requests}, "the caller had enough at the first job")
-	require.Empty(t, s.misfits(quipu.OpenCheck{Workers: register(book), Progress: func(j, r int64) { jobs, requests = j, r }}))
+	require.Empty(t, s.misfits(quipu.OpenCheck{Workers: register(book), Progress: func(j, r int64) {
+		jobs, requests = j, r
+	}}))
 	require.Equal(t, []int64{2, 2}, []int64{jobs, requests})
 
 	mistaken := workers.New() // which is an error, not a misfit

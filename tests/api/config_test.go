@@ -119,7 +119,9 @@ func TestConfigIsDocumented(t *testing.T) {
 	sets := variables(t)
 	page, err := os.ReadFile(root + "docs/config.md")
 	require.NoError(t, err)
-	for name, of := range map[string]reflect.Type{"Config": reflect.TypeFor[quipu.Config](), "NATSOptions": reflect.TypeFor[quipu.NATSOptions]()} {
+	for name, of := range map[string]reflect.Type{
+		"Config": reflect.TypeFor[quipu.Config](), "NATSOptions": reflect.TypeFor[quipu.NATSOptions](),
+	} {
 		comments := fieldComments(t, name)
 		var want strings.Builder
 		want.WriteString("\n| field | variable, flag | default | range | |\n|---|---|---|---|---|\n")
@@ -263,7 +265,8 @@ func TestConfigCommentsSayTheDefaults(t *testing.T) {
 	for field, want := range map[string]any{
 		"Lanes": engine.DefaultLanes, "Concurrency": work.DefaultConcurrency, "Committers": engine.DefaultCommitters, "MaxBatch": store.MaxBatch,
 		"HotBytes": strconv.Itoa(engine.DefaultHotBytes>>20) + "MiB",
-		"Resend":   engine.DefaultResend, "Lease": engine.DefaultLease, "AckWait": engine.DefaultAckWait, "Drain": work.DefaultDrain, "WaitLook": engine.DefaultLook,
+		"Resend":   engine.DefaultResend, "Lease": engine.DefaultLease, "AckWait": engine.DefaultAckWait, "Drain": work.DefaultDrain,
+		"WaitLook": engine.DefaultLook,
 	} {
 		m := defaultOf.FindStringSubmatch(comments[field])
 		require.NotNil(t, m, field)

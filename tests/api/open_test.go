@@ -62,7 +62,8 @@ func TestOpenChecksItsConfig(t *testing.T) {
 // A role that needs NATS says which field and which variable are missing.
 func TestRunNeedsNATS(t *testing.T) {
 	t.Parallel()
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: devtest.Postgres(t), Roles: []quipu.Role{quipu.RoleEngine}})
+	rt, err := quipu.Open(t.Context(),
+		quipu.Config{Postgres: devtest.Postgres(t), Roles: []quipu.Role{quipu.RoleEngine}})
 	require.NoError(t, err)
 	defer rt.Close()
 	err = rt.Run(t.Context())
@@ -79,7 +80,8 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	reg := workers.New()
 	workers.Handle(reg, "charge", func(context.Context, int) (int, error) { panic("no such card") })
 	rt, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Workers: reg,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	require.NoError(t, err)
 	defer rt.Close()

@@ -56,7 +56,8 @@ transitions: {start: [wait]}
 	require.ErrorIs(t, err, quipu.ErrConfig)
 	dir := t.TempDir()
 	retain := func() {
-		s.runFor(300*time.Millisecond, quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
+		s.runFor(300*time.Millisecond,
+			quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
 	}
 	gone := map[journal.JobID]bool{}
 	for i := range 3 {
@@ -120,7 +121,9 @@ func requireProved(t *testing.T, path string, jobs map[journal.JobID]bool) {
 		beside, err := replay.ReadAttachments(r.Attachments())
 		require.NoError(t, err)
 		require.NotNil(t, beside.Definition)
-		report, err := replay.Verify(replay.Header{Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow}, nil, beside, r.Entries())
+		report, err := replay.Verify(replay.Header{
+			Space: h.Space, Job: h.Job, Key: h.Key, Generation: h.Generation, Head: h.Head, Flow: h.Flow,
+		}, nil, beside, r.Entries())
 		require.NoError(t, err)
 		require.False(t, report.Violated(), "%v", report.First)
 		require.Equal(t, h.Head, report.Head)

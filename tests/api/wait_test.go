@@ -88,7 +88,8 @@ func (s *space) client(cfg quipu.Config) *quipu.Runtime {
 func TestW5WaitIsTold(t *testing.T) {
 	t.Parallel()
 	server, away := devtest.NATS(t), devtest.NATS(t)
-	s := newSpaceWith(t, quipu.Config{Postgres: world.Database(t, ""), NATS: server.URL(), WaitLook: never}, workers.New(), listen)
+	s := newSpaceWith(t, quipu.Config{Postgres: world.Database(t, ""), NATS: server.URL(), WaitLook: never},
+		workers.New(), listen)
 	deaf := s.client(quipu.Config{NATS: away.URL(), WaitLook: 50 * time.Millisecond})
 	require.NoError(t, away.Shutdown())
 	for name, rt := range map[string]*quipu.Runtime{
@@ -145,7 +146,8 @@ func TestALateWaitNamesItsJob(t *testing.T) {
 	s := newSpaceOf(t, workers.New())
 	var err error
 	waited := func() bool { return err != nil && strings.Contains(err.Error(), "wait for job") }
-	for deadline := 300 * time.Millisecond; !waited(); deadline *= 2 { // a busy machine may not begin it in time, or not learn that it did
+	// a busy machine may not begin it in time, or not learn that it did
+	for deadline := 300 * time.Millisecond; !waited(); deadline *= 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		_, err = s.Call(ctx, "nobody.serves", "late", 1)
 		cancel()
@@ -214,7 +216,8 @@ func TestWaitsForAPerson(t *testing.T) {
 	require.ErrorIs(t, err, quipu.ErrInput, "no such effect")
 	require.ErrorContains(t, err, fmt.Sprintf("dead letter %d: the request has no effect with the key 01", letter.ID))
 	require.NotContains(t, err.Error(), "the database")
-	require.NoError(t, decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
+	require.NoError(t,
+		decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "receipt", Who: "ann", Reason: "in their books"}))
 	_, err = quipu.WaitAs[int](devtest.Context(t), s.Runtime, job)
 	require.ErrorContains(t, err, "output of job c-1 is no int")
 }
@@ -228,7 +231,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	reasons := []quipu.DeadLetterReason{
 		quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit, quipu.ReasonNondeterminism, quipu.ReasonUndo,
-		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonUndecodable, quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,
+		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonUndecodable,
+		quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,
 	}
 	require.Equal(t, len(reasons)+2, strings.Count(table, "\n|"))
 	for _, reason := range reasons {

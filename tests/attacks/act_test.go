@@ -112,7 +112,8 @@ func TestWorkerServesItsTopics_S8(t *testing.T) {
 	}
 	login := g.login(admin, "worker", "pay.charge")
 	_, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: login, NATS: g.NATS.URL(), Space: "shop", Workers: reg, NoMigrate: true, Roles: []quipu.Role{quipu.RoleWorkers},
+		Postgres: login, NATS: g.NATS.URL(), Space: "shop", Workers: reg, NoMigrate: true,
+		Roles: []quipu.Role{quipu.RoleWorkers},
 	})
 	require.ErrorIs(t, err, quipu.ErrLogin)
 	require.ErrorContains(t, err, "may not serve ship.label")

@@ -80,7 +80,8 @@ func copied(t *testing.T) (*target, *dev.Postgres) {
 func (g *target) recover(want postgres.Recovery) (postgres.Recovered, error) {
 	g.t.Helper()
 	ctx := g.t.Context()
-	rt, err := testkit.Open(ctx, quipu.Config{Postgres: g.Postgres, NATS: g.NATS.URL(), Space: "shop", NoMigrate: true}, below.Mode{AnyDatabase: true})
+	rt, err := testkit.Open(ctx, quipu.Config{Postgres: g.Postgres, NATS: g.NATS.URL(), Space: "shop", NoMigrate: true},
+		below.Mode{AnyDatabase: true})
 	require.NoError(g.t, err)
 	defer rt.Close()
 	want.Left, _, err = below.Witness(ctx, rt)

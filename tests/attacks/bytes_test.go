@@ -90,18 +90,19 @@ func (g *target) until(there func() bool) {
 // entries reads the main chain of a job.
 func (g *target) entries(st store.Store, id journal.JobID) (all []journal.Record) {
 	g.t.Helper()
-	require.NoError(g.t, st.Audit(g.t.Context(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		for r, err := range records {
-			if err != nil {
-				return err
+	require.NoError(g.t,
+		st.Audit(g.t.Context(), id, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			for r, err := range records {
+				if err != nil {
+					return err
+				}
+				if r.Chain.IsZero() {
+					r.Body = bytes.Clone(r.Body)
+					all = append(all, r)
+				}
 			}
-			if r.Chain.IsZero() {
-				r.Body = bytes.Clone(r.Body)
-				all = append(all, r)
-			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	return all
 }
 
@@ -167,7 +168,9 @@ func TestAttackAStoredOutputIsChanged(t *testing.T) {
 func TestAttackADefinitionIsChanged(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)
-	before := g.open(gatedHandlers(), func(c *quipu.Config) { c.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers} })
+	before := g.open(gatedHandlers(), func(c *quipu.Config) {
+		c.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}
+	})
 	g.Deploy(before, gated)
 	stop := g.Run(before)
 	ids := g.waiting(before, "attacked")

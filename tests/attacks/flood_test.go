@@ -63,7 +63,9 @@ func strange(i int, job quipu.Job) *natsgo.Msg {
 		return msg
 	case 2:
 		m.To = transport.ToLane(i % 16)
-		m.Body = wire.Encode(&wire.Hint{Kind: journal.MessageWakeUp, Job: nobody.String(), Row: nobody.String(), Activity: "a", DAD: ",0"})
+		m.Body = wire.Encode(&wire.Hint{
+			Kind: journal.MessageWakeUp, Job: nobody.String(), Row: nobody.String(), Activity: "a", DAD: ",0",
+		})
 	default: // its topic is another one
 		m.Body = wire.Encode(&wire.Request{
 			Space: "shop", Job: job.ID.String(), Key: "till", Generation: 1, Flow: "pay", Version: "1",
@@ -111,7 +113,10 @@ func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { n, _ := letters(); return n > flood }, patience, 50*time.Millisecond)
 	g.Run(g.open(nil, func(c *quipu.Config) { c.NATS, c.Roles = "", []quipu.Role{quipu.RoleRetention} }))
-	require.Eventually(t, func() bool { n, _ := letters(); return n <= store.MaxUnclaimed+1 }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		n, _ := letters()
+		return n <= store.MaxUnclaimed+1
+	}, patience, 50*time.Millisecond)
 	n, dropped := letters()
 	require.Equal(t, store.MaxUnclaimed+1, n)
 	require.GreaterOrEqual(t, dropped, int64(flood-store.MaxUnclaimed), "a message that came again has two")
@@ -119,7 +124,8 @@ func TestDeadLetterFloodWithoutKeys(t *testing.T) {
 	parked, err := rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{Reason: "parked"})
 	require.NoError(t, err)
 	require.Len(t, parked, 1)
-	require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: parked[0].ID, Verdict: quipu.Done, Result: 7, Who: "ann"}))
+	require.NoError(t, rt.Operator().Decide(t.Context(),
+		quipu.Decision{DeadLetter: parked[0].ID, Verdict: quipu.Done, Result: 7, Who: "ann"}))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, err := quipu.WaitAs[int](ctx, rt, job)

@@ -111,7 +111,8 @@ func TestOldMarksArePublishedAgain_S13(t *testing.T) {
 	require.NoError(t, pg.Restore(t.Context(), false))
 	for what, attack := range k.attacks() {
 		attack()
-		_, err = quipu.Open(t.Context(), quipu.Config{Postgres: g.Postgres, NATS: urlOf("engine"), Space: "shop", Roles: []quipu.Role{quipu.RoleEngine}})
+		_, err = quipu.Open(t.Context(),
+			quipu.Config{Postgres: g.Postgres, NATS: urlOf("engine"), Space: "shop", Roles: []quipu.Role{quipu.RoleEngine}})
 		require.ErrorIs(t, err, quipu.ErrAnotherDatabase, what)
 		require.ErrorContains(t, err, fmt.Sprintf("beat %s of the space was seen", last[strings.LastIndex(last, " ")+1:]), what)
 		_, err = g.admin().Exec(t.Context(), "UPDATE space SET halted = NULL") // for the next

@@ -182,7 +182,8 @@ func TestStolenTopic(t *testing.T) {
 	m = p.answer("pay.charge")
 	m.Header.Publication = 2
 	m.Body = wire.Encode(&wire.Hint{
-		Kind: journal.MessageInterrupt, Job: journal.JobID{1}.String(), Row: journal.GUID{1}.String(), DAD: string(collation.RootDAD),
+		Kind: journal.MessageInterrupt, Job: journal.JobID{1}.String(), Row: journal.GUID{1}.String(),
+		DAD: string(collation.RootDAD),
 	})
 	require.NoError(t, m.Sign(p.ring("pay.charge")))
 	p.publish(m)

@@ -47,7 +47,8 @@ func TestPrivateKeys(t *testing.T) {
 	})
 	as := func(roles ...quipu.Role) func(*quipu.Config) {
 		return func(c *quipu.Config) {
-			c.Roles, c.Observer, c.Logger = roles, seen, slog.New(slog.NewTextHandler(seen, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			c.Roles, c.Observer, c.Logger = roles, seen,
+				slog.New(slog.NewTextHandler(seen, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
 	}
 	rt := g.open(nil, as(quipu.RoleEngine))

@@ -87,7 +87,9 @@ func (v *victims) registry() *workers.Registry {
 		}
 		return paid, until(ctx, v.pay)
 	}, workers.Concurrency(50))
-	workers.Handle(reg, "many", func(ctx context.Context, _ any) (string, error) { return "m", until(ctx, v.many) }, workers.Concurrency(100))
+	workers.Handle(reg, "many", func(ctx context.Context, _ any) (string, error) {
+		return "m", until(ctx, v.many)
+	}, workers.Concurrency(100))
 	workers.HandleDurable(reg, "book", func(ctx context.Context, _ any) (string, error) {
 		if err := workers.Sleep(ctx, "rest", 10*time.Millisecond); err != nil {
 			return "", err

@@ -64,7 +64,9 @@ const orderFlow = `{flow: order, version: "1", activities: {start: {type: trigge
 const agreedFlow = `{flow: agreed, version: "1", activities: {start: {type: trigger}, on: {type: hook, signal: agreed, key: "${ job.id }"}}, transitions: {start: [on]}}`
 
 // office is an engine, a worker and a client, each with its own rights on NATS.
-func office(t *testing.T, domain string, lacks ...lack) (client *quipu.Runtime, urlOf func(string) string, log *devtest.Log, g *target) {
+func office(t *testing.T, domain string, lacks ...lack) (client *quipu.Runtime, urlOf func(string) string,
+	log *devtest.Log, g *target,
+) {
 	t.Helper()
 	g, log = without(t), &devtest.Log{}
 	t.Cleanup(func() {
@@ -107,7 +109,8 @@ func TestS4PrintedRightsAreEnough(t *testing.T) {
 				require.Equal(t, 7, out)
 			}
 			g.visit(client)
-			bus, err := nats.Open(ctx, nats.Config{URL: urlOf("engine"), Space: "shop", Domain: domain, Inbox: nats.Inbox("shop", nats.Engine, nil)})
+			bus, err := nats.Open(ctx,
+				nats.Config{URL: urlOf("engine"), Space: "shop", Domain: domain, Inbox: nats.Inbox("shop", nats.Engine, nil)})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, bus.Close()) }()
 			require.NoError(t, bus.Reach(ctx, patience))
@@ -151,7 +154,8 @@ func (g *target) visit(client *quipu.Runtime) {
 		job, err := client.Start(ctx, name, name, 7)
 		require.NoError(g.t, err)
 		waiting, cancel := context.WithTimeout(ctx, time.Millisecond)
-		_, _ = client.Wait(waiting, job) // it listens; where a right is missing the job ends when its rows are sent again
+		// it listens; where a right is missing the job ends when its rows are sent again
+		_, _ = client.Wait(waiting, job)
 		cancel()
 	}
 	_, err := client.Signal(ctx, "agreed", "agreed", nil)

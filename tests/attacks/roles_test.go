@@ -102,7 +102,9 @@ func TestStolenWorkerLogin_S8(t *testing.T) {
 
 	handler := func(name string) func(ctx context.Context, in map[string]any) (string, error) {
 		return func(ctx context.Context, in map[string]any) (string, error) {
-			return effects.Do(ctx, name, func(context.Context) (string, error) { return name + " done", nil }, effects.Idempotent)
+			return effects.Do(ctx, name, func(context.Context) (string, error) {
+				return name + " done", nil
+			}, effects.Idempotent)
 		}
 	}
 	pays, ships := workers.New(), workers.New()

@@ -58,7 +58,9 @@ func (r *trail) Trees(_ context.Context, trees ...*trace.Tree) error {
 	return nil
 }
 
-func (r *trail) Attempt(ctx context.Context, _ string, s observer.Subject) (context.Context, func(error, []observer.Span)) {
+func (r *trail) Attempt(
+	ctx context.Context, _ string, s observer.Subject) (context.Context, func(error, []observer.Span),
+) {
 	return ctx, func(err error, effects []observer.Span) { fmt.Fprintf(r, "attempt %+v %v %+v\n", s, err, effects) }
 }
 

@@ -59,7 +59,8 @@ func TestWeakenedStream(t *testing.T) {
 	for name, subject := range map[string]string{"LANES": "lane.*", "START": "start", "WORK": "work.>"} {
 		cfg := jetstream.StreamConfig{
 			Name: "QUIPU_shop_" + name, Subjects: []string{"quipu.shop." + subject}, Retention: jetstream.WorkQueuePolicy,
-			Discard: jetstream.DiscardNew, Replicas: 3, MaxBytes: 2 << 30, MaxAge: 72 * time.Hour, Duplicates: 5 * time.Minute,
+			Discard: jetstream.DiscardNew, Replicas: 3, MaxBytes: 2 << 30, MaxAge: 72 * time.Hour,
+			Duplicates:  5 * time.Minute,
 			Compression: jetstream.S2Compression, Placement: &jetstream.Placement{Cluster: "three"}, Description: "of the operators",
 		}
 		require.EventuallyWithT(t, func(c *assert.CollectT) {

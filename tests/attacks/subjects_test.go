@@ -59,7 +59,9 @@ func TestStolenNATSLogins_S4(t *testing.T) {
 		r, err := nats.RightsOf(nats.Config{Space: "shop"}, part, topics)
 		require.NoError(t, err)
 		for _, right := range slices.Concat(r.Publish, r.Subscribe) {
-			require.True(t, slices.ContainsFunc(subjects, func(s string) bool { return natsserver.SubjectsCollide(streams.Replace(s), streams.Replace(right)) }),
+			require.True(t, slices.ContainsFunc(subjects, func(s string) bool {
+				return natsserver.SubjectsCollide(streams.Replace(s), streams.Replace(right))
+			}),
 				"a right of %s has no line in the table: %s", part, right)
 		}
 	}

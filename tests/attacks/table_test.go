@@ -112,7 +112,9 @@ func newCrowd(t *testing.T) *crowd {
 		reg := workers.New()
 		workers.Handle(reg, topic, func(ctx context.Context, _ map[string]any) (string, error) {
 			for _, name := range []string{"first", "second"} {
-				_, err := effects.Do(ctx, name, func(context.Context) (string, error) { return name, nil }, effects.Idempotent)
+				_, err := effects.Do(ctx, name, func(context.Context) (string, error) {
+					return name, nil
+				}, effects.Idempotent)
 				if err != nil {
 					return "", err
 				}
@@ -188,7 +190,8 @@ func TestWhatALoginWrites_S8(t *testing.T) {
 	known := strings.ReplaceAll(allSessions, "SELECT DISTINCT session FROM batches", "SELECT unnest('{"+g.sessions()+"}'::uuid[]) AS session")
 	require.Positive(t, g.changed(g.by["client"], known))
 	require.Positive(t, g.changed(g.by["worker"], strings.Replace(fmt.Sprintf(ofSession, "'{}'", "false", "3600000000", "micros()"), "16", "7", 1)))
-	g.Run(g.open(nil, as(g.login(g.admin, "engine"), quipu.RoleEngine))) // the lanes of a worker's session are not those of engines
+	// the lanes of a worker's session are not those of engines
+	g.Run(g.open(nil, as(g.login(g.admin, "engine"), quipu.RoleEngine)))
 	g.goOn()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

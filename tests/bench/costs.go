@@ -30,7 +30,8 @@ func (b *bench) costs(ctx context.Context) error {
 			if err != nil {
 				return 0, err
 			}
-			r, err := b.drive(ctx, work{name: "W10", space: space, how: below.Mode{NoLocal: true}, callers: callers, jobs: jobs})
+			r, err := b.drive(ctx,
+				work{name: "W10", space: space, how: below.Mode{NoLocal: true}, callers: callers, jobs: jobs})
 			if err = errors.Join(err, b.drop(ctx, space)); err != nil {
 				return 0, err
 			}
@@ -89,11 +90,14 @@ func (b *bench) traced(ctx context.Context, source telemetry.Traces, callers, jo
 		received.Add(n)
 	}))
 	defer collector.Close()
-	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Traces: source, Endpoint: collector.URL, Logger: warnings})
+	tel, shutdown, err := telemetry.New(ctx,
+		telemetry.Config{Traces: source, Endpoint: collector.URL, Logger: warnings})
 	if err != nil {
 		return 0, err
 	}
-	r, err := b.drive(ctx, work{name: "W10", callers: callers, jobs: jobs, config: func(c *quipu.Config) { c.Observer = tel }})
+	r, err := b.drive(ctx, work{name: "W10", callers: callers, jobs: jobs, config: func(c *quipu.Config) {
+		c.Observer = tel
+	}})
 	if err = errors.Join(err, shutdown(ctx)); err != nil {
 		return 0, err
 	}

@@ -62,7 +62,9 @@ func consoleHandlers(reg *workers.Registry) {
 		return nil, workers.Fail(422, "it is so")
 	})
 	workers.HandleRaw(reg, "down", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-		return effects.Do(ctx, "call", func(context.Context) (json.RawMessage, error) { return nil, errors.New("cut off") }, effects.Guarded)
+		return effects.Do(ctx, "call", func(context.Context) (json.RawMessage, error) {
+			return nil, errors.New("cut off")
+		}, effects.Guarded)
 	})
 	workers.Handle(reg, "half", func(_ context.Context, n int) (int, error) {
 		if n < elements/2 {
@@ -229,7 +231,9 @@ func mixture() string {
 }
 
 // columns names the columns of a table and what a copy has in each.
-func (l *loader) columns(ctx context.Context, conn *pgx.Conn, table string, set map[string]string) (names, values string, err error) {
+func (l *loader) columns(
+	ctx context.Context, conn *pgx.Conn, table string, set map[string]string) (names, values string, err error,
+) {
 	rows, err := conn.Query(ctx, `SELECT column_name FROM information_schema.columns
 		WHERE table_schema = $1 AND table_name = $2 AND is_identity = 'NO' ORDER BY ordinal_position`, l.schema, table)
 	if err != nil {

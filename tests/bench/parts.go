@@ -45,7 +45,9 @@ func (b *bench) enough(callers int) int { return max(2, b.scaled(min(max(400, 50
 // w1s are jobs of one step.
 func (b *bench) w1s(ctx context.Context) error {
 	for _, callers := range usual {
-		r, err := b.drive(ctx, work{name: "W1", flows: []*flow.Flow{linear(1)}, flow: "w1", steps: 1, callers: callers, jobs: 2 * b.enough(callers)})
+		r, err := b.drive(ctx, work{
+			name: "W1", flows: []*flow.Flow{linear(1)}, flow: "w1", steps: 1, callers: callers, jobs: 2 * b.enough(callers),
+		})
 		if err != nil {
 			return err
 		}
@@ -99,7 +101,8 @@ func (b *bench) w10s(ctx context.Context) error {
 
 // fan is jobs of a hundred activities at once.
 func (b *bench) fan(ctx context.Context) error {
-	r, err := b.drive(ctx, work{name: "fan", flows: []*flow.Flow{fanOf(100)}, flow: "fan", steps: 100, callers: 10, jobs: b.scaled(500)})
+	r, err := b.drive(ctx,
+		work{name: "fan", flows: []*flow.Flow{fanOf(100)}, flow: "fan", steps: 100, callers: 10, jobs: b.scaled(500)})
 	if err == nil {
 		b.report("fan of 100 activities, 10 callers", r, peer("≥ 5 ×"))
 	}
@@ -161,7 +164,9 @@ func insertRow(ctx context.Context, key string) error {
 }
 
 // function runs jobs of a durable function that makes a call ten times, or nothing.
-func (b *bench) function(ctx context.Context, callers, jobs int, call func(ctx context.Context, key string) error) (*result, error) {
+func (b *bench) function(
+	ctx context.Context, callers, jobs int, call func(ctx context.Context, key string) error,
+) (*result, error) {
 	w := work{
 		name: "function", flows: []*flow.Flow{one("fn", "{type: worker, topic: fn}")}, flow: "fn",
 		steps: calls, callers: callers, jobs: jobs,

@@ -57,8 +57,9 @@ func (f *filled) retaining(ctx context.Context, retains bool) (r *result, remove
 	}
 	only := func(roles ...quipu.Role) func(*quipu.Config) { return func(c *quipu.Config) { c.Roles = roles } }
 	fill := work{
-		name: "fill", flows: []*flow.Flow{brief()}, flow: "brief", steps: 1, callers: 1000, jobs: f.scaled(15_000), space: f.space, uncounted: true,
-		config: only(quipu.RoleEngine, quipu.RoleWorkers),
+		name: "fill", flows: []*flow.Flow{brief()}, flow: "brief", steps: 1, callers: 1000, jobs: f.scaled(15_000), space: f.space,
+		uncounted: true,
+		config:    only(quipu.RoleEngine, quipu.RoleWorkers),
 	}
 	if _, err := f.drive(ctx, fill); err != nil {
 		return nil, 0, err

@@ -150,7 +150,9 @@ var warnings = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Leve
 
 // open opens a space and takes part in its work until stop.
 func (b *bench) open(ctx context.Context, space string, w *work) (rt *quipu.Runtime, stop func() error, err error) {
-	cfg := quipu.Config{Postgres: b.dsn, InProcess: b.nats, Space: space, Workers: handlers(0), Concurrency: 1024, Logger: warnings}
+	cfg := quipu.Config{
+		Postgres: b.dsn, InProcess: b.nats, Space: space, Workers: handlers(0), Concurrency: 1024, Logger: warnings,
+	}
 	if w.handlers != nil {
 		w.handlers(cfg.Workers)
 	}
@@ -222,7 +224,9 @@ func (b *bench) timed(ctx context.Context, rt *quipu.Runtime, w *work) (*result,
 	}
 	resetPeak()
 	cpu, all, began := b.cpu(), machineTime(), time.Now()
-	r.laps, err = closed(ctx, w.callers, upTo(w.jobs), func(ctx context.Context, n int) error { return one(ctx, rt, n) })
+	r.laps, err = closed(ctx, w.callers, upTo(w.jobs), func(ctx context.Context, n int) error {
+		return one(ctx, rt, n)
+	})
 	r.took, r.cpu, r.peak = time.Since(began), b.cpu()-cpu, memory("self", "VmHWM")
 	r.others = (machineTime() - all - r.cpu).Seconds() / r.took.Seconds()
 	if err != nil || w.uncounted {
@@ -247,7 +251,9 @@ func upTo(n int) func(int) bool { return func(i int) bool { return i < n } }
 
 // closed is a closed loop: callers do one thing after another, with a number of its
 // own, while there is more.
-func closed(ctx context.Context, callers int, more func(n int) bool, one func(ctx context.Context, n int) error) (laps, error) {
+func closed(
+	ctx context.Context, callers int, more func(n int) bool, one func(ctx context.Context, n int) error) (laps, error,
+) {
 	var next atomic.Int64
 	each := make([]laps, callers)
 	g, ctx := errgroup.WithContext(ctx)

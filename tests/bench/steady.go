@@ -20,7 +20,10 @@ type filled struct {
 // a checkpoint.
 func (f *filled) fill(ctx context.Context, jobs int) error {
 	if more := jobs - f.jobs; more > 0 {
-		w := work{name: "fill", flows: []*flow.Flow{linear(1)}, flow: "w1", steps: 1, callers: 1000, jobs: more, space: f.space, uncounted: true}
+		w := work{
+			name: "fill", flows: []*flow.Flow{linear(1)}, flow: "w1", steps: 1, callers: 1000, jobs: more, space: f.space,
+			uncounted: true,
+		}
 		if _, err := f.drive(ctx, w); err != nil {
 			return err
 		}
@@ -98,6 +101,8 @@ func (f *filled) rounds(ctx context.Context) error {
 	}
 	name := fmt.Sprintf("%d rounds, a checkpoint every two", len(rates))
 	f.print(line{name + ": slowest ÷ median", slices.Min(rates) / median(rates), "×", "aim ≥ 0.8"})
-	f.print(line{name + ": WAL, most ÷ least", slices.Max(wal) / slices.Min(wal), "×", fmt.Sprintf("%s to %s kB a job; aim ≤ 1.3", figure(slices.Min(wal)), figure(slices.Max(wal)))})
+	f.print(line{
+		name + ": WAL, most ÷ least", slices.Max(wal) / slices.Min(wal), "×", fmt.Sprintf("%s to %s kB a job; aim ≤ 1.3", figure(slices.Min(wal)), figure(slices.Max(wal))),
+	})
 	return nil
 }

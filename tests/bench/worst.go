@@ -103,7 +103,8 @@ func (b *bench) beside(ctx context.Context, x worst) (err error) {
 	b.print(line{
 		"jobs beside " + x.name + " ÷ alone", longer, "times",
 		fmt.Sprintf("p99 %s ms, alone %s ms; it was asked for %d times; aim ≤ %d%s",
-			figure(millis(others.laps.quantile(0.99))), figure(millis(alone.laps.quantile(0.99))), asked, worstAim, missed),
+			figure(millis(others.laps.quantile(0.99))), figure(millis(alone.laps.quantile(0.99))), asked, worstAim,
+			missed),
 	})
 	return nil
 }

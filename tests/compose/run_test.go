@@ -142,7 +142,9 @@ func (s *stack) start(service, until string) *devtest.Log {
 		require.NoError(s.t, cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(s.t, cmd.Wait(), "%s: %s", service, w)
 	})
-	require.Eventually(s.t, func() bool { return strings.Contains(w.String(), until) }, patience, 10*time.Millisecond, "%s: %s", service, w)
+	require.Eventually(s.t, func() bool {
+		return strings.Contains(w.String(), until)
+	}, patience, 10*time.Millisecond, "%s: %s", service, w)
 	return w
 }
 

@@ -86,7 +86,10 @@ var filled = strings.Fields("jobs instances receipts entries dispatches waits re
 
 // newTwin empties the database, and draws the mode of both stores' decisions.
 func newTwin(ctx context.Context, t *rapid.T, pg store.Store, raw *pgx.Conn) *twin {
-	w := &twin{Store: pg, T: t, ctx: ctx, raw: raw, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{}, written: map[journal.JobID]bool{}}
+	w := &twin{
+		Store: pg, T: t, ctx: ctx, raw: raw, clock: 1_700_000_000_000_000, flows: map[string]*flow.Flow{},
+		written: map[journal.JobID]bool{},
+	}
 	_, err := raw.Exec(ctx, "DELETE FROM "+strings.Join(filled, "; DELETE FROM ")+
 		"; UPDATE space SET floor = 0; SELECT setval('dead_letters_id_seq', 1, false)")
 	require.NoError(t, err)
@@ -203,7 +206,8 @@ func (w *twin) same(what string, pg, mem any) {
 
 // kinds are the errors on which a caller decides.
 var kinds = []error{
-	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale, store.ErrLeased,
+	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale,
+	store.ErrLeased,
 	store.ErrJobClosed, store.ErrNotFound,
 }
 
@@ -355,7 +359,9 @@ func (p *pair) commit(ctx context.Context, plans []store.Chained) error {
 
 // byGUID sorts: the order between mailboxes is no promise.
 func byGUID(all []store.Outgoing) []store.Outgoing {
-	return slices.SortedFunc(slices.Values(all), func(a, b store.Outgoing) int { return bytes.Compare(a.Row.GUID[:], b.Row.GUID[:]) })
+	return slices.SortedFunc(slices.Values(all), func(a, b store.Outgoing) int {
+		return bytes.Compare(a.Row.GUID[:], b.Row.GUID[:])
+	})
 }
 
 // More implements store.Committer. What the plans so far made of the state of
@@ -365,7 +371,8 @@ func (p *pair) More(ctx context.Context, needs map[journal.JobID]*collation.Need
 	for id := range needs {
 		if st := pg[id]; st != nil {
 			x := st.Fork(st.Now)
-			x.Receipts, x.Unfinished, x.Record = maps.Clone(st.Receipts), maps.Clone(st.Unfinished), maps.Clone(st.Record)
+			x.Receipts, x.Unfinished, x.Record = maps.Clone(st.Receipts), maps.Clone(st.Unfinished),
+				maps.Clone(st.Record)
 			x.Waits, x.Latest, x.Keys = maps.Clone(st.Waits), maps.Clone(st.Latest), maps.Clone(st.Keys)
 			*mem[id] = *x
 		}

@@ -97,7 +97,9 @@ transitions:
 func (w *twin) deploy(f *flow.Flow, err error) {
 	require.NoError(w, err)
 	w.flows[f.Name()+" "+f.Version()] = f
-	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) { return s.Deploy(w.ctx, collation.RefOf(f), f.Canonical(), false) })
+	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) {
+		return s.Deploy(w.ctx, collation.RefOf(f), f.Canonical(), false)
+	})
 	require.NoError(w, err)
 }
 
@@ -154,7 +156,9 @@ func (w *twin) begin(row *collation.Row) {
 }
 
 func request(f *flow.Flow, key, input string) store.Start {
-	return store.Start{Flow: collation.RefOf(f), Active: true, Trigger: f.Trigger().Name, Key: key, Input: []byte(input)}
+	return store.Start{
+		Flow: collation.RefOf(f), Active: true, Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
+	}
 }
 
 // message is what comes for a row: of a request, a worker's response.
@@ -172,7 +176,9 @@ func (w *twin) carry(ms ...*collation.Message) {
 	w.messages = append(w.messages, ms...)
 	for range 20 {
 		plans, err := w.driven().Handle(w.ctx, w.decide, ms...)
-		if err != nil || w.chance("leave it", 10) || !slices.ContainsFunc(plans, func(p *collation.Plan) bool { return p != nil && !p.Done }) {
+		if err != nil || w.chance("leave it", 10) || !slices.ContainsFunc(plans, func(p *collation.Plan) bool {
+			return p != nil && !p.Done
+		}) {
 			return
 		}
 		for _, m := range ms {
@@ -194,7 +200,9 @@ func (w *twin) decide(st *collation.State, m *collation.Message) (*collation.Pla
 }
 
 func failed(class string) *journal.Response {
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeInternal, Error: &journal.Failure{Class: class, Message: "drawn"}}
+	return &journal.Response{
+		Kind: journal.ResponseTerminal, Code: collation.CodeInternal, Error: &journal.Failure{Class: class, Message: "drawn"},
+	}
 }
 
 func (w *twin) response(r *collation.Row) *journal.Response {
@@ -275,7 +283,12 @@ func (w *twin) operate() {
 	require.NoError(w, err)
 	x, _ := recent(w, "letter", list)
 	a := pick(w, "action", []store.Action{
-		{Retry: true}, {Retry: true}, {Done: []byte(`1`)}, {Done: []byte(`null`)}, {Response: journaltest.Success(`"by hand"`)}, {Response: failed("fatal")},
+		{Retry: true},
+		{Retry: true},
+		{Done: []byte(`1`)},
+		{Done: []byte(`null`)},
+		{Response: journaltest.Success(`"by hand"`)},
+		{Response: failed("fatal")},
 	}...)
 	a.ID, a.Who, a.Reason = x.ID, "ann", "drawn"
 	if e, ok := recent(w, "of effect", w.effects); ok && a.Response == nil && w.chance("named", 50) {
@@ -301,20 +314,24 @@ func (w *twin) expire() {
 
 // effect is one call about an effect of a request; some are of no lawful worker.
 func (w *twin) effect() {
-	r, ok := recent(w, "request", slices.DeleteFunc(w.rows(), func(r collation.Row) bool { return r.Kind != journal.MessageRequest }))
+	r, ok := recent(w, "request", slices.DeleteFunc(w.rows(), func(r collation.Row) bool {
+		return r.Kind != journal.MessageRequest
+	}))
 	if !ok {
 		return
 	}
 	l := store.Lease{
-		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: r.Turn + w.upTo("off", 12)/12, Fence: r.Fence, Session: w.mode.Session,
-		Holder: cmp.Or(r.Holder, "ann"), Fresh: w.chance("fresh", 60), Timeout: pick[time.Duration](w, "timeout", 0, 10) * second,
+		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: r.Turn + w.upTo("off", 12)/12, Fence: r.Fence,
+		Session: w.mode.Session,
+		Holder:  cmp.Or(r.Holder, "ann"), Fresh: w.chance("fresh", 60), Timeout: pick[time.Duration](w, "timeout", 0, 10) * second,
 	}
 	if w.chance("another", 10) {
 		l.Holder = "bob"
 	}
 	e := journal.Effect{
 		Name: pick(w, "name", "pay", "log"), N: w.upTo("n", 1), Turn: l.Turn, Fence: l.Fence, Position: pick(w, "position", "", "1"),
-		Class:  pick(w, "class", store.ClassGuarded, store.ClassGuarded, store.ClassIdempotent, store.ClassPure, store.ClassUndo),
+		Class: pick(w, "class", store.ClassGuarded, store.ClassGuarded, store.ClassIdempotent, store.ClassPure,
+			store.ClassUndo),
 		Result: []byte(fmt.Sprint(w.upTo("result", 2))),
 	}
 	e.Key = sha256.Sum256(fmt.Appendf(nil, "%s %s %d", l.Request, e.Name, e.N))

@@ -37,7 +37,8 @@ type childConfig struct {
 // child is the configuration of a worker process of the space that calls a receiver.
 func (e *env) child(r *world.Outside) childConfig {
 	c := childConfig{
-		Postgres: e.Postgres, NATS: e.NATS.URL(), Space: e.Space, Receiver: r.URL, Stepwise: e.stepwise, NoLocal: e.noLocal, HotBytes: e.hot,
+		Postgres: e.Postgres, NATS: e.NATS.URL(), Space: e.Space, Receiver: r.URL, Stepwise: e.stepwise,
+		NoLocal: e.noLocal, HotBytes: e.hot,
 	}
 	if e.logins != nil {
 		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
@@ -58,8 +59,9 @@ func child(ctx context.Context, c childConfig) error {
 	how := below.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal}
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
-		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, NoMigrate: true, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, NoMigrate: true, MaxBatch: c.MaxBatch,
+		HotBytes: c.HotBytes,
+		Logger:   slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	runtimes := []quipu.Config{cfg}
 	if c.Worker != "" {
@@ -68,7 +70,8 @@ func child(ctx context.Context, c childConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cfg := range runtimes {
 		rt, err := testkit.Open(ctx, cfg, how)
-		for try := 0; errors.Is(err, quipu.ErrUnavailable) && try < 3; try++ { // on a machine that stands still for seconds
+		// on a machine that stands still for seconds
+		for try := 0; errors.Is(err, quipu.ErrUnavailable) && try < 3; try++ {
 			rt, err = testkit.Open(ctx, cfg, how)
 		}
 		if err != nil {

@@ -43,7 +43,9 @@ func TestP7StartWithoutPublication(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, again.Existing)
 		reg := workers.New()
-		workers.Handle(reg, "charge", func(context.Context, any) (map[string]string, error) { return map[string]string{"receipt": "r"}, nil })
+		workers.Handle(reg, "charge", func(context.Context, any) (map[string]string, error) {
+			return map[string]string{"receipt": "r"}, nil
+		})
 		rt, _ := e.run(reg)
 		_, err = e.Wait(rt, job)
 		require.NoError(t, err)

@@ -55,7 +55,9 @@ func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
 		}
 		reg := workers.New()
 		workers.Handle(reg, "handler", func(ctx context.Context, _ any) (map[string]string, error) { return long(ctx) })
-		workers.Handle(reg, "guarded", func(ctx context.Context, _ any) (map[string]string, error) { return effects.Do(ctx, "slow", long) })
+		workers.Handle(reg, "guarded", func(ctx context.Context, _ any) (map[string]string, error) {
+			return effects.Do(ctx, "slow", long)
+		})
 		workers.HandleDurable(reg, "function", func(ctx context.Context, _ any) (map[string]string, error) {
 			if err := workers.Sleep(ctx, "nap", time.Millisecond); err != nil {
 				return nil, err

@@ -116,7 +116,9 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 			require.True(t, authorities.AppendCertsFromPEM(text))
 			s := secure(t, c, &natsserver.Options{
 				Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
-				TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: authorities}, TLSTimeout: 10,
+				TLSConfig: &tls.Config{
+					MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: authorities,
+				}, TLSTimeout: 10,
 			})
 			server := devtest.NATSOf(t, s.opts)
 			servers := []string{"--postgres", devtest.Postgres(t), "--nats", server.ClientURL(), "--space", "shop"}
@@ -139,7 +141,8 @@ func TestS5EveryCommandLogsIn(t *testing.T) {
 				require.NoError(t, devtest.Await(t, "the end of the worker", ended), said.String())
 			}()
 			quipu := func(args ...string) string {
-				out, err := exec.CommandContext(bounded, filepath.Join(bin, "quipu"), append(append(args, connect...), "--nats-prefix", "acme")...).CombinedOutput()
+				out, err := exec.CommandContext(bounded, filepath.Join(bin, "quipu"),
+					append(append(args, connect...), "--nats-prefix", "acme")...).CombinedOutput()
 				require.NoError(t, err, "%s\n%s", out, said.String())
 				return string(out)
 			}

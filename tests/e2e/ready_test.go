@@ -21,11 +21,16 @@ func TestNoStreamsIsNotReady(t *testing.T) {
 	for name, has := range map[string]bool{"with JetStream": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := devtest.NATSOf(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir()})
-			rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: world.Database(t, ""), NATS: s.ClientURL(), NATSWait: -1, Roles: []quipu.Role{quipu.RoleEngine}})
+			s := devtest.NATSOf(t,
+				&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: has, StoreDir: t.TempDir()})
+			rt, err := quipu.Open(t.Context(), quipu.Config{
+				Postgres: world.Database(t, ""), NATS: s.ClientURL(), NATSWait: -1, Roles: []quipu.Role{quipu.RoleEngine},
+			})
 			require.NoError(t, err)
 			defer rt.Close()
-			require.Eventually(t, func() bool { return rt.Check(t.Context()) == nil }, time.Minute, 10*time.Millisecond, "a client needs no streams")
+			require.Eventually(t, func() bool {
+				return rt.Check(t.Context()) == nil
+			}, time.Minute, 10*time.Millisecond, "a client needs no streams")
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- rt.Run(ctx) }()

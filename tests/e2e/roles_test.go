@@ -59,7 +59,8 @@ func (e *env) least() {
 		require.NoError(e.t, err)
 	}
 	e.t.Cleanup(func() { require.NotContains(e.t, e.logins.log.String(), "Violation", "NATS refused nothing (S4)") })
-	e.NATS = devtest.NATSWith(e.t, dev.NATSOptions{Login: e.logins.user, Log: slog.New(slog.NewTextHandler(e.logins.log, nil))})
+	e.NATS = devtest.NATSWith(e.t,
+		dev.NATSOptions{Login: e.logins.user, Log: slog.New(slog.NewTextHandler(e.logins.log, nil))})
 }
 
 // login makes a login of Postgres without rights.

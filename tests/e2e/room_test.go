@@ -51,7 +51,9 @@ func (e *env) startMany(rt *quipu.Runtime, name string, n, size int) []quipu.Job
 	e.t.Helper()
 	reqs := make([]quipu.StartRequest, n)
 	for i := range reqs {
-		reqs[i] = quipu.StartRequest{Flow: name, Key: fmt.Sprintf("%s-%d", name, i), Input: map[string]string{"x": strings.Repeat("x", size)}}
+		reqs[i] = quipu.StartRequest{
+			Flow: name, Key: fmt.Sprintf("%s-%d", name, i), Input: map[string]string{"x": strings.Repeat("x", size)},
+		}
 	}
 	results, err := rt.StartMany(e.t.Context(), reqs)
 	require.NoError(e.t, err)

@@ -64,7 +64,8 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				require.Error(t, err)
 				e.eventually("the end of the job that undoes", func() bool {
 					page, err := rt.Jobs(t.Context(), quipu.JobFilter{})
-					return err == nil && len(page.Jobs) == 2 && page.Jobs[0].State.Closed() && page.Jobs[1].State.Closed()
+					return err == nil && len(page.Jobs) == 2 && page.Jobs[0].State.Closed() &&
+						page.Jobs[1].State.Closed()
 				})
 				e.eventually("the end of the call", func() bool {
 					mu.Lock()

@@ -146,7 +146,8 @@ func (e *env) dieInWindows(all []*window, db *pgx.Conn, r *world.Outside, rt *qu
 		receipt := "done " + w.id
 		if w.parked = w.class == effects.Guarded && e.waitsForAPerson(rt, w.job); w.parked {
 			letter := e.letter(rt, w.job)
-			require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "by hand", Who: "ann", Reason: "found it in their books"}))
+			require.NoError(t, rt.Operator().Decide(t.Context(),
+				quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Result: "by hand", Who: "ann", Reason: "found it in their books"}))
 			receipt = "by hand"
 		}
 		out, err := e.Wait(rt, w.job)

@@ -131,7 +131,8 @@ func (c *cell) setUp() {
 	c.outside, c.control = world.NewOutside(t), newControl(t)
 	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.url))
 	var err error
-	c.rt, err = quipu.Open(t.Context(), quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
+	c.rt, err = quipu.Open(t.Context(),
+		quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
 	require.NoError(t, err)
 	t.Cleanup(c.rt.Close)
 	for _, text := range []string{play.Leaf, play.Flow} {
@@ -150,7 +151,8 @@ func (c *cell) setUp() {
 func (c *cell) config() play.Config {
 	return play.Config{
 		Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
-		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0, Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
+		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0,
+		Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
 	}
 }
 

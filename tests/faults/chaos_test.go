@@ -72,7 +72,9 @@ func (s *chaos) play(t *testing.T) {
 	s.outside.Mood, s.collector = s.mood(), silent(t)
 	s.unwatch = s.watch()
 	s.storm = &world.Storm{T: t, PG: s.lane.pg, NATS: s.lane.nats, Lease: lease, Dice: s.dice}
-	stopWorkers := s.storm.Keep(2+dice.IntN(2), s.start, func(p *world.Process) { assert.NoError(t, p.Drain(patience), "T10: %s", p.Log) })
+	stopWorkers := s.storm.Keep(2+dice.IntN(2), s.start, func(p *world.Process) {
+		assert.NoError(t, p.Drain(patience), "T10: %s", p.Log)
+	})
 	stopFaults := s.storm.Make(s.chosen(dice)...)
 	s.load()
 	stopFaults()
@@ -100,7 +102,8 @@ func (s *chaos) mood() func() (time.Duration, int) {
 	return func() (time.Duration, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return world.Between(dice, 0, stormDelay), pick(dice, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
+		return world.Between(dice, 0, stormDelay),
+			pick(dice, http.StatusOK, http.StatusOK, http.StatusOK, http.StatusServiceUnavailable)
 	}
 }
 
@@ -123,7 +126,8 @@ func (s *chaos) start(dice *rand.Rand) *world.Process {
 	c := s.config()
 	c.Stepwise, c.NoFold, c.NoLocal = dice.IntN(3) == 0, dice.IntN(3) == 0, dice.IntN(2) == 0 // modes mix (C11)
 	c.StreamBytes, c.Collector = 1<<20, s.collector
-	c.MaxBatch, c.Committers, c.Concurrency, c.HotBytes = pick(dice, 1, 1, 2, 7, 500), 1+dice.IntN(3), 2+dice.IntN(8), -dice.IntN(2)
+	c.MaxBatch, c.Committers, c.Concurrency, c.HotBytes = pick(dice, 1, 1, 2, 7, 500), 1+dice.IntN(3), 2+dice.IntN(8),
+		-dice.IntN(2)
 	return startProcess(s.t, s.lane.program, c)
 }
 

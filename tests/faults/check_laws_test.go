@@ -96,7 +96,10 @@ func moneyKept(ctx context.Context, w *facts) error {
 	}
 	got := map[int]int{}
 	var id, balance int
-	if _, err := pgx.ForEachRow(rows, []any{&id, &balance}, func() error { got[id] = balance; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&id, &balance}, func() error {
+		got[id] = balance
+		return nil
+	}); err != nil {
 		return err
 	}
 	if !maps.Equal(got, want) {

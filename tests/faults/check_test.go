@@ -187,7 +187,8 @@ func verified(ctx context.Context, st *postgres.Store, only []journal.JobID, end
 			}
 			for _, c := range report.Checks {
 				if c.Status != replay.Proved {
-					lines = append(lines, fmt.Sprintf("job %s (%s): %s (%s) is %s: %v %s", id, s.Job.Key, c.Check, c.Check.Title(), c.Status, c.Violation, c.Note))
+					lines = append(lines,
+						fmt.Sprintf("job %s (%s): %s (%s) is %s: %v %s", id, s.Job.Key, c.Check, c.Check.Title(), c.Status, c.Violation, c.Note))
 				}
 			}
 			if ended && (report.OpenCount > 0 || len(s.Rows) > 0 || len(s.Waits) > 0) {

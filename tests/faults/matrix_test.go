@@ -68,7 +68,9 @@ func TestFaultCells(t *testing.T) {
 	case "":
 		cells = choose(cells, rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // choices, no secret
 	default:
-		cells = slices.DeleteFunc(cells, func(c *cell) bool { return !strings.Contains(c.String(), strings.ReplaceAll(want, "_", " ")) })
+		cells = slices.DeleteFunc(cells, func(c *cell) bool {
+			return !strings.Contains(c.String(), strings.ReplaceAll(want, "_", " "))
+		})
 		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K18/fault/mode; faults are %s", want, kindNames())
 	}
 	begun := time.Now()

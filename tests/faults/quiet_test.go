@@ -43,7 +43,8 @@ func (s *chaos) pauseConsumers(ctx context.Context, dice *rand.Rand) {
 		names := one.ConsumerNames(ctx)
 		for name := range names.Name() {
 			if dice.IntN(3) == 0 {
-				if _, err := js.PauseConsumer(ctx, one.CachedInfo().Config.Name, name, time.Now().AddDate(1, 0, 0)); err != nil {
+				if _, err := js.PauseConsumer(ctx, one.CachedInfo().Config.Name, name,
+					time.Now().AddDate(1, 0, 0)); err != nil {
 					return err
 				}
 			}
@@ -108,7 +109,8 @@ func (s *chaos) oldMark(ctx context.Context, dice *rand.Rand) {
 		return
 	}
 	for range 1 + dice.IntN(40) {
-		_, _ = js.PublishMsg(ctx, &natsgo.Msg{Subject: old.Subject, Header: old.Header, Data: old.Data}) // it has no room for many
+		// it has no room for many
+		_, _ = js.PublishMsg(ctx, &natsgo.Msg{Subject: old.Subject, Header: old.Header, Data: old.Data})
 	}
 }
 

@@ -96,7 +96,8 @@ func (c *cell) recover() {
 		return nil
 	})
 	ctx := c.t.Context()
-	rt, err := testkit.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true}, below.Mode{AnyDatabase: true})
+	rt, err := testkit.Open(ctx, quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, NoMigrate: true},
+		below.Mode{AnyDatabase: true})
 	require.NoError(c.t, err)
 	defer rt.Close()
 	left, _, err := below.Witness(ctx, rt)

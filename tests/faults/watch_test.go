@@ -195,7 +195,10 @@ func take(ctx context.Context, db looker) (chains, error) {
 	s := chains{}
 	var c chain
 	var hashes []byte
-	_, err = pgx.ForEachRow(rows, []any{&c.job, &c.id, &hashes}, func() error { s[c] = bytes.Clone(hashes); return nil })
+	_, err = pgx.ForEachRow(rows, []any{&c.job, &c.id, &hashes}, func() error {
+		s[c] = bytes.Clone(hashes)
+		return nil
+	})
 	return s, err
 }
 

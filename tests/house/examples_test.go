@@ -27,7 +27,9 @@ func (a alone) Import(name string) (*types.Package, error) {
 }
 
 // typed checks files as one package, as far as its types are known.
-func typed(t *testing.T, set *token.FileSet, root *types.Package, files []*file, bodies bool) (*types.Package, *types.Info, []*ast.File) {
+func typed(t *testing.T, set *token.FileSet, root *types.Package, files []*file, bodies bool) (*types.Package,
+	*types.Info, []*ast.File,
+) {
 	t.Helper()
 	trees := make([]*ast.File, len(files))
 	for i, f := range files {
@@ -35,7 +37,10 @@ func typed(t *testing.T, set *token.FileSet, root *types.Package, files []*file,
 		trees[i], err = parser.ParseFile(set, f.path, f.source, parser.SkipObjectResolution)
 		require.NoError(t, err)
 	}
-	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
+	info := &types.Info{
+		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+		Types: map[ast.Expr]types.TypeAndValue{},
+	}
 	cfg := types.Config{Importer: alone{root}, IgnoreFuncBodies: !bodies, Error: func(error) {}}
 	pkg, _ := cfg.Check(module, set, trees, info) // it is not whole
 	return pkg, info, trees
@@ -189,6 +194,8 @@ func As[X any](x elsewhere.T) X`)}
 			_, name, _ := strings.Cut(line, ": ")
 			got = append(got, name)
 		}
-		require.ElementsMatch(t, slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(want, n) }), got, body)
+		require.ElementsMatch(t, slices.DeleteFunc(slices.Clone(all), func(n string) bool {
+			return slices.Contains(want, n)
+		}), got, body)
 	}
 }

@@ -74,7 +74,9 @@ func fuzzed(f *file) map[string]bool {
 		case *ast.SelectorExpr:
 			if pkg, ok := x.X.(*ast.Ident); ok {
 				for name, spec := range imports(f) {
-					if dir, ours := strings.CutPrefix(name, module+"/"); ours && (spec.Name == nil && filepath.Base(dir) == pkg.Name || spec.Name != nil && spec.Name.Name == pkg.Name) {
+					if dir, ours := strings.CutPrefix(name, module+"/"); ours &&
+						(spec.Name == nil && filepath.Base(dir) == pkg.Name ||
+							spec.Name != nil && spec.Name.Name == pkg.Name) {
 						called[dir+"."+x.Sel.Name] = true
 					}
 				}
@@ -131,7 +133,8 @@ func TestEveryFuzzTargetHasACorpus(t *testing.T) {
 	}
 	require.NotEmpty(t, wanted)
 	walk(t, func(name string, _ []byte) {
-		if dir := filepath.Dir(filepath.FromSlash(name)); filepath.Base(filepath.Dir(dir)) == "fuzz" && strings.Contains(dir, "testdata") && !wanted[dir] {
+		if dir := filepath.Dir(filepath.FromSlash(name)); filepath.Base(filepath.Dir(dir)) == "fuzz" &&
+			strings.Contains(dir, "testdata") && !wanted[dir] {
 			broken = append(broken, name+": of no fuzz target")
 		}
 	})

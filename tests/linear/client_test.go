@@ -33,9 +33,13 @@ func (w *stage) ask(ctx context.Context, rt *quipu.Runtime, c call) (answer, err
 	case doStart:
 		job, err := rt.Start(ctx, kinds[c.what.flow].name, c.key, map[string]int{"v": c.what.value})
 		if other := (*quipu.ConflictError)(nil); errors.As(err, &other) {
-			return answer{gen: w.gen(c.key, job.ID), already: true, sameFlow: other.SameFlow, sameInput: other.SameInput}, nil
+			return answer{
+				gen: w.gen(c.key, job.ID), already: true, sameFlow: other.SameFlow, sameInput: other.SameInput,
+			}, nil
 		}
-		return answer{gen: w.gen(c.key, job.ID), already: job.Existing, sameFlow: job.Existing, sameInput: job.Existing}, err
+		return answer{
+			gen: w.gen(c.key, job.ID), already: job.Existing, sameFlow: job.Existing, sameInput: job.Existing,
+		}, err
 	case doSignal, doSignalAll:
 		return signalled(ctx, rt, c)
 	case doInterrupt:

@@ -38,7 +38,8 @@ func (w *stage) faults() (stop func()) {
 func (w *stage) run() (stop func()) {
 	return w.Keep(engines, func(dice *rand.Rand) *world.Process {
 		return world.StartProcess(w.t, w.log, os.Args[0], world.Variable(engineEnv, engineConfig{
-			Postgres: w.dsn, NATS: w.url, Space: w.space, Stepwise: dice.IntN(3) == 0, MaxBatch: 1 + dice.IntN(2)*499, HotBytes: -dice.IntN(2),
+			Postgres: w.dsn, NATS: w.url, Space: w.space, Stepwise: dice.IntN(3) == 0, MaxBatch: 1 + dice.IntN(2)*499,
+			HotBytes: -dice.IntN(2),
 		}))
 	}, (*world.Process).Kill)
 }

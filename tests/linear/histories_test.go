@@ -103,7 +103,8 @@ func history(lines []string) (out []porcupine.Operation) {
 			line = rest
 		}
 		asked, said, _ := strings.Cut(line, " → ")
-		out = append(out, porcupine.Operation{ClientId: i, Input: callOf(asked), Call: from, Output: answerOf(said), Return: to})
+		out = append(out,
+			porcupine.Operation{ClientId: i, Input: callOf(asked), Call: from, Output: answerOf(said), Return: to})
 	}
 	return out
 }

@@ -40,8 +40,9 @@ const (
 // engine is an engine until it is stopped.
 func engine(ctx context.Context, c engineConfig) error {
 	rt, err := testkit.Open(ctx, quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine}, NoMigrate: true,
-		Resend: resend, AckWait: ackWait, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Roles: []quipu.Role{quipu.RoleEngine},
+		NoMigrate: true,
+		Resend:    resend, AckWait: ackWait, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, below.Mode{Stepwise: c.Stepwise})
 	if err != nil {

@@ -158,7 +158,8 @@ func (w *world) compareKids(
 	for _, c := range children[v.ID] {
 		input := mask(w.input(c.ID))
 		at := slices.IndexFunc(left, func(k *kid) bool {
-			return k.act == c.Parent.Activity && k.turn == c.Parent.Turn && k.flow == c.Flow.Name && k.id == mask(c.Key) && spell(k.input) == input
+			return k.act == c.Parent.Activity && k.turn == c.Parent.Turn && k.flow == c.Flow.Name &&
+				k.id == mask(c.Key) && spell(k.input) == input
 		})
 		if at < 0 {
 			wrong("%s started a child %s of flow %s in turn %d with input %s, which the model does not", c.Parent.Activity, c.Key, c.Flow.Name, c.Parent.Turn, input)

@@ -152,5 +152,7 @@ func latest(xs []*exec) (*exec, bool) {
 // in parts.
 func matches(want, got any) bool {
 	unsure := func(a, b any) bool { return a == any(unknown{}) || b == any(unknown{}) }
-	return cmp.Equal([]any{want}, []any{got}, cmp.FilterValues(unsure, cmp.Comparer(func(any, any) bool { return true })))
+	return cmp.Equal([]any{want}, []any{got}, cmp.FilterValues(unsure, cmp.Comparer(func(any, any) bool {
+		return true
+	})))
 }

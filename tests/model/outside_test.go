@@ -113,7 +113,9 @@ func (w *world) wakeSleepers(views []*store.JobView) {
 		}
 	}
 	for _, v := range views {
-		onItsWay := slices.ContainsFunc(v.Rows, func(r collation.Row) bool { return r.Kind == journal.MessageInterrupt })
+		onItsWay := slices.ContainsFunc(v.Rows, func(r collation.Row) bool {
+			return r.Kind == journal.MessageInterrupt
+		})
 		if v.State != journal.JobOpen || w.shot[v.ID] || onItsWay {
 			continue
 		}

@@ -119,7 +119,8 @@ func (w *world) process(i int) *process {
 	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
 	rt := must(func() (*work.Runtime, error) {
 		return work.NewRuntime(work.Config{
-			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space, Lanes: eng.Config().Lanes,
+			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space,
+			Lanes:      eng.Config().Lanes,
 			DeadLetter: eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second,
 			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
 		})
@@ -238,7 +239,9 @@ func (w *world) drive() bool {
 		jobs := w.jobs()
 		views := make([]*store.JobView, 0, len(jobs))
 		for _, j := range jobs {
-			views = append(views, must(func() (*store.JobView, error) { return w.store.Job(context.Background(), j.ID) }))
+			views = append(views, must(func() (*store.JobView, error) {
+				return w.store.Job(context.Background(), j.ID)
+			}))
 		}
 		w.look(views)
 		w.feed(views)

@@ -55,7 +55,8 @@ func run(names []string) error {
 	for _, m := range all {
 		for _, s := range m.shows {
 			about := about(stated, s)
-			if len(names) > 0 && !slices.Contains(names, m.name) && !(slices.Contains(names, ofClaims) && len(about) > 0) {
+			if len(names) > 0 && !slices.Contains(names, m.name) &&
+				!(slices.Contains(names, ofClaims) && len(about) > 0) {
 				continue
 			}
 			red, bad := m.report(s, limit)

@@ -61,7 +61,8 @@ func start(t *testing.T, c childConfig, to backend) *world.Process {
 // client is a runtime that starts jobs, without tracing.
 func client(t *testing.T, c childConfig) *quipu.Runtime {
 	t.Helper()
-	rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Roles: []quipu.Role{quipu.RoleSchedule}})
+	rt, err := quipu.Open(t.Context(),
+		quipu.Config{Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Roles: []quipu.Role{quipu.RoleSchedule}})
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	for _, text := range []string{voyage, leg} {
@@ -145,7 +146,9 @@ func oneTree(t *testing.T, to backend) {
 	linked(t, spans, "child tow", kids, "job leg")
 	linked(t, kids, "job leg", spans, "activity tow")
 
-	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Endpoint: to.url(), Getenv: func(string) string { return "" }})
+	tel, shutdown, err := telemetry.New(ctx, telemetry.Config{Endpoint: to.url(), Getenv: func(string) string {
+		return ""
+	}})
 	require.NoError(t, err)
 	require.NoError(t, tel.Trees(ctx, tree, child))
 	require.NoError(t, shutdown(ctx))

@@ -44,7 +44,8 @@ func (b *Bus) ask(ctx context.Context, d transport.Destination) error {
 		err = json.Unmarshal(answer.Data, &made)
 	}
 	switch {
-	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, natsgo.ErrTimeout):
+	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, natsgo.ErrTimeout):
 		return nil
 	case err != nil:
 		return ioError("ask for the consumer of "+d.String(), err)

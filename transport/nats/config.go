@@ -203,7 +203,8 @@ func between(name string, value, low, high int64) error {
 	return nil
 }
 
-// checkPin bounds the pin. A pin above the ack wait would hold a lane of a dead process back for longer than the messages
+// checkPin bounds the pin. A pin above the ack wait would hold a lane of a dead process back for
+// longer than the messages
 // that it had.
 func (c Config) checkPin() error {
 	if c.Pin > c.LaneAckWait {

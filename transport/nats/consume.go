@@ -31,7 +31,9 @@ var errGone = fmt.Errorf("%w: consumer or stream is gone", transport.ErrUnavaila
 
 // Consume implements transport.Bus (T5). When ctx ends, pulled deliveries that were not
 // handled get a Nak of transport.MinNakDelay.
-func (b *Bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *Bus) Consume(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	if err := from.Validate(); err != nil {
 		return fmt.Errorf("consume: %w", err)
 	}

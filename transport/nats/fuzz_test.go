@@ -29,7 +29,8 @@ func FuzzPubAck(f *testing.F) {
 			return
 		}
 		require.ErrorContains(t, err, "quipu.a.work.pay")
-		require.True(t, errors.Is(err, transport.ErrUnavailable) || errors.Is(err, transport.ErrFull) || errors.Is(err, transport.ErrTooLarge), "%v", err)
+		require.True(t, errors.Is(err, transport.ErrUnavailable) || errors.Is(err, transport.ErrFull) ||
+			errors.Is(err, transport.ErrTooLarge), "%v", err)
 	})
 }
 

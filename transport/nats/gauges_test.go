@@ -26,7 +26,10 @@ func TestO4Queues(t *testing.T) {
 	send := func(topic string, n int) {
 		for range n {
 			e.sent++
-			m := transport.Message{To: transport.ToWork(topic), Header: transport.Header{GUID: [16]byte{2, byte(e.sent)}, Publication: 1, Turn: 1}}
+			m := transport.Message{
+				To:     transport.ToWork(topic),
+				Header: transport.Header{GUID: [16]byte{2, byte(e.sent)}, Publication: 1, Turn: 1},
+			}
 			require.NoError(t, transporttest.Publish(t.Context(), b, m))
 		}
 	}

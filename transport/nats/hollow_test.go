@@ -23,7 +23,8 @@ func TestF10AStreamWithoutItsDirectoryIsMadeAnew(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Shutdown()) })
 	open := func(wait time.Duration) *nats.Bus {
-		bus, err := nats.Open(t.Context(), nats.Config{URL: server.URL(), Space: "shop", Lanes: 2, LaneAckWait: wait, WorkAckWait: wait})
+		bus, err := nats.Open(t.Context(),
+			nats.Config{URL: server.URL(), Space: "shop", Lanes: 2, LaneAckWait: wait, WorkAckWait: wait})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, bus.Close()) })
 		return bus

@@ -54,7 +54,9 @@ func (b *Bus) Inspect(ctx context.Context) error {
 		name := b.streamName(kind)
 		err := b.ensureStream(ctx, kind)
 		if settings, is := errors.AsType[*settingsError](err); is {
-			b.trouble(transport.Trouble{Kind: transport.TroubleStream, Name: name, Queue: kind.String(), Text: "the stream " + name + ": " + settings.Error()})
+			b.trouble(transport.Trouble{
+				Kind: transport.TroubleStream, Name: name, Queue: kind.String(), Text: "the stream " + name + ": " + settings.Error(),
+			})
 			continue
 		}
 		if err == nil {

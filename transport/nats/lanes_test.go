@@ -87,7 +87,10 @@ func (e *engines) round(by *Bus) (takers []string, counts map[string]int) {
 	e.mu.Unlock()
 	for lane := range by.cfg.Lanes {
 		e.sent++
-		m := transport.Message{To: transport.ToLane(lane), Header: transport.Header{GUID: [16]byte{1, byte(e.sent), byte(e.sent >> 8)}, Publication: 1}}
+		m := transport.Message{
+			To:     transport.ToLane(lane),
+			Header: transport.Header{GUID: [16]byte{1, byte(e.sent), byte(e.sent >> 8)}, Publication: 1},
+		}
 		require.NoError(e, transporttest.Publish(e.Context(), by, m))
 	}
 	require.Eventually(e, func() bool {

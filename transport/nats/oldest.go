@@ -64,7 +64,9 @@ func (b *Bus) first(ctx context.Context, d transport.Destination) (*jetstream.Ra
 }
 
 // next is the first message for d from seq on; nil when there is none.
-func (b *Bus) next(ctx context.Context, stream jetstream.Stream, d transport.Destination, seq uint64) (*jetstream.RawStreamMsg, error) {
+func (b *Bus) next(
+	ctx context.Context, stream jetstream.Stream, d transport.Destination, seq uint64,
+) (*jetstream.RawStreamMsg, error) {
 	msg, err := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(b.subject(d)))
 	if err != nil {
 		return nil, notFound(err)

@@ -33,7 +33,9 @@ func arrivals(t *testing.T, bus *nats.Bus, from transport.Destination) <-chan by
 }
 
 // consume consumes until the test ends or stop is called.
-func consume(t *testing.T, bus *nats.Bus, from transport.Destination, slots int, handle func(transport.Delivery)) (stop func()) {
+func consume(
+	t *testing.T, bus *nats.Bus, from transport.Destination, slots int, handle func(transport.Delivery),
+) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -52,7 +52,8 @@ type StreamReport struct {
 }
 
 // Preflight checks JetStream, max_payload and the existing streams of the space (4.4);
-// call it before Ensure. A process that makes no streams does not look at them. With problems the error wraps ErrPreflight and the report is
+// call it before Ensure. A process that makes no streams does not look at them. With problems the
+// error wraps ErrPreflight and the report is
 // still complete. Without an answer the error wraps transport.ErrUnavailable.
 func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightWait)
@@ -116,7 +117,8 @@ func (b *Bus) checkJetStream(ctx context.Context, r *Report) error {
 		}
 		info := stream.CachedInfo()
 		r.Streams = append(r.Streams, StreamReport{
-			Name: name, Replicas: info.Config.Replicas, MaxBytes: info.Config.MaxBytes, Messages: info.State.Msgs, Bytes: info.State.Bytes,
+			Name: name, Replicas: info.Config.Replicas, MaxBytes: info.Config.MaxBytes, Messages: info.State.Msgs,
+			Bytes: info.State.Bytes,
 		})
 		want, _ := b.raised(info.Config, kind)
 		for _, problem := range b.streamProblems(&want, kind) {

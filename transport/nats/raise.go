@@ -125,7 +125,8 @@ func (b *Bus) streamProblems(is *jetstream.StreamConfig, kind transport.Kind) []
 
 // streamWarnings lists what a stream has otherwise than Config asks, and keeps.
 func (b *Bus) streamWarnings(is *jetstream.StreamConfig) []string {
-	if p := is.Placement; p != nil && b.cfg.PlacementCluster != "" && p.Cluster != "" && p.Cluster != b.cfg.PlacementCluster {
+	if p := is.Placement; p != nil && b.cfg.PlacementCluster != "" && p.Cluster != "" &&
+		p.Cluster != b.cfg.PlacementCluster {
 		return []string{fmt.Sprintf("it is in the cluster %s, and Placement asks for %s: it stays there until you move it", p.Cluster, b.cfg.PlacementCluster)}
 	}
 	return nil
@@ -176,9 +177,12 @@ func (b *Bus) consumerProblems(is *jetstream.ConsumerConfig) []string {
 	p.refuse(is.DeliverSubject != "", "deliver subject", is.DeliverSubject, "none: processes pull")
 	p.refuse(is.DeliverPolicy != jetstream.DeliverAllPolicy, "deliver policy", is.DeliverPolicy, jetstream.DeliverAllPolicy.String())
 	p.refuse(is.AckPolicy != jetstream.AckExplicitPolicy, "ack policy", is.AckPolicy, jetstream.AckExplicitPolicy.String())
-	p.refuse(is.ReplayPolicy != jetstream.ReplayInstantPolicy, "replay policy", is.ReplayPolicy, jetstream.ReplayInstantPolicy.String())
+	p.refuse(is.ReplayPolicy != jetstream.ReplayInstantPolicy, "replay policy", is.ReplayPolicy,
+		jetstream.ReplayInstantPolicy.String())
 	p.refuse(is.MaxWaiting > 0 && is.MaxWaiting < MaxWaiting, "max waiting", is.MaxWaiting, fmt.Sprintf("at least %d", MaxWaiting))
-	p.refuse(is.MaxRequestBatch > 0 && is.MaxRequestBatch < transport.MaxSlots, "max batch of a pull", is.MaxRequestBatch, fmt.Sprintf("unlimited or at least %d", transport.MaxSlots))
-	p.refuse(is.MaxRequestExpires > 0 && is.MaxRequestExpires < b.cfg.PullExpires, "max expiry of a pull", is.MaxRequestExpires, "unlimited or at least "+b.cfg.PullExpires.String())
+	p.refuse(is.MaxRequestBatch > 0 && is.MaxRequestBatch < transport.MaxSlots, "max batch of a pull", is.MaxRequestBatch,
+		fmt.Sprintf("unlimited or at least %d", transport.MaxSlots))
+	p.refuse(is.MaxRequestExpires > 0 && is.MaxRequestExpires < b.cfg.PullExpires, "max expiry of a pull", is.MaxRequestExpires,
+		"unlimited or at least "+b.cfg.PullExpires.String())
 	return p
 }

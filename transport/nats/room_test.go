@@ -77,7 +77,9 @@ func troubled(t *testing.T, bus *nats.Bus, kind transport.TroubleKind) transport
 
 func untroubled(t *testing.T, bus *nats.Bus) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(bus.Troubles()) == 0 }, devtest.Patience, 5*time.Millisecond, "%v", bus.Troubles())
+	require.Eventually(t, func() bool {
+		return len(bus.Troubles()) == 0
+	}, devtest.Patience, 5*time.Millisecond, "%v", bus.Troubles())
 }
 
 // T5: topics that nobody serves do not take the room of the others, whatever the sizes of their
@@ -191,7 +193,9 @@ func TestT9LanesThatAreNoneAreEmptied(t *testing.T) {
 	require.NoError(t, bus.Ensure(t.Context()))
 	requirePublish(t, bus, message(transport.ToLane(cfg.Lanes), 1))
 	requirePublish(t, bus, message(transport.ToLane(cfg.Lanes-1), 2))
-	_, err := bus.RemoveStale(t.Context(), 0, func(context.Context, []transport.Message) ([]bool, error) { return nil, nil })
+	_, err := bus.RemoveStale(t.Context(), 0, func(context.Context, []transport.Message) ([]bool, error) {
+		return nil, nil
+	})
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), streams(cfg)[0])
 	require.NoError(t, err)

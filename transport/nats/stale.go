@@ -33,7 +33,9 @@ type scanned struct {
 // RemoveStale implements transport.Bus. It looks at requests that their consumer has not finished, topic
 // by topic, and goes on where the call before it ended. Messages of lanes that the space does not
 // have any more are removed as well. A process that makes no streams does nothing here.
-func (b *Bus) RemoveStale(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (int, error) {
+func (b *Bus) RemoveStale(
+	ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error),
+) (int, error) {
 	if b.cfg.LeaveStreams || !b.scanned.mu.TryLock() {
 		return 0, nil
 	}
@@ -167,7 +169,9 @@ func (w *staleScan) topic(ctx context.Context, topic string, seq uint64) (last u
 }
 
 // remove deletes the messages that are stale or forged.
-func (w *staleScan) remove(ctx context.Context, stale func(context.Context, []transport.Message) ([]bool, error)) (removed int, err error) {
+func (w *staleScan) remove(
+	ctx context.Context, stale func(context.Context, []transport.Message) ([]bool, error),
+) (removed int, err error) {
 	gone := w.forged
 	if len(w.msgs) > 0 {
 		is, err := stale(ctx, w.msgs)

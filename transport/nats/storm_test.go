@@ -122,7 +122,9 @@ func (s *storm) load() (stop func()) {
 				msgs := make([]transport.Message, len(s.to))
 				for j, d := range s.to {
 					msgs[j] = message(d, 0)
-					msgs[j].Header.GUID = [16]byte{byte(i), byte(j), 2: byte(n >> 16), 3: byte(n >> 8), 4: byte(n), 15: 1}
+					msgs[j].Header.GUID = [16]byte{
+						byte(i), byte(j), 2: byte(n >> 16), 3: byte(n >> 8), 4: byte(n), 15: 1,
+					}
 					msgs[j].Header.PublishedAt = time.Now().UnixMicro()
 				}
 				_ = bus.Send(ctx, msgs, nil) // a message that a fault loses is not missed
@@ -217,7 +219,8 @@ func (s *storm) tell() {
 		for x := range stream.ListConsumers(s.t.Context()).Info() {
 			if x.NumPending > 0 || x.NumAckPending > 0 || info.State.Subjects[x.Config.FilterSubject] > 0 {
 				s.t.Logf("  %s %s: delivered %+v floor %+v ack pending %d redelivered %d pending %d waiting %d",
-					x.Name, x.Created, x.Delivered, x.AckFloor, x.NumAckPending, x.NumRedelivered, x.NumPending, x.NumWaiting)
+					x.Name, x.Created, x.Delivered, x.AckFloor, x.NumAckPending, x.NumRedelivered, x.NumPending,
+					x.NumWaiting)
 			}
 		}
 		for seq := info.State.FirstSeq; seq <= info.State.LastSeq && seq < info.State.FirstSeq+20; seq++ {

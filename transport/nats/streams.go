@@ -225,7 +225,9 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 
 // raiseConsumer makes a consumer, or gives the one that is there the settings that every
 // process relies on. One that breaks the promise is refused.
-func (b *Bus) raiseConsumer(ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (b *Bus) raiseConsumer(
+	ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error,
+) {
 	consumer, err := b.js.Consumer(ctx, stream, cfg.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if consumer, err = b.js.CreateConsumer(ctx, stream, cfg); errors.Is(err, jetstream.ErrConsumerExists) {
@@ -376,7 +378,8 @@ func (b *Bus) consumerConfig(d transport.Destination) jetstream.ConsumerConfig {
 		MaxWaiting:    MaxWaiting,
 	}
 	if d.Kind == transport.Lane {
-		cfg.PriorityPolicy, cfg.PriorityGroups, cfg.PinnedTTL = jetstream.PriorityPolicyPinned, []string{pinGroup}, b.cfg.Pin
+		cfg.PriorityPolicy, cfg.PriorityGroups, cfg.PinnedTTL = jetstream.PriorityPolicyPinned, []string{pinGroup},
+			b.cfg.Pin
 	}
 	return cfg
 }
@@ -390,7 +393,8 @@ func ioError(op string, err error) error {
 	switch {
 	case errors.As(err, &settings):
 		return fmt.Errorf("%s: %w", op, err)
-	case errors.As(err, &api) && api.Code < 500 && api.Code != 404 && !errors.Is(err, jetstream.ErrConsumerDoesNotExist):
+	case errors.As(err, &api) && api.Code < 500 && api.Code != 404 &&
+		!errors.Is(err, jetstream.ErrConsumerDoesNotExist):
 		return fmt.Errorf("%s: %w", op, err)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: %w", op, err)

@@ -84,13 +84,15 @@ func (b *Bus) readAttested(ctx context.Context) (now time.Time, err error) {
 		return now, err
 	}
 	info := stream.CachedInfo()
-	if a.stream == nil || !info.Created.Equal(a.stream.CachedInfo().Created) || info.State.LastSeq < a.upto { // made anew, or put back
+	// made anew, or put back
+	if a.stream == nil || !info.Created.Equal(a.stream.CachedInfo().Created) || info.State.LastSeq < a.upto {
 		a.upto, a.left = 0, nil
 	}
 	a.stream = stream
 	a.left = slices.DeleteFunc(a.left, func(m jetstream.RawStreamMsg) bool { return m.Sequence < info.State.FirstSeq })
 	for a.upto < info.State.LastSeq {
-		m, err := stream.GetMsg(ctx, a.upto+1, jetstream.WithGetMsgSubject(want.Subjects[0])) // or the next one that there is
+		// or the next one that there is
+		m, err := stream.GetMsg(ctx, a.upto+1, jetstream.WithGetMsgSubject(want.Subjects[0]))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			a.upto = info.State.LastSeq
 			break
@@ -190,7 +192,8 @@ func (b *Bus) Retract(ctx context.Context, seqs ...uint64) error {
 		if a.stream == nil {
 			return nil
 		}
-		if err := a.stream.DeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) { // another process was faster
+		// another process was faster
+		if err := a.stream.DeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 			return ioError(fmt.Sprintf("take message %d of %s away", seq, b.witnessConfig().Name), err)
 		}
 		a.left = slices.DeleteFunc(a.left, func(m jetstream.RawStreamMsg) bool { return m.Sequence == seq })
@@ -204,7 +207,8 @@ func (b *Bus) witnessConfig() jetstream.StreamConfig {
 	cfg := b.streamConfig(transport.Start)
 	cfg.Name, cfg.Subjects = strings.ToUpper(b.cfg.Prefix)+"_"+b.cfg.Space+"_MARK", []string{b.subjects() + "mark"}
 	cfg.Description = "Quipu's newest mark of the database; without it an older database shows less well"
-	cfg.Retention, cfg.Discard, cfg.MaxMsgs, cfg.MaxMsgSize = jetstream.LimitsPolicy, jetstream.DiscardNew, WitnessRoom, attestationBytes
+	cfg.Retention, cfg.Discard, cfg.MaxMsgs, cfg.MaxMsgSize = jetstream.LimitsPolicy, jetstream.DiscardNew,
+		WitnessRoom, attestationBytes
 	cfg.MaxBytes, cfg.MaxAge = unlimited, 0
 	return cfg
 }

@@ -16,7 +16,9 @@ import (
 
 // witnessKeys are the keys of a space that has one secret.
 func witnessKeys(secret byte) *keyring.Ring {
-	return keyring.New(keyring.Keys{On: true, Roots: []keyring.Root{{ID: 1, Secret: bytes.Repeat([]byte{secret}, keyring.SecretBytes)}}})
+	return keyring.New(keyring.Keys{
+		On: true, Roots: []keyring.Root{{ID: 1, Secret: bytes.Repeat([]byte{secret}, keyring.SecretBytes)}},
+	})
 }
 
 // texts are those of a witness that the bus believes, and the numbers of all.

@@ -102,7 +102,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 		code = CodeUsage
 	}
 	stopped := ctx.Err() != nil && code == CodeFailed
-	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) { // a person who presses Ctrl-C knows
+	// a person who presses Ctrl-C knows
+	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) {
 		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), badValue(err))
 	}
 	if code == CodeUsage {

@@ -95,7 +95,8 @@ func TestInterrupted(t *testing.T) {
 	} {
 		var seen string
 		var out, errs bytes.Buffer
-		code := command(c.err, &seen)(ctx, nil, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: clitest.Env(nil)})
+		code := command(c.err, &seen)(ctx, nil,
+			cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: clitest.Env(nil)})
 		require.Equal(t, cli.CodeInterrupted, code)
 		require.Contains(t, errs.String(), c.says)
 		require.Equal(t, c.says == "", errs.Len() == 0, errs.String())

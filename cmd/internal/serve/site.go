@@ -38,7 +38,8 @@ func (s Site) Handler(rt *quipu.Runtime) http.Handler {
 	guard := access.New(s.Access)
 	mux := http.NewServeMux()
 	mux.Handle(api.Path+"/", api.New(rt, api.Config{Guard: guard, Build: s.Build, Logger: s.Logger}))
-	mux.Handle("/", console.New(rt, console.Config{Guard: guard, Build: s.Build, Space: s.Space, Trace: s.Trace, Logger: s.Logger}))
+	mux.Handle("/",
+		console.New(rt, console.Config{Guard: guard, Build: s.Build, Space: s.Space, Trace: s.Trace, Logger: s.Logger}))
 	return guard.Wrap(mux)
 }
 

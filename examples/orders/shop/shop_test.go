@@ -75,7 +75,9 @@ func TestFlakyCard(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	body := strings.Replace(charge, "visa", "flaky", 1)
-	for _, want := range []int{http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusCreated, http.StatusCreated} {
+	for _, want := range []int{
+		http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusCreated, http.StatusCreated,
+	} {
 		status, _ := c.post("/charges", "k1", body)
 		require.Equal(t, want, status)
 	}

@@ -133,7 +133,8 @@ func (b *binder) ident(e ast.Expr, bound []string) {
 func (b *binder) selection(e ast.Expr, bound []string) {
 	s := e.AsSelect()
 	operand := s.Operand()
-	if operand.Kind() != ast.IdentKind || slices.Contains(bound, operand.AsIdent()) || b.scope.Whole(operand.AsIdent()) {
+	if operand.Kind() != ast.IdentKind || slices.Contains(bound, operand.AsIdent()) ||
+		b.scope.Whole(operand.AsIdent()) {
 		b.expr(operand, bound)
 		return
 	}
@@ -165,7 +166,9 @@ func (b *binder) mention(e, operand ast.Expr, mention Ref) {
 		slot = timeSlot(i)
 	}
 	offset := b.offset(operand)
-	if length := b.mentionLength(offset, mention); length > 0 && !slices.ContainsFunc(b.cuts, func(c cut) bool { return c.offset == offset }) {
+	if length := b.mentionLength(offset, mention); length > 0 && !slices.ContainsFunc(b.cuts, func(c cut) bool {
+		return c.offset == offset
+	}) {
 		b.cuts = append(b.cuts, cut{offset: offset, length: length, slot: slot})
 	}
 	e.SetKindCase(b.factory.NewIdent(e.ID(), slot))
@@ -233,7 +236,8 @@ func numberAt(text []rune) string {
 	sign := ""
 	if unsigned, negative := strings.CutPrefix(literal, "-"); negative {
 		sign = "-"
-		for literal = strings.TrimLeft(unsigned, " \t\r\n\f"); strings.HasPrefix(literal, "//"); literal = strings.TrimLeft(literal, " \t\r\n\f") {
+		for literal = strings.TrimLeft(unsigned, " \t\r\n\f"); strings.HasPrefix(literal, "//"); literal = strings.TrimLeft(literal,
+			" \t\r\n\f") {
 			end, _ := tokenEnd(literal, 0)
 			literal = literal[end:]
 		}

@@ -147,7 +147,10 @@ func (c *Compiler) Compile(text string, scope Scope) (*Program, []Problem) {
 		}
 		return nil, problemsOf(text, issues)
 	}
-	b := binder{text: text, scope: scope, info: parsed.NativeRep().SourceInfo(), factory: ast.NewExprFactory(), literals: map[int64]ref.Val{}}
+	b := binder{
+		text: text, scope: scope, info: parsed.NativeRep().SourceInfo(), factory: ast.NewExprFactory(),
+		literals: map[int64]ref.Val{},
+	}
 	b.expr(parsed.NativeRep().Expr(), nil)
 	if len(b.problems) > 0 {
 		slices.SortStableFunc(b.problems, func(x, y Problem) int { return x.Offset - y.Offset })

@@ -34,7 +34,8 @@ type operation func(s *Step, a, b ref.Val) ref.Val
 // the environment has bound.
 var operations = map[string]operation{
 	operators.Add: (*Step).add, operators.Subtract: (*Step).subtract, operators.Multiply: (*Step).multiplyNumbers,
-	operators.Divide: (*Step).divideNumbers, operators.Modulo: (*Step).remainNumbers, operators.Negate: (*Step).negateNumber,
+	operators.Divide: (*Step).divideNumbers, operators.Modulo: (*Step).remainNumbers,
+	operators.Negate:        (*Step).negateNumber,
 	operators.Less:          comparison("<", func(c int) bool { return c < 0 }),
 	operators.LessEquals:    comparison("<=", func(c int) bool { return c <= 0 }),
 	operators.Greater:       comparison(">", func(c int) bool { return c > 0 }),

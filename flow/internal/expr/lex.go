@@ -50,7 +50,9 @@ func tokenEnd(text string, from int) (end int, opaque bool) {
 	case c == '"' || c == '\'':
 		return stringEnd(text, from, false), true
 	case c == '`':
-		if end = from + 1 + leading(text[from+1:], func(c byte) bool { return isWord(c) || strings.IndexByte(".-/ ", c) >= 0 }); end > from+1 &&
+		if end = from + 1 + leading(text[from+1:], func(c byte) bool {
+			return isWord(c) || strings.IndexByte(".-/ ", c) >= 0
+		}); end > from+1 &&
 			end < len(text) && text[end] == '`' {
 			return end + 1, true
 		}

@@ -35,7 +35,9 @@ type weights struct {
 }
 
 func weigh(e ast.Expr) *weights {
-	w := &weights{nodes: map[int64]int64{}, ranges: map[int64]int64{}, literals: map[int64]bool{}, texts: map[int64]bool{}}
+	w := &weights{
+		nodes: map[int64]int64{}, ranges: map[int64]int64{}, literals: map[int64]bool{}, texts: map[int64]bool{},
+	}
 	w.whole = celPrice + units(w.time(e, 0))
 	return w
 }
@@ -106,7 +108,8 @@ func (w *weights) call(e ast.Expr, depth int64) int64 {
 func (w *weights) macro(e ast.Expr, depth int64) {
 	c := e.AsComprehension()
 	w.ranges[c.IterRange().ID()] = e.ID()
-	w.nodes[e.ID()] = units(macroTime + w.time(c.IterRange(), depth) + w.time(c.AccuInit(), depth) + w.time(c.Result(), depth))
+	w.nodes[e.ID()] = units(macroTime + w.time(c.IterRange(), depth) + w.time(c.AccuInit(), depth) +
+		w.time(c.Result(), depth))
 	condition := c.LoopCondition()
 	pass := passTime + w.time(condition, depth+1) + w.time(c.LoopStep(), depth+1)
 	w.literals[condition.ID()] = condition.Kind() == ast.LiteralKind

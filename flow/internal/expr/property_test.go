@@ -48,7 +48,9 @@ func parse(t require.TestingT, text string) *apd.Decimal {
 func TestArithmeticIsExact(t *testing.T) {
 	t.Parallel()
 	context := apd.BaseContext
-	operations := map[string]func(d, x, y *apd.Decimal) (apd.Condition, error){"+": context.Add, "-": context.Sub, "*": context.Mul}
+	operations := map[string]func(d, x, y *apd.Decimal) (apd.Condition, error){
+		"+": context.Add, "-": context.Sub, "*": context.Mul,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := numbers().Draw(t, "x"), numbers().Draw(t, "y")
 		for sign, operation := range operations {
@@ -88,7 +90,8 @@ func TestDivision(t *testing.T) {
 		exact := new(big.Rat).Quo(dividend, divisor)
 		gap := new(big.Rat).Abs(new(big.Rat).Sub(exact, quotient))
 		bound := new(big.Rat).Mul(new(big.Rat).Abs(exact), big.NewRat(1, 1))
-		bound.Mul(bound, new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(expr.DivisionDigits-1), nil)))
+		bound.Mul(bound, new(big.Rat).SetFrac(big.NewInt(1),
+			new(big.Int).Exp(big.NewInt(10), big.NewInt(expr.DivisionDigits-1), nil)))
 		require.LessOrEqual(t, gap.Cmp(bound), 0, "%s / %s = %s", x, y, text)
 
 		text, err = evaluate(t, "x.output % y.output", x, y)

@@ -43,7 +43,8 @@ func (e *evaluation) explain(root *rule, v ref) *Misfit {
 	}
 	e.keepAll = true
 	x := &explanation{
-		evaluation: e, misfit: &Misfit{}, walked: map[outcome]bool{}, nearest: map[outcome]int{}, listed: map[listed]bool{},
+		evaluation: e, misfit: &Misfit{}, walked: map[outcome]bool{}, nearest: map[outcome]int{},
+		listed: map[listed]bool{},
 	}
 	x.walk(root, v, e.base, nil)
 	if len(x.misfit.Problems) == 0 {

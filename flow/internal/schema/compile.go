@@ -162,7 +162,8 @@ func (b *builder) fill(r *rule, s *jsonschema.Schema) {
 		}
 	}
 	r.object, r.list = b.object(s), b.list(s)
-	r.leaf = r.ref == nil && r.recursive == nil && r.dynamic == nil && r.logic == nil && r.object.leaf() && r.list.leaf()
+	r.leaf = r.ref == nil && r.recursive == nil && r.dynamic == nil && r.logic == nil && r.object.leaf() &&
+		r.list.leaf()
 }
 
 // values are the keywords without rules.
@@ -221,7 +222,8 @@ func (b *builder) enum(values []any) *enum {
 
 func (b *builder) object(s *jsonschema.Schema) *objectRule {
 	o := &objectRule{
-		least: s.MinProperties, most: s.MaxProperties, required: newNames(s.Required), propertyNames: b.rule(s.PropertyNames),
+		least: s.MinProperties, most: s.MaxProperties, required: newNames(s.Required),
+		propertyNames: b.rule(s.PropertyNames),
 	}
 	if len(s.Properties) > 0 {
 		o.properties = make(map[string]*rule, len(s.Properties))
@@ -260,8 +262,9 @@ func (b *builder) object(s *jsonschema.Schema) *objectRule {
 }
 
 func (o *objectRule) leaf() bool {
-	return o == nil || len(o.properties) == 0 && len(o.patterns) == 0 && o.additional == nil && o.propertyNames == nil &&
-		len(o.dependents) == 0 && o.unevaluated == nil
+	return o == nil ||
+		len(o.properties) == 0 && len(o.patterns) == 0 && o.additional == nil && o.propertyNames == nil &&
+			len(o.dependents) == 0 && o.unevaluated == nil
 }
 
 func newNames(list []string) names {

@@ -168,7 +168,8 @@ func (l *left) lost() string {
 		return "its row stands, and nothing sends it again"
 	case l.freed, l.kind == journal.MessageRequest && l.told:
 		return "" // it had a dead letter or a mailbox row; or the bus has the response
-	case l.count >= leftTimes && l.kind != journal.MessageRequest, l.kind == journal.MessageStart && l.unnamed && l.State != "":
+	case l.count >= leftTimes && l.kind != journal.MessageRequest,
+		l.kind == journal.MessageStart && l.unnamed && l.State != "":
 		return ""
 	case l.kind == journal.MessageRequest && r.Runs > store.MaxRuns:
 		return "" // it ran too often, and is due for an engine, which holds it

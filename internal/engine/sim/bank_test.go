@@ -252,7 +252,9 @@ func (w *world) inBank(key string) bool {
 		return false
 	}
 	found, err := w.store.FindEffect(context.Background(), journal.Digest(raw))
-	return err == nil && slices.ContainsFunc(found, func(f store.JobEffect) bool { return f.State == store.EffectCompleted })
+	return err == nil && slices.ContainsFunc(found, func(f store.JobEffect) bool {
+		return f.State == store.EffectCompleted
+	})
 }
 
 // I13 and I1 of Tx effects can fail.

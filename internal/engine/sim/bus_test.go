@@ -130,11 +130,14 @@ func (b *servers) Yield(from transport.Destination, n int) {
 // Consume implements transport.Bus. If messages are handed over within the process, all messages
 // of a lane go through the gate, one after another, so that the seed decides which of them meet
 // in a batch.
-func (b *bus) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *bus) Consume(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	return b.Bus.Consume(ctx, from, slots, func(d transport.Delivery) {
 		if _, here := b.Bus.(*local.Bus); here && from.Kind == transport.Lane {
 			h := &d.Message().Header
-			_ = b.p.world.gate.pass(context.Background(), b.p, kindBody, "take "+from.String()+":"+short(h.GUID)+"."+strconv.Itoa(h.Publication))
+			_ = b.p.world.gate.pass(context.Background(), b.p, kindBody,
+				"take "+from.String()+":"+short(h.GUID)+"."+strconv.Itoa(h.Publication))
 		}
 		handle(d)
 	})
@@ -155,7 +158,9 @@ func (b *bus) Oldest(ctx context.Context, d transport.Destination) (at int64, fo
 }
 
 // RemoveStale implements transport.Bus.
-func (b *bus) RemoveStale(ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error)) (n int, err error) {
+func (b *bus) RemoveStale(
+	ctx context.Context, waited time.Duration, stale func(context.Context, []transport.Message) ([]bool, error),
+) (n int, err error) {
 	err = action(ctx, b.p, kindSend, "removeStale", func() error {
 		n, err = b.Bus.RemoveStale(ctx, waited, stale)
 		return err
@@ -205,9 +210,14 @@ func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int,
 }
 
 // Consume implements transport.Bus.
-func (b *servers) Consume(ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery)) error {
+func (b *servers) Consume(
+	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),
+) error {
 	post := &b.p.world.post
-	c := &consumer{p: b.p, from: from, slots: slots, open: slots, ready: true, guids: map[[16]byte]int{}, in: make(chan transport.Delivery, 1)}
+	c := &consumer{
+		p: b.p, from: from, slots: slots, open: slots, ready: true, guids: map[[16]byte]int{},
+		in: make(chan transport.Delivery, 1),
+	}
 	post.mu.Lock()
 	at, _ := slices.BinarySearchFunc(post.consumers, c, func(a, b *consumer) int {
 		return cmp.Or(cmp.Compare(a.from.String(), b.from.String()), cmp.Compare(a.p.number, b.p.number))

@@ -243,7 +243,8 @@ func (w *world) operate(dice *rand.Rand) {
 			continue
 		}
 		w.frees(d.Letter.Row)
-		if err := w.operator.Act(context.Background(), a); errors.Is(err, store.ErrStale) && a.Effect != (journal.Digest{}) {
+		if err := w.operator.Act(context.Background(), a); errors.Is(err, store.ErrStale) &&
+			a.Effect != (journal.Digest{}) {
 			// Once the request is answered, nothing can be said of its effects. The message that
 			// carries its answer is retried.
 			_ = w.operator.Act(context.Background(), store.Action{ID: d.ID, Retry: true, Who: a.Who, Reason: a.Reason})
@@ -280,4 +281,6 @@ func (w *world) looked(d *store.DeadView, a *store.Action, dice *rand.Rand) bool
 	return true
 }
 
-var answer = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: wire.Encode(map[string]int{"n": 7})}
+var answer = &journal.Response{
+	Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: wire.Encode(map[string]int{"n": 7}),
+}

@@ -96,7 +96,8 @@ func (w *world) blurred(id journal.JobID, f *flow.Flow, at int64) string {
 			return err
 		}
 		for key, i := range j.Instances {
-			if act, ok := f.Activity(key.Activity); !ok || act.Type != flow.TypeWorker || !began[key] || by(&i.Recorded, at) {
+			if act, ok := f.Activity(key.Activity); !ok || act.Type != flow.TypeWorker || !began[key] ||
+				by(&i.Recorded, at) {
 				continue
 			}
 			for n := range max(i.Count, 1) {
@@ -119,7 +120,9 @@ func (w *world) blurred(id journal.JobID, f *flow.Flow, at int64) string {
 func by(r *replay.Recorded, at int64) bool { return r != nil && r.ResultSeq > 0 && r.ResultSeq <= at }
 
 // replayed is the job by the entries of its main chain; each is called after every one of them.
-func replayed(s *store.Stored, entries iter.Seq2[journal.Record, error], each func(*replay.Job, *journal.Entry)) (*replay.Job, error) {
+func replayed(
+	s *store.Stored, entries iter.Seq2[journal.Record, error], each func(*replay.Job, *journal.Entry),
+) (*replay.Job, error) {
 	header, _ := s.Replay()
 	j := replay.New(header, replay.KeepOutputs)
 	for r, err := range entries {
@@ -164,7 +167,8 @@ func (w *world) forksFit(views []*store.JobView) {
 		if from, err := w.store.Job(context.Background(), v.From.Job); err != nil || from.State == journal.JobExpired {
 			continue // the fork has closed, and what it went on from is a tombstone
 		}
-		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, nil); err == nil && report.Violated() {
+		if report, err := store.VerifyJob(context.Background(), w.store, v.ID, compiledFlows, nil); err == nil &&
+			report.Violated() {
 			w.wrong("V11: job %s, which goes on from another: %v", v.Key, report.First)
 		}
 		if !v.From.Forks() {
@@ -207,7 +211,9 @@ func (w *world) forksFit(views []*store.JobView) {
 // copy that the database refused: answered. An engine that takes every step by itself writes a
 // result to the tables after its entry, with the step that ends the instance, so that a fork that
 // is made in between does it again: it is not among those that had ended by then.
-func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered, ended map[collation.InstanceKey]bool) (wrongs []string) {
+func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered,
+	ended map[collation.InstanceKey]bool,
+) (wrongs []string) {
 	for key, i := range j.Instances {
 		if i.ResultSeq == 0 || i.Repeat || key.DAD == ",0" || answered[key] {
 			continue
@@ -217,7 +223,8 @@ func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.T
 		case had && from == nil && !ended[key]:
 		case had && (from == nil || !from.Forked || from.Seq != before.ResultSeq):
 			wrong = fmt.Sprintf("had its result at entry %d, and is done again: %+v", before.ResultSeq, from)
-		case had && (i.Code != before.Code || i.Output != nil && before.Output != nil && !bytes.Equal(i.Output, before.Output)):
+		case had && (i.Code != before.Code ||
+			i.Output != nil && before.Output != nil && !bytes.Equal(i.Output, before.Output)):
 			wrong = fmt.Sprintf("has %d %.80s, and had %d %.80s", i.Code, i.Output, before.Code, before.Output)
 		case !had && i.Count == 0 && from != nil: // an element's may end its list
 			wrong = fmt.Sprintf("has the result of entry %d, and had none", from.Seq)

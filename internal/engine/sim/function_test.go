@@ -50,7 +50,8 @@ func recorded(err error) bool {
 	var child *workers.ChildError
 	var signal *workers.SignalError
 	var refused *effects.RecordedError
-	return errors.Is(err, workers.ErrAwaitTimeout) || errors.As(err, &child) || errors.As(err, &signal) || errors.As(err, &refused)
+	return errors.Is(err, workers.ErrAwaitTimeout) || errors.As(err, &child) || errors.As(err, &signal) ||
+		errors.As(err, &refused)
 }
 
 func (p *process) stride(ctx context.Context, name string, s stride) error {

@@ -169,7 +169,8 @@ func (w *world) received(s *store.Stored) {
 		case outside && e.State == store.EffectCompleted && e.Error == nil:
 			if k == nil || k.applied != 1 {
 				w.wrong("I1: effect %s of %s is completed with key %s, the outside knows %+v", e.Name, s.Job.Key, e.Key, k)
-			} else if undo := strings.HasPrefix(e.Name, "undo:"); !undo && string(e.Result) != string(resultOf(e.Key.String())) {
+			} else if undo := strings.HasPrefix(e.Name, "undo:"); !undo &&
+				string(e.Result) != string(resultOf(e.Key.String())) {
 				w.wrong("I1: the result of effect %s of %s is %s, that of key %s", e.Name, s.Job.Key, e.Result, e.Key)
 			}
 		case redone(s, e):

@@ -159,7 +159,9 @@ func (p *process) effect(ctx context.Context, e *effect) (err error) {
 		})
 		return err
 	}
-	_, err = effects.Do(ctx, e.Name, func(ctx context.Context) (json.RawMessage, error) { return p.outside(ctx, e) }, e.Class)
+	_, err = effects.Do(ctx, e.Name, func(ctx context.Context) (json.RawMessage, error) {
+		return p.outside(ctx, e)
+	}, e.Class)
 	return err
 }
 

@@ -57,13 +57,15 @@ func TestSimulation(t *testing.T) {
 	var slowest uint64
 	limit := time.Duration(soak.Times(8, 600)) * time.Second
 	for seed := *from; ; seed++ {
-		if *during > 0 && time.Since(begun) > *during || *during == 0 && (played >= seeds() || *count == 0 && time.Since(begun) > limit) {
+		if *during > 0 && time.Since(begun) > *during ||
+			*during == 0 && (played >= seeds() || *count == 0 && time.Since(begun) > limit) {
 			break
 		}
 		w := play(t, seed, false)
 		if *during > 0 && time.Since(said) > 10*time.Second {
 			said = time.Now()
-			fmt.Fprintf(os.Stderr, "%v: %d seeds, %.0f a second, %d failed\n", time.Since(begun).Round(time.Second), played, float64(played)/time.Since(begun).Seconds(), bad)
+			fmt.Fprintf(os.Stderr, "%v: %d seeds, %.0f a second, %d failed\n", time.Since(begun).Round(time.Second), played,
+				float64(played)/time.Since(begun).Seconds(), bad)
 		}
 		played, steps, commits = played+1, steps+uint64(w.steps), commits+uint64(w.commits)
 		if w.calm {
@@ -83,7 +85,8 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("%d seeds from %d on, %d failed, in %v: %.0f seeds/s, %d calls and %d commits a seed; all jobs ended at the latest %v after the faults (seed %d; limit %v)",
-		played, *from, bad, time.Since(begun).Round(time.Millisecond), float64(played)/time.Since(begun).Seconds(), steps/played, commits/played, longest, slowest, patience)
+		played, *from, bad, time.Since(begun).Round(time.Millisecond), float64(played)/time.Since(begun).Seconds(),
+		steps/played, commits/played, longest, slowest, patience)
 }
 
 // The same seed gives the same run: no decision of a goroutine, a map or a select is visible.

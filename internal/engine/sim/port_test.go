@@ -59,7 +59,9 @@ func (s *port) Claim(ctx context.Context, claims []store.Claim) ([]store.Outgoin
 			id.WriteString("-")
 		}
 	}
-	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) { return s.Store.Claim(ctx, claims) })
+	return through(ctx, s.p, kindWrite, id.String(), func() ([]store.Outgoing, error) {
+		return s.Store.Claim(ctx, claims)
+	})
 }
 
 func (s *port) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
@@ -83,7 +85,9 @@ func (s *port) ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef
 }
 
 func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (bool, error) {
-	return through(ctx, s.p, kindWrite, "deploy "+ref.Name, func() (bool, error) { return s.Store.Deploy(ctx, ref, canonical, activate) })
+	return through(ctx, s.p, kindWrite, "deploy "+ref.Name, func() (bool, error) {
+		return s.Store.Deploy(ctx, ref, canonical, activate)
+	})
 }
 
 func (s *port) Epoch(ctx context.Context) (int64, error) {

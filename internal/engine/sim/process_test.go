@@ -95,7 +95,8 @@ func (p *process) run(ctx context.Context) {
 func (p *process) config() engine.Config {
 	cfg := p.role.cfg
 	cfg.Committers, cfg.Aside = 1, 1 // with several loops, the free one takes a call: no seed could decide that
-	cfg.Store, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{Store: p.world.store, p: p}, space, p.world.lanes, p.name, p.jitter
+	cfg.Store, cfg.Space, cfg.Lanes, cfg.Writer, cfg.Jitter = &port{Store: p.world.store, p: p}, space, p.world.lanes,
+		p.name, p.jitter
 	cfg.Lease = lease
 	if !p.world.weather.ownFlows {
 		cfg.Flows = p.world.plan.compiled
@@ -137,7 +138,9 @@ func (p *process) serve(ctx context.Context) error {
 	done := make(chan error, 3)
 	n := 1
 	cfg := p.config()
-	own := session.New(session.Config{Store: &port{Store: p.world.store, p: p}, Process: store.Process{Name: p.name, Lease: lease}})
+	own := session.New(session.Config{
+		Store: &port{Store: p.world.store, p: p}, Process: store.Process{Name: p.name, Lease: lease},
+	})
 	cfg.Session = own
 	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
 	if p.role.local {
@@ -165,8 +168,10 @@ func (p *process) serve(ctx context.Context) error {
 	if p.role.workers {
 		rt, err := work.NewRuntime(work.Config{
 			Registry: p.registry(), Bus: cfg.Bus, Store: hands{c.Worker(), p}, Space: space, Lanes: p.world.lanes,
-			DeadLetter: hands{c.Worker(), p}.DeadLetter, Session: own, AckWait: ackWait, ResponseWait: time.Second, Drain: 100 * time.Millisecond,
-			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet, Observer: watcher{},
+			DeadLetter: hands{c.Worker(), p}.DeadLetter, Session: own, AckWait: ackWait, ResponseWait: time.Second,
+			Drain: 100 * time.Millisecond,
+			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet,
+			Observer: watcher{},
 		})
 		if err != nil {
 			panic(err)
@@ -234,7 +239,9 @@ type watcher struct{ observer.Nop }
 type runKey struct{}
 
 // Attempt implements observer.Observer.
-func (watcher) Attempt(ctx context.Context, trace string, _ observer.Subject) (context.Context, func(error, []observer.Span)) {
+func (watcher) Attempt(
+	ctx context.Context, trace string, _ observer.Subject) (context.Context, func(error, []observer.Span),
+) {
 	return context.WithValue(ctx, runKey{}, trace), func(error, []observer.Span) {}
 }
 

@@ -20,7 +20,9 @@ func TestP29SaysWhatIsShared(t *testing.T) {
 	w.keyLives.init()
 	w.receiver.init()
 	stored := func(generation int64) *store.Stored {
-		return &store.Stored{Job: collation.Job{ID: collation.NewJobID(space, "k", generation), Key: "k", Generation: generation}}
+		return &store.Stored{Job: collation.Job{
+			ID: collation.NewJobID(space, "k", generation), Key: "k", Generation: generation,
+		}}
 	}
 	w.owned(journal.GUID{1}, stored(1))
 	w.owned(journal.GUID{1}, stored(1))

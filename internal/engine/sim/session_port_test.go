@@ -40,7 +40,9 @@ func (o *own) Lost(ctx context.Context, leases []store.Lease) ([]store.LostLease
 		of[i] = leased("", &leases[i])
 	}
 	slices.Sort(of) // the order of its runs is random
-	return through(ctx, o.p, kindRead, "lost"+strings.Join(of, ""), func() ([]store.LostLease, error) { return o.Session.Lost(ctx, leases) })
+	return through(ctx, o.p, kindRead, "lost"+strings.Join(of, ""), func() ([]store.LostLease, error) {
+		return o.Session.Lost(ctx, leases)
+	})
 }
 
 // Held implements store.Session.

@@ -79,7 +79,9 @@ func (w *world) export(name string) error {
 			}
 			w.audit(v.ID, func(s *store.Stored, entries iter.Seq2[journal.Record, error]) error {
 				h, _ := s.Replay()
-				return out.Job(export.Header{Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow}, s.Attachments, entries)
+				return out.Job(export.Header{
+					Space: h.Space, Job: h.Job, Generation: h.Generation, Key: h.Key, Head: h.Head, Flow: h.Flow,
+				}, s.Attachments, entries)
 			})
 		}
 		return nil

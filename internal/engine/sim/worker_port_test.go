@@ -17,7 +17,9 @@ func leased(op string, l *store.Lease) string {
 	return op + " " + short(l.Request) + " " + strconv.FormatInt(l.Fence, 10) + " " + l.Holder
 }
 
-func (s *port) Lease(ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64) (store.Lease, error) {
+func (s *port) Lease(
+	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
+) (store.Lease, error) {
 	return through(ctx, s.p, kindWrite, "lease "+short(request)+" "+holder, func() (store.Lease, error) {
 		return s.Store.Lease(ctx, job, request, turn, holder, session)
 	})
@@ -32,11 +34,15 @@ func (s *port) HandBack(ctx context.Context, l store.Lease) error {
 }
 
 func (s *port) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
-	return through(ctx, s.p, kindRead, "input "+short(request), func() ([]byte, error) { return s.Store.Input(ctx, job, request) })
+	return through(ctx, s.p, kindRead, "input "+short(request), func() ([]byte, error) {
+		return s.Store.Input(ctx, job, request)
+	})
 }
 
 func (s *port) Effects(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.EffectRow, error) {
-	return through(ctx, s.p, kindRead, "effects "+short(request), func() ([]store.EffectRow, error) { return s.Store.Effects(ctx, job, request) })
+	return through(ctx, s.p, kindRead, "effects "+short(request), func() ([]store.EffectRow, error) {
+		return s.Store.Effects(ctx, job, request)
+	})
 }
 
 // hands write the effects of a process's handlers. Their calls pass the gate before the
@@ -46,7 +52,9 @@ type hands struct {
 	p *process
 }
 
-func (h hands) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error) {
+func (h hands) StartEffect(
+	ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error,
+) {
 	err = action(ctx, h.p, kindWrite, leased("start effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l), func() error {
 		row, taken, err = h.Worker.StartEffect(ctx, l, e)
 		return err
@@ -54,9 +62,13 @@ func (h hands) StartEffect(ctx context.Context, l store.Lease, e journal.Effect)
 	return row, taken, err
 }
 
-func (h hands) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (h hands) FinishEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
+) {
 	id := leased("finish effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
-	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) { return h.Worker.FinishEffect(ctx, l, e, notDone) })
+	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {
+		return h.Worker.FinishEffect(ctx, l, e, notDone)
+	})
 }
 
 // SendOutcome lets the outcome and what the run does next pass the gate in any order.
@@ -75,7 +87,9 @@ func (h hands) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect,
 	}()
 }
 
-func (h hands) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+func (h hands) TxEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error,
+) {
 	id := leased("tx effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
 	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {
 		defer h.p.world.stir()
@@ -98,9 +112,13 @@ func (h hands) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byt
 // The methods for clients and operators.
 
 func (s *port) Letter(ctx context.Context, id int64) (*collation.Letter, error) {
-	return through(ctx, s.p, kindRead, fmt.Sprintf("letter %d", id), func() (*collation.Letter, error) { return s.Store.Letter(ctx, id) })
+	return through(ctx, s.p, kindRead, fmt.Sprintf("letter %d", id), func() (*collation.Letter, error) {
+		return s.Store.Letter(ctx, id)
+	})
 }
 
 func (s *port) Pauses(ctx context.Context, job journal.JobID, request journal.GUID) ([]store.Pause, error) {
-	return through(ctx, s.p, kindRead, "pauses "+short(request), func() ([]store.Pause, error) { return s.Store.Pauses(ctx, job, request) })
+	return through(ctx, s.p, kindRead, "pauses "+short(request), func() ([]store.Pause, error) {
+		return s.Store.Pauses(ctx, job, request)
+	})
 }

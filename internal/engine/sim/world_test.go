@@ -118,7 +118,8 @@ func (w *world) build() {
 	})
 	w.bus = membus.New(membus.Config{
 		MaxPayload: w.maxPayload(),
-		Seed:       w.seed, Loss: f.loss, Duplicate: f.duplicate, Reorder: f.reorder, MaxDelay: f.delay, AckWait: ackWait,
+		Seed:       w.seed, Loss: f.loss, Duplicate: f.duplicate, Reorder: f.reorder, MaxDelay: f.delay,
+		AckWait: ackWait,
 	})
 	w.processes = make([]*process, 1, 4)
 	w.processes[0] = &process{}

@@ -35,7 +35,9 @@ func (s *Store) StartEffect(ctx context.Context, l store.Lease, e journal.Effect
 }
 
 // FinishEffect implements store.Worker.
-func (s *Store) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (s *Store) FinishEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
+) {
 	var out collation.Effected
 	err := s.on(ctx, "FinishEffect", l.Request, func(r *request) (err error) {
 		out, err = r.Finish(l, e, notDone, collation.Mode{})
@@ -50,7 +52,9 @@ func (s *Store) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect
 }
 
 // TxEffect implements store.Worker; the handle is nil.
-func (s *Store) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+func (s *Store) TxEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error,
+) {
 	if err := s.begin(ctx, "TxEffect"); err != nil {
 		return store.EffectRow{}, err
 	}

@@ -77,9 +77,12 @@ func (s *Store) CloseJob(id journal.GUID) {
 // Rows are the recorded effects of a request, in the order of their first entries.
 func (s *Store) Rows(id journal.GUID) (rows []store.EffectRow) {
 	s.change(id, func(r *request) {
-		for _, f := range slices.SortedFunc(maps.Values(r.Chain.Effects), func(a, b *collation.Effect) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		for _, f := range slices.SortedFunc(maps.Values(r.Chain.Effects), func(a, b *collation.Effect) int {
+			return cmp.Compare(a.Seq, b.Seq)
+		}) {
 			row := f.EffectRow
-			row.Live = row.State == store.EffectStarted && r.Row != nil && r.Row.Holder == row.Holder && r.Row.Fence == row.Fence
+			row.Live = row.State == store.EffectStarted && r.Row != nil && r.Row.Holder == row.Holder &&
+				r.Row.Fence == row.Fence
 			rows = append(rows, row)
 		}
 	})
@@ -111,7 +114,9 @@ func (s *Store) Suspend(id journal.GUID, pauses []wire.Pause) {
 // for it.
 func (s *Store) Wake(id journal.GUID, kind journal.PauseKind, name string, response *journal.Response) (woken bool) {
 	s.change(id, func(r *request) {
-		at := slices.IndexFunc(r.pauses, func(p store.Pause) bool { return p.Kind == kind && p.Name == name && p.Response == nil })
+		at := slices.IndexFunc(r.pauses, func(p store.Pause) bool {
+			return p.Kind == kind && p.Name == name && p.Response == nil
+		})
 		if at < 0 {
 			return
 		}
@@ -187,7 +192,9 @@ func (r *request) take(holder string) {
 }
 
 // Lease implements store.Worker.
-func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, session int64) (l store.Lease, err error) {
+func (s *Store) Lease(
+	ctx context.Context, job journal.JobID, id journal.GUID, turn int, holder string, session int64,
+) (l store.Lease, err error) {
 	err = s.on(ctx, "Lease", id, func(r *request) error {
 		switch {
 		case !r.asked(turn):
@@ -198,7 +205,9 @@ func (s *Store) Lease(ctx context.Context, job journal.JobID, id journal.GUID, t
 			return store.ErrExhausted
 		}
 		r.take(holder)
-		l = store.Lease{Job: job, Request: id, Turn: turn, Holder: holder, Session: session, Fence: r.Row.Fence, Runs: r.Row.Runs}
+		l = store.Lease{
+			Job: job, Request: id, Turn: turn, Holder: holder, Session: session, Fence: r.Row.Fence, Runs: r.Row.Runs,
+		}
 		return nil
 	})
 	return l, err

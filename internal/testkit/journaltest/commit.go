@@ -19,13 +19,15 @@ var _ = test("Commit", "load after a commit is the state that was applied", func
 	for ; len(todo) > 0; todo = todo[1:] {
 		m := todo[0]
 		var st *collation.State
-		p := got(b.s.Handle(b.ctx(), func(is *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
-			st = is
-			return b.step(st, m)
-		}, m))(b)[0]
+		p := got(b.s.Handle(b.ctx(),
+			func(is *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
+				st = is
+				return b.step(st, m)
+			}, m))(b)[0]
 		again := b.look(wantOf(m)).States[id]
 		key := collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}
-		require.Equal(b, []any{st.Job, st.Instances[key], st.Rows[m.Row]}, []any{again.Job, again.Instances[key], again.Rows[m.Row]})
+		require.Equal(b, []any{st.Job, st.Instances[key], st.Rows[m.Row]},
+			[]any{again.Job, again.Instances[key], again.Rows[m.Row]})
 		if receipt := again.Receipts[m.GUID]; receipt != nil {
 			require.Equal(b, st.Receipts[m.GUID].Ledger, receipt.Ledger)
 		}
@@ -59,7 +61,8 @@ var _ = test("Commit", "batches of many sizes (J6)", func(b *bench) {
 		var ms []*collation.Message
 		for _, id := range ids {
 			ms = append(ms, &collation.Message{
-				Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start", DAD: collation.RootDAD,
+				Kind: journal.MessageStart, Job: id, GUID: id.Start(), Row: id.Start(), Activity: "start",
+				DAD: collation.RootDAD,
 			})
 		}
 		for len(ms) > 0 {
@@ -104,10 +107,17 @@ var _ = test("Commit", "several plans of a job are one commit (J6)", func(b *ben
 	require.Equal(b, store.SignalKept, b.tell(kept).State)
 	last := collation.More{Leg1: guid(3), Turn: 7}
 	require.NoError(b, b.series(id,
-		all(ledgers(collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 10_200_000_000}), results(pass, true, `1`)),
-		all(ledgers(collation.LedgerWrite{Key: workKey, Join: true, Before: 10_200_000_000, After: 1_010_200_000_000, More: fullMore}),
+		all(ledgers(collation.LedgerWrite{Key: workKey, New: true, Join: true, After: 10_200_000_000}),
+			results(pass, true, `1`)),
+		all(ledgers(collation.LedgerWrite{
+			Key: workKey, Join: true, Before: 10_200_000_000, After: 1_010_200_000_000,
+			More: fullMore,
+		}),
 			waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"})),
-		all(ledgers(collation.LedgerWrite{Key: workKey, Join: true, Before: 1_010_200_000_000, After: 1_010_200_000_000, More: last}),
+		all(ledgers(collation.LedgerWrite{
+			Key: workKey, Join: true, Before: 1_010_200_000_000,
+			After: 1_010_200_000_000, More: last,
+		}),
 			results(pass, false, `2`), cancelsWait(guid(1), 0)),
 	))
 	require.Equal(b, &collation.Instance{Ledger: 1_010_200_000_000, More: last}, b.instance(id, workKey))
@@ -130,11 +140,13 @@ var _ = test("Commit", "a plan is whole or not at all (C3)", func(b *bench) {
 	reply.Job = ids[1]
 	err := b.alter(ids[0],
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
-		inserts(*reply), cancelsStart(keyOf(&child)), cancelsWait(guid(1), 0), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "new"}),
+		inserts(*reply), cancelsStart(keyOf(&child)), cancelsWait(guid(1), 0),
+		waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "new"}),
 		func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, guid(8)) },
 	)
 	require.ErrorIs(b, err, store.ErrLost)
-	require.Equal(b, []any{before, other, &child}, []any{b.view(ids[0]), b.view(ids[1]), b.stored(ids[0], keyOf(&child))})
+	require.Equal(b, []any{before, other, &child},
+		[]any{b.view(ids[0]), b.view(ids[1]), b.stored(ids[0], keyOf(&child))})
 	require.Equal(b, collation.HeldKept, b.stored(ids[0], b.box(kept)).Held)
 })
 
@@ -231,7 +243,9 @@ func ledger(dad collation.DAD, fresh bool, before, after collation.ActivityLedge
 // receipt writes another receipt than the plan's.
 func receipt(after collation.GUIDLedger) func(*collation.Plan) {
 	return func(p *collation.Plan) {
-		p.Receipt = &collation.ReceiptWrite{GUID: guid(1), New: true, After: after, Verdict: journal.VerdictHandled, Seq: p.Entry.Seq}
+		p.Receipt = &collation.ReceiptWrite{
+			GUID: guid(1), New: true, After: after, Verdict: journal.VerdictHandled, Seq: p.Entry.Seq,
+		}
 	}
 }
 
@@ -277,12 +291,17 @@ var _ = test("Lawless", "digits do not carry, shrink or go back (C1, C4)", func(
 		{{1_100_000_000_001, nil}, {201_100_000_000_001, []collation.ActivityLedger{
 			1_100_000_000_001, 201_100_000_000_000, 201_000_000_000_001, 200_100_000_000_001, 101_100_000_000_001, 0,
 		}}},
-		{{0, []collation.ActivityLedger{100_000_000}}, {1_000_000_000_000, []collation.ActivityLedger{1_000_100_000_000}}},
+		{
+			{0, []collation.ActivityLedger{100_000_000}},
+			{1_000_000_000_000, []collation.ActivityLedger{1_000_100_000_000}},
+		},
 		{{10_200_000_000, []collation.ActivityLedger{
 			10_100_000_000, 200_000_000, 300_000_000, 20_000_000_000, 20_200_000_000, 110_200_000_000, 0,
 		}}},
 	} {
-		w := collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: collation.DAD(fmt.Sprint(",0,", n))}, New: true, Join: n == 3}
+		w := collation.LedgerWrite{
+			Key: collation.InstanceKey{Activity: "work", DAD: collation.DAD(fmt.Sprint(",0,", n))}, New: true, Join: n == 3,
+		}
 		for _, step := range steps {
 			if w.After = step.is; step.is > 0 {
 				b.altered(id, ledgers(w))
@@ -326,7 +345,9 @@ var _ = test("Lawless", "a plan names a row and a wait once", func(b *bench) {
 
 // cycles is a row of the job in a turn, which is its rev, too.
 func cycles(st *collation.State, turn int) collation.Row {
-	return collation.Row{GUID: guid(1), Job: st.Job.ID, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn)}
+	return collation.Row{
+		GUID: guid(1), Job: st.Job.ID, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn),
+	}
 }
 
 // It commits two plans of a job together, of which the second is decided on what the first
@@ -343,7 +364,9 @@ var _ = test("Lawless", "plans of a batch follow one another (C3, J6)", func(b *
 	remove := func(p *collation.Plan, _ *collation.State) { p.Delete = append(p.Delete, g) }
 	wait, child := waits(collation.Wait{GUID: g, Topic: "t", Key: "k"}), collation.RowKey{Job: journal.JobID(g), GUID: g}
 	order := func(p *collation.Plan, st *collation.State) {
-		inserts(collation.Row{GUID: g, Job: child.Job, Kind: journal.MessageStart, DAD: collation.RootDAD, Sender: st.Job.ID})(p, st)
+		inserts(collation.Row{
+			GUID: g, Job: child.Job, Kind: journal.MessageStart, DAD: collation.RootDAD, Sender: st.Job.ID,
+		})(p, st)
 	}
 	ledger := func(before, after collation.ActivityLedger) change {
 		return ledgers(collation.LedgerWrite{Key: workKey, New: before == 0, Before: before, After: after})
@@ -374,7 +397,9 @@ var _ = test("Lawless", "plans of a batch follow one another (C3, J6)", func(b *
 		}, refused},
 		"a letter and its answer": {
 			insert(1), func(p *collation.Plan, _ *collation.State) {
-				p.Dead = []collation.DeadLetter{{Job: p.Job, Row: g, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Reason: "stuck"}}
+				p.Dead = []collation.DeadLetter{{
+					Job: p.Job, Row: g, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Reason: "stuck",
+				}}
 			},
 			func(p *collation.Plan, _ *collation.State) { p.Resolve = []journal.GUID{g} }, 1,
 		},

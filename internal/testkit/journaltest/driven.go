@@ -82,7 +82,9 @@ func chain(p *collation.Plan) store.Chained {
 }
 
 // Decide lets how decide on what one want brings, as often as it needs more, and commits the plan.
-func (d Driven) Decide(ctx context.Context, want store.Want, how func(*store.Loaded) (*collation.Plan, *collation.Need, error)) error {
+func (d Driven) Decide(
+	ctx context.Context, want store.Want, how func(*store.Loaded) (*collation.Plan, *collation.Need, error),
+) error {
 	return d.transact(ctx, item{Want: want, decide: how})
 }
 
@@ -141,18 +143,21 @@ func Carrying(st *collation.State, m *collation.Message) (x collation.Message, e
 func handling(step Step, ms []*collation.Message, plans []*collation.Plan) []item {
 	items := make([]item, len(ms))
 	for i, m := range ms {
-		items[i] = item{Want: wantOf(m), decide: func(l *store.Loaded) (p *collation.Plan, need *collation.Need, err error) {
-			st := l.States[m.Job]
-			if st == nil {
-				return nil, nil, nil
-			}
-			x, err := Carrying(st, m)
-			if err != nil {
-				return nil, nil, err
-			}
-			plans[i], need = step(st, &x)
-			return plans[i], need, nil
-		}}
+		items[i] = item{
+			Want: wantOf(m),
+			decide: func(l *store.Loaded) (p *collation.Plan, need *collation.Need, err error) {
+				st := l.States[m.Job]
+				if st == nil {
+					return nil, nil, nil
+				}
+				x, err := Carrying(st, m)
+				if err != nil {
+					return nil, nil, err
+				}
+				plans[i], need = step(st, &x)
+				return plans[i], need, nil
+			},
+		}
 	}
 	return items
 }
@@ -173,16 +178,19 @@ func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.
 	out, items := make([]store.Started, len(starts)), make([]item, len(starts))
 	for i := range starts {
 		in := &starts[i]
-		items[i] = item{Want: store.Want{Key: in.Key}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-			p := collation.Begin(in.Inception(space, l.Now), l.Holders[in.Key], mode)
-			if p == nil {
-				out[i] = already(in, l.Holders[in.Key])
-				return nil, nil, nil
-			}
-			out[i] = store.Started{Job: p.Job}
-			l.Holders[in.Key] = &collation.Holder{ID: p.Job, State: journal.JobOpen, Flow: in.Flow, Input: in.Input}
-			return p, nil, nil
-		}}
+		items[i] = item{
+			Want: store.Want{Key: in.Key},
+			decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+				p := collation.Begin(in.Inception(space, l.Now), l.Holders[in.Key], mode)
+				if p == nil {
+					out[i] = already(in, l.Holders[in.Key])
+					return nil, nil, nil
+				}
+				out[i] = store.Started{Job: p.Job}
+				l.Holders[in.Key] = &collation.Holder{ID: p.Job, State: journal.JobOpen, Flow: in.Flow, Input: in.Input}
+				return p, nil, nil
+			},
+		}
 	}
 	if err := d.transact(ctx, items...); err != nil {
 		return nil, err
@@ -192,20 +200,26 @@ func (d Driven) Start(ctx context.Context, starts []store.Start, mode collation.
 
 func already(in *store.Start, h *collation.Holder) store.Started {
 	return store.Started{Job: h.ID, Err: &store.AlreadyStartedError{
-		Flow: h.Flow, Job: h.ID, Key: in.Key, SameFlow: h.Flow.Name == in.Flow.Name, SameInput: bytes.Equal(h.Input, in.Input),
+		Flow: h.Flow, Job: h.ID, Key: in.Key, SameFlow: h.Flow.Name == in.Flow.Name,
+		SameInput: bytes.Equal(h.Input, in.Input),
 	}}
 }
 
 // ordered decides on the row of a child's start, if it is still as it was seen: store.ErrStale.
-func (d Driven) ordered(ctx context.Context, seen *collation.Row, key string, decide func(*collation.Row, *store.Loaded) (*collation.Plan, error)) error {
-	return d.transact(ctx, item{Want: store.Want{Order: seen.Job, Key: key}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		row := l.Orders[seen.Job]
-		if row == nil || row.Sender != seen.Sender {
-			return nil, nil, fmt.Errorf("%w: the start of job %s", store.ErrStale, seen.Job)
-		}
-		p, err := decide(row, l)
-		return p, nil, err
-	}})
+func (d Driven) ordered(ctx context.Context, seen *collation.Row, key string,
+	decide func(*collation.Row, *store.Loaded) (*collation.Plan, error),
+) error {
+	return d.transact(ctx, item{
+		Want: store.Want{Order: seen.Job, Key: key},
+		decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			row := l.Orders[seen.Job]
+			if row == nil || row.Sender != seen.Sender {
+				return nil, nil, fmt.Errorf("%w: the start of job %s", store.ErrStale, seen.Job)
+			}
+			p, err := decide(row, l)
+			return p, nil, err
+		},
+	})
 }
 
 // Spawn begins the child that the row orders.
@@ -232,7 +246,9 @@ func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, 
 // Refuse ends the row of a child's start that is refused, with its reply, if any.
 func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collation.Row) error {
 	return d.ordered(ctx, seen, "", func(row *collation.Row, _ *store.Loaded) (*collation.Plan, error) {
-		p := &collation.Plan{Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Delete: []journal.GUID{row.GUID}}
+		p := &collation.Plan{
+			Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Delete: []journal.GUID{row.GUID},
+		}
 		if reply != nil {
 			p.Insert = []collation.Row{*reply}
 		}
@@ -243,17 +259,20 @@ func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collatio
 // Interrupt inserts the row of an interrupt of a job, and says whether it was not known. It is not
 // inserted if the job is closed.
 func (d Driven) Interrupt(ctx context.Context, row collation.Row, mode collation.Mode) (fresh bool, err error) {
-	want := store.Want{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: collation.RowKey{Job: row.Job, GUID: row.GUID}}
-	return fresh, d.transact(ctx, item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		st := l.States[row.Job]
-		if st == nil {
-			return nil, nil, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
-		}
-		_, known := l.Known[collation.RowKey{Job: row.Job, GUID: row.GUID}]
-		p, err := collation.Interrupt(st, row, known, false, mode)
-		fresh = p != nil
-		return p, nil, rejected(err)
-	}})
+	want := store.Want{
+		Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: collation.RowKey{Job: row.Job, GUID: row.GUID},
+	}
+	return fresh, d.transact(ctx,
+		item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			st := l.States[row.Job]
+			if st == nil {
+				return nil, nil, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
+			}
+			_, known := l.Known[collation.RowKey{Job: row.Job, GUID: row.GUID}]
+			p, err := collation.Interrupt(st, row, known, false, mode)
+			fresh = p != nil
+			return p, nil, rejected(err)
+		}})
 }
 
 // wakeUps are what a decision on a mailbox sends; none of no decision.
@@ -262,53 +281,68 @@ func wakeUps(m *collation.Mail) (p *collation.Plan, out []store.Outgoing) {
 		return nil, nil
 	}
 	for i, w := range m.ResolvedWaits {
-		out = append(out, store.Outgoing{Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace})
+		out = append(out, store.Outgoing{
+			Row: m.Plan.Insert[i], JobKey: w.JobKey, Generation: w.Generation, Flow: w.Flow, Trace: w.Trace,
+		})
 	}
 	return m.Plan, out
 }
 
 // Signal takes a signal from outside and delivers it at once.
-func (d Driven) Signal(ctx context.Context, in *collation.Signal, mode collation.Mode) (out store.Signalled, err error) {
+func (d Driven) Signal(
+	ctx context.Context, in *collation.Signal, mode collation.Mode) (out store.Signalled, err error,
+) {
 	space, err := d.Space(ctx)
 	if err != nil {
 		return out, err
 	}
 	box := collation.Mailbox(space, in.Topic, in.Key)
 	record := collation.RowKey{Job: box, GUID: in.GUID}
-	err = d.transact(ctx, item{Want: store.Want{Box: box, Known: record}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		if state, known := l.Known[record]; known {
-			out = store.Signalled{State: state, Duplicate: true}
-			return nil, nil, nil
-		}
-		m, need, err := collation.Receive(l.Boxes[box], space, *in, mode)
-		p, woken := wakeUps(m)
-		if m != nil {
-			out = store.Signalled{State: m.State, Reached: m.Reached, Out: woken}
-		}
-		return p, need, rejected(err)
-	}})
+	err = d.transact(ctx, item{
+		Want: store.Want{Box: box, Known: record},
+		decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			if state, known := l.Known[record]; known {
+				out = store.Signalled{State: state, Duplicate: true}
+				return nil, nil, nil
+			}
+			m, need, err := collation.Receive(l.Boxes[box], space, *in, mode)
+			p, woken := wakeUps(m)
+			if m != nil {
+				out = store.Signalled{State: m.State, Reached: m.Reached, Out: woken}
+			}
+			return p, need, rejected(err)
+		},
+	})
 	return out, err
 }
 
 // inBoxes are the items of an operation on signals of mailboxes.
-func inBoxes(signals []collation.RowKey, decide func(int, *collation.Box, journal.GUID) (*collation.Plan, *collation.Need, error)) []item {
+func inBoxes(signals []collation.RowKey,
+	decide func(int, *collation.Box, journal.GUID) (*collation.Plan, *collation.Need, error),
+) []item {
 	items := make([]item, len(signals))
 	for i, k := range signals {
-		items[i] = item{Want: store.Want{Box: k.Job, Signal: k.GUID}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-			return decide(i, l.Boxes[k.Job], k.GUID)
-		}}
+		items[i] = item{
+			Want: store.Want{Box: k.Job, Signal: k.GUID},
+			decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+				return decide(i, l.Boxes[k.Job], k.GUID)
+			},
+		}
 	}
 	return items
 }
 
 // Deliver delivers the signals of rows in one transaction.
-func (d Driven) Deliver(ctx context.Context, signals []collation.RowKey, mode collation.Mode) (out []store.Outgoing, err error) {
+func (d Driven) Deliver(
+	ctx context.Context, signals []collation.RowKey, mode collation.Mode) (out []store.Outgoing, err error,
+) {
 	woken := make([][]store.Outgoing, len(signals))
-	err = d.transact(ctx, inBoxes(signals, func(i int, box *collation.Box, g journal.GUID) (p *collation.Plan, need *collation.Need, err error) {
-		m, need, err := collation.Deliver(box, g, mode)
-		p, woken[i] = wakeUps(m)
-		return p, need, rejected(err)
-	})...)
+	err = d.transact(ctx, inBoxes(signals,
+		func(i int, box *collation.Box, g journal.GUID) (p *collation.Plan, need *collation.Need, err error) {
+			m, need, err := collation.Deliver(box, g, mode)
+			p, woken[i] = wakeUps(m)
+			return p, need, rejected(err)
+		})...)
 	if err != nil {
 		return nil, err
 	}
@@ -322,11 +356,12 @@ func (d Driven) ExpireSignals(ctx context.Context, limit int) (n int, err error)
 		return 0, err
 	}
 	ended := make([]bool, len(late))
-	err = d.transact(ctx, inBoxes(late, func(i int, box *collation.Box, g journal.GUID) (*collation.Plan, *collation.Need, error) {
-		p := collation.Lapse(box, g)
-		ended[i] = p != nil
-		return p, nil, nil
-	})...)
+	err = d.transact(ctx,
+		inBoxes(late, func(i int, box *collation.Box, g journal.GUID) (*collation.Plan, *collation.Need, error) {
+			p := collation.Lapse(box, g)
+			ended[i] = p != nil
+			return p, nil, nil
+		})...)
 	return len(slices.DeleteFunc(ended, func(e bool) bool { return !e })), err
 }
 
@@ -336,7 +371,9 @@ var _ store.Worker = Driven{}
 var effectMode = collation.Mode{Writer: "suite", Build: "test"}
 
 // onChain decides on the effect of a request.
-func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected, decide func(*collation.Chain) (collation.Effected, error)) item {
+func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected,
+	decide func(*collation.Chain) (collation.Effected, error),
+) item {
 	want := store.Want{Chain: of.Key(), Effects: []journal.Digest{e.Key}, Past: of.Resumes}
 	return item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
 		h := l.Chains[of.Key()]
@@ -354,16 +391,22 @@ func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected, decide
 // StartEffect implements store.Worker.
 func (d Driven) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
 	var out collation.Effected
-	err := d.transact(ctx, onChain(&l, &e, &out, func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) }))
+	err := d.transact(ctx, onChain(&l, &e, &out, func(h *collation.Chain) (collation.Effected, error) {
+		return h.Start(l, e, effectMode)
+	}))
 	return out.EffectRow, out.Taken, err
 }
 
 func finish(l *store.Lease, e *journal.Effect, notDone bool, out *collation.Effected) item {
-	return onChain(l, e, out, func(h *collation.Chain) (collation.Effected, error) { return h.Finish(*l, *e, notDone, effectMode) })
+	return onChain(l, e, out, func(h *collation.Chain) (collation.Effected, error) {
+		return h.Finish(*l, *e, notDone, effectMode)
+	})
 }
 
 // FinishEffect implements store.Worker.
-func (d Driven) FinishEffect(ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error) {
+func (d Driven) FinishEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
+) {
 	if e.Class == store.ClassTx {
 		return store.EffectRow{}, store.ErrRejected
 	}
@@ -378,7 +421,9 @@ func (d Driven) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect
 }
 
 // TxEffect implements store.Worker.
-func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error) {
+func (d Driven) TxEffect(
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error,
+) {
 	if e.Class != store.ClassTx {
 		return store.EffectRow{}, store.ErrRejected
 	}
@@ -398,13 +443,18 @@ func (d Driven) TxEffect(ctx context.Context, l store.Lease, e journal.Effect, c
 }
 
 // onJob is an item that decides on a job with one of its rows: store.ErrStale.
-func onJob(job journal.JobID, row journal.GUID, decide func(*collation.State) (*collation.Plan, *collation.Need, error)) item {
-	return item{Want: store.Want{Job: job, Row: row}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		if st := l.States[job]; st != nil {
-			return decide(st)
-		}
-		return nil, nil, store.ErrStale
-	}}
+func onJob(
+	job journal.JobID, row journal.GUID, decide func(*collation.State) (*collation.Plan, *collation.Need, error),
+) item {
+	return item{
+		Want: store.Want{Job: job, Row: row},
+		decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			if st := l.States[job]; st != nil {
+				return decide(st)
+			}
+			return nil, nil, store.ErrStale
+		},
+	}
 }
 
 // Lease implements store.Worker. As an engine would, it holds a request that ran too often.
@@ -413,9 +463,10 @@ func (d Driven) Lease(
 ) (store.Lease, error) {
 	l, err := d.Store.Lease(ctx, job, request, turn, holder, session)
 	if errors.Is(err, store.ErrExhausted) {
-		err = cmp.Or(d.transact(ctx, onJob(job, request, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
-			return collation.Exhaust(st, request, turn, effectMode)
-		})), err)
+		err = cmp.Or(d.transact(ctx,
+			onJob(job, request, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
+				return collation.Exhaust(st, request, turn, effectMode)
+			})), err)
 	}
 	return l, err
 }
@@ -461,12 +512,13 @@ func (d Driven) TurnOverdue(ctx context.Context, limit int) (n int, err error) {
 	late, err := d.Late(ctx, journal.MessageRequest, limit)
 	for i := 0; i < len(late) && err == nil; i++ {
 		turned := 0
-		err = d.transact(ctx, onJob(late[i].Job, late[i].GUID, func(st *collation.State) (p *collation.Plan, _ *collation.Need, _ error) {
-			if p = collation.Overdue(st, late[i].GUID, effectMode); p != nil {
-				turned = 1
-			}
-			return p, nil, nil
-		}))
+		err = d.transact(ctx,
+			onJob(late[i].Job, late[i].GUID, func(st *collation.State) (p *collation.Plan, _ *collation.Need, _ error) {
+				if p = collation.Overdue(st, late[i].GUID, effectMode); p != nil {
+					turned = 1
+				}
+				return p, nil, nil
+			}))
 		n += turned
 	}
 	return n, err
@@ -485,9 +537,12 @@ func (d Driven) DeadLetter(ctx context.Context, letter collation.DeadLetter, raw
 func (d Driven) Discard(ctx context.Context, rows []collation.RowKey) error {
 	items := make([]item, len(rows))
 	for i, k := range rows {
-		items[i] = item{Want: store.Want{Job: k.Job, Order: k.Job}, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-			return collation.Discard(k, l.Tombstones[k.Job], l.States[k.Job], l.Orders[k.Job]), nil, nil
-		}}
+		items[i] = item{
+			Want: store.Want{Job: k.Job, Order: k.Job},
+			decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+				return collation.Discard(k, l.Tombstones[k.Job], l.States[k.Job], l.Orders[k.Job]), nil, nil
+			},
+		}
 	}
 	return d.transact(ctx, items...)
 }

@@ -64,7 +64,9 @@ var _ = test("Effects", "a chain of their own, in the order of their first entri
 	r := b.asked()
 	l := b.lease(r, "w1")
 	require.Empty(b, b.effectsOf(r.Job, r.GUID))
-	want := []store.EffectRow{b.startEffect(l, effect("z", 0)), b.startEffect(l, effect("a", 0)), b.startEffect(l, effect("m", 0))}
+	want := []store.EffectRow{
+		b.startEffect(l, effect("z", 0)), b.startEffect(l, effect("a", 0)), b.startEffect(l, effect("m", 0)),
+	}
 	for _, i := range []int{2, 0} {
 		want[i] = b.finishEffect(l, completed(effect(want[i].Name, 0), `{"of":1}`))
 	}
@@ -76,7 +78,8 @@ var _ = test("Effects", "a chain of their own, in the order of their first entri
 	for _, e := range entries {
 		kinds = append(kinds, e.Kind)
 	}
-	require.Equal(b, append(slices.Repeat([]journal.Kind{journal.KindEffectStarted}, 3), slices.Repeat([]journal.Kind{journal.KindEffectCompleted}, 2)...), kinds)
+	require.Equal(b, append(slices.Repeat([]journal.Kind{journal.KindEffectStarted}, 3),
+		slices.Repeat([]journal.Kind{journal.KindEffectCompleted}, 2)...), kinds)
 })
 
 var _ = test("Effects", "an effect keeps what is recorded of it, field by field (E6)", func(b *bench) {
@@ -87,7 +90,8 @@ var _ = test("Effects", "an effect keeps what is recorded of it, field by field 
 		e := at("e", store.ClassIdempotent, "2.0.1")
 		e.Key, e.N = effect("e", i).Key, i
 		want := store.EffectRow{
-			Key: e.Key, Name: "e", Class: store.ClassIdempotent, N: i, Position: "2.0.1", State: store.EffectStarted, Fence: l.Fence, Holder: "w1", Live: true,
+			Key: e.Key, Name: "e", Class: store.ClassIdempotent, N: i, Position: "2.0.1", State: store.EffectStarted,
+			Fence: l.Fence, Holder: "w1", Live: true,
 		}
 		require.Equal(b, want, b.startEffect(l, e))
 		if want.State, want.Live = store.EffectCompleted, false; result != "" {
@@ -140,7 +144,8 @@ var _ = test("Effects", "what comes when the row has gone is recorded (J8)", fun
 	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
 	b.is(journal.JobFailed, id)
 	b.finishEffect(l, completed(effect("pay", 0), `"paid"`))
-	requireOneOf(b, failed(b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)), store.ErrStale, store.ErrJobClosed)
+	requireOneOf(b, failed(b.s.FinishEffect(b.ctx(), l, completed(effect("other", 0), `1`), false)), store.ErrStale,
+		store.ErrJobClosed)
 	require.Equal(b, `"paid"`, string(b.effectsOf(id, l.Request)[0].Result))
 	require.True(b, b.chain(id, l.Request)[1].Effect.Late)
 })
@@ -168,7 +173,8 @@ var _ = test("Effects", "a result is taken back, or vouched for (3.3)", func(b *
 	require.Equal(b, []any{store.EffectNotDone, &journal.Failure{Class: store.FailureVoided, Message: "looked it up"}, false},
 		[]any{after[0].State, after[0].Error, after[0].Vouched})
 	require.Nil(b, after[0].Result)
-	require.Equal(b, []any{store.EffectCompleted, `1`, true}, []any{after[1].State, string(after[1].Result), after[1].Vouched})
+	require.Equal(b, []any{store.EffectCompleted, `1`, true},
+		[]any{after[1].State, string(after[1].Result), after[1].Vouched})
 
 	l, late := b.lease(b.request(r.Job, "work"), "w"), effect("late", 0)
 	b.startEffect(l, late)
@@ -181,7 +187,9 @@ var _ = test("Effects", "a result is taken back, or vouched for (3.3)", func(b *
 	require.Empty(b, b.request(r.Job, "work").Held)
 	require.Empty(b, b.letters(false))
 	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
-		p.Chain = &collation.ChainWrite{Request: r.GUID, Effect: collation.Effect{EffectRow: after[0], Request: r.GUID}, Completed: true}
+		p.Chain = &collation.ChainWrite{
+			Request: r.GUID, Effect: collation.Effect{EffectRow: after[0], Request: r.GUID}, Completed: true,
+		}
 	}), store.ErrLost, "it has no result any more")
 })
 
@@ -216,7 +224,8 @@ var _ = test("Effects", "the effects of a job come in the order of their time", 
 	list := got(b.s.JobEffects(b.ctx(), id))(b)
 	require.Len(b, list, len(order))
 	for i, f := range list {
-		require.Equal(b, []any{fmt.Sprint(i), id, leases[order[i]].Request, order[i]}, []any{f.Name, f.Job, f.Request, f.Activity})
+		require.Equal(b, []any{fmt.Sprint(i), id, leases[order[i]].Request, order[i]},
+			[]any{f.Name, f.Job, f.Request, f.Activity})
 		require.NotEmpty(b, f.DAD)
 		require.Equal(b, i == 3, f.Live)
 	}
@@ -231,7 +240,8 @@ var _ = test("Effects", "a key is found in whichever job (E1)", func(b *bench) {
 	for _, key := range []string{"k", "l"} {
 		rows = append(rows, b.lease(b.request(b.requested(one, key), "work"), "w"))
 	}
-	slices.SortFunc(rows, func(x, y store.Lease) int { return slices.Compare(y.Job[:], x.Job[:]) }) // not the order of their ids
+	// not the order of their ids
+	slices.SortFunc(rows, func(x, y store.Lease) int { return slices.Compare(y.Job[:], x.Job[:]) })
 	for i, l := range rows {
 		b.tick()
 		b.startEffect(l, effect("of both", 0))
@@ -241,7 +251,8 @@ var _ = test("Effects", "a key is found in whichever job (E1)", func(b *bench) {
 	for i, l := range rows {
 		found := find(effect("of one", i))
 		require.Len(b, found, 1)
-		require.Equal(b, []any{l.Job, l.Request, "work", ",0,0", true}, []any{found[0].Job, found[0].Request, found[0].Activity, found[0].DAD, found[0].Live})
+		require.Equal(b, []any{l.Job, l.Request, "work", ",0,0", true},
+			[]any{found[0].Job, found[0].Request, found[0].Activity, found[0].DAD, found[0].Live})
 	}
 	both := find(effect("of both", 0))
 	require.Len(b, both, 2)
@@ -271,7 +282,8 @@ var _ = test("Tx", "completed without a start, refused or not done, once (E3, E5
 	for i, end := range ends {
 		e := at(fmt.Sprint(i), store.ClassTx, fmt.Sprint(4+i))
 		want := store.EffectRow{
-			Key: e.Key, Name: e.Name, Class: store.ClassTx, State: store.EffectCompleted, Result: end.Result, Error: end.Error, Fence: l.Fence, Holder: "w1", Position: e.Position,
+			Key: e.Key, Name: e.Name, Class: store.ClassTx, State: store.EffectCompleted, Result: end.Result,
+			Error: end.Error, Fence: l.Fence, Holder: "w1", Position: e.Position,
 		}
 		if end.NotDone {
 			want.State = store.EffectNotDone
@@ -348,6 +360,7 @@ var _ = test("Tx", "of a removed job: stale, and nothing stands (P29)", func(b *
 	b.finish(r.Job, collation.Micros(1))
 	b.expire(100)
 	for _, name := range []string{"pay", "book"} {
-		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))), store.ErrStale, name)
+		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))),
+			store.ErrStale, name)
 	}
 })

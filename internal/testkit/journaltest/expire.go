@@ -85,7 +85,8 @@ func (b *bench) requireTombstone(was *store.JobView) {
 	require.Equal(b, want, v)
 	require.ErrorIs(b, failed(b.s.FindJob(b.ctx(), was.Key)), store.ErrNotFound)
 	if b.lists != nil {
-		require.ErrorIs(b, failed(b.lists.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound) // heavy stored it
+		// heavy stored it
+		require.ErrorIs(b, failed(b.lists.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound)
 	}
 	require.True(b, got(b.s.Ended(b.ctx(), []journal.JobID{was.ID}))(b)[was.ID])
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()})
@@ -142,10 +143,15 @@ func (b *bench) heavy(key string) *store.JobView {
 		require.NoError(b, b.s.PutPayload(b.ctx(), id, sha256.Sum256(body), body))
 		r := b.request(id, "work")
 		b.altered(id, results(collation.InstanceKey{Activity: "work", DAD: collation.DAD(fmt.Sprint(",0,", i+1))}, true, `1`))
-		b.altered(id, comes(r.GUID, &collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint(i), ""), GUID: guid(i)}),
+		b.altered(id, comes(r.GUID,
+			&collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint(i), ""), GUID: guid(i)}),
 			func(p *collation.Plan, _ *collation.State) {
-				p.Receipt = &collation.ReceiptWrite{GUID: guid(i), New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq}
-				p.Dead = []collation.DeadLetter{{Job: id, Row: guid(i), Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", Reason: "stuck"}}
+				p.Receipt = &collation.ReceiptWrite{
+					GUID: guid(i), New: true, Verdict: journal.VerdictStale, Seq: p.Entry.Seq,
+				}
+				p.Dead = []collation.DeadLetter{{
+					Job: id, Row: guid(i), Kind: journal.MessageLeg1, Activity: "work", DAD: ",0,0", Reason: "stuck",
+				}}
 			})
 		l := b.lease(r, "w")
 		b.startEffect(l, effect(fmt.Sprint(i), 0))
@@ -211,8 +217,10 @@ var _ = test("Expiry", "late messages of the first meet nothing of the second (P
 	id := b.start(b.deploy(one), "k")
 	before := b.view(id)
 	require.Equal(b, collation.NewJobID(b.space(), "k", 2), id)
-	require.Equal(b, []any{int64(2), journal.JobOpen, collation.Never, collation.Micros(0), false}, []any{before.Generation, before.State, before.ExpiresAt, before.Closed, before.Ended})
-	require.Equal(b, []journal.JobID{id, id}, []journal.JobID{got(b.s.FindJob(b.ctx(), "k"))(b), b.look(store.Want{Key: "k"}).Holders["k"].ID})
+	require.Equal(b, []any{int64(2), journal.JobOpen, collation.Never, collation.Micros(0), false},
+		[]any{before.Generation, before.State, before.ExpiresAt, before.Closed, before.Ended})
+	require.Equal(b, []journal.JobID{id, id},
+		[]journal.JobID{got(b.s.FindJob(b.ctx(), "k"))(b), b.look(store.Want{Key: "k"}).Holders["k"].ID})
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, store.Want{Job: id})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)
@@ -229,7 +237,8 @@ var _ = test("Expiry", "late messages of the first meet nothing of the second (P
 	require.NoError(b, b.s.Discard(b.ctx(), []collation.RowKey{keyOf(&late)}))
 	require.Nil(b, b.stored(id, keyOf(&late)))
 	require.ErrorIs(b, failed(b.s.Job(b.ctx(), was.ID)), store.ErrNotFound)
-	require.Equal(b, map[journal.JobID]bool{was.ID: true, id: false}, got(b.s.Ended(b.ctx(), []journal.JobID{was.ID, id}))(b),
+	require.Equal(b, map[journal.JobID]bool{was.ID: true, id: false},
+		got(b.s.Ended(b.ctx(), []journal.JobID{was.ID, id}))(b),
 		"who waits for the first is told that it is over")
 	after := b.view(id)
 	require.Equal(b, []any{before.Rows, before.Instances}, []any{after.Rows, after.Instances})
@@ -271,7 +280,8 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 		Parent: journal.Parent{Space: b.space(), Job: parent, Activity: "work", DAD: ",0,0", Leg1: request},
 	}))(b)
 	row := collation.Row{
-		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: order, NextAt: 1, Sender: parent, Undo: true,
+		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: order, NextAt: 1,
+		Sender: parent, Undo: true,
 	}
 	b.altered(parent, inserts(row))
 	row.Origin = b.view(parent).Head.Seq
@@ -322,7 +332,8 @@ var _ = test("Expiry", "a job that was resumed stays while the next is open", fu
 	resume := func(st *collation.State) (*collation.Plan, collation.Inception) {
 		next := collation.NewJobID(b.space(), "k", 2)
 		return collation.Resumed(st, next, "ann", "again", b.mode), collation.Inception{Key: "k", Generation: 2, From: &journal.From{
-			Job: id, Generation: 1, Root: id, RootGeneration: 1, Head: st.Job.Head, Activity: workKey.Activity, DAD: string(workKey.DAD), Who: "ann", Reason: "again",
+			Job: id, Generation: 1, Root: id, RootGeneration: 1, Head: st.Job.Head, Activity: workKey.Activity,
+			DAD: string(workKey.DAD), Who: "ann", Reason: "again",
 		}}
 	}
 	_, err := b.goesOn(id, resume)
@@ -338,10 +349,13 @@ var _ = test("Expiry", "a job that was resumed stays while the next is open", fu
 
 	none := collation.InstanceKey{Activity: "none", DAD: workKey.DAD}
 	pause := collation.PauseKey{InstanceKey: workKey, PauseRef: pauseRef(journal.PauseSleep, "n", "1")}
-	st := b.more(second, collation.Need{Past: []collation.InstanceKey{workKey, none}, Pauses: []collation.PauseKey{pause}, Ends: []journal.JobID{id}})
+	st := b.more(second, collation.Need{
+		Past: []collation.InstanceKey{workKey, none}, Pauses: []collation.PauseKey{pause}, Ends: []journal.JobID{id},
+	})
 	require.Len(b, st.Past[workKey], 1)
 	past := st.Past[workKey][0]
-	require.Equal(b, []any{int64(1), collation.CodeInternal, true}, []any{past.Generation, past.Result.Code, past.Seq > 0})
+	require.Equal(b, []any{int64(1), collation.CodeInternal, true},
+		[]any{past.Generation, past.Result.Code, past.Seq > 0})
 	require.Len(b, st.Past[none], 1)
 	require.Zero(b, st.Past[none][0].Seq)
 	require.Contains(b, st.PastPauses, pause)
@@ -370,7 +384,9 @@ func (b *bench) listedOnce(key string, id journal.JobID) {
 }
 
 // goesOn commits the inception of a job that goes on from another, with the other's last entry.
-func (b *bench) goesOn(id journal.JobID, decide func(*collation.State) (*collation.Plan, collation.Inception)) (journal.JobID, error) {
+func (b *bench) goesOn(
+	id journal.JobID, decide func(*collation.State) (*collation.Plan, collation.Inception),
+) (journal.JobID, error) {
 	b.Helper()
 	f := b.deploy(one)
 	st := b.locked(b.c, store.Want{Job: id}).States[id]
@@ -394,14 +410,17 @@ var _ = test("Expiry", "a job that was forked stays while the fork is open", fun
 		key, at := fmt.Sprint("fork ", i), result-1+int64(i)
 		fork, err := b.goesOn(id, func(st *collation.State) (*collation.Plan, collation.Inception) {
 			return collation.Forked(st, collation.NewJobID(b.space(), key, 1), "ann", "again", b.mode), collation.Inception{
-				Key: key, Generation: 1, From: &journal.From{Job: id, Generation: 1, Who: "ann", Fork: &journal.Fork{Job: id, Generation: 1, At: at}},
+				Key: key, Generation: 1, From: &journal.From{
+					Job: id, Generation: 1, Who: "ann", Fork: &journal.Fork{Job: id, Generation: 1, At: at},
+				},
 			}
 		})
 		require.NoError(b, err)
 		st := b.more(fork, collation.Need{Past: []collation.InstanceKey{workKey}, Pauses: []collation.PauseKey{pause}})
 		require.Len(b, st.Past[workKey], 1)
 		past := st.Past[workKey][0]
-		require.Equal(b, []any{true, int64(1), seq, seq > 0}, []any{past.Forked, past.Generation, past.Seq, past.Result != nil})
+		require.Equal(b, []any{true, int64(1), seq, seq > 0},
+			[]any{past.Forked, past.Generation, past.Seq, past.Result != nil})
 		require.Nil(b, st.PastPauses[pause])
 		forks = append(forks, fork)
 	}

@@ -36,7 +36,8 @@ func (b *bench) unleased(r collation.Row, why ...error) {
 // fresh returns the lease of a run that was not leased.
 func (b *bench) fresh(r collation.Row, holder string) store.Lease {
 	return store.Lease{
-		Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder, Session: b.live().ID(), Fresh: true,
+		Job: r.Job, Request: r.GUID, Generation: 1, Turn: r.Turn, Fence: r.Fence, Holder: holder,
+		Session: b.live().ID(), Fresh: true,
 	}
 }
 
@@ -51,7 +52,8 @@ func (b *bench) held(r collation.Row, holder string) {
 var _ = test("Lease", "a lease is of one run: holder, session, fence (E9, W8)", func(b *bench) {
 	r := b.asked()
 	require.Equal(b, store.Lease{
-		Job: r.Job, Request: r.GUID, Space: b.space(), Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(), Fence: 1, Runs: 1,
+		Job: r.Job, Request: r.GUID, Space: b.space(), Generation: 1, Turn: 1, Holder: "w1", Session: b.live().ID(),
+		Fence: 1, Runs: 1,
 	}, b.lease(r, "w1"))
 	b.unleased(r, store.ErrLeased)
 	b.held(r, "w1")

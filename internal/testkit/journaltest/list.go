@@ -40,7 +40,9 @@ var _ = test("Lists", "pages cover the jobs, newest first", func(b *bench) {
 	}
 	all := got(b.lists.Jobs(b.ctx(), store.JobFilter{}))(b).Jobs
 	require.Len(b, all, 24)
-	require.True(b, slices.IsSortedFunc(all, func(x, y store.JobSummary) int { return cmp.Compare(y.Started, x.Started) }))
+	require.True(b, slices.IsSortedFunc(all, func(x, y store.JobSummary) int {
+		return cmp.Compare(y.Started, x.Started)
+	}))
 	require.Equal(b, all[5:], got(b.lists.Jobs(b.ctx(), store.JobFilter{Before: all[4].Cursor}))(b).Jobs)
 	var keys []string
 	for i := range all {
@@ -90,9 +92,12 @@ var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 	b.selects(store.JobFilter{Prefix: "order", Flow: "one", States: isOpen}, open)
 	_, looked := b.counted(store.JobFilter{Flow: "gone", From: from})
 	require.EqualValues(b, 3, looked, "those of the time range")
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1}, got(b.lists.Counts(b.ctx()))(b))
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1},
+		got(b.lists.Counts(b.ctx()))(b))
 	entries := b.chain(id, journal.MainChain)
-	closing := slices.IndexFunc(entries, func(e *journal.Entry) bool { return slices.Contains(e.Marks, journal.MarkClosed) })
+	closing := slices.IndexFunc(entries, func(e *journal.Entry) bool {
+		return slices.Contains(e.Marks, journal.MarkClosed)
+	})
 	require.EqualValues(b, entries[closing].Time, b.view(id).Closed, "as the journal tells it")
 	require.Zero(b, b.view(parent).Closed)
 })
@@ -134,9 +139,13 @@ var _ = test("Views", "a job's rows come by their entries, its waits by their ag
 	}
 	v := b.view(id)
 	require.Len(b, v.Rows, 11)
-	require.True(b, slices.IsSortedFunc(v.Rows, func(x, y collation.Row) int { return cmp.Compare(x.Origin, y.Origin) }))
+	require.True(b, slices.IsSortedFunc(v.Rows, func(x, y collation.Row) int {
+		return cmp.Compare(x.Origin, y.Origin)
+	}))
 	require.Len(b, v.Waits, 5)
-	require.True(b, slices.IsSortedFunc(v.Waits, func(x, y collation.Wait) int { return cmp.Compare(x.Since, y.Since) }))
+	require.True(b, slices.IsSortedFunc(v.Waits, func(x, y collation.Wait) int {
+		return cmp.Compare(x.Since, y.Since)
+	}))
 })
 
 func (b *bench) gauges() *store.Gauges {
@@ -146,7 +155,8 @@ func (b *bench) gauges() *store.Gauges {
 
 var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	require.Equal(b, &store.Gauges{
-		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]store.Backlog{}, Dead: map[string]int64{}, Processes: map[string]int64{},
+		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]store.Backlog{},
+		Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
 	b.jobs(3) // their start rows are due
 	b.finished("kept", b.now()+micros(hour))
@@ -155,7 +165,9 @@ var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	late := b.request(b.requested(one, "late"), "work")
 	b.rewrite(late, func(r *collation.Row, now collation.Micros) { r.NextAt = now - micros(hour) })
 	b.altered(late.Job, func(p *collation.Plan, st *collation.State) {
-		p.Insert = []collation.Row{{GUID: guid(1), Job: late.Job, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0", NextAt: st.Now}}
+		p.Insert = []collation.Row{{
+			GUID: guid(1), Job: late.Job, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0", NextAt: st.Now,
+		}}
 	})
 	for _, reason := range []string{"foreign", "foreign", "undecodable"} {
 		require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Reason: reason}, nil))
@@ -164,7 +176,8 @@ var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	b.open(store.Process{Name: "b", Lease: time.Minute, Roles: []string{"workers"}})
 
 	g := b.gauges()
-	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobOpen}: 5, {Flow: "one", State: journal.JobQuarantined}: 0}, g.Jobs)
+	require.Equal(b,
+		map[store.JobsOf]int64{{Flow: "one", State: journal.JobOpen}: 5, {Flow: "one", State: journal.JobQuarantined}: 0}, g.Jobs)
 	require.Equal(b, map[store.JobsOf]int64{{Flow: "one", State: journal.JobCompleted}: 2}, g.Closed, "a small table is counted")
 	require.Len(b, g.Running, 1)
 	require.EqualValues(b, 1, g.Running["t.work"].N)
@@ -243,7 +256,9 @@ var _ = test("Views", "a closed job has not ended before its completion tasks (W
 		}
 		require.Equal(b, 1, closed)
 		v := b.view(r.Job)
-		require.Equal(b, store.Outcome{Key: key, State: v.State, Ended: true, Code: v.Code, Error: v.Error, Output: v.Output}, b.ending(r.Job))
+		require.Equal(b, store.Outcome{
+			Key: key, State: v.State, Ended: true, Code: v.Code, Error: v.Error, Output: v.Output,
+		}, b.ending(r.Job))
 	}
 })
 
@@ -319,7 +334,8 @@ func (b *bench) begun(id journal.JobID) {
 var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 	b.requested(one, "works")
 	parked := b.requested(one, "parked")
-	b.answer(parked, "work", &journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
+	b.answer(parked, "work",
+		&journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
 	done := b.requested(one, "done")
 	b.answer(done, "work", Success(`1`))
 	b.begun(b.start(b.deploy(waiters), "waits"))
@@ -333,7 +349,8 @@ var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 		"signal": {"waits"}, "signal:go.on": {"waits"}, "signal:go": nil, "timer": {"waits"}, "child": {"parent", "waits"},
 	} {
 		b.selects(store.JobFilter{Waits: waits}, want...)
-		b.selects(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobOpen, journal.JobFailed}}, want...)
+		b.selects(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobOpen, journal.JobFailed}},
+			want...)
 		b.selects(store.JobFilter{Waits: waits, Look: 1}, want...)
 		b.selects(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobCompleted}})
 		b.selects(store.JobFilter{Waits: waits, Flow: "gone"})

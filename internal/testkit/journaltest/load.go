@@ -23,8 +23,11 @@ var _ = test("Load", "what was asked for, and nothing else (J2)", func(b *bench)
 	row := b.row(id, journal.MessageStart, "start")
 	unknown := store.Want{Job: journal.JobID{1}, Row: journal.GUID{1}}
 	l := b.look(
-		store.Want{Job: id, Receipt: id.Start(), Row: id.Start(), Instances: []collation.InstanceKey{startKey, workKey}},
-		store.Want{Job: id, Receipt: guid(9), Row: guid(8), Results: []collation.InstanceKey{startKey, workKey}}, unknown,
+		store.Want{
+			Job: id, Receipt: id.Start(), Row: id.Start(), Instances: []collation.InstanceKey{startKey, workKey},
+		},
+		store.Want{Job: id, Receipt: guid(9), Row: guid(8), Results: []collation.InstanceKey{startKey, workKey}},
+		unknown,
 	)
 	require.Empty(b, l.Busy)
 	require.Empty(b, l.Tombstones)
@@ -39,7 +42,10 @@ var _ = test("Load", "what was asked for, and nothing else (J2)", func(b *bench)
 	}, st.Instances)
 	require.Equal(b, map[journal.GUID]*collation.Row{id.Start(): &row, guid(8): nil}, st.Rows)
 	require.Equal(b, map[journal.GUID]*collation.Receipt{
-		id.Start(): {Ledger: collation.StartBorn, Verdict: journal.VerdictHandled, Seq: 1, Response: st.Receipts[id.Start()].Response}, guid(9): nil,
+		id.Start(): {
+			Ledger: collation.StartBorn, Verdict: journal.VerdictHandled, Seq: 1,
+			Response: st.Receipts[id.Start()].Response,
+		}, guid(9): nil,
 	}, st.Receipts)
 	require.Equal(b, map[collation.InstanceKey]*flow.Result{
 		startKey: {Ran: true, Code: collation.CodeOK, Output: []byte(`{"n":7}`)}, workKey: nil,
@@ -59,28 +65,33 @@ var _ = test("Load", "what is missing later comes by More (J2)", func(b *bench) 
 	wait := &view.Waits[0]
 	st := b.more(id, collation.Need{
 		Instances: []collation.InstanceKey{left}, Results: []collation.InstanceKey{startKey, left},
-		Rows:  []collation.RowKey{keyOf(&view.Rows[0]), keyOf(&child), k, {Job: other, GUID: other.Start()}, {Job: id, GUID: guid(9)}},
+		Rows: []collation.RowKey{
+			keyOf(&view.Rows[0]), keyOf(&child), k, {Job: other, GUID: other.Start()}, {Job: id, GUID: guid(9)},
+		},
 		Waits: []journal.GUID{guid(1), guid(2), guid(3)},
 	})
 	require.Equal(b, "001100000000000", st.Instances[left].Ledger.String())
 	require.Equal(b, `{"n":7}`, string(st.Results[startKey].Output))
 	require.Nil(b, st.Results[left], "asked for its answer, which has not come")
 	require.Equal(b, map[journal.GUID]*collation.Row{
-		view.Rows[0].GUID: &view.Rows[0], child.GUID: &child, k.GUID: b.stored(other, k), other.Start(): &b.view(other).Rows[0], guid(9): nil,
+		view.Rows[0].GUID: &view.Rows[0], child.GUID: &child, k.GUID: b.stored(other, k),
+		other.Start(): &b.view(other).Rows[0], guid(9): nil,
 	}, st.Rows)
 	require.Equal(b, map[journal.GUID]*collation.Wait{guid(1): wait, guid(2): nil, guid(3): nil}, st.Waits)
 	require.False(b, st.AllRows)
 
 	st = b.more(id, collation.Need{AllRows: true})
 	require.True(b, st.AllRows)
-	require.Equal(b, map[journal.GUID]*collation.Row{view.Rows[0].GUID: &view.Rows[0], view.Rows[1].GUID: &view.Rows[1]}, st.Rows)
+	require.Equal(b,
+		map[journal.GUID]*collation.Row{view.Rows[0].GUID: &view.Rows[0], view.Rows[1].GUID: &view.Rows[1]}, st.Rows)
 	require.Equal(b, map[journal.GUID]*collation.Wait{guid(1): wait}, st.Waits)
 })
 
 // It asks for state that an earlier plan of the same transaction has changed.
 var _ = test("Load", "More leaves what plans of the transaction moved (J6)", func(b *bench) {
 	id := b.jobs(1)[0]
-	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}), waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"}),
+	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}),
+		waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "l"}),
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3))
 	st := b.locked(b.c, store.Want{Job: id}).States[id]
 	need := map[journal.JobID]*collation.Need{id: {
@@ -256,7 +267,8 @@ var fullMore = collation.More{
 
 var _ = test("Instances", "an instance keeps what is beside its digits, field by field", func(b *bench) {
 	id := b.jobs(1)[0]
-	b.altered(id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}), opens(3))
+	b.altered(id, ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: fullMore}),
+		opens(3))
 	want := collation.Instance{Ledger: 1_100_000_000_000, More: fullMore}
 	require.Equal(b, &want, b.instance(id, workKey))
 	require.Equal(b, store.InstanceView{Key: workKey, Instance: want}, b.view(id).Instances[1])
@@ -327,7 +339,9 @@ var _ = test("Instances", "results of elements and of the whole are told apart b
 	element := collation.InstanceKey{Activity: "work[1]", DAD: workKey.DAD}
 	b.altered(id, func(p *collation.Plan, st *collation.State) {
 		p.Entry.Kind, p.Entry.Operator = journal.KindLeg2, nil
-		p.Entry.Response = &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`), Element: 1}
+		p.Entry.Response = &journal.Response{
+			Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(`1`), Element: 1,
+		}
 		results(element, true, `[0,1]`)(p, st)
 		ledgers(collation.LedgerWrite{
 			Key: workKey, New: true, After: 1_100_000_000_000, ResultSeq: p.Entry.Seq, Code: collation.CodeOK,

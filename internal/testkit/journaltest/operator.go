@@ -76,8 +76,10 @@ var _ = test("Letters", "a letter ends once, and its row is released (E10)", fun
 	require.Equal(b, []any{collation.HeldStuck, true}, []any{r.Held, r.Dead})
 	letter := b.letters(false)[0]
 	seen := got(b.s.Letter(b.ctx(), letter.ID))(b)
-	require.Equal(b, &collation.Letter{ID: letter.ID, Job: r.Job, Row: r.GUID, Reason: "runs", State: collation.LetterOpen}, seen)
-	require.Equal(b, map[int64]*collation.Letter{letter.ID: seen}, b.look(store.Want{Letter: letter.ID}, store.Want{Letter: 99}).Letters)
+	require.Equal(b, &collation.Letter{ID: letter.ID, Job: r.Job, Row: r.GUID, Reason: "runs", State: collation.LetterOpen},
+		seen)
+	require.Equal(b, map[int64]*collation.Letter{letter.ID: seen},
+		b.look(store.Want{Letter: letter.ID}, store.Want{Letter: 99}).Letters)
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: letter.ID, Retry: true, Who: "ann"}))
 	require.ErrorIs(b, b.alter(r.Job, func(p *collation.Plan, _ *collation.State) {
 		p.Letters = []collation.LetterEnd{{ID: letter.ID, State: collation.LetterRetried}}
@@ -183,7 +185,10 @@ func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store
 // Repairing is the decision that writes the tables of a job anew as they are.
 func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Repairing, []store.RowGuard, error) {
 	var s *store.Stored
-	if err := d.Audit(ctx, id, func(x *store.Stored, _ iter.Seq2[journal.Record, error]) error { s = x; return nil }); err != nil {
+	if err := d.Audit(ctx, id, func(x *store.Stored, _ iter.Seq2[journal.Record, error]) error {
+		s = x
+		return nil
+	}); err != nil {
 		return nil, nil, err
 	}
 	r := &collation.Repairing{
@@ -196,7 +201,8 @@ func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Rep
 	for key, i := range s.Instances {
 		r.Drop.Instances = append(r.Drop.Instances, key)
 		r.Instances = append(r.Instances, collation.LedgerWrite{
-			Key: key, New: true, Join: i.Ledger.Arrivals() > 0 || i.Ledger.JoinTaken(), After: i.Ledger, ResultSeq: i.ResultSeq, Code: i.Code, More: i.More,
+			Key: key, New: true, Join: i.Ledger.Arrivals() > 0 || i.Ledger.JoinTaken(), After: i.Ledger,
+			ResultSeq: i.ResultSeq, Code: i.Code, More: i.More,
 		})
 	}
 	for g, w := range s.Waits {
@@ -230,7 +236,10 @@ func (b *bench) quarantined() journal.JobID {
 func (b *bench) tables(id journal.JobID) *store.Stored {
 	b.Helper()
 	var out *store.Stored
-	require.NoError(b, b.s.Audit(b.ctx(), id, func(x *store.Stored, _ iter.Seq2[journal.Record, error]) error { out = x; return nil }))
+	require.NoError(b, b.s.Audit(b.ctx(), id, func(x *store.Stored, _ iter.Seq2[journal.Record, error]) error {
+		out = x
+		return nil
+	}))
 	out.Attachments = nil // it reads, and is not compared
 	return out
 }
@@ -266,12 +275,19 @@ var _ = test("Repairs", "digits shrink, and rows come and go, as the plan says (
 	row.GUID = g
 	r.Rows.Insert = []collation.Row{row}
 	r.Waits = append(r.Waits, collation.Wait{GUID: g, Job: id, Activity: "work", DAD: ",0,0", Topic: "paid", Key: "k"})
-	r.Receipts = []collation.ReceiptWrite{{GUID: g, New: true, After: 11_000_000_001, Verdict: journal.VerdictHandled, Seq: 2}}
-	r.Resolved = []collation.ResolvedWait{{Request: g, GUID: guid(8), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: "1"}, Seq: 2}}
+	r.Receipts = []collation.ReceiptWrite{{
+		GUID: g, New: true, After: 11_000_000_001, Verdict: journal.VerdictHandled, Seq: 2,
+	}}
+	r.Resolved = []collation.ResolvedWait{{
+		Request: g, GUID: guid(8), PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "nap", Position: "1"}, Seq: 2,
+	}}
 	r.Drop.Effects = []collation.DroppedEffect{{Key: digest(1), State: collation.EffectStarted, Fence: 1}}
 	r.Effects = []collation.Effect{{
-		EffectRow: collation.EffectRow{Key: digest(1), Name: "pay", Class: collation.ClassGuarded, State: collation.EffectCompleted, Result: []byte(`1`), Fence: 1},
-		Request:   g, Seq: 1,
+		EffectRow: collation.EffectRow{
+			Key: digest(1), Name: "pay", Class: collation.ClassGuarded, State: collation.EffectCompleted, Result: []byte(`1`),
+			Fence: 1,
+		},
+		Request: g, Seq: 1,
 	}}
 	require.NoError(b, b.s.repair(b.ctx(), r, rows))
 	t := b.tables(id)

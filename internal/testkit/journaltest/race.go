@@ -175,7 +175,8 @@ var _ = test("Hot", "a young job is read whole, and no other (W6)", func(b *benc
 	many := b.requested(one, "many")
 	b.altered(many, func(p *collation.Plan, _ *collation.State) {
 		for n := range store.YoungRows {
-			p.Insert = append(p.Insert, collation.Row{GUID: guid(n), Job: many, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0"})
+			p.Insert = append(p.Insert,
+				collation.Row{GUID: guid(n), Job: many, Kind: journal.MessageWakeUp, Activity: "work", DAD: ",0,0"})
 		}
 	})
 	require.False(b, b.whole(many).Whole, "too many rows")

@@ -76,7 +76,8 @@ var _ = test("Rows", "a claim is a test-and-set on publication and turn (T2)", f
 	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	v, row := b.view(r.Job), b.request(r.Job, "work")
 	require.Equal(b, []store.Outgoing{{Row: row, JobKey: "k", Generation: 1, Flow: v.Flow, Trace: v.Trace}}, out)
-	require.Equal(b, []any{2, row.Turn, row.PublishedAt + micros(hour)}, []any{row.Publication, row.TurnSent, row.NextAt})
+	require.Equal(b, []any{2, row.Turn, row.PublishedAt + micros(hour)},
+		[]any{row.Publication, row.TurnSent, row.NextAt})
 	require.GreaterOrEqual(b, row.PublishedAt, due[0].Now)
 	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "the second one has lost")
 	require.Empty(b, b.due(10))
@@ -117,7 +118,8 @@ var _ = test("Rows", "what the bus has refused is noted as not sent (T5)", func(
 	refused(func(*store.DueRow) {})
 	after := b.request(r.Job, "work")
 	require.Equal(b, collation.NoTurn, after.TurnSent)
-	require.Equal(b, []any{sent.Publication, sent.PublishedAt, sent.Rev + 1}, []any{after.Publication, after.PublishedAt, after.Rev})
+	require.Equal(b, []any{sent.Publication, sent.PublishedAt, sent.Rev + 1},
+		[]any{after.Publication, after.PublishedAt, after.Rev})
 	b.passing(func() bool { return len(b.due(10)) == 1 })
 	out := got(b.s.Claim(b.ctx(), claims(b.due(10), true)))(b)
 	require.Equal(b, []int{sent.Publication + 1, sent.Turn}, []int{out[0].Row.Publication, out[0].Row.TurnSent})
@@ -132,7 +134,10 @@ var _ = test("Rows", "the publications of requests, of many rows at once (T2)", 
 	r := b.asked()
 	start := b.jobs(1)[0]
 	keys := []collation.RowKey{
-		{Job: r.Job, GUID: guid(9)}, {Job: r.Job, GUID: r.GUID}, {Job: start, GUID: b.view(start).Rows[0].GUID}, {Job: start, GUID: r.GUID},
+		{Job: r.Job, GUID: guid(9)},
+		{Job: r.Job, GUID: r.GUID},
+		{Job: start, GUID: b.view(start).Rows[0].GUID},
+		{Job: start, GUID: r.GUID},
 	}
 	sent := b.request(r.Job, "work").Publication
 	require.Positive(b, sent)
@@ -201,7 +206,9 @@ var _ = test("Rows", "what is past its time is late, the first first, held or no
 		if i == 1 {
 			b.answer(r.Job, "work", failure(journal.ResponseParked, "unknown outcome"))
 		}
-		b.rewrite(r, func(r *collation.Row, now collation.Micros) { r.WithinAt = now - collation.Micros(i)*micros(hour) })
+		b.rewrite(r, func(r *collation.Row, now collation.Micros) {
+			r.WithinAt = now - collation.Micros(i)*micros(hour)
+		})
 		want = append([]collation.RowKey{keyOf(&r)}, want...)
 	}
 	late := func(limit int) []collation.RowKey { return got(b.s.Late(b.ctx(), journal.MessageRequest, limit))(b) }
@@ -303,7 +310,9 @@ func everyPause() []collation.Pause {
 func sleeps(n int) []collation.Pause {
 	out := make([]collation.Pause, n)
 	for i := range out {
-		out[i] = collation.Pause{PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint("s", i), fmt.Sprint(i+1)), GUID: guid(i)}
+		out[i] = collation.Pause{
+			PauseRef: pauseRef(journal.PauseSleep, fmt.Sprint("s", i), fmt.Sprint(i+1)), GUID: guid(i),
+		}
 	}
 	return out
 }
@@ -405,7 +414,8 @@ var _ = test("Pauses", "what has come is listed in its order, behind it what sta
 	}
 	ref := row.Pauses[4].PauseRef
 	require.Equal(b, store.Pause{PauseRef: ref, Seq: b.view(row.Job).Head.Seq, Response: &journal.Response{
-		Kind: journal.ResponseWake, Code: collation.CodeOK, Request: row.GUID, By: journal.ByTimer, Of: &ref, Output: []byte(`"s4"`),
+		Kind: journal.ResponseWake, Code: collation.CodeOK, Request: row.GUID, By: journal.ByTimer, Of: &ref,
+		Output: []byte(`"s4"`),
 	}}, b.paused(row.Job, row.GUID)[2])
 	row.Pauses = row.Pauses[1:2] // the next suspension names only this one
 	b.altered(row.Job, replaces(&row))
@@ -430,7 +440,11 @@ var _ = test("Pauses", "requests and jobs have their own, each once (C3)", func(
 	p.GUID = guid(78)
 	b.altered(first.Job, comes(other.GUID, &p))
 	require.Equal(b, []string{"s0! s1", "s0! s1", "s0!"}, []string{b.pausedBy(&first), b.pausedBy(&second), b.pausedBy(&other)})
-	for _, k := range []collation.RowKey{{Job: first.Job, GUID: guid(99)}, {Job: journal.JobID{1}, GUID: first.GUID}, {Job: second.Job, GUID: first.GUID}} {
+	for _, k := range []collation.RowKey{
+		{Job: first.Job, GUID: guid(99)},
+		{Job: journal.JobID{1}, GUID: first.GUID},
+		{Job: second.Job, GUID: first.GUID},
+	} {
 		require.Empty(b, b.paused(k.Job, k.GUID))
 	}
 

@@ -281,7 +281,9 @@ var _ = test("Sessions", "which leases are none any more, by their places (W8)",
 	}{
 		{src: one, activity: "work"},
 		{src: fork, activity: "right"},
-		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) { b.answer(l.Job, "left", Success(`1`)) }},
+		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) {
+			b.answer(l.Job, "left", Success(`1`))
+		}},
 		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
 			b.answer(l.Job, "work", failure(journal.ResponseFailedAttempt, "no"))
 		}},
@@ -292,7 +294,9 @@ var _ = test("Sessions", "which leases are none any more, by their places (W8)",
 		{src: fork, activity: "right", lost: true, closed: true, since: func(l store.Lease, _ collation.Row) {
 			b.answer(l.Job, "left", failure(journal.ResponseTerminal, "declined"))
 		}},
-		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) { require.NoError(b, b.s.HandBack(b.ctx(), l)) }},
+		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
+			require.NoError(b, b.s.HandBack(b.ctx(), l))
+		}},
 		{src: one, activity: "work", lost: true, since: func(_ store.Lease, r collation.Row) {
 			b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
 		}},
@@ -356,7 +360,10 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 	for i := range troubles {
 		troubles[i] = store.Trouble{Kind: "room", Name: fmt.Sprintf("topic.%d", i), Queue: "work.x", Text: "it is \"full\",\n\tand \\ waits", Since: 7}
 	}
-	does := store.Doing{Ran: []int64{7, 1 << 40}, Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: guid(2)}, Troubles: troubles}
+	does := store.Doing{
+		Ran: []int64{7, 1 << 40}, Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: guid(2)},
+		Troubles: troubles,
+	}
 	got(first.Renew(b.ctx(), does))(b)
 	list = views()
 	does.Troubles = troubles[:store.MaxTroubles]

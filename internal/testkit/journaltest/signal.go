@@ -31,7 +31,16 @@ var _ = test("Signals", "the oldest wait takes it, then by GUID (1.11)", func(b 
 		job, guid int
 		since     collation.Micros
 	}{
-		{0, 30, 300}, {1, 9, 100}, {2, 8, 200}, {3, 7, 200}, {0, 5, 200}, {4, 4, 200}, {1, 3, 200}, {0, 6, 400}, {4, 1, 500}, {1, 40, 50},
+		{0, 30, 300},
+		{1, 9, 100},
+		{2, 8, 200},
+		{3, 7, 200},
+		{0, 5, 200},
+		{4, 4, 200},
+		{1, 3, 200},
+		{0, 6, 400},
+		{4, 1, 500},
+		{1, 40, 50},
 	} {
 		b.altered(ids[w.job], waits(collation.Wait{GUID: guid(w.guid), Topic: "t", Key: "k", Since: w.since}))
 	}
@@ -155,7 +164,8 @@ var _ = test("Mailboxes", "who registers a wait publishes what it makes due (J3,
 	require.NoError(b, b.series(id, all(wait(1, "told"), wait(2, "cancelled"), sends), cancelsWait(guid(2), 0)))
 	row := b.stored(id, b.box(told))
 	sent := b.c.Released()
-	require.Equal(b, []store.Outgoing{store.OutgoingSignal(row.Job, row.GUID, before.Publication+1, row.PublishedAt)}, sent)
+	require.Equal(b, []store.Outgoing{store.OutgoingSignal(row.Job, row.GUID, before.Publication+1, row.PublishedAt)},
+		sent)
 	require.Equal(b, sent[0].Row.Publication, row.Publication)
 	require.Greater(b, row.PublishedAt, before.PublishedAt, "the time is the store's (J5)")
 	require.Equal(b, row.PublishedAt+micros(hour), row.NextAt, "the sweeper does not send it, too")
@@ -207,7 +217,9 @@ var _ = test("Mailboxes", "kept signals expire, the oldest first, within the lim
 	b.tell(stays)
 	order := []collation.RowKey{b.box(told)}
 	for i := range 4 {
-		k := b.past(id, b.signal("t", fmt.Sprint(i), "x"), func(r *collation.Row) { r.WithinAt -= collation.Micros(i) * micros(hour) })
+		k := b.past(id, b.signal("t", fmt.Sprint(i), "x"), func(r *collation.Row) {
+			r.WithinAt -= collation.Micros(i) * micros(hour)
+		})
 		order = append([]collation.RowKey{k}, order...)
 	}
 	until := b.stored(id, b.box(told)).WithinAt

@@ -154,10 +154,12 @@ var _ = test("Children", "inception of a child is one transaction (1.11)", func(
 	row := b.order(id, 1, true)
 	require.ErrorIs(b, b.alter(id, inserts(row)), store.ErrLost, "it is ordered once")
 	order := got(row.Order())(b)
-	require.Equal(b, map[journal.JobID]*collation.Row{row.Job: &row}, b.look(store.Want{Order: row.Job}, store.Want{Order: id}).Orders)
+	require.Equal(b, map[journal.JobID]*collation.Row{row.Job: &row},
+		b.look(store.Want{Order: row.Job}, store.Want{Order: id}).Orders)
 	require.NoError(b, b.spawn(&row))
 	v := b.view(row.Job)
-	require.Equal(b, []any{journal.JobOpen, int64(1), int64(1), "child-1", &order.Parent}, []any{v.State, v.Semaphore, v.Generation, v.Key, v.Parent})
+	require.Equal(b, []any{journal.JobOpen, int64(1), int64(1), "child-1", &order.Parent},
+		[]any{v.State, v.Semaphore, v.Generation, v.Key, v.Parent})
 	require.Len(b, v.Instances, 1)
 	want := row
 	want.Sender, want.Activity, want.Origin, want.Rev = journal.JobID{}, "start", 1, row.Rev+1
@@ -174,7 +176,9 @@ var _ = test("Children", "one of many at once begins it (P6)", func(b *bench) {
 	for n := range 5 {
 		row := b.order(id, n, n%2 == 0)
 		spawn := b.spawning(&row)
-		require.Equal(b, map[bool]int{true: 1, false: 5}, atOnce(6, func(int) bool { return b.won(spawn(), store.ErrStale) }))
+		require.Equal(b, map[bool]int{true: 1, false: 5}, atOnce(6, func(int) bool {
+			return b.won(spawn(), store.ErrStale)
+		}))
 		require.Len(b, b.view(id).Rows, 1+(n+1)/2, "the job's own start, and one reply for each child that only had to begin")
 	}
 })
@@ -202,12 +206,16 @@ var _ = test("Children", "the close of a parent finds what it awaits (C15)", fun
 	more := collation.More{Leg1: guid(2), Turn: 1, Attempt: 1, Child: begun.Job}
 	b.altered(ids[0],
 		ledgers(collation.LedgerWrite{Key: workKey, New: true, After: 1_100_000_000_000, More: more}),
-		ledgers(collation.LedgerWrite{Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, After: 1_100_000_000_000}),
+		ledgers(collation.LedgerWrite{
+			Key: collation.InstanceKey{Activity: "work", DAD: ",0,1"}, New: true, After: 1_100_000_000_000,
+		}),
 	)
 	st := b.more(ids[0], collation.Need{AllRows: true})
-	require.Equal(b, map[journal.GUID]*collation.Row{mine.GUID: &mine, ids[0].Start(): st.Rows[ids[0].Start()]}, st.Rows)
+	require.Equal(b, map[journal.GUID]*collation.Row{mine.GUID: &mine, ids[0].Start(): st.Rows[ids[0].Start()]},
+		st.Rows)
 	require.NotNil(b, st.Rows[ids[0].Start()])
-	require.Equal(b, map[collation.InstanceKey]*collation.Instance{workKey: {Ledger: 1_100_000_000_000, More: more}}, st.Instances)
+	require.Equal(b, map[collation.InstanceKey]*collation.Instance{workKey: {Ledger: 1_100_000_000_000, More: more}},
+		st.Instances)
 	require.ElementsMatch(b, []collation.Row{mine, *st.Rows[ids[0].Start()]}, b.view(ids[0]).Rows)
 })
 
@@ -215,7 +223,8 @@ func digest(n byte) journal.Digest { return journal.Digest{n} }
 
 // version deploys content under a name and version, and says whether it was new.
 func (b *bench) version(name, version string, content byte, activate bool) (bool, error) {
-	return b.s.Deploy(b.ctx(), journal.FlowRef{Name: name, Version: version, Digest: digest(content)}, []byte{content}, activate)
+	return b.s.Deploy(b.ctx(), journal.FlowRef{Name: name, Version: version, Digest: digest(content)}, []byte{content},
+		activate)
 }
 
 var _ = test("Flows", "a version is deployed once, with one content (5.1)", func(b *bench) {
@@ -228,7 +237,10 @@ var _ = test("Flows", "a version is deployed once, with one content (5.1)", func
 	}
 	list := got(b.lists.Flows(b.ctx()))(b)
 	require.Positive(b, list[0].Deployed)
-	require.Equal(b, []store.FlowView{{Ref: journal.FlowRef{Name: "f", Version: "1", Digest: digest('1')}, Active: true, Deployed: list[0].Deployed}}, list)
+	require.Equal(b, []store.FlowView{{
+		Ref: journal.FlowRef{Name: "f", Version: "1", Digest: digest('1')}, Active: true,
+		Deployed: list[0].Deployed,
+	}}, list)
 })
 
 // It sets how long jobs are kept whose flow does not say it (W11).

@@ -36,20 +36,24 @@ func NewFunction(mode collation.Mode) *Function {
 
 // Sleep is a pause for Suspend; due after so many µs.
 func Sleep(name, position string, after int64) journal.Pause {
-	return journal.Pause{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: name, Position: position}, For: after}
+	return journal.Pause{
+		PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: name, Position: position}, For: after,
+	}
 }
 
 // Signal is a pause for Suspend; with a bound of so many µs, if any.
 func Signal(name, position, topic, key string, bound int64) journal.Pause {
 	return journal.Pause{
-		PauseRef: journal.PauseRef{Kind: journal.PauseSignal, Name: name, Position: position}, Topic: topic, Key: key, For: bound,
+		PauseRef: journal.PauseRef{Kind: journal.PauseSignal, Name: name, Position: position}, Topic: topic, Key: key,
+		For: bound,
 	}
 }
 
 // Child is a pause for Suspend; input is canonical.
 func Child(name, position, flowName, input string) journal.Pause {
 	return journal.Pause{
-		PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: name, Position: position}, Flow: flowName, Input: []byte(input),
+		PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: name, Position: position}, Flow: flowName,
+		Input: []byte(input),
 	}
 }
 
@@ -83,7 +87,8 @@ func (f *Function) Start(position, name, class string) *Function {
 
 // Complete records the result of an effect.
 func (f *Function) Complete(position, name, class, result string) *Function {
-	return f.Record(journal.KindEffectCompleted, journal.Effect{Name: name, Class: class, Position: position, Result: []byte(result)})
+	return f.Record(journal.KindEffectCompleted,
+		journal.Effect{Name: name, Class: class, Position: position, Result: []byte(result)})
 }
 
 // Effect records an effect with its result, and its start where the class has one.

@@ -80,7 +80,9 @@ func (u *universe) pause(n int) journal.Pause {
 		return journal.Pause{PauseRef: ref, Topic: topics[o.Choose(2)], Key: keys[o.Choose(2)]}
 	case 3, 4:
 		ref.Kind = journal.PauseSignal
-		return journal.Pause{PauseRef: ref, Topic: topics[o.Choose(2)], Key: keys[o.Choose(2)], For: int64(1+o.Choose(3)) * 1800e6}
+		return journal.Pause{
+			PauseRef: ref, Topic: topics[o.Choose(2)], Key: keys[o.Choose(2)], For: int64(1+o.Choose(3)) * 1800e6,
+		}
 	}
 	ref.Kind = journal.PauseChild
 	flows := []string{"child", "patient", "nobody"}
@@ -97,7 +99,8 @@ func (u *universe) register(r *collation.Row, f *function) {
 	}
 	name := fmt.Sprintf("undo-%d", len(f.undos))
 	e := journal.Effect{
-		Key: effectKey(r.GUID, name, 0), Name: name, Class: collation.ClassUndo, Position: fmt.Sprint(10 + len(f.undos)),
+		Key: effectKey(r.GUID, name, 0), Name: name, Class: collation.ClassUndo,
+		Position: fmt.Sprint(10 + len(f.undos)),
 	}
 	f.undos = append(f.undos, e)
 	u.record(journal.KindEffectStarted, u.run(r), e)

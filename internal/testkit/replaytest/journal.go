@@ -86,7 +86,9 @@ func (j *Journal) Lie(change func(entries []*journal.Entry) []*journal.Entry) *J
 			previous = c.Records[i-1].Hash
 		}
 		body := journal.Encode(e)
-		c.Records[i] = journal.Record{Job: j.Header.Job, Chain: e.Chain, Seq: e.Seq, Body: body, Hash: journal.Next(previous, body)}
+		c.Records[i] = journal.Record{
+			Job: j.Header.Job, Chain: e.Chain, Seq: e.Seq, Body: body, Hash: journal.Next(previous, body),
+		}
 		if heads[e.Chain] == nil {
 			heads[e.Chain] = make(map[int64]journal.Digest)
 		}

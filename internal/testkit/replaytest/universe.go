@@ -80,8 +80,10 @@ func must(err error) {
 
 func newUniverse(o Options) *universe {
 	u := &universe{
-		o: o, now: 1_700_000_000_000_000, active: make(map[string]*flow.Flow), flows: make(map[journal.FlowRef]*flow.Flow),
-		asked: make(map[journal.GUID]int), handled: make(map[journal.GUID]bool), functions: make(map[journal.GUID]*function),
+		o: o, now: 1_700_000_000_000_000, active: make(map[string]*flow.Flow),
+		flows: make(map[journal.FlowRef]*flow.Flow),
+		asked: make(map[journal.GUID]int), handled: make(map[journal.GUID]bool),
+		functions: make(map[journal.GUID]*function),
 	}
 	u.store = memstore.New(memstore.Config{Space: "test", Now: func() int64 { return int64(u.now) }})
 	u.driven = journaltest.Driven{Store: &tap{u.store, u.committed}}
@@ -162,18 +164,19 @@ func (u *universe) step(m collation.Message) {
 		u.inbox = append(u.inbox, letter{m: twin})
 	}
 	m.Alone = o.Trouble && o.Choose(6) == 0
-	plans, err := u.driven.Handle(ctx, func(st *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
-		st.Flow = u.flows[st.Job.Flow]
-		refused := 50
-		if m.Kind == journal.MessageInterrupt { // one that the journal mentions may be stale (W12)
-			refused = 2
-		}
-		p, need := collation.Step(st, m, o.Mode)
-		if need == nil && o.Trouble && !m.Entered && o.Choose(refused) == 0 {
-			p = collation.Hold(st, m, o.Mode, collation.HeldStuck, errRefused)
-		}
-		return p, need
-	}, &m)
+	plans, err := u.driven.Handle(ctx,
+		func(st *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
+			st.Flow = u.flows[st.Job.Flow]
+			refused := 50
+			if m.Kind == journal.MessageInterrupt { // one that the journal mentions may be stale (W12)
+				refused = 2
+			}
+			p, need := collation.Step(st, m, o.Mode)
+			if need == nil && o.Trouble && !m.Entered && o.Choose(refused) == 0 {
+				p = collation.Hold(st, m, o.Mode, collation.HeldStuck, errRefused)
+			}
+			return p, need
+		}, &m)
 	must(err)
 	p := plans[0] // nil: an interrupt of a child that was refused
 	if p != nil && (!p.Done || p.Outcome == collation.Later) {
@@ -214,7 +217,8 @@ func (u *universe) publish(r *collation.Row) {
 		l.at = r.NextAt
 	}
 	switch {
-	case r.Kind == journal.MessageSignal, r.Kind == journal.MessageStart && u.store.Peek(r.Job, r.GUID, r.GUID).State == "":
+	case r.Kind == journal.MessageSignal,
+		r.Kind == journal.MessageStart && u.store.Peek(r.Job, r.GUID, r.GUID).State == "":
 		row := *r
 		l.row = &row
 	case r.Kind == journal.MessageRequest:
@@ -240,7 +244,8 @@ func (u *universe) again(r *collation.Row) {
 		if !u.o.silent {
 			u.act(r, collation.Action{Retry: true, Effect: u.doubted(r)})
 		}
-	case r.Kind == journal.MessageStart, r.Kind == journal.MessageRequest && r.NextAt != collation.Never && u.asked[r.GUID] != r.Turn:
+	case r.Kind == journal.MessageStart,
+		r.Kind == journal.MessageRequest && r.NextAt != collation.Never && u.asked[r.GUID] != r.Turn:
 		u.publish(r)
 	}
 }
@@ -269,9 +274,10 @@ func (u *universe) turned(r *collation.Row) {
 // overdue lets the time of a request pass (E9).
 func (u *universe) overdue(r *collation.Row) {
 	u.now = max(u.now, r.WithinAt)
-	must(u.driven.Decide(ctx, store.Want{Job: r.Job, Row: r.GUID}, func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
-		return collation.Overdue(l.States[r.Job], r.GUID, u.o.Mode), nil, nil
-	}))
+	must(u.driven.Decide(ctx, store.Want{Job: r.Job, Row: r.GUID},
+		func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
+			return collation.Overdue(l.States[r.Job], r.GUID, u.o.Mode), nil, nil
+		}))
 	u.turned(r)
 }
 
@@ -328,7 +334,8 @@ func (u *universe) meet() {
 func (u *universe) send(topic, key string, code int, payload string, all bool) {
 	u.fresh++
 	_, err := u.driven.Signal(ctx, &collation.Signal{
-		GUID: collation.SignalGUID("test", topic, key, fmt.Sprint(u.fresh)), Topic: topic, Key: key, Code: code, Payload: []byte(payload), All: all,
+		GUID: collation.SignalGUID("test", topic, key, fmt.Sprint(u.fresh)), Topic: topic, Key: key, Code: code,
+		Payload: []byte(payload), All: all,
 	}, u.o.Mode)
 	must(err)
 }
@@ -378,7 +385,8 @@ func (u *universe) wake() bool {
 func (u *universe) meddle() {
 	switch choice := u.o.Choose(90); {
 	case choice >= 84:
-		u.send(topics[u.o.Choose(len(topics))], keys[u.o.Choose(len(keys))], codes[u.o.Choose(len(codes))], fmt.Sprintf(`{"signal":%d}`, u.fresh+1), choice > 87)
+		u.send(topics[u.o.Choose(len(topics))], keys[u.o.Choose(len(keys))], codes[u.o.Choose(len(codes))],
+			fmt.Sprintf(`{"signal":%d}`, u.fresh+1), choice > 87)
 	case choice == 83:
 		u.interrupt(u.born[u.o.Choose(len(u.born))], &collation.InterruptOrder{
 			Code: 410, Reason: "no longer needed", Throw: u.o.Choose(4) > 0, Descend: u.o.Choose(2) > 0, From: "ann",

@@ -46,7 +46,9 @@ func (u *universe) answer(r *collation.Row) *journal.Response {
 		}
 	case choice == 19:
 		class := []string{collation.ClassParked, collation.ClassConfirm}[o.Choose(2)]
-		return &journal.Response{Kind: journal.ResponseParked, Code: 500, Error: &journal.Failure{Class: class, Message: "unknown"}}
+		return &journal.Response{
+			Kind: journal.ResponseParked, Code: 500, Error: &journal.Failure{Class: class, Message: "unknown"},
+		}
 	}
 	output := fmt.Appendf(nil, `{"turn":%d}`, r.Turn)
 	if o.Every {
@@ -67,7 +69,8 @@ type lateEffect struct {
 // run is the run of a request that its worker is about to answer.
 func (u *universe) run(r *collation.Row) collation.Lease {
 	return collation.Lease{
-		Job: r.Job, Request: r.GUID, Turn: r.Turn, Holder: fmt.Sprint("run in turn ", r.Turn), Session: u.session, Fence: r.Fence, Fresh: r.Holder == "",
+		Job: r.Job, Request: r.GUID, Turn: r.Turn, Holder: fmt.Sprint("run in turn ", r.Turn), Session: u.session, Fence: r.Fence,
+		Fresh: r.Holder == "",
 	}
 }
 

@@ -52,7 +52,9 @@ func testDone(t *testing.T, s Setup) {
 	msgs[5].Header.GUID = [16]byte{}
 	msgs[7].To = transport.ToWork("with space")
 	msgs[9].Body = make([]byte, s.Bus.MaxPayload())
-	want := map[int]error{3: transport.ErrInvalid, 5: transport.ErrInvalid, 7: transport.ErrInvalid, 9: transport.ErrTooLarge}
+	want := map[int]error{
+		3: transport.ErrInvalid, 5: transport.ErrInvalid, 7: transport.ErrInvalid, 9: transport.ErrTooLarge,
+	}
 	o := newOutcomes(t, len(msgs))
 	o.mu.Lock() // done on this goroutine would deadlock
 	err := s.Bus.Send(t.Context(), msgs, o.done)
@@ -141,7 +143,8 @@ func testRefuses(t *testing.T, s Setup) {
 	require.ErrorIs(t, s.Bus.Consume(t.Context(), transport.Destination{}, 1, handle), transport.ErrInvalid)
 	require.ErrorIs(t, s.Bus.Consume(t.Context(), transport.ToWork("*"), 1, handle), transport.ErrInvalid)
 	require.ErrorIs(t, s.Bus.Consume(t.Context(), transport.ToLane(0), 0, handle), transport.ErrInvalid)
-	require.ErrorIs(t, s.Bus.Consume(t.Context(), transport.ToLane(0), transport.MaxSlots+1, handle), transport.ErrInvalid)
+	require.ErrorIs(t, s.Bus.Consume(t.Context(), transport.ToLane(0), transport.MaxSlots+1, handle),
+		transport.ErrInvalid)
 	_, _, err := s.Bus.Oldest(t.Context(), transport.ToLane(-1))
 	require.ErrorIs(t, err, transport.ErrInvalid)
 }

@@ -24,16 +24,17 @@ func testRemoveStale(t *testing.T, s Setup) {
 	publish(t, s, msgs[:3])
 	publish(t, s, msgs[5:])
 	removeStale := func(waited time.Duration, stale func(i int) bool) (removed int, asked []string) {
-		removed, err := s.Bus.RemoveStale(t.Context(), waited, func(_ context.Context, of []transport.Message) ([]bool, error) {
-			is := make([]bool, len(of))
-			for n := range of {
-				i := slices.Index(ids(msgs), of[n].ID())
-				require.Equal(t, msgs[i].To, of[n].To)
-				is[n] = stale(i)
-			}
-			asked = append(asked, ids(of)...)
-			return is, nil
-		})
+		removed, err := s.Bus.RemoveStale(t.Context(), waited,
+			func(_ context.Context, of []transport.Message) ([]bool, error) {
+				is := make([]bool, len(of))
+				for n := range of {
+					i := slices.Index(ids(msgs), of[n].ID())
+					require.Equal(t, msgs[i].To, of[n].To)
+					is[n] = stale(i)
+				}
+				asked = append(asked, ids(of)...)
+				return is, nil
+			})
 		require.NoError(t, err)
 		return removed, asked
 	}

@@ -40,7 +40,10 @@ func testOldest(t *testing.T, s Setup) {
 	}
 	requireOldest(100, "delivered and unfinished")
 	require.NoError(t, first.Ack())
-	require.Eventually(t, func() bool { at, found := oldest(to); return found && at == 200 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		at, found := oldest(to)
+		return found && at == 200
+	}, patience, 5*time.Millisecond)
 	require.NoError(t, second.Nak(time.Hour))
 	requireOldest(200, "handed back")
 

@@ -135,7 +135,8 @@ func (w *World) Verify() {
 		report, err := store.VerifyJob(ctx, s, id, nil, nil)
 		require.NoError(w.T, err)
 		for _, c := range report.Checks {
-			require.Equal(w.T, replay.Proved, c.Status, "job %s: %s (%s): %v %s", report.Header.Key, c.Check, c.Check.Title(), c.Violation, c.Note)
+			require.Equal(w.T, replay.Proved, c.Status, "job %s: %s (%s): %v %s", report.Header.Key, c.Check, c.Check.Title(), c.Violation,
+				c.Note)
 		}
 	}
 }

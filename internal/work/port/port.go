@@ -27,7 +27,8 @@ type Handler struct {
 	Concurrency int           // 0: the runtime's
 	Durable     bool
 	Call        func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) // with what is around it
-	Takes       func(input json.RawMessage) error                                         // refuses what does not fit its type; nil: it has none
+	// refuses what does not fit its type; nil: it has none
+	Takes func(input json.RawMessage) error
 }
 
 // Verifier is a registered verifier.

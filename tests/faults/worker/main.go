@@ -24,12 +24,13 @@ func main() { world.Child(play.Env, run) }
 
 func run(ctx context.Context, c play.Config) error {
 	arm(&c)
-	tell, flush, err := telemetry.New(ctx, telemetry.Config{Service: "faults", Space: c.Space, Getenv: func(name string) string {
-		if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
-			return c.Collector
-		}
-		return ""
-	}})
+	tell, flush, err := telemetry.New(ctx,
+		telemetry.Config{Service: "faults", Space: c.Space, Getenv: func(name string) string {
+			if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+				return c.Collector
+			}
+			return ""
+		}})
 	if err != nil {
 		return err
 	}

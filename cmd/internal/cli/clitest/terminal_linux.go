@@ -21,7 +21,8 @@ func Terminal(t testing.TB, width, height int, to io.Writer) *os.File {
 	require.NoError(t, err)
 	inner, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
-	require.NoError(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(width), Row: uint16(height)}))
+	require.NoError(t,
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(width), Row: uint16(height)}))
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
