@@ -45,16 +45,22 @@ type Holder struct {
 	Floor int64
 }
 
+// Next is the generation of the next job of the key, above all that the key may have had (W11). A
+// nil Holder is that of a key that had none.
+func (h *Holder) Next() int64 {
+	if h == nil {
+		return 1
+	}
+	return max(h.Generation, h.Floor) + 1
+}
+
 // Begin decides on a start (1.11). If a job has the key it returns nil, otherwise the plan of
 // the inception, in the generation after the tombstone's.
 func Begin(in Inception, held *Holder, mode Mode) *Plan {
-	in.Generation = 1
-	if held != nil {
-		if held.State != journal.JobExpired {
-			return nil
-		}
-		in.Generation = held.Generation + 1
+	if held != nil && held.State != journal.JobExpired {
+		return nil
 	}
+	in.Generation = held.Next()
 	return Incept(in, mode)
 }
 

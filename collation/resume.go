@@ -10,6 +10,7 @@ package collation
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/quipu-journal/quipu/flow"
@@ -93,6 +94,42 @@ func Forked(s *State, next journal.JobID, who, reason string, mode Mode) *Plan {
 	e.Next, e.Operator = next, &journal.Operator{Action: ActionFork, Who: who, Reason: reason, Login: mode.Login}
 	w.p.Done = true
 	return w.seal()
+}
+
+// Resume decides that a job goes on from s, the last one of its key, and gives in its generation and
+// From. The plan is the last of s; when it is applied, and its entry has a hash, call GoOn. Error:
+// ErrStale: the key has a later job, or s neither failed nor was interrupted.
+func Resume(s *State, held *Holder, in *Inception, from journal.From, mode Mode) (*Plan, error) {
+	switch {
+	case held.ID != s.Job.ID:
+		return nil, fmt.Errorf("%w: generation %d of the key is there", ErrStale, held.Generation)
+	case s.Job.State != journal.JobFailed && s.Job.State != journal.JobInterrupted:
+		return nil, fmt.Errorf("%w: the job is %s", ErrStale, s.Job.State)
+	}
+	in.Generation, in.From = held.Next(), &from
+	from.Root, from.RootGeneration = s.Job.Root()
+	if was := s.Job.From; was != nil {
+		from.Fork = was.Fork
+	}
+	return Resumed(s, NewJobID(in.Space, in.Key, in.Generation), from.Who, from.Reason, mode), nil
+}
+
+// Fork decides that a job goes on from an entry of s under a key that is free, and gives in its
+// generation and From. The plan is an entry of s; when it is applied, and its entry has a hash, call
+// GoOn. Error: ErrStale: s is quarantined.
+func Fork(s *State, held *Holder, in *Inception, from journal.From, mode Mode) (*Plan, error) {
+	if s.Job.State == journal.JobQuarantined {
+		return nil, fmt.Errorf("%w: the job is quarantined", ErrStale)
+	}
+	cut := *from.Fork
+	cut.Job, cut.Generation = s.Job.ID, s.Job.Generation
+	in.Generation, in.From, from.Fork = held.Next(), &from, &cut
+	return Forked(s, NewJobID(in.Space, in.Key, in.Generation), from.Who, from.Reason, mode), nil
+}
+
+// GoOn names in From the head of the job that a resuming job, or a fork, goes on from.
+func (in *Inception) GoOn(s *State) {
+	in.From.Generation, in.From.Head = s.Job.Generation, s.Job.Head
 }
 
 // past is the result of an instance or element in an earlier generation, if it is to be taken
