@@ -18,7 +18,7 @@ const (
 	maxSorting = 2 * maxCalls
 )
 
-// aside carries work by itself, on connections of its own, which a batch would have to wait for:
+// aside carries items by themselves, on connections of its own, which a batch would have to wait for:
 // a job, key, mailbox or row that another transaction holds, perhaps a caller's. So that delays
 // neither lanes nor other callers (W3). There are two of them. The sorter carries what shared a
 // batch with such work, and waits as briefly as a batch; what it finds to be held goes to the
@@ -40,53 +40,36 @@ type aside struct {
 // for; units with one such name are carried one after another, so that what one transaction holds
 // takes one loop.
 type unit struct {
-	work
-	of string
+	items []item
+	of    string
 }
 
-func newAside(c *Committer, loops int, patient bool) *aside {
+func newAside(c *Committer, loops int, p policy) *aside {
 	a := &aside{c: c, room: maxSorting, carries: make([]*unit, loops)}
 	for range loops {
-		a.loops = append(a.loops, &loop{Committer: c, patient: patient, sorts: !patient})
+		a.loops = append(a.loops, &loop{Committer: c, policy: p})
 	}
-	if patient {
+	if p.waits() {
 		a.room = maxWaiting
 	}
 	return a
 }
 
-// units cuts work into what is carried by itself.
-func units(w work) []*unit {
+// units cuts items into what is carried by itself.
+func units(items []item) []*unit {
 	var all []*unit
 	shared := map[string]*unit{}
-	of := func(name string) *unit {
+	for _, it := range items {
+		name, together := it.unit()
 		u := shared[name]
-		if u == nil || name == "" {
+		if u == nil || !together {
 			u = &unit{of: name}
-			shared[name], all = u, append(all, u)
+			all = append(all, u)
 		}
-		return u
-	}
-	for _, it := range w.items {
-		switch {
-		case it.msg.Kind == journal.MessageSignal:
-			u := of(ofBox(it.msg.Job))
-			u.items = append(u.items, it)
-		case it.slow > 0: // one after another, so that they leave the other loops to others
-			all = append(all, &unit{work{items: []*item{it}}, "slow decisions"})
-		case it.child.asks != "":
-			all = append(all, &unit{work{items: []*item{it}}, ofKey(it.child.asks)})
-		default:
-			all = append(all, &unit{work{items: []*item{it}}, "job " + it.msg.Job.String()})
+		if together {
+			shared[name] = u
 		}
-	}
-	for _, x := range w.calls {
-		name := x.of
-		if x.box != nil {
-			name = ofBox(*x.box)
-		}
-		u := of(name)
-		u.calls = append(u.calls, x)
+		u.items = append(u.items, it)
 	}
 	return all
 }
@@ -94,19 +77,16 @@ func units(w work) []*unit {
 func ofBox(box journal.JobID) string { return "mailbox " + box.String() }
 func ofKey(key string) string        { return "key " + key }
 
-// take accepts the work and returns at once. What there is no room for is handed back.
-func (a *aside) take(ctx context.Context, w work) {
-	var crowded work
+// take accepts the items and returns at once. What there is no room for is handed back.
+func (a *aside) take(ctx context.Context, items []item) {
+	var crowded []item
 	var why error
-	for _, u := range units(w) {
+	for _, u := range units(items) {
 		if err := a.one(ctx, u); err != nil {
-			crowded.items, crowded.calls, why = append(crowded.items, u.items...), append(crowded.calls, u.calls...),
-				err
+			crowded, why = append(crowded, u.items...), err
 		}
 	}
-	if !crowded.empty() {
-		(&loop{Committer: a.c}).giveUp(crowded, why)
-	}
+	(&loop{Committer: a.c}).giveUp(crowded, why)
 }
 
 // one starts or queues a unit.
@@ -149,7 +129,7 @@ func (a *aside) underWay(u *unit) bool {
 // carry carries the unit, then what is queued by then, on one of the loops.
 func (a *aside) carry(ctx context.Context, i int, u *unit) {
 	for u != nil {
-		a.loops[i].carry(ctx, u.work)
+		a.loops[i].carry(ctx, u.items)
 		u = a.next(i)
 	}
 }
@@ -189,6 +169,6 @@ func (a *aside) refuse() {
 	a.size.Add(-int64(len(waiting)))
 	a.mu.Unlock()
 	for _, u := range waiting {
-		(&loop{Committer: a.c}).giveUp(u.work, errEnded)
+		(&loop{Committer: a.c}).giveUp(u.items, errEnded)
 	}
 }

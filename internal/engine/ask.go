@@ -63,7 +63,7 @@ func (c *Committer) Ask(ctx context.Context, starts []store.Start) []store.Start
 	asks, calls := make([]*ask, len(starts)), make([]*call, len(starts))
 	for i := range starts {
 		a := c.asking(&starts[i])
-		asks[i], calls[i] = a, &call{name: callStart, want: a.want, decide: a.ask, size: len(a.Input)}
+		asks[i], calls[i] = a, &call{name: callStart, wants: a.want, decides: a.ask, size: len(a.Input)}
 	}
 	c.do(ctx, calls...)
 	for i, a := range asks {
@@ -106,7 +106,7 @@ func (c *Committer) AskTx(ctx context.Context, tx any, in store.Start) (store.St
 		if err != nil {
 			return err
 		}
-		b := c.batch(loaded, false)
+		b := c.joined(loaded)
 		if err := a.ask(b); err != nil || len(b.plans) == 0 {
 			return err
 		}
@@ -126,8 +126,8 @@ func (c *Committer) AskTx(ctx context.Context, tx any, in store.Start) (store.St
 // is no record (any more). Errors: ErrRefused, and those of Start.
 func (c *Committer) Asked(ctx context.Context, record journal.GUID) (open bool, err error) {
 	x := &call{
-		name: callStart, want: func() []store.Want { return []store.Want{{Known: askRecord(record)}} },
-		decide: func(b *batch) error {
+		name: callStart, wants: func() []store.Want { return []store.Want{{Known: askRecord(record)}} },
+		decides: func(b *batch) error {
 			open = b.loaded.Known[askRecord(record)] == store.SignalKept
 			if why := b.loaded.Reasons[askRecord(record)]; why != "" {
 				return &refusedError{why}
@@ -146,7 +146,7 @@ func (c *Committer) look(ctx context.Context, asks []*ask) bool {
 	var calls []*call
 	for _, a := range asks {
 		if a.open {
-			calls = append(calls, &call{name: callStart, want: a.want, decide: a.see})
+			calls = append(calls, &call{name: callStart, wants: a.want, decides: a.see})
 		}
 	}
 	if len(calls) == 0 || ctx.Err() != nil {
@@ -180,12 +180,12 @@ func (a *ask) ask(b *batch) error {
 	if a.Active {
 		order.Version = ""
 	}
-	p, err := order.Asked(b.space, a.nonce, b.loaded.Now)
+	p, err := order.Asked(b.cfg.Space, a.nonce, b.loaded.Now)
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrRejected, err)
 	}
 	a.written = true
-	b.plans = append(b.plans, store.Chained{Plan: p})
+	b.write(p)
 	return nil
 }
 
@@ -213,11 +213,10 @@ func (a *ask) see(b *batch) error {
 // or refuses it. It reads the row, which is locked, and who has the key, but only after the key was
 // lost to another. It decides on the inception with the first steps. It writes these, and the end
 // of the row with its record.
-func (l *loop) asked(ctx context.Context, b *batch, it *item, row *collation.Row) error {
-	s, f, err := l.prepareAsked(ctx, it, row, b.loaded.Now)
+func (m *message) asked(ctx context.Context, b *batch, row *collation.Row) (*collation.Plan, error) {
+	s, f, err := m.prepareAsked(ctx, b, row)
 	if errors.Is(err, flow.ErrStopped) {
-		b.halt(it)
-		return nil
+		return m.halted(), nil
 	}
 	begun := false
 	if err == nil {
@@ -226,14 +225,13 @@ func (l *loop) asked(ctx context.Context, b *batch, it *item, row *collation.Row
 	why := ""
 	if no, refused := errors.AsType[*refusal](err); refused {
 		why = wire.CutText(no.Error())
-		l.log.Warn("a client's start is refused", "key", s.Key, "flow", s.Flow.Name, "error", no)
+		b.log.Warn("a client's start is refused", "key", s.Key, "flow", s.Flow.Name, "error", no)
 	} else if err != nil {
-		return err
+		return nil, failed(err)
 	}
-	l.cfg.Observer.Count(observer.MetricAsked, 1, "outcome", askOutcome(begun, why))
-	b.plans = append(b.plans, store.Chained{Plan: collation.Answered(row, begun, why)})
-	b.ended = append(b.ended, it)
-	return nil
+	b.cfg.Observer.Count(observer.MetricAsked, 1, "outcome", askOutcome(begun, why))
+	b.write(collation.Answered(row, begun, why))
+	return nil, nil
 }
 
 // askOutcome names how the start of a client ended, for a metric.
@@ -250,10 +248,8 @@ func askOutcome(begun bool, refused string) string {
 // beginAsked begins the job of a client's start, unless the key has that very job. Error: *refusal
 // if the key has another one.
 func (b *batch) beginAsked(s *store.Start, f *flow.Flow) (begun bool, err error) {
-	in := s.Inception(b.space, b.loaded.Now)
-	in.Publish, in.Keep = b.sends, f.Expire()
 	held := b.keyHolder(s.Key)
-	p := collation.Begin(in, held, b.mode)
+	p := collation.Begin(b.inception(s, f), held, b.mode)
 	if p == nil {
 		there, _ := errors.AsType[*store.AlreadyStartedError](taken(s, held).Err)
 		if there.SameFlow && there.SameInput {
@@ -261,31 +257,29 @@ func (b *batch) beginAsked(s *store.Start, f *flow.Flow) (begun bool, err error)
 		}
 		return false, &refusal{cause: there}
 	}
-	if first := b.begin(p, f); first != nil {
-		b.folded = append(b.folded, first)
-	}
+	b.begin(p, f)
 	return true, nil
 }
 
 // prepareAsked checks what a client wrote as a start of this process is checked: nothing of it is
 // trusted. Error: *refusal.
-func (l *loop) prepareAsked(
-	ctx context.Context, it *item, row *collation.Row, now collation.Micros) (s store.Start, f *flow.Flow, err error,
-) {
+func (m *message) prepareAsked(
+	ctx context.Context, b *batch, row *collation.Row,
+) (s store.Start, f *flow.Flow, err error) {
 	a, err := row.Ask()
 	switch {
-	case it.reject != nil:
-		return s, nil, &refusal{cause: it.reject}
+	case m.reject != nil:
+		return s, nil, &refusal{cause: m.reject}
 	case err != nil:
 		return s, nil, &refusal{cause: err}
-	case a.Flow == flow.UndoName || len(a.Trace) > maxTrace || a.Delay < 0 || max(a.Delay, a.At-now) > maxDelay:
+	case a.Flow == flow.UndoName || len(a.Trace) > maxTrace || a.Delay < 0 || max(a.Delay, a.At-b.loaded.Now) > maxDelay:
 		return s, nil, &refusal{cause: errAsk}
 	}
 	s = store.Start{
-		Active: a.Version == "", Key: l.cfg.KeptKey(a.Key), Trace: a.Trace, Who: wire.CutText(a.Who),
+		Active: a.Version == "", Key: b.cfg.KeptKey(a.Key), Trace: a.Trace, Who: wire.CutText(a.Who),
 		At: max(0, a.At), Delay: time.Duration(a.Delay) * time.Microsecond,
 	}
-	if s.Flow, f, err = l.resolve(ctx, a.Flow, a.Version); err != nil {
+	if s.Flow, f, err = b.resolve(ctx, a.Flow, a.Version); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			err = &refusal{cause: err}
 		}
@@ -294,9 +288,9 @@ func (l *loop) prepareAsked(
 	s.Trigger = f.Trigger().Name
 	s.Input, err = canonical.Payload(a.Input)
 	if err == nil {
-		s.Key, err = CheckStart(f, s.Key, s.Input, l.cfg.KeptKey, l.tooSlow)
+		s.Key, err = CheckStart(f, s.Key, s.Input, b.cfg.KeptKey, b.tooSlow)
 	}
-	if err == nil && f.Identity() == flow.Strict && s.Key != l.cfg.KeptKey(f.StrictKey(s.Input)) {
+	if err == nil && f.Identity() == flow.Strict && s.Key != b.cfg.KeptKey(f.StrictKey(s.Input)) {
 		err = errAsk
 	}
 	if err == nil {
@@ -308,6 +302,6 @@ func (l *loop) prepareAsked(
 	case err != nil:
 		return s, nil, &refusal{cause: err}
 	}
-	it.child.asks = s.Key
+	m.child.asks = s.Key
 	return s, f, nil
 }

@@ -10,6 +10,25 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
+// carried are items for one batch.
+func carried[T item](of ...T) []item {
+	items := make([]item, len(of))
+	for i, it := range of {
+		items[i] = it
+	}
+	return items
+}
+
+// became are the items of a batch that have that fate, in order.
+func (b *batch) became(f fate) (items []item) {
+	for _, d := range b.decisions {
+		if d.fate == f {
+			items = append(items, d.item)
+		}
+	}
+	return items
+}
+
 // T2, E12: a batch publishes what it leaves. A sleeping function that several wake-ups of the
 // batch found is sent once. One that was answered or parked after its wake-up is not sent, nor
 // one that only learned that something came. An answer that was held goes out at its turn.
@@ -42,13 +61,14 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 			Released: []journal.GUID{{7}},
 		},
 	}
-	b := &batch{loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
+	b := &batch{loop: &loop{Committer: &Committer{}}, loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
 		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}, Now: now},
 	}}}
 	for _, p := range plans {
 		b.plans = append(b.plans, store.Chained{Plan: p})
 	}
-	_, out := b.outgoing()
+	b.handOver()
+	out := b.out
 	require.Len(t, out, 3)
 	require.Equal(t, store.Outgoing{Row: request(1, 2, now, two), JobKey: "k", Generation: 3}, out[0])
 	require.Equal(t, request(6, 1, now), out[1].Row)
@@ -62,21 +82,21 @@ func TestOneStepPerTransaction(t *testing.T) {
 	ctx := t.Context()
 	c, st := over(t, &hooked{}, Config{Stepwise: true})
 	job := startsOne(t, st, deployed(t, st, oneWorker("1")), collation.Mode{Stepwise: true, Resend: 1e6})
-	twice := func(m collation.Message) (*item, *item) {
-		return &item{epoch: 1, msg: m, flow: flowKey{"one", "1"}}, &item{epoch: 1, msg: m, flow: flowKey{"one", "1"}}
+	twice := func(m collation.Message) (*message, *message) {
+		return &message{epoch: 1, msg: m, flow: flowKey{"one", "1"}}, &message{epoch: 1, msg: m, flow: flowKey{"one", "1"}}
 	}
 	a, again := twice(collation.Message{
 		Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD,
 	})
-	b, err := c.transact(ctx, work{items: []*item{a, again}})
+	b, err := c.transact(ctx, []item{a, again})
 	require.NoError(t, err)
-	require.Len(t, b.decided, 2, "done in one step: the second finds it settled")
+	require.Len(t, b.became(fateCommit), 2, "done in one step: the second finds it settled")
 	leg1 := b.plans[0].Plan.Insert[0]
 	a, again = twice(collation.Message{
 		Kind: journal.MessageLeg1, Job: job, GUID: leg1.GUID, Row: leg1.GUID, Activity: "a", DAD: leg1.DAD,
 	})
-	b, err = c.transact(ctx, work{items: []*item{a, again}})
+	b, err = c.transact(ctx, []item{a, again})
 	require.NoError(t, err)
-	require.Equal(t, []*item{a}, b.decided)
-	require.Equal(t, []*item{again}, b.repeats)
+	require.Equal(t, []item{a}, b.became(fateRepeat))
+	require.Equal(t, []item{again}, b.became(fateLater))
 }

@@ -43,7 +43,7 @@ func (c *Committer) Start(ctx context.Context, starts []store.Start) []store.Sta
 		if s.flow, out[i].Err = c.flows.Get(ctx, s.Flow); out[i].Err != nil {
 			continue
 		}
-		s.call = &call{name: callStart, of: ofKey(s.Key), want: s.want, decide: s.decide, lost: s.lose}
+		s.call = &call{name: callStart, of: ofKey(s.Key), wants: s.want, decides: s.decide, lost: s.lose}
 		all[i], calls = s, append(calls, s.call)
 	}
 	c.do(ctx, calls...)
@@ -86,21 +86,20 @@ func (s *start) decide(b *batch) error {
 		return s.out.Err
 	}
 	held := b.keyHolder(s.Key)
-	p := collation.Begin(s.inception(b), held, b.mode)
+	p := collation.Begin(b.inception(&s.Start, s.flow), held, b.mode)
 	if p == nil {
 		s.out = taken(&s.Start, held)
 		return nil
 	}
 	s.out = store.Started{Job: p.Job}
-	if first := b.begin(p, s.flow); first != nil {
-		b.folded = append(b.folded, first)
-	}
+	b.begin(p, s.flow)
 	return nil
 }
 
-func (s *start) inception(b *batch) collation.Inception {
-	in := s.Start.Inception(b.space, b.loaded.Now)
-	in.Publish, in.Keep = b.sends, s.flow.Expire()
+// inception is what a start asks for.
+func (b *batch) inception(s *store.Start, f *flow.Flow) collation.Inception {
+	in := s.Inception(b.cfg.Space, b.loaded.Now)
+	in.Publish, in.Keep = b.sends, f.Expire()
 	return in
 }
 
@@ -145,9 +144,7 @@ func (b *batch) begin(p *collation.Plan, f *flow.Flow) *collation.Plan {
 	if first == nil {
 		return nil
 	}
-	b.take(first, st.Now)
-	b.plans = append(b.plans, store.Chain(&st.Job, first))
-	st.Apply(first)
+	b.apply(st, first)
 	return first
 }
 
@@ -177,7 +174,7 @@ func (c *Committer) StartTx(ctx context.Context, tx any, in store.Start) (store.
 		if err != nil {
 			return err
 		}
-		b := c.batch(loaded, false)
+		b := c.joined(loaded)
 		if err := s.decide(b); err != nil || len(b.plans) == 0 {
 			return err
 		}

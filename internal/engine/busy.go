@@ -200,7 +200,7 @@ func (c *Committer) all(yield func(*loop) bool) {
 // that decide, then of those that wait for the database; nil: nothing.
 func (c *Committer) Busy() (worst *Busy) {
 	for l := range c.all {
-		b := l.progress.look(l.patient)
+		b := l.progress.look(l.policy.waits())
 		if b != nil &&
 			(worst == nil || b.Deciding && !worst.Deciding || b.Deciding == worst.Deciding && b.For > worst.For) {
 			worst = b
@@ -233,7 +233,7 @@ func (c *Committer) watch(ctx context.Context) error {
 func (c *Committer) tell() (open bool) {
 	for l := range c.all {
 		open = open || l.progress.under()
-		if b := l.progress.look(l.patient); b != nil && l.progress.says() {
+		if b := l.progress.look(l.policy.waits()); b != nil && l.progress.says() {
 			c.log.Warn(b.String()+"; it holds up what waits behind it", "job", b.Job.String(), "message", b.Message.String(), "kind", b.Name, "activity", b.Activity)
 		}
 	}

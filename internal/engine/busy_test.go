@@ -15,8 +15,8 @@ import (
 )
 
 // message is the start of a job, as the bus brings it.
-func message(job journal.JobID) *item {
-	return &item{
+func startOf(job journal.JobID) *message {
+	return &message{
 		delivery: &acked{done: make(chan string, 10)}, epoch: 1, flow: flowKey{"one", "1"},
 		msg: collation.Message{
 			Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start",
@@ -37,8 +37,8 @@ func TestABusyLoopIsSeen(t *testing.T) {
 		own := l.loops[0]
 		own.enter()
 		require.Nil(t, l.Busy())
-		it := message(journal.JobID{7})
-		own.progress.begin(it.busy(), 0)
+		it := startOf(journal.JobID{7})
+		own.progress.begin(it.about(), 0)
 		time.Sleep(busyAfter - time.Millisecond)
 		require.Nil(t, l.Busy())
 		time.Sleep(5 * time.Second)
@@ -75,11 +75,11 @@ func TestASilentDatabaseIsSeen(t *testing.T) {
 		silent := func([]store.Want) error { time.Sleep(20 * time.Second); return nil }
 		for patient, want := range map[bool]bool{false: true, true: false} {
 			l, st := over(t, &hooked{load: silent}, Config{})
-			l.patient = patient
+			l.policy = map[bool]policy{true: policyWait}[patient]
 			l.loops = []*loop{l}
 			job := startsOne(t, st, deployed(t, st, oneWorker("1")), collation.Mode{Resend: 1e6})
 			done := make(chan bool)
-			go func() { done <- l.carry(t.Context(), work{items: []*item{message(job)}}) }()
+			go func() { done <- l.carry(t.Context(), []item{startOf(job)}) }()
 			time.Sleep(15 * time.Second)
 			require.Equal(t, want, l.Busy() != nil)
 			require.True(t, <-done)
@@ -96,19 +96,18 @@ func TestAFullBatchLeavesTheRest(t *testing.T) {
 		job := startsOne(t, st, ref, collation.Mode{Resend: 1e6})
 		_, err := l.flows.Get(t.Context(), ref) // so that one load has all that the first one needs
 		require.NoError(t, err)
-		first, second, third := message(job), message(journal.JobID{1}), message(journal.JobID{2})
+		first, second, third := startOf(job), startOf(journal.JobID{1}), startOf(journal.JobID{2})
 		tx, err := l.connection(t.Context())
 		require.NoError(t, err)
-		items := []*item{first, second, third}
-		b := l.batch(&store.Loaded{}, true)
-		b.deciding = time.Hour
-		wants, _, _ := l.wants(b, work{items: items})
-		loaded, err := tx.Load(t.Context(), wants, false)
+		items := []item{first, second, third}
+		b := l.batch(&store.Loaded{}, true, items...)
+		b.timing.deciding = time.Hour
+		loaded, err := tx.Load(t.Context(), b.wants(), false)
 		require.NoError(t, err)
 		b.meet(loaded)
-		require.NoError(t, l.decide(t.Context(), tx, b, items))
-		require.Equal(t, []*item{first}, b.decided, "each batch decides something")
-		require.Equal(t, []*item{second, third}, b.repeats)
+		require.NoError(t, b.decide(t.Context(), tx))
+		require.Equal(t, []item{first}, b.became(fateCommit), "each batch decides something")
+		require.Equal(t, []item{second, third}, b.became(fateLater))
 		require.NoError(t, tx.Rollback(t.Context()))
 	})
 }
@@ -137,10 +136,10 @@ func TestJ6WhoAsksTooOftenIsHeld(t *testing.T) {
 		job := startsOne(t, st, ref, collation.Mode{Resend: 1e6})
 		_, err := l.flows.Get(t.Context(), ref)
 		require.NoError(t, err)
-		asksMore := message(job)
+		asksMore := startOf(job)
 		asksMore.flow = flowKey{}  // no hint of what to load
 		asksMore.msg.Activity = "" // nor an instance
-		require.True(t, l.carry(t.Context(), work{items: []*item{asksMore}}))
+		require.True(t, l.carry(t.Context(), []item{asksMore}))
 		letters := lettersOf(t, st)
 		require.Len(t, letters, 1)
 		require.Equal(t, collation.ReasonLoads, letters[0].Letter.Reason)

@@ -5,32 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// call is one thing that a caller of this process wants committed: one item of a batch, like a
-// delivery (W3).
+// call is what somebody in this process wants committed, as an item of a batch.
 type call struct {
 	name string // of the operation, for errors
-	// want lists what the decision needs loaded, for each attempt anew; nil: nothing.
-	want func() []store.Want
-	// decide decides on what was loaded, for each attempt anew, and adds its plans to the batch.
-	// An error ends only this call, and nothing of it is committed.
-	decide func(b *batch) error
-	// lost learns what a test-and-set of the batch was lost to, before the next attempt.
+	// wants is want; nil: nothing.
+	wants func() []store.Want
+	// decides is decide, without a plan of its own.
+	decides func(b *batch) error
+	// lost is lose; nil: it does not matter.
 	lost func(*store.LostError)
 	// effect is what the call writes on an effect chain. Such calls of one job go through one loop,
 	// so that no two meet a locked row. They never share a batch with messages of the job, which
 	// may change that row, too.
 	effect *effect
 	box    *journal.JobID // the mailbox of a signal; one loop has all calls of a mailbox
-	of     string         // what the call may have to wait for, see unit; "": nothing that others wait for, too
+	of     string         // what the call may have to wait for; "": nothing that others wait for, too
 	size   int            // bytes that it adds to a batch, if they are many
-	// ended gets the answer of a call that nobody waits for; nil: somebody waits.
-	ended func(error)
+	// answered gets the answer of a call that nobody waits for; nil: somebody waits.
+	answered func(error)
 
 	place  atomic.Int32 // one of the places below
 	tries  int          // attempts that did not reach the database
@@ -46,12 +45,6 @@ const (
 	callLeft // its caller waits no more
 )
 
-// needs is the state that a call misses: it is loaded, and the call is asked again.
-type needs map[journal.JobID]*collation.Need
-
-// Error is for a call that never finds what it misses.
-func (n needs) Error() string { return fmt.Sprintf("it misses state of %d jobs", len(n)) }
-
 // take begins the call, unless its caller waits no more.
 func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderWay) }
 
@@ -59,9 +52,75 @@ func (x *call) take() bool { return x.place.CompareAndSwap(callWaits, callUnderW
 func (x *call) end(err error) {
 	x.answer = err
 	close(x.done)
-	if x.ended != nil {
-		x.ended(err)
+	if x.answered != nil {
+		x.answered(err)
 	}
+}
+
+func (x *call) about() Busy { return Busy{Name: x.name} }
+
+func (x *call) job() (id journal.JobID) {
+	switch {
+	case x.effect != nil:
+		return x.effect.of.Job
+	case x.box != nil:
+		return *x.box
+	}
+	return id
+}
+
+func (x *call) unit() (name string, together bool) {
+	if x.box != nil {
+		return ofBox(*x.box), true
+	}
+	return x.of, x.of != ""
+}
+
+func (x *call) rank() int {
+	if x.effect != nil {
+		return rankEffect
+	}
+	return rankCall
+}
+
+func (x *call) want(*batch) []store.Want {
+	if x.wants == nil {
+		return nil
+	}
+	return x.wants()
+}
+
+func (x *call) decide(_ context.Context, b *batch) (*collation.Plan, error) { return nil, x.decides(b) }
+
+func (x *call) lose(e *store.LostError) {
+	if x.lost != nil {
+		x.lost(e)
+	}
+}
+
+func (x *call) refuse(error) bool { return false }
+
+// maxAway is how many attempts a call makes while the database cannot be reached (J4).
+const maxAway = 5
+
+func (x *call) giveUp(err error, _ time.Time, ending bool) bool {
+	x.tries++
+	return ending || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLogin) || x.tries >= maxAway
+}
+
+func (x *call) stopping() bool { return false }
+
+func (x *call) settle(_ *loop, _ *batch, _ fate, err error) { x.end(x.held(err)) }
+
+// held names what the call waited for in vain, and what to do, if that was the lock of another
+// transaction.
+func (x *call) held(err error) error {
+	if _, blocked := errors.AsType[*blockedError](err); !blocked || x.of == "" {
+		return err
+	}
+	return fmt.Errorf("%s: another transaction holds %.90q, and did not end in %d attempts: commit it or roll it back, and try again "+
+		"(it may be a StartTx of the same key: pg_blocking_pids and pg_stat_activity show it, mostly as idle in transaction): %w",
+		x.name, x.of, x.tries, err)
 }
 
 // do has the calls carried and waits for all of them. The end of ctx ends the waiting, never a
@@ -79,14 +138,14 @@ func (c *Committer) do(ctx context.Context, calls ...*call) {
 		select {
 		case queue <- x:
 		case <-ctx.Done():
-			for _, late := range calls[i:] {
-				late.err = notSent(late, context.Cause(ctx))
+			for _, unsent := range calls[i:] {
+				unsent.err = notSent(unsent, context.Cause(ctx))
 			}
 			c.await(ctx, calls[:i])
 			return
 		case <-c.gone:
-			for _, late := range calls[i:] {
-				late.err = errEnded
+			for _, unsent := range calls[i:] {
+				unsent.err = errEnded
 			}
 			c.await(ctx, calls[:i])
 			return
@@ -97,16 +156,13 @@ func (c *Committer) do(ctx context.Context, calls ...*call) {
 
 // queue is where a call waits for its batch.
 func (c *Committer) queue(x *call) chan *call {
-	switch {
-	case x.effect != nil:
-		return c.loops[c.loopOf(x.effect.of.Job)].own
-	case x.box != nil:
-		return c.loops[c.loopOf(*x.box)].own
+	if job := x.job(); !job.IsZero() {
+		return c.loops[c.loopOf(job)].own
 	}
 	return c.calls
 }
 
-// send has a call carried for which nobody waits: it has an ended.
+// send has a call carried for which nobody waits: answered gets its answer.
 func (c *Committer) send(x *call) {
 	x.done = make(chan struct{})
 	select {
@@ -124,13 +180,13 @@ func (c *Committer) send(x *call) {
 
 func (c *Committer) await(ctx context.Context, calls []*call) {
 	for _, x := range calls {
-		x.err = c.answer(ctx, x)
+		x.err = c.wait(ctx, x)
 	}
 }
 
-// answer waits for the answer of one call.
-func (c *Committer) answer(ctx context.Context, x *call) error {
-	ended, gone := ctx.Done(), c.gone
+// wait waits for the answer of one call.
+func (c *Committer) wait(ctx context.Context, x *call) error {
+	left, gone := ctx.Done(), c.gone
 	for {
 		select {
 		case <-x.done:
@@ -144,7 +200,7 @@ func (c *Committer) answer(ctx context.Context, x *call) error {
 			if x.place.CompareAndSwap(callWaits, callLeft) {
 				return errEnded
 			}
-		case <-ended:
+		case <-left:
 			if x.place.CompareAndSwap(callWaits, callLeft) {
 				return notSent(x, context.Cause(ctx))
 			}
@@ -155,23 +211,4 @@ func (c *Committer) answer(ctx context.Context, x *call) error {
 
 func notSent(x *call, cause error) error {
 	return fmt.Errorf("%s: %w: %w", x.name, store.Unavailable("nothing was sent"), cause)
-}
-
-// held names what the call waited for in vain, and what to do, if that was the lock of another
-// transaction.
-func (x *call) held(err error) error {
-	if _, blocked := errors.AsType[*blockedError](err); !blocked || x.of == "" {
-		return err
-	}
-	return fmt.Errorf("%s: another transaction holds %.90q, and did not end in %d attempts: commit it or roll it back, and try again "+
-		"(it may be a StartTx of the same key: pg_blocking_pids and pg_stat_activity show it, mostly as idle in transaction): %w", x.name, x.of, x.tries, err)
-}
-
-// maxAway is how many attempts a call makes while the database cannot be reached (J4).
-const maxAway = 5
-
-// away counts an attempt without a database, and reports whether the call is given up.
-func (x *call) away(err error) bool {
-	x.tries++
-	return errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLogin) || x.tries >= maxAway
 }

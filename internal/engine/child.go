@@ -32,16 +32,16 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.cause.Error() }
 
-// begun is what an item that begins a child keeps between attempts.
+// begun is what a message that begins a child keeps between attempts.
 type begun struct {
 	asks string // the key of its order
 	key  string // the same key, once its holder has to be looked up
 }
 
 // lose learns what the inception of a child was lost to.
-func (it *item) lose(e *store.LostError) {
-	if slices.Contains(e.Keys, it.child.asks) {
-		it.child.key = it.child.asks
+func (c *begun) lose(e *store.LostError) {
+	if slices.Contains(e.Keys, c.asks) {
+		c.key = c.asks
 	}
 }
 
@@ -49,33 +49,33 @@ func (it *item) lose(e *store.LostError) {
 // is locked, and who has the key, but only after the key was lost to another. It decides on the
 // inception with the first steps, or on the refusal. It writes these, and the answer "it has
 // begun" if nobody waits for the child's end.
-func (l *loop) order(ctx context.Context, b *batch, it *item, row *collation.Row) error {
+func (m *message) order(ctx context.Context, b *batch, row *collation.Row) (*collation.Plan, error) {
 	if row.Topic == collation.TopicAsk {
-		return l.asked(ctx, b, it, row)
+		return m.asked(ctx, b, row)
 	}
 	order, err := row.Order()
 	if err != nil {
-		b.later = append(b.later, l.deadLetter(it, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err)))
-		return nil
+		b.deadLetter(m, reasonUndecodable, fmt.Errorf("%w: %w", errOrder, err))
+		return nil, nil
 	}
-	in, f, err := l.prepare(ctx, it, row, order)
+	in, f, err := m.prepare(ctx, b, row, order)
 	if err == nil {
-		if err = l.begin(b, it, in, f); err == nil {
-			return nil
-		}
+		err = m.begin(b, in, f)
 	}
 	no, refused := errors.AsType[*refusal](err)
 	switch {
+	case err == nil:
+		return m.plan, nil
 	case errors.Is(err, flow.ErrStopped):
-		b.halt(it)
+		return m.halted(), nil
 	case !refused:
-		return err
+		return nil, failed(err)
 	case !order.Heard():
-		l.holdCompensations(b, it, row, fmt.Errorf("%w: %w", errNobodyWaits, no))
+		m.holdCompensations(b, row, fmt.Errorf("%w: %w", errNobodyWaits, no))
 	default:
-		l.refuse(b, it, row, order, no)
+		b.refuse(row, order, no)
 	}
-	return nil
+	return nil, nil
 }
 
 // resolve is Flows.Resolve, which may have to read the flow.
@@ -85,10 +85,10 @@ func (l *loop) resolve(ctx context.Context, name, version string) (journal.FlowR
 }
 
 // begin adds the inception of a child to the batch. Error: *refusal if a job has the key.
-func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow) error {
+func (m *message) begin(b *batch, in collation.Inception, f *flow.Flow) error {
 	held := b.keyHolder(in.Key)
 	in.Keep = f.Expire()
-	in.Space, in.Now = b.space, b.loaded.Now // a child has a trace of its own, linked to its parent's (O1)
+	in.Space, in.Now = b.cfg.Space, b.loaded.Now // a child has a trace of its own, linked to its parent's (O1)
 	p := collation.Begin(in, held, b.mode)
 	if p == nil {
 		return &refusal{http.StatusConflict, "conflict", fmt.Errorf(
@@ -99,33 +99,32 @@ func (l *loop) begin(b *batch, it *item, in collation.Inception, f *flow.Flow) e
 	} else {
 		p.Done = false
 	}
-	b.decide(it, p)
+	m.plan = p
 	return nil
 }
 
 // refuse ends the row of a start with the error of the await that ordered it.
-func (l *loop) refuse(b *batch, it *item, row *collation.Row, order *collation.StartOrder, no *refusal) {
+func (b *batch) refuse(row *collation.Row, order *collation.StartOrder, no *refusal) {
 	p := order.Refused(row, no.code, no.class, wire.CutText(no.Error()), b.loaded.Now, b.mode)
-	b.plans = append(b.plans, store.Chained{Plan: p})
-	b.extra = append(b.extra, store.Outgoing{Row: p.Insert[0], Trace: order.Trace})
-	b.ended = append(b.ended, it)
+	b.write(p)
+	b.out = append(b.out, store.Outgoing{Row: p.Insert[0], Trace: order.Trace})
 }
 
 // prepare checks the order like a start from outside. The input of compensations contains that
 // of their function, so it has no limit of its own.
-func (l *loop) prepare(
-	ctx context.Context, it *item, row *collation.Row, order *collation.StartOrder,
+func (m *message) prepare(
+	ctx context.Context, b *batch, row *collation.Row, order *collation.StartOrder,
 ) (collation.Inception, *flow.Flow, error) {
 	var none collation.Inception
 	switch {
 	case order.Fault != "":
 		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonExpression, errors.New(order.Fault)}
-	case heldFor(it.reject) == collation.ReasonSlow:
-		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonSlow, it.reject}
-	case it.reject != nil:
-		return none, nil, &refusal{http.StatusInternalServerError, "refused", it.reject}
+	case heldFor(m.reject) == collation.ReasonSlow:
+		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonSlow, m.reject}
+	case m.reject != nil:
+		return none, nil, &refusal{http.StatusInternalServerError, "refused", m.reject}
 	}
-	ref, f, err := l.resolve(ctx, order.Flow, order.Version)
+	ref, f, err := b.resolve(ctx, order.Flow, order.Version)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return none, nil, &refusal{http.StatusNotFound, "not_found", err}
@@ -138,10 +137,10 @@ func (l *loop) prepare(
 	switch {
 	case err != nil:
 	case order.Heard():
-		key, err = CheckStart(f, key, input, l.cfg.KeptKey, l.tooSlow)
+		key, err = CheckStart(f, key, input, b.cfg.KeptKey, b.tooSlow)
 	default:
 		err = checkKey(f, key)
-		key = l.cfg.KeptKey(key)
+		key = b.cfg.KeptKey(key)
 	}
 	switch {
 	case errors.Is(err, flow.ErrStopped):
@@ -149,7 +148,7 @@ func (l *loop) prepare(
 	case err != nil:
 		return none, nil, &refusal{http.StatusBadRequest, "input", err}
 	}
-	it.child.asks = key
+	m.child.asks = key
 	return collation.Inception{
 		Key: key, Flow: ref, Trigger: f.Trigger().Name, Input: input, Order: row, Parent: &order.Parent,
 		Active: order.Version == "",

@@ -33,8 +33,7 @@ type Committer struct {
 	loops []*loop
 	aside *aside // patient
 	sort  *aside // finds out what has to wait
-	hot   *hot
-	warm  warm
+	cache *cache
 	clock clock
 	alarm *alarm        // wakes this process's sweeper
 	opens chan struct{} // capacity 1: a transaction has begun, for the watch
@@ -77,7 +76,7 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 			own:       make(chan *call, maxCalls),
 		})
 	}
-	c.aside, c.sort, c.hot = newAside(c, cfg.Aside, true), newAside(c, cfg.Committers, false), newHot(cfg.HotBytes)
+	c.aside, c.sort, c.cache = newAside(c, cfg.Aside, policyWait), newAside(c, cfg.Committers, policySort), newCache(cfg.HotBytes)
 	return c, nil
 }
 
@@ -147,8 +146,7 @@ func (c *Committer) epoch() int64 {
 // Recovered says that the space goes on in another database, in a new epoch (S13). What this
 // process has read before counts no more, and messages of other epochs do nothing (T4).
 func (c *Committer) Recovered(epoch int64) {
-	c.hot.clear()
-	c.warm.clear()
+	c.cache.clear()
 	c.flows.reset()
 	if c.pub != nil {
 		c.pub.Epoch.Store(epoch)

@@ -49,10 +49,10 @@ func bench(t *testing.T, w *watched) (*loop, *memstore.Store) {
 	return over(t, &hooked{commit: w.commit, loaded: w.loaded}, Config{})
 }
 
-func handmade(kind journal.MessageKind, n byte) (*item, *acked) {
+func handmade(kind journal.MessageKind, n byte) (*message, *acked) {
 	job := journal.JobID{n, 6: 0x80, 8: 0x80}
 	d := &acked{done: make(chan string, 1)}
-	return &item{delivery: d, epoch: 1, msg: collation.Message{
+	return &message{delivery: d, epoch: 1, msg: collation.Message{
 		Kind: kind, Job: job, GUID: job.Start(), Row: job.Start(), DAD: collation.RootDAD,
 	}}, d
 }
@@ -63,13 +63,13 @@ func TestC10RowsWithoutAJobAreEnded(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
 		it, d := handmade(journal.MessageOutcome, 1)
-		c.carry(t.Context(), work{items: []*item{it}})
+		c.carry(t.Context(), []item{it})
 		require.Equal(t, "term", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
 		require.Len(t, lettersOf(t, st), 1)
 		// A child that was refused cannot be interrupted, and nobody has to know.
 		it, d = handmade(journal.MessageInterrupt, 2)
-		c.carry(t.Context(), work{items: []*item{it}})
+		c.carry(t.Context(), []item{it})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, it.key(), w.discarded[1])
 		require.Len(t, lettersOf(t, st), 1)
@@ -83,7 +83,7 @@ func TestC5RowsOfTombstonesAreEnded(t *testing.T) {
 		it, d := handmade(journal.MessageOutcome, 1)
 		w := &watched{tombstone: it.msg.Job}
 		c, st := bench(t, w)
-		c.carry(t.Context(), work{items: []*item{it}})
+		c.carry(t.Context(), []item{it})
 		require.Equal(t, "ack", <-d.done)
 		require.Equal(t, []collation.RowKey{it.key()}, w.discarded)
 		require.Empty(t, lettersOf(t, st))
@@ -96,7 +96,7 @@ func TestC10RefusedSignals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := &watched{}
 		c, st := bench(t, w)
-		items := make([]*item, 4)
+		items := make([]*message, 4)
 		for i := range items {
 			items[i], _ = handmade(journal.MessageSignal, byte(i+1))
 			x := collation.Signal{GUID: items[i].msg.GUID, Topic: "t", Key: strconv.Itoa(i), Code: 200, Payload: []byte(`1`)}
@@ -124,7 +124,7 @@ func TestC10RefusedSignals(t *testing.T) {
 			}
 			return nil
 		}
-		require.True(t, c.carry(t.Context(), work{items: items}))
+		require.True(t, c.carry(t.Context(), carried(items...)))
 		for i, it := range items {
 			how := "ack"
 			if it == unreadable || it == untaken {
@@ -145,7 +145,7 @@ func TestT3UnreadableOrder(t *testing.T) {
 			GUID: it.msg.Row, Job: it.msg.Job, Kind: journal.MessageStart, Body: []byte("{"),
 		}}
 		c, st := bench(t, w)
-		c.carry(t.Context(), work{items: []*item{it}})
+		c.carry(t.Context(), []item{it})
 		require.Equal(t, "term", <-d.done)
 		require.Empty(t, w.discarded)
 		require.Equal(t, "undecodable", lettersOf(t, st)[0].Letter.Reason)
@@ -160,13 +160,15 @@ func TestT2LaterComesAgainSoon(t *testing.T) {
 	c, _ := bench(t, &watched{})
 	for range 100 {
 		d := &delayed{count: laterTimes - 1}
-		it := &item{delivery: d, epoch: 1, plan: &collation.Plan{Outcome: collation.Later, Done: true}}
-		require.Empty(t, c.settle(t.Context(), &batch{loaded: &store.Loaded{}, decided: []*item{it}}))
+		it := &message{delivery: d, epoch: 1, plan: &collation.Plan{Outcome: collation.Later, Done: true}}
+		b := c.batch(&store.Loaded{}, true, it)
+		b.decisions[0].commits(it.plan)
+		require.Empty(t, c.settle(t.Context(), b))
 		require.GreaterOrEqual(t, d.by, 50*time.Millisecond)
 		require.Less(t, d.by, 150*time.Millisecond)
 	}
 	d := &delayed{acked: acked{make(chan string, 1)}, count: laterTimes}
-	c.later(&item{delivery: d})
+	c.later(d)
 	require.Equal(t, "ack", <-d.done)
 	require.Zero(t, d.by)
 }

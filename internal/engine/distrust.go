@@ -41,15 +41,14 @@ func (s *sweeper) quarantineChanged(row *collation.Row, cause error) *call {
 		Turn: row.Turn,
 	}
 	return &call{
-		name: "quarantine", want: func() []store.Want { return []store.Want{{Job: m.Job, Row: m.Row}} },
-		decide: func(b *batch) error {
+		name: "quarantine", wants: func() []store.Want { return []store.Want{{Job: m.Job, Row: m.Row}} },
+		decides: func(b *batch) error {
 			st := b.loaded.States[m.Job]
 			if st == nil {
 				return nil // locked, or gone: the next look finds out
 			}
 			if p := collation.Changed(st, m, b.mode, cause); p.Entry != nil {
-				b.plans = append(b.plans, store.Chain(&st.Job, p))
-				st.Apply(p)
+				b.apply(st, p)
 			}
 			return nil
 		},

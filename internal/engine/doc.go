@@ -17,7 +17,7 @@
 // a child. Its flow, input and key are checked like those of any start. Then the child begins
 // in the same batch, or its await is answered with the reason why not.
 //
-// Attachments the committer run the sweeper, which sends timers, retries and lost messages, and
+// Beside the committer run the sweeper, which sends timers, retries and lost messages, and
 // upkeep that nobody waits for. Retain, which removes expired jobs, is a loop of its own,
 // because it needs rights that an engine does not need.
 //

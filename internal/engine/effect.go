@@ -20,7 +20,7 @@ type effect struct {
 	begins bool
 	decide func(*collation.Chain, collation.Mode) (collation.Effected, error)
 	out    collation.Effected
-	cold   bool // what is kept of its chain did not do: it needs a load
+	loads  bool // what is cached of its chain did not do: it needs a load
 }
 
 func (x *effect) want() []store.Want {
@@ -37,15 +37,15 @@ func (x *effect) ask(b *batch) error {
 		return store.ErrBusy // it is busy or gone: a patient load finds out
 	}
 	out, err := x.decide(chain, b.mode)
-	if b.warm[x.of.Key()] != nil && (err != nil || out.Plan == nil) { // only a load shows that nothing is to be written
-		x.cold = true
+	if b.guessed.chains[x.of.Key()] != nil && (err != nil || out.Plan == nil) { // only a load shows that nothing is to be written
+		x.loads = true
 		return errLater
 	}
 	if err != nil {
 		return fmt.Errorf("request %s: %w", x.of.Request, err)
 	}
 	if x.out = out; out.Plan != nil {
-		b.plans = append(b.plans, store.Chained{Plan: out.Plan})
+		b.write(out.Plan)
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func (w worker) effect(ctx context.Context, name string, x *effect, size int) (c
 
 // call is the call that has an effect committed.
 func (w worker) call(name string, x *effect, size int) *call {
-	one := &call{name: name, want: x.want, effect: x, size: size}
-	one.decide = func(b *batch) error {
+	one := &call{name: name, wants: x.want, effect: x, size: size}
+	one.decides = func(b *batch) error {
 		if own := w.c.cfg.Session; own != nil && !own.Alive(x.of.Session) {
 			if x.begins {
 				return fmt.Errorf("request %s: %w: the session of this process is not alive", x.of.Request, store.ErrStale)
@@ -105,7 +105,7 @@ func (w worker) FinishEffect(
 func (w worker) SendOutcome(_ context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error)) {
 	x := finish(&l, e, false)
 	one := w.call("finish effect "+e.Name, x, len(e.Result))
-	one.ended = func(err error) {
+	one.answered = func(err error) {
 		if err != nil {
 			ended(store.EffectRow{}, err)
 			return
@@ -140,7 +140,7 @@ func (w worker) TxEffect(
 	if e.Class != store.ClassTx {
 		return store.EffectRow{}, fmt.Errorf("tx effect %s: %w: it is of class %s", e.Name, store.ErrRejected, e.Class)
 	}
-	defer w.c.hot.drop(l.Job)
+	defer w.c.cache.drop(l.Job)
 	var x *effect
 	stood, err := w.c.cfg.Store.Body(ctx, l.Key(), e.Key, body,
 		func(ctx context.Context, tx store.Tx, with store.TxEnd) error {
@@ -150,7 +150,7 @@ func (w worker) TxEffect(
 			if err != nil {
 				return err
 			}
-			b := w.c.batch(loaded, false)
+			b := w.c.joined(loaded)
 			if err := x.ask(b); err != nil || len(b.plans) == 0 {
 				return err
 			}
@@ -178,11 +178,11 @@ func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journa
 	x := &call{
 		name: "payload", size: len(body),
 		lost: func(e *store.LostError) { gone = gone || slices.Contains(e.Jobs, job) },
-		decide: func(b *batch) error {
+		decides: func(b *batch) error {
 			if gone {
 				return fmt.Errorf("payload: %w: job %s", store.ErrNotFound, job)
 			}
-			b.plans = append(b.plans, store.Chained{Plan: p})
+			b.write(p)
 			return nil
 		},
 	}
@@ -192,13 +192,13 @@ func (w worker) PutPayload(ctx context.Context, job journal.JobID, digest journa
 
 // Keep implements store.Worker.
 func (w worker) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
-	defer w.c.hot.drop(l.Job) // it changes the row (W6)
+	defer w.c.cache.drop(l.Job) // it changes the row (W6)
 	return w.Requests.Keep(ctx, l)
 }
 
 // HandBack implements store.Worker.
 func (w worker) HandBack(ctx context.Context, l store.Lease) error {
-	defer w.c.hot.drop(l.Job)
+	defer w.c.cache.drop(l.Job)
 	return w.Requests.HandBack(ctx, l)
 }
 
@@ -206,6 +206,6 @@ func (w worker) HandBack(ctx context.Context, l store.Lease) error {
 func (w worker) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
-	defer w.c.hot.drop(job)
+	defer w.c.cache.drop(job)
 	return w.Requests.Lease(ctx, job, request, turn, holder, session)
 }

@@ -50,7 +50,7 @@ func (b *batch) outcome(p *collation.Plan) (o store.Outcome) {
 // Runs reports whether this process runs a request of the job: then it will most likely commit the
 // job's end itself, and tell of it.
 func (c *Committer) Runs(job journal.JobID) bool {
-	st := c.hot.get(job)
+	st := c.cache.state(job)
 	if st == nil || c.cfg.Session == nil {
 		return false
 	}

@@ -21,7 +21,7 @@ func (s *sweeper) exhaust(ctx context.Context, due []store.DueRow) (others []sto
 			continue
 		}
 		x := &exhaust{job: r.Job, request: r.GUID, turn: r.Turn}
-		calls = append(calls, &call{name: "exhaust", want: x.want, decide: x.ask})
+		calls = append(calls, &call{name: "exhaust", wants: x.want, decides: x.ask})
 	}
 	if len(calls) == 0 {
 		return due, nil
@@ -58,7 +58,6 @@ func (x *exhaust) ask(b *batch) error {
 	case err != nil:
 		return fmt.Errorf("request %s: %w", x.request, err)
 	}
-	b.plans = append(b.plans, store.Chain(&st.Job, p))
-	st.Apply(p)
+	b.apply(st, p)
 	return nil
 }

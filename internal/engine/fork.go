@@ -91,7 +91,7 @@ func (c *Committer) Fork(ctx context.Context, in store.Start, from journal.From)
 		return journal.JobID{}, err
 	}
 	x := &fork{Start: in, from: from, flow: compiled}
-	one := &call{name: "fork", want: x.want, decide: x.decide}
+	one := &call{name: "fork", wants: x.want, decides: x.decide}
 	if c.do(ctx, one); one.err != nil {
 		return journal.JobID{}, fmt.Errorf("fork: %w", one.err)
 	}
@@ -112,36 +112,33 @@ func (x *fork) want() []store.Want {
 }
 
 func (x *fork) decide(b *batch) error {
-	st := b.loaded.States[x.from.Job]
+	st, err := b.job(x.from.Job)
 	switch {
-	case st == nil && b.loaded.Busy[x.from.Job]:
-		return store.ErrBusy
-	case st == nil || st.Job.State == journal.JobExpired:
-		return fmt.Errorf("%w: job %s", store.ErrNotFound, x.from.Job)
-	case st.Job.State == journal.JobQuarantined:
-		return fmt.Errorf("%w: the job is quarantined", store.ErrStale)
+	case err != nil:
+		return err
+	case st.Job.State == journal.JobExpired:
+		return notFound(x.from.Job)
 	}
 	held := b.keyHolder(x.Key)
 	if held != nil && held.State != journal.JobExpired {
 		x.out = taken(&x.Start, held)
 		return nil
 	}
-	in := x.Inception(b.space, b.loaded.Now)
-	in.Publish, in.Keep, in.Generation = b.sends, x.flow.Expire(), 1
-	if held != nil {
-		in.Generation = max(held.Generation, held.Floor) + 1
+	in := b.inception(&x.Start, x.flow)
+	cut, err := collation.Fork(st, held, &in, x.from, b.mode)
+	if err != nil {
+		return err
 	}
-	id := collation.NewJobID(in.Space, in.Key, in.Generation)
-	forked := collation.Forked(st, id, x.from.Who, x.from.Reason, b.mode)
-	b.plans = append(b.plans, store.Chain(&st.Job, forked))
-	st.Apply(forked)
-	from, cut := x.from, *x.from.Fork
-	from.Generation, from.Head = st.Job.Generation, st.Job.Head
-	cut.Job, cut.Generation = from.Job, from.Generation
-	from.Fork, in.From = &cut, &from
-	x.out = store.Started{Job: id}
-	if first := b.begin(collation.Incept(in, b.mode), x.flow); first != nil {
-		b.folded = append(b.folded, first)
-	}
+	x.out = store.Started{Job: b.goOn(st, cut, in, x.flow)}
 	return nil
+}
+
+// goOn adds the inception of a job that goes on from another to the batch, after the plan by which
+// that one names it.
+func (b *batch) goOn(st *collation.State, p *collation.Plan, in collation.Inception, f *flow.Flow) journal.JobID {
+	b.apply(st, p)
+	in.GoOn(st)
+	first := collation.Incept(in, b.mode)
+	b.begin(first, f)
+	return first.Job
 }

@@ -27,7 +27,7 @@ func (d *delivered) Message() *transport.Message { return &d.msg }
 // addressed to no activity names none.
 func FuzzDecode(f *testing.F) {
 	id := journal.GUID{7, 6: 0x80, 8: 0x80}
-	read := func(body []byte, publication int) (*item, error) {
+	read := func(body []byte, publication int) (*message, error) {
 		return decode(&delivered{msg: transport.Message{
 			Header: transport.Header{GUID: id, Publication: publication},
 			Body:   body,
@@ -72,7 +72,7 @@ func FuzzDecode(f *testing.F) {
 		if m.Kind != journal.MessageAnswer && m.Kind != journal.MessageResponse {
 			require.Equal(t, m.Row, m.GUID, "1.4")
 		}
-		switch w := it.want(NewFlows(nil), collation.Mode{}); {
+		switch w := it.row(NewFlows(nil), collation.Mode{}); {
 		case m.Kind == journal.MessageSignal:
 			require.Equal(t, store.Want{Box: m.Job, Signal: m.GUID}, w)
 		case m.Activity == "":
@@ -95,7 +95,7 @@ func FuzzRowBody(f *testing.F) {
 	f.Add("wakeup", journal.EncodeResponse(&journal.Response{Kind: journal.ResponseTerminal, Code: 200, By: journal.BySignal}))
 	f.Add("leg1", []byte(`{`))
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		it := &item{msg: collation.Message{Kind: journal.MessageKind(kind)}}
+		it := &message{msg: collation.Message{Kind: journal.MessageKind(kind)}}
 		require.NoError(t, it.read(&collation.Row{Kind: "another " + journal.MessageKind(kind), Body: body}))
 		require.Nil(t, it.msg.Response)
 		if err := it.read(&collation.Row{Kind: it.msg.Kind, Body: body}); err != nil || it.msg.Response == nil {

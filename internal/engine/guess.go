@@ -11,168 +11,209 @@ import (
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
-// guess decides what it can on hot states, without a load, and returns the items that are left
-// (W6). Such a decision holds only if the job has not changed at the commit, which compares. A
-// load is still needed for what would write nothing or does not simply go on, and for all items
-// of a job if one of them is left or a call wants the job.
-func (l *loop) guess(ctx context.Context, tx store.Committer, b *batch, w work) ([]*item, error) {
-	if !l.hot.on() || !b.sends {
-		return w.items, nil
+// guessed is what a batch has from the cache (W6): the jobs whose messages are decided on cached
+// states, and the chains on which effects are.
+type guessed struct {
+	jobs         []journal.JobID
+	chains       map[collation.RowKey]*collation.Chain
+	hits, misses int // messages
+}
+
+// guess decides what it can on cached states and chains, without a load (W6). Such a decision holds
+// only if the job, or the row of the chain, has not changed at the commit, which compares.
+func (b *batch) guess(ctx context.Context, tx store.Committer) error {
+	if !b.cache.on() {
+		return nil
 	}
-	jobs, cold := l.guessable(w)
-	if len(jobs) == 0 {
-		return w.items, nil
+	if b.sends {
+		if err := b.guessJobs(ctx, tx); err != nil {
+			return err
+		}
 	}
-	if hot := func(items []*item) bool { return l.hot.get(items[0].msg.Job) != nil }; !slices.ContainsFunc(jobs, hot) {
-		b.misses = len(w.items)
-		return w.items, nil // no trip to the clock before the load, which brings it
+	b.takeChains()
+	return nil
+}
+
+// guessJobs decides messages on cached states. A load is still needed for what would write nothing
+// or does not simply go on, and for all items of a job if one of them needs it or a call wants the
+// job.
+func (b *batch) guessJobs(ctx context.Context, tx store.Committer) error {
+	jobs, messages := b.guessable()
+	b.guessed.misses = messages
+	cached := func(group []*decision) bool { return b.cache.state(group[0].item.job()) != nil }
+	if !slices.ContainsFunc(jobs, cached) {
+		return nil // no trip to the clock before the load, which brings it
 	}
-	clock, err := l.load(ctx, tx, nil)
+	clock, err := b.load(ctx, tx, nil)
 	if err == nil {
 		err = tx.Rollback(ctx) // the trip to the clock, if any, holds no lock
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.loaded.Now = clock.Now
-	for _, items := range jobs {
-		if b.full() {
-			b.repeats = append(b.repeats, items...)
-		} else {
-			cold = append(cold, l.guessJob(b, items)...)
+	for _, group := range jobs {
+		switch {
+		case b.full():
+			for _, d := range group {
+				d.fate = fateLater
+			}
+		case b.guessJob(group):
+			b.guessed.hits += len(group)
 		}
 	}
-	b.hits, b.misses = len(w.items)-len(cold), len(cold)
-	return cold, nil
+	b.guessed.misses = messages - b.guessed.hits
+	return nil
 }
 
-// guessable gathers, by job and in order, the items that may be decided on hot states; cold are
-// the others.
-func (l *loop) guessable(w work) (jobs [][]*item, cold []*item) {
+// guessable gathers, by job and in order, the messages that may be decided on cached states, and
+// counts all messages.
+func (b *batch) guessable() (jobs [][]*decision, messages int) {
 	never := map[journal.JobID]bool{}
-	for _, x := range w.calls {
-		if x.want == nil || x.effect != nil {
+	for _, d := range b.decisions {
+		m, is := d.item.(*message)
+		switch {
+		case is:
+			messages++
+			never[m.msg.Job] = never[m.msg.Job] || m.epoch != b.epoch() || !m.guessable()
+		case effectOf(d.item) == nil:
+			for _, want := range d.item.want(b) {
+				never[want.Job] = true
+			}
+		}
+	}
+	place := make(map[journal.JobID]int, messages)
+	for _, d := range b.decisions {
+		m, is := d.item.(*message)
+		if !is || never[m.msg.Job] {
 			continue
 		}
-		for _, want := range x.want() {
-			never[want.Job] = true
+		if at, known := place[m.msg.Job]; known {
+			jobs[at] = append(jobs[at], d)
+			continue
 		}
+		place[m.msg.Job] = len(jobs)
+		jobs = append(jobs, []*decision{d})
 	}
-	for _, it := range w.items {
-		never[it.msg.Job] = never[it.msg.Job] || !it.guessable()
-	}
-	place := make(map[journal.JobID]int, len(w.items))
-	for _, it := range w.items {
-		at, known := place[it.msg.Job]
-		switch {
-		case never[it.msg.Job]:
-			cold = append(cold, it)
-		case known:
-			jobs[at] = append(jobs[at], it)
-		default:
-			place[it.msg.Job] = len(jobs)
-			jobs = append(jobs, []*item{it})
-		}
-	}
-	return jobs, cold
+	return jobs, messages
 }
 
-// guessable reports whether the message may be decided on a hot state.
-func (it *item) guessable() bool {
-	switch it.msg.Kind {
+// guessable reports whether the message may be decided on a cached state.
+func (m *message) guessable() bool {
+	switch m.msg.Kind {
 	case journal.MessageSignal, journal.MessageInterrupt:
 		return false
 	}
-	return !it.msg.Alone && !it.msg.Entered && it.reject == nil
+	return !m.msg.Alone && !m.msg.Entered && m.reject == nil
 }
 
-// guessJob decides all items of one job on its hot state, or none, and returns those that are
-// left. Of one whose decision was stopped nothing is left: it would take as long on a loaded state.
-func (l *loop) guessJob(b *batch, items []*item) (left []*item) {
-	base := l.hot.get(items[0].msg.Job)
+// guessJob decides all messages of one job on its cached state, or none: false. But one whose
+// decision is stopped would take as long on a loaded state: it alone is decided so.
+func (b *batch) guessJob(group []*decision) bool {
+	base := b.cache.state(group[0].item.job())
 	if base == nil {
-		return items
+		return false
 	}
 	st := base.Fork(b.loaded.Now)
 	if st.Flow == nil {
-		if st.Flow = l.flows.Cached(st.Job.Flow.Digest); st.Flow == nil {
-			return items
+		if st.Flow = b.flows.Cached(st.Job.Flow.Digest); st.Flow == nil {
+			return false
 		}
 	}
-	plans, chained := make([]*collation.Plan, len(items)), make([]store.Chained, len(items))
-	for i, it := range items {
-		if st.Rows[it.msg.Row] == nil {
-			l.freeSlotsOf(b, plans[:i])
-			return items
-		}
-		p := l.attempt(b, st, it)
+	plans, chained := make([]*collation.Plan, len(group)), make([]store.Chained, len(group))
+	for i, d := range group {
+		p := b.attempt(st, d)
 		if p != nil && p.Outcome == collation.Stopped {
-			l.freeSlotsOf(b, plans[:i])
-			b.halt(it)
-			return slices.Concat(items[:i], items[i+1:])
+			d.commits(p)
+			b.timing.finished++
+			return false
 		}
 		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
-			l.freeSlotsOf(b, plans[:i])
-			return items
+			return false
 		}
-		b.take(p, st.Now)
 		plans[i], chained[i] = p, store.Chain(&st.Job, p)
 		st.Apply(p)
 	}
 	chained[0].Guard = store.GuardOf(base, plans)
-	for i, it := range items {
-		b.decide(it, plans[i])
+	for i, d := range group {
+		d.item.(*message).decided(plans[i])
+		d.commits(plans[i])
 	}
 	b.plans = append(b.plans, chained...)
 	b.loaded.States[st.Job.ID] = st
-	b.guessed = append(b.guessed, st.Job.ID)
-	b.finished += len(items)
-	return nil
+	b.guessed.jobs = append(b.guessed.jobs, st.Job.ID)
+	b.timing.finished += len(group)
+	return true
 }
 
-// attempt is step on a hot state. It returns nil if state is missing, and after a panic: the
-// decision on the loaded state then shows whether that panics, too.
-func (l *loop) attempt(b *batch, s *collation.State, it *item) (p *collation.Plan) {
-	l.progress.begin(it.busy(), 0)
+// attempt steps a message on a cached state. It returns nil if state is missing, and after a panic:
+// the decision on the loaded state then shows whether that panics, too.
+func (b *batch) attempt(s *collation.State, d *decision) (p *collation.Plan) {
+	m := d.item.(*message)
+	row := s.Rows[m.msg.Row]
+	if row == nil || m.stolen(row) || m.read(row) != nil {
+		return nil
+	}
+	b.progress.begin(m.about(), 0)
 	defer func() {
-		b.deciding += l.progress.end()
+		b.timing.deciding += b.progress.end()
 		if recover() != nil {
 			p = nil
 		}
 	}()
-	row := s.Rows[it.msg.Row]
-	if it.stolen(row) || it.read(row) != nil {
-		return nil
-	}
-	p, _ = collation.Step(s, &it.msg, b.steps)
+	p, _ = collation.Step(s, &m.msg, b.mode)
 	return p
 }
 
-// forget drops the hot states that a commit has refuted. If the error names none, any of them
-// may be the cause.
-func (l *loop) forget(b *batch, err error) {
-	if lost, named := errors.AsType[*store.LostError](err); named {
-		l.cfg.Observer.Count(observer.MetricHot, int64(len(lost.Hot)), "outcome", "lost")
-		l.hot.drop(lost.Hot...)
-		return
+// takeChains gives the batch the cached chains on which its effects can be decided. All effects of
+// a chain are decided on what is cached, or none.
+func (b *batch) takeChains() {
+	loads := map[collation.RowKey]bool{}
+	for _, d := range b.decisions {
+		if x := effectOf(d.item); x != nil && (x.loads || x.of.Resumes) {
+			loads[x.of.Key()] = true
+		}
 	}
-	l.hot.drop(b.guessed...)
+	for _, d := range b.decisions {
+		x := effectOf(d.item)
+		if x == nil {
+			continue
+		}
+		k := x.of.Key()
+		if chain := b.cache.takeChain(k); chain != nil && !loads[k] {
+			if b.guessed.chains == nil {
+				b.guessed.chains = map[collation.RowKey]*collation.Chain{}
+			}
+			b.guessed.chains[k] = chain
+		}
+	}
 }
 
-// keep stores the states that a commit leaves as hot states. What its plans have inserted for
-// other jobs is added to theirs.
-func (l *loop) keep(b *batch) {
-	if !l.hot.on() {
+// forget drops the states that a commit has refuted from the cache. If the error names none, any
+// of them may be the cause.
+func (b *batch) forget(err error) {
+	if lost, named := errors.AsType[*store.LostError](err); named {
+		b.cfg.Observer.Count(observer.MetricHot, int64(len(lost.Hot)), "outcome", "lost")
+		b.cache.drop(lost.Hot...)
 		return
 	}
-	l.cfg.Observer.Count(observer.MetricHot, int64(b.hits), "outcome", "hit")
-	l.cfg.Observer.Count(observer.MetricHot, int64(b.misses), "outcome", "loaded")
+	b.cache.drop(b.guessed.jobs...)
+}
+
+// keep stores in the cache what a commit leaves: the states of jobs, with the rows that the plans
+// of others have inserted for them, and the chains of effects.
+func (b *batch) keep() {
+	if !b.cache.on() {
+		return
+	}
+	b.cfg.Observer.Count(observer.MetricHot, int64(b.guessed.hits), "outcome", "hit")
+	b.cfg.Observer.Count(observer.MetricHot, int64(b.guessed.misses), "outcome", "loaded")
 	seen := make(map[journal.JobID]bool, len(b.plans))
 	var sent map[journal.JobID][]*collation.Row // to other jobs; nil: nothing
 	for i := range b.plans {
 		p := b.plans[i].Plan
 		for _, k := range p.Discard {
-			l.hot.drop(k.Job)
+			b.cache.drop(k.Job)
 		}
 		for n := range p.Insert {
 			if r := &p.Insert[n]; r.Job != p.Job {
@@ -188,12 +229,45 @@ func (l *loop) keep(b *batch) {
 		seen[p.Job] = true
 		switch st := b.loaded.States[p.Job]; {
 		case st != nil:
-			l.hot.put(st)
-		case p.Chain == nil: // else see keepWarm
-			l.hot.drop(p.Job)
+			b.cache.put(st)
+		case p.Chain == nil: // else see keepChains
+			b.cache.drop(p.Job)
 		}
 	}
 	for job, rows := range sent {
-		l.hot.add(job, rows)
+		b.cache.add(job, rows)
+	}
+	b.keepChains()
+}
+
+// keepChains stores the chains that the commit has moved, and moves the requests' rows in the
+// cached states of their jobs.
+func (b *batch) keepChains() {
+	type moved struct {
+		was  int64 // the row's rev before
+		last *collation.ChainWrite
+	}
+	var all map[collation.RowKey]moved
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		if p.Chain == nil || p.Entry != nil {
+			continue
+		}
+		k := collation.RowKey{Job: p.Job, GUID: p.Chain.Request}
+		m, again := all[k]
+		if !again && p.Chain.Row != nil {
+			m.was = p.Chain.Row.Rev - 1
+		}
+		m.last = p.Chain
+		if all == nil {
+			all = map[collation.RowKey]moved{}
+		}
+		all[k] = m
+	}
+	for k, m := range all {
+		b.cache.move(k, m.last.Row, m.was)
+		if chain := b.loaded.Chains[k]; chain != nil {
+			b.cache.putChain(k, chain, m.last)
+		}
 	}
 }

@@ -22,7 +22,7 @@ func over(t *testing.T, h *hooked, cfg Config) (*loop, *memstore.Store) {
 	h.Engine, cfg.Store, cfg.Bus, cfg.Space = st, h, membus.New(membus.Config{}), "test"
 	all, err := NewCommitter(t.Context(), cfg)
 	require.NoError(t, err)
-	l := &loop{Committer: all, patient: true}
+	l := &loop{Committer: all, policy: policyWait}
 	t.Cleanup(func() {
 		l.close()
 		require.NoError(t, cfg.Bus.Close())

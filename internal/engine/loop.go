@@ -36,14 +36,23 @@ const (
 	followNak = time.Second
 )
 
-// loop carries batches on one connection, one after another (L1). A patient loop waits for
-// locks of others. One that sorts carries units of the aside, and does not wait for long.
+// policy is what a loop does about work that needs what another transaction holds.
+type policy uint8
+
+const (
+	policyBatch policy = iota // it carries batches, and leaves such work to a loop that sorts
+	policySort                // it carries units by themselves, and leaves what is held to a loop that waits
+	policyWait                // it carries units by themselves, and waits as long as a commit may take
+)
+
+func (p policy) waits() bool { return p == policyWait }
+
+// loop carries batches on one connection, one after another (L1).
 type loop struct {
 	*Committer
-	patient bool
-	sorts   bool
-	lanes   chan fetched
-	starts  chan fetched
+	policy policy
+	lanes  chan fetched
+	starts chan fetched
 	// calls on effect chains of its share of the jobs, and signals of its share of the mailboxes
 	own chan *call
 	tx  store.Committer // nil until it is needed, and after a lost connection
@@ -163,21 +172,20 @@ func (g *gathered) call(x *call) {
 	}
 }
 
-// handle decodes what was gathered and carries it. A message that came too often is carried
-// alone, so that one that kills its process takes no other with it (1.6).
+// handle decodes what was gathered and carries it, calls before messages. A message that came too
+// often is carried alone, so that one that kills its process takes no other with it (1.6).
 func (l *loop) handle(ctx context.Context, g gathered) {
-	var together, signals work
+	var together, signals, alone []item
 	for _, x := range g.calls {
 		switch {
 		case x.box != nil:
-			signals.calls = append(signals.calls, x)
+			signals = append(signals, x)
 		case l.aside.has(x.of): // it is known to be held: the batch does not try
-			l.aside.take(ctx, work{calls: []*call{x}})
+			l.aside.take(ctx, []item{x})
 		default:
-			together.calls = append(together.calls, x)
+			together = append(together, x)
 		}
 	}
-	var alone []*item
 	for _, d := range g.deliveries {
 		if d.Count() > 1 {
 			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
@@ -186,46 +194,36 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 			l.otherEpoch(d)
 			continue
 		}
-		it, err := decode(d.Delivery)
-		if it != nil {
-			it.stop = d.stop
-			l.warnRefused(it)
+		m, err := decode(d.Delivery)
+		if m != nil {
+			m.stop = d.stop
+			l.warnRefused(m)
 		}
 		switch {
 		case err != nil:
-			together.calls = append(together.calls, l.poison(d,
-				collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error(), Unclaimed: true}, nil))
-		case it.stolen(nil):
-			l.repel(it)
-		case it.msg.Kind == journal.MessageSignal:
-			signals.items = append(signals.items, it)
-		case it.msg.Alone:
-			alone = append(alone, it)
+			letter := collation.DeadLetter{Reason: reasonUndecodable, Message: err.Error(), Unclaimed: true}
+			together = append(together, l.poison(d, letter, nil))
+		case m.stolen(nil):
+			l.repel(m)
+		case m.msg.Kind == journal.MessageSignal:
+			signals = append(signals, m)
+		case m.msg.Alone:
+			alone = append(alone, m)
 		default:
-			together.items = append(together.items, it)
+			together = append(together, m)
 		}
 	}
 	l.carry(ctx, together)
-	l.alone(ctx, work{items: alone})
+	l.alone(ctx, alone)
 	l.carry(ctx, signals)
 }
 
-// alone carries the work one by one, each in its own transaction.
-func (l *loop) alone(ctx context.Context, w work) {
-	for _, x := range w.calls {
-		l.carry(ctx, work{calls: []*call{x}})
-	}
-	l.singly(w.items, func(one []*item) bool { return l.carry(ctx, work{items: one}) })
-}
-
-// singly ends items one after another. Each may wait for the database. Once the engine shall
-// stop, the first item that does not get through sends the others back (T10).
-func (l *loop) singly(items []*item, end func([]*item) (through bool)) {
+// alone carries items one by one, each in its own transaction. Each may wait for the database. Once
+// the engine shall stop, the first item that does not get through sends the others back (T10).
+func (l *loop) alone(ctx context.Context, items []item) {
 	for i, it := range items {
-		if !end([]*item{it}) && stopping(items) {
-			if rest := items[i+1:]; len(rest) > 0 {
-				l.handBack(rest, errStopping)
-			}
+		if !l.carry(ctx, items[i:i+1]) && it.stopping() {
+			l.giveUp(items[i+1:], errStopping)
 			return
 		}
 	}
@@ -234,42 +232,41 @@ func (l *loop) singly(items []*item, end func([]*item) (through bool)) {
 // errStopping says why messages are handed back untried.
 var errStopping = errors.New("the engine stops and the database is away")
 
-// carry brings the work to its end: committed, published, answered and acked, or handed back.
-// through is false if the last of it was handed back.
-func (l *loop) carry(ctx context.Context, w work) (through bool) {
+// carry brings the items to their end: committed, published, answered and acked, or handed back.
+// through is false if the last of them was handed back.
+func (l *loop) carry(ctx context.Context, items []item) (through bool) {
 	p := patience{since: time.Now()}
-	for !w.empty() {
+	for len(items) > 0 {
 		bounded, cancel := context.WithTimeout(ctx, transactTime)
-		b, err := l.transact(bounded, w)
+		b, err := l.transact(bounded, items)
 		cancel()
 		l.progress.ended(err)
 		if err == nil {
-			w = l.settle(ctx, b)
+			items = l.settle(ctx, b)
 			continue
 		}
-		l.hear(w, err)
+		l.hear(items, err)
 		switch {
-		case errors.Is(err, store.ErrBusy) && !l.patient:
-			if w = l.stepAside(ctx, w); !w.empty() {
+		case errors.Is(err, store.ErrBusy) && !l.policy.waits():
+			if items = l.stepAside(ctx, items); len(items) > 0 {
 				l.pause(1, time.Millisecond)
 			}
-		case l.again(&p, &w, err):
-		case refused(err) && w.size() > 1:
-			l.alone(ctx, w)
+		case l.again(&p, &items, err):
+		case refused(err) && len(items) > 1:
+			l.alone(ctx, items)
 			return true
-		case refused(err) && len(w.items) > 0 && w.items[0].reject == nil:
-			l.log.Error("the store refuses a message: it waits for a person", "message", w.items[0].msg.GUID.String(), "error", err)
-			w.items[0].reject = err
+		case refused(err) && items[0].refuse(err):
+			l.log.Error("the store refuses a message: it waits for a person", "message", items[0].about().Message.String(), "error", err)
 		default:
-			l.giveUp(w, err)
+			l.giveUp(items, err)
 			return false
 		}
 	}
 	return true
 }
 
-// hear tells the work what a test-and-set was lost to.
-func (l *loop) hear(w work, err error) {
+// hear tells the items what a test-and-set was lost to.
+func (l *loop) hear(items []item, err error) {
 	lost, named := errors.AsType[*store.LostError](err)
 	if !named {
 		return
@@ -281,41 +278,32 @@ func (l *loop) hear(w work, err error) {
 	for _, name := range lost.Flows {
 		l.flows.Forget(name)
 	}
-	for _, x := range w.calls {
-		if x.lost != nil {
-			x.lost(lost)
-		}
-	}
-	for _, it := range w.items {
+	for _, it := range items {
 		it.lose(lost)
 	}
 }
 
-// stepAside leaves work that may wait for others to the aside, and returns the rest, which is
-// tried again. Calls that only write on effect chains are kept longest: they wait for nobody.
-func (l *loop) stepAside(ctx context.Context, w work) work {
-	if l.sorts || w.size() == 1 {
-		l.aside.take(ctx, w)
-		return work{}
+// stepAside leaves items that may wait for others to the aside, and returns the rest, which is
+// tried again: the items of the highest rank go first.
+func (l *loop) stepAside(ctx context.Context, items []item) (rest []item) {
+	if l.policy == policySort || len(items) == 1 {
+		l.aside.take(ctx, items)
+		return nil
 	}
-	var chains, others []*call
-	for _, x := range w.calls {
-		if x.effect != nil {
-			chains = append(chains, x)
+	highest := 0
+	for _, it := range items {
+		highest = max(highest, it.rank())
+	}
+	var leaves []item
+	for _, it := range items {
+		if it.rank() == highest {
+			leaves = append(leaves, it)
 		} else {
-			others = append(others, x)
+			rest = append(rest, it)
 		}
 	}
-	switch {
-	case len(others) > 0 && w.size() > len(others):
-		l.sort.take(ctx, work{calls: others}) // mostly a key that a caller's transaction is just starting
-		return work{items: w.items, calls: chains}
-	case len(w.items) > 0 && len(chains) > 0:
-		l.sort.take(ctx, work{items: w.items})
-		return work{calls: chains}
-	}
-	l.sort.take(ctx, w)
-	return work{}
+	l.sort.take(ctx, leaves)
+	return rest
 }
 
 // patience counts how often a batch lost a test-and-set, and how often it did not reach the
@@ -327,7 +315,7 @@ type patience struct {
 
 // again reports whether the batch is tried once more, and waits before. A lost test-and-set is
 // decided again at once (C3). The database is waited for (C10), by calls only a few times.
-func (l *loop) again(p *patience, w *work, err error) bool {
+func (l *loop) again(p *patience, items *[]item, err error) bool {
 	switch {
 	case errors.Is(err, store.ErrLost) && p.lost < maxLost:
 		p.lost++
@@ -339,14 +327,19 @@ func (l *loop) again(p *patience, w *work, err error) bool {
 	case refused(err):
 		return false
 	}
-	w.calls = w.away(l.blocked(err), l.ending.Load())
-	if len(w.items) > 0 && (time.Since(p.since) >= holdOn || stopping(w.items)) {
+	var stay, leave []item
+	for _, it := range *items {
+		if it.giveUp(err, p.since, l.ending.Load()) {
+			leave = append(leave, it)
+		} else {
+			stay = append(stay, it)
+		}
+	}
+	l.giveUp(leave, l.blocked(err))
+	if *items = stay; len(stay) == 0 {
 		return false
 	}
-	if w.empty() {
-		return true
-	}
-	l.log.Warn("a batch waits for the database", "messages", len(w.items), "calls", len(w.calls), "error", err)
+	l.log.Warn("a batch waits for the database", "items", len(stay), "error", err)
 	p.away++
 	l.pause(p.away, 50*time.Millisecond)
 	return true
@@ -360,23 +353,10 @@ func (e *blockedError) Unwrap() error { return e.error }
 
 // blocked marks an error of a patient loop that has waited for a lock in vain.
 func (l *loop) blocked(err error) error {
-	if l.patient && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrBusy)) {
+	if l.policy.waits() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrBusy)) {
 		return &blockedError{err}
 	}
 	return err
-}
-
-// away gives up the calls that did not reach the database too often, or all when the committer
-// ends.
-func (w *work) away(err error, ending bool) (stay []*call) {
-	for _, x := range w.calls {
-		if x.away(err) || ending {
-			x.end(x.held(err))
-		} else {
-			stay = append(stay, x)
-		}
-	}
-	return stay
 }
 
 // pause waits with exponential backoff and jitter, at most two seconds.
@@ -384,32 +364,30 @@ func (l *loop) pause(n int, unit time.Duration) {
 	time.Sleep(backoff.Delay(n, unit, 2*time.Second, l.cfg.Jitter))
 }
 
-// giveUp ends the work that cannot be carried.
-func (l *loop) giveUp(w work, err error) {
-	for _, x := range w.calls {
-		x.end(err)
+// giveUp ends the items that cannot be carried: calls are answered, messages are handed back.
+func (l *loop) giveUp(items []item, err error) {
+	messages := 0
+	for _, it := range items {
+		if _, is := it.(*message); is {
+			messages++
+		}
+		it.settle(l, nil, fateEnded, err)
 	}
-	if len(w.items) > 0 {
-		l.handBack(w.items, err)
+	if messages == 0 {
+		return
 	}
-}
-
-func (l *loop) handBack(items []*item, err error) {
 	level := slog.LevelError
 	if errors.Is(err, store.ErrBusy) { // others hold what they need: the messages come again
 		level = slog.LevelWarn
 	}
-	l.log.Log(context.Background(), level, "messages are handed back", "messages", len(items), "error", err)
-	for _, it := range items {
-		_ = it.delivery.Nak(maxNak/2 + l.cfg.Jitter(maxNak/2))
-	}
+	l.log.Log(context.Background(), level, "messages are handed back", "messages", messages, "error", err)
 }
 
 // connection returns the loop's connection. After a loss it opens a new one, with a new session
 // (L1).
 func (l *loop) connection(ctx context.Context) (store.Committer, error) {
 	if l.tx == nil {
-		tx, err := l.cfg.Store.Committer(ctx, l.patient)
+		tx, err := l.cfg.Store.Committer(ctx, l.policy.waits())
 		if err != nil {
 			return nil, err
 		}

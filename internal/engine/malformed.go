@@ -27,9 +27,9 @@ func failedAttempt(m *transport.Message, why error) (*wire.Hint, *journal.Respon
 }
 
 // warnRefused says what became of a response that was refused.
-func (l *loop) warnRefused(it *item) {
-	if r := it.msg.Response; it.refused {
-		l.log.Warn("a worker's response cannot be read: its attempt has failed", "job", it.msg.Job.String(),
-			"activity", it.msg.Activity, "topic", it.topic, "turn", it.msg.Turn, "error", r.Error.Message)
+func (l *loop) warnRefused(m *message) {
+	if r := m.msg.Response; m.refused {
+		l.log.Warn("a worker's response cannot be read: its attempt has failed", "job", m.msg.Job.String(),
+			"activity", m.msg.Activity, "topic", m.topic, "turn", m.msg.Turn, "error", r.Error.Message)
 	}
 }

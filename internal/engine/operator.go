@@ -26,7 +26,7 @@ func (c *Committer) Act(ctx context.Context, a store.Action) error {
 		return fmt.Errorf("dead letter %d: %w", a.ID, err)
 	}
 	x := &action{Action: a, about: collation.RowKey{Job: l.Job, GUID: l.Row}}
-	one := &call{name: "act", want: x.want, decide: x.decide}
+	one := &call{name: "act", wants: x.want, decides: x.decide}
 	if c.do(ctx, one); one.err != nil {
 		return fmt.Errorf("dead letter %d: %w", a.ID, one.err)
 	}
@@ -60,11 +60,10 @@ func (x *action) decide(b *batch) error {
 	case err != nil:
 		return err
 	case st == nil:
-		b.plans = append(b.plans, store.Chained{Plan: p})
+		b.write(p)
 		return nil
 	}
-	b.plans = append(b.plans, store.Chain(&st.Job, p))
-	st.Apply(p)
+	b.apply(st, p)
 	for _, other := range b.loaded.Letters {
 		if other.Job == letter.Job && other.Row == letter.Row {
 			other.Acted++ // so that the next action on the row gets an id of its own
@@ -84,15 +83,14 @@ func (s *sweeper) overdue(ctx context.Context) error {
 	calls := make([]*call, len(late))
 	for i, k := range late {
 		calls[i] = &call{
-			name: "overdue", want: func() []store.Want { return []store.Want{{Job: k.Job, Row: k.GUID}} },
-			decide: func(b *batch) error {
+			name: "overdue", wants: func() []store.Want { return []store.Want{{Job: k.Job, Row: k.GUID}} },
+			decides: func(b *batch) error {
 				st := b.loaded.States[k.Job]
 				if st == nil {
 					return nil
 				}
 				if p := collation.Overdue(st, k.GUID, b.mode); p != nil {
-					b.plans = append(b.plans, store.Chain(&st.Job, p))
-					st.Apply(p)
+					b.apply(st, p)
 				}
 				return nil
 			},

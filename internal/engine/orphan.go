@@ -21,12 +21,6 @@ const (
 	reasonUndo        = "undo"        // compensations that cannot begin; they are tried again
 )
 
-// dropWithoutRow acks a message with nothing left to do (C5).
-func (l *loop) dropWithoutRow(it *item) {
-	l.cfg.Observer.Count(observer.MetricWithoutRow, 1)
-	l.ack(it.delivery)
-}
-
 // otherEpoch ends a message of another epoch: what of it is still open is sent again by its row (T4).
 // One of a later epoch waits, because this process is about to follow (S13): a response has no row
 // that sends it again soon.
@@ -35,17 +29,16 @@ func (l *loop) otherEpoch(d fetched) {
 		_ = d.Nak(followNak)
 		return
 	}
-	l.cfg.Observer.Count(observer.MetricWithoutRow, 1)
-	l.ack(d)
+	l.ackWithoutRow(d)
 }
 
 // repel ends a message whose sender may not send it (S2): it is terminated, and nothing is
 // written.
-func (l *loop) repel(it *item) {
+func (l *loop) repel(m *message) {
 	l.cfg.Observer.Count(observer.MetricRefused, 1, "reason", "topic")
-	l.log.Warn("a message is refused: who sent it has the key of another topic", "job", it.msg.Job.String(),
-		"kind", string(it.msg.Kind), "topic", it.topic)
-	_ = it.delivery.Term("it is not of this topic")
+	l.log.Warn("a message is refused: who sent it has the key of another topic", "job", m.msg.Job.String(),
+		"kind", string(m.msg.Kind), "topic", m.topic)
+	_ = m.delivery.Term("it is not of this topic")
 }
 
 // orphan handles a message whose job is not here. If only the tombstone of the job is left, the
@@ -54,20 +47,27 @@ func (l *loop) repel(it *item) {
 // another engine has just begun the child. An interrupt without a job was meant for a child
 // that was refused: there is nothing to interrupt. All others are foreign. Before a row without
 // a job ends, the job's start row is looked up, too.
-func (l *loop) orphan(b *batch, it *item) {
-	row := it.key()
+func (m *message) orphan(b *batch) {
+	row := m.key()
 	switch {
 	case b.loaded.Tombstones[row.Job]:
-		b.plans = append(b.plans, store.Chained{Plan: collation.Discard(row, true, nil, nil)})
-		b.after = append(b.after, func(context.Context) { l.dropWithoutRow(it) })
-	case it.msg.Kind == journal.MessageInterrupt:
-		b.later = append(b.later, l.end(&orphan{row: &row}, it.delivery, "discard", func() { l.dropWithoutRow(it) }))
-	case it.msg.Kind == journal.MessageStart && it.flow == (flowKey{}):
-		b.after = append(b.after, func(context.Context) { l.dropWithoutRow(it) })
+		b.write(collation.Discard(row, true, nil, nil))
+		m.end = endWithoutRow
+	case m.msg.Kind == journal.MessageInterrupt:
+		m.end = endElsewhere
+		b.next(b.endMessage(&orphan{row: &row}, m.delivery, "discard", func() { b.ackWithoutRow(m.delivery) }))
+	case m.msg.Kind == journal.MessageStart && m.flow == (flowKey{}):
+		m.end = endWithoutRow
 	default:
-		b.later = append(b.later, l.deadLetter(it, reasonForeign,
-			fmt.Errorf("message %s names job %s, which was never in this space", it.msg.GUID, it.msg.Job)))
+		b.deadLetter(m, reasonForeign,
+			fmt.Errorf("message %s names job %s, which was never in this space", m.msg.GUID, m.msg.Job))
 	}
+}
+
+// ackWithoutRow acks a message with nothing left to do (C5).
+func (l *loop) ackWithoutRow(d transport.Delivery) {
+	l.cfg.Observer.Count(observer.MetricWithoutRow, 1)
+	l.ack(d)
 }
 
 // orphan ends a message that no job can take. It reads the job of its row, and that job's start
@@ -90,30 +90,30 @@ func (x *orphan) decide(b *batch) error {
 		return store.ErrBusy
 	}
 	if x.letter != nil {
-		b.plans = append(b.plans, store.Chained{Plan: collation.WriteDeadLetter(*x.letter)})
+		b.write(collation.WriteDeadLetter(*x.letter))
 	}
 	if k := x.row; k != nil {
 		if p := collation.Discard(*k, b.loaded.Tombstones[k.Job], b.loaded.States[k.Job],
 			b.loaded.Orders[k.Job]); p != nil {
-			b.plans = append(b.plans, store.Chained{Plan: p})
+			b.write(p)
 		}
 	}
 	return nil
 }
 
-// end makes the call that ends a message. If the call fails, the message is handed back.
-func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *call {
-	c := &call{name: name, want: x.want, decide: x.decide, done: make(chan struct{})}
+// endMessage makes the call that ends a message. If the call fails, the message is handed back.
+func (l *loop) endMessage(x *orphan, d transport.Delivery, name string, then func()) *call {
+	c := &call{name: name, wants: x.want, decides: x.decide, done: make(chan struct{})}
 	if x.letter != nil {
 		c.size = len(x.letter.Raw)
 	}
-	c.ended = func(err error) {
+	c.answered = func(err error) {
 		if err != nil {
 			l.log.Error("a message without a job is handed back", "error", err)
 			_ = d.Nak(maxNak)
 			return
 		}
-		ended()
+		then()
 	}
 	return c
 }
@@ -122,7 +122,7 @@ func (l *loop) end(x *orphan, d transport.Delivery, name string, ended func()) *
 // has one, ends as well, so that it is not sent for ever (C10).
 func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *collation.RowKey) *call {
 	letter.Raw, letter.Message = d.Message().Body, wire.CutText(letter.Message)
-	return l.end(&orphan{&letter, row}, d, callDeadLetter, func() {
+	return l.endMessage(&orphan{&letter, row}, d, callDeadLetter, func() {
 		_ = d.Term(letter.Reason)
 	})
 }
@@ -130,32 +130,32 @@ func (l *loop) poison(d transport.Delivery, letter collation.DeadLetter, row *co
 // callDeadLetter names the calls that record dead letters.
 const callDeadLetter = "dead letter"
 
-// deadLetter is poison for a message that could be decoded.
-func (l *loop) deadLetter(it *item, reason string, cause error) *call {
-	row := it.key()
+// deadLetter has a message that could be decoded end as poison, by a call of the next batch.
+func (b *batch) deadLetter(m *message, reason string, cause error) {
+	row := m.key()
 	letter := collation.DeadLetter{
-		Job: it.msg.Job, Reason: reason, Message: cause.Error(), Unclaimed: reason == reasonForeign,
+		Job: m.msg.Job, Reason: reason, Message: cause.Error(), Unclaimed: reason == reasonForeign,
 	}
-	return l.poison(it.delivery, letter, &row)
+	m.end = endElsewhere
+	b.next(b.poison(m.delivery, letter, &row))
 }
 
 // holdCompensations handles compensations that cannot begin. Nobody is there to get a refusal, and what
 // they should undo remains. So the row sends them again, ever more rarely (T2), until they can
 // begin. Dead letters report it at publications 1, 2, 4, 8 …. They name no row, since nobody
 // decides on it, but they are not unclaimed: the row was read (S15).
-func (l *loop) holdCompensations(b *batch, it *item, row *collation.Row, cause error) {
-	l.log.Error("compensations cannot begin; they are tried again", "job", row.Job.String(), "publication", row.Publication, "error", cause)
-	if bits.OnesCount(uint(row.Publication)) != 1 || it.delivery.Count() != 1 {
-		b.ended = append(b.ended, it)
+func (m *message) holdCompensations(b *batch, row *collation.Row, cause error) {
+	b.log.Error("compensations cannot begin; they are tried again",
+		"job", row.Job.String(), "publication", row.Publication, "error", cause)
+	if bits.OnesCount(uint(row.Publication)) != 1 || m.delivery.Count() != 1 {
 		return
 	}
 	letter := &collation.DeadLetter{
 		Kind: row.Kind, Reason: reasonUndo, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
-	b.later = append(b.later, l.end(&orphan{letter: letter}, it.delivery, callDeadLetter, func() {
-		l.ack(it.delivery)
-	}))
+	m.end = endElsewhere
+	b.next(b.endMessage(&orphan{letter: letter}, m.delivery, callDeadLetter, func() { b.ack(m.delivery) }))
 }
 
 // DeadLetter records a message for which no row was read, undecodable or foreign, with its bytes
@@ -163,7 +163,7 @@ func (l *loop) holdCompensations(b *batch, it *item, row *collation.Row, cause e
 // Errors: store.ErrUnavailable: nothing was recorded. store.ErrUnknown: it may have been.
 func (c *Committer) DeadLetter(ctx context.Context, d collation.DeadLetter, raw []byte) error {
 	d.Raw, d.Unclaimed = raw, true
-	one := &call{name: callDeadLetter, decide: (&orphan{letter: &d}).decide, size: len(raw)}
+	one := &call{name: callDeadLetter, decides: (&orphan{letter: &d}).decide, size: len(raw)}
 	c.do(ctx, one)
 	return one.err
 }

@@ -25,10 +25,10 @@ func (c *Committer) Interrupt(ctx context.Context, row collation.Row, asks bool)
 	var out Interrupted // the batch sets it, whether the caller waits or not
 	x := &call{
 		name: "interrupt",
-		want: func() []store.Want {
+		wants: func() []store.Want {
 			return []store.Want{{Job: row.Job, Row: row.GUID, Receipt: row.GUID, Known: record}}
 		},
-		decide: func(b *batch) (err error) {
+		decides: func(b *batch) (err error) {
 			out, err = b.interrupt(row, asks)
 			return err
 		},
@@ -40,12 +40,9 @@ func (c *Committer) Interrupt(ctx context.Context, row collation.Row, asks bool)
 }
 
 func (b *batch) interrupt(row collation.Row, asks bool) (Interrupted, error) {
-	st := b.loaded.States[row.Job]
-	switch {
-	case st == nil && b.loaded.Busy[row.Job]:
-		return Interrupted{}, store.ErrBusy
-	case st == nil:
-		return Interrupted{}, fmt.Errorf("%w: job %s", store.ErrNotFound, row.Job)
+	st, err := b.job(row.Job)
+	if err != nil {
+		return Interrupted{}, err
 	}
 	out := Interrupted{Key: st.Job.Key, Closed: st.Job.State.Closed()}
 	record := collation.RowKey{Job: row.Job, GUID: row.GUID}
@@ -61,7 +58,7 @@ func (b *batch) interrupt(row collation.Row, asks bool) (Interrupted, error) {
 	for _, x := range p.Signals { // its own
 		b.loaded.Known[record] = x.State
 	}
-	b.plans = append(b.plans, store.Chained{Plan: p})
+	b.write(p)
 	out.Fresh = true
 	return out, nil
 }

@@ -8,27 +8,38 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// about names the message at a fault point.
-func (it *item) describe() string { return string(it.msg.Kind) + " " + it.msg.Activity }
+// describe names the message at a fault point.
+func (d *decision) describe() string {
+	b := d.item.about()
+	return b.Name + " " + b.Activity
+}
+
+// entry is that of a decided message; nil: there is none.
+func (d *decision) entry() *journal.Entry {
+	if d.plan == nil || d.fate != fateCommit && d.fate != fateRepeat {
+		return nil
+	}
+	return d.plan.Entry
+}
 
 // entering passes the fault points before the commit of a batch.
 func entering(b *batch) {
 	if !fault.Enabled {
 		return
 	}
-	for _, x := range b.calls {
-		if x.name == callStart {
+	for _, d := range b.decisions {
+		if d.fate == fateCommit && d.item.about().Name == callStart {
 			fault.At(fault.K0, callStart)
 		}
 	}
-	for _, it := range b.decided {
-		e := it.plan.Entry
+	for _, d := range b.decisions {
+		e := d.entry()
 		switch {
 		case e == nil || !slices.Contains(e.Marks, journal.MarkEntered):
 		case e.Kind == journal.KindLeg1:
-			fault.At(fault.K1, it.describe())
+			fault.At(fault.K1, d.describe())
 		case e.Kind == journal.KindLeg2:
-			fault.At(fault.K10, it.describe())
+			fault.At(fault.K10, d.describe())
 		}
 	}
 }
@@ -38,28 +49,28 @@ func committed(b *batch) {
 	if !fault.Enabled {
 		return
 	}
-	for _, it := range b.decided {
-		e := it.plan.Entry
+	for _, d := range b.decisions {
+		e := d.entry()
 		if e == nil || len(e.Marks) == 0 {
 			continue
 		}
 		last := e.Marks[len(e.Marks)-1]
 		switch {
 		case e.Kind == journal.KindLeg1 && last == journal.MarkEntered:
-			fault.At(fault.K2, it.describe())
+			fault.At(fault.K2, d.describe())
 		case e.Kind == journal.KindLeg1 && last == journal.MarkWork:
-			fault.At(fault.K3, it.describe())
+			fault.At(fault.K3, d.describe())
 		case e.Kind != journal.KindLeg2:
 		case last == journal.MarkEntered:
-			fault.At(fault.K11, it.describe())
+			fault.At(fault.K11, d.describe())
 		case last == journal.MarkWork:
-			fault.At(fault.K12, it.describe())
+			fault.At(fault.K12, d.describe())
 		case last == journal.MarkChildren:
-			fault.At(fault.K13, it.describe())
+			fault.At(fault.K13, d.describe())
 		case last == journal.MarkClosed:
-			fault.At(fault.K14, it.describe())
+			fault.At(fault.K14, d.describe())
 		case last == journal.MarkTasks:
-			fault.At(fault.K15, it.describe())
+			fault.At(fault.K15, d.describe())
 		}
 	}
 }
@@ -69,17 +80,17 @@ func published(b *batch) {
 	if !fault.Enabled {
 		return
 	}
-	for _, it := range b.decided {
-		if e := it.plan.Entry; e != nil && e.Kind == journal.KindLeg1 && len(it.plan.Insert) > 0 {
-			fault.At(fault.K4, it.describe())
+	for _, d := range b.decisions {
+		if e := d.entry(); e != nil && e.Kind == journal.KindLeg1 && len(d.plan.Insert) > 0 {
+			fault.At(fault.K4, d.describe())
 		}
 	}
 }
 
 // acking passes the fault point before a Leg1 message is acked.
-func acking(it *item) {
-	if e := it.plan.Entry; fault.Enabled && e != nil && e.Kind == journal.KindLeg1 {
-		fault.At(fault.K5, it.describe())
+func acking(m *message) {
+	if fault.Enabled && m.plan != nil && m.plan.Entry != nil && m.plan.Entry.Kind == journal.KindLeg1 {
+		fault.At(fault.K5, (&decision{item: m}).describe())
 	}
 }
 

@@ -187,7 +187,7 @@ func (s *sweeper) noteRefused(ctx context.Context) error {
 		_, err := s.e.cfg.Store.Claim(bounded, claims)
 		cancel()
 		for i := range claims {
-			s.e.committer.hot.drop(claims[i].Row.Job) // the claim changed the row (W6)
+			s.e.committer.cache.drop(claims[i].Row.Job) // the claim changed the row (W6)
 		}
 		if err != nil {
 			return err

@@ -66,13 +66,13 @@ func cannotRead(t *testing.T, cause error, then func(*testing.T, *store.JobView)
 		require.NoError(t, err)
 		d := &acked{done: make(chan string, 1)}
 		for range 2 {
-			c.carry(ctx, work{items: []*item{{
+			c.carry(ctx, []item{&message{
 				delivery: d, epoch: 1, flow: flowKey{"one", "1"},
 				msg: collation.Message{
 					Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start",
 					DAD: collation.RootDAD,
 				},
-			}}})
+			}})
 			require.Equal(t, "ack", <-d.done)
 		}
 		v, err := st.Job(ctx, job)

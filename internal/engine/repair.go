@@ -14,7 +14,7 @@ import (
 // store.ErrUnavailable: nothing was changed. store.ErrUnknown: it may have been repaired.
 func (c *Committer) Repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
 	x := &repair{Repairing: r, rows: rows}
-	one := &call{name: "repair", want: x.want, decide: x.decide, lost: func(*store.LostError) { x.changed = true }}
+	one := &call{name: "repair", wants: x.want, decides: x.decide, lost: func(*store.LostError) { x.changed = true }}
 	if c.do(ctx, one); one.err != nil {
 		return fmt.Errorf("repair: %w", one.err)
 	}
@@ -32,12 +32,10 @@ type repair struct {
 func (x *repair) want() []store.Want { return []store.Want{{Job: x.Stored.ID}} }
 
 func (x *repair) decide(b *batch) error {
-	st := b.loaded.States[x.Stored.ID]
+	st, err := b.job(x.Stored.ID)
 	switch {
-	case st == nil && b.loaded.Busy[x.Stored.ID]:
-		return store.ErrBusy
-	case st == nil:
-		return fmt.Errorf("%w: job %s", store.ErrNotFound, x.Stored.ID)
+	case err != nil:
+		return err
 	case x.changed:
 		return fmt.Errorf("%w: a row of the job has changed since it was read", store.ErrStale)
 	}

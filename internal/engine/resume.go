@@ -22,7 +22,7 @@ func (c *Committer) Resume(ctx context.Context, in store.Start, from journal.Fro
 		return journal.JobID{}, err
 	}
 	x := &resume{Start: in, from: from, flow: compiled}
-	one := &call{name: "resume", want: x.want, decide: x.decide}
+	one := &call{name: "resume", wants: x.want, decides: x.decide}
 	if c.do(ctx, one); one.err != nil {
 		return journal.JobID{}, fmt.Errorf("resume: %w", one.err)
 	}
@@ -43,33 +43,19 @@ func (x *resume) want() []store.Want {
 }
 
 func (x *resume) decide(b *batch) error {
-	st, held := b.loaded.States[x.from.Job], b.loaded.Holders[x.Key]
-	switch {
-	case st == nil && b.loaded.Busy[x.from.Job]:
-		return store.ErrBusy
-	case st == nil || held == nil:
-		return fmt.Errorf("%w: job %s", store.ErrNotFound, x.from.Job)
-	case held.ID != x.from.Job:
-		return fmt.Errorf("%w: generation %d of the key is there", store.ErrStale, held.Generation)
-	case st.Job.State != journal.JobFailed && st.Job.State != journal.JobInterrupted:
-		return fmt.Errorf("%w: the job is %s", store.ErrStale, st.Job.State)
+	st, err := b.job(x.from.Job)
+	if err != nil {
+		return err
 	}
-	in := x.Inception(b.space, b.loaded.Now)
-	in.Publish, in.Keep, in.Generation = b.sends, x.flow.Expire(), max(held.Generation, held.Floor)+1
-	next := collation.NewJobID(in.Space, in.Key, in.Generation)
-	last := collation.Resumed(st, next, x.from.Who, x.from.Reason, b.mode)
-	b.plans = append(b.plans, store.Chain(&st.Job, last))
-	st.Apply(last)
-	from := x.from
-	from.Generation, from.Head = st.Job.Generation, st.Job.Head
-	from.Root, from.RootGeneration = st.Job.Root()
-	if was := st.Job.From; was != nil {
-		from.Fork = was.Fork
+	held := b.loaded.Holders[x.Key]
+	if held == nil {
+		return notFound(x.from.Job)
 	}
-	in.From = &from
-	x.out = next
-	if first := b.begin(collation.Incept(in, b.mode), x.flow); first != nil {
-		b.folded = append(b.folded, first)
+	in := b.inception(&x.Start, x.flow)
+	last, err := collation.Resume(st, held, &in, x.from, b.mode)
+	if err != nil {
+		return err
 	}
+	x.out = b.goOn(st, last, in, x.flow)
 	return nil
 }

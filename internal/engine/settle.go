@@ -9,49 +9,38 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// settle publishes, answers and acks after the commit (T2, T3). It returns the work that has
-// further commits to make, or was left for the next batch.
-func (l *loop) settle(ctx context.Context, b *batch) work {
+// settle publishes, answers and acks after the commit (T2, T3). It returns the items that have
+// further commits to make, or were left for the next batch.
+func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 	committed(b)
 	l.tellEnded(b)
 	l.tellDead(b)
 	l.timers(b)
-	here, out := b.outgoing()
-	l.handOver(ctx, b, here)
-	l.publish(ctx, out, l.origin())
-	for _, x := range b.calls {
-		x.end(nil)
-	}
-	for _, follow := range b.after {
-		follow(ctx)
-	}
+	b.send(ctx)
 	published(b)
 	l.tell(b)
-	var again, slow []*item
-	for _, it := range b.decided {
-		switch {
-		case it.plan.Outcome == collation.Stopped:
-			slow = append(slow, it)
-		case it.plan.Outcome == collation.Later:
-			l.later(it)
-		case it.plan.Done:
-			acking(it)
-			l.ack(it.delivery)
+	var waiting []item
+	for _, d := range b.decisions {
+		switch d.fate {
+		case fateLater:
+			next = append(next, d.item)
+		case fateBusy:
+			waiting = append(waiting, d.item)
+		case fateSlow:
+			next = append(next, l.retrySlow(ctx, d.item.(*message))...)
+		case fateRepeat:
+			d.item.settle(l, b, fateRepeat, nil)
+			next = append(next, d.item)
+		case fateEnded:
+			l.giveUp([]item{d.item}, d.err)
 		default:
-			it.msg.Entered = true
-			again = append(again, it)
+			d.item.settle(l, b, d.fate, nil)
 		}
 	}
-	for _, it := range b.ended {
-		l.ack(it.delivery)
+	if len(waiting) > 0 {
+		l.aside.take(ctx, waiting)
 	}
-	l.delivered(b)
-	if !b.busy.empty() {
-		l.aside.take(ctx, b.busy)
-	}
-	again = append(again, l.retrySlow(ctx, slow)...)
-	// They come after the messages that they repeat, and so find them done.
-	return work{items: append(again, b.repeats...), calls: b.later}
+	return next
 }
 
 // deadLines bounds the log lines about the dead letters of one batch.
@@ -112,12 +101,12 @@ func (l *loop) ack(d transport.Delivery) {
 // later hands back a message that has to wait for another one. After a few times it leaves the
 // message to its row. In a lane it would look like a backlog to the sweeper, which would then
 // not resend the other message, should that be lost (T2).
-func (l *loop) later(it *item) {
-	if it.delivery.Count() >= laterTimes {
-		l.ack(it.delivery)
+func (l *loop) later(d transport.Delivery) {
+	if d.Count() >= laterTimes {
+		l.ack(d)
 		return
 	}
-	_ = it.delivery.Nak(laterNak + l.cfg.Jitter(2*laterNak))
+	_ = d.Nak(laterNak + l.cfg.Jitter(2*laterNak))
 }
 
 // publish sends the rows of a commit (T2).
@@ -139,16 +128,4 @@ func (l *loop) origin() Origin {
 		from.Session, from.Seq = l.tx.Session()
 	}
 	return from
-}
-
-// stopping reports whether the engine that fetched these messages shall stop.
-func stopping(items []*item) bool {
-	for _, it := range items {
-		select {
-		case <-it.stop:
-			return true
-		default:
-		}
-	}
-	return false
 }

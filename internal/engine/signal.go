@@ -25,8 +25,8 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 	box := collation.Mailbox(c.cfg.Space, in.Topic, in.Key)
 	x := &call{
 		name: "signal", box: &box, size: len(in.Payload),
-		want: func() []store.Want { return []store.Want{{Box: box, Known: collation.RowKey{Job: box, GUID: in.GUID}}} },
-		decide: func(b *batch) (err error) {
+		wants: func() []store.Want { return []store.Want{{Box: box, Known: collation.RowKey{Job: box, GUID: in.GUID}}} },
+		decides: func(b *batch) (err error) {
 			out, err = b.signal(box, in)
 			return err
 		},
@@ -43,11 +43,11 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 func (c *Committer) Post(ctx context.Context, in collation.Signal) (store.Signalled, error) {
 	var out store.Signalled
 	x := &call{
-		name: "signal", size: len(in.Payload), want: func() []store.Want { return []store.Want{{Known: c.record(&in)}} },
-		decide: func(b *batch) (err error) {
+		name: "signal", size: len(in.Payload), wants: func() []store.Want { return []store.Want{{Known: c.record(&in)}} },
+		decides: func(b *batch) (err error) {
 			var p *collation.Plan
 			if p, out, err = b.post(in); p != nil {
-				b.plans = append(b.plans, store.Chained{Plan: p})
+				b.write(p)
 			}
 			return err
 		},
@@ -65,11 +65,11 @@ func (c *Committer) record(in *collation.Signal) collation.RowKey {
 
 // post decides to write the row of a signal, unless it is known.
 func (b *batch) post(in collation.Signal) (*collation.Plan, store.Signalled, error) {
-	record := collation.RowKey{Job: collation.Mailbox(b.space, in.Topic, in.Key), GUID: in.GUID}
+	record := collation.RowKey{Job: collation.Mailbox(b.cfg.Space, in.Topic, in.Key), GUID: in.GUID}
 	if state, known := b.loaded.Known[record]; known {
 		return nil, store.Signalled{State: state, Duplicate: true}, nil
 	}
-	p, err := collation.Send(b.space, in, b.loaded.Now)
+	p, err := collation.Send(b.cfg.Space, in, b.loaded.Now)
 	if err != nil {
 		return nil, store.Signalled{}, fmt.Errorf("%w: %w", store.ErrRejected, err)
 	}
@@ -87,7 +87,7 @@ func (c *Committer) SignalTx(ctx context.Context, tx any, in collation.Signal) (
 			return err
 		}
 		var p *collation.Plan
-		if p, out, err = c.batch(loaded, false).post(in); err != nil || p == nil {
+		if p, out, err = c.joined(loaded).post(in); err != nil || p == nil {
 			return err
 		}
 		return t.Commit(ctx, []store.Chained{{Plan: p}})
@@ -104,14 +104,14 @@ func (c *Committer) lapse(ctx context.Context, signals []collation.RowKey) error
 	for i, k := range signals {
 		calls[i] = &call{
 			name: "expire signal", box: &k.Job,
-			want: func() []store.Want { return []store.Want{{Box: k.Job, Signal: k.GUID}} },
-			decide: func(b *batch) error {
+			wants: func() []store.Want { return []store.Want{{Box: k.Job, Signal: k.GUID}} },
+			decides: func(b *batch) error {
 				box := b.loaded.Boxes[k.Job]
 				if box == nil {
 					return store.ErrBusy
 				}
 				if p := collation.Lapse(box, k.GUID); p != nil {
-					b.plans = append(b.plans, store.Chained{Plan: p})
+					b.write(p)
 					box.Apply(p)
 				}
 				return nil
@@ -126,10 +126,6 @@ func (c *Committer) lapse(ctx context.Context, signals []collation.RowKey) error
 	return errors.Join(errs...)
 }
 
-// errLater puts a call off to the next batch: a signal that would wake too many waits for this one,
-// or an effect that needs a load.
-var errLater = errors.New("put off to the next batch")
-
 // signal decides on a signal from outside.
 func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, error) {
 	record := collation.RowKey{Job: id, GUID: in.GUID}
@@ -140,7 +136,7 @@ func (b *batch) signal(id journal.JobID, in collation.Signal) (store.Signalled, 
 	if box == nil {
 		return store.Signalled{}, store.ErrBusy
 	}
-	m, need, err := collation.Receive(box, b.space, in, b.mode)
+	m, need, err := collation.Receive(box, b.cfg.Space, in, b.mode)
 	switch {
 	case err != nil:
 		return store.Signalled{}, fmt.Errorf("%w: %w", store.ErrRejected, err)
@@ -169,64 +165,60 @@ func (b *batch) mail(box *collation.Box, m *collation.Mail) ([]store.Outgoing, e
 		}
 	}
 	if b.sends {
-		b.extra = append(b.extra, out...)
+		b.out = append(b.out, out...)
 	}
-	b.plans = append(b.plans, store.Chained{Plan: m.Plan})
+	b.write(m.Plan)
 	box.Apply(m.Plan)
 	return out, nil
 }
 
-// handed is a signal's message with its result.
-type handed struct {
-	*item
+// signalled is what became of a signal's message.
+type signalled struct {
 	state store.SignalState
 	out   []store.Outgoing
 }
 
-// hand decides on a signal's message. An unreadable or refused signal becomes a dead letter.
-func (l *loop) hand(b *batch, it *item) (*collation.Need, error) {
-	box := b.loaded.Boxes[it.msg.Job]
-	switch {
-	case it.reject != nil:
-		b.later = append(b.later, l.deadLetter(it, reasonRefused, it.reject))
-		return nil, nil
-	case box == nil:
-		b.busy.items = append(b.busy.items, it)
-		return nil, nil
+// deliver decides on a signal's message. An unreadable or refused signal becomes a dead letter.
+func (m *message) deliver(b *batch) error {
+	m.signal = signalled{state: store.SignalKept} // unless it was handled before
+	if m.reject != nil {
+		b.deadLetter(m, reasonRefused, m.reject)
+		return nil
 	}
-	m, need, err := collation.Deliver(box, it.msg.GUID, b.mode)
+	box := b.loaded.Boxes[m.msg.Job]
+	if box == nil {
+		return store.ErrBusy
+	}
+	mail, need, err := collation.Deliver(box, m.msg.GUID, b.mode)
 	switch {
 	case errors.Is(err, collation.ErrSignal):
-		b.later = append(b.later, l.deadLetter(it, reasonRefused, err))
-		return nil, nil
-	case err != nil || need != nil:
-		return need, err
-	case m == nil: // it was handled before
-		b.handed = append(b.handed, handed{item: it, state: store.SignalKept})
-		return nil, nil
+		b.deadLetter(m, reasonRefused, err)
+		return nil
+	case err != nil:
+		return err
+	case need != nil:
+		return needs{m.msg.Job: need}
+	case mail == nil:
+		return nil
 	}
-	out, err := b.mail(box, m)
-	if errors.Is(err, errLater) {
-		b.repeats = append(b.repeats, it)
-		return nil, nil
+	out, err := b.mail(box, mail)
+	if err != nil {
+		return err
 	}
-	b.handed = append(b.handed, handed{it, m.State, out})
-	return nil, err
+	m.signal = signalled{mail.State, out}
+	return nil
 }
 
-// delivered acks the signals, counts their outcomes, and traces each job that was reached.
-func (l *loop) delivered(b *batch) {
+// tell counts the outcome of a signal, and traces each job that it reached.
+func (s *signalled) tell(l *loop, b *batch) {
 	end := time.Now()
-	for _, h := range b.handed {
-		for i := range h.out {
-			o := &h.out[i]
-			l.cfg.Observer.Told(observer.Message{Job: o.Row.Job, Traceparent: o.Trace, GUID: o.Row.GUID}, observer.Span{
-				Name: observer.SpanSignal, Start: b.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
-			})
-		}
-		l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", string(h.state))
-		l.ack(h.delivery)
+	for i := range s.out {
+		o := &s.out[i]
+		l.cfg.Observer.Told(observer.Message{Job: o.Row.Job, Traceparent: o.Trace, GUID: o.Row.GUID}, observer.Span{
+			Name: observer.SpanSignal, Start: b.timing.began, End: end, Subject: SignalSubject(l.cfg.Space, o),
+		})
 	}
+	l.cfg.Observer.Count(observer.MetricSignals, 1, "outcome", string(s.state))
 }
 
 // SignalSubject names the job and activity that a signal's wake-up reached.

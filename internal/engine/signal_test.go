@@ -51,17 +51,17 @@ func TestW3AMailboxThatIsHeld(t *testing.T) {
 func TestT11ABatchWakesSoMany(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := committing(t, Config{})
-		b := c.batch(&store.Loaded{}, true)
-		l, box := &loop{Committer: c.Committer}, &collation.Box{}
+		box := &collation.Box{}
 		m := &collation.Mail{
 			Plan: &collation.Plan{Insert: make([]collation.Row, 1)}, ResolvedWaits: make([]collation.BoxWait, 1),
 		}
-		x := &call{decide: func(b *batch) error { _, err := b.mail(box, m); return err }}
-		require.Nil(t, l.ask(b, x))
-		require.Equal(t, []*call{x}, b.calls)
+		x := &call{decides: func(b *batch) error { _, err := b.mail(box, m); return err }}
+		b := (&loop{Committer: c.Committer}).batch(&store.Loaded{}, true, x, x)
+		require.NoError(t, b.one(t.Context(), b.decisions[0], nil))
+		require.Equal(t, []item{x}, b.became(fateCommit))
 		b.wakeUps = collation.MaxWakeUps
-		require.Nil(t, l.ask(b, x))
-		require.Equal(t, []*call{x}, b.later)
+		require.NoError(t, b.one(t.Context(), b.decisions[1], nil))
+		require.Equal(t, []item{x}, b.became(fateLater))
 		require.Len(t, b.plans, 1)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
@@ -41,6 +42,8 @@ func (e *loadsError) Error() string {
 		"try it again with another build, or interrupt the job", e.what, maxLoads)
 }
 
+func (e *loadsError) Unwrap() error { return store.ErrRejected }
+
 // heldFor is the reason of the dead letter of a message that is held because of err.
 func heldFor(err error) string {
 	if _, slow := errors.AsType[*slowError](err); slow {
@@ -53,59 +56,38 @@ func heldFor(err error) string {
 }
 
 // asksTooOften is the loadsError about an item.
-func (it *item) asksTooOften() error {
-	m := &it.msg
-	return &loadsError{fmt.Sprintf("the decision on %s %s of job %s at %s %s", m.Kind, m.GUID, m.Job, m.Activity, m.DAD)}
-}
-
-// halt notes that the decision on an item was stopped.
-func (b *batch) halt(it *item) {
-	b.decide(it, &collation.Plan{Job: it.msg.Job, Message: it.msg.GUID, Outcome: collation.Stopped})
-}
-
-// full reports whether the batch has decided for so long that the rest goes into the next one.
-func (b *batch) full() bool { return b.finished > 0 && b.deciding >= maxDeciding }
-
-// retrySlow goes on with the items whose decisions were stopped. They are tried again one after
-// another, on a connection of their own, so that they hold up nobody. again are those that this
-// loop carries.
-func (l *loop) retrySlow(ctx context.Context, items []*item) (again []*item) {
-	var others work
-	for _, it := range items {
-		l.cfg.Observer.Count(observer.MetricStopped, 1)
-		it.slow++
-		l.log.Warn("a decision took too long and was stopped; nothing was written", "job", it.msg.Job.String(), "message", it.msg.GUID.String(),
-			"kind", string(it.msg.Kind), "activity", it.msg.Activity, "limit", l.cfg.Slow, "attempt", it.slow, "attempts", slowTries)
-		switch {
-		case it.slow >= slowTries:
-			it.reject = &slowError{l.cfg.Slow}
-			again = append(again, it)
-		case l.ending.Load() || stopping([]*item{it}):
-			l.handBack([]*item{it}, errStopping)
-		case l.patient:
-			l.pause(it.slow, slowPause)
-			again = append(again, it)
-		default:
-			others.items = append(others.items, it)
-		}
+func asksTooOften(b Busy) error {
+	if b.Job.IsZero() {
+		return &loadsError{b.Name}
 	}
-	if !others.empty() {
-		l.aside.take(ctx, others)
+	return &loadsError{fmt.Sprintf("the decision on %s %s of job %s at %q", b.Name, b.Message, b.Job, b.Activity)}
+}
+
+// halted is the plan of a message whose decision was stopped.
+func (m *message) halted() *collation.Plan {
+	return &collation.Plan{Job: m.msg.Job, Message: m.msg.GUID, Outcome: collation.Stopped}
+}
+
+// retrySlow goes on with a message whose decision was stopped. Such messages are tried again one
+// after another, on a connection of their own, so that they hold up nobody. again is what this loop
+// carries.
+func (l *loop) retrySlow(ctx context.Context, m *message) (again []item) {
+	l.cfg.Observer.Count(observer.MetricStopped, 1)
+	m.stops++
+	l.log.Warn("a decision took too long and was stopped; nothing was written", "job", m.msg.Job.String(),
+		"message", m.msg.GUID.String(), "kind", string(m.msg.Kind), "activity", m.msg.Activity,
+		"limit", l.cfg.Slow, "attempt", m.stops, "attempts", slowTries)
+	switch {
+	case m.stops >= slowTries:
+		m.reject = &slowError{l.cfg.Slow}
+		return []item{m}
+	case l.ending.Load() || m.stopping():
+		l.giveUp([]item{m}, errStopping)
+	case l.policy.waits():
+		l.pause(m.stops, slowPause)
+		return []item{m}
+	default:
+		l.aside.take(ctx, []item{m})
 	}
-	return again
-}
-
-// timed is one, for those who watch how long it takes.
-func (l *loop) timed(ctx context.Context, b *batch, it *item) (*collation.Need, error) {
-	before := it.took
-	l.progress.begin(it.busy(), before)
-	need, err := l.one(ctx, b, it)
-	it.took = l.progress.end()
-	b.deciding += it.took - before
-	return need, err
-}
-
-// busy names the item.
-func (it *item) busy() Busy {
-	return Busy{Job: it.msg.Job, Message: it.msg.GUID, Name: string(it.msg.Kind), Activity: it.msg.Activity}
+	return nil
 }

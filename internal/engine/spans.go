@@ -12,12 +12,13 @@ import (
 // published, which its entry does not tell (O2).
 func (l *loop) tell(b *batch) {
 	l.count(b)
-	end, committed := time.Now(), b.began.Add(b.took)
-	told := func(p *collation.Plan) {
+	end, committed := time.Now(), b.timing.began.Add(b.timing.took)
+	for i := range b.plans {
+		p := b.plans[i].Plan
 		if p.Entry == nil || !handles(p.Entry.Kind) {
-			return
+			continue
 		}
-		spans := [2]observer.Span{{Name: observer.SpanCommit, Start: b.began, End: committed}}
+		spans := [2]observer.Span{{Name: observer.SpanCommit, Start: b.timing.began, End: committed}}
 		n := 1
 		if len(p.Insert) > 0 {
 			spans[1] = observer.Span{Name: observer.SpanPublish, Start: committed, End: end}
@@ -25,12 +26,6 @@ func (l *loop) tell(b *batch) {
 		}
 		l.cfg.Observer.Told(observer.Message{Job: p.Entry.Job, Traceparent: p.Entry.Trace, GUID: p.Entry.GUID},
 			spans[:n]...)
-	}
-	for _, it := range b.decided {
-		told(it.plan)
-	}
-	for _, p := range b.folded {
-		told(p)
 	}
 }
 
@@ -43,34 +38,35 @@ func handles(k journal.Kind) bool {
 // costs the batch one call (O4).
 func (l *loop) count(b *batch) {
 	o := l.cfg.Observer
-	o.Observe(observer.MetricBatch, float64(len(b.decided)))
 	if len(b.plans) > 0 {
-		o.Observe(observer.MetricCommit, b.took.Seconds())
+		o.Observe(observer.MetricCommit, b.timing.took.Seconds())
 	}
-	handled, stale, withoutRow := int64(0), int64(0), int64(0)
-	add := func(p *collation.Plan) {
+	messages, handled, stale, withoutRow := 0, int64(0), int64(0), int64(0)
+	for _, d := range b.decisions {
+		if d.plan == nil || d.fate == fateEnded {
+			continue
+		}
+		messages++
+		switch d.plan.Outcome {
+		case collation.NoRow, collation.Settled, collation.HeldBack:
+			withoutRow++
+		}
+	}
+	for i := range b.plans {
+		p := b.plans[i].Plan
 		switch {
-		case p.Entry != nil && p.Entry.Kind == journal.KindCreated:
+		case p.Entry == nil || !handles(p.Entry.Kind):
 		case p.Outcome == collation.Handled:
 			handled++
 		case p.Outcome == collation.Stale:
 			stale++
-		case p.Outcome == collation.NoRow, p.Outcome == collation.Settled, p.Outcome == collation.HeldBack:
-			withoutRow++
 		}
+		l.countPlan(b, p)
 	}
-	for _, it := range b.decided {
-		add(it.plan)
-	}
-	for _, p := range b.folded {
-		add(p)
-	}
+	o.Observe(observer.MetricBatch, float64(messages))
 	o.Count(observer.MetricTransitions, handled)
 	o.Count(observer.MetricStale, stale)
 	o.Count(observer.MetricWithoutRow, withoutRow)
-	for i := range b.plans {
-		l.countPlan(b, b.plans[i].Plan)
-	}
 }
 
 // countPlan counts the dead letters of a plan, and the job that it begins, closes or

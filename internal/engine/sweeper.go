@@ -177,7 +177,7 @@ func (s *sweeper) sweep(ctx context.Context) (full bool, err error) {
 	}
 	out, err := st.Claim(ctx, claims)
 	for i := range claims {
-		s.e.committer.hot.drop(claims[i].Row.Job) // the claim changed the row (W6)
+		s.e.committer.cache.drop(claims[i].Row.Job) // the claim changed the row (W6)
 	}
 	if err != nil {
 		return false, err

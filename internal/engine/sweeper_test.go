@@ -193,7 +193,7 @@ func sweeps(t *testing.T, cfg Config) (e *Engine, stop func()) {
 }
 
 // idle is a committer that commits nothing.
-func idle() *Committer { return &Committer{hot: newHot(0), alarm: newAlarm()} }
+func idle() *Committer { return &Committer{cache: newCache(0), alarm: newAlarm()} }
 
 // queue is a store of due rows.
 type queue struct {

@@ -36,17 +36,19 @@ func (w *warmth) record(effects ...*effect) (errs []error) {
 		one.done = make(chan struct{})
 		calls = append(calls, one)
 	}
-	left := calls
+	left := carried(calls...)
 	for len(left) > 0 {
-		b, err := w.transact(w.t.Context(), work{calls: left})
+		b, err := w.transact(w.t.Context(), left)
 		if err != nil {
 			require.ErrorIs(w.t, err, store.ErrLost)
 			continue
 		}
-		for _, f := range b.after {
-			f(w.t.Context())
+		for _, d := range b.decisions {
+			if d.fate == fateEnded {
+				d.item.settle(w.loop, b, d.fate, d.err)
+			}
 		}
-		left = b.later
+		left = b.became(fateLater)
 	}
 	for _, x := range calls {
 		errs = append(errs, x.answer)
@@ -75,9 +77,9 @@ func TestW6WhatARunRecordsNextIsNotLoaded(t *testing.T) {
 		require.Equal(t, []error{nil, nil}, errs)
 	}
 	require.Equal(t, []error{nil}, w.record(finish(&l, pay(4), false)))
-	b, err := w.transact(t.Context(), work{items: []*item{response(&row)}})
+	b, err := w.transact(t.Context(), []item{response(&row)})
 	require.NoError(t, err)
-	require.Equal(t, []journal.JobID{row.Job}, b.guessed)
+	require.Equal(t, []journal.JobID{row.Job}, b.guessed.jobs)
 	require.EqualValues(t, 1, w.loads.Load())
 	rows, err := w.st.Effects(t.Context(), row.Job, row.GUID)
 	require.NoError(t, err)
@@ -120,18 +122,18 @@ var keptChains = map[string]struct {
 	"it was answered": {
 		meanwhile: func(w *warmth, l store.Lease) {
 			r := &collation.Row{Job: l.Job, GUID: l.Request, Turn: l.Turn, Activity: "a", DAD: ",0,0"}
-			w.hot.clear()
-			_, err := w.transact(w.t.Context(), work{items: []*item{response(r)}})
+			w.cache.drop(l.Job)
+			_, err := w.transact(w.t.Context(), []item{response(r)})
 			require.NoError(w.t, err)
 		},
 		next: func(l store.Lease) *effect { return starting(&l, pay(2)) }, want: store.ErrStale,
 	},
 	"the effect was begun by another process": {
 		meanwhile: func(w *warmth, l store.Lease) {
-			kept := w.warm.take(l.Key())
+			kept := w.cache.takeChain(l.Key())
 			require.Equal(w.t, []error{nil}, w.record(starting(&l, pay(2))))
 			kept.Row.Rev++
-			w.warm.put(l.Key(), kept, &collation.ChainWrite{})
+			w.cache.putChain(l.Key(), kept, &collation.ChainWrite{})
 		},
 		next: func(l store.Lease) *effect { return starting(&l, pay(2)) },
 	},
@@ -191,10 +193,10 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 			for n := range c.rows {
 				st.Rows[journal.GUID{3, byte(n)}] = &collation.Row{Job: job, GUID: journal.GUID{3, byte(n)}}
 			}
-			h := newHot(1 << 20)
+			h := newCache(1 << 20)
 			h.put(st)
 			h.move(k, c.row, 4)
-			got := h.get(job)
+			got := h.state(job)
 			require.Equal(t, c.kept, got != nil)
 			require.Equal(t, c.rev, before.Rev, "a kept state is replaced, not changed")
 			if c.kept {
@@ -259,7 +261,7 @@ func TestW5AWaitForAJobThatRunsHereAsksNothing(t *testing.T) {
 	require.True(t, w.Runs(row.Job))
 	w.cfg.Local = nil
 	require.False(t, w.Runs(w.begin("elsewhere").Job), "its request is nobody's yet")
-	_, err := w.transact(t.Context(), work{items: []*item{response(&row)}})
+	_, err := w.transact(t.Context(), []item{response(&row)})
 	require.NoError(t, err)
 	require.False(t, w.Runs(row.Job), "its next request is nobody's")
 	w.cfg.Session = nil

@@ -21,32 +21,32 @@ func TestHotIsBounded(t *testing.T) {
 	state := func(n byte) *collation.State {
 		return &collation.State{Job: collation.Job{ID: journal.JobID{n}, State: journal.JobOpen}, Whole: true}
 	}
-	h := newHot(3 * state(0).Size())
+	h := newCache(3 * state(0).Size())
 	for n := range byte(3) {
 		h.put(state(n))
 	}
-	require.NotNil(t, h.get(journal.JobID{0}))
+	require.NotNil(t, h.state(journal.JobID{0}))
 	h.put(state(3))
-	require.Nil(t, h.get(journal.JobID{1}), "the least recently used")
+	require.Nil(t, h.state(journal.JobID{1}), "the least recently used")
 	for _, n := range []byte{0, 2, 3} {
-		require.NotNil(t, h.get(journal.JobID{n}))
+		require.NotNil(t, h.state(journal.JobID{n}))
 	}
 	closed := state(2)
 	closed.Job.State = journal.JobCompleted
 	h.put(closed)
-	require.Nil(t, h.get(journal.JobID{2}), "it has ended")
+	require.Nil(t, h.state(journal.JobID{2}), "it has ended")
 	h.drop(journal.JobID{0}, journal.JobID{9})
-	require.Nil(t, h.get(journal.JobID{0}))
+	require.Nil(t, h.state(journal.JobID{0}))
 	large := state(3)
 	large.Results = map[collation.InstanceKey]*flow.Result{{}: {Output: make([]byte, h.most)}}
 	h.put(large)
-	require.Nil(t, h.get(journal.JobID{3}), "it is larger than all may be")
+	require.Nil(t, h.state(journal.JobID{3}), "it is larger than all may be")
 	require.Zero(t, h.bytes)
 	require.Zero(t, h.used.Len())
 
-	off := newHot(-1)
+	off := newCache(-1)
 	off.put(state(1))
-	require.Nil(t, off.get(journal.JobID{1}))
+	require.Nil(t, off.state(journal.JobID{1}))
 }
 
 // warmth is a loop over memory whose loads are counted.
@@ -83,15 +83,15 @@ func (w *warmth) begin(key string) collation.Row {
 	s := &start{
 		Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached(w.ref.Digest),
 	}
-	x := &call{name: callStart, want: s.want, decide: s.decide, lost: s.lose, done: make(chan struct{})}
-	b, err := w.transact(w.t.Context(), work{calls: []*call{x}})
+	x := &call{name: callStart, wants: s.want, decides: s.decide, lost: s.lose, done: make(chan struct{})}
+	b, err := w.transact(w.t.Context(), []item{x})
 	require.NoError(w.t, err)
 	return b.plans[1].Plan.Insert[0]
 }
 
 // response is a worker's response to a request.
-func response(r *collation.Row) *item {
-	return &item{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
+func response(r *collation.Row) *message {
+	return &message{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
 		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
 		Activity: r.Activity,
 		DAD:      r.DAD, Turn: r.Turn,
@@ -106,7 +106,7 @@ func TestW6AHotJobIsNotLoaded(t *testing.T) {
 	row := w.begin("k")
 	for _, last := range []bool{false, true} {
 		it := response(&row)
-		b, err := w.transact(t.Context(), work{items: []*item{it}})
+		b, err := w.transact(t.Context(), []item{it})
 		require.NoError(t, err)
 		require.Equal(t, collation.Handled, it.plan.Outcome)
 		if !last {
@@ -117,7 +117,7 @@ func TestW6AHotJobIsNotLoaded(t *testing.T) {
 	view, err := w.st.Job(t.Context(), row.Job)
 	require.NoError(t, err)
 	require.Equal(t, journal.JobCompleted, view.State)
-	require.Nil(t, w.hot.get(row.Job), "it has ended")
+	require.Nil(t, w.cache.state(row.Job), "it has ended")
 }
 
 // W6: a job that waits for a signal stays hot. The wake-up by a signal that this process took
@@ -132,21 +132,21 @@ func TestW6AHotJobWaitsForASignal(t *testing.T) {
 		if by == journal.BySignal {
 			box := collation.Mailbox("test", "t", "k")
 			signal := &call{
-				name: "signal", box: &box, want: func() []store.Want {
+				name: "signal", box: &box, wants: func() []store.Want {
 					return []store.Want{{Box: box}}
 				}, done: make(chan struct{}),
-				decide: func(b *batch) error { _, err := b.signal(box, told("k", 1)); return err },
+				decides: func(b *batch) error { _, err := b.signal(box, told("k", 1)); return err },
 			}
-			b, err := w.transact(t.Context(), work{calls: []*call{signal}})
+			b, err := w.transact(t.Context(), []item{signal})
 			require.NoError(t, err)
 			row = b.plans[0].Plan.Insert[0]
 			require.EqualValues(t, 1, w.loads.Swap(0), "the mailbox")
 			loads = 0
 		}
-		it := &item{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
+		it := &message{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
 			Kind: row.Kind, Job: row.Job, GUID: row.GUID, Row: row.GUID, Activity: row.Activity, DAD: row.DAD,
 		}}
-		_, err := w.transact(t.Context(), work{items: []*item{it}})
+		_, err := w.transact(t.Context(), []item{it})
 		require.NoError(t, err)
 		require.Equal(t, collation.Handled, it.plan.Outcome, by)
 		require.Equal(t, loads, w.loads.Load(), by)
@@ -165,18 +165,18 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	w := newWarmth(t)
 	row := w.begin("k")
 	first, again := response(&row), response(&row)
-	b, err := w.transact(t.Context(), work{items: []*item{first, again}})
+	b, err := w.transact(t.Context(), []item{first, again})
 	require.NoError(t, err)
 	require.Equal(t, collation.Handled, first.plan.Outcome)
 	require.Equal(t, collation.NoRow, again.plan.Outcome)
-	require.Empty(t, b.guessed)
+	require.Empty(t, b.guessed.jobs)
 	require.EqualValues(t, 2, w.loads.Load())
-	require.NotNil(t, w.hot.get(row.Job), "it was loaded whole")
+	require.NotNil(t, w.cache.state(row.Job), "it was loaded whole")
 
 	next := b.plans[0].Plan.Insert[0]
 	foreign := response(&next)
 	foreign.msg.Row = journal.GUID{1}
-	_, err = w.transact(t.Context(), work{items: []*item{foreign}})
+	_, err = w.transact(t.Context(), []item{foreign})
 	require.NoError(t, err)
 	require.Equal(t, collation.NoRow, foreign.plan.Outcome)
 	require.EqualValues(t, 3, w.loads.Load())
@@ -192,19 +192,19 @@ func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.st.Lease(t.Context(), stale.Job, stale.GUID, stale.Turn, "w", own.ID())
 	require.NoError(t, err)
-	items := []*item{response(&stale), response(&other)}
-	_, err = w.transact(t.Context(), work{items: items})
+	items := []*message{response(&stale), response(&other)}
+	_, err = w.transact(t.Context(), carried(items...))
 	require.ErrorIs(t, err, store.ErrLost)
-	require.Nil(t, w.hot.get(stale.Job))
-	require.NotNil(t, w.hot.get(other.Job))
-	b, err := w.transact(t.Context(), work{items: items})
+	require.Nil(t, w.cache.state(stale.Job))
+	require.NotNil(t, w.cache.state(other.Job))
+	b, err := w.transact(t.Context(), carried(items...))
 	require.NoError(t, err)
-	require.Equal(t, []journal.JobID{other.Job}, b.guessed)
+	require.Equal(t, []journal.JobID{other.Job}, b.guessed.jobs)
 	require.EqualValues(t, 1, w.loads.Load())
 	for _, it := range items {
 		require.Equal(t, collation.Handled, it.plan.Outcome)
 	}
-	require.NotNil(t, w.hot.get(stale.Job), "it is hot again")
+	require.NotNil(t, w.cache.state(stale.Job), "it is hot again")
 }
 
 // W6: if a call wants a job, the job is loaded for everything in the batch.
@@ -213,15 +213,15 @@ func TestW6CallsAreLoaded(t *testing.T) {
 	w := newWarmth(t)
 	row := w.begin("k")
 	asked := &call{
-		name: "look", done: make(chan struct{}), want: func() []store.Want { return []store.Want{{Job: row.Job}} },
-		decide: func(b *batch) error {
+		name: "look", done: make(chan struct{}), wants: func() []store.Want { return []store.Want{{Job: row.Job}} },
+		decides: func(b *batch) error {
 			require.NotNil(t, b.loaded.States[row.Job])
 			return nil
 		},
 	}
-	b, err := w.transact(t.Context(), work{items: []*item{response(&row)}, calls: []*call{asked}})
+	b, err := w.transact(t.Context(), []item{asked, response(&row)})
 	require.NoError(t, err)
-	require.Empty(t, b.guessed)
+	require.Empty(t, b.guessed.jobs)
 	require.EqualValues(t, 2, w.loads.Load())
 }
 
@@ -235,14 +235,13 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
 	row := w.begin("k")
 	require.Equal(t, 1, slots.taken)
-	b, err := w.transact(t.Context(), work{items: []*item{response(&row), response(&row)}})
+	b, err := w.transact(t.Context(), []item{response(&row), response(&row)})
 	require.NoError(t, err)
-	require.Empty(t, b.guessed, "the second is no more than a repetition")
+	require.Empty(t, b.guessed.jobs, "the second is no more than a repetition")
 	require.Equal(t, 2, slots.taken, "one for each request that was committed")
-	here, others := b.outgoing()
-	require.Len(t, here, 1)
-	require.Empty(t, others)
-	require.Equal(t, here[0].Row.Holder, b.plans[0].Plan.Insert[0].Holder)
+	require.Len(t, b.out, 1)
+	require.True(t, b.out[0].Taken)
+	require.Equal(t, b.out[0].Row.Holder, b.plans[0].Plan.Insert[0].Holder)
 }
 
 // slots counts what is taken.
@@ -293,7 +292,7 @@ func TestW8NothingIsTakenForASessionThatHasEnded(t *testing.T) {
 	slots := &slots{}
 	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
 	require.NoError(t, own.End(t.Context()))
-	_, err = w.transact(t.Context(), work{items: []*item{response(&row)}})
+	_, err = w.transact(t.Context(), []item{response(&row)})
 	var lost *store.LostError
 	require.ErrorAs(t, err, &lost)
 	require.True(t, lost.Session)
