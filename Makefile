@@ -65,7 +65,7 @@ bench: postgres build
 	bin/bench $(ARGS)
 
 chaos: postgres
-	QUIPU_CHAOS=$${QUIPU_CHAOS:-2m} go test ./tests/faults -run TestChaos -count=1 -timeout 0 -v
+	QUIPU_CHAOS=$${QUIPU_CHAOS:-2m} go test -tags faults ./tests/faults -run TestChaos -count=1 -timeout 0 -v
 
 faults: postgres
 	QUIPU_FAULTS='$(or $(QUIPU_FAULTS),all)' go test ./tests/faults -race -run TestFaultCells -count=1 -timeout 0 -v

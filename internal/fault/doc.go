@@ -1,9 +1,10 @@
 // Package fault names the places where a process may die, hang or lose its servers (6.2), so that
 // tests can make that happen exactly there.
 //
-// In a normal build At is empty and Enabled is a constant false. With the build tag faults, At
-// calls the function of Set, and the goroutine goes on when that returns. Each point stands at
-// one place of the code; tests/house checks that.
+// In a normal build At is empty and Enabled is a constant false. With the build tag faults, or with
+// the race detector, At calls the function of Set, and the goroutine goes on when that returns. Tests
+// run with the race detector, so that no package is compiled once more for the points. Each point
+// stands at one place of the code; tests/house checks that.
 //
 // K17, the point of the sealer, is not built.
 package fault

@@ -1,4 +1,4 @@
-//go:build !faults
+//go:build !faults && !race
 
 package fault
 
@@ -7,3 +7,6 @@ const Enabled = false
 
 // At does nothing in this build.
 func At(Point, string) {}
+
+// Set does nothing in this build.
+func Set(func(Point, string)) {}

@@ -19,7 +19,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/testkit"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/transport/nats"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -100,19 +99,19 @@ func outside(receiver string) *workers.Registry {
 				return nil, errors.New("out of stock just now")
 			}
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
-				return play.Call(ctx, receiver, effects.Key(ctx), topic+" "+in.ID)
+				return world.Call(ctx, receiver, effects.Key(ctx), topic+" "+in.ID)
 			}, effects.Idempotent)
 		})
 	}
 	workers.Handle(reg, "guarded", func(ctx context.Context, in order) (map[string]string, error) {
 		return effects.Do(ctx, "touch", func(ctx context.Context) (map[string]string, error) {
-			return play.Call(ctx, receiver, effects.Key(ctx), "touch "+in.ID)
+			return world.Call(ctx, receiver, effects.Key(ctx), "touch "+in.ID)
 		})
 	})
 	workers.Handle(reg, "twostep", func(ctx context.Context, in order) (map[string]string, error) {
 		for _, name := range []string{"first", "second"} {
 			_, err := effects.Do(ctx, name, func(ctx context.Context) (map[string]string, error) {
-				return play.Call(ctx, receiver, effects.Key(ctx), name+" "+in.ID)
+				return world.Call(ctx, receiver, effects.Key(ctx), name+" "+in.ID)
 			}, effects.Idempotent)
 			if err != nil {
 				return nil, err

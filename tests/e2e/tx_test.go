@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/tests/faults/play"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -18,7 +18,7 @@ func init() { moreHandlers = append(moreHandlers, txHandlers) }
 func txHandlers(reg *workers.Registry, receiver string) {
 	workers.Handle(reg, "note", func(ctx context.Context, in order) (map[string]string, error) {
 		reach := func(ctx context.Context, point string) error { // a place for a kill
-			_, err := play.Call(ctx, receiver, point+" "+in.ID, point+" "+in.ID)
+			_, err := world.Call(ctx, receiver, point+" "+in.ID, point+" "+in.ID)
 			return err
 		}
 		if err := reach(ctx, "before"); err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/internal/testkit/world"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -30,7 +29,7 @@ func windowHandlers(reg *workers.Registry, receiver string) {
 	for _, class := range []effects.Class{effects.Pure, effects.Idempotent, effects.Guarded} {
 		body := func(ctx context.Context, in order) (map[string]string, error) {
 			reach := func(ctx context.Context, point, key string) error {
-				_, err := play.Call(ctx, receiver, key, point+" "+in.ID)
+				_, err := world.Call(ctx, receiver, key, point+" "+in.ID)
 				return err
 			}
 			if err := reach(ctx, "before", "before "+in.ID); err != nil {

@@ -24,7 +24,8 @@ func (c *cell) otherBuild() {
 func buildOther(t *testing.T) (program string, err error) {
 	commit := os.Getenv("QUIPU_FAULTS_OTHER")
 	if commit == "" {
-		out, err := exec.Command("git", "log", "-1", "--format=%H", "--", "worker/main.go", "../../journal/postgres/migrations").Output()
+		schema := "../../journal/postgres/migrations"
+		out, err := exec.Command("git", "log", "-1", "--format=%H", "--", "worker_test.go", schema).Output()
 		if err != nil {
 			return "", fmt.Errorf("this is no checkout with a history: %w", err)
 		}
@@ -44,7 +45,7 @@ func buildOther(t *testing.T) (program string, err error) {
 	out, err := unpack.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	program = filepath.Join(dir, "other")
-	compile := exec.Command("go", "build", "-tags", "faults", "-o", program, "./tests/faults/worker")
+	compile := exec.Command("go", "test", "-c", "-tags", "faults", "-o", program, "./tests/faults")
 	compile.Dir = dir
 	out, err = compile.CombinedOutput()
 	require.NoError(t, err, "build the worker of %s: %s", commit, out)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/testkit/cut"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/world"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
 const (
@@ -54,7 +54,7 @@ type cell struct {
 	victim  *world.Process
 	others  []*world.Process
 	storm   *world.Storm // has the processes of a round of chaos
-	at      play.At
+	at      arrival
 	kills   int
 	unwatch func()        // ends the samples
 	asked   int           // dead letters that were decided
@@ -96,7 +96,7 @@ func (c *cell) run(t *testing.T, l *lane) {
 	if c.point == fault.K0 {
 		config.Start = c.ids()
 	}
-	c.victim = startProcess(t, l.program, config)
+	c.victim = startProcess(t, os.Args[0], config)
 	if c.point != fault.K0 {
 		c.startJobs()
 	}
@@ -135,7 +135,7 @@ func (c *cell) setUp() {
 		quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
 	require.NoError(t, err)
 	t.Cleanup(c.rt.Close)
-	for _, text := range []string{play.Leaf, play.Flow} {
+	for _, text := range []string{leafFlow, cellFlow} {
 		f, err := flow.Parse("cell.yaml", []byte(text))
 		require.NoError(t, err)
 		require.NoError(t, c.rt.Deploy(t.Context(), f))
@@ -143,13 +143,13 @@ func (c *cell) setUp() {
 	db1, err := pgx.Connect(t.Context(), c.dsn)
 	require.NoError(t, err)
 	defer db1.Close(context.Background())
-	_, err = db1.Exec(t.Context(), play.Bank)
+	_, err = db1.Exec(t.Context(), makeBank)
 	require.NoError(t, err)
 }
 
 // config is that of a process that stands nowhere.
-func (c *cell) config() play.Config {
-	return play.Config{
+func (c *cell) config() workerConfig {
+	return workerConfig{
 		Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
 		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0,
 		Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
@@ -165,7 +165,7 @@ func (c *cell) another() {
 	if c.point == fault.K0 {
 		config.Start = c.ids()
 	}
-	c.others = append(c.others, startProcess(c.t, c.lane.program, config))
+	c.others = append(c.others, startProcess(c.t, os.Args[0], config))
 }
 
 // ids are the ids of the cell's jobs.
@@ -174,7 +174,7 @@ func (c *cell) ids() []string {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("order-%d", i)
 		if c.kind.small {
-			ids[i] += play.Big
+			ids[i] += big
 		}
 	}
 	return ids
@@ -190,7 +190,7 @@ func (c *cell) startJobs() {
 // startJob starts a job, and gives it its signal.
 func (c *cell) startJob(id string) {
 	c.eventually("the start of "+id, func() error {
-		job, err := c.rt.Start(c.t.Context(), "cell", id, play.OrderOf(id))
+		job, err := c.rt.Start(c.t.Context(), "cell", id, orderOf(id))
 		c.started[id] = job
 		return err
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quipu-journal/quipu/internal/testkit/world"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
 // A round is load under faults, then quiet until every job has ended.
@@ -113,7 +112,7 @@ func (s *chaos) load() {
 	dice, until := s.dice("load"), time.Now().Add(stormLoad)
 	for n := 0; time.Now().Before(until); {
 		for range stormBatch {
-			s.startJob(fmt.Sprintf("order-%d%s", n, pick(dice, "", "", "", "", "", play.Huge)))
+			s.startJob(fmt.Sprintf("order-%d%s", n, pick(dice, "", "", "", "", "", huge)))
 			n++
 		}
 		world.Pause(s.t.Context(), world.Between(dice, 0, 900*time.Millisecond))
@@ -128,7 +127,7 @@ func (s *chaos) start(dice *rand.Rand) *world.Process {
 	c.StreamBytes, c.Collector = 1<<20, s.collector
 	c.MaxBatch, c.Committers, c.Concurrency, c.HotBytes = pick(dice, 1, 1, 2, 7, 500), 1+dice.IntN(3), 2+dice.IntN(8),
 		-dice.IntN(2)
-	return startProcess(s.t, s.lane.program, c)
+	return startProcess(s.t, os.Args[0], c)
 }
 
 // chosen are the faults of a round. Every third round has all. The odd ones let

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
 // leftLaw is I6 when all jobs have ended, beside what the verifier finds open: no dead letter is
@@ -52,7 +50,7 @@ func effectsOnce(ctx context.Context, w *facts) error {
 		}
 	}
 	for _, id := range w.jobs {
-		for _, call := range play.Called(id) {
+		for _, call := range called(id) {
 			if keys[call] != 1 {
 				lines = append(lines, fmt.Sprintf("%q was applied under %d keys", call, keys[call]))
 			}
@@ -73,7 +71,7 @@ var totalLaw = law{"I13", `SELECT format('the accounts have %s together, not %s'
 
 // moneyKept is I13 at the end: the transfer of each job was made once.
 func moneyKept(ctx context.Context, w *facts) error {
-	if err := totalLaw.hold(ctx, w.db, play.Total); err != nil {
+	if err := totalLaw.hold(ctx, w.db, bankTotal); err != nil {
 		return err
 	}
 	noted, err := column(ctx, w.db, "SELECT id FROM transfers")
@@ -86,7 +84,7 @@ func moneyKept(ctx context.Context, w *facts) error {
 	}
 	want := map[int]int{0: 1000, 1: 1000, 2: 1000, 3: 1000}
 	for _, id := range w.jobs {
-		order := play.OrderOf(id)
+		order := orderOf(id)
 		want[order.From] -= order.Amount
 		want[order.To] += order.Amount
 	}

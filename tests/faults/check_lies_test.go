@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
 // lie is something untrue that is told to the checks; exactly those of the
@@ -116,9 +116,9 @@ func TestChecksFindLies(t *testing.T) {
 	c := &cell{kind: &kind{name: "none"}, t: t, lane: newLane(t)}
 	c.setUp()
 	watch := c.watch()
-	c.victim = startProcess(t, c.lane.program, c.config())
+	c.victim = startProcess(t, os.Args[0], c.config())
 	c.startJobs()
-	job, err := c.rt.Start(t.Context(), "cell", late, play.OrderOf(late))
+	job, err := c.rt.Start(t.Context(), "cell", late, orderOf(late))
 	require.NoError(t, err)
 	c.end()
 	db, err := connect(t.Context(), c.dsn, c.space)

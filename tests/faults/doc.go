@@ -4,6 +4,6 @@
 // its place, every job must end (I11), and then the invariants of 6.1 are looked
 // at in the database and by the verifier.
 //
-// `go test ./tests/faults` runs a sample: F1 at half of the points, and some cells that a
+// `go test -race ./tests/faults` runs a sample: F1 at half of the points, and some cells that a
 // seed chooses, as the mode. `make faults` runs all cells and prints the table.
 package faults

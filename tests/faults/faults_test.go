@@ -1,43 +1,31 @@
 package faults
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quipu-journal/quipu/internal/dev"
+	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
-// worker is the program under test, built once.
-var worker string
-
+// TestMain: the test binary is also the worker process of the cells: with workerEnv set it works
+// until it is stopped.
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "quipu-faults-")
-	if err == nil {
-		worker = filepath.Join(dir, "worker")
-		err = gobuild.Build("", worker, "-tags", "faults", "./worker")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := devtest.Run(m)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	world.Child(workerEnv, work)
+	devtest.Main(m)
 }
 
 // lane has servers of its own, on which cells play one after another.
 type lane struct {
-	pg      *dev.Postgres
-	nats    *dev.NATS
-	url     string // of NATS, which keeps it over a restart
-	program string
-	other   string // the worker of another build, if there is one
-	disk    string // where the cluster is, if that can be filled
-	cells   int    // played so far
+	pg    *dev.Postgres
+	nats  *dev.NATS
+	url   string // of NATS, which keeps it over a restart
+	other string // the worker of another build, if there is one
+	disk  string // where the cluster is, if that can be filled
+	cells int    // played so far
 }
 
 func newLane(t *testing.T) *lane {
@@ -45,6 +33,7 @@ func newLane(t *testing.T) *lane {
 }
 
 func newLaneOn(t *testing.T, pg *dev.Postgres) *lane {
+	require.True(t, fault.Enabled, "a cell needs fault points: go test -race, or -tags faults")
 	nats := devtest.NATS(t)
-	return &lane{pg: pg, nats: nats, url: nats.URL(), program: worker}
+	return &lane{pg: pg, nats: nats, url: nats.URL()}
 }

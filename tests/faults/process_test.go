@@ -9,20 +9,19 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/world"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
-// startProcess starts a worker process.
-func startProcess(t testing.TB, program string, c play.Config) *world.Process {
+// startProcess starts a worker process: this program, or that of another build.
+func startProcess(t testing.TB, program string, c workerConfig) *world.Process {
 	t.Helper()
-	return world.StartProcess(t, &devtest.Log{}, program, world.Variable(play.Env, c))
+	return world.StartProcess(t, &devtest.Log{}, program, world.Variable(workerEnv, c))
 }
 
 // control is what a process stands still by: it asks, and goes on when it is
 // answered.
 type control struct {
 	*httptest.Server
-	arrived chan play.At // the process that stands at its point
+	arrived chan arrival // the process that stands at its point
 	goOn    chan struct{}
 	once    sync.Once
 
@@ -31,7 +30,7 @@ type control struct {
 }
 
 func newControl(t *testing.T) *control {
-	c := &control{arrived: make(chan play.At, 1), goOn: make(chan struct{})}
+	c := &control{arrived: make(chan arrival, 1), goOn: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/at", c.at)
 	mux.HandleFunc("/ack", c.ack)
@@ -41,7 +40,7 @@ func newControl(t *testing.T) *control {
 }
 
 func (c *control) at(w http.ResponseWriter, r *http.Request) {
-	var at play.At
+	var at arrival
 	if err := json.NewDecoder(r.Body).Decode(&at); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

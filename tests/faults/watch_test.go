@@ -17,7 +17,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
 const (
@@ -164,7 +163,7 @@ func watched(ctx context.Context, db looker, before chains, acked []json.RawMess
 	if err != nil {
 		return nil, nil, err
 	}
-	found := []error{wrongIf("I10", now.since(before)), totalLaw.hold(ctx, db, play.Total), answered(ctx, db, acked)}
+	found := []error{wrongIf("I10", now.since(before)), totalLaw.hold(ctx, db, bankTotal), answered(ctx, db, acked)}
 	var broken []error
 	for _, err := range found {
 		if is := (*wrong)(nil); err != nil && !errors.As(err, &is) {

@@ -17,12 +17,10 @@ import (
 // changed.
 var shared = filepath.Join(os.TempDir(), fmt.Sprintf("quipu-gobuild-%d", os.Getuid()))
 
-// Build runs go build in dir. args are flags and then packages by path (./x). to is the program,
-// or an existing directory for several. The error includes go's output.
-func Build(dir, to string, args ...string) error {
-	at := max(0, slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, ".") }))
-	flags := append(slices.Clone(race), args[:at]...)
-	made := filepath.Join(shared, "bin"+strings.Join(flags, ""))
+// Build runs go build in dir. packages are given by path (./x). to is the program, or an existing
+// directory for several. The error includes go's output.
+func Build(dir, to string, packages ...string) error {
+	made := filepath.Join(shared, "bin"+strings.Join(race, ""))
 	if err := os.MkdirAll(made, 0o700); err != nil {
 		return fmt.Errorf("go build: %w", err)
 	}
@@ -32,12 +30,13 @@ func Build(dir, to string, args ...string) error {
 	}
 	defer release()
 	// Linking is faster without debug information.
-	build := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-s -w", "-o", made + "/"}, flags, args[at:])...) //nolint:gosec // of a test
+	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", made + "/"}, race, packages)
+	build := exec.Command("go", args...) //nolint:gosec // of a test
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("go build %s: %w\n%s", strings.Join(packages, " "), err, out)
 	}
-	for _, pkg := range args[at:] {
+	for _, pkg := range packages {
 		name, target := path.Base(pkg), to
 		if info, err := os.Stat(to); err == nil && info.IsDir() {
 			target = filepath.Join(to, name)

@@ -1,10 +1,13 @@
 package world
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -95,4 +98,23 @@ func (o *Outside) AskedFor(what string) (calls, keys int) {
 		}
 	}
 	return calls, keys
+}
+
+// Call asks an Outside to do what, once under the key.
+func Call(ctx context.Context, at, key, what string) (map[string]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/?what="+url.QueryEscape(what), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the service outside answers %s", resp.Status)
+	}
+	out := map[string]string{}
+	return out, json.NewDecoder(resp.Body).Decode(&out)
 }

@@ -1,44 +1,42 @@
-package play
+package faults
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/workers"
 )
 
-// Bank makes the accounts, whose total no transfer changes (I13), and a table
+// makeBank makes the accounts, whose total no transfer changes (I13), and a table
 // without any constraint that would hide a transfer made twice.
-const Bank = `
+const makeBank = `
 CREATE TABLE IF NOT EXISTS accounts (id int PRIMARY KEY, balance bigint NOT NULL);
 CREATE TABLE IF NOT EXISTS transfers (id text NOT NULL);
 INSERT INTO accounts SELECT n, 1000 FROM generate_series(0, 3) n ON CONFLICT DO NOTHING;
 `
 
-// Total is what all accounts have together.
-const Total = 4000
+// bankTotal is what all accounts have together.
+const bankTotal = 4000
 
-// Handlers registers the handlers of Flow. With guarded the effect of ship is Guarded.
-func Handlers(outside string, guarded bool) *workers.Registry {
+// handlers registers the handlers of Flow. With guarded the effect of ship is Guarded.
+func handlers(outside string, guarded bool) *workers.Registry {
 	reg := workers.New()
 	for _, topic := range []string{"charge", "ship", "rest"} {
 		class := effects.Idempotent
 		if guarded && topic == "ship" {
 			class = effects.Guarded
 		}
-		workers.Handle(reg, topic, func(ctx context.Context, in Order) (map[string]string, error) {
+		workers.Handle(reg, topic, func(ctx context.Context, in order) (map[string]string, error) {
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
-				return Call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
+				return world.Call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
 			}, class)
 		})
 	}
-	workers.Handle(reg, "move", func(ctx context.Context, in Order) (map[string]bool, error) {
+	workers.Handle(reg, "move", func(ctx context.Context, in order) (map[string]bool, error) {
 		moved, err := quipu.DoTx(ctx, "move", func(ctx context.Context, tx quipu.EffectTx) (bool, error) {
 			return transfer(ctx, tx, in)
 		})
@@ -49,13 +47,13 @@ func Handlers(outside string, guarded bool) *workers.Registry {
 }
 
 // trip sleeps, calls outside, and waits for the traveller.
-func trip(outside string) func(context.Context, Order) (map[string]json.RawMessage, error) {
-	return func(ctx context.Context, in Order) (map[string]json.RawMessage, error) {
+func trip(outside string) func(context.Context, order) (map[string]json.RawMessage, error) {
+	return func(ctx context.Context, in order) (map[string]json.RawMessage, error) {
 		if err := workers.Sleep(ctx, "nap", 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 		_, err := effects.Do(ctx, "trip", func(ctx context.Context) (map[string]string, error) {
-			return Call(ctx, outside, effects.Key(ctx), "trip "+in.ID)
+			return world.Call(ctx, outside, effects.Key(ctx), "trip "+in.ID)
 		}, effects.Idempotent)
 		if err != nil {
 			return nil, err
@@ -67,7 +65,7 @@ func trip(outside string) func(context.Context, Order) (map[string]json.RawMessa
 
 // transfer moves the amount, if the account has it, and notes that it was asked
 // to.
-func transfer(ctx context.Context, tx quipu.EffectTx, in Order) (bool, error) {
+func transfer(ctx context.Context, tx quipu.EffectTx, in order) (bool, error) {
 	if _, err := tx.Exec(ctx, "INSERT INTO transfers VALUES ($1)", in.ID); err != nil {
 		return false, err
 	}
@@ -77,23 +75,4 @@ func transfer(ctx context.Context, tx quipu.EffectTx, in Order) (bool, error) {
 	}
 	_, err = tx.Exec(ctx, "UPDATE accounts SET balance = balance + $2 WHERE id = $1", in.To, in.Amount)
 	return err == nil, err
-}
-
-// Call asks the service outside to do what, once under the key.
-func Call(ctx context.Context, outside, key, what string) (map[string]string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outside+"/?what="+url.QueryEscape(what), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Idempotency-Key", key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the service outside answers %s", resp.Status)
-	}
-	out := map[string]string{}
-	return out, json.NewDecoder(resp.Body).Decode(&out)
 }

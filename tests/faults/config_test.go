@@ -1,4 +1,4 @@
-package play
+package faults
 
 import (
 	"crypto/sha256"
@@ -11,11 +11,11 @@ import (
 	"github.com/quipu-journal/quipu/internal/wire"
 )
 
-// Env holds the Config of a worker process, as JSON.
-const Env = "QUIPU_FAULTS_WORKER"
+// workerEnv holds the workerConfig of a worker process, as JSON.
+const workerEnv = "QUIPU_FAULTS_WORKER"
 
-// Config is that of a worker process.
-type Config struct {
+// workerConfig is that of a worker process.
+type workerConfig struct {
 	Postgres, NATS, Space string
 	Outside               string        // URL of the service outside
 	Stepwise, NoFold      bool          // as in quipu.Config
@@ -39,32 +39,32 @@ type Config struct {
 	Acks bool
 }
 
-// At is what a process tells Control at its point.
-type At struct {
+// arrival is what a process tells Control at its point.
+type arrival struct {
 	PID   int
 	Point fault.Point
 	About string
 }
 
-// Order is the input of a job.
-type Order struct {
+// order is the input of a job.
+type order struct {
 	ID       string `json:"id"`
 	From, To int    // accounts
 	Amount   int
 	Ballast  string `json:",omitempty"`
 }
 
-// Big ends the ids of jobs whose input takes room on a disk, Huge of those whose
+// big ends the ids of jobs whose input takes room on a disk, huge of those whose
 // input is too long for a message.
 const (
-	Big  = "-big"
-	Huge = "-huge"
+	big  = "-big"
+	huge = "-huge"
 )
 
-// Flow has an activity of each kind of step: workers with an Idempotent and a Tx
+// cellFlow has an activity of each kind of step: workers with an Idempotent and a Tx
 // effect beside each other, a join, a durable function that sleeps and waits for
 // a signal, a child that is awaited, and a timer.
-const Flow = `
+const cellFlow = `
 flow: cell
 version: "1"
 output: {receipt: "${ charge.output.receipt }", trip: "${ trip.output.got }", leaf: "${ child.output }"}
@@ -83,8 +83,8 @@ transitions:
   child:  [ship]
 `
 
-// Leaf is the flow of the child.
-const Leaf = `
+// leafFlow is the flow of the child.
+const leafFlow = `
 flow: leaf
 version: "1"
 output: "${ rest.output }"
@@ -94,20 +94,20 @@ activities:
 transitions: {start: [rest]}
 `
 
-// Called are the calls outside of one job: what is applied, once each.
-func Called(id string) []string {
+// called are the calls outside of one job: what is applied, once each.
+func called(id string) []string {
 	return []string{"charge " + id, "trip " + id, "ship " + id, "rest " + id}
 }
 
-// OrderOf is the input of the job with the id, the same in every process that
+// orderOf is the input of the job with the id, the same in every process that
 // starts it.
-func OrderOf(id string) Order {
+func orderOf(id string) order {
 	n := 0
 	for _, b := range []byte(id) {
 		n += int(b)
 	}
-	o := Order{ID: id, From: n % 4, To: (n + 1) % 4, Amount: 1 + n%7}
-	for suffix, size := range map[string]int{Big: 12 << 10, Huge: wire.MaxInline} {
+	o := order{ID: id, From: n % 4, To: (n + 1) % 4, Amount: 1 + n%7}
+	for suffix, size := range map[string]int{big: 12 << 10, huge: wire.MaxInline} {
 		if strings.HasSuffix(id, suffix) {
 			noise := make([]byte, size)
 			_, _ = rand.NewChaCha8(sha256.Sum256([]byte(id))).Read(noise) // never fails

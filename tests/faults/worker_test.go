@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"bytes"
@@ -15,14 +15,11 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/testkit"
-	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/telemetry"
-	"github.com/quipu-journal/quipu/tests/faults/play"
 )
 
-func main() { world.Child(play.Env, run) }
-
-func run(ctx context.Context, c play.Config) error {
+// work is a worker process: engine and handlers until it is stopped.
+func work(ctx context.Context, c workerConfig) error {
 	arm(&c)
 	tell, flush, err := telemetry.New(ctx,
 		telemetry.Config{Service: "faults", Space: c.Space, Getenv: func(name string) string {
@@ -40,7 +37,7 @@ func run(ctx context.Context, c play.Config) error {
 		_ = flush(ctx) // the collector may be silent
 	}()
 	rt, err := testkit.Open(ctx, quipu.Config{
-		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: play.Handlers(c.Outside, c.Guarded),
+		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: handlers(c.Outside, c.Guarded),
 		HotBytes: c.HotBytes, Resend: c.Resend, Lease: c.Lease, AckWait: c.Lease, Drain: 5 * time.Second,
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
 		NATSOptions: quipu.NATSOptions{MaxBytes: c.StreamBytes}, Observer: tell,
@@ -65,7 +62,7 @@ func run(ctx context.Context, c play.Config) error {
 func starts(ctx context.Context, rt *quipu.Runtime, ids []string) {
 	for _, id := range ids {
 		for ctx.Err() == nil {
-			_, err := rt.Start(ctx, "cell", id, play.OrderOf(id))
+			_, err := rt.Start(ctx, "cell", id, orderOf(id))
 			if err == nil {
 				break
 			}
@@ -79,9 +76,9 @@ func starts(ctx context.Context, rt *quipu.Runtime, ids []string) {
 }
 
 // arm has the process stand still at its point, once.
-func arm(c *play.Config) {
+func arm(c *workerConfig) {
 	var passed atomic.Int64
-	set(func(p fault.Point, about string) {
+	fault.Set(func(p fault.Point, about string) {
 		if p == fault.K16 && c.Acks {
 			tell(c.Control+"/ack", json.RawMessage(about))
 		}
@@ -89,7 +86,7 @@ func arm(c *play.Config) {
 			return
 		}
 		slog.Info("stands at a fault point", "point", p, "about", about)
-		tell(c.Control+"/at", play.At{PID: os.Getpid(), Point: p, About: about})
+		tell(c.Control+"/at", arrival{PID: os.Getpid(), Point: p, About: about})
 		slog.Info("goes on", "point", p)
 	})
 }
