@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -54,7 +55,7 @@ func exampleConfig(t *exampleT) quipu.Config {
 		panic(fmt.Sprintf("an example has not ended within %v", devtest.Patience))
 	})
 	t.Cleanup(func() { late.Stop() })
-	return quipu.Config{Postgres: devtest.Postgres(t), NATS: devtest.NATS(t).URL(), Lanes: 2}
+	return quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Lanes: 2}
 }
 
 func parsed(source string) *flow.Flow {

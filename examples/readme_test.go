@@ -96,9 +96,10 @@ func place(t *testing.T) string {
 	return dir
 }
 
-// work runs the worker until the test ends.
+// work runs the worker until the test ends. Its cluster is a copy of one that was made before.
 func work(t *testing.T, dir, command string) {
 	t.Helper()
+	devtest.Seed(t, filepath.Join(dir, ".quipu", "postgres"), "quipu")
 	var log devtest.Log
 	cmd := exec.Command("sh", "-c", "exec "+command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &log, &log, drain

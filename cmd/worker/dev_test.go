@@ -81,6 +81,14 @@ func dataDir(t *testing.T) string {
 	return filepath.Join(devtest.Dir(t), "data")
 }
 
+// dataOf is a dataDir with the cluster of a `worker dev` that ran there.
+func dataOf(t *testing.T) string {
+	t.Helper()
+	data := dataDir(t)
+	devtest.Seed(t, filepath.Join(data, "postgres"), database)
+	return data
+}
+
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -169,7 +177,7 @@ func TestDev(t *testing.T) {
 // TestPostgresEnds: worker dev does not go on without its database.
 func TestPostgresEnds(t *testing.T) {
 	t.Parallel()
-	data := dataDir(t)
+	data := dataOf(t)
 	servers := start(t, nil, "dev", "--data", data, "--servers-only")
 	servers.ready(data)
 	text, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid"))
@@ -188,7 +196,7 @@ func TestPostgresEnds(t *testing.T) {
 // TestServersOnly: workers are other processes.
 func TestServersOnly(t *testing.T) {
 	t.Parallel()
-	data := dataDir(t)
+	data := dataOf(t)
 	servers := start(t, nil, "dev", "--data", data, "--servers-only", "--space", "shop")
 	file := servers.ready(data)
 	require.Equal(t, "shop", file.Space)
@@ -292,7 +300,7 @@ func TestAWrongLoginIsNoServerAway(t *testing.T) {
 // and ends at once if it is told to before that.
 func TestServersComeLater(t *testing.T) {
 	t.Parallel()
-	data := dataDir(t)
+	data := dataOf(t)
 	servers := start(t, nil, "dev", "--data", data, "--servers-only")
 	file := servers.ready(data)
 	require.Zero(t, servers.end(), servers.err.String())

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,23 @@ const (
 	// seedWait is the pause between two looks whether another process is done with it.
 	seedWait = 20 * time.Millisecond
 )
+
+// Seed makes the cluster that dev.StartPostgres would make in a directory that every user can enter,
+// with an empty database. Whoever starts there, such as `worker dev`, finds it made.
+func Seed(t testing.TB, dir, database string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(dir), 0o755)
+	var pg *dev.Postgres
+	if err == nil {
+		pg, err = fromSeed(t.Context(), dir, dev.PostgresOptions{Databases: []string{database}})
+	}
+	if err == nil {
+		err = pg.Stop(dev.StopFast)
+	}
+	if err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+}
 
 // fromSeed starts a server on a copy of the seed. It makes the seed anew if no server starts on that,
 // as after an update of Postgres.
