@@ -30,6 +30,9 @@ TIMEOUT ?= 8m
 PARALLEL ?= 3
 # A program with the race detector sleeps a second before it ends; tests start hundreds.
 export GORACE ?= atexit_sleep_ms=0
+# The compiler collects garbage less often, which saves a sixth of its time: nothing is compiled yet
+# in a fresh clone.
+test check soak: export GOGC ?= 400
 # Tests read no DWARF, and the compiler takes a sixth longer to write it. In GOFLAGS,
 # so that the programs that tests build share what is compiled.
 test check soak: export GOFLAGS += -gcflags=all=-dwarf=false
