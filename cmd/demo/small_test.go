@@ -17,9 +17,9 @@ func TestSmallDemo(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
 	require.NoError(t, gobuild.Build("../..", bin, "./cmd/worker", "./cmd/journal-verify"))
-	r := clitest.Do(t, run, nil, "", "--bin", bin, "--orders", "120")
+	r := clitest.Do(t, run, nil, "", "--bin", bin, "--orders", "40")
 	require.Zero(t, r.Code, "%s%s", r.Out, r.Err)
-	for _, said := range []string{"Killed worker-b", "journals verified          120       120", "Every number fits"} {
+	for _, said := range []string{"Killed worker-b", "journals verified           40        40", "Every number fits"} {
 		require.Contains(t, r.Out, said)
 	}
 	require.NotContains(t, r.Out, "Logs and data", "what fits is cleaned up")
