@@ -4,13 +4,14 @@ SELECT version, name, id, epoch, beat FROM space
 
 -- name: connection_settings
 -- makes settings that last as long as the connection, and returns the number of its backend, and what the promise
--- rests on (S7): the settings of this connection, and those that are kept for the login's new ones. $1 names, $2 values.
+-- rests on (S7): the settings of this connection, and those that are kept for the login's new ones. The login's name
+-- is cast, since a new backend plans a join with the view pg_roles for milliseconds. $1 names, $2 values.
 SELECT pg_backend_pid()::int8, (SELECT count(set_config(s.name, s.value, false)) FROM unnest($1::text[], $2::text[]) AS s (name, value)),
        current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
        current_setting('default_transaction_read_only'),
        (SELECT coalesce(string_agg(d.setconfig::text, ' ' ORDER BY d.setdatabase, d.setrole), '') FROM pg_catalog.pg_db_role_setting d
         WHERE d.setdatabase IN (0, (SELECT b.oid FROM pg_catalog.pg_database b WHERE b.datname = current_database()))
-          AND d.setrole IN (0, (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = session_user)))
+          AND d.setrole IN (0, to_regrole(quote_ident(session_user))))
 
 -- name: connection_backend
 -- returns the number of the backend that answers.
