@@ -20,7 +20,6 @@ import (
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/effects"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -82,26 +81,21 @@ func newSite(t *testing.T, change ...func(*access.Config)) *site {
 		return effects.Do(ctx, "call", func(context.Context) (string, error) { return "", errors.New("connection cut off") }, effects.Guarded)
 	})
 	quiet := slog.New(slog.DiscardHandler)
-	rt, err := quipu.Open(t.Context(),
-		quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Logger: quiet})
-	require.NoError(t, err)
-	t.Cleanup(rt.Close)
-	devtest.Work(t, rt.Run)
+	home := world.New(t, "")
+	cfg := home.Config()
+	cfg.Workers, cfg.Logger = reg, quiet
+	rt := home.Serve(cfg, strings.Split(flows, "---\n")...)
 	w := &site{t: t, rt: rt, tokens: map[access.Role]string{}}
-	for text := range strings.SplitSeq(flows, "---\n") {
-		f, err := flow.Parse("flows.yaml", []byte(text))
-		require.NoError(t, err)
-		require.NoError(t, rt.Deploy(t.Context(), f))
-	}
 	for _, role := range access.Roles() {
-		w.tokens[role], err = rt.Tokens().Create(t.Context(), "a "+string(role), role, 0)
+		token, err := rt.Tokens().Create(t.Context(), "a "+string(role), role, 0)
 		require.NoError(t, err)
+		w.tokens[role] = token
 	}
-	cfg := access.Config{Tokens: rt.Tokens().Who, Logger: quiet}
+	guarded := access.Config{Tokens: rt.Tokens().Who, Logger: quiet}
 	for _, f := range change {
-		f(&cfg)
+		f(&guarded)
 	}
-	guard := access.New(cfg)
+	guard := access.New(guarded)
 	w.handler = guard.Wrap(api.New(rt, api.Config{Guard: guard, Logger: quiet}))
 	server := httptest.NewServer(w.handler)
 	w.url = server.URL + api.Path

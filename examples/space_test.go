@@ -1,11 +1,9 @@
 package examples_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,15 +12,12 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/testkit/world"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/replay"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -42,8 +37,7 @@ type Space struct {
 	// Postgres and NATS are the URLs of the servers, for what goes on beside the runtime.
 	Postgres, NATS string
 
-	t   testing.TB
-	log bytes.Buffer // what the runtime said; read when it has stopped
+	t testing.TB
 }
 
 // open deploys the flow files of an example. It works with the built-in handlers and those that
@@ -55,24 +49,19 @@ func open(t testing.TB, example string, change func(*quipu.Config), register ...
 	for _, add := range register {
 		add(reg)
 	}
-	s := &Space{t: t}
-	cfg := quipu.Config{
-		Postgres: world.Database(t, ""), Workers: reg, Drain: drain,
-		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
-	}
+	w := &world.World{T: t, Postgres: world.Database(t, "")}
+	cfg := w.Config()
+	cfg.Workers, cfg.Drain = reg, drain
 	if change != nil {
 		change(&cfg)
 	}
 	if cfg.NATS == "" {
 		cfg.NATS = devtest.NATS(t).URL()
 	}
-	s.Postgres, s.NATS = cfg.Postgres, cfg.NATS
-	var err error
-	s.Runtime, err = quipu.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(s.Close)
+	s := &Space{w.Open(cfg), cfg.Postgres, cfg.NATS, t}
 	s.deploy(example)
-	s.work()
+	w.Run(s.Runtime)
+	t.Cleanup(w.Verify)
 	return s
 }
 
@@ -88,47 +77,6 @@ func (s *Space) deploy(example string) {
 		require.NoError(s.t, err)
 		require.NoError(s.t, s.Deploy(s.t.Context(), f))
 	}
-}
-
-// work runs the runtime until the test ends, and then verifies what it did.
-func (s *Space) work() {
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	s.t.Cleanup(func() {
-		s.verify()
-		stop()
-		assert.NoError(s.t, devtest.Await(s.t, "the end of the drain", done))
-		if s.t.Failed() {
-			s.t.Logf("the runtime said:\n%s", &s.log)
-		}
-	})
-}
-
-// verify verifies every job of the space (2.5). A closed job has no rows left soon after: messages
-// that came too late, such as the outcome of a child that outlived it, get their verdict (C15).
-func (s *Space) verify() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // the test's own has ended
-	defer cancel()
-	jobs, st := 0, below.Of(s.Runtime)
-	for id, err := range st.AuditJobs(ctx, nil) {
-		if !assert.NoError(s.t, err) {
-			return
-		}
-		jobs++
-		assert.Eventually(s.t, func() bool {
-			v, err := st.Job(ctx, id)
-			return err == nil && (!v.State.Closed() || len(v.Rows) == 0)
-		}, patience, glance, id)
-		report, err := store.VerifyJob(ctx, st, id, nil, nil)
-		if !assert.NoError(s.t, err) {
-			continue
-		}
-		for _, c := range report.Checks {
-			assert.Equal(s.t, replay.Proved, c.Status, "job %s: %s (%s): %v %s", id, c.Check, c.Check.Title(), c.Violation, c.Note)
-		}
-	}
-	assert.Positive(s.t, jobs)
 }
 
 // Begin starts a job with an input in JSON, as `quipu start` does.

@@ -37,7 +37,6 @@ type space struct {
 func newSpace(t *testing.T) *space {
 	t.Helper()
 	t.Parallel()
-	s := &space{t: t, env: map[string]string{"QUIPU_POSTGRES": world.Database(t, ""), "QUIPU_NATS": devtest.NATS(t).URL(), "USER": "ada"}}
 	reg := workers.New()
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "cut", cutOff)
@@ -50,12 +49,11 @@ func newSpace(t *testing.T) *space {
 		return out, nil
 	})
 	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
-	rt, err := quipu.Open(t.Context(),
-		quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], Workers: reg, Logger: devtest.Logger(t)})
-	require.NoError(t, err)
-	t.Cleanup(rt.Close)
-	devtest.Work(t, rt.Run)
-	return s
+	w := world.New(t, "")
+	cfg := w.Config()
+	cfg.Workers = reg
+	w.Serve(cfg)
+	return &space{t: t, env: map[string]string{"QUIPU_POSTGRES": cfg.Postgres, "QUIPU_NATS": cfg.NATS, "USER": "ada"}}
 }
 
 // cutOff is cut off in the middle of a call outside, so nobody knows whether it was done. As a

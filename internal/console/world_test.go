@@ -46,14 +46,11 @@ func newSite(t *testing.T) *site {
 	workers.RegisterBuiltins(reg)
 	workers.Handle(reg, "payments.charge", charge)
 	workers.Handle(reg, "flaky", flaky())
-	rt, err := quipu.Open(t.Context(), quipu.Config{
-		Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL(), Workers: reg, Name: "worker-1", Build: "test",
-		Logger: devtest.Logger(t),
-		Roles:  []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers},
-	})
-	require.NoError(t, err)
-	t.Cleanup(rt.Close)
-	devtest.Work(t, rt.Run)
+	home := world.New(t, "")
+	cfg := home.Config()
+	cfg.Workers, cfg.Name, cfg.Build = reg, "worker-1", "test"
+	cfg.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}
+	rt := home.Serve(cfg)
 	w := &site{t: t, rt: rt}
 	w.page = httptest.NewServer(guarded(rt,
 		access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
@@ -62,7 +59,7 @@ func newSite(t *testing.T) *site {
 	w.start("done", map[string]any{"order": 1}, quipu.Tags{"customer:42"})
 	w.start("failing", map[string]any{"order": 2, "looks": 3, "fails": 2})
 	w.start("waiting", map[string]any{"order": 4, "wait": "1h"})
-	_, err = rt.Start(t.Context(), "nightly", "nightly-1", nil)
+	_, err := rt.Start(t.Context(), "nightly", "nightly-1", nil)
 	require.NoError(t, err)
 	w.ends("done")
 	w.ends("failing")

@@ -59,12 +59,11 @@ func (c *collector) read(ctx context.Context) (map[string]float64, error) {
 // Starts and waits are counted by how they ended.
 func TestO4Gauges(t *testing.T) {
 	t.Parallel()
-	pg, url := world.Database(t, ""), devtest.NATS(t).URL()
+	w := world.New(t, "")
 	of := func(c *collector, roles ...quipu.Role) *quipu.Runtime {
-		rt, err := quipu.Open(t.Context(), quipu.Config{Postgres: pg, NATS: url, Roles: roles, Observer: c})
-		require.NoError(t, err)
-		t.Cleanup(rt.Close)
-		return rt
+		cfg := w.Config()
+		cfg.Roles, cfg.Observer = roles, c
+		return w.Open(cfg)
 	}
 	var engine, client collector
 	rt := of(&engine, quipu.RoleEngine)

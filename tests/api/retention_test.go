@@ -52,12 +52,12 @@ transitions: {start: [wait]}
 	require.Zero(t, expires(kept))
 	require.InDelta(t, float64(720*time.Hour), float64(expires(usual)), float64(time.Minute))
 
-	_, err := quipu.Open(ctx, quipu.Config{Postgres: s.dsn, Archive: filepath.Join(t.TempDir(), "none")})
+	_, err := quipu.Open(ctx, quipu.Config{Postgres: s.world.Postgres, Archive: filepath.Join(t.TempDir(), "none")})
 	require.ErrorIs(t, err, quipu.ErrConfig)
 	dir := t.TempDir()
 	retain := func() {
 		s.runFor(300*time.Millisecond,
-			quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
+			quipu.Config{Postgres: s.world.Postgres, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
 	}
 	gone := map[journal.JobID]bool{}
 	for i := range 3 {

@@ -37,7 +37,7 @@ activities: {start: {type: trigger}}
 	var page quipu.JobPage
 	s.until("the job is removed, and others are begun", func() bool {
 		s.runFor(200*time.Millisecond,
-			quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
+			quipu.Config{Postgres: s.world.Postgres, Roles: []quipu.Role{quipu.RoleSchedule, quipu.RoleRetention}})
 		_, gone := s.Find(ctx, "k")
 		var err error
 		page, err = s.Jobs(ctx, quipu.JobFilter{Flow: "tick"})
@@ -139,7 +139,7 @@ func TestScheduleGoesOnInTheNextVersion(t *testing.T) {
 	}
 	for range 2 { // processes
 		rt, err := quipu.Open(t.Context(),
-			quipu.Config{Postgres: s.dsn, Roles: []quipu.Role{quipu.RoleSchedule}, Logger: devtest.Logger(t)})
+			quipu.Config{Postgres: s.world.Postgres, Roles: []quipu.Role{quipu.RoleSchedule}, Logger: devtest.Logger(t)})
 		require.NoError(t, err)
 		t.Cleanup(rt.Close)
 		devtest.Work(t, rt.Run)

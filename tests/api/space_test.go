@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -20,8 +19,8 @@ import (
 // space is a runtime that works for its own space.
 type space struct {
 	*quipu.Runtime
-	t   *testing.T
-	dsn string
+	t     *testing.T
+	world *world.World
 }
 
 func newSpace(t *testing.T, flows ...string) *space {
@@ -32,27 +31,18 @@ func newSpace(t *testing.T, flows ...string) *space {
 // newSpaceOf is newSpace with more handlers than the built-in ones.
 func newSpaceOf(t *testing.T, reg *workers.Registry, flows ...string) *space {
 	t.Helper()
-	return newSpaceWith(t, quipu.Config{Postgres: world.Database(t, ""), NATS: devtest.NATS(t).URL()}, reg, flows...)
+	return newSpaceWith(t, func(*quipu.Config) {}, reg, flows...)
 }
 
-// newSpaceWith is newSpaceOf with the test's own servers and settings.
-func newSpaceWith(t *testing.T, cfg quipu.Config, reg *workers.Registry, flows ...string) *space {
+// newSpaceWith is newSpaceOf with other settings.
+func newSpaceWith(t *testing.T, change func(*quipu.Config), reg *workers.Registry, flows ...string) *space {
 	t.Helper()
+	w := world.New(t, "")
 	workers.RegisterBuiltins(reg)
+	cfg := w.Config()
 	cfg.Workers, cfg.Roles = reg, []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}
-	if cfg.Logger == nil {
-		cfg.Logger = devtest.Logger(t)
-	}
-	rt, err := quipu.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	for _, source := range flows {
-		f, err := flow.Parse("flow.yaml", []byte(source))
-		require.NoError(t, err)
-		require.NoError(t, rt.Deploy(t.Context(), f))
-	}
-	t.Cleanup(rt.Close)
-	devtest.Work(t, rt.Run)
-	return &space{rt, t, cfg.Postgres}
+	change(&cfg)
+	return &space{w.Serve(cfg, flows...), t, w}
 }
 
 // Wait is the runtime's, within devtest.Patience.
@@ -76,7 +66,7 @@ func (s *space) runFor(d time.Duration, cfg quipu.Config) {
 // db is a connection to the space's database, beside the runtime.
 func (s *space) db() *pgx.Conn {
 	s.t.Helper()
-	conn, err := pgx.Connect(s.t.Context(), s.dsn)
+	conn, err := pgx.Connect(s.t.Context(), s.world.Postgres)
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn

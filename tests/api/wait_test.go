@@ -15,7 +15,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/world"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
@@ -76,25 +75,20 @@ func (s *space) waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) <
 
 func (s *space) client(cfg quipu.Config) *quipu.Runtime {
 	s.t.Helper()
-	cfg.Postgres, cfg.Logger = s.dsn, devtest.Logger(s.t)
-	rt, err := quipu.Open(s.t.Context(), cfg)
-	require.NoError(s.t, err)
-	s.t.Cleanup(rt.Close)
-	return rt
+	cfg.Postgres, cfg.Logger = s.world.Postgres, devtest.Logger(s.t)
+	return s.world.Open(cfg)
 }
 
 // W5: the engine of its own process or of another one tells a Wait of the end. If nobody can
 // tell, Wait soon finds out itself.
 func TestW5WaitIsTold(t *testing.T) {
 	t.Parallel()
-	server, away := devtest.NATS(t), devtest.NATS(t)
-	s := newSpaceWith(t, quipu.Config{Postgres: world.Database(t, ""), NATS: server.URL(), WaitLook: never},
-		workers.New(), listen)
+	s, away := newSpaceWith(t, func(c *quipu.Config) { c.WaitLook = never }, workers.New(), listen), devtest.NATS(t)
 	deaf := s.client(quipu.Config{NATS: away.URL(), WaitLook: 50 * time.Millisecond})
 	require.NoError(t, away.Shutdown())
 	for name, rt := range map[string]*quipu.Runtime{
 		"the engine's":   s.Runtime,
-		"another's":      s.client(quipu.Config{NATS: server.URL(), WaitLook: never}),
+		"another's":      s.client(quipu.Config{NATS: s.world.NATS.URL(), WaitLook: never}),
 		"without NATS":   s.client(quipu.Config{WaitLook: 50 * time.Millisecond}),
 		"with NATS away": deaf,
 	} {

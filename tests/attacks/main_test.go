@@ -36,9 +36,12 @@ func without(t *testing.T) *target {
 // open connects a runtime.
 func (g *target) open(reg *workers.Registry, change ...func(*quipu.Config)) *quipu.Runtime {
 	g.t.Helper()
-	cfg := g.Config(change...)
+	cfg := g.Short()
+	for _, f := range change {
+		f(&cfg)
+	}
 	if cfg.Workers == nil {
 		cfg.Workers = reg
 	}
-	return g.Open(g.t.Context(), cfg)
+	return g.Open(cfg)
 }

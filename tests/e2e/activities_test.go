@@ -94,7 +94,7 @@ func TestEveryActivity(t *testing.T) {
 		require.NoError(t, err)
 		_, err = e.Wait(rt, kid)
 		require.NoError(t, err)
-		e.clean(rt)
+		e.Verify()
 	})
 }
 
@@ -122,5 +122,5 @@ transitions: {start: [items]}
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint(n), string(out))
 	require.Equal(t, fmt.Sprintf("2011%011d", n), e.ledger(rt, job, "items"))
-	e.clean(rt)
+	e.Verify()
 }

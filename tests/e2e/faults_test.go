@@ -49,7 +49,7 @@ func TestP7StartWithoutPublication(t *testing.T) {
 		rt, _ := e.run(reg)
 		_, err = e.Wait(rt, job)
 		require.NoError(t, err)
-		e.clean(rt)
+		e.Verify()
 	})
 }
 
@@ -94,7 +94,7 @@ func TestP22P32StoppedWorkerComesBackLate(t *testing.T) {
 		calls, _ := r.AskedFor("inside note") // J8: the first is refused as a whole
 		require.Equal(t, 2, calls, "both ran the body, one stands")
 		require.Equal(t, 1, e.count(db, "notes"))
-		e.clean(rt)
+		e.Verify()
 	})
 }
 
@@ -141,7 +141,7 @@ transitions:
 			require.Fail(t, "nobody told the run that its job is closed (E9)")
 		}
 		require.Empty(t, e.ledger(rt, job, "after"))
-		e.clean(rt)
+		e.Verify()
 	})
 }
 
@@ -182,5 +182,5 @@ func TestF9ProcessStartsWhileNATSIsAway(t *testing.T) {
 	require.NoError(t, e.NATS.Restart(t.Context()))
 	_, err := e.Wait(client, job)
 	require.NoError(t, err)
-	e.clean(client)
+	e.Verify()
 }

@@ -73,11 +73,9 @@ func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
 }
 
 func (e *env) config(reg *workers.Registry) quipu.Config {
-	cfg := quipu.Config{
-		Postgres: e.Postgres, NATS: e.NATS.URL(), NATSWait: -1, Space: e.Space, Workers: reg,
-		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, Drain: 5 * time.Second, HotBytes: e.hot,
-		Logger: slog.New(slog.NewTextHandler(e.log, nil)),
-	}
+	cfg := e.Short()
+	cfg.NATSWait, cfg.Workers, cfg.Drain, cfg.HotBytes = -1, reg, 5*time.Second, e.hot
+	cfg.Logger = slog.New(slog.NewTextHandler(e.log, nil))
 	if e.logins != nil {
 		cfg.Postgres, cfg.NATS, cfg.NoMigrate = e.logins.engine, e.user(nats.Engine), true
 	}
@@ -130,36 +128,6 @@ func (e *env) run(reg *workers.Registry, change ...func(*quipu.Config)) (rt *qui
 	hands := e.open(workersOf(cfg, dsn, url))
 	halt, stop := devtest.Work(e.t, hands.Run), devtest.Work(e.t, rt.Run)
 	return rt, func() { halt(); stop() }
-}
-
-// clean checks I1–I8 as far as the store can say: every check proves every job, and no closed
-// job has a row left.
-func (e *env) clean(rt *quipu.Runtime) {
-	e.t.Helper()
-	e.settled(rt)
-	e.Verify()
-}
-
-// settled waits until no closed job has a row left: what came to it too late gets
-// its verdict soon after (C15, I6).
-func (e *env) settled(rt *quipu.Runtime) {
-	e.t.Helper()
-	page, err := rt.Jobs(e.t.Context(), quipu.JobFilter{Limit: store.MaxPage})
-	require.NoError(e.t, err)
-	require.NotEmpty(e.t, page.Jobs)
-	for _, j := range page.Jobs {
-		if !j.State.Closed() {
-			continue
-		}
-		job := j.Job
-		if v := e.view(rt, job); len(v.Rows) > 0 {
-			e.eventually("I6: job "+job.Key+" is closed and has rows", func() bool {
-				v, err := below.Of(rt).Job(e.t.Context(), job.ID)
-				return err == nil && len(v.Rows) == 0
-			})
-		}
-		require.Zero(e.t, j.Open, "I4: job %s", job.Key)
-	}
 }
 
 // view reads a job.

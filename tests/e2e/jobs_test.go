@@ -34,7 +34,7 @@ func TestP19OddSpellingsVerify(t *testing.T) {
 		created := e.entries(rt, job)[0]
 		require.Equal(t, journal.KindCreated, created.Kind)
 		require.Equal(t, `{"big":9007199254740993,"n":{"a":[],"b":0},"total":100,"zé":100}`, string(created.Input))
-		e.clean(rt)
+		e.Verify()
 	})
 }
 
@@ -78,6 +78,6 @@ func TestP21P31LongCallsKeepTheirLease(t *testing.T) {
 		letters, err := rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{All: true, Limit: 10})
 		require.NoError(t, err)
 		require.Empty(t, letters)
-		e.clean(rt)
+		e.Verify()
 	})
 }

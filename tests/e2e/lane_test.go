@@ -81,7 +81,7 @@ func TestT9TwoEnginesOnOneLane(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.Len(t, booked, 3*all)
-	e.clean(engines[0])
+	e.Verify()
 	db := e.connect()
 	by := func(holder string) int { return e.count(db, "quipu_shop.effects WHERE holder LIKE $1", holder) }
 	t.Logf("%d jobs; effects of requests from NATS, and from memory: warm %d, %d, cold %d, %d", all, by("warm%#%"), by("warm%~%"), by("cold%#%"), by("cold%~%"))

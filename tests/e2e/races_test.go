@@ -166,7 +166,7 @@ func TestP13P15Races(t *testing.T) {
 		}
 		require.Equal(t, raceTimes, all, "%s: %v", name, won)
 	}
-	e.clean(rt)
+	e.Verify()
 }
 
 // run starts a job, disturbs it and says how it ended.

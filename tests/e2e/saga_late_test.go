@@ -76,7 +76,7 @@ func TestSagaUndoneAfterTheCallUnderWay(t *testing.T) {
 				defer mu.Unlock()
 				require.Equal(t, []string{"book", "cancel"}, happened)
 				foundWhereItRan(t, rt, job)
-				e.clean(rt)
+				e.Verify()
 			})
 		})
 	}

@@ -90,7 +90,7 @@ func TestE3CrashWindows(t *testing.T) {
 			stop = e.dieInWindows(all, db, r, rt)
 			all = slices.DeleteFunc(all, func(w *window) bool { return !e.stood(w, db, r) })
 		}
-		e.clean(rt)
+		e.Verify()
 	})
 }
 

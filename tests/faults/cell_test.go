@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/testkit/cut"
@@ -23,7 +22,7 @@ import (
 )
 
 const (
-	resend = 400 * time.Millisecond
+	resend = world.Resend
 	lease  = time.Second // and the ack wait
 
 	// patience bounds every wait of a cell; a job that has not ended so long
@@ -130,16 +129,12 @@ func (c *cell) setUp() {
 	t.Cleanup(c.deleteStreams)
 	c.outside, c.control = world.NewOutside(t), newControl(t)
 	c.pg, c.bus = cut.New(t, hostOf(t, c.dsn)), cut.New(t, hostOf(t, c.lane.url))
-	var err error
-	c.rt, err = quipu.Open(t.Context(),
-		quipu.Config{Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Resend: resend, Lease: lease, AckWait: lease})
-	require.NoError(t, err)
-	t.Cleanup(c.rt.Close)
-	for _, text := range []string{leafFlow, cellFlow} {
-		f, err := flow.Parse("cell.yaml", []byte(text))
-		require.NoError(t, err)
-		require.NoError(t, c.rt.Deploy(t.Context(), f))
-	}
+	home := &world.World{T: t, Postgres: c.dsn, NATS: c.lane.nats, Space: c.space}
+	cfg := home.Short()
+	cfg.Lease, cfg.AckWait = lease, lease
+	c.rt = home.Open(cfg)
+	home.Deploy(c.rt, leafFlow)
+	home.Deploy(c.rt, cellFlow)
 	db1, err := pgx.Connect(t.Context(), c.dsn)
 	require.NoError(t, err)
 	defer db1.Close(context.Background())

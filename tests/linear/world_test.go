@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/dev"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/cut"
@@ -69,14 +68,10 @@ func newStage(t *testing.T, pg *dev.Postgres, round int, dice func(owner string)
 	}
 	w.url = w.NATS.URL()
 	t.Cleanup(w.left)
-	var err error
-	w.rt, err = quipu.Open(t.Context(), w.config(w.dsn, w.url, false))
-	require.NoError(t, err)
-	t.Cleanup(w.rt.Close)
-	for i, k := range kinds {
-		f, err := flow.Parse("kinds", []byte(definition(k.name, k.hooks, k.expires)))
-		require.NoError(t, err)
-		require.NoError(t, w.rt.Deploy(t.Context(), f), i)
+	home := &world.World{T: t}
+	w.rt = home.Open(w.config(w.dsn, w.url, false))
+	for _, k := range kinds {
+		home.Deploy(w.rt, definition(k.name, k.hooks, k.expires))
 	}
 	for range clients {
 		c := &client{w: w, id: len(w.clients)}

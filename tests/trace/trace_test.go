@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
@@ -59,17 +58,13 @@ func start(t *testing.T, c childConfig, to backend) *world.Process {
 }
 
 // client is a runtime that starts jobs, without tracing.
-func client(t *testing.T, c childConfig) *quipu.Runtime {
-	t.Helper()
-	rt, err := quipu.Open(t.Context(),
-		quipu.Config{Postgres: c.Postgres, NATS: c.NATS, Space: "shop", Roles: []quipu.Role{quipu.RoleSchedule}})
-	require.NoError(t, err)
-	t.Cleanup(rt.Close)
-	for _, text := range []string{voyage, leg} {
-		f, err := flow.Parse("flow", []byte(text))
-		require.NoError(t, err)
-		require.NoError(t, rt.Deploy(t.Context(), f))
-	}
+func client(w *world.World) *quipu.Runtime {
+	w.T.Helper()
+	cfg := w.Config()
+	cfg.Roles = []quipu.Role{quipu.RoleSchedule}
+	rt := w.Open(cfg)
+	w.Deploy(rt, voyage)
+	w.Deploy(rt, leg)
 	return rt
 }
 
@@ -118,8 +113,9 @@ func oneTree(t *testing.T, to backend) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	g, url := newGate(t)
-	c := childConfig{Postgres: world.Database(t, "shop"), NATS: devtest.NATS(t).URL(), Gate: url}
-	rt := client(t, c)
+	w := world.New(t, "shop")
+	c := childConfig{Postgres: w.Postgres, NATS: w.NATS.URL(), Gate: url}
+	rt := client(w)
 	first := start(t, c, to)
 	job, err := rt.Start(ctx, "voyage", "v-1", map[string]any{"crates": []int{1, 2, 3}})
 	require.NoError(t, err)
@@ -250,8 +246,9 @@ func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	defer cancel()
 	s := newSink(t)
 	s.away.Store(true)
-	c := childConfig{Postgres: world.Database(t, "shop"), NATS: devtest.NATS(t).URL()}
-	rt := client(t, c)
+	w := world.New(t, "shop")
+	c := childConfig{Postgres: w.Postgres, NATS: w.NATS.URL()}
+	rt := client(w)
 	first := start(t, c, s)
 	job, err := rt.Start(ctx, "leg", "l-1", map[string]any{})
 	require.NoError(t, err)
