@@ -26,7 +26,7 @@ func (s *Store) apply(u *undo, c *store.Chained) (err error) {
 	}
 	err = cmp.Or(once(p), s.moveChain(u, p))
 	if j := s.jobs[p.Job]; p.Entry != nil {
-		err = cmp.Or(err, j.repair(u, p.Repair), moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt),
+		err = cmp.Or(err, moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt),
 			s.moveJob(u, j, p),
 			j.moveWaits(u, p), j.wake(u, p.ResolvedWait), j.append(u, journal.MainChain, c.Body, c.Hash))
 	}
@@ -193,50 +193,6 @@ func (j *job) append(u *undo, chain journal.GUID, body []byte, hash journal.Dige
 	if chain == journal.MainChain {
 		set(u, &j.Head, journal.Head{Seq: seq, Hash: hash})
 	}
-	return nil
-}
-
-// repair writes what an operator's repair changes besides rows and waits (S11): first it drops,
-// then it inserts.
-func (j *job) repair(u *undo, r *collation.Repair) error {
-	if r == nil {
-		return nil
-	}
-	for _, key := range r.Drop.Instances {
-		drop(u, j.instances, key)
-	}
-	for _, g := range r.Drop.Receipts {
-		drop(u, j.receipts, g)
-	}
-	for _, g := range r.Drop.Resolved {
-		drop(u, j.resolved, g)
-	}
-	return cmp.Or(
-		moveEach(u, r.Drop.Waits, j.cancelWait),
-		moveEach(u, r.Drop.Effects, j.dropEffect),
-		moveEach(u, r.Instances, j.moveLedger),
-		moveEach(u, r.Receipts, j.moveReceipt),
-		moveEach(u, r.Effects, j.putEffect),
-		moveEach(u, r.Resolved, j.wake),
-	)
-}
-
-func (j *job) dropEffect(u *undo, x *collation.DroppedEffect) error {
-	met := j.effectsWhere(func(f *collation.Effect) bool {
-		return f.Key == x.Key && f.State == x.State && f.Fence == x.Fence
-	})
-	if len(met) == 0 {
-		return lost("effect %s has changed", x.Key)
-	}
-	drop(u, j.effects, idOf(met[0]))
-	return nil
-}
-
-func (j *job) putEffect(u *undo, f *collation.Effect) error {
-	if j.effects[idOf(f)] != nil {
-		return lost("effect %s is there", f.Key)
-	}
-	put(u, j.effects, idOf(f), clone(f))
 	return nil
 }
 

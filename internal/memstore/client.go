@@ -39,7 +39,7 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 	}
 	v := &store.JobView{JobSummary: j.summary(), Ended: j.tasksSeq != 0, Next: j.next}
 	if j.State == journal.JobExpired {
-		return v, nil
+		return &store.JobView{JobSummary: v.JobSummary, Ended: true}, nil
 	}
 	v.ExpiresAt = j.expires
 	if c := j.close(); c != nil {

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,24 +64,49 @@ func (j joined) Load(_ context.Context, wants []store.Want, _ bool) (*store.Load
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.outside(wants)
+	for i := range wants {
+		j.readOwn(&wants[i], l)
+	}
+	return l, nil
+}
+
+// readOwn reads what the transaction itself has started or sent.
+func (j joined) readOwn(w *store.Want, l *store.Loaded) {
 	for i := range j.plans {
-		for _, x := range j.plans[i].Plan.Signals {
-			l.Known[collation.RowKey{Job: j.plans[i].Plan.Job, GUID: x.GUID}] = x.State
+		p := j.plans[i].Plan
+		for _, x := range p.Signals {
+			if w.Known == (collation.RowKey{Job: p.Job, GUID: x.GUID}) {
+				l.Known[w.Known] = x.State
+			}
 		}
-		if e := j.plans[i].Plan.Entry; begins(j.plans[i].Plan) {
+		if e := p.Entry; begins(p) && e.Key == w.Key {
 			l.Holders[e.Key] = &collation.Holder{
 				ID: e.Job, Generation: e.Generation, State: journal.JobOpen, Flow: *e.Flow, Input: e.Input,
 			}
 		}
 	}
-	return l, nil
 }
 
-// Commit implements store.Tx.
+// Commit implements store.Tx. It writes, and takes back: the plans are written with the effect.
 func (j joined) Commit(_ context.Context, plans []store.Chained) error {
-	j.plans = append(j.plans, plans...)
+	s, all := j.s, append(j.plans, plans...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := atomic(func(u *undo) (err error) {
+		for i := 0; i < len(all) && err == nil; i++ {
+			err = s.apply(u, &all[i])
+		}
+		return cmp.Or(err, errTrial)
+	})
+	if !errors.Is(err, errTrial) {
+		return err
+	}
+	j.plans = all
 	return nil
 }
+
+// errTrial takes back what was only tried.
+var errTrial = errors.New("memory: as a trial")
 
 // Value reads a committed value of a Tx effect, "" if there is none.
 func (s *Store) Value(key string) string {

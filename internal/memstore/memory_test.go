@@ -21,11 +21,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestContract(t *testing.T) {
-	t.Parallel()
-	journaltest.Run(t, func(*testing.T) journaltest.Store { return memstore.New(memstore.Config{}) })
-}
-
 func driven(s *memstore.Store) journaltest.Driven { return journaltest.Driven{Store: s} }
 
 var flowRef = journal.FlowRef{Name: "flow", Version: "1", Digest: journal.Digest{1}}

@@ -112,10 +112,12 @@ func (s *Store) box(id journal.JobID) *collation.Box {
 			box.Due = append(box.Due, copyRow(r))
 		}
 	}
-	kept := func(r *collation.Row) uint64 { return uint64(r.WithinAt) - 1 } // subtracting 1 makes Never sort last
+	last := func(at collation.Micros) uint64 { return uint64(at) - 1 } // Never, and what was not published, come last
 	slices.SortFunc(box.Due, func(a, b *collation.Row) int {
-		return cmp.Or(cmp.Compare(kept(a), kept(b)), cmp.Compare(a.PublishedAt, b.PublishedAt),
-			compareIDs(a.GUID, b.GUID))
+		return cmp.Or(
+			cmp.Compare(last(a.WithinAt), last(b.WithinAt)), cmp.Compare(last(a.PublishedAt), last(b.PublishedAt)),
+			compareIDs(a.GUID, b.GUID),
+		)
 	})
 	box.Due = box.Due[:min(len(box.Due), collation.MaxDue)]
 	return box

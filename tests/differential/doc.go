@@ -1,22 +1,19 @@
-// Package differential holds the two stores to each other: Postgres and memory get the
-// same loads and the same commits, and must give the same answers, the same tables and the
-// same errors.
+// Package differential holds the double of the store to the store: Postgres and memory get the same calls, and must give
+// the same answers, the same tables and the same errors.
 //
-// Two stores are driven as one. What is decided is decided once, on what both have
-// loaded, and both commit the same plans. rapid draws flows and sequences of decisions: the
-// plans of collation over those flows, with suspensions and wakes of durable functions,
-// children, signals, interrupts, effects and operators; repeated, outdated, and left
-// half done. What is loaded, and the kinds of the errors, are compared with every call; what
-// the stores' readers give of each job that was written, after every step. Both stores have
-// the same clock, which only the test moves, so that times are compared as they are.
+// Two stores are driven as one. What is decided is decided once, on what both have loaded, and both commit the same
+// plans. rapid draws flows and sequences of calls: the plans of collation over those flows, with suspensions and wakes of
+// durable functions, children, signals, interrupts, effects, forks, resumed jobs and operators; repeated, outdated, made
+// unlawful, and left half done; decisions on what was read before (W6); leases, claims and sessions, also of processes
+// that are not heard of any more; bodies of Tx effects, which start and signal; what clients ask; flows and their
+// schedules. What is loaded, and the kinds of the errors, are compared with every call; what the stores' readers give of
+// each job that was written, after every step. Both stores have the same clock, which only the test moves, so that times
+// are compared as they are.
 //
-// Not drawn, because the suite of the stores (internal/testkit/journaltest) holds both to it: plans
-// against the laws, leases and claims, the ends of sessions, bodies of Tx effects, retention of
-// small limits, what clients and operators list. Nor are calls at the same time, transactions
-// of the caller's own, lost connections and unknown outcomes, results over their limit, counters
-// at their ceiling; hardly ever what comes later because another message of its instance goes
-// first.
+// So every call that the simulator and quiputest make of memory is drawn here. Not drawn are calls at the same time,
+// lost connections and unknown outcomes, small limits of lists and of retention, and what only Postgres does: repairs,
+// the removal of history, bounds of dead letters, lists and counts. The tests of journal/postgres have those.
 //
-// QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints
-// the smallest sequence that was found, and the arguments that draw it again.
+// QUIPU_DIFFERENTIAL is the number of sequences instead of a few. A failure prints the smallest sequence that was found,
+// and the arguments that draw it again.
 package differential

@@ -1,9 +1,7 @@
 package differential
 
 import (
-	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -189,14 +187,22 @@ func (w *twin) carry(ms ...*collation.Message) {
 
 // decide is an engine's decision, also that on a message that it cannot handle.
 func (w *twin) decide(st *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
-	st.Flow = w.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
+	st.Flow = w.flowOf(st)
 	switch w.upTo("trouble", 80) {
 	case 79:
 		return collation.Hold(st, m, w.mode, collation.HeldStuck, errDrawn), nil
 	case 80:
 		return collation.Quarantine(st, m, w.mode, errDrawn), nil
 	}
-	return collation.Step(st, m, w.mode)
+	p, need := collation.Step(st, m, w.mode)
+	if need == nil {
+		w.spoil(p)
+	}
+	return p, need
+}
+
+func (w *twin) flowOf(st *collation.State) *flow.Flow {
+	return w.flows[st.Job.Flow.Name+" "+st.Job.Flow.Version]
 }
 
 func failed(class string) *journal.Response {
@@ -256,29 +262,20 @@ func (w *twin) again() {
 	w.carry(ms...)
 }
 
+// start starts jobs.
 func (w *twin) start() {
 	var list []store.Start
 	for range 1 + w.upTo("more", 5)/4 {
-		list = append(list, request(w.flows[pick(w, "flow", "work 1", "wait 1")], pick(w, "key", "k0", "k1", "k2", "k3", "k4", "fixed"), fmt.Sprintf(`{"n":%d}`, w.upTo("n", 1))))
+		f, key := w.flows[pick(w, "flow", "work 1", "wait 1")], pick(w, "key", "k0", "k1", "k2", "k3", "k4", "fixed")
+		list = append(list, request(f, key, fmt.Sprintf(`{"n":%d}`, w.upTo("n", 1))))
 	}
 	_, _ = w.driven().Start(w.ctx, list, w.mode)
 }
 
-func (w *twin) signal() {
-	x := &collation.Signal{
-		Topic: "bell", Key: pick(w, "key", "a", "b"), Code: pick(w, "code", 200, 200, 202, 409), All: w.chance("all", 15),
-		Payload: json.RawMessage(fmt.Sprint(w.upTo("payload", 3))), Keep: pick(w, "keep", collation.Micros(0), 60_000_000),
-	}
-	x.GUID = collation.SignalGUID(space, x.Topic, x.Key, fmt.Sprint(w.upTo("guid", 9)))
-	_, _ = w.driven().Signal(w.ctx, x, w.mode)
-}
+func (w *twin) signal() { _, _ = w.driven().Signal(w.ctx, w.drawSignal(), w.mode) }
 
 // operate is an operator's call.
 func (w *twin) operate() {
-	if r, ok := recent(w, "repaired", w.rows()); ok && w.chance("repair", 20) {
-		_ = w.driven().Repair(w.ctx, r.Job)
-		return
-	}
 	list, err := w.letters(w.memory)
 	require.NoError(w, err)
 	x, _ := recent(w, "letter", list)
@@ -314,31 +311,16 @@ func (w *twin) expire() {
 
 // effect is one call about an effect of a request; some are of no lawful worker.
 func (w *twin) effect() {
-	r, ok := recent(w, "request", slices.DeleteFunc(w.rows(), func(r collation.Row) bool {
-		return r.Kind != journal.MessageRequest
-	}))
+	r, ok := w.request()
 	if !ok {
 		return
 	}
-	l := store.Lease{
-		Job: r.Job, Request: r.GUID, Space: space, Generation: 1, Turn: r.Turn + w.upTo("off", 12)/12, Fence: r.Fence,
-		Session: w.mode.Session,
-		Holder:  cmp.Or(r.Holder, "ann"), Fresh: w.chance("fresh", 60), Timeout: pick[time.Duration](w, "timeout", 0, 10) * second,
+	l := w.leaseOf(&r)
+	if old, ok := recent(w, "lease", w.leases); ok && w.chance("of a lease", 40) {
+		l = old
 	}
-	if w.chance("another", 10) {
-		l.Holder = "bob"
-	}
-	e := journal.Effect{
-		Name: pick(w, "name", "pay", "log"), N: w.upTo("n", 1), Turn: l.Turn, Fence: l.Fence, Position: pick(w, "position", "", "1"),
-		Class: pick(w, "class", store.ClassGuarded, store.ClassGuarded, store.ClassIdempotent, store.ClassPure,
-			store.ClassUndo),
-		Result: []byte(fmt.Sprint(w.upTo("result", 2))),
-	}
-	e.Key = sha256.Sum256(fmt.Appendf(nil, "%s %s %d", l.Request, e.Name, e.N))
-	if old, ok := recent(w, "an effect", w.effects); ok && w.chance("again", 30) {
-		e = old
-	}
-	w.effects = append(w.effects, e)
+	e := w.drawEffect(&r)
+	e.Turn, e.Fence = l.Turn, l.Fence
 	notDone := w.chance("not done", 25)
 	if notDone || w.chance("error", 20) {
 		e.Result, e.Error = nil, failed("declined").Error

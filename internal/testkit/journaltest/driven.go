@@ -374,7 +374,7 @@ var effectMode = collation.Mode{Writer: "suite", Build: "test"}
 func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected,
 	decide func(*collation.Chain) (collation.Effected, error),
 ) item {
-	want := store.Want{Chain: of.Key(), Effects: []journal.Digest{e.Key}, Past: of.Resumes}
+	want := store.Want{Chain: of.Key(), Effects: []journal.Digest{e.Key}}
 	return item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
 		h := l.Chains[of.Key()]
 		if h == nil {
@@ -391,9 +391,9 @@ func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected,
 // StartEffect implements store.Worker.
 func (d Driven) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
 	var out collation.Effected
-	err := d.transact(ctx, onChain(&l, &e, &out, func(h *collation.Chain) (collation.Effected, error) {
-		return h.Start(l, e, effectMode)
-	}))
+	x := onChain(&l, &e, &out, func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) })
+	x.Past = l.Resumes
+	err := d.transact(ctx, x)
 	return out.EffectRow, out.Taken, err
 }
 
