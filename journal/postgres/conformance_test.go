@@ -11,7 +11,6 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -20,9 +19,8 @@ func TestConformance(t *testing.T) {
 	conforms(t, devtest.Postgres(t), true)
 }
 
-// conforms runs the suite of the stores. All its spaces share one database, which also tests that
-// they do not affect each other. With least it is run under the roles of the space (S8), but for
-// repairs, which are the owner's.
+// conforms runs the contract of the store. All its spaces share one database, which also tests that they do not affect
+// each other. With least it is run under the roles of the space (S8), but for repairs, which are the owner's.
 func conforms(t *testing.T, dsn string, least bool) *lender {
 	t.Helper()
 	spaces := func(name string) *lender {
@@ -34,7 +32,7 @@ func conforms(t *testing.T, dsn string, least bool) *lender {
 	}
 	owned, roles := spaces("owned"), spaces("roles")
 	roles.least = least
-	journaltest.Run(t, func(t *testing.T) journaltest.Store {
+	contract(t, func(t testing.TB) *space {
 		if strings.Contains(t.Name(), "/Repairs/") {
 			return owned.lend(t)
 		}
@@ -91,7 +89,7 @@ func (s *space) Effects(ctx context.Context, job journal.JobID, request journal.
 	return s.worker.Effects(ctx, job, request)
 }
 
-// Advance implements journaltest.Store.
+// Advance moves the clock of the space ahead.
 func (s *space) Advance(d time.Duration) {
 	if err := s.at.with(context.Background(), func(c *conn) error {
 		return c.exec(context.Background(), fmt.Sprintf("UPDATE ahead SET by = by + %d", d.Microseconds()))

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"fmt"
@@ -7,24 +7,25 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
 // It runs a job. After every plan it compares what is loaded with the state that the
 // plans so far were applied to.
 var _ = test("Commit", "load after a commit is the state that was applied", func(b *bench) {
-	id := b.start(b.deploy(fork), "k")
-	todo := []*collation.Message{Message(&b.view(id).Rows[0])}
+	id := b.start(b.deploy(twoBranches), "k")
+	todo := []*collation.Message{journaltest.Message(&b.view(id).Rows[0])}
 	instances := map[collation.InstanceKey]*collation.Instance{}
 	for ; len(todo) > 0; todo = todo[1:] {
 		m := todo[0]
 		var st *collation.State
-		p := got(b.s.Handle(b.ctx(),
+		p := must(b.s.Handle(b.ctx(),
 			func(is *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
 				st = is
 				return b.step(st, m)
 			}, m))(b)[0]
-		again := b.look(wantOf(m)).States[id]
+		again := b.look(journaltest.WantOf(m)).States[id]
 		key := collation.InstanceKey{Activity: m.Activity, DAD: m.DAD}
 		require.Equal(b, []any{st.Job, st.Instances[key], st.Rows[m.Row]},
 			[]any{again.Job, again.Instances[key], again.Rows[m.Row]})
@@ -47,9 +48,9 @@ var _ = test("Commit", "load after a commit is the state that was applied", func
 func caused(p *collation.Plan) (out []*collation.Message) {
 	for i := range p.Insert {
 		if r := &p.Insert[i]; r.Kind == journal.MessageRequest {
-			out = append(out, Response(r, Success(`{}`)))
+			out = append(out, journaltest.Response(r, journaltest.Success(`{}`)))
 		} else {
-			out = append(out, Message(r))
+			out = append(out, journaltest.Message(r))
 		}
 	}
 	return out
@@ -66,13 +67,13 @@ var _ = test("Commit", "batches of many sizes (J6)", func(b *bench) {
 			})
 		}
 		for len(ms) > 0 {
-			plans := got(b.s.Handle(b.ctx(), b.step, ms...))(b)
+			plans := must(b.s.Handle(b.ctx(), b.step, ms...))(b)
 			ms = nil
 			for _, p := range plans {
 				ms = append(ms, caused(p)...)
 			}
 		}
-		ended := got(b.s.Ended(b.ctx(), ids))(b)
+		ended := must(b.s.Ended(b.ctx(), ids))(b)
 		require.Len(b, ended, n)
 		for _, id := range ids {
 			require.True(b, ended[id])
@@ -161,7 +162,7 @@ var _ = test("Commit", "a session counts its commits (L1)", func(b *bench) {
 		s, seq := b.c.Session()
 		require.Equal(b, []any{s1, before + int64(i) + 1}, []any{s, seq})
 	}
-	require.Zero(b, got(b.s.Prune(b.ctx(), 100))(b), "young markers stay (J4)")
+	require.Zero(b, must(b.s.Prune(b.ctx(), 100))(b), "young markers stay (J4)")
 })
 
 const (
@@ -258,11 +259,11 @@ func moves(before, after collation.GUIDLedger, closes bool) change {
 }
 
 var _ = test("Lawless", "a plan against the laws is refused whole (C3, C4, C14)", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	for name, spoil := range unlawful {
 		id := b.start(f, name)
 		before := b.view(id)
-		m := Message(&before.Rows[0])
+		m := journaltest.Message(&before.Rows[0])
 		for _, gone := range []bool{false, true} { // the receipt stays, or goes (W12)
 			err := b.attempt(m, b.altering(func(p *collation.Plan) { p.Receipt.Gone = gone; spoil(p) }))
 			if b.refuses(err, name); !gone && name != belowZero {
@@ -350,11 +351,22 @@ func cycles(st *collation.State, turn int) collation.Row {
 	}
 }
 
+// turnOf is the turn of a row; 0: it is gone.
+func (b *bench) turnOf(id journal.JobID, g journal.GUID) (turn int) {
+	b.Helper()
+	for _, r := range b.view(id).Rows {
+		if r.GUID == g {
+			turn = r.Turn
+		}
+	}
+	return turn
+}
+
 // It commits two plans of a job together, of which the second is decided on what the first
 // leaves, or is not. turn is that of the row then, which begins with 1; 0: it is gone.
 var _ = test("Lawless", "plans of a batch follow one another (C3, J6)", func(b *bench) {
 	const refused = -1
-	f, g := b.deploy(one), guid(1)
+	f, g := b.deploy(oneWorker), guid(1)
 	insert := func(turn int) change {
 		return func(p *collation.Plan, st *collation.State) { inserts(cycles(st, turn))(p, st) }
 	}
@@ -414,13 +426,7 @@ var _ = test("Lawless", "plans of a batch follow one another (C3, J6)", func(b *
 			continue
 		}
 		require.NoError(b, err, name)
-		turn := 0
-		for _, r := range b.view(id).Rows {
-			if r.GUID == g {
-				turn = r.Turn
-			}
-		}
-		require.Equal(b, c.turn, turn, name)
+		require.Equal(b, c.turn, b.turnOf(id, g), name)
 	}
 	require.Equal(b, collation.LetterAnswered, b.letters(true)[0].State)
 })
@@ -431,9 +437,9 @@ var _ = test("Lawless", "a result that stands is not replaced (E5)", func(b *ben
 	l, e := b.lease(r, "w1"), effect("pay", 0)
 	b.startEffect(l, e)
 	stands := b.finishEffect(l, completed(e, `1`))
-	loaded := b.locked(b.c, finish(&l, &e, false, nil).Want)
+	loaded := b.locked(b.c, store.Want{Chain: l.Key(), Effects: []journal.Digest{e.Key}})
 	loaded.Chains[l.Key()].Effects[e.Key].State = store.EffectStarted
-	out := got(loaded.Chains[l.Key()].Finish(l, completed(e, `2`), false, effectMode))(b)
+	out := must(loaded.Chains[l.Key()].Finish(l, completed(e, `2`), false, b.mode))(b)
 	require.ErrorIs(b, b.commit(store.Chained{Plan: out.Plan}), store.ErrLost)
-	require.Equal(b, []store.EffectRow{stands}, got(b.s.Effects(b.ctx(), r.Job, r.GUID))(b))
+	require.Equal(b, []store.EffectRow{stands}, must(b.s.Effects(b.ctx(), r.Job, r.GUID))(b))
 })

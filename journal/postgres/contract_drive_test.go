@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"encoding/json"
@@ -11,32 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
-
-// Message returns the message of a row.
-func Message(r *collation.Row) *collation.Message {
-	m := &collation.Message{
-		Kind: r.Kind, Job: r.Job, GUID: r.GUID, Row: r.GUID, Activity: r.Activity, DAD: r.DAD, Turn: r.Turn,
-	}
-	if r.Kind == journal.MessageAnswer {
-		m.GUID = r.Answers()
-	}
-	return m
-}
-
-// Response returns a worker's response to the current turn of a request.
-func Response(r *collation.Row, with *journal.Response) *collation.Message {
-	return &collation.Message{
-		Kind: journal.MessageResponse, Job: r.Job, GUID: collation.ResponseGUID(r.GUID, r.Turn), Row: r.GUID,
-		Activity: r.Activity, DAD: r.DAD, Turn: r.Turn, Response: with,
-	}
-}
-
-// Success is a response that ends an activity well.
-func Success(output string) *journal.Response {
-	return &journal.Response{Kind: journal.ResponseTerminal, Code: collation.CodeOK, Output: []byte(output)}
-}
 
 func failure(kind journal.ResponseKind, text string) *journal.Response {
 	return &journal.Response{
@@ -55,7 +32,7 @@ func (b *bench) step(st *collation.State, m *collation.Message) (*collation.Plan
 }
 
 // altering is step, after which the plan is altered.
-func (b *bench) altering(alter func(*collation.Plan)) Step {
+func (b *bench) altering(alter func(*collation.Plan)) journaltest.Step {
 	return func(st *collation.State, m *collation.Message) (*collation.Plan, *collation.Need) {
 		p, need := b.step(st, m)
 		if need == nil {
@@ -72,9 +49,8 @@ func (b *bench) once(m *collation.Message) (*collation.Plan, error) {
 }
 
 // attempt decides and commits one plan of a message, and does not decide again.
-func (b *bench) attempt(m *collation.Message, step Step) error {
-	plans := make([]*collation.Plan, 1)
-	return failed(try(b.ctx(), b.c, handling(step, []*collation.Message{m}, plans)))
+func (b *bench) attempt(m *collation.Message, step journaltest.Step) error {
+	return b.s.Attempt(b.ctx(), b.c, step, m)
 }
 
 // handle handles a message to its end, as an engine does, one plan in a commit. It returns the last
@@ -92,7 +68,7 @@ func (b *bench) handle(m *collation.Message) (*collation.Plan, error) {
 // must is handle for a message that must succeed.
 func (b *bench) must(m *collation.Message) *collation.Plan {
 	b.Helper()
-	p := got(b.handle(m))(b)
+	p := must(b.handle(m))(b)
 	require.Equal(b, collation.Handled, p.Outcome, "%s to %s", m.Kind, m.Activity)
 	return p
 }
@@ -104,7 +80,7 @@ func (b *bench) run(id journal.JobID) {
 		idle := true
 		for _, r := range b.view(id).Rows {
 			if r.Kind != journal.MessageRequest && r.Held == "" {
-				b.must(Message(&r))
+				b.must(journaltest.Message(&r))
 				idle = false
 				break
 			}
@@ -128,8 +104,13 @@ func (b *bench) requested(src, key string) journal.JobID {
 func (b *bench) answer(id journal.JobID, activity string, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, activity)
-	b.must(Response(&r, with))
+	b.must(journaltest.Response(&r, with))
 	b.run(id)
+}
+
+// born chains the plan of an inception.
+func born(p *collation.Plan) store.Chained {
+	return store.Chain(&collation.Job{ID: p.Job, Space: p.Entry.Space, Generation: p.Entry.Generation}, p)
 }
 
 // handmade returns a plan that only extends the chain; cases add to it.
@@ -148,8 +129,8 @@ func handmade(st *collation.State, m *collation.Message) *collation.Plan {
 // rewrite replaces one row of a job by hand; the rest of the row is as it is stored now.
 func (b *bench) rewrite(r collation.Row, change func(*collation.Row, collation.Micros)) {
 	b.Helper()
-	st := b.locked(b.c, wantOf(Message(&r))).States[r.Job]
-	p, row := handmade(st, Message(&r)), *st.Rows[r.GUID]
+	st := b.locked(b.c, journaltest.WantOf(journaltest.Message(&r))).States[r.Job]
+	p, row := handmade(st, journaltest.Message(&r)), *st.Rows[r.GUID]
 	row.Rev++
 	change(&row, st.Now)
 	p.Update = []collation.Row{row}
@@ -208,7 +189,7 @@ func guid(n int) journal.GUID {
 
 func (b *bench) space() string {
 	b.Helper()
-	return got(b.s.Space(b.ctx()))(b)
+	return must(b.s.Space(b.ctx()))(b)
 }
 
 // waits adds a wait of the activity `work`, which the entry names.
@@ -288,7 +269,7 @@ func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
 		if s.Sent == 0 {
 			s.Sent = st.Now
 		}
-		row := got(s.Row(b.space()))(b)
+		row := must(s.Row(b.space()))(b)
 		k = keyOf(&row)
 		inserts(row)(p, st)
 	})
@@ -298,22 +279,22 @@ func (b *bench) sent(by journal.JobID, s *collation.Signal) collation.RowKey {
 // tell sends a signal from outside to the store.
 func (b *bench) tell(s *collation.Signal) store.Signalled {
 	b.Helper()
-	return got(b.s.Signal(b.ctx(), s, b.mode))(b)
+	return must(b.s.Signal(b.ctx(), s, b.mode))(b)
 }
 
 // deliver delivers signals to their waits.
 func (b *bench) deliver(keys ...collation.RowKey) []store.Outgoing {
 	b.Helper()
-	return got(b.s.Deliver(b.ctx(), keys, b.mode))(b)
+	return must(b.s.Deliver(b.ctx(), keys, b.mode))(b)
 }
 
 // jobs starts n jobs of flow one and handles nothing, for waits and rows that need a job.
 func (b *bench) jobs(n int) []journal.JobID {
 	b.Helper()
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	list := make([]store.Start, n)
 	for i := range list {
-		list[i] = starting(f, fmt.Sprintf("job-%d of %d", i, n), `{"n":7}`)
+		list[i] = startOf(f, fmt.Sprintf("job-%d of %d", i, n), `{"n":7}`)
 	}
 	return b.begin(list...)
 }
@@ -322,7 +303,7 @@ func (b *bench) jobs(n int) []journal.JobID {
 func (b *bench) woken(r *collation.Row) *journal.Response {
 	b.Helper()
 	require.Equal(b, journal.MessageWakeUp, r.Kind)
-	x := got(journal.DecodeResponse(r.Body))(b)
+	x := must(journal.DecodeResponse(r.Body))(b)
 	require.Equal(b, journal.BySignal, x.By)
 	return x
 }

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -24,7 +25,7 @@ func effect(name string, n int) journal.Effect {
 }
 
 // at returns an effect of a class, at a position.
-func at(name, class, position string) journal.Effect {
+func effectAt(name, class, position string) journal.Effect {
 	e := effect(name, 0)
 	e.Class, e.Position = class, position
 	return e
@@ -51,13 +52,13 @@ func (b *bench) starts(l store.Lease, e journal.Effect, taken bool) store.Effect
 
 func (b *bench) finishEffect(l store.Lease, e journal.Effect) store.EffectRow {
 	b.Helper()
-	return got(b.s.FinishEffect(b.ctx(), l, e, false))(b)
+	return must(b.s.FinishEffect(b.ctx(), l, e, false))(b)
 }
 
 // effectsOf lists the effects of a request.
 func (b *bench) effectsOf(job journal.JobID, request journal.GUID) []store.EffectRow {
 	b.Helper()
-	return got(b.s.Effects(b.ctx(), job, request))(b)
+	return must(b.s.Effects(b.ctx(), job, request))(b)
 }
 
 var _ = test("Effects", "a chain of their own, in the order of their first entries (J8)", func(b *bench) {
@@ -87,7 +88,7 @@ var _ = test("Effects", "an effect keeps what is recorded of it, field by field 
 	l := b.lease(r, "w1")
 	large := `"` + strings.Repeat("x", wire.MaxResult-2) + `"`
 	for i, result := range []string{`null`, `{}`, `""`, ``, large} { // an empty result is a result
-		e := at("e", store.ClassIdempotent, "2.0.1")
+		e := effectAt("e", store.ClassIdempotent, "2.0.1")
 		e.Key, e.N = effect("e", i).Key, i
 		want := store.EffectRow{
 			Key: e.Key, Name: "e", Class: store.ClassIdempotent, N: i, Position: "2.0.1", State: store.EffectStarted,
@@ -112,8 +113,8 @@ var _ = test("Effects", "an effect keeps what is recorded of it, field by field 
 // accepted.
 var _ = test("Effects", "a takeover waits for the attempt's timeout, of its turn (E4)", func(b *bench) {
 	for _, turned := range []bool{false, true} {
-		r := b.request(b.requested(one, fmt.Sprint("turned ", turned)), "work")
-		l := b.leaseFor(r, "w1", b.session("dies", span))
+		r := b.request(b.requested(oneWorker, fmt.Sprint("turned ", turned)), "work")
+		l := b.leaseFor(r, "w1", b.session("dies", lasting))
 		l.Timeout = hour
 		b.startEffect(l, effect("pay", 0))
 		b.letDie("dies")
@@ -126,7 +127,7 @@ var _ = test("Effects", "a takeover waits for the attempt's timeout, of its turn
 		require.Equal(b, l.Runs, b.request(r.Job, "work").Runs, "to wait is no run (E9)")
 		b.finishEffect(l, completed(effect("pay", 0), `1`))
 		l = b.lease(r, "w2")
-		l.Timeout = span // of the next attempt, which passes
+		l.Timeout = lasting // of the next attempt, which passes
 		b.startEffect(l, effect("log", 0))
 		require.NoError(b, b.s.HandBack(b.ctx(), l))
 		b.eventually(func() bool {
@@ -138,7 +139,7 @@ var _ = test("Effects", "a takeover waits for the attempt's timeout, of its turn
 })
 
 var _ = test("Effects", "what comes when the row has gone is recorded (J8)", func(b *bench) {
-	id := b.requested(fork, "k")
+	id := b.requested(twoBranches, "k")
 	l := b.lease(b.request(id, "right"), "w")
 	b.startEffect(l, effect("pay", 0))
 	b.answer(id, "left", failure(journal.ResponseTerminal, "declined"))
@@ -153,7 +154,7 @@ var _ = test("Effects", "what comes when the row has gone is recorded (J8)", fun
 // It takes one recorded result back and confirms another.
 var _ = test("Effects", "a result is taken back, or vouched for (3.3)", func(b *bench) {
 	r := b.asked()
-	pay, ship := at("pay", store.ClassGuarded, "1"), at("ship", store.ClassIdempotent, "2")
+	pay, ship := effectAt("pay", store.ClassGuarded, "1"), effectAt("ship", store.ClassIdempotent, "2")
 	l := b.lease(r, "w")
 	for _, e := range []journal.Effect{pay, ship} {
 		b.startEffect(l, e)
@@ -196,7 +197,7 @@ var _ = test("Effects", "a result is taken back, or vouched for (3.3)", func(b *
 // Two requests of a job never have one key by themselves. But a worker's login chooses what it writes.
 var _ = test("Effects", "the effects of a request are its own, whatever their keys (J8, S8)", func(b *bench) {
 	b.odd = true
-	id := b.requested(fork, "k")
+	id := b.requested(twoBranches, "k")
 	left := b.lease(b.request(id, "left"), "w")
 	b.lease(b.request(id, "right"), "w") // its fence is higher
 	right := b.lease(b.request(id, "right"), "w")
@@ -208,11 +209,11 @@ var _ = test("Effects", "the effects of a request are its own, whatever their ke
 	require.Len(b, b.effectsOf(id, left.Request), 2)
 	require.Equal(b, store.EffectStarted, b.effectsOf(id, left.Request)[0].State)
 	require.Equal(b, store.EffectCompleted, b.effectsOf(id, right.Request)[0].State)
-	require.Len(b, got(b.s.JobEffects(b.ctx(), id))(b), 3)
+	require.Len(b, must(b.s.JobEffects(b.ctx(), id))(b), 3)
 })
 
 var _ = test("Effects", "the effects of a job come in the order of their time", func(b *bench) {
-	id := b.requested(fork, "k")
+	id := b.requested(twoBranches, "k")
 	order := []string{"right", "left", "right", "left"}
 	leases := map[string]store.Lease{"left": b.lease(b.request(id, "left"), "w"), "right": b.lease(b.request(id, "right"), "w")}
 	for i, activity := range order {
@@ -220,8 +221,8 @@ var _ = test("Effects", "the effects of a job come in the order of their time", 
 		b.startEffect(leases[activity], effect(fmt.Sprint(i), 0))
 	}
 	b.finishEffect(leases["left"], completed(effect("1", 0), `1`))
-	b.answer(id, "right", Success(`1`))
-	list := got(b.s.JobEffects(b.ctx(), id))(b)
+	b.answer(id, "right", journaltest.Success(`1`))
+	list := must(b.s.JobEffects(b.ctx(), id))(b)
 	require.Len(b, list, len(order))
 	for i, f := range list {
 		require.Equal(b, []any{fmt.Sprint(i), id, leases[order[i]].Request, order[i]},
@@ -238,7 +239,7 @@ func (b *bench) tick() { b.clock.Advance(time.Millisecond) }
 var _ = test("Effects", "a key is found in whichever job (E1)", func(b *bench) {
 	rows := []store.Lease{}
 	for _, key := range []string{"k", "l"} {
-		rows = append(rows, b.lease(b.request(b.requested(one, key), "work"), "w"))
+		rows = append(rows, b.lease(b.request(b.requested(oneWorker, key), "work"), "w"))
 	}
 	// not the order of their ids
 	slices.SortFunc(rows, func(x, y store.Lease) int { return slices.Compare(y.Job[:], x.Job[:]) })
@@ -247,7 +248,7 @@ var _ = test("Effects", "a key is found in whichever job (E1)", func(b *bench) {
 		b.startEffect(l, effect("of both", 0))
 		b.startEffect(l, effect("of one", i))
 	}
-	find := func(e journal.Effect) []store.JobEffect { return got(b.s.FindEffect(b.ctx(), e.Key))(b) }
+	find := func(e journal.Effect) []store.JobEffect { return must(b.s.FindEffect(b.ctx(), e.Key))(b) }
 	for i, l := range rows {
 		found := find(effect("of one", i))
 		require.Len(b, found, 1)
@@ -280,7 +281,7 @@ var _ = test("Tx", "completed without a start, refused or not done, once (E3, E5
 		{Error: &journal.Failure{Class: "error", Message: "locked"}, NotDone: true},
 	}
 	for i, end := range ends {
-		e := at(fmt.Sprint(i), store.ClassTx, fmt.Sprint(4+i))
+		e := effectAt(fmt.Sprint(i), store.ClassTx, fmt.Sprint(4+i))
 		want := store.EffectRow{
 			Key: e.Key, Name: e.Name, Class: store.ClassTx, State: store.EffectCompleted, Result: end.Result,
 			Error: end.Error, Fence: l.Fence, Holder: "w1", Position: e.Position,
@@ -289,7 +290,7 @@ var _ = test("Tx", "completed without a start, refused or not done, once (E3, E5
 			want.State = store.EffectNotDone
 		}
 		for range 2 {
-			require.Equal(b, want, got(b.s.TxEffect(b.ctx(), l, e, body(&calls, end, nil)))(b))
+			require.Equal(b, want, must(b.s.TxEffect(b.ctx(), l, e, body(&calls, end, nil)))(b))
 		}
 	}
 	require.Equal(b, len(ends), calls)
@@ -298,7 +299,7 @@ var _ = test("Tx", "completed without a start, refused or not done, once (E3, E5
 
 var _ = test("Tx", "a body without a result leaves no trace (E5)", func(b *bench) {
 	r := b.asked()
-	l, pay := b.lease(r, "w1"), at("pay", store.ClassTx, "")
+	l, pay := b.lease(r, "w1"), effectAt("pay", store.ClassTx, "")
 	own, over := errors.New("no such account"), errors.New("the attempt is over")
 	ctx, cancel := context.WithCancelCause(b.ctx())
 	for want, call := range map[error]store.TxCall{
@@ -319,7 +320,7 @@ var _ = test("Tx", "a body without a result leaves no trace (E5)", func(b *bench
 	require.Empty(b, b.effectsOf(r.Job, r.GUID))
 	require.Empty(b, b.chain(r.Job, r.GUID))
 	calls := 0
-	got(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
+	must(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
 	// More than once, where the transaction that was cut off still holds its locks: the attempt
 	// that waits for them in vain is made again (P24).
 	require.Positive(b, calls, "its outcome is never unknown: it runs again")
@@ -329,8 +330,8 @@ var _ = test("Tx", "a body without a result leaves no trace (E5)", func(b *bench
 var _ = test("Tx", "a body that lost its request meanwhile is stale (J8)", func(b *bench) {
 	r := b.asked()
 	l := b.lease(r, "w1")
-	_, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
-		b.answer(r.Job, "work", Success(`"by another"`))
+	_, err := b.s.TxEffect(b.ctx(), l, effectAt("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
+		b.answer(r.Job, "work", journaltest.Success(`"by another"`))
 		return resulting(`1`), nil
 	})
 	require.ErrorIs(b, err, store.ErrStale)
@@ -343,7 +344,7 @@ var _ = test("Tx", "two at once: one stands (P17)", func(b *bench) {
 	l := b.lease(r, "w1")
 	require.Len(b, atOnce(4, func(i int) string {
 		calls := 0
-		row, err := b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting(string(rune('0'+i))), nil))
+		row, err := b.s.TxEffect(b.ctx(), l, effectAt("pay", store.ClassTx, ""), body(&calls, resulting(string(rune('0'+i))), nil))
 		b.check(err)
 		return string(row.Result)
 	}), 1)
@@ -356,11 +357,11 @@ var _ = test("Tx", "of a removed job: stale, and nothing stands (P29)", func(b *
 	r := b.asked()
 	l := b.lease(r, "w1")
 	calls := 0
-	got(b.s.TxEffect(b.ctx(), l, at("pay", store.ClassTx, ""), body(&calls, resulting("1"), nil)))(b)
+	must(b.s.TxEffect(b.ctx(), l, effectAt("pay", store.ClassTx, ""), body(&calls, resulting("1"), nil)))(b)
 	b.finish(r.Job, collation.Micros(1))
 	b.expire(100)
 	for _, name := range []string{"pay", "book"} {
-		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, at(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))),
+		require.ErrorIs(b, failed(b.s.TxEffect(b.ctx(), l, effectAt(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))),
 			store.ErrStale, name)
 	}
 })

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"crypto/sha256"
@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -23,7 +24,7 @@ func (b *bench) now() collation.Micros {
 // finished runs a job of flow one to its end; it expires at the time at.
 func (b *bench) finished(key string, at collation.Micros) journal.JobID {
 	b.Helper()
-	id := b.requested(one, key)
+	id := b.requested(oneWorker, key)
 	b.finish(id, at)
 	return id
 }
@@ -31,13 +32,13 @@ func (b *bench) finished(key string, at collation.Micros) journal.JobID {
 // finish answers the request of a job of flow one; the job expires at the time at.
 func (b *bench) finish(id journal.JobID, at collation.Micros) {
 	b.Helper()
-	b.finishWith(id, at, Success(`1`))
+	b.finishWith(id, at, journaltest.Success(`1`))
 }
 
 func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, "work")
-	p := got(b.s.Handle(b.ctx(), b.altering(func(p *collation.Plan) { p.ExpiresAt = at }), Response(&r, with)))(b)[0]
+	p := must(b.s.Handle(b.ctx(), b.altering(func(p *collation.Plan) { p.ExpiresAt = at }), journaltest.Response(&r, with)))(b)[0]
 	require.True(b, p.Tasks)
 }
 
@@ -63,7 +64,7 @@ func (b *bench) is(state journal.JobState, ids ...journal.JobID) {
 func (b *bench) expire(limit int) int {
 	b.Helper()
 	for calls := range 1000 {
-		if !got(b.s.Expire(b.ctx(), limit))(b) {
+		if !must(b.s.Expire(b.ctx(), limit))(b) {
 			return calls
 		}
 	}
@@ -88,7 +89,7 @@ func (b *bench) requireTombstone(was *store.JobView) {
 		// heavy stored it
 		require.ErrorIs(b, failed(b.lists.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound)
 	}
-	require.True(b, got(b.s.Ended(b.ctx(), []journal.JobID{was.ID}))(b)[was.ID])
+	require.True(b, must(b.s.Ended(b.ctx(), []journal.JobID{was.ID}))(b)[was.ID])
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
 	require.Empty(b, l.States)
@@ -96,18 +97,18 @@ func (b *bench) requireTombstone(was *store.JobView) {
 	require.Equal(b, []any{journal.JobExpired, was.Head}, []any{s.Job.State, s.Job.Head})
 	require.Zero(b, len(s.Instances)+len(s.Receipts)+len(s.Rows)+len(s.Effects)+len(s.Waits))
 	require.Empty(b, b.chain(was.ID, journal.MainChain))
-	require.Empty(b, got(b.s.JobEffects(b.ctx(), was.ID))(b))
-	require.Empty(b, got(b.s.FindEffect(b.ctx(), effect("0", 0).Key))(b))
+	require.Empty(b, must(b.s.JobEffects(b.ctx(), was.ID))(b))
+	require.Empty(b, must(b.s.FindEffect(b.ctx(), effect("0", 0).Key))(b))
 	request := collation.RequestGUID(was.Instances[len(was.Instances)-1].Leg1, 0)
 	require.Empty(b, b.effectsOf(was.ID, request))
 	require.Empty(b, b.paused(was.ID, request))
 }
 
 var _ = test("Expiry", "a closed job leaves its tombstone when its time has passed (J7)", func(b *bench) {
-	at := b.now() + micros(span)
+	at := b.now() + micros(lasting)
 	id := b.finished("k", at)
 	before := b.view(id)
-	require.False(b, got(b.s.Expire(b.ctx(), 100))(b))
+	require.False(b, must(b.s.Expire(b.ctx(), 100))(b))
 	require.Equal(b, before, b.view(id))
 	b.eventually(func() bool {
 		b.expire(100)
@@ -115,16 +116,13 @@ var _ = test("Expiry", "a closed job leaves its tombstone when its time has pass
 	})
 	b.requireTombstone(before)
 	require.Zero(b, b.expire(2), "nothing is left to be removed")
-	if b.lists == nil {
-		return
-	}
-	require.Equal(b, map[journal.JobState]int64{journal.JobExpired: 1}, got(b.lists.Counts(b.ctx()))(b))
-	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}}))(b).Jobs
+	require.Equal(b, map[journal.JobState]int64{journal.JobExpired: 1}, must(b.lists.Counts(b.ctx()))(b))
+	page := must(b.lists.Jobs(b.ctx(), store.JobFilter{States: []journal.JobState{journal.JobExpired}}))(b).Jobs
 	require.Equal(b, []store.JobSummary{b.view(id).JobSummary}, page)
 })
 
 var _ = test("Expiry", "open and quarantined jobs, and those without a time, stay (J7)", func(b *bench) {
-	open := b.requested(one, "open")
+	open := b.requested(oneWorker, "open")
 	kept, later := b.finished("kept", collation.Never), b.finished("later", b.now()+micros(hour))
 	odd := b.finished("odd", b.now())
 	b.quarantine(odd)
@@ -137,7 +135,7 @@ var _ = test("Expiry", "open and quarantined jobs, and those without a time, sta
 // heavy runs a job that leaves rows in every table, to be removed at once.
 func (b *bench) heavy(key string) *store.JobView {
 	b.Helper()
-	id := b.requested(one, key)
+	id := b.requested(oneWorker, key)
 	for i := range 8 {
 		body := fmt.Appendf(nil, `"%d"`, i)
 		require.NoError(b, b.s.PutPayload(b.ctx(), id, sha256.Sum256(body), body))
@@ -169,7 +167,7 @@ func (b *bench) heavy(key string) *store.JobView {
 var _ = test("Expiry", "what is open of it goes, in small batches (J7)", func(b *bench) {
 	was, other := b.heavy("heavy"), b.finished("other", collation.Never)
 	calls := 1
-	for ; got(b.s.Expire(b.ctx(), 3))(b); calls++ {
+	for ; must(b.s.Expire(b.ctx(), 3))(b); calls++ {
 		require.Less(b, calls, 1000)
 		b.requireTombstone(was)
 	}
@@ -214,18 +212,18 @@ var _ = test("Expiry", "many sweepers of one job leave one tombstone (T8)", func
 // A late message ends when it is handled; Expire removes only what the job left.
 var _ = test("Expiry", "late messages of the first meet nothing of the second (P29)", func(b *bench) {
 	was := b.tombstone("k")
-	id := b.start(b.deploy(one), "k")
+	id := b.start(b.deploy(oneWorker), "k")
 	before := b.view(id)
 	require.Equal(b, collation.NewJobID(b.space(), "k", 2), id)
 	require.Equal(b, []any{int64(2), journal.JobOpen, collation.Never, collation.Micros(0), false},
 		[]any{before.Generation, before.State, before.ExpiresAt, before.Closed, before.Ended})
 	require.Equal(b, []journal.JobID{id, id},
-		[]journal.JobID{got(b.s.FindJob(b.ctx(), "k"))(b), b.look(store.Want{Key: "k"}).Holders["k"].ID})
+		[]journal.JobID{must(b.s.FindJob(b.ctx(), "k"))(b), b.look(store.Want{Key: "k"}).Holders["k"].ID})
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()}, store.Want{Job: id})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones, "it is known that there was one")
 	require.Len(b, l.States, 1)
 	for _, c := range []store.Committer{b.c, b.committer()} { // nobody holds the tombstone
-		l := got(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
+		l := must(c.Load(b.ctx(), []store.Want{{Job: was.ID}}, false))(b)
 		require.Equal(b, []any{true, 0}, []any{l.Tombstones[was.ID], len(l.Busy)})
 	}
 	require.NoError(b, b.c.Rollback(b.ctx()))
@@ -238,7 +236,7 @@ var _ = test("Expiry", "late messages of the first meet nothing of the second (P
 	require.Nil(b, b.stored(id, keyOf(&late)))
 	require.ErrorIs(b, failed(b.s.Job(b.ctx(), was.ID)), store.ErrNotFound)
 	require.Equal(b, map[journal.JobID]bool{was.ID: true, id: false},
-		got(b.s.Ended(b.ctx(), []journal.JobID{was.ID, id}))(b),
+		must(b.s.Ended(b.ctx(), []journal.JobID{was.ID, id}))(b),
 		"who waits for the first is told that it is over")
 	after := b.view(id)
 	require.Equal(b, []any{before.Rows, before.Instances}, []any{after.Rows, after.Instances})
@@ -248,7 +246,7 @@ var _ = test("Expiry", "late messages of the first meet nothing of the second (P
 var _ = test("Expiry", "tombstones end when they are old, and raise the floor (W11)", func(b *bench) {
 	was := b.heavy("k")
 	b.tombstone("gone")
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	b.expire(100)
 	second := b.start(f, "k")
 	if b.lists != nil {
@@ -260,7 +258,7 @@ var _ = test("Expiry", "tombstones end when they are old, and raise the floor (W
 		b.expire(1)
 		require.True(b, known(), "its history is there")
 	}
-	require.False(b, got(b.s.Retire(b.ctx(), nil))(b))
+	require.False(b, must(b.s.Retire(b.ctx(), nil))(b))
 	b.clock.Advance(store.TombstoneAge + time.Second)
 	b.expire(1)
 	require.False(b, known())
@@ -275,7 +273,7 @@ var _ = test("Expiry", "tombstones end when they are old, and raise the floor (W
 func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string) collation.Row {
 	b.Helper()
 	child := collation.UndoID(request)
-	order := got(json.Marshal(&collation.StartOrder{
+	order := must(json.Marshal(&collation.StartOrder{
 		Flow: flow.UndoName, Version: "work", Key: key, Input: []byte(`{}`),
 		Parent: journal.Parent{Space: b.space(), Job: parent, Activity: "work", DAD: ",0,0", Leg1: request},
 	}))(b)
@@ -291,8 +289,8 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 // undoFlow returns the stored flow of compensations.
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
-	f := got(flow.Undo("work"))(b)
-	got(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
+	f := must(flow.Undo("work"))(b)
+	must(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }
@@ -300,7 +298,7 @@ func (b *bench) undoFlow() *flow.Flow {
 // It expires a job that has two jobs of compensations: one that ends, and one that is
 // refused. The record that they read stays until both have ended, and no other job is held up.
 var _ = test("Expiry", "a job stays while its compensations are ordered or run (3.5)", func(b *bench) {
-	id := b.requested(one, "k")
+	id := b.requested(oneWorker, "k")
 	request := b.request(id, "work").GUID
 	row, refused := b.orderUndo(id, request, "k/undo"), b.orderUndo(id, guid(7), "k/other")
 	b.finish(id, b.now())
@@ -318,7 +316,7 @@ var _ = test("Expiry", "a job stays while its compensations are ordered or run (
 	require.NoError(b, b.s.Refuse(b.ctx(), &refused, nil))
 	b.run(row.Job)
 	stays("the other one was refused")
-	b.answer(row.Job, "call", Success(`null`))
+	b.answer(row.Job, "call", journaltest.Success(`null`))
 	b.is(journal.JobCompleted, row.Job)
 	b.expire(100)
 	b.requireTombstone(was)
@@ -327,7 +325,7 @@ var _ = test("Expiry", "a job stays while its compensations are ordered or run (
 // It resumes a failed job. The key then names the next generation, which finds the
 // results of the first one and keeps it from expiring.
 var _ = test("Expiry", "a job that was resumed stays while the next is open", func(b *bench) {
-	id := b.requested(one, "k")
+	id := b.requested(oneWorker, "k")
 	b.finishWith(id, b.now(), failure(journal.ResponseTerminal, "no"))
 	resume := func(st *collation.State) (*collation.Plan, collation.Inception) {
 		next := collation.NewJobID(b.space(), "k", 2)
@@ -340,7 +338,7 @@ var _ = test("Expiry", "a job that was resumed stays while the next is open", fu
 	require.NoError(b, err)
 	second, err := b.goesOn(id, resume)
 	require.ErrorIs(b, err, store.ErrLost, "once")
-	require.Equal(b, second, got(b.s.FindJob(b.ctx(), "k"))(b))
+	require.Equal(b, second, must(b.s.FindJob(b.ctx(), "k"))(b))
 	require.Equal(b, second, b.view(id).Next)
 	v := b.view(second)
 	require.Equal(b, []any{int64(2), id, id}, []any{v.Generation, v.From.Job, v.From.Root})
@@ -374,13 +372,10 @@ var _ = test("Expiry", "a job that was resumed stays while the next is open", fu
 // listedOnce checks that lists and counts have only the last generation of the key.
 func (b *bench) listedOnce(key string, id journal.JobID) {
 	b.Helper()
-	if b.lists == nil {
-		return
-	}
-	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{Prefix: key}))(b).Jobs
+	page := must(b.lists.Jobs(b.ctx(), store.JobFilter{Prefix: key}))(b).Jobs
 	require.Len(b, page, 1)
 	require.Equal(b, id, page[0].ID)
-	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, got(b.lists.Counts(b.ctx()))(b))
+	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, must(b.lists.Counts(b.ctx()))(b))
 }
 
 // goesOn commits the inception of a job that goes on from another, with the other's last entry.
@@ -388,14 +383,14 @@ func (b *bench) goesOn(
 	id journal.JobID, decide func(*collation.State) (*collation.Plan, collation.Inception),
 ) (journal.JobID, error) {
 	b.Helper()
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	st := b.locked(b.c, store.Want{Job: id}).States[id]
 	st.Flow = f
 	p, in := decide(st)
 	in.Space, in.Flow, in.Trigger, in.Input, in.Now = b.space(), st.Job.Flow, f.Trigger().Name, []byte(`{"n":7}`), st.Now
 	last := store.Chain(&st.Job, p)
 	in.From.Head = st.Job.Head
-	return collation.NewJobID(in.Space, in.Key, in.Generation), b.commit(last, chain(collation.Incept(in, b.mode)))
+	return collation.NewJobID(in.Space, in.Key, in.Generation), b.commit(last, born(collation.Incept(in, b.mode)))
 }
 
 // It forks a completed job before and after its result. A fork finds what stood there
@@ -426,7 +421,7 @@ var _ = test("Expiry", "a job that was forked stays while the fork is open", fun
 	}
 	v := b.view(id)
 	require.Equal(b, []any{before.Head.Seq + 2, before.State, journal.JobID{}}, []any{v.Head.Seq, v.State, v.Next}, "each fork is an entry")
-	require.Equal(b, id, got(b.s.FindJob(b.ctx(), "k"))(b), "the key stays its own")
+	require.Equal(b, id, must(b.s.FindJob(b.ctx(), "k"))(b), "the key stays its own")
 
 	b.expire(100)
 	b.is(journal.JobCompleted, id) // the forks read it

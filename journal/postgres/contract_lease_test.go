@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // asked starts a job of flow one and returns its request's row.
 func (b *bench) asked() collation.Row {
 	b.Helper()
-	return b.request(b.requested(one, "k"), "work")
+	return b.request(b.requested(oneWorker, "k"), "work")
 }
 
 func (b *bench) lease(r collation.Row, holder string) store.Lease {
@@ -24,7 +24,7 @@ func (b *bench) lease(r collation.Row, holder string) store.Lease {
 // leaseFor is lease for a run of another process.
 func (b *bench) leaseFor(r collation.Row, holder string, of store.Session) store.Lease {
 	b.Helper()
-	return got(b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, holder, of.ID()))(b)
+	return must(b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, holder, of.ID()))(b)
 }
 
 // unleased requires that no lease is given.
@@ -57,7 +57,7 @@ var _ = test("Lease", "a lease is of one run: holder, session, fence (E9, W8)", 
 	}, b.lease(r, "w1"))
 	b.unleased(r, store.ErrLeased)
 	b.held(r, "w1")
-	require.JSONEq(b, `{"n":7}`, string(got(b.s.Input(b.ctx(), r.Job, r.GUID))(b)), "it is in the row (T4)")
+	require.JSONEq(b, `{"n":7}`, string(must(b.s.Input(b.ctx(), r.Job, r.GUID))(b)), "it is in the row (T4)")
 	again := b.lease(r, "w1")
 	require.Equal(b, []any{int64(2), 2}, []any{again.Fence, again.Runs}, "its own lease is no hindrance: the process was started again")
 })
@@ -116,7 +116,7 @@ var _ = test("Lease", "a run that goes on for long takes its lease once (E9)", f
 	want := first
 	want.Fence, want.Runs, want.Fresh = 1, 1, false
 	for _, l := range []store.Lease{first, want, first} { // the answer to the first was lost
-		require.Equal(b, want, got(b.s.Keep(b.ctx(), l))(b))
+		require.Equal(b, want, must(b.s.Keep(b.ctx(), l))(b))
 		b.held(r, "w1")
 	}
 	knows := first
@@ -127,7 +127,7 @@ var _ = test("Lease", "a run that goes on for long takes its lease once (E9)", f
 })
 
 var _ = test("Lease", "a request of a closed job is not run (E9)", func(b *bench) {
-	ill, done := b.requested(fork, "k"), b.requested(one, "done")
+	ill, done := b.requested(twoBranches, "k"), b.requested(oneWorker, "done")
 	l := b.lease(b.request(ill, "right"), "w")
 	tombstone := b.lease(b.request(done, "work"), "w")
 	b.answer(ill, "left", failure(journal.ResponseTerminal, "declined"))

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -23,27 +24,27 @@ func (b *bench) selects(f store.JobFilter, want ...string) {
 	}
 	states := map[journal.JobState]int64{}
 	for _, key := range want {
-		states[b.view(got(b.s.FindJob(b.ctx(), key))(b)).State]++
+		states[b.view(must(b.s.FindJob(b.ctx(), key))(b)).State]++
 	}
 	counts, _ := b.counted(f)
 	require.Equal(b, states, counts, "%+v", f)
 }
 
 var _ = test("Lists", "pages cover the jobs, newest first", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	for batch := range 4 { // jobs of one batch may have the same start time
 		var list []store.Start
 		for i := range 6 {
-			list = append(list, starting(f, fmt.Sprint(batch, i), `{}`))
+			list = append(list, startOf(f, fmt.Sprint(batch, i), `{}`))
 		}
-		got(b.s.Start(b.ctx(), list, b.mode))(b)
+		must(b.s.Start(b.ctx(), list, b.mode))(b)
 	}
-	all := got(b.lists.Jobs(b.ctx(), store.JobFilter{}))(b).Jobs
+	all := must(b.lists.Jobs(b.ctx(), store.JobFilter{}))(b).Jobs
 	require.Len(b, all, 24)
 	require.True(b, slices.IsSortedFunc(all, func(x, y store.JobSummary) int {
 		return cmp.Compare(y.Started, x.Started)
 	}))
-	require.Equal(b, all[5:], got(b.lists.Jobs(b.ctx(), store.JobFilter{Before: all[4].Cursor}))(b).Jobs)
+	require.Equal(b, all[5:], must(b.lists.Jobs(b.ctx(), store.JobFilter{Before: all[4].Cursor}))(b).Jobs)
 	var keys []string
 	for i := range all {
 		keys = append(keys, all[i].Key)
@@ -63,10 +64,10 @@ func (b *bench) counted(f store.JobFilter) (map[journal.JobState]int64, int) {
 
 var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 	const done, open, forked, child = "order-1", "order-2", "invoice_1", "child-1"
-	id := b.requested(one, done)
-	b.answer(id, "work", Success(`1`))
-	parent := b.requested(one, open)
-	from, to := b.view(parent).Started, b.view(b.requested(fork, forked)).Started
+	id := b.requested(oneWorker, done)
+	b.answer(id, "work", journaltest.Success(`1`))
+	parent := b.requested(oneWorker, open)
+	from, to := b.view(parent).Started, b.view(b.requested(twoBranches, forked)).Started
 	row := b.order(parent, 1, true)
 	require.NoError(b, b.spawn(&row))
 	isOpen, isDone := []journal.JobState{journal.JobOpen}, []journal.JobState{journal.JobCompleted}
@@ -93,7 +94,7 @@ var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 	_, looked := b.counted(store.JobFilter{Flow: "gone", From: from})
 	require.EqualValues(b, 3, looked, "those of the time range")
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 3, journal.JobCompleted: 1},
-		got(b.lists.Counts(b.ctx()))(b))
+		must(b.lists.Counts(b.ctx()))(b))
 	entries := b.chain(id, journal.MainChain)
 	closing := slices.IndexFunc(entries, func(e *journal.Entry) bool {
 		return slices.Contains(e.Marks, journal.MarkClosed)
@@ -103,19 +104,19 @@ var _ = test("Lists", "filters by state, flow and key", func(b *bench) {
 })
 
 var _ = test("Lists", "limits of pages, and the default one (T11)", func(b *bench) {
-	require.Empty(b, got(b.lists.Flows(b.ctx()))(b))
+	require.Empty(b, must(b.lists.Flows(b.ctx()))(b))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
-		require.Len(b, got(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
+		require.Len(b, must(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: limit}))(b).Jobs, 1)
 	}
 	require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Limit: store.MaxPage + 1})), store.ErrRejected)
 })
 
 var _ = test("Lists", "jobs are found by their tags", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	tags := map[string][]string{"none": nil, "both": {"customer:42", "vip"}, "one": {"customer:42"}, "odd": {"a b", `c"d,{}\\`}}
 	for _, key := range []string{"none", "both", "one", "odd"} {
-		r := starting(f, key, `{}`)
+		r := startOf(f, key, `{}`)
 		r.Tags = tags[key]
 		require.Equal(b, r.Tags, b.view(b.begin(r)[0]).Tags)
 	}
@@ -150,7 +151,7 @@ var _ = test("Views", "a job's rows come by their entries, its waits by their ag
 
 func (b *bench) gauges() *store.Gauges {
 	b.Helper()
-	return got(b.lists.Gauges(b.ctx()))(b)
+	return must(b.lists.Gauges(b.ctx()))(b)
 }
 
 var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
@@ -161,8 +162,8 @@ var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	b.jobs(3) // their start rows are due
 	b.finished("kept", b.now()+micros(hour))
 	b.finished("expired", b.now()-micros(time.Minute))
-	b.lease(b.request(b.requested(one, "held"), "work"), "w")
-	late := b.request(b.requested(one, "late"), "work")
+	b.lease(b.request(b.requested(oneWorker, "held"), "work"), "w")
+	late := b.request(b.requested(oneWorker, "late"), "work")
 	b.rewrite(late, func(r *collation.Row, now collation.Micros) { r.NextAt = now - micros(hour) })
 	b.altered(late.Job, func(p *collation.Plan, st *collation.State) {
 		p.Insert = []collation.Row{{
@@ -202,20 +203,20 @@ var _ = test("Lists", "gauges of quarantined jobs (O4)", func(b *bench) {
 // ending returns how one job ended. It also checks that Ended agrees.
 func (b *bench) ending(id journal.JobID) store.Outcome {
 	b.Helper()
-	o, there := got(b.s.Outcomes(b.ctx(), []journal.JobID{id}))(b)[id]
+	o, there := must(b.s.Outcomes(b.ctx(), []journal.JobID{id}))(b)[id]
 	require.True(b, there)
-	require.Equal(b, map[journal.JobID]bool{id: o.Over()}, got(b.s.Ended(b.ctx(), []journal.JobID{id}))(b))
+	require.Equal(b, map[journal.JobID]bool{id: o.Over()}, must(b.s.Ended(b.ctx(), []journal.JobID{id}))(b))
 	return o
 }
 
 var _ = test("Views", "how jobs ended (W5)", func(b *bench) {
 	ids := map[string]journal.JobID{"gone": b.tombstone("gone").ID}
 	for _, key := range []string{"open", "failed", "quarantined"} {
-		ids[key] = b.requested(fork, key)
+		ids[key] = b.requested(twoBranches, key)
 	}
-	ids["done"], ids["again"] = b.requested(one, "done"), b.start(b.deploy(one), "gone")
+	ids["done"], ids["again"] = b.requested(oneWorker, "done"), b.start(b.deploy(oneWorker), "gone")
 	b.answer(ids["failed"], "left", failure(journal.ResponseTerminal, "declined"))
-	b.answer(ids["done"], "work", Success(`{"n":7}`))
+	b.answer(ids["done"], "work", journaltest.Success(`{"n":7}`))
 	b.quarantine(ids["quarantined"])
 	v := b.view(ids["failed"])
 	require.Equal(b, "declined", v.Error.Message)
@@ -235,18 +236,18 @@ var _ = test("Views", "how jobs ended (W5)", func(b *bench) {
 	for id := range want {
 		asked = append(asked, id, id)
 	}
-	require.Equal(b, want, got(b.s.Outcomes(b.ctx(), asked))(b))
+	require.Equal(b, want, must(b.s.Outcomes(b.ctx(), asked))(b))
 })
 
 var _ = test("Views", "a closed job has not ended before its completion tasks (W5)", func(b *bench) {
 	b.mode.Stepwise = true
 	for key, with := range map[string]*journal.Response{
-		"well": Success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
+		"well": journaltest.Success(`{"n":7}`), "ill": failure(journal.ResponseTerminal, "declined"),
 	} {
-		r := b.request(b.requested(one, key), "work")
-		m, closed := Response(&r, with), 0
+		r := b.request(b.requested(oneWorker, key), "work")
+		m, closed := journaltest.Response(&r, with), 0
 		for done := false; !done; {
-			done = got(b.once(m))(b).Done
+			done = must(b.once(m))(b).Done
 			v, o := b.view(r.Job), b.ending(r.Job)
 			require.Equal(b, v.Ended, o.Ended)
 			if v.State.Closed() && !v.Ended {
@@ -268,9 +269,6 @@ var _ = test("Views", "what is not there is not found", func(b *bench) {
 		"key": func() error { _, err := b.s.FindJob(ctx, "nobody"); return err },
 		"job": func() error { _, err := b.s.Job(ctx, id); return err },
 		"payload": func() error {
-			if b.lists == nil {
-				return store.ErrNotFound
-			}
 			return failed(b.lists.Payload(ctx, id, digest(1)))
 		},
 		"audit":    func() error { return b.s.Audit(ctx, id, nil) },
@@ -280,8 +278,8 @@ var _ = test("Views", "what is not there is not found", func(b *bench) {
 	} {
 		require.ErrorIs(b, call(), store.ErrNotFound, name)
 	}
-	require.Empty(b, got(b.s.Ended(ctx, []journal.JobID{id}))(b))
-	require.Empty(b, got(b.s.JobEffects(ctx, id))(b))
+	require.Empty(b, must(b.s.Ended(ctx, []journal.JobID{id}))(b))
+	require.Empty(b, must(b.s.JobEffects(ctx, id))(b))
 })
 
 // waiters: two hooks and an await.
@@ -301,7 +299,7 @@ transitions:
 func (b *bench) listed(f store.JobFilter) (keys []string, pages int) {
 	b.Helper()
 	for {
-		page := got(b.lists.Jobs(b.ctx(), f))(b)
+		page := must(b.lists.Jobs(b.ctx(), f))(b)
 		for i := range page.Jobs {
 			keys = append(keys, page.Jobs[i].Key)
 		}
@@ -323,7 +321,7 @@ func (b *bench) begun(id journal.JobID) {
 		handled = false
 		for _, r := range b.view(id).Rows {
 			if handled = r.Kind == journal.MessageLeg1 || r.Kind == journal.MessageStart && r.Sender.IsZero(); handled {
-				b.must(Message(&r))
+				b.must(journaltest.Message(&r))
 				break
 			}
 		}
@@ -332,14 +330,14 @@ func (b *bench) begun(id journal.JobID) {
 
 // O7: only open jobs wait, and each for what its rows and waits say.
 var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
-	b.requested(one, "works")
-	parked := b.requested(one, "parked")
+	b.requested(oneWorker, "works")
+	parked := b.requested(oneWorker, "parked")
 	b.answer(parked, "work",
 		&journal.Response{Kind: journal.ResponseParked, Attempt: 1, Error: &journal.Failure{Class: "parked", Message: "who knows"}})
-	done := b.requested(one, "done")
-	b.answer(done, "work", Success(`1`))
+	done := b.requested(oneWorker, "done")
+	b.answer(done, "work", journaltest.Success(`1`))
 	b.begun(b.start(b.deploy(waiters), "waits"))
-	b.deploy(one)
+	b.deploy(oneWorker)
 	for n, key := range []string{"parent", "starter"} { // the one awaits its child, the other does not
 		row := b.order(b.start(b.flows["one 1"], key), n, n == 0)
 		require.NoError(b, b.spawn(&row))
@@ -368,12 +366,12 @@ var _ = test("Lists", "pages end where much was looked at", func(b *bench) {
 	var all, open []string
 	for n := range 7 {
 		key := fmt.Sprintf("job-%d", n)
-		id := b.requested(one, key)
+		id := b.requested(oneWorker, key)
 		if all = append([]string{key}, all...); n%3 == 0 {
 			open = append([]string{key}, open...)
 			continue
 		}
-		b.answer(id, "work", Success(`1`))
+		b.answer(id, "work", journaltest.Success(`1`))
 	}
 	for _, k := range []struct {
 		filter store.JobFilter
@@ -396,7 +394,7 @@ var _ = test("Lists", "pages end where much was looked at", func(b *bench) {
 		require.Equal(b, k.want, keys, "%+v", k.filter)
 		require.Equal(b, k.pages, pages, "%+v", k.filter)
 	}
-	page := got(b.lists.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
-	second := got(b.s.FindJob(b.ctx(), all[1]))(b)
+	page := must(b.lists.Jobs(b.ctx(), store.JobFilter{Flow: "gone", Look: 2}))(b)
+	second := must(b.s.FindJob(b.ctx(), all[1]))(b)
 	require.Equal(b, b.view(second).Started, page.Searched)
 })

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -19,7 +20,7 @@ var (
 )
 
 var _ = test("Load", "what was asked for, and nothing else (J2)", func(b *bench) {
-	id := b.start(b.deploy(one), "k")
+	id := b.start(b.deploy(oneWorker), "k")
 	row := b.row(id, journal.MessageStart, "start")
 	unknown := store.Want{Job: journal.JobID{1}, Row: journal.GUID{1}}
 	l := b.look(
@@ -56,7 +57,7 @@ var _ = test("Load", "what was asked for, and nothing else (J2)", func(b *bench)
 // It reads what Load does not: the rows of others, the waits of the job, everything that a
 // close cancels.
 var _ = test("Load", "what is missing later comes by More (J2)", func(b *bench) {
-	id, other := b.requested(fork, "k"), b.jobs(1)[0]
+	id, other := b.requested(twoBranches, "k"), b.jobs(1)[0]
 	b.altered(id, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	b.altered(other, waits(collation.Wait{GUID: guid(2), Topic: "t", Key: "k"}))
 	child, k := b.order(other, 1, true), b.sent(other, b.signal("t", "k", "x"))
@@ -124,13 +125,13 @@ var _ = test("Load", "held jobs are left out without wait (J3)", func(b *bench) 
 	ids := b.jobs(2)
 	b.locked(b.c, store.Want{Job: ids[0]})
 	wants := []store.Want{{Job: ids[0], Row: ids[0].Start()}, {Job: ids[1], Row: ids[1].Start()}}
-	l := got(d.Load(b.ctx(), wants, false))(b)
+	l := must(d.Load(b.ctx(), wants, false))(b)
 	require.Equal(b, map[journal.JobID]bool{ids[0]: true}, l.Busy)
 	require.Len(b, l.States, 1)
 	require.NotNil(b, l.States[ids[1]])
 	require.NoError(b, d.Rollback(b.ctx()))
 	require.NoError(b, b.c.Rollback(b.ctx()))
-	l = got(d.Load(b.ctx(), wants, false))(b)
+	l = must(d.Load(b.ctx(), wants, false))(b)
 	require.Empty(b, l.Busy)
 	require.Len(b, l.States, 2)
 })
@@ -138,11 +139,11 @@ var _ = test("Load", "held jobs are left out without wait (J3)", func(b *bench) 
 var _ = test("Load", "held jobs are waited for with wait (J3)", func(b *bench) {
 	d := b.committer()
 	id := b.jobs(1)[0]
-	m := Message(&b.view(id).Rows[0])
+	m := journaltest.Message(&b.view(id).Rows[0])
 	loaded := make(chan *store.Loaded, 1)
 	require.NoError(b, b.attempt(m, b.altering(func(*collation.Plan) {
 		go func() {
-			l, err := d.Load(b.ctx(), []store.Want{wantOf(m)}, true)
+			l, err := d.Load(b.ctx(), []store.Want{journaltest.WantOf(m)}, true)
 			b.check(err)
 			loaded <- l
 		}()
@@ -164,7 +165,7 @@ var _ = test("Load", "a wait ends with its context", func(b *bench) {
 	require.Error(b, <-ended)
 	require.NoError(b, b.c.Rollback(b.ctx()))
 	b.eventually(func() bool { // a server may notice later that its client has gone
-		l := got(b.c.Load(b.ctx(), []store.Want{{Job: id}}, false))(b)
+		l := must(b.c.Load(b.ctx(), []store.Want{{Job: id}}, false))(b)
 		require.NoError(b, b.c.Rollback(b.ctx()))
 		return len(l.Busy) == 0
 	})
@@ -197,24 +198,24 @@ var _ = test("Load", "jobs are locked in one order (J3)", func(b *bench) {
 var _ = test("Load", "a receipt with open steps brings its response (C5)", func(b *bench) {
 	b.mode.Stepwise = true
 	r := b.asked()
-	m := Response(&r, Success(`{"paid":true}`))
-	receipt := func() *collation.Receipt { return b.look(wantOf(m)).States[r.Job].Receipts[m.GUID] }
-	p := got(b.once(m))(b)
+	m := journaltest.Response(&r, journaltest.Success(`{"paid":true}`))
+	receipt := func() *collation.Receipt { return b.look(journaltest.WantOf(m)).States[r.Job].Receipts[m.GUID] }
+	p := must(b.once(m))(b)
 	for _, want := range []string{"000000000000001", "000010000000001"} {
 		require.False(b, p.Done)
 		require.Equal(b, want, receipt().Ledger.String())
 		require.Equal(b, p.Entry.Response, receipt().Response, "the entry says what the message brought, not a redelivery (1.7)")
 		more := b.more(r.Job, collation.Need{Receipts: []journal.GUID{m.GUID, {1}}}).Receipts
 		require.Equal(b, map[journal.GUID]*collation.Receipt{m.GUID: receipt(), {1}: nil}, more)
-		got(b.once(Response(&r, Success(`{"paid":false}`))))(b)
+		must(b.once(journaltest.Response(&r, journaltest.Success(`{"paid":false}`))))(b)
 	}
-	require.True(b, got(b.handle(m))(b).Done)
+	require.True(b, must(b.handle(m))(b).Done)
 	require.JSONEq(b, `{"got":{"paid":true}}`, string(b.view(r.Job).Output))
 	require.Nil(b, receipt().Response, "complete: there is nothing to go on with")
 })
 
 var _ = test("Load", "an output sent by digest is a result (E6)", func(b *bench) {
-	id := b.requested(one, "k")
+	id := b.requested(oneWorker, "k")
 	body := []byte(`{"large":"` + strings.Repeat("x", 300<<10) + `"}`)
 	digest := journal.Digest(sha256.Sum256(body))
 	for range 2 { // stored once
@@ -225,7 +226,7 @@ var _ = test("Load", "an output sent by digest is a result (E6)", func(b *bench)
 	l := b.look(store.Want{Job: id, Results: []collation.InstanceKey{workKey}})
 	require.Equal(b, string(body), string(l.States[id].Results[workKey].Output))
 	if b.lists != nil {
-		require.Equal(b, string(body), string(got(b.lists.Payload(b.ctx(), id, digest))(b)))
+		require.Equal(b, string(body), string(must(b.lists.Payload(b.ctx(), id, digest))(b)))
 	}
 	require.ErrorIs(b, b.s.PutPayload(b.ctx(), journal.JobID{1}, digest, body), store.ErrNotFound)
 })
@@ -247,7 +248,7 @@ var _ = test("Load", "a result whose output is not stored is refused (E6)", func
 })
 
 var _ = test("Load", "how a job was closed", func(b *bench) {
-	id := b.requested(one, "k")
+	id := b.requested(oneWorker, "k")
 	require.Nil(b, b.more(id, collation.Need{Close: true}).Close)
 	b.answer(id, "work", failure(journal.ResponseTerminal, "declined"))
 	x := b.more(id, collation.Need{Close: true}).Close

@@ -1,7 +1,7 @@
-package journaltest
+package postgres
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -9,12 +9,13 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
 func (b *bench) letters(all bool) []store.DeadView {
 	b.Helper()
-	return got(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: all, Limit: 100}))(b)
+	return must(b.s.DeadLetters(b.ctx(), store.DeadFilter{All: all, Limit: 100}))(b)
 }
 
 var _ = test("Letters", "letters are listed newest first, within the limit", func(b *bench) {
@@ -24,8 +25,8 @@ var _ = test("Letters", "letters are listed newest first, within the limit", fun
 		require.NoError(b, b.s.DeadLetter(b.ctx(), d, []byte{0, 0xff, '{'}))
 		want = append([]collation.DeadLetter{d}, want...)
 	}
-	first := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: 4}))(b)
-	rest := got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Before: first[3].ID}))(b)
+	first := must(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: 4}))(b)
+	rest := must(b.s.DeadLetters(b.ctx(), store.DeadFilter{Before: first[3].ID}))(b)
 	all := b.letters(false)
 	require.Equal(b, all, append(first, rest...))
 	for i, l := range all {
@@ -60,7 +61,7 @@ var _ = test("Letters", "letters are asked for by what they are of", func(b *ben
 		{store.DeadFilter{Jobs: []journal.JobID{r.Job}}, 1},
 		{store.DeadFilter{Jobs: []journal.JobID{{9}}}, 0},
 	} {
-		list := got(b.s.DeadLetters(b.ctx(), c.f))(b)
+		list := must(b.s.DeadLetters(b.ctx(), c.f))(b)
 		require.Len(b, list, c.want, "%+v", c.f)
 		for _, l := range list {
 			if l.Letter.Job == r.Job {
@@ -75,7 +76,7 @@ var _ = test("Letters", "a letter ends once, and its row is released (E10)", fun
 	r := b.exhausted()
 	require.Equal(b, []any{collation.HeldStuck, true}, []any{r.Held, r.Dead})
 	letter := b.letters(false)[0]
-	seen := got(b.s.Letter(b.ctx(), letter.ID))(b)
+	seen := must(b.s.Letter(b.ctx(), letter.ID))(b)
 	require.Equal(b, &collation.Letter{ID: letter.ID, Job: r.Job, Row: r.GUID, Reason: "runs", State: collation.LetterOpen},
 		seen)
 	require.Equal(b, map[int64]*collation.Letter{letter.ID: seen},
@@ -86,7 +87,7 @@ var _ = test("Letters", "a letter ends once, and its row is released (E10)", fun
 	}), store.ErrLost)
 	require.Empty(b, b.letters(false))
 	require.Equal(b, collation.LetterRetried, b.letters(true)[0].State)
-	require.Equal(b, 1, got(b.s.Letter(b.ctx(), letter.ID))(b).Acted)
+	require.Equal(b, 1, must(b.s.Letter(b.ctx(), letter.ID))(b).Acted)
 	require.Len(b, b.due(10), 1, "due at once")
 })
 
@@ -105,7 +106,7 @@ func (b *bench) reasons() map[string]int {
 	b.Helper()
 	n, f := map[string]int{}, store.DeadFilter{All: true, Limit: store.MaxPage}
 	for {
-		page := got(b.s.DeadLetters(b.ctx(), f))(b)
+		page := must(b.s.DeadLetters(b.ctx(), f))(b)
 		for i := range page {
 			n[page[i].Letter.Reason]++
 		}
@@ -120,7 +121,7 @@ func (b *bench) reasons() map[string]int {
 func (b *bench) dropped(want int64) {
 	b.Helper()
 	if b.lists != nil {
-		require.Equal(b, want, got(b.lists.DroppedLetters(b.ctx()))(b))
+		require.Equal(b, want, must(b.lists.DroppedLetters(b.ctx()))(b))
 	}
 }
 
@@ -133,13 +134,13 @@ var _ = test("Letters", "the oldest stray letters are dropped, and no others", f
 	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Unclaimed: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
 	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Unclaimed: true})
-	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: Success(`1`), Who: "ann"}))
+	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: journaltest.Success(`1`), Who: "ann"}))
 	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Unclaimed: true})
 	b.expire(1)
 	b.dropped(0) // they are within the bound
 
 	b.write(store.MaxUnclaimed, collation.DeadLetter{Reason: "new", Unclaimed: true})
-	require.True(b, got(b.s.Expire(b.ctx(), 50))(b))
+	require.True(b, must(b.s.Expire(b.ctx(), 50))(b))
 	require.Equal(b, map[string]int{"runs": 1, "undo": 1, "acted": 1, "old": 11, "new": store.MaxUnclaimed}, b.reasons(), "the oldest first")
 	kept := map[string]int{"runs": 1, "undo": 1, "acted": 1, "new": store.MaxUnclaimed}
 	for range 2 {
@@ -163,34 +164,23 @@ var _ = test("Letters", "stray letters are bounded by their bytes, too", func(b 
 	b.dropped(5)
 })
 
-// Repair writes the tables of a job anew as they are (S11), as an operator's repair does with
-// what the journal gives.
-func (d Driven) Repair(ctx context.Context, id journal.JobID) error {
-	r, rows, err := d.Repairing(ctx, id)
+// repair writes the tables of a job anew (S11), as an operator's repair does with what the journal gives.
+func (b *bench) repair(r *collation.Repairing, rows []store.RowGuard) error {
+	b.Helper()
+	st := b.locked(b.c, store.Want{Job: r.Stored.ID}).States[r.Stored.ID]
+	p, err := collation.Repaired(st, r, b.mode)
 	if err != nil {
-		return err
+		return errors.Join(err, b.c.Rollback(b.ctx()))
 	}
-	return d.repair(ctx, r, rows)
+	c := store.Chain(&st.Job, p)
+	c.Guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
+	return b.commit(c)
 }
 
-func (d Driven) repair(ctx context.Context, r *collation.Repairing, rows []store.RowGuard) error {
-	x := onJob(r.Stored.ID, journal.GUID{}, func(st *collation.State) (*collation.Plan, *collation.Need, error) {
-		p, err := collation.Repaired(st, r, effectMode)
-		return p, nil, err
-	})
-	x.guard = &store.Guard{State: r.Stored.State, Semaphore: r.Stored.Semaphore, Head: r.Stored.Head, Rows: rows}
-	return d.transact(ctx, x)
-}
-
-// Repairing is the decision that writes the tables of a job anew as they are.
-func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Repairing, []store.RowGuard, error) {
-	var s *store.Stored
-	if err := d.Audit(ctx, id, func(x *store.Stored, _ iter.Seq2[journal.Record, error]) error {
-		s = x
-		return nil
-	}); err != nil {
-		return nil, nil, err
-	}
+// repairing is the decision that writes the tables of a job anew as they are.
+func (b *bench) repairing(id journal.JobID) (*collation.Repairing, []store.RowGuard) {
+	b.Helper()
+	s := b.tables(id)
 	r := &collation.Repairing{
 		Who: "suite", Reason: "drawn", Stored: s.Job, Head: s.Job.Head, Semaphore: s.Job.Semaphore, State: s.Job.State,
 		Differences: []journal.Difference{{Table: "jobs", Row: id.String(), Column: "semaphore", Stored: "9", Journal: "1"}},
@@ -218,14 +208,14 @@ func (d Driven) Repairing(ctx context.Context, id journal.JobID) (*collation.Rep
 		rows = append(rows, store.RowGuard{GUID: g, Rev: row.Rev})
 		r.Rows.Update = append(r.Rows.Update, row)
 	}
-	return r, rows, nil
+	return r, rows
 }
 
 // quarantined is a job that is out of service, with a request and an effect.
 func (b *bench) quarantined() journal.JobID {
 	b.Helper()
 	r := b.asked()
-	e := at("pay", store.ClassGuarded, "")
+	e := effectAt("pay", store.ClassGuarded, "")
 	e.Key = digest(1)
 	b.startEffect(b.lease(r, "w"), e)
 	b.quarantine(r.Job)
@@ -247,7 +237,7 @@ func (b *bench) tables(id journal.JobID) *store.Stored {
 var _ = test("Repairs", "what is dropped is inserted anew, digit for digit (S11)", func(b *bench) {
 	id := b.quarantined()
 	before := b.tables(id)
-	require.NoError(b, b.s.Repair(b.ctx(), id))
+	require.NoError(b, b.repair(b.repairing(id)))
 	after := b.tables(id)
 	require.Equal(b, journal.JobOpen, after.Job.State)
 	require.Equal(b, before.Job.Head.Seq+1, after.Job.Head.Seq)
@@ -262,8 +252,7 @@ var _ = test("Repairs", "what is dropped is inserted anew, digit for digit (S11)
 var _ = test("Repairs", "digits shrink, and rows come and go, as the plan says (S11)", func(b *bench) {
 	b.odd = true
 	id := b.quarantined()
-	r, rows, err := b.s.Repairing(b.ctx(), id)
-	require.NoError(b, err)
+	r, rows := b.repairing(id)
 	for i := range r.Instances {
 		if x := &r.Instances[i]; x.Key == workKey {
 			x.After = 1_000_000_000_000
@@ -289,7 +278,7 @@ var _ = test("Repairs", "digits shrink, and rows come and go, as the plan says (
 		},
 		Request: g, Seq: 1,
 	}}
-	require.NoError(b, b.s.repair(b.ctx(), r, rows))
+	require.NoError(b, b.repair(r, rows))
 	t := b.tables(id)
 	require.Equal(b, collation.ActivityLedger(1_000_000_000_000), t.Instances[workKey].Ledger)
 	require.Equal(b, store.StoredReceipt{Ledger: 11_000_000_001, Verdict: journal.VerdictHandled}, t.Receipts[g])
@@ -297,18 +286,17 @@ var _ = test("Repairs", "digits shrink, and rows come and go, as the plan says (
 	require.Equal(b, row.Body, t.Rows[g].Body)
 	require.Equal(b, "paid", t.Waits[g].Topic)
 	require.Equal(b, r.Resolved[0], t.ResolvedWaits[guid(8)])
-	require.Len(b, got(b.s.Pauses(b.ctx(), id, g))(b), 1)
+	require.Len(b, must(b.s.Pauses(b.ctx(), id, g))(b), 1)
 	require.Equal(b, `1`, string(t.Effects[0].Result))
 
 	b.quarantine(id)
-	r, rows, err = b.s.Repairing(b.ctx(), id)
-	require.NoError(b, err)
+	r, rows = b.repairing(id)
 	r.Drop.Receipts, r.Waits, r.Resolved = []journal.GUID{g}, nil, nil
-	require.NoError(b, b.s.repair(b.ctx(), r, rows))
+	require.NoError(b, b.repair(r, rows))
 	t = b.tables(id)
 	require.Empty(b, t.Waits)
 	require.Empty(b, t.ResolvedWaits)
-	require.Empty(b, got(b.s.Pauses(b.ctx(), id, g))(b))
+	require.Empty(b, must(b.s.Pauses(b.ctx(), id, g))(b))
 	require.NotContains(b, t.Receipts, g)
 })
 
@@ -324,20 +312,18 @@ var _ = test("Repairs", "a row, a wait or an effect that has changed is named (S
 		},
 	} {
 		before := b.tables(id)
-		r, rows, err := b.s.Repairing(b.ctx(), id)
-		require.NoError(b, err)
+		r, rows := b.repairing(id)
 		spoil(r, rows)
-		require.ErrorIs(b, b.s.repair(b.ctx(), r, rows), store.ErrLost)
+		require.ErrorIs(b, b.repair(r, rows), store.ErrLost)
 		require.Equal(b, before, b.tables(id))
 	}
 })
 
 var _ = test("Repairs", "an open job, and one that has moved on, are not written (C3)", func(b *bench) {
 	id := b.jobs(1)[0]
-	require.ErrorIs(b, b.s.Repair(b.ctx(), id), collation.ErrAction)
+	require.ErrorIs(b, b.repair(b.repairing(id)), collation.ErrAction)
 	other := b.quarantined()
-	r, rows, err := b.s.Repairing(b.ctx(), other)
-	require.NoError(b, err)
-	require.NoError(b, b.s.Repair(b.ctx(), other))
-	require.ErrorIs(b, b.s.repair(b.ctx(), r, rows), store.ErrStale)
+	r, rows := b.repairing(other)
+	require.NoError(b, b.repair(b.repairing(other)))
+	require.ErrorIs(b, b.repair(r, rows), store.ErrStale)
 })

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -31,7 +32,7 @@ var _ = test("Races", "many holders of one message: one handles it (P9, C7)", fu
 	b.mode.Stepwise = true
 	id := b.jobs(1)[0]
 	row := b.view(id).Rows[0]
-	n := b.everybody(8, func(int) *collation.Message { return Message(&row) })
+	n := b.everybody(8, func(int) *collation.Message { return journaltest.Message(&row) })
 	require.NotZero(b, n[collation.Handled])
 	require.Equal(b, 8, n[collation.Handled]+n[collation.Settled]+n[collation.NoRow])
 	v := b.view(id)
@@ -41,7 +42,7 @@ var _ = test("Races", "many holders of one message: one handles it (P9, C7)", fu
 
 var _ = test("Races", "two answers to one request: one is recorded (P5)", func(b *bench) {
 	r := b.asked()
-	outcomes := b.everybody(8, func(i int) *collation.Message { return Response(&r, Success(fmt.Sprint(i))) })
+	outcomes := b.everybody(8, func(i int) *collation.Message { return journaltest.Response(&r, journaltest.Success(fmt.Sprint(i))) })
 	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
 	v := b.view(r.Job)
 	require.Equal(b, journal.JobCompleted, v.State)
@@ -50,12 +51,12 @@ var _ = test("Races", "two answers to one request: one is recorded (P5)", func(b
 
 var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 	for i := range 5 {
-		id := b.requested(fork, fmt.Sprint(i))
+		id := b.requested(twoBranches, fmt.Sprint(i))
 		branches := []collation.Row{b.request(id, "left"), b.request(id, "right")}
-		n := b.everybody(2, func(i int) *collation.Message { return Response(&branches[i], Success(`1`)) })
+		n := b.everybody(2, func(i int) *collation.Message { return journaltest.Response(&branches[i], journaltest.Success(`1`)) })
 		require.Equal(b, 2, n[collation.Handled])
 		b.run(id)
-		b.answer(id, "next", Success(`3`))
+		b.answer(id, "next", journaltest.Success(`3`))
 		require.Equal(b, journal.JobCompleted, b.view(id).State)
 	}
 })
@@ -65,7 +66,7 @@ var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 var _ = test("Races", "a lease and a commit: one wins (E7, J8)", func(b *bench) {
 	r := b.asked()
 	leased, live := make(chan error, 1), b.live().ID()
-	committed := b.attempt(Response(&r, failure(journal.ResponseFailedAttempt, "no")), b.altering(func(*collation.Plan) {
+	committed := b.attempt(journaltest.Response(&r, failure(journal.ResponseFailedAttempt, "no")), b.altering(func(*collation.Plan) {
 		go func() {
 			_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
 			leased <- err
@@ -98,7 +99,7 @@ var _ = test("Races", "many first runs at once: one begins (P17)", func(b *bench
 	require.Equal(b, []any{r.Fence + 1, true}, []any{row.Fence, row.Live})
 	require.Len(b, b.chain(r.Job, r.GUID), 1)
 	b.held(r, row.Holder)
-	got(b.s.Keep(b.ctx(), b.fresh(r, row.Holder)))(b)
+	must(b.s.Keep(b.ctx(), b.fresh(r, row.Holder)))(b)
 	b.held(r, row.Holder)
 })
 
@@ -108,7 +109,7 @@ var _ = test("Races", "the sweeper passes over rows that are being decided", fun
 	require.Len(b, due, 2, "listing takes no lock")
 	b.locked(b.c, store.Want{Job: ids[0], Row: ids[0].Start()})
 	for _, id := range []journal.JobID{ids[1], ids[0]} {
-		out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+		out := must(b.s.Claim(b.ctx(), claims(due, true)))(b)
 		require.Len(b, out, 1)
 		require.Equal(b, id, out[0].Row.Job)
 		require.NoError(b, b.c.Rollback(b.ctx()))
@@ -126,7 +127,7 @@ func (b *bench) whole(id journal.JobID) *collation.State {
 // guess decides the success of a request on the hot state of its job.
 func (b *bench) guess(r *collation.Row) store.Chained {
 	b.Helper()
-	return b.guessed(Response(r, Success(`1`)))
+	return b.guessed(journaltest.Response(r, journaltest.Success(`1`)))
 }
 
 // guessed decides a response on the hot state of its job.
@@ -168,11 +169,11 @@ var _ = test("Hot", "a young job is read whole, and no other (W6)", func(b *benc
 	require.JSONEq(b, `{"n":7}`, string(st.Results[startKey].Output))
 	require.False(b, b.look(store.Want{Job: r.Job}).States[r.Job].Whole, "it was not asked for")
 
-	waiting := b.requested(one, "waiting")
+	waiting := b.requested(oneWorker, "waiting")
 	b.altered(waiting, waits(collation.Wait{GUID: guid(1), Topic: "t", Key: "k"}))
 	require.True(b, b.whole(waiting).Whole)
 
-	many := b.requested(one, "many")
+	many := b.requested(oneWorker, "many")
 	b.altered(many, func(p *collation.Plan, _ *collation.State) {
 		for n := range store.YoungRows {
 			p.Insert = append(p.Insert,
@@ -196,13 +197,13 @@ var _ = test("Hot", "what has changed since is lost and named, and nothing is th
 		"head":  func(r *collation.Row) { b.altered(r.Job) },
 		"state": func(r *collation.Row) { b.quarantine(r.Job) },
 		"row":   func(r *collation.Row) { b.lease(*r, "w") },
-		"gone":  func(r *collation.Row) { b.must(Response(r, Success(`2`))) },
+		"gone":  func(r *collation.Row) { b.must(journaltest.Response(r, journaltest.Success(`2`))) },
 		"other": func(*collation.Row) {},
 	}
 	var plans []store.Chained
 	rows := map[string]collation.Row{}
 	for _, name := range slices.Sorted(maps.Keys(changes)) { // the other one before the row
-		r := b.request(b.requested(one, name), "work")
+		r := b.request(b.requested(oneWorker, name), "work")
 		rows[name], plans = r, append(plans, b.guess(&r))
 	}
 	var want, lost []journal.JobID
@@ -247,7 +248,7 @@ var _ = test("Hot", "a hot state needs no Load; one that another holds is lost (
 var _ = test("Hot", "a row that was written since is not moved (W6)", func(b *bench) {
 	b.c = b.hasty()
 	r := b.asked()
-	plan := b.guessed(Response(&r, failure(journal.ResponseFailedAttempt, "no")))
+	plan := b.guessed(journaltest.Response(&r, failure(journal.ResponseFailedAttempt, "no")))
 	require.Len(b, plan.Plan.Update, 1)
 	plan.Plan.Update[0].Rev += 10
 	b.lease(r, "w")
@@ -268,13 +269,13 @@ var _ = test("Hot", "an effect decided on a chain that has changed since is lost
 		},
 		"an effect":     func(_ collation.Row, l store.Lease) { b.startEffect(l, effect("other", 0)) },
 		"this effect":   func(_ collation.Row, l store.Lease) { b.startEffect(l, pay) },
-		"its answer":    func(r collation.Row, _ store.Lease) { b.must(Response(&r, Success(`2`))) },
+		"its answer":    func(r collation.Row, _ store.Lease) { b.must(journaltest.Response(&r, journaltest.Success(`2`))) },
 		"its job's end": func(r collation.Row, _ store.Lease) { b.quarantine(r.Job) },
 	} {
-		r := b.request(b.requested(one, name), "work")
+		r := b.request(b.requested(oneWorker, name), "work")
 		l := b.lease(r, "w")
 		chain := b.look(store.Want{Chain: l.Key(), Effects: []journal.Digest{pay.Key}}).Chains[l.Key()]
-		out := got(chain.Start(l, pay, b.mode))(b)
+		out := must(chain.Start(l, pay, b.mode))(b)
 		if change != nil {
 			change(r, l)
 		}
@@ -308,7 +309,7 @@ var _ = test("Hot", "whoever writes a row raises its rev (W6)", func(b *bench) {
 	raised("the end of an effect")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
 	raised("handing back")
-	l = got(b.s.Keep(b.ctx(), b.fresh(now(), "w2")))(b)
+	l = must(b.s.Keep(b.ctx(), b.fresh(now(), "w2")))(b)
 	raised("being kept")
 	require.NoError(b, b.s.HandBack(b.ctx(), l))
 	b.rewrite(now(), func(*collation.Row, collation.Micros) {})
@@ -319,7 +320,7 @@ var _ = test("Hot", "whoever writes a row raises its rev (W6)", func(b *bench) {
 	for _, send := range []bool{true, false} {
 		b.rewrite(now(), func(r *collation.Row, now collation.Micros) { r.NextAt = now - 1 })
 		rev = now().Rev
-		got(b.s.Claim(b.ctx(), claims(b.due(10), send)))(b)
+		must(b.s.Claim(b.ctx(), claims(b.due(10), send)))(b)
 		raised("a claim")
 	}
 

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -71,15 +72,15 @@ var _ = test("Rows", "a claim is a test-and-set on publication and turn (T2)", f
 	} {
 		row := due[0]
 		wrong(&row)
-		require.Empty(b, got(b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true)))(b))
+		require.Empty(b, must(b.s.Claim(b.ctx(), claims([]store.DueRow{row}, true)))(b))
 	}
-	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+	out := must(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	v, row := b.view(r.Job), b.request(r.Job, "work")
 	require.Equal(b, []store.Outgoing{{Row: row, JobKey: "k", Generation: 1, Flow: v.Flow, Trace: v.Trace}}, out)
 	require.Equal(b, []any{2, row.Turn, row.PublishedAt + micros(hour)},
 		[]any{row.Publication, row.TurnSent, row.NextAt})
 	require.GreaterOrEqual(b, row.PublishedAt, due[0].Now)
-	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "the second one has lost")
+	require.Empty(b, must(b.s.Claim(b.ctx(), claims(due, true)))(b), "the second one has lost")
 	require.Empty(b, b.due(10))
 })
 
@@ -87,13 +88,13 @@ var _ = test("Rows", "a claim that looks again later sends nothing (T2)", func(b
 	id := b.jobs(1)[0]
 	due := b.due(10)
 	before := b.view(id).Rows[0]
-	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, false)))(b))
+	require.Empty(b, must(b.s.Claim(b.ctx(), claims(due, false)))(b))
 	after := b.view(id).Rows[0]
 	require.GreaterOrEqual(b, after.NextAt, due[0].Now+micros(hour))
 	before.NextAt, before.Rev = after.NextAt, before.Rev+1
 	require.Equal(b, before, after)
 	require.Empty(b, b.due(10))
-	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "it is not due any more")
+	require.Empty(b, must(b.s.Claim(b.ctx(), claims(due, true)))(b), "it is not due any more")
 })
 
 // It asks for the request of a job.
@@ -105,7 +106,7 @@ var _ = test("Rows", "what the bus has refused is noted as not sent (T5)", func(
 	refused := func(change func(*store.DueRow)) {
 		row := store.DueRow{Job: sent.Job, GUID: sent.GUID, Publication: sent.Publication, Turn: sent.Turn}
 		change(&row)
-		require.Empty(b, got(b.s.Claim(b.ctx(), []store.Claim{{Row: row, Refused: true, Again: time.Microsecond}}))(b))
+		require.Empty(b, must(b.s.Claim(b.ctx(), []store.Claim{{Row: row, Refused: true, Again: time.Microsecond}}))(b))
 	}
 	for _, other := range []func(*store.DueRow){
 		func(d *store.DueRow) { d.Publication++ },
@@ -121,7 +122,7 @@ var _ = test("Rows", "what the bus has refused is noted as not sent (T5)", func(
 	require.Equal(b, []any{sent.Publication, sent.PublishedAt, sent.Rev + 1},
 		[]any{after.Publication, after.PublishedAt, after.Rev})
 	b.passing(func() bool { return len(b.due(10)) == 1 })
-	out := got(b.s.Claim(b.ctx(), claims(b.due(10), true)))(b)
+	out := must(b.s.Claim(b.ctx(), claims(b.due(10), true)))(b)
 	require.Equal(b, []int{sent.Publication + 1, sent.Turn}, []int{out[0].Row.Publication, out[0].Row.TurnSent})
 	refused(func(d *store.DueRow) { d.Publication++ })
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
@@ -141,10 +142,10 @@ var _ = test("Rows", "the publications of requests, of many rows at once (T2)", 
 	}
 	sent := b.request(r.Job, "work").Publication
 	require.Positive(b, sent)
-	require.Equal(b, []int{0, sent, 0, 0}, got(b.s.Publications(b.ctx(), keys))(b))
+	require.Equal(b, []int{0, sent, 0, 0}, must(b.s.Publications(b.ctx(), keys))(b))
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
-	require.Equal(b, []int{0, 0, 0, 0}, got(b.s.Publications(b.ctx(), keys))(b), "a held one is not sent")
-	require.Empty(b, got(b.s.Publications(b.ctx(), nil))(b))
+	require.Equal(b, []int{0, 0, 0, 0}, must(b.s.Publications(b.ctx(), keys))(b), "a held one is not sent")
+	require.Empty(b, must(b.s.Publications(b.ctx(), nil))(b))
 	_, err := b.s.Publications(b.ctx(), make([]collation.RowKey, store.MaxSweep+1))
 	require.Error(b, err)
 })
@@ -154,18 +155,18 @@ var _ = test("Rows", "what is gone or held is not claimed (C16)", func(b *bench)
 	due := b.due(10)
 	b.rewrite(b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "for a test" })
 	require.Empty(b, b.due(10))
-	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "held since it was listed")
+	require.Empty(b, must(b.s.Claim(b.ctx(), claims(due, true)))(b), "held since it was listed")
 	b.rewrite(b.view(id).Rows[0], func(r *collation.Row, _ collation.Micros) { r.Held = "" })
 	require.Len(b, b.due(10), 1)
-	b.must(Message(&b.view(id).Rows[0]))
-	require.Empty(b, got(b.s.Claim(b.ctx(), claims(due, true)))(b), "gone since it was listed")
+	b.must(journaltest.Message(&b.view(id).Rows[0]))
+	require.Empty(b, must(b.s.Claim(b.ctx(), claims(due, true)))(b), "gone since it was listed")
 })
 
 var _ = test("Rows", "rows without a job are due and claimed like others (T1)", func(b *bench) {
 	id := b.jobs(1)[0]
 	child, k := b.order(id, 1, true), b.sent(id, b.signal("t", "k", "x"))
 	due := slices.DeleteFunc(b.due(10), func(d store.DueRow) bool { return d.Job == id })
-	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+	out := must(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.ElementsMatch(b, []store.Outgoing{{Row: *b.stored(id, keyOf(&child))}, {Row: *b.stored(id, k)}}, out)
 	require.Equal(b, []int{1, 1}, []int{out[0].Row.Publication, out[1].Row.Publication})
 	require.NoError(b, b.spawn(&child), "its publication is part of no test-and-set")
@@ -199,10 +200,10 @@ var _ = test("Rows", "sweepers at once send each row once (T8)", func(b *bench) 
 
 // It lists requests that are past their time, including held ones; collation decides them.
 var _ = test("Rows", "what is past its time is late, the first first, held or not (E9)", func(b *bench) {
-	b.requested(one, "patient")
+	b.requested(oneWorker, "patient")
 	var want []collation.RowKey
 	for i := range 3 {
-		r := b.request(b.requested(one, fmt.Sprint(i)), "work")
+		r := b.request(b.requested(oneWorker, fmt.Sprint(i)), "work")
 		if i == 1 {
 			b.answer(r.Job, "work", failure(journal.ResponseParked, "unknown outcome"))
 		}
@@ -211,11 +212,11 @@ var _ = test("Rows", "what is past its time is late, the first first, held or no
 		})
 		want = append([]collation.RowKey{keyOf(&r)}, want...)
 	}
-	late := func(limit int) []collation.RowKey { return got(b.s.Late(b.ctx(), journal.MessageRequest, limit))(b) }
+	late := func(limit int) []collation.RowKey { return must(b.s.Late(b.ctx(), journal.MessageRequest, limit))(b) }
 	require.Equal(b, want, late(10))
 	require.Equal(b, want[:2], late(2))
 	rev := b.request(want[0].Job, "work").Rev
-	require.Equal(b, 3, got(b.s.TurnOverdue(b.ctx(), 10))(b))
+	require.Equal(b, 3, must(b.s.TurnOverdue(b.ctx(), 10))(b))
 	require.Greater(b, b.view(want[0].Job).Rows[0].Rev, rev, "whoever writes a row raises its rev (W6)")
 	require.Empty(b, late(10))
 	for _, k := range want {
@@ -268,7 +269,7 @@ var _ = test("Rows", "the next row that is due, or request that is late, is told
 		b.rewrite(row, step.change)
 		require.InDelta(b, step.want, timing().Next, float64(time.Minute))
 	}
-	late := b.request(b.requested(fork, "late"), "right")
+	late := b.request(b.requested(twoBranches, "late"), "right")
 	require.False(b, timing().Late)
 	b.rewrite(late, func(r *collation.Row, now collation.Micros) { r.WithinAt = now - 1 })
 	require.True(b, timing().Late)
@@ -278,7 +279,7 @@ var _ = test("Rows", "more than the limits is refused (T11)", func(b *bench) {
 	require.NoError(b, b.s.DeadLetter(b.ctx(), collation.DeadLetter{Kind: journal.MessageLeg1, Reason: "foreign"}, nil))
 	b.jobs(1)
 	for _, limit := range []int{0, -1} { // the default
-		require.Len(b, got(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit}))(b), 1)
+		require.Len(b, must(b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: limit}))(b), 1)
 	}
 	_, letters := b.s.DeadLetters(b.ctx(), store.DeadFilter{Limit: store.MaxPage + 1})
 	_, _, due := b.s.Due(b.ctx(), store.MaxSweep+1)
@@ -288,7 +289,7 @@ var _ = test("Rows", "more than the limits is refused (T11)", func(b *bench) {
 	for i, err := range []error{letters, due, claim, late, outcomes} {
 		require.ErrorIs(b, err, store.ErrRejected, i)
 	}
-	require.Empty(b, got(b.s.Claim(b.ctx(), nil))(b))
+	require.Empty(b, must(b.s.Claim(b.ctx(), nil))(b))
 })
 
 // pauseRef names a pause.
@@ -320,7 +321,7 @@ func sleeps(n int) []collation.Pause {
 // pausing adds pauses to the request of a new job.
 func (b *bench) pausing(key string, pauses []collation.Pause) collation.Row {
 	b.Helper()
-	r := b.request(b.requested(one, key), "work")
+	r := b.request(b.requested(oneWorker, key), "work")
 	b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Pauses, r.NextAt = pauses, collation.Never })
 	return b.request(r.Job, "work")
 }
@@ -349,7 +350,7 @@ func replaces(r *collation.Row) change {
 // paused lists the pauses of a request.
 func (b *bench) paused(job journal.JobID, request journal.GUID) []store.Pause {
 	b.Helper()
-	return got(b.s.Pauses(b.ctx(), job, request))(b)
+	return must(b.s.Pauses(b.ctx(), job, request))(b)
 }
 
 // pausedBy names the pauses of a request: those that have come, behind them what stands.
@@ -378,7 +379,7 @@ var _ = test("Pauses", "a row has its pauses wherever it is read (E12)", func(b 
 	require.Equal(b, map[journal.GUID]collation.Row{row.GUID: row, other.GUID: other}, b.tables(row.Job).Rows)
 	b.rewrite(row, func(r *collation.Row, now collation.Micros) { r.NextAt = now })
 	due := slices.DeleteFunc(b.due(10), func(d store.DueRow) bool { return d.GUID != row.GUID })
-	out := got(b.s.Claim(b.ctx(), claims(due, true)))(b)
+	out := must(b.s.Claim(b.ctx(), claims(due, true)))(b)
 	require.Len(b, out, 1)
 	require.Equal(b, everyPause(), out[0].Row.Pauses)
 })

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -22,7 +23,7 @@ func (b *bench) session(name string, lease time.Duration) store.Session {
 
 func (b *bench) open(p store.Process) store.Session {
 	b.Helper()
-	s := got(b.s.OpenSession(b.ctx(), p))(b)
+	s := must(b.s.OpenSession(b.ctx(), p))(b)
 	b.Cleanup(func() { _ = s.End(b.ctx()) }) // closes its connection
 	return s
 }
@@ -44,7 +45,7 @@ func (b *bench) letDie(name string) {
 
 // looks opens a session that can end others once it was renewed for its own lease, which is
 // longer than theirs.
-func (b *bench) looks() store.Session { return b.session("looks", 10*span) }
+func (b *bench) looks() store.Session { return b.session("looks", 10*lasting) }
 
 // passing lets time pass in steps of a fraction of a span until reached. After each it waits for
 // what the store does in its own time.
@@ -53,7 +54,7 @@ func (b *bench) passing(reached func() bool) {
 	looks := 0
 	b.waits(func() bool {
 		if looks++; looks%10 == 1 && looks < 1000 { // what lasts an hour stays
-			b.clock.Advance(span / 2)
+			b.clock.Advance(lasting / 2)
 		}
 		return reached()
 	})
@@ -69,8 +70,8 @@ func freed(r collation.Row) collation.Row {
 }
 
 var _ = test("Sessions", "one that is not renewed is ended by another, and what it held is free (W8)", func(b *bench) {
-	id := b.requested(fork, "forked")
-	dies := b.session("dies", span)
+	id := b.requested(twoBranches, "forked")
+	dies := b.session("dies", lasting)
 	old := b.leaseFor(b.request(id, "left"), "w", dies)
 	b.leaseFor(b.request(id, "right"), "w", dies)
 	b.rewrite(b.request(id, "right"), func(r *collation.Row, now collation.Micros) {
@@ -95,12 +96,12 @@ var _ = test("Sessions", "one that is not renewed is ended by another, and what 
 	require.Equal(b, []any{old.Fence + 2, 2}, []any{l.Fence, l.Runs}, "one by the end, one by the new run")
 	require.ErrorIs(b, failed(b.s.Keep(b.ctx(), old)), store.ErrStale)
 	require.ErrorIs(b, b.s.HandBack(b.ctx(), old), store.ErrStale)
-	got(b.s.Keep(b.ctx(), l))(b)
+	must(b.s.Keep(b.ctx(), l))(b)
 })
 
 // Two processes are cut off for longer than their leases; one of them comes back.
 var _ = test("Sessions", "who was cut off himself declares nobody dead (W8)", func(b *bench) {
-	lease := 4 * span
+	lease := 4 * lasting
 	back := b.session("back", lease)
 	b.session("dies", lease)
 	opened := b.now()
@@ -111,11 +112,11 @@ var _ = test("Sessions", "who was cut off himself declares nobody dead (W8)", fu
 })
 
 var _ = test("Sessions", "one that is renewed is not ended (W8)", func(b *bench) {
-	lease := 10 * span
+	lease := 10 * lasting
 	s, live := b.session("renewed", lease), b.looks()
 	opened := b.now()
 	b.passing(func() bool {
-		got(s.Renew(b.ctx(), store.Doing{}))(b)
+		must(s.Renew(b.ctx(), store.Doing{}))(b)
 		require.Empty(b, b.renewed(live))
 		return b.now() > opened+2*micros(lease)
 	})
@@ -140,8 +141,8 @@ var _ = test("Sessions", "its end frees what it held at once, and its id is neve
 })
 
 var _ = test("Sessions", "what it may not have sent is sent again (W8, T2)", func(b *bench) {
-	f := b.deploy(one)
-	dies := b.session("dies", span)
+	f := b.deploy(oneWorker)
+	dies := b.session("dies", lasting)
 	send := func(key string, by store.Session) journal.JobID {
 		b.Helper()
 		id, of := b.start(f, key), claims(b.due(10), true)
@@ -149,7 +150,7 @@ var _ = test("Sessions", "what it may not have sent is sent again (W8, T2)", fun
 		if of[0].Session = by.ID(); key == "lost" {
 			of[0].Again = 30 * time.Second // as rows that were sent mostly have; the others are not due meanwhile
 		}
-		out := got(b.s.Claim(b.ctx(), of))(b)
+		out := must(b.s.Claim(b.ctx(), of))(b)
 		require.Equal(b, by.ID(), out[0].Row.Session)
 		return id
 	}
@@ -192,10 +193,10 @@ var _ = test("Sessions", "nothing is taken for one that has ended (W8)", func(b 
 		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrStale)
 		_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		require.True(b, overBy(err), "%v", err)
-		_, err = b.s.FinishEffect(b.ctx(), l, completed(at("now", store.ClassPure, ""), `1`), false)
+		_, err = b.s.FinishEffect(b.ctx(), l, completed(effectAt("now", store.ClassPure, ""), `1`), false)
 		require.True(b, overBy(err), "%v", err)
 		calls := 0
-		_, err = b.s.TxEffect(b.ctx(), l, at("rows", store.ClassTx, ""), body(&calls, resulting(`1`), nil))
+		_, err = b.s.TxEffect(b.ctx(), l, effectAt("rows", store.ClassTx, ""), body(&calls, resulting(`1`), nil))
 		require.True(b, overBy(err), "%v", err)
 		require.Equal(b, before, b.view(r.Job))
 		require.Empty(b, b.chain(r.Job, r.GUID))
@@ -208,16 +209,16 @@ var _ = test("Sessions", "its end and what is taken for it, at once (W8)", func(
 	live := b.looks()
 	var ids []journal.JobID
 	for i := range 4 {
-		ids = append(ids, b.requested(one, fmt.Sprint(i)))
+		ids = append(ids, b.requested(oneWorker, fmt.Sprint(i)))
 	}
 	takes := []func(store.Lease) error{
 		func(l store.Lease) error {
-			_, _, err := b.s.StartEffect(b.ctx(), l, at(l.Holder, store.ClassGuarded, ""))
+			_, _, err := b.s.StartEffect(b.ctx(), l, effectAt(l.Holder, store.ClassGuarded, ""))
 			return err
 		},
 		func(l store.Lease) error { _, err := b.s.Keep(b.ctx(), l); return err },
 		func(l store.Lease) error {
-			_, err := b.s.FinishEffect(b.ctx(), l, completed(at(l.Holder, store.ClassPure, ""), `1`), false)
+			_, err := b.s.FinishEffect(b.ctx(), l, completed(effectAt(l.Holder, store.ClassPure, ""), `1`), false)
 			return err
 		},
 	}
@@ -250,8 +251,8 @@ var _ = test("Sessions", "its end and what is taken for it, at once (W8)", func(
 })
 
 var _ = test("Sessions", "a row that somebody writes is freed later (W8)", func(b *bench) {
-	r, free := b.asked(), b.request(b.requested(one, "free"), "work")
-	dies, live := b.session("dies", span), b.looks()
+	r, free := b.asked(), b.request(b.requested(oneWorker, "free"), "work")
+	dies, live := b.session("dies", lasting), b.looks()
 	b.leaseFor(r, "w", dies)
 	held := b.request(r.Job, "work")
 	b.locked(b.c, store.Want{Job: r.Job, Row: r.GUID})
@@ -279,25 +280,25 @@ var _ = test("Sessions", "which leases are none any more, by their places (W8)",
 		lost, closed  bool
 		since         func(l store.Lease, r collation.Row)
 	}{
-		{src: one, activity: "work"},
-		{src: fork, activity: "right"},
-		{src: fork, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) {
-			b.answer(l.Job, "left", Success(`1`))
+		{src: oneWorker, activity: "work"},
+		{src: twoBranches, activity: "right"},
+		{src: twoBranches, activity: "left", lost: true, since: func(l store.Lease, _ collation.Row) {
+			b.answer(l.Job, "left", journaltest.Success(`1`))
 		}},
-		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
+		{src: oneWorker, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
 			b.answer(l.Job, "work", failure(journal.ResponseFailedAttempt, "no"))
 		}},
-		{src: one, activity: "work", lost: true, since: func(l store.Lease, r collation.Row) {
+		{src: oneWorker, activity: "work", lost: true, since: func(l store.Lease, r collation.Row) {
 			require.NoError(b, b.s.HandBack(b.ctx(), l))
 			b.lease(r, "another")
 		}},
-		{src: fork, activity: "right", lost: true, closed: true, since: func(l store.Lease, _ collation.Row) {
+		{src: twoBranches, activity: "right", lost: true, closed: true, since: func(l store.Lease, _ collation.Row) {
 			b.answer(l.Job, "left", failure(journal.ResponseTerminal, "declined"))
 		}},
-		{src: one, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
+		{src: oneWorker, activity: "work", lost: true, since: func(l store.Lease, _ collation.Row) {
 			require.NoError(b, b.s.HandBack(b.ctx(), l))
 		}},
-		{src: one, activity: "work", lost: true, since: func(_ store.Lease, r collation.Row) {
+		{src: oneWorker, activity: "work", lost: true, since: func(_ store.Lease, r collation.Row) {
 			b.rewrite(r, func(r *collation.Row, _ collation.Micros) { r.Held = collation.HeldStuck })
 		}},
 	} {
@@ -313,20 +314,20 @@ var _ = test("Sessions", "which leases are none any more, by their places (W8)",
 	}
 	leases = append(leases, store.Lease{Job: journal.JobID{1}, Request: guid(1), Turn: 1, Holder: "w"})
 	want = append(want, store.LostLease{Place: len(leases) - 1})
-	require.ElementsMatch(b, want, got(b.live().Lost(b.ctx(), leases))(b))
-	require.Empty(b, got(b.live().Lost(b.ctx(), nil))(b))
+	require.ElementsMatch(b, want, must(b.live().Lost(b.ctx(), leases))(b))
+	require.Empty(b, must(b.live().Lost(b.ctx(), nil))(b))
 })
 
 var _ = test("Sessions", "what it holds is listed (W8)", func(b *bench) {
 	var want []store.Lease
 	of := b.session("holds", hour)
 	for i := range 3 {
-		want = append(want, b.leaseFor(b.request(b.requested(one, fmt.Sprint(i)), "work"), fmt.Sprint("w", i), of))
+		want = append(want, b.leaseFor(b.request(b.requested(oneWorker, fmt.Sprint(i)), "work"), fmt.Sprint("w", i), of))
 		want[i].Generation, want[i].Runs = 0, 0 // not needed
 	}
-	b.answer(want[2].Job, "work", Success(`1`))
-	b.lease(b.request(b.requested(one, "of another"), "work"), "w")
-	held := got(of.Held(b.ctx()))(b)
+	b.answer(want[2].Job, "work", journaltest.Success(`1`))
+	b.lease(b.request(b.requested(oneWorker, "of another"), "work"), "w")
+	held := must(of.Held(b.ctx()))(b)
 	for i := range held {
 		held[i].Generation, held[i].Runs = 0, 0
 	}
@@ -339,14 +340,14 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 	}
 	bare := store.Process{Name: "bare", Lease: hour}
 	first := b.open(both)
-	b.open(store.Process{Name: "gone", Topics: []string{"x"}, Engine: true, Lease: span})
+	b.open(store.Process{Name: "gone", Topics: []string{"x"}, Engine: true, Lease: lasting})
 	second := b.open(bare)
-	views := func() []store.ProcessView { return got(b.s.Processes(b.ctx()))(b) }
+	views := func() []store.ProcessView { return must(b.s.Processes(b.ctx()))(b) }
 	b.passing(func() bool { return len(views()) == 2 })
 	list := views()
 	require.Equal(b, []store.Process{both, bare}, []store.Process{list[0].Process, list[1].Process})
 	require.Empty(b, list[0].Ran)
-	silent := got(b.s.Silent(b.ctx()))(b)
+	silent := must(b.s.Silent(b.ctx()))(b)
 	require.Len(b, silent, 1, "nobody has declared it dead")
 	require.Equal(b, "gone", silent[0].Name)
 	engines := func(s store.Session) int {
@@ -364,7 +365,7 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 		Ran: []int64{7, 1 << 40}, Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: guid(2)},
 		Troubles: troubles,
 	}
-	got(first.Renew(b.ctx(), does))(b)
+	must(first.Renew(b.ctx(), does))(b)
 	list = views()
 	does.Troubles = troubles[:store.MaxTroubles]
 	require.Equal(b, does, list[0].Doing)

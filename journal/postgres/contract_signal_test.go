@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"fmt"
@@ -199,7 +199,7 @@ func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collatio
 	var k collation.RowKey
 	b.altered(id, func(p *collation.Plan, st *collation.State) {
 		s.Sent, s.Keep = st.Now-10, 1
-		row := got(s.Row(b.space()))(b)
+		row := must(s.Row(b.space()))(b)
 		row = s.Kept(row)
 		spoil(&row)
 		k = keyOf(&row)
@@ -212,7 +212,7 @@ func (b *bench) past(id journal.JobID, s *collation.Signal, spoil func(*collatio
 var _ = test("Mailboxes", "kept signals expire, the oldest first, within the limit (T11)", func(b *bench) {
 	id := b.jobs(1)[0]
 	told, stays := b.signal("t", "told", "x"), b.signal("t", "stays", "x")
-	told.Keep = micros(span)
+	told.Keep = micros(lasting)
 	b.tell(told)
 	b.tell(stays)
 	order := []collation.RowKey{b.box(told)}
@@ -225,7 +225,7 @@ var _ = test("Mailboxes", "kept signals expire, the oldest first, within the lim
 	until := b.stored(id, b.box(told)).WithinAt
 	b.eventually(func() bool { return b.now() > until })
 	for gone := 0; gone < 5; {
-		n := got(b.s.ExpireSignals(b.ctx(), 2))(b)
+		n := must(b.s.ExpireSignals(b.ctx(), 2))(b)
 		require.Equal(b, min(2, 5-gone), n)
 		gone += n
 		for i, k := range order {
@@ -233,7 +233,7 @@ var _ = test("Mailboxes", "kept signals expire, the oldest first, within the lim
 		}
 	}
 	require.Equal(b, store.Signalled{State: store.SignalMissed, Duplicate: true}, b.tell(told))
-	require.Zero(b, got(b.s.ExpireSignals(b.ctx(), 10))(b), "before its time")
+	require.Zero(b, must(b.s.ExpireSignals(b.ctx(), 10))(b), "before its time")
 	require.NotNil(b, b.stored(id, b.box(stays)))
 })
 
@@ -247,8 +247,8 @@ var _ = test("Mailboxes", "a signal past its time is not made due, one on its wa
 	}
 	require.Equal(b, row, b.stored(id, late))
 	onItsWay := b.past(id, b.signal("t", "way", "x"), func(r *collation.Row) { r.Held, r.NextAt = "", r.WithinAt })
-	require.Equal(b, []collation.RowKey{late}, got(b.s.Late(b.ctx(), journal.MessageSignal, 10))(b))
-	require.Equal(b, 1, got(b.s.ExpireSignals(b.ctx(), 10))(b))
+	require.Equal(b, []collation.RowKey{late}, must(b.s.Late(b.ctx(), journal.MessageSignal, 10))(b))
+	require.Equal(b, 1, must(b.s.ExpireSignals(b.ctx(), 10))(b))
 	require.Len(b, b.deliver(onItsWay), 1)
 })
 
@@ -259,10 +259,10 @@ var _ = test("Mailboxes", "records that guard against repetition go when they ar
 	kept.Keep = 2 * micros(store.SignalAge)
 	b.tell(missed)
 	b.tell(kept)
-	require.Zero(b, got(b.s.Prune(b.ctx(), 10))(b))
+	require.Zero(b, must(b.s.Prune(b.ctx(), 10))(b))
 	require.True(b, b.tell(missed).Duplicate)
 	b.clock.Advance(store.SignalAge + time.Second)
-	require.Positive(b, got(b.s.Prune(b.ctx(), 10))(b))
+	require.Positive(b, must(b.s.Prune(b.ctx(), 10))(b))
 	require.False(b, b.tell(missed).Duplicate)
 	require.True(b, b.tell(kept).Duplicate, "the record stays as long as its row")
 })
@@ -300,7 +300,7 @@ var _ = test("Mailboxes", "deliveries at once: each signal once (T8)", func(b *b
 func (b *bench) interruptOf(target journal.JobID, caller string) collation.Row {
 	b.Helper()
 	o := collation.InterruptOrder{Code: collation.CodeInterrupted, Reason: "enough", Throw: true, From: caller}
-	return got(o.Row(collation.AskedInterruptGUID(caller, target), target, 1))(b)
+	return must(o.Row(collation.AskedInterruptGUID(caller, target), target, 1))(b)
 }
 
 // interrupt inserts the row, and says whether the interrupt was not known.

@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"encoding/json"
@@ -15,14 +15,14 @@ import (
 )
 
 var _ = test("Start", "inception is one transaction, and its key names it (1.11)", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	id := b.start(f, "k")
 	require.Equal(b, collation.NewJobID(b.space(), "k", 1), id, "C8")
-	require.Equal(b, id, got(b.s.FindJob(b.ctx(), "k"))(b))
+	require.Equal(b, id, must(b.s.FindJob(b.ctx(), "k"))(b))
 	v := b.view(id)
 	require.Equal(b, collation.Job{
 		ID: id, Space: b.space(), Key: "k", Generation: 1, Flow: collation.RefOf(f), State: journal.JobOpen, Semaphore: 1,
-		Head: v.Head, Started: v.Started, Trace: starting(f, "", "").Trace,
+		Head: v.Head, Started: v.Started, Trace: startOf(f, "", "").Trace,
 	}, v.Job)
 	require.Equal(b, int64(1), v.Head.Seq)
 	require.Positive(b, v.Started)
@@ -40,11 +40,11 @@ var _ = test("Start", "inception is one transaction, and its key names it (1.11)
 })
 
 var _ = test("Start", "a start begins at the later of its times", func(b *bench) {
-	later := starting(b.deploy(one), "later", `{}`)
+	later := startOf(b.deploy(oneWorker), "later", `{}`)
 	later.Delay = time.Hour
-	past := starting(b.deploy(one), "past", `{}`)
+	past := startOf(b.deploy(oneWorker), "past", `{}`)
 	past.At = 1
-	out := got(b.s.Start(b.ctx(), []store.Start{later, past}, b.mode))(b)
+	out := must(b.s.Start(b.ctx(), []store.Start{later, past}, b.mode))(b)
 	for i, delay := range []collation.Micros{micros(time.Hour), 0} {
 		v := b.view(out[i].Job)
 		require.Equal(b, v.Started+delay, v.Rows[0].NextAt)
@@ -54,17 +54,17 @@ var _ = test("Start", "a start begins at the later of its times", func(b *bench)
 // Several inceptions commit together without a look before. Those that lose a
 // test-and-set are named, and nothing of the others is left.
 var _ = test("Start", "an inception names what it was lost to (W3)", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	b.start(f, "held")
 	begin := func(st store.Start) store.Chained {
-		return chain(collation.Begin(st.Inception(b.space(), 1), nil, b.mode))
+		return born(collation.Begin(st.Inception(b.space(), 1), nil, b.mode))
 	}
-	other := starting(f, "other", `{}`)
+	other := startOf(f, "other", `{}`)
 	other.Flow.Version, other.Active = "0", true
-	active := starting(f, "active", `{}`)
+	active := startOf(f, "active", `{}`)
 	active.Active = true
 	for _, c := range []struct{ plans, keys, flows any }{
-		{[]store.Chained{begin(active), begin(starting(f, "held", `{}`)), begin(starting(f, "free", `{}`))}, []string{"held"}, []string(nil)},
+		{[]store.Chained{begin(active), begin(startOf(f, "held", `{}`)), begin(startOf(f, "free", `{}`))}, []string{"held"}, []string(nil)},
 		{[]store.Chained{begin(active), begin(other)}, []string(nil), []string{f.Name()}},
 	} {
 		var lost *store.LostError
@@ -78,7 +78,7 @@ var _ = test("Start", "an inception names what it was lost to (W3)", func(b *ben
 })
 
 var _ = test("Start", "one of many starters at once begins it (1.11)", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	const starters, keys = 8, 5
 	for _, k := range []int{1, 3} { // some were used before
 		b.tombstone(fmt.Sprint(k))
@@ -88,7 +88,7 @@ var _ = test("Start", "one of many starters at once begins it (1.11)", func(b *b
 	together(starters, func(i int) {
 		var list []store.Start
 		for k := range keys { // in different orders, so that starters could deadlock
-			list = append(list, starting(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
+			list = append(list, startOf(f, fmt.Sprint((k+i)%keys), `{"n":7}`))
 		}
 		out, err := b.s.Start(b.ctx(), list, b.mode)
 		b.check(err)
@@ -104,7 +104,7 @@ var _ = test("Start", "one of many starters at once begins it (1.11)", func(b *b
 	require.Len(b, ids, keys)
 })
 
-// order lets a job order its n-th child, of flow one, and returns the row.
+// order lets a job order its n-th child, of flow oneWorker, and returns the row.
 func (b *bench) order(parent journal.JobID, n int, awaited bool) collation.Row {
 	b.Helper()
 	child := collation.ChildID(guid(n), 1)
@@ -128,12 +128,12 @@ func (b *bench) order(parent journal.JobID, n int, awaited bool) collation.Row {
 // spawning returns what begins the child of an order.
 func (b *bench) spawning(row *collation.Row) func() error {
 	b.Helper()
-	order := got(row.Order())(b)
-	f := b.deploy(one)
+	order := must(row.Order())(b)
+	f := b.deploy(oneWorker)
 	if order.Version != "" { // of compensations
 		f = b.undoFlow()
 	}
-	st := starting(f, order.Key, string(order.Input))
+	st := startOf(f, order.Key, string(order.Input))
 	return func() error { return b.s.Spawn(b.ctx(), row, st, b.mode) }
 }
 
@@ -145,7 +145,7 @@ func (b *bench) spawn(row *collation.Row) error {
 // reply returns an outcome of the order's child.
 func (b *bench) reply(row *collation.Row, code int) *collation.Row {
 	b.Helper()
-	r := got(row.Order())(b).Refusal(row.Job, code, "class", "why", 1, b.mode)
+	r := must(row.Order())(b).Refusal(row.Job, code, "class", "why", 1, b.mode)
 	return &r
 }
 
@@ -153,7 +153,7 @@ var _ = test("Children", "inception of a child is one transaction (1.11)", func(
 	id := b.jobs(1)[0]
 	row := b.order(id, 1, true)
 	require.ErrorIs(b, b.alter(id, inserts(row)), store.ErrLost, "it is ordered once")
-	order := got(row.Order())(b)
+	order := must(row.Order())(b)
 	require.Equal(b, map[journal.JobID]*collation.Row{row.Job: &row},
 		b.look(store.Want{Order: row.Job}, store.Want{Order: id}).Orders)
 	require.NoError(b, b.spawn(&row))
@@ -164,7 +164,7 @@ var _ = test("Children", "inception of a child is one transaction (1.11)", func(
 	want := row
 	want.Sender, want.Activity, want.Origin, want.Rev = journal.JobID{}, "start", 1, row.Rev+1
 	require.Equal(b, []collation.Row{want}, v.Rows, "the close of the parent takes nothing back any more")
-	require.Equal(b, row.Job, got(b.s.FindJob(b.ctx(), "child-1"))(b))
+	require.Equal(b, row.Job, must(b.s.FindJob(b.ctx(), "child-1"))(b))
 	l := b.look(store.Want{Order: row.Job}, store.Want{Job: row.Job})
 	require.Empty(b, l.Orders)
 	require.Equal(b, v.Job, l.States[row.Job].Job, "the parent is part of what is loaded")
@@ -228,14 +228,11 @@ func (b *bench) version(name, version string, content byte, activate bool) (bool
 }
 
 var _ = test("Flows", "a version is deployed once, with one content (5.1)", func(b *bench) {
-	require.True(b, got(b.version("f", "1", '1', false))(b))
-	require.False(b, got(b.version("f", "1", '1', false))(b), "the same content again changes nothing")
+	require.True(b, must(b.version("f", "1", '1', false))(b))
+	require.False(b, must(b.version("f", "1", '1', false))(b), "the same content again changes nothing")
 	require.ErrorIs(b, failed(b.version("f", "1", '2', false)), store.ErrVersionTaken)
-	require.Equal(b, `1`, string(got(b.s.Flow(b.ctx(), "f", "1"))(b)))
-	if b.lists == nil {
-		return
-	}
-	list := got(b.lists.Flows(b.ctx()))(b)
+	require.Equal(b, `1`, string(must(b.s.Flow(b.ctx(), "f", "1"))(b)))
+	list := must(b.lists.Flows(b.ctx()))(b)
 	require.Positive(b, list[0].Deployed)
 	require.Equal(b, []store.FlowView{{
 		Ref: journal.FlowRef{Name: "f", Version: "1", Digest: digest('1')}, Active: true,
@@ -247,12 +244,12 @@ var _ = test("Flows", "a version is deployed once, with one content (5.1)", func
 var _ = test("Flows", "the space says how long jobs are kept (W11)", func(b *bench) {
 	for _, d := range []time.Duration{0, flow.MinExpire, flow.MinExpire + 1, 720 * time.Hour, flow.MaxExpire} {
 		require.NoError(b, b.s.SetExpireDefault(b.ctx(), d))
-		require.Equal(b, d.Truncate(time.Microsecond), got(b.s.ExpireDefault(b.ctx()))(b))
+		require.Equal(b, d.Truncate(time.Microsecond), must(b.s.ExpireDefault(b.ctx()))(b))
 	}
 	for _, d := range []time.Duration{-1, 1, flow.MinExpire - 1, flow.MaxExpire + 1} {
 		require.ErrorIs(b, b.s.SetExpireDefault(b.ctx(), d), store.ErrRejected)
 	}
-	require.Equal(b, flow.MaxExpire, got(b.s.ExpireDefault(b.ctx()))(b))
+	require.Equal(b, flow.MaxExpire, must(b.s.ExpireDefault(b.ctx()))(b))
 })
 
 var _ = test("Flows", "the first version is active, then the activated", func(b *bench) {
@@ -262,25 +259,22 @@ var _ = test("Flows", "the first version is active, then the activated", func(b 
 		require.NoError(b, err)
 		require.Equal(b, version, ref.Version, why)
 		require.Equal(b, string(ref.Digest[:1]), string(canonical))
-		if b.lists == nil {
-			return
-		}
-		for _, f := range got(b.lists.Flows(b.ctx()))(b) {
+		for _, f := range must(b.lists.Flows(b.ctx()))(b) {
 			require.Equal(b, f.Ref.Version == version, f.Active)
 		}
 	}
 	for i, version := range []string{"1", "2", "10"} {
-		got(b.version("f", version, byte(i), false))(b)
+		must(b.version("f", version, byte(i), false))(b)
 		active("1", "this deploy does not activate")
 	}
 	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
 	active("10", "")
 	for range 2 {
-		got(b.version("f", "11", 11, true))(b)
+		must(b.version("f", "11", 11, true))(b)
 		active("11", "a new one is active at once")
 	}
 	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
-	got(b.version("f", "11", 11, true))(b)
+	must(b.version("f", "11", 11, true))(b)
 	active("10", "one that was there takes nothing back")
 	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3"), store.ErrNotFound)
 	active("10", "there is no other")
@@ -295,22 +289,22 @@ var _ = test("Flows", "deploying at once: one is fresh (T8)", func(b *bench) {
 })
 
 var _ = test("Flows", "the space has an epoch (T4)", func(b *bench) {
-	epoch := got(b.s.Epoch(b.ctx()))(b)
+	epoch := must(b.s.Epoch(b.ctx()))(b)
 	require.Positive(b, epoch)
 	require.NoError(b, b.s.Migrate(b.ctx()), "migrating again changes nothing")
-	require.Equal(b, epoch, got(b.s.Epoch(b.ctx()))(b))
+	require.Equal(b, epoch, must(b.s.Epoch(b.ctx()))(b))
 })
 
 func (b *bench) schedules() []store.Schedule {
 	b.Helper()
-	return got(b.s.Schedules(b.ctx()))(b)
+	return must(b.s.Schedules(b.ctx()))(b)
 }
 
 var _ = test("Flows", "active versions, by name, with the position of their flow (5.1, E16)", func(b *bench) {
 	require.Empty(b, b.schedules())
 	for i, name := range []string{"b", "a"} {
 		for _, version := range []string{"1", "2"} {
-			got(b.version(name, version, byte(i), false))(b)
+			must(b.version(name, version, byte(i), false))(b)
 		}
 	}
 	list := b.schedules()
@@ -335,18 +329,18 @@ var _ = test("Flows", "active versions, by name, with the position of their flow
 	goesOn("1", "it was active already")
 	require.NoError(b, b.s.Activate(b.ctx(), "a", "2"))
 	goesOn("2", "it was deployed before, and goes on")
-	got(b.version("a", "3", 3, true))(b)
+	must(b.version("a", "3", 3, true))(b)
 	goesOn("3", "a new version goes on")
 	at += 7
 	require.NoError(b, b.s.MarkSchedule(b.ctx(), "a", at-7, at))
-	got(b.version("a", "4", 4, false))(b)
+	must(b.version("a", "4", 4, false))(b)
 	goesOn("3", "this deploy does not activate")
 	require.NoError(b, b.s.Activate(b.ctx(), "a", "1"))
 	goesOn("1", "one that was active before goes on, too")
 })
 
 var _ = test("Flows", "schedulers at once: one moves it (C3, T8)", func(b *bench) {
-	f := b.deploy(one)
+	f := b.deploy(oneWorker)
 	last := b.schedules()[0].Last
 	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), f.Name(), last-1, last+1), store.ErrLost)
 	require.ErrorIs(b, b.s.MarkSchedule(b.ctx(), "nobody", last, last+1), store.ErrLost)

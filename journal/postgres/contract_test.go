@@ -1,4 +1,4 @@
-package journaltest
+package postgres
 
 import (
 	"bytes"
@@ -15,22 +15,10 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
-
-// Store is a store whose clock the suite can move.
-type Store interface {
-	store.Store
-	// Advance moves the store's clock ahead by d.
-	Advance(d time.Duration)
-}
-
-// Listing is implemented by stores that have store.Lists.
-type Listing interface {
-	// Lists is what the store lists.
-	Lists() store.Lists
-}
 
 // cases are the subtests of each group by their names, which say the rule.
 var cases = map[string]map[string]func(*bench){}
@@ -44,9 +32,13 @@ func test(group, name string, run func(*bench)) struct{} {
 	return struct{}{}
 }
 
-// Run tests the stores of open against the contract of internal/store. It calls open for each
-// subtest to get an empty, migrated store, and closes that.
-func Run(t *testing.T, open func(t *testing.T) Store) {
+// contract runs the cases. It calls lend for each to get an empty, migrated space, and gives that back.
+//
+// A case drives the store as an engine does, with plans of collation.Incept and collation.Step over small flows.
+// Handmade plans test a single part of a plan, or that the store refuses what no lawful engine asks for. A case moves
+// the clock of its space, so nothing waits for time. Its name says the rule that it tests. At its end its jobs are
+// audited: whole chains, right hashes, tables that equal what the entries say.
+func contract(t *testing.T, lend func(t testing.TB) *space) {
 	t.Helper()
 	for group, list := range cases {
 		t.Run(group, func(t *testing.T) {
@@ -54,12 +46,9 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 			for name, run := range list {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					s := open(t)
+					s := lend(t)
 					t.Cleanup(s.Close)
 					b := newBench(t, s)
-					if group == "Lists" && b.lists == nil {
-						return
-					}
 					if run(b); !b.odd {
 						b.audited()
 					}
@@ -72,23 +61,20 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 // bench is one subtest: a store, and the flows deployed in it.
 type bench struct {
 	testing.TB
-	s     Driven
-	clock Store
+	s     journaltest.Driven
+	clock *space
 	c     store.Committer // the case's own; helpers without another use it
 	mode  collation.Mode
 	odd   bool                  // the case writes by hand what is against the laws: it is not audited
 	flows map[string]*flow.Flow // by name and version
 	live  func() store.Session  // a session that outlives the subtest
-	lists store.Lists           // nil: the store has none
+	lists store.Lists
 }
 
-func newBench(t *testing.T, s Store) *bench {
+func newBench(t *testing.T, s *space) *bench {
 	b := &bench{
-		TB: t, s: Driven{s}, clock: s, flows: map[string]*flow.Flow{},
+		TB: t, s: journaltest.Driven{Store: s}, clock: s, lists: s.engine, flows: map[string]*flow.Flow{},
 		mode: collation.Mode{Resend: micros(time.Hour), Writer: "suite", Build: "test"},
-	}
-	if l, ok := s.(Listing); ok {
-		b.lists = l.Lists()
 	}
 	b.c = b.committer()
 	b.live = sync.OnceValue(func() store.Session { return b.session("live", hour) })
@@ -97,8 +83,8 @@ func newBench(t *testing.T, s Store) *bench {
 
 // The flows of the suite.
 const (
-	// one: a trigger, a worker, an output.
-	one = `
+	// oneWorker: a trigger, a worker, an output.
+	oneWorker = `
 flow: one
 version: "1"
 output: {got: "${ work.output }"}
@@ -108,8 +94,8 @@ activities:
 transitions:
   start: [work]
 `
-	// fork: two branches, one of them of two workers.
-	fork = `
+	// twoBranches: two branches, one of them of two workers.
+	twoBranches = `
 flow: fork
 version: "1"
 output: {left: "${ left.output }", right: "${ right.output }"}
@@ -132,14 +118,14 @@ func (b *bench) ctx() context.Context { return b.Context() }
 // deploy deploys a flow and makes it known to the driver.
 func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
-	f := got(flow.Parse("suite.yaml", []byte(src)))(b)
-	got(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
+	f := must(flow.Parse("suite.yaml", []byte(src)))(b)
+	must(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }
 
-// request returns a store.Start of the flow.
-func starting(f *flow.Flow, key, input string) store.Start {
+// startOf is a request to begin a job of the flow.
+func startOf(f *flow.Flow, key, input string) store.Start {
 	return store.Start{
 		Flow: collation.RefOf(f), Trigger: f.Trigger().Name, Key: key, Input: []byte(input),
 		Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
@@ -149,13 +135,13 @@ func starting(f *flow.Flow, key, input string) store.Start {
 // start starts one job.
 func (b *bench) start(f *flow.Flow, key string) journal.JobID {
 	b.Helper()
-	return b.begin(starting(f, key, `{"n":7}`))[0]
+	return b.begin(startOf(f, key, `{"n":7}`))[0]
 }
 
 // begin starts jobs, and returns their ids.
 func (b *bench) begin(starts ...store.Start) []journal.JobID {
 	b.Helper()
-	out := got(b.s.Start(b.ctx(), starts, b.mode))(b)
+	out := must(b.s.Start(b.ctx(), starts, b.mode))(b)
 	ids := make([]journal.JobID, len(out))
 	for i := range out {
 		require.NoError(b, out[i].Err)
@@ -172,7 +158,7 @@ func (b *bench) hasty() store.Committer { return b.opened(false) }
 
 func (b *bench) opened(patient bool) store.Committer {
 	b.Helper()
-	c := got(b.s.Committer(b.ctx(), patient))(b)
+	c := must(b.s.Committer(b.ctx(), patient))(b)
 	b.Cleanup(c.Close)
 	return c
 }
@@ -180,7 +166,7 @@ func (b *bench) opened(patient bool) store.Committer {
 // locked loads with a committer, whose transaction stays open.
 func (b *bench) locked(c store.Committer, wants ...store.Want) *store.Loaded {
 	b.Helper()
-	return got(c.Load(b.ctx(), wants, true))(b)
+	return must(c.Load(b.ctx(), wants, true))(b)
 }
 
 // look loads and rolls back.
@@ -190,18 +176,6 @@ func (b *bench) look(wants ...store.Want) *store.Loaded {
 	require.NoError(b, b.c.Rollback(b.ctx()))
 	return l
 }
-
-// got is the value of a call that must succeed.
-func got[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		require.NoError(t, err)
-		return v
-	}
-}
-
-// failed is the error of a call whose value does not matter.
-func failed[T any](_ T, err error) error { return err }
 
 // commit commits plans with the case's committer.
 func (b *bench) commit(plans ...store.Chained) error { return b.c.Commit(b.ctx(), plans) }
@@ -217,7 +191,7 @@ func (b *bench) check(err error) {
 // view reads a job.
 func (b *bench) view(id journal.JobID) *store.JobView {
 	b.Helper()
-	return got(b.s.Job(b.ctx(), id))(b)
+	return must(b.s.Job(b.ctx(), id))(b)
 }
 
 // row finds the one row of a kind at an activity.
@@ -240,12 +214,12 @@ func (b *bench) request(id journal.JobID, activity string) collation.Row {
 }
 
 // span is how long something lasts in a case that depends on time.
-const span = time.Minute
+const lasting = time.Minute
 
 // eventually lets the span pass, and waits until reached returns true.
 func (b *bench) eventually(reached func() bool) {
 	b.Helper()
-	b.clock.Advance(span + time.Millisecond)
+	b.clock.Advance(lasting + time.Millisecond)
 	b.waits(reached)
 }
 
@@ -345,7 +319,7 @@ func (b *bench) reads(s *store.Stored) {
 	for _, r := range s.Rows {
 		require.Contains(b, v.Rows, r)
 	}
-	require.Len(b, s.Effects, len(got(b.s.JobEffects(b.ctx(), s.Job.ID))(b)))
+	require.Len(b, s.Effects, len(must(b.s.JobEffects(b.ctx(), s.Job.ID))(b)))
 }
 
 // maxAudited bounds how many jobs of a case are audited at its end.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 )
@@ -50,9 +49,6 @@ type space struct {
 
 // Close gives the space back.
 func (s *space) Close() { s.back() }
-
-// Lists implements journaltest.Listing.
-func (s *space) Lists() store.Lists { return s.engine }
 
 // lend returns a migrated and empty space.
 func (l *lender) lend(t testing.TB) *space {

@@ -29,10 +29,8 @@ type named struct{ name, pkg string }
 
 var link = regexp.MustCompile(`\[((?:Test|Fuzz)[A-Z]\w*|“[^”]*”)\]\(([^)#\s]+)\)`)
 
-// suites are the tests that have cases of a suite, by its package.
-var suites = map[string][]show{
-	"internal/testkit/journaltest": {{"internal/memstore", "TestContract"}, {"journal/postgres", "TestConformance"}},
-}
+// suite is the test that has the cases that a claim names.
+const suite = "TestConformance"
 
 // claims reads the rows of the tables whose last column says what shows them.
 func claims(page string) (all []*claim) {
@@ -73,11 +71,11 @@ func about(all []*claim, s show) (out []*claim) {
 func (n named) is(s show) bool {
 	quoted, one := strings.CutPrefix(n.name, "“")
 	if !one {
-		return n.name == s.test() && n.pkg == s.pkg && s.pkg != worlds && s.test() != "TestConformance"
+		return n.name == s.test() && n.pkg == s.pkg && s.pkg != worlds && s.test() != suite
 	}
 	parts := strings.Split(s.tests, "/")
 	which, err := regexp.Compile(parts[len(parts)-1])
-	return err == nil && len(parts) == 3 && slices.Contains(suites[n.pkg], show{s.pkg, s.test()}) &&
+	return err == nil && len(parts) == 3 && n.pkg == s.pkg && s.test() == suite &&
 		which.MatchString(strings.ReplaceAll(strings.TrimSuffix(quoted, "”"), " ", "_"))
 }
 

@@ -52,15 +52,14 @@ func must[T any](t *testing.T, read func() (T, error)) T {
 
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	all := claims("# Page\n| who | can | shown by |\n|---|---|---|\n| a stranger | do little | [TestA](a/a_test.go), [“one at once (P17)”](internal/testkit/journaltest/hold.go) |\n" +
+	all := claims("# Page\n| who | can | shown by |\n|---|---|---|\n| a stranger | do little | [TestA](a/a_test.go), [“one at once (P17)”](journal/postgres/hold_test.go) |\n" +
 		"\n| no | proof |\n|---|---|\n| so | [TestB](b_test.go) |\n\n| what holds | also shown by |\n|---|---|\n| worlds | [TestSimulation](engine/sim/main_test.go) |\n")
 	require.Len(t, all, 2)
-	require.Equal(t, &claim{says: "a stranger do little ", tests: []named{{"TestA", "a"}, {"“one at once (P17)”", "internal/testkit/journaltest"}}}, all[0])
+	require.Equal(t, &claim{says: "a stranger do little ", tests: []named{{"TestA", "a"}, {"“one at once (P17)”", "journal/postgres"}}}, all[0])
 	for s, want := range map[show]int{
 		{"a", "TestA"}:      1,
 		{"a", "^TestA$/of"}: 1,
 		{"b", "TestA"}:      0,
-		{"internal/memstore", "TestContract/^Holds$/^one_at_once"}:   1,
 		{"journal/postgres", "TestConformance/^Holds$/^one_at_once"}: 1,
 		{"journal/postgres", "TestConformance/^Holds$/^another"}:     0,
 		{"journal/postgres", "TestConformance/^Holds$"}:              0,
