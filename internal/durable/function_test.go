@@ -21,7 +21,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var theRequest = journal.GUID{2}
+var (
+	theJob     = journal.JobID{1}
+	theRequest = journal.GUID{2}
+)
 
 type body = func(context.Context) ([]byte, error)
 
@@ -35,13 +38,13 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Parallel()
 	b := &bench{t: t, store: effectstest.New()}
-	b.store.Put(theRequest, nil)
+	b.store.Put(theJob, theRequest, nil)
 	return b
 }
 
 // deliver makes the next delivery, after a suspension.
 func (b *bench) deliver() *Function {
-	l := store.Lease{Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs)), Session: 1}
+	l := store.Lease{Job: theJob, Request: theRequest, Turn: b.runs + 1, Holder: string(rune('a' + b.runs)), Session: 1}
 	f := New(Config{Grace: time.Minute, Config: effect.Config{Store: b.store, Lease: l, Replay: b.runs > 0}})
 	b.runs++
 	require.NoError(b.t, f.Load(b.t.Context()))
@@ -84,7 +87,7 @@ func TestAFunctionThatIsGivenUpMakesNoFurtherCall(t *testing.T) {
 	require.Equal(t, store.EffectCompleted, b.store.Rows(theRequest)[0].State, "what was done is recorded")
 
 	b = &bench{t: t, store: effectstest.New()}
-	b.store.Put(theRequest, nil)
+	b.store.Put(theJob, theRequest, nil)
 	f = b.deliver()
 	f.Run(t.Context(), func(ctx context.Context) ([]byte, error) {
 		f.Session().Abandon(context.Canceled)

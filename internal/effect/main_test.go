@@ -33,7 +33,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Parallel()
 	b := &bench{t: t, store: effectstest.New(), turn: 1}
-	b.store.Put(theRequest, nil)
+	b.store.Put(theJob, theRequest, nil)
 	return b
 }
 

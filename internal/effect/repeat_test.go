@@ -12,7 +12,7 @@ import (
 
 func newStore() *effectstest.Store {
 	s := effectstest.New()
-	s.Put(theRequest, nil)
+	s.Put(theJob, theRequest, nil)
 	return s
 }
 

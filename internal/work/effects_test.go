@@ -143,7 +143,7 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 		"told that it is lost": {func(h *house, _ journal.GUID) { time.Sleep(calm); h.session.Tell(store.ErrStale) }, true, store.ErrStale},
 		"taken over": {func(h *house, id journal.GUID) {
 			h.store.Expire(id)
-			_, err := h.store.Lease(h.t.Context(), journal.JobID{}, id, 1, "another", 2)
+			_, err := h.store.Lease(h.t.Context(), jobOf(h.t, ask("long", 1, `1`)), id, 1, "another", 2)
 			require.NoError(h.t, err)
 		}, true, store.ErrStale},
 	} {

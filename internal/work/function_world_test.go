@@ -36,6 +36,7 @@ type world struct {
 	q     wire.Request
 	runs  int
 	again bool // the next delivery is not the first
+	undos int  // jobs of its compensations
 
 	outer *outside // see play
 
@@ -123,7 +124,7 @@ func (s crashing) TxEffect(
 func newWorld[In, Out any](t testing.TB, fn func(context.Context, In) (Out, error), input string) *world {
 	w := &world{t: t, store: effectstest.New(), reg: workers.New(), q: ask("fn", 1, input)}
 	workers.HandleDurable(w.reg, "fn", fn)
-	w.store.Put(w.id(), nil)
+	w.store.Put(jobOf(t, w.q), w.id(), nil)
 	return w
 }
 

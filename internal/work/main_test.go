@@ -128,6 +128,13 @@ func ask(topic string, n byte, input string) wire.Request {
 	}
 }
 
+func jobOf(t testing.TB, q wire.Request) journal.JobID {
+	t.Helper()
+	id, err := journal.ParseJobID(q.Job)
+	require.NoError(t, err)
+	return id
+}
+
 func guid(t testing.TB, q wire.Request) journal.GUID {
 	t.Helper()
 	g, err := journal.ParseGUID(q.Request)
@@ -149,7 +156,7 @@ func (h *house) send(q wire.Request, publication int) {
 // ask is send of a request that has a row.
 func (h *house) ask(q wire.Request, publication int) {
 	h.t.Helper()
-	h.store.Put(guid(h.t, q), nil)
+	h.store.Put(jobOf(h.t, q), guid(h.t, q), nil)
 	h.send(q, publication)
 }
 

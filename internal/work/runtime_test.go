@@ -166,13 +166,13 @@ func TestInputsAndOutputs(t *testing.T) {
 	require.Nil(t, r.Output)
 	d, err := journal.ParseDigest(r.Ref)
 	require.NoError(t, err)
-	body := h.store.Payload(d)
+	body := h.store.Payload(collation.NewJobID("shop", "g", 1), d)
 	require.Len(t, body, 300002)
 	require.Equal(t, d, journal.Digest(sha256.Sum256(body)))
 
 	q := ask("int", 7, ``)
 	q.Input = nil
-	h.store.Put(guid(t, q), []byte(`41`))
+	h.store.Put(jobOf(t, q), guid(t, q), []byte(`41`))
 	h.send(q, 1)
 	_, hint := h.answer()
 	require.Equal(t, "41", string(hint.Response.Output), "an input that is not in the message is read from the row")
@@ -231,9 +231,9 @@ func TestE9LaterDeliveriesAreLeasedFirst(t *testing.T) {
 	h := newHouse(t)
 	workers.HandleRaw(h.reg, "echo", echo)
 	often := ask("echo", 3, `1`)
-	h.store.Put(guid(t, often), nil)
+	h.store.Put(jobOf(t, often), guid(t, often), nil)
 	for range store.MaxRuns {
-		_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, often), 1, "another", 2)
+		_, err := h.store.Lease(t.Context(), jobOf(t, often), guid(t, often), 1, "another", 2)
 		require.NoError(t, err)
 		h.store.Expire(guid(t, often))
 	}
@@ -255,8 +255,8 @@ func leased(t *testing.T) (*house, wire.Request) {
 	h := newHouse(t)
 	workers.HandleRaw(h.reg, "echo", echo)
 	q := ask("echo", 1, `1`)
-	h.store.Put(guid(t, q), nil)
-	_, err := h.store.Lease(t.Context(), journal.JobID{}, guid(t, q), 1, "another", 2)
+	h.store.Put(jobOf(t, q), guid(t, q), nil)
+	_, err := h.store.Lease(t.Context(), jobOf(t, q), guid(t, q), 1, "another", 2)
 	require.NoError(t, err)
 	h.open()
 	h.send(q, 2)

@@ -184,9 +184,10 @@ func undoJob(w *world) *world {
 		Request: w.q.Request, Code: 410, Message: "interrupted", Input: w.q.Input,
 	}
 	raw, _ := json.Marshal(o)
-	j := &world{t: w.t, store: w.store, reg: w.reg, q: ask("fn", 2, string(raw))}
+	w.undos++
+	j := &world{t: w.t, store: w.store, reg: w.reg, q: ask("fn", byte(1+w.undos), string(raw))}
 	j.q.Flow, j.q.Version = flow.UndoName, "fn"
-	j.store.Put(j.id(), nil)
+	j.store.Put(jobOf(j.t, j.q), j.id(), nil)
 	return j
 }
 

@@ -220,7 +220,7 @@ func (w *twin) same(what string, pg, mem any) {
 var kinds = []error{
 	store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected, store.ErrStale,
 	store.ErrLeased,
-	store.ErrJobClosed, store.ErrNotFound, store.ErrExhausted, store.ErrVersionTaken,
+	store.ErrJobClosed, store.ErrNotFound, store.ErrExhausted, store.ErrVersionTaken, store.ErrBehind,
 }
 
 // kind says what a caller can see of an error.

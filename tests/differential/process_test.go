@@ -110,6 +110,9 @@ func (w *twin) leaseOf(r *collation.Row) store.Lease {
 	if w.chance("another", 10) {
 		l.Holder = "bob"
 	}
+	if e, ok := recent(w, "sent before", w.effects); ok && w.chance("after", 15) {
+		l.After = e.Key
+	}
 	return l
 }
 
@@ -146,6 +149,7 @@ func (w *twin) body() {
 		return
 	}
 	l := w.leaseOf(&r)
+	l.After = journal.Digest{} // a run waits for what it has sent before
 	e := journal.Effect{Name: "move", N: w.upTo("n", 2), Turn: l.Turn, Fence: l.Fence, Class: store.ClassTx}
 	e.Key = sha256.Sum256(fmt.Appendf(nil, "%s %s %d", l.Request, e.Name, e.N))
 	value := fmt.Sprint(w.upTo("value", 9))

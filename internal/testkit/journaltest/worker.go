@@ -21,6 +21,9 @@ func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected,
 	decide func(*collation.Chain) (collation.Effected, error),
 ) item {
 	want := store.Want{Chain: of.Key(), Effects: []journal.Digest{e.Key}}
+	if !of.After.IsZero() {
+		want.Effects = append(want.Effects, of.After)
+	}
 	return item{Want: want, decide: func(l *store.Loaded) (*collation.Plan, *collation.Need, error) {
 		h := l.Chains[of.Key()]
 		if h == nil {
