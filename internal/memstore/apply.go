@@ -24,7 +24,7 @@ func (s *Store) apply(u *undo, c *store.Chained) (err error) {
 			return err
 		}
 	}
-	err = cmp.Or(once(p), s.moveChain(u, p))
+	err = s.moveChain(u, p)
 	if j := s.jobs[p.Job]; p.Entry != nil {
 		err = cmp.Or(err, moveEach(u, p.Ledgers, j.moveLedger), j.moveReceipt(u, p.Receipt),
 			s.moveJob(u, j, p),
@@ -53,18 +53,14 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 			return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
 		}
 	}
-	if e.Generation <= s.floor {
-		return &store.LostError{Keys: []string{e.Key}, Err: errTaken}
-	}
 	if f := s.flows[e.Flow.Name]; active && (f == nil || f.active != e.Flow.Version) {
 		return &store.LostError{Flows: []string{e.Flow.Name}, Err: errInactive}
 	}
 	j := &job{
-		Job: collation.Begun(e), waits: map[journal.GUID]*collation.Wait{}, history: history{
-			instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
-			resolved: map[journal.GUID]*collation.ResolvedWait{}, chains: map[journal.GUID][]*record{},
-			effects: map[effectID]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
-		},
+		Job: collation.Begun(e), waits: map[journal.GUID]*collation.Wait{},
+		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
+		resolved: map[journal.GUID]*collation.ResolvedWait{}, chains: map[journal.GUID][]*record{},
+		effects: map[effectID]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)
 	put(u, s.keys, e.Key, j.ID)

@@ -68,7 +68,7 @@ func (s *Store) Job(_ context.Context, id journal.JobID) (*store.JobView, error)
 		return cmp.Or(cmp.Compare(a.Since, b.Since), compareIDs(a.GUID, b.GUID))
 	})
 	for _, l := range s.letters {
-		if l.view.Letter.Job == id {
+		if l.Letter.Job == id {
 			v.Dead = append(v.Dead, s.letterView(l))
 		}
 	}

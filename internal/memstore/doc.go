@@ -1,5 +1,6 @@
-// Package memstore implements internal/store in memory, for tests and the deterministic simulator.
-// It keeps the same contract as journal/postgres, but for store.Lists; one suite checks both.
+// Package memstore implements internal/store in memory, for the deterministic simulator, quiputest, and tests of what
+// stands on a store. tests/differential holds it to journal/postgres, call by call. It has what they need: no lists and
+// counts (store.Lists), no repairs, no removal of history.
 //
 // One mutex stands for the database. A commit checks every test-and-set against the tables, in
 // the order of its plans, and undoes everything if one loses. Calls wait where a transaction of

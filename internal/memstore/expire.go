@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -27,88 +26,32 @@ func (s *Store) expired() []*job {
 	return out
 }
 
-// Expire implements store.Retention. A job becomes a tombstone and loses its open rows; its
-// history stays until Retire. All tables have one limit.
+// Expire implements store.Retention. A job becomes a tombstone and loses its open rows, at most limit of all. Its
+// history stays, and so does the tombstone: each time for another TombstoneAge.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
 		left, read := limit, s.undone()
 		for _, j := range s.expired() {
-			switch {
-			case left == 0 || s.owner(j.ID) != nil:
+			gone := j.State == journal.JobExpired
+			if left == 0 || s.owner(j.ID) != nil || !gone && (!j.State.Closed() || read[j.ID]) {
 				continue
-			case j.State == journal.JobExpired && !s.open(j):
-				s.end(u, j)
-				left--
-				continue
-			case j.State == journal.JobExpired:
-			case j.State.Closed() && !read[j.ID]:
+			}
+			if !gone {
 				set(u, &j.State, journal.JobExpired)
 				left--
-			default:
-				continue
 			}
 			if left = s.clear(u, j, left); !s.open(j) {
 				set(u, &j.expires, s.now()+micros(store.TombstoneAge))
 			}
 		}
-		more = left-s.dropUnclaimed(u, left) == 0
+		more = left == 0
 		return nil
 	})
 	return more && err == nil, err
 }
 
-// end drops a tombstone whose history is gone, and raises the floor, so that no key gets a
-// generation twice (W11, C8). Another tombstone stays for another TombstoneAge.
-func (s *Store) end(u *undo, j *job) {
-	if len(j.chains) > 0 {
-		set(u, &j.expires, s.now()+micros(store.TombstoneAge))
-		return
-	}
-	if s.keys[j.Key] == j.ID {
-		drop(u, s.keys, j.Key)
-	}
-	drop(u, s.jobs, j.ID)
-	set(u, &s.floor, max(s.floor, j.Generation))
-}
-
-// Retire implements store.Retention. All tombstones count as one partition.
-func (s *Store) Retire(ctx context.Context, archive store.Archive) (more bool, err error) {
-	gone := s.retired()
-	if archive != nil && len(gone) > 0 {
-		err = archive(ctx, "memory", func(visit store.Visit) error {
-			for _, j := range gone {
-				s.mu.Lock()
-				attachments := s.attachments(j)
-				s.mu.Unlock()
-				if err := visit(&j.Job, j.Flow.Digest, attachments, each(j.records())); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		return false, fmt.Errorf("memory: retire: %w", err)
-	}
-	return false, s.write("retire", func(u *undo) error {
-		for _, j := range gone {
-			set(u, &j.history, history{})
-		}
-		return nil
-	})
-}
-
-// retired lists the tombstones that have a history. Nobody changes them any more.
-func (s *Store) retired() (out []*job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range sortedIDs(s.jobs) {
-		if j := s.jobs[id]; j.State == journal.JobExpired && len(j.chains) > 0 {
-			out = append(out, j)
-		}
-	}
-	return out
-}
+// Retire implements store.Retention. History stays: nobody needs its room.
+func (s *Store) Retire(context.Context, store.Archive) (more bool, err error) { return false, nil }
 
 // undone returns the jobs whose record is still needed: a job of their compensations is ordered
 // or not closed (3.5), or a job that takes something over from it is not closed.
@@ -134,8 +77,8 @@ func (s *Store) undone() map[journal.JobID]bool {
 
 // open says whether a tombstone has open rows.
 func (s *Store) open(j *job) bool {
-	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *letter) bool {
-		return l.view.Letter.Job == j.ID
+	return len(s.rows[j.ID]) > 0 || slices.ContainsFunc(s.letters, func(l *store.DeadView) bool {
+		return l.Letter.Job == j.ID
 	})
 }
 
@@ -147,7 +90,7 @@ func (s *Store) clear(u *undo, j *job, left int) int {
 			left--
 		}
 	}
-	return left - s.dropLetters(u, left, func(l *letter) bool { return l.view.Letter.Job == j.ID })
+	return left - s.dropLetters(u, left, func(l *store.DeadView) bool { return l.Letter.Job == j.ID })
 }
 
 // Extend implements store.Engine. There is always room.

@@ -35,18 +35,12 @@ func (s *Store) outside(wants []store.Want) *store.Loaded {
 // readKeyHolder reads the job that has a key, with the input that it was started with.
 func (s *Store) readKeyHolder(l *store.Loaded, key string) {
 	id, taken := s.keys[key]
-	switch {
-	case !taken && s.floor > 0:
-		l.Holders[key] = &collation.Holder{Generation: s.floor, State: journal.JobExpired}
-		return
-	case !taken:
+	if !taken {
 		return
 	}
 	j := s.jobs[id]
-	h := &collation.Holder{ID: id, Generation: j.Generation, State: j.State, Flow: j.Flow, Floor: s.floor}
-	if j.State == journal.JobExpired {
-		h.Generation = max(h.Generation, s.floor)
-	} else {
+	h := &collation.Holder{ID: id, Generation: j.Generation, State: j.State, Flow: j.Flow}
+	if j.State != journal.JobExpired {
 		h.Input = j.entry(1).Input
 	}
 	l.Holders[key] = h

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -148,37 +147,6 @@ func (s *Store) moveRows(u *undo, p *collation.Plan) error {
 		if s.row(k.Job, k.GUID) != nil {
 			s.dropRow(u, k.Job, k.GUID)
 		}
-	}
-	return nil
-}
-
-// once refuses a plan that names a row or a wait twice: its meaning would be undefined.
-func once(p *collation.Plan) error {
-	named, twice := map[collation.RowKey]bool{}, false
-	name := func(job journal.JobID, g journal.GUID) {
-		k := collation.RowKey{Job: job, GUID: g}
-		named[k], twice = true, twice || named[k]
-	}
-	for i := range p.Insert {
-		name(p.Insert[i].Job, p.Insert[i].GUID)
-	}
-	for i := range p.Update {
-		name(p.Job, p.Update[i].GUID)
-	}
-	for _, g := range p.Delete {
-		name(p.Job, g)
-	}
-	for _, k := range p.CancelStarts {
-		name(k.Job, k.GUID)
-	}
-	for i := range p.Waits {
-		name(journal.JobID{}, p.Waits[i].GUID) // no row is addressed to this job
-	}
-	for _, w := range p.CancelWaits {
-		name(journal.JobID{}, w.GUID)
-	}
-	if twice {
-		return fmt.Errorf("%w: the plan of message %s names a row or a wait twice", store.ErrRejected, p.Message)
 	}
 	return nil
 }

@@ -33,9 +33,8 @@ type Config struct {
 type Store struct {
 	cfg Config
 
-	mu       sync.Mutex
-	advanced collation.Micros       // set by Advance
-	jobs     map[journal.JobID]*job // including tombstones, also of keys used again
+	mu   sync.Mutex
+	jobs map[journal.JobID]*job // including tombstones, also of keys used again
 	// of jobs (J3), and of children that have not begun: the first of each has the lock, the others
 	// wait
 	locks map[journal.JobID][]*txn
@@ -43,13 +42,12 @@ type Store struct {
 	keys  map[string]journal.JobID // the last generation of each key
 	// how long closed jobs are kept whose flow does not say it
 	expire time.Duration
-	floor  int64 // every job begins in a generation above it
 	// by addressee: a job, which may not have begun, or a mailbox
 	rows     map[journal.JobID]map[journal.GUID]*collation.Row
 	signals  map[collation.RowKey]signal // those from outside
 	flows    map[string]*flowVersions
-	letters  []*letter // by their ids
-	letterID int64     // the last one given
+	letters  []*store.DeadView // by their ids
+	letterID int64             // the last one given
 	sessions uint64
 	members  map[int64]*member // the sessions of processes
 	memberID int64             // the last one given
@@ -69,11 +67,6 @@ type job struct {
 	replaced  bool             // of a tombstone: its key was used again
 	next      journal.JobID    // the job that resumes it and now has the key
 	waits     map[journal.GUID]*collation.Wait
-	history
-}
-
-// history is what Retire drops.
-type history struct {
 	instances map[collation.InstanceKey]*collation.Instance
 	receipts  map[journal.GUID]*collation.Receipt      // without responses
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
@@ -108,17 +101,10 @@ func New(cfg Config) *Store {
 	return s
 }
 
-// Advance moves the store's clock ahead of Config.Now, permanently.
-func (s *Store) Advance(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.advanced += collation.Micros(d.Microseconds())
-}
-
 // Close does nothing: a store in memory has no connections.
 func (s *Store) Close() {}
 
-func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) + s.advanced }
+func (s *Store) now() collation.Micros { return collation.Micros(s.cfg.Now()) }
 
 // write runs one writing transaction that needs no lock of a job. change runs under the mutex.
 func (s *Store) write(op string, change func(u *undo) error) error {

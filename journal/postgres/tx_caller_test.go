@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // E17 in a Tx effect: jobs, signals, the user's rows and the effect's entry appear together and
@@ -79,6 +80,33 @@ func TestE17EffectGoesOnAfterARefusal(t *testing.T) {
 	require.ErrorIs(t, err, ErrEffectTx)
 	require.ErrorIs(t, err, store.ErrRejected)
 	require.Equal(t, []int{1, 1}, []int{x.orders(), x.rows(t, "jobs")})
+}
+
+// P25: of a body that fails nothing follows, whether it ends with an error, a refusal, or as not done, or its request
+// was taken over meanwhile.
+func TestP25NothingFollowsABodyThatFails(t *testing.T) {
+	t.Parallel()
+	x := newTill(t)
+	stale := x.l
+	stale.Fence++
+	for name, c := range map[string]struct {
+		lease store.Lease
+		end   store.TxEnd
+		err   error
+	}{
+		"error":    {x.l, store.TxEnd{}, errors.New("no funds")},
+		"refused":  {x.l, store.TxEnd{Error: &journal.Failure{Class: "business"}}, nil},
+		"not done": {x.l, store.TxEnd{Error: &journal.Failure{Class: "error"}, NotDone: true}, nil},
+		"stale":    {stale, store.TxEnd{Result: []byte(`1`)}, nil},
+	} {
+		_, _ = x.driven().TxEffect(t.Context(), c.lease, effectNamed(name),
+			func(ctx context.Context, tx any) (store.TxEnd, error) {
+				must(x.startTx(ctx, tx, keyed(name)))(t)
+				must(x.signalTx(ctx, tx, signalOf(x.Store, "s", name)))(t)
+				return c.end, c.err
+			})
+	}
+	require.Equal(t, []int{1, 0, 2}, []int{x.rows(t, "jobs"), x.rows(t, "signals"), x.rows(t, "effects")})
 }
 
 // J4: two effects that start the same jobs in different orders deadlock. The server ends one, and
