@@ -181,7 +181,7 @@ func (c *crash) applied(ctx context.Context, receiver, key string) (b boundary, 
 // nameOf returns the name of a job in every run. It is the key, unless the key follows from the
 // job's id, as for a child without a key of its own.
 func (w *World) nameOf(id journal.JobID) string {
-	v, err := w.tables.Job(context.Background(), id)
+	v, err := w.store.Job(context.Background(), id)
 	if err != nil {
 		return id.String()
 	}
@@ -189,7 +189,7 @@ func (w *World) nameOf(id journal.JobID) string {
 	if v.Parent == nil || !derived {
 		return v.Key
 	}
-	parent, err := w.tables.Job(context.Background(), v.Parent.Job)
+	parent, err := w.store.Job(context.Background(), v.Parent.Job)
 	if err != nil {
 		return v.Key
 	}

@@ -262,7 +262,7 @@ func (w *World) note(c *crash) {
 func (w *World) lettered() map[string]bool {
 	w.t.Helper()
 	out := map[string]bool{}
-	views, err := w.tables.DeadLetters(context.Background(), store.DeadFilter{All: true, Limit: store.MaxPage})
+	views, err := w.store.DeadLetters(context.Background(), store.DeadFilter{All: true, Limit: store.MaxPage})
 	if err != nil {
 		w.t.Fatalf("list the dead letters: %v", err)
 	}

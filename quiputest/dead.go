@@ -28,7 +28,7 @@ const who = "quiputest"
 // DeadLetters lists the open ones, the oldest first.
 func (w *World) DeadLetters() []*DeadLetter {
 	w.t.Helper()
-	views, err := w.tables.DeadLetters(context.Background(), store.DeadFilter{Limit: store.MaxPage})
+	views, err := w.store.DeadLetters(context.Background(), store.DeadFilter{Limit: store.MaxPage})
 	if err != nil {
 		w.t.Fatalf("list the dead letters: %v", err)
 	}

@@ -16,7 +16,7 @@ import (
 // entries.
 func (j *Job) Effects() []quipu.Effect {
 	j.w.t.Helper()
-	found, err := inspect.Effects(context.Background(), j.w.tables, j.ID, "", "")
+	found, err := inspect.Effects(context.Background(), j.w.store, j.ID, "", "")
 	if err != nil {
 		j.w.t.Fatalf("effects of job %q: %v", j.Key, err)
 	}
@@ -25,7 +25,7 @@ func (j *Job) Effects() []quipu.Effect {
 
 func (j *Job) effects() []store.JobEffect {
 	j.w.t.Helper()
-	out, err := j.w.tables.JobEffects(context.Background(), j.ID)
+	out, err := j.w.store.JobEffects(context.Background(), j.ID)
 	if err != nil {
 		j.w.t.Fatalf("effects of job %q: %v", j.Key, err)
 	}

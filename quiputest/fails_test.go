@@ -324,7 +324,7 @@ func TestVerifyCatchesWhatBreaksALaw(t *testing.T) {
 		order := collation.InterruptOrder{Code: collation.CodeOK, Throw: true} // no store takes that of a client
 		row, err := order.Row(collation.AskedInterruptGUID("x", job.ID), job.ID, now())
 		require.NoError(t, err)
-		c, err := w.tables.Committer(t.Context(), true)
+		c, err := w.store.Committer(t.Context(), true)
 		require.NoError(t, err)
 		defer c.Close()
 		w.Settle()

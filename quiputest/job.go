@@ -90,7 +90,7 @@ func (w *World) start(ref journal.FlowRef, f *flow.Flow, key string, input any) 
 // Job returns the job that has the key.
 func (w *World) Job(key string) *Job {
 	w.t.Helper()
-	id, err := w.tables.FindJob(context.Background(), key)
+	id, err := w.store.FindJob(context.Background(), key)
 	if err != nil {
 		w.t.Fatalf("%v\n%s", err, w.sentences())
 	}
@@ -132,7 +132,7 @@ func (j *Job) Info() *quipu.JobInfo {
 
 func (j *Job) view() *store.JobView {
 	j.w.t.Helper()
-	v, err := j.w.tables.Job(context.Background(), j.ID)
+	v, err := j.w.store.Job(context.Background(), j.ID)
 	if err != nil {
 		j.w.t.Fatalf("job %q: %v", j.Key, err)
 	}
@@ -179,7 +179,7 @@ func (j *Job) End() End {
 
 // over says that the job goes no further by itself.
 func (j *Job) over() bool {
-	over, _ := j.w.tables.Ended(context.Background(), []journal.JobID{j.ID}) // tables in memory do not fail
+	over, _ := j.w.store.Ended(context.Background(), []journal.JobID{j.ID}) // tables in memory do not fail
 	return over[j.ID]
 }
 

@@ -73,7 +73,7 @@ func (w *World) lostJob(won winners, v *store.JobView) bool {
 		if won.lost(v.Parent.Leg1, w.pauseOf(v).Position) {
 			return true
 		}
-		parent, err := w.tables.Job(ctx, v.Parent.Job)
+		parent, err := w.store.Job(ctx, v.Parent.Job)
 		if err != nil {
 			return false
 		}

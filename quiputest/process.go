@@ -39,13 +39,13 @@ func (w *World) begin(register []func(*workers.Registry)) (*process, error) {
 		add(reg)
 	}
 	p := &process{w: w, register: register, topics: reg.Topics(), done: make(chan error, 1)}
-	own, err := w.tables.OpenSession(context.Background(), store.Process{Lease: lease})
+	own, err := w.store.OpenSession(context.Background(), store.Process{Lease: lease})
 	if err != nil {
 		return nil, err
 	}
 	p.session = &session{Session: own, p: p}
 	rt, err := work.NewRuntime(work.Config{
-		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &desk{Worker: w.eng.Committer().Worker(), p: p},
+		Registry: reg, Bus: &bus{Bus: w.bus, w: w, p: p}, Store: &workerStore{Worker: w.eng.Committer().Worker(), p: p},
 		Space: space, Epoch: w.eng.Publisher().Epoch.Load, Lanes: lanes,
 		Session: p.session, AckWait: ackWait, ResponseWait: ackWait / 2,
 		Standing: w.cfg.standing, Holder: fmt.Sprintf("worker-%d", w.processes.Add(1)), Observer: &w.bodies, Logger: w.log,

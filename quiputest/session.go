@@ -81,7 +81,7 @@ func (s *session) look(l store.Lease, lost func(error)) {
 // Return implements work.Session.
 func (s *session) Return(l store.Lease) {
 	if !s.p.dead.Load() {
-		_ = s.p.w.tables.HandBack(context.Background(), l) // ErrStale: the process has lost it
+		_ = s.p.w.store.HandBack(context.Background(), l) // ErrStale: the process has lost it
 	}
 }
 

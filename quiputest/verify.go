@@ -63,9 +63,9 @@ func (w *World) Export(name string) {
 // audit visits what is stored of every job.
 func (w *World) audit(visit func(*store.Stored, iter.Seq2[journal.Record, error]) error) error {
 	ctx := context.Background()
-	for id, err := range w.tables.AuditJobs(ctx, nil) {
+	for id, err := range w.store.AuditJobs(ctx, nil) {
 		if err == nil {
-			err = w.tables.Audit(ctx, id, visit)
+			err = w.store.Audit(ctx, id, visit)
 		}
 		if err != nil {
 			return err

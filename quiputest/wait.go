@@ -37,12 +37,12 @@ func (w *World) untilTold(h *hub, cond func() bool) error {
 			return nil
 		}
 		waited := time.Since(began)
-		left, quiet := patience-waited, min(w.tables.quiet(), waited)
+		left, quiet := patience-waited, min(w.store.quiet(), waited)
 		if left <= 0 || quiet >= lonely && w.hopeless() {
 			return errImpatient
 		}
 		// Until the clock changes something nothing is hopeless.
-		if calm := w.tables.wait(); quiet >= lonely || calm >= lonely-quiet {
+		if calm := w.store.wait(); quiet >= lonely || calm >= lonely-quiet {
 			left = min(left, max(calm, 0)+lonely)
 		} else {
 			left = min(left, lonely-quiet)
@@ -107,7 +107,7 @@ func (w *World) still() bool {
 
 // quiet is still for a moment.
 func (w *World) quiet() bool {
-	if !w.tables.asleep.Load() || w.tables.over() {
+	if !w.store.asleep.Load() || w.store.over() {
 		return false
 	}
 	queues := []transport.Destination{transport.ToStart()}
@@ -174,10 +174,10 @@ func (w *World) finish() {
 // views yields the jobs of the world.
 func (w *World) views() iter.Seq2[*store.JobView, error] {
 	return func(yield func(*store.JobView, error) bool) {
-		for id, err := range w.tables.AuditJobs(context.Background(), nil) {
+		for id, err := range w.store.AuditJobs(context.Background(), nil) {
 			var v *store.JobView
 			if err == nil {
-				v, err = w.tables.Job(context.Background(), id)
+				v, err = w.store.Job(context.Background(), id)
 			}
 			if !yield(v, err) {
 				return
@@ -217,13 +217,13 @@ func (w *World) sentences() string {
 func (w *World) why(v *store.JobView) string {
 	ctx := context.Background()
 	j := &explain.Job{View: v, Now: now(), Find: func(id journal.JobID) *store.JobSummary {
-		other, err := w.tables.Job(ctx, id)
+		other, err := w.store.Job(ctx, id)
 		if err != nil {
 			return nil
 		}
 		return &other.JobSummary
 	}}
-	if source, err := w.tables.Flow(ctx, v.Flow.Name, v.Flow.Version); err == nil {
+	if source, err := w.store.Flow(ctx, v.Flow.Name, v.Flow.Version); err == nil {
 		j.Flow, _ = flow.FromCanonical(source)
 	}
 	if v.State != journal.JobOpen && v.State != journal.JobExpired {
@@ -258,7 +258,7 @@ func (w *World) closing(id journal.JobID) *journal.Entry {
 func (w *World) entries(id journal.JobID) []*journal.Entry {
 	w.t.Helper()
 	var out []*journal.Entry
-	err := w.tables.Audit(context.Background(), id,
+	err := w.store.Audit(context.Background(), id,
 		func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
 			for r, err := range records {
 				if err != nil {

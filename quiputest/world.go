@@ -38,7 +38,7 @@ type World struct {
 	crash  *crash // nil: no process dies
 	hub    hub    // told of everything that the scenario may wait for
 	ends   hub    // told of the ends of jobs, and of the death of a process
-	tables *tables
+	store  *engineStore
 	bus    *membus.Bus
 	eng    *engine.Engine
 	bodies bodies
@@ -71,14 +71,14 @@ func open(t testing.TB, cfg *config, c *crash) *World {
 	w.log = slog.New(slog.NewTextHandler(&w.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, cancel := context.WithCancel(context.Background())
 	w.ended = cancel
-	w.tables = newTables(&w.hub, ctx.Done())
+	w.store = newEngineStore(&w.hub, ctx.Done())
 	b := membus.Config{Seed: cfg.seed, AckWait: ackWait}
 	if cfg.lossy {
 		b.Loss, b.Duplicate, b.Reorder = 0.1, 0.2, 0.3
 	}
 	w.bus = membus.New(b)
 	eng, err := engine.New(ctx, engine.Config{
-		Store: w.tables, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance,
+		Store: w.store, Bus: &bus{Bus: w.bus, w: w}, Space: space, Lanes: lanes, Committers: 1, Sweep: glance,
 		Lease:  lease / 3,
 		Writer: "quiputest", Logger: w.log, Ended: func([]engine.Ended) { w.ends.tell() },
 	})
@@ -187,7 +187,7 @@ func (w *World) Deploy(flows ...*flow.Flow) {
 	w.t.Helper()
 	for _, f := range flows {
 		ref := collation.RefOf(f)
-		if _, err := w.tables.Deploy(context.Background(), ref, f.Canonical(), true); err != nil {
+		if _, err := w.store.Deploy(context.Background(), ref, f.Canonical(), true); err != nil {
 			w.t.Fatalf("deploy flow %s version %s: %v", ref.Name, ref.Version, err)
 		}
 	}
@@ -232,7 +232,7 @@ func (w *World) deploy(name string, source []byte) {
 // Activate sets the version that new jobs of a flow take.
 func (w *World) Activate(name, version string) {
 	w.t.Helper()
-	if err := w.tables.Activate(context.Background(), name, version); err != nil {
+	if err := w.store.Activate(context.Background(), name, version); err != nil {
 		w.t.Fatalf("activate flow %s version %s: %v", name, version, err)
 	}
 	w.eng.Publisher().Flows.Forget(name)

@@ -16,9 +16,9 @@ import (
 // glance is the shortest pause between two looks at the tables.
 const glance = 10 * time.Millisecond
 
-// tables is the store for the engine. A sweeper looks every few milliseconds for due rows; here
+// engineStore is the store as the engine sees it. A sweeper looks every few milliseconds for due rows; here
 // it sleeps until there are some, so that days pass at once.
-type tables struct {
+type engineStore struct {
 	*memstore.Store
 	ended  <-chan struct{} // closed when the engine should end
 	writes hub             // told of every change of the tables
@@ -33,8 +33,8 @@ type tables struct {
 // and those of the sweeper, which looks again after them.
 var upkeep = []string{"prune", "claim"}
 
-func newTables(world *hub, ended <-chan struct{}) *tables {
-	s := &tables{world: world, ended: ended}
+func newEngineStore(world *hub, ended <-chan struct{}) *engineStore {
+	s := &engineStore{world: world, ended: ended}
 	s.moved.Store(int64(now()))
 	s.kept.Store(int64(collation.Never))
 	s.Store = memstore.New(memstore.Config{
@@ -58,7 +58,7 @@ func now() collation.Micros { return collation.Micros(time.Now().UnixMicro()) }
 // Due implements store.Engine. It waits until there is something to do, which includes a request
 // past its `within` for the next sweep. It ignores its time limit, since a year has too many
 // sweeps.
-func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
+func (s *engineStore) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timing, error) {
 	defer s.asleep.Store(false)
 	for {
 		changed := s.writes.changed()
@@ -79,7 +79,7 @@ func (s *tables) Due(ctx context.Context, limit int) ([]store.DueRow, store.Timi
 }
 
 // Late implements store.Engine. Like Due it waits, for kept signals that have expired.
-func (s *tables) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
+func (s *engineStore) Late(ctx context.Context, kind journal.MessageKind, limit int) ([]collation.RowKey, error) {
 	for {
 		changed := s.keeps.changed()
 		late, err := s.Store.Late(ctx, kind, limit)
@@ -92,13 +92,13 @@ func (s *tables) Late(ctx context.Context, kind journal.MessageKind, limit int) 
 
 // Extend implements store.Engine: in memory there is always room, and nobody has to
 // look for it every minute of a year.
-func (s *tables) Extend(ctx context.Context) error {
+func (s *engineStore) Extend(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 // Prune implements store.Engine. An engine prunes every hour; in memory there is room for a day.
-func (s *tables) Prune(ctx context.Context, limit int) (int, error) {
+func (s *engineStore) Prune(ctx context.Context, limit int) (int, error) {
 	n, err := s.Store.Prune(ctx, limit)
 	if n < limit {
 		rest(s.ended, nil, 24*time.Hour)
@@ -107,18 +107,18 @@ func (s *tables) Prune(ctx context.Context, limit int) (int, error) {
 }
 
 // quiet returns the time since the last change.
-func (s *tables) quiet() time.Duration {
+func (s *engineStore) quiet() time.Duration {
 	return time.Duration(int64(now())-s.moved.Load()) * time.Microsecond
 }
 
 // over says that something is due.
-func (s *tables) over() bool {
+func (s *engineStore) over() bool {
 	next, _ := s.Next()
 	return past(next)
 }
 
 // wait is how long it takes until something is due.
-func (s *tables) wait() time.Duration {
+func (s *engineStore) wait() time.Duration {
 	next, _ := s.Next()
 	return until(next)
 }
