@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -295,47 +294,6 @@ var _ = test("Tx", "completed without a start, refused or not done, once (E3, E5
 	}
 	require.Equal(b, len(ends), calls)
 	require.Len(b, b.chain(r.Job, r.GUID), len(ends))
-})
-
-var _ = test("Tx", "a body without a result leaves no trace (E5)", func(b *bench) {
-	r := b.asked()
-	l, pay := b.lease(r, "w1"), effectAt("pay", store.ClassTx, "")
-	own, over := errors.New("no such account"), errors.New("the attempt is over")
-	ctx, cancel := context.WithCancelCause(b.ctx())
-	for want, call := range map[error]store.TxCall{
-		own:  func(context.Context, any) (store.TxEnd, error) { return store.TxEnd{}, own },
-		over: func(context.Context, any) (store.TxEnd, error) { cancel(over); return resulting(`1`), nil },
-	} {
-		with := b.ctx()
-		if want == over {
-			with = ctx
-		}
-		err := failed(b.s.TxEffect(with, l, pay, call))
-		require.ErrorIs(b, err, want)
-		require.ErrorAs(b, err, new(*store.TxError))
-	}
-	require.PanicsWithValue(b, "broken", func() {
-		_, _ = b.s.TxEffect(b.ctx(), l, pay, func(context.Context, any) (store.TxEnd, error) { panic("broken") })
-	})
-	require.Empty(b, b.effectsOf(r.Job, r.GUID))
-	require.Empty(b, b.chain(r.Job, r.GUID))
-	calls := 0
-	must(b.s.TxEffect(b.ctx(), l, pay, body(&calls, resulting(`1`), nil)))(b)
-	// More than once, where the transaction that was cut off still holds its locks: the attempt
-	// that waits for them in vain is made again (P24).
-	require.Positive(b, calls, "its outcome is never unknown: it runs again")
-})
-
-// The effect sees at its end what happened to the request while the body ran.
-var _ = test("Tx", "a body that lost its request meanwhile is stale (J8)", func(b *bench) {
-	r := b.asked()
-	l := b.lease(r, "w1")
-	_, err := b.s.TxEffect(b.ctx(), l, effectAt("pay", store.ClassTx, ""), func(context.Context, any) (store.TxEnd, error) {
-		b.answer(r.Job, "work", journaltest.Success(`"by another"`))
-		return resulting(`1`), nil
-	})
-	require.ErrorIs(b, err, store.ErrStale)
-	require.Empty(b, b.effectsOf(r.Job, r.GUID))
 })
 
 // It starts more at once: all get what stands.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,10 +84,8 @@ func (b *bench) requireTombstone(was *store.JobView) {
 	v.Closed = want.Closed
 	require.Equal(b, want, v)
 	require.ErrorIs(b, failed(b.s.FindJob(b.ctx(), was.Key)), store.ErrNotFound)
-	if b.lists != nil {
-		// heavy stored it
-		require.ErrorIs(b, failed(b.lists.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound)
-	}
+	// heavy stored it
+	require.ErrorIs(b, failed(b.lists.Payload(b.ctx(), was.ID, sha256.Sum256([]byte(`"0"`)))), store.ErrNotFound)
 	require.True(b, must(b.s.Ended(b.ctx(), []journal.JobID{was.ID}))(b)[was.ID])
 	l := b.look(store.Want{Job: was.ID, Row: was.ID.Start(), Receipt: was.ID.Start()})
 	require.Equal(b, map[journal.JobID]bool{was.ID: true}, l.Tombstones)
@@ -241,31 +238,6 @@ var _ = test("Expiry", "late messages of the first meet nothing of the second (P
 	after := b.view(id)
 	require.Equal(b, []any{before.Rows, before.Instances}, []any{after.Rows, after.Instances})
 	b.listedOnce("k", id)
-})
-
-var _ = test("Expiry", "tombstones end when they are old, and raise the floor (W11)", func(b *bench) {
-	was := b.heavy("k")
-	b.tombstone("gone")
-	f := b.deploy(oneWorker)
-	b.expire(100)
-	second := b.start(f, "k")
-	if b.lists != nil {
-		return // a database has partitions, which go as a whole
-	}
-	known := func() bool { return b.look(store.Want{Job: was.ID}).Tombstones[was.ID] }
-	for range 2 {
-		b.clock.Advance(store.TombstoneAge + time.Second)
-		b.expire(1)
-		require.True(b, known(), "its history is there")
-	}
-	require.False(b, must(b.s.Retire(b.ctx(), nil))(b))
-	b.clock.Advance(store.TombstoneAge + time.Second)
-	b.expire(1)
-	require.False(b, known())
-	for key, generation := range map[string]int64{"gone": 2, "new": 2} {
-		require.Equal(b, collation.NewJobID(b.space(), key, generation), b.start(f, key), key)
-	}
-	require.Equal(b, int64(2), b.view(second).Generation)
 })
 
 // orderUndo lets a job order the compensations of its request, and returns the row. That happens

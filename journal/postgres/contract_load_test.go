@@ -225,9 +225,7 @@ var _ = test("Load", "an output sent by digest is a result (E6)", func(b *bench)
 	require.Equal(b, `{"got":`+string(body)+`}`, string(b.view(id).Output))
 	l := b.look(store.Want{Job: id, Results: []collation.InstanceKey{workKey}})
 	require.Equal(b, string(body), string(l.States[id].Results[workKey].Output))
-	if b.lists != nil {
-		require.Equal(b, string(body), string(must(b.lists.Payload(b.ctx(), id, digest))(b)))
-	}
+	require.Equal(b, string(body), string(must(b.lists.Payload(b.ctx(), id, digest))(b)))
 	require.ErrorIs(b, b.s.PutPayload(b.ctx(), journal.JobID{1}, digest, body), store.ErrNotFound)
 })
 

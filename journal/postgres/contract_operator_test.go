@@ -120,9 +120,7 @@ func (b *bench) reasons() map[string]int {
 // dropped requires that the store has counted so many that were dropped.
 func (b *bench) dropped(want int64) {
 	b.Helper()
-	if b.lists != nil {
-		require.Equal(b, want, must(b.lists.DroppedLetters(b.ctx()))(b))
-	}
+	require.Equal(b, want, must(b.lists.DroppedLetters(b.ctx()))(b))
 }
 
 // It floods a space with letters of messages without a row, behind those that must
