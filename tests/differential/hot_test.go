@@ -17,7 +17,7 @@ import (
 
 // pair opens a committer of each store.
 func (w *twin) pair() *pair {
-	c, err := w.Committer(w.ctx, false)
+	c, err := w.Committer(w.ctx, true)
 	require.NoError(w, err)
 	return c.(*pair)
 }

@@ -155,27 +155,20 @@ func (w *twin) begins(in store.Start, from journal.From) {
 		return
 	}
 	st, held := l.States[from.Job], l.Holders[in.Key]
-	free := held == nil || held.State == journal.JobExpired
-	if own := held != nil && held.ID == from.Job; st == nil || from.Fork == nil && !own || from.Fork != nil && !free {
+	decide, possible := collation.Resume, held != nil
+	if from.Fork != nil {
+		decide, possible = collation.Fork, held == nil || held.State == journal.JobExpired
+	}
+	x, last := in.Inception(space, l.Now), (*collation.Plan)(nil)
+	if st != nil && possible {
+		last, err = decide(st, held, &x, from, w.mode)
+	}
+	if last == nil || err != nil {
 		require.NoError(w, c.Rollback(w.ctx))
 		return
 	}
-	x := in.Inception(space, l.Now)
-	if x.Generation = 1; held != nil {
-		x.Generation = max(held.Generation, held.Floor) + 1
-	}
-	next := collation.NewJobID(space, in.Key, x.Generation)
-	last := collation.Forked(st, next, from.Who, from.Reason, w.mode)
-	if from.Fork == nil {
-		last = collation.Resumed(st, next, from.Who, from.Reason, w.mode)
-		from.Root, from.RootGeneration = st.Job.Root()
-	}
-	if was := st.Job.From; from.Fork == nil && was != nil {
-		from.Fork = was.Fork
-	}
 	chained := store.Chain(&st.Job, last)
-	from.Generation, from.Head = st.Job.Generation, st.Job.Head
-	x.From = &from
+	x.GoOn(st)
 	p := collation.Incept(x, w.mode)
 	first := store.Chain(&collation.Job{ID: p.Job, Space: space, Generation: x.Generation}, p)
 	_ = c.Commit(w.ctx, []store.Chained{chained, first})
