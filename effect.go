@@ -106,8 +106,9 @@ func noTx(ctx context.Context, name string, handle any) error {
 
 // HandleTx registers a handler whose body is one Tx effect, named after its topic (E3).
 // Everything else is as for workers.Handle.
-func HandleTx[In, Out any](reg *workers.Registry, topic string,
-	fn func(ctx context.Context, tx EffectTx, in In) (Out, error), options ...workers.Option,
+func HandleTx[In, Out any](
+	reg *workers.Registry, topic string, fn func(ctx context.Context, tx EffectTx, in In) (Out, error),
+	options ...workers.Option,
 ) {
 	if fn == nil {
 		workers.Handle[In, Out](reg, topic, nil, options...)

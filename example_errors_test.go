@@ -21,9 +21,8 @@ func status(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case errors.Is(err, quipu.ErrAnotherDatabase): // nothing was done, and waiting does not help: a person recovers the space
-		return http.StatusInternalServerError
-	case errors.Is(err, quipu.ErrLogin): // nothing was done, and waiting does not help: the login lacks a role
+	case errors.Is(err, quipu.ErrAnotherDatabase), // nothing was done: a person recovers the space
+		errors.Is(err, quipu.ErrLogin): // nothing was done: the login lacks a role
 		return http.StatusInternalServerError
 	case errors.Is(err, quipu.ErrUnavailable), // nothing was done: call again
 		errors.Is(err, quipu.ErrUnknown), // it may have been: call again under the same key

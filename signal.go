@@ -66,16 +66,16 @@ type SignalResult struct {
 // Errors: ErrSignal, or the store's. With ErrUnavailable nothing was sent; with ErrUnknown it may
 // have been, and the call may be repeated under an IdempotencyKey.
 func (rt *Runtime) Signal(
-	ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error,
-) {
+	ctx context.Context, topic, key string, payload any, opts ...SignalOption,
+) (SignalResult, error) {
 	return rt.send(ctx, false, topic, key, payload, opts)
 }
 
 // SignalAll sends a signal to every hook that waits for the topic and the key, at most 10 000,
 // the longest waiting first. The signal is not kept. Otherwise it is as Signal.
 func (rt *Runtime) SignalAll(
-	ctx context.Context, topic, key string, payload any, opts ...SignalOption) (SignalResult, error,
-) {
+	ctx context.Context, topic, key string, payload any, opts ...SignalOption,
+) (SignalResult, error) {
 	return rt.send(ctx, true, topic, key, payload, opts)
 }
 

@@ -192,8 +192,8 @@ func FlowOf[In, Out any](name string) TypedFlow[In, Out] { return TypedFlow[In, 
 
 // Start is Runtime.Start with an input of the flow's type.
 func (f TypedFlow[In, Out]) Start(
-	ctx context.Context, rt *Runtime, key string, in In, opts ...StartOption) (Job, error,
-) {
+	ctx context.Context, rt *Runtime, key string, in In, opts ...StartOption,
+) (Job, error) {
 	return rt.Start(ctx, f.name, key, in, opts...)
 }
 

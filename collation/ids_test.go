@@ -110,7 +110,8 @@ func TestReadersDeriveTheSame(t *testing.T) {
 		body := journal.Encode(&journal.Entry{
 			Kind: journal.KindSignal, GUID: g, DAD: string(dad),
 			Dispatched: []journal.Dispatched{{
-				GUID: collation.Leg1GUID(g, "w", dad.Child()), Kind: journal.MessageLeg1, Activity: "w", DAD: string(dad.Child()),
+				GUID: collation.Leg1GUID(g, "w", dad.Child()), Kind: journal.MessageLeg1, Activity: "w",
+				DAD: string(dad.Child()),
 			}},
 		})
 		require.True(t, strings.HasSuffix(string(body), `"s":[{"a":"w","as":"leg1"}],"v":3}`), "%s", body)

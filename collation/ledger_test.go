@@ -39,12 +39,11 @@ func TestTwin(t *testing.T) {
 			return nil
 		}
 		require.Equal(t, []any{
-			w.number(1, 1), w.number(2, 3), w.at(4, 4) == "1", w.at(5, 5) == "1", w.number(6, 7), w.number(8, 15), w[0] == '2',
-		},
-			[]any{
-				l.State(), l.Leg1Entries(), l.Leg1Complete(), l.JoinTaken(), l.Arrivals(), l.Leg2Entries(),
-				l.Finalized(),
-			})
+			w.number(1, 1), w.number(2, 3), w.at(4, 4) == "1", w.at(5, 5) == "1",
+			w.number(6, 7), w.number(8, 15), w[0] == '2',
+		}, []any{
+			l.State(), l.Leg1Entries(), l.Leg1Complete(), l.JoinTaken(), l.Arrivals(), l.Leg2Entries(), l.Finalized(),
+		})
 		var out []int64
 		for op, move := range activityMoves {
 			next, err := move(l)

@@ -51,8 +51,12 @@ func TestRepairedRefuses(t *testing.T) {
 		change func(s *collation.State, r *collation.Repairing)
 		err    error
 	}{
-		"it is open":          {func(s *collation.State, r *collation.Repairing) { s.Job.State, r.Stored.State = "open", "open" }, collation.ErrAction},
-		"it has expired":      {func(s *collation.State, r *collation.Repairing) { s.Job.State, r.Stored.State = "expired", "expired" }, collation.ErrAction},
+		"it is open": {func(s *collation.State, r *collation.Repairing) {
+			s.Job.State, r.Stored.State = "open", "open"
+		}, collation.ErrAction},
+		"it has expired": {func(s *collation.State, r *collation.Repairing) {
+			s.Job.State, r.Stored.State = "expired", "expired"
+		}, collation.ErrAction},
 		"its head has moved":  {func(s *collation.State, _ *collation.Repairing) { s.Job.Head.Hash[1]++ }, collation.ErrStale},
 		"its state is other":  {func(s *collation.State, _ *collation.Repairing) { s.Job.State = journal.JobFailed }, collation.ErrStale},
 		"its count is other":  {func(s *collation.State, _ *collation.Repairing) { s.Job.Semaphore++ }, collation.ErrStale},

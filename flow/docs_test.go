@@ -135,11 +135,14 @@ func TestTheTablesSayTheLimits(t *testing.T) {
 		"interrupt.reason": {fmt.Sprint(flow.MaxReason)},
 		"activity.timeout": {flow.MinDuration.String(), hours(flow.MaxDuration)},
 		"activity.within":  {flow.MinDuration.String(), hours(flow.MaxDuration)},
-		"retry.attempts":   {fmt.Sprint(flow.MaxAttempts), fmt.Sprint(flow.DefaultRetry.Attempts), fmt.Sprint("await ", flow.DefaultAwaitRetry.Attempts)},
-		"retry.backoff":    {flow.MinDuration.String(), hours(flow.MaxDuration), flow.DefaultRetry.Backoff.String()},
-		"retry.factor":     {fmt.Sprint(flow.MaxFactor), fmt.Sprint(flow.DefaultRetry.Factor)},
-		"retry.max":        {hours(flow.MaxDuration), "1m"},
-		"retry.jitter":     {fmt.Sprint(flow.DefaultRetry.Jitter)},
+		"retry.attempts": {
+			fmt.Sprint(flow.MaxAttempts), fmt.Sprint(flow.DefaultRetry.Attempts),
+			fmt.Sprint("await ", flow.DefaultAwaitRetry.Attempts),
+		},
+		"retry.backoff": {flow.MinDuration.String(), hours(flow.MaxDuration), flow.DefaultRetry.Backoff.String()},
+		"retry.factor":  {fmt.Sprint(flow.MaxFactor), fmt.Sprint(flow.DefaultRetry.Factor)},
+		"retry.max":     {hours(flow.MaxDuration), "1m"},
+		"retry.jitter":  {fmt.Sprint(flow.DefaultRetry.Jitter)},
 	} {
 		for _, part := range parts {
 			require.Contains(t, text[key], part, key)

@@ -12,11 +12,30 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
+func failure(m string) *journal.Failure {
+	return &journal.Failure{Class: "error", Message: m, Data: []byte(`{"n":1.5}`), Stack: "main.go:1\n\tat f"}
+}
+
+// fullResponse is a response with every field set.
+func fullResponse() *journal.Response {
+	return &journal.Response{
+		Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Attempt: 3,
+		Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
+		By: journal.BySignal, Signal: guid(18), Who: "ann", Number: 4, Child: journal.JobID{15: 19}, Element: 6,
+		Pauses: []journal.Pause{
+			{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "cool-off", Position: "1"}, For: math.MaxInt64},
+			{
+				PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: "ship", Position: "2.0.1"},
+				Topic:    "reviewed", Key: "order-42", Flow: "shipping", Version: "3", Input: []byte(`{"n":1}`),
+			},
+		},
+		Undone: true, Began: 7, Ran: 8, Taken: &journal.Taken{Generation: 1, Chain: guid(34), Seq: 5, Forked: true},
+		Of: &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
+	}
+}
+
 // full is an entry with every field set, more than any real one.
 func full() *journal.Entry {
-	failure := func(m string) *journal.Failure {
-		return &journal.Failure{Class: "error", Message: m, Data: []byte(`{"n":1.5}`), Stack: "main.go:1\n\tat f"}
-	}
 	return &journal.Entry{
 		Space: "shop", Job: journal.JobID{0: 1, 15: 2}, Key: "order-42", Generation: 3, Chain: guid(4), Seq: 1,
 		Kind: journal.KindCreated, GUID: guid(5), Activity: "charge", DAD: ",0,0",
@@ -24,21 +43,8 @@ func full() *journal.Entry {
 			journal.MarkEntered, journal.MarkWork, journal.MarkChildren, journal.MarkClosed, journal.MarkTasks,
 		},
 		Ledger: 201_100_000_000_001, Receipt: 111_100_000_001, Semaphore: new(int64),
-		Joins: []journal.LedgerMove{{Activity: "meet", DAD: ",0,0,0", After: 10_200_000_000, Arrivals: 1}},
-		Response: &journal.Response{
-			Kind: journal.ResponseTerminal, Code: 500, Request: guid(7), Turn: 2, Attempt: 3,
-			Output: []byte(`{"ok":true}`), Ref: digest(8), Error: failure("card \"declined\""), RetryAfter: 1_500_000,
-			By: journal.BySignal, Signal: guid(18), Who: "ann", Number: 4, Child: journal.JobID{15: 19}, Element: 6,
-			Pauses: []journal.Pause{
-				{PauseRef: journal.PauseRef{Kind: journal.PauseSleep, Name: "cool-off", Position: "1"}, For: math.MaxInt64},
-				{
-					PauseRef: journal.PauseRef{Kind: journal.PauseChild, Name: "ship", Position: "2.0.1"},
-					Topic:    "reviewed", Key: "order-42", Flow: "shipping", Version: "3", Input: []byte(`{"n":1}`),
-				},
-			},
-			Undone: true, Began: 7, Ran: 8, Taken: &journal.Taken{Generation: 1, Chain: guid(34), Seq: 5, Forked: true},
-			Of: &journal.PauseRef{Kind: journal.PauseSignal, Name: "review", Position: "3"},
-		},
+		Joins:    []journal.LedgerMove{{Activity: "meet", DAD: ",0,0,0", After: 10_200_000_000, Arrivals: 1}},
+		Response: fullResponse(),
 		Result: &journal.Result{
 			Code: 500, Output: []byte(`[null]`), Error: failure("gathered"), By: journal.ByTimer,
 			Taken: &journal.Taken{Generation: 2, Chain: guid(35), Seq: 6, Forked: true},

@@ -26,16 +26,22 @@ func TestSpaceEntry_S7(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, e, again)
 	for body, e := range map[string]journal.SpaceEntry{
-		`{"at":1,"build":"b","facts":{"login":"pay","role":"worker","topics":"a b"},"kind":"granted","login":"l","v":1,"who":"w"}`:                          {Kind: journal.SpaceGranted, Facts: map[string]string{"role": "worker", "login": "pay", "topics": "a b"}},
-		`{"at":1,"build":"b","facts":{"login":"pay","role":"engine","topics":""},"kind":"revoked","login":"l","v":1,"who":"w"}`:                             {Kind: journal.SpaceRevoked, Facts: map[string]string{"role": "engine", "login": "pay", "topics": ""}},
-		`{"at":1,"build":"b","facts":{"holds":"1h0m0s","name":"shop","role":"client"},"kind":"token-made","login":"l","v":1,"who":"w"}`:                     {Kind: journal.SpaceTokenMade, Facts: map[string]string{"name": "shop", "role": "client", "holds": "1h0m0s"}},
-		`{"at":1,"build":"b","facts":{"name":"shop"},"kind":"token-revoked","login":"l","v":1,"who":"w"}`:                                                   {Kind: journal.SpaceTokenRevoked, Facts: map[string]string{"name": "shop"}},
+		`{"at":1,"build":"b","facts":{"login":"pay","role":"worker","topics":"a b"},"kind":"granted","login":"l","v":1,"who":"w"}`:      {Kind: journal.SpaceGranted, Facts: map[string]string{"role": "worker", "login": "pay", "topics": "a b"}},
+		`{"at":1,"build":"b","facts":{"login":"pay","role":"engine","topics":""},"kind":"revoked","login":"l","v":1,"who":"w"}`:         {Kind: journal.SpaceRevoked, Facts: map[string]string{"role": "engine", "login": "pay", "topics": ""}},
+		`{"at":1,"build":"b","facts":{"holds":"1h0m0s","name":"shop","role":"client"},"kind":"token-made","login":"l","v":1,"who":"w"}`: {Kind: journal.SpaceTokenMade, Facts: map[string]string{"name": "shop", "role": "client", "holds": "1h0m0s"}},
+		`{"at":1,"build":"b","facts":{"name":"shop"},"kind":"token-revoked","login":"l","v":1,"who":"w"}`: {
+			Kind: journal.SpaceTokenRevoked, Facts: map[string]string{"name": "shop"},
+		},
 		`{"at":1,"build":"b","facts":{"key":"2","others":"hold for 0s"},"kind":"key-added","login":"l","v":1,"who":"w"}`:                                    {Kind: journal.SpaceKeyAdded, Facts: map[string]string{"key": "2", "others": "hold for 0s"}},
 		`{"at":1,"build":"b","facts":{"messages":"unsigned"},"kind":"signing","login":"l","v":1,"who":"w"}`:                                                 {Kind: journal.SpaceSigning, Facts: map[string]string{"messages": "unsigned"}},
 		`{"at":1,"build":"b","facts":{"before":"1","epoch":"2","lost":"none","starts":"","why":"promoted"},"kind":"recovered","login":"l","v":1,"who":"w"}`: {Kind: journal.SpaceRecovered, Facts: map[string]string{"why": "promoted", "before": "1", "epoch": "2", "lost": "none", "starts": ""}},
 		`{"at":1,"build":"b","facts":{"processes":"stop"},"kind":"on-promotion","login":"l","v":1,"who":"w"}`:                                               {Kind: journal.SpacePromotion, Facts: map[string]string{"processes": "stop"}},
-		`{"at":1,"build":"b","facts":{"after":"never"},"kind":"expire","login":"l","v":1,"who":"w"}`:                                                        {Kind: journal.SpaceExpire, Facts: map[string]string{"after": "never"}},
-		`{"at":1,"build":"b","facts":{},"kind":"private-keys","login":"l","v":1,"who":"w"}`:                                                                 {Kind: journal.SpacePrivateKeys, Facts: map[string]string{}},
+		`{"at":1,"build":"b","facts":{"after":"never"},"kind":"expire","login":"l","v":1,"who":"w"}`: {
+			Kind: journal.SpaceExpire, Facts: map[string]string{"after": "never"},
+		},
+		`{"at":1,"build":"b","facts":{},"kind":"private-keys","login":"l","v":1,"who":"w"}`: {
+			Kind: journal.SpacePrivateKeys, Facts: map[string]string{},
+		},
 	} {
 		e.At, e.Who, e.Login, e.Build = 1, "w", "l", "b"
 		got, err := journal.EncodeSpace(&e)

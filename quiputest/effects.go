@@ -72,8 +72,8 @@ type bodies struct {
 
 // Attempt implements observer.Observer.
 func (b *bodies) Attempt(
-	ctx context.Context, _ string, s observer.Subject) (context.Context, func(error, []observer.Span),
-) {
+	ctx context.Context, _ string, s observer.Subject,
+) (context.Context, func(error, []observer.Span)) {
 	return ctx, func(_ error, ran []observer.Span) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -28,7 +28,8 @@ func (a *auditor) effect(e *journal.Entry) {
 // bare reports whether an effect's entry does nothing else. It may have the activity and
 // address of its request, and the row that it released (E4).
 func bare(e *journal.Entry) bool {
-	return len(e.Marks)+len(e.Joins)+len(e.Dispatched)+len(e.Waits)+len(e.Cancelled)+len(e.CancelledByClose)+e.Abandoned == 0 &&
+	return len(e.Marks)+len(e.Joins)+len(e.Dispatched)+len(e.Waits)+
+		len(e.Cancelled)+len(e.CancelledByClose)+e.Abandoned == 0 &&
 		e.Ledger == 0 && e.Receipt == 0 && e.Ended.IsZero() && e.Semaphore == nil && e.Open == nil &&
 		e.Elements == nil && e.Response == nil && e.Result == nil && e.Close == nil &&
 		e.Bound == nil && e.Flow == nil && e.Parent == nil && e.Input == nil && e.Operator == nil && e.Trouble == nil

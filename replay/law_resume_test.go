@@ -92,14 +92,23 @@ func handedOver(t *testing.T, d *datadriven.TestData) string {
 		}
 	}
 	e.Do(ofNew)
-	r, err := replay.Verify(replay.Header{Space: "shop", Job: next, Key: key, Generation: generation}, nil, nil,
-		these(recordsOf(then)))
+	return verifiedHandOver(t,
+		replay.Header{Space: "shop", Job: id, Key: "order-1", Generation: 1}, records,
+		replay.Header{Space: "shop", Job: next, Key: key, Generation: generation}, recordsOf(then))
+}
+
+// verifiedHandOver is what is found in the journal of a job that goes on with an old one, and then in
+// the comparison with the old one's.
+func verifiedHandOver(
+	t *testing.T, old replay.Header, ofOld []journal.Record, next replay.Header, ofNext []journal.Record,
+) string {
+	r, err := replay.Verify(next, nil, nil, these(ofNext))
 	require.NoError(t, err)
 	said := fmt.Sprintf("%d copies, V11 %s\n", len(r.Copies), r.Result(replay.V11).Status)
 	if v := r.Result(replay.V11).Violation; v != nil {
 		said += fmt.Sprintln(v)
 	}
-	v, err := r.HandOver(replay.Header{Space: "shop", Job: id, Key: "order-1", Generation: 1}, these(records))
+	v, err := r.HandOver(old, these(ofOld))
 	require.NoError(t, err)
 	if v != nil {
 		said += fmt.Sprintln("compared,", v)

@@ -63,7 +63,8 @@ func (a *auditor) wakeUpLaw(e *journal.Entry, f *facts) {
 	}
 	wakes := f.row.Kind == journal.MessageWakeUp
 	switch {
-	case !wakes && (r.By != "" && r.Taken == nil || !r.Signal.IsZero() || r.Number != 0): // a copy keeps what woke its hook (V11)
+	// a copy keeps what woke its hook (V11)
+	case !wakes && (r.By != "" && r.Taken == nil || !r.Signal.IsZero() || r.Number != 0):
 		a.at(V13, e, "a message of kind %s says that signal %s or a timer woke %s", f.row.Kind, r.Signal, f.key.Activity)
 	case r.Kind == journal.ResponsePass && (!wakes || r.By != journal.BySignal || !f.inst.Repeat):
 		a.at(V13, e, "a pass of %s %s, which is no signal of a repeating hook", f.key.Activity, f.key.DAD)

@@ -56,8 +56,8 @@ type StoredEffect struct {
 // if there are neither outputs nor definitions. An error is one of reading, and nothing was
 // decided then. Faults of the entries are in the report.
 func Verify(
-	h Header, stored *Stored, attachments *Attachments, entries iter.Seq2[journal.Record, error]) (*Report, error,
-) {
+	h Header, stored *Stored, attachments *Attachments, entries iter.Seq2[journal.Record, error],
+) (*Report, error) {
 	a := newAuditor(h, stored)
 	if attachments != nil {
 		a.attachments = attachments

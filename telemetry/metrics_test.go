@@ -172,7 +172,9 @@ func TestO4SourcesAreAskedSeldom(t *testing.T) {
 }
 
 // O4: a step costs no allocation here, and a handler's run one for its attributes.
-func TestO4MeasuringAllocatesNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts those of all goroutines
+//
+//nolint:paralleltest // AllocsPerRun counts those of all goroutines
+func TestO4MeasuringAllocatesNothing(t *testing.T) {
 	tel, _ := metrics(t, nil)
 	var o observer.Observer = tel
 	require.Zero(t, testing.AllocsPerRun(100, func() { o.Count(observer.MetricTransitions, 1) }))

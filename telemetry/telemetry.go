@@ -172,8 +172,8 @@ func (t *Telemetry) Told(m observer.Message, spans ...observer.Span) {
 // baggage: quipu.job (its id), quipu.activity and quipu.attempt, for the logs and spans of what
 // the handler calls.
 func (t *Telemetry) Attempt(
-	ctx context.Context, traceparent string, s observer.Subject) (context.Context, func(error, []observer.Span),
-) {
+	ctx context.Context, traceparent string, s observer.Subject,
+) (context.Context, func(error, []observer.Span)) {
 	nothing := func(error, []observer.Span) {}
 	sc := remote(traceparent)
 	if t.exporter == nil || !sc.IsValid() {

@@ -33,8 +33,8 @@ func wired(m *transport.Message) map[string]string {
 }
 
 func delivered(
-	to transport.Destination, wire map[string]string, body []byte, keys transport.Keys) (transport.Message, error,
-) {
+	to transport.Destination, wire map[string]string, body []byte, keys transport.Keys,
+) (transport.Message, error) {
 	return transport.Decode(to, func(name string) string { return wire[name] }, body, keys)
 }
 
@@ -85,12 +85,17 @@ func TestS1WhatIsSignedIsOnTheWire(t *testing.T) {
 	t.Parallel()
 	keys := ring(t)
 	for what, m := range map[string]transport.Message{
-		"as little as can be":        {To: transport.ToStart()},
-		"a topic of both":            {To: transport.ToWork("pay.charge"), Header: transport.Header{Topic: "ship"}},
-		"a lane of four digits":      {To: transport.ToLane(transport.MaxLanes - 1), Header: transport.Header{Publication: 1 << 30, Turn: 7, Epoch: 1 << 60}},
+		"as little as can be": {To: transport.ToStart()},
+		"a topic of both":     {To: transport.ToWork("pay.charge"), Header: transport.Header{Topic: "ship"}},
+		"a lane of four digits": {
+			To:     transport.ToLane(transport.MaxLanes - 1),
+			Header: transport.Header{Publication: 1 << 30, Turn: 7, Epoch: 1 << 60},
+		},
 		"an order without a session": {To: transport.ToLane(0), Header: transport.Header{OriginSeq: 5}},
-		"a session":                  {To: transport.ToLane(0), Header: transport.Header{OriginSession: [16]byte{15: 1}, PublishedAt: 1}},
-		"spaces, which NATS drops":   {To: transport.ToLane(0), Header: transport.Header{Traceparent: " 00-1 "}},
+		"a session": {
+			To: transport.ToLane(0), Header: transport.Header{OriginSession: [16]byte{15: 1}, PublishedAt: 1},
+		},
+		"spaces, which NATS drops": {To: transport.ToLane(0), Header: transport.Header{Traceparent: " 00-1 "}},
 		"more than the usual headers": {
 			To: transport.ToLane(0), Header: transport.Header{Traceparent: strings.Repeat("x", transport.MaxTraceparent)},
 			Body: make([]byte, 1<<20),

@@ -53,9 +53,8 @@ const MaxName = 128
 
 // CheckName refuses a name that is empty, over MaxName, or has what cannot be printed.
 func CheckName(name string) error {
-	if name == "" || len(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool {
-		return !unicode.IsPrint(r)
-	}) {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if name == "" || len(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) {
 		return fmt.Errorf("a name is 1 to %d bytes of printable UTF-8, this one is %.80q", MaxName, name)
 	}
 	return nil

@@ -118,8 +118,8 @@ func (f *flags) find(cmd *cobra.Command, s cli.Streams) error {
 
 // units returns what to verify, how much that is, and what to close afterwards.
 func (f *flags) units(
-	ctx context.Context, open opener, stdin io.Reader) (iter.Seq2[unit, error], total, func(), error,
-) {
+	ctx context.Context, open opener, stdin io.Reader,
+) (iter.Seq2[unit, error], total, func(), error) {
 	if f.both {
 		return nil, total{}, nil, fmt.Errorf("%w: --postgres and --space name a database, the arguments files: give one of them", errInput)
 	}

@@ -91,8 +91,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 }
 
 // run makes the RunE of a command that needs a runtime for all it does.
-func (a *app) run(what need, f func(ctx context.Context, rt *quipu.Runtime, args []string) error) func(*cobra.Command,
-	[]string) error {
+func (a *app) run(
+	what need, f func(ctx context.Context, rt *quipu.Runtime, args []string) error,
+) func(*cobra.Command, []string) error {
 	return cli.Run(func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, rt, args) })
 	})

@@ -102,8 +102,8 @@ in the space are kept; a line on stderr says how many older ones were dropped.`,
 }
 
 // letters prints dead letters, a page at a time.
-func (a *app) letters(ctx context.Context,
-	read func(context.Context, quipu.DeadLetterFilter) ([]quipu.DeadLetter, error),
+func (a *app) letters(
+	ctx context.Context, read func(context.Context, quipu.DeadLetterFilter) ([]quipu.DeadLetter, error),
 	f quipu.DeadLetterFilter, limit int, ids bool,
 ) error {
 	t := a.lettersTable()

@@ -202,8 +202,9 @@ func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 
 // list prints a page at a time, so that memory does not grow with the list, and counts what it
 // prints.
-func (a *app) list(ctx context.Context, read func(context.Context, store.JobFilter) (store.JobPage, error),
-	f store.JobFilter, limit int, keysOnly bool,
+func (a *app) list(
+	ctx context.Context, read func(context.Context, store.JobFilter) (store.JobPage, error), f store.JobFilter,
+	limit int, keysOnly bool,
 ) (listed int, err error) {
 	t := jobsTable(a.streams.Out)
 	for limit == 0 || listed < limit {

@@ -141,7 +141,8 @@ func inert(text []byte) string {
 // acts says that a terminal obeys the character: a control character, which in JSON only occurs
 // in strings apart from white space, or one that changes the direction of text.
 func acts(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' || unicode.Is(unicode.Bidi_Control, r) ||
+		r == '\u2028' || r == '\u2029'
 }
 
 // cell returns plain text, cut to maxCell.

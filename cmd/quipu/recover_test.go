@@ -101,7 +101,8 @@ func (l *lossy) page(section string) (said []string) {
 			l.until("a dead letter", func() bool { return strings.Contains(l.ok("", "dead", "ls"), "order-1") })
 		}
 		var args []string
-		for i, part := range strings.FieldsFunc(line, func(r rune) bool { return r == '\'' }) { // the page quotes with '
+		// the page quotes with '
+		for i, part := range strings.FieldsFunc(line, func(r rune) bool { return r == '\'' }) {
 			if i%2 == 1 {
 				args = append(args, part)
 				continue

@@ -72,21 +72,26 @@ A line that is refused is reported with its number, and the other lines are star
 		if r.Flow, r.Input = args[0], json.RawMessage(body); len(args) == 2 {
 			r.Key = args[1]
 		}
-		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			start := remote.Start
-			if rt != nil {
-				start = func(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) {
-					return startOne(ctx, rt, r)
-				}
-			}
-			job, err := start(ctx, r)
-			if err != nil {
-				return different(err)
-			}
-			return a.startedOne(job)
-		})
+		return a.start(cmd, r)
 	})
 	return cmd
+}
+
+// start starts one job, and prints it.
+func (a *app) start(cmd *cobra.Command, r quipu.StartRequest) error {
+	return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+		start := remote.Start
+		if rt != nil {
+			start = func(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) {
+				return startOne(ctx, rt, r)
+			}
+		}
+		job, err := start(ctx, r)
+		if err != nil {
+			return different(err)
+		}
+		return a.startedOne(job)
+	})
 }
 
 // startArgs also refuses the key -, for which other commands read keys from standard input.

@@ -73,7 +73,8 @@ func TestO8TimelineFolds(t *testing.T) {
 	t.Parallel()
 	const attempts = 10_000
 	began := time.UnixMicro(1_700_000_000_000_000)
-	r := &look.Reading{Job: &explain.Job{View: &store.JobView{JobSummary: store.JobSummary{Job: collation.Job{State: journal.JobCompleted}}}}}
+	completed := store.JobSummary{Job: collation.Job{State: journal.JobCompleted}}
+	r := &look.Reading{Job: &explain.Job{View: &store.JobView{JobSummary: completed}}}
 	for n := range attempts {
 		r.Events = append(r.Events, history.Event{
 			Time: began.Add(time.Duration(n) * time.Second), Kind: history.KindDone, Activity: fmt.Sprint("a", n%3),

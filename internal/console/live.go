@@ -103,9 +103,9 @@ func (l *live) share(s sight) (p *sighted, leave func()) {
 
 // look is a copy of what a page looks like by now. It is made anew if that is due, for all that
 // share it.
-func (l *live) look(ctx context.Context, p *sighted, makes func(context.Context) ([]byte, bool, error)) (body []byte,
-	sum [sha256.Size]byte, still bool, due time.Time, err error,
-) {
+func (l *live) look(
+	ctx context.Context, p *sighted, makes func(context.Context) ([]byte, bool, error),
+) (body []byte, sum [sha256.Size]byte, still bool, due time.Time, err error) {
 	select {
 	case p.making <- struct{}{}:
 		defer func() { <-p.making }()

@@ -28,24 +28,7 @@ func TestO7PagesReadIndexes(t *testing.T) {
 		return rt
 	}
 	rt := open()
-	f, err := flow.New("sleepy").Version("1").Trigger("start").Build()
-	require.NoError(t, err)
-	require.NoError(t, rt.Deploy(t.Context(), f))
-	for from := 0; from < jobs; from += quipu.MaxStarts {
-		var starts []quipu.StartRequest
-		for n := from; n < min(jobs, from+quipu.MaxStarts); n++ {
-			r := quipu.StartRequest{Flow: "sleepy", Key: fmt.Sprintf("job-%05d", n), Delay: time.Hour}
-			if n%1000 == 7 {
-				r.Tags = []string{"rare"}
-			}
-			starts = append(starts, r)
-		}
-		all, err := rt.StartMany(t.Context(), starts)
-		require.NoError(t, err)
-		for _, x := range all {
-			require.NoError(t, x.Err)
-		}
-	}
+	startSleepers(t, rt, jobs)
 	rt.Close()
 	admin, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -87,6 +70,28 @@ func TestO7PagesReadIndexes(t *testing.T) {
 		after := rowsRead(t, admin)
 		require.Greater(t, after.scans, before.scans, page)
 		require.Less(t, after.rows-before.rows, int64(200), "%s read too many of %d jobs", page, jobs)
+	}
+}
+
+// startSleepers starts jobs that wait for an hour. One of a thousand has the tag "rare".
+func startSleepers(t *testing.T, rt *quipu.Runtime, jobs int) {
+	f, err := flow.New("sleepy").Version("1").Trigger("start").Build()
+	require.NoError(t, err)
+	require.NoError(t, rt.Deploy(t.Context(), f))
+	for from := 0; from < jobs; from += quipu.MaxStarts {
+		var starts []quipu.StartRequest
+		for n := from; n < min(jobs, from+quipu.MaxStarts); n++ {
+			r := quipu.StartRequest{Flow: "sleepy", Key: fmt.Sprintf("job-%05d", n), Delay: time.Hour}
+			if n%1000 == 7 {
+				r.Tags = []string{"rare"}
+			}
+			starts = append(starts, r)
+		}
+		all, err := rt.StartMany(t.Context(), starts)
+		require.NoError(t, err)
+		for _, x := range all {
+			require.NoError(t, x.Err)
+		}
 	}
 }
 

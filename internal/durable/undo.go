@@ -233,8 +233,8 @@ func (f *Function) undo(ctx context.Context, w *walk, u *undo, row store.EffectR
 // own runs it as an Idempotent effect with the same key. done says that this has already
 // happened.
 func (f *Function) toUndo(
-	ctx context.Context, w *walk, u *undo, row store.EffectRow) (c *effect.Call, e journal.Effect, done bool, err error,
-) {
+	ctx context.Context, w *walk, u *undo, row store.EffectRow,
+) (c *effect.Call, e journal.Effect, done bool, err error) {
 	class, other := classUndo, f.cfg.Original != nil && !f.cfg.Frozen
 	if other {
 		class = effects.Idempotent

@@ -66,7 +66,9 @@ func TestE3CrashWindows(t *testing.T) {
 		"2 before completed": {"FinishEffect", map[effects.Class]outcome{
 			effects.Pure: {2, false}, effects.Idempotent: {2, false}, effects.Guarded: {1, true},
 		}},
-		"3 after completed": {"", map[effects.Class]outcome{effects.Pure: {1, false}, effects.Idempotent: {1, false}, effects.Guarded: {1, false}}},
+		"3 after completed": {"", map[effects.Class]outcome{
+			effects.Pure: {1, false}, effects.Idempotent: {1, false}, effects.Guarded: {1, false},
+		}},
 	} {
 		for class, want := range w.want {
 			t.Run(name+" "+string(class), func(t *testing.T) {

@@ -246,8 +246,8 @@ func (s *Session) Begin(ctx context.Context, c *Call, e *journal.Effect) (row st
 
 // run calls fn and records how it ended (E5).
 func (s *Session) run(
-	ctx context.Context, c *Call, e journal.Effect, taken bool, fn function) (result []byte, err error,
-) {
+	ctx context.Context, c *Call, e journal.Effect, taken bool, fn function,
+) (result []byte, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
 	last := c.last(e.N)

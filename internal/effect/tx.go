@@ -12,8 +12,8 @@ import (
 // runTx runs an effect of class Tx (E3). again says that the effect meanwhile ended as
 // not done, so the next key is to be tried.
 func (s *Session) runTx(
-	ctx context.Context, c *Call, e journal.Effect, fn function) (result []byte, again bool, err error,
-) {
+	ctx context.Context, c *Call, e journal.Effect, fn function,
+) (result []byte, again bool, err error) {
 	began := time.Now()
 	defer func() { s.span(c, e.Key, began, err) }()
 	last := c.last(e.N)

@@ -177,8 +177,9 @@ func TestVerifyUnfinishedUnknown(t *testing.T) {
 	}
 }
 
-func verifyUnknown(t *testing.T, begin func(context.Context, effects.Option) error,
-	say func(context.Context) (effects.Answer, error), late bool,
+func verifyUnknown(
+	t *testing.T, begin func(context.Context, effects.Option) error, say func(context.Context) (effects.Answer, error),
+	late bool,
 ) {
 	b := newBench(t)
 	o := &oracle{say: say}
@@ -292,7 +293,8 @@ func TestVerifyCompleted(t *testing.T) {
 	}
 }
 
-func verifyCompleted(t *testing.T, mode effects.Mode, name string, class effects.Class,
+func verifyCompleted(
+	t *testing.T, mode effects.Mode, name string, class effects.Class,
 	say func(context.Context) (effects.Answer, error),
 ) {
 	b := newBench(t)

@@ -28,9 +28,21 @@ func TestT2BackoffBeginsAnewWithATurn(t *testing.T) {
 		row         store.DueRow
 		least, most time.Duration
 	}{
-		"first of turn 9":      {store.DueRow{Publication: 8, Turn: 9, TurnSent: 8, Now: 900 * second}, 4 * time.Second, 6 * time.Second},
-		"lost once":            {store.DueRow{Publication: 9, Turn: 9, TurnSent: 9, PublishedAt: 895 * second, Now: 900 * second}, 9 * time.Second, 11 * time.Second},
-		"lost again and again": {store.DueRow{Publication: 9, Turn: 1, TurnSent: 1, PublishedAt: 0, Now: 900 * second}, 270 * time.Second, 330 * time.Second},
+		"first of turn 9": {
+			store.DueRow{Publication: 8, Turn: 9, TurnSent: 8, Now: 900 * second},
+			4 * time.Second,
+			6 * time.Second,
+		},
+		"lost once": {
+			store.DueRow{Publication: 9, Turn: 9, TurnSent: 9, PublishedAt: 895 * second, Now: 900 * second},
+			9 * time.Second,
+			11 * time.Second,
+		},
+		"lost again and again": {
+			store.DueRow{Publication: 9, Turn: 1, TurnSent: 1, PublishedAt: 0, Now: 900 * second},
+			270 * time.Second,
+			330 * time.Second,
+		},
 		"waits since long, new": {
 			store.DueRow{Publication: 1, Turn: 1, TurnSent: 1, PublishedAt: 0, Now: 900 * second},
 			9 * time.Second,

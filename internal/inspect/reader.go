@@ -51,8 +51,8 @@ func Journal(ctx context.Context, r store.Reader, job journal.JobID) iter.Seq2[*
 // entries reads the journal of a job to its end, before anything else is read: reading it holds a
 // connection. It has at most most entries, and at least one: ErrTombstone.
 func entries(
-	ctx context.Context, r store.Reader, job journal.JobID, most int, instead string) (all []*journal.Entry, err error,
-) {
+	ctx context.Context, r store.Reader, job journal.JobID, most int, instead string,
+) (all []*journal.Entry, err error) {
 	for e, err := range Journal(ctx, r, job) {
 		switch {
 		case err != nil:

@@ -130,9 +130,9 @@ func (r *Reading) closing() {
 }
 
 // tell makes the events of entries, with outputs that are stored beside them, of so many bytes.
-func tell(ctx context.Context, rt *quipu.Runtime, j *explain.Job, entries []*journal.Entry) (events []history.Event,
-	beside int64,
-) {
+func tell(
+	ctx context.Context, rt *quipu.Runtime, j *explain.Job, entries []*journal.Entry,
+) (events []history.Event, beside int64) {
 	t := history.New(j.Flow, func(d journal.Digest) ([]byte, error) {
 		if beside > maxAttachments {
 			return nil, fmt.Errorf("not read: the outputs of this job have over %d MiB; quipu export has them all", maxAttachments>>20)

@@ -34,8 +34,8 @@ func (s *Store) Epoch(context.Context) (int64, error) { return 1, nil }
 
 // Deploy implements store.Operator.
 func (s *Store) Deploy(
-	_ context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error,
-) {
+	_ context.Context, ref journal.FlowRef, canonical []byte, activate bool,
+) (fresh bool, err error) {
 	err = s.write("deploy", func(u *undo) error {
 		f := s.flows[ref.Name]
 		if f == nil {

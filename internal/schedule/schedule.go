@@ -52,7 +52,8 @@ func Parse(text, zone string) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: zone %q: give an IANA name such as Europe/Berlin, or UTC: %w", ErrSpec, zone, err)
 	}
-	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(horizon)
+	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).
+		WithMaxSearchYears(horizon)
 	for i, field := range fields {
 		if err := checkField(parser, i, field); err != nil {
 			return nil, fmt.Errorf("%w: cron %q: the %s %q: %w", ErrSpec, text, fieldNames[i], field, err)

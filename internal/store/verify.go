@@ -16,7 +16,8 @@ import (
 // from, and the children that those waited for. flows is that of Stored.Verify. through, if it is not
 // nil, passes on the job's entries, and may watch them. Errors are those of reading: ErrNotFound
 // among others.
-func VerifyJob(ctx context.Context, r Reader, id journal.JobID, flows *replay.Flows,
+func VerifyJob(
+	ctx context.Context, r Reader, id journal.JobID, flows *replay.Flows,
 	through func(iter.Seq2[journal.Record, error]) iter.Seq2[journal.Record, error],
 ) (report *replay.Report, err error) {
 	err = r.Audit(ctx, id, func(s *Stored, entries iter.Seq2[journal.Record, error]) (err error) {

@@ -136,10 +136,13 @@ func TestE9ARunLearnsThatItIsLost(t *testing.T) {
 		again bool
 		want  error
 	}{
-		"job closed":           {func(h *house, id journal.GUID) { h.store.CloseJob(id) }, false, store.ErrJobClosed},
-		"answered":             {func(h *house, id journal.GUID) { h.store.Answer(id) }, false, store.ErrStale},
-		"told that it closed":  {func(h *house, _ journal.GUID) { h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
-		"a function":           {func(h *house, id journal.GUID) { h.store.CloseJob(id); h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
+		"job closed":          {func(h *house, id journal.GUID) { h.store.CloseJob(id) }, false, store.ErrJobClosed},
+		"answered":            {func(h *house, id journal.GUID) { h.store.Answer(id) }, false, store.ErrStale},
+		"told that it closed": {func(h *house, _ journal.GUID) { h.session.Tell(store.ErrJobClosed) }, false, store.ErrJobClosed},
+		"a function": {func(h *house, id journal.GUID) {
+			h.store.CloseJob(id)
+			h.session.Tell(store.ErrJobClosed)
+		}, false, store.ErrJobClosed},
 		"told that it is lost": {func(h *house, _ journal.GUID) { time.Sleep(calm); h.session.Tell(store.ErrStale) }, true, store.ErrStale},
 		"taken over": {func(h *house, id journal.GUID) {
 			h.store.Expire(id)

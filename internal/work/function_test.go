@@ -96,10 +96,17 @@ func TestE12FactsEndTheActivity(t *testing.T) {
 		class string
 		says  string
 	}{
-		"timeout":   {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 408, wire.ClassTimeout, ""},
-		"bounded":   {bounded, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 200, "", ""},
-		"error":     {within(0), journal.PauseSignal, journal.Response{Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)}}, 409, wire.ClassSignal, ""},
-		"no number": {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.BySignal, Output: []byte(`"no number"`)}, 400, wire.ClassInput, ""},
+		"timeout": {signal, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 408, wire.ClassTimeout, ""},
+		"bounded": {bounded, journal.PauseSignal, journal.Response{Code: 200, By: journal.ByTimer}, 200, "", ""},
+		"error": {within(0), journal.PauseSignal, journal.Response{
+			Code: 409, By: journal.BySignal, Error: &journal.Failure{Class: "signal", Data: []byte(`{"why":1}`)},
+		}, 409, wire.ClassSignal, ""},
+		"no number": {
+			signal, journal.PauseSignal,
+			journal.Response{Code: 200, By: journal.BySignal, Output: []byte(`"no number"`)},
+			400,
+			wire.ClassInput, "",
+		},
 		"child failed": {
 			child, journal.PauseChild,
 			journal.Response{Code: 410, Error: &journal.Failure{Class: "interrupted", Message: "stop"}},

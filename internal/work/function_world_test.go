@@ -94,8 +94,8 @@ func dying[T any](c *crash, do func() (T, error)) (out T, err error) {
 }
 
 func (s crashing) StartEffect(
-	ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error,
-) {
+	ctx context.Context, l store.Lease, e journal.Effect,
+) (row store.EffectRow, taken bool, err error) {
 	row, err = dying(s.crash, func() (row store.EffectRow, err error) {
 		row, taken, err = s.Store.StartEffect(ctx, l, e)
 		return row, err
@@ -104,8 +104,8 @@ func (s crashing) StartEffect(
 }
 
 func (s crashing) FinishEffect(
-	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
-) {
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool,
+) (store.EffectRow, error) {
 	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.FinishEffect(ctx, l, e, notDone) })
 }
 
@@ -116,8 +116,8 @@ func (s crashing) SendOutcome(
 }
 
 func (s crashing) TxEffect(
-	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error,
-) {
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall,
+) (store.EffectRow, error) {
 	return dying(s.crash, func() (store.EffectRow, error) { return s.Store.TxEffect(ctx, l, e, call) })
 }
 
@@ -298,8 +298,9 @@ func (w *world) record() ReplayRequest {
 		Request: wire.Request{
 			Space: w.q.Space, Job: w.q.Job, Key: w.q.Key, Generation: 1, Flow: w.q.Flow, Version: w.q.Version,
 			Activity: w.q.Activity,
-			DAD:      w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Attempt: w.q.Attempt, Attempts: w.q.Attempts,
-			Input: w.q.Input,
+			DAD:      w.q.DAD, Topic: "fn", Request: w.q.Request, Turn: w.q.Turn, Attempt: w.q.Attempt,
+			Attempts: w.q.Attempts,
+			Input:    w.q.Input,
 		},
 		Effects: w.store.Rows(w.id()), Pauses: w.store.Waits(w.id()),
 	}

@@ -82,13 +82,17 @@ func errorsOfUsers() map[string]struct {
 		"huge":                   {errors.New(huge), "üüü"},
 		"data that is no JSON":   {&workers.Error{Code: 422, Message: "x", Data: json.RawMessage("not json")}, "x (its data is left out: "},
 		"data with U+0000":       {&workers.Error{Code: 422, Message: "x", Data: json.RawMessage(`"\u0000"`)}, "x (its data is left out: "},
-		"deep data":              {&workers.Error{Code: 422, Message: "x", Data: json.RawMessage(strings.Repeat("[", 9999) + strings.Repeat("]", 9999))}, "x (its data is left out: "},
-		"much data":              {&workers.Error{Code: 422, Message: "x", Data: json.RawMessage(`"` + strings.Repeat("x", port.MaxErrorData) + `"`)}, "x (its data is left out: 65538 bytes, the limit is 65536)"},
-		"no code":                {&workers.Error{Message: "x"}, "x (code 0 is outside 400…599)"},
-		"a code of no error":     {&workers.Error{Code: 999, Message: strings.Repeat("x", wire.MaxText)}, "xxx"},
-		"a class with U+0000":    {&workers.Error{Code: 422, Class: "a\x00b", Message: "x"}, "x"},
-		"a long class":           {&workers.Error{Code: 422, Class: strings.Repeat("c", 20<<10), Message: "x\xff"}, "x"},
-		"a long wait":            {workers.RetryAfter(math.MaxInt64, errors.New("x")), "x (the next attempt was asked for after 2562047h47m16.854775807s: it comes after 8760h0m0s, the limit)"},
+		"deep data": {&workers.Error{
+			Code: 422, Message: "x", Data: json.RawMessage(strings.Repeat("[", 9999) + strings.Repeat("]", 9999)),
+		}, "x (its data is left out: "},
+		"much data": {&workers.Error{
+			Code: 422, Message: "x", Data: json.RawMessage(`"` + strings.Repeat("x", port.MaxErrorData) + `"`),
+		}, "x (its data is left out: 65538 bytes, the limit is 65536)"},
+		"no code":             {&workers.Error{Message: "x"}, "x (code 0 is outside 400…599)"},
+		"a code of no error":  {&workers.Error{Code: 999, Message: strings.Repeat("x", wire.MaxText)}, "xxx"},
+		"a class with U+0000": {&workers.Error{Code: 422, Class: "a\x00b", Message: "x"}, "x"},
+		"a long class":        {&workers.Error{Code: 422, Class: strings.Repeat("c", 20<<10), Message: "x\xff"}, "x"},
+		"a long wait":         {workers.RetryAfter(math.MaxInt64, errors.New("x")), "x (the next attempt was asked for after 2562047h47m16.854775807s: it comes after 8760h0m0s, the limit)"},
 	}
 }
 
@@ -146,11 +150,19 @@ func TestErrorsOfUsersKeepTheirKind(t *testing.T) {
 	for name, want := range map[string]wire.Response{
 		"a typed nil":          {Kind: journal.ResponseFailedAttempt, Code: 500, Error: &wire.Failure{Class: wire.ClassError}},
 		"a typed nil in Fatal": {Kind: journal.ResponseTerminal, Code: 500, Error: &wire.Failure{Class: wire.ClassFatal}},
-		"one in RetryAfter":    {Kind: journal.ResponseFailedAttempt, Code: 500, RetryAfterMS: 1000, Error: &wire.Failure{Class: wire.ClassError}},
+		"one in RetryAfter": {
+			Kind: journal.ResponseFailedAttempt, Code: 500, RetryAfterMS: 1000,
+			Error: &wire.Failure{Class: wire.ClassError},
+		},
 		"data that is no JSON": {Kind: journal.ResponseTerminal, Code: 422, Error: &wire.Failure{Class: wire.ClassBusiness}},
-		"no code":              {Kind: journal.ResponseFailedAttempt, Code: 500, Error: &wire.Failure{Class: wire.ClassBusiness}},
-		"a class with U+0000":  {Kind: journal.ResponseTerminal, Code: 422, Error: &wire.Failure{Class: "a\uFFFDb"}},
-		"a long wait":          {Kind: journal.ResponseFailedAttempt, Code: 500, RetryAfterMS: wire.MaxRetryAfterMS, Error: &wire.Failure{Class: wire.ClassError}},
+		"no code": {
+			Kind: journal.ResponseFailedAttempt, Code: 500, Error: &wire.Failure{Class: wire.ClassBusiness},
+		},
+		"a class with U+0000": {Kind: journal.ResponseTerminal, Code: 422, Error: &wire.Failure{Class: "a\uFFFDb"}},
+		"a long wait": {
+			Kind: journal.ResponseFailedAttempt, Code: 500, RetryAfterMS: wire.MaxRetryAfterMS,
+			Error: &wire.Failure{Class: wire.ClassError},
+		},
 	} {
 		r := failure(all[name].err, false)
 		r.Error.Message = ""
@@ -275,8 +287,8 @@ type strict struct {
 }
 
 func (s strict) Attempt(
-	ctx context.Context, _ string, _ observer.Subject) (context.Context, func(error, []observer.Span),
-) {
+	ctx context.Context, _ string, _ observer.Subject,
+) (context.Context, func(error, []observer.Span)) {
 	plain := func(err error) {
 		for _, e := range usercode.Chain(err) {
 			switch e.(type) {

@@ -5,8 +5,8 @@
 // the stored bytes in base64 and their hash. Nothing is encoded anew, so verification sees the
 // bytes as stored (J9). A file may have several jobs, each with its header.
 //
-// {"format":"quipu-export-v3","space":"shop","job":"…","generation":1,"key":"o-7","head":{"seq":9,"hash":"…"},"flow":"…"}
-
+//	{"format":"quipu-export-v3","space":"shop","job":"…","generation":1,"key":"o-7",
+//	 "head":{"seq":9,"hash":"…"},"flow":"…"}
 //	{"f":"…","b":"…"}
 //	{"o":"…","b":"…"}
 //	{"s":1,"h":"…","b":"…"}

@@ -61,8 +61,8 @@ func readAll(r *export.Reader) (headers []export.Header, recs [][]journal.Record
 }
 
 func readBoth(
-	r *export.Reader) (headers []export.Header, asides [][]journal.Attachment, recs [][]journal.Record, err error,
-) {
+	r *export.Reader,
+) (headers []export.Header, asides [][]journal.Attachment, recs [][]journal.Record, err error) {
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -151,11 +151,13 @@ func TestExportErrorsNameTheLine(t *testing.T) {
 		line int
 		err  error
 	}{
-		"no header":                   {lines[1], 1, export.ErrFormat},
-		"another format":              {strings.Replace(good, "export-v3", "export-v2", 1), 1, export.ErrFormat},
-		"unknown member":              {strings.Replace(good, `"space"`, `"more":1,"space"`, 1), 1, export.ErrFormat},
-		"other spelling":              {strings.Replace(good, `"space":"shop"`, `"space": "shop"`, 1), 1, export.ErrFormat},
-		"no job":                      {strings.Replace(good, header(1).Job.String(), journal.JobID{}.String(), 1), 1, export.ErrFormat},
+		"no header":      {lines[1], 1, export.ErrFormat},
+		"another format": {strings.Replace(good, "export-v3", "export-v2", 1), 1, export.ErrFormat},
+		"unknown member": {strings.Replace(good, `"space"`, `"more":1,"space"`, 1), 1, export.ErrFormat},
+		"other spelling": {strings.Replace(good, `"space":"shop"`, `"space": "shop"`, 1), 1, export.ErrFormat},
+		"no job": {
+			strings.Replace(good, header(1).Job.String(), journal.JobID{}.String(), 1), 1, export.ErrFormat,
+		},
 		"bad id":                      {strings.Replace(good, header(1).Job.String(), "x", 1), 1, journal.ErrMalformedID},
 		"blank line":                  {lines[0] + "\n" + lines[1], 2, export.ErrFormat},
 		"seq 0":                       {lines[0] + strings.Replace(lines[1], `"s":1`, `"s":0`, 1), 2, export.ErrFormat},

@@ -177,8 +177,8 @@ func (l *listing) params() [][]byte {
 
 // CountJobs counts by state the jobs that a filter selects.
 func (s *Store) CountJobs(
-	ctx context.Context, f store.JobFilter) (counts map[journal.JobState]int64, looked int64, err error,
-) {
+	ctx context.Context, f store.JobFilter,
+) (counts map[journal.JobState]int64, looked int64, err error) {
 	f.Before, f.Limit = "", store.MaxCounted
 	l, err := listingOf(&f)
 	if err != nil || l == nil {

@@ -46,8 +46,8 @@ type writes struct {
 }
 
 func (w *writes) empty() bool {
-	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+len(w.acted)+len(w.letters)+len(w.resolve)+
-		len(w.discards)+len(w.payloads) == 0
+	return len(w.entries)+len(w.rows)+len(w.waits)+len(w.effects)+len(w.signals)+
+		len(w.acted)+len(w.letters)+len(w.resolve)+len(w.discards)+len(w.payloads) == 0
 }
 
 // birth is an inception, and what the batch makes of its job afterwards.

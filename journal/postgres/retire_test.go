@@ -46,18 +46,31 @@ func TestTenure(t *testing.T) {
 		missing      []int64
 		opened, turn bool
 	}{
-		"a new space":      {tenure: tenure{class: 1, newest: first, made: -1}, missing: []int64{first}},
-		"without a job":    {tenure: tenure{class: 1, newest: first, made: first}, now: 9 * every},
-		"the first job":    {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, made: first}, missing: []int64{first + 1, first + 2}, opened: true},
-		"nothing":          {tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2}, now: every},
-		"its time is over": {tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2}, now: every + 1, turn: true},
+		"a new space":   {tenure: tenure{class: 1, newest: first, made: -1}, missing: []int64{first}},
+		"without a job": {tenure: tenure{class: 1, newest: first, made: first}, now: 9 * every},
+		"the first job": {
+			tenure:  tenure{class: 1, used: true, last: classNumbers, newest: first, made: first},
+			missing: []int64{first + 1, first + 2}, opened: true,
+		},
+		"nothing": {tenure: tenure{
+			class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2,
+		}, now: every},
+		"its time is over": {
+			tenure: tenure{class: 1, used: true, last: classNumbers + 5, newest: first, opened: 1, made: first + 2},
+			now:    every + 1, turn: true,
+		},
 		"it is full soon by itself": {tenure: tenure{
 			class: 1, used: true, last: classNumbers + partitionJobs - turnMargin, newest: first, opened: 1,
 			made: first + 2,
 		}, now: 9 * every},
-		"there is no next one": {tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, opened: 1, made: first}, now: 9 * every, missing: []int64{first + 1, first + 2}},
-		"jobs that are kept":   {tenure: tenure{used: true, last: 5, opened: 1, made: 2}, now: 1 << 60},
-		"jobs that outran it":  {tenure: tenure{class: 1, used: true, last: classNumbers + 5*partitionJobs, newest: first + 5, made: first + 2}, missing: []int64{first + 5, first + 6, first + 7}, opened: true},
+		"there is no next one": {
+			tenure: tenure{class: 1, used: true, last: classNumbers, newest: first, opened: 1, made: first},
+			now:    9 * every, missing: []int64{first + 1, first + 2},
+		},
+		"jobs that are kept": {tenure: tenure{used: true, last: 5, opened: 1, made: 2}, now: 1 << 60},
+		"jobs that outran it": {tenure: tenure{
+			class: 1, used: true, last: classNumbers + 5*partitionJobs, newest: first + 5, made: first + 2,
+		}, missing: []int64{first + 5, first + 6, first + 7}, opened: true},
 	} {
 		missing, opened, turn := x.due(x.now)
 		require.Equal(t, x.missing, missing, name)

@@ -117,8 +117,8 @@ func (s *Store) query(ctx context.Context, name string, reset func(), visit func
 
 // readAll reads the rows of one statement on the pool.
 func readAll[T any](
-	ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (all []T, err error,
-) {
+	ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte,
+) (all []T, err error) {
 	err = s.query(ctx, name, func() { all = nil }, into(&all, read), params...)
 	return all, err
 }
@@ -135,9 +135,9 @@ func into[T any](all *[]T, read func(row) (T, error)) func(row) error {
 }
 
 // readOne reads the one row of a statement on the pool, if it is there.
-func readOne[T any](ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte) (x T,
-	found bool, err error,
-) {
+func readOne[T any](
+	ctx context.Context, s *Store, name string, read func(row) (T, error), params ...[]byte,
+) (x T, found bool, err error) {
 	all, err := readAll(ctx, s, name, read, params...)
 	if err != nil || len(all) == 0 {
 		return x, false, err

@@ -116,8 +116,9 @@ func (s *Store) within(ctx context.Context, tx Transaction, op string, call func
 	if lost, named := errors.AsType[*store.LostError](err); named && len(lost.Flows) > 0 {
 		return err
 	}
-	// Rows that the transaction cannot see keep conflicting, as in a snapshot.
-	return fmt.Errorf("postgres: %s: %w: %v", op, store.ErrUnavailable, err) //nolint:errorlint // after the last attempt the caller repeats the whole transaction
+	// Rows that the transaction cannot see keep conflicting, as in a snapshot. After the last
+	// attempt the caller repeats the whole transaction.
+	return fmt.Errorf("postgres: %s: %w: %v", op, store.ErrUnavailable, err) //nolint:errorlint // its class is the first
 }
 
 func (s *Store) visit(ctx context.Context, tx Transaction, call func(*callerTx) error) (err error) {

@@ -104,8 +104,8 @@ func (h *handle) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row 
 
 // CopyFrom implements EffectTx.
 func (h *handle) CopyFrom(
-	ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error,
-) {
+	ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource,
+) (int64, error) {
 	if err := h.use(); err != nil {
 		return 0, err
 	}

@@ -71,15 +71,7 @@ transitions: {start: [wait]}
 		})
 	}
 	require.Len(t, gone, 6)
-	expired := 0
-	for id := range gone {
-		_, err := s.Operator().Fsck(ctx, id)
-		require.Error(t, err)
-		if errors.Is(err, quipu.ErrTombstone) { // not one whose key was used again
-			expired++
-		}
-	}
-	require.Equal(t, 4, expired, "there is nothing to compare them with")
+	require.Equal(t, 4, s.tombstones(gone), "there is nothing to compare them with")
 	path := filepath.Join(dir, "default-days-0.jsonl")
 	s.until("the partition is archived and dropped", func() bool {
 		s.shut()
@@ -92,6 +84,18 @@ transitions: {start: [wait]}
 		s.output(job, `{"n":1}`)
 	}
 	run("brief", "again")
+}
+
+// tombstones counts the jobs whose key was not used again. All are expired.
+func (s *space) tombstones(gone map[journal.JobID]bool) (n int) {
+	for id := range gone {
+		_, err := s.Operator().Fsck(s.t.Context(), id)
+		require.Error(s.t, err)
+		if errors.Is(err, quipu.ErrTombstone) {
+			n++
+		}
+	}
+	return n
 }
 
 // shut closes the partitions that have jobs, as if their time had passed.

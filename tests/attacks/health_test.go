@@ -83,7 +83,8 @@ func TestTroublesAreSaidAlike(t *testing.T) {
 			x.make(w)
 			w.soon("is said", func() string { return w.unsaid(x.says) })
 			if x.hides != "" { // what a probe is told is the text without the last error behind it
-				all, is := w.rt.Check(t.Context()).(interface{ Unwrap() []error }) //nolint:errorlint // as the probe reads it
+				//nolint:errorlint // as the probe reads it
+				all, is := w.rt.Check(t.Context()).(interface{ Unwrap() []error })
 				require.True(t, is)
 				require.ErrorContains(t, all.Unwrap()[len(all.Unwrap())-1], x.hides)
 			}

@@ -64,9 +64,9 @@ const orderFlow = `{flow: order, version: "1", activities: {start: {type: trigge
 const agreedFlow = `{flow: agreed, version: "1", activities: {start: {type: trigger}, on: {type: hook, signal: agreed, key: "${ job.id }"}}, transitions: {start: [on]}}`
 
 // office is an engine, a worker and a client, each with its own rights on NATS.
-func office(t *testing.T, domain string, lacks ...lack) (client *quipu.Runtime, urlOf func(string) string,
-	log *devtest.Log, g *target,
-) {
+func office(
+	t *testing.T, domain string, lacks ...lack,
+) (client *quipu.Runtime, urlOf func(string) string, log *devtest.Log, g *target) {
 	t.Helper()
 	g, log = without(t), &devtest.Log{}
 	t.Cleanup(func() {

@@ -59,8 +59,8 @@ func (r *trail) Trees(_ context.Context, trees ...*trace.Tree) error {
 }
 
 func (r *trail) Attempt(
-	ctx context.Context, _ string, s observer.Subject) (context.Context, func(error, []observer.Span),
-) {
+	ctx context.Context, _ string, s observer.Subject,
+) (context.Context, func(error, []observer.Span)) {
 	return ctx, func(err error, effects []observer.Span) { fmt.Fprintf(r, "attempt %+v %v %+v\n", s, err, effects) }
 }
 

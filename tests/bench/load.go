@@ -232,8 +232,8 @@ func mixture() string {
 
 // columns names the columns of a table and what a copy has in each.
 func (l *loader) columns(
-	ctx context.Context, conn *pgx.Conn, table string, set map[string]string) (names, values string, err error,
-) {
+	ctx context.Context, conn *pgx.Conn, table string, set map[string]string,
+) (names, values string, err error) {
 	rows, err := conn.Query(ctx, `SELECT column_name FROM information_schema.columns
 		WHERE table_schema = $1 AND table_name = $2 AND is_identity = 'NO' ORDER BY ordinal_position`, l.schema, table)
 	if err != nil {

@@ -26,7 +26,8 @@ func (b *bench) plots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(b.plot, p.name), svg, 0o644); err != nil { //nolint:gosec // a picture for all
+		//nolint:gosec // a picture for all
+		if err := os.WriteFile(filepath.Join(b.plot, p.name), svg, 0o644); err != nil {
 			return err
 		}
 	}

@@ -252,8 +252,8 @@ func upTo(n int) func(int) bool { return func(i int) bool { return i < n } }
 // closed is a closed loop: callers do one thing after another, with a number of its
 // own, while there is more.
 func closed(
-	ctx context.Context, callers int, more func(n int) bool, one func(ctx context.Context, n int) error) (laps, error,
-) {
+	ctx context.Context, callers int, more func(n int) bool, one func(ctx context.Context, n int) error,
+) (laps, error) {
 	var next atomic.Int64
 	each := make([]laps, callers)
 	g, ctx := errgroup.WithContext(ctx)

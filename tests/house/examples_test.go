@@ -27,9 +27,9 @@ func (a alone) Import(name string) (*types.Package, error) {
 }
 
 // typed checks files as one package, as far as its types are known.
-func typed(t *testing.T, set *token.FileSet, root *types.Package, files []*file, bodies bool) (*types.Package,
-	*types.Info, []*ast.File,
-) {
+func typed(
+	t *testing.T, set *token.FileSet, root *types.Package, files []*file, bodies bool,
+) (*types.Package, *types.Info, []*ast.File) {
 	t.Helper()
 	trees := make([]*ast.File, len(files))
 	for i, f := range files {

@@ -63,8 +63,8 @@ type sent struct {
 }
 
 func newPublisher(
-	nc *natsgo.Conn, limit int, repair func(transport.Kind), heard func(*sent, error)) (*publisher, error,
-) {
+	nc *natsgo.Conn, limit int, repair func(transport.Kind), heard func(*sent, error),
+) (*publisher, error) {
 	p := &publisher{
 		nc: nc, prefix: nc.NewInbox() + ".", slots: make(chan struct{}, limit), repair: repair, heard: heard,
 		inFlight: make(map[uint64]*sent, limit),

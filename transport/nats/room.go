@@ -291,8 +291,8 @@ func (b *Bus) counts(ctx context.Context, stream jetstream.Stream) (map[string]i
 // meanSizes are the mean sizes of the topics' messages. Of a topic to which this process has sent
 // nothing the first message is looked at, of the fullest topics only.
 func (b *Bus) meanSizes(
-	ctx context.Context, stream jetstream.Stream, counts map[string]int64) (map[string]int64, error,
-) {
+	ctx context.Context, stream jetstream.Stream, counts map[string]int64,
+) (map[string]int64, error) {
 	sizes, unknown := make(map[string]int64, len(counts)), []string(nil)
 	b.rooms.mu.Lock()
 	for topic := range counts {

@@ -226,8 +226,8 @@ func (b *Bus) ensureConsumer(ctx context.Context, d transport.Destination) error
 // raiseConsumer makes a consumer, or gives the one that is there the settings that every
 // process relies on. One that breaks the promise is refused.
 func (b *Bus) raiseConsumer(
-	ctx context.Context, stream string, cfg jetstream.ConsumerConfig) (jetstream.Consumer, error,
-) {
+	ctx context.Context, stream string, cfg jetstream.ConsumerConfig,
+) (jetstream.Consumer, error) {
 	consumer, err := b.js.Consumer(ctx, stream, cfg.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if consumer, err = b.js.CreateConsumer(ctx, stream, cfg); errors.Is(err, jetstream.ErrConsumerExists) {

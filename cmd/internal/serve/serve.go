@@ -27,8 +27,8 @@ type Server struct {
 // Listen serves h on addr, HOST:PORT; port 0 is any free one. With a configuration it speaks TLS.
 // The logger gets what fails below the handlers.
 func Listen(
-	ctx context.Context, addr string, secure *tls.Config, h http.Handler, logger *slog.Logger) (*Server, error,
-) {
+	ctx context.Context, addr string, secure *tls.Config, h http.Handler, logger *slog.Logger,
+) (*Server, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err

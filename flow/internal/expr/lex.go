@@ -114,7 +114,8 @@ func numberLength(text string) int {
 		return n
 	}
 	if strings.HasPrefix(text, "0x") {
-		if hex := leading(text[2:], func(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }); hex > 0 {
+		isHex := func(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
+		if hex := leading(text[2:], isHex); hex > 0 {
 			return suffixed(2 + hex)
 		}
 	}

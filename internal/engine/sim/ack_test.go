@@ -192,41 +192,56 @@ func (l *left) rowKind() journal.MessageKind {
 // I8 can fail: each line is a state of a message, and whether an ack would be too early.
 func TestI8SaysWhatIsLost(t *testing.T) {
 	t.Parallel()
-	row := func(kind journal.MessageKind, change func(*collation.Row)) *collation.Row {
+	const leg1, response, request = journal.MessageLeg1, journal.MessageResponse, journal.MessageRequest
+	row := func(kind journal.MessageKind, changes ...func(*collation.Row)) memstore.Peeked {
 		r := &collation.Row{Kind: kind, Turn: 1, NextAt: 5}
-		if change != nil {
+		for _, change := range changes {
 			change(r)
 		}
-		return r
+		return memstore.Peeked{Row: r}
 	}
-	leg1, request := row(journal.MessageLeg1, nil), row(journal.MessageRequest, nil)
-	half := &collation.Receipt{Ledger: 10_000_000_001, Verdict: journal.VerdictHandled}
-	whole := &collation.Receipt{Ledger: 11_000_000_001, Verdict: journal.VerdictHandled}
+	with := func(p memstore.Peeked, ledger collation.GUIDLedger, v journal.Verdict) memstore.Peeked {
+		p.Receipt = &collation.Receipt{Ledger: ledger, Verdict: v}
+		return p
+	}
+	in := func(p memstore.Peeked, s journal.JobState) memstore.Peeked {
+		p.State = s
+		return p
+	}
+	never := func(r *collation.Row) { r.NextAt = collation.Never }
+	held := func(r *collation.Row) { r.Held = collation.HeldStuck }
+	leased := func(r *collation.Row) { r.Holder = "w" }
+	tooOften := func(r *collation.Row) { r.Runs = store.MaxRuns + 1 }
+	half, whole := collation.GUIDLedger(10_000_000_001), collation.GUIDLedger(11_000_000_001)
+	begun := in(row(journal.MessageStart), journal.JobOpen)
+	turned := with(row(journal.MessageAnswer), half, journal.VerdictHandled)
 	for name, c := range map[string]struct {
 		l    left
 		lost bool
+		memstore.Peeked
 	}{
-		"leg1 handled":             {left{kind: journal.MessageLeg1, turn: 1}, false},
-		"leg1 not handled":         {left{kind: journal.MessageLeg1, turn: 1, Peeked: memstore.Peeked{Row: leg1}}, true},
-		"leg1 left to its row":     {left{kind: journal.MessageLeg1, turn: 1, count: 5, Peeked: memstore.Peeked{Row: leg1}}, false},
-		"leg1 left to a dead row":  {left{kind: journal.MessageLeg1, turn: 1, count: 5, Peeked: memstore.Peeked{Row: row(journal.MessageLeg1, func(r *collation.Row) { r.NextAt = collation.Never })}}, true},
-		"leg1 held":                {left{kind: journal.MessageLeg1, turn: 1, Peeked: memstore.Peeked{Row: row(journal.MessageLeg1, func(r *collation.Row) { r.Held = collation.HeldStuck })}}, false},
-		"of a quarantined job":     {left{kind: journal.MessageLeg1, turn: 1, Peeked: memstore.Peeked{State: journal.JobQuarantined, Row: leg1}}, false},
-		"leg1 that was held":       {left{kind: journal.MessageLeg1, turn: 1, freed: true, Peeked: memstore.Peeked{Row: leg1}}, false},
-		"response accepted":        {left{kind: journal.MessageResponse, turn: 1, Peeked: memstore.Peeked{Row: request, Receipt: whole}}, false},
-		"response stale":           {left{kind: journal.MessageResponse, turn: 1, Peeked: memstore.Peeked{Row: request, Receipt: &collation.Receipt{Verdict: journal.VerdictStale}}}, false},
-		"response half done":       {left{kind: journal.MessageResponse, turn: 1, Peeked: memstore.Peeked{Row: request, Receipt: half}}, true},
-		"response turned the row":  {left{kind: journal.MessageResponse, turn: 1, Peeked: memstore.Peeked{Row: row(journal.MessageAnswer, nil), Receipt: half}}, false},
-		"response not accepted":    {left{kind: journal.MessageResponse, turn: 1, Peeked: memstore.Peeked{Row: request}}, true},
-		"response of another turn": {left{kind: journal.MessageResponse, turn: 2, Peeked: memstore.Peeked{Row: request}}, false},
-		"request answered":         {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: memstore.Peeked{Row: request}}, false},
-		"request not answered":     {left{kind: journal.MessageRequest, turn: 1, count: 9, Peeked: memstore.Peeked{Row: request}}, true},
-		"answered, and no timer":   {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: memstore.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt = collation.Never })}}, true},
-		"answered, and held":       {left{kind: journal.MessageRequest, turn: 1, told: true, Peeked: memstore.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.NextAt, r.Holder = collation.Never, "w" })}}, false},
-		"it ran too often":         {left{kind: journal.MessageRequest, turn: 1, Peeked: memstore.Peeked{Row: row(journal.MessageRequest, func(r *collation.Row) { r.Runs = store.MaxRuns + 1 })}}, false},
-		"start, begun elsewhere":   {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: memstore.Peeked{State: journal.JobOpen, Row: row(journal.MessageStart, nil)}}, false},
-		"start, not begun":         {left{kind: journal.MessageStart, turn: 1, unnamed: true, Peeked: memstore.Peeked{Row: row(journal.MessageStart, nil)}}, true},
+		"leg1 handled":             {left{kind: leg1}, false, memstore.Peeked{}},
+		"leg1 not handled":         {left{kind: leg1}, true, row(leg1)},
+		"leg1 left to its row":     {left{kind: leg1, count: 5}, false, row(leg1)},
+		"leg1 left to a dead row":  {left{kind: leg1, count: 5}, true, row(leg1, never)},
+		"leg1 held":                {left{kind: leg1}, false, row(leg1, held)},
+		"of a quarantined job":     {left{kind: leg1}, false, in(row(leg1), journal.JobQuarantined)},
+		"leg1 that was held":       {left{kind: leg1, freed: true}, false, row(leg1)},
+		"response accepted":        {left{kind: response}, false, with(row(request), whole, journal.VerdictHandled)},
+		"response stale":           {left{kind: response}, false, with(row(request), 0, journal.VerdictStale)},
+		"response half done":       {left{kind: response}, true, with(row(request), half, journal.VerdictHandled)},
+		"response turned the row":  {left{kind: response}, false, turned},
+		"response not accepted":    {left{kind: response}, true, row(request)},
+		"response of another turn": {left{kind: response, turn: 2}, false, row(request)},
+		"request answered":         {left{kind: request, told: true}, false, row(request)},
+		"request not answered":     {left{kind: request, count: 9}, true, row(request)},
+		"answered, and no timer":   {left{kind: request, told: true}, true, row(request, never)},
+		"answered, and held":       {left{kind: request, told: true}, false, row(request, never, leased)},
+		"it ran too often":         {left{kind: request}, false, row(request, tooOften)},
+		"start, begun elsewhere":   {left{kind: journal.MessageStart, unnamed: true}, false, begun},
+		"start, not begun":         {left{kind: journal.MessageStart, unnamed: true}, true, row(journal.MessageStart)},
 	} {
+		c.l.Peeked, c.l.turn = c.Peeked, max(c.l.turn, 1)
 		require.Equal(t, c.lost, c.l.lost() != "", "%s: %q", name, c.l.lost())
 	}
 }

@@ -211,7 +211,8 @@ func (w *world) forksFit(views []*store.JobView) {
 // copy that the database refused: answered. An engine that takes every step by itself writes a
 // result to the tables after its entry, with the step that ends the instance, so that a fork that
 // is made in between does it again: it is not among those that had ended by then.
-func unlike(was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered,
+func unlike(
+	was *replay.Job, at int64, j *replay.Job, taken map[int64]*journal.Taken, answered,
 	ended map[collation.InstanceKey]bool,
 ) (wrongs []string) {
 	for key, i := range j.Instances {

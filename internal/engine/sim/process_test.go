@@ -240,8 +240,8 @@ type runKey struct{}
 
 // Attempt implements observer.Observer.
 func (watcher) Attempt(
-	ctx context.Context, trace string, _ observer.Subject) (context.Context, func(error, []observer.Span),
-) {
+	ctx context.Context, trace string, _ observer.Subject,
+) (context.Context, func(error, []observer.Span)) {
 	return context.WithValue(ctx, runKey{}, trace), func(error, []observer.Span) {}
 }
 

@@ -53,8 +53,8 @@ type hands struct {
 }
 
 func (h hands) StartEffect(
-	ctx context.Context, l store.Lease, e journal.Effect) (row store.EffectRow, taken bool, err error,
-) {
+	ctx context.Context, l store.Lease, e journal.Effect,
+) (row store.EffectRow, taken bool, err error) {
 	err = action(ctx, h.p, kindWrite, leased("start effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l), func() error {
 		row, taken, err = h.Worker.StartEffect(ctx, l, e)
 		return err
@@ -63,8 +63,8 @@ func (h hands) StartEffect(
 }
 
 func (h hands) FinishEffect(
-	ctx context.Context, l store.Lease, e journal.Effect, notDone bool) (store.EffectRow, error,
-) {
+	ctx context.Context, l store.Lease, e journal.Effect, notDone bool,
+) (store.EffectRow, error) {
 	id := leased("finish effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
 	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {
 		return h.Worker.FinishEffect(ctx, l, e, notDone)
@@ -88,8 +88,8 @@ func (h hands) SendOutcome(ctx context.Context, l store.Lease, e journal.Effect,
 }
 
 func (h hands) TxEffect(
-	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall) (store.EffectRow, error,
-) {
+	ctx context.Context, l store.Lease, e journal.Effect, call store.TxCall,
+) (store.EffectRow, error) {
 	id := leased("tx effect "+e.Name+" "+hex.EncodeToString(e.Key[:5]), &l)
 	return through(ctx, h.p, kindWrite, id, func() (store.EffectRow, error) {
 		defer h.p.world.stir()
