@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	tree "github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	tree "github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // scope is the instrumentation scope of all spans and metrics.

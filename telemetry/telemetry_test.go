@@ -16,10 +16,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
-	tree "github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	tree "github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	tree "github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
+	tree "github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // maxSpans bounds the spans of one request to the collector.

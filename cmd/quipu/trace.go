@@ -15,8 +15,8 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/telemetry"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 func (a *app) traceCommand() *cobra.Command {

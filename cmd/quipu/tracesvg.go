@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/quipu-journal/quipu/internal/trace"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // Sizes of a picture, in pixels.

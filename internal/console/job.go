@@ -20,9 +20,9 @@ import (
 	"github.com/quipu-journal/quipu/internal/history"
 	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // Limits of a job's page; what is more is counted.

@@ -13,9 +13,9 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/membus"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // recorder keeps what an engine tells its observer.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // MaxTrace bounds the entries of a job of which a Trace is made.

@@ -12,8 +12,8 @@ import (
 	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // traceLook is the pause between two looks for ended jobs whose trace is to be sent.

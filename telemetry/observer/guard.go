@@ -3,9 +3,9 @@ package observer
 import (
 	"context"
 
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // Guard is o as the runtime calls it: a call of it that panics does nothing, and lost is told which

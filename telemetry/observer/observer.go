@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // Names of the spans that exist live only: no entry tells of them (O2).

@@ -23,7 +23,7 @@ var layers = [][]string{
 	},
 	{"journal", "flow"},
 	{"collation"},
-	{"replay", "internal/history", "internal/trace"},
+	{"replay", "internal/history", "telemetry/trace"},
 	{"internal/store", "telemetry/observer", "internal/wire"},
 	{"internal/health"},
 	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
@@ -47,7 +47,7 @@ var layers = [][]string{
 // or log; those inside their directories included, other layers excepted.
 var pure = []string{
 	"internal/backoff", "internal/canonical", "internal/schedule", "journal", "flow", "collation", "replay", "internal/history",
-	"internal/trace",
+	"telemetry/trace",
 }
 
 // careful are packages that are pure themselves and read the views of a port.
@@ -253,7 +253,7 @@ func TestVerifierNeverImportsTheEngine(t *testing.T) {
 
 // readers derive ids by the code of package journal. The runtime makes them by that of collation,
 // so a mistake of one is no mistake of the other (W12).
-var readers = []string{"replay", "internal/history", "internal/trace"}
+var readers = []string{"replay", "internal/history", "telemetry/trace"}
 
 // derivers are the functions of collation that make ids.
 var derivers = []string{

@@ -9,8 +9,8 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 func built(entries []*journal.Entry) *trace.Tree {

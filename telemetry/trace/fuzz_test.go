@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // FuzzOf: a traceparent of a starter is taken as it is, or the job has a trace of its own (O1).

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/internal/testkit/ordertest"
-	"github.com/quipu-journal/quipu/internal/trace"
 	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // The tree of a job with every kind of activity, and of its child, as it is: attempts and what is
