@@ -111,15 +111,14 @@ type Config struct {
 // QUIPU_CONCURRENCY, QUIPU_COMMITTERS, QUIPU_MAX_BATCH, QUIPU_HOT_MIB, QUIPU_RESEND, QUIPU_LEASE,
 // QUIPU_ACK_WAIT, QUIPU_DRAIN (durations), QUIPU_ARCHIVE, QUIPU_NAME, QUIPU_NO_MIGRATE (true or
 // false), QUIPU_ACCEPT (with commas); for NATSOptions QUIPU_NATS_CREDS, QUIPU_NATS_NKEY,
-// QUIPU_NATS_CA, QUIPU_NATS_CERT,
-// QUIPU_NATS_KEY, QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX, QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB,
-// QUIPU_NATS_MAX_AGE, QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS (with commas); and in these, which the
-// command does not have: QUIPU_MAX_CONNS, QUIPU_NATS_WAIT, QUIPU_WAIT_LOOK (durations),
-// QUIPU_BUILD. Without QUIPU_POSTGRES, QUIPU_DEV names the directory of a running `worker dev`
-// (ConfigFromDev). An empty variable counts as unset. The error is ErrConfig and names the
-// variable. No variable is required here: Open fails where neither QUIPU_POSTGRES nor QUIPU_DEV
-// has set Postgres, and Run where a role needs NATS and neither QUIPU_NATS nor QUIPU_DEV has set
-// it.
+// QUIPU_NATS_CA, QUIPU_NATS_CERT, QUIPU_NATS_KEY, QUIPU_NATS_DOMAIN, QUIPU_NATS_PREFIX,
+// QUIPU_NATS_REPLICAS, QUIPU_NATS_MAX_MIB, QUIPU_NATS_MAX_AGE, QUIPU_NATS_CLUSTER, QUIPU_NATS_TAGS
+// (with commas); and in these, which the command does not have: QUIPU_MAX_CONNS, QUIPU_NATS_WAIT,
+// QUIPU_WAIT_LOOK (durations), QUIPU_BUILD. Without QUIPU_POSTGRES, QUIPU_DEV names the directory
+// of a running `worker dev` (ConfigFromDev). An empty variable counts as unset. The error is
+// ErrConfig and names the variable. No variable is required here: Open fails where neither
+// QUIPU_POSTGRES nor QUIPU_DEV has set Postgres, and Run where a role needs NATS and neither
+// QUIPU_NATS nor QUIPU_DEV has set it.
 func ConfigFromEnv() (Config, error) {
 	var c Config
 	if dev := os.Getenv("QUIPU_DEV"); dev != "" && os.Getenv("QUIPU_POSTGRES") == "" {

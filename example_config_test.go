@@ -82,9 +82,7 @@ func ExampleOpen() {
 	// mend the configuration: quipu configuration: space "Shop": a lower-case letter, then up to 31 of a-z, 0-9 and -
 	// migrate first: the database has no space other: it has default; `quipu migrate --space other` makes it
 	// try again later
-	// mend the servers: postgres: preflight refused: synchronous-commit-off: synchronous_commit is
-	// off: set it to on or stricter, or a crash loses what was acknowledged (or accept it: --accept
-	// synchronous-commit-off)
+	// mend the servers: postgres: preflight refused: synchronous-commit-off: synchronous_commit is off: set it to on or stricter, or a crash loses what was acknowledged (or accept it: --accept synchronous-commit-off)
 	// connected
 }
 
@@ -139,6 +137,5 @@ func ExampleRuntime_CreateRoles() {
 	// Output:
 	// true <nil>
 	// 2160h0m0s <nil>
-	// [quipu_books_client quipu_books_engine quipu_books_operator quipu_books_owner
-	// quipu_books_retention quipu_books_verifier quipu_books_worker] <nil>
+	// [quipu_books_client quipu_books_engine quipu_books_operator quipu_books_owner quipu_books_retention quipu_books_verifier quipu_books_worker] <nil>
 }

@@ -104,6 +104,5 @@ func Example_limits() {
 	// idempotency key: 512 bytes
 	// history: 200000 entries
 	// true refused key: 513 bytes, the limit is 512: "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"…
-	// true refused input for flow approval, key "order-1": the input has 1048578 bytes in its
-	// canonical form, the limit is 1048576
+	// true refused input for flow approval, key "order-1": the input has 1048578 bytes in its canonical form, the limit is 1048576
 }

@@ -184,8 +184,7 @@ func ExampleLogger() {
 	_, err := rt.Call(ctx, "post.price", "parcel-1", Parcel{Grams: 500})
 	must(err)
 	// Output:
-	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call
-	// turn=1 attempt=1 grams=500
+	// level=WARN msg="no address: the price is a guess" topic=post.price job=parcel-1 activity=call turn=1 attempt=1 grams=500
 }
 
 // A call outside is cut off, and nobody knows whether it was done. The job waits for a person,
@@ -327,9 +326,7 @@ func ExampleRuntime_CheckOpen() {
 	check(quipu.OpenCheck{Workers: build("send letter")})
 	// Output:
 	// 1 job, 1 request, 0 misfits
-	// job "ada" of flow subscribing version 1, welcome at ,0,0: the function takes another path than
-	// the recorded one: at position 1 it asks for effect "send letter", and effect "send mail" is
-	// recorded there
+	// job "ada" of flow subscribing version 1, welcome at ,0,0: the function takes another path than the recorded one: at position 1 it asks for effect "send letter", and effect "send mail" is recorded there
 	// 1 job, 1 request, 1 misfits
 }
 

@@ -106,6 +106,5 @@ func ExampleRuntime_Fork() {
 	// "paid 100"
 	// "paid 80" - reserved 1
 	// true
-	// true job "order-1-now": refused to fork: it resumes another job, or is a fork itself: fork the
-	// first one (quipu show names it)
+	// true job "order-1-now": refused to fork: it resumes another job, or is a fork itself: fork the first one (quipu show names it)
 }

@@ -307,20 +307,18 @@ type ForkOption interface{ toFork(f *journal.From) }
 
 // Resume continues a job that has failed or was interrupted. A job with an ID is that one: ErrStale if
 // it is not the last that has had its key. A job with only a key is that which has the key now. Resume
-// begins the next generation of the key, on the same flow version and with the same input. Activities
-// before the one that failed
-// keep their results, and so do the elements of a list that succeeded. Effects keep their keys,
-// also those of the failed activity: a recorded result is reused, an error runs again under the
-// next key, and a verifier or a person is asked about an unknown outcome. A function whose
-// compensations have run begins anew.
+// begins the next generation of the key, on the same flow version and with the same input.
+// Activities before the one that failed keep their results, and so do the elements of a list that
+// succeeded. Effects keep their keys, also those of the failed activity: a recorded result is
+// reused, an error runs again under the next key, and a verifier or a person is asked about an
+// unknown outcome. A function whose compensations have run begins anew.
 //
 // The old job stays as it is, under its ID; the key now names the new one. Each journal names the
 // other.
 //
 // Errors: ErrNotFound; ErrResume, which says what to do; ErrStale if somebody else has resumed
-// it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing was
-// begun, with ErrUnknown the job may have
-// been.
+// it; ErrLogin for the login of a client or a worker; or the store's: with ErrUnavailable nothing
+// was begun, with ErrUnknown the job may have been.
 func (rt *Runtime) Resume(ctx context.Context, job Job, opts ...ResumeOption) (Job, error) {
 	from := journal.From{}
 	for _, o := range opts {

@@ -35,10 +35,9 @@ func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 // wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
 // nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
 // is closed meanwhile. A job that StartTx has asked for (Job.Asked) is waited for before it begins,
-// too: ErrRefused, if an engine did not begin it. When ctx ends first, it returns the cause of that.
-// At a deadline the error
-// names the command that says what the job waits for, or has *ParkedError beside it where that
-// is a person.
+// too: ErrRefused, if an engine did not begin it. When ctx ends first, it returns the cause of
+// that. At a deadline the error names the command that says what the job waits for, or has
+// *ParkedError beside it where that is a person.
 func (rt *Runtime) Wait(ctx context.Context, job Job, opts ...WaitOption) (json.RawMessage, error) {
 	var options waitOptions
 	for _, o := range opts {

@@ -73,9 +73,8 @@ type LetterEnd struct {
 // an entry that says who decided what, and the effect's outcome on the request's chain. It
 // updates l, so that the next action of the same transaction sees the change. ErrStale: the
 // dead letter or its message has ended, or the message is not held, so that nothing stands still for a
-// decision: a dead letter alone, which others than engines write, ends no work. ErrAction: the action
-// does not fit. An error changes
-// nothing.
+// decision: a dead letter alone, which others than engines write, ends no work. ErrAction: the
+// action does not fit. An error changes nothing.
 func Act(s *State, l *Letter, a *Action, mode Mode) (*Plan, *Need, error) {
 	switch {
 	case l.State != LetterOpen:

@@ -19,9 +19,9 @@ import (
 // until=…] [within=…] (a row that is held, in an open job, with its open dead letter; the
 // time is 10) · effect name [class=…] [state=…] [result=…] · job state=… · gone (the
 // row) · hold (the row, again) · accepted (an answer, with steps left) · nobody (no job) · letter
-// state=… · act retry|done=…|answer=…|fail=…
-// [effect=…] · overdue · judge [reason=…] [effect=…] (what a retry and a done mean, of the
-// effects in its input: name class state [vouched|result|error]).
+// state=… · act retry|done=…|answer=…|fail=… [effect=…] · overdue · judge [reason=…] [effect=…]
+// (what a retry and a done mean, of the effects in its input: name class state
+// [vouched|result|error]).
 func TestOperator(t *testing.T) {
 	for _, name := range []string{"operator", "judge"} {
 		datadriven.RunTest(t, "testdata/operator/"+name+".txt", (&operatorScript{}).run)

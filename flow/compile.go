@@ -15,8 +15,8 @@ import (
 )
 
 // Parse reads a flow from YAML or JSON, with or without a byte-order mark. file is only used in
-// faults, except that a name
-// ending in .json allows only JSON. The error is Faults, with everything that is wrong.
+// faults, except that a name ending in .json allows only JSON. The error is Faults, with everything
+// that is wrong.
 func Parse(file string, src []byte) (*Flow, error) {
 	src = bytes.TrimPrefix(src, []byte(byteOrderMark))
 	c := &collector{file: cmp.Or(file, "flow"), src: src, placed: true}

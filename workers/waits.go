@@ -95,11 +95,10 @@ func SignalKey(key string) AwaitOption { return func(a *awaiting) { a.key = key 
 func As(name string) AwaitOption { return func(a *awaiting) { a.name = name } }
 
 // Await returns the payload of the next signal of the topic that no other wait takes. A
-// signal that came earlier is kept (1.11). The topic is one that a flow can name. timeout bounds the
-// wait, counted from the
-// function's first call, with ErrAwaitTimeout; 0 is no bound, less than 0 the shortest. A
-// signal with an error code is a *SignalError. A payload that does not fit T is an error
-// 400 that ends the activity when the function returns it.
+// signal that came earlier is kept (1.11). The topic is one that a flow can name. timeout bounds
+// the wait, counted from the function's first call, with ErrAwaitTimeout; 0 is no bound, less than
+// 0 the shortest. A signal with an error code is a *SignalError. A payload that does not fit T is
+// an error 400 that ends the activity when the function returns it.
 //
 // Outside a job the signals come from quiputest.WithSignals.
 func Await[T any](ctx context.Context, topic string, timeout time.Duration, options ...AwaitOption) (T, error) {

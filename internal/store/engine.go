@@ -79,8 +79,8 @@ type Retention interface {
 	// history is gone, and raises the floor of generations, so that no key gets a generation
 	// twice (W11). Of dead letters that are unclaimed the newest MaxUnclaimed stay, with at most
 	// MaxUnclaimedBytes; the others are dropped and counted (S15). It changes at most limit rows of
-	// each table; more says that there is more to
-	// do. A job stays while a job of its compensations is ordered or not closed (3.5).
+	// each table; more says that there is more to do. A job stays while a job of its compensations
+	// is ordered or not closed (3.5).
 	Expire(ctx context.Context, limit int) (more bool, err error)
 	// Retire drops the history of tombstones (W11), in whole partitions whose jobs have all
 	// expired. archive, if any, keeps a partition first. A job that outlives its partition moves
@@ -188,8 +188,7 @@ type Committer interface {
 	Rollback(ctx context.Context) error
 	// Released returns the kept signals that the last commit made due and that its process is to
 	// publish (collation.Sending), with what their messages carry, those of a mailbox oldest first.
-	// After an outcome that was
-	// unknown at first it knows none: their rows send them.
+	// After an outcome that was unknown at first it knows none: their rows send them.
 	Released() []Outgoing
 	// Session returns the committer's session number and the seq of its last commit.
 	Session() (session journal.GUID, seq int64)

@@ -68,9 +68,9 @@ type Worker interface {
 	// again is ErrStale. Class pure needs no start; class tx goes by TxEffect.
 	FinishEffect(ctx context.Context, l Lease, e journal.Effect, notDone bool) (EffectRow, error)
 	// SendOutcome has the completion of an effect recorded, as FinishEffect does, and does not wait:
-	// only what calls it is bound by ctx. ended is called once, with what FinishEffect would return,
-	// and must return soon. What the run
-	// sends later comes to the chain later, unless something holds it up (Lease.After).
+	// only what calls it is bound by ctx. ended is called once, with what FinishEffect would
+	// return, and must return soon. What the run sends later comes to the chain later, unless
+	// something holds it up (Lease.After).
 	SendOutcome(ctx context.Context, l Lease, e journal.Effect, ended func(EffectRow, error))
 	// TxEffect runs an effect of class tx (E3). call gets a handle on a transaction of the
 	// store's database, or on a stand-in; its writes commit together with the effect and its

@@ -31,9 +31,9 @@ const fitsWait = time.Minute
 //   - of a durable function, which is replayed against its record (Replay): it takes another path
 //     than the recorded one, it panics, or it cannot read a recorded result.
 //
-// Any other handler is not run, because that would do its work. A request of compensations is replayed
-// as the request that they undo. Errors: the topic has no
-// handler; the record cannot be read.
+// Any other handler is not run, because that would do its work. A request of compensations is
+// replayed as the request that they undo. Errors: the topic has no handler; the record cannot be
+// read.
 func Fits(ctx context.Context, reg *workers.Registry, record Record, request wire.Request) (misfit, err error) {
 	h, err := handlerOf(reg, request.Topic)
 	if err != nil {

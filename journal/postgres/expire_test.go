@@ -346,8 +346,8 @@ func TestW11AStartThatWaitsForTheEndOfATombstone(t *testing.T) {
 }
 
 // C8, S8: retention ends no tombstone whose generation the floor does not cover, whatever its login
-// asks for: else its key
-// would get a generation twice. Expire, under the same role, raises the floor first.
+// asks for: else its key would get a generation twice. Expire, under the same role, raises the
+// floor first.
 func TestRetentionGivesNoGenerationTwice_S8(t *testing.T) {
 	t.Parallel()
 	s := fresh(t, func(c *Config) { c.Space = "floor1" })

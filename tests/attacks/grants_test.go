@@ -108,11 +108,9 @@ func TestTheRightsOfEachRole_S8(t *testing.T) {
 	}
 }
 
-// Nobody has a right but through the roles of the space, none can be passed on, and none is given to
-// what is made later;
-// partitions are reached through their tables alone. A function that reads tables for others names
-// them by itself, not by
-// a search path.
+// Nobody has a right but through the roles of the space, none can be passed on, and none is given
+// to what is made later; partitions are reached through their tables alone. A function that reads
+// tables for others names them by itself, not by a search path.
 func TestNoOtherRights_S8(t *testing.T) {
 	t.Parallel()
 	g := newTarget(t)

@@ -52,9 +52,9 @@ func newEnv(t *testing.T, stepwise bool) *env {
 }
 
 // inAMode runs a scenario in the normal mode or stepwise, as the dice say, and in
-// both in a soak; with and without hand-over in memory and hot states, as the dice say. That the modes
-// give the same is held by the model, the simulator
-// and the fault cells, which have each of them (C11).
+// both in a soak; with and without hand-over in memory and hot states, as the dice say. That the
+// modes give the same is held by the model, the simulator and the fault cells, which have each of
+// them (C11).
 func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
 	t.Parallel()
 	modes := []bool{false, true}

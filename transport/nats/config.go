@@ -204,8 +204,7 @@ func between(name string, value, low, high int64) error {
 }
 
 // checkPin bounds the pin. A pin above the ack wait would hold a lane of a dead process back for
-// longer than the messages
-// that it had.
+// longer than the messages that it had.
 func (c Config) checkPin() error {
 	if c.Pin > c.LaneAckWait {
 		return fault("Pin", "is %s: at most LaneAckWait, which is %s", c.Pin, c.LaneAckWait)

@@ -53,8 +53,8 @@ type StreamReport struct {
 
 // Preflight checks JetStream, max_payload and the existing streams of the space (4.4);
 // call it before Ensure. A process that makes no streams does not look at them. With problems the
-// error wraps ErrPreflight and the report is
-// still complete. Without an answer the error wraps transport.ErrUnavailable.
+// error wraps ErrPreflight and the report is still complete. Without an answer the error wraps
+// transport.ErrUnavailable.
 func (b *Bus) Preflight(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightWait)
 	defer cancel()
