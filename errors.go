@@ -33,7 +33,10 @@ var (
 	ErrVersionTaken = store.ErrVersionTaken
 	// ErrSchema says that the schema of the space does not fit this build.
 	ErrSchema = store.ErrSchema
-	// ErrInput says that the input is no JSON, too large, or does not fit the flow's schema.
+	// ErrInput says that what the caller gave cannot be taken, and the text says what: an input that
+	// is no JSON, too large or against the flow's schema; the topic, the key, the payload or an option
+	// of a signal; an option of an interrupt; a decision that does not fit its dead letter. Nothing
+	// was done.
 	ErrInput = engine.ErrInput
 	// ErrKey says that the key is missing, longer than MaxKey, no UTF-8, has control characters,
 	// or is not the key that identity strict derives (E16).
@@ -74,14 +77,6 @@ var ErrResume = engine.ErrResume
 
 // ErrFork says that no job can be forked as asked. Nothing was begun.
 var ErrFork = engine.ErrFork
-
-// ErrSignal says that the topic, the key, the payload or an option of a signal is missing,
-// malformed or over its limit. Nothing was sent.
-var ErrSignal = errors.New("refused signal")
-
-// ErrInterrupt says that an option of an interrupt is malformed or over its limit. Nothing was
-// sent.
-var ErrInterrupt = errors.New("refused interrupt")
 
 // ErrRepair says that a job cannot be repaired: the journal itself breaks a law, a row cannot be
 // rebuilt from it, or the job is open. Nothing was changed.

@@ -42,7 +42,7 @@ func status(err error) int {
 	case errors.Is(err, quipu.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrRejected),
-		errors.Is(err, quipu.ErrRefused), errors.Is(err, quipu.ErrSignal), errors.Is(err, quipu.ErrInterrupt):
+		errors.Is(err, quipu.ErrRefused):
 		return http.StatusBadRequest
 	}
 	return http.StatusInternalServerError
@@ -73,8 +73,8 @@ func Example_errors() {
 	// 400 refused key: flow approval takes the caller's key (identity: caller), and none was given
 	// 400 refused input for flow approval, key "order-2": json: unsupported type: chan int
 	// 404 job "order-2": not found: no job has the key "order-2" in space default
-	// 400 refused signal: topic "Order Reviewed": it is parts of a-z, 0-9, _ and - joined by dots, as in a flow
-	// 400 refused interrupt: an idempotency key is 1 to 512 bytes of UTF-8 without U+0000, this one is ""
+	// 400 refused input: signal: topic "Order Reviewed": it is parts of a-z, 0-9, _ and - joined by dots, as in a flow
+	// 400 refused input: interrupt: an idempotency key is 1 to 512 bytes of UTF-8 without U+0000, this one is ""
 	// 409 job "order-1": refused to resume: it is open: `quipu why` says what it waits for
 	// 404 not found: dead letter 7 in space default
 	// 410 job "order-1" interrupted with code 410: withdrawn

@@ -116,7 +116,7 @@ func ExampleSignalResult() {
 	missed, err := rt.SignalAll(ctx, "order.reviewed", "order-3", nil)
 	fmt.Println(became(missed), err)
 	_, err = rt.Signal(ctx, "order.reviewed", "order-3", nil, quipu.Keep(quipu.MaxKeep+1))
-	fmt.Println(errors.Is(err, quipu.ErrSignal), err)
+	fmt.Println(errors.Is(err, quipu.ErrInput), err)
 	// Output:
 	// it is kept for the next one that waits (0)
 	// it is kept for the next one that waits, the first time
@@ -124,7 +124,7 @@ func ExampleSignalResult() {
 	// a wait took it (1)
 	// true failed 422
 	// nobody has it (0) <nil>
-	// true refused signal: keep 720h0m0.000000001s: more than 0, and at most 720h0m0s
+	// true refused input: signal: keep 720h0m0.000000001s: more than 0, and at most 720h0m0s
 }
 
 // An interrupt with an idempotency key may be repeated. A job that is no longer needed can end as
@@ -146,11 +146,11 @@ func ExampleInterruptResult() {
 	late, err := rt.Interrupt(ctx, quipu.Job{Key: "order-1"})
 	fmt.Println("it had ended:", late.Closed, err)
 	_, err = rt.Interrupt(ctx, quipu.Job{Key: "order-1"}, quipu.Code(200))
-	fmt.Println(errors.Is(err, quipu.ErrInterrupt), err)
+	fmt.Println(errors.Is(err, quipu.ErrInput), err)
 	// Output:
 	// order-1 again: false <nil>
 	// order-1 again: true <nil>
 	// {"approved":false,"by":null} <nil>
 	// it had ended: true <nil>
-	// true refused interrupt: code 200: an interrupt has 400 to 599
+	// true refused input: interrupt: code 200: an interrupt has 400 to 599
 }

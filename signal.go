@@ -63,7 +63,7 @@ type SignalResult struct {
 // With a database login of the role client an engine delivers the signal: the state is then
 // SignalKept, or for a Duplicate what became of the first (S8).
 //
-// Errors: ErrSignal, or the store's. With ErrUnavailable nothing was sent; with ErrUnknown it may
+// Errors: ErrInput, or the store's. With ErrUnavailable nothing was sent; with ErrUnknown it may
 // have been, and the call may be repeated under an IdempotencyKey.
 func (rt *Runtime) Signal(
 	ctx context.Context, topic, key string, payload any, opts ...SignalOption,
@@ -81,7 +81,7 @@ func (rt *Runtime) SignalAll(
 
 // SignalTx is Signal inside the caller's own transaction: the signal is sent when that commits
 // (E17) and reaches a hook as soon as a job of StartTx begins. So its state is SignalKept, or for
-// a Duplicate what became of the first. Errors are those of StartTx, or ErrSignal.
+// a Duplicate what became of the first. Errors are those of StartTx, or ErrInput.
 func (rt *Runtime) SignalTx(
 	ctx context.Context, tx Transaction, topic, key string, payload any, opts ...SignalOption,
 ) (SignalResult, error) {
@@ -143,7 +143,7 @@ func (rt *Runtime) signal(
 	o := signalOptions{code: collation.CodeOK, keep: DefaultKeep}
 	for _, opt := range opts {
 		if err := opt.toSignal(&o); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrSignal, err)
+			return nil, fmt.Errorf("%w: signal: %w", ErrInput, err)
 		}
 	}
 	body, err := marshal(payload)
@@ -151,7 +151,7 @@ func (rt *Runtime) signal(
 		err = fmt.Errorf("it has %d bytes in its canonical form, the limit is %d", len(body), MaxPayload)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w %s, key %.80q: payload: %w", ErrSignal, topic, key, err)
+		return nil, fmt.Errorf("%w: signal %s, key %.80q: payload: %w", ErrInput, topic, key, err)
 	}
 	return &collation.Signal{
 		GUID:  collation.SignalGUID(rt.cfg.Space, topic, key, o.id()),
@@ -163,15 +163,15 @@ func (rt *Runtime) signal(
 // checkSignal refuses what no hook waits for.
 func checkSignal(topic, key string) error {
 	if err := flow.CheckTopic(topic); err != nil {
-		return fmt.Errorf("%w: %w", ErrSignal, err)
+		return fmt.Errorf("%w: signal: %w", ErrInput, err)
 	}
 	switch {
 	case key == "":
-		return fmt.Errorf("%w %s: it has no key: the hook that waits for it says which one", ErrSignal, topic)
+		return fmt.Errorf("%w: signal %s: it has no key: the hook that waits for it says which one", ErrInput, topic)
 	case len(key) > MaxSignalKey:
-		return fmt.Errorf("%w %s: a key of %d bytes, the limit is %d: %.40q…", ErrSignal, topic, len(key), MaxSignalKey, key)
+		return fmt.Errorf("%w: signal %s: a key of %d bytes, the limit is %d: %.40q…", ErrInput, topic, len(key), MaxSignalKey, key)
 	case !storable(key):
-		return fmt.Errorf("%w %s: key %.80q is no UTF-8, or has U+0000", ErrSignal, topic, key)
+		return fmt.Errorf("%w: signal %s: key %.80q is no UTF-8, or has U+0000", ErrInput, topic, key)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ type InterruptResult struct {
 // Wait returns a *JobError with the code and the reason. Children that it awaits go on, unless Descend
 // is set. A job that has ended stays as it is: that is no error, and InterruptResult.Closed says it.
 //
-// Errors: ErrNotFound, ErrInterrupt, or the store's. With ErrUnavailable nothing was sent; with
+// Errors: ErrNotFound, ErrInput, or the store's. With ErrUnavailable nothing was sent; with
 // ErrUnknown it may have been, and the call may be repeated, since a job is interrupted only
 // once.
 func (rt *Runtime) Interrupt(ctx context.Context, job Job, opts ...InterruptOption) (InterruptResult, error) {
@@ -207,7 +207,7 @@ func (rt *Runtime) Interrupt(ctx context.Context, job Job, opts ...InterruptOpti
 	}}
 	for _, opt := range opts {
 		if err := opt.toInterrupt(&o); err != nil {
-			return InterruptResult{}, fmt.Errorf("%w: %w", ErrInterrupt, err)
+			return InterruptResult{}, fmt.Errorf("%w: interrupt: %w", ErrInput, err)
 		}
 	}
 	job, err := rt.known(ctx, job)

@@ -100,7 +100,7 @@ func TestO10Problems(t *testing.T) {
 	r := w.ask(access.Operator, http.MethodDelete, "/jobs", "")
 	w.refused(r, http.StatusMethodNotAllowed, api.CodeMethod)
 	require.Equal(t, "POST, GET", r.header.Get("Allow"))
-	w.refused(w.ask(access.Client, http.MethodPost, "/signals", `{"topic": "A B", "key": "k"}`), http.StatusUnprocessableEntity, api.CodeSignal)
+	w.refused(w.ask(access.Client, http.MethodPost, "/signals", `{"topic": "A B", "key": "k"}`), http.StatusUnprocessableEntity, api.CodeInput)
 	w.refused(w.ask(access.Client, http.MethodPost, "/signals", `{"topic": "a", "key": "k", "all": true, "keep": "1h"}`), http.StatusBadRequest, api.CodeMalformed)
 	w.refused(w.ask(access.Operator, http.MethodPost, "/dead-letters/9/decision", `{"verdict": "retry"}`), http.StatusNotFound, api.CodeNotFound)
 	w.refused(w.ask(access.Operator, http.MethodPost, "/dead-letters/x/decision", `{"verdict": "retry"}`), http.StatusBadRequest, api.CodeMalformed)
@@ -132,7 +132,7 @@ func TestO10SignalAndInterrupt(t *testing.T) {
 	require.Equal(t, "cancelled", out.Error.Message)
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", ``, "Idempotency-Key", "i1"), http.StatusOK, &cut)
 	require.True(t, cut.Duplicate)
-	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", `{"code": 200}`), http.StatusUnprocessableEntity, api.CodeInterrupt)
+	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+s.Job+"/interrupt", `{"code": 200}`), http.StatusUnprocessableEntity, api.CodeInput)
 	w.refused(w.ask(access.Client, http.MethodPost, "/jobs/"+journal.JobID{1}.String()+"/interrupt", `{}`), http.StatusNotFound,
 		api.CodeNotFound)
 	p := w.refused(w.ask(access.Client, http.MethodPost, "/jobs/r2/interrupt", `{}`), http.StatusBadRequest, api.CodeMalformed)

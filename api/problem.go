@@ -26,8 +26,6 @@ const (
 	CodeMediaType    = "unsupported_media_type" // 415: the body is no JSON
 	CodeInput        = "invalid_input"          // 422: against the flow's schema, or a limit
 	CodeKey          = "invalid_key"            // 422
-	CodeSignal       = "invalid_signal"         // 422
-	CodeInterrupt    = "invalid_interrupt"      // 422
 	CodeRejected     = "rejected"               // 422: the database cannot store it, or an engine refused the start
 	CodeInternal     = "internal"               // 500: the server's log says more
 	CodeUnknown      = "unknown_outcome"        // 503: it may have taken effect; repeat it with the same key
@@ -53,8 +51,6 @@ var known = []struct {
 	{quipu.ErrStale, http.StatusConflict, CodeStale},
 	{quipu.ErrInput, http.StatusUnprocessableEntity, CodeInput},
 	{quipu.ErrKey, http.StatusUnprocessableEntity, CodeKey},
-	{quipu.ErrSignal, http.StatusUnprocessableEntity, CodeSignal},
-	{quipu.ErrInterrupt, http.StatusUnprocessableEntity, CodeInterrupt},
 	{quipu.ErrRejected, http.StatusUnprocessableEntity, CodeRejected},
 	{quipu.ErrRefused, http.StatusUnprocessableEntity, CodeRejected},
 }

@@ -202,8 +202,7 @@ func codeOf(err error) int {
 		return codeEnded
 	}
 	switch {
-	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrSignal),
-		errors.Is(err, quipu.ErrInterrupt), errors.Is(err, quipu.ErrRepair),
+	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrRepair),
 		errors.Is(err, store.ErrVersionTaken), errors.Is(err, store.ErrRejected), errors.Is(err, quipu.ErrRefused):
 		return codeRefused
 	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, quipu.ErrTombstone):

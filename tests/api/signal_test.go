@@ -39,10 +39,10 @@ func TestSignalsAreChecked(t *testing.T) {
 		"bad idempotency key": {"a.b", "k", 1, []quipu.SignalOption{quipu.IdempotencyKey("\x00")}, "U+0000"},
 	} {
 		_, err := s.Signal(t.Context(), c.topic, c.key, c.payload, c.opts...)
-		require.ErrorIs(t, err, quipu.ErrSignal, name)
+		require.ErrorIs(t, err, quipu.ErrInput, name)
 		require.ErrorContains(t, err, c.says, name)
 		_, err = s.SignalAll(t.Context(), c.topic, c.key, c.payload, c.opts...)
-		require.ErrorIs(t, err, quipu.ErrSignal, name)
+		require.ErrorIs(t, err, quipu.ErrInput, name)
 	}
 	for says, opt := range map[string]quipu.InterruptOption{
 		"400 to 599":      quipu.Code(200),
@@ -52,7 +52,7 @@ func TestSignalsAreChecked(t *testing.T) {
 		"1 to 512 bytes ": quipu.IdempotencyKey(strings.Repeat("x", quipu.MaxIdempotencyKey+1)),
 	} {
 		_, err := s.Interrupt(t.Context(), quipu.Job{Key: "k"}, opt)
-		require.ErrorIs(t, err, quipu.ErrInterrupt)
+		require.ErrorIs(t, err, quipu.ErrInput)
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -220,7 +220,7 @@ func TestE17StartInAnEffectOfAHandler(t *testing.T) {
 	_, err = s.StartTx(ctx, tx, "nobody", "k", nil)
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 	_, err = s.SignalTx(ctx, tx, "no topic", "k", nil)
-	require.ErrorIs(t, err, quipu.ErrSignal)
+	require.ErrorIs(t, err, quipu.ErrInput)
 	require.NoError(t, tx.Rollback(ctx))
 }
 
