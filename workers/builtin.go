@@ -40,9 +40,6 @@ type Secret struct {
 	Hosts []string
 }
 
-// ErrNoSecret says that there is no secret of that name.
-var ErrNoSecret = errors.New("this worker does not have it")
-
 // RegisterBuiltins registers Builtins{}, so that a worker process is useful without any Go
 // code (5.3).
 func RegisterBuiltins(r *Registry) { Builtins{}.Register(r) }

@@ -43,10 +43,12 @@ func (o *options) checkSecrets() error {
 	return nil
 }
 
+var errNoSecret = errors.New("this worker does not have it")
+
 func (p *process) secretOfEnv(name string) (workers.Secret, error) {
 	value := p.getenv(envSecret + name)
 	if value == "" {
-		return workers.Secret{}, fmt.Errorf("%w: set %s%s", workers.ErrNoSecret, envSecret, name)
+		return workers.Secret{}, fmt.Errorf("%w: set %s%s", errNoSecret, envSecret, name)
 	}
 	hosts, err := hostsOf(p.getenv(envHosts+name), envHosts+name)
 	return workers.Secret{Value: value, Hosts: hosts}, err
@@ -71,7 +73,7 @@ func secretOfDir(dir, name string) (workers.Secret, error) {
 func readSecret(path string) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("%w: there is no file %s", workers.ErrNoSecret, path)
+		return "", fmt.Errorf("%w: there is no file %s", errNoSecret, path)
 	}
 	if err != nil {
 		return "", err

@@ -32,14 +32,14 @@ func TestS14Secrets(t *testing.T) {
 	_, err = found("LOST")
 	require.EqualError(t, err, "QUIPU_HOSTS_LOST does not say to which hosts it is sent")
 	_, err = found("AWAY")
-	require.ErrorIs(t, err, workers.ErrNoSecret)
+	require.ErrorIs(t, err, errNoSecret)
 	require.ErrorContains(t, err, "set QUIPU_SECRET_AWAY")
 
 	dir := t.TempDir()
 	p.opts.secrets = dir
 	found = p.builtins().Secrets
 	_, err = found("Stripe-1")
-	require.ErrorIs(t, err, workers.ErrNoSecret, "the environment does not count beside a directory")
+	require.ErrorIs(t, err, errNoSecret, "the environment does not count beside a directory")
 	write(t, dir, "Stripe-1", "sk_live_3\r\n")
 	_, err = found("Stripe-1")
 	require.ErrorContains(t, err, "its hosts: ")

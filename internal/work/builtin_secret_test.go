@@ -2,6 +2,7 @@ package work
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,7 +31,7 @@ func secrets(hosts ...string) func(string) (workers.Secret, error) {
 	return func(name string) (workers.Secret, error) {
 		v, ok := map[string]string{"TOKEN": token, "PW": password, "PIN": number, "SHORT": "1234567", "LINE": "a line\r\nX: y", "LONG": strings.Repeat("x", MaxSecret+1)}[name]
 		if !ok {
-			return workers.Secret{}, workers.ErrNoSecret
+			return workers.Secret{}, errors.New("this worker does not have it")
 		}
 		return workers.Secret{Value: v, Hosts: hosts}, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
-	"github.com/quipu-journal/quipu/telemetry/trace"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/telemetry/trace"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -125,7 +126,7 @@ func secretive(t *testing.T, g *target, kept *trail) *quipu.Runtime {
 	reg := workers.New()
 	workers.Builtins{Secrets: func(name string) (workers.Secret, error) {
 		if name != "STRIPE" {
-			return workers.Secret{}, workers.ErrNoSecret
+			return workers.Secret{}, errors.New("this worker does not have it")
 		}
 		return workers.Secret{Value: secret, Hosts: []string{"127.0.0.1"}}, nil
 	}}.Register(reg)
