@@ -39,7 +39,7 @@ const (
 // its next call.
 type branch struct {
 	w     *walk
-	of    *fork  // nil for the function's own branch
+	fork  *fork  // nil for the function's own branch
 	path  string // "" for the function's own, "3.0" for the first branch of the fork at 3
 	self  uint64 // number of its goroutine
 	calls int    // positions taken
@@ -49,7 +49,7 @@ type branch struct {
 	stopping atomic.Bool // its goroutine must end, or is ending
 	out      bool        // the branch is outside
 	grant    chan struct{}
-	over     chan struct{} // closed at its end
+	ended    chan struct{} // closed at its end
 
 	// Guarded by walk.mu.
 	status   status
@@ -110,8 +110,8 @@ func Alone(ctx context.Context, fn func(context.Context) error) error {
 
 type branchKey struct{}
 
-func (w *walk) branch(of *fork, path string) *branch {
-	return &branch{w: w, of: of, path: path, grant: make(chan struct{}, 1), over: make(chan struct{})}
+func (w *walk) branch(k *fork, path string) *branch {
+	return &branch{w: w, fork: k, path: path, grant: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // start runs body in the branch's goroutine, which waits for the baton first.
@@ -155,7 +155,7 @@ func (b *branch) end(returned bool, panicked any) {
 	if w.live == 0 && w.idle != nil {
 		close(w.idle)
 	}
-	close(b.over)
+	close(b.ended)
 }
 
 // ours refuses a call from a goroutine that is not the branch's.
@@ -267,10 +267,10 @@ func (b *branch) lostLocked() bool {
 }
 
 func (b *branch) parent() *branch {
-	if b.of == nil {
+	if b.fork == nil {
 		return nil
 	}
-	return b.of.by
+	return b.fork.by
 }
 
 // idles gives the baton to the next in line if no branch has it. The caller holds mu.
@@ -303,7 +303,7 @@ func (w *walk) next() {
 // holds mu.
 func (w *walk) moved(b *branch, to status) {
 	for b.status != to {
-		k := b.of
+		k := b.fork
 		if k != nil {
 			k.count[b.status]--
 			k.count[to]++
@@ -312,7 +312,7 @@ func (w *walk) moved(b *branch, to status) {
 		if k == nil || k.by.waits != k {
 			return
 		}
-		if b = k.by; k.over() {
+		if b = k.by; k.isSettled() {
 			b.waits, to = nil, isBusy
 			w.line = append([]*branch{b}, w.line...) // before its sibling branches begin
 			w.idles()
@@ -322,10 +322,10 @@ func (w *walk) moved(b *branch, to status) {
 	}
 }
 
-// over says whether the branch that waits for the fork goes on. For an All that is when
+// isSettled says whether the branch that waits for the fork goes on. For an All that is when
 // no branch goes on any more; for a First, when one has ended and the others have gone as
 // far as they can.
-func (k *fork) over() bool {
+func (k *fork) isSettled() bool {
 	return k.count[isBusy] == 0 && (k.count[isOutside] == 0 || k.first && k.count[isEnded] > 0)
 }
 

@@ -18,7 +18,7 @@ import (
 func All(ctx context.Context, bodies []func(context.Context)) error {
 	c := &call{what: "All"}
 	var err error
-	if c.f, err = of(ctx, c); err != nil {
+	if c.f, err = functionOf(ctx, c); err != nil {
 		return err
 	} else if c.f == nil {
 		plainAll(ctx, bodies)
@@ -48,13 +48,13 @@ func All(ctx context.Context, bodies []func(context.Context)) error {
 // If all have suspended, First does not return. Outside a job the branches are goroutines
 // (E14).
 func First(ctx context.Context, bodies []func(context.Context)) (int, error) {
-	own, err := effect.OwnCall("", "first", "", effects.Pure)
+	choice, err := effect.OwnCall("", "first", "", effects.Pure)
 	if err != nil {
 		return 0, err
 	}
-	c := &call{effect: own, forks: true}
+	c := &call{effect: choice, forks: true}
 	noBranches := fmt.Errorf("First: %w: it has no branches", effects.ErrUsage)
-	switch c.f, err = of(ctx, c); {
+	switch c.f, err = functionOf(ctx, c); {
 	case err != nil:
 		return 0, err
 	case c.f == nil && len(bodies) == 0:
@@ -93,7 +93,7 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 			}
 		}
 	}()
-	of := func(i int) context.Context { return contexts[i] }
+	contextOf := func(i int) context.Context { return contexts[i] }
 	if row := c.branch.w.recordedWinner(c); row != nil {
 		var err error
 		if winner, err = c.winner(k, row); err != nil {
@@ -105,9 +105,9 @@ func (c *call) race(ctx context.Context, k *fork, bodies []func(context.Context)
 		if c.branch.w.undoing {
 			only = nil // the others may have compensations
 		}
-		k.run(c, of, bodies, only)
+		k.run(c, contextOf, bodies, only)
 	} else {
-		k.run(c, of, bodies, nil)
+		k.run(c, contextOf, bodies, nil)
 		if winner = k.fastest(); winner < 0 {
 			return 0, c.branch.halt(c)
 		}
@@ -148,11 +148,11 @@ func (c *call) fork(ctx context.Context, n int) (*fork, error) {
 
 // run runs the branches, or only one, and waits for them. A panic of a branch becomes a
 // panic of the branch around it.
-func (k *fork) run(c *call, of func(int) context.Context, bodies []func(context.Context), only *int) {
+func (k *fork) run(c *call, contextOf func(int) context.Context, bodies []func(context.Context), only *int) {
 	run := make([]*branch, 0, len(bodies))
 	for i, x := range k.branches {
 		if only == nil || *only == i {
-			x.start(of(i), bodies[i])
+			x.start(contextOf(i), bodies[i])
 			run = append(run, x)
 		}
 	}

@@ -67,9 +67,9 @@ func New(cfg Config) *Function {
 // Session has the effects of the function.
 func (f *Function) Session() *effect.Session { return f.session }
 
-// of is the durable function that ctx belongs to; outside a job it is nil, in another
+// functionOf is the durable function that ctx belongs to; outside a job it is nil, in another
 // handler that is an error.
-func of(ctx context.Context, c *call) (*Function, error) {
+func functionOf(ctx context.Context, c *call) (*Function, error) {
 	s := effect.From(ctx)
 	if s == nil {
 		return nil, nil
@@ -104,25 +104,25 @@ func (f *Function) Load(ctx context.Context) error {
 	var recorded, undone []store.EffectRow
 	var pauses, waits []store.Pause
 	g, ctx := errgroup.WithContext(ctx)
-	read := func(of Original, effects *[]store.EffectRow, pauses *[]store.Pause) {
+	read := func(o Original, effects *[]store.EffectRow, pauses *[]store.Pause) {
 		g.Go(func() (err error) {
-			*effects, err = f.cfg.Store.Effects(ctx, of.Job, of.Request)
+			*effects, err = f.cfg.Store.Effects(ctx, o.Job, o.Request)
 			return err
 		})
 		g.Go(func() (err error) {
-			*pauses, err = f.cfg.Store.Pauses(ctx, of.Job, of.Request)
+			*pauses, err = f.cfg.Store.Pauses(ctx, o.Job, o.Request)
 			return err
 		})
 	}
-	own := Original{f.cfg.Lease.Job, f.cfg.Lease.Request}
+	this := Original{f.cfg.Lease.Job, f.cfg.Lease.Request}
 	switch {
 	case f.cfg.Original != nil && f.cfg.Replay:
-		read(own, &undone, &waits)
+		read(this, &undone, &waits)
 		fallthrough
 	case f.cfg.Original != nil:
 		read(*f.cfg.Original, &recorded, &pauses)
 	case f.cfg.Replay:
-		read(own, &recorded, &pauses)
+		read(this, &recorded, &pauses)
 	}
 	if err := g.Wait(); err != nil {
 		return f.session.Judge(nil, &effect.StoreError{Op: "read what is recorded of the function", Err: err})

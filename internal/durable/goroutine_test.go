@@ -13,7 +13,7 @@ func TestE15ABranchKnowsItsGoroutine(t *testing.T) {
 	run := func(b *branch, look func()) {
 		b.grant <- struct{}{}
 		b.start(t.Context(), func(context.Context) { look() })
-		<-b.over
+		<-b.ended
 	}
 	elsewhere := func(b *branch) (is bool) {
 		done := make(chan struct{})

@@ -17,13 +17,13 @@ import (
 type history struct {
 	order []*record
 	first int                // none before it in order is missed
-	own   []*record          // of the function's own branch, by number - 1; nil where nothing is recorded
+	main  []*record          // of the function's own branch, by number - 1; nil where nothing is recorded
 	at    map[string]*record // at all other positions
 	forks map[string]bool    // positions with branches that have records
 	high  map[string]int     // number of the last record of a branch, or of one within it
 
 	looked int                 // how often pauses were looked for by name
-	named  map[pauseID]*record // pauses by name, the first of each; see of
+	named  map[pauseID]*record // pauses by name, the first of each; see pauses
 }
 
 type pauseID struct {
@@ -59,7 +59,7 @@ func pauseLabel(kind journal.PauseKind, name string) string {
 func newHistory(rows []store.EffectRow, pauses []store.Pause) *history {
 	h := &history{}
 	n := len(rows) + len(pauses)
-	h.order, h.own = make([]*record, 0, n), make([]*record, 0, n)
+	h.order, h.main = make([]*record, 0, n), make([]*record, 0, n)
 	slab := make([]record, n) // at once: there are many
 	put := func(position string) *record {
 		if position == "" || position == journal.UndoPosition {
@@ -125,10 +125,10 @@ func (h *history) record(position string) *record {
 // nth is what is recorded of the call of that number of the function's own branch,
 // nil for nothing.
 func (h *history) nth(n int) *record {
-	if n < 1 || n > len(h.own) {
+	if n < 1 || n > len(h.main) {
 		return nil
 	}
-	return h.own[n-1]
+	return h.main[n-1]
 }
 
 // place puts a record at its position.
@@ -136,10 +136,10 @@ func (h *history) place(r *record, position string) {
 	r.position = position
 	h.order = append(h.order, r)
 	if n := ownNumber(position); n > 0 {
-		for len(h.own) < n {
-			h.own = append(h.own, nil)
+		for len(h.main) < n {
+			h.main = append(h.main, nil)
 		}
-		h.own[n-1] = r
+		h.main[n-1] = r
 		return
 	}
 	if h.at == nil {
@@ -165,7 +165,7 @@ func (h *history) place(r *record, position string) {
 // highest is the number of the last record of a branch, or of one within it.
 func (h *history) highest(path string) int {
 	if path == "" {
-		return max(len(h.own), h.high[path])
+		return max(len(h.main), h.high[path])
 	}
 	return h.high[path]
 }
@@ -175,9 +175,9 @@ func (h *history) highest(path string) int {
 // there and goes on, many times.
 const manyLooks = 4
 
-// of are the records of pauses of that name: one that a branch has used which lost
+// pauses are the records of pauses of that name: one that a branch has used which lost
 // can be used again.
-func (h *history) of(id pauseID) (all []*record) {
+func (h *history) pauses(id pauseID) (all []*record) {
 	if h.looked++; h.looked < manyLooks {
 		for _, r := range h.order {
 			if r.pause != nil && id.names(r.pause) {
@@ -208,10 +208,10 @@ func (h *history) beyond(b *branch) bool {
 		if h.highest(b.path) > b.calls {
 			return true
 		}
-		if b.of == nil || b.slower {
+		if b.fork == nil || b.slower {
 			return false
 		}
-		if b.of.decided {
+		if b.fork.decided {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ func TestRecordsAreFoundByTheirPositions(t *testing.T) {
 		r := &record{}
 		h.place(r, position)
 		require.Same(t, r, h.record(position), position)
-		require.Equal(t, own, len(h.own) > 0, position)
+		require.Equal(t, own, len(h.main) > 0, position)
 		require.Equal(t, position, r.position)
 	}
 }

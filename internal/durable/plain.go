@@ -53,7 +53,7 @@ type plain struct {
 // Plain is the context for a durable function that is called outside a job. undo runs the
 // compensations that the function registered, once each, the latest first, and joins
 // their errors to err, the function's error.
-func Plain(ctx context.Context) (of context.Context, undo func(err error) error) {
+func Plain(ctx context.Context) (outside context.Context, undo func(err error) error) {
 	p := &plain{}
 	return context.WithValue(ctx, plainKey{}, p), func(err error) error {
 		for _, undo := range slices.Backward(p.undos) {

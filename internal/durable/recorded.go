@@ -34,7 +34,7 @@ func Recorded[T any](ctx context.Context, name string, fn func() (T, error)) (ou
 func Version(ctx context.Context, change string, latest int) (int, error) {
 	c := &call{what: effectLabel("version:" + change), unplaced: true}
 	var err error
-	switch c.f, err = of(ctx, c); {
+	switch c.f, err = functionOf(ctx, c); {
 	case err != nil:
 		return 0, err
 	case c.f == nil:

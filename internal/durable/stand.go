@@ -87,21 +87,21 @@ func (w *walk) stay(b *branch) *store.Pause {
 func (w *walk) await() {
 	s := w.stand
 	if s == nil {
-		<-w.main.over
+		<-w.main.ended
 		return
 	}
 	select {
-	case <-w.main.over:
+	case <-w.main.ended:
 	case <-s.at:
 		if !s.ctx.leave() {
 			_ = w.drop()
-			<-w.main.over
+			<-w.main.ended
 		}
 	}
 }
 
-// drop lets a function that stands end.
-func (w *walk) drop() (stood bool) {
+// drop lets a function that stands end, and says whether it stood.
+func (w *walk) drop() (dropped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stand
@@ -134,7 +134,7 @@ func (f *Function) Drop() {
 		return
 	}
 	select {
-	case <-w.main.over:
+	case <-w.main.ended:
 	case <-time.After(f.cfg.Grace):
 	}
 	w.stand.ctx.end(context.Canceled)

@@ -51,7 +51,7 @@ func theCause() *effect.Call {
 func Compensate(ctx context.Context, name string, fn func(context.Context) error) error {
 	c := &call{what: effectLabel("undo:" + name)}
 	var err error
-	switch c.f, err = of(ctx, c); {
+	switch c.f, err = functionOf(ctx, c); {
 	case err != nil:
 		return err
 	case c.f == nil:

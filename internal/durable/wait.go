@@ -21,7 +21,7 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 	}
 	c := &call{pause: id}
 	var err error
-	if c.f, err = of(ctx, c); err != nil {
+	if c.f, err = functionOf(ctx, c); err != nil {
 		return nil, err
 	}
 	defer c.End()
@@ -39,7 +39,7 @@ func Wait(ctx context.Context, p wire.Pause) (*journal.Response, error) {
 // ever waited for: this is n²/2 of its calls, and kept short.
 func remembered(ctx context.Context, id pauseID) *journal.Response {
 	s, b := effect.From(ctx), branchOf(ctx)
-	if s == nil || b == nil || b.of != nil || effect.InBody(ctx) || s.Doomed() != nil ||
+	if s == nil || b == nil || b.fork != nil || effect.InBody(ctx) || s.Doomed() != nil ||
 		!b.calling.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (w *walk) ask(c *call) (again bool, moved *record) {
 	if asked && !under(before, w.lost) {
 		return true, nil
 	}
-	for _, r := range w.history.of(c.pause) {
+	for _, r := range w.history.pauses(c.pause) {
 		if r.position == c.position || under(r.position, w.lost) {
 			continue
 		}
