@@ -30,8 +30,9 @@ const (
 	MaxRuns   = 20      // runs of a request without an answer before it is stuck (E9)
 )
 
-// Classes of effects (E3). ClassUndo, a registered compensation, is one more; its start is no
-// call outside. Idempotent and guarded effects have a start entry before their call.
+// Classes of effects: what a run may do after one with an unknown outcome (E3). ClassUndo, a
+// registered compensation, is one more; its start is no call outside. Idempotent and guarded effects
+// have a start entry before their call.
 const (
 	ClassPure       = "pure"
 	ClassTx         = "tx"

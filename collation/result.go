@@ -10,7 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Response codes (E11).
+// Response codes: 200 is success, all others are errors for transitions (E11).
 const (
 	CodeOK          = 200
 	CodeNotFound    = 404

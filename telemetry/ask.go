@@ -11,7 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
-// Times of a Source (O4).
+// Times of a Source: how often somebody collects must not load the database (O4).
 const (
 	// AskEvery is how long its readings are used again, however often metrics are collected.
 	AskEvery = 5 * time.Second

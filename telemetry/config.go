@@ -29,7 +29,7 @@ var ErrConfig = errors.New("telemetry configuration")
 // Traces says where the spans of jobs come from.
 type Traces string
 
-// The sources of spans (O2). The tree of a job comes from its journal when the job has ended.
+// The sources of spans. The tree of a job comes from its journal when the job has ended (O2).
 const (
 	TracesJournal Traces = "from-journal"
 	TracesLive    Traces = "live" // besides, when each message was committed and published, as it happens

@@ -141,8 +141,8 @@ type Header struct {
 	Turn int
 	// Epoch is the space's epoch; a message of another epoch is acked and counted (T4).
 	Epoch int64
-	// OriginSession and OriginSeq name the commit that caused the message (L1);
-	// zero for external input (L8).
+	// OriginSession and OriginSeq name the commit that caused the message: the committer's connection
+	// and the number of its commit there (L1). Both are zero for external input (L8).
 	OriginSession [16]byte
 	OriginSeq     int64
 	// PublishedAt is when the row was last published, by the database's clock, in

@@ -53,10 +53,11 @@ type Config struct {
 	DeadLetter func(ctx context.Context, d collation.DeadLetter, raw []byte) error
 	// Space of the requests; a request of another space is foreign.
 	Space string
-	// Epoch of the space (T4). Requests of another epoch are acked and counted; 0 accepts
-	// every epoch, and so does nil.
+	// Epoch of the space, which each message carries (T4). Requests of another epoch are acked and
+	// counted; 0 accepts every epoch, and so does nil.
 	Epoch func() int64
-	// Lanes of the space (T9), default DefaultLanes; the same in all processes.
+	// Lanes is over how many lanes the jobs are spread (T9), default DefaultLanes; the same in all
+	// processes of the space.
 	Lanes int
 	// Holder names this process in rows; default: the host and a random part. Each run
 	// appends a number, so that two runs in one process are two holders.

@@ -33,7 +33,7 @@ func (s *Store) stands(
 	return st, err
 }
 
-// Lease implements store.Requests (E9).
+// Lease implements store.Requests: the run that has the lease is the only one that writes (E9).
 func (s *Store) Lease(
 	ctx context.Context, job journal.JobID, request journal.GUID, turn int, holder string, session int64,
 ) (store.Lease, error) {
@@ -85,7 +85,7 @@ func (s *Store) refuse(op string, why error, request journal.GUID) error {
 	return fmt.Errorf("postgres: %s: %w: request %s", op, why, request)
 }
 
-// Keep implements store.Requests (E9).
+// Keep implements store.Requests: a lease is held as long as the session of its process (E9, W8).
 func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	err := s.call(ctx, "keep", func(c *conn) error {
 		kept := false
@@ -112,7 +112,7 @@ func (s *Store) Keep(ctx context.Context, l store.Lease) (store.Lease, error) {
 	return l, err
 }
 
-// HandBack implements store.Requests (E9).
+// HandBack implements store.Requests. It raises the fence, so that the run writes no more (E9).
 func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	met, err := s.change(ctx, "lease_return", pUUID(l.Job), pUUID(l.Request), pInt(int64(l.Turn)), pText(l.Holder), pBool(l.Looks))
 	if err == nil && met == 0 {
@@ -124,7 +124,7 @@ func (s *Store) HandBack(ctx context.Context, l store.Lease) error {
 	return err
 }
 
-// Input implements store.Requests (T4).
+// Input implements store.Requests, for inputs that are too large for their message (T4).
 func (s *Store) Input(ctx context.Context, job journal.JobID, request journal.GUID) ([]byte, error) {
 	input, met, err := readOne(ctx, s, "row_input", func(v row) ([]byte, error) {
 		return v.bytes(0), nil

@@ -1,6 +1,6 @@
 package observer
 
-// Names of the metrics (O4).
+// Names of the metrics, the one list of all instruments (O4).
 const (
 	MetricTransitions  = "quipu.transitions"
 	MetricBatch        = "quipu.batch.size"

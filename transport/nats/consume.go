@@ -29,7 +29,7 @@ const tellAgain = time.Minute
 // errGone says that nothing answers a pull.
 var errGone = fmt.Errorf("%w: consumer or stream is gone", transport.ErrUnavailable)
 
-// Consume implements transport.Bus (T5). When ctx ends, pulled deliveries that were not
+// Consume implements transport.Bus. It binds again after any loss (T5). When ctx ends, pulled deliveries that were not
 // handled get a Nak of transport.MinNakDelay.
 func (b *Bus) Consume(
 	ctx context.Context, from transport.Destination, slots int, handle func(transport.Delivery),

@@ -16,7 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// Limits of Queues (O4).
+// Limits of Queues, so that a look at the gauges costs little (O4).
 const (
 	MaxQueues  = 100 // topics
 	maxOldest  = 50  // topics whose oldest request is looked at
