@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
+	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+)
+
+func (a *app) messagesCommand() *cobra.Command {
+	var guid string
+	var at int64
+	cmd := &cobra.Command{
+		Use:   "messages KEY",
+		Short: "Show the messages of a job, with the ledger of each",
+		Long: `Print what the journal of a job tells of each of its messages, in the order in which the
+journal first names them:
+
+- the entry that sent it, and the one that accepted it
+- its kind, its activity and the address of that
+- its ledger, the verdict, and what the digits say
+
+The digits of a message's ledger, in groups: not used; it closed the job; step 1, its result
+is recorded; step 2, what follows was dispatched; step 3, the completion tasks are done; its
+number among the messages that its activity accepted. A message without a ledger is done with
+the entry that accepts it.
+
+--at shows the messages as they were after an entry of the main chain (quipu log --digits
+numbers the entries). --guid shows one message, what caused it, and what it caused. A job
+with more than ` + fmt.Sprint(quipu.MaxHistory) + ` entries is not read.`,
+		Example: "  quipu messages order-42\n  quipu messages order-42 --at 7\n  quipu messages order-42 --guid 1f0c9a5e-…",
+		Args:    cli.Args(1, 1),
+	}
+	cmd.Flags().StringVar(&guid, "guid", "", "show the message with this `GUID`, or the only one whose GUID begins so")
+	cmd.Flags().Int64Var(&at, "at", 0, "as they were after the `ENTRY`")
+	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
+		if at < 0 {
+			return cli.Exitf(cli.CodeUsage, "--at %d: entries count from 1", at)
+		}
+		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+			job, err := look.Find(ctx, rt, keys[0])
+			if err != nil {
+				return err
+			}
+			all, err := inspect.ReadMessages(ctx, below.Of(rt), job.ID, at)
+			if err != nil {
+				return err
+			}
+			if guid != "" {
+				return a.oneMessage(all, strings.ToLower(guid))
+			}
+			return a.allMessages(all)
+		})
+	})
+}
+
+// allMessages prints a line for each message.
+func (a *app) allMessages(all []inspect.Message) error {
+	t := newTable(a.streams.Out, "SENT", "ACCEPTED", "KIND", "ACTIVITY", address, "LEDGER", "VERDICT", "GUID")
+	for i := range all {
+		m := &all[i]
+		if err := a.item(t, m, sentBy(m), entryOf(m.Accepted), m.Kind, m.Activity, m.Address,
+			groupedMessage(m.Ledger), cmp.Or(m.Verdict, "open"), m.GUID); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// oneMessage prints one message with what caused it and what it caused.
+func (a *app) oneMessage(all []inspect.Message, guid string) error {
+	byGUID := make(map[string]*inspect.Message, len(all))
+	var found []*inspect.Message
+	for i := range all {
+		byGUID[all[i].GUID] = &all[i]
+		if strings.HasPrefix(all[i].GUID, guid) {
+			found = append(found, &all[i])
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return cli.Exitf(codeNotFound, "no message of the job has a GUID that begins with %q (yet)", guid)
+	case len(found) > 1:
+		return cli.Exitf(cli.CodeUsage, "%d messages of the job have a GUID that begins with %q: give more of it", len(found), guid)
+	}
+	m := found[0]
+	if a.json() {
+		return a.object(m)
+	}
+	out := a.streams.Out
+	fmt.Fprintf(out, "%s %s of %s at %s\n", m.Kind, m.GUID, plain(m.Activity), m.Address)
+	fmt.Fprintf(out, "  ledger    %s\n", cmp.Or(strings.TrimSpace(groupedMessage(m.Ledger)+"  "+m.Says), "none"))
+	fmt.Fprintf(out, "  verdict   %s\n", cmp.Or(m.Verdict, "open: it was not accepted"))
+	fmt.Fprintf(out, "  sent      %s\n", cmp.Or(prefixed("by entry ", m.Sent), "not by an entry of this job"))
+	fmt.Fprintf(out, "  accepted  %s\n", cmp.Or(prefixed("by entry ", m.Accepted), "not yet"))
+	named := func(guid string) string {
+		if other := byGUID[guid]; other != nil {
+			return fmt.Sprintf("%s of %s %s", other.Kind, plain(other.Activity), guid)
+		}
+		return guid
+	}
+	if m.CausedBy != "" {
+		fmt.Fprintf(out, "  cause     %s\n", named(m.CausedBy))
+	}
+	for i, guid := range m.Causes {
+		if i == maxRows {
+			fmt.Fprintf(out, "            … and %d more\n", len(m.Causes)-maxRows)
+			break
+		}
+		fmt.Fprintf(out, "  caused    %s\n", named(guid))
+	}
+	return nil
+}
+
+// groupedMessage formats the ledger of a message with spaces between its groups (1.3).
+func groupedMessage(d string) string {
+	if len(d) != journal.LedgerDigits {
+		return ""
+	}
+	return strings.Join([]string{d[0:3], d[3:4], d[4:5], d[5:6], d[6:7], d[7:15]}, " ")
+}
+
+func sentBy(m *inspect.Message) string { return cmp.Or(entryOf(m.Sent), "outside") }
+
+// entryOf is the number of an entry; "": none.
+func entryOf(seq int64) string { return prefixed("", seq) }
+
+func prefixed(text string, seq int64) string {
+	if seq == 0 {
+		return ""
+	}
+	return text + fmt.Sprint(seq)
+}
