@@ -272,7 +272,8 @@ func (m *message) prepareAsked(
 		return s, nil, &refusal{cause: m.reject}
 	case err != nil:
 		return s, nil, &refusal{cause: err}
-	case a.Flow == flow.UndoName || len(a.Trace) > maxTrace || a.Delay < 0 || max(a.Delay, a.At-b.loaded.Now) > maxDelay:
+	case a.Flow == flow.UndoName || len(a.Trace) > maxTrace ||
+		a.Delay < 0 || max(a.Delay, a.At-b.loaded.Now) > maxDelay:
 		return s, nil, &refusal{cause: errAsk}
 	}
 	s = store.Start{

@@ -61,9 +61,12 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 			Released: []journal.GUID{{7}},
 		},
 	}
-	b := &batch{loop: &loop{Committer: &Committer{}}, loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
-		job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}, Now: now},
-	}}}
+	b := &batch{
+		loop: &loop{Committer: &Committer{}},
+		loaded: &store.Loaded{Now: now + 7, States: map[journal.JobID]*collation.State{
+			job: {Job: collation.Job{ID: job, Key: "k", Generation: 3}, Now: now},
+		}},
+	}
 	for _, p := range plans {
 		b.plans = append(b.plans, store.Chained{Plan: p})
 	}

@@ -76,7 +76,8 @@ func NewCommitter(ctx context.Context, cfg Config) (*Committer, error) {
 			own:       make(chan *call, maxCalls),
 		})
 	}
-	c.aside, c.sort, c.cache = newAside(c, cfg.Aside, policyWait), newAside(c, cfg.Committers, policySort), newCache(cfg.HotBytes)
+	c.aside, c.sort = newAside(c, cfg.Aside, policyWait), newAside(c, cfg.Committers, policySort)
+	c.cache = newCache(cfg.HotBytes)
 	return c, nil
 }
 

@@ -23,7 +23,13 @@ func decode(d transport.Delivery) (*message, error) {
 			return nil, fmt.Errorf("a message of topic %q, GUID %s, turn %d: %w", raw.Header.Topic, journal.GUID(raw.Header.GUID), raw.Header.Turn, err)
 		}
 	}
-	it := &message{delivery: d, epoch: raw.Header.Epoch, flow: flowKey{h.Flow, h.Version}, topic: raw.Header.Topic, refused: refused}
+	it := &message{
+		delivery: d,
+		epoch:    raw.Header.Epoch,
+		flow:     flowKey{h.Flow, h.Version},
+		topic:    raw.Header.Topic,
+		refused:  refused,
+	}
 	m := &it.msg
 	m.Kind, m.Activity, m.Turn, m.Response = h.Kind, h.Activity, h.Turn, response
 	if m.Job, err = journal.ParseJobID(h.Job); err != nil {

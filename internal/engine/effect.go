@@ -37,7 +37,8 @@ func (x *effect) ask(b *batch) error {
 		return store.ErrBusy // it is busy or gone: a patient load finds out
 	}
 	out, err := x.decide(chain, b.mode)
-	if b.guessed.chains[x.of.Key()] != nil && (err != nil || out.Plan == nil) { // only a load shows that nothing is to be written
+	if b.guessed.chains[x.of.Key()] != nil && (err != nil || out.Plan == nil) {
+		// Only a load shows that nothing is to be written.
 		x.loads = true
 		return errLater
 	}

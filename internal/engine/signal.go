@@ -25,7 +25,9 @@ func (c *Committer) Signal(ctx context.Context, in collation.Signal) (store.Sign
 	box := collation.Mailbox(c.cfg.Space, in.Topic, in.Key)
 	x := &call{
 		name: "signal", box: &box, size: len(in.Payload),
-		wants: func() []store.Want { return []store.Want{{Box: box, Known: collation.RowKey{Job: box, GUID: in.GUID}}} },
+		wants: func() []store.Want {
+			return []store.Want{{Box: box, Known: collation.RowKey{Job: box, GUID: in.GUID}}}
+		},
 		decides: func(b *batch) (err error) {
 			out, err = b.signal(box, in)
 			return err

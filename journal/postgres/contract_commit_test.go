@@ -431,16 +431,6 @@ var _ = test("Lawless", "plans of a batch follow one another (C3, J6)", func(b *
 	require.Equal(b, collation.LetterAnswered, b.letters(true)[0].State)
 })
 
-// turnOf is the turn of a row of the job; 0: it is gone.
-func (b *bench) turnOf(id journal.JobID, g journal.GUID) int {
-	for _, r := range b.view(id).Rows {
-		if r.GUID == g {
-			return r.Turn
-		}
-	}
-	return 0
-}
-
 // It ends an effect twice, as if its outcome had not been read.
 var _ = test("Lawless", "a result that stands is not replaced (E5)", func(b *bench) {
 	r := b.asked()

@@ -37,7 +37,8 @@ func (b *bench) finish(id journal.JobID, at collation.Micros) {
 func (b *bench) finishWith(id journal.JobID, at collation.Micros, with *journal.Response) {
 	b.Helper()
 	r := b.request(id, "work")
-	p := must(b.s.Handle(b.ctx(), b.altering(func(p *collation.Plan) { p.ExpiresAt = at }), journaltest.Response(&r, with)))(b)[0]
+	expires := b.altering(func(p *collation.Plan) { p.ExpiresAt = at })
+	p := must(b.s.Handle(b.ctx(), expires, journaltest.Response(&r, with)))(b)[0]
 	require.True(b, p.Tasks)
 }
 

@@ -327,7 +327,8 @@ func (p *pair) Load(ctx context.Context, wants []store.Want, wait bool) (*store.
 	out, err := p.Committer.Load(ctx, wants, wait)
 	mem, memErr := p.memory.Load(ctx, wants, wait)
 	p.wants, p.loaded = wants, [2]*store.Loaded{out, mem}
-	for i := 0; i < len(wants) && err == nil && memErr == nil; i++ { // Postgres may read more of a job that is not whole
+	// Postgres may read more of a job that is not whole.
+	for i := 0; i < len(wants) && err == nil && memErr == nil; i++ {
 		x, y := out.States[wants[i].Job], mem.States[wants[i].Job]
 		if wants[i].Whole && x != nil && y != nil && !x.Whole {
 			x.Rows, x.Instances, x.Results = y.Rows, y.Instances, y.Results
