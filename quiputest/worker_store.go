@@ -7,9 +7,8 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// workerStore is the store as one worker process sees it: a call fails once the process is dead, and
-// those about effects
-// pass the boundaries at which it may die.
+// workerStore is the store as one worker process sees it: a call fails once the process is dead,
+// and those about effects pass the boundaries at which it may die.
 type workerStore struct {
 	store.Worker
 	p *process
@@ -101,10 +100,7 @@ func (s *workerStore) FinishEffect(
 
 // SendOutcome implements store.Worker; it waits, so that the boundaries come in one order.
 func (s *workerStore) SendOutcome(
-	ctx context.Context,
-	l store.Lease,
-	e journal.Effect,
-	ended func(store.EffectRow, error),
+	ctx context.Context, l store.Lease, e journal.Effect, ended func(store.EffectRow, error),
 ) {
 	ended(s.FinishEffect(ctx, l, e, false))
 }

@@ -63,41 +63,14 @@ or dead letters, their keys or ids are read from standard input, one per line.
 ` + exitCodes,
 	}
 	a.persistent(root.PersistentFlags())
-	root.AddCommand(
-		a.migrateCommand(),
-		a.deployCommand(),
-		a.checkCommand(),
-		a.activateCommand(),
-		a.flowsCommand(),
-		a.startCommand(),
-		a.callCommand(),
-		a.lsCommand(),
-		a.topCommand(),
-		a.processesCommand(),
-		a.showCommand(),
-		a.logCommand(),
-		a.messagesCommand(),
-		a.traceCommand(),
-		a.whyCommand(),
-		a.waitCommand(),
+	root.AddCommand(a.migrateCommand(), a.deployCommand(), a.checkCommand(), a.activateCommand(), a.flowsCommand(),
+		a.startCommand(), a.callCommand(), a.lsCommand(), a.topCommand(), a.processesCommand(),
+		a.showCommand(), a.logCommand(), a.messagesCommand(), a.traceCommand(), a.whyCommand(), a.waitCommand(),
 		a.signalCommand(),
-		a.interruptCommand(),
-		a.resumeCommand(),
-		a.forkCommand(),
-		a.deadCommand(),
-		a.exportCommand(),
-		a.replayCommand(),
-		a.fsckCommand(),
-		a.keysCommand(),
-		a.topicKeyCommand(),
-		a.permissionsCommand(),
-		a.recoverCommand(),
-		a.spaceCommand(),
-		a.grantCommand(),
-		a.revokeCommand(),
-		a.tokenCommand(),
-		a.consoleCommand(),
-	)
+		a.interruptCommand(), a.resumeCommand(), a.forkCommand(), a.deadCommand(),
+		a.exportCommand(), a.replayCommand(), a.fsckCommand(), a.keysCommand(), a.topicKeyCommand(),
+		a.permissionsCommand(), a.recoverCommand(), a.spaceCommand(), a.grantCommand(), a.revokeCommand(),
+		a.tokenCommand(), a.consoleCommand())
 	return root
 }
 

@@ -302,12 +302,8 @@ var _ = test("Tx", "two at once: one stands (P17)", func(b *bench) {
 	l := b.lease(r, "w1")
 	require.Len(b, atOnce(4, func(i int) string {
 		calls := 0
-		row, err := b.s.TxEffect(
-			b.ctx(),
-			l,
-			effectAt("pay", store.ClassTx, ""),
-			body(&calls, resulting(string(rune('0'+i))), nil),
-		)
+		row, err := b.s.TxEffect(b.ctx(), l, effectAt("pay", store.ClassTx, ""),
+			body(&calls, resulting(string(rune('0'+i))), nil))
 		b.check(err)
 		return string(row.Result)
 	}), 1)
@@ -324,11 +320,8 @@ var _ = test("Tx", "of a removed job: stale, and nothing stands (P29)", func(b *
 	b.finish(r.Job, collation.Micros(1))
 	b.expire(100)
 	for _, name := range []string{"pay", "book"} {
-		require.ErrorIs(
-			b,
+		require.ErrorIs(b,
 			failed(b.s.TxEffect(b.ctx(), l, effectAt(name, store.ClassTx, ""), body(&calls, resulting("2"), nil))),
-			store.ErrStale,
-			name,
-		)
+			store.ErrStale, name)
 	}
 })

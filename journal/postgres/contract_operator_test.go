@@ -132,10 +132,8 @@ var _ = test("Letters", "the oldest stray letters are dropped, and no others", f
 	b.write(1, collation.DeadLetter{Job: r.Job, Row: r.GUID, Kind: journal.MessageRequest, Reason: "acted", Unclaimed: true})
 	require.NoError(b, b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Retry: true, Who: "ann"}))
 	b.write(1, collation.DeadLetter{Kind: journal.MessageRequest, Reason: "ended", Unclaimed: true})
-	require.NoError(
-		b,
-		b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: journaltest.Success(`1`), Who: "ann"}),
-	)
+	require.NoError(b,
+		b.s.Act(b.ctx(), store.Action{ID: b.letters(false)[0].ID, Response: journaltest.Success(`1`), Who: "ann"}))
 	b.write(60, collation.DeadLetter{Job: r.Job, Row: r.GUID, Reason: "old", Unclaimed: true})
 	b.expire(1)
 	b.dropped(0) // they are within the bound

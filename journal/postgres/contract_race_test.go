@@ -42,10 +42,9 @@ var _ = test("Races", "many holders of one message: one handles it (P9, C7)", fu
 
 var _ = test("Races", "two answers to one request: one is recorded (P5)", func(b *bench) {
 	r := b.asked()
-	outcomes := b.everybody(
-		8,
-		func(i int) *collation.Message { return journaltest.Response(&r, journaltest.Success(fmt.Sprint(i))) },
-	)
+	outcomes := b.everybody(8, func(i int) *collation.Message {
+		return journaltest.Response(&r, journaltest.Success(fmt.Sprint(i)))
+	})
 	require.Equal(b, map[collation.Outcome]int{collation.Handled: 1, collation.Settled: 7}, outcomes)
 	v := b.view(r.Job)
 	require.Equal(b, journal.JobCompleted, v.State)
@@ -56,10 +55,9 @@ var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 	for i := range 5 {
 		id := b.requested(twoBranches, fmt.Sprint(i))
 		branches := []collation.Row{b.request(id, "left"), b.request(id, "right")}
-		n := b.everybody(
-			2,
-			func(i int) *collation.Message { return journaltest.Response(&branches[i], journaltest.Success(`1`)) },
-		)
+		n := b.everybody(2, func(i int) *collation.Message {
+			return journaltest.Response(&branches[i], journaltest.Success(`1`))
+		})
 		require.Equal(b, 2, n[collation.Handled])
 		b.run(id)
 		b.answer(id, "next", journaltest.Success(`3`))
@@ -72,15 +70,13 @@ var _ = test("Races", "branches of one job at once (C13, I4)", func(b *bench) {
 var _ = test("Races", "a lease and a commit: one wins (E7, J8)", func(b *bench) {
 	r := b.asked()
 	leased, live := make(chan error, 1), b.live().ID()
-	committed := b.attempt(
-		journaltest.Response(&r, failure(journal.ResponseFailedAttempt, "no")),
+	committed := b.attempt(journaltest.Response(&r, failure(journal.ResponseFailedAttempt, "no")),
 		b.altering(func(*collation.Plan) {
 			go func() {
 				_, err := b.s.Lease(b.ctx(), r.Job, r.GUID, r.Turn, "w", live)
 				leased <- err
 			}()
-		}),
-	)
+		}))
 	err := <-leased
 	if turn := b.request(r.Job, "work").Turn; committed == nil {
 		require.ErrorIs(b, err, store.ErrStale)

@@ -138,14 +138,10 @@ func TestScheduleGoesOnInTheNextVersion(t *testing.T) {
 		s.late(&cases[i])
 	}
 	for range 2 { // processes
-		rt, err := quipu.Open(
-			t.Context(),
+		rt, err := quipu.Open(t.Context(),
 			quipu.Config{
-				Postgres: s.world.Postgres,
-				Roles:    []quipu.Role{quipu.RoleSchedule},
-				Logger:   devtest.Logger(t),
-			},
-		)
+				Postgres: s.world.Postgres, Roles: []quipu.Role{quipu.RoleSchedule}, Logger: devtest.Logger(t),
+			})
 		require.NoError(t, err)
 		t.Cleanup(rt.Close)
 		devtest.Work(t, rt.Run)

@@ -160,20 +160,17 @@ func (s *Store) Suspend(id journal.GUID, pauses []wire.Pause) {
 // for it.
 func (s *Store) Wake(id journal.GUID, kind journal.PauseKind, name string, response *journal.Response) bool {
 	pauses := s.Waits(id)
-	at := slices.IndexFunc(
-		pauses,
-		func(p store.Pause) bool { return p.Kind == kind && p.Name == name && p.Response == nil },
-	)
+	at := slices.IndexFunc(pauses, func(p store.Pause) bool {
+		return p.Kind == kind && p.Name == name && p.Response == nil
+	})
 	if at < 0 {
 		return false
 	}
 	s.change(id, func(_ *collation.Row, p *collation.Plan) {
 		p.Entry.Response = response
 		p.ResolvedWait = &collation.ResolvedWait{
-			Request:  id,
-			GUID:     collation.ResponseGUID(id, int(p.Entry.Seq)),
-			PauseRef: pauses[at].PauseRef,
-			Seq:      p.Entry.Seq,
+			Request: id, GUID: collation.ResponseGUID(id, int(p.Entry.Seq)), PauseRef: pauses[at].PauseRef,
+			Seq: p.Entry.Seq,
 		}
 	})
 	return true

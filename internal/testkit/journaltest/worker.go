@@ -40,12 +40,9 @@ func onChain(of *store.Lease, e *journal.Effect, out *collation.Effected,
 // StartEffect implements store.Worker.
 func (d Driven) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
 	var out collation.Effected
-	x := onChain(
-		&l,
-		&e,
-		&out,
-		func(h *collation.Chain) (collation.Effected, error) { return h.Start(l, e, effectMode) },
-	)
+	x := onChain(&l, &e, &out, func(h *collation.Chain) (collation.Effected, error) {
+		return h.Start(l, e, effectMode)
+	})
 	x.Past = l.Resumes
 	err := d.transact(ctx, x)
 	return out.EffectRow, out.Taken, err
