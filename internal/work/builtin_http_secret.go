@@ -109,7 +109,7 @@ func (c *httpClient) resolve(in *HTTPRequest) (*sent, error) {
 
 // secret looks one up for a call to u.
 func (c *httpClient) secret(name string, u *url.URL) (workers.Secret, error) {
-	found, err := workers.Secret{}, errors.New("this worker has no secrets")
+	found, err := workers.Secret{}, errors.New("this worker does not have it")
 	if c.secrets != nil {
 		found, err = c.secrets(name)
 	}
