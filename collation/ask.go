@@ -40,8 +40,8 @@ func (a *Ask) Asked(space, nonce string, now Micros) (*Plan, error) {
 		GUID: id.Start(), Job: id, Kind: journal.MessageStart, DAD: RootDAD, Topic: TopicAsk, Body: body, NextAt: now,
 	}
 	return &Plan{
-		Job: id, Message: row.GUID, Outcome: Handled, Done: true, Insert: []Row{row},
-		Signals: []SignalWrite{{GUID: row.GUID, State: SignalKept, New: true}},
+		Job: id, Message: row.GUID, Outcome: Handled, Done: true, RowWrites: RowWrites{Insert: []Row{row}},
+		MailboxWrites: MailboxWrites{Signals: []SignalWrite{{GUID: row.GUID, State: SignalKept, New: true}}},
 	}, nil
 }
 
@@ -62,7 +62,11 @@ func Answered(row *Row, begun bool, refused string) *Plan {
 		state = SignalConsumed
 	}
 	return &Plan{
-		Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true, Delete: []journal.GUID{row.GUID},
-		Signals: []SignalWrite{{GUID: row.GUID, State: state, Reason: refused}},
+		Job:           row.Job,
+		Message:       row.GUID,
+		Outcome:       Handled,
+		Done:          true,
+		RowWrites:     RowWrites{Delete: []journal.GUID{row.GUID}},
+		MailboxWrites: MailboxWrites{Signals: []SignalWrite{{GUID: row.GUID, State: state, Reason: refused}}},
 	}
 }

@@ -40,8 +40,14 @@ func (x *effectScript) run(t *testing.T, d *datadriven.TestData) string {
 			Job:     collation.Job{ID: journal.JobID{1}, Space: "s", Generation: 1, State: journal.JobOpen},
 			Request: journal.GUID{2},
 			Row: &collation.Row{
-				GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageRequest, Activity: "work", Turn: 1,
-				Attempt: 1, NextAt: minute,
+				GUID: journal.GUID{
+					2,
+				},
+				Job:      journal.JobID{1},
+				Kind:     journal.MessageRequest,
+				Activity: "work",
+				Request:  collation.Request{Turn: 1, Attempt: 1},
+				NextAt:   minute,
 			},
 			Effects: map[journal.Digest]*collation.Effect{},
 		}

@@ -189,10 +189,9 @@ func Incept(in Inception, mode Mode) *Plan {
 		Receipt: &ReceiptWrite{
 			GUID: id.Start(), New: true, After: StartBorn, Verdict: journal.VerdictHandled, Seq: 1,
 		},
-		Semaphore: journal.SemaphoreMove{After: 1},
-		NewState:  journal.JobOpen,
-		Active:    in.Active,
-		Keep:      in.Keep,
+		Semaphore:       journal.SemaphoreMove{After: 1},
+		NewState:        journal.JobOpen,
+		BeginningWrites: BeginningWrites{Active: in.Active, Keep: in.Keep},
 	}
 	if in.Order == nil {
 		p.Insert = []Row{row}

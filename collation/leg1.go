@@ -145,7 +145,7 @@ func (b *builder) element(t *task, element int, input []byte) Row {
 	row := Row{
 		GUID: RequestGUID(t.leg1, element), Job: b.m.Job, Kind: journal.MessageRequest, Activity: t.key.Activity,
 		DAD:   t.key.DAD,
-		Topic: t.act.Topic, Element: element, Body: input, Turn: 1, Attempt: 1, Origin: b.p.Entry.Seq,
+		Topic: t.act.Topic, Request: Request{Element: element, Turn: 1, Attempt: 1}, Body: input, Origin: b.p.Entry.Seq,
 	}
 	if t.act.Within > 0 {
 		row.WithinAt = b.s.Now + Micros(t.act.Within.Microseconds())

@@ -157,8 +157,8 @@ func Send(space string, in Signal, now Micros) (*Plan, error) {
 		return nil, err
 	}
 	return &Plan{
-		Job: row.Job, Outcome: Handled, Done: true, Insert: []Row{row},
-		Signals: []SignalWrite{{GUID: in.GUID, State: SignalKept, New: true}},
+		Job: row.Job, Outcome: Handled, Done: true, RowWrites: RowWrites{Insert: []Row{row}},
+		MailboxWrites: MailboxWrites{Signals: []SignalWrite{{GUID: in.GUID, State: SignalKept, New: true}}},
 	}, nil
 }
 
@@ -170,8 +170,8 @@ func Lapse(box *Box, signal journal.GUID) *Plan {
 		return nil
 	}
 	return &Plan{
-		Job: box.ID, Outcome: Handled, Done: true, Delete: []journal.GUID{signal},
-		Signals: []SignalWrite{{GUID: signal, State: SignalMissed}},
+		Job: box.ID, Outcome: Handled, Done: true, RowWrites: RowWrites{Delete: []journal.GUID{signal}},
+		MailboxWrites: MailboxWrites{Signals: []SignalWrite{{GUID: signal, State: SignalMissed}}},
 	}
 }
 

@@ -140,7 +140,7 @@ func (l *Letter) alone(a *Action) (*Plan, *Need, error) {
 	if a.Response == nil {
 		return nil, nil, misfit("its message has no row that could be sent again: end it with an answer")
 	}
-	return &Plan{Outcome: Handled, Done: true, Letters: []LetterEnd{l.end(a)}}, nil, nil
+	return &Plan{Outcome: Handled, Done: true, LetterWrites: LetterWrites{Letters: []LetterEnd{l.end(a)}}}, nil, nil
 }
 
 // end updates the dead letter by the action.

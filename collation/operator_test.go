@@ -117,11 +117,27 @@ func judge(t *testing.T, d *datadriven.TestData) (out string) {
 // begin holds a request with its dead letter.
 func (x *operatorScript) begin(t *testing.T, d *datadriven.TestData) {
 	row := &collation.Row{
-		GUID: journal.GUID{2}, Job: journal.JobID{1}, Kind: journal.MessageKind(arg(t, d, "kind", "request")), Activity: "work", DAD: ",0",
-		Turn: 2, TurnSent: 2, Attempt: 1,
-		Runs: 5, Fence: 3, Body: []byte(`"input"`), Held: arg(t, d, "held", collation.HeldParked), Dead: true,
-		Effects: journal.Head{Seq: 4},
-		Holder:  arg(t, d, "holder", ""), WithinAt: collation.Micros(arg(t, d, "within", 0)) * minute, Undo: d.HasArg("undo"),
+		GUID: journal.GUID{
+			2,
+		},
+		Job:      journal.JobID{1},
+		Kind:     journal.MessageKind(arg(t, d, "kind", "request")),
+		Activity: "work",
+		DAD:      ",0",
+		Request: collation.Request{
+			Turn:     2,
+			TurnSent: 2,
+			Attempt:  1,
+			Runs:     5,
+			Fence:    3,
+			Effects:  journal.Head{Seq: 4},
+			Holder:   arg(t, d, "holder", ""),
+			WithinAt: collation.Micros(arg(t, d, "within", 0)) * minute,
+		},
+		Body: []byte(`"input"`),
+		Held: arg(t, d, "held", collation.HeldParked),
+		Dead: true,
+		Undo: d.HasArg("undo"),
 	}
 	if row.Held == "no" {
 		row.Held, row.Dead, row.NextAt = "", false, 60*minute

@@ -3,7 +3,7 @@ package collation
 // WriteDeadLetter decides on a message that nobody can handle and that has no row to hold:
 // undecodable, foreign or refused (T3). It writes only the dead letter.
 func WriteDeadLetter(d DeadLetter) *Plan {
-	return &Plan{Job: d.Job, Outcome: NoRow, Done: true, Dead: []DeadLetter{d}}
+	return &Plan{Job: d.Job, Outcome: NoRow, Done: true, LetterWrites: LetterWrites{Dead: []DeadLetter{d}}}
 }
 
 // Discard decides on the row of a message whose job cannot take it. It reads whether only the
@@ -15,5 +15,11 @@ func Discard(row RowKey, tombstone bool, job *State, start *Row) *Plan {
 	if !tombstone && (job != nil || start != nil) {
 		return nil
 	}
-	return &Plan{Job: row.Job, Message: row.GUID, Outcome: NoRow, Done: true, Discard: []RowKey{row}}
+	return &Plan{
+		Job:       row.Job,
+		Message:   row.GUID,
+		Outcome:   NoRow,
+		Done:      true,
+		RowWrites: RowWrites{Discard: []RowKey{row}},
+	}
 }

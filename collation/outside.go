@@ -16,13 +16,25 @@ func Interrupt(s *State, row Row, known, asks bool, mode Mode) (*Plan, error) {
 		return nil, nil
 	}
 	if s.Job.State.Closed() && !asks {
-		return &Plan{Job: row.Job, Message: row.GUID, Outcome: Stale, Done: true, Signals: tooLate(row.GUID)}, nil
+		return &Plan{
+			Job:           row.Job,
+			Message:       row.GUID,
+			Outcome:       Stale,
+			Done:          true,
+			MailboxWrites: MailboxWrites{Signals: tooLate(row.GUID)},
+		}, nil
 	}
 	row.NextAt = s.Now
 	if mode.Resend > 0 {
 		row.published(s.Now, &mode)
 	}
-	return &Plan{Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true, Insert: []Row{row}}, nil
+	return &Plan{
+		Job:       row.Job,
+		Message:   row.GUID,
+		Outcome:   Handled,
+		Done:      true,
+		RowWrites: RowWrites{Insert: []Row{row}},
+	}, nil
 }
 
 // tooLate is the record of an interrupt that met a closed job. It keeps the interrupt's key,

@@ -38,6 +38,10 @@ const (
 // Plan is everything that one message changes, as one value. The order is fixed: the plan is
 // committed whole, then its due Insert rows are published, then its message is acked (T2, T3).
 // A plan without an Entry changes neither a ledger nor the main chain.
+//
+// A plan of a job has an Entry, and of the groups those that its step needs. The plan of a mailbox has
+// rows and MailboxWrites, and no Entry. That of an effect has a Chain. That of an operator or of a
+// repair is one of a job, with the letters that it ends, or a Repair.
 type Plan struct {
 	Job     journal.JobID
 	Message journal.GUID
@@ -50,11 +54,43 @@ type Plan struct {
 	Ledgers   []LedgerWrite
 	Receipt   *ReceiptWrite // nil: no receipt changes, or the message is done with this plan alone (W12)
 	Semaphore journal.SemaphoreMove
-	Close     *journal.Close   // this plan closes the job
-	Tasks     bool             // this plan ran the completion tasks
 	NewState  journal.JobState // "" unchanged
-	// Active says that an inception commits only if its flow's version is the active one.
+	BeginningWrites
+	EndingWrites
+	RowWrites
+	WaitWrites
+	MailboxWrites
+	LetterWrites
+	// Repair is what an operator's repair writes besides (S11); nil: it is none.
+	Repair *Repair
+	// Chain is what the plan writes on the effect chain of a request (J8). It may come without
+	// an Entry.
+	Chain *ChainWrite
+	// Payload is an output that is stored beside the entries of its job, if the job exists.
+	Payload *Payload
+}
+
+// BeginningWrites belong to an inception.
+type BeginningWrites struct {
+	// Active says that it commits only if its flow's version is the active one.
 	Active bool
+	// Keep is how long the job is kept once it has closed; 0: for good.
+	Keep time.Duration
+}
+
+// EndingWrites are those of a plan that closes its job, or comes after that.
+type EndingWrites struct {
+	Close *journal.Close // this plan closes the job
+	Tasks bool           // this plan ran the completion tasks
+	// ExpiresAt is when the closed job may be removed, set with Tasks; Never: it is kept.
+	ExpiresAt Micros
+	// Next is the job that resumes this closed one and has the key from now on. This plan
+	// commits together with, and before, the inception of that job.
+	Next journal.JobID
+}
+
+// RowWrites are the dispatch rows that a plan inserts, changes and ends.
+type RowWrites struct {
 	Insert []Row          // Row.Job may be another job
 	Update []Row          // new values of the job's own rows that stay
 	Delete []journal.GUID // the job's own rows
@@ -65,35 +101,33 @@ type Plan struct {
 	// this one as Sender, by test-and-set (C15).
 	CancelStarts []RowKey
 	// Discard ends rows of any job that can never be handled, if they exist.
-	Discard     []RowKey
-	Waits       []Wait          // registered under the lock of the key, whose kept signals become due (J3)
-	Sending     Sending         // of these kept signals
-	CancelWaits []CancelledWait // the job's own waits, by test-and-set
-	// Taken are waits of any job, in the plan of a mailbox, whose Job is the mailbox. Signals is
-	// what became of signals, and of interrupts that came too late.
-	Taken        []Taken
-	Signals      []SignalWrite
-	Resolve      []journal.GUID // rows whose open dead letter ends with this plan
-	Dead         []DeadLetter
-	Letters      []LetterEnd   // ended by an operator, by test-and-set
-	ResolvedWait *ResolvedWait // recorded by this plan (E12)
-	// Repair is what an operator's repair writes besides (S11); nil: it is none.
-	Repair *Repair
-	// Chain is what the plan writes on the effect chain of a request (J8). It may come without
-	// an Entry.
-	Chain *ChainWrite
-	// Session is the session of the run for which the plan takes a request or begins an effect.
+	Discard []RowKey
+	// Session is the session of the run for which the plan takes a request, or begins an effect.
 	// It must last until the commit. 0: none (W8).
 	Session int64
-	// Payload is an output that is stored beside the entries of its job, if the job exists.
-	Payload *Payload
-	// Keep belongs to an inception: how long the job is kept once it has closed; 0: for good.
-	Keep time.Duration
-	// Next is the job that resumes this closed one and has the key from now on. This plan
-	// commits together with, and before, the inception of that job.
-	Next journal.JobID
-	// ExpiresAt is when the closed job may be removed, set with Tasks; Never: it is kept.
-	ExpiresAt Micros
+}
+
+// WaitWrites are the waits of its own job that a plan registers and ends.
+type WaitWrites struct {
+	Waits        []Wait          // registered under the lock of the key, whose kept signals become due (J3)
+	Sending      Sending         // of these kept signals
+	CancelWaits  []CancelledWait // by test-and-set
+	ResolvedWait *ResolvedWait   // recorded by this plan (E12)
+}
+
+// MailboxWrites are those of a mailbox, whose id is then the plan's Job, and the records beside it.
+type MailboxWrites struct {
+	Taken []Taken // waits of any job that its signals have ended
+	// Signals is what became of signals, of interrupts that came too late, and of starts that
+	// clients asked for.
+	Signals []SignalWrite
+}
+
+// LetterWrites are the dead letters that a plan writes and ends.
+type LetterWrites struct {
+	Dead    []DeadLetter
+	Resolve []journal.GUID // rows whose open dead letter ends with this plan
+	Letters []LetterEnd    // ended by an operator, by test-and-set
 }
 
 // Sending says how the kept signals are sent that become due with a commit. The process that

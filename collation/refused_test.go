@@ -74,7 +74,11 @@ func TestC5WhichRowsGo(t *testing.T) {
 		require.Equal(t, c.goes, p != nil, name)
 		if c.goes {
 			require.Equal(t, &collation.Plan{
-				Job: row.Job, Message: row.GUID, Outcome: collation.NoRow, Done: true, Discard: []collation.RowKey{row},
+				Job:       row.Job,
+				Message:   row.GUID,
+				Outcome:   collation.NoRow,
+				Done:      true,
+				RowWrites: collation.RowWrites{Discard: []collation.RowKey{row}},
 			}, p, name)
 		}
 	}

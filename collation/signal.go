@@ -190,8 +190,14 @@ func (o *StartOrder) Refusal(child journal.JobID, code int, class, message strin
 // the refusal (1.11).
 func (o *StartOrder) Refused(row *Row, code int, class, message string, now Micros, mode Mode) *Plan {
 	return &Plan{
-		Job: row.Job, Message: row.GUID, Outcome: Handled, Done: true,
-		Delete: []journal.GUID{row.GUID}, Insert: []Row{o.Refusal(row.Job, code, class, message, now, mode)},
+		Job:     row.Job,
+		Message: row.GUID,
+		Outcome: Handled,
+		Done:    true,
+		RowWrites: RowWrites{
+			Delete: []journal.GUID{row.GUID},
+			Insert: []Row{o.Refusal(row.Job, code, class, message, now, mode)},
+		},
 	}
 }
 
@@ -225,7 +231,7 @@ func outcome(p *journal.Parent, child journal.JobID, r *journal.Response, now Mi
 	}
 	row := Row{
 		GUID: OutcomeGUID(child.Start(), p.Turn), Job: p.Job, Kind: journal.MessageOutcome,
-		Activity: p.Activity, DAD: DAD(p.DAD), Turn: p.Turn, Body: journal.EncodeResponse(&x),
+		Activity: p.Activity, DAD: DAD(p.DAD), Request: Request{Turn: p.Turn}, Body: journal.EncodeResponse(&x),
 	}
 	row.published(now, &mode)
 	return row

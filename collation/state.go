@@ -101,8 +101,7 @@ type Receipt struct {
 // request.
 const NoTurn = -1
 
-// Row is the dispatch row of a message: outbox, timer, lease, and lock of the effect chain
-// (T1).
+// Row is the dispatch row of a message: outbox, timer, lease, and lock of the effect chain (T1).
 type Row struct {
 	GUID     journal.GUID
 	Job      journal.JobID
@@ -110,7 +109,6 @@ type Row struct {
 	Activity string
 	DAD      DAD    // base address of the instance it is addressed to
 	Topic    string // of requests and signals; of a cycle, the cycle
-	Element  int    // index under `each`
 	// Body is the input of a request, or the Response (wire form) of an answer.
 	Body        []byte
 	NextAt      Micros // Never: not sent by time
@@ -118,31 +116,42 @@ type Row struct {
 	Dead        bool   // an open dead letter stands for this row (E10)
 	Publication int
 	PublishedAt Micros
-	Turn        int
-	TurnSent    int // the turn in which it was last published, or NoTurn
-	Attempt     int
-	Runs        int
-	Holder      string // the run that has the lease; "": none
-	Session     int64  // of the holder's process, else of the process that publishes the row; 0: none (W8)
-	Fence       int64
-	WithinAt    Micros // Never: unbounded
-	Effects     journal.Head
+	Session     int64 // of the holder's process, else of the process that publishes the row; 0: none (W8)
 	Origin      int64 // seq of the entry that inserted it
 	// Sender is set on a start that was not handled yet: the job that awaits the child, whose
 	// close cancels the row (C15). With Undo it is the job whose function is undone, and nobody
 	// cancels the row.
 	Sender journal.JobID
-	// Pauses are what a suspended function waits for, as its last suspension named them, and
-	// what has come since (E12). Requests only.
-	Pauses []Pause
 	// Undo says that the function has registered compensations. If somebody else ends it, a job
 	// is ordered that runs them (3.5). On a start it marks such a job.
 	Undo bool
-	// Input keeps the body of a request with Undo after an answer has replaced it.
-	Input []byte
 	// Rev counts all writes of the row. A decision on a row from an earlier transaction holds
 	// only if Rev has not changed (W6).
 	Rev int64
+	Request
+}
+
+// Request is what the row of a request has besides, and that of an answer, which it becomes. Of a
+// row of another kind it is zero, but that TurnSent may be NoTurn.
+//
+// No counter follows from the others. A pending response ends a Turn, and only a failed one ends an
+// Attempt, too. Runs counts the runs since then, or since the effect chain moved on (E9). Fence counts
+// all runs, and never goes back.
+type Request struct {
+	Element  int // index under `each`
+	Turn     int
+	TurnSent int // the turn in which it was last published, or NoTurn
+	Attempt  int
+	Runs     int
+	Holder   string // the run that has the lease; "": none
+	Fence    int64
+	WithinAt Micros       // Never: unbounded
+	Effects  journal.Head // of its effect chain
+	// Pauses are what a suspended function waits for, as its last suspension named them, and
+	// what has come since (E12).
+	Pauses []Pause
+	// Input keeps the body of a request with Undo after an answer has replaced it.
+	Input []byte
 }
 
 // Lost is how many runs of a request's attempt ended without an answer, with their process or its

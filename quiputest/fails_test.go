@@ -333,7 +333,11 @@ func TestVerifyCatchesWhatBreaksALaw(t *testing.T) {
 		st := l.States[job.ID]
 		row.Origin = st.Job.Head.Seq + 1
 		require.NoError(t, c.Commit(t.Context(), []store.Chained{store.Chain(&st.Job, &collation.Plan{
-			Job: job.ID, Message: row.GUID, Outcome: collation.Handled, Done: true, Insert: []collation.Row{row},
+			Job:       job.ID,
+			Message:   row.GUID,
+			Outcome:   collation.Handled,
+			Done:      true,
+			RowWrites: collation.RowWrites{Insert: []collation.Row{row}},
 			Semaphore: journal.SemaphoreMove{Before: st.Job.Semaphore, After: st.Job.Semaphore},
 			Entry: &journal.Entry{
 				Space: st.Job.Space, Job: job.ID, Generation: 1, Seq: row.Origin, Kind: journal.KindOperator,

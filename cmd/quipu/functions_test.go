@@ -46,10 +46,10 @@ fn        ,0,0     sleep "later"      3              6            waits
 // The JSON of show has what a row waits for.
 func TestRowsOfFunctions(t *testing.T) {
 	t.Parallel()
-	r := rowOf(&collation.Row{Pauses: []collation.Pause{{PauseRef: journal.PauseRef{
+	r := rowOf(&collation.Row{Request: collation.Request{Pauses: []collation.Pause{{PauseRef: journal.PauseRef{
 		Kind: journal.PauseSleep, Name: "nap",
 		Position: "1",
-	}, Came: true}}})
+	}, Came: true}}}})
 	require.Equal(t, []paused{{"sleep", "nap", "1", true}}, r.Pauses)
 }
 

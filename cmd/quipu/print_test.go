@@ -133,9 +133,9 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	for want, r := range map[string]collation.Row{
 		"held: stuck":                   {Held: collation.HeldStuck, NextAt: 5},
 		"held until o":                  {Held: collation.HeldParallel, NextAt: 5},
-		"with w1":                       {Holder: "w1"},
+		"with w1":                       {Request: collation.Request{Holder: "w1"}},
 		"waits":                         {},
-		"suspended: waits for 2 things": {Pauses: make([]collation.Pause, 2)},
+		"suspended: waits for 2 things": {Request: collation.Request{Pauses: make([]collation.Pause, 2)}},
 		"goes out at":                   {NextAt: 5},
 		"looked at ag":                  {NextAt: 5, Publication: 1, PublishedAt: 4},
 	} {
@@ -148,7 +148,7 @@ func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 		Instances: []store.InstanceView{{
 			Key: collation.InstanceKey{Activity: "items"}, Instance: collation.Instance{More: collation.More{Count: 4}},
 		}},
-		Rows: []collation.Row{{Kind: "request", Activity: "items", Element: 3}},
+		Rows: []collation.Row{{Kind: "request", Activity: "items", Request: collation.Request{Element: 3}}},
 	}, false)))
 	require.Contains(t, b.String(), "items[3]")
 }

@@ -50,15 +50,29 @@ func TestE12OneBatchSendsAFunctionOnce(t *testing.T) {
 	turned := func(r *collation.Row) { r.Kind = journal.MessageAnswer }
 	two := func(r *collation.Row) { r.Pauses = make([]collation.Pause, 2) }
 	plans := []*collation.Plan{
-		{Job: job, Update: []collation.Row{
+		{Job: job, RowWrites: collation.RowWrites{Update: []collation.Row{
 			request(1, 2, now), request(2, 2, now), request(3, 2, now), request(4, 2, now),
-		}},
-		{Job: job, Update: []collation.Row{request(1, 2, now, two), request(2, 2, now, parked), request(5, 1, now-9)}},
-		{Job: job, Update: []collation.Row{request(3, 2, now, turned)}, Delete: []journal.GUID{{4}}},
-		{Job: job, Insert: []collation.Row{request(6, 1, now)}},
+		}}},
 		{
-			Job: job, Update: []collation.Row{request(7, 1, now, turned), request(8, 1, now, turned)},
-			Released: []journal.GUID{{7}},
+			Job: job,
+			RowWrites: collation.RowWrites{
+				Update: []collation.Row{request(1, 2, now, two), request(2, 2, now, parked), request(5, 1, now-9)},
+			},
+		},
+		{
+			Job: job,
+			RowWrites: collation.RowWrites{
+				Update: []collation.Row{request(3, 2, now, turned)},
+				Delete: []journal.GUID{{4}},
+			},
+		},
+		{Job: job, RowWrites: collation.RowWrites{Insert: []collation.Row{request(6, 1, now)}}},
+		{
+			Job: job,
+			RowWrites: collation.RowWrites{
+				Update:   []collation.Row{request(7, 1, now, turned), request(8, 1, now, turned)},
+				Released: []journal.GUID{{7}},
+			},
 		},
 	}
 	b := &batch{

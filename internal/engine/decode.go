@@ -69,7 +69,7 @@ func (it *message) identify() error {
 		}
 		m.GUID = m.Row
 	case journal.MessageAnswer:
-		m.GUID = (&collation.Row{GUID: m.Row, Turn: m.Turn}).Answers()
+		m.GUID = (&collation.Row{GUID: m.Row, Request: collation.Request{Turn: m.Turn}}).Answers()
 	case journal.MessageResponse:
 		if m.Response == nil || m.Turn < 1 {
 			return fmt.Errorf("%w: a response message without a response or a turn", wire.ErrMalformed)

@@ -108,8 +108,12 @@ func TestC10RefusedSignals(t *testing.T) {
 			}
 			tx, err := st.Committer(t.Context(), true)
 			require.NoError(t, err)
-			require.NoError(t, tx.Commit(t.Context(),
-				[]store.Chained{{Plan: &collation.Plan{Job: row.Job, Insert: []collation.Row{row}}}}))
+			require.NoError(t, tx.Commit(
+				t.Context(),
+				[]store.Chained{
+					{Plan: &collation.Plan{Job: row.Job, RowWrites: collation.RowWrites{Insert: []collation.Row{row}}}},
+				},
+			))
 		}
 		unreadable, untaken, calls := items[1], items[2], 0
 		w.refuse = func(plans []store.Chained) error {

@@ -53,7 +53,10 @@ func TestT11ABatchWakesSoMany(t *testing.T) {
 		c := committing(t, Config{})
 		box := &collation.Box{}
 		m := &collation.Mail{
-			Plan: &collation.Plan{Insert: make([]collation.Row, 1)}, ResolvedWaits: make([]collation.BoxWait, 1),
+			Plan: &collation.Plan{
+				RowWrites: collation.RowWrites{Insert: make([]collation.Row, 1)},
+			},
+			ResolvedWaits: make([]collation.BoxWait, 1),
 		}
 		x := &call{decides: func(b *batch) error { _, err := b.mail(box, m); return err }}
 		b := (&loop{Committer: c.Committer}).batch(&store.Loaded{}, true, x, x)

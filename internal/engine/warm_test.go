@@ -121,7 +121,13 @@ var keptChains = map[string]struct {
 	},
 	"it was answered": {
 		meanwhile: func(w *warmth, l store.Lease) {
-			r := &collation.Row{Job: l.Job, GUID: l.Request, Turn: l.Turn, Activity: "a", DAD: ",0,0"}
+			r := &collation.Row{
+				Job:      l.Job,
+				GUID:     l.Request,
+				Request:  collation.Request{Turn: l.Turn},
+				Activity: "a",
+				DAD:      ",0,0",
+			}
 			w.cache.drop(l.Job)
 			_, err := w.transact(w.t.Context(), []item{response(r)})
 			require.NoError(w.t, err)
@@ -174,7 +180,12 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 	t.Parallel()
 	job, request := journal.JobID{1}, journal.GUID{2}
 	k := collation.RowKey{Job: job, GUID: request}
-	moved := &collation.Row{GUID: request, Job: job, Rev: 6, Fence: 2, Effects: journal.Head{Seq: 3}}
+	moved := &collation.Row{
+		GUID:    request,
+		Job:     job,
+		Rev:     6,
+		Request: collation.Request{Fence: 2, Effects: journal.Head{Seq: 3}},
+	}
 	for name, c := range map[string]struct {
 		rev  int64 // of the state's row
 		rows int   // besides
@@ -185,7 +196,13 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before := &collation.Row{GUID: request, Job: job, Rev: c.rev, Publication: 7, Fence: 1}
+			before := &collation.Row{
+				GUID:        request,
+				Job:         job,
+				Rev:         c.rev,
+				Publication: 7,
+				Request:     collation.Request{Fence: 1},
+			}
 			st := &collation.State{
 				Job: collation.Job{ID: job, State: journal.JobOpen}, Whole: true,
 				Rows: map[journal.GUID]*collation.Row{request: before},
@@ -201,7 +218,11 @@ func TestW6AHotStateFollowsEffects(t *testing.T) {
 			require.Equal(t, c.rev, before.Rev, "a kept state is replaced, not changed")
 			if c.kept {
 				require.Equal(t, &collation.Row{
-					GUID: request, Job: job, Rev: 6, Publication: 7, Fence: 2, Effects: moved.Effects,
+					GUID:        request,
+					Job:         job,
+					Rev:         6,
+					Publication: 7,
+					Request:     collation.Request{Fence: 2, Effects: moved.Effects},
 				}, got.Rows[request])
 			}
 		})

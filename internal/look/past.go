@@ -79,9 +79,17 @@ func Instances(was *replay.Job) []store.InstanceView {
 // that it is known by that; what was due counts as sent.
 func (r *Reading) row(guid journal.GUID, x *replay.Row) collation.Row {
 	row := collation.Row{
-		GUID: guid, Job: r.At.Job, Kind: x.Kind, Activity: x.Activity, DAD: x.DAD, Topic: x.Topic, Element: x.Element,
-		Turn: x.Turn, Attempt: x.Attempt, NextAt: collation.Micros(x.NextAt), Held: x.Held, Dead: x.Held != "",
-		Origin: x.Origin,
+		GUID:     guid,
+		Job:      r.At.Job,
+		Kind:     x.Kind,
+		Activity: x.Activity,
+		DAD:      x.DAD,
+		Topic:    x.Topic,
+		Request:  collation.Request{Element: x.Element, Turn: x.Turn, Attempt: x.Attempt},
+		NextAt:   collation.Micros(x.NextAt),
+		Held:     x.Held,
+		Dead:     x.Held != "",
+		Origin:   x.Origin,
 	}
 	if row.NextAt <= collation.Micros(r.At.Time) && x.Held == "" && !x.Asleep() {
 		row.Publication, row.TurnSent, row.PublishedAt = 1, row.Turn, max(r.time(x.Origin), row.NextAt)

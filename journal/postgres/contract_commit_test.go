@@ -347,7 +347,15 @@ var _ = test("Lawless", "a plan names a row and a wait once", func(b *bench) {
 // cycles is a row of the job in a turn, which is its rev, too.
 func cycles(st *collation.State, turn int) collation.Row {
 	return collation.Row{
-		GUID: guid(1), Job: st.Job.ID, Kind: journal.MessageCycle, Activity: "work", DAD: ",0,0", Turn: turn, Rev: int64(turn),
+		GUID: guid(
+			1,
+		),
+		Job:      st.Job.ID,
+		Kind:     journal.MessageCycle,
+		Activity: "work",
+		DAD:      ",0,0",
+		Request:  collation.Request{Turn: turn},
+		Rev:      int64(turn),
 	}
 }
 

@@ -136,7 +136,11 @@ var _ = test("Lease", "a request of a closed job is not run (E9)", func(b *bench
 	for _, l := range []store.Lease{l, tombstone} {
 		require.ErrorIs(b, failed(b.s.Keep(b.ctx(), l)), store.ErrJobClosed)
 		require.ErrorIs(b, b.s.HandBack(b.ctx(), l), store.ErrStale)
-		b.unleased(collation.Row{Job: l.Job, GUID: l.Request, Turn: 1}, store.ErrStale, store.ErrJobClosed)
+		b.unleased(
+			collation.Row{Job: l.Job, GUID: l.Request, Request: collation.Request{Turn: 1}},
+			store.ErrStale,
+			store.ErrJobClosed,
+		)
 		_, _, err := b.s.StartEffect(b.ctx(), l, effect("pay", 0))
 		requireOneOf(b, err, store.ErrStale, store.ErrJobClosed)
 		requireOneOf(b, failed(b.s.Input(b.ctx(), l.Job, l.Request)), store.ErrStale, store.ErrNotFound)

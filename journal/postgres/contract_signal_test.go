@@ -84,8 +84,10 @@ var _ = test("Signals", "a wait that a signal reached meanwhile is not taken bac
 	before := b.view(id)
 	require.ErrorIs(b, b.alter(id, cancelsWait(guid(1), read.Count)), store.ErrLost)
 	again := &collation.Plan{
-		Taken:   []collation.Taken{{Job: id, GUID: guid(1), Seen: read.Count, Count: read.Count + 1}},
-		Signals: []collation.SignalWrite{{GUID: guid(9), State: store.SignalConsumed, New: true}},
+		MailboxWrites: collation.MailboxWrites{
+			Taken:   []collation.Taken{{Job: id, GUID: guid(1), Seen: read.Count, Count: read.Count + 1}},
+			Signals: []collation.SignalWrite{{GUID: guid(9), State: store.SignalConsumed, New: true}},
+		},
 	}
 	require.ErrorIs(b, b.commit(store.Chained{Plan: again}), store.ErrLost, "nor does another signal count from there")
 	require.Equal(b, before, b.view(id))

@@ -40,8 +40,19 @@ func ask(t testing.TB, s *Store, n int) []store.Lease {
 		st := l.States[id]
 		p := plan(st)
 		row := collation.Row{
-			GUID: collation.RequestGUID(id.Start(), 0), Job: id, Kind: journal.MessageRequest, Activity: "work", DAD: ",0,0",
-			Topic: "t", Body: []byte(`{"in":1}`), NextAt: st.Now, Turn: 1, Attempt: 1, Origin: p.Entry.Seq,
+			GUID: collation.RequestGUID(
+				id.Start(),
+				0,
+			),
+			Job:      id,
+			Kind:     journal.MessageRequest,
+			Activity: "work",
+			DAD:      ",0,0",
+			Topic:    "t",
+			Body:     []byte(`{"in":1}`),
+			NextAt:   st.Now,
+			Request:  collation.Request{Turn: 1, Attempt: 1},
+			Origin:   p.Entry.Seq,
 		}
 		p.Insert = []collation.Row{row}
 		plans = append(plans, chained(st, p))

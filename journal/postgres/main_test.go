@@ -208,7 +208,7 @@ func request(t testing.TB, s *Store, job journal.JobID, change ...func(*collatio
 	p := plan(st)
 	row := collation.Row{
 		GUID: collation.RequestGUID(job.Start(), 0), Job: job, Kind: journal.MessageRequest, Activity: "work", DAD: ",0,0",
-		Topic: "t", Body: []byte(`{"in":1}`), NextAt: st.Now, Turn: 1, Attempt: 1, Origin: p.Entry.Seq,
+		Topic: "t", Body: []byte(`{"in":1}`), NextAt: st.Now, Request: collation.Request{Turn: 1, Attempt: 1}, Origin: p.Entry.Seq,
 	}
 	for _, f := range change {
 		f(&row)

@@ -197,8 +197,8 @@ var alike = gocmp.Options{
 // unneeded is what nobody needs of a chain of effects, and Postgres leaves out.
 var unneeded = strings.Fields(`
 	Chains.Job.Key Chains.Job.Flow Chains.Job.Semaphore Chains.Job.Head Chains.Job.Started Chains.Job.Parent
-	Chains.Job.From Chains.Row.Topic Chains.Row.Element Chains.Row.Body Chains.Row.Publication Chains.Row.PublishedAt Chains.Row.WithinAt
-	Chains.Row.Origin Chains.Row.Sender Chains.Row.Pauses Chains.Row.Input
+	Chains.Job.From Chains.Row.Topic Chains.Row.Request.Element Chains.Row.Body Chains.Row.Publication Chains.Row.PublishedAt Chains.Row.Request.WithinAt
+	Chains.Row.Origin Chains.Row.Sender Chains.Row.Request.Pauses Chains.Row.Request.Input
 	Chains.Effects.Seq Chains.Effects.Turn Chains.Effects.Until`)
 
 // gone says that the job of a chain is not there, or only its tombstone.

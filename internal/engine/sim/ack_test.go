@@ -141,7 +141,7 @@ func (w *world) leftOf(d *delivery) (*left, error) {
 		case journal.MessageResponse:
 			receipt = collation.ResponseGUID(row, h.Turn)
 		case journal.MessageAnswer:
-			receipt = (&collation.Row{GUID: row, Turn: h.Turn}).Answers()
+			receipt = (&collation.Row{GUID: row, Request: collation.Request{Turn: h.Turn}}).Answers()
 		}
 	}
 	l.Peeked, l.freed = w.store.Peek(job, row, receipt), w.freed[row]
@@ -194,7 +194,7 @@ func TestI8SaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	const leg1, response, request = journal.MessageLeg1, journal.MessageResponse, journal.MessageRequest
 	row := func(kind journal.MessageKind, changes ...func(*collation.Row)) memstore.Peeked {
-		r := &collation.Row{Kind: kind, Turn: 1, NextAt: 5}
+		r := &collation.Row{Kind: kind, Request: collation.Request{Turn: 1}, NextAt: 5}
 		for _, change := range changes {
 			change(r)
 		}

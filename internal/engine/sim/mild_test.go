@@ -88,8 +88,8 @@ func TestP31ExcusesWhatOutlastsItsTry(t *testing.T) {
 	require.False(t, r.excused(`effect "e0" (key aa) may have been applied: no answer from outside`), "another reason")
 
 	require.False(t, outlasted(nil, 1))
-	require.False(t, outlasted(&collation.Row{Turn: 1}, 1), "its turn goes on")
-	require.True(t, outlasted(&collation.Row{Turn: 2}, 1), "another run failed")
-	require.True(t, outlasted(&collation.Row{Turn: 3, Held: collation.HeldParked}, 1), "another run failed, and the next one parked it")
-	require.False(t, outlasted(&collation.Row{Turn: 2, Held: collation.HeldParked}, 1), "it was parked while its run was alive")
+	require.False(t, outlasted(&collation.Row{Request: collation.Request{Turn: 1}}, 1), "its turn goes on")
+	require.True(t, outlasted(&collation.Row{Request: collation.Request{Turn: 2}}, 1), "another run failed")
+	require.True(t, outlasted(&collation.Row{Request: collation.Request{Turn: 3}, Held: collation.HeldParked}, 1), "another run failed, and the next one parked it")
+	require.False(t, outlasted(&collation.Row{Request: collation.Request{Turn: 2}, Held: collation.HeldParked}, 1), "it was parked while its run was alive")
 }

@@ -53,7 +53,15 @@ func (s *Store) Put(job journal.JobID, id journal.GUID, input []byte) {
 		p := entered(collation.Job{ID: job, Generation: 1}, journal.KindCreated)
 		p.Entry.Key, p.Entry.Flow = job.String(), &journal.FlowRef{Name: "flow", Version: "1"}
 		p.Semaphore.After = 1
-		p.Insert = []collation.Row{{GUID: id, Job: job, Kind: journal.MessageRequest, Turn: 1, Attempt: 1, Body: input}}
+		p.Insert = []collation.Row{
+			{
+				GUID:    id,
+				Job:     job,
+				Kind:    journal.MessageRequest,
+				Request: collation.Request{Turn: 1, Attempt: 1},
+				Body:    input,
+			},
+		}
 		return p
 	})
 }

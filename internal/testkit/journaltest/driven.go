@@ -251,7 +251,10 @@ func (d Driven) Spawn(ctx context.Context, seen *collation.Row, in store.Start, 
 func (d Driven) Refuse(ctx context.Context, seen *collation.Row, reply *collation.Row) error {
 	return d.ordered(ctx, seen, "", func(row *collation.Row, _ *store.Loaded) (*collation.Plan, error) {
 		p := &collation.Plan{
-			Job: row.Job, Message: row.GUID, Outcome: collation.Handled, Delete: []journal.GUID{row.GUID},
+			Job:       row.Job,
+			Message:   row.GUID,
+			Outcome:   collation.Handled,
+			RowWrites: collation.RowWrites{Delete: []journal.GUID{row.GUID}},
 		}
 		if reply != nil {
 			p.Insert = []collation.Row{*reply}
