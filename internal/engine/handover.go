@@ -87,8 +87,9 @@ func (b *batch) reserve(st *collation.State, p *collation.Plan, row *collation.R
 	}
 	row.HandOver(holder, session)
 	p.Session = session
-	kept := *row
-	st.Rows[row.GUID] = &kept
+	if applied := st.Rows[row.GUID]; applied != nil { // made by this batch's Apply, so nobody else has it
+		applied.HandOver(holder, session)
+	}
 	return true
 }
 

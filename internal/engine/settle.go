@@ -18,7 +18,7 @@ func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 	l.timers(b)
 	b.send(ctx)
 	published(b)
-	l.tell(b)
+	sent := time.Now()
 	var waiting []item
 	for _, d := range b.decisions {
 		switch d.fate {
@@ -40,6 +40,7 @@ func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 	if len(waiting) > 0 {
 		l.aside.take(ctx, waiting)
 	}
+	l.tell(b, sent)
 	return next
 }
 

@@ -10,9 +10,9 @@ import (
 
 // tell hands the finished batch to the observer: for each plan when it was committed and
 // published, which its entry does not tell (O2).
-func (l *loop) tell(b *batch) {
+func (l *loop) tell(b *batch, sent time.Time) {
 	l.count(b)
-	end, committed := time.Now(), b.timing.began.Add(b.timing.took)
+	committed := b.timing.began.Add(b.timing.took)
 	for i := range b.plans {
 		p := b.plans[i].Plan
 		if p.Entry == nil || !handles(p.Entry.Kind) {
@@ -21,7 +21,7 @@ func (l *loop) tell(b *batch) {
 		spans := [2]observer.Span{{Name: observer.SpanCommit, Start: b.timing.began, End: committed}}
 		n := 1
 		if len(p.Insert) > 0 {
-			spans[1] = observer.Span{Name: observer.SpanPublish, Start: committed, End: end}
+			spans[1] = observer.Span{Name: observer.SpanPublish, Start: committed, End: sent}
 			n++
 		}
 		l.cfg.Observer.Told(observer.Message{Job: p.Entry.Job, Traceparent: p.Entry.Trace, GUID: p.Entry.GUID},
