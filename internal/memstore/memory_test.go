@@ -203,3 +203,48 @@ func TestBornWhileWaited(t *testing.T) {
 		require.Len(t, l.States, 1)
 	})
 }
+
+// W6: a decision on a hot state commits only while the job is as the guard says, and the error names
+// the job.
+func TestW6GuardsAreCompared(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		differs func(*store.Guard)
+		lost    bool
+	}{
+		"as it was": {func(*store.Guard) {}, false},
+		"state":     {func(g *store.Guard) { g.State = journal.JobCompleted }, true},
+		"semaphore": {func(g *store.Guard) { g.Semaphore++ }, true},
+		"head":      {func(g *store.Guard) { g.Head.Hash[0]++ }, true},
+		"a row":     {func(g *store.Guard) { g.Rows[0].Rev++ }, true},
+		"no row":    {func(g *store.Guard) { g.Rows[0].GUID = journal.GUID{9} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := memstore.New(memstore.Config{})
+			id := start(t, s, "k")
+			reader := open(t, s)
+			loaded, err := reader.Load(t.Context(), []store.Want{{Job: id, Row: id.Start()}}, true)
+			require.NoError(t, err)
+			require.NoError(t, reader.Rollback(t.Context()))
+			st := loaded.States[id]
+			row := st.Rows[id.Start()]
+			require.NotNil(t, row)
+			g := &store.Guard{
+				State: st.Job.State, Semaphore: st.Job.Semaphore, Head: st.Job.Head,
+				Rows: []store.RowGuard{{GUID: row.GUID, Rev: row.Rev}},
+			}
+			c.differs(g)
+			plan := touch(st)
+			plan.Guard = g
+			err = open(t, s).Commit(t.Context(), []store.Chained{plan})
+			if !c.lost {
+				require.NoError(t, err)
+				return
+			}
+			lost, is := errors.AsType[*store.LostError](err)
+			require.True(t, is, "%v", err)
+			require.Equal(t, []journal.JobID{id}, lost.Hot)
+		})
+	}
+}
