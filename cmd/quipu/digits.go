@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // grouped formats a ledger with spaces between its groups (1.2): state, Leg1 entries, Leg1
@@ -12,6 +13,14 @@ import (
 func grouped(l collation.ActivityLedger) string {
 	d := l.String()
 	return strings.Join([]string{d[0:1], d[1:3], d[3:4], d[4:5], d[5:7], d[7:15]}, " ")
+}
+
+// groupedMessage formats the ledger of a message with spaces between its groups (1.3).
+func groupedMessage(d string) string {
+	if len(d) != journal.LedgerDigits {
+		return ""
+	}
+	return strings.Join([]string{d[0:3], d[3:4], d[4:5], d[5:6], d[6:7], d[7:15]}, " ")
 }
 
 // stateOf returns one word for the state of an instance's ledger.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/journal"
 )
 
 func (a *app) messagesCommand() *cobra.Command {
@@ -36,7 +36,7 @@ the entry that accepts it.
 
 --at shows the messages as they were after an entry of the main chain (quipu log --digits
 numbers the entries). --guid shows one message, what caused it, and what it caused. A job
-with more than ` + fmt.Sprint(quipu.MaxHistory) + ` entries is not read.`,
+with more than ` + strconv.Itoa(quipu.MaxHistory) + ` entries is not read.`,
 		Example: "  quipu messages order-42\n  quipu messages order-42 --at 7\n  quipu messages order-42 --guid 1f0c9a5e-…",
 		Args:    cli.Args(1, 1),
 	}
@@ -68,7 +68,7 @@ func (a *app) allMessages(all []inspect.Message) error {
 	t := newTable(a.streams.Out, "SENT", "ACCEPTED", "KIND", "ACTIVITY", address, "LEDGER", "VERDICT", "GUID")
 	for i := range all {
 		m := &all[i]
-		if err := a.item(t, m, sentBy(m), entryOf(m.Accepted), m.Kind, m.Activity, m.Address,
+		if err := a.item(t, m, cmp.Or(numbered("", m.Sent), "outside"), numbered("", m.Accepted), m.Kind, m.Activity, m.Address,
 			groupedMessage(m.Ledger), cmp.Or(m.Verdict, "open"), m.GUID); err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (a *app) oneMessage(all []inspect.Message, guid string) error {
 	fmt.Fprintf(out, "%s %s of %s at %s\n", m.Kind, m.GUID, plain(m.Activity), m.Address)
 	fmt.Fprintf(out, "  ledger    %s\n", cmp.Or(strings.TrimSpace(groupedMessage(m.Ledger)+"  "+m.Says), "none"))
 	fmt.Fprintf(out, "  verdict   %s\n", cmp.Or(m.Verdict, "open: it was not accepted"))
-	fmt.Fprintf(out, "  sent      %s\n", cmp.Or(prefixed("by entry ", m.Sent), "not by an entry of this job"))
-	fmt.Fprintf(out, "  accepted  %s\n", cmp.Or(prefixed("by entry ", m.Accepted), "not yet"))
+	fmt.Fprintf(out, "  sent      %s\n", cmp.Or(numbered("by entry ", m.Sent), "not by an entry of this job"))
+	fmt.Fprintf(out, "  accepted  %s\n", cmp.Or(numbered("by entry ", m.Accepted), "not yet"))
 	named := func(guid string) string {
 		if other := byGUID[guid]; other != nil {
 			return fmt.Sprintf("%s of %s %s", other.Kind, plain(other.Activity), guid)
@@ -121,22 +121,10 @@ func (a *app) oneMessage(all []inspect.Message, guid string) error {
 	return nil
 }
 
-// groupedMessage formats the ledger of a message with spaces between its groups (1.3).
-func groupedMessage(d string) string {
-	if len(d) != journal.LedgerDigits {
-		return ""
-	}
-	return strings.Join([]string{d[0:3], d[3:4], d[4:5], d[5:6], d[6:7], d[7:15]}, " ")
-}
-
-func sentBy(m *inspect.Message) string { return cmp.Or(entryOf(m.Sent), "outside") }
-
-// entryOf is the number of an entry; "": none.
-func entryOf(seq int64) string { return prefixed("", seq) }
-
-func prefixed(text string, seq int64) string {
+// numbered is a text with the number of an entry; "": there is none.
+func numbered(text string, seq int64) string {
 	if seq == 0 {
 		return ""
 	}
-	return text + fmt.Sprint(seq)
+	return text + strconv.FormatInt(seq, 10)
 }

@@ -185,7 +185,7 @@ func statusOf(err error) (status int, what string) {
 	case errors.As(err, &request), errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrRejected),
 		errors.Is(err, quipu.ErrKey):
 		return http.StatusBadRequest, "This cannot be done"
-	case errors.Is(err, quipu.ErrNotFound), errors.Is(err, look.ErrPast):
+	case errors.Is(err, quipu.ErrNotFound):
 		return http.StatusNotFound, "Not found"
 	case errors.Is(err, quipu.ErrTombstone):
 		return http.StatusGone, "Expired"

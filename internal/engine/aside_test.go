@@ -104,6 +104,12 @@ func TestW3HeldKeysDelayNobodyElse(t *testing.T) {
 			starts[i].Key = fmt.Sprint("held", i)
 			others = append(others, c.hold(starts[i].Key))
 		}
+		letAllGo := sync.OnceFunc(func() {
+			for _, let := range append(others, letGo) {
+				let()
+			}
+		})
+		defer letAllGo() // so that a failure ends the test
 		free := starts[2*DefaultAside:]
 		late := make(chan store.Started, 2*DefaultAside)
 		for i := range cap(late) {
@@ -116,9 +122,7 @@ func TestW3HeldKeysDelayNobodyElse(t *testing.T) {
 		require.Less(t, time.Since(began), 10*time.Second, "each held key costs them 0.1 s")
 		require.Empty(t, late)
 		require.Empty(t, wanted)
-		for _, let := range append(others, letGo) {
-			let()
-		}
+		letAllGo()
 		begun := 0
 		for range cap(wanted) {
 			if o := <-wanted; o.Err == nil {

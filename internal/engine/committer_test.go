@@ -132,7 +132,9 @@ func (c *counter) behindEachOther(starts []store.Start) []store.Started {
 		return nil
 	})
 	done := make(chan []store.Started)
-	go func() { done <- c.begin(c.t.Context(), starts) }()
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute) // the bubble's clock
+	defer cancel()
+	go func() { done <- c.begin(ctx, starts) }()
 	synctest.Wait()
 	c.failing(nil)
 	close(gate)

@@ -72,7 +72,7 @@ func FuzzDecode(f *testing.F) {
 		if m.Kind != journal.MessageAnswer && m.Kind != journal.MessageResponse {
 			require.Equal(t, m.Row, m.GUID, "1.4")
 		}
-		switch w := it.row(NewFlows(nil), collation.Mode{}); {
+		switch w := it.wanted(NewFlows(nil), collation.Mode{}); {
 		case m.Kind == journal.MessageSignal:
 			require.Equal(t, store.Want{Box: m.Job, Signal: m.GUID}, w)
 		case m.Activity == "":

@@ -119,7 +119,12 @@ func leaseOf(row *collation.Row) store.Lease {
 // this process. A request that does not arrive is handed back: its row is due at once.
 func (b *batch) send(ctx context.Context) {
 	from := b.origin()
-	others := b.out[:0:0]
+	taken := func(o store.Outgoing) bool { return o.Taken }
+	if !slices.ContainsFunc(b.out, taken) {
+		b.publish(ctx, b.out, from)
+		return
+	}
+	var others []store.Outgoing
 	for i := range b.out {
 		if !b.out[i].Taken {
 			others = append(others, b.out[i])
@@ -127,12 +132,12 @@ func (b *batch) send(ctx context.Context) {
 		}
 		row := &b.out[i].Row
 		var known atomic.Bool
-		failed := func(err error) { // it must not block
+		arrived := func(err error) { // it must not block
 			if err != nil && known.CompareAndSwap(false, true) {
 				b.handBack(ctx, row, err)
 			}
 		}
-		failed(b.pub.publish(ctx, b.out[i:i+1], from, func(_ int, err error) { failed(err) }))
+		arrived(b.pub.publish(ctx, b.out[i:i+1], from, func(_ int, err error) { arrived(err) }))
 	}
 	b.publish(ctx, others, from)
 }

@@ -88,9 +88,14 @@ type failedError struct{ error }
 
 func (e *failedError) Unwrap() error { return e.error }
 
-// failed is a failedError if err says that the database does not answer, otherwise err.
+// unanswered reports whether err says that the database does not answer.
+func unanswered(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// failed is a failedError if the database does not answer, otherwise err.
 func failed(err error) error {
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+	if unanswered(err) {
 		return &failedError{err}
 	}
 	return err

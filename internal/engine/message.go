@@ -70,13 +70,13 @@ func (m *message) want(b *batch) []store.Want {
 	if m.epoch != b.epoch() {
 		return nil
 	}
-	w := m.row(b.flows, b.mode)
+	w := m.wanted(b.flows, b.mode)
 	w.Whole = b.cache.on() && m.guessable()
 	return []store.Want{w}
 }
 
-// row lists what the message needs loaded.
-func (m *message) row(flows *Flows, mode collation.Mode) store.Want {
+// wanted is want with what flow and mode say.
+func (m *message) wanted(flows *Flows, mode collation.Mode) store.Want {
 	x := &m.msg
 	if x.Kind == journal.MessageSignal {
 		return store.Want{Box: x.Job, Signal: x.Row}
@@ -155,14 +155,14 @@ func (m *message) compile(ctx context.Context, b *batch, state *collation.State)
 	back := b.progress.wait()
 	f, err := b.flows.Get(ctx, state.Job.Flow)
 	back()
-	if err == nil {
+	switch {
+	case err == nil:
 		state.Flow = f
-		return nil
+	case unanswered(err):
+		return &failedError{err}
+	default:
+		m.reject = err
 	}
-	if _, fails := errors.AsType[*failedError](failed(err)); fails {
-		return failed(err)
-	}
-	m.reject = err
 	return nil
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// describe names the message at a fault point.
-func (d *decision) describe() string {
-	b := d.item.about()
+// describe names an item at a fault point.
+func describe(it item) string {
+	b := it.about()
 	return b.Name + " " + b.Activity
 }
 
@@ -37,9 +37,9 @@ func entering(b *batch) {
 		switch {
 		case e == nil || !slices.Contains(e.Marks, journal.MarkEntered):
 		case e.Kind == journal.KindLeg1:
-			fault.At(fault.K1, d.describe())
+			fault.At(fault.K1, describe(d.item))
 		case e.Kind == journal.KindLeg2:
-			fault.At(fault.K10, d.describe())
+			fault.At(fault.K10, describe(d.item))
 		}
 	}
 }
@@ -57,20 +57,20 @@ func committed(b *batch) {
 		last := e.Marks[len(e.Marks)-1]
 		switch {
 		case e.Kind == journal.KindLeg1 && last == journal.MarkEntered:
-			fault.At(fault.K2, d.describe())
+			fault.At(fault.K2, describe(d.item))
 		case e.Kind == journal.KindLeg1 && last == journal.MarkWork:
-			fault.At(fault.K3, d.describe())
+			fault.At(fault.K3, describe(d.item))
 		case e.Kind != journal.KindLeg2:
 		case last == journal.MarkEntered:
-			fault.At(fault.K11, d.describe())
+			fault.At(fault.K11, describe(d.item))
 		case last == journal.MarkWork:
-			fault.At(fault.K12, d.describe())
+			fault.At(fault.K12, describe(d.item))
 		case last == journal.MarkChildren:
-			fault.At(fault.K13, d.describe())
+			fault.At(fault.K13, describe(d.item))
 		case last == journal.MarkClosed:
-			fault.At(fault.K14, d.describe())
+			fault.At(fault.K14, describe(d.item))
 		case last == journal.MarkTasks:
-			fault.At(fault.K15, d.describe())
+			fault.At(fault.K15, describe(d.item))
 		}
 	}
 }
@@ -82,7 +82,7 @@ func published(b *batch) {
 	}
 	for _, d := range b.decisions {
 		if e := d.entry(); e != nil && e.Kind == journal.KindLeg1 && len(d.plan.Insert) > 0 {
-			fault.At(fault.K4, d.describe())
+			fault.At(fault.K4, describe(d.item))
 		}
 	}
 }
@@ -90,7 +90,7 @@ func published(b *batch) {
 // acking passes the fault point before a Leg1 message is acked.
 func acking(m *message) {
 	if fault.Enabled && m.plan != nil && m.plan.Entry != nil && m.plan.Entry.Kind == journal.KindLeg1 {
-		fault.At(fault.K5, (&decision{item: m}).describe())
+		fault.At(fault.K5, describe(m))
 	}
 }
 

@@ -19,7 +19,7 @@ func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 	b.send(ctx)
 	published(b)
 	sent := time.Now()
-	var waiting []item
+	var waiting, slow []item
 	for _, d := range b.decisions {
 		switch d.fate {
 		case fateLater:
@@ -27,7 +27,7 @@ func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 		case fateBusy:
 			waiting = append(waiting, d.item)
 		case fateSlow:
-			next = append(next, l.retrySlow(ctx, d.item.(*message))...)
+			slow = append(slow, d.item)
 		case fateRepeat:
 			d.item.settle(l, b, fateRepeat, nil)
 			next = append(next, d.item)
@@ -41,6 +41,9 @@ func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 		l.aside.take(ctx, waiting)
 	}
 	l.tell(b, sent)
+	for _, it := range slow { // it may pause
+		next = append(next, l.retrySlow(ctx, it.(*message))...)
+	}
 	return next
 }
 

@@ -40,14 +40,14 @@ type Message struct {
 
 // ReadMessages returns the messages of a job, in the order in which its journal first names them: as
 // they are, or, with at from 1, as they were after that entry. Errors: store.ErrNotFound,
-// ErrTombstone, ErrNoEntry, or one that says that the job has over MaxHistory entries.
+// ErrTombstone, ErrPast, or one that says that the job has over MaxHistory entries.
 func ReadMessages(ctx context.Context, r Reader, job journal.JobID, at int64) ([]Message, error) {
 	v, err := r.Job(ctx, job)
 	if err != nil {
 		return nil, err
 	}
 	if at > v.Head.Seq {
-		return nil, fmt.Errorf("%w: job %q has %d, not %d", ErrNoEntry, v.Key, v.Head.Seq, at)
+		return nil, fmt.Errorf("%w: job %q has %d, not %d", ErrPast, v.Key, v.Head.Seq, at)
 	}
 	all, err := entries(ctx, r, job, MaxHistory, "read it with quipu export")
 	if err != nil {
@@ -56,8 +56,8 @@ func ReadMessages(ctx context.Context, r Reader, job journal.JobID, at int64) ([
 	return foldMessages(v, all, at)
 }
 
-// ErrNoEntry says that a journal has no entry of that number.
-var ErrNoEntry = fmt.Errorf("%w: the journal has no such entry", store.ErrNotFound)
+// ErrPast says that a journal has no entry of that number.
+var ErrPast = fmt.Errorf("%w: the journal has no such entry", store.ErrNotFound)
 
 // foldMessages folds entries, the main chain first, up to entry at; 0: all.
 func foldMessages(v *store.JobView, all []*journal.Entry, at int64) ([]Message, error) {
@@ -150,11 +150,8 @@ func (f *fold) accept(e *journal.Entry) {
 	}
 	m.Last = e.Seq
 	if receipt != nil {
-		m.Verdict = string(receipt.Verdict)
-	}
-	if receipt != nil || e.Kind == journal.KindCreated {
-		ledger := collation.GUIDLedger(e.Receipt)
-		m.Ledger, m.Ordinal, m.Says = ledger.String(), ledger.Ordinal(), saysLedger(ledger)
+		m.Verdict, m.Ordinal = string(receipt.Verdict), receipt.Ledger.Ordinal()
+		m.Ledger, m.Says = receipt.Ledger.String(), saysLedger(receipt.Ledger)
 	}
 	if r := e.Response; r != nil && !r.Request.IsZero() && m.CausedBy == "" && r.Request != e.GUID {
 		m.CausedBy = r.Request.String()

@@ -2,7 +2,6 @@ package look
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/quipu-journal/quipu"
@@ -15,9 +14,6 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
 )
-
-// ErrPast says that a journal has no entry of that number.
-var ErrPast = errors.New("the journal has no such entry")
 
 // Reading is a job with its journal: as it stands, or as it stood at an entry.
 type Reading struct {
@@ -60,7 +56,7 @@ func (s *Shelf) Glance(ctx context.Context, rt *quipu.Runtime, id journal.JobID)
 
 // Read reads a job as it stands, or, with at from 1, as it stood at that entry of its main chain.
 // A job with over inspect.MaxHistory entries is read without its journal. What it gives is not to be
-// changed, but for the Job. Errors: ErrNotFound, ErrPast.
+// changed, but for the Job. Errors: ErrNotFound, inspect.ErrPast.
 func (s *Shelf) Read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, at int64) (*Reading, error) {
 	return s.read(ctx, rt, id, at, inspect.MaxHistory)
 }
@@ -80,7 +76,7 @@ func (s *Shelf) read(ctx context.Context, rt *quipu.Runtime, id journal.JobID, a
 		return r, living(ctx, rt, r.Job)
 	}
 	if at > r.Head {
-		return nil, fmt.Errorf("%w: job %s has %d, not %d", ErrPast, id, r.Head, at)
+		return nil, fmt.Errorf("%w: job %s has %d, not %d", inspect.ErrPast, id, r.Head, at)
 	}
 	if at == 0 {
 		err = living(ctx, rt, r.Job)
@@ -165,7 +161,7 @@ func (r *Reading) past(ctx context.Context, rt *quipu.Runtime, k *kept, at int64
 		}
 	}
 	if r.At == nil { // the journal has ended since the job was read
-		return fmt.Errorf("%w: job %s has none of number %d", ErrPast, now.ID, at)
+		return fmt.Errorf("%w: job %s has none of number %d", inspect.ErrPast, now.ID, at)
 	}
 	r.writers, r.Open = k.writers, was.Open()
 	r.Job.View, r.Job.Now = r.view(&now.Job, was, now.Dead), collation.Micros(r.At.Time)

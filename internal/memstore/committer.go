@@ -188,6 +188,9 @@ func (c *committer) commit(plans []store.Chained, before func(*undo) error) erro
 	if err := store.AtMost("commit", len(plans), store.MaxPlans); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(plans, func(c store.Chained) bool { return c.Plan.Repair != nil }) {
+		return fmt.Errorf("memory: commit: %w: only Postgres repairs jobs", store.ErrRejected)
+	}
 	if err := c.lockBoxes(plans); err != nil {
 		return err
 	}
