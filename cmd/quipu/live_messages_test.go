@@ -16,9 +16,12 @@ func TestMessagesCommand(t *testing.T) {
 	s.ok("", "start", "hello", "m-1", "--input", `{"name":"Ada"}`)
 	s.ok("", "wait", "m-1", "--timeout", "1m")
 	out := s.ok("", "messages", "m-1")
-	s.inOrder(out, "SENT", "start", "leg1", "request", "response", "000 1 1 1 1 00000001", "handled")
+	s.inOrder(out, "SENT", "start", "leg1", "request", "answered", "response", "000 1 1 1 1 00000001", "handled")
 	all := objects(t, s.ok("", "messages", "m-1", "-o", "json"))
 	require.Len(t, all, 4)
+	for _, m := range all {
+		require.NotEmpty(t, m["verdict"], "nothing of a job that has ended is open")
+	}
 	answer := all[len(all)-1]
 	require.Equal(t, "000111100000001", answer["ledger"])
 	require.Equal(t, "it closed the job, and the completion tasks are done", answer["says"])

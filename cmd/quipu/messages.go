@@ -27,7 +27,8 @@ journal first names them:
 
 - the entry that sent it, and the one that accepted it
 - its kind, its activity and the address of that
-- its ledger, the verdict, and what the digits say
+- its ledger, the verdict, and what the digits say; the verdict of a message that no entry
+  accepts is answered (a request), cancelled, sent (to another job), or open
 
 The digits of a message's ledger, in groups: not used; it closed the job; step 1, its result
 is recorded; step 2, what follows was dispatched; step 3, the completion tasks are done; its
@@ -99,9 +100,9 @@ func (a *app) oneMessage(all []inspect.Message, guid string) error {
 	out := a.streams.Out
 	fmt.Fprintf(out, "%s %s of %s at %s\n", m.Kind, m.GUID, plain(m.Activity), m.Address)
 	fmt.Fprintf(out, "  ledger    %s\n", cmp.Or(strings.TrimSpace(groupedMessage(m.Ledger)+"  "+m.Says), "none"))
-	fmt.Fprintf(out, "  verdict   %s\n", cmp.Or(m.Verdict, "open: it was not accepted"))
+	fmt.Fprintf(out, "  verdict   %s\n", cmp.Or(m.Verdict, "open"))
 	fmt.Fprintf(out, "  sent      %s\n", cmp.Or(numbered("by entry ", m.Sent), "not by an entry of this job"))
-	fmt.Fprintf(out, "  accepted  %s\n", cmp.Or(numbered("by entry ", m.Accepted), "not yet"))
+	fmt.Fprintf(out, "  accepted  %s\n", cmp.Or(numbered("by entry ", m.Accepted), "by no entry"))
 	named := func(guid string) string {
 		if other := byGUID[guid]; other != nil {
 			return fmt.Sprintf("%s of %s %s", other.Kind, plain(other.Activity), guid)

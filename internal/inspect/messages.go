@@ -25,7 +25,8 @@ type Message struct {
 	// Ordinal is its number among the messages that its activity accepted as Leg2, from 1; 0: it is
 	// none of them.
 	Ordinal int `json:"ordinal,omitempty"`
-	// Verdict is handled or stale; "": it was not accepted yet.
+	// Verdict is handled or stale. Of a message that no entry accepts: answered, for a request;
+	// cancelled; sent, to another job; "": it is open.
 	Verdict string `json:"verdict,omitempty"`
 	// Sent is the entry that dispatched it; 0: it came from outside.
 	Sent int64 `json:"sent,omitempty"`
@@ -63,7 +64,7 @@ var ErrPast = fmt.Errorf("%w: the journal has no such entry", store.ErrNotFound)
 func foldMessages(v *store.JobView, all []*journal.Entry, at int64) ([]Message, error) {
 	f := fold{
 		job:   replay.New(replay.Header{Space: v.Space, Job: v.ID, Key: v.Key, Generation: v.Generation}),
-		place: map[journal.GUID]int{},
+		place: map[journal.GUID]int{}, leaves: map[journal.GUID]bool{},
 	}
 	for _, e := range all {
 		if !e.Chain.IsZero() || at > 0 && e.Seq > at {
@@ -74,14 +75,24 @@ func foldMessages(v *store.JobView, all []*journal.Entry, at int64) ([]Message, 
 		}
 		f.add(e)
 	}
+	f.end()
 	return f.list, nil
 }
+
+// The verdicts of messages that no entry of their job accepts.
+const (
+	verdictAnswered  = "answered"
+	verdictCancelled = "cancelled"
+	verdictSent      = "sent"
+)
 
 // fold gathers messages from entries.
 type fold struct {
 	job   *replay.Job
 	list  []Message
 	place map[journal.GUID]int // in list
+	// leaves has the messages that were sent to other jobs, or to mailboxes.
+	leaves map[journal.GUID]bool
 }
 
 // message returns the message of that GUID, and makes it if it is new.
@@ -161,6 +172,22 @@ func (f *fold) accept(e *journal.Entry) {
 	}
 }
 
+// end says what became of the messages that no entry has accepted.
+func (f *fold) end() {
+	for guid, at := range f.place {
+		m := &f.list[at]
+		switch {
+		case m.Accepted > 0 || f.job.Rows[guid] != nil:
+		case f.leaves[guid]:
+			m.Verdict = verdictSent
+		case m.Kind == string(journal.MessageRequest) && len(m.Causes) > 0:
+			m.Verdict = verdictAnswered
+		default:
+			m.Verdict = verdictCancelled
+		}
+	}
+}
+
 // sender is the message that dispatched what the entry dispatches: its own, or a Leg1 that it folds.
 func (f *fold) sender(e *journal.Entry, g journal.GUID, folded map[journal.GUID]bool) journal.GUID {
 	for leg1, is := range folded {
@@ -175,6 +202,9 @@ func (f *fold) sender(e *journal.Entry, g journal.GUID, folded map[journal.GUID]
 func (f *fold) dispatch(e *journal.Entry, by journal.GUID, d *journal.Dispatched) {
 	m := f.message(d.GUID, d.Kind, d.Activity, d.DAD)
 	m.Sent, m.CausedBy = e.Seq, by.String()
+	if !d.Job.IsZero() && d.Job != e.Job || d.Kind == journal.MessageSignal {
+		f.leaves[d.GUID] = true
+	}
 	if d.Folded != 0 {
 		m.Accepted, m.Last, m.Verdict = e.Seq, e.Seq, string(journal.VerdictHandled)
 	}
