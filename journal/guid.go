@@ -155,3 +155,30 @@ var nibbles = func() (values [256]byte) {
 	}
 	return values
 }()
+
+// MarshalText writes the String.
+func (g GUID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText reads it: ErrMalformedID.
+func (g *GUID) UnmarshalText(text []byte) (err error) {
+	*g, err = ParseGUID(string(text))
+	return err
+}
+
+// MarshalText writes the String.
+func (j JobID) MarshalText() ([]byte, error) { return []byte(j.String()), nil }
+
+// UnmarshalText reads it: ErrMalformedID.
+func (j *JobID) UnmarshalText(text []byte) (err error) {
+	*j, err = ParseJobID(string(text))
+	return err
+}
+
+// MarshalText writes the String.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads it: ErrMalformedID.
+func (d *Digest) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDigest(string(text))
+	return err
+}

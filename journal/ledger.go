@@ -45,3 +45,12 @@ func ParseLedger[T string | []byte](s T) (Ledger, error) {
 	}
 	return l, nil
 }
+
+// MarshalText writes the String.
+func (l Ledger) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads it: ErrLedger.
+func (l *Ledger) UnmarshalText(text []byte) (err error) {
+	*l, err = ParseLedger(text)
+	return err
+}
