@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"os"
+	"slices"
 
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
@@ -25,8 +26,11 @@ func (w *World) Verify() {
 				w.t.Errorf("the journal of job %q: %s (%s) is %s: %v %s", s.Job.Key, c.Check, c.Check.Title(), c.Status, c.Violation, c.Note)
 			}
 		}
-		if s.Job.State.Closed() && report.OpenCount > 0 {
-			w.t.Errorf("job %q is %s and has %d open: %+v", s.Job.Key, s.Job.State, report.OpenCount, report.Open)
+		left := slices.DeleteFunc(slices.Clone(report.Open), func(o replay.Open) bool {
+			return o.What == "child" // it may outlive the job that waited for it: its outcome comes too late
+		})
+		if s.Job.State.Closed() && len(left) > 0 {
+			w.t.Errorf("job %q is %s and has %d open: %+v", s.Job.Key, s.Job.State, len(left), left)
 		}
 		return nil
 	})
