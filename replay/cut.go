@@ -51,12 +51,13 @@ func (c *Cut) Clean(f *flow.Flow) error {
 	}
 	for key, i := range c.was.Instances {
 		act, _ := f.Activity(key.Activity)
+		ledger := journal.Ledger(i.Ledger)
 		switch {
 		case act == nil:
 			continue
-		case i.Repeat && i.Ledger.Leg2Entries() > 0:
+		case i.Repeat && activityDigits[gLeg2].value(ledger) > 0:
 			return fmt.Errorf("the hook %s takes signal after signal: what follows them cannot be taken over", act.Name)
-		case act.Type != flow.TypeWorker || !i.Ledger.Leg1Complete() || c.ended(key) > 0:
+		case act.Type != flow.TypeWorker || !activityDigits.set(gComplete, ledger) || c.ended(key) > 0:
 			continue
 		}
 		if err := c.apart(act, key); err != nil {

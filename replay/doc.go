@@ -19,6 +19,17 @@
 // called (J12). Memory grows with the instances and messages of one job, and with the outputs
 // that expressions of its flow see, not with the bytes of its entries.
 //
+// The package judges the engine, so it works out by itself what it judges: ids (by package journal),
+// the digits of ledgers, addresses, results and errors. Its code for that was written from the rules,
+// and is held to internal/testkit/readings, as that of package collation is. Of collation it uses
+// types, and calls nothing (tests/house holds that):
+//   - InstanceKey and DAD are what instances and results are found by; an address is a text here.
+//   - ActivityLedger, GUIDLedger and Micros are numbers, as callers of this package have them.
+//   - Row, Wait, Pause and ResolvedWait are what the tables hold, read by a store, to be compared.
+//
+// It also shares the format of entries (journal), and the language of flows with its expressions
+// (flow): a fault there is one of both sides.
+//
 // Attachments has what entries name and do not hold: the flow's definition and large outputs. With
 // them Verify evaluates the flow's expressions on what the journal recorded (V17).
 package replay

@@ -42,7 +42,7 @@ type facts struct {
 	inst  *Instance             // of key; nil: none
 	start bool                  // the job's start message
 	known *Receipt
-	after collation.GUIDLedger // of the message's receipt
+	after journal.Ledger       // of the message's receipt
 	kind  journal.ResponseKind // kind of what the message brought, in this entry or before
 	code  int                  // of the result after this entry
 	err   *journal.Failure     // of the result after this entry
@@ -88,9 +88,8 @@ func (j *Job) read(e *journal.Entry) facts {
 	f.inst, f.moves = j.Instances[f.key], e.Moves()
 	f.undelivered = j.undelivered(e)
 	for i := range f.moves {
-		before, after := collation.ActivityLedger(j.ledger(keyOf(&f.moves[i]))),
-			collation.ActivityLedger(f.moves[i].After)
-		f.late = f.late || before.JoinTaken() && after.Arrivals() > before.Arrivals()
+		before, after := joinOf(j.ledger(keyOf(&f.moves[i]))), joinOf(f.moves[i].After)
+		f.late = f.late || before.taken && after.arrivals > before.arrivals
 	}
 	for _, m := range e.Marks {
 		f.marks |= markOf[m]
@@ -144,11 +143,11 @@ func (f *facts) brings(e *journal.Entry) {
 		f.message = f.row.Kind
 	}
 	if f.known != nil {
-		f.after, f.kind, f.code = f.known.Ledger, f.known.Kind, f.known.Code
+		f.after, f.kind, f.code = journal.Ledger(f.known.Ledger), f.known.Kind, f.known.Code
 		f.by, f.err = f.known.By, f.known.err
 	}
 	if e.Receipts() {
-		f.after = collation.GUIDLedger(e.Receipt)
+		f.after = e.Receipt
 	}
 	if e.Response != nil {
 		f.kind, f.code = e.Response.Kind, e.Response.Code
@@ -158,22 +157,22 @@ func (f *facts) brings(e *journal.Entry) {
 	case e.Result != nil:
 		f.code, f.err = e.Result.Code, e.Result.Error
 	case failedExpression(e):
-		f.code = collation.CodeInternal
-		f.err = &journal.Failure{Class: collation.ReasonExpression, Message: e.Trouble.Message}
+		f.code = codeInternal
+		f.err = &journal.Failure{Class: reasonExpression, Message: e.Trouble.Message}
 	}
 }
 
 // failedExpression reports whether a transition's expression failed: the error then replaced
 // the activity's result (E11).
 func failedExpression(e *journal.Entry) bool {
-	return e.Trouble != nil && e.Trouble.Reason == collation.ReasonExpression
+	return e.Trouble != nil && e.Trouble.Reason == reasonExpression
 }
 
 // address resolves the pass: where there are passes, the index is the ordinal minus 1 (C6).
 func (f *facts) address() {
 	f.at = f.key
-	if f.inst != nil && (f.inst.Pivot || f.inst.Repeat) && f.after.Ordinal() > 1 {
-		f.at.DAD = f.key.DAD.WithIndex(f.after.Ordinal() - 1)
+	if f.inst != nil && (f.inst.Pivot || f.inst.Repeat) && ordinal(f.after) > 1 {
+		f.at.DAD = withIndex(f.key.DAD, ordinal(f.after)-1)
 	}
 }
 
@@ -249,14 +248,14 @@ func (f *facts) lastMarker(e *journal.Entry) bool {
 	case journal.KindStale:
 		return true
 	case journal.KindInterrupt:
-		return f.after.Complete()
+		return complete(f.after)
 	case journal.KindLeg1:
 		if f.known != nil || e.Receipts() { // categories B and C continue with steps (1.11)
-			return f.after.Complete()
+			return complete(f.after)
 		}
 		return f.marks.has(work)
 	case journal.KindLeg2:
-		return f.after.Complete() && !f.stays
+		return complete(f.after) && !f.stays
 	}
 	return false
 }

@@ -54,12 +54,12 @@ func (j *Job) foldDigits(e *journal.Entry, f *facts) {
 	}
 	// The entry that ends the row removes the receipt, except that of the close and of an
 	// interrupt.
-	r.gone = !e.Ended.IsZero() && !r.Ledger.Closed() && f.message != journal.MessageInterrupt
+	r.gone = !e.Ended.IsZero() && !guidDigits.set(gSnapshot, e.Receipt) && f.message != journal.MessageInterrupt
 	r.Kind, r.Code, r.By, r.err = f.kind, f.code, f.by, f.err
 	if e.Response != nil {
 		r.Element, r.pauses = e.Response.Element, e.Response.Pauses
 	}
-	if r.Ledger.Step2() {
+	if guidDigits.set(gStep2, e.Receipt) {
 		r.err, r.pauses = nil, nil
 	}
 }
@@ -94,11 +94,11 @@ func (j *Job) foldResult(e *journal.Entry, f *facts) {
 	}
 	switch {
 	case e.Kind == journal.KindCreated:
-		j.recorded(f.key, e.Seq, collation.CodeOK, e.Input)
+		j.recorded(f.key, e.Seq, codeOK, e.Input)
 	case e.Result != nil && j.ClosedAt == 0:
 		j.recorded(f.at, e.Seq, e.Result.Code, e.Result.Output)
 	case failedExpression(e) && (f.decides || f.minus):
-		j.recorded(f.at, e.Seq, collation.CodeInternal, nil)
+		j.recorded(f.at, e.Seq, codeInternal, nil)
 	}
 }
 

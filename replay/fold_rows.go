@@ -90,7 +90,7 @@ func (j *Job) foldElements(e *journal.Entry, f *facts, x *journal.Elements) {
 			row.Kind = journal.MessageAnswer
 		}
 		if n >= x.Parallel {
-			row.Held = collation.HeldParallel
+			row.Held = heldParallel
 		}
 		j.Rows[journal.DeriveRequest(e.GUID, n)] = row
 	}
@@ -138,7 +138,7 @@ func (j *Job) foldReleased(e *journal.Entry) {
 
 // release frees a parked row whose effect has ended.
 func (j *Job) release(g journal.GUID, row *Row) {
-	if row.Held == collation.HeldParked && row.Turn > 0 && j.released[g] == row.Turn {
+	if row.Held == heldParked && row.Turn > 0 && j.released[g] == row.Turn {
 		row.Held = ""
 	}
 }

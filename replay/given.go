@@ -92,9 +92,9 @@ func (a *auditor) told(e *journal.Entry, f *facts) (raw *seen) {
 	raw = g.results[f.at]
 	switch {
 	case e.Kind == journal.KindCreated:
-		g.record(f.key, &seen{Result: *collation.ResultOf(e), seq: e.Seq})
+		g.record(f.key, &seen{Result: *resultOf(e), seq: e.Seq})
 	case e.Result != nil && open, failedExpression(e) && (f.decides || f.minus):
-		g.record(f.at, &seen{Result: *collation.ResultOf(e), seq: e.Seq})
+		g.record(f.at, &seen{Result: *resultOf(e), seq: e.Seq})
 	}
 	return raw
 }
@@ -103,7 +103,7 @@ func (a *auditor) told(e *journal.Entry, f *facts) (raw *seen) {
 func (a *auditor) brings(e *journal.Entry) *brought {
 	r := e.Response
 	x := &brought{
-		seen:    seen{Result: *collation.ResultOf(&journal.Entry{Kind: e.Kind, Response: r}), seq: e.Seq},
+		seen:    seen{Result: *broughtBy(r), seq: e.Seq},
 		element: r.Element,
 	}
 	if !r.Ref.IsZero() {
@@ -111,9 +111,9 @@ func (a *auditor) brings(e *journal.Entry) *brought {
 		x.Output, x.hidden = p.Body, p.Body == nil || p.Sum != r.Ref
 	}
 	if r.By == journal.BySignal {
-		code := collation.CodeOK
+		code := codeOK
 		if r.Kind == journal.ResponsePass {
-			code = collation.CodePass
+			code = codePass
 		}
 		payload := x.Output
 		if payload == nil {
@@ -174,7 +174,7 @@ func (v *view) Result(name string) (flow.Result, bool) {
 	if !known {
 		return flow.Result{}, false
 	}
-	key := collation.AddressOf(act, v.reader, v.dad)
+	key := collation.InstanceKey{Activity: name, DAD: addressOf(act, v.reader, v.dad)}
 	x := v.g.results[key]
 	switch {
 	case v.reader == nil && passes(act):

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -154,7 +153,7 @@ var (
 		journal.ResponseParked, journal.ResponsePass, journal.ResponseWake)
 	knownPauses  = set(journal.PauseSleep, journal.PauseSignal, journal.PauseChild)
 	knownWakers  = set("", journal.BySignal, journal.ByTimer)
-	knownHolds   = set("", collation.HeldStuck, collation.HeldParked, collation.HeldParallel)
+	knownHolds   = set("", heldStuck, heldParked, heldParallel)
 	knownEnds    = set(journal.JobCompleted, journal.JobFailed, journal.JobInterrupted)
 	knownClasses = set("pure", "tx", "idempotent", "guarded", ClassUndo)
 )

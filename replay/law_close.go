@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -48,8 +47,8 @@ func endsAs(e *journal.Entry, f *facts) bool {
 	c := e.Close
 	switch c.State {
 	case journal.JobCompleted:
-		success := f.start || f.halts || f.code == collation.CodeOK || f.late // late: its error may be taken (1.10)
-		return success && c.Code == collation.CodeOK && c.Error == nil
+		success := f.start || f.halts || f.code == codeOK || f.late // late: its error may be taken (1.10)
+		return success && c.Code == codeOK && c.Error == nil
 	case journal.JobFailed:
 		return failsAs(e, f)
 	case journal.JobInterrupted:
@@ -65,9 +64,9 @@ func failsAs(e *journal.Entry, f *facts) bool {
 	if c.Error == nil || c.Code < 400 {
 		return false
 	}
-	spoiled := c.Code == collation.CodeInternal && c.Error.Class == collation.ReasonExpression
+	spoiled := c.Code == codeInternal && c.Error.Class == reasonExpression
 	switch {
-	case f.start && e.Trouble == nil, f.halts, f.code == collation.CodeOK:
+	case f.start && e.Trouble == nil, f.halts, f.code == codeOK:
 		return spoiled
 	case spoiled && f.late: // its error was taken, and nothing was dispatched
 		return true

@@ -34,10 +34,10 @@ func (a *auditor) decisionLaw(e *journal.Entry, f *facts, raw *seen) {
 		a.gives(e, v, "%s %s decides, and has no result", f.at.Activity, f.at.DAD)
 		return
 	}
-	if !gathered && act.HasOutput() && raw != nil && raw.Code == collation.CodeOK && !raw.Taken {
+	if !gathered && act.HasOutput() && raw != nil && raw.Code == codeOK && !raw.Taken {
 		a.mapped(e, v, raw)
 	}
-	taken, err := v.taken(v.own.Code != collation.CodeOK)
+	taken, err := v.taken(v.own.Code != codeOK)
 	if (err != nil) != failedExpression(e) {
 		a.gives(e, v, "a condition behind %s %s fails: %t, in the flow%s", f.at.Activity, f.at.DAD, failedExpression(e), failed(err))
 		return
@@ -49,9 +49,9 @@ func (a *auditor) decisionLaw(e *journal.Entry, f *facts, raw *seen) {
 		}
 	}
 	want := &follow{
-		a: a, leg1: map[collation.InstanceKey]bool{}, joins: map[collation.InstanceKey]collation.ActivityLedger{},
+		a: a, leg1: map[collation.InstanceKey]bool{}, joins: map[collation.InstanceKey]joinDigits{},
 	}
-	if v.own.Code == collation.CodeOK || len(taken) > 0 {
+	if v.own.Code == codeOK || len(taken) > 0 {
 		want.children(act, taken, f.at.DAD)
 	} else if !f.marks.has(closed) {
 		a.gives(e, v, "no transition takes the error of %s %s, and the job goes on", f.at.Activity, f.at.DAD)
@@ -65,9 +65,9 @@ func (a *auditor) overran(e *journal.Entry, f *facts, v *view) bool {
 		return false
 	}
 	by := a.activity(e, f.row.Topic)
-	over := by != nil && f.after.Ordinal()-1 > by.Max
+	over := by != nil && ordinal(f.after)-1 > by.Max
 	if over && !f.marks.has(closed) {
-		a.gives(e, v, "%s makes pass %d, its max is %d", by.Name, f.after.Ordinal()-1, by.Max)
+		a.gives(e, v, "%s makes pass %d, its max is %d", by.Name, ordinal(f.after)-1, by.Max)
 	}
 	return over
 }
@@ -85,7 +85,7 @@ func (a *auditor) mapped(e *journal.Entry, v *view, raw *seen) {
 	switch {
 	case failedExpression(e): // its condition saw this result, which is not told
 		v.own = &seen{
-			Result: flow.Result{Ran: true, Code: collation.CodeOK, Output: output, By: raw.By}, hidden: raw.hidden,
+			Result: flow.Result{Ran: true, Code: codeOK, Output: output, By: raw.By}, hidden: raw.hidden,
 		}
 		return
 	case r == nil, (err != nil) != (r.Error != nil), err == nil && !bytes.Equal(r.Output, output):
@@ -118,7 +118,7 @@ func (v *view) taken(failed bool) (map[*flow.Transition]bool, error) {
 type follow struct {
 	a     *auditor
 	leg1  map[collation.InstanceKey]bool
-	joins map[collation.InstanceKey]collation.ActivityLedger
+	joins map[collation.InstanceKey]joinDigits
 }
 
 func (w *follow) children(act *flow.Activity, taken map[*flow.Transition]bool, dad collation.DAD) {
@@ -127,9 +127,9 @@ func (w *follow) children(act *flow.Activity, taken map[*flow.Transition]bool, d
 		case t.To.Join != "":
 			w.arrive(t.To, taken[t], dad)
 		case taken[t]:
-			w.leg1[collation.InstanceKey{Activity: t.To.Name, DAD: dad.Child()}] = true
+			w.leg1[collation.InstanceKey{Activity: t.To.Name, DAD: child(dad)}] = true
 		case t.To.LeadsToJoin:
-			w.skip(t.To, dad.Child())
+			w.skip(t.To, child(dad))
 		}
 	}
 }
@@ -140,27 +140,27 @@ func (w *follow) skip(act *flow.Activity, dad collation.DAD) {
 		if t.To.Join != "" {
 			w.arrive(t.To, false, dad)
 		} else if t.To.LeadsToJoin {
-			w.skip(t.To, dad.Child())
+			w.skip(t.To, child(dad))
 		}
 	}
 }
 
 func (w *follow) arrive(join *flow.Activity, taken bool, from collation.DAD) {
-	key := collation.InstanceKey{Activity: join.Name, DAD: from.Prefix(join.Parent.Depth + 1).Child()}
+	key := collation.InstanceKey{Activity: join.Name, DAD: child(prefix(from, join.Parent.Depth+1))}
 	before, moved := w.joins[key]
 	if !moved {
-		before = collation.ActivityLedger(w.a.job.ledger(key))
+		before = joinOf(w.a.job.ledger(key))
 	}
-	after, err := before.Arrive(taken)
-	if err != nil {
+	after, counts := before.arrive(taken)
+	if !counts {
 		return // beyond what the digits count (V4)
 	}
 	w.joins[key] = after
-	last := after.Arrivals() == len(join.In)
+	last := after.arrivals == int64(len(join.In))
 	switch {
-	case last && !after.JoinTaken():
+	case last && !after.taken:
 		w.skip(join, key.DAD)
-	case join.Join == flow.JoinAny && taken && !before.JoinTaken(), join.Join == flow.JoinAll && last:
+	case join.Join == flow.JoinAny && taken && !before.taken, join.Join == flow.JoinAll && last:
 		w.leg1[key] = true
 	}
 }
@@ -178,16 +178,15 @@ func (a *auditor) followed(e *journal.Entry, f *facts, v *view, want *follow) {
 		return
 	}
 	for i := range f.moves {
-		key, after := keyOf(&f.moves[i]), collation.ActivityLedger(f.moves[i].After)
-		before := collation.ActivityLedger(a.job.ledger(key))
+		key, after := keyOf(&f.moves[i]), joinOf(f.moves[i].After)
 		flows, moved := want.joins[key]
 		if !moved {
-			flows = before
+			flows = joinOf(a.job.ledger(key))
 		}
 		delete(want.joins, key)
-		if after.Arrivals() != flows.Arrivals() || after.JoinTaken() != flows.JoinTaken() {
+		if after != flows {
 			a.gives(e, v, "at the join %s %s arrive %d, taken %t; the flow gives %d, taken %t", key.Activity, key.DAD,
-				after.Arrivals(), after.JoinTaken(), flows.Arrivals(), flows.JoinTaken())
+				after.arrivals, after.taken, flows.arrivals, flows.taken)
 		}
 	}
 	for _, key := range sortedKeys(want.joins) {

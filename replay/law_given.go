@@ -147,7 +147,7 @@ func asks(act *flow.Activity, v *view) (input []byte, err error) {
 			if input, err = act.ElementInput(v, items[i], i); err != nil {
 				return nil, err
 			}
-			if size += len(input); size > collation.MaxElementBytes {
+			if size += len(input); size > maxElementBytes {
 				return nil, nil // too large: it answers itself, too
 			}
 		}

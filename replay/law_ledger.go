@@ -27,8 +27,8 @@ func (a *auditor) ledgerLaw(e *journal.Entry, f *facts) {
 			a.at(V4, e, "ledger of %s %s, %s → %s: positions 6–7 (arrivals) grow by %d, the entry says %d",
 				key.Activity, key.DAD, before, m.After, n, m.Arrivals)
 		}
-		if err := collation.ActivityLedger(m.After).Valid(true); err != nil {
-			a.at(V4, e, "ledger of %s %s: %v", key.Activity, key.DAD, err)
+		if wrong := unlawfulActivity(m.After); wrong != "" {
+			a.at(V4, e, "ledger of %s %s: unlawful digit change: %s, ledger %s", key.Activity, key.DAD, wrong, m.After)
 		}
 		if slices.ContainsFunc(f.moves[:i], func(o journal.LedgerMove) bool { return keyOf(&o) == key }) {
 			a.at(V4, e, "ledger of %s %s is moved twice in one entry", key.Activity, key.DAD)
@@ -64,7 +64,7 @@ func ownGrowth(e *journal.Entry, f *facts) growth {
 	g := growth{}
 	switch {
 	case e.Kind == journal.KindCreated:
-		return activityDigits.growth(0, journal.Ledger(collation.TriggerBorn))
+		return growth{gState: 1, gLeg1: 1, gComplete: 1, gLeg2: 1} // as a trigger is born (1.11)
 	case e.Kind == journal.KindLeg1:
 		g[gLeg1], g[gComplete] = f.marks.one(entered), f.marks.one(work)
 		if f.seeds { // a pivot's Leg1 counts the first pass (1.11)
@@ -90,7 +90,7 @@ func foldsInto(e *journal.Entry, key collation.InstanceKey) bool {
 // ordinalLaw checks that the accepted Leg2 messages of an instance have the ordinals 1…n, each
 // once, in order (V5, C6). A pre-seed takes the first one, and so does a trigger's inception.
 func (a *auditor) ordinalLaw(e *journal.Entry, f *facts) {
-	ordinal := f.after.Ordinal()
+	ordinal := ordinal(f.after)
 	switch {
 	case e.Kind == journal.KindCreated, f.seeds:
 		a.ordinals[f.key] = 1

@@ -24,7 +24,7 @@ func (a *auditor) overdueLaw(e *journal.Entry, f *facts) {
 
 // repairs reports whether the entry is an operator's repair of the tables (S11).
 func repairs(e *journal.Entry) bool {
-	return e.Kind == journal.KindOperator && e.Operator != nil && e.Operator.Action == collation.ActionRepair
+	return e.Kind == journal.KindOperator && e.Operator != nil && e.Operator.Action == actionRepair
 }
 
 // repairLaw checks a repair (V10, V11): of a job that nobody runs, and of the tables alone, so
@@ -38,7 +38,7 @@ func (a *auditor) repairLaw(e *journal.Entry) {
 	if len(e.Updated) > 0 || !bare(&rest) || e.Effect != nil {
 		a.at(V10, e, "a repair does something else, too")
 	}
-	if want := journal.DeriveOperator(e.Job.Start(), collation.ActionRepair, int(e.Seq)); e.GUID != want {
+	if want := journal.DeriveOperator(e.Job.Start(), actionRepair, int(e.Seq)); e.GUID != want {
 		a.at(V11, e, "the repair has id %s, not %s", e.GUID, want)
 	}
 }

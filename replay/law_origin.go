@@ -60,7 +60,7 @@ func (a *auditor) messageLaw(e *journal.Entry, f *facts) {
 			a.at(V11, e, "the response is that of element %d, its request %s is element %d", r.Element, r.Request, row.Element)
 		}
 	case row == nil:
-	case row.Kind == journal.MessageInterrupt && f.key != (collation.InstanceKey{DAD: collation.RootDAD}):
+	case row.Kind == journal.MessageInterrupt && f.key != (collation.InstanceKey{DAD: rootAddress}):
 		a.at(V11, e, "an interrupt is addressed to %s %s", f.key.Activity, f.key.DAD)
 	case e.Kind == journal.KindStale && e.GUID != f.rowID:
 		if e.GUID != journal.DeriveResponse(f.rowID, row.Turn) {
@@ -140,7 +140,7 @@ func (a *auditor) dispatchLaw(e *journal.Entry, f *facts, d *journal.Dispatched)
 	if leaves := leavesJob(d.Kind); d.Kind != journal.MessageStart && leaves != !d.Job.IsZero() {
 		a.at(V11, e, "%s %s is addressed to job %s", d.Kind, d.GUID, d.Job)
 	}
-	if !d.Job.IsZero() && d.Kind != journal.MessageOutcome && (d.Activity != "" || d.DAD != string(collation.RootDAD)) {
+	if !d.Job.IsZero() && d.Kind != journal.MessageOutcome && (d.Activity != "" || d.DAD != string(rootAddress)) {
 		a.at(V11, e, "%s %s is addressed to %s %s of another job", d.Kind, d.GUID, d.Activity, d.DAD)
 	}
 	if d.Kind == journal.MessageCycle && d.Topic != e.Activity {
@@ -185,15 +185,15 @@ func (a *auditor) leg1Law(e *journal.Entry, f *facts, d *journal.Dispatched) {
 		}
 	case d.GUID != journal.DeriveLeg1(e.GUID, d.Activity, d.DAD):
 		bad("does not derive from message %s", e.GUID)
-	case dad != f.at.DAD.Child():
+	case dad != child(f.at.DAD):
 		bad("is addressed at another place than below %s", f.at.DAD)
 	}
 }
 
 // below reports whether dad is a prefix of at plus one segment 0.
 func below(dad, at collation.DAD) bool {
-	n := dad.Depth() - 1
-	return n >= 1 && n <= at.Depth() && at.Prefix(n).Child() == dad
+	n := depth(dad) - 1
+	return n >= 1 && n <= depth(at) && child(prefix(at, n)) == dad
 }
 
 // derives checks the id of a dispatched message other than a Leg1.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -236,12 +235,8 @@ func sums(e *journal.Entry) (all []journal.Digest) {
 	} else if x != nil {
 		all = append(all, sumOf(x.Code, x.Output, x.Error))
 	}
-	x := collation.ResultOf(e)
-	var failure *journal.Failure
-	if x.Error != nil {
-		failure = collation.FailureOf(x.Error)
-	}
-	all = append(all, sumOf(x.Code, x.Output, failure))
+	x := resultOf(e)
+	all = append(all, sumOf(x.Code, x.Output, failureOf(e)))
 	if x := e.Close; x != nil {
 		all = append(all, sumOf(x.Code, x.Output, x.Error))
 	}

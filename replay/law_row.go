@@ -171,7 +171,7 @@ func (a *auditor) releaseLaw(e *journal.Entry, f *facts) {
 		if f.partial {
 			due = f.inst.Parallel + f.inst.Count - f.inst.Open
 		}
-		if row.key() != f.key || row.Held != collation.HeldParallel || u.Held != "" || row.Element != due {
+		if row.key() != f.key || row.Held != heldParallel || u.Held != "" || row.Element != due {
 			a.at(V10, e, "row %s of %s %s, element %d, is updated; due is element %d of %s %s (-1: none)",
 				u.GUID, row.Activity, row.DAD, row.Element, due, f.key.Activity, f.key.DAD)
 		}
@@ -221,7 +221,7 @@ func (a *auditor) remember(e *journal.Entry, f *facts) {
 		}
 	}
 	for i := range e.Updated {
-		if u := &e.Updated[i]; u.Held == collation.HeldParked {
+		if u := &e.Updated[i]; u.Held == heldParked {
 			a.parked[rowTurn{u.GUID, u.Turn}] = e.Seq
 		}
 	}

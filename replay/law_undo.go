@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -30,7 +29,7 @@ func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 		end := requestEnd{seq: e.Seq, undo: ordered[request], free: e.Trouble != nil && e.Trouble.Reason == reasonUndo}
 		own := before
 		if f.endsRequest(e) && request == f.rowID {
-			success := e.Response.Code == collation.CodeOK
+			success := e.Response.Code == codeOK
 			own = e.Response.Undone || success && f.message == journal.MessageResponse
 			// After an operator's answer a success may be the operator's, or the function's own
 			// that came after all.
@@ -46,7 +45,7 @@ func (a *auditor) undoLaw(e *journal.Entry, f *facts) {
 	if r := e.Response; r != nil && r.Undone && !r.Request.IsZero() {
 		a.undone[r.Request] = e.Seq
 	}
-	if r := e.Response; r != nil && r.Undone && (r.Kind != journal.ResponseTerminal || r.Code == collation.CodeOK) {
+	if r := e.Response; r != nil && r.Undone && (r.Kind != journal.ResponseTerminal || r.Code == codeOK) {
 		a.at(V8, e, "a response of kind %s with code %d says that its compensations have run", r.Kind, r.Code)
 	}
 }

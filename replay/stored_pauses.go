@@ -57,7 +57,7 @@ func (j *Job) Resolved() map[journal.GUID]collation.ResolvedWait {
 	came := make(map[journal.GUID]collation.ResolvedWait)
 	for message, id := range j.wakers {
 		r := j.Receipts[message]
-		if p := j.Pauses[id]; p != nil && r != nil && r.of == id && r.Ledger.Step1() {
+		if p := j.Pauses[id]; p != nil && r != nil && r.of == id && guidDigits.set(gStep1, journal.Ledger(r.Ledger)) {
 			came[message] = collation.ResolvedWait{Request: p.Request, GUID: message, PauseRef: p.PauseRef, Seq: r.Seq}
 		}
 	}

@@ -25,7 +25,7 @@ func (a *auditor) compareRows(came *arrivals) {
 // compareRow compares what entries tell of a row. No entry of this job tells who wrote a row
 // that came from outside.
 func (a *auditor) compareRow(g journal.GUID, s *collation.Row, r *Row) {
-	untold := a.effectsUnseen != "" && r.Held == collation.HeldParked // its effects may have released it
+	untold := a.effectsUnseen != "" && r.Held == heldParked // its effects may have released it
 	differ := func(is bool, c Check, column, what string, stored, rebuilt any) {
 		if is {
 			a.differs(c, 0, ofMessage(TableDispatches, g, column, stored, rebuilt),
