@@ -3,7 +3,6 @@ package quipu
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -132,38 +132,8 @@ func WithTx(ctx context.Context, tx Tx) context.Context {
 	return context.WithValue(ctx, outerTx{}, tx)
 }
 
-// EffectState is how far an effect came.
-type EffectState string
-
-// The states of an effect.
-const (
-	EffectStarted   EffectState = "started"   // its call outside is running, or its outcome is unknown
-	EffectCompleted EffectState = "completed" // with a result, or an error that is one
-	EffectNotDone   EffectState = "not_done"  // it runs again under the next key (E5)
-)
-
 // ClassUndo is the class of a compensation (3.5), which no effect of a handler has.
-const ClassUndo effects.Class = collation.ClassUndo
-
-// Effect is an effect of a job, with the journal entries about it.
-type Effect struct {
-	Job     Job
-	Key     journal.Digest
-	Name    string
-	Class   effects.Class // or ClassUndo
-	State   EffectState
-	NotDone int          // how often it was recorded as not done before (E5)
-	Request journal.GUID // the activity's request
-	// Activity and Address name the instance that the effect belongs to.
-	Activity, Address string
-	Position          string          // of the call in a durable function (E15), or ""
-	Result            json.RawMessage // canonical
-	Error             *journal.Failure
-	Vouched           bool // an operator confirmed the result (3.3)
-	// Entries are those of the request's effect chain, in order, then the operators' entries in
-	// the main chain that name the effect.
-	Entries []*journal.Entry
-}
+const ClassUndo = collation.ClassUndo
 
 // Evidence is what the journal of a job proves about an effect, read from one snapshot.
 type Evidence struct {
@@ -173,7 +143,7 @@ type Evidence struct {
 	Closed time.Time    // zero while it is open
 	// Effects are the effects asked for, in the order of their first entries. An empty list means
 	// that the journal has none.
-	Effects []Effect
+	Effects []view.Effect
 	// Final says that no further effect of the job can begin: the job is closed and its requests,
 	// without which no effect begins (J8), are gone. It is never set for a job that resumes
 	// another. An empty list of Effects proves that the effect did not happen only if Final is
@@ -189,7 +159,7 @@ type Evidence struct {
 // Effect finds an effect by its key (effects.Key) among all jobs of the space: ErrNotFound. A
 // compensation that ran in a job of its own is recorded there and in the job that registered it,
 // under one key; Effect returns the one that ran.
-func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*Effect, error) {
+func (rt *Runtime) Effect(ctx context.Context, key journal.Digest) (*view.Effect, error) {
 	found, err := rt.store.FindEffect(ctx, key)
 	if err != nil {
 		return nil, err
@@ -236,19 +206,10 @@ func evidence(id journal.JobID, found *inspect.Evidence) *Evidence {
 	out := &Evidence{
 		Job: job, State: found.State, Head: found.Head, Final: found.Final, Chains: found.Chains,
 		Entries: found.Entries, Violation: found.Violation,
-		Effects: make([]Effect, len(found.Effects)),
+		Effects: found.Effects,
 	}
 	if found.Closed != 0 {
 		out.Closed = time.UnixMicro(found.Closed)
-	}
-	for i := range found.Effects {
-		f := &found.Effects[i]
-		out.Effects[i] = Effect{
-			Job: job, Key: f.Key, Name: f.Name, Class: effects.Class(f.Class), State: EffectState(f.State),
-			NotDone: f.N, Request: f.Request,
-			Activity: f.Activity, Address: f.Address, Position: f.Position, Result: f.Result, Error: f.Error,
-			Vouched: f.Vouched, Entries: f.Entries,
-		}
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Errors of calls.
@@ -133,7 +134,7 @@ func (e *JobError) Error() string {
 // nothing else goes on in it. Operator.Decide answers them.
 type ParkedError struct {
 	Job         Job
-	DeadLetters []DeadLetter // newest first
+	DeadLetters []view.DeadLetter // newest first
 }
 
 // Error names the dead letters and says what to do.

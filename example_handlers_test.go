@@ -183,7 +183,7 @@ func ExampleTransaction() {
 	page, err := rt.Jobs(ctx, quipu.JobFilter{Flow: "approval"})
 	must(err)
 	for _, j := range page.Jobs {
-		fmt.Println(j.Job.Key)
+		fmt.Println(j.Key)
 	}
 	// Output:
 	// order-2 <nil>

@@ -17,13 +17,14 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
 // decision is what a person found out about a payment of unknown outcome.
-func decision(l quipu.DeadLetter) quipu.Decision {
+func decision(l view.DeadLetter) quipu.Decision {
 	d := quipu.Decision{DeadLetter: l.ID, Who: "ann", Reason: "asked the bank"}
-	switch l.Job.Key {
+	switch l.Key {
 	case "order-1": // they do not know it: it was not done, and is done now
 		d.Verdict = quipu.Retry
 	case "order-2": // it is in their books: this is what the call would have returned
@@ -58,6 +59,29 @@ func ExampleRuntime_Topics() {
 	// Output: bank.charge queued: 1 running: 0 served by: 0 processes, oldest known: true served: false
 }
 
+// What happens in the space now, and what is stuck in it: nothing but a topic that nobody serves.
+func ExampleRuntime_Space() {
+	ctx := context.Background()
+	rt, _, end := example(pays)
+	defer end()
+	_, err := rt.Start(ctx, "pays", "order-1", nil)
+	must(err)
+	for {
+		space, err := rt.Space(ctx)
+		must(err)
+		if len(space.Stuck) == 0 { // its request is not there yet
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		fmt.Println(space.Processes["engine"], "engine;", space.Flows[0].Flow, "has", space.Flows[0].Open, "open job")
+		fmt.Println(space.Stuck[0].What, space.Stuck[0].N)
+		break
+	}
+	// Output:
+	// 1 engine; pays has 1 open job
+	// requests that nobody serves: bank.charge 1
+}
+
 // An operator's inbox: the dead letters of a space, and the four verdicts.
 func ExampleOperator_DeadLetters() {
 	ctx := context.Background()
@@ -85,12 +109,12 @@ func ExampleOperator_DeadLetters() {
 	must(err)
 	slices.Reverse(letters) // the oldest first
 	for _, l := range letters {
-		ev, err := rt.Evidence(ctx, l.Job, "charge")
+		ev, err := rt.Evidence(ctx, quipu.Job{ID: l.Job}, "charge")
 		must(err)
-		fmt.Println(l.Job.Key, outcome(ev.Effects[len(ev.Effects)-1])) // one that was not done is followed by the next
+		fmt.Println(l.Key, outcome(ev.Effects[len(ev.Effects)-1])) // one that was not done is followed by the next
 		must(rt.Operator().Decide(ctx, decision(l)))
-		out, err := rt.Wait(ctx, l.Job)
-		fmt.Println(l.Job.Key, string(out), err)
+		out, err := rt.Wait(ctx, quipu.Job{ID: l.Job})
+		fmt.Println(l.Key, string(out), err)
 	}
 	err = rt.Operator().Decide(ctx, decision(letters[0]))
 	fmt.Println("somebody was faster:", errors.Is(err, quipu.ErrStale))
@@ -205,7 +229,7 @@ func ExampleOperator() {
 	var parked *quipu.ParkedError
 	fmt.Println("parked:", errors.As(err, &parked))
 	for _, l := range parked.DeadLetters {
-		fmt.Println(l.Job.Key, l.Topic, l.Reason, l.Kind == journal.MessageResponse)
+		fmt.Println(l.Key, l.Topic, l.Reason, l.Kind == journal.MessageResponse)
 		if l.Reason != quipu.ReasonParked || l.State != quipu.LetterOpen {
 			fmt.Println(help(l.Reason))
 			continue
@@ -235,7 +259,7 @@ func ExampleOperator() {
 }
 
 // help says what kind of trouble a dead letter tells of.
-func help(reason quipu.DeadLetterReason) string {
+func help(reason view.LetterReason) string {
 	switch reason {
 	case quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit:
 		return "about an effect: look outside"
@@ -304,7 +328,7 @@ func ExampleRuntime_CheckOpen() {
 	defer end()
 	job, err := rt.Start(ctx, "subscribing", "ada", nil)
 	must(err)
-	for info := new(quipu.JobInfo); len(info.Waits) == 0; {
+	for info := new(view.Job); len(info.Waits) == 0; {
 		info, err = rt.Job(ctx, job)
 		must(err)
 	}

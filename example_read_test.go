@@ -10,11 +10,12 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
 // waiting reads a job until it waits for a signal.
-func waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) *quipu.JobInfo {
+func waiting(ctx context.Context, rt *quipu.Runtime, job quipu.Job) *view.Job {
 	for {
 		info, err := rt.Job(ctx, job)
 		if err == nil && len(info.Waits) > 0 {
@@ -44,9 +45,9 @@ func ExampleRuntime_Job() {
 	w, timer := info.Waits[0], info.Messages[0]
 	fmt.Printf("%s: %s waits for %s %s, or until %s later\n", info.State, w.Activity, w.Topic, w.Key, timer.Due.Sub(w.Since).Round(time.Hour))
 	switch timer.Held {
-	case quipu.HeldParked, quipu.HeldStuck:
+	case view.HeldParked, view.HeldStuck:
 		fmt.Println("a person has to decide")
-	case quipu.HeldParallel:
+	case view.HeldParallel:
 		fmt.Println("it waits for its turn")
 	default:
 		fmt.Println("the", timer.Kind, "comes when it is due")
@@ -59,7 +60,7 @@ func ExampleRuntime_Job() {
 	info, err = rt.Job(ctx, job)
 	must(err)
 	fmt.Println(info.State, info.Ended, info.Code, string(info.Output))
-	fmt.Println("kept for", info.ExpiresAt.Sub(info.Closed).Round(time.Minute))
+	fmt.Println("kept for", info.Expires.Sub(info.Closed).Round(time.Minute))
 	// Output:
 	// review 0
 	// start 200
@@ -93,8 +94,8 @@ func ExampleRuntime_Children() {
 	for _, c := range children {
 		child, err := rt.Job(ctx, quipu.Job{ID: c.ID})
 		must(err)
-		fmt.Printf("%s waits for %s (%s), turn %d, ended: %t\n", c.Activity, child.Job.Key, child.State, c.Turn, c.Ended)
-		fmt.Println("begun by", child.Parent.Activity, "of", child.Parent.Job.ID == job.ID)
+		fmt.Printf("%s waits for %s (%s), turn %d, ended: %t\n", c.Activity, child.Key, child.State, c.Turn, c.Ended)
+		fmt.Println("begun by", child.Parent.Activity, "of", child.Parent.ID == job.ID)
 	}
 	_, err = rt.Signal(ctx, "order.reviewed", "order-1/approval", map[string]bool{"ok": true})
 	must(err)
@@ -104,6 +105,33 @@ func ExampleRuntime_Children() {
 	// ask waits for order-1/approval (open), turn 1, ended: false
 	// begun by ask of true
 	// {"approved":true} <nil>
+}
+
+// More of a job: why it stands where it stands, and its messages as they stood at an entry of its
+// journal, each with its ledger.
+func ExampleRuntime_Inspect() {
+	ctx := context.Background()
+	rt, _, end := example(approval)
+	defer end()
+	job, err := rt.Start(ctx, "approval", "order-1", nil)
+	must(err)
+	waiting(ctx, rt, job)
+
+	now, err := rt.Inspect(ctx, job, view.Want{Reasons: true})
+	must(err)
+	for _, r := range now.Reasons {
+		fmt.Println(r.Kind, r.Activity, r.Commands)
+	}
+	then, err := rt.Inspect(ctx, job, view.Want{At: 1, Messages: true})
+	must(err)
+	fmt.Println("entry", then.At.Entry, then.At.Kind)
+	for _, m := range then.Messages {
+		fmt.Println(m.Kind, m.Activity, m.Ledger, m.Verdict)
+	}
+	// Output:
+	// race review [quipu signal order.reviewed order-1]
+	// entry 1 created
+	// start start 000010000000000 handled
 }
 
 // The journal, entry by entry: History is made from it, and it also serves for a job with over
@@ -141,16 +169,16 @@ transitions: {start: [charge]}
 `
 
 // outcome says what the journal holds about one effect.
-func outcome(e quipu.Effect) string {
+func outcome(e view.Effect) string {
 	switch e.State {
-	case quipu.EffectCompleted: // with a result, or with an error that is one
+	case view.EffectCompleted: // with a result, or with an error that is one
 		if e.Error != nil {
 			return "refused: " + e.Error.Message
 		}
-		return "done: " + string(e.Result)
-	case quipu.EffectNotDone:
+		return "done: " + string(e.Result.JSON)
+	case view.EffectNotDone:
 		return "not done: it runs again, under another key"
-	case quipu.EffectStarted:
+	case view.EffectStarted:
 		return "under way, or nobody knows: ask the other side"
 	}
 	return "unknown to this version: " + string(e.State)
@@ -189,7 +217,7 @@ func ExampleRuntime_Evidence() {
 	must(err)
 	effect, err := rt.Effect(ctx, digest)
 	must(err)
-	fmt.Println(effect.Name, "of", effect.Job.Key)
+	fmt.Println(effect.Name, "of", effect.JobKey)
 	_, err = rt.Effect(ctx, journal.Digest{1})
 	fmt.Println(errors.Is(err, quipu.ErrNotFound))
 	// Output:
@@ -243,7 +271,7 @@ func ExampleRuntime_AllJobs() {
 	}
 	for job, err := range rt.AllJobs(ctx, day) {
 		must(err)
-		fmt.Println(job.Job.Key, job.State)
+		fmt.Println(job.Key, job.State)
 	}
 	// Unordered output:
 	// order-4 open
@@ -271,7 +299,7 @@ func ExampleRuntime_Jobs() {
 		page, err := rt.Jobs(ctx, f)
 		must(err)
 		for _, j := range page.Jobs {
-			fmt.Println(j.Job.Key)
+			fmt.Println(j.Key)
 		}
 		if !page.Searched.IsZero() {
 			fmt.Println("searched back to", page.Searched)

@@ -57,7 +57,7 @@ func ExampleRuntime_Resume() {
 	fmt.Println(errors.Is(err, quipu.ErrResume), err)
 	info, err := rt.Job(ctx, quipu.Job{Key: "order-1"}) // the key means the last one
 	must(err)
-	fmt.Println(info.Generation, info.State, info.Job.ID == third.ID, info.Resumes == second.ID)
+	fmt.Println(info.Generation, info.State, info.ID == third.ID, info.Resumes == second.ID)
 	// Output:
 	// reserved 1 - job "order-1" failed with code 402: the card is expired
 	// reserved 1 - job "order-1" failed with code 402: the card is blocked

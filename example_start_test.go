@@ -30,10 +30,10 @@ func ExampleStartOption() {
 	page, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"import:7"}})
 	must(err)
 	for _, j := range page.Jobs {
-		info, err := rt.Job(ctx, j.Job)
+		info, err := rt.Job(ctx, quipu.Job{ID: j.ID})
 		must(err)
 		start := info.Messages[0] // the one message that is open
-		fmt.Println(j.Job.Key, j.State, j.Tags, "starts in", start.Due.Sub(j.Started).Round(time.Minute))
+		fmt.Println(j.Key, j.State, j.Tags, "starts in", start.Due.Sub(j.Started).Round(time.Minute))
 	}
 	// Output:
 	// refused input: key "order-3": a start is delayed by 0s to 87600h0m0s
@@ -214,7 +214,7 @@ func ExampleRuntime_Start() {
 	fmt.Println(err)
 	page, err := rt.Jobs(ctx, quipu.JobFilter{Tags: []string{"customer:7"}})
 	must(err)
-	fmt.Println(len(page.Jobs), page.Jobs[0].Job.Key, page.Jobs[0].State)
+	fmt.Println(len(page.Jobs), page.Jobs[0].Key, page.Jobs[0].State)
 	// Output:
 	// order-42 false <nil>
 	// order-42 true <nil>

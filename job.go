@@ -2,7 +2,6 @@ package quipu
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,10 +10,10 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/engine"
-	"github.com/quipu-journal/quipu/internal/history"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Find returns the job that has the key.
@@ -80,152 +79,47 @@ func (rt *Runtime) Journal(ctx context.Context, job Job) iter.Seq2[*journal.Entr
 	}
 }
 
-// Child is a job that an activity of another job waits for.
-type Child struct {
-	Activity string // the await
-	Address  string
-	ID       journal.JobID
-	// Turn counts the children that the await has started. Attempt rises with each that failed.
-	// Both begin at 1.
-	Turn, Attempt int
-	// Begun says that the child's inception is committed; Ended that it has ended or is
-	// quarantined.
-	Begun, Ended bool
-}
-
-// Children lists the jobs that the job waits for, by address: ErrNotFound. Wait and Job accept
-// a Job with such an ID.
-func (rt *Runtime) Children(ctx context.Context, job Job) ([]Child, error) {
-	job, err := rt.known(ctx, job)
+// Children lists the jobs that the job waits for, by address: ErrNotFound. A child that has begun has a
+// State; Wait and Job accept a Job with its ID.
+func (rt *Runtime) Children(ctx context.Context, job Job) ([]view.Child, error) {
+	v, err := rt.Job(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	v, err := rt.store.Job(ctx, job.ID)
+	ids := make([]journal.JobID, len(v.Children))
+	for i := range v.Children {
+		ids[i] = v.Children[i].ID
+	}
+	outcomes, err := rt.store.Outcomes(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	var out []Child
-	var ids []journal.JobID
-	for i := range v.Instances {
-		if in := &v.Instances[i]; !in.Child.IsZero() {
-			out = append(out, Child{
-				Activity: in.Key.Activity, Address: string(in.Key.DAD), ID: in.Child, Turn: in.Turn,
-				Attempt: in.Attempt,
-			})
-			ids = append(ids, in.Child)
+	for i := range v.Children {
+		if o, begun := outcomes[ids[i]]; begun {
+			v.Children[i].Key, v.Children[i].State, v.Children[i].Ended = o.Key, o.State, o.Over()
 		}
 	}
-	ended, err := rt.store.Ended(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i := range out {
-		out[i].Ended, out[i].Begun = ended[out[i].ID]
-	}
-	return out, nil
+	return v.Children, nil
 }
 
-// JobSummary is one line of a list of jobs. A time that has not come is zero.
-type JobSummary struct {
-	Job           Job
-	Generation    int64 // how often the key has been used, from 1
-	Flow, Version string
-	State         journal.JobState
-	Tags          []string
-	Started       time.Time
-	Closed        time.Time
-	Open          int64 // open obligations: at 0 the job closes
-	Entries       int64 // entries of its main chain
-}
-
-// JobInfo is the state of one job.
-type JobInfo struct {
-	JobSummary
-	Ended     bool // closed, and its completion tasks are done
-	Code      int  // 200, or that of its error; 0 while open
-	Error     *journal.Failure
-	Output    json.RawMessage // set once it has Ended
-	ExpiresAt time.Time       // when it is removed; zero if it is kept for good or not closed
-	Trace     string          // W3C traceparent, or ""
-	// Parent is the activity that started this job by an await or a function; nil for none.
-	Parent *Parent
-	// Resumes is the job that this one continues, ResumedBy the one that continues it. Both have
-	// the same key; zero for none.
-	Resumes, ResumedBy journal.JobID
-	// ForkOf is the job from one of whose entries this one goes on; zero: it is no fork.
-	ForkOf journal.JobID
-	// Activities are the instances that the job has reached, one for each pass.
-	Activities []Instance
-	// Messages are the open ones: sent, due, due later, or held.
-	Messages []Message
-	// Waits are the open waits for signals.
-	Waits []Wait
-	// DeadLetters are all dead letters of the job, the oldest first.
-	DeadLetters []DeadLetter
-}
-
-// Parent is the activity of another job that started a job.
-type Parent struct {
-	Job               Job
-	Activity, Address string
-	Awaited           bool // the activity waits for the job's end
-}
-
-// Instance is one pass of an activity.
-type Instance struct {
-	Activity, Address string
-	Ledger            string // its 15 digits (1.2)
-	Code              int    // of its result; 0 without one
-	Child             journal.JobID
-}
-
-// Held says why a message is held, and not sent.
-type Held string
-
-// Why messages are held.
-const (
-	HeldParked   Held = collation.HeldParked   // a person has to decide (E10)
-	HeldStuck    Held = collation.HeldStuck    // it cannot be handled; a person has to decide
-	HeldParallel Held = collation.HeldParallel // an element that waits for its turn
-)
-
-// Message is an open message of a job.
-type Message struct {
-	ID                journal.GUID
-	Kind              journal.MessageKind
-	Activity, Address string
-	Topic             string // of a request
-	Element           int    // its index in the list, under `each`
-	Turn, Attempt     int
-	// Lost is how many runs of the attempt ended without an answer, with their process or its
-	// connection (E9).
-	Lost   int
-	Sent   time.Time // last sent
-	Due    time.Time // when the sweeper looks at it next; zero if it does not
-	Held   Held      // why it is held, or ""
-	Holder string    // the handler run that has it, or ""
-}
-
-// Wait is an open wait for a signal.
-type Wait struct {
-	Activity, Address string
-	Topic, Key        string
-	Since             time.Time
-	Repeat            bool
-	Signals           int // signals so far, if it repeats
-}
-
-// Job reads the state of a job: ErrNotFound.
-func (rt *Runtime) Job(ctx context.Context, job Job) (*JobInfo, error) {
+// Job reads what the tables have of a job: ErrNotFound.
+func (rt *Runtime) Job(ctx context.Context, job Job) (*view.Job, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	v, err := rt.store.Job(ctx, job.ID)
+	return rt.reader.Job(ctx, job.ID, inspect.Want{})
+}
+
+// Inspect is Job with more of it, or as it stood at an entry of its journal. Errors: ErrNotFound; where
+// something is wanted that only the journal has, also ErrTombstone, or one that says that the job has
+// over MaxHistory entries.
+func (rt *Runtime) Inspect(ctx context.Context, job Job, want view.Want) (*view.Job, error) {
+	job, err := rt.known(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	return info(v), nil
+	return rt.reader.Job(ctx, job.ID, inspect.Want{Want: want, AnySize: true})
 }
 
 // moment converts a time of the database; never is the zero time.
@@ -234,58 +128,6 @@ func moment(t collation.Micros) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(t))
-}
-
-func summary(v *store.JobSummary) JobSummary {
-	return JobSummary{
-		Job: Job{ID: v.ID, Key: v.Key}, Generation: v.Generation, Flow: v.Flow.Name, Version: v.Flow.Version,
-		State: v.State, Tags: v.Tags,
-		Started: moment(v.Started), Closed: moment(v.Closed), Open: v.Semaphore, Entries: v.Head.Seq,
-	}
-}
-
-func info(v *store.JobView) *JobInfo {
-	out := &JobInfo{
-		JobSummary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: v.Error, Output: v.Output,
-		ExpiresAt: moment(v.ExpiresAt),
-		Trace:     v.Trace,
-	}
-	if p := v.Parent; p != nil {
-		out.Parent = &Parent{Job: Job{ID: p.Job}, Activity: p.Activity, Address: p.DAD, Awaited: p.Awaited}
-	}
-	switch from := v.From; {
-	case from == nil:
-	case from.Forks():
-		out.ForkOf = from.Job
-	default:
-		out.Resumes = from.Job
-	}
-	out.ResumedBy = v.Next
-	for _, i := range v.Instances {
-		out.Activities = append(out.Activities, Instance{
-			Activity: i.Key.Activity, Address: string(i.Key.DAD), Ledger: i.Ledger.String(), Code: i.Code,
-			Child: i.Child,
-		})
-	}
-	for i := range v.Rows {
-		r := &v.Rows[i]
-		out.Messages = append(out.Messages, Message{
-			ID: r.GUID, Kind: r.Kind, Activity: r.Activity, Address: string(r.DAD), Topic: r.Topic, Element: r.Element,
-			Turn: r.Turn, Attempt: r.Attempt, Sent: moment(r.PublishedAt), Due: moment(r.NextAt), Held: Held(r.Held),
-			Holder: r.Holder, Lost: max(0, r.Lost()),
-		})
-	}
-	for i := range v.Waits {
-		w := &v.Waits[i]
-		out.Waits = append(out.Waits, Wait{
-			Activity: w.Activity, Address: string(w.DAD), Topic: w.Topic, Key: w.Key, Since: moment(w.Since),
-			Repeat: w.Repeat, Signals: w.Count,
-		})
-	}
-	for i := range v.Dead {
-		out.DeadLetters = append(out.DeadLetters, deadLetter(&v.Dead[i]))
-	}
-	return out
 }
 
 // MaxCounted bounds the jobs that CountJobs looks at.
@@ -341,7 +183,7 @@ func instant(t time.Time) collation.Micros {
 
 // JobPage is a page of a list of jobs.
 type JobPage struct {
-	Jobs []JobSummary
+	Jobs []view.Summary
 	Next string // JobFilter.Before of the next page; "": there is none
 	// Searched is set if the page ends early: no more jobs were looked at than one statement does.
 	// All that started later were compared with the filter. Next leads on.
@@ -362,9 +204,9 @@ func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) (JobPage, error) {
 	if err != nil {
 		return JobPage{}, err
 	}
-	page := JobPage{Jobs: make([]JobSummary, len(found.Jobs)), Next: found.Next, Searched: moment(found.Searched)}
+	page := JobPage{Jobs: make([]view.Summary, len(found.Jobs)), Next: found.Next, Searched: moment(found.Searched)}
 	for i := range found.Jobs {
-		page.Jobs[i] = summary(&found.Jobs[i])
+		page.Jobs[i] = inspect.Summarize(&found.Jobs[i])
 	}
 	return page, nil
 }
@@ -372,15 +214,15 @@ func (rt *Runtime) Jobs(ctx context.Context, f JobFilter) (JobPage, error) {
 // AllJobs yields the jobs that Jobs lists page by page, from Before on if there is one.
 // Limit is the size of a page. The pages are read one after another: a job that starts meanwhile
 // is not yielded, and one that ends may be yielded as open. After an error it ends.
-func (rt *Runtime) AllJobs(ctx context.Context, f JobFilter) iter.Seq2[JobSummary, error] {
-	return func(yield func(JobSummary, error) bool) {
+func (rt *Runtime) AllJobs(ctx context.Context, f JobFilter) iter.Seq2[view.Summary, error] {
+	return func(yield func(view.Summary, error) bool) {
 		if f.Limit <= 0 {
 			f.Limit = store.MaxPage
 		}
 		for {
 			page, err := rt.Jobs(ctx, f)
 			if err != nil {
-				yield(JobSummary{}, err)
+				yield(view.Summary{}, err)
 				return
 			}
 			for i := range page.Jobs {
@@ -422,62 +264,17 @@ func (rt *Runtime) CountJobs(ctx context.Context, f JobFilter) (JobCounts, error
 // MaxHistory bounds the entries of a job whose History can be read.
 const MaxHistory = inspect.MaxHistory
 
-// Event is one thing that happened in a job.
-type Event struct {
-	Time time.Time // by the database's clock
-	// Kind is started, sent, done, failed, attempt, waits, woke, signal, child, effect, parked,
-	// operator, late, closed or other.
-	Kind string
-	// Activity and Address name the instance; empty for the job as a whole.
-	Activity, Address string
-	Pass              int    // which pass of a loop or of a repeating hook it is, from 1
-	Element           int    // the place in the list of an `each`, from 0; -1 for none
-	Text              string // what happened, in a few words without the values below
-	Attempt           int    // the attempt that the event is about, from 1; 0 for none
-	Code              int    // of an end; 0 otherwise
-	// Input and Output are canonical; nil where there is none, or it is not known any more.
-	Input, Output json.RawMessage
-	Error         *journal.Failure
-	Job           journal.JobID // another job that the event is about: a child, a parent, a target
-	Due           time.Time     // when it goes on without any event; zero if it does not
-	// Waited is how long one attempt of a request waited for a worker, and Ran how long the worker
-	// ran; 0: not known. Other waits only have Waited.
-	Waited, Ran time.Duration
-	// Chain and Seq name the entry of the event; Chain is zero for the main chain.
-	Chain journal.GUID
-	Seq   int64
-}
-
 // History returns the events of a job in the order of time: inputs and outputs of activities,
 // attempts, effects, signals, children. Errors: ErrNotFound, ErrTombstone, or one that says that
 // the job has over MaxHistory entries.
-func (rt *Runtime) History(ctx context.Context, job Job) ([]Event, error) {
+func (rt *Runtime) History(ctx context.Context, job Job) ([]view.Event, error) {
 	job, err := rt.known(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	all, err := inspect.History(ctx, rt.store, job.ID)
+	v, err := rt.reader.Job(ctx, job.ID, inspect.Want{Want: view.Want{Events: true}, AnySize: true})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Event, len(all))
-	for i := range all {
-		e := &all[i]
-		out[i] = Event{
-			Time: e.Time, Kind: string(e.Kind), Activity: e.Activity, Address: e.Address, Pass: e.Pass,
-			Element: e.Element, Text: e.Text,
-			Attempt: e.Attempt, Code: e.Code, Input: known(e.Input), Output: known(e.Output), Error: e.Error,
-			Job: e.Job, Due: e.Due,
-			Waited: e.Waited, Ran: e.Ran, Chain: e.Chain, Seq: e.Seq,
-		}
-	}
-	return out, nil
-}
-
-// known is what is known of a value.
-func known(v *history.Value) json.RawMessage {
-	if v == nil {
-		return nil
-	}
-	return v.JSON
+	return v.Events, nil
 }

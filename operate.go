@@ -12,12 +12,14 @@ import (
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/keyring"
 	"github.com/quipu-journal/quipu/internal/repair"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Operator lists dead letters and decides on them (E10). Every decision is an entry in the
@@ -113,82 +115,45 @@ func (o Operator) Decide(ctx context.Context, d Decision) error {
 	return err
 }
 
-// DeadLetterReason says in a word why a message cannot go on by itself.
-type DeadLetterReason string
-
 // The reasons of dead letters; docs/cli.md says of each what to do.
 const (
-	ReasonParked         DeadLetterReason = "parked"         // the outcome of an effect is not known
-	ReasonConfirm        DeadLetterReason = "confirm"        // a verifier contradicts a recorded effect
-	ReasonResultMisfit   DeadLetterReason = "result_misfit"  // a recorded result does not fit its type
-	ReasonNondeterminism DeadLetterReason = "nondeterminism" // a durable function took another path
-	ReasonUndo           DeadLetterReason = "undo"           // a compensation fails, or cannot begin
-	ReasonRuns           DeadLetterReason = "runs"           // its request ran too often without a response
+	ReasonParked         view.LetterReason = "parked"         // the outcome of an effect is not known
+	ReasonConfirm        view.LetterReason = "confirm"        // a verifier contradicts a recorded effect
+	ReasonResultMisfit   view.LetterReason = "result_misfit"  // a recorded result does not fit its type
+	ReasonNondeterminism view.LetterReason = "nondeterminism" // a durable function took another path
+	ReasonUndo           view.LetterReason = "undo"           // a compensation fails, or cannot begin
+	ReasonRuns           view.LetterReason = "runs"           // its request ran too often without a response
 	// it reached a limit of its job, or the store refuses what it brings
-	ReasonStuck       DeadLetterReason = "stuck"
-	ReasonSlow        DeadLetterReason = "slow"        // the decision on it took too long on a machine, three times
-	ReasonLoads       DeadLetterReason = "loads"       // the decision on it asked for state too often
-	ReasonUndecodable DeadLetterReason = "undecodable" // it, or its row, cannot be read
-	ReasonForeign     DeadLetterReason = "foreign"     // its job or its space is not here
-	ReasonRefused     DeadLetterReason = "refused"     // a signal that cannot be delivered
-	ReasonChanged     DeadLetterReason = "changed"     // stored bytes of its job are not those that were recorded
+	ReasonStuck       view.LetterReason = "stuck"
+	ReasonSlow        view.LetterReason = "slow"        // the decision on it took too long on a machine, three times
+	ReasonLoads       view.LetterReason = "loads"       // the decision on it asked for state too often
+	ReasonUndecodable view.LetterReason = "undecodable" // it, or its row, cannot be read
+	ReasonForeign     view.LetterReason = "foreign"     // its job or its space is not here
+	ReasonRefused     view.LetterReason = "refused"     // a signal that cannot be delivered
+	ReasonChanged     view.LetterReason = "changed"     // stored bytes of its job are not those that were recorded
 )
 
 // reasons are all of them.
-var reasons = []DeadLetterReason{
+var reasons = []view.LetterReason{
 	ReasonParked, ReasonConfirm, ReasonResultMisfit, ReasonNondeterminism, ReasonUndo, ReasonRuns, ReasonStuck,
 	ReasonSlow, ReasonLoads, ReasonUndecodable, ReasonForeign, ReasonRefused, ReasonChanged,
 }
 
-// DeadLetterState says what became of a dead letter.
-type DeadLetterState string
-
 // The states of a dead letter.
 const (
-	LetterOpen     DeadLetterState = collation.LetterOpen
-	LetterRetried  DeadLetterState = collation.LetterRetried  // by an operator, as the next two
-	LetterResolved DeadLetterState = collation.LetterResolved // by a result, or by what was said of an effect
-	LetterFailed   DeadLetterState = collation.LetterFailed   // by an error
-	LetterAnswered DeadLetterState = collation.LetterAnswered // the answer of its message came after all
+	LetterOpen     view.LetterState = collation.LetterOpen
+	LetterRetried  view.LetterState = collation.LetterRetried  // by an operator, as the next two
+	LetterResolved view.LetterState = collation.LetterResolved // by a result, or by what was said of an effect
+	LetterFailed   view.LetterState = collation.LetterFailed   // by an error
+	LetterAnswered view.LetterState = collation.LetterAnswered // the answer of its message came after all
 )
-
-// DeadLetter is a message that cannot go on by itself. Its dispatch row, if it has one, is held
-// until an operator decides or a late answer arrives.
-type DeadLetter struct {
-	ID       int64
-	Job      Job    // zero for a message without a job
-	Flow     string // of the job
-	Topic    string // of the request, while its row exists
-	Kind     journal.MessageKind
-	Activity string
-	Address  string // of the activity's instance
-	Ledger   string // the instance's 15 digits when the dead letter was written; empty for none
-	Reason   DeadLetterReason
-	Message  string
-	At       time.Time
-	State    DeadLetterState
-}
-
-func deadLetter(v *store.DeadView) DeadLetter {
-	ledger := ""
-	if v.Letter.Ledger != 0 {
-		ledger = v.Letter.Ledger.String()
-	}
-	return DeadLetter{
-		Kind: v.Letter.Kind, Ledger: ledger,
-		ID: v.ID, Job: Job{ID: v.Letter.Job, Key: v.Key}, Flow: v.Flow, Topic: v.Topic, Activity: v.Letter.Activity,
-		Address: string(v.Letter.DAD),
-		Reason:  DeadLetterReason(v.Letter.Reason), Message: v.Letter.Message, At: time.UnixMicro(int64(v.At)),
-		State: DeadLetterState(v.State),
-	}
-}
 
 // DeadLetterFilter selects a page of dead letters. A zero field does not filter.
 type DeadLetterFilter struct {
 	All    bool // also those that have ended
 	Flow   string
 	Topic  string // of the request, while its row exists
-	Reason DeadLetterReason
+	Reason view.LetterReason
 	Prefix string // of the job's key
 	// From and To select those that were written at From or later, and before To.
 	From, To time.Time
@@ -199,7 +164,7 @@ type DeadLetterFilter struct {
 
 // DeadLetters lists a page of dead letters, newest first. ErrInput says that there is no such
 // Reason, ErrKey that the Prefix begins a key that is private.
-func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLetter, error) {
+func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]view.DeadLetter, error) {
 	if f.Reason != "" && !slices.Contains(reasons, f.Reason) {
 		return nil, fmt.Errorf("%w: dead letters: reason %.40q: use one of %v", ErrInput, f.Reason, reasons)
 	}
@@ -213,9 +178,9 @@ func (o Operator) DeadLetters(ctx context.Context, f DeadLetterFilter) ([]DeadLe
 	if err != nil {
 		return nil, err
 	}
-	all := make([]DeadLetter, len(views))
+	all := make([]view.DeadLetter, len(views))
 	for i := range views {
-		all[i] = deadLetter(&views[i])
+		all[i] = inspect.LetterOf(&views[i])
 	}
 	return all, nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/tokens"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/workers"
@@ -55,6 +54,7 @@ type Runtime struct {
 	store     *postgres.Store
 	flows     *engine.Flows
 	committer *engine.Committer
+	reader    *inspect.Reader
 }
 
 // Open connects to Postgres, checks its settings (S7), migrates the schema unless NoMigrate is
@@ -75,9 +75,21 @@ func open(ctx context.Context, cfg Config, how below.Mode) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{
+	rt := &Runtime{
 		cfg: cfg, proc: p, tokens: tokens.New(p.Store), store: p.Store, flows: p.Flows, committer: p.Committer,
-	}, nil
+	}
+	rt.reader = inspect.New(p.Store, p.Kept, rt.elsewhere)
+	return rt, nil
+}
+
+// elsewhere tells of a topic whether a worker takes its requests that is no process of the space, and
+// whether the queue of the topic could be seen.
+func (rt *Runtime) elsewhere(ctx context.Context) func(topic string) (is, seen bool) {
+	all, _ := rt.Topics(ctx) // nothing is seen then
+	return func(topic string) (is, seen bool) {
+		at := slices.IndexFunc(all, func(t Topic) bool { return t.Name == topic })
+		return at >= 0 && all[at].Elsewhere, at >= 0 && all[at].Queued != QueueUnknown
+	}
 }
 
 // Run works for the space until ctx ends. Then it drains: it takes no new work, and running
@@ -411,9 +423,7 @@ func init() {
 	below.Open = func(ctx context.Context, cfg any, how below.Mode) (any, error) {
 		return open(ctx, cfg.(Config), how)
 	}
-	below.JobInfo = func(v *store.JobView) any { return info(v) }
-	below.DeadLetter = func(v *store.DeadView) any { return deadLetter(v) }
-	below.Evidence = func(job journal.JobID, found *inspect.Evidence) any { return evidence(job, found) }
+	below.Reader = func(runtime any) *inspect.Reader { return runtime.(*Runtime).reader }
 	below.Of = func(runtime any) *postgres.Store { return runtime.(*Runtime).store }
 	below.Witness = func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error) {
 		return runtime.(*Runtime).proc.Witness(ctx)

@@ -9,9 +9,11 @@ import (
 
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // quarantined is the cause that Wait reports for a quarantined job, which never ends by itself
@@ -105,9 +107,9 @@ func (j Job) name() string {
 }
 
 func parkedBy(job Job, views []store.DeadView) *ParkedError {
-	e := &ParkedError{Job: job, DeadLetters: make([]DeadLetter, len(views))}
+	e := &ParkedError{Job: job, DeadLetters: make([]view.DeadLetter, len(views))}
 	for i := range views {
-		e.DeadLetters[i] = deadLetter(&views[i])
+		e.DeadLetters[i] = inspect.LetterOf(&views[i])
 	}
 	return e
 }

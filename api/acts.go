@@ -53,9 +53,9 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
-	id, err := journal.ParseJobID(r.PathValue("job"))
+	id, err := idOf(r, "an interrupt")
 	if err != nil {
-		return malformed("an interrupt names a job by its id, not by its key: GET " + Path + "/jobs/KEY gives the id of the job that has the key now")
+		return err
 	}
 	options := []quipu.InterruptOption{
 		quipu.Descend(body.Descend), quipu.Throw(!body.NoThrow), quipu.Who(access.Of(r.Context()).Name),
@@ -77,9 +77,41 @@ func (a *api) interrupt(w http.ResponseWriter, r *http.Request) error {
 		Interrupted{Key: done.Job.Key, Job: done.Job.ID.String(), Duplicate: done.Duplicate, Closed: done.Closed})
 }
 
+// idOf reads the id of a job of a path, for an act that names no job by its key.
+func idOf(r *http.Request, act string) (journal.JobID, error) {
+	id, err := journal.ParseJobID(r.PathValue("job"))
+	if err != nil {
+		return id, malformed(act + " names a job by its id, not by its key: GET " + Path + "/jobs/KEY gives the id of the job that has the key now")
+	}
+	return id, nil
+}
+
+// resume goes on with the job of an id, in the next generation of its key.
+func (a *api) resume(w http.ResponseWriter, r *http.Request) error {
+	var body ResumeRequest
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	id, err := idOf(r, "a resume")
+	if err != nil {
+		return err
+	}
+	// Its generation is read before: after a resume nothing may fail that would say that nothing was done.
+	old, err := a.rt.Job(r.Context(), quipu.Job{ID: id})
+	if err != nil {
+		return err
+	}
+	job, err := a.rt.Resume(r.Context(), quipu.Job{ID: id, Key: old.Key},
+		quipu.From(body.From), quipu.Who(access.Of(r.Context()).Name), quipu.Reason(body.Reason))
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, Resumed{Key: job.Key, Job: job.ID.String(), Generation: old.Generation + 1})
+}
+
 func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	q := parameters(r, "all", "flow", "topic", "reason", "prefix", "from", "to", "job", "cursor", "limit")
-	f := quipu.DeadLetterFilter{Limit: pageOf(q)}
+	f := quipu.DeadLetterFilter{Limit: limitOf(q, MaxLimit)}
 	read(q, "all", &f.All, strconv.ParseBool)
 	read(q, "flow", &f.Flow, plain)
 	read(q, "topic", &f.Topic, plain)
@@ -99,7 +131,7 @@ func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := Letters{DeadLetters: letters(all)}
+	page := Letters{DeadLetters: all}
 	if len(all) == f.Limit && f.Jobs == nil {
 		page.Next = strconv.FormatInt(all[len(all)-1].ID, 10)
 	}

@@ -21,13 +21,18 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
 )
 
 // Path is where the API stands on its server.
 const Path = "/api/v1"
 
-// callWait bounds a call that neither waits nor streams.
-const callWait = 30 * time.Second
+// Limits of calls that neither wait nor stream.
+const (
+	callWait = 30 * time.Second
+	longWait = 10 * time.Minute // of one that reads a whole journal
+)
 
 // Config configures the API.
 type Config struct {
@@ -40,9 +45,11 @@ type Config struct {
 }
 
 type api struct {
-	rt    *quipu.Runtime
-	build string
-	log   *slog.Logger
+	rt     *quipu.Runtime
+	reader *inspect.Reader
+	guard  *access.Guard
+	build  string
+	log    *slog.Logger
 }
 
 // route is one operation. Its handler returns what it has not answered yet as an error.
@@ -51,9 +58,6 @@ type route struct {
 	role         access.Role
 	do           handling
 }
-
-// long are the paths of operations that read a whole journal.
-var long = []string{"/jobs/{job}/verify", "/jobs/{job}/export"}
 
 type handling func(*api, http.ResponseWriter, *http.Request) error
 
@@ -76,12 +80,18 @@ func bare(do handling) handling {
 	}
 }
 
-// few bounds how many of an operation are under way: see access.Guard.Few.
-func (r route) few(g *access.Guard, h http.Handler) http.Handler {
-	if slices.Contains(long, r.path) {
-		return g.Few(h)
+// long bounds an operation that reads a whole journal, and how many of them are under way: see
+// access.Guard.Few.
+func long(do handling) handling {
+	return func(a *api, w http.ResponseWriter, r *http.Request) (err error) {
+		a.guard.Few(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			access.Extend(w, longWait+writeMargin)
+			ctx, cancel := context.WithTimeout(r.Context(), longWait)
+			defer cancel()
+			err = do(a, &access.Steady{ResponseWriter: w}, r.WithContext(ctx))
+		})).ServeHTTP(w, r)
+		return err
 	}
-	return h
 }
 
 // routes are all operations; openapi.yaml describes each.
@@ -90,28 +100,33 @@ var routes = []route{
 	{http.MethodPost, "/jobs", access.Client, quick(bare((*api).start))},
 	{http.MethodGet, "/jobs", access.Viewer, quick((*api).list)},
 	{http.MethodGet, "/counts", access.Viewer, quick((*api).count)},
-	{http.MethodGet, "/jobs/{job}", access.Viewer, quick(bare((*api).get))},
+	{http.MethodGet, "/jobs/{job}", access.Viewer, (*api).get},
+	{http.MethodGet, "/jobs/{job}/messages", access.Viewer, long((*api).messages)},
+	{http.MethodGet, "/jobs/{job}/events", access.Viewer, long((*api).events)},
+	{http.MethodGet, "/jobs/{job}/trace", access.Viewer, long((*api).trace)},
 	{http.MethodGet, "/jobs/{job}/wait", access.Viewer, (*api).wait},
 	{http.MethodPost, "/jobs/{job}/interrupt", access.Client, quick(bare((*api).interrupt))},
-	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, quick(bare((*api).verify))},
-	{http.MethodGet, "/jobs/{job}/export", access.Viewer, bare((*api).export)},
+	{http.MethodPost, "/jobs/{job}/resume", access.Operator, quick(bare((*api).resume))},
+	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, long(bare((*api).verify))},
+	{http.MethodGet, "/jobs/{job}/export", access.Viewer, long(bare((*api).export))},
 	{http.MethodPost, "/signals", access.Client, quick(bare((*api).signal))},
 	{http.MethodGet, "/dead-letters", access.Viewer, quick((*api).deadLetters)},
 	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, quick(bare((*api).decide))},
+	{http.MethodGet, "/space", access.Viewer, quick(bare((*api).space))},
 	{http.MethodGet, "/flows", access.Viewer, quick(bare((*api).flows))},
 	{http.MethodGet, "/flows/{flow}/{version}", access.Viewer, quick(bare((*api).flow))},
 }
 
 // New makes the handler of the API, for requests below Path.
 func New(rt *quipu.Runtime, cfg Config) http.Handler {
-	a := &api{rt: rt, build: cfg.Build, log: cfg.Logger}
+	a := &api{rt: rt, reader: below.Reader(rt), guard: cfg.Guard, build: cfg.Build, log: cfg.Logger}
 	if a.log == nil {
 		a.log = slog.Default()
 	}
 	mux, methods := http.NewServeMux(), map[string][]string{}
 	for _, r := range routes {
 		methods[r.path] = append(methods[r.path], r.method)
-		mux.Handle(r.method+" "+Path+r.path, cfg.Guard.Need(r.role, r.few(cfg.Guard, a.answering(r.do))))
+		mux.Handle(r.method+" "+Path+r.path, cfg.Guard.Need(r.role, a.answering(r.do)))
 	}
 	for path, allowed := range methods {
 		mux.HandleFunc(Path+path, func(w http.ResponseWriter, _ *http.Request) {

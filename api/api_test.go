@@ -13,10 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // O10: a job is started once, whatever repeats the request, and its end is waited for.
@@ -166,7 +168,7 @@ func TestO10Reads(t *testing.T) {
 	w.is(w.ask(access.Viewer, http.MethodGet, "/counts", ""), http.StatusOK, &counts)
 	require.Equal(t, api.Counts{Jobs: map[string]int64{"open": 1, "completed": 3}, Looked: 4}, counts)
 
-	var job api.Job
+	var job view.Job
 	require.Eventually(t, func() bool {
 		w.is(w.ask(access.Client, http.MethodGet, "/jobs/r1", ""), http.StatusOK, &job)
 		return len(job.Waits) == 1
@@ -203,7 +205,7 @@ func TestO11DecisionSaysWho(t *testing.T) {
 	w.is(w.ask(access.Client, http.MethodGet, "/jobs/c1/wait?timeout=60s&until_parked=true", ""), http.StatusOK, &out)
 	require.False(t, out.Ended)
 	require.Len(t, out.DeadLetters, 1)
-	require.Equal(t, "parked", out.DeadLetters[0].Reason)
+	require.Equal(t, quipu.ReasonParked, out.DeadLetters[0].Reason)
 	var page api.Letters
 	w.is(w.ask(access.Viewer, http.MethodGet, "/dead-letters?flow=charge&topic=cut&reason=parked&prefix=c&from=2020-01-01T00:00:00Z&limit=1&job="+s.Job, ""), http.StatusOK, &page)
 	require.Equal(t, out.DeadLetters[0], page.DeadLetters[0])
@@ -279,14 +281,18 @@ func TestO11Payloads(t *testing.T) {
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "bad", "key": "b1"}`), http.StatusCreated, &s)
 	w.ended("h1")
 	w.ended("b1")
-	for _, path := range []string{"/jobs/h1", "/jobs/h1/wait", "/jobs/b1", "/jobs/b1/wait", "/jobs/h1/verify", "/jobs"} {
+	for _, path := range []string{
+		"/jobs/h1", "/jobs/h1/wait", "/jobs/b1", "/jobs/b1/wait", "/jobs/h1/verify", "/jobs", "/jobs/h1?journal=true&reasons=true",
+		"/jobs/h1?at=2&journal=true", "/jobs/b1?journal=true&reasons=true", "/jobs/h1/events", "/jobs/h1/messages", "/jobs/h1/trace",
+		"/jobs/b1/events", "/jobs/b1/trace",
+	} {
 		r := w.ask(access.Viewer, http.MethodGet, path, "")
 		require.Equal(t, http.StatusOK, r.status, r.body)
 		require.NotContains(t, r.body, "Ada", path)
 		require.NotContains(t, r.body, "secret", path)
 	}
 	w.refused(w.ask(access.Viewer, http.MethodGet, "/jobs/h1/export", ""), http.StatusForbidden, access.CodeForbidden)
-	for _, path := range []string{"/jobs", "/signals", "/jobs/h1/interrupt", "/dead-letters/1/decision"} {
+	for _, path := range []string{"/jobs", "/signals", "/jobs/h1/interrupt", "/jobs/h1/resume", "/dead-letters/1/decision"} {
 		w.refused(w.ask(access.Viewer, http.MethodPost, path, "{}"), http.StatusForbidden, access.CodeForbidden)
 	}
 	w.refused(w.ask("", http.MethodGet, "/jobs", ""), http.StatusUnauthorized, access.CodeUnauthenticated)

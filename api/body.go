@@ -30,6 +30,10 @@ func (i *InterruptRequest) members() map[string]any {
 	return map[string]any{"code": &i.Code, "reason": &i.Reason, "descend": &i.Descend, "no_throw": &i.NoThrow}
 }
 
+func (r *ResumeRequest) members() map[string]any {
+	return map[string]any{"from": &r.From, "reason": &r.Reason}
+}
+
 func (d *DecideRequest) members() map[string]any {
 	return map[string]any{"verdict": &d.Verdict, "effect": &d.Effect, "result": &d.Result, "code": &d.Code, "message": &d.Message, "reason": &d.Reason}
 }

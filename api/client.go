@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Client asks the API of a space. Its methods answer as those of a quipu.Runtime do, with the same
@@ -93,12 +93,13 @@ func errorOf(p *access.Problem) error {
 	return e
 }
 
-func (c *Client) do(ctx context.Context, x call) error {
+// send sends a request, and returns an answer that is none of an error.
+func (c *Client) send(ctx context.Context, x call) (*http.Response, error) {
 	var sent io.Reader
 	if x.body != nil {
 		text, err := json.Marshal(x.body)
 		if err != nil {
-			return fmt.Errorf("%w: %w", quipu.ErrInput, err)
+			return nil, fmt.Errorf("%w: %w", quipu.ErrInput, err)
 		}
 		sent = bytes.NewReader(text)
 	}
@@ -108,7 +109,7 @@ func (c *Client) do(ctx context.Context, x call) error {
 	}
 	r, err := http.NewRequestWithContext(ctx, x.method, address, sent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if sent != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -120,31 +121,50 @@ func (c *Client) do(ctx context.Context, x call) error {
 		r.Header.Set("Idempotency-Key", x.key)
 	}
 	resp, err := c.http.Do(r)
-	if err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &awayError{err}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, &awayError{err}
+	case resp.StatusCode < http.StatusBadRequest:
+		return resp, nil
 	}
+	text, err := whole(resp)
+	if err != nil {
+		return nil, err
+	}
+	p := &access.Problem{}
+	if json.Unmarshal(text, p) != nil || p.Code == "" {
+		return nil, fmt.Errorf("%s answers %s: it is not the API of Quipu, or something stands before it", c.base, resp.Status)
+	}
+	return nil, errorOf(p)
+}
+
+// whole reads an answer to its end.
+func whole(resp *http.Response) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: the answer of the API was cut off: %w", quipu.ErrUnknown, err)
+		return nil, fmt.Errorf("%w: the answer of the API was cut off: %w", quipu.ErrUnknown, err)
 	case len(text) > maxAnswer:
-		return fmt.Errorf("the answer of the API is over %d bytes, the limit: ask for less", maxAnswer)
+		return nil, fmt.Errorf("the answer of the API is over %d bytes, the limit: ask for less", maxAnswer)
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		p := &access.Problem{}
-		if json.Unmarshal(text, p) != nil || p.Code == "" {
-			return fmt.Errorf("%s answers %s: it is not the API of Quipu, or something stands before it", c.base, resp.Status)
-		}
-		return errorOf(p)
+	return text, nil
+}
+
+func (c *Client) do(ctx context.Context, x call) error {
+	resp, err := c.send(ctx, x)
+	if err != nil {
+		return err
 	}
-	if x.to == nil && resp.StatusCode == http.StatusNoContent {
+	text, err := whole(resp)
+	switch {
+	case err != nil:
+		return err
+	case x.to == nil && resp.StatusCode == http.StatusNoContent:
 		return nil
-	}
-	if x.to == nil {
+	case x.to == nil:
 		return fmt.Errorf("%w: %s answers %s where the API of Quipu answers 204: something stands before it", quipu.ErrUnknown, c.base, resp.Status)
 	}
 	if err := json.Unmarshal(text, x.to); err != nil {
@@ -210,12 +230,11 @@ func (o *Outcome) result() (json.RawMessage, error) {
 	case err != nil:
 		return nil, err
 	case !o.Ended:
-		all, err := lettersFrom(o.DeadLetters)
-		return nil, cmp.Or(err, error(&quipu.ParkedError{Job: job, DeadLetters: all}))
+		return nil, &quipu.ParkedError{Job: job, DeadLetters: o.DeadLetters}
 	case o.State != string(journal.JobCompleted):
 		e := &quipu.JobError{Job: job, State: journal.JobState(o.State), Code: o.Code}
 		if f := o.Error; f != nil {
-			e.Cause = &journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data}
+			e.Cause = &journal.Failure{Class: f.Class, Message: f.Message, Data: f.Data, Stack: f.Stack}
 		}
 		return nil, e
 	}
@@ -223,7 +242,7 @@ func (o *Outcome) result() (json.RawMessage, error) {
 }
 
 // Jobs is Runtime.Jobs; next is the cursor of the next page, "" after the last one.
-func (c *Client) Jobs(ctx context.Context, f quipu.JobFilter) (page []Summary, next string, err error) {
+func (c *Client) Jobs(ctx context.Context, f quipu.JobFilter) (page []view.Summary, next string, err error) {
 	q := url.Values{"tag": f.Tags}
 	for _, s := range f.States {
 		q.Add("state", string(s))
@@ -255,12 +274,6 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Job is Runtime.Job.
-func (c *Client) Job(ctx context.Context, key string) (*Job, error) {
-	out := &Job{}
-	return out, c.do(ctx, call{method: http.MethodGet, path: jobPath(key, ""), to: out})
-}
-
 // Signal is Runtime.Signal, or SignalAll. The idempotency key may be "".
 func (c *Client) Signal(ctx context.Context, s SignalRequest, idempotency string) (out Signalled, err error) {
 	err = c.do(ctx, call{method: http.MethodPost, path: "/signals", key: idempotency, body: s, to: &out})
@@ -276,7 +289,7 @@ func (c *Client) Interrupt(
 }
 
 // DeadLetters is Operator.DeadLetters; of Jobs it takes at most one.
-func (c *Client) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]quipu.DeadLetter, error) {
+func (c *Client) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]view.DeadLetter, error) {
 	q := url.Values{"all": {strconv.FormatBool(f.All)}}
 	give(q, f.Limit, map[string]string{
 		"flow": f.Flow, "topic": f.Topic, "reason": string(f.Reason), "prefix": f.Prefix, "from": timeText(f.From), "to": timeText(f.To),
@@ -288,30 +301,8 @@ func (c *Client) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]q
 		q.Set("job", f.Jobs[0].String())
 	}
 	var p Letters
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/dead-letters", query: q, to: &p}); err != nil {
-		return nil, err
-	}
-	return lettersFrom(p.DeadLetters)
-}
-
-func lettersFrom(all []DeadLetter) ([]quipu.DeadLetter, error) {
-	out := make([]quipu.DeadLetter, len(all))
-	for i := range all {
-		d := &all[i]
-		out[i] = quipu.DeadLetter{
-			ID: d.ID, Job: quipu.Job{Key: d.Key}, Flow: d.Flow, Topic: d.Topic, Kind: journal.MessageKind(d.Kind),
-			Activity: d.Activity, Address: d.Address,
-			Ledger: d.Ledger, Reason: quipu.DeadLetterReason(d.Reason), Message: d.Message, At: d.At,
-			State: quipu.DeadLetterState(d.State),
-		}
-		if d.Job != "" {
-			var err error
-			if out[i].Job, err = jobNamed(d.Key, d.Job, false); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
+	err := c.do(ctx, call{method: http.MethodGet, path: "/dead-letters", query: q, to: &p})
+	return p.DeadLetters, err
 }
 
 // Decide is Operator.Decide. Who decides is who has the token, whatever the decision says.

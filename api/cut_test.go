@@ -56,6 +56,7 @@ func TestO10BodyIsCut(t *testing.T) {
 	for path, body := range map[string]string{
 		"/jobs":                         `{"flow": "hello", "key": "cut", "input": {"name": "Ada"}}`,
 		"/jobs/" + s.Job + "/interrupt": `{"reason": "cut"}`,
+		"/jobs/" + s.Job + "/resume":    `{"reason": "cut"}`,
 		"/signals":                      `{"topic": "order.reviewed", "key": "open", "payload": {"ok": true}}`,
 		"/dead-letters/7/decision":      `{"verdict": "retry", "reason": "cut"}`,
 		"/jobs/" + journal.JobID{1}.String() + "/interrupt": `{}`,
@@ -179,6 +180,7 @@ func TestO10OneMeaning(t *testing.T) {
 	}
 	for path, body := range map[string]string{
 		"/signals": `{"topic": "order.reviewed", "key": "x", "Payload": 1}`, "/jobs/x/interrupt": `{"Reason": "x"}`,
+		"/jobs/x/resume":           `{"From": "x"}`,
 		"/dead-letters/1/decision": `{"verdict": "retry", "verdict": "done"}`,
 		"/jobs?flow=hello":         `{"flow": "hello", "key": "x", "input": {"name": "Ada"}}`,
 		"/jobs/%00/interrupt":      `{}`,

@@ -24,7 +24,7 @@ func FuzzBody(f *testing.F) {
 		`{"verdict":"done","effect":"00","result":{"n":1},"message":"m"}`,
 		``, `[]`, `{"colour":1}`, `{}{}`, `{"flow":"a","delay":"-1"}`,
 	} {
-		for kind := range uint8(4) {
+		for kind := range uint8(5) {
 			f.Add(kind, "application/json", seed, `"o-1"`)
 		}
 	}
@@ -47,7 +47,7 @@ func FuzzBody(f *testing.F) {
 			return err
 		}
 		var err error
-		switch kind % 4 {
+		switch kind % 5 {
 		case 0:
 			s := &StartRequest{}
 			if err = read(s, &StartRequest{}); err == nil {
@@ -64,6 +64,8 @@ func FuzzBody(f *testing.F) {
 			err = read(&InterruptRequest{}, &InterruptRequest{})
 		case 3:
 			err = read(&DecideRequest{}, &DecideRequest{})
+		case 4:
+			err = read(&ResumeRequest{}, &ResumeRequest{})
 		}
 		if err != nil {
 			require.Contains(t, []string{CodeMalformed, CodeMediaType}, problemOf(err).Code)
@@ -75,14 +77,19 @@ func FuzzBody(f *testing.F) {
 // wrong is named (O10).
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
-		"state=open&state=failed&flow=a&tag=x&tag=y&from=2026-01-31T18:00:00Z&limit=7", "limit=0", "state=gone", "colour=1", "%zz", "parent=x", "a;b",
+		"state=open&state=failed&flow=a&tag=x&tag=y&from=2026-01-31T18:00:00Z&limit=7", "limit=0", "at=7&cursor=100&limit=7", "state=gone", "colour=1", "%zz", "parent=x", "a;b",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		r := &http.Request{URL: &url.URL{RawQuery: raw}}
+		p := parameters(r, "at", "guid", "cursor", "limit")
+		if at, part := entryOf(p), sliceOf(p); p.err == nil {
+			require.GreaterOrEqual(t, at, int64(0))
+			require.True(t, part.from >= 0 && part.limit >= 1 && part.limit <= MaxItems)
+		}
 		q := parameters(r, append(slices.Clone(filters), "cursor", "limit")...)
-		filter, limit := filter(q), pageOf(q)
+		filter, limit := filter(q), limitOf(q, MaxLimit)
 		if q.err != nil {
 			p := problemOf(q.err)
 			require.Equal(t, CodeMalformed, p.Code)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -105,7 +104,7 @@ func filter(q *query) quipu.JobFilter {
 func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	q := parameters(r, append(filters, "cursor", "limit")...)
 	f := filter(q)
-	f.Limit = pageOf(q)
+	f.Limit = limitOf(q, MaxLimit)
 	read(q, "cursor", &f.Before, plain)
 	if q.err != nil {
 		return q.err
@@ -114,25 +113,21 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := Page{Jobs: make([]Summary, len(found.Jobs)), Next: found.Next}
-	for i := range found.Jobs {
-		page.Jobs[i] = summary(&found.Jobs[i])
-	}
-	return answer(w, http.StatusOK, page)
+	return answer(w, http.StatusOK, Page{Jobs: found.Jobs, Next: found.Next})
 }
 
-// Limits of a page.
+// Limits of a page of a list of jobs or dead letters.
 const (
 	DefaultLimit = 100
 	MaxLimit     = 1000
 )
 
-// pageOf reads the size of a page.
-func pageOf(q *query) int {
+// limitOf reads the size of a page, at most most items.
+func limitOf(q *query, most int) int {
 	n := DefaultLimit
 	read(q, "limit", &n, strconv.Atoi)
-	if q.err == nil && (n < 1 || n > MaxLimit) {
-		q.err = malformed("parameter limit: it is 1 to " + strconv.Itoa(MaxLimit))
+	if q.err == nil && (n < 1 || n > most) {
+		q.err = malformed("parameter limit: it is 1 to " + strconv.Itoa(most))
 	}
 	return n
 }
@@ -154,51 +149,10 @@ func (a *api) count(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, c)
 }
 
-func (a *api) get(w http.ResponseWriter, r *http.Request) error {
-	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
+func (a *api) space(w http.ResponseWriter, r *http.Request) error {
+	s, err := a.rt.Space(r.Context())
 	if err != nil {
 		return err
 	}
-	v, err := a.rt.Job(r.Context(), job)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, jobOf(v, access.Of(r.Context()).Payloads))
-}
-
-// jobOf makes the answer, with what those who may see payloads see.
-func jobOf(v *quipu.JobInfo, payloads bool) *Job {
-	out := &Job{
-		Summary: summary(&v.JobSummary), Ended: v.Ended, Code: v.Code, Error: failure(v.Error, payloads),
-		Expires: moment(v.ExpiresAt), Trace: v.Trace,
-		Resumes: id(v.Resumes), ResumedBy: id(v.ResumedBy), DeadLetters: letters(v.DeadLetters),
-		Activities: make([]Activity, len(v.Activities)), Messages: make([]Message, len(v.Messages)),
-		Waits: make([]Wait, len(v.Waits)),
-	}
-	if out.Hidden = !payloads; payloads {
-		out.Output = v.Output
-	}
-	if p := v.Parent; p != nil {
-		out.Parent = &Parent{Job: id(p.Job.ID), Activity: p.Activity, Address: p.Address}
-	}
-	for i, x := range v.Activities {
-		out.Activities[i] = Activity{
-			Activity: x.Activity, Address: x.Address, Ledger: x.Ledger, Code: x.Code, Child: id(x.Child),
-		}
-	}
-	for i := range v.Messages {
-		m := &v.Messages[i]
-		out.Messages[i] = Message{
-			ID: m.ID.String(), Kind: string(m.Kind), Activity: m.Activity, Address: m.Address, Topic: m.Topic,
-			Element: m.Element, Turn: m.Turn,
-			Attempt: m.Attempt, Sent: moment(m.Sent), Due: moment(m.Due), Held: string(m.Held), Holder: m.Holder,
-		}
-	}
-	for i, x := range v.Waits {
-		out.Waits[i] = Wait{
-			Activity: x.Activity, Address: x.Address, Topic: x.Topic, Key: x.Key, Since: x.Since.UTC(),
-			Repeat: x.Repeat, Signals: x.Signals,
-		}
-	}
-	return out
+	return answer(w, http.StatusOK, s)
 }

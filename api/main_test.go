@@ -68,6 +68,8 @@ transitions: {start: [step]}
 type site struct {
 	t       *testing.T
 	rt      *quipu.Runtime
+	home    *world.World
+	guard   *access.Guard
 	handler http.Handler
 	url     string
 	tokens  map[access.Role]string
@@ -85,7 +87,7 @@ func newSite(t *testing.T, change ...func(*access.Config)) *site {
 	cfg := home.Config()
 	cfg.Workers, cfg.Logger = reg, quiet
 	rt := home.Serve(cfg, strings.Split(flows, "---\n")...)
-	w := &site{t: t, rt: rt, tokens: map[access.Role]string{}}
+	w := &site{t: t, rt: rt, home: home, tokens: map[access.Role]string{}}
 	for _, role := range access.Roles() {
 		token, err := rt.Tokens().Create(t.Context(), "a "+string(role), role, 0)
 		require.NoError(t, err)
@@ -95,8 +97,8 @@ func newSite(t *testing.T, change ...func(*access.Config)) *site {
 	for _, f := range change {
 		f(&guarded)
 	}
-	guard := access.New(guarded)
-	w.handler = guard.Wrap(api.New(rt, api.Config{Guard: guard, Logger: quiet}))
+	w.guard = access.New(guarded)
+	w.handler = w.guard.Wrap(api.New(rt, api.Config{Guard: w.guard, Logger: quiet}))
 	server := httptest.NewServer(w.handler)
 	w.url = server.URL + api.Path
 	t.Cleanup(server.Close)

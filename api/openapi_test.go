@@ -74,7 +74,8 @@ func TestO10Codes(t *testing.T) {
 		access.CodeWrongHost: true,
 		access.CodeTooMany:   true, access.CodeBusy: true, access.CodeUnavailable: true, CodeMalformed: true,
 		CodeNoRoute: true, CodeMethod: true,
-		CodeConflict: true, CodeTooLarge: true, CodeMediaType: true, CodeInternal: true, CodeUnknown: true,
+		CodeConflict: true, CodeTooLarge: true, CodeLong: true, CodeMediaType: true, CodeInternal: true,
+		CodeUnknown:    true,
 		CodeTimeout:    true,
 		CodeIncomplete: true, CodeSlow: true,
 	}

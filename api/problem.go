@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/inspect"
 )
 
 // The codes of problems, besides those of package access. docs/api.md says what to do.
@@ -21,12 +22,14 @@ const (
 	CodeSlow         = "slow_body"              // 408: the rest of the body did not come
 	CodeConflict     = "conflict"               // 409: the key has a job with other content
 	CodeStale        = "stale"                  // 409: somebody else has decided, or it has ended
+	CodeResume       = "cannot_resume"          // 409: the detail says what to do
 	CodeExpired      = "expired"                // 410: the job's journal was removed
 	CodeTooLarge     = "too_large"              // 413: the body
 	CodeMediaType    = "unsupported_media_type" // 415: the body is no JSON
 	CodeInput        = "invalid_input"          // 422: against the flow's schema, or a limit
 	CodeKey          = "invalid_key"            // 422
 	CodeRejected     = "rejected"               // 422: the database cannot store it, or an engine refused the start
+	CodeLong         = "too_long"               // 422: the journal, for what is wanted of it
 	CodeInternal     = "internal"               // 500: the server's log says more
 	CodeUnknown      = "unknown_outcome"        // 503: it may have taken effect; repeat it with the same key
 	CodeTimeout      = "timeout"                // 504: it took too long
@@ -49,6 +52,7 @@ var known = []struct {
 	{quipu.ErrTombstone, http.StatusGone, CodeExpired},
 	{quipu.ErrNotFound, http.StatusNotFound, CodeNotFound},
 	{quipu.ErrStale, http.StatusConflict, CodeStale},
+	{quipu.ErrResume, http.StatusConflict, CodeResume},
 	{quipu.ErrInput, http.StatusUnprocessableEntity, CodeInput},
 	{quipu.ErrKey, http.StatusUnprocessableEntity, CodeKey},
 	{quipu.ErrRejected, http.StatusUnprocessableEntity, CodeRejected},
@@ -65,6 +69,9 @@ func problemOf(err error) *access.Problem {
 	}
 	if c, ok := errors.AsType[*quipu.ConflictError](err); ok {
 		return access.NewProblem(http.StatusConflict, CodeConflict, c.Error())
+	}
+	if long, ok := errors.AsType[*inspect.LongError](err); ok {
+		return access.NewProblem(http.StatusUnprocessableEntity, CodeLong, long.Error())
 	}
 	switch {
 	case errors.Is(err, quipu.ErrUnknown):

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,24 +8,23 @@ import (
 
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal/export"
 )
 
-// longWait bounds the reading of a whole journal.
-const longWait = 10 * time.Minute
+// exportType is the media type of an export.
+const exportType = "application/jsonl"
 
 func (a *api) verify(w http.ResponseWriter, r *http.Request) error {
-	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
+	id, err := a.reader.Find(r.Context(), r.PathValue("job"))
 	if err != nil {
 		return err
 	}
-	report, err := look.Verify(r.Context(), a.rt, job.ID, a.build)
+	report, err := a.reader.Verify(r.Context(), id, a.build)
 	if err != nil {
 		return err
 	}
 	out := Verified{
-		Key: report.Header.Key, Job: job.ID.String(), State: string(report.State), OK: !report.Violated(),
+		Key: report.Header.Key, Job: id.String(), State: string(report.State), OK: !report.Violated(),
 		Entries: report.Counts.Entries,
 		Head:    report.Head.Hash.String(), Checks: make([]Check, len(report.Checks)),
 	}
@@ -43,15 +41,13 @@ func (a *api) export(w http.ResponseWriter, r *http.Request) error {
 	if who := access.Of(r.Context()); !who.Payloads {
 		return access.NewProblem(http.StatusForbidden, access.CodeForbidden, "a journal has payloads, which "+who.Name+" may not see")
 	}
-	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
+	id, err := a.reader.Find(r.Context(), r.PathValue("job"))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), longWait)
-	defer cancel()
 	out := &late{w: w}
 	lines := export.NewWriter(out)
-	err = look.Export(ctx, a.rt, job.ID, lines)
+	err = a.reader.Export(r.Context(), id, lines)
 	if err == nil {
 		err = lines.Flush()
 	}
@@ -72,10 +68,10 @@ type late struct {
 func (l *late) Write(p []byte) (int, error) {
 	if !l.begun {
 		l.begun = true
-		l.w.Header().Set("Content-Type", "application/jsonl")
+		l.w.Header().Set("Content-Type", exportType)
 		l.w.WriteHeader(http.StatusOK)
 	}
-	return (&access.Steady{ResponseWriter: l.w}).Write(p)
+	return l.w.Write(p)
 }
 
 func (a *api) flows(w http.ResponseWriter, r *http.Request) error {

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // StartRequest is the body of a start. Delay is a duration such as 90s.
@@ -26,33 +26,10 @@ type Started struct {
 	Start string `json:"start"`
 }
 
-// Summary is a job in a list.
-type Summary struct {
-	Key        string     `json:"key"`
-	Job        string     `json:"job"` // its id
-	Generation int64      `json:"generation"`
-	Flow       string     `json:"flow"`
-	Version    string     `json:"version"`
-	State      string     `json:"state"`
-	Semaphore  int64      `json:"semaphore"` // open obligations
-	Entries    int64      `json:"entries"`   // of its main chain
-	Tags       []string   `json:"tags,omitempty"`
-	Started    time.Time  `json:"started"`
-	Closed     *time.Time `json:"closed,omitempty"`
-}
-
-func summary(j *quipu.JobSummary) Summary {
-	return Summary{
-		Key: j.Job.Key, Job: j.Job.ID.String(), Generation: j.Generation, Flow: j.Flow, Version: j.Version,
-		State:     string(j.State),
-		Semaphore: j.Open, Entries: j.Entries, Tags: j.Tags, Started: j.Started.UTC(), Closed: moment(j.Closed),
-	}
-}
-
 // Page is a page of a list of jobs. Next is the cursor of the next page, "" for the last one.
 type Page struct {
-	Jobs []Summary `json:"jobs"`
-	Next string    `json:"next,omitempty"`
+	Jobs []view.Summary `json:"jobs"`
+	Next string         `json:"next,omitempty"`
 }
 
 // Counts are numbers of jobs by state, as quipu.JobCounts has them.
@@ -62,139 +39,45 @@ type Counts struct {
 	Cut    bool             `json:"cut"`
 }
 
-// Failure is an error of a job.
-type Failure struct {
-	Class   string          `json:"class"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-// failure leaves the data out of what is shown to those who may not see payloads.
-func failure(f *journal.Failure, payloads bool) *Failure {
-	if f == nil {
-		return nil
-	}
-	out := &Failure{Class: f.Class, Message: f.Message}
-	if payloads {
-		out.Data = f.Data
-	}
-	return out
-}
-
 // Outcome says how a job stands for who waits. Ended says that waiting is over: the job has ended,
 // or is quarantined and never ends by itself. DeadLetters are set where it waits for a person.
 // Hidden says that the output and the data of the error are not shown.
 type Outcome struct {
-	Key         string          `json:"key"`
-	Job         string          `json:"job"` // its id
-	State       string          `json:"state"`
-	Ended       bool            `json:"ended"`
-	Code        int             `json:"code,omitempty"`
-	Output      json.RawMessage `json:"output,omitempty"`
-	Error       *Failure        `json:"error,omitempty"`
-	Hidden      bool            `json:"hidden,omitempty"`
-	DeadLetters []DeadLetter    `json:"dead_letters,omitempty"`
+	Key         string            `json:"key"`
+	Job         string            `json:"job"` // its id
+	State       string            `json:"state"`
+	Ended       bool              `json:"ended"`
+	Code        int               `json:"code,omitempty"`
+	Output      json.RawMessage   `json:"output,omitempty"`
+	Error       *view.Failure     `json:"error,omitempty"`
+	Hidden      bool              `json:"hidden,omitempty"`
+	DeadLetters []view.DeadLetter `json:"dead_letters,omitempty"`
 }
 
-// Job is the state of a job. Expires is when it is removed.
-type Job struct {
-	Summary
-	Ended       bool            `json:"ended"`
-	Code        int             `json:"code,omitempty"`
-	Output      json.RawMessage `json:"output,omitempty"`
-	Error       *Failure        `json:"error,omitempty"`
-	Hidden      bool            `json:"hidden,omitempty"` // as in Outcome
-	Expires     *time.Time      `json:"expires,omitempty"`
-	Trace       string          `json:"trace,omitempty"`
-	Parent      *Parent         `json:"parent,omitempty"`
-	Resumes     string          `json:"resumes,omitempty"`
-	ResumedBy   string          `json:"resumed_by,omitempty"`
-	Activities  []Activity      `json:"activities"`
-	Messages    []Message       `json:"messages"`
-	Waits       []Wait          `json:"waits"`
-	DeadLetters []DeadLetter    `json:"dead_letters"`
+// Messages is a page of all the messages that a journal names. Next is the cursor of the next page, "" for
+// the last one; so it is for the next two.
+type Messages struct {
+	Messages []view.Message `json:"messages"`
+	Next     string         `json:"next,omitempty"`
 }
 
-// Parent is the activity that started a job.
-type Parent struct {
-	Job      string `json:"job"`
-	Activity string `json:"activity"`
-	Address  string `json:"address"`
+// Events is a page of the events that a journal tells.
+type Events struct {
+	Events []view.Event `json:"events"`
+	Next   string       `json:"next,omitempty"`
 }
 
-// Activity is one pass of an activity.
-type Activity struct {
-	Activity string `json:"activity"`
-	Address  string `json:"address"`
-	Ledger   string `json:"ledger"`
-	Code     int    `json:"code,omitempty"`
-	Child    string `json:"child,omitempty"`
-}
+// Trace is a tree with a page of its spans.
+type Trace struct {
+	view.Tree
 
-// Message is an open message of a job.
-type Message struct {
-	ID       string     `json:"id"`
-	Kind     string     `json:"kind"`
-	Activity string     `json:"activity,omitempty"`
-	Address  string     `json:"address"`
-	Topic    string     `json:"topic,omitempty"`
-	Element  int        `json:"element"`
-	Turn     int        `json:"turn"`
-	Attempt  int        `json:"attempt"`
-	Sent     *time.Time `json:"sent,omitempty"`
-	Due      *time.Time `json:"due,omitempty"`
-	Held     string     `json:"held,omitempty"`
-	Holder   string     `json:"holder,omitempty"`
-}
-
-// Wait is an open wait for a signal.
-type Wait struct {
-	Activity string    `json:"activity"`
-	Address  string    `json:"address"`
-	Topic    string    `json:"topic"`
-	Key      string    `json:"key"`
-	Since    time.Time `json:"since"`
-	Repeat   bool      `json:"repeat"`
-	Signals  int       `json:"signals"`
-}
-
-// DeadLetter is a message that cannot go on by itself.
-type DeadLetter struct {
-	ID       int64     `json:"id"`
-	Key      string    `json:"key,omitempty"`
-	Job      string    `json:"job,omitempty"`
-	Flow     string    `json:"flow,omitempty"`
-	Topic    string    `json:"topic,omitempty"`
-	State    string    `json:"state"`
-	Kind     string    `json:"kind,omitempty"`
-	Activity string    `json:"activity,omitempty"`
-	Address  string    `json:"address,omitempty"`
-	Ledger   string    `json:"ledger,omitempty"`
-	Reason   string    `json:"reason"`
-	Message  string    `json:"message"`
-	At       time.Time `json:"at"`
-}
-
-func letter(d *quipu.DeadLetter) DeadLetter {
-	return DeadLetter{
-		ID: d.ID, Key: d.Job.Key, Job: id(d.Job.ID), Flow: d.Flow, Topic: d.Topic, State: string(d.State),
-		Kind: string(d.Kind), Activity: d.Activity,
-		Address: d.Address, Ledger: d.Ledger, Reason: string(d.Reason), Message: d.Message, At: d.At.UTC(),
-	}
-}
-
-func letters(all []quipu.DeadLetter) []DeadLetter {
-	out := make([]DeadLetter, len(all))
-	for i := range all {
-		out[i] = letter(&all[i])
-	}
-	return out
+	Next string `json:"next,omitempty"`
 }
 
 // Letters is a page of dead letters. Next is the cursor of the next page, "" for the last one.
 type Letters struct {
-	DeadLetters []DeadLetter `json:"dead_letters"`
-	Next        string       `json:"next,omitempty"`
+	DeadLetters []view.DeadLetter `json:"dead_letters"`
+	Next        string            `json:"next,omitempty"`
 }
 
 // DecideRequest is the body of a decision on a dead letter, as quipu.Decision has it.
@@ -239,6 +122,19 @@ type Interrupted struct {
 	Job       string `json:"job"`
 	Duplicate bool   `json:"duplicate"`
 	Closed    bool   `json:"closed"`
+}
+
+// ResumeRequest is the body of a resume. From is the activity to resume from, "" for the one that failed.
+type ResumeRequest struct {
+	From   string `json:"from,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Resumed is the answer to a resume: the new job.
+type Resumed struct {
+	Key        string `json:"key"`
+	Job        string `json:"job"` // its id
+	Generation int64  `json:"generation"`
 }
 
 // Verified is what the checks of journal-verify found in a job. Violation is the first one.

@@ -13,8 +13,9 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Limits of waits.
@@ -39,7 +40,7 @@ func (a *api) wait(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	job, err := look.Find(r.Context(), a.rt, r.PathValue("job"))
+	job, err := a.find(r.Context(), r.PathValue("job"))
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,23 @@ func (a *api) wait(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return answer(w, http.StatusOK, out)
+}
+
+// find returns the job that has the key, or else the one with that id, with its key.
+func (a *api) find(ctx context.Context, key string) (quipu.Job, error) {
+	job, err := a.rt.Find(ctx, key)
+	if !errors.Is(err, quipu.ErrNotFound) {
+		return job, err
+	}
+	id, err := a.reader.Find(ctx, key)
+	if err != nil {
+		return job, err
+	}
+	v, err := a.rt.Job(ctx, quipu.Job{ID: id})
+	if err != nil {
+		return job, err
+	}
+	return quipu.Job{ID: id, Key: v.Key}, nil
 }
 
 func truth(text string) (bool, error) {
@@ -78,9 +96,12 @@ func (a *api) await(ctx context.Context, job quipu.Job, untilParked bool) (*Outc
 		}
 	case isEnded:
 		out.State, out.Ended, out.Code, out.Error = string(ended.State), true, ended.Code,
-			failure(ended.Cause, payloads)
+			view.FailureOf(ended.Cause)
+		if !payloads {
+			out.Error = inspect.HideFailure(out.Error)
+		}
 	case isParked:
-		out.State, out.DeadLetters = string(journal.JobOpen), letters(parked.DeadLetters)
+		out.State, out.DeadLetters = string(journal.JobOpen), parked.DeadLetters
 	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded): // the time of this wait, and of nothing below it
 		out.State = string(journal.JobOpen)
 	default:

@@ -124,7 +124,7 @@ func (s *Space) Keys(prefix string) []string {
 	require.NoError(s.t, err)
 	var out []string
 	for _, j := range slices.Backward(page.Jobs) {
-		out = append(out, j.Job.Key)
+		out = append(out, j.Key)
 	}
 	return out
 }

@@ -32,15 +32,12 @@ func gives(t testing.TB, job *quiputest.Job, output string) {
 	require.JSONEq(t, output, string(end.Output))
 }
 
-// unreached is the ledger of an instance that is known and was not entered.
-const unreached = "000000000000000"
-
 // ledgers returns the activity's instances in the job: where it was entered, skipped or is waited
 // for, each with its digits.
 func ledgers(job *quiputest.Job, activity string) (addresses, digits []string) {
 	for _, i := range job.Info().Activities {
-		if i.Activity == activity && i.Ledger != unreached {
-			addresses, digits = append(addresses, i.Address), append(digits, i.Ledger)
+		if i.Activity == activity && i.Ledger != 0 { // 0: it is known, and was not entered
+			addresses, digits = append(addresses, i.Address), append(digits, i.Ledger.String())
 		}
 	}
 	slices.Sort(addresses)

@@ -4,18 +4,18 @@ import (
 	"context"
 	"slices"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // DeadLetter is a message that needs a person (E10).
 type DeadLetter struct {
-	quipu.DeadLetter
+	view.DeadLetter
 
 	w      *World
 	row    journal.GUID   // of the message
@@ -36,7 +36,7 @@ func (w *World) DeadLetters() []*DeadLetter {
 	out := make([]*DeadLetter, len(views))
 	for i := range views {
 		v := &views[i]
-		out[i] = &DeadLetter{DeadLetter: below.DeadLetter(v).(quipu.DeadLetter), w: w, row: v.Letter.Row}
+		out[i] = &DeadLetter{DeadLetter: inspect.LetterOf(v), w: w, row: v.Letter.Row}
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func (j *Job) DeadLetter() *DeadLetter {
 	var found *DeadLetter
 	err := j.w.until(func() bool {
 		for _, d := range j.w.DeadLetters() {
-			if d.Job.ID == j.ID {
+			if d.Job == j.ID {
 				found = d
 				return true
 			}
@@ -101,9 +101,9 @@ func (d *DeadLetter) Fail(code int, message string) {
 // Effect returns the effect in doubt, which Retry and Done decide: the one that was started and
 // has no recorded end, or else the one that a verifier does not confirm. The test fails unless
 // there is exactly one.
-func (d *DeadLetter) Effect() quipu.Effect {
+func (d *DeadLetter) Effect() view.Effect {
 	d.w.t.Helper()
-	job := &Job{ID: d.Job.ID, Key: d.Job.Key, w: d.w}
+	job := &Job{ID: d.Job, Key: d.Key, w: d.w}
 	var rows []store.EffectRow
 	for _, e := range job.effects() {
 		if e.Request == d.row {
@@ -113,10 +113,10 @@ func (d *DeadLetter) Effect() quipu.Effect {
 	asked := store.Action{Done: []byte("null"), Effect: d.effect}
 	_, doubted, err := asked.Judge(string(d.Reason), rows)
 	if err != nil {
-		d.w.t.Fatalf("dead letter %d of job %q: %v", d.ID, d.Job.Key, err)
+		d.w.t.Fatalf("dead letter %d of job %q: %v", d.ID, d.Key, err)
 	}
 	all := job.Effects()
-	return all[slices.IndexFunc(all, func(f quipu.Effect) bool { return f.Key == doubted.Key })]
+	return all[slices.IndexFunc(all, func(f view.Effect) bool { return f.Key == doubted.Key })]
 }
 
 // Class returns why the request of the dead letter is parked: wire.ClassParked (an effect of
@@ -124,10 +124,10 @@ func (d *DeadLetter) Effect() quipu.Effect {
 func (d *DeadLetter) Class() string {
 	d.w.t.Helper()
 	class := ""
-	if d.Job.ID.IsZero() {
+	if d.Job.IsZero() {
 		return class
 	}
-	for _, e := range d.w.entries(d.Job.ID) {
+	for _, e := range d.w.entries(d.Job) {
 		if x := e.Response; x != nil && x.Request == d.row && x.Kind == journal.ResponseParked && x.Error != nil {
 			class = x.Error.Class
 		}
@@ -137,7 +137,7 @@ func (d *DeadLetter) Class() string {
 
 // About returns a copy of the dead letter whose Retry and Done decide that effect. Use it where
 // several effects are in doubt, or a completed one is.
-func (d *DeadLetter) About(e quipu.Effect) *DeadLetter {
+func (d *DeadLetter) About(e view.Effect) *DeadLetter {
 	about := *d
 	about.effect = e.Key
 	return &about
@@ -147,6 +147,6 @@ func (d *DeadLetter) act(what string, a store.Action) {
 	d.w.t.Helper()
 	a.ID, a.Who = d.ID, who
 	if err := d.w.eng.Committer().Act(context.Background(), a); err != nil {
-		d.w.t.Fatalf("%s dead letter %d of job %q (%s): %v", what, d.ID, d.Job.Key, d.Message, err)
+		d.w.t.Fatalf("%s dead letter %d of job %q (%s): %v", what, d.ID, d.Key, d.Message, err)
 	}
 }

@@ -5,22 +5,21 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Effects lists the recorded effects of all requests of the job, in the order of their first
 // entries.
-func (j *Job) Effects() []quipu.Effect {
+func (j *Job) Effects() []view.Effect {
 	j.w.t.Helper()
 	found, err := inspect.Effects(context.Background(), j.w.store, j.ID, "", "")
 	if err != nil {
 		j.w.t.Fatalf("effects of job %q: %v", j.Key, err)
 	}
-	return below.Evidence(j.ID, found).(*quipu.Evidence).Effects
+	return found.Effects
 }
 
 func (j *Job) effects() []store.JobEffect {
@@ -33,9 +32,9 @@ func (j *Job) effects() []store.JobEffect {
 }
 
 // Effect returns the recorded effect with the name. The test fails unless there is exactly one.
-func (j *Job) Effect(name string) quipu.Effect {
+func (j *Job) Effect(name string) view.Effect {
 	j.w.t.Helper()
-	var found []quipu.Effect
+	var found []view.Effect
 	var names []string
 	for _, e := range j.Effects() {
 		names = append(names, e.Name)

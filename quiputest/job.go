@@ -11,11 +11,12 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Job is one job of a world.
@@ -125,9 +126,9 @@ func (w *World) jobs(want func(*store.JobView) bool) []*Job {
 }
 
 // Info reads the present state of the job, with its ledgers and what it waits for.
-func (j *Job) Info() *quipu.JobInfo {
+func (j *Job) Info() *view.Job {
 	j.w.t.Helper()
-	return below.JobInfo(j.view()).(*quipu.JobInfo)
+	return inspect.Describe(j.view())
 }
 
 func (j *Job) view() *store.JobView {

@@ -73,7 +73,7 @@ func (w *World) outcome() *outcome {
 		o.receivers[name] = r.did(lost)
 	}
 	for _, d := range w.DeadLetters() {
-		o.letters = append(o.letters, fmt.Sprintf("job %q, %s: %s", d.Job.Key, d.Activity, d.Reason))
+		o.letters = append(o.letters, fmt.Sprintf("job %q, %s: %s", d.Key, d.Activity, d.Reason))
 	}
 	slices.Sort(o.letters)
 	return o

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/quiputest"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -92,8 +93,8 @@ func TestE13Signals(t *testing.T) {
 		requested, applied := w.Receiver("smtp").Total()
 		require.Equal(t, []int{2, 2, 2, runs + 1}, []int{w.Bodies("send"), requested, applied, w.Runs("mail.send")})
 		f := job.Effect("send")
-		require.Equal(t, quipu.EffectCompleted, f.State)
-		require.JSONEq(t, `"sent to Ada"`, string(f.Result))
+		require.Equal(t, view.EffectCompleted, f.State)
+		require.JSONEq(t, `"sent to Ada"`, string(f.Result.JSON))
 		require.Contains(t, job.Why(), "completed")
 	})
 }
@@ -204,7 +205,7 @@ func TestDeadLettersOfDoubtedEffects(t *testing.T) {
 		})
 		confirmed, voided, again, failed := w.Call("pay", "p-1", nil), w.Call("pay", "p-2", nil), w.Call("pay", "p-3", nil), w.Call("pay", "p-4", nil)
 		d := confirmed.DeadLetter()
-		require.Equal(t, quipu.EffectCompleted, d.Effect().State)
+		require.Equal(t, view.EffectCompleted, d.Effect().State)
 		require.Equal(t, wire.ClassConfirm, d.Class())
 		d.Done(nil)
 		confirmed.Output(nil)

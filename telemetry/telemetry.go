@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/telemetry/observer"
-	tree "github.com/quipu-journal/quipu/telemetry/trace"
 )
 
 // scope is the instrumentation scope of all spans and metrics.
@@ -140,20 +140,20 @@ func (t *Telemetry) Under(m observer.Message, turn int) string {
 	if t.exporter == nil {
 		return m.Traceparent
 	}
-	c := tree.Of(m.Job, m.Traceparent)
-	return c.Traceparent(tree.OfAttempt(m.GUID, turn), byte(t.flags(c)))
+	c := spans.Of(m.Job, m.Traceparent)
+	return c.Traceparent(spans.OfAttempt(m.GUID, turn), byte(t.flags(c)))
 }
 
 // Told implements observer.Observer. It makes spans only if Config.Traces is TracesLive.
-func (t *Telemetry) Told(m observer.Message, spans ...observer.Span) {
+func (t *Telemetry) Told(m observer.Message, told ...observer.Span) {
 	if !t.live {
 		return
 	}
-	c := tree.Of(m.Job, m.Traceparent)
+	c := spans.Of(m.Job, m.Traceparent)
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(),
-		remote(c.Traceparent(tree.OfMessage(m.GUID), byte(t.flags(c)))))
-	for i := range spans {
-		s := &spans[i]
+		remote(c.Traceparent(spans.OfMessage(m.GUID), byte(t.flags(c)))))
+	for i := range told {
+		s := &told[i]
 		opts := []trace.SpanStartOption{trace.WithSpanKind(spanKind(s.Name)), trace.WithTimestamp(s.Start)}
 		if sc := remote(s.Subject.Link); sc.IsValid() {
 			opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))

@@ -16,10 +16,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
 	"github.com/quipu-journal/quipu/telemetry/observer"
-	tree "github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,21 +60,21 @@ func names(spans tracetest.SpanStubs) []string {
 const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 // sample is the tree of a small job, with a failed attempt.
-func sample(traceparent string) *tree.Tree {
+func sample(traceparent string) *view.Tree {
 	job := journal.JobID{1, 2, 3}
-	x := &tree.Tree{Job: job, Context: tree.Of(job, traceparent), Space: "shop", Key: "o-1", State: journal.JobFailed}
-	root := tree.OfJob(job)
-	x.Spans = []tree.Span{
+	x := &view.Tree{Job: job, Context: spans.Of(job, traceparent), Space: "shop", Key: "o-1", State: journal.JobFailed}
+	root := spans.OfJob(job)
+	x.Spans = []view.Span{
 		{
-			ID: root, Parent: x.Context.Caller, Part: tree.PartJob, About: "order", Kind: tree.Consumer, Start: 1, End: 9,
-			Attributes: []tree.Attribute{{Key: "quipu.key", Text: strings.Repeat("é", telemetry.MaxText)}, {Key: "quipu.generation", Number: 1}},
-			Links:      []tree.Link{{Trace: tree.TraceID{7}, Span: tree.SpanID{8}, Why: "parent"}},
+			ID: root, Parent: x.Context.Caller, Part: spans.PartJob, About: "order", Kind: view.Consumer, Start: 1, End: 9,
+			Attributes: []view.Attribute{{Key: "quipu.key", Text: strings.Repeat("é", telemetry.MaxText)}, {Key: "quipu.generation", Number: 1}},
+			Links:      []view.Link{{Trace: view.TraceID{7}, Span: view.SpanID{8}, Why: "parent"}},
 		},
 		{
-			ID: tree.OfAttempt(journal.GUID{4}, 1), Parent: root, Part: tree.PartAttempt, About: "charge", Start: 2, End: 5,
-			Failure: &journal.Failure{Class: "declined", Message: "card 4111 was declined"}, Code: 402,
+			ID: spans.OfAttempt(journal.GUID{4}, 1), Parent: root, Part: spans.PartAttempt, About: "charge", Start: 2, End: 5,
+			Failure: &view.Failure{Class: "declined", Message: "card 4111 was declined"}, Code: 402,
 		},
-		{ID: tree.SpanID{6}, Parent: root, Part: tree.PartEffect, About: "open", Start: 2},
+		{ID: view.SpanID{6}, Parent: root, Part: spans.PartEffect, About: "open", Start: 2},
 	}
 	return x
 }
@@ -179,14 +180,14 @@ func TestLiveSpans(t *testing.T) {
 				End: time.Now(),
 			})
 		flush(t, tel)
-		spans := out.GetSpans()
-		require.Equal(t, want, names(spans))
-		for _, s := range spans {
-			require.Equal(t, tree.OfMessage(m.GUID).String(), s.Parent.SpanID().String())
-			require.Equal(t, tree.Of(m.Job, "").Trace.String(), s.SpanContext.TraceID().String())
+		stubs := out.GetSpans()
+		require.Equal(t, want, names(stubs))
+		for _, s := range stubs {
+			require.Equal(t, spans.OfMessage(m.GUID).String(), s.Parent.SpanID().String())
+			require.Equal(t, spans.Of(m.Job, "").Trace.String(), s.SpanContext.TraceID().String())
 		}
-		if len(spans) > 0 {
-			require.Len(t, spans[1].Links, 1)
+		if len(stubs) > 0 {
+			require.Len(t, stubs[1].Links, 1)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/journal"
-	tree "github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // maxSpans bounds the spans of one request to the collector.
@@ -28,10 +29,10 @@ func (t *Telemetry) Traces() bool { return t.exporter != nil }
 // Sampled implements observer.Observer. A job that was started under a span is sampled as that
 // is; the sampler decides about the others, by their trace's id, the same in every process.
 func (t *Telemetry) Sampled(job journal.JobID, traceparent string) bool {
-	return t.exporter != nil && t.flags(tree.Of(job, traceparent)) == trace.FlagsSampled
+	return t.exporter != nil && t.flags(spans.Of(job, traceparent)) == trace.FlagsSampled
 }
 
-func (t *Telemetry) flags(c tree.Context) trace.TraceFlags {
+func (t *Telemetry) flags(c view.Context) trace.TraceFlags {
 	ctx := context.Background()
 	if !c.Caller.IsZero() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
@@ -48,7 +49,7 @@ func (t *Telemetry) flags(c tree.Context) trace.TraceFlags {
 
 // Trees implements observer.Observer. The spans of a tree are the same bytes from whatever process
 // they come, so that a collector which has them already drops them.
-func (t *Telemetry) Trees(ctx context.Context, trees ...*tree.Tree) error {
+func (t *Telemetry) Trees(ctx context.Context, trees ...*view.Tree) error {
 	if t.exporter == nil {
 		return nil
 	}
@@ -69,13 +70,13 @@ func (t *Telemetry) Trees(ctx context.Context, trees ...*tree.Tree) error {
 }
 
 // of is the resource of a tree. It names no process, because the tree belongs to none.
-func of(x *tree.Tree) *resource.Resource {
+func of(x *view.Tree) *resource.Resource {
 	return resource.NewSchemaless(attribute.String("service.name", DefaultService), attribute.String(keySpace, x.Space))
 }
 
 // stub makes a span of OpenTelemetry.
-func (t *Telemetry) stub(x *tree.Tree, s *tree.Span) tracetest.SpanStub {
-	context := func(id tree.TraceID, span tree.SpanID) trace.SpanContext {
+func (t *Telemetry) stub(x *view.Tree, s *view.Span) tracetest.SpanStub {
+	context := func(id view.TraceID, span view.SpanID) trace.SpanContext {
 		return trace.NewSpanContext(trace.SpanContextConfig{
 			TraceID: trace.TraceID(id), SpanID: trace.SpanID(span), TraceFlags: trace.FlagsSampled,
 		})
@@ -111,7 +112,7 @@ func (t *Telemetry) stub(x *tree.Tree, s *tree.Span) tracetest.SpanStub {
 	return out
 }
 
-var kinds = map[tree.Kind]trace.SpanKind{
-	tree.Internal: trace.SpanKindInternal, tree.Producer: trace.SpanKindProducer,
-	tree.Consumer: trace.SpanKindConsumer, tree.Client: trace.SpanKindClient,
+var kinds = map[view.SpanKind]trace.SpanKind{
+	view.Internal: trace.SpanKindInternal, view.Producer: trace.SpanKindProducer,
+	view.Consumer: trace.SpanKindConsumer, view.Client: trace.SpanKindClient,
 }

@@ -19,6 +19,15 @@ assert.deepEqual((await viewer.list({ ...filter, limit: 10 })).jobs.map((job) =>
 assert.equal((await viewer.count(filter)).jobs.completed, 1);
 assert.equal((await viewer.list({ parent: started.job })).jobs.length, 0);
 assert.equal((await viewer.verify({ job: started.job })).ok, true);
+const whole = await client.get({ job: "h/1", journal: true, reasons: true, addresses: true });
+assert.deepEqual(whole.input.value, { name: "Ada" });
+assert.equal(whole.graph.length, 2);
+assert.equal((await viewer.get({ job: "h/1", at: 1 })).at.of, whole.entries);
+const { messages } = await viewer.messages({ job: "h/1", at: whole.entries });
+assert.deepEqual((await viewer.messages({ job: "h/1", guid: messages[0].guid })).messages, [messages[0]]);
+const first = await viewer.events({ job: "h/1", limit: 1 });
+assert.equal((await viewer.events({ job: "h/1", cursor: first.next, limit: 1000 })).events.at(-1).kind, "closed");
+assert.equal((await viewer.trace({ job: "h/1", limit: 1 })).spans[0].part, "job");
 const lines = (await client.export({ job: "h/1" })).trim().split("\n").map((line) => JSON.parse(line));
 assert.ok(lines.length > 3);
 assert.equal((await viewer.flows()).flows.length, 4);
@@ -34,6 +43,13 @@ const second = await client.start({}, { flow: "review", key: "r2", input: { revi
 assert.equal((await client.interrupt({ job: second.job, "Idempotency-Key": "i1" }, { code: 499, reason: "cancelled" })).duplicate, false);
 assert.equal((await client.interrupt({ job: second.job, "Idempotency-Key": "i1" })).duplicate, true);
 assert.equal((await client.wait({ job: "r2", timeout: "60s" })).code, 499);
+
+// A job that failed goes on, once.
+const bad = await client.start({}, { flow: "bad", key: "b1" });
+assert.equal((await client.wait({ job: "b1", timeout: "60s" })).state, "failed");
+const again = await operator.resume({ job: bad.job }, { from: "step", reason: "once more" });
+assert.equal(again.generation, 2);
+assert.equal((await viewer.space()).space, (await viewer.trace({ job: "b1" })).space);
 
 // A job that waits for a person, by its events.
 await client.start({}, { flow: "charge", key: "c1" });
@@ -53,6 +69,8 @@ await refused(client.get({ job: "none" }), "not_found");
 await refused(viewer.start({}, { flow: "hello", key: "h2" }), "forbidden");
 await refused(client.start({}, { flow: "hello", key: "h2", input: {} }), "invalid_input");
 await refused(operator.decide({ id: 1 }, { verdict: "retry" }), "stale");
+await refused(operator.resume({ job: bad.job }), "stale");
+await refused(viewer.get({ job: "h/1", at: 99 }), "not_found");
 await assert.rejects(connect(url, "qp_none"), { code: "unauthenticated" });
 
 // What the document does not allow is not sent.

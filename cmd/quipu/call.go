@@ -11,6 +11,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) callCommand() *cobra.Command {
@@ -60,13 +62,12 @@ func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, in
 	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
 		defer cancel()
-		return cli.Exitf(codeTimeout, "the call has not ended in time: %s; `quipu wait %s` waits on", lateBecause(ctx, rt, key), key)
+		return cli.Exitf(codeTimeout, "the call has not ended in time: %s; `quipu wait %s` waits on", lateBecause(ctx, database{rt}, key), key)
 	case a.json() && err == nil:
-		return a.object(ending{Key: key, State: "completed", Output: output})
+		return a.object(ending{Key: key, State: journal.JobCompleted, Output: output})
 	case a.json() && failed:
 		end := ending{
-			Key: key, Job: ended.Job.ID.String(), State: string(ended.State), Code: ended.Code,
-			Error: failureOf(ended.Cause),
+			Key: key, Job: ended.Job.ID, State: ended.State, Code: ended.Code, Error: view.FailureOf(ended.Cause),
 		}
 		if err := a.object(end); err != nil {
 			return err

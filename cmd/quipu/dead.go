@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,17 +10,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // decision has the person who decides on dead letters, and the reason; both go to the journal.
 type decision struct{ who, reason string }
 
 func (d *decision) define(a *app, cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.who, "who", "", "`NAME` of who decides, for the journal; default: the user")
+	cmd.Flags().StringVar(&d.who, "who", "", "`NAME` of who decides, for the journal; default: the user; with --api it is that of the token")
 	cmd.Flags().StringVar(&d.reason, "reason", "", "`TEXT` that says why, for the journal")
 }
 
@@ -88,14 +89,12 @@ in the space are kept; a line on stderr says how many older ones were dropped.`,
 		if f.To, err = earlier("--to", to, now); err != nil {
 			return err
 		}
-		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			if rt == nil {
-				return a.letters(ctx, remote.DeadLetters, f, limit, ids)
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+			err := a.letters(ctx, from, f, limit, ids)
+			if d, is := from.(database); err == nil && is && !ids && !a.json() {
+				err = a.dropped(ctx, d.Runtime)
 			}
-			if err := a.letters(ctx, rt.Operator().DeadLetters, f, limit, ids); err != nil || ids || a.json() {
-				return err
-			}
-			return a.dropped(ctx, rt)
+			return err
 		})
 	})
 	return cmd
@@ -103,8 +102,7 @@ in the space are kept; a line on stderr says how many older ones were dropped.`,
 
 // letters prints dead letters, a page at a time.
 func (a *app) letters(
-	ctx context.Context, read func(context.Context, quipu.DeadLetterFilter) ([]quipu.DeadLetter, error),
-	f quipu.DeadLetterFilter, limit int, ids bool,
+	ctx context.Context, from source, f quipu.DeadLetterFilter, limit int, ids bool,
 ) error {
 	t := a.lettersTable()
 	listed := 0
@@ -112,7 +110,7 @@ func (a *app) letters(
 		if f.Limit = store.MaxPage; limit > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
-		page, err := read(ctx, f)
+		page, err := from.DeadLetters(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -149,12 +147,12 @@ func (a *app) lettersTable() *table {
 	return newTable(a.streams.Out, "DEAD", "JOB", "ACTIVITY", "ADDRESS", "STATE", "REASON", "AT", "MESSAGE")
 }
 
-func (a *app) letter(t *table, d *quipu.DeadLetter, ids bool) error {
+func (a *app) letter(t *table, d *view.DeadLetter, ids bool) error {
 	if ids {
 		_, err := fmt.Fprintln(a.streams.Out, d.ID)
 		return err
 	}
-	return a.item(t, letterOf(d), d.ID, d.Job.Key, d.Activity, d.Address, d.State, d.Reason, local(&d.At), d.Message)
+	return a.item(t, d, d.ID, d.Key, d.Activity, d.Address, d.State, d.Reason, local(d.At), d.Message)
 }
 
 func (a *app) deadRetryCommand() *cobra.Command {
@@ -311,12 +309,7 @@ there is none, the job fails.`,
 	return cmd
 }
 
-func (a *app) whoOf(d decision) string {
-	if d.who != "" {
-		return d.who
-	}
-	return a.who()
-}
+func (a *app) whoOf(d decision) string { return cmp.Or(d.who, a.who()) }
 
 // decide acts on each dead letter; one that fails does not stop the others.
 func (a *app) decide(cmd *cobra.Command, args []string, word string, d quipu.Decision) error {
@@ -324,18 +317,11 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, d quipu.Dec
 	if err != nil {
 		return err
 	}
-	return a.ask(cmd, writes, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-		if remote != nil && cmd.Flags().Changed("who") {
-			return cli.Exitf(cli.CodeUsage, "--who: by --api it is the name of the token")
-		}
-		act := remote.Decide
-		if rt != nil {
-			act = rt.Operator().Decide
-		}
+	return a.ask(cmd, writes, func(ctx context.Context, from source) error {
 		var code worst
 		for _, id := range ids {
 			d.DeadLetter = id
-			if err := act(ctx, d); err != nil {
+			if err := from.Decide(ctx, d); err != nil {
 				fmt.Fprintf(a.streams.Err, "%s: %v\n", cmd.CommandPath(), err) // it names the dead letter
 				code.add(codeOf(err))
 				continue

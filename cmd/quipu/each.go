@@ -52,10 +52,10 @@ func (a *app) completes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, begun string) (keys []string,
 		_ cobra.ShellCompDirective,
 	) {
-		err := a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			page, err := rt.Jobs(ctx, quipu.JobFilter{Prefix: begun, Limit: maxCompletions})
+		err := a.ask(cmd, reads, func(ctx context.Context, from source) error {
+			page, err := from.Jobs(ctx, quipu.JobFilter{Prefix: begun, Limit: maxCompletions})
 			for i := range page.Jobs {
-				keys = append(keys, plain(page.Jobs[i].Job.Key))
+				keys = append(keys, plain(page.Jobs[i].Key))
 			}
 			return err
 		})

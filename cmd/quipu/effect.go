@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,10 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // showEffect shows an effect of one job, or, without a job, of the job that has it.
@@ -34,9 +31,9 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 		if err != nil {
 			return err
 		}
-		return a.effects([]quipu.Effect{*f})
+		return a.effects([]view.Effect{*f})
 	}
-	job, err := look.Find(ctx, rt, jobs[0])
+	job, err := database{rt}.Find(ctx, jobs[0])
 	if err != nil {
 		return err
 	}
@@ -54,7 +51,7 @@ func (a *app) showEffect(ctx context.Context, rt *quipu.Runtime, effect string, 
 	if err != nil {
 		return err
 	}
-	return a.absence(effect, ev, names(has))
+	return a.absent(effect, ev, names(has))
 }
 
 // names returns the names of effects, each once, sorted.
@@ -68,15 +65,15 @@ func names(all []store.JobEffect) []string {
 }
 
 // effects prints effects. The exit code is that of the least certain one.
-func (a *app) effects(all []quipu.Effect) error {
+func (a *app) effects(all []view.Effect) error {
 	code := worst(cli.CodeOK)
 	for i := range all {
 		f := &all[i]
-		if f.State != quipu.EffectCompleted {
+		if f.State != view.EffectCompleted {
 			code.add(codeUndone)
 		}
 		if a.json() {
-			if err := a.object(effectOf(f)); err != nil {
+			if err := a.object(f); err != nil {
 				return err
 			}
 			continue
@@ -91,86 +88,9 @@ func (a *app) effects(all []quipu.Effect) error {
 	return code.err()
 }
 
-// effectView is an effect in JSON.
-type effectView struct {
-	Effect   string          `json:"effect"` // its key
-	Name     string          `json:"name"`
-	State    string          `json:"state"` // started, completed, not_done
-	Class    string          `json:"class"`
-	N        int             `json:"n"` // how often it was recorded as not done before
-	Job      string          `json:"job"`
-	JobKey   string          `json:"job_key"`
-	Request  string          `json:"request"`
-	Activity string          `json:"activity"`
-	DAD      string          `json:"dad"`
-	Position string          `json:"position,omitempty"`
-	Vouched  bool            `json:"vouched,omitempty"`
-	Result   json.RawMessage `json:"result,omitempty"`
-	Error    *failure        `json:"error,omitempty"`
-	Entries  []effectEntry   `json:"entries"`
-}
-
-// effectEntry is a journal entry about an effect.
-type effectEntry struct {
-	Kind   string     `json:"kind"`
-	Seq    int64      `json:"seq"` // in the chain of the request; for an operator's entry in the main chain
-	Time   *time.Time `json:"time"`
-	Turn   int        `json:"turn,omitempty"`
-	Fence  int64      `json:"fence,omitempty"`
-	Late   bool       `json:"late,omitempty"`
-	By     string     `json:"by,omitempty"` // the worker, or the operator
-	Action string     `json:"action,omitempty"`
-	Reason string     `json:"reason,omitempty"`
-	// Finding is who found the outcome, where the call did not tell it.
-	Finding *finding `json:"finding,omitempty"`
-}
-
-// finding is what a verifier said of an effect.
-type finding struct {
-	Verifier string     `json:"verifier"`
-	Error    string     `json:"error,omitempty"` // of the call; none if its run was cut off
-	Asked    *time.Time `json:"asked"`
-	Took     float64    `json:"took_s"`
-	Note     string     `json:"note,omitempty"`
-}
-
-func findingOf(f *journal.Finding) *finding {
-	if f == nil {
-		return nil
-	}
-	return &finding{
-		f.Verifier, f.Error, stamp(collation.Micros(f.Asked)), (time.Duration(f.Took) * time.Microsecond).Seconds(),
-		f.Note,
-	}
-}
-
-func effectOf(f *quipu.Effect) effectView {
-	v := effectView{
-		Effect: f.Key.String(), Name: f.Name, State: string(f.State), Class: string(f.Class), N: f.NotDone,
-		Job: f.Job.ID.String(), JobKey: f.Job.Key,
-		Request: f.Request.String(), Activity: f.Activity, DAD: f.Address, Position: f.Position, Vouched: f.Vouched,
-		Result: raw(f.Result), Error: failureOf(f.Error), Entries: []effectEntry{},
-	}
-	for _, e := range f.Entries {
-		v.Entries = append(v.Entries, effectEntryOf(e))
-	}
-	return v
-}
-
-func effectEntryOf(e *journal.Entry) effectEntry {
-	v := effectEntry{Kind: string(e.Kind), Seq: e.Seq, Time: stamp(collation.Micros(e.Time)), By: e.Writer}
-	if f := e.Effect; f != nil {
-		v.Turn, v.Fence, v.Late, v.Finding = f.Turn, f.Fence, f.Late, findingOf(f.Finding)
-	}
-	if o := e.Operator; o != nil {
-		v.By, v.Action, v.Reason = o.Who, o.Action, o.Reason
-	}
-	return v
-}
-
-func effectText(w io.Writer, f *quipu.Effect) error {
+func effectText(w io.Writer, f *view.Effect) error {
 	fmt.Fprintf(w, "effect   %s (%s)\n", plain(f.Name), f.Key)
-	fmt.Fprintf(w, "job      %s (%s)\n", plain(f.Job.Key), f.Job.ID)
+	fmt.Fprintf(w, "job      %s (%s)\n", plain(f.JobKey), f.Job)
 	fmt.Fprintf(w, "request  %s, of %s\n", f.Request, plain(place(f.Activity, f.Address)))
 	if f.Position != "" {
 		fmt.Fprintf(w, "position %s\n", plain(f.Position))
@@ -179,63 +99,63 @@ func effectText(w io.Writer, f *quipu.Effect) error {
 	fmt.Fprintf(w, "state    %s\n", outcome(f))
 	if f.Error != nil {
 		fmt.Fprintf(w, "error    %s\n", plain(failureText(f.Error)))
-	} else if len(f.Result) > 0 {
-		fmt.Fprintf(w, "result   %s\n", pretty(f.Result, "         "))
+	} else if f.Result != nil {
+		fmt.Fprintf(w, "result   %s\n", pretty(f.Result.JSON, "         "))
 	}
 	fmt.Fprintln(w)
 	t := newTable(w, "AT", "ENTRY", "", "TURN", "BY", "").bounded()
-	for _, e := range f.Entries {
-		x := effectEntryOf(e)
+	for i := range f.Entries {
+		e := &f.Entries[i]
 		note := ""
-		if x.Late {
+		if e.Late {
 			note = "late"
 		}
-		if x.Action != "" {
-			note = x.Action + ": " + x.Reason
+		if e.Action != "" {
+			note = e.Action + ": " + e.Reason
 		}
-		if x.Finding != nil {
-			note = history.Found(e.Effect.Finding)
+		if e.Finding != nil {
+			note = e.Finding.Text
 		}
-		t.row(local(x.Time), x.Seq, x.Kind, x.Turn, x.By, note)
+		t.row(local(e.Time), e.Entry, e.Kind, e.Turn, e.By, note)
 	}
 	return t.flush()
 }
 
 // effectTable lists the effects of a job.
-func effectTable(w io.Writer, v *shown, digits bool) *table {
+func effectTable(w io.Writer, j *view.Job, digits bool) *table {
 	t := newTable(w, "EFFECT", "CLASS", "ACTIVITY", address, "STATE", "KEY").bounded().addressed(digits)
-	for i := range v.effects {
-		f := &v.effects[i]
-		activity := f.Activity
-		if element, listed := v.elements[f.Request]; listed {
-			activity = fmt.Sprintf("%s[%d]", activity, element)
-		}
-		t.row(f.Name, f.Class, activity, f.DAD, briefly(&f.EffectRow), f.Key)
+	for i := range j.Effects {
+		f := &j.Effects[i]
+		t.row(f.Name, f.Class, listed(f.Activity, f.Element), f.Address, briefly(f), f.Key)
 	}
 	return t
 }
 
 // briefly returns the state of an effect for a table.
-func briefly(f *store.EffectRow) string {
-	switch {
-	case f.State == store.EffectNotDone:
+func briefly(f *view.Effect) string {
+	switch f.State {
+	case view.EffectNotDone:
 		return "not done"
-	case f.State == store.EffectStarted && f.Class == store.ClassUndo:
-		return "registered"
-	case f.State == store.EffectCompleted && f.Error != nil:
-		return "completed: error"
+	case view.EffectStarted:
+		if f.Class == string(quipu.ClassUndo) {
+			return "registered"
+		}
+	case view.EffectCompleted:
+		if f.Error != nil {
+			return "completed: error"
+		}
 	}
 	return string(f.State)
 }
 
 // outcome describes the state of an effect in a sentence.
-func outcome(f *quipu.Effect) string {
+func outcome(f *view.Effect) string {
 	switch {
-	case f.State == quipu.EffectNotDone:
+	case f.State == view.EffectNotDone:
 		return "not done: it definitely did not happen under this key, and may run again under the next"
-	case f.State == quipu.EffectStarted && f.Class == quipu.ClassUndo:
+	case f.State == view.EffectStarted && f.Class == string(quipu.ClassUndo):
 		return "registered, and has not run here: it runs if the function fails; for a job that others end, in a job of its own, which is found by the key alone"
-	case f.State == quipu.EffectStarted:
+	case f.State == view.EffectStarted:
 		return "started: its call outside is under way, or its outcome is unknown"
 	case f.Error != nil:
 		return "completed with an error, which is its result"
@@ -245,28 +165,28 @@ func outcome(f *quipu.Effect) string {
 	return "completed"
 }
 
-// absenceView is an effect that a job does not have, in JSON.
-type absenceView struct {
-	Effect   string     `json:"effect"` // as given on the command line
-	State    string     `json:"state"`  // absent
-	Proved   bool       `json:"proved"` // it did not happen and cannot happen any more
-	Job      string     `json:"job"`
-	JobKey   string     `json:"job_key"`
-	JobState string     `json:"job_state"`
-	Closed   *time.Time `json:"closed,omitempty"`
-	Entries  int        `json:"entries"`
-	Chains   int        `json:"chains"`
-	Head     string     `json:"head"`
-	Violated string     `json:"violated,omitempty"`
-	Has      []string   `json:"has"` // the names of the effects of the job
+// absence is an effect that a job does not have, as it is printed in JSON.
+type absence struct {
+	Effect   string           `json:"effect"` // as given on the command line
+	State    string           `json:"state"`  // absent
+	Proved   bool             `json:"proved"` // it did not happen and cannot happen any more
+	Job      journal.JobID    `json:"job"`
+	JobKey   string           `json:"job_key"`
+	JobState journal.JobState `json:"job_state"`
+	Closed   time.Time        `json:"closed,omitzero"`
+	Entries  int              `json:"entries"`
+	Chains   int              `json:"chains"`
+	Head     journal.Digest   `json:"head"`
+	Violated string           `json:"violated,omitempty"`
+	Has      []string         `json:"has"` // the names of the effects of the job
 }
 
-// absence prints what it means that a job's journal has no such effect.
-func (a *app) absence(effect string, ev *quipu.Evidence, has []string) error {
-	v := absenceView{
-		Effect: effect, State: "absent", Proved: ev.Final && ev.Violation == "", Job: ev.Job.ID.String(), JobKey: ev.Job.Key,
-		JobState: string(ev.State), Closed: timeOf(ev.Closed), Violated: ev.Violation, Entries: ev.Entries,
-		Chains: ev.Chains, Head: ev.Head.Hash.String(), Has: has,
+// absent prints what it means that a job's journal has no such effect.
+func (a *app) absent(effect string, ev *quipu.Evidence, has []string) error {
+	v := absence{
+		Effect: effect, State: "absent", Proved: ev.Final && ev.Violation == "", Job: ev.Job.ID, JobKey: ev.Job.Key,
+		JobState: ev.State, Closed: ev.Closed.UTC(), Violated: ev.Violation, Entries: ev.Entries, Chains: ev.Chains,
+		Head: ev.Head.Hash, Has: has,
 	}
 	if a.json() {
 		if err := a.object(v); err != nil {
@@ -300,7 +220,7 @@ func proof(effect string, ev *quipu.Evidence) string {
 		"before, complete up to the stored head %s, and the tables agree. None of them starts or completes the effect. It cannot happen any more either: "+
 		"an effect begins and ends under the row of its request, and this job has no such row left (J8). (As for every journal: that entries, hashes and "+
 		"tables were not all written anew together is not proved by them.)",
-		effect, ev.Job.Key, ev.State, ev.Closed.Local().Format("2006-01-02 15:04:05.000"), read, ev.Head.Hash)
+		effect, ev.Job.Key, ev.State, local(ev.Closed), read, ev.Head.Hash)
 }
 
 // others names the effects that the job has, in case the name was mistyped.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/history"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // rawLog is how one gets from show to what it folds.
@@ -15,7 +15,7 @@ const rawLog = "quipu log --raw"
 
 // said is an error as log has printed it.
 type said struct {
-	kind          history.Kind
+	kind          view.Kind
 	who           string
 	chain         journal.GUID
 	seq           int64
@@ -23,13 +23,13 @@ type said struct {
 }
 
 // failed prints the error of an event, without what stands above already.
-func (l *teller) failed(w io.Writer, ev *history.Event) {
+func (l *teller) failed(w io.Writer, ev *view.Event) {
 	f, was := ev.Error, l.said
-	l.said = said{ev.Kind, l.who(ev), ev.Chain, ev.Seq, f.Message, string(f.Data)}
+	l.said = said{ev.Kind, l.who(ev), ev.Chain, ev.Entry, f.Message, string(f.Data)}
 	again := was.message == f.Message && was.repeated(&l.said)
 	l.failure(w, f, !again)
 	if f.Data != nil && !(again && was.data == string(f.Data)) {
-		l.value(w, "data", &history.Value{JSON: f.Data})
+		l.value(w, "data", &view.Value{JSON: f.Data})
 	}
 	if l.raw && f.Stack != "" {
 		for line := range strings.Lines(f.Stack) {
@@ -44,14 +44,14 @@ func (s *said) repeated(next *said) bool {
 	switch {
 	case s.kind == "":
 		return false
-	case next.kind == history.KindClosed, s.chain == next.chain && s.seq == next.seq:
+	case next.kind == view.KindClosed, s.chain == next.chain && s.seq == next.seq:
 		return true
 	}
-	return s.kind == history.KindEffect && next.kind != history.KindEffect && s.who == next.who
+	return s.kind == view.KindEffect && next.kind != view.KindEffect && s.who == next.who
 }
 
 // failure prints an error: its message if asked for, and where it came from.
-func (l *teller) failure(w io.Writer, f *journal.Failure, message bool) {
+func (l *teller) failure(w io.Writer, f *view.Failure, message bool) {
 	switch {
 	case !message:
 	case l.raw:
@@ -75,7 +75,7 @@ func (l *teller) failure(w io.Writer, f *journal.Failure, message bool) {
 }
 
 // failureText is the class and the message. The message of a panic begins with its class.
-func failureText(f *journal.Failure) string {
+func failureText(f *view.Failure) string {
 	if strings.HasPrefix(f.Message, f.Class+": ") {
 		return f.Message
 	}
@@ -88,7 +88,7 @@ func lined(text string) string {
 }
 
 // foldedError is the first line of an error, cut like a value, and how to see the rest.
-func foldedError(f *journal.Failure, more string) string {
+func foldedError(f *view.Failure, more string) string {
 	first, rest, found := strings.Cut(lined(failureText(f)), "\n")
 	if first = folded(first); !found {
 		return first

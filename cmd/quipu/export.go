@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/archive"
-	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/journal/export"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -29,21 +26,21 @@ there, or has expired, is reported, and the other jobs are exported.`,
 	}
 	cmd.Flags().StringVarP(&path, "output", "o", "-", "`FILE` to write; - is standard output")
 	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
 			if path == "-" {
-				_, err := a.exportJobs(ctx, cmd, rt, keys, export.NewWriter(a.streams.Out))
+				_, err := a.exportJobs(ctx, cmd, from, keys, a.streams.Out)
 				return err
 			}
-			return a.exportFile(ctx, cmd, rt, keys, path)
+			return a.exportFile(ctx, cmd, from, keys, path)
 		})
 	})
 }
 
 // exportFile writes the file; without any job it writes none.
-func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, path string) error {
+func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, from source, keys []string, path string) error {
 	var missing error
-	err := archive.WriteFile(path, func(out *export.Writer) error {
-		n, err := a.exportJobs(ctx, cmd, rt, keys, out)
+	err := archive.WriteFile(path, func(out io.Writer) error {
+		n, err := a.exportJobs(ctx, cmd, from, keys, out)
 		if n > 0 && errors.Is(err, cli.ErrReported) {
 			missing, err = err, nil
 		}
@@ -58,21 +55,14 @@ func (a *app) exportFile(ctx context.Context, cmd *cobra.Command, rt *quipu.Runt
 // exportJobs writes the jobs and counts them. A job that does not exist, or expires meanwhile, is
 // reported and does not stop the others (cli.ErrReported).
 func (a *app) exportJobs(
-	ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, keys []string, out *export.Writer,
+	ctx context.Context, cmd *cobra.Command, from source, keys []string, out io.Writer,
 ) (n int, err error) {
 	err = a.each(cmd, keys, func(key string) error {
-		job, err := look.Find(ctx, rt, key)
-		if err != nil {
-			return err
+		err := from.Export(ctx, key, out)
+		if err == nil {
+			n++
 		}
-		if err := look.Export(ctx, rt, job.ID, out); err != nil {
-			return fmt.Errorf("export job %q: %w", key, err)
-		}
-		n++
-		return nil
+		return err
 	})
-	if flushed := out.Flush(); flushed != nil {
-		return n, flushed
-	}
 	return n, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -168,14 +169,15 @@ func (a *app) flowsCommand() *cobra.Command {
 			}
 			t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
 			for _, f := range flows {
+				deployed := time.UnixMicro(int64(f.Deployed)).UTC()
 				v := map[string]any{
-					"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": stamp(f.Deployed),
+					"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": deployed,
 				}
 				active := ""
 				if f.Active {
 					active = "active"
 				}
-				if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, at(f.Deployed),
+				if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, local(deployed),
 					f.Ref.Digest.String()[:16]); err != nil {
 					return err
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 )
 
@@ -59,7 +59,7 @@ second, - is only in the first, ~ is in both with other values.`,
 				}
 				sides[i] = text
 			}
-			found, err := look.Differences(sides[0], sides[1])
+			found, err := inspect.Differences(sides[0], sides[1])
 			if err != nil {
 				return err
 			}
@@ -76,16 +76,16 @@ func flowText(ctx context.Context, rt *quipu.Runtime, name, version string) ([]b
 	return text, err
 }
 
-func (a *app) differences(found []look.Difference) error {
+func (a *app) differences(found []inspect.Difference) error {
 	for _, d := range found {
 		line := ""
 		switch {
 		case d.Before == nil:
-			line = fmt.Sprintf("+ %s: %s", d.Path, look.Spell(d.After))
+			line = fmt.Sprintf("+ %s: %s", d.Path, inspect.Spell(d.After))
 		case d.After == nil:
-			line = fmt.Sprintf("- %s: %s", d.Path, look.Spell(d.Before))
+			line = fmt.Sprintf("- %s: %s", d.Path, inspect.Spell(d.Before))
 		default:
-			line = fmt.Sprintf("~ %s: %s → %s", d.Path, look.Spell(d.Before), look.Spell(d.After))
+			line = fmt.Sprintf("~ %s: %s → %s", d.Path, inspect.Spell(d.Before), inspect.Spell(d.After))
 		}
 		if err := a.say(d, "%s\n", plain(line)); err != nil {
 			return err

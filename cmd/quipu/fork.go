@@ -8,7 +8,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/look"
 )
 
 func (a *app) forkCommand() *cobra.Command {
@@ -40,7 +39,7 @@ entries will do. A job that resumes another, a fork, and a flow with identity: s
 			return cli.Exitf(cli.CodeUsage, "give the entry to go on from (--at, from 1) and the key of the new job (--as)")
 		}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			of, err := look.Find(ctx, rt, args[0])
+			of, err := database{rt}.Find(ctx, args[0])
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -60,7 +59,7 @@ rebuilt, nothing is written, and the line says what to do.`,
 		}
 		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
 			return a.each(cmd, keys, func(key string) error {
-				job, err := look.Find(ctx, rt, key)
+				job, err := database{rt}.Find(ctx, key)
 				if err != nil {
 					return err
 				}
@@ -90,7 +89,7 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 	}
 	if len(keys) > 0 {
 		return a.each(cmd, keys, func(key string) error {
-			job, err := look.Find(ctx, rt, key)
+			job, err := database{rt}.Find(ctx, key)
 			if err != nil {
 				return err
 			}
@@ -132,7 +131,7 @@ func (a *app) check(ctx context.Context, cmd *cobra.Command, rt *quipu.Runtime, 
 func quarantined(ctx context.Context, rt *quipu.Runtime) iter.Seq2[journal.JobID, error] {
 	return func(yield func(journal.JobID, error) bool) {
 		for job, err := range rt.AllJobs(ctx, quipu.JobFilter{States: []journal.JobState{journal.JobQuarantined}}) {
-			if !yield(job.Job.ID, err) {
+			if !yield(job.ID, err) {
 				return
 			}
 		}

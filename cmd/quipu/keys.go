@@ -43,9 +43,9 @@ and workers read them from the database. docs/security.md says who can read whic
 
 // keyView is a key as the command prints it in JSON.
 type keyView struct {
-	ID    int        `json:"id"`
-	Signs time.Time  `json:"signs"`
-	Ends  *time.Time `json:"ends,omitempty"`
+	ID    int       `json:"id"`
+	Signs time.Time `json:"signs"`
+	Ends  time.Time `json:"ends,omitzero"`
 }
 
 func (a *app) printKeys(on bool, all []quipu.Key) error {
@@ -55,7 +55,7 @@ func (a *app) printKeys(on bool, all []quipu.Key) error {
 		if !k.Ends.IsZero() {
 			until = k.Ends.Local().Format(time.DateTime)
 		}
-		v := keyView{ID: k.ID, Signs: k.Signs.UTC(), Ends: timeOf(k.Ends)}
+		v := keyView{ID: k.ID, Signs: k.Signs.UTC(), Ends: k.Ends.UTC()}
 		if err := a.item(t, v, k.ID, k.Signs.Local().Format(time.DateTime), until); err != nil {
 			return err
 		}

@@ -250,10 +250,12 @@ func TestListShowExport(t *testing.T) {
 	require.Contains(t, s.ok("", "show", "h1", "--digits"), "step      ,0,0     2 01 1 0 00 00000001  200   finalized")
 	o := objects(t, s.ok("b1\n", "show", "-", "-o", "json"))
 	require.Equal(t, map[string]any{"value": map[string]any{"name": "Ada"}}, o[0]["input"])
-	require.Subset(t, o[0]["activities"].([]any)[0], map[string]any{"activity": "step", "state": "failed", "code": 422.0, "attempts": 1.0})
+	require.Subset(t, o[0]["activities"].([]any)[0], map[string]any{
+		"activity": "step", "state": "failed", "code": 422.0, "attempts": 1.0, "says": "finalized, 1 response",
+	})
 	require.Equal(t, "failed", o[0]["state"])
 	require.EqualValues(t, 422, o[0]["code"])
-	require.Len(t, o[0]["instances"], 2)
+	require.Len(t, o[0]["activities"], 2)
 	s.fails(codeNotFound, "", "show", "h1", "none")
 
 	path := filepath.Join(t.TempDir(), "e.jsonl")

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // glance is the pause between two frames: each opens its connections anew.
@@ -61,7 +62,7 @@ func TestTopTellsEnds(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(100, 0)
 	look := func(after time.Duration, open int64, started float64, before []opened) (*frame, []opened) {
-		f := &frame{Time: at.Add(after), Started: started, Flows: []flowNow{{Flow: "a", Open: open}}}
+		f := &frame{&view.Space{Time: at.Add(after), Started: started, Flows: []view.FlowLoad{{Flow: "a", Open: open}}}}
 		return f, f.ends(before)
 	}
 	f, seen := look(0, 100, 3, nil)

@@ -22,7 +22,7 @@ func TestTrace_O2(t *testing.T) {
 		"    dispatch step  001100000000000", "    attempt step", "      queued step", "      run step",
 		"    response step  201100000000001", "      step 1  000010000000001", "      step 2  000111000000001", "      step 3  000111100000001")
 	all := objects(t, s.ok("", "trace", "t-1", "-o", "json"))
-	require.Equal(t, "job says", all[0]["name"])
+	require.Equal(t, []any{"t-1", "job", "says"}, []any{all[0]["key"], all[0]["part"], all[0]["about"]})
 	require.Equal(t, all[0]["id"], all[1]["parent"])
 	require.NotContains(t, all[0], "parent")
 	picture := s.ok("", "trace", "t-1", "--svg")

@@ -200,16 +200,16 @@ func TestReplayOfARealJob(t *testing.T) {
 
 	now := objects(t, s.ok("", "show", "r1", "-o", "json"))[0]
 	last := objects(t, s.ok("", "replay", "r1", "-o", "json"))[0]
-	require.Equal(t, now["entries"], last["at"])
-	require.ElementsMatch(t, now["instances"], last["instances"])
+	require.Equal(t, now["entries"], last["at"].(map[string]any)["entry"])
+	require.ElementsMatch(t, now["activities"], last["activities"])
 	require.Equal(t, []any{now["semaphore"], now["state"]}, []any{last["semaphore"], last["state"]})
 	require.Len(t, last["waits"], 2)
 	require.Len(t, last["children"], 1)
 	first := objects(t, s.ok("", "replay", "r1", "--at", "1", "-o", "json"))[0]
-	require.Equal(t, "created", first["kind"])
-	require.Len(t, first["instances"], 1)
+	require.Equal(t, "created", first["at"].(map[string]any)["kind"])
+	require.Len(t, first["activities"], 1)
 	text := s.ok("", "replay", "r1")
-	for _, said := range []string{fmt.Sprintf("at       entry %.0f of", last["at"]), "OPEN OBLIGATION", "OPEN ROW", "WAITS FOR", "CHILD"} {
+	for _, said := range []string{fmt.Sprintf("at       entry %.0f of", now["entries"]), "OPEN OBLIGATION", "OPEN ROW", "WAITS FOR", "CHILD"} {
 		require.Contains(t, text, said)
 	}
 	require.Contains(t, s.fails(codeRefused, "", "replay", "r1", "--at", "9999").Err, "its journal has")

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -13,11 +13,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/inspect"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -53,8 +50,8 @@ has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 		if follow && len(keys) > 1 {
 			return cli.Exitf(cli.CodeUsage, "--follow: give one key, not %d", len(keys))
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-			l.rt = rt
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+			l.from = from
 			return a.each(cmd, keys, func(key string) error { return l.log(ctx, key, follow) })
 		})
 	})
@@ -63,7 +60,7 @@ has at most ` + strconv.Itoa(quipu.MaxHistory) + ` entries.`,
 // teller prints the histories of jobs.
 type teller struct {
 	*app
-	rt          *quipu.Runtime
+	from        source
 	raw, digits bool
 	names       map[journal.JobID]string // keys of other jobs
 	key         string                   // key of the job
@@ -78,47 +75,37 @@ type teller struct {
 const lookAgain = 500 * time.Millisecond
 
 func (l *teller) log(ctx context.Context, key string, follow bool) error {
-	job, err := look.Find(ctx, l.rt, key)
-	if err != nil {
-		return err
-	}
 	l.day, l.width, l.said = "", 0, said{}
 	type entry struct {
 		chain journal.GUID
 		seq   int64
 	}
 	told := map[entry]bool{}
-	for first := true; ; first = false {
+	for of, first := key, true; ; first = false {
 		began := time.Now()
-		v, err := l.rt.Job(ctx, job)
+		v, err := l.from.Job(ctx, of, view.Want{Events: true})
 		if err != nil {
 			return err
 		}
-		events, err := inspect.History(ctx, below.Of(l.rt), job.ID)
-		if err != nil {
-			return err
-		}
-		l.key = v.Job.Key
 		if first && !l.json() {
-			fmt.Fprintf(l.streams.Out, "job %s, flow %s version %s, started %s\n", plain(v.Job.Key), v.Flow, v.Version, v.Started.Local().Format("2006-01-02 15:04:05.000"))
+			fmt.Fprintf(l.streams.Out, "job %s, flow %s version %s, started %s\n", plain(v.Key), v.Flow, v.Version, local(v.Started))
 		}
-		for i := range events {
-			l.width = max(l.width, min(len(l.who(&events[i])), maxWho))
+		l.key, of = v.Key, v.ID.String() // also when another generation has the key
+		for i := range v.Events {
+			l.width = max(l.width, min(len(l.who(&v.Events[i])), maxWho))
 		}
 		fresh := map[entry]bool{}
-		for i := range events {
-			of := entry{events[i].Chain, events[i].Seq}
-			if told[of] {
+		for i := range v.Events {
+			at := entry{v.Events[i].Chain, v.Events[i].Entry}
+			if told[at] {
 				continue
 			}
-			fresh[of] = true
-			if err := l.event(ctx, key, &events[i]); err != nil {
+			fresh[at] = true
+			if err := l.event(ctx, key, &v.Events[i]); err != nil {
 				return err
 			}
 		}
-		for of := range fresh {
-			told[of] = true
-		}
+		maps.Copy(told, fresh)
 		if !follow || v.State.Closed() && v.Ended || v.State == journal.JobQuarantined {
 			l.lost(v)
 			return nil
@@ -130,11 +117,11 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 }
 
 // lost says which runs ended without an answer and are no entry of the journal.
-func (l *teller) lost(v *quipu.JobInfo) {
-	for _, m := range v.Messages {
-		if m.Lost > 0 && !l.json() {
+func (l *teller) lost(v *view.Job) {
+	for i := range v.Messages {
+		if m := &v.Messages[i]; m.Lost > 0 && !l.json() {
 			fmt.Fprintf(l.streams.Out, "%s, attempt %d: %d of its runs ended without an answer, with their process or its connection (quipu why %s)\n",
-				plain(m.Activity), m.Attempt, m.Lost, plain(v.Job.Key))
+				plain(m.Activity), m.Attempt, m.Lost, plain(v.Key))
 		}
 	}
 }
@@ -148,15 +135,18 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// clock is the format of a time of day.
-const clock = "15:04:05.000"
-
 // maxWho bounds the column of activities, in bytes.
 const maxWho = 32
 
-func (l *teller) event(ctx context.Context, key string, ev *history.Event) error {
+// happened is an event of the job with a key.
+type happened struct {
+	Key string `json:"key"`
+	*view.Event
+}
+
+func (l *teller) event(ctx context.Context, key string, ev *view.Event) error {
 	if l.json() {
-		return l.object(happenedOf(key, ev))
+		return l.object(happened{key, ev})
 	}
 	w := l.streams.Out
 	moment := ev.Time.Local()
@@ -174,11 +164,8 @@ func (l *teller) event(ctx context.Context, key string, ev *history.Event) error
 }
 
 // who returns the activity of an event, with its pass and element.
-func (l *teller) who(ev *history.Event) string {
-	who := ev.Activity
-	if ev.Element >= 0 {
-		who += fmt.Sprintf("[%d]", ev.Element)
-	}
+func (l *teller) who(ev *view.Event) string {
+	who := listed(ev.Activity, ev.Element)
 	switch pass := ev.Pass; {
 	case l.digits:
 		who += " " + ev.Address
@@ -189,20 +176,20 @@ func (l *teller) who(ev *history.Event) string {
 }
 
 // what describes an event in words, on request with the place of its entry.
-func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) string {
+func (l *teller) what(ctx context.Context, ev *view.Event, digits bool) string {
 	what := ev.Text + l.other(ctx, ev)
 	switch {
 	case ev.Due.IsZero():
-	case ev.Kind == history.KindWaits:
+	case ev.Kind == view.KindWaits:
 		what += " until " + l.moment(ev.Due)
-	case ev.Kind == history.KindAttempt:
+	case ev.Kind == view.KindAttempt:
 		what += "; the next is due at " + l.moment(ev.Due)
 	default:
 		what += ", due at " + l.moment(ev.Due)
 	}
 	what += times(ev.Waited, ev.Ran)
 	if digits {
-		what += fmt.Sprintf("  #%d", ev.Seq)
+		what += fmt.Sprintf("  #%d", ev.Entry)
 		if !ev.Chain.IsZero() {
 			what += " of " + ev.Chain.String()
 		}
@@ -215,39 +202,39 @@ func (l *teller) what(ctx context.Context, ev *history.Event, digits bool) strin
 
 // other names the other job of an event. Another generation of the key has the same key, so
 // that is named by its id.
-func (l *teller) other(ctx context.Context, ev *history.Event) string {
+func (l *teller) other(ctx context.Context, ev *view.Event) string {
 	if ev.Job.IsZero() {
 		return ""
 	}
 	name := l.name(ctx, ev.Job)
 	switch own := name == l.key; {
-	case own && ev.Kind == history.KindStarted:
+	case own && ev.Kind == view.KindStarted:
 		return "; the earlier job is " + ev.Job.String()
-	case own && ev.Kind == history.KindOperator:
+	case own && ev.Kind == view.KindOperator:
 		return " as job " + ev.Job.String()
-	case ev.Kind == history.KindStarted || ev.Kind == history.KindWoke || ev.Kind == history.KindDone ||
-		ev.Kind == history.KindFailed:
+	case ev.Kind == view.KindStarted || ev.Kind == view.KindWoke || ev.Kind == view.KindDone ||
+		ev.Kind == view.KindFailed:
 		return " (" + name + ")"
 	}
 	return " " + name
 }
 
 // times says how long something waited and ran, as far as that is known.
-func times(waited, ran time.Duration) string {
+func times(waited, ran view.Duration) string {
 	switch {
 	case waited > 0 && ran > 0:
-		return fmt.Sprintf(" (waited %s, took %s)", short(waited), short(ran))
+		return fmt.Sprintf(" (waited %s, took %s)", short(time.Duration(waited)), short(time.Duration(ran)))
 	case waited > 0:
-		return fmt.Sprintf(" (waited %s)", short(waited))
+		return fmt.Sprintf(" (waited %s)", short(time.Duration(waited)))
 	case ran > 0:
-		return fmt.Sprintf(" (took %s)", short(ran))
+		return fmt.Sprintf(" (took %s)", short(time.Duration(ran)))
 	}
 	return ""
 }
 
 // moment formats a time, with its day if that differs from the day of the line.
 func (l *teller) moment(t time.Time) string {
-	if text := local(&t); l.day == "" || !strings.HasPrefix(text, l.day) {
+	if text := local(t); l.day == "" || !strings.HasPrefix(text, l.day) {
 		return text
 	}
 	return t.Local().Format(clock)
@@ -259,8 +246,8 @@ func (l *teller) name(ctx context.Context, id journal.JobID) string {
 		return name
 	}
 	name := id.String()
-	if v, err := l.rt.Job(ctx, quipu.Job{ID: id}); err == nil && v.Job.Key != "" {
-		name = v.Job.Key
+	if v, err := l.from.Job(ctx, name, view.Want{}); err == nil && v.Key != "" {
+		name = v.Key
 	}
 	l.names[id] = name
 	return name
@@ -269,7 +256,7 @@ func (l *teller) name(ctx context.Context, id journal.JobID) string {
 // maxFolded bounds the bytes of a value that are printed.
 const maxFolded = 200
 
-func (l *teller) value(w io.Writer, name string, v *history.Value) {
+func (l *teller) value(w io.Writer, name string, v *view.Value) {
 	switch {
 	case v == nil:
 	case v.Missing != "":
@@ -291,80 +278,4 @@ func folded(text string) string {
 		return text
 	}
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxFolded], ""), len(text))
-}
-
-// short formats a duration with about three digits.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(10 * time.Millisecond).String()
-}
-
-// happened is an event as log prints it in JSON.
-type happened struct {
-	Key      string     `json:"key"`
-	Time     *time.Time `json:"time"`
-	Kind     string     `json:"kind"`
-	Activity string     `json:"activity,omitempty"`
-	DAD      string     `json:"dad,omitempty"`
-	Element  *int       `json:"element,omitempty"`
-	Text     string     `json:"text"`
-	Attempt  int        `json:"attempt,omitempty"`
-	Code     int        `json:"code,omitempty"`
-	Input    *valueView `json:"input,omitempty"`
-	Output   *valueView `json:"output,omitempty"`
-	Error    *failure   `json:"error,omitempty"`
-	Stack    string     `json:"stack,omitempty"`
-	Job      string     `json:"job,omitempty"` // another job
-	Due      *time.Time `json:"due,omitempty"`
-	WaitedUS int64      `json:"waited_us,omitempty"`
-	RanUS    int64      `json:"ran_us,omitempty"`
-	Chain    string     `json:"chain,omitempty"` // chain of an effect
-	Entry    int64      `json:"entry"`
-	Ledger   string     `json:"ledger,omitempty"`
-}
-
-// valueView is an input or output in JSON. Missing says why there is none.
-type valueView struct {
-	Value   json.RawMessage `json:"value,omitempty"`
-	Missing string          `json:"missing,omitempty"`
-}
-
-func happenedOf(key string, ev *history.Event) happened {
-	h := happened{
-		Key: key, Time: &ev.Time, Kind: string(ev.Kind), Activity: ev.Activity, DAD: ev.Address, Text: ev.Text,
-		Attempt: ev.Attempt, Code: ev.Code, Input: valueOf(ev.Input), Output: valueOf(ev.Output),
-		Error:    failureOf(ev.Error),
-		WaitedUS: ev.Waited.Microseconds(), RanUS: ev.Ran.Microseconds(), Entry: ev.Seq,
-	}
-	if ev.Element >= 0 {
-		h.Element = &ev.Element
-	}
-	if ev.Error != nil {
-		h.Stack = ev.Error.Stack
-	}
-	if !ev.Job.IsZero() {
-		h.Job = ev.Job.String()
-	}
-	if !ev.Due.IsZero() {
-		h.Due = &ev.Due
-	}
-	if !ev.Chain.IsZero() {
-		h.Chain = ev.Chain.String()
-	}
-	if ev.Ledger != 0 {
-		h.Ledger = ev.Ledger.String()
-	}
-	return h
-}
-
-func valueOf(v *history.Value) *valueView {
-	if v == nil {
-		return nil
-	}
-	return &valueView{raw(v.JSON), v.Missing}
 }

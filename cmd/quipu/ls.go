@@ -12,11 +12,9 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // living are the states of jobs that are more than tombstones.
@@ -37,7 +35,7 @@ a second. Elsewhere, with --keys and with -o json it adds a line for each job th
 among the newest --limit, at most 1000, and for each of them whose state has changed.`
 
 func (a *app) lsCommand() *cobra.Command {
-	var f store.JobFilter
+	var f quipu.JobFilter
 	var o lsOptions
 	cmd := &cobra.Command{
 		Use:     "ls",
@@ -65,37 +63,36 @@ func (a *app) lsCommand() *cobra.Command {
 		if err := o.read(&f, time.Now()); err != nil {
 			return err
 		}
-		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			if remote != nil {
-				return a.listBy(ctx, remote, f, &o)
-			}
-			if o.parent != "" {
-				parent, err := look.Find(ctx, rt, o.parent)
-				if err != nil {
-					return err
-				}
-				f.Parent = parent.ID
-			}
-			if o.count {
-				return a.count(ctx, rt, f)
-			}
-			if len(f.States) == 0 {
-				f.States = living
-			}
-			if o.watch {
-				return a.watch(ctx, rt, f, &o)
-			}
-			listed, err := a.list(ctx, below.Of(rt).Jobs, f, o.limit, o.keysOnly)
-			if err == nil && listed == 0 && f.Flow != "" {
-				err = deployedFlow(ctx, rt, f.Flow)
-			}
-			if err == nil && !o.keysOnly {
-				a.none(listed, "jobs")
-			}
-			return err
-		})
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error { return a.ls(ctx, from, f, &o) })
 	})
 	return cmd
+}
+
+func (a *app) ls(ctx context.Context, from source, f quipu.JobFilter, o *lsOptions) error {
+	if o.parent != "" {
+		parent, err := from.Find(ctx, o.parent)
+		if err != nil {
+			return err
+		}
+		f.Parent = parent.ID
+	}
+	if o.count {
+		return a.count(ctx, from, f)
+	}
+	if len(f.States) == 0 {
+		f.States = living
+	}
+	if o.watch {
+		return a.watch(ctx, from, f, o)
+	}
+	listed, err := a.list(ctx, from, f, o.limit, o.keysOnly)
+	if d, is := from.(database); err == nil && is && listed == 0 && f.Flow != "" {
+		err = deployedFlow(ctx, d.Runtime, f.Flow)
+	}
+	if err == nil && !o.keysOnly {
+		a.none(listed, "jobs")
+	}
+	return err
 }
 
 func stateNames() (names []string) {
@@ -115,7 +112,7 @@ type lsOptions struct {
 }
 
 // read checks the flags and completes the filter.
-func (o *lsOptions) read(f *store.JobFilter, now time.Time) (err error) {
+func (o *lsOptions) read(f *quipu.JobFilter, now time.Time) (err error) {
 	for _, name := range o.states {
 		state := journal.JobState(name)
 		if !slices.Contains(journal.JobStates, state) {
@@ -129,59 +126,38 @@ func (o *lsOptions) read(f *store.JobFilter, now time.Time) (err error) {
 	if o.watch && (o.limit == 0 || o.limit > store.MaxPage) {
 		return cli.Exitf(cli.CodeUsage, "--limit %d: --watch shows 1 to %d jobs", o.limit, store.MaxPage)
 	}
-	if _, _, err := f.Waiting(); err != nil {
+	waits := store.JobFilter{Waits: f.Waits}
+	if _, _, err := waits.Waiting(); err != nil {
 		return cli.Exitf(cli.CodeUsage, "--waits %.80q: use topic, topic:NAME, signal, signal:NAME, timer, child or person", f.Waits)
 	}
-	from, err := earlier("--from", o.from, now)
-	if err != nil {
+	if f.From, err = earlier("--from", o.from, now); err != nil {
 		return err
 	}
-	to, err := earlier("--to", o.to, now)
-	f.From, f.To = moment(from), moment(to)
+	f.To, err = earlier("--to", o.to, now)
 	return err
 }
 
-// moment converts a time for the store; the zero time is no time.
-func moment(t time.Time) collation.Micros {
-	if t.IsZero() {
-		return 0
-	}
-	return collation.Micros(t.UnixMicro())
-}
-
-// earlier reads a time of the past; the zero time for none.
-func earlier(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if ago, e := time.ParseDuration(text); err != nil && e == nil && ago >= 0 {
-		at, err = now.Add(-ago), nil
-	}
-	if err != nil {
-		return at, cli.Exitf(cli.CodeUsage, "%s %.40q: use a time such as 2026-11-24T18:00:00Z, or how long ago, such as 24h", flag, text)
-	}
-	return at, nil
-}
-
 // count prints the numbers of jobs by state.
-func (a *app) count(ctx context.Context, rt *quipu.Runtime, f store.JobFilter) error {
-	counts, looked, err := below.Of(rt).CountJobs(ctx, f)
+func (a *app) count(ctx context.Context, from source, f quipu.JobFilter) error {
+	d, is := from.(database)
+	if !is {
+		return cli.Exitf(cli.CodeUsage, "--count needs the database; GET %s/counts of the API counts", api.Path)
+	}
+	counted, err := d.CountJobs(ctx, f)
 	if err != nil {
 		return err
 	}
-	cut := looked >= store.MaxCounted
 	if a.json() {
-		return a.object(map[string]any{"jobs": counts, "looked": looked, "cut": cut})
+		return a.object(map[string]any{"jobs": counted.ByState, "looked": counted.Looked, "cut": counted.Cut})
 	}
 	t := newTable(a.streams.Out, "STATE", "JOBS")
 	for _, state := range journal.JobStates {
-		if n := counts[state]; n > 0 {
+		if n := counted.ByState[state]; n > 0 {
 			t.row(state, n)
 		}
 	}
-	if cut {
-		fmt.Fprintf(a.streams.Err, "only the newest %d jobs of the time range were looked at: give --from and --to\n", looked)
+	if counted.Cut {
+		fmt.Fprintf(a.streams.Err, "only the newest %d jobs of the time range were looked at: give --from and --to\n", counted.Looked)
 	}
 	return t.flush()
 }
@@ -203,15 +179,14 @@ func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
 // list prints a page at a time, so that memory does not grow with the list, and counts what it
 // prints.
 func (a *app) list(
-	ctx context.Context, read func(context.Context, store.JobFilter) (store.JobPage, error), f store.JobFilter,
-	limit int, keysOnly bool,
+	ctx context.Context, from source, f quipu.JobFilter, limit int, keysOnly bool,
 ) (listed int, err error) {
 	t := jobsTable(a.streams.Out)
 	for limit == 0 || listed < limit {
 		if f.Limit = store.MaxPage; limit > 0 {
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
-		page, err := read(ctx, f)
+		page, err := from.Jobs(ctx, f)
 		if err != nil {
 			return listed, err
 		}
@@ -236,14 +211,14 @@ func jobsTable(w io.Writer) *table {
 	return newTable(w, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
 }
 
-func jobCells(j *store.JobSummary) []any {
-	return []any{j.Key, j.Flow.Name, j.Flow.Version, j.State, j.Semaphore, at(j.Started), took(j.Started, j.Closed)}
+func jobCells(j *view.Summary) []any {
+	return []any{j.Key, j.Flow, j.Version, j.State, j.Semaphore, local(j.Started), took(j.Started, j.Closed)}
 }
 
-func (a *app) listed(t *table, j *store.JobSummary, keysOnly bool) error {
+func (a *app) listed(t *table, j *view.Summary, keysOnly bool) error {
 	if keysOnly {
 		_, err := fmt.Fprintln(a.streams.Out, j.Key)
 		return err
 	}
-	return a.item(t, summaryOf(j), jobCells(j)...)
+	return a.item(t, j, jobCells(j)...)
 }

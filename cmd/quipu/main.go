@@ -55,7 +55,8 @@ QUIPU_DEV, .quipu/dev.json (which ` + "`worker dev`" + ` writes in its directory
 the engines; an engine that misses the announcement finds them within about a second.
 
 With --api URL, for people without a password of the database, these ask the HTTP API of a
-running quipu console: ` + remotely + `.
+running quipu console, and print the same; the others need the database:
+` + remotely + `.
 
 With -o json every command prints one JSON object per line. With - in the place of jobs
 or dead letters, their keys or ids are read from standard input, one per line.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) messagesCommand() *cobra.Command {
@@ -36,8 +36,8 @@ number among the messages that its activity accepted. A message without a ledger
 the entry that accepts it.
 
 --at shows the messages as they were after an entry of the main chain (quipu log --digits
-numbers the entries). --guid shows one message, what caused it, and what it caused. A job
-with more than ` + strconv.Itoa(quipu.MaxHistory) + ` entries is not read.`,
+numbers the entries). --guid shows one message, what its digits mean, what caused it, and
+what it caused. A job with more than ` + strconv.Itoa(quipu.MaxHistory) + ` entries is not read.`,
 		Example: "  quipu messages order-42\n  quipu messages order-42 --at 7\n  quipu messages order-42 --guid 1f0c9a5e-…",
 		Args:    cli.Args(1, 1),
 	}
@@ -47,30 +47,26 @@ with more than ` + strconv.Itoa(quipu.MaxHistory) + ` entries is not read.`,
 		if at < 0 {
 			return cli.Exitf(cli.CodeUsage, "--at %d: entries count from 1", at)
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-			job, err := look.Find(ctx, rt, keys[0])
-			if err != nil {
-				return err
-			}
-			all, err := inspect.ReadMessages(ctx, below.Of(rt), job.ID, at)
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+			job, err := from.Job(ctx, keys[0], view.Want{Messages: true, At: at})
 			if err != nil {
 				return err
 			}
 			if guid != "" {
-				return a.oneMessage(all, strings.ToLower(guid))
+				return a.oneMessage(job.Messages, strings.ToLower(guid))
 			}
-			return a.allMessages(all)
+			return a.allMessages(job.Messages)
 		})
 	})
 }
 
 // allMessages prints a line for each message.
-func (a *app) allMessages(all []inspect.Message) error {
+func (a *app) allMessages(all []view.Message) error {
 	t := newTable(a.streams.Out, "SENT", "ACCEPTED", "KIND", "ACTIVITY", address, "LEDGER", "VERDICT", "GUID")
 	for i := range all {
 		m := &all[i]
-		if err := a.item(t, m, cmp.Or(numbered("", m.Sent), "outside"), numbered("", m.Accepted), m.Kind, m.Activity, m.Address,
-			groupedMessage(m.Ledger), cmp.Or(m.Verdict, "open"), m.GUID); err != nil {
+		if err := a.item(t, m, cmp.Or(numbered("", m.Since), "outside"), numbered("", m.Accepted), m.Kind, m.Activity, m.Address,
+			messageLedger(m), cmp.Or(m.Verdict, "open"), m.GUID); err != nil {
 			return err
 		}
 	}
@@ -78,12 +74,12 @@ func (a *app) allMessages(all []inspect.Message) error {
 }
 
 // oneMessage prints one message with what caused it and what it caused.
-func (a *app) oneMessage(all []inspect.Message, guid string) error {
-	byGUID := make(map[string]*inspect.Message, len(all))
-	var found []*inspect.Message
+func (a *app) oneMessage(all []view.Message, guid string) error {
+	byGUID := make(map[journal.GUID]*view.Message, len(all))
+	var found []*view.Message
 	for i := range all {
 		byGUID[all[i].GUID] = &all[i]
-		if strings.HasPrefix(all[i].GUID, guid) {
+		if strings.HasPrefix(all[i].GUID.String(), guid) {
 			found = append(found, &all[i])
 		}
 	}
@@ -99,17 +95,22 @@ func (a *app) oneMessage(all []inspect.Message, guid string) error {
 	}
 	out := a.streams.Out
 	fmt.Fprintf(out, "%s %s of %s at %s\n", m.Kind, m.GUID, plain(m.Activity), m.Address)
-	fmt.Fprintf(out, "  ledger    %s\n", cmp.Or(strings.TrimSpace(groupedMessage(m.Ledger)+"  "+m.Says), "none"))
+	fmt.Fprintf(out, "  ledger    %s\n", cmp.Or(strings.TrimSpace(messageLedger(m)+"  "+m.Says), "none"))
+	if m.Ledger != nil {
+		for _, d := range inspect.MessageDigits(*m.Ledger) {
+			fmt.Fprintf(out, "            %-8s  %s\n", d.Text, d.Means)
+		}
+	}
 	fmt.Fprintf(out, "  verdict   %s\n", cmp.Or(m.Verdict, "open"))
-	fmt.Fprintf(out, "  sent      %s\n", cmp.Or(numbered("by entry ", m.Sent), "not by an entry of this job"))
+	fmt.Fprintf(out, "  sent      %s\n", cmp.Or(numbered("by entry ", m.Since), "not by an entry of this job"))
 	fmt.Fprintf(out, "  accepted  %s\n", cmp.Or(numbered("by entry ", m.Accepted), "by no entry"))
-	named := func(guid string) string {
+	named := func(guid journal.GUID) string {
 		if other := byGUID[guid]; other != nil {
 			return fmt.Sprintf("%s of %s %s", other.Kind, plain(other.Activity), guid)
 		}
-		return guid
+		return guid.String()
 	}
-	if m.CausedBy != "" {
+	if !m.CausedBy.IsZero() {
 		fmt.Fprintf(out, "  cause     %s\n", named(m.CausedBy))
 	}
 	for i, guid := range m.Causes {
@@ -120,6 +121,14 @@ func (a *app) oneMessage(all []inspect.Message, guid string) error {
 		fmt.Fprintf(out, "  caused    %s\n", named(guid))
 	}
 	return nil
+}
+
+// messageLedger has the digits of a message in their groups; "": it has no ledger.
+func messageLedger(m *view.Message) string {
+	if m.Ledger == nil {
+		return ""
+	}
+	return grouped(*m.Ledger, ofMessage)
 }
 
 // numbered is a text with the number of an entry; "": there is none.

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 
-	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // maxCell is the length at which the text of a table cell is cut, in characters.
@@ -154,47 +153,6 @@ func cell(text string) string {
 	return text
 }
 
-// at formats a time of the database's clock for people; "" for never.
-func at(t collation.Micros) string {
-	if t == collation.Never {
-		return ""
-	}
-	return time.UnixMicro(int64(t)).Local().Format("2006-01-02 15:04:05.000")
-}
-
-// local is at for a time from stamp.
-func local(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return at(collation.Micros(t.UnixMicro()))
-}
-
-// stamp returns a time for JSON; null for never.
-func stamp(t collation.Micros) *time.Time {
-	if t == collation.Never {
-		return nil
-	}
-	u := time.UnixMicro(int64(t)).UTC()
-	return &u
-}
-
-// took returns the time from start to end, "" while it lasts.
-func took(from, to collation.Micros) string {
-	if to == collation.Never {
-		return ""
-	}
-	return short(micros(int64(to - from)))
-}
-
-// raw returns JSON as it is printed in an object; nil for none.
-func raw(text []byte) json.RawMessage {
-	if len(text) == 0 {
-		return nil
-	}
-	return text
-}
-
 // pretty indents JSON for a person, from the second line on.
 func pretty(text []byte, indent string) string {
 	var b bytes.Buffer
@@ -202,4 +160,34 @@ func pretty(text []byte, indent string) string {
 		return cell(string(text))
 	}
 	return inert(b.Bytes())
+}
+
+// The places at which the digits of the ledgers of an activity and of a message are cut (1.2, 1.3).
+var (
+	ofActivity = []int{0, 1, 3, 4, 5, 7, 15}
+	ofMessage  = []int{0, 3, 4, 5, 6, 7, 15}
+)
+
+// grouped formats a ledger with spaces between its groups.
+func grouped(l journal.Ledger, at []int) string {
+	digits := l.String()
+	groups := make([]string, len(at)-1)
+	for i := range groups {
+		groups[i] = digits[at[i]:at[i+1]]
+	}
+	return strings.Join(groups, " ")
+}
+
+func counted[N int | int64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func entries(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
 }

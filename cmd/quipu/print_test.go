@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,75 +16,46 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
-// TestDigits: the groups of 1.2, and what they say.
+// TestDigits: the groups of 1.2 and of 1.3.
 func TestDigits(t *testing.T) {
 	t.Parallel()
-	for digits, want := range map[int64][2]string{
-		101100000000001: {"1 01 1 0 00 00000001", "trigger"},
-		1000000000000:   {"0 01 0 0 00 00000000", "entered, its work is not done, 0 responses"},
-		3100000000002:   {"0 03 1 0 00 00000002", "Leg1 complete, Leg1 entered 3 times, 2 responses"},
-		201110200000001: {"2 01 1 1 02 00000001", "finalized, 2 arrivals, 1 response"},
-		10200000000:     {"0 00 0 1 02 00000000", "not entered, 2 arrivals, 0 responses"},
-		100000000:       {"0 00 0 0 01 00000000", "not entered, 1 arrival, none taken, 0 responses"},
-	} {
-		i := collation.Instance{Ledger: collation.ActivityLedger(digits)}
-		require.Equal(t, want, [2]string{grouped(i.Ledger), decoded(&i)})
-	}
-	i := collation.Instance{Ledger: 1100000000003, More: collation.More{Open: 3, Count: 7, Attempt: 2}}
-	require.Equal(t, "Leg1 complete, 3 responses, 4 of 7 elements ended, attempt 2", decoded(&i))
+	require.Equal(t, "1 23 4 5 67 89012345", grouped(123456789012345, ofActivity))
+	require.Equal(t, "000 1 1 1 0 00000007", grouped(111000000007, ofMessage))
 }
-
-const twoWays = `flow: two
-version: "1"
-activities:
-  start: {type: trigger}
-  left: {type: worker, topic: echo}
-  deep: {type: worker, topic: echo}
-  right: {type: worker, topic: echo}
-transitions: {start: [left, right], left: [deep]}
-`
 
 // TestShowListsInstances: in the order of the graph, each in the order of its passes.
 func TestShowListsInstances(t *testing.T) {
 	t.Parallel()
-	f, err := flow.Parse("two.yaml", []byte(twoWays))
-	require.NoError(t, err)
-	at := func(activity string, dad collation.DAD, ledger collation.ActivityLedger, code int) store.InstanceView {
-		return store.InstanceView{
-			Key:      collation.InstanceKey{Activity: activity, DAD: dad},
-			Instance: collation.Instance{Ledger: ledger, Code: code},
-		}
+	of := func(activity, address string, ledger journal.Ledger, code int, says string) view.Activity {
+		return view.Activity{Activity: activity, Address: address, Ledger: ledger, Code: code, Says: says}
 	}
-	v := &store.JobView{
-		Instances: []store.InstanceView{
-			at("deep", ",0,10,0", 1100000000000, 0), at("deep", ",0,2,0", 1100000000000, 0), at("deep", ",0,0,0", 1100000000000, 0),
-			at("right", ",0,0", 1100000000000, 0), at("left", ",0,0", 201100000000001, 200), at("start", ",0", collation.TriggerBorn, 200),
+	element, done := 4, "Leg1 complete, 0 responses"
+	j := &view.Job{
+		Graph: []view.Standing{{Activity: "start"}, {Activity: "left"}, {Activity: "right"}, {Activity: "deep"}},
+		Activities: []view.Activity{
+			of("deep", ",0,10,0", 1100000000000, 0, done), of("deep", ",0,2,0", 1100000000000, 0, done),
+			of("deep", ",0,0,0", 1100000000000, 0, done), of("right", ",0,0", 1100000000000, 0, done),
+			of("left", ",0,0", 201100000000001, 200, "finalized, 1 response"),
+			of("start", ",0", journal.Ledger(collation.TriggerBorn), 200, "trigger"),
+			{Activity: "left", Address: ",0,0", Element: &element},
 		},
-		Waits: []collation.Wait{{Activity: "right", DAD: ",0,0", Topic: "go", Key: "k 1", Origin: 3}},
+		Waits: []view.Wait{{Activity: "right", Address: ",0,0", Topic: "go", Key: "k 1", SinceEntry: 3}},
+		Effects: []view.Effect{
+			{Name: "charge[1]", Class: "guarded", State: "completed", Key: journal.Digest{1}, Activity: "left", Address: ",0,0", Element: &element},
+			{Name: "mail", Class: "idempotent", State: "started", Activity: "left", Address: ",0,0"},
+			{Name: "mail", Class: "idempotent", State: "not_done", Activity: "right", Address: ",0,0"},
+			{Name: "book", Class: "guarded", State: "completed", Error: &view.Failure{}, Activity: "right", Address: ",0,0"},
+			{Name: "refund", Class: "undo", State: "started", Activity: "right", Address: ",0,0"},
+		},
 	}
 	var b bytes.Buffer
-	effects := []store.JobEffect{
-		{
-			EffectRow: store.EffectRow{Name: "charge[1]", Class: "guarded", State: store.EffectCompleted, Key: journal.Digest{1}},
-			Activity:  "left", DAD: ",0,0",
-		},
-		{EffectRow: store.EffectRow{Name: "mail", Class: "idempotent", State: store.EffectStarted}, Activity: "left", DAD: ",0,0"},
-		{EffectRow: store.EffectRow{Name: "mail", Class: "idempotent", State: store.EffectNotDone}, Activity: "right", DAD: ",0,0"},
-		{
-			EffectRow: store.EffectRow{Name: "book", Class: "guarded", State: store.EffectCompleted, Error: &journal.Failure{}},
-			Activity:  "right", DAD: ",0,0",
-		},
-		{EffectRow: store.EffectRow{Name: "refund", Class: store.ClassUndo, State: store.EffectStarted}, Activity: "right", DAD: ",0,0"},
-	}
 	s := &shower{app: &app{streams: cli.Streams{Out: &b}}, digits: true}
-	one := &shown{JobView: v, flow: f, effects: effects, elements: map[journal.GUID]int{{7}: 4}}
-	effects[0].Request = journal.GUID{7}
-	require.NoError(t, s.tables(one))
+	require.NoError(t, s.tables(j))
 	require.Equal(t, strings.TrimPrefix(`
 ACTIVITY  ADDRESS  LEDGER                CODE  
 start     ,0       1 01 1 0 00 00000001  200   trigger
@@ -104,12 +76,12 @@ WAITS FOR  KEY  ACTIVITY  ADDRESS  SIGNALS  SINCE
 go         k 1  right     ,0,0     0        entry 3
 `, "\n"), b.String())
 	b.Reset()
-	one.flow, one.effects = nil, nil
-	require.NoError(t, s.tables(one))
+	j.Graph, j.Effects = nil, nil
+	require.NoError(t, s.tables(j))
 	require.Equal(t, 10, strings.Count(b.String(), "\n"), "without the definition: as they come")
 	b.Reset()
 	s.digits = false
-	require.NoError(t, s.tables(one))
+	require.NoError(t, s.tables(j))
 	require.Equal(t, "WAITS FOR  KEY  ACTIVITY  SIGNALS  SINCE\ngo         k 1  right     0        entry 3\n", b.String())
 }
 
@@ -130,25 +102,24 @@ func TestTablesAreCut(t *testing.T) {
 
 func TestOpenRowsSayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
-	for want, r := range map[string]collation.Row{
-		"held: stuck":                   {Held: collation.HeldStuck, NextAt: 5},
-		"held until o":                  {Held: collation.HeldParallel, NextAt: 5},
-		"with w1":                       {Request: collation.Request{Holder: "w1"}},
+	at := time.Unix(5, 0)
+	for want, m := range map[string]view.Message{
+		"held: stuck":                   {Held: view.HeldStuck, Due: at},
+		"held until o":                  {Held: view.HeldParallel, Due: at},
+		"with w1":                       {Holder: "w1"},
 		"waits":                         {},
-		"suspended: waits for 2 things": {Request: collation.Request{Pauses: make([]collation.Pause, 2)}},
-		"goes out at":                   {NextAt: 5},
-		"looked at ag":                  {NextAt: 5, Publication: 1, PublishedAt: 4},
+		"suspended: waits for 2 things": {Pauses: make([]view.Awaited, 2)},
+		"goes out at":                   {Due: at},
+		"looked at ag":                  {Due: at, Sends: 1, Sent: at},
 	} {
-		require.Contains(t, standing(&r), want)
+		require.Contains(t, due(&m), want)
 	}
 	var b bytes.Buffer
-	require.NoError(t, sections(&b, openRows(&b, &store.JobView{}, false)))
+	require.NoError(t, sections(&b, openRows(&b, &view.Job{}, false)))
 	require.Empty(t, b.String())
-	require.NoError(t, sections(&b, openRows(&b, &store.JobView{
-		Instances: []store.InstanceView{{
-			Key: collation.InstanceKey{Activity: "items"}, Instance: collation.Instance{More: collation.More{Count: 4}},
-		}},
-		Rows: []collation.Row{{Kind: "request", Activity: "items", Request: collation.Request{Element: 3}}},
+	element := 3
+	require.NoError(t, sections(&b, openRows(&b, &view.Job{
+		Messages: []view.Message{{Kind: "request", Activity: "items", Element: &element}},
 	}, false)))
 	require.Contains(t, b.String(), "items[3]")
 }
@@ -158,7 +129,7 @@ func TestOpenLettersAreWhole(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2*maxCell) + "; look outside"
 	var b bytes.Buffer
-	openLetters(&b, []quipu.DeadLetter{{ID: 1, State: "retried", Message: "gone"}, {ID: 2, State: "open", Message: long}})
+	openLetters(&b, []view.DeadLetter{{ID: 1, State: "retried", Message: "gone"}, {ID: 2, State: "open", Message: long}})
 	require.Equal(t, "\nDead letter 2: "+long+"\n", b.String())
 }
 

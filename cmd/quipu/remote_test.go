@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,11 +15,11 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
-// serve puts the API before the space, and returns its URL.
-func (s *space) serve() string {
+// serve puts the API before the space, and returns its URL. nats is the URL of NATS that it asks, if any.
+func (s *space) serve(nats string) string {
 	s.t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	rt, err := quipu.Open(s.t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: s.env["QUIPU_NATS"], NoMigrate: true, Logger: quiet})
+	rt, err := quipu.Open(s.t.Context(), quipu.Config{Postgres: s.env["QUIPU_POSTGRES"], NATS: nats, NoMigrate: true, Logger: quiet})
 	require.NoError(s.t, err)
 	guard := access.New(access.Config{Tokens: rt.Tokens().Who, Logger: quiet})
 	server := httptest.NewServer(guard.Wrap(api.New(rt, api.Config{Guard: guard, Logger: quiet})))
@@ -36,7 +37,7 @@ func TestO10Remote(t *testing.T) {
 	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
 	s.deploy("cut", "1", "cut", `{OnRetry: again}`)
 	s.deployText("review", "flow: review\nversion: \"1\"\nactivities:\n  start: {type: trigger}\n  hook: {type: hook, signal: order.reviewed, key: one}\ntransitions: {start: [hook]}\n")
-	far := &space{t: t, env: map[string]string{"QUIPU_API": s.serve(), "QUIPU_TOKEN": strings.TrimSpace(s.ok("", "token", "create", "ada", "--role", "operator")), "USER": "eve"}}
+	far := &space{t: t, env: map[string]string{"QUIPU_API": s.serve(s.env["QUIPU_NATS"]), "QUIPU_TOKEN": strings.TrimSpace(s.ok("", "token", "create", "ada", "--role", "operator")), "USER": "eve"}}
 
 	require.Contains(t, far.ok("", "start", "hello", "k1", "--input", `{"name":"Ada"}`, "--tag", "vip"), "k1 started (job ")
 	require.Contains(t, far.ok("", "start", "hello", "k1", "--input", `{"name":"Ada"}`), "was started already")
@@ -47,7 +48,7 @@ func TestO10Remote(t *testing.T) {
 	require.Equal(t, "k1\n", far.ok("", "ls", "--tag", "vip", "--state", "completed", "-k"))
 	o := objects(t, far.ok("", "ls", "-o", "json"))
 	require.Equal(t, "hello", o[0]["flow"])
-	require.NotContains(t, o[0], "head")
+	require.NotEmpty(t, o[0]["head"])
 	shown := far.ok("", "show", "k1")
 	require.Contains(t, shown, "state    completed with code 200")
 	require.Contains(t, shown, `"text": "Ada"`)
@@ -73,9 +74,100 @@ func TestO10Remote(t *testing.T) {
 	require.NotContains(t, log, "eve")
 	far.fails(codeStale, "", "dead", "retry", "1")
 
-	require.Contains(t, far.fails(cli.CodeUsage, "", "log", "k1").Err, "log needs the database")
+	require.Contains(t, far.fails(cli.CodeUsage, "", "fsck", "k1").Err, "fsck needs the database")
+	require.Contains(t, far.fails(cli.CodeUsage, "", "show", "k1", "--effect", "call").Err, "show needs the database")
 	require.Contains(t, far.fails(cli.CodeUsage, "", "ls", "--count").Err, "counts of the API")
 	require.Contains(t, far.fails(cli.CodeUsage, "", "ls", "--api", "ftp://x").Err, "--api")
 	far.env["QUIPU_TOKEN"] = "quipu_no"
 	require.Contains(t, far.fails(cli.CodeFailed, "", "ls").Err, "unauthenticated")
+}
+
+// far is the space by the API, asked without NATS, with a token of the role.
+func (s *space) far(role string) *space {
+	return &space{t: s.t, env: map[string]string{
+		"QUIPU_API": s.serve(""), "QUIPU_TOKEN": strings.TrimSpace(s.ok("", "token", "create", "ada", "--role", role)),
+	}}
+}
+
+// O10: each command prints the same by token and by password, as text and in JSON.
+func TestO10RemoteSaysTheSame(t *testing.T) {
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	s.deploy("cut", "1", "cut", `{OnRetry: again}`)
+	for name, text := range map[string]string{
+		"closed": closed, "open": open, "declined": declined, "function": functionFlow, "panics": panicFlow,
+	} {
+		s.deployText(name, text)
+	}
+	far := s.far("operator")
+	s.ok("", "start", "hello", "done", "--input", `{"name":"<Ada> & Eve"}`, "--tag", "vip")
+	s.ok("", "start", "function", "book")
+	s.ok("", "start", "panics", "panics")
+	s.ok("", "start", "declined", "declined")
+	s.ok("", "start", "cut", "parked", "--input", `{"name":"Ada"}`)
+	s.ok("", "start", "open", "open")
+	s.fails(codeEnded, "", "wait", "done", "book", "panics", "declined", "--timeout", "1m")
+	require.Contains(t, far.ok("", "resume", "declined", "--reason", "once more"), "declined goes on as generation 2, job ")
+	s.fails(codeEnded, "", "wait", "declined", "--timeout", "1m")
+	s.dead(1)
+	s.why("open", "which is open", "nap sleeps", "feed waits", "review waits", "asked waits", "items: 0 of", "charge was sent")
+
+	same := func(args ...string) {
+		require.Eventually(t, func() bool { // what depends on the time is asked for until it stands still
+			was, by := s.do("", args...), far.do("", args...)
+			if was != by && was != s.do("", args...) {
+				return false
+			}
+			require.Equal(t, was, by, args)
+			return true
+		}, time.Minute, time.Millisecond, args)
+	}
+	old := objects(t, s.ok("", "show", "declined", "-o", "json"))[0]["resumes"].(string)
+	guid := objects(t, s.ok("", "messages", "done", "-o", "json"))[2]["guid"].(string)
+	for _, key := range []string{"done", "book", "declined", "parked", "open"} {
+		for _, args := range [][]string{
+			{"show", "--digits"}, {"log", "--digits"}, {"why", "--digits"}, {"messages"}, {"replay"}, {"trace"},
+		} {
+			args = append(args, key)
+			same(args...)
+			same(append(args, "-o", "json")...)
+		}
+	}
+	for _, line := range []string{
+		"show open " + old, "log panics book/pay", "log --raw panics", "why open --limit 1", "messages done --at 2",
+		"replay book --at 3 -o json", "export done open/child",
+	} {
+		same(strings.Fields(line)...)
+	}
+	same("messages", "done", "--guid", guid[:9])
+	same("trace", "book", "--svg")
+	for _, args := range [][]string{
+		{"ls"}, {"ls", "--parent", "open"}, {"ls", "--tag", "vip"}, {"dead", "ls"}, {"dead", "ls", "--all", "--flow", "cut"},
+	} {
+		same(args...)
+		same(append(args, "-o", "json")...)
+	}
+	require.Contains(t, far.ok("", "log", "-f", "done"), "the job completed")
+	s.inOrder(far.ok("", "top"), "default  processes: engine 1", "jobs: ", "/s begin\n", "dead letters: parked", "TOPIC", "echo ", "FLOW", "open ")
+	for _, line := range []string{
+		"show none", "why none", "log none", "trace none", "replay none", "export none", "resume none", "resume done",
+		"resume open", "messages done --at 99", "messages done --guid zz", "replay done --at 99", "export done none",
+	} {
+		args := strings.Fields(line)
+		require.Equal(t, s.do("", args...).Code, far.do("", args...).Code, args)
+	}
+}
+
+// O11: by a viewer's token no command prints a payload.
+func TestO11RemoteViewer(t *testing.T) {
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	s.ok("", "start", "hello", "done", "--input", `{"name":"Eve"}`)
+	s.ok("", "wait", "done", "--timeout", "1m")
+	far := s.far("viewer")
+	shown := far.ok("", "show", "done")
+	s.inOrder(shown, "input    (not shown to a viewer)", "output   (not shown to a viewer)", "step  done", "in     (not shown to a viewer)")
+	require.NotContains(t, shown+far.ok("", "log", "--raw", "done")+far.ok("", "why", "done"), "Eve")
+	require.NotContains(t, far.ok("", "replay", "done", "-o", "json")+far.ok("", "trace", "done", "-o", "json"), "Eve")
+	require.Contains(t, far.fails(cli.CodeFailed, "", "export", "done").Err, "may not see")
 }

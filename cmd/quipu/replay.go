@@ -1,21 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"iter"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) replayCommand() *cobra.Command {
@@ -25,7 +22,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Show jobs as they were at an entry",
 		Long: `Show the state of jobs at an entry of their journal, rebuilt from the entries alone:
 ledgers, open obligations, rows with their attempts and due times, waits, and children.
-No handler runs. Effects are left out, because they have chains of their own.`,
+No handler runs. -o json prints the job as show does, with its effects. A job with more than
+` + strconv.Itoa(quipu.MaxHistory) + ` entries is not read.`,
 		Example: "  quipu replay order-42 --at 7",
 		Args:    cli.Args(1, -1),
 	}
@@ -34,107 +32,78 @@ No handler runs. Effects are left out, because they have chains of their own.`,
 		if at < 0 || at == 0 && cmd.Flags().Changed("at") {
 			return cli.Exitf(cli.CodeUsage, "--at %d: entries are counted from 1", at)
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.each(cmd, keys, func(key string) error { return a.replay(ctx, rt, key, at) })
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+			return a.each(cmd, keys, func(key string) error { return a.replay(ctx, from, key, at) })
 		})
 	})
 }
 
-func (a *app) replay(ctx context.Context, rt *quipu.Runtime, key string, at int64) error {
-	job, err := look.Find(ctx, rt, key)
-	if err != nil {
+func (a *app) replay(ctx context.Context, from source, key string, at int64) error {
+	now, err := from.Job(ctx, key, view.Want{})
+	switch {
+	case err != nil:
 		return err
+	case at > now.Entries:
+		return cli.Exitf(codeRefused, "job %q: --at %d: its journal has %s", key, at, entries(now.Entries))
 	}
-	var was *replay.Job
-	var last *journal.Entry
-	var head int64
-	err = below.Of(rt).Audit(ctx, job.ID, func(s *store.Stored, records iter.Seq2[journal.Record, error]) (err error) {
-		head = s.Job.Head.Seq
-		was = replay.New(replay.Header{Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation})
-		last, err = rewind(was, records, at)
-		return err
+	j, err := from.Job(ctx, now.ID.String(), view.Want{
+		At: cmp.Or(at, now.Entries), Graph: true, Effects: true, Journal: true,
 	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("replay job %q: %w", key, err)
-	case last == nil || at > last.Seq:
-		return cli.Exitf(codeRefused, "job %q: --at %d: its journal has %s", key, at, entries(head))
 	case a.json():
-		return a.object(pastOf(was, last))
+		return a.object(j)
 	}
-	p := pastOf(was, last)
-	return a.printPast(&p, last, head)
-}
-
-func entries(n int64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
-}
-
-// rewind applies the entries of the main chain up to number at, or all if at is 0, and returns
-// the last one.
-func rewind(was *replay.Job, records iter.Seq2[journal.Record, error], at int64) (*journal.Entry, error) {
-	var last journal.Record
-	for r, err := range records {
-		switch {
-		case err != nil:
-			return nil, err
-		case !r.Chain.IsZero():
-			continue // effect chains
-		}
-		if err := was.Apply(r); err != nil {
-			return nil, err
-		}
-		if last = r; r.Seq == at {
-			break
-		}
-	}
-	if last.Seq == 0 {
-		return nil, nil
-	}
-	return journal.Decode(last)
+	return a.printPast(j)
 }
 
 // printPast prints a job as it was at an entry.
-func (a *app) printPast(p *past, e *journal.Entry, head int64) error {
+func (a *app) printPast(j *view.Job) error {
 	w := a.streams.Out
-	fmt.Fprintf(w, "job      %s (%s)\n", plain(p.Key), p.Job)
-	fmt.Fprintf(w, "flow     %s version %s\n", p.Flow, p.Version)
-	fmt.Fprintf(w, "at       entry %d of %d: %s %s, %s\n", e.Seq, head, e.Kind, place(e.Activity, e.DAD), at(collation.Micros(e.Time)))
-	fmt.Fprintf(w, "state    %s; open obligations: %d\n\n", p.State, p.Semaphore)
+	fmt.Fprintf(w, "job      %s (%s)\n", plain(j.Key), j.ID)
+	fmt.Fprintf(w, "flow     %s version %s\n", j.Flow, j.Version)
+	fmt.Fprintf(w, "at       entry %d of %d: %s %s, %s\n", j.At.Entry, j.At.Of, j.At.Kind,
+		place(j.At.Activity, j.At.Address), local(j.At.Time))
+	fmt.Fprintf(w, "state    %s; open obligations: %d\n\n", j.State, j.Semaphore)
 	t := newTable(w, "ACTIVITY", "ADDRESS", "LEDGER", "CODE", "").bounded()
-	for i := range p.Instances {
-		instanceRow(t, &p.Instances[i])
-	}
+	instances(t, j, func(x, y *view.Activity) int { // the outer ones first
+		return cmp.Or(cmp.Compare(collation.DAD(x.Address).Depth(), collation.DAD(y.Address).Depth()),
+			cmp.Compare(x.Activity, y.Activity))
+	})
 	o := newTable(w, "OPEN OBLIGATION", "ADDRESS", "SINCE ENTRY").bounded()
-	for _, x := range p.Obligations {
-		o.row(x.Activity, x.DAD, x.Since)
+	for _, x := range j.Obligations {
+		o.row(x.Activity, x.Address, x.SinceEntry)
 	}
 	r := newTable(w, "OPEN ROW", "ACTIVITY", "ADDRESS", "TOPIC", "TURN", "TRY", "DUE", "HELD", "SINCE ENTRY").bounded()
-	for _, x := range p.Rows {
-		r.row(x.Kind, x.Activity, x.DAD, x.Topic, x.Turn, x.Attempt, local(x.Next), x.Held, x.Since)
+	for i := range j.Messages {
+		m := &j.Messages[i]
+		due := m.Due
+		if m.Sends > 0 {
+			due = m.Sent
+		}
+		r.row(m.Kind, m.Activity, m.Address, m.Topic, m.Turn, m.Attempt, local(due), m.Held, m.Since)
 	}
 	c := newTable(w, "CHILD", "ACTIVITY", "ADDRESS", "TURN", "STARTS", "SINCE ENTRY").bounded()
-	for _, x := range p.Children {
-		c.row(x.Job, x.Activity, x.DAD, x.Turn, local(x.Starts), x.Since)
+	for i := range j.Children {
+		x := &j.Children[i]
+		c.row(x.ID, x.Activity, x.Address, x.Turn, local(x.Starts), x.SinceEntry)
 	}
-	return sections(w, t, o, r, waits(w, p.Waits, true), c, pauses(w, p.Pauses))
+	return sections(w, t, o, r, waits(w, j.Waits, true), c, pauses(w, j.Pauses))
 }
 
 // pauses lists the waits of durable functions, open and over.
-func pauses(w io.Writer, all []pause) *table {
+func pauses(w io.Writer, all []view.Pause) *table {
 	t := newTable(w, "FUNCTION", "ADDRESS", "WAITS FOR", "POSITION", "DUE", "SINCE ENTRY", "").bounded()
 	for _, x := range all {
 		how := "waits"
 		switch {
-		case x.Came > 0:
-			how = fmt.Sprintf("came with entry %d", x.Came)
+		case x.CameEntry > 0:
+			how = fmt.Sprintf("came with entry %d", x.CameEntry)
 		case !x.Waits:
 			how = "taken back"
 		}
-		t.row(x.Activity, x.DAD, fmt.Sprintf("%s %q", x.Kind, x.Name), x.Position, local(x.Due), x.Since, how)
+		t.row(x.Activity, x.Address, fmt.Sprintf("%s %q", x.Kind, x.Name), x.Position, local(x.Due), x.SinceEntry, how)
 	}
 	return t
 }

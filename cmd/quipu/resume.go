@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) resumeCommand() *cobra.Command {
-	var from string
+	var activity string
 	var by decision
 	cmd := &cobra.Command{
 		Use:   "resume KEY... | resume -",
@@ -28,28 +28,23 @@ show the new job, which names the old one.`,
 		Example: "  quipu resume order-42 --reason \"the card is valid again\"\n  quipu resume order-42 --from charge\n  quipu ls --state failed --flow order --keys --limit 0 | quipu resume -",
 		Args:    cli.Args(1, -1),
 	}
-	cmd.Flags().StringVar(&from, "from", "", "`ACTIVITY` that is done again, with all that follows; default: the one that failed")
+	cmd.Flags().StringVar(&activity, "from", "", "`ACTIVITY` that is done again, with all that follows; default: the one that failed")
 	by.define(a, cmd)
 	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
-		options := []quipu.ResumeOption{quipu.From(from), quipu.Who(a.whoOf(by)), quipu.Reason(by.reason)}
-		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.each(cmd, keys, func(key string) error { return a.resume(ctx, rt, key, options) })
+		by.who = a.whoOf(by)
+		return a.ask(cmd, starts, func(ctx context.Context, from source) error {
+			return a.each(cmd, keys, func(key string) error { return a.resume(ctx, from, key, activity, by) })
 		})
 	})
 }
 
-func (a *app) resume(ctx context.Context, rt *quipu.Runtime, key string, options []quipu.ResumeOption) error {
-	job, err := rt.Resume(ctx, quipu.Job{Key: key}, options...)
+func (a *app) resume(ctx context.Context, from source, key, activity string, by decision) error {
+	done, err := from.Resume(ctx, key, activity, by)
 	switch {
 	case errors.Is(err, quipu.ErrResume), errors.Is(err, quipu.ErrStale):
 		return cli.Exit(codeStale, err)
 	case err != nil:
 		return err
 	}
-	v, err := rt.Job(ctx, job)
-	if err != nil {
-		return err
-	}
-	return a.say(map[string]any{"key": key, "job": job.ID.String(), "generation": v.Generation},
-		"%s goes on as generation %d, job %s\n", plain(key), v.Generation, job.ID)
+	return a.say(done, "%s goes on as generation %d, job %s\n", plain(key), done.Generation, done.Job)
 }

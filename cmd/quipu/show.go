@@ -12,17 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/inspect"
-	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // maxRows bounds the rows of one table of show and replay.
@@ -37,8 +31,7 @@ const showText = `Show jobs:
 - open rows (what was sent and what waits), waits for signals, dead letters
 
 Lists are cut at 200 rows, values at 200 bytes, and errors after their first line; -o json
-cuts nothing. quipu log shows what happened, in order. By --api there is no graph, and there
-are no inputs, effects or attempts.
+cuts nothing. quipu log shows what happened, in order. --effect needs the database.
 
 In the graph an activity stands below the one that it follows. Several below one are
 branches. A join stands below the activity at which its branches parted. ✓ done,
@@ -95,11 +88,8 @@ func (a *app) showCommand() *cobra.Command {
 				return a.showEffect(ctx, rt, effect, keys)
 			})
 		}
-		return a.ask(cmd, looks, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			if remote != nil {
-				return a.each(cmd, keys, func(key string) error { return a.showBy(ctx, remote, key) })
-			}
-			s := &shower{app: a, rt: rt, style: explain.Style{Lines: lines, Color: a.colored()}, digits: digits}
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+			s := &shower{app: a, from: from, style: explain.Style{Lines: lines, Color: a.colored()}, digits: digits}
 			return a.each(cmd, keys, func(key string) error { return s.show(ctx, key) })
 		})
 	})
@@ -113,164 +103,137 @@ func (a *app) colored() bool {
 // shower shows jobs.
 type shower struct {
 	*app
-	rt     *quipu.Runtime
+	from   source
 	style  explain.Style
 	digits bool
 }
 
-// shown is everything that show reads of one job.
-type shown struct {
-	*store.JobView
-	flow       *flow.Flow // nil if this build cannot read it
-	effects    []store.JobEffect
-	input      *history.Value
-	activities []history.Activity
-	elements   map[journal.GUID]int // elements of lists, by their requests
-	silent     error                // why the history is missing
-	letters    []quipu.DeadLetter   // the oldest first
-}
-
 func (s *shower) show(ctx context.Context, key string) error {
-	job, err := look.Find(ctx, s.rt, key)
-	if err != nil {
+	j, err := s.from.Job(ctx, key, view.Want{Graph: true, Effects: true, Journal: true})
+	switch {
+	case err != nil:
 		return err
+	case s.json():
+		return s.object(j)
 	}
-	v := &shown{elements: map[journal.GUID]int{}}
-	if v.JobView, err = below.Of(s.rt).Job(ctx, job.ID); err != nil {
-		return err
-	}
-	if v.effects, err = below.Of(s.rt).JobEffects(ctx, job.ID); err != nil {
-		return err
-	}
-	v.letters, err = s.rt.Operator().DeadLetters(ctx,
-		quipu.DeadLetterFilter{All: true, Jobs: []journal.JobID{job.ID}, Limit: store.MaxPage})
-	if err != nil {
-		return err
-	}
-	slices.Reverse(v.letters)
-	v.flow = look.Definition(ctx, s.rt, v.Flow)
-	var events []history.Event
-	events, v.silent = inspect.History(ctx, below.Of(s.rt), job.ID)
-	v.activities = history.Activities(events)
-	for i := range events {
-		ev := &events[i]
-		if ev.Kind == history.KindStarted {
-			v.input = ev.Input
-		}
-		if !ev.Chain.IsZero() && ev.Element >= 0 {
-			v.elements[ev.Chain] = ev.Element
-		}
-	}
-	if s.json() {
-		return s.object(viewOf(v))
-	}
-	return s.print(ctx, v)
+	return s.print(ctx, j)
 }
 
 func (s *shower) teller() *teller {
-	return &teller{app: s.app, rt: s.rt, digits: s.digits, names: map[journal.JobID]string{}, more: rawLog}
+	return &teller{app: s.app, from: s.from, digits: s.digits, names: map[journal.JobID]string{}, more: rawLog}
 }
 
-func (s *shower) print(ctx context.Context, v *shown) error {
+func (s *shower) print(ctx context.Context, j *view.Job) error {
 	w := s.streams.Out
 	l := s.teller()
 	parent := ""
-	if v.Parent != nil {
-		parent = l.name(ctx, v.Parent.Job)
+	if j.Parent != nil {
+		parent = l.name(ctx, j.Parent.ID)
 	}
-	s.header(v, parent)
-	if drawn := explain.Graph(&explain.Job{View: v.JobView, Flow: v.flow}, s.style); drawn != "" {
-		fmt.Fprintln(w, drawn)
+	s.header(j, parent)
+	if len(j.Graph) > 0 {
+		fmt.Fprintln(w, explain.Graph(s.from.Flow(ctx, j.Flow, j.Version), j.Graph, s.style))
 	}
-	s.activities(ctx, l, v)
-	if err := s.tables(v); err != nil {
+	s.activities(ctx, l, j)
+	if err := s.tables(j); err != nil {
 		return err
 	}
-	if len(v.letters) > 0 {
+	if len(j.DeadLetters) > 0 {
 		fmt.Fprintln(w)
 		t := s.lettersTable()
-		for i := range v.letters {
-			if err := s.letter(t, &v.letters[i], false); err != nil {
+		for i := range j.DeadLetters {
+			if err := s.letter(t, &j.DeadLetters[i], false); err != nil {
 				return err
 			}
 		}
 		if err := t.flush(); err != nil {
 			return err
 		}
-		openLetters(w, v.letters)
+		openLetters(w, j.DeadLetters)
 	}
 	_, err := fmt.Fprintln(w)
 	return err
 }
 
-// activities prints the input and the output of each activity.
-func (s *shower) activities(ctx context.Context, l *teller, v *shown) {
-	all := v.activities
-	for i := range all[:min(len(all), maxRows)] {
-		l.width = max(l.width, min(len(l.who(&all[i].Last)), maxWho))
+// activities prints the input and the output of each activity that the journal tells of.
+func (s *shower) activities(ctx context.Context, l *teller, j *view.Job) {
+	var all []*view.Event
+	var of []*view.Activity
+	for i := range j.Activities {
+		if x := &j.Activities[i]; x.Last != "" {
+			all, of = append(all, standing(x)), append(of, x)
+		}
+	}
+	for _, ev := range all[:min(len(all), maxRows)] {
+		l.width = max(l.width, min(len(l.who(ev)), maxWho))
 	}
 	w := s.streams.Out
-	for i := range all[:min(len(all), maxRows)] {
-		x := &all[i]
-		fmt.Fprintf(w, "%-*s  %s\n", l.width, plain(l.who(&x.Last)), plain(l.standsAt(ctx, x)))
-		l.value(w, "in", x.Input)
-		l.value(w, "out", x.Output)
-		if x.Error != nil {
-			l.failure(w, x.Error, true)
+	for i, ev := range all[:min(len(all), maxRows)] {
+		fmt.Fprintf(w, "%-*s  %s\n", l.width, plain(l.who(ev)), plain(l.what(ctx, ev, false)))
+		l.value(w, "in", of[i].Input)
+		l.value(w, "out", of[i].Output)
+		if f := of[i].Error; f != nil {
+			l.failure(w, f, true)
 		}
 	}
 	if len(all) > maxRows {
 		fmt.Fprintf(w, "… and %d more\n", len(all)-maxRows)
 	}
-	if v.silent != nil {
-		fmt.Fprintf(w, "inputs and outputs are not shown: %v\n", v.silent)
+	if j.HistoryError != "" {
+		fmt.Fprintf(w, "inputs and outputs are not shown: %s\n", j.HistoryError)
 	}
-	if len(all) > 0 && (s.digits || len(v.effects)+len(v.Rows)+len(v.Waits) > 0) {
+	if len(all) > 0 && (s.digits || len(j.Effects)+len(j.Messages)+len(j.Waits) > 0) {
 		fmt.Fprintln(w) // separates the tables
 	}
 }
 
-// standsAt returns the state of an activity, its number of attempts, and how long it took.
-func (l *teller) standsAt(ctx context.Context, x *history.Activity) string {
-	last := x.Last
-	if x.Attempts > 1 && last.Kind == history.KindDone {
-		last.Text += fmt.Sprintf(" in attempt %d", x.Attempts)
+// standing is what last happened in an activity, with its number of attempts, and how long it took.
+func standing(x *view.Activity) *view.Event {
+	ev := &view.Event{
+		Kind: x.Last, Activity: x.Activity, Address: x.Address, Pass: x.Pass, Element: x.Element, Text: x.Text,
+		Job: x.Child, Due: x.Due, Waited: x.Waited, Ran: x.Ran,
 	}
-	last.Waited, last.Ran = x.Waited, x.Ran
-	return l.what(ctx, &last, false)
+	if x.Attempts > 1 && x.Last == view.KindDone {
+		ev.Text += fmt.Sprintf(" in attempt %d", x.Attempts)
+	}
+	return ev
 }
 
 // tables prints instances, effects, open rows and waits.
-func (s *shower) tables(v *shown) error {
+func (s *shower) tables(j *view.Job) error {
 	w := s.streams.Out
 	t := newTable(w, "ACTIVITY", address, "LEDGER", "CODE", "").bounded()
 	if s.digits {
-		for _, i := range ordered(v.JobView, v.flow) {
-			x := instanceOf(i.Key, &i.Instance)
-			instanceRow(t, &x)
+		order := map[string]int{}
+		for i := range j.Graph {
+			order[j.Graph[i].Activity] = i + 1
 		}
+		instances(t, j, func(x, y *view.Activity) int {
+			return cmp.Compare(order[x.Activity], order[y.Activity])
+		})
 	}
-	open := make([]wait, len(v.Waits))
-	for i := range v.Waits {
-		open[i] = waitOf(&v.Waits[i])
-	}
-	return sections(w, t, effectTable(w, v, s.digits), openRows(w, v.JobView, s.digits), waits(w, open, s.digits))
+	return sections(w, t, effectTable(w, j, s.digits), openRows(w, j, s.digits), waits(w, j.Waits, s.digits))
 }
 
-// ordered returns the instances in the order of the graph, each activity's by their passes.
-func ordered(v *store.JobView, f *flow.Flow) []store.InstanceView {
-	if f == nil {
-		return v.Instances
-	}
-	index := func(i store.InstanceView) int {
-		if a, ok := f.Activity(i.Key.Activity); ok {
-			return a.Index
+// instances fills a table with the instances of a job and their ledgers. Those that are equal stand in the
+// order of their addresses.
+func instances(t *table, j *view.Job, by func(x, y *view.Activity) int) {
+	var all []*view.Activity
+	for i := range j.Activities {
+		if x := &j.Activities[i]; x.Says != "" {
+			all = append(all, x)
 		}
-		return -1
 	}
-	return slices.SortedStableFunc(slices.Values(v.Instances), func(x, y store.InstanceView) int {
-		return cmp.Or(cmp.Compare(index(x), index(y)), x.Key.DAD.Compare(y.Key.DAD))
+	slices.SortStableFunc(all, func(x, y *view.Activity) int {
+		return cmp.Or(by(x, y), collation.DAD(x.Address).Compare(collation.DAD(y.Address)))
 	})
+	for _, x := range all {
+		code := ""
+		if x.Code != 0 {
+			code = fmt.Sprint(x.Code)
+		}
+		t.row(x.Activity, x.Address, grouped(x.Ledger, ofActivity), code, x.Says)
+	}
 }
 
 // sections prints tables with an empty line between them.
@@ -293,7 +256,7 @@ func sections(w io.Writer, tables ...*table) error {
 
 // openLetters prints the full messages of open dead letters, which say at their end what can be
 // done. The table cuts them.
-func openLetters(w io.Writer, dead []quipu.DeadLetter) {
+func openLetters(w io.Writer, dead []view.DeadLetter) {
 	for i := range dead {
 		if d := &dead[i]; d.State == quipu.LetterOpen {
 			fmt.Fprintf(w, "\nDead letter %d: %s\n", d.ID, plain(d.Message))
@@ -301,113 +264,117 @@ func openLetters(w io.Writer, dead []quipu.DeadLetter) {
 	}
 }
 
-func (s *shower) header(v *shown, parent string) {
+func (s *shower) header(j *view.Job, parent string) {
 	w := s.streams.Out
-	state := string(v.State)
-	if v.State.Closed() {
-		state += fmt.Sprintf(" with code %d after %s", v.Code, took(v.Started, v.Closed))
-		if !v.Ended {
+	state := string(j.State)
+	if j.State.Closed() {
+		state += fmt.Sprintf(" with code %d after %s", j.Code, took(j.Started, j.Closed))
+		if !j.Ended {
 			state += ", its completion tasks are open"
 		}
 	}
-	fmt.Fprintf(w, "job      %s (%s)\n", plain(v.Key), v.ID)
-	fmt.Fprintf(w, "flow     %s version %s\n", v.Flow.Name, v.Flow.Version)
-	switch p := v.Parent; {
+	fmt.Fprintf(w, "job      %s (%s)\n", plain(j.Key), j.ID)
+	fmt.Fprintf(w, "flow     %s version %s\n", j.Flow, j.Version)
+	switch p := j.Parent; {
 	case p == nil:
-	case p.Turn == 0 && !p.Awaited:
-		fmt.Fprintf(w, "undoes   %s at %s of %s\n", p.Activity, p.DAD, plain(parent))
+	case p.Undoes:
+		fmt.Fprintf(w, "undoes   %s at %s of %s\n", p.Activity, p.Address, plain(parent))
 	default:
-		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.DAD)
+		fmt.Fprintf(w, "parent   %s, by %s at %s\n", plain(parent), p.Activity, p.Address)
 	}
-	switch from := v.From; {
-	case from == nil:
-	case from.Forks():
-		fmt.Fprintf(w, "fork     of entry %d of job %s\n", from.Fork.At, from.Job)
-	default:
-		fmt.Fprintf(w, "resumes  generation %d, job %s\n", from.Generation, from.Job)
+	switch {
+	case !j.ForkOf.IsZero():
+		fmt.Fprintf(w, "fork     of entry %d of job %s\n", j.ForkAt, j.ForkOf)
+	case !j.Resumes.IsZero():
+		fmt.Fprintf(w, "resumes  generation %d, job %s\n", j.Generation-1, j.Resumes)
 	}
-	if !v.Next.IsZero() {
-		fmt.Fprintf(w, "resumed  as job %s\n", v.Next)
+	if !j.ResumedBy.IsZero() {
+		fmt.Fprintf(w, "resumed  as job %s\n", j.ResumedBy)
 	}
 	fmt.Fprintf(w, "state    %s\n", state)
-	fmt.Fprintf(w, "started  %s\n", at(v.Started))
-	if len(v.Tags) > 0 {
-		fmt.Fprintf(w, "tags     %s\n", plain(strings.Join(v.Tags, ", ")))
+	fmt.Fprintf(w, "started  %s\n", local(j.Started))
+	if len(j.Tags) > 0 {
+		fmt.Fprintf(w, "tags     %s\n", plain(strings.Join(j.Tags, ", ")))
 	}
 	if s.digits {
-		fmt.Fprintf(w, "open     obligations: %d\n", v.Semaphore)
-		fmt.Fprintf(w, "journal  %d entries, head %s\n", v.Head.Seq, v.Head.Hash)
-		if v.Trace != "" {
-			fmt.Fprintf(w, "trace    %s\n", plain(v.Trace))
+		fmt.Fprintf(w, "open     obligations: %d\n", j.Semaphore)
+		fmt.Fprintf(w, "journal  %d entries, head %s\n", j.Entries, j.Head)
+		if j.Trace != "" {
+			fmt.Fprintf(w, "trace    %s\n", plain(j.Trace))
 		}
 	}
-	if v.ExpiresAt != collation.Never {
-		fmt.Fprintf(w, "removed  %s\n", at(v.ExpiresAt))
+	if !j.Expires.IsZero() {
+		fmt.Fprintf(w, "removed  %s\n", local(j.Expires))
 	}
-	if v.input != nil {
-		fmt.Fprintf(w, "input    %s\n", folded(inert(v.input.JSON)))
-	}
-	if len(v.Output) > 0 {
-		fmt.Fprintf(w, "output   %s\n", pretty(v.Output, "         "))
-	}
-	if v.Error != nil {
-		fmt.Fprintf(w, "error    %s\n", plain(foldedError(v.Error, rawLog)))
-	}
+	s.result(j)
 	fmt.Fprintln(w)
 }
 
-func instanceRow(t *table, i *instance) {
-	code := ""
-	if i.Code != 0 {
-		code = fmt.Sprint(i.Code)
+// result prints the input of a job, and its output or its error.
+func (s *shower) result(j *view.Job) {
+	w := s.streams.Out
+	switch in := j.Input; {
+	case in == nil:
+	case in.Missing != "":
+		fmt.Fprintf(w, "input    (%s)\n", in.Missing)
+	default:
+		fmt.Fprintf(w, "input    %s\n", folded(inert(in.JSON)))
 	}
-	t.row(i.Activity, i.DAD, grouped(i.digits), code, i.Decoded)
+	switch {
+	case j.Hidden && j.Ended:
+		fmt.Fprintln(w, "output   (not shown to a viewer)")
+	case len(j.Output) > 0:
+		fmt.Fprintf(w, "output   %s\n", pretty(j.Output, "         "))
+	}
+	if j.Error != nil {
+		fmt.Fprintf(w, "error    %s\n", plain(foldedError(j.Error, rawLog)))
+	}
 }
 
-func openRows(w io.Writer, v *store.JobView, digits bool) *table {
+func openRows(w io.Writer, j *view.Job, digits bool) *table {
 	t := newTable(w, "OPEN ROW", "ACTIVITY", address, "TOPIC", "TURN", "TRY", "SENT", "").bounded().addressed(digits)
-	lists := map[collation.InstanceKey]bool{}
-	for i := range v.Instances {
-		lists[v.Instances[i].Key] = v.Instances[i].Count > 0
-	}
-	for i := range v.Rows {
-		r := &v.Rows[i]
-		name := r.Activity
-		if lists[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] {
-			name = fmt.Sprintf("%s[%d]", name, r.Element)
-		}
-		t.row(r.Kind, name, r.DAD, r.Topic, r.Turn, r.Attempt, counted(r.Publication, "time"), standing(r))
+	for i := range j.Messages {
+		m := &j.Messages[i]
+		t.row(m.Kind, listed(m.Activity, m.Element), m.Address, m.Topic, m.Turn, m.Attempt, counted(m.Sends, "time"), due(m))
 	}
 	return t
 }
 
-func waits(w io.Writer, open []wait, digits bool) *table {
+// listed is the name of an activity, with the place of an element in its list.
+func listed(activity string, element *int) string {
+	if element == nil {
+		return activity
+	}
+	return fmt.Sprintf("%s[%d]", activity, *element)
+}
+
+func waits(w io.Writer, open []view.Wait, digits bool) *table {
 	t := newTable(w, "WAITS FOR", "KEY", "ACTIVITY", address, "SIGNALS", "SINCE").bounded().addressed(digits)
 	for _, x := range open {
 		since := local(x.Since)
-		if x.Since == nil {
+		if x.Since.IsZero() {
 			since = fmt.Sprintf("entry %d", x.SinceEntry)
 		}
-		t.row(x.Topic, x.Key, x.Activity, x.DAD, x.Signals, since)
+		t.row(x.Topic, x.Key, x.Activity, x.Address, x.Signals, since)
 	}
 	return t
 }
 
-// standing says what a dispatch row waits for.
-func standing(r *collation.Row) string {
+// due says what an open message waits for.
+func due(m *view.Message) string {
 	switch {
-	case r.Held == collation.HeldParallel:
+	case m.Held == view.HeldParallel:
 		return "held until other elements end"
-	case r.Held != "":
-		return "held: " + r.Held + "; see dead letters"
-	case r.Holder != "":
-		return "with " + r.Holder
-	case r.NextAt == collation.Never && len(r.Pauses) > 0:
-		return "suspended: waits for " + counted(len(r.Pauses), "thing") + ", see why"
-	case r.NextAt == collation.Never:
+	case m.Held != "":
+		return "held: " + string(m.Held) + "; see dead letters"
+	case m.Holder != "":
+		return "with " + m.Holder
+	case m.Due.IsZero() && len(m.Pauses) > 0:
+		return "suspended: waits for " + counted(len(m.Pauses), "thing") + ", see why"
+	case m.Due.IsZero():
 		return "waits"
-	case r.Publication == 0:
-		return "goes out at " + at(r.NextAt)
+	case m.Sends == 0:
+		return "goes out at " + local(m.Due)
 	}
-	return "sent at " + at(r.PublishedAt) + ", looked at again at " + at(r.NextAt)
+	return "sent at " + local(m.Sent) + ", looked at again at " + local(m.Due)
 }

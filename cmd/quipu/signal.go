@@ -59,56 +59,22 @@ input. A signal that is repeated with the same --id does nothing.`,
 		if err := json.Unmarshal(payload, new(json.RawMessage)); err != nil {
 			return cli.Exitf(codeRefused, "the payload is no JSON (%w), a text needs quotes: %.80s", err, payload)
 		}
-		return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-			out := signalled{Topic: args[0], Key: args[1]}
-			var err error
-			if remote != nil {
-				err = signalBy(ctx, remote, &out, payload, &f)
-			} else {
-				err = signal(ctx, rt, &out, payload, &f)
-			}
+		return a.ask(cmd, starts, func(ctx context.Context, from source) error {
+			done, err := from.Signal(ctx, args[0], args[1], payload, &f)
 			if err != nil {
 				return err
 			}
-			return a.signalled(&out, f.keep)
+			return a.signalled(&signalled{args[0], args[1], done}, f.keep)
 		})
 	})
 	return cmd
 }
 
-// signalled is the result of a signal, as it is printed in JSON.
+// signalled is what became of a signal, as it is printed in JSON.
 type signalled struct {
-	Topic     string `json:"topic"`
-	Key       string `json:"key"`
-	State     string `json:"state"` // consumed, kept or missed
-	Duplicate bool   `json:"duplicate"`
-	Reached   int    `json:"reached"`
-}
-
-func signal(ctx context.Context, rt *quipu.Runtime, out *signalled, payload []byte, f *signalFlags) error {
-	send, options := rt.Signal, []quipu.SignalOption{quipu.Code(f.code), quipu.Who(f.who)}
-	if f.all {
-		send = rt.SignalAll
-	} else {
-		options = append(options, quipu.Keep(f.keep))
-	}
-	if f.id != "" {
-		options = append(options, quipu.IdempotencyKey(f.id))
-	}
-	done, err := send(ctx, out.Topic, out.Key, json.RawMessage(payload), options...)
-	out.State, out.Duplicate, out.Reached = string(done.State), done.Duplicate, done.Reached
-	return err
-}
-
-// signalBy sends it by the API.
-func signalBy(ctx context.Context, remote *api.Client, out *signalled, payload []byte, f *signalFlags) error {
-	r := api.SignalRequest{Topic: out.Topic, Key: out.Key, Payload: payload, Code: f.code, All: f.all}
-	if !f.all {
-		r.Keep = f.keep.String()
-	}
-	done, err := remote.Signal(ctx, r, f.id)
-	out.State, out.Duplicate, out.Reached = done.State, done.Duplicate, done.Reached
-	return err
+	Topic string `json:"topic"`
+	Key   string `json:"key"`
+	api.Signalled
 }
 
 // signalled prints what became of a signal.

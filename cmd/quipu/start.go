@@ -79,14 +79,8 @@ A line that is refused is reported with its number, and the other lines are star
 
 // start starts one job, and prints it.
 func (a *app) start(cmd *cobra.Command, r quipu.StartRequest) error {
-	return a.ask(cmd, starts, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
-		start := remote.Start
-		if rt != nil {
-			start = func(ctx context.Context, r quipu.StartRequest) (quipu.Job, error) {
-				return startOne(ctx, rt, r)
-			}
-		}
-		job, err := start(ctx, r)
+	return a.ask(cmd, starts, func(ctx context.Context, from source) error {
+		job, err := from.Start(ctx, r)
 		if err != nil {
 			return different(err)
 		}
@@ -102,27 +96,12 @@ func startArgs(cmd *cobra.Command, args []string) error {
 	return cli.Args(1, 2)(cmd, args)
 }
 
-// started is a started job, as it is printed in JSON.
-type started struct {
-	Key   string `json:"key"`
-	Job   string `json:"job"`
-	Start string `json:"start"` // new, or already
-}
-
-func startOne(ctx context.Context, rt *quipu.Runtime, r quipu.StartRequest) (quipu.Job, error) {
-	results, err := rt.StartMany(ctx, []quipu.StartRequest{r})
-	if err != nil {
-		return quipu.Job{}, err
-	}
-	return results[0].Job, results[0].Err
-}
-
 func (a *app) startedOne(job quipu.Job) error {
 	word, text := "new", "started"
 	if job.Existing {
 		word, text = "already", "was started already, with the same input"
 	}
-	return a.say(started{Key: job.Key, Job: job.ID.String(), Start: word}, "%s %s (job %s)\n", plain(job.Key), text, job.ID)
+	return a.say(api.Started{Key: job.Key, Job: job.ID.String(), Start: word}, "%s %s (job %s)\n", plain(job.Key), text, job.ID)
 }
 
 // different adds to a conflict error how to look at the existing job.

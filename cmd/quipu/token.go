@@ -55,7 +55,7 @@ type tokenView struct {
 	Name string      `json:"name"`
 	Role access.Role `json:"role"`
 	Made time.Time   `json:"made"`
-	Ends *time.Time  `json:"ends,omitempty"`
+	Ends time.Time   `json:"ends,omitzero"`
 }
 
 func (a *app) tokenLsCommand() *cobra.Command {
@@ -67,8 +67,8 @@ func (a *app) tokenLsCommand() *cobra.Command {
 		}
 		t := newTable(a.streams.Out, "NAME", "ROLE", "MADE", "HOLDS UNTIL")
 		for _, x := range all {
-			v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC(), Ends: timeOf(x.Ends)}
-			if err := a.item(t, v, x.Name, x.Role, local(&v.Made), cmp.Or(local(v.Ends), "it is revoked")); err != nil {
+			v := tokenView{Name: x.Name, Role: x.Role, Made: x.Made.UTC(), Ends: x.Ends.UTC()}
+			if err := a.item(t, v, x.Name, x.Role, local(v.Made), cmp.Or(local(v.Ends), "it is revoked")); err != nil {
 				return err
 			}
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,16 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/health"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
-// rateOver is the time over which rates are taken.
+// rateOver is the time over which the rate of ends is taken.
 const rateOver = 10 * time.Second
 
 // Most rows of a frame.
@@ -52,27 +48,28 @@ person, what nobody serves, and handlers that have run for over 10 minutes.`,
 		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print it once")
-	cmd.RunE = a.run(watches, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
-		return a.top(ctx, rt, once)
+	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
+		return a.ask(cmd, watches, func(ctx context.Context, from source) error { return a.top(ctx, from, once) })
 	})
 	return cmd
 }
 
-func (a *app) top(ctx context.Context, rt *quipu.Runtime, once bool) error {
+func (a *app) top(ctx context.Context, from source, once bool) error {
 	s := &screen{w: a.streams.Out}
 	show := func(f *frame) error { return s.draw(f.print) }
 	switch {
 	case a.json():
-		show = func(f *frame) error { return a.object(f) }
+		show = func(f *frame) error { return a.object(f.Space) }
 	case once || !cli.Terminal(a.streams.Out):
 		once, show = true, func(f *frame) error { return f.print(a.streams.Out) }
 	}
 	var seen []opened
 	look := func() error {
-		f, err := a.frame(ctx, rt)
+		now, err := from.Space(ctx)
 		if err != nil {
 			return err
 		}
+		f := &frame{now}
 		seen = f.ends(seen)
 		return show(f)
 	}
@@ -83,117 +80,7 @@ func (a *app) top(ctx context.Context, rt *quipu.Runtime, once bool) error {
 }
 
 // frame is what top shows of one moment.
-type frame struct {
-	Time      time.Time        `json:"time"`
-	Space     string           `json:"space"`
-	Processes map[string]int64 `json:"processes"` // by role
-	Started   float64          `json:"started_per_second"`
-	Ended     *float64         `json:"ended_per_second,omitempty"`
-	Flows     []flowNow        `json:"flows"`
-	Topics    []topicNow       `json:"topics"`
-	Stuck     []stuck          `json:"stuck"`
-}
-
-type flowNow struct {
-	Flow        string `json:"flow"`
-	Open        int64  `json:"open"`
-	Quarantined int64  `json:"quarantined"`
-}
-
-type topicNow struct {
-	Topic     string   `json:"topic"`
-	Queued    *int64   `json:"queued,omitempty"` // nil: not known
-	Oldest    float64  `json:"oldest_seconds,omitempty"`
-	Running   int64    `json:"running"`
-	Longest   float64  `json:"longest_seconds,omitempty"`
-	Rate      float64  `json:"runs_per_second"`
-	Processes []string `json:"processes"`
-	Elsewhere bool     `json:"elsewhere,omitempty"`
-}
-
-// stuck is something that waits for a person, or for too long.
-type stuck struct {
-	What   string  `json:"what"`
-	N      int64   `json:"n"`
-	Oldest float64 `json:"oldest_seconds,omitempty"`
-	Help   string  `json:"help"`
-}
-
-// frame looks at the space.
-func (a *app) frame(ctx context.Context, rt *quipu.Runtime) (*frame, error) {
-	f := &frame{
-		Time: time.Now().UTC(), Space: a.spaceName(), Flows: []flowNow{}, Topics: []topicNow{}, Stuck: []stuck{},
-	}
-	g, err := below.Of(rt).Gauges(ctx)
-	if err != nil {
-		return nil, err
-	}
-	begun, err := rt.CountJobs(ctx, quipu.JobFilter{From: f.Time.Add(-rateOver)})
-	if err != nil {
-		return nil, err
-	}
-	topics, err := rt.Topics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f.Processes, f.Started = g.Processes, float64(begun.Looked)/rateOver.Seconds()
-	f.flows(g)
-	f.topics(topics)
-	wrong, err := look.Wrong(ctx, rt, &health.Sight{Gauges: g, Topics: look.Topics(topics)})
-	if err != nil {
-		return nil, err
-	}
-	f.stuck(wrong)
-	return f, nil
-}
-
-func (f *frame) flows(g *store.Gauges) {
-	all := map[string]*flowNow{}
-	for of, n := range g.Jobs {
-		if n == 0 {
-			continue
-		}
-		if all[of.Flow] == nil {
-			all[of.Flow] = &flowNow{Flow: of.Flow}
-		}
-		if of.State == journal.JobQuarantined {
-			all[of.Flow].Quarantined = n
-		} else {
-			all[of.Flow].Open = n
-		}
-	}
-	for _, x := range all {
-		f.Flows = append(f.Flows, *x)
-	}
-	slices.SortFunc(f.Flows, func(x, y flowNow) int {
-		return cmp.Or(cmp.Compare(y.Open, x.Open), cmp.Compare(x.Flow, y.Flow))
-	})
-}
-
-// topics lists the topics: first those that nobody serves, then by what waits and runs.
-func (f *frame) topics(all []quipu.Topic) {
-	slices.SortStableFunc(all, func(x, y quipu.Topic) int {
-		return cmp.Or(look.Unserved(&x, &y), cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.Running, x.Running))
-	})
-	for _, t := range all {
-		x := topicNow{
-			Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Longest: t.Longest.Seconds(), Rate: t.Rate,
-			Processes: append([]string{}, t.Processes...), Elsewhere: t.Elsewhere,
-		}
-		if t.Queued != quipu.QueueUnknown {
-			x.Queued = &t.Queued
-		}
-		f.Topics = append(f.Topics, x)
-	}
-}
-
-// stuck lists what is wrong with the space.
-func (f *frame) stuck(wrong []health.Finding) {
-	for i := range wrong {
-		x := &wrong[i]
-		f.Stuck = append(f.Stuck, stuck{x.Text, x.N, x.For.Seconds(), x.Command})
-	}
-}
+type frame struct{ *view.Space }
 
 // opened is how many jobs were open at a time.
 type opened struct {
@@ -221,7 +108,7 @@ func (f *frame) ends(before []opened) []opened {
 
 // print prints the frame for people.
 func (f *frame) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s  %s  %s\n", f.Time.Local().Format(time.DateTime), plain(f.Space), f.roles())
+	fmt.Fprintf(w, "%s  %s  %s\n", f.Time.Local().Format(time.DateTime), plain(f.Name), f.roles())
 	fmt.Fprintf(w, "jobs: %d open, %.1f/s begin", f.open(), f.Started)
 	if f.Ended != nil {
 		fmt.Fprintf(w, ", %.1f/s end", *f.Ended)
@@ -236,7 +123,8 @@ func (f *frame) print(w io.Writer) error {
 		t.row("nothing is stuck" + f.unseen())
 	}
 	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "LONGEST", "RUNS/S", "SERVED BY")
-	for _, x := range f.Topics[:min(len(f.Topics), maxTopTopics)] {
+	for i := range f.Topics[:min(len(f.Topics), maxTopTopics)] {
+		x := &f.Topics[i]
 		queued, by := "", "nobody"
 		if x.Queued != nil {
 			queued = fmt.Sprint(*x.Queued)
@@ -247,7 +135,7 @@ func (f *frame) print(w io.Writer) error {
 		case x.Elsewhere:
 			by = "(another language)"
 		}
-		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, seconds(x.Longest), look.Rate(x.Rate), by)
+		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, seconds(x.Longest), inspect.Rate(x.Rate), by)
 	}
 	flows := newTable(w, "FLOW", "OPEN", "QUARANTINED")
 	for _, x := range f.Flows[:min(len(f.Flows), maxTopFlows)] {
@@ -258,7 +146,7 @@ func (f *frame) print(w io.Writer) error {
 
 // unseen says what the frame cannot tell; "" for nothing.
 func (f *frame) unseen() string {
-	if slices.ContainsFunc(f.Topics, func(x topicNow) bool { return x.Queued != nil }) {
+	if slices.ContainsFunc(f.Topics, func(x view.TopicLoad) bool { return x.Queued != nil }) {
 		return ""
 	}
 	return ", as far as Postgres says; no queue is seen, so a topic that nobody serves may be missed: give --nats, with the rights of an engine"
@@ -281,12 +169,4 @@ func (f *frame) roles() string {
 		return "no process lives"
 	}
 	return "processes: " + strings.Join(parts, ", ")
-}
-
-// seconds is a time for people; "" for none.
-func seconds(s float64) string {
-	if s <= 0 {
-		return ""
-	}
-	return (time.Duration(s*1000) * time.Millisecond).Round(100 * time.Millisecond).String()
 }

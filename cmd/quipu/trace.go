@@ -3,20 +3,18 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/telemetry"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) traceCommand() *cobra.Command {
@@ -48,8 +46,8 @@ again later for the rest.
 		if t.svg && (len(keys) > 1 || t.otlp != "") {
 			return cli.Exitf(cli.CodeUsage, "--svg: give one key, and no --otlp")
 		}
-		return a.with(cmd, reads, func(ctx context.Context, rt *quipu.Runtime) error {
-			return t.run(ctx, cmd, a, rt, keys)
+		return a.ask(cmd, reads, func(ctx context.Context, from source) error {
+			return t.run(ctx, cmd, a, from, keys)
 		})
 	})
 }
@@ -60,11 +58,11 @@ type tracer struct {
 	svg, text bool
 }
 
-func (t *tracer) run(ctx context.Context, cmd *cobra.Command, a *app, rt *quipu.Runtime, keys []string) error {
-	show := func(x *trace.Tree) error { return a.printTrace(x) }
+func (t *tracer) run(ctx context.Context, cmd *cobra.Command, a *app, from source, keys []string) error {
+	show := func(x *view.Tree) error { return a.printTrace(x) }
 	switch {
 	case t.svg:
-		show = func(x *trace.Tree) error { return picture(a.streams.Out, x) }
+		show = func(x *view.Tree) error { return picture(a.streams.Out, x) }
 	case t.otlp != "":
 		tel, shutdown, err := telemetry.New(ctx, telemetry.Config{
 			Endpoint: t.otlp, Space: a.spaceName(), ErrorText: t.text,
@@ -74,23 +72,19 @@ func (t *tracer) run(ctx context.Context, cmd *cobra.Command, a *app, rt *quipu.
 			return cli.Exit(cli.CodeUsage, err)
 		}
 		defer a.flush(ctx, shutdown)
-		show = func(x *trace.Tree) error { return a.sendTrace(ctx, tel, x) }
+		show = func(x *view.Tree) error { return a.sendTrace(ctx, tel, x) }
 	}
 	return a.each(cmd, keys, func(key string) error {
-		job, err := look.Find(ctx, rt, key)
+		x, err := from.Job(ctx, key, view.Want{Tree: true})
 		if err != nil {
 			return err
 		}
-		x, err := inspect.Trace(ctx, below.Of(rt), job.ID)
-		if err != nil {
-			return err
-		}
-		return show(x)
+		return show(x.Tree)
 	})
 }
 
 // sendTrace sends what has ended of a tree.
-func (a *app) sendTrace(ctx context.Context, tel *telemetry.Telemetry, x *trace.Tree) error {
+func (a *app) sendTrace(ctx context.Context, tel *telemetry.Telemetry, x *view.Tree) error {
 	if err := tel.Trees(ctx, x); err != nil {
 		return err
 	}
@@ -104,11 +98,11 @@ func (a *app) sendTrace(ctx context.Context, tel *telemetry.Telemetry, x *trace.
 }
 
 // printTrace prints a tree, one span per line.
-func (a *app) printTrace(x *trace.Tree) error {
+func (a *app) printTrace(x *view.Tree) error {
 	depths := x.Depths()
 	if a.json() {
 		for i := range x.Spans {
-			if err := a.object(spanOf(x, &x.Spans[i])); err != nil {
+			if err := a.object(spanLine{x.Key, x.Context.Trace, &x.Spans[i]}); err != nil {
 				return err
 			}
 		}
@@ -128,15 +122,13 @@ func (a *app) printTrace(x *trace.Tree) error {
 	return nil
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
 // details are the attributes of a span that a reader of the tree needs.
-func details(s *trace.Span) string {
+func details(s *view.Span) string {
 	var b strings.Builder
 	for _, a := range s.Attributes {
 		switch a.Key {
 		case "quipu.attempt", "quipu.turn":
-			if a.Number > 1 && s.Part == trace.PartAttempt {
+			if a.Number > 1 && s.Part == spans.PartAttempt {
 				fmt.Fprintf(&b, " %s=%d", strings.TrimPrefix(a.Key, "quipu."), a.Number)
 			}
 		case "quipu.element", "quipu.pass", "quipu.abandoned", "quipu.late", "quipu.taken_over":
@@ -153,52 +145,20 @@ func details(s *trace.Span) string {
 	return b.String()
 }
 
-// spanView is a span as trace prints it in JSON.
-type spanView struct {
-	Key        string         `json:"key"`
-	Trace      string         `json:"trace"`
-	ID         string         `json:"id"`
-	Parent     string         `json:"parent,omitempty"`
-	Name       string         `json:"name"`
-	Start      *time.Time     `json:"start"`
-	End        *time.Time     `json:"end,omitempty"` // none: it is still open
-	Error      string         `json:"error,omitempty"`
-	Attributes map[string]any `json:"attributes,omitempty"`
-	Links      []linkView     `json:"links,omitempty"`
+// spanLine is a span with the job and the trace that it is of.
+type spanLine struct {
+	Key   string       `json:"key"`
+	Trace view.TraceID `json:"trace"`
+	span  *view.Span
 }
 
-type linkView struct {
-	Trace string `json:"trace"`
-	Span  string `json:"span"`
-	Why   string `json:"why"`
-}
-
-func spanOf(x *trace.Tree, s *trace.Span) spanView {
-	at := func(n int64) *time.Time {
-		if n == 0 {
-			return nil
-		}
-		t := time.UnixMicro(n).UTC()
-		return &t
+// MarshalJSON writes the members of the span behind those of its job.
+func (l spanLine) MarshalJSON() ([]byte, error) {
+	type members spanLine // without this method
+	head, err := json.Marshal(members(l))
+	if err != nil {
+		return nil, err
 	}
-	v := spanView{
-		Key: x.Key, Trace: x.Context.Trace.String(), ID: s.ID.String(), Name: s.Name(), Start: at(s.Start),
-		End:        at(s.End),
-		Attributes: map[string]any{},
-	}
-	if !s.Parent.IsZero() {
-		v.Parent = s.Parent.String()
-	}
-	if s.Failure != nil {
-		v.Error = cmp.Or(s.Failure.Class, strconv.Itoa(s.Code))
-	}
-	for _, a := range s.Attributes {
-		if v.Attributes[a.Key] = a.Text; a.Text == "" {
-			v.Attributes[a.Key] = a.Number
-		}
-	}
-	for _, l := range s.Links {
-		v.Links = append(v.Links, linkView{l.Trace.String(), l.Span.String(), l.Why})
-	}
-	return v
+	span, err := json.Marshal(l.span)
+	return append(append(head[:len(head)-1], ','), span[1:]...), err
 }

@@ -7,7 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Sizes of a picture, in pixels.
@@ -21,16 +22,16 @@ const (
 )
 
 // colours are the classes of bars by part: what runs, what waits, what went wrong.
-func colour(s *trace.Span) string {
+func colour(s *view.Span) string {
 	switch {
 	case s.Failure != nil:
 		return "failed"
-	case s.Part == trace.PartJob || s.Part == trace.PartActivity:
+	case s.Part == spans.PartJob || s.Part == spans.PartActivity:
 		return "whole"
-	case s.Part == trace.PartRun || s.Part == trace.PartEffect:
+	case s.Part == spans.PartRun || s.Part == spans.PartEffect:
 		return "runs"
-	case s.Part == trace.PartQueued || s.Part == trace.PartBackoff || s.Part == trace.PartWait ||
-		s.Part == trace.PartChild || s.Part == trace.PartParked:
+	case s.Part == spans.PartQueued || s.Part == spans.PartBackoff || s.Part == spans.PartWait ||
+		s.Part == spans.PartChild || s.Part == spans.PartParked:
 		return "waits"
 	}
 	return "other"
@@ -38,10 +39,10 @@ func colour(s *trace.Span) string {
 
 // picture draws a tree as a timeline, without steps. What is still open ends with the last moment
 // that is known.
-func picture(w io.Writer, x *trace.Tree) error {
+func picture(w io.Writer, x *view.Tree) error {
 	depths := x.Depths()
 	type row struct {
-		s     *trace.Span
+		s     *view.Span
 		depth int
 	}
 	var rows []row
@@ -49,7 +50,7 @@ func picture(w io.Writer, x *trace.Tree) error {
 	for i := range x.Spans {
 		s := &x.Spans[i]
 		end = max(end, s.Start, s.End)
-		if s.Part != trace.PartStep && len(rows) < maxSVGRows {
+		if s.Part != spans.PartStep && len(rows) < maxSVGRows {
 			rows = append(rows, row{s, depths[i]})
 		}
 	}
@@ -77,7 +78,7 @@ func picture(w io.Writer, x *trace.Tree) error {
 }
 
 // element names the element of a list, as log does.
-func element(s *trace.Span) string {
+func element(s *view.Span) string {
 	for _, a := range s.Attributes {
 		if a.Key == "quipu.element" {
 			return fmt.Sprintf("[%d]", a.Number)

@@ -11,11 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -35,10 +34,10 @@ At the timeout, say of each job that is left what it waits for, as why does.`,
 		if timeout < 0 {
 			return cli.Exitf(cli.CodeUsage, "--timeout %s: use a positive time such as 30s", timeout)
 		}
-		return a.ask(cmd, watches, func(ctx context.Context, rt *quipu.Runtime, remote *api.Client) error {
+		return a.ask(cmd, watches, func(ctx context.Context, from source) error {
 			ctx, cancel := within(ctx, timeout)
 			defer cancel()
-			w := &waiter{app: a, rt: rt, remote: remote, open: map[journal.JobID]string{}}
+			w := &waiter{app: a, from: from, open: map[journal.JobID]string{}}
 			return w.wait(ctx, keys)
 		})
 	})
@@ -57,11 +56,10 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 // waiter waits for many jobs.
 type waiter struct {
 	*app
-	rt     *quipu.Runtime // nil: remote is asked
-	remote *api.Client
-	open   map[journal.JobID]string // keys of the jobs that have not ended
-	all    int
-	code   worst
+	from source
+	open map[journal.JobID]string // keys of the jobs that have not ended
+	all  int
+	code worst
 }
 
 // waited is how a job ended, or why the wait failed.
@@ -84,10 +82,7 @@ func (w *waiter) wait(ctx context.Context, keys []string) error {
 		all.Go(func() {
 			job := quipu.Job{ID: id, Key: key}
 			output, err := w.patiently(waiting, "quipu wait", func(parked bool) (json.RawMessage, error) {
-				if w.rt == nil {
-					return w.remote.Wait(waiting, job.ID.String(), parked)
-				}
-				return w.rt.Wait(waiting, job, quipu.UntilParked(parked))
+				return w.from.Wait(waiting, job, parked)
 			})
 			ends <- waited{job, output, err}
 		})
@@ -111,7 +106,7 @@ func (w *waiter) wait(ctx context.Context, keys []string) error {
 // find looks the keys up; unknown ones are reported and do not stop the others.
 func (w *waiter) find(ctx context.Context, keys []string) error {
 	for _, key := range keys {
-		job, err := w.lookUp(ctx, key)
+		job, err := w.from.Find(ctx, key)
 		switch {
 		case errors.Is(err, quipu.ErrNotFound):
 			fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", err)
@@ -124,17 +119,6 @@ func (w *waiter) find(ctx context.Context, keys []string) error {
 	}
 	w.all = len(w.open)
 	return nil
-}
-
-func (w *waiter) lookUp(ctx context.Context, key string) (job quipu.Job, err error) {
-	if w.rt != nil {
-		return w.rt.Find(ctx, key)
-	}
-	found, err := w.remote.Job(ctx, key)
-	if err == nil {
-		job.ID, err = journal.ParseJobID(found.Job)
-	}
-	return job, err
 }
 
 // cut ends the wait early: by the timeout, a signal, or an error.
@@ -155,7 +139,7 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 			}
 			continue
 		}
-		fmt.Fprintf(w.streams.Err, "quipu wait: job %q has not ended in time: %s\n", key, lateBecause(ctx, w.rt, key))
+		fmt.Fprintf(w.streams.Err, "quipu wait: job %q has not ended in time: %s\n", key, lateBecause(ctx, w.from, key))
 	}
 	w.code.add(codeTimeout)
 	return w.code.err()
@@ -165,13 +149,10 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 const lateLook = 5 * time.Second
 
 // lateBecause says what a job waits for, as why does: the first thing, which is the most urgent.
-func lateBecause(ctx context.Context, rt *quipu.Runtime, key string) string {
-	var reasons []explain.Reason
-	if rt == nil { // the API says less
-		return fmt.Sprintf("`quipu show %s` says what is open", key)
-	}
-	if j, err := explained(ctx, rt, key); err == nil {
-		reasons = explain.Why(j)
+func lateBecause(ctx context.Context, from source, key string) string {
+	var reasons []view.Reason
+	if j, err := from.Job(ctx, key, view.Want{Reasons: true}); err == nil {
+		reasons = j.Reasons
 	}
 	switch len(reasons) {
 	case 0:
@@ -198,24 +179,23 @@ func (a *app) patiently(
 
 // ending is a job that has ended, as wait prints it in JSON.
 type ending struct {
-	Key    string          `json:"key"`
-	Job    string          `json:"job,omitempty"`
-	State  string          `json:"state"`
-	Code   int             `json:"code,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  *failure        `json:"error,omitempty"`
+	Key    string           `json:"key"`
+	Job    journal.JobID    `json:"job,omitzero"`
+	State  journal.JobState `json:"state"`
+	Code   int              `json:"code,omitempty"`
+	Output json.RawMessage  `json:"output,omitempty"`
+	Error  *view.Failure    `json:"error,omitempty"`
 }
 
 // end prints how a job ended. It returns any error that is not the job's own.
 func (w *waiter) end(e waited) error {
 	end := ending{
-		Key: e.job.Key, Job: e.job.ID.String(), State: string(journal.JobCompleted), Code: collation.CodeOK,
-		Output: e.output,
+		Key: e.job.Key, Job: e.job.ID, State: journal.JobCompleted, Code: collation.CodeOK, Output: e.output,
 	}
 	failed, ended := errors.AsType[*quipu.JobError](e.err)
 	switch {
 	case ended:
-		end.State, end.Code, end.Error = string(failed.State), failed.Code, failureOf(failed.Cause)
+		end.State, end.Code, end.Error = failed.State, failed.Code, view.FailureOf(failed.Cause)
 		w.code.add(codeEnded)
 	case errors.Is(e.err, quipu.ErrNotFound): // the job was removed meanwhile
 		fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", e.err)
@@ -230,8 +210,7 @@ func (w *waiter) end(e waited) error {
 	w.progress(true)
 	text := string(end.Output)
 	if end.Error != nil {
-		text = plain(fmt.Sprintf("%d %s", end.Code,
-			failureText(&journal.Failure{Class: end.Error.Class, Message: end.Error.Message})))
+		text = plain(fmt.Sprintf("%d %s", end.Code, failureText(end.Error)))
 	}
 	_, err := fmt.Fprintf(w.streams.Out, "%s  %s  %s\n", plain(end.Key), end.State, text)
 	return err

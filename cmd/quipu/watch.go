@@ -12,9 +12,9 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // lookWatch is the least pause between two looks of --watch and of top. A look that takes long
@@ -30,7 +30,7 @@ func (a *app) every(ctx context.Context, look func() error) error {
 		switch {
 		case err == nil:
 			away = false
-		case first || ctx.Err() != nil || !errors.Is(err, store.ErrUnavailable):
+		case first || ctx.Err() != nil || !errors.Is(err, quipu.ErrUnavailable):
 			return err
 		case !away:
 			away = true
@@ -43,14 +43,14 @@ func (a *app) every(ctx context.Context, look func() error) error {
 }
 
 // watch shows the newest jobs that fit a filter until ctx ends.
-func (a *app) watch(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, o *lsOptions) error {
+func (a *app) watch(ctx context.Context, from source, f quipu.JobFilter, o *lsOptions) error {
 	f.Limit = o.limit
 	show := a.lines(o.keysOnly)
 	if cli.Terminal(a.streams.Out) && !a.json() && !o.keysOnly {
 		show = a.frames()
 	}
 	return a.every(ctx, func() error {
-		page, err := below.Of(rt).Jobs(ctx, f)
+		page, err := from.Jobs(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -59,9 +59,9 @@ func (a *app) watch(ctx context.Context, rt *quipu.Runtime, f store.JobFilter, o
 }
 
 // frames returns a function that draws a page of jobs over the one before.
-func (a *app) frames() func([]store.JobSummary) error {
+func (a *app) frames() func([]view.Summary) error {
 	s := &screen{w: a.streams.Out}
-	return func(page []store.JobSummary) error {
+	return func(page []view.Summary) error {
 		return s.draw(func(w io.Writer) error {
 			fmt.Fprintf(w, "%s  %s  %s\n", time.Now().Format(time.DateTime), a.spaceName(), counted(len(page), "job"))
 			t := jobsTable(w)
@@ -75,11 +75,11 @@ func (a *app) frames() func([]store.JobSummary) error {
 
 // lines returns a function that adds a line for each job that is new or has another state, the
 // oldest first.
-func (a *app) lines(keysOnly bool) func([]store.JobSummary) error {
+func (a *app) lines(keysOnly bool) func([]view.Summary) error {
 	t := jobsTable(a.streams.Out)
 	t.w = tabwriter.NewWriter(a.streams.Out, 12, 0, 2, ' ', 0) // about the same columns each time
 	var told told
-	return func(page []store.JobSummary) error {
+	return func(page []view.Summary) error {
 		for _, j := range slices.Backward(page) {
 			if told.before(j.ID, j.State) {
 				continue

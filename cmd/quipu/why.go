@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -33,61 +31,43 @@ pass, an element of a list with its number, from 0.`,
 		if limit < 0 {
 			return cli.Exitf(cli.CodeUsage, "--limit %d: use 0 or more", limit)
 		}
-		return a.with(cmd, looks, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.each(cmd, keys, func(key string) error { return a.why(ctx, rt, key, limit, digits) })
+		return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+			return a.each(cmd, keys, func(key string) error { return a.why(ctx, from, key, limit, digits) })
 		})
 	})
 }
 
-// reason is one thing that a job waits for, as why prints it in JSON.
-type reason struct {
-	Kind     string     `json:"kind"`
-	Activity string     `json:"activity,omitempty"`
-	DAD      string     `json:"dad,omitempty"`
-	Text     string     `json:"text"`
-	Due      *time.Time `json:"due,omitempty"`
-	Dead     int64      `json:"dead,omitempty"`
-	Commands []string   `json:"commands,omitempty"`
+// because is what a job waits for.
+type because struct {
+	Key     string           `json:"key"`
+	Job     journal.JobID    `json:"job"`
+	State   journal.JobState `json:"state"`
+	Reasons []view.Reason    `json:"reasons"`
+	More    int              `json:"more"` // over the limit
 }
 
-func (a *app) why(ctx context.Context, rt *quipu.Runtime, key string, limit int, digits bool) error {
-	j, err := explained(ctx, rt, key)
+func (a *app) why(ctx context.Context, from source, key string, limit int, digits bool) error {
+	j, err := from.Job(ctx, key, view.Want{Reasons: true, Addresses: digits})
 	if err != nil {
 		return err
 	}
-	j.Addresses = digits
-	reasons := explain.Why(j)
-	more := 0
-	if limit > 0 && len(reasons) > limit {
-		more = len(reasons) - limit
-		reasons = reasons[:limit]
+	out := because{Key: key, Job: j.ID, State: j.State, Reasons: j.Reasons}
+	if limit > 0 && len(out.Reasons) > limit {
+		out.More, out.Reasons = len(out.Reasons)-limit, out.Reasons[:limit]
 	}
 	if a.json() {
-		out := make([]reason, len(reasons))
-		for i, r := range reasons {
-			out[i] = reason{string(r.Kind), r.Activity, string(r.DAD), r.Text, stamp(r.Due), r.Dead, r.Commands}
-		}
-		return a.object(map[string]any{"key": key, "job": j.View.ID.String(), "state": j.View.State, "reasons": out, "more": more})
+		return a.object(out)
 	}
 	w := a.streams.Out
-	fmt.Fprintf(w, "%s (%s)\n", plain(key), j.View.State)
-	for _, r := range reasons {
+	fmt.Fprintf(w, "%s (%s)\n", plain(key), j.State)
+	for _, r := range out.Reasons {
 		fmt.Fprintf(w, "  %s\n", plain(r.Text))
 		for _, c := range r.Commands {
 			fmt.Fprintf(w, "    %s\n", plain(c))
 		}
 	}
-	if more > 0 {
-		fmt.Fprintf(w, "  … and %d more; --limit 0 says all\n", more)
+	if out.More > 0 {
+		fmt.Fprintf(w, "  … and %d more; --limit 0 says all\n", out.More)
 	}
 	return nil
-}
-
-// explained reads everything that explains the state of a job.
-func explained(ctx context.Context, rt *quipu.Runtime, key string) (*explain.Job, error) {
-	job, err := look.Find(ctx, rt, key)
-	if err != nil {
-		return nil, err
-	}
-	return look.Now(ctx, rt, job.ID)
 }

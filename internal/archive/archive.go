@@ -1,9 +1,11 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -27,8 +29,9 @@ func To(dir string) store.Archive {
 		if err := sweep(path); err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
-		return WriteFile(path, func(out *export.Writer) error {
-			return each(func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error],
+		return WriteFile(path, func(w io.Writer) error {
+			out := export.NewWriter(w)
+			err := each(func(job *collation.Job, flow journal.Digest, attachments iter.Seq2[journal.Attachment, error],
 				entries iter.Seq2[journal.Record, error],
 			) error {
 				if err := ctx.Err(); err != nil {
@@ -38,6 +41,7 @@ func To(dir string) store.Archive {
 					Space: job.Space, Job: job.ID, Generation: job.Generation, Key: job.Key, Head: job.Head, Flow: flow,
 				}, attachments, entries)
 			})
+			return cmp.Or(err, out.Flush())
 		})
 	}
 }
@@ -78,16 +82,15 @@ func Check(dir string) error {
 
 // WriteFile writes a temporary file and renames it to path when it is complete and on disk. After
 // an error of write path is as it was before.
-func WriteFile(path string, write func(*export.Writer) error) error {
+func WriteFile(path string, write func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	out := export.NewWriter(temp)
-	if err := write(out); err != nil {
+	if err := write(temp); err != nil {
 		return errors.Join(err, temp.Close(), os.Remove(temp.Name()))
 	}
-	if err = errors.Join(out.Flush(), temp.Sync(), temp.Close()); err == nil {
+	if err = errors.Join(temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
@@ -18,13 +17,8 @@ var Of func(runtime any) *postgres.Store
 // space; nil: all are. The root package sets it.
 var Witness func(ctx context.Context, runtime any) (newest store.Mark, foreign, err error)
 
-// JobInfo returns the *quipu.JobInfo of a job, DeadLetter the quipu.DeadLetter of a dead letter, and
-// Evidence the *quipu.Evidence of what was found in a journal. The root package sets them.
-var (
-	JobInfo    func(v *store.JobView) any
-	DeadLetter func(v *store.DeadView) any
-	Evidence   func(job journal.JobID, found *inspect.Evidence) any
-)
+// Reader returns the reader of the jobs of a *quipu.Runtime. The root package sets it.
+var Reader func(runtime any) *inspect.Reader
 
 // Observer returns the observer of a *quipu.Runtime. The root package sets it.
 var Observer func(runtime any) observer.Observer

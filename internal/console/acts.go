@@ -11,7 +11,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 )
@@ -160,7 +159,7 @@ func (c *console) export(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	download(w, "job-"+id.String()+".jsonl")
 	out := export.NewWriter(&access.Steady{ResponseWriter: w})
-	if err := look.Export(ctx, c.rt, id, out); err == nil {
+	if err := c.reader.Export(ctx, id, out); err == nil {
 		err = out.Flush()
 		if err == nil {
 			return

@@ -17,6 +17,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // O8: a person decides on dead letters, and the journal says who and why.
@@ -26,7 +27,7 @@ func TestO8Acts(t *testing.T) {
 	for n, verdict := range []string{"done", "fail", "resolve"} {
 		key := "cut-" + verdict
 		w.start(key, map[string]any{"order": 10 + n, "cut": true})
-		w.until(key, func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 1 })
+		w.until(key, func(j *view.Job) bool { return len(j.DeadLetters) == 1 })
 		letters, err := w.rt.Operator().DeadLetters(t.Context(),
 			quipu.DeadLetterFilter{Jobs: []journal.JobID{w.id(key)}})
 		require.NoError(t, err)
@@ -82,7 +83,7 @@ func TestO7Bulk(t *testing.T) {
 	require.Equal(t, journal.JobOpen, late.State)
 	has(t, w.post("/bulk", url.Values{"flow": {"order"}, "prefix": {"many-"}, "to": {until}, "act": {"resume"}, "reason": {"sale again"}}).Body, "5 done")
 	has(t, w.post("/bulk", url.Values{"prefix": {"parked"}, "act": {"retry"}, "reason": {"the line is back"}}).Body, "1 done")
-	w.until("parked", func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 2 })
+	w.until("parked", func(j *view.Job) bool { return len(j.DeadLetters) == 2 })
 }
 
 // O6: a page that is open learns what changed, without being asked for again.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // bulkPage is the page of what can be done to all jobs that a filter selects (O7).
@@ -31,7 +31,7 @@ type bulkPage struct {
 
 // bulk counts what a filter selects, and offers the acts. The filter ends with the moment of the
 // count, so that no job is acted on that nobody has seen counted.
-func (c *console) bulk(ctx context.Context, r *http.Request) (*view, error) {
+func (c *console) bulk(ctx context.Context, r *http.Request) (*page, error) {
 	p, err := c.selected(ctx, r, r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *console) bulk(ctx context.Context, r *http.Request) (*view, error) {
 		}
 	}
 	p.Counts = counts
-	return &view{Template: "bulk", Title: "Act on many jobs", Section: "jobs", Still: true, Data: p}, nil
+	return &page{Template: "bulk", Title: "Act on many jobs", Section: "jobs", Still: true, Data: p}, nil
 }
 
 // selected reads a filter and fixes its end.
@@ -71,24 +71,24 @@ func (c *console) selected(ctx context.Context, r *http.Request, q url.Values) (
 }
 
 // acts are what can be done to many jobs. Each says whether it did something.
-func (c *console) acts(r *http.Request, name, reason string) func(*quipu.JobSummary) (bool, error) {
+func (c *console) acts(r *http.Request, name, reason string) func(*view.Summary) (bool, error) {
 	switch name {
 	case "interrupt":
-		return func(j *quipu.JobSummary) (bool, error) {
+		return func(j *view.Summary) (bool, error) {
 			if j.State != journal.JobOpen {
 				return false, nil
 			}
-			ended, err := c.end(r, j.Job, reason)
+			ended, err := c.end(r, quipu.Job{ID: j.ID}, reason)
 			return !ended, err
 		}
 	case "retry":
-		return func(j *quipu.JobSummary) (bool, error) { return c.retry(r, j, reason) }
+		return func(j *view.Summary) (bool, error) { return c.retry(r, j, reason) }
 	case "resume":
-		return func(j *quipu.JobSummary) (bool, error) {
+		return func(j *view.Summary) (bool, error) {
 			if j.State != journal.JobFailed && j.State != journal.JobInterrupted {
 				return false, nil
 			}
-			_, err := c.rt.Resume(r.Context(), j.Job, quipu.Who(c.who(r)), quipu.Reason(reason))
+			_, err := c.rt.Resume(r.Context(), quipu.Job{ID: j.ID}, quipu.Who(c.who(r)), quipu.Reason(reason))
 			return true, err
 		}
 	}
@@ -96,9 +96,9 @@ func (c *console) acts(r *http.Request, name, reason string) func(*quipu.JobSumm
 }
 
 // retry releases the open dead letters of a job.
-func (c *console) retry(r *http.Request, j *quipu.JobSummary, reason string) (did bool, err error) {
+func (c *console) retry(r *http.Request, j *view.Summary, reason string) (did bool, err error) {
 	letters, err := c.rt.Operator().DeadLetters(r.Context(),
-		quipu.DeadLetterFilter{Jobs: []journal.JobID{j.Job.ID}, Limit: store.MaxPage})
+		quipu.DeadLetterFilter{Jobs: []journal.JobID{j.ID}, Limit: store.MaxPage})
 	for i := range letters {
 		err = errors.Join(err, c.rt.Operator().Decide(r.Context(), quipu.Decision{
 			DeadLetter: letters[i].ID, Verdict: quipu.Retry, Who: c.who(r), Reason: reason,
@@ -134,7 +134,7 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 	}
 	p.Doing = name
 	var b bytes.Buffer
-	v := &view{
+	v := &page{
 		Template: "bulk", Title: title(name) + " many jobs", Section: "jobs", Still: true, Space: c.cfg.Space, Build: c.cfg.Build, Page: "/bulk",
 		Data: p,
 	}
@@ -182,7 +182,7 @@ func (p *progress) say(format string, args ...any) {
 }
 
 // each does the act to each job.
-func (c *console) each(ctx context.Context, p *bulkPage, act func(*quipu.JobSummary) (bool, error), out *progress) {
+func (c *console) each(ctx context.Context, p *bulkPage, act func(*view.Summary) (bool, error), out *progress) {
 	for j, err := range c.rt.AllJobs(ctx, p.jobs) {
 		if err != nil {
 			out.say("the list ended: %v", err)
@@ -197,7 +197,7 @@ func (c *console) each(ctx context.Context, p *bulkPage, act func(*quipu.JobSumm
 		switch {
 		case err != nil:
 			if out.failed++; out.failed <= maxSaid {
-				out.say("%s: %v", j.Job.Key, err)
+				out.say("%s: %v", j.Key, err)
 			}
 		case did:
 			out.did++
@@ -227,7 +227,7 @@ func (c *console) exportMany(w http.ResponseWriter, r *http.Request) {
 	out := export.NewWriter(&access.Steady{ResponseWriter: w})
 	for j, err := range c.rt.AllJobs(ctx, p.jobs) {
 		if err == nil && j.State != journal.JobExpired {
-			err = look.Export(ctx, c.rt, j.Job.ID, out)
+			err = c.reader.Export(ctx, j.ID, out)
 		}
 		if err != nil && !errors.Is(err, quipu.ErrNotFound) {
 			panic(http.ErrAbortHandler) // so that nobody takes what is there for the whole

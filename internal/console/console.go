@@ -16,7 +16,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
 )
 
 // Config is what New needs beside the runtime.
@@ -45,7 +46,7 @@ type console struct {
 	mux    *http.ServeMux
 	live   *live
 	making chan struct{} // a slot for each page that is made now
-	shelf  look.Shelf
+	reader *inspect.Reader
 }
 
 // maxMaking bounds the pages that are made at the same time: one of a job holds its journal in
@@ -62,8 +63,10 @@ func New(rt *quipu.Runtime, cfg Config) http.Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &console{rt: rt, cfg: cfg, mux: http.NewServeMux(), live: newLive(), making: make(chan struct{}, maxMaking)}
-	c.pages = newPages()
+	c := &console{
+		rt: rt, cfg: cfg, reader: below.Reader(rt), pages: newPages(), mux: http.NewServeMux(), live: newLive(),
+		making: make(chan struct{}, maxMaking),
+	}
 	c.routes()
 	return zipped(c.mux)
 }
@@ -95,7 +98,7 @@ type route struct {
 // routes are all pages. What streams, downloads or acts is none of them.
 var routes = map[string]route{
 	"GET /jobs":         {(*console).jobs, true, []string{"flow", "version", "prefix", "tag", "parent", "waits", "topic", "state", "last", "from", "to"}},
-	"GET /jobs/{id}":    {(*console).job, true, []string{"activity", "q", "from"}},
+	"GET /jobs/{id}":    {(*console).job, true, []string{"activity", "q", "from", "messages"}},
 	"GET /processes":    {(*console).processes, true, nil},
 	"GET /topics":       {(*console).topics, true, nil},
 	"GET /flows":        {(*console).flows, true, nil},
@@ -174,7 +177,7 @@ func (c *console) seeing(h http.HandlerFunc) http.Handler {
 }
 
 // show reads what a page shows. Its error becomes a page of its own.
-type show func(c *console, ctx context.Context, r *http.Request) (*view, error)
+type show func(c *console, ctx context.Context, r *http.Request) (*page, error)
 
 // readWait bounds the making of one page.
 const readWait = 60 * time.Second

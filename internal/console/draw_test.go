@@ -8,16 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
-func surveyed(t *testing.T, f *flow.Flow) []explain.Standing {
+func surveyed(t *testing.T, f *flow.Flow) []view.Standing {
 	t.Helper()
 	return explain.Survey(&explain.Job{View: new(store.JobView), Flow: f})
 }
@@ -29,7 +27,7 @@ func TestO8GraphLayout(t *testing.T) {
 	require.NoError(t, err)
 	f, err := flow.Parse("order", source)
 	require.NoError(t, err)
-	g := graphOf(surveyed(t, f))
+	g := graphOf(f, surveyed(t, f))
 	require.Len(t, g.Nodes, len(f.Activities()))
 	at := map[string]*node{}
 	for i, a := range g.Nodes {
@@ -63,7 +61,7 @@ func TestO8LargeGraphIsAList(t *testing.T) {
 	}
 	f, err := b.Build()
 	require.NoError(t, err)
-	g := graphOf(surveyed(t, f))
+	g := graphOf(f, surveyed(t, f))
 	require.Empty(t, g.Nodes)
 	require.Len(t, g.List, maxNodes+1)
 }
@@ -73,22 +71,21 @@ func TestO8TimelineFolds(t *testing.T) {
 	t.Parallel()
 	const attempts = 10_000
 	began := time.UnixMicro(1_700_000_000_000_000)
-	completed := store.JobSummary{Job: collation.Job{State: journal.JobCompleted}}
-	r := &look.Reading{Job: &explain.Job{View: &store.JobView{JobSummary: completed}}}
+	j := &view.Job{Summary: view.Summary{State: journal.JobCompleted}}
 	for n := range attempts {
-		r.Events = append(r.Events, history.Event{
-			Time: began.Add(time.Duration(n) * time.Second), Kind: history.KindDone, Activity: fmt.Sprint("a", n%3),
-			Address: ",0", Element: n,
-			Waited: time.Second, Ran: 500 * time.Millisecond, Attempt: 1,
+		j.Events = append(j.Events, view.Event{
+			Time: began.Add(time.Duration(n) * time.Second), Kind: view.KindDone, Activity: fmt.Sprint("a", n%3),
+			Address: ",0", Element: &n, Waited: view.Duration(time.Second), Ran: view.Duration(500 * time.Millisecond),
+			Attempt: 1,
 		})
 	}
-	r.Job.Now = collation.Micros(began.Add(attempts * time.Second).UnixMicro())
-	few := *r
-	few.Events = r.Events[:100]
-	line := timelineOf(&few)
+	now := began.Add(attempts * time.Second)
+	few := *j
+	few.Events = j.Events[:100]
+	line := timelineOf(&few, now)
 	require.False(t, line.Folded)
 	require.Equal(t, 200, line.Bars, "of each attempt its wait and its run")
-	folded := timelineOf(r)
+	folded := timelineOf(j, now)
 	require.True(t, folded.Folded)
 	require.Equal(t, 2*attempts, folded.Bars)
 	require.Len(t, folded.Lanes, 3)

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// spans are the time ranges that the form offers, as the parameter last has them.
-var spans = []struct {
+// periods are the time ranges that the form offers, as the parameter last has them.
+var periods = []struct {
 	Name, Text string
 	For        time.Duration
 }{
@@ -82,11 +81,11 @@ func (c *console) filterOf(ctx context.Context, r *http.Request, q url.Values) (
 		}
 	}
 	if f.Parent != "" {
-		parent, err := look.Find(ctx, c.rt, f.Parent)
+		parent, err := c.reader.Find(ctx, f.Parent)
 		if err != nil {
 			return nil, err
 		}
-		f.jobs.Parent = parent.ID
+		f.jobs.Parent = parent
 	}
 	return f, f.times(time.Now())
 }
@@ -128,7 +127,7 @@ func (f *filter) times(now time.Time) (err error) {
 	if f.Last == "" {
 		return nil
 	}
-	for _, s := range spans {
+	for _, s := range periods {
 		if s.Name == f.Last {
 			if s.For > 0 {
 				f.jobs.From = now.Add(-s.For).Truncate(time.Second)

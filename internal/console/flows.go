@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -44,12 +45,12 @@ func (c *console) flowVersions(ctx context.Context, name string) ([]flowVersion,
 }
 
 // flows lists the deployed flows.
-func (c *console) flows(ctx context.Context, _ *http.Request) (*view, error) {
+func (c *console) flows(ctx context.Context, _ *http.Request) (*page, error) {
 	all, err := c.flowVersions(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	return &view{Template: "flows", Title: "Flows", Section: "flows", Data: all}, nil
+	return &page{Template: "flows", Title: "Flows", Section: "flows", Data: all}, nil
 }
 
 // flowPage is one flow: its graph, its versions, and what differs between two of them.
@@ -69,7 +70,7 @@ type flowPage struct {
 type difference struct{ Path, Before, After string }
 
 // flow shows one flow, in its active version or another.
-func (c *console) flow(ctx context.Context, r *http.Request) (*view, error) {
+func (c *console) flow(ctx context.Context, r *http.Request) (*page, error) {
 	p := &flowPage{Name: r.PathValue("name"), Shown: r.URL.Query().Get("version"), With: r.URL.Query().Get("with")}
 	var err error
 	if p.Versions, err = c.flowVersions(ctx, p.Name); err != nil {
@@ -93,7 +94,7 @@ func (c *console) flow(ctx context.Context, r *http.Request) (*view, error) {
 	if err != nil {
 		p.Unread = true
 	} else {
-		p.Graph = graphOf(explain.Survey(&explain.Job{View: new(store.JobView), Flow: f}))
+		p.Graph = graphOf(f, explain.Survey(&explain.Job{View: new(store.JobView), Flow: f}))
 		for _, w := range f.Warnings() {
 			p.Warnings = append(p.Warnings, w.Error())
 		}
@@ -101,7 +102,7 @@ func (c *console) flow(ctx context.Context, r *http.Request) (*view, error) {
 	if p.With != "" {
 		err = c.compare(ctx, p)
 	}
-	return &view{Template: "flow", Title: "Flow " + p.Name, Section: "flows", Still: true, Data: p}, err
+	return &page{Template: "flow", Title: "Flow " + p.Name, Section: "flows", Still: true, Data: p}, err
 }
 
 // compare fills what version With has otherwise than the shown one.
@@ -110,7 +111,7 @@ func (c *console) compare(ctx context.Context, p *flowPage) error {
 	if err != nil {
 		return err
 	}
-	found, err := look.Differences(p.Definition, other)
+	found, err := inspect.Differences(p.Definition, other)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (c *console) compare(ctx context.Context, p *flowPage) error {
 		if v == nil {
 			return ""
 		}
-		return string(look.Spell(v))
+		return string(inspect.Spell(v))
 	}
 	for _, d := range found {
 		p.Differences = append(p.Differences, difference{d.Path, side(d.Before), side(d.After)})
@@ -141,7 +142,7 @@ type spacePage struct {
 }
 
 // space shows what holds for the whole space.
-func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
+func (c *console) space(ctx context.Context, _ *http.Request) (*page, error) {
 	p := &spacePage{Name: c.cfg.Space}
 	var err error
 	st := below.Of(c.rt)
@@ -166,5 +167,13 @@ func (c *console) space(ctx context.Context, _ *http.Request) (*view, error) {
 	if p.Keys, err = c.rt.Keys().List(ctx); err != nil {
 		p.KeysHid = err.Error()
 	}
-	return &view{Template: "space", Title: "Space", Section: "space", Data: p}, nil
+	return &page{Template: "space", Title: "Space", Section: "space", Data: p}, nil
+}
+
+// instant is a time of the database; Never is the zero time.
+func instant(t collation.Micros) time.Time {
+	if t == collation.Never {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/explain"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // maxNodes bounds the activities of a graph that is drawn; a larger one is a list.
@@ -25,7 +25,7 @@ const (
 
 // node is an activity of a graph, or the bend of a line that passes a layer.
 type node struct {
-	Standing             explain.Standing
+	Standing             view.Standing
 	Name, Kind, Detail   string
 	X, Y, Width          int
 	layer                int
@@ -46,31 +46,28 @@ type graph struct {
 	Edges         []edge
 	Left          int // where the picture begins; below 0 beside a cycle
 	Width, Height int
-	List          []explain.Standing // where there are too many to draw
+	List          []view.Standing // where there are too many to draw
 }
 
 // graphOf lays a flow out from the trigger down: an activity stands a layer below the last of
 // those that lead to it.
-func graphOf(standings []explain.Standing) *graph {
-	if len(standings) == 0 {
+func graphOf(f *flow.Flow, standings []view.Standing) *graph {
+	if f == nil || len(standings) != len(f.Activities()) {
 		return nil
 	}
 	if len(standings) > maxNodes {
 		return &graph{List: standings}
 	}
-	g := &graph{}
+	g, acts := &graph{}, f.Activities()
 	nodes := make([]*node, len(standings))
-	for i := range standings {
-		a := standings[i].Activity
-		nodes[i] = &node{
-			Standing: standings[i], Name: a.Name, Kind: kindOf(&standings[i]), Detail: detail(&standings[i]),
-			Width: nodeWidth,
-		}
+	for i, a := range acts {
+		st := &standings[i]
+		nodes[i] = &node{Standing: *st, Name: a.Name, Kind: kindOf(a, st), Detail: detail(a, st), Width: nodeWidth}
 	}
 	for again := true; again; { // as often as the longest path has activities: there is no cycle
 		again = false
 		for i := range standings {
-			for _, t := range standings[i].Activity.Out {
+			for _, t := range acts[i].Out {
 				if to := nodes[t.To.Index]; to.layer <= nodes[i].layer {
 					to.layer, again = nodes[i].layer+1, true
 				}
@@ -90,7 +87,7 @@ func graphOf(standings []explain.Standing) *graph {
 	}
 	chains := map[*flow.Transition][]*node{}
 	for i := range standings {
-		for _, t := range standings[i].Activity.Out {
+		for _, t := range acts[i].Out {
 			chain := []*node{nodes[i]}
 			for l := nodes[i].layer + 1; l < nodes[t.To.Index].layer; l++ {
 				bend := &node{Bend: true, Width: bendWidth, layer: l}
@@ -106,8 +103,8 @@ func graphOf(standings []explain.Standing) *graph {
 		}
 	}
 	g.arrange(layers)
-	for i := range standings {
-		g.lines(standings, nodes, i, chains)
+	for _, a := range acts {
+		g.lines(standings, nodes, a, chains)
 	}
 	g.Width -= g.Left
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *node) bool { return n.Bend })
@@ -169,8 +166,7 @@ func (g *graph) arrange(layers [][]*node) {
 }
 
 // lines draws what leaves an activity: its transitions, and the way back of a cycle.
-func (g *graph) lines(standings []explain.Standing, nodes []*node, i int, chains map[*flow.Transition][]*node) {
-	a := standings[i].Activity
+func (g *graph) lines(standings []view.Standing, nodes []*node, a *flow.Activity, chains map[*flow.Transition][]*node) {
 	for _, t := range a.Out {
 		var path strings.Builder
 		chain := chains[t]
@@ -185,17 +181,17 @@ func (g *graph) lines(standings []explain.Standing, nodes []*node, i int, chains
 			fmt.Fprintf(&path, " C%d %d %d %d %d %d", from.Middle, half, to.Middle, half, to.Middle, to.Y)
 		}
 		e := edge{Path: path.String(), Class: "edge", Text: a.Name + " → " + t.To.Name}
-		switch from, to := standings[i].State, standings[t.To.Index].State; {
+		switch from, to := standings[a.Index].State, standings[t.To.Index].State; {
 		case t.OnError:
 			e.Class, e.Text = "edge error", e.Text+", on error"
-		case from == explain.StateNotReached || to == explain.StateNotReached || to == explain.StateSkipped ||
-			from == explain.StateSkipped:
+		case from == view.NotReached || to == view.NotReached || to == view.Skipped ||
+			from == view.Skipped:
 			e.Class = "edge idle"
 		}
 		g.Edges = append(g.Edges, e)
 	}
 	if a.Type == flow.TypeCycle && a.To != nil {
-		g.back(nodes[i], nodes[a.To.Index])
+		g.back(nodes[a.Index], nodes[a.To.Index])
 	}
 }
 
@@ -220,8 +216,7 @@ func (g *graph) back(from, to *node) {
 }
 
 // kindOf is the type of an activity in a word or two.
-func kindOf(st *explain.Standing) string {
-	a := st.Activity
+func kindOf(a *flow.Activity, st *view.Standing) string {
 	text := string(a.Type)
 	switch {
 	case a.Topic != "":
@@ -243,9 +238,9 @@ func kindOf(st *explain.Standing) string {
 }
 
 // detail adds counts and codes to the state of an activity.
-func detail(st *explain.Standing) string {
+func detail(a *flow.Activity, st *view.Standing) string {
 	text := string(st.State)
-	if st.State == explain.StateFailed {
+	if st.State == view.Failed {
 		text += fmt.Sprintf(", code %d", st.Code)
 	}
 	switch {
@@ -259,8 +254,8 @@ func detail(st *explain.Standing) string {
 	if st.Suspended > 0 {
 		text += ", suspended"
 	}
-	if st.Activity.Join != "" && st.State != explain.StateNotReached {
-		text += fmt.Sprintf(", %d of %d arrived", st.Arrived, len(st.Activity.In))
+	if a.Join != "" && st.State != view.NotReached {
+		text += fmt.Sprintf(", %d of %d arrived", st.Arrived, len(a.In))
 	}
 	return text
 }

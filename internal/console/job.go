@@ -1,10 +1,8 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,21 +12,20 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/look"
-	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/inspect"
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Limits of a job's page; what is more is counted.
 const (
 	maxReasons    = 20
 	maxActivities = 100
+	maxLedgers    = 40
+	maxMessages   = 100
 	maxEvents     = 200
 	maxRows       = 100
 	maxEffects    = 50
@@ -37,158 +34,93 @@ const (
 
 // jobPage is one job (O8), as it stands or as it stood at an entry.
 type jobPage struct {
-	V            *store.JobView
-	Job          quipu.Job
-	Started      time.Time
-	Closed       time.Time
-	Took         time.Duration
-	Expires      time.Time
-	Input        *history.Value
-	Output       *history.Value
-	Reasons      []reason
-	MoreReasons  int
-	Past         bool
-	At, Head     int64
-	AtTime       time.Time
-	AtWhat       []string
-	Open         []replay.Open
-	Graph        *graph
-	Timeline     *timeline
-	Only         string // the activity that is selected
-	Activities   []history.Activity
-	MoreActs     int
-	Strips       []strip
-	MoreStrips   int
-	Effects      []*effect
-	MoreEffects  int
-	Events       []event
-	MoreEvents   int
-	FirstEvent   int
-	NextEvents   int // the first of the next page, 0 for none
-	Query        string
-	Silent       error
-	Later        bool // its journal is not read yet
-	Letters      []quipu.DeadLetter
-	MoreLetters  int
-	Rows         []openRow
-	Waits        []collation.Wait
-	MoreRows     int // of both
-	Children     []child
-	Parent       *quipu.Parent
-	ParentKey    string
-	Resumes      journal.JobID
-	ForkOf       journal.JobID
-	ResumedBy    journal.JobID
-	Trace        string // address of its trace, "" for none
-	Report       *replay.Report
-	VerifyFailed error
+	Job         *view.Job
+	Entry, Last int64  // the entry that it is shown at, and the last one
+	Past        *past  // nil: it is shown as it stands
+	Only        string // the activity that is selected
+	Query       string // that events are searched for
 
-	whole map[*history.Value]told
-	taken int // of the room for values
-}
+	Graph       *graph
+	Timeline    *timeline
+	Reasons     list[view.Reason]
+	Letters     list[view.DeadLetter]
+	Activities  list[view.Activity]
+	Ledgers     list[view.Activity]
+	Messages    list[view.Message]
+	Asked       bool // Messages were asked for
+	Left        bool // they were not read, because the journal is long
+	Effects     list[view.Effect]
+	Open        list[view.Message]
+	Waits       list[view.Wait]
+	Children    []view.Child
+	Events      list[view.Event]
+	Output      *view.Value
+	Trace       string // address of its trace, "" for none
+	Report      *replay.Report
+	VerifyError error
 
-// reason is one sentence about a job, with the commands that the terminal has for it.
-type reason struct {
-	explain.Reason
-	Due time.Time
-}
-
-// event is an event with the key of the other job that it is about.
-type event struct {
-	history.Event
-	Key string
-}
-
-// child is a job that this one started.
-type child struct {
-	ID       journal.JobID
-	Key      string
-	Activity string
-	State    string
+	keys   map[journal.JobID]string // of other jobs
+	places map[journal.GUID]int     // of messages, in the list of all that fit
+	whole  map[*view.Value]told
+	taken  int // of the room for values
 }
 
 // job shows one job.
-func (c *console) job(ctx context.Context, r *http.Request) (*view, error) {
+func (c *console) job(ctx context.Context, r *http.Request) (*page, error) {
 	id, err := journal.ParseJobID(r.PathValue("id"))
 	if err != nil {
 		return nil, bad("%v; the address of a job has its id, and the field above finds it by its key", err)
 	}
 	q := r.URL.Query()
-	at, err := number("at", q.Get("at"))
-	if err != nil {
-		return nil, err
-	}
-	read, err := c.reading(ctx, id, at, q)
-	if err != nil {
-		return nil, err
-	}
-	payloads := access.Of(ctx).Payloads
-	if !payloads {
-		hide(read)
-	}
-	p := &jobPage{Only: q.Get("activity"), Query: q.Get("q")}
-	p.head(read)
-	c.names(ctx, p)
-	p.state(read)
-	if err := c.current(ctx, p, read); err != nil {
-		return nil, err
-	}
-	if !payloads {
-		for _, f := range p.Effects {
-			f.Result, f.Error = nil, hidden(f.Error)
+	var numbers [3]int64
+	for i, name := range []string{"at", "from", "messages"} {
+		if numbers[i], err = number(name, q.Get(name)); err != nil {
+			return nil, err
 		}
 	}
-	from, err := number("from", q.Get("from"))
+	at, from, first := numbers[0], int(numbers[1]), int(numbers[2])
+	job, err := c.read(ctx, id, at, q)
 	if err != nil {
 		return nil, err
 	}
-	p.journal(ctx, c, read, int(from))
+	p := &jobPage{
+		Job: job, Only: q.Get("activity"), Query: q.Get("q"), Entry: job.Entries, Last: job.Entries,
+		Asked: q.Get("messages") != "",
+	}
+	if job.At != nil {
+		p.Entry, p.Last, p.Past = job.At.Entry, job.At.Of, pastOf(job)
+	}
+	p.Graph = graphOf(c.reader.Definition(ctx, job.Flow, job.Version), job.Graph)
+	p.Timeline = timelineOf(job, time.Now().Truncate(time.Microsecond))
+	p.parts()
+	p.open()
+	p.events(from)
+	p.messages(max(first-1, 0))
+	p.wholes()
+	if err := c.others(ctx, p); err != nil {
+		return nil, err
+	}
 	if q.Get("verify") != "" {
-		p.Report, p.VerifyFailed = look.Verify(ctx, c.rt, id, c.cfg.Build)
+		p.Report, p.VerifyError = c.reader.Verify(ctx, id, c.cfg.Build)
 	}
-	still := p.Past || p.Report != nil || p.V.State.Closed() && p.V.Ended
-	return &view{Template: "job", Part: q.Get("part") != "", Title: p.Job.Key, Section: "jobs", Still: still, Data: p}, nil
+	still := p.Past != nil || p.Report != nil || job.State.Closed() && job.Ended
+	return &page{Template: "job", Part: q.Get("part") != "", Title: job.Key, Section: "jobs", Still: still, Data: p}, nil
 }
 
-// reading reads a job: one that is looked at first, and has a long journal, without it. Whoever
-// asks for a part of the history, or follows the page, gets all of it.
-func (c *console) reading(ctx context.Context, id journal.JobID, at int64, q url.Values) (*look.Reading, error) {
-	for _, part := range []string{"history", "activity", "q", "from", "at", "verify"} {
-		if q.Get(part) != "" {
-			return c.shelf.Read(ctx, c.rt, id, at)
-		}
+// read reads a job: one that is looked at first, and has a long journal, without it. Whoever asks for a
+// part of the history, or follows the page, gets all of it.
+func (c *console) read(ctx context.Context, id journal.JobID, at int64, q url.Values) (*view.Job, error) {
+	want := inspect.Want{
+		Want: view.Want{
+			At: at, Graph: true, Effects: true, Journal: true, Events: true, Messages: true, Reasons: true,
+		},
+		Quick: ctx.Value(followed{}) == nil, Brief: q.Get("messages") == "", Lenient: true,
+		Hidden: !access.Of(ctx).Payloads, // a search does not find them either (O11)
 	}
-	if ctx.Value(followed{}) != nil {
-		return c.shelf.Read(ctx, c.rt, id, at)
+	for _, part := range []string{"history", "activity", "q", "from", "messages", "verify"} {
+		want.Quick = want.Quick && q.Get(part) == ""
 	}
-	return c.shelf.Glance(ctx, c.rt, id)
-}
-
-// hide takes the payloads away before anything is made of them, so that a search does not find
-// them either (O11).
-func hide(r *look.Reading) {
-	gone := &history.Value{Missing: "not shown to a viewer"}
-	v := r.Job.View
-	v.Output, v.Error = nil, hidden(v.Error)
-	r.Events = slices.Clone(r.Events) // others may see them
-	for i := range r.Events {
-		ev := &r.Events[i]
-		if ev.Input != nil {
-			ev.Input = gone
-		}
-		if ev.Output != nil {
-			ev.Output = gone
-		}
-		ev.Error = hidden(ev.Error)
-	}
-}
-
-// hidden is an error without its data and its stack.
-func hidden(f *journal.Failure) *journal.Failure {
-	if f == nil {
-		return nil
-	}
-	return &journal.Failure{Class: f.Class, Message: f.Message}
+	return c.reader.Job(ctx, id, want)
 }
 
 func number(name, text string) (int64, error) {
@@ -202,252 +134,163 @@ func number(name, text string) (int64, error) {
 	return n, nil
 }
 
-// head fills what the job's row says.
-func (p *jobPage) head(r *look.Reading) {
-	v := r.Job.View
-	p.V, p.Job, p.Head, p.Silent, p.Later = v, quipu.Job{ID: v.ID, Key: v.Key}, r.Head, r.Silent, r.Later
-	p.Started, p.Closed, p.Expires = instant(v.Started), instant(v.Closed), instant(v.ExpiresAt)
-	until := r.Job.Now
-	if v.State.Closed() && v.Closed != collation.Never {
-		until = v.Closed
-	}
-	p.Took = time.Duration(until-v.Started) * time.Microsecond
-	p.At = p.Head
-	if r.At != nil {
-		p.Past, p.At, p.AtTime, p.Open = true, r.At.Seq, time.UnixMicro(r.At.Time), r.Open
-		for i := range r.Events {
-			if ev := &r.Events[i]; ev.Chain.IsZero() && ev.Seq == r.At.Seq {
-				p.AtWhat = append(p.AtWhat, strings.TrimSpace(placed(ev)+" "+ev.Text))
-			}
-		}
-	}
-	if v.Parent != nil {
-		p.Parent = &quipu.Parent{Job: quipu.Job{ID: v.Parent.Job}, Activity: v.Parent.Activity, Address: v.Parent.DAD}
-	}
-	if v.From != nil && v.From.Forks() {
-		p.ForkOf = v.From.Job
-	} else if v.From != nil {
-		p.Resumes = v.From.Job
-	}
-	p.ResumedBy = v.Next
+// list is as much of a list as a page shows.
+type list[T any] struct {
+	Shown []*T
+	More  int // behind these
+	Next  int // the number of the first of them, from 0; 0: there is none
+	From  int // of the first that is shown
 }
 
-func instant(t collation.Micros) time.Time {
-	if t == collation.Never {
-		return time.Time{}
+// some are at most so many of a list, from one of them on.
+func some[T any](all []*T, from, most int) list[T] {
+	from = min(from, len(all))
+	l := list[T]{Shown: all[from:], From: from}
+	if l.More = len(l.Shown) - most; l.More > 0 {
+		l.Shown, l.Next = l.Shown[:most], from+most
 	}
-	return time.UnixMicro(int64(t))
+	l.More = max(l.More, 0)
+	return l
 }
 
-// names looks up the keys of other jobs, and the address of the trace.
-func (c *console) names(ctx context.Context, p *jobPage) {
-	if p.Parent != nil {
-		p.ParentKey = c.keyOf(ctx, p.Parent.Job.ID)
-	}
-	seen := map[journal.JobID]bool{}
-	var ids []journal.JobID
-	for i := range p.V.Instances {
-		in := &p.V.Instances[i]
-		if in.Child.IsZero() || seen[in.Child] || len(p.Children) == maxRows {
-			continue
-		}
-		seen[in.Child], ids = true, append(ids, in.Child)
-		p.Children = append(p.Children, child{in.Child, in.Child.String(), in.Key.Activity, "awaited"})
-	}
-	outcomes, _ := below.Of(c.rt).Outcomes(ctx, ids) // without it they have their ids
-	for i := range p.Children {
-		if o, known := outcomes[p.Children[i].ID]; known {
-			p.Children[i].Key, p.Children[i].State = o.Key, string(o.State)
+// which are those of a list that fit.
+func which[T any](all []T, fits func(*T) bool) []*T {
+	var out []*T
+	for i := range all {
+		if fits(&all[i]) {
+			out = append(out, &all[i])
 		}
 	}
-	p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", trace.Of(p.V.ID, p.V.Trace).Trace.String())
+	return out
 }
 
-// state fills the parts that show how far the job is.
-func (p *jobPage) state(r *look.Reading) {
-	p.Graph = graphOf(explain.Survey(r.Job))
-	p.Timeline = timelineOf(r)
-	if !r.Later {
-		p.Strips, p.MoreStrips = stripsOf(r, p.Only)
-	}
-	p.Effects, p.MoreEffects = effectsOf(r, p.Only)
-	p.open()
-	if p.Past {
-		if len(p.Open) > maxRows {
-			p.Open = p.Open[:maxRows]
-		}
-	} else {
-		for _, x := range explain.Why(r.Job) {
-			if len(p.Reasons) == maxReasons {
-				p.MoreReasons++
-				continue
-			}
-			p.Reasons = append(p.Reasons, reason{x, instant(x.Due)})
-		}
-	}
-	p.Activities, p.MoreActs = history.Some(r.Events, p.Only, maxActivities)
-}
+// chosen says that things of the activity are shown.
+func (p *jobPage) chosen(activity string) bool { return p.Only == "" || activity == p.Only }
 
-// openRow is an open message, with its place, and whether it is out: then it is due for nothing
-// but another look.
-type openRow struct {
-	*collation.Row
-	Name string
-	Sent bool
-}
-
-// open fills the open messages and waits, of the activity that is selected: what waits for a person
-// first, then what a worker has, then what was sent.
-func (p *jobPage) open() {
-	lists := map[collation.InstanceKey]bool{}
-	for i := range p.V.Instances {
-		lists[p.V.Instances[i].Key] = p.V.Instances[i].Count > 0
+// parts chooses what is shown of the lists of the job.
+func (p *jobPage) parts() {
+	j := p.Job
+	letters := which(j.DeadLetters, func(*view.DeadLetter) bool { return true })
+	slices.SortStableFunc(letters, func(a, b *view.DeadLetter) int { return cmp.Compare(order(a), order(b)) })
+	p.Letters = some(letters, 0, maxLetters)
+	p.Reasons = some(which(j.Reasons, func(*view.Reason) bool { return true }), 0, maxReasons)
+	if j.HistoryLeft {
+		return
 	}
-	for i := range p.V.Rows {
-		row := &p.V.Rows[i]
-		if p.Only != "" && row.Activity != p.Only {
-			continue
-		}
-		x := openRow{row, row.Activity, row.Publication > 0 && row.TurnSent == row.Turn && row.Held == ""}
-		if row.Kind == journal.MessageRequest && lists[collation.InstanceKey{Activity: row.Activity, DAD: row.DAD}] {
-			x.Name += fmt.Sprintf("[%d]", row.Element)
-		}
-		p.Rows = append(p.Rows, x)
-	}
-	slices.SortStableFunc(p.Rows, func(a, b openRow) int { return cmp.Compare(a.urgency(), b.urgency()) })
-	if len(p.Rows) > maxRows {
-		p.Rows, p.MoreRows = p.Rows[:maxRows], len(p.Rows)-maxRows
-	}
-	for i := range p.V.Waits {
-		if w := &p.V.Waits[i]; p.Only != "" && w.Activity != p.Only {
-			continue
-		} else if len(p.Waits) < maxRows {
-			p.Waits = append(p.Waits, *w)
-		} else {
-			p.MoreRows++
-		}
-	}
-}
-
-// urgency is what of a message a person would see first.
-func (x openRow) urgency() int {
-	switch {
-	case x.Held == collation.HeldParked, x.Held == collation.HeldStuck:
-		return 0
-	case x.Holder != "":
-		return 1
-	case x.Sent:
-		return 2
-	case x.Held == "":
-		return 3
-	}
-	return 4 // an element that waits for its turn
-}
-
-// current adds what stands beside the journal: dead letters, children, the outcome of effects.
-func (c *console) current(ctx context.Context, p *jobPage, r *look.Reading) error {
-	dead := slices.Clone(p.V.Dead) // the open ones first
-	slices.SortStableFunc(dead, func(a, b store.DeadView) int { return cmp.Compare(order(&a), order(&b)) })
-	for i := range dead {
-		d := &dead[i]
-		if len(p.Letters) == maxLetters {
-			p.MoreLetters++
-			continue
-		}
-		p.Letters = append(p.Letters, quipu.DeadLetter{
-			ID: d.ID, Job: p.Job, Flow: d.Flow, Topic: d.Topic, Kind: d.Letter.Kind, Activity: d.Letter.Activity,
-			Address: string(d.Letter.DAD),
-			Reason:  quipu.DeadLetterReason(d.Letter.Reason), Message: d.Letter.Message, At: instant(d.At),
-			State: quipu.DeadLetterState(d.State),
-		})
-	}
-	if p.Past {
-		return nil
-	}
-	outcome := map[string]*store.JobEffect{}
-	for i := range r.Effects {
-		outcome[r.Effects[i].Key.String()] = &r.Effects[i]
-	}
-	for _, f := range p.Effects {
-		if x := outcome[f.Key]; x != nil {
-			f.State, f.Class, f.Error = strings.ReplaceAll(string(x.State), "_", " "), x.Class, x.Error
-			if f.Result == nil && x.Result != nil {
-				f.Result = &history.Value{JSON: x.Result}
-			}
-		}
-	}
-	page, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: p.V.ID, Limit: maxRows})
-	if err != nil {
-		return err
-	}
-	for i := range page.Jobs {
-		j := &page.Jobs[i]
-		at := slices.IndexFunc(p.Children, func(x child) bool { return x.ID == j.Job.ID })
-		if at < 0 {
-			p.Children = append(p.Children, child{j.Job.ID, j.Job.Key, "", string(j.State)})
-		} else {
-			p.Children[at].State = string(j.State)
-		}
-	}
-	return nil
+	p.Activities = some(which(j.Activities, func(a *view.Activity) bool {
+		return p.chosen(a.Activity) && a.Last != ""
+	}), 0, maxActivities)
+	ledgers := which(j.Activities, func(a *view.Activity) bool { return p.chosen(a.Activity) && a.Ledger != 0 })
+	slices.SortStableFunc(ledgers, func(a, b *view.Activity) int {
+		return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.Address, b.Address))
+	})
+	p.Ledgers = some(ledgers, 0, maxLedgers)
+	p.Effects = some(which(j.Effects, func(f *view.Effect) bool { return p.chosen(f.Activity) }), 0, maxEffects)
 }
 
 // order puts what waits for a decision before what has ended.
-func order(d *store.DeadView) int {
-	if d.State == collation.LetterOpen {
+func order(d *view.DeadLetter) int {
+	if d.State == quipu.LetterOpen {
 		return 0
 	}
 	return 1
 }
 
-// journal fills the events that fit the search.
-func (p *jobPage) journal(ctx context.Context, c *console, r *look.Reading, from int) {
-	p.FirstEvent, p.whole = from, wholes(r.Events)
-	if p.V.Output != nil {
-		p.Output = &history.Value{JSON: p.V.Output}
+// open chooses the open messages and waits: what waits for a person first, then what a worker has, then
+// what was sent.
+func (p *jobPage) open() {
+	rows := which(p.Job.Messages, func(m *view.Message) bool { return m.Open && p.chosen(m.Activity) })
+	slices.SortStableFunc(rows, func(a, b *view.Message) int { return cmp.Compare(urgency(a), urgency(b)) })
+	p.Open = some(rows, 0, maxRows)
+	p.Waits = some(which(p.Job.Waits, func(w *view.Wait) bool { return p.chosen(w.Activity) }), 0, maxRows)
+}
+
+// MoreOpen is how many open messages and waits are not shown.
+func (p *jobPage) MoreOpen() int { return p.Open.More + p.Waits.More }
+
+// urgency is what of a message a person would see first.
+func urgency(m *view.Message) int {
+	switch {
+	case m.Held == view.HeldParked, m.Held == view.HeldStuck:
+		return 0
+	case m.Holder != "":
+		return 1
+	case m.Out:
+		return 2
+	case m.Held == "":
+		return 3
 	}
-	keys := map[journal.JobID]string{}
-	n := 0
-	for i := range r.Events {
-		ev := &r.Events[i]
-		if ev.Kind == history.KindStarted && p.Input == nil {
-			p.Input = ev.Input
-		}
-		if ev.Output != nil && p.Output != nil && ev.Activity == "" && bytes.Equal(ev.Output.JSON, p.V.Output) {
-			p.Output = ev.Output // which has a page of its own
-		}
-		if p.Only != "" && ev.Activity != p.Only || !fits(ev, p.Query) {
-			continue
-		}
-		n++
-		switch {
-		case n <= from:
-		case len(p.Events) == maxEvents:
-			p.MoreEvents++
-			p.NextEvents = from + maxEvents
-		default:
-			x := event{Event: *ev}
-			if !ev.Job.IsZero() {
-				key, known := keys[ev.Job]
-				if !known {
-					key = c.keyOf(ctx, ev.Job)
-					keys[ev.Job] = key
-				}
-				x.Key = key
-			}
-			p.Events = append(p.Events, x)
-		}
-	}
+	return 4 // an element that waits for its turn
+}
+
+// events chooses those that fit the search, from one of them on.
+func (p *jobPage) events(from int) {
+	p.Events = some(which(p.Job.Events, func(ev *view.Event) bool {
+		return p.chosen(ev.Activity) && fits(ev, p.Query)
+	}), from, maxEvents)
 }
 
 // fits reports an event with the text in its words, its activity, its values or its error.
-func fits(ev *history.Event, text string) bool {
+func fits(ev *view.Event, text string) bool {
 	if text == "" {
 		return true
 	}
 	text = strings.ToLower(text)
 	in := func(s string) bool { return strings.Contains(strings.ToLower(s), text) }
-	value := func(v *history.Value) bool { return v != nil && in(string(v.JSON)) }
+	value := func(v *view.Value) bool { return v != nil && in(string(v.JSON)) }
 	return in(ev.Activity) || in(string(ev.Kind)) || in(ev.Text) || value(ev.Input) || value(ev.Output) ||
-		ev.Error != nil && (in(ev.Error.Message) || in(ev.Error.Class)) || text == strconv.FormatInt(ev.Seq, 10)
+		ev.Error != nil && (in(ev.Error.Message) || in(ev.Error.Class)) || text == strconv.FormatInt(ev.Entry, 10)
 }
+
+// others looks up other jobs: the children, and the keys of all that the page names.
+func (c *console) others(ctx context.Context, p *jobPage) error {
+	j := p.Job
+	p.Trace = strings.ReplaceAll(c.cfg.Trace, "{trace}", spans.Of(j.ID, j.Trace).Trace.String())
+	seen := map[journal.JobID]bool{}
+	add := func(x view.Child) {
+		if !x.ID.IsZero() && !seen[x.ID] && len(p.Children) < maxRows {
+			seen[x.ID], p.Children = true, append(p.Children, x)
+		}
+	}
+	for i := range j.Children {
+		add(j.Children[i])
+	}
+	for i := range j.Activities {
+		add(view.Child{ID: j.Activities[i].Child, Activity: j.Activities[i].Activity})
+	}
+	var ids []journal.JobID
+	for i := range p.Children {
+		ids = append(ids, p.Children[i].ID)
+	}
+	for _, ev := range p.Events.Shown {
+		ids = append(ids, ev.Job)
+	}
+	for _, m := range p.Messages.Shown {
+		ids = append(ids, m.ToJob)
+	}
+	if j.Parent != nil {
+		ids = append(ids, j.Parent.ID)
+	}
+	outcomes, _ := below.Of(c.rt).Outcomes(ctx, ids) // without it they have their ids
+	p.keys = make(map[journal.JobID]string, len(outcomes))
+	for id, o := range outcomes {
+		p.keys[id] = o.Key
+	}
+	for i := range p.Children {
+		p.Children[i].State = outcomes[p.Children[i].ID].State
+	}
+	if p.Past != nil {
+		return nil
+	}
+	all, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: j.ID, Limit: maxRows})
+	for i := range all.Jobs {
+		x := &all.Jobs[i]
+		if p.keys[x.ID] = x.Key; !seen[x.ID] {
+			p.Children = append(p.Children, view.Child{ID: x.ID, State: x.State})
+		}
+	}
+	return err
+}
+
+// Key is the key of another job, or its id if the job is not there.
+func (p *jobPage) Key(id journal.JobID) string { return cmp.Or(p.keys[id], id.String()) }

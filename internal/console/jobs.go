@@ -9,7 +9,6 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -39,14 +38,14 @@ const maxDead = 100
 
 // jobs lists a page of jobs. It reads no more of the table than the page and what the filter
 // without an index leaves out, so it does not count: counts does, for who asks.
-func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
+func (c *console) jobs(ctx context.Context, r *http.Request) (*page, error) {
 	q := r.URL.Query()
 	f, err := c.filterOf(ctx, r, q)
 	if err != nil {
 		return nil, err
 	}
 	f.jobs.Before, f.jobs.Limit = q.Get("before"), pageSize
-	p := &jobsPage{filter: f, All: journal.JobStates, For: waits, Spans: spans, Now: time.Now()}
+	p := &jobsPage{filter: f, All: journal.JobStates, For: waits, Spans: periods, Now: time.Now()}
 	if p.JobPage, err = c.rt.Jobs(ctx, f.jobs); err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func (c *console) jobs(ctx context.Context, r *http.Request) (*view, error) {
 		address.Set("before", p.JobPage.Next)
 		p.Next = "/jobs?" + address.Encode()
 	}
-	return &view{Template: "jobs", Title: "Jobs", Section: "jobs", Still: f.jobs.Before != "", Data: p}, nil
+	return &page{Template: "jobs", Title: "Jobs", Section: "jobs", Still: f.jobs.Before != "", Data: p}, nil
 }
 
 // flowNames are the names of the deployed flows.
@@ -101,7 +100,7 @@ type stateCount struct {
 
 // counts counts by state what a filter selects. The states of the filter itself do not count, so
 // that each state can be chosen. Without a time range it is the usual one.
-func (c *console) counts(ctx context.Context, r *http.Request) (*view, error) {
+func (c *console) counts(ctx context.Context, r *http.Request) (*page, error) {
 	f, err := c.filterOf(ctx, r, r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -121,24 +120,15 @@ func (c *console) counts(ctx context.Context, r *http.Request) (*view, error) {
 		p.States = append(p.States, stateCount{state, p.ByState[state], "/jobs?" + address.Encode()})
 		p.Selected += p.ByState[state]
 	}
-	return &view{Template: "counts", Part: r.URL.Query().Get("part") != "", Title: "Counts", Section: "jobs", Still: true, Data: p}, nil
+	return &page{Template: "counts", Part: r.URL.Query().Get("part") != "", Title: "Counts", Section: "jobs", Still: true, Data: p}, nil
 }
 
 // find goes to the job of a key, or of an id.
 func (c *console) find(w http.ResponseWriter, r *http.Request) {
-	job, err := look.Find(r.Context(), c.rt, r.URL.Query().Get("key"))
+	id, err := c.reader.Find(r.Context(), r.URL.Query().Get("key"))
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	http.Redirect(w, r, "/jobs/"+url.PathEscape(job.ID.String()), http.StatusSeeOther)
-}
-
-// keyOf is the key of another job, or its id if the job is not there.
-func (c *console) keyOf(ctx context.Context, id journal.JobID) string {
-	known, err := below.Of(c.rt).Outcomes(ctx, []journal.JobID{id})
-	if err != nil || known[id].Key == "" {
-		return id.String()
-	}
-	return known[id].Key
+	http.Redirect(w, r, "/jobs/"+url.PathEscape(id.String()), http.StatusSeeOther)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/health"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/schedule"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // processesPage lists the living processes, and what is wrong with the space.
@@ -23,7 +23,7 @@ type processesPage struct {
 }
 
 // processes lists the living processes.
-func (c *console) processes(ctx context.Context, _ *http.Request) (*view, error) {
+func (c *console) processes(ctx context.Context, _ *http.Request) (*page, error) {
 	p := &processesPage{}
 	var err error
 	if p.Processes, err = c.rt.Processes(ctx); err != nil {
@@ -40,14 +40,24 @@ func (c *console) processes(ctx context.Context, _ *http.Request) (*view, error)
 	if err != nil {
 		return nil, err
 	}
-	p.Wrong, err = look.Wrong(ctx, c.rt, &health.Sight{Gauges: gauges, Topics: look.Topics(topics)})
+	p.Wrong, err = c.reader.Wrong(ctx, &health.Sight{Gauges: gauges, Topics: seen(topics)})
 	if err != nil {
 		return nil, err
 	}
 	for i := range p.Wrong {
 		p.Wrong[i].For = p.Wrong[i].For.Truncate(time.Minute)
 	}
-	return &view{Template: "processes", Title: "Processes", Section: "processes", Data: p}, nil
+	return &page{Template: "processes", Title: "Processes", Section: "processes", Data: p}, nil
+}
+
+// seen are topics as health judges them.
+func seen(all []quipu.Topic) []health.Topic {
+	out := make([]health.Topic, len(all))
+	for i := range all {
+		t := &all[i]
+		out[i] = health.Topic{Name: t.Name, Queued: t.Queued, Oldest: t.Oldest, Served: t.Served(), Longest: t.Longest}
+	}
+	return out
 }
 
 // topic is one topic of a space, with the flows that send to it.
@@ -65,7 +75,7 @@ type topicsPage struct {
 	Blind  bool // the queues cannot be read here
 }
 
-func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
+func (c *console) topics(ctx context.Context, _ *http.Request) (*page, error) {
 	known, err := c.rt.Topics(ctx)
 	if err != nil {
 		return nil, err
@@ -104,9 +114,20 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*view, error) {
 		}
 	}
 	slices.SortFunc(p.Topics, func(a, b *topic) int {
-		return cmp.Or(look.Unserved(&a.Topic, &b.Topic), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(unserved(a, b), cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
 	})
-	return &view{Template: "topics", Title: "Topics", Section: "topics", Data: p}, nil
+	return &page{Template: "topics", Title: "Topics", Section: "topics", Data: p}, nil
+}
+
+// unserved compares topics so that those that nobody serves come first.
+func unserved(a, b *topic) int {
+	switch {
+	case a.Served() == b.Served():
+		return 0
+	case b.Served():
+		return -1
+	}
+	return 1
 }
 
 // senders notes which active flows send to which topics.
@@ -116,7 +137,7 @@ func (c *console) senders(ctx context.Context, of func(string) *topic) error {
 		return err
 	}
 	for i := range active {
-		f := look.Definition(ctx, c.rt, active[i].Ref)
+		f := c.reader.Definition(ctx, active[i].Ref.Name, active[i].Ref.Version)
 		if f == nil {
 			continue
 		}
@@ -144,14 +165,14 @@ type scheduled struct {
 const nextTimes = 5
 
 // schedules lists the flows that the clock starts.
-func (c *console) schedules(ctx context.Context, _ *http.Request) (*view, error) {
+func (c *console) schedules(ctx context.Context, _ *http.Request) (*page, error) {
 	active, err := below.Of(c.rt).Schedules(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []scheduled
 	for i := range active {
-		f := look.Definition(ctx, c.rt, active[i].Ref)
+		f := c.reader.Definition(ctx, active[i].Ref.Name, active[i].Ref.Version)
 		if f == nil || f.Schedule() == nil {
 			continue
 		}
@@ -170,13 +191,13 @@ func (c *console) schedules(ctx context.Context, _ *http.Request) (*view, error)
 		s.Last = s.Last.Truncate(time.Minute) // it moves with every look
 		all = append(all, s)
 	}
-	return &view{Template: "schedules", Title: "Schedules", Section: "schedules", Data: all}, nil
+	return &page{Template: "schedules", Title: "Schedules", Section: "schedules", Data: all}, nil
 }
 
 // deadPage are the dead letters, in groups by reason and topic (O9).
 type deadPage struct {
 	Groups              []group
-	Letters             []quipu.DeadLetter
+	Letters             []view.DeadLetter
 	Flow, Topic, Reason string
 	All, Chosen         bool
 	Next                int64 // the last letter of the page if there may be more; 0: there are none
@@ -185,7 +206,7 @@ type deadPage struct {
 
 // group are the open dead letters of one reason and topic.
 type group struct {
-	Reason quipu.DeadLetterReason
+	Reason view.LetterReason
 	Topic  string
 	N      int
 	Oldest time.Time
@@ -193,7 +214,7 @@ type group struct {
 
 // dead lists dead letters. The groups count the newest of the open ones, as many as one page of
 // the store has.
-func (c *console) dead(ctx context.Context, r *http.Request) (*view, error) {
+func (c *console) dead(ctx context.Context, r *http.Request) (*page, error) {
 	q := r.URL.Query()
 	before, err := number("before", q.Get("before"))
 	if err != nil {
@@ -217,7 +238,7 @@ func (c *console) dead(ctx context.Context, r *http.Request) (*view, error) {
 	}
 	slices.SortStableFunc(p.Groups, func(a, b group) int { return cmp.Compare(b.N, a.N) })
 	p.Letters, err = c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{
-		All: p.All, Flow: p.Flow, Topic: p.Topic, Reason: quipu.DeadLetterReason(p.Reason), Before: before,
+		All: p.All, Flow: p.Flow, Topic: p.Topic, Reason: view.LetterReason(p.Reason), Before: before,
 		Limit: pageSize,
 	})
 	if err != nil {
@@ -226,5 +247,5 @@ func (c *console) dead(ctx context.Context, r *http.Request) (*view, error) {
 	if len(p.Letters) == pageSize {
 		p.Next = p.Letters[pageSize-1].ID
 	}
-	return &view{Template: "dead", Title: "Dead letters", Section: "dead", Still: before > 0, Data: p}, nil
+	return &page{Template: "dead", Title: "Dead letters", Section: "dead", Still: before > 0, Data: p}, nil
 }

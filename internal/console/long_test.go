@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect"
 )
 
 // parcels runs a job whose journal is longer than what is read at once; each of its inputs and
@@ -18,7 +18,7 @@ import (
 func (w *site) parcels(key string) {
 	w.t.Helper()
 	w.deploy("parcels")
-	items := make([]string, look.Quick)
+	items := make([]string, inspect.Short)
 	for n := range items {
 		items[n] = strings.Repeat(itoa(int64(n))+" ", 30)
 	}
@@ -47,6 +47,15 @@ func TestO8LongJob(t *testing.T) {
 	has(t, part, `id="h-journal"`)
 	hasNot(t, part, "<html")
 	has(t, w.get(w.of("long")), `id="h-journal"`, "it is kept")
+
+	hasNot(t, page, `<tr id="m-`, "its messages are read for who asks")
+	has(t, page, "read the messages</a>")
+	second := w.get(w.of("long") + "?messages=101")
+	require.Len(t, regexp.MustCompile(`<tr id="m-`).FindAllString(second, -1), 100)
+	has(t, second, `?messages=1#h-messages`)
+	has(t, second, `?messages=201#h-messages`)
+	has(t, second, `?messages=1#m-`, "what caused it stands on another page of the list")
+	require.Less(t, len(second), 2*maxWeight)
 
 	links := regexp.MustCompile(`href="(/jobs/[^"]*/value\?[^"]*)"`).FindAllStringSubmatch(page, -1)
 	require.NotEmpty(t, links)

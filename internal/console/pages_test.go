@@ -12,9 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/inspect"
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // O6–O9: every page, on jobs that have run, and every act on them.
@@ -22,7 +24,8 @@ func TestO7Pages(t *testing.T) {
 	t.Parallel()
 	w := newSite(t)
 	for name, test := range map[string]func(*testing.T, *site){
-		"jobs": jobsPage, "job": jobPage, "past": pastPage, "verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests,
+		"jobs": jobsPage, "job": jobPage, "past": pastPage, "messages": messagesOfJob,
+		"verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +79,7 @@ func jobPage(t *testing.T, w *site) {
 	has(t, failing, "Leg2 messages accepted")
 	has(t, failing, "r-2", "the result of an effect")
 	has(t, failing, "failing/invoice", "a child")
-	has(t, failing, `href="http://127.0.0.1:16686/trace/`+trace.Of(w.id("failing"), "").Trace.String()+`"`)
+	has(t, failing, `href="http://127.0.0.1:16686/trace/`+spans.Of(w.id("failing"), "").Trace.String()+`"`)
 	parked := w.get(w.of("parked"))
 	has(t, parked, "quipu dead")
 	has(t, parked, "waits for a person")
@@ -88,7 +91,7 @@ func jobPage(t *testing.T, w *site) {
 	has(t, w.get(w.of("failing")+"?activity=look"), "Activities: look")
 	child, err := w.rt.Jobs(t.Context(), quipu.JobFilter{Parent: w.id("done")})
 	require.NoError(t, err)
-	has(t, w.get("/jobs/"+child.Jobs[0].Job.ID.String()), `>done</a> (invoice)`)
+	has(t, w.get("/jobs/"+child.Jobs[0].ID.String()), `>done</a> (invoice)`)
 	export := w.do(w.request(http.MethodGet, w.of("done")+"/export", nil))
 	has(t, export.Header.Get("Content-Disposition"), "attachment")
 	require.Contains(t, export.Body, w.id("done").String())
@@ -108,6 +111,40 @@ func pastPage(t *testing.T, w *site) {
 		has(t, w.get(w.of("failing")+"?at="+itoa(seq)), "As it stood at entry "+itoa(seq)+" of "+itoa(j.Entries))
 	}
 	require.Equal(t, http.StatusNotFound, w.do(w.request(http.MethodGet, w.of("failing")+"?at=9999", nil)).StatusCode)
+}
+
+// O8: a job's messages stand on its page at every entry as the journal tells them there, each with its
+// ledger; what caused one, and what it caused, are links to their rows.
+func messagesOfJob(t *testing.T, w *site) {
+	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "failing"})
+	require.NoError(t, err)
+	for at := int64(1); at <= j.Entries; at++ {
+		past, err := w.rt.Inspect(t.Context(), quipu.Job{Key: "failing"}, view.Want{At: at, Messages: true})
+		require.NoError(t, err)
+		page := w.get(w.of("failing") + "?at=" + itoa(at))
+		require.Len(t, regexp.MustCompile(`<tr id="m-`).FindAllString(page, -1), len(past.Messages), at)
+		for i := range past.Messages {
+			m := &past.Messages[i]
+			_, row, there := strings.Cut(page, `<tr id="m-`+m.GUID.String()+`">`)
+			require.True(t, there, "%s at entry %d", m.GUID, at)
+			row, _, _ = strings.Cut(row, "\n")
+			has(t, row, string(m.Kind))
+			if m.Ledger != nil {
+				for _, g := range inspect.MessageDigits(*m.Ledger) {
+					has(t, row, `title="`+g.Means+`">`+g.Text+`</span>`)
+				}
+			}
+			if m.Accepted > 0 {
+				has(t, row, `<a href="?at=`+itoa(m.Accepted)+`"`)
+			}
+			for _, other := range append(m.Causes, m.CausedBy) {
+				if !other.IsZero() {
+					has(t, row, `<a href="#m-`+other.String()+`">`)
+					has(t, page, `<tr id="m-`+other.String()+`">`)
+				}
+			}
+		}
+	}
 }
 
 func verifyPage(t *testing.T, w *site) {

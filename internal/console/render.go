@@ -19,13 +19,13 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/health"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
-// view is what a template shows.
-type view struct {
+// page is what a template shows.
+type page struct {
 	Template string
 	Title    string
 	Section  string // of the navigation
@@ -70,18 +70,19 @@ var links = []link{
 var functions = template.FuncMap{
 	"links": func() []link { return links },
 	"zone":  func() string { return time.Now().Format("MST") },
-	"when":  when, "clock": clock, "instant": instant, "micros": time.UnixMicro, "iso": func(t time.Time) string {
+	"when":  when, "clock": clock, "micros": time.UnixMicro, "iso": func(t time.Time) string {
 		return t.UTC().Format(time.RFC3339Nano)
 	},
-	"short": short, "rate": look.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
-	"pretty": pretty, "size": size, "json": func(b []byte) string { return string(b) }, "cut": cut,
+	"short": func(d any) string { return short(time.Duration(reflect.ValueOf(d).Int())) },
+	"rate":  inspect.Rate, "took": func(from, to time.Time) string { return short(to.Sub(from)) },
+	"pretty": pretty, "size": size, "cut": cut,
 	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },
-	"class":   func(s explain.State) string { return strings.ReplaceAll(string(s), " ", "-") }, "classes": strings.Fields, "dense": dense,
+	"class":   func(s view.State) string { return strings.ReplaceAll(string(s), " ", "-") },
+	"symbol":  explain.Symbol, "classes": strings.Fields, "dense": dense, "placed": placed, "digits": digitsOf,
 	"job": func(id journal.JobID) string { return "/jobs/" + id.String() }, "join": strings.Join,
-	"query": func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
-	"minus": func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b }, "placed": func(ev history.Event) string {
-		return placed(&ev)
-	},
+	"query":  func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
+	"minus":  func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b },
+	"spaced": func(text view.EffectState) string { return strings.ReplaceAll(string(text), "_", " ") },
 }
 
 // cut is a text of at most n characters.
@@ -106,7 +107,7 @@ func dense(n int) int {
 }
 
 // render writes a page whole, or the error of its template.
-func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *view) {
+func (c *console) render(w http.ResponseWriter, r *http.Request, status int, v *page) {
 	c.named(r, v)
 	name := "frame.html"
 	if v.Part {
@@ -131,7 +132,7 @@ const fetchSite = "Sec-Fetch-Site"
 func ownPage(r *http.Request) bool { return r.Header.Get(fetchSite) == "same-origin" }
 
 // named fills what a view shows of the console itself.
-func (c *console) named(r *http.Request, v *view) {
+func (c *console) named(r *http.Request, v *page) {
 	v.Space, v.Build, v.Page = c.cfg.Space, c.cfg.Build, r.URL.RequestURI()
 	for _, name := range []string{"said", "history", "part"} {
 		v.Page = with(v.Page, name, "")
@@ -147,7 +148,7 @@ func (c *console) named(r *http.Request, v *view) {
 // wrong is what stops the space, or a part of it. Nothing is said where that cannot be read: the page
 // itself says so then.
 func (c *console) wrong(ctx context.Context) []health.Finding {
-	all, err := look.Wrong(ctx, c.rt, &health.Sight{})
+	all, err := c.reader.Wrong(ctx, &health.Sight{})
 	if err != nil {
 		return nil
 	}
@@ -207,7 +208,7 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		c.cfg.Logger.Error("a request of the console failed", "page", r.Pattern, "error", err)
 	}
-	c.render(w, r, status, &view{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
+	c.render(w, r, status, &page{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
 }
 
 // zipped compresses what is text. A stream of events, and a download that may be cut off, are sent as

@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,7 +60,7 @@ func livePages(x *tab) {
 	x.is(`document.querySelector("details.ledger").open && document.activeElement.tagName === "SUMMARY"`)
 
 	w.start("typing", map[string]any{"order": 8, "wait": "1h"})
-	w.until("typing", func(j *quipu.JobInfo) bool { return len(j.Waits) == 1 && len(j.Messages) == 1 })
+	w.until("typing", func(j *view.Job) bool { return len(j.Waits) == 1 && len(j.Messages) == 1 })
 	x.opened(w.of("typing"))
 	x.run(chromedp.SendKeys(chromedp.CSS("#why-end"), "half a sen"))
 	_, err = w.rt.Signal(t.Context(), "approved", "typing", nil)

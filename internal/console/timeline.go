@@ -1,14 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/history"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Limits of a timeline.
@@ -36,7 +35,7 @@ type bar struct {
 	X, Y, W float64
 	N       int // of what is folded in it; 0: nothing is
 
-	of *history.Event // that it tells of; nil: it has its Text
+	of *view.Event // that it tells of; nil: it has its Text
 }
 
 // lane is the line of one activity, or of one element of its list.
@@ -45,7 +44,7 @@ type lane struct {
 	Bars           []bar
 	Y              int
 
-	of *history.Event // that it is named for; nil: it has its Name
+	of *view.Event // that it is named for; nil: it has its Name
 }
 
 // tick is a mark of the axis.
@@ -65,28 +64,28 @@ type timeline struct {
 	From, To      time.Time
 }
 
-// timelineOf draws the events of a job. Rows that a worker holds are running.
-func timelineOf(r *look.Reading) *timeline {
-	if len(r.Events) == 0 {
+// timelineOf draws the events of a job. Messages that a worker holds are running.
+func timelineOf(j *view.Job, now time.Time) *timeline {
+	if len(j.Events) == 0 {
 		return nil
 	}
-	t := &timeline{From: r.Events[0].Time, To: time.UnixMicro(int64(r.Job.Now)), Width: laneName + laneWidth + margin*2}
-	if closed := r.Job.View.Closed; closed != collation.Never && r.Job.View.State.Closed() {
-		t.To = time.UnixMicro(int64(closed))
+	t := &timeline{From: j.Events[0].Time, To: now, Width: laneName + laneWidth + margin*2}
+	if !j.Closed.IsZero() {
+		t.To = j.Closed
 	}
-	if last := r.Events[len(r.Events)-1].Time; last.After(t.To) || r.At != nil {
+	if last := j.Events[len(j.Events)-1].Time; last.After(t.To) || j.At != nil {
 		t.To = last
 	}
 	if !t.To.After(t.From) {
 		t.To = t.From.Add(time.Microsecond)
 	}
 	at := map[laneKey]int{}
-	for i := range r.Events {
-		ev := &r.Events[i]
-		if ev.Activity == "" || ev.Kind == history.KindEffect {
+	for i := range j.Events {
+		ev := &j.Events[i]
+		if ev.Activity == "" || ev.Kind == view.KindEffect {
 			continue
 		}
-		key := laneKey{ev.Activity, ev.Address, ev.Element}
+		key := keyOf(ev.Activity, ev.Address, ev.Element)
 		n, known := at[key]
 		if !known {
 			n = len(t.Lanes)
@@ -95,7 +94,7 @@ func timelineOf(r *look.Reading) *timeline {
 		}
 		t.add(&t.Lanes[n], ev)
 	}
-	t.unfinished(r, at)
+	t.unfinished(j, at)
 	t.Lanes = slices.DeleteFunc(t.Lanes, func(l lane) bool { return len(l.Bars) == 0 })
 	for i := range t.Lanes {
 		t.Bars += len(t.Lanes[i].Bars)
@@ -109,39 +108,45 @@ func timelineOf(r *look.Reading) *timeline {
 
 type laneKey struct {
 	activity, address string
-	element           int
+	element           int // -1: none
+}
+
+func keyOf(activity, address string, element *int) laneKey {
+	if element == nil {
+		return laneKey{activity, address, -1}
+	}
+	return laneKey{activity, address, *element}
 }
 
 // placed names an activity with its element and pass.
-func placed(ev *history.Event) string {
-	name := ev.Activity
-	if ev.Element >= 0 {
-		name += fmt.Sprintf("[%d]", ev.Element)
+func placed(activity string, element *int, pass int) string {
+	if element != nil {
+		activity += fmt.Sprintf("[%d]", *element)
 	}
-	if ev.Pass > 1 {
-		name += fmt.Sprintf(" · pass %d", ev.Pass)
+	if pass > 1 {
+		activity += fmt.Sprintf(" · pass %d", pass)
 	}
-	return name
+	return activity
 }
 
 // add adds what an event ended: a wait, then a run; and the backoff that follows a failed attempt.
-func (t *timeline) add(l *lane, ev *history.Event) {
-	began := ev.Time.Add(-ev.Ran)
+func (t *timeline) add(l *lane, ev *view.Event) {
+	began := ev.Time.Add(-time.Duration(ev.Ran))
 	if ev.Waited > 0 {
 		class := "waited"
-		if ev.Kind == history.KindOperator {
+		if ev.Kind == view.KindOperator {
 			class = "person"
 		}
-		l.Bars = append(l.Bars, bar{Class: class, From: began.Add(-ev.Waited), To: began, of: ev})
+		l.Bars = append(l.Bars, bar{Class: class, From: began.Add(-time.Duration(ev.Waited)), To: began, of: ev})
 	}
-	if ev.Ran > 0 || ev.Kind == history.KindDone || ev.Kind == history.KindFailed || ev.Kind == history.KindAttempt {
+	if ev.Ran > 0 || ev.Kind == view.KindDone || ev.Kind == view.KindFailed || ev.Kind == view.KindAttempt {
 		class := "ran"
-		if ev.Kind == history.KindFailed || ev.Kind == history.KindAttempt {
+		if ev.Kind == view.KindFailed || ev.Kind == view.KindAttempt {
 			class = "failed"
 		}
 		l.Bars = append(l.Bars, bar{Class: class, From: began, To: ev.Time, of: ev})
 	}
-	if ev.Kind == history.KindAttempt && ev.Due.After(ev.Time) {
+	if ev.Kind == view.KindAttempt && ev.Due.After(ev.Time) {
 		to := ev.Due
 		if to.After(t.To) {
 			to = t.To
@@ -160,64 +165,54 @@ func (b *bar) says() string {
 	case "backoff":
 		return "pause before the next attempt" + attempt
 	case "waited", "person":
-		return "waited " + short(b.of.Waited) + attempt
+		return "waited " + short(time.Duration(b.of.Waited)) + attempt
 	}
-	return "ran " + short(b.of.Ran) + attempt + ": " + b.of.Text
+	return "ran " + short(time.Duration(b.of.Ran)) + attempt + ": " + b.of.Text
 }
 
 // unfinished adds what still lasts: a request at a worker runs, others wait.
-func (t *timeline) unfinished(r *look.Reading, at map[laneKey]int) {
-	if len(r.Job.View.Rows)+len(r.Job.View.Waits) == 0 {
+func (t *timeline) unfinished(j *view.Job, at map[laneKey]int) {
+	rows := which(j.Messages, func(m *view.Message) bool {
+		return m.Open && (m.Kind == journal.MessageRequest || m.Held != "")
+	})
+	if len(rows)+len(j.Waits) == 0 {
 		return
 	}
-	lists := map[laneKey]bool{}
-	for i := range r.Job.View.Instances {
-		in := &r.Job.View.Instances[i]
-		lists[laneKey{in.Key.Activity, string(in.Key.DAD), 0}] = in.Count > 0
+	last := map[laneKey]*view.Event{}
+	for i := range j.Events {
+		ev := &j.Events[i]
+		last[keyOf(ev.Activity, ev.Address, ev.Element)] = ev
 	}
-	last := map[laneKey]*history.Event{}
-	for i := range r.Events {
-		ev := &r.Events[i]
-		last[laneKey{ev.Activity, ev.Address, ev.Element}] = ev
-	}
-	open := func(activity, address string, element int, class, text string) {
-		key := laneKey{activity, address, -1}
-		if lists[laneKey{activity, address, 0}] && class != "" {
-			key.element = element
-			if _, known := at[key]; !known {
-				at[key] = len(t.Lanes)
-				t.Lanes = append(t.Lanes, lane{Name: fmt.Sprintf("%s[%d]", activity, element), Activity: activity})
-			}
-		}
+	open := func(activity, address string, element *int, class, text string) {
+		key := keyOf(activity, address, element)
 		n, known := at[key]
-		if !known {
+		if !known && element == nil {
 			return
+		} else if !known {
+			n = len(t.Lanes)
+			at[key], t.Lanes = n, append(t.Lanes, lane{Name: placed(activity, element, 0), Activity: activity})
 		}
 		from := t.From
-		if ev := last[key]; ev != nil {
-			from = ev.Time
-		} else if ev := last[laneKey{activity, address, -1}]; ev != nil {
+		if ev := cmp.Or(last[key], last[keyOf(activity, address, nil)]); ev != nil {
 			from = ev.Time
 		}
 		t.Lanes[n].Bars = append(t.Lanes[n].Bars, bar{Class: class + " open", From: from, To: t.To, Text: text})
 	}
-	for i := range r.Job.View.Rows {
-		row := &r.Job.View.Rows[i]
+	for _, m := range rows {
 		switch {
-		case row.Kind != journal.MessageRequest && row.Held == "":
-		case row.Held == collation.HeldParked || row.Held == collation.HeldStuck:
-			open(row.Activity, string(row.DAD), row.Element, "person", "waits for a person")
-		case row.Holder != "":
-			open(row.Activity, string(row.DAD), row.Element, "ran", "runs at "+row.Holder)
-		case row.Held == "" && row.Attempt > 1 && row.NextAt > r.Job.Now && row.TurnSent != row.Turn:
-			open(row.Activity, string(row.DAD), row.Element, "backoff", fmt.Sprintf("pause before attempt %d", row.Attempt))
-		case row.Held == "":
-			open(row.Activity, string(row.DAD), row.Element, "waited", "waits")
+		case m.Held == view.HeldParked || m.Held == view.HeldStuck:
+			open(m.Activity, m.Address, m.Element, "person", "waits for a person")
+		case m.Holder != "":
+			open(m.Activity, m.Address, m.Element, "ran", "runs at "+m.Holder)
+		case m.Held == "" && m.Attempt > 1 && m.Due.After(t.To) && !m.Out:
+			open(m.Activity, m.Address, m.Element, "backoff", fmt.Sprintf("pause before attempt %d", m.Attempt))
+		case m.Held == "":
+			open(m.Activity, m.Address, m.Element, "waited", "waits")
 		}
 	}
-	for i := range r.Job.View.Waits {
-		w := &r.Job.View.Waits[i]
-		open(w.Activity, string(w.DAD), -1, "waited", "waits for signal "+w.Topic)
+	for i := range j.Waits {
+		w := &j.Waits[i]
+		open(w.Activity, w.Address, nil, "waited", "waits for signal "+w.Topic)
 	}
 }
 
@@ -266,7 +261,7 @@ func (t *timeline) place() {
 	for i := range t.Lanes {
 		l := &t.Lanes[i]
 		if l.of != nil {
-			l.Name = placed(l.of)
+			l.Name = placed(l.of.Activity, l.of.Element, l.of.Pass)
 		}
 		l.Y = axisHeight + i*laneHeight
 		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })

@@ -1,13 +1,15 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 
-	"github.com/quipu-journal/quipu/internal/history"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Limits of what jobs say on the page of one, bytes. A longer value is cut and has a page of its
@@ -29,7 +31,7 @@ type value struct {
 }
 
 // Value is as much of a value as there is room for.
-func (p *jobPage) Value(v *history.Value) value {
+func (p *jobPage) Value(v *view.Value) value {
 	if v.Missing != "" {
 		return value{Missing: v.Missing}
 	}
@@ -45,7 +47,7 @@ func (p *jobPage) Value(v *history.Value) value {
 	}
 	x.Text, x.Cut = p.room(x.Text)
 	if at, known := p.whole[v]; known && x.Cut {
-		x.Whole = at.address(p.V.ID)
+		x.Whole = at.address(p.Job.ID)
 	}
 	return x
 }
@@ -54,7 +56,7 @@ func (p *jobPage) Value(v *history.Value) value {
 type failure struct{ Message, Class, Stack string }
 
 // Failure is as much of an error as there is room for.
-func (p *jobPage) Failure(f *journal.Failure) failure {
+func (p *jobPage) Failure(f *view.Failure) failure {
 	x := failure{Message: cut(f.Message, maxValue/4), Class: f.Class}
 	x.Stack, _ = p.room(f.Stack)
 	return x
@@ -77,25 +79,55 @@ type told struct {
 	n     int
 }
 
-// wholes says where the values stand that a page may have to cut.
-func wholes(events []history.Event) map[*history.Value]told {
-	all := map[*history.Value]told{}
+// wholesOf says where the values stand that a page may have to cut.
+func wholesOf(events []view.Event) map[*view.Value]told {
+	all := map[*view.Value]told{}
 	of := map[told]int{}
 	for i := range events {
 		ev := &events[i]
-		for _, v := range []*history.Value{ev.Input, ev.Output} {
+		for _, v := range []*view.Value{ev.Input, ev.Output} {
 			if v == nil || len(v.JSON) <= tiny {
 				continue
 			}
 			if _, known := all[v]; known {
 				continue
 			}
-			at := told{ev.Chain, ev.Seq, 0}
-			all[v] = told{ev.Chain, ev.Seq, of[at]}
+			at := told{ev.Chain, ev.Entry, 0}
+			all[v] = told{ev.Chain, ev.Entry, of[at]}
 			of[at]++
 		}
 	}
 	return all
+}
+
+// wholes says where the values of the job stand. Its input and its output, and the results of its
+// effects, are those of events, too.
+func (p *jobPage) wholes() {
+	j := p.Job
+	p.whole = wholesOf(j.Events)
+	if j.Output != nil {
+		p.Output = &view.Value{JSON: j.Output}
+	}
+	same := func(v, of *view.Value) {
+		if at, known := p.whole[of]; known && v != nil && bytes.Equal(v.JSON, of.JSON) {
+			p.whole[v] = at
+		}
+	}
+	results := map[told]*view.Value{}
+	for i := range j.Events {
+		switch ev := &j.Events[i]; {
+		case ev.Kind == view.KindEffect:
+			results[told{ev.Chain, ev.Entry, 0}] = ev.Output
+		case ev.Activity == "":
+			same(j.Input, ev.Input)
+			same(p.Output, ev.Output)
+		}
+	}
+	for _, f := range p.Effects.Shown {
+		for _, e := range f.Entries {
+			same(f.Result, results[told{f.Request, e.Entry, 0}])
+		}
+	}
 }
 
 // address is that of the value's own page.
@@ -116,12 +148,12 @@ func (c *console) value(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, bad("%v", err))
 		return
 	}
-	read, err := c.shelf.Read(ctx, c.rt, id, 0)
+	job, err := c.reader.Job(ctx, id, inspect.Want{Want: view.Want{Events: true}})
 	if err != nil {
 		c.fail(w, r, err)
 		return
 	}
-	for v, at := range wholes(read.Events) {
+	for v, at := range wholesOf(job.Events) {
 		if at.address(id) == r.URL.RequestURI() {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Cache-Control", "no-store")

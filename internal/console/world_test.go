@@ -25,6 +25,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/console"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -64,7 +65,7 @@ func newSite(t *testing.T) *site {
 	w.ends("done")
 	w.ends("failing")
 	w.cut("parked")
-	w.until("waiting", func(j *quipu.JobInfo) bool { return len(j.Messages) == 1 && len(j.Waits) == 1 })
+	w.until("waiting", func(j *view.Job) bool { return len(j.Messages) == 1 && len(j.Waits) == 1 })
 	return w
 }
 
@@ -95,7 +96,7 @@ func (w *site) start(key string, input any, opts ...quipu.StartOption) {
 func (w *site) cut(key string) {
 	w.t.Helper()
 	w.start(key, map[string]any{"order": 3, "cut": true})
-	w.until(key, func(j *quipu.JobInfo) bool { return len(j.DeadLetters) == 1 })
+	w.until(key, func(j *view.Job) bool { return len(j.DeadLetters) == 1 })
 }
 
 // patience bounds the waiting for a job.
@@ -111,7 +112,7 @@ func (w *site) ends(key string) {
 	}
 }
 
-func (w *site) until(key string, is func(*quipu.JobInfo) bool) {
+func (w *site) until(key string, is func(*view.Job) bool) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		j, err := w.rt.Job(w.t.Context(), quipu.Job{Key: key})

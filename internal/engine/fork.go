@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/replay"
 )
 
 // PlanFork reads the job that is to be forked at an entry of its main chain, and completes from.
@@ -33,7 +32,7 @@ func PlanFork(ctx context.Context, r Reader, flows *Flows, id journal.JobID, fro
 	if f.Identity() == flow.Strict {
 		return nil, in, fmt.Errorf("%w: its flow derives the key of a job from its input (identity: strict), so no second job can have that input", ErrFork)
 	}
-	c, err := CutAt(ctx, r, id, from.Fork.At)
+	c, err := inspect.CutAt(ctx, r, id, from.Fork.At)
 	if err != nil {
 		return nil, in, err
 	}
@@ -57,26 +56,6 @@ func forkable(v *store.JobView) error {
 		return errors.New("it resumes another job, or is a fork itself: fork the first one (quipu show names it)")
 	}
 	return nil
-}
-
-// CutAt reads the journal of a job up to its entry at, and all of it (O12). Errors are those of
-// reading: store.ErrNotFound among others.
-func CutAt(ctx context.Context, r store.Reader, job journal.JobID, at int64) (c *replay.Cut, err error) {
-	err = r.Audit(ctx, job, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
-		c = replay.NewCut(replay.Header{
-			Space: s.Job.Space, Job: s.Job.ID, Key: s.Job.Key, Generation: s.Job.Generation,
-		}, at)
-		for r, err := range records {
-			if err != nil {
-				return err
-			}
-			if err := c.Apply(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return c, err
 }
 
 // Fork begins a job under the key of start that takes over what from.Job had at the entry

@@ -12,10 +12,11 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
 	"github.com/quipu-journal/quipu/internal/membus"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // recorder keeps what an engine tells its observer.
@@ -44,22 +45,22 @@ func (r *recorder) Count(metric string, n int64, attributes ...string) {
 
 // hangs requires that what was told of a job hangs in the tree of its journal, and returns the names
 // of the spans under which it does, sorted.
-func (r *recorder) hangs(t *testing.T, tree *trace.Tree, traceparent string) []string {
+func (r *recorder) hangs(t *testing.T, tree *view.Tree, traceparent string) []string {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	names := map[trace.SpanID]string{}
+	names := map[view.SpanID]string{}
 	for i := range tree.Spans {
 		names[tree.Spans[i].ID] = tree.Spans[i].Name()
 	}
 	var out []string
-	for m, spans := range r.spans {
+	for m, told := range r.spans {
 		if m.Job != tree.Job {
 			continue
 		}
 		require.Equal(t, traceparent, m.Traceparent)
-		name := names[trace.OfMessage(m.GUID)]
-		require.NotEmpty(t, name, "%v was told of a message without a span", spans)
+		name := names[spans.OfMessage(m.GUID)]
+		require.NotEmpty(t, name, "%v was told of a message without a span", told)
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -107,7 +108,7 @@ transitions:
 		require.Equal(t, "0af7651916cd43dd8448eb211c80319c b7ad6b7169203331", tree.Context.Trace.String()+" "+tree.Spans[0].Parent.String())
 		kid := r.tree(r.find("the-child"))
 		require.Equal(t, []string{"dispatch work", "response work", "start start"}, told.hangs(t, kid, ""))
-		require.Equal(t, trace.Context{Trace: trace.Of(kid.Job, "").Trace}, kid.Context)
+		require.Equal(t, view.Context{Trace: spans.Of(kid.Job, "").Trace}, kid.Context)
 		require.Equal(t, named(tree, "activity ask").ID, kid.Spans[0].Links[0].Span)
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome consumed"])
 		require.EqualValues(t, 1, told.counts["quipu.signals outcome kept"])
@@ -124,7 +125,7 @@ transitions:
 var stopped = collation.InterruptOrder{Code: 410, Reason: "enough", Throw: true}
 
 // named is the first span of a name.
-func named(tree *trace.Tree, name string) (s trace.Span) {
+func named(tree *view.Tree, name string) (s view.Span) {
 	for i := range tree.Spans {
 		if tree.Spans[i].Name() == name {
 			return tree.Spans[i]
@@ -134,9 +135,9 @@ func named(tree *trace.Tree, name string) (s trace.Span) {
 }
 
 // tree is what the journal of a job gives.
-func (r *rig) tree(id journal.JobID) *trace.Tree {
+func (r *rig) tree(id journal.JobID) *view.Tree {
 	r.t.Helper()
-	b := trace.New()
+	b := spans.New()
 	for _, e := range r.entries(id) {
 		b.Add(e)
 	}

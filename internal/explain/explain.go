@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Job is the input of an explanation.
@@ -45,7 +46,7 @@ type Job struct {
 	Zone *time.Location
 }
 
-// Kind says what a Reason is about.
+// Kind says what a reason is about.
 type Kind string
 
 // The kinds of reasons, the most urgent first. Why returns reasons in this order.
@@ -80,27 +81,35 @@ var rank = []Kind{
 	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 
-// Reason is one thing that a job waits for, or how it ended.
-type Reason struct {
-	Kind Kind
-	// Activity and DAD name the instance; empty for the job as a whole.
-	Activity string
+// reason is one thing that a job waits for, or how it ended.
+type reason struct {
+	Kind     Kind
+	Activity string // with DAD the instance; "": the job as a whole
 	DAD      collation.DAD
-	// Text is one sentence, without a full stop.
-	Text string
-	// Due is when it goes on without any event, Never if it does not.
-	Due collation.Micros
-	// Dead is the dead letter that a person must decide on, 0 for none.
-	Dead int64
-	// Commands are what a person can do.
+	Text     string
+	Due      collation.Micros // Never: it does not go on by itself
+	Dead     int64
 	Commands []string
 }
 
+// view is the reason as others see it.
+func (r *reason) view() view.Reason {
+	out := view.Reason{
+		Kind: string(r.Kind), Activity: r.Activity, Address: string(r.DAD), Text: r.Text, DeadLetter: r.Dead,
+		Commands: r.Commands,
+	}
+	if r.Due != collation.Never {
+		out.Due = time.UnixMicro(int64(r.Due)).UTC()
+	}
+	return out
+}
+
 // Why says what the job waits for and what happens next, or how it ended. Reasons that
-// need a person come first. There is at least one Reason.
-func Why(j *Job) []Reason {
+// need a person come first. There is at least one.
+func Why(j *Job) []view.Reason {
 	e := &explainer{Job: j, v: j.View}
 	e.gather()
+	e.arrange()
 	if !e.ended() {
 		for _, s := range e.spots {
 			e.explain(s)
@@ -116,10 +125,14 @@ func Why(j *Job) []Reason {
 		e.add(nil, KindUnknown, "the job is open and no row says what it waits for: compare its tables with its journal").
 			Commands = []string{"journal-verify --job " + e.v.ID.String()}
 	}
-	slices.SortStableFunc(e.reasons, func(a, b Reason) int {
+	slices.SortStableFunc(e.reasons, func(a, b reason) int {
 		return cmp.Compare(slices.Index(rank, a.Kind), slices.Index(rank, b.Kind))
 	})
-	return e.reasons
+	out := make([]view.Reason, len(e.reasons))
+	for i := range e.reasons {
+		out[i] = e.reasons[i].view()
+	}
+	return out
 }
 
 // explainer collects the reasons of one job.
@@ -132,7 +145,7 @@ type explainer struct {
 	told    map[int64]bool                   // dead letters that a reason already names
 	rows    map[journal.GUID]*collation.Row  // all rows, starts of children included
 	waits   map[journal.GUID]*collation.Wait
-	reasons []Reason
+	reasons []reason
 }
 
 // spot is everything that is open at one instance.
@@ -151,8 +164,8 @@ type spot struct {
 }
 
 // add appends a reason. The result may be changed until the next add.
-func (e *explainer) add(s *spot, kind Kind, sentence ...string) *Reason {
-	r := Reason{Kind: kind, Text: strings.Join(sentence, "")}
+func (e *explainer) add(s *spot, kind Kind, sentence ...string) *reason {
+	r := reason{Kind: kind, Text: strings.Join(sentence, "")}
 	if s != nil {
 		r.Activity, r.DAD = s.Activity, s.DAD
 	}
@@ -160,7 +173,7 @@ func (e *explainer) add(s *spot, kind Kind, sentence ...string) *Reason {
 	return &e.reasons[len(e.reasons)-1]
 }
 
-// gather sorts rows, waits and instances by their instance.
+// gather finds the rows and the waits of each instance.
 func (e *explainer) gather() {
 	e.by = map[collation.InstanceKey]*spot{}
 	e.dead, e.told = map[journal.GUID]*store.DeadView{}, map[int64]bool{}
@@ -196,6 +209,11 @@ func (e *explainer) gather() {
 			s.wait = w
 		}
 	}
+}
+
+// arrange puts the instances into the order in which they are told of, and says which is which. It costs
+// most where a loop has many passes.
+func (e *explainer) arrange() {
 	e.place()
 	slices.SortFunc(e.spots, func(a, b *spot) int {
 		return cmp.Or(cmp.Compare(a.index(), b.index()), cmp.Compare(a.Activity, b.Activity), a.DAD.Compare(b.DAD))

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Limits of a drawn graph.
@@ -28,40 +29,43 @@ type Style struct {
 // Graph draws the flow with the state of each activity, one line each. A single successor
 // stands below its activity; several are drawn as branches. A join stands below the
 // activity at which its branches parted (its immediate dominator), and the branches name
-// it where they end. Without Job.Flow the result is empty.
-func Graph(j *Job, style Style) string {
-	if j.Flow == nil {
+// it where they end. all has the activities of the flow, by their index; without a flow the result is
+// empty.
+func Graph(f *flow.Flow, all []view.Standing, style Style) string {
+	if f == nil || len(all) != len(f.Activities()) {
 		return ""
 	}
-	d := &drawing{all: Survey(j), style: style, most: style.Lines}
+	d := &drawing{acts: f.Activities(), all: all, style: style, most: style.Lines}
 	if d.most <= 0 {
 		d.most = MaxLines
 	}
 	d.joins = make([][]*flow.Activity, len(d.all))
-	for i := range d.all {
-		if a := d.all[i].Activity; a.Join != "" {
+	for _, a := range d.acts {
+		if a.Join != "" {
 			at := a.Parent.Index
 			d.joins[at] = append(d.joins[at], a)
 		}
 	}
-	d.below(j.Flow.Trigger(), "", "", 0)
+	d.below(f.Trigger(), "", "", 0)
 	return d.text()
 }
 
 // drawing collects the lines of a graph.
 type drawing struct {
-	all   []Standing
+	acts  []*flow.Activity
+	all   []view.Standing
 	style Style
 	most  int
 	joins [][]*flow.Activity // joins by the index of their dominator, in order of their own index
 	lines []line
-	left  []State // of activities without a line
+	left  []view.State // of activities without a line
 }
 
 type line struct {
 	tree  string // with the name
 	kind  string
-	state *Standing // nil for a note
+	state *view.Standing // nil for a note
+	act   *flow.Activity // of the state
 }
 
 // below draws an activity and all that it dominates. first is the prefix of its own line,
@@ -110,8 +114,8 @@ func (d *drawing) branches(outs []*flow.Transition, rest string, nesting int) {
 // activity ended, or because the join itself was skipped.
 func (d *drawing) taken(t *flow.Transition) string {
 	switch from := d.all[t.From.Index].State; {
-	case from == StateSkipped, d.all[t.To.Index].State == StateSkipped, from == StateDone && t.OnError,
-		from == StateFailed && !t.OnError:
+	case from == view.Skipped, d.all[t.To.Index].State == view.Skipped, from == view.Done && t.OnError,
+		from == view.Failed && !t.OnError:
 		return " (skipped)"
 	case t.OnError:
 		return " (on error)"
@@ -131,7 +135,7 @@ func (d *drawing) activity(a *flow.Activity, first string) {
 		d.left = append(d.left, st.State)
 		return
 	}
-	d.lines = append(d.lines, line{tree: first + symbols[st.State].text + " " + a.Name, kind: kind(a), state: st})
+	d.lines = append(d.lines, line{tree: first + symbols[st.State].text + " " + a.Name, kind: kind(a), state: st, act: a})
 }
 
 // fold counts an activity and all that it dominates, without drawing them.
@@ -172,19 +176,19 @@ func kind(a *flow.Activity) string {
 }
 
 // symbols stand before the names, in the given terminal colours.
-var symbols = map[State]struct{ text, color string }{
-	StateNotReached: {"○", "2"},
-	StateSkipped:    {"⊘", "2"},
-	StateRunning:    {"▶", "36"},
-	StateWaiting:    {"●", "33"},
-	StateStuck:      {"!", "1;31"},
-	StateDone:       {"✓", "32"},
-	StateFailed:     {"✗", "31"},
-	StateAbandoned:  {"◌", "31"},
+var symbols = map[view.State]struct{ text, color string }{
+	view.NotReached: {"○", "2"},
+	view.Skipped:    {"⊘", "2"},
+	view.Running:    {"▶", "36"},
+	view.Waiting:    {"●", "33"},
+	view.Stuck:      {"!", "1;31"},
+	view.Done:       {"✓", "32"},
+	view.Failed:     {"✗", "31"},
+	view.Abandoned:  {"◌", "31"},
 }
 
 // Symbol stands before the name of an activity in that state.
-func (s State) Symbol() string { return symbols[s].text }
+func Symbol(s view.State) string { return symbols[s].text }
 
 // text aligns the lines in columns.
 func (d *drawing) text() string {
@@ -203,7 +207,7 @@ func (d *drawing) text() string {
 			b.WriteString(l.kind)
 			b.WriteString(strings.Repeat(" ", kinds-utf8.RuneCountInString(l.kind)+2))
 			b.WriteString(d.color(l.state.State, string(l.state.State)))
-			b.WriteString(l.state.detail())
+			b.WriteString(detail(l.state, l.act))
 		}
 		b.WriteByte('\n')
 	}
@@ -222,13 +226,13 @@ func activities(n int) string {
 
 // leftStates counts the activities without a line by state.
 func (d *drawing) leftStates() string {
-	count := map[State]int{}
+	count := map[view.State]int{}
 	for _, s := range d.left {
 		count[s]++
 	}
 	var parts []string
-	for _, s := range []State{
-		StateStuck, StateFailed, StateWaiting, StateRunning, StateAbandoned, StateDone, StateSkipped, StateNotReached,
+	for _, s := range []view.State{
+		view.Stuck, view.Failed, view.Waiting, view.Running, view.Abandoned, view.Done, view.Skipped, view.NotReached,
 	} {
 		if n := count[s]; n > 0 {
 			parts = append(parts, d.color(s, fmt.Sprintf("%d %s", n, s)))
@@ -237,7 +241,7 @@ func (d *drawing) leftStates() string {
 	return ": " + strings.Join(slices.Clip(parts), ", ")
 }
 
-func (d *drawing) color(s State, text string) string {
+func (d *drawing) color(s view.State, text string) string {
 	if !d.style.Color {
 		return text
 	}

@@ -31,7 +31,7 @@ func TestGraphIsBounded(t *testing.T) {
 		"transitions:\n  start: [d0, l0]\n"+transitions.String()))
 	total := 1 + 2*deep + 1 + long
 	for lines, want := range map[int]int{0: explain.MaxLines, 50: 50, 10_000: -1} {
-		text := explain.Graph(&w.job, explain.Style{Lines: lines})
+		text := explain.Graph(w.job.Flow, explain.Survey(&w.job), explain.Style{Lines: lines})
 		drawn := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		last := drawn[len(drawn)-1]
 		var more int
@@ -46,7 +46,7 @@ func TestGraphIsBounded(t *testing.T) {
 		}
 	}
 	w.job.Flow = nil
-	require.Empty(t, explain.Graph(&w.job, explain.Style{}))
+	require.Empty(t, explain.Graph(w.job.Flow, explain.Survey(&w.job), explain.Style{}))
 }
 
 // The state of an activity is coloured on request.
@@ -54,7 +54,7 @@ func TestGraphIsColoured(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything)
 	w.instance("charge", ",0,0", 201100000000003).Code = 503
-	require.Contains(t, explain.Graph(&w.job, explain.Style{Color: true}), "\x1b[31mfailed\x1b[0m, code 503")
+	require.Contains(t, explain.Graph(w.job.Flow, explain.Survey(&w.job), explain.Style{Color: true}), "\x1b[31mfailed\x1b[0m, code 503")
 }
 
 // The child is named whose failure a durable function passed on.

@@ -282,7 +282,7 @@ func (e *explainer) hook(s *spot) {
 			passes = fmt.Sprintf("; %s so far, one with code 200 ends it", counted(w.Count, "signal"))
 		}
 	}
-	var r *Reason
+	var r *reason
 	switch {
 	case s.timer == nil:
 		r = e.add(s, KindSignal, s.name(), " ", signal, ", since ", e.clock(s.wait.Since), passes, e.bound(s, nil))

@@ -43,7 +43,7 @@ func TestT5RefusedIsNotTold(t *testing.T) {
 		reasons := explain.Why(&w.job)
 		require.Len(t, reasons, 1, name)
 		require.Contains(t, reasons[0].Text, c.want, name)
-		require.Equal(t, c.refused, reasons[0].Kind == explain.KindUnsent, name)
+		require.Equal(t, c.refused, reasons[0].Kind == string(explain.KindUnsent), name)
 		if name == "all is well" {
 			require.NotContains(t, reasons[0].Text, full)
 		}

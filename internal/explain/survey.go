@@ -6,76 +6,45 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
-
-// State says how far an activity is.
-type State string
-
-// The states of an activity, at its latest address.
-const (
-	StateNotReached State = "not reached"
-	StateSkipped    State = "skipped"   // its transitions were decided against it
-	StateRunning    State = "running"   // dispatched, or its work is being done
-	StateWaiting    State = "waiting"   // for a response, a signal, a timer, a child, arrivals
-	StateStuck      State = "stuck"     // waits for a person
-	StateDone       State = "done"      // ended with success
-	StateFailed     State = "failed"    // ended with an error
-	StateAbandoned  State = "abandoned" // open when its job was closed
-)
-
-// ended says that the activity has decided its transitions.
-func (s State) ended() bool { return s == StateDone || s == StateFailed }
-
-// Standing is the state of one activity, by its latest instance, that of the last pass.
-type Standing struct {
-	Activity *flow.Activity
-	State    State
-	// Code is the code of its result, 0 for none.
-	Code int
-	// Instances counts the instances of all passes.
-	Instances int
-	// Passes counts the passes of a pivot or a repeating hook.
-	Passes int
-	// Ended is how many of Elements have ended, under `each`.
-	Ended, Elements int
-	// Arrived counts the arrivals of a join.
-	Arrived int
-	// Suspended counts its suspended durable functions (E12).
-	Suspended int
-}
 
 // Survey gives the state of each activity, in the order of Activity.Index; nil without
 // Job.Flow.
-func Survey(j *Job) []Standing {
+func Survey(j *Job) []view.Standing {
 	if j.Flow == nil {
 		return nil
 	}
 	e := &explainer{Job: j, v: j.View}
 	e.gather()
 	latest := make([]*spot, len(j.Flow.Activities()))
-	all := make([]Standing, len(latest))
+	all := make([]view.Standing, len(latest))
 	for i, a := range j.Flow.Activities() {
-		all[i] = Standing{Activity: a, State: StateNotReached}
+		all[i] = view.Standing{Activity: a.Name, State: view.NotReached}
 	}
-	for _, s := range e.spots { // in the order of their addresses
-		if s.act != nil {
-			latest[s.act.Index] = s
-			all[s.act.Index].Instances++
+	for _, s := range e.spots {
+		if s.act == nil {
+			continue
+		}
+		at := s.act.Index
+		all[at].Instances++
+		if latest[at] == nil || latest[at].DAD.Compare(s.DAD) < 0 {
+			latest[at] = s
 		}
 	}
 	for i := range all { // parents come before their children
 		if s := latest[i]; s != nil {
 			e.stand(&all[i], s)
-		} else if skipped(all, all[i].Activity) {
-			all[i].State = StateSkipped
+		} else if skipped(all, j.Flow.Activities()[i]) {
+			all[i].State = view.Skipped
 		}
 	}
 	return all
 }
 
 // stand derives the state from the ledger of an instance.
-func (e *explainer) stand(st *Standing, s *spot) {
-	a, l := st.Activity, s.inst.Ledger
+func (e *explainer) stand(st *view.Standing, s *spot) {
+	a, l := s.act, s.inst.Ledger
 	st.Code, st.Arrived = s.inst.Code, l.Arrivals()
 	if a.Passes() {
 		st.Passes = l.Leg2Entries()
@@ -90,29 +59,29 @@ func (e *explainer) stand(st *Standing, s *spot) {
 	}
 	switch {
 	case l.State() == 1 && len(s.rows) > 0:
-		st.State = StateRunning
+		st.State = view.Running
 	case l.Finalized() || l.State() == 1 || l.Leg1Complete() && passesOn(a):
-		st.State = StateDone
+		st.State = view.Done
 		if st.Code != 0 && st.Code != collation.CodeOK {
-			st.State = StateFailed
+			st.State = view.Failed
 		}
 		if a.Pivot && len(s.rows) > 0 {
-			st.State = StateRunning
+			st.State = view.Running
 		}
 	case e.v.State.Closed() && l.Leg1Entries() > 0:
-		st.State = StateAbandoned
+		st.State = view.Abandoned
 	case e.isStuck(s):
-		st.State = StateStuck
+		st.State = view.Stuck
 	case l.Leg1Complete():
-		st.State = StateWaiting
+		st.State = view.Waiting
 	case l.Leg1Entries() > 0 || len(s.rows) > 0 || l.JoinTaken() && l.Arrivals() == len(a.In):
-		st.State = StateRunning
+		st.State = view.Running
 	case a.Join != "" && l.Arrivals() == len(a.In):
-		st.State = StateSkipped
+		st.State = view.Skipped
 	case e.v.State.Closed():
-		st.State = StateNotReached
+		st.State = view.NotReached
 	default:
-		st.State = StateWaiting
+		st.State = view.Waiting
 	}
 }
 
@@ -135,19 +104,22 @@ func (e *explainer) isStuck(s *spot) bool {
 
 // skipped reports an activity without an instance whose parent has decided against it. It
 // is not for joins, which have an instance from their first arrival.
-func skipped(all []Standing, a *flow.Activity) bool {
+func skipped(all []view.Standing, a *flow.Activity) bool {
 	if a.Join != "" || len(a.In) == 0 {
 		return false
 	}
 	from := all[a.In[0].From.Index].State
-	return from.ended() || from == StateSkipped
+	return ended(from) || from == view.Skipped
 }
 
+// ended reports an activity that has decided its transitions.
+func ended(s view.State) bool { return s == view.Done || s == view.Failed }
+
 // detail adds counts and codes to the state of an activity.
-func (st *Standing) detail() string {
-	a, text := st.Activity, ""
+func detail(st *view.Standing, a *flow.Activity) string {
+	text := ""
 	say := func(format string, args ...any) { text += ", " + fmt.Sprintf(format, args...) }
-	if st.State == StateFailed {
+	if st.State == view.Failed {
 		say("code %d", st.Code)
 	}
 	if st.Passes > 0 {
@@ -163,7 +135,7 @@ func (st *Standing) detail() string {
 	} else if st.Suspended > 0 {
 		say("%d suspended", st.Suspended)
 	}
-	if a.Join != "" && st.State != StateNotReached {
+	if a.Join != "" && st.State != view.NotReached {
 		say("%d/%d arrivals", st.Arrived, len(a.In))
 	}
 	return text
@@ -174,4 +146,39 @@ func passes(n int) string {
 		return "1 pass"
 	}
 	return fmt.Sprintf("%d passes", n)
+}
+
+// States gives the state of each instance that the job has reached.
+func States(j *Job) map[collation.InstanceKey]view.State {
+	e := &explainer{Job: j, v: j.View}
+	e.gather()
+	all := make(map[collation.InstanceKey]view.State, len(e.spots))
+	for _, s := range e.spots {
+		if s.act == nil {
+			all[s.InstanceKey] = e.byLedger(s)
+			continue
+		}
+		var st view.Standing
+		e.stand(&st, s)
+		all[s.InstanceKey] = st.State
+	}
+	return all
+}
+
+// byLedger is the state of an instance whose activity is not known.
+func (e *explainer) byLedger(s *spot) view.State {
+	switch l := s.inst.Ledger; {
+	case l.Finalized() || l.State() == 1:
+		if s.inst.Code != 0 && s.inst.Code != collation.CodeOK {
+			return view.Failed
+		}
+		return view.Done
+	case e.v.State.Closed():
+		return view.Abandoned
+	case e.isStuck(s):
+		return view.Stuck
+	case l.Leg1Complete():
+		return view.Waiting
+	}
+	return view.Running
 }

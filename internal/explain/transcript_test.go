@@ -289,8 +289,8 @@ func (w *world) reasons() string {
 	w.judge()
 	for _, r := range explain.Why(&w.job) {
 		fmt.Fprintf(&b, "%s", r.Kind)
-		if r.Due != 0 {
-			fmt.Fprintf(&b, ", due in %d s", (r.Due-now)/second)
+		if !r.Due.IsZero() {
+			fmt.Fprintf(&b, ", due in %d s", (collation.Micros(r.Due.UnixMicro())-now)/second)
 		}
 		fmt.Fprintf(&b, ": %s\n", r.Text)
 		for _, c := range r.Commands {
@@ -321,7 +321,7 @@ func TestTranscripts(t *testing.T) {
 				if d.Cmd == "graph" {
 					var style explain.Style
 					d.MaybeScanArgs(t, "lines", &style.Lines)
-					return explain.Graph(&w.job, style)
+					return explain.Graph(w.job.Flow, explain.Survey(&w.job), style)
 				}
 				return w.reasons()
 			})

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -10,25 +9,16 @@ import (
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
+	"github.com/quipu-journal/quipu/view"
 )
-
-// Effect is an effect of a job, with the entries about it: those of its request's effect chain, in
-// order, then the operators' entries in the main chain that name it.
-type Effect struct {
-	store.EffectRow
-
-	Request           journal.GUID // the activity's request
-	Activity, Address string       // of the instance
-	Entries           []*journal.Entry
-}
 
 // Evidence is what the journal of a job proves about effects, read from one snapshot.
 type Evidence struct {
 	Key     string // of the job
 	State   journal.JobState
-	Head    journal.Head // of the main chain
-	Closed  int64        // when, microseconds; 0 while it is open
-	Effects []Effect     // in the order of their first entries
+	Head    journal.Head  // of the main chain
+	Closed  int64         // when, microseconds; 0 while it is open
+	Effects []view.Effect // in the order of their first entries
 	// Final says that no further effect of the job can begin, and that its journal has all.
 	Final           bool
 	Chains, Entries int    // effect chains of the job; entries that were read
@@ -45,7 +35,7 @@ func Effects(ctx context.Context, r store.Reader, job journal.JobID, effect, bui
 			return ErrTombstone
 		}
 		s = effectFilter{
-			stored: stored, wanted: meaning(effect), at: map[journal.Digest]int{}, chains: map[journal.GUID]bool{},
+			stored: stored, wanted: meaning(effect), told: newEffects(), chains: map[journal.GUID]bool{},
 		}
 		s.out = Evidence{Key: stored.Job.Key, State: stored.Job.State, Head: stored.Job.Head, Final: final(stored)}
 		report, err := stored.Verify(replay.NewFlows(build), s.through(records))
@@ -88,9 +78,8 @@ func meaning(effect string) func(*journal.Effect) bool {
 type effectFilter struct {
 	stored *store.Stored
 	wanted func(*journal.Effect) bool
-	at     map[journal.Digest]int // place in out.Effects
+	told   *effects
 	chains map[journal.GUID]bool
-	spoken []*journal.Entry // operators' entries about wanted effects; they come before the effect chains
 	out    Evidence
 }
 
@@ -120,48 +109,28 @@ func (s *effectFilter) look(r journal.Record) {
 	if slices.Contains(e.Marks, journal.MarkClosed) {
 		s.out.Closed = e.Time
 	}
-	switch {
-	case e.Effect == nil || !s.wanted(e.Effect):
-	case r.Chain.IsZero():
-		s.spoken = append(s.spoken, e)
-	default:
-		s.take(e)
+	if e.Effect != nil && s.wanted(e.Effect) {
+		s.told.add(e, e.Writer)
 	}
 }
 
-// take adds an entry of an effect's chain.
-func (s *effectFilter) take(e *journal.Entry) {
-	i, known := s.at[e.Effect.Key]
-	if !known {
-		i = len(s.out.Effects)
-		s.at[e.Effect.Key] = i
-		s.out.Effects = append(s.out.Effects, Effect{
-			EffectRow: store.EffectRow{Key: e.Effect.Key, Name: e.Effect.Name, Class: e.Effect.Class, N: e.Effect.N},
-			Request:   e.Chain, Activity: e.Activity, Address: e.DAD,
-		})
-	}
-	f := &s.out.Effects[i]
-	f.Entries = append(f.Entries, e)
-	if f.Activity == "" { // a late entry does not name the instance
-		f.Activity, f.Address = e.Activity, e.DAD
-	}
-}
-
-// finish adds what the tables hold and what operators decided.
+// finish adds what the tables hold.
 func (s *effectFilter) finish() {
-	s.out.Chains = len(s.chains)
+	s.out.Chains, s.out.Effects = len(s.chains), s.told.all()
+	for i := range s.out.Effects {
+		x := &s.out.Effects[i]
+		x.Job, x.JobKey = s.stored.Job.ID, s.stored.Job.Key
+	}
 	for i := range s.stored.Effects {
 		row := &s.stored.Effects[i]
-		if at, ok := s.at[row.Key]; ok {
-			s.out.Effects[at].EffectRow = *row
+		if at, ok := s.told.at[row.Key]; ok {
+			x := &s.out.Effects[at]
+			entries, place := x.Entries, *x
+			*x = effectOf(&store.JobEffect{EffectRow: *row, Request: x.Request, Activity: x.Activity, DAD: x.Address})
+			x.Entries, x.Job, x.JobKey = entries, place.Job, place.JobKey
 		}
 	}
-	for _, e := range s.spoken {
-		if at, ok := s.at[e.Effect.Key]; ok {
-			s.out.Effects[at].Entries = append(s.out.Effects[at].Entries, e)
-		}
-	}
-	slices.SortStableFunc(s.out.Effects, func(a, b Effect) int {
-		return cmp.Compare(a.Entries[0].Time, b.Entries[0].Time)
+	slices.SortStableFunc(s.out.Effects, func(a, b view.Effect) int {
+		return a.Entries[0].Time.Compare(b.Entries[0].Time)
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu/collation"
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // The messages of a job are as the entries say, at every entry: each has the ledger that its last
@@ -21,50 +21,52 @@ func TestMessagesAtEveryEntry(t *testing.T) {
 		for _, mode := range []collation.Mode{{}, {Fold: true}, {Stepwise: true}} {
 			t.Run(fmt.Sprintf("%d fold %t stepwise %t", seed, mode.Fold, mode.Stepwise), func(t *testing.T) {
 				t.Parallel()
-				v, all := recorded(t, replaytest.Honest(replaytest.Options{
+				all := recorded(t, replaytest.Honest(replaytest.Options{
 					Mode: mode, Choose: rand.New(rand.NewPCG(seed, 1)).IntN, Every: true, Activities: 12, Trouble: true,
 					Functions: true, Steps: 300,
 				}))
-				ledgers := map[string]string{}
+				ledgers := map[journal.GUID]journal.Ledger{}
 				for n, e := range all {
 					if !e.Chain.IsZero() {
 						break
 					}
 					if handles(e.Kind) && (e.Receipts() || e.Kind == journal.KindCreated) {
-						ledgers[e.GUID.String()] = e.Receipt.String()
+						ledgers[e.GUID] = e.Receipt
 					}
 					if n%7 != 0 && n != len(all)-1 { // each costs the whole fold
 						continue
 					}
-					list, err := foldMessages(v, all, e.Seq)
-					require.NoError(t, err)
-					agrees(t, list, ledgers, e.Seq)
+					agrees(t, messagesAt(t, all, e.Seq), ledgers, e.Seq)
 				}
 			})
 		}
 	}
 }
 
-func agrees(t *testing.T, list []Message, ledgers map[string]string, at int64) {
+func agrees(t *testing.T, list []view.Message, ledgers map[journal.GUID]journal.Ledger, at int64) {
 	t.Helper()
-	known := map[string]bool{}
+	known := map[journal.GUID]bool{}
 	for i := range list {
 		m := &list[i]
 		require.NotEmpty(t, m.Kind, m.GUID)
-		require.Equal(t, ledgers[m.GUID], m.Ledger, "%s of %s at entry %d", m.Kind, m.Activity, at)
+		if want, has := ledgers[m.GUID]; has {
+			require.Equal(t, want, *m.Ledger, "%s of %s at entry %d", m.Kind, m.Activity, at)
+		} else {
+			require.Nil(t, m.Ledger, "%s of %s at entry %d", m.Kind, m.Activity, at)
+		}
 		require.False(t, known[m.GUID], "one line for each message")
 		known[m.GUID] = true
-		require.LessOrEqual(t, max(m.Sent, m.Accepted, m.Last), at)
+		require.LessOrEqual(t, max(m.Since, m.Accepted, m.Last), at)
 		switch m.Verdict {
-		case string(journal.VerdictHandled), string(journal.VerdictStale):
+		case view.Handled, view.Stale:
 			require.Positive(t, m.Accepted)
-		case verdictAnswered:
+		case view.Answered:
 			require.NotEmpty(t, m.Causes)
 			fallthrough
 		default:
 			require.Zero(t, m.Accepted)
 		}
-		if m.CausedBy != "" {
+		if !m.CausedBy.IsZero() {
 			require.True(t, known[m.CausedBy], "%s of %s at entry %d: its cause comes before it", m.Kind, m.Activity, at)
 		}
 	}
@@ -78,10 +80,9 @@ func agrees(t *testing.T, list []Message, ledgers map[string]string, at int64) {
 	}
 }
 
-// recorded is the job of a journal with its entries, the main chain first.
-func recorded(t *testing.T, j *replaytest.Journal) (*store.JobView, []*journal.Entry) {
+// recorded are the entries of a journal, the main chain first.
+func recorded(t *testing.T, j *replaytest.Journal) (all []*journal.Entry) {
 	t.Helper()
-	var all []*journal.Entry
 	for r, err := range j.All() {
 		require.NoError(t, err)
 		r.Job = j.Header.Job
@@ -89,7 +90,20 @@ func recorded(t *testing.T, j *replaytest.Journal) (*store.JobView, []*journal.E
 		require.NoError(t, err)
 		all = append(all, e)
 	}
-	v := &store.JobView{}
-	v.ID, v.Space, v.Key, v.Generation = j.Header.Job, j.Header.Space, j.Header.Key, j.Header.Generation
-	return v, all
+	return all
+}
+
+// messagesAt are the messages after an entry of the main chain.
+func messagesAt(t *testing.T, all []*journal.Entry, at int64) []view.Message {
+	t.Helper()
+	s := newState(all[0].Job)
+	m := newMessages(s)
+	for _, e := range all {
+		if !e.Chain.IsZero() || e.Seq > at {
+			break
+		}
+		require.NoError(t, s.apply(e))
+		m.add(e)
+	}
+	return m.all(nil)
 }

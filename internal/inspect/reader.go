@@ -5,25 +5,214 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
+	"time"
 
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/explain"
+	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
-// Reader reads jobs, their journals, and what is stored beside them.
-type Reader interface {
+// Source is what a Reader reads from.
+type Source interface {
 	store.Reader
 
-	// Job is that of store.Client.
+	// FindJob is that of store.Client, as the next four are.
+	FindJob(ctx context.Context, key string) (journal.JobID, error)
+	// Job reads what the tables have of a job.
 	Job(ctx context.Context, id journal.JobID) (*store.JobView, error)
-	// Flow is that of store.Client.
+	// Flow reads a definition.
 	Flow(ctx context.Context, name, version string) ([]byte, error)
+	// JobEffects lists the effects of a job.
+	JobEffects(ctx context.Context, job journal.JobID) ([]store.JobEffect, error)
+	// Outcomes says how jobs ended.
+	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error)
 	// Payload returns an output that is stored beside the entries of a job.
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
+	// Processes are the living ones.
+	Processes(ctx context.Context) ([]store.ProcessView, error)
+	// Silent are the processes that are not heard of any more but hold work.
+	Silent(ctx context.Context) ([]store.ProcessView, error)
 }
 
-// ErrTombstone says that the job has expired and its journal was removed.
-var ErrTombstone = errors.New("the job has expired: its journal was removed")
+// Reader reads the jobs of a space. It is safe for concurrent use.
+type Reader struct {
+	Source
+
+	kept      func(key string) string
+	elsewhere func(ctx context.Context) func(topic string) (is, seen bool)
+	shelf     shelf
+	flows     flows
+}
+
+// New makes a Reader. kept is what the space keeps of a key (S15); nil: the key. elsewhere returns what
+// tells of a topic whether a worker takes its requests that is no process of the space, and whether the
+// queue of the topic could be seen; nil: nothing is seen.
+func New(
+	s Source, kept func(key string) string, elsewhere func(ctx context.Context) func(topic string) (is, seen bool),
+) *Reader {
+	return &Reader{Source: s, kept: kept, elsewhere: elsewhere}
+}
+
+// Errors of a Reader.
+var (
+	// ErrTombstone says that the job has expired and its journal was removed.
+	ErrTombstone = errors.New("the job has expired: its journal was removed")
+	// ErrPast says that a journal has no entry of that number.
+	ErrPast = fmt.Errorf("%w: the journal has no such entry", store.ErrNotFound)
+)
+
+// LongError says that a journal is too long for what is wanted of it, and what the limit is.
+type LongError struct{ text string }
+
+// Error is its text.
+func (e *LongError) Error() string { return e.text }
+
+// Limits of what is read of one job.
+const (
+	// MaxHistory bounds the entries of a job whose journal can be read.
+	MaxHistory = 200_000
+	// MaxTrace bounds the entries of a job of which a tree of spans is made.
+	MaxTrace = 50_000
+	// Short is how many entries a short journal has at most.
+	Short = 2000
+)
+
+// Want is what is wanted of a job.
+type Want struct {
+	view.Want
+
+	// Quick leaves a journal unread that is not Short and was not read before: HistoryLeft says so.
+	Quick bool
+	// Brief leaves out the Messages of a journal that is not Short.
+	Brief bool
+	// Lenient is content with what the tables have where the journal is not read, whatever is wanted of
+	// it: if it cannot be read, HistoryError says why.
+	Lenient bool
+	// Hidden leaves payloads out, as Hide does, and the output of the job out of Reasons, too: who asks may
+	// not see them (O11).
+	Hidden bool
+	// AnySize reads a journal however many bytes it has: for a process that does nothing else.
+	AnySize bool
+	// Zone is the time zone in sentences; nil: UTC.
+	Zone *time.Location
+}
+
+// deep reports that something is wanted that only the journal has.
+func (w *Want) deep() bool { return w.At > 0 || w.Journal || w.Events || w.Messages || w.Tree }
+
+// strict reports that it fails if the journal cannot be read.
+func (w *Want) strict() bool {
+	return w.At > 0 || !w.Lenient && (w.Events || w.Messages || w.Tree)
+}
+
+// Find returns the job that has the key, or else the job with that id, so that earlier generations of
+// a key are found: store.ErrNotFound.
+func (r *Reader) Find(ctx context.Context, key string) (journal.JobID, error) {
+	id, bad := journal.ParseJobID(key)
+	if r.kept != nil {
+		key = r.kept(key)
+	}
+	found, err := r.FindJob(ctx, key)
+	if !errors.Is(err, store.ErrNotFound) {
+		return found, err
+	}
+	err = fmt.Errorf("job %q: %w", key, err)
+	if bad != nil {
+		return journal.JobID{}, err
+	}
+	if _, bad := r.Source.Job(ctx, id); bad != nil {
+		return journal.JobID{}, err
+	}
+	return id, nil
+}
+
+// Definition returns a flow version, nil if this build cannot read it or it was changed.
+func (r *Reader) Definition(ctx context.Context, name, version string) *flow.Flow {
+	f, _ := r.flow(ctx, journal.FlowRef{Name: name, Version: version}, false)
+	return f
+}
+
+// flow is a flow version; nil if this build cannot read it. Where the digest is known, a definition that
+// was changed is an error: *store.ChangedError.
+func (r *Reader) flow(ctx context.Context, ref journal.FlowRef, known bool) (*flow.Flow, error) {
+	text, err := r.Flow(ctx, ref.Name, ref.Version)
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		if err := store.SameFlow(ref, text); err != nil {
+			return nil, err
+		}
+	}
+	return r.flows.compiled(text), nil
+}
+
+// Job reads a job. Errors: store.ErrNotFound; where something is wanted that only the journal has,
+// also ErrTombstone, ErrPast, *LongError.
+func (r *Reader) Job(ctx context.Context, id journal.JobID, want Want) (*view.Job, error) {
+	v, err := r.Source.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	x := &reading{Reader: r, want: want, now: v, why: explain.Job{View: v, Zone: want.Zone, Addresses: want.Addresses}}
+	if err := x.read(ctx); err != nil {
+		return nil, err
+	}
+	if want.Hidden {
+		return Hide(x.job), nil
+	}
+	return x.job, nil
+}
+
+// Wrong says what is wrong with the space, as far as its processes tell and s has more of it: whether
+// jobs are open, gauges, topics. It fills in what s lacks of the processes.
+func (r *Reader) Wrong(ctx context.Context, s *health.Sight) ([]health.Finding, error) {
+	var err error
+	if s.Living == nil {
+		if s.Living, err = r.Processes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if s.Silent, err = r.Silent(ctx); err != nil {
+		return nil, err
+	}
+	s.Now = time.Now()
+	return health.Space(s), nil
+}
+
+// living adds to what explains a job what does not stand in its tables: the time, the living
+// processes, other jobs.
+func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
+	j.Now, j.Find = collation.Micros(time.Now().UnixMicro()), r.finder(ctx)
+	if j.Processes, err = r.Processes(ctx); err != nil {
+		return err
+	}
+	if j.Processes == nil {
+		j.Processes = []store.ProcessView{} // not nil: they were read, and there are none
+	}
+	if r.elsewhere != nil { // it is asked once, when it is needed
+		all := sync.OnceValue(func() func(string) (bool, bool) { return r.elsewhere(ctx) })
+		j.Elsewhere = func(topic string) (is, seen bool) { return all()(topic) }
+	}
+	j.Wrong, err = r.Wrong(ctx, &health.Sight{Living: j.Processes, Open: j.View.State == journal.JobOpen})
+	return err
+}
+
+// finder looks up other jobs for sentences; nil if there is none.
+func (r *Reader) finder(ctx context.Context) func(journal.JobID) *store.JobSummary {
+	return func(id journal.JobID) *store.JobSummary {
+		v, err := r.Source.Job(ctx, id)
+		if err != nil {
+			return nil
+		}
+		return &v.JobSummary
+	}
+}
 
 // Journal yields the entries of a job: the main chain first, then the effect chains, each by seq.
 func Journal(ctx context.Context, r store.Reader, job journal.JobID) iter.Seq2[*journal.Entry, error] {
@@ -46,24 +235,4 @@ func Journal(ctx context.Context, r store.Reader, job journal.JobID) iter.Seq2[*
 			yield(nil, err)
 		}
 	}
-}
-
-// entries reads the journal of a job to its end, before anything else is read: reading it holds a
-// connection. It has at most most entries, and at least one: ErrTombstone.
-func entries(
-	ctx context.Context, r store.Reader, job journal.JobID, most int, instead string,
-) (all []*journal.Entry, err error) {
-	for e, err := range Journal(ctx, r, job) {
-		switch {
-		case err != nil:
-			return nil, err
-		case len(all) == most:
-			return nil, fmt.Errorf("its journal has over %d entries: %s", most, instead)
-		}
-		all = append(all, e)
-	}
-	if len(all) == 0 {
-		return nil, ErrTombstone
-	}
-	return all, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // traceLook is the pause between two looks for ended jobs whose trace is to be sent.
@@ -57,7 +57,7 @@ func (p *Process) traces(ctx context.Context) error {
 // sendTraces sends the traces of some jobs, some at a time.
 func (p *Process) sendTraces(ctx context.Context, jobs []journal.JobID) error {
 	for len(jobs) > 0 {
-		var trees []*trace.Tree
+		var trees []*view.Tree
 		for spans := 0; len(jobs) > 0 && spans < traceSpans; {
 			n := min(len(jobs), traceReads)
 			read, err := p.trees(ctx, jobs[:n])
@@ -83,7 +83,7 @@ func (p *Process) sendTraces(ctx context.Context, jobs []journal.JobID) error {
 
 // sendSingly sends traces that were refused together one by one. One that alone is refused, while
 // the collector takes others, is given up: it must not hold up all that come after it.
-func (p *Process) sendSingly(ctx context.Context, trees []*trace.Tree, refused error) error {
+func (p *Process) sendSingly(ctx context.Context, trees []*view.Tree, refused error) error {
 	var errs []error
 	began := time.Now()
 	for i, t := range trees {
@@ -105,8 +105,8 @@ func (p *Process) sendSingly(ctx context.Context, trees []*trace.Tree, refused e
 
 // trees makes the trees of those jobs that are sampled. One that cannot be made is logged: to read
 // it again would not help. Errors: those of a database that is away.
-func (p *Process) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tree, error) {
-	trees := make([]*trace.Tree, len(jobs))
+func (p *Process) trees(ctx context.Context, jobs []journal.JobID) ([]*view.Tree, error) {
+	trees := make([]*view.Tree, len(jobs))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, id := range jobs {
 		g.Go(func() (err error) {
@@ -121,11 +121,11 @@ func (p *Process) trees(ctx context.Context, jobs []journal.JobID) ([]*trace.Tre
 		})
 	}
 	err := g.Wait()
-	return slices.DeleteFunc(trees, func(t *trace.Tree) bool { return t == nil }), err
+	return slices.DeleteFunc(trees, func(t *view.Tree) bool { return t == nil }), err
 }
 
 // sampled makes the tree of a job; nil if it is not sampled.
-func (p *Process) sampled(ctx context.Context, id journal.JobID) (*trace.Tree, error) {
+func (p *Process) sampled(ctx context.Context, id journal.JobID) (*view.Tree, error) {
 	v, err := p.Store.Job(ctx, id)
 	if err != nil || !p.cfg.Observer.Sampled(id, v.Trace) {
 		return nil, err

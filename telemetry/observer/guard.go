@@ -5,7 +5,7 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Guard is o as the runtime calls it: a call of it that panics does nothing, and lost is told which
@@ -67,7 +67,7 @@ func (g *guard) Sampled(job journal.JobID, traceparent string) (is bool) {
 }
 
 // Trees implements Observer.
-func (g *guard) Trees(ctx context.Context, trees ...*trace.Tree) (err error) {
+func (g *guard) Trees(ctx context.Context, trees ...*view.Tree) (err error) {
 	g.try("Trees", func() { err = g.o.Trees(ctx, trees...) })
 	return err
 }

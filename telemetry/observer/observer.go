@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/journal"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // Names of the spans that exist live only: no entry tells of them (O2).
@@ -61,7 +61,7 @@ type Observer interface {
 	Sampled(job journal.JobID, traceparent string) bool
 	// Trees takes what has ended of the trees, and returns when it has been delivered. It may
 	// be called for a tree again.
-	Trees(ctx context.Context, trees ...*trace.Tree) error
+	Trees(ctx context.Context, trees ...*view.Tree) error
 	// Count adds n to a counter of Metrics. Attributes are key, value pairs. An unknown metric
 	// and an attribute that it does not take are dropped.
 	Count(metric string, n int64, attributes ...string)
@@ -108,7 +108,7 @@ func (Nop) Traces() bool { return false }
 func (Nop) Sampled(journal.JobID, string) bool { return false }
 
 // Trees implements Observer.
-func (Nop) Trees(context.Context, ...*trace.Tree) error { return nil }
+func (Nop) Trees(context.Context, ...*view.Tree) error { return nil }
 
 // Count implements Observer.
 func (Nop) Count(string, int64, ...string) {}

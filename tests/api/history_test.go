@@ -92,7 +92,7 @@ func TestHistoryOfPasses(t *testing.T) {
 	var inputs []string
 	for i := range events {
 		if e := &events[i]; e.Activity == "look" && e.Input != nil {
-			inputs = append(inputs, string(e.Input))
+			inputs = append(inputs, string(e.Input.JSON))
 		}
 	}
 	require.Equal(t, []string{`{"left":3}`, `{"left":2}`, `{"left":1}`}, inputs)

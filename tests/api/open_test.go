@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -102,7 +103,7 @@ func TestARuntimeIsNotSilent(t *testing.T) {
 	require.True(t, errors.As(err, &failed), "the key is enough: %v", err)
 	events, err := rt.History(t.Context(), quipu.Job{Key: "c-1"})
 	require.NoError(t, err)
-	require.Equal(t, "closed", events[len(events)-1].Kind)
+	require.Equal(t, view.KindClosed, events[len(events)-1].Kind)
 	require.ErrorIs(t, rt.Run(ctx), quipu.ErrRun)
 	require.NoError(t, rt.Check(t.Context()))
 	stop()

@@ -43,10 +43,10 @@ transitions: {start: [wait]}
 	}
 	expires := func(job quipu.Job) time.Duration { // 0: it is kept for good
 		v := s.info(job)
-		if v.ExpiresAt.IsZero() {
+		if v.Expires.IsZero() {
 			return 0
 		}
-		return v.ExpiresAt.Sub(v.Closed)
+		return v.Expires.Sub(v.Closed)
 	}
 	kept, usual := run("kept", "kept"), run("usual", "usual")
 	require.Zero(t, expires(kept))

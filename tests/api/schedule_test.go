@@ -46,7 +46,7 @@ activities: {start: {type: trigger}}
 	})
 	require.LessOrEqual(t, len(page.Jobs), 4+int(time.Since(began)/time.Minute), "one more, when a minute begins just now")
 	for _, j := range page.Jobs {
-		s.output(j.Job, `null`)
+		s.output(quipu.Job{ID: j.ID}, `null`)
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *space) started(name string) map[string]string {
 	require.NoError(s.t, err)
 	all := map[string]string{}
 	for _, job := range page.Jobs {
-		all[job.Job.Key] = job.Version
+		all[job.Key] = job.Version
 	}
 	return all
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -80,7 +81,7 @@ func (s *space) begin(name, key string, input any) quipu.Job {
 	return job
 }
 
-func (s *space) info(job quipu.Job) *quipu.JobInfo {
+func (s *space) info(job quipu.Job) *view.Job {
 	s.t.Helper()
 	v, err := s.Job(s.t.Context(), job)
 	require.NoError(s.t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -189,7 +190,7 @@ func TestWaitsForAPerson(t *testing.T) {
 	require.Len(t, parked.DeadLetters, 1)
 	letter := parked.DeadLetters[0]
 	require.Equal(t, late.DeadLetters, parked.DeadLetters)
-	require.Equal(t, []string{"c-1", "quipu_call"}, []string{letter.Job.Key, letter.Flow})
+	require.Equal(t, []string{"c-1", "quipu_call"}, []string{letter.Key, letter.Flow})
 	require.ErrorContains(t, err, `job "c-1" waits for a person; dead letter`)
 	require.ErrorContains(t, err, "`quipu why c-1`")
 
@@ -223,7 +224,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), "### Reasons of dead letters")
 	table, _, _ = strings.Cut(table, "\n## ")
-	reasons := []quipu.DeadLetterReason{
+	reasons := []view.LetterReason{
 		quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit, quipu.ReasonNondeterminism, quipu.ReasonUndo,
 		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonUndecodable,
 		quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,

@@ -20,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -133,7 +134,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	require.Equal(t, "first", got.Requests[0].Topic)
 
 	world.Eventually(t, "the process goes on", func() error { return rt.Check(t.Context()) })
-	var letters []quipu.DeadLetter
+	var letters []view.DeadLetter
 	world.Eventually(t, "a person is asked", func() error {
 		letters, err = rt.Operator().DeadLetters(t.Context(), quipu.DeadLetterFilter{})
 		if err == nil && len(letters) != 1 {
@@ -141,7 +142,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 		}
 		return err
 	})
-	require.Equal(t, "order-1", letters[0].Job.Key)
+	require.Equal(t, "order-1", letters[0].Key)
 	require.Equal(t, 1, b.payments("order-1"), "it is not made again")
 	require.NoError(t, rt.Operator().Decide(t.Context(), quipu.Decision{
 		DeadLetter: letters[0].ID, Verdict: quipu.Done, Result: "paid", Who: "auditor", Reason: "the bank has it",

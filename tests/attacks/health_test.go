@@ -13,10 +13,11 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/console"
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/health"
-	"github.com/quipu-journal/quipu/internal/look"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -187,18 +188,18 @@ func (w *ward) unsaid(text string) string {
 	if differs(said) {
 		return "readyz: " + said
 	}
-	j, err := look.Now(ctx, w.rt, w.job.ID)
+	j, err := w.rt.Inspect(ctx, w.job, view.Want{Reasons: true})
 	require.NoError(w.t, err)
 	said = ""
-	for _, r := range explain.Why(j) {
-		if r.Kind == explain.KindSpace || r.Kind == explain.KindNobody {
+	for _, r := range j.Reasons {
+		if r.Kind == string(explain.KindSpace) || r.Kind == string(explain.KindNobody) {
 			said += r.Text + "\n"
 		}
 	}
 	if differs(said) {
 		return "why: " + said
 	}
-	all, err := look.Wrong(ctx, w.rt, &health.Sight{Open: true})
+	all, err := below.Reader(w.rt).Wrong(ctx, &health.Sight{Open: true})
 	require.NoError(w.t, err)
 	said = ""
 	for i := range all {

@@ -81,9 +81,7 @@ func TestPrivateKeys(t *testing.T) {
 	require.NoError(t, err)
 	child, err := rt.Find(ctx, key+"/child")
 	require.NoError(t, err)
-	found, err := rt.Find(ctx, child.Key)
-	require.NoError(t, err, "the digest will do")
-	require.Equal(t, child, found)
+	finds(t, rt, key+"/child", child)
 	_, err = rt.Jobs(ctx, quipu.JobFilter{Prefix: "ann"})
 	require.ErrorIs(t, err, quipu.ErrKey)
 
@@ -95,6 +93,24 @@ func TestPrivateKeys(t *testing.T) {
 	require.False(t, next.Existing)
 	require.NotEqual(t, job.ID, next.ID)
 	absent(t, key, seen.String(), g.tables())
+}
+
+// finds wants a job by its key, by the digest and, of the reader of jobs, by its ID.
+func finds(t *testing.T, rt *quipu.Runtime, key string, job quipu.Job) {
+	t.Helper()
+	for _, name := range []string{key, job.Key} {
+		found, err := rt.Find(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, job, found)
+	}
+	for _, name := range []string{key, job.Key, job.ID.String()} {
+		id, err := below.Reader(rt).Find(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, job.ID, id)
+	}
+	_, err := below.Reader(rt).Find(t.Context(), key+"/none")
+	require.ErrorIs(t, err, quipu.ErrNotFound)
+	require.NotContains(t, err.Error(), key)
 }
 
 // whole says that the tables of the jobs are as their journals give them.

@@ -23,7 +23,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -51,7 +51,7 @@ func (r *trail) Traces() bool { return true }
 
 func (r *trail) Sampled(journal.JobID, string) bool { return true }
 
-func (r *trail) Trees(_ context.Context, trees ...*trace.Tree) error {
+func (r *trail) Trees(_ context.Context, trees ...*view.Tree) error {
 	for _, x := range trees {
 		whole, err := json.Marshal(x)
 		fmt.Fprintf(r, "tree %s %v\n", whole, err)

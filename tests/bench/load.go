@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -121,14 +122,14 @@ func runOriginals(ctx context.Context, rt *quipu.Runtime) (*originals, error) {
 	if _, err := rt.Interrupt(ctx, quipu.Job{Key: "interrupted"}); err != nil {
 		return nil, err
 	}
-	for key, is := range map[string]func(*quipu.JobInfo) bool{
+	for key, is := range map[string]func(*view.Job) bool{
 		"completed": ended, "failed": ended, "interrupted": ended, "list": ended,
-		"signal": func(j *quipu.JobInfo) bool { return len(j.Waits) > 0 },
-		"timer":  func(j *quipu.JobInfo) bool { return len(j.Messages) > 0 && len(j.Activities) > 1 },
-		"parent": func(j *quipu.JobInfo) bool { return len(j.Activities) > 1 && len(j.Messages) == 0 },
-		"queued": func(j *quipu.JobInfo) bool { return len(j.Messages) > 0 && j.Messages[0].Topic == "nobody" },
-		"parked": func(j *quipu.JobInfo) bool { return len(j.DeadLetters) > 0 },
-		"half":   func(j *quipu.JobInfo) bool { return j.Entries > elements/2+100 },
+		"signal": func(j *view.Job) bool { return len(j.Waits) > 0 },
+		"timer":  func(j *view.Job) bool { return len(j.Messages) > 0 && len(j.Activities) > 1 },
+		"parent": func(j *view.Job) bool { return len(j.Activities) > 1 && len(j.Messages) == 0 },
+		"queued": func(j *view.Job) bool { return len(j.Messages) > 0 && j.Messages[0].Topic == "nobody" },
+		"parked": func(j *view.Job) bool { return len(j.DeadLetters) > 0 },
+		"half":   func(j *view.Job) bool { return j.Entries > elements/2+100 },
 	} {
 		if err := until(ctx, rt, key, is); err != nil {
 			return nil, err
@@ -137,7 +138,7 @@ func runOriginals(ctx context.Context, rt *quipu.Runtime) (*originals, error) {
 	return &originals{list: id["list"], open: id["half"], parent: id["parent"], back: back()}, nil
 }
 
-func ended(j *quipu.JobInfo) bool { return j.Ended }
+func ended(j *view.Job) bool { return j.Ended }
 
 // back is a cursor three days ago.
 func back() string {
@@ -145,7 +146,7 @@ func back() string {
 }
 
 // until waits until a job has come so far.
-func until(ctx context.Context, rt *quipu.Runtime, key string, is func(*quipu.JobInfo) bool) error {
+func until(ctx context.Context, rt *quipu.Runtime, key string, is func(*view.Job) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for {

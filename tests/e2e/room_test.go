@@ -14,11 +14,10 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/explain"
-	"github.com/quipu-journal/quipu/internal/look"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -110,9 +109,9 @@ func TestT5AnUnservedTopicHoldsUpNoOther(t *testing.T) {
 		return i >= 0
 	})
 	e.eventually("why says so", func() bool {
-		j, err := look.Now(t.Context(), rt, waits.ID)
+		j, err := rt.Inspect(t.Context(), waits, view.Want{Reasons: true})
 		require.NoError(t, err)
-		return slices.ContainsFunc(explain.Why(j), func(r explain.Reason) bool {
+		return slices.ContainsFunc(j.Reasons, func(r view.Reason) bool {
 			return strings.Contains(r.Text, "could not be published: the topic nobody has about") && strings.Contains(r.Text, "of 1048576 bytes are taken")
 		})
 	})

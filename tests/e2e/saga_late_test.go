@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -96,8 +97,8 @@ func foundWhereItRan(t *testing.T, rt *quipu.Runtime, job quipu.Job) {
 		compensations++
 		f, err := rt.Effect(t.Context(), all[i].Key)
 		require.NoError(t, err)
-		require.Equal(t, quipu.EffectCompleted, f.State, f.Name)
-		require.NotEqual(t, job.ID, f.Job.ID)
+		require.Equal(t, view.EffectCompleted, f.State, f.Name)
+		require.NotEqual(t, job.ID, f.Job)
 	}
 	require.Equal(t, 1, compensations)
 }

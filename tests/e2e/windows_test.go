@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/internal/testkit/world"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -217,7 +218,7 @@ func (e *env) waitsForAPerson(rt *quipu.Runtime, job quipu.Job) bool {
 }
 
 // letter waits for the one open dead letter of a job.
-func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found quipu.DeadLetter) {
+func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found view.DeadLetter) {
 	e.t.Helper()
 	e.eventually("a dead letter of "+job.Key, func() (is bool) {
 		found, is = e.openLetter(rt, job)
@@ -227,12 +228,12 @@ func (e *env) letter(rt *quipu.Runtime, job quipu.Job) (found quipu.DeadLetter) 
 }
 
 // openLetter is the open dead letter of a job, if it has one.
-func (e *env) openLetter(rt *quipu.Runtime, job quipu.Job) (found quipu.DeadLetter, is bool) {
+func (e *env) openLetter(rt *quipu.Runtime, job quipu.Job) (found view.DeadLetter, is bool) {
 	e.t.Helper()
 	letters, err := rt.Operator().DeadLetters(e.t.Context(), quipu.DeadLetterFilter{Limit: 100})
 	require.NoError(e.t, err)
 	for _, l := range letters {
-		if l.Job.Key == job.Key {
+		if l.Key == job.Key {
 			return l, true
 		}
 	}

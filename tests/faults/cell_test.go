@@ -276,9 +276,9 @@ func (c *cell) open() string {
 	var text strings.Builder
 	page, err := c.rt.Jobs(ctx, quipu.JobFilter{})
 	for _, j := range page.Jobs {
-		v, failed := below.Of(c.rt).Job(ctx, j.Job.ID)
+		v, failed := below.Of(c.rt).Job(ctx, j.ID)
 		if failed != nil || !v.Ended || len(v.Rows) > 0 {
-			fmt.Fprintf(&text, "%s: %+v, %v\n", j.Job.Key, v, failed)
+			fmt.Fprintf(&text, "%s: %+v, %v\n", j.Key, v, failed)
 		}
 	}
 	if err != nil {

@@ -121,7 +121,7 @@ func (c *cell) answer() {
 	}
 	for i := range letters {
 		d := quipu.Decision{DeadLetter: letters[i].ID, Verdict: quipu.Retry, Who: "auditor", Reason: "not in the books"}
-		key, err := c.inDoubt(ctx, letters[i].Job)
+		key, err := c.inDoubt(ctx, quipu.Job{ID: letters[i].Job})
 		if err != nil {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 
 // fronts are the packages that somebody outside imports.
 var fronts = []string{
-	".", "flow", "workers", "effects", "quiputest", "telemetry", "telemetry/observer", "telemetry/trace",
+	".", "flow", "workers", "effects", "quiputest", "telemetry", "telemetry/observer", "view",
 	"api", "api/access", "journal", "journal/export", "replay",
 }
 

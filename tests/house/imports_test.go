@@ -22,8 +22,8 @@ var layers = [][]string{
 		"internal/usercode", "internal/keyring",
 	},
 	{"journal", "flow"},
-	{"collation"},
-	{"replay", "internal/history", "telemetry/trace"},
+	{"collation", "view"},
+	{"replay", "internal/inspect/spans"},
 	{"internal/store", "telemetry/observer", "internal/wire"},
 	{"internal/health"},
 	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"internal/below", "internal/misfit", "internal/tokens"},
 	{"internal/process"},
 	{"."},
-	{"internal/dev", "internal/look", "quiputest"},
+	{"internal/dev", "quiputest"},
 	{"api", "internal/console"},
 	{"internal/testkit"},
 	{"cmd/internal", "examples"},
@@ -46,8 +46,8 @@ var layers = [][]string{
 // pure are the packages that know no context, clock, randomness, network, SQL
 // or log; those inside their directories included, other layers excepted.
 var pure = []string{
-	"internal/backoff", "internal/canonical", "internal/schedule", "journal", "flow", "collation", "replay", "internal/history",
-	"telemetry/trace",
+	"internal/backoff", "internal/canonical", "internal/schedule", "journal", "flow", "collation", "replay", "view",
+	"internal/inspect/spans",
 }
 
 // careful are packages that are pure themselves and read the views of a port.
@@ -253,7 +253,7 @@ func TestVerifierNeverImportsTheEngine(t *testing.T) {
 
 // readers derive ids by the code of package journal. The runtime makes them by that of collation,
 // so a mistake of one is no mistake of the other (W12).
-var readers = []string{"replay", "internal/history", "telemetry/trace"}
+var readers = []string{"replay", "internal/inspect/spans"}
 
 // derivers are the functions of collation that make ids.
 var derivers = []string{

@@ -36,8 +36,8 @@ func (w *world) explained(v *store.JobView) {
 	f := w.flowOf(v)
 	told := map[collation.InstanceKey]bool{}
 	for _, r := range explain.Why(&explain.Job{View: v, Flow: f, Now: collation.Micros(time.Now().UnixMicro())}) {
-		told[collation.InstanceKey{Activity: r.Activity, DAD: r.DAD}] = true
-		if r.Kind == explain.KindUnknown || r.Kind == explain.KindJoin && !strings.Contains(r.Text, "missing") {
+		told[collation.InstanceKey{Activity: r.Activity, DAD: collation.DAD(r.Address)}] = true
+		if r.Kind == string(explain.KindUnknown) || r.Kind == string(explain.KindJoin) && !strings.Contains(r.Text, "missing") {
 			w.wrong("why of job %s: %s", v.Key, r.Text)
 		}
 	}

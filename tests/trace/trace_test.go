@@ -18,7 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
-	"github.com/quipu-journal/quipu/telemetry/trace"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // patience bounds every wait of the test.
@@ -154,7 +154,7 @@ func oneTree(t *testing.T, to backend) {
 }
 
 // childOf is the id of the child that a tree names.
-func childOf(t *testing.T, tree *trace.Tree) journal.JobID {
+func childOf(t *testing.T, tree *view.Tree) journal.JobID {
 	t.Helper()
 	for _, s := range tree.Spans {
 		for _, a := range s.Attributes {

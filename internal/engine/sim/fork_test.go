@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/replay"
@@ -57,7 +58,7 @@ func (w *world) fork(c *engine.Committer, as string, dice *rand.Rand) bool {
 	if err != nil {
 		panic(err)
 	}
-	cut, err := engine.CutAt(ctx, w.store, v.ID, at)
+	cut, err := inspect.CutAt(ctx, w.store, v.ID, at)
 	if err != nil {
 		return false // it was removed meanwhile
 	}

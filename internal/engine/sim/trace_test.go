@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -72,7 +73,8 @@ func report(t *testing.T, seed uint64, bad []string) {
 
 // export writes the journals of all jobs, for journal-verify.
 func (w *world) export(name string) error {
-	return archive.WriteFile(name, func(out *export.Writer) error {
+	return archive.WriteFile(name, func(to io.Writer) error {
+		out := export.NewWriter(to)
 		for _, v := range w.views() {
 			if v.State == journal.JobExpired {
 				continue // its journal was removed
@@ -84,6 +86,6 @@ func (w *world) export(name string) error {
 				}, s.Attachments, entries)
 			})
 		}
-		return nil
+		return out.Flush()
 	})
 }

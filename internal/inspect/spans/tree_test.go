@@ -1,0 +1,82 @@
+package spans_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/inspect/spans"
+	"github.com/quipu-journal/quipu/internal/testkit/replaytest"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
+)
+
+func built(entries []*journal.Entry) *view.Tree {
+	b := spans.New()
+	for _, e := range entries {
+		b.Add(e)
+	}
+	return b.Tree(nil)
+}
+
+// Whatever happens to a job of any activities, in any order and mode: its spans are one tree whose
+// ids are all different, what has ended is the same in every later tree, and nothing but a late
+// effect is open when the job has ended (O1, O2).
+func TestEveryJournalGivesOneTree(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]collation.Mode{"fold": {Fold: true}, "apart": {}, "stepwise": {Stepwise: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				o := replaytest.Options{
+					Mode: mode, Activities: rapid.IntRange(5, 30).Draw(t, "activities"),
+					Choose:    rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)).IntN,
+					Functions: rapid.Bool().Draw(t, "functions"), Trouble: rapid.Bool().Draw(t, "trouble"),
+					Effects: rapid.Bool().Draw(t, "effects"), Steps: 300,
+				}
+				o.Flow, o.Others = replaytest.Mixed(o), replaytest.Children(o)
+				for _, j := range replaytest.Family(o) {
+					entries := j.Entries()
+					whole := built(entries)
+					oneTree(t, whole)
+					at := rapid.IntRange(0, len(entries)-1).Draw(t, "until")
+					grows(t, built(entries[:at+1]), whole)
+				}
+			})
+		})
+	}
+}
+
+func oneTree(t require.TestingT, tree *view.Tree) {
+	byID := map[view.SpanID]*view.Span{}
+	for i := range tree.Spans {
+		s := &tree.Spans[i]
+		require.Nil(t, byID[s.ID], "two spans %s and %v have one id", s.Name(), byID[s.ID])
+		require.True(t, s.End == 0 || s.End >= s.Start, s.Name())
+		if i == 0 {
+			require.Equal(t, spans.PartJob, s.Part)
+		} else {
+			require.NotNil(t, byID[s.Parent], "%s comes before its parent", s.Name())
+		}
+		byID[s.ID] = s
+		closed := tree.State.Closed() && tree.Spans[0].End != 0
+		if closed && s.End == 0 && s.Part != spans.PartEffect {
+			require.Fail(t, s.Name()+" is open", text(tree))
+		}
+	}
+	require.Len(t, tree.Depths(), len(byID))
+}
+
+// grows holds that what has ended in an earlier tree is the same in a later one.
+func grows(t require.TestingT, early, late *view.Tree) {
+	later := map[view.SpanID]view.Span{}
+	for _, s := range late.Spans {
+		later[s.ID] = s
+	}
+	for _, s := range early.Ended() {
+		require.Equal(t, later[s.ID], s)
+	}
+}
