@@ -94,7 +94,7 @@ func (b *browser) tab(t *testing.T, of *site) *tab {
 	w.t = t
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	t.Cleanup(cancel)
-	ctx, cancelTime := context.WithTimeout(ctx, patience)
+	ctx, cancelTime := context.WithTimeout(ctx, 3*patience) // all pages in all looks, on a busy machine
 	t.Cleanup(cancelTime)
 	x := &tab{t: t, w: &w, ctx: ctx}
 	require.NoError(t, chromedp.Listen(ctx, x.heard))

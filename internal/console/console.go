@@ -54,8 +54,8 @@ type console struct {
 const maxMaking = 8
 
 // New returns the console of the runtime's space (O6). Viewers see its pages, those who may see no
-// payloads without them; clients also interrupt jobs, and operators decide on dead letters and act
-// on many jobs (O11).
+// payloads without them; clients also start, signal and interrupt jobs, and operators resume and fork them,
+// decide on dead letters, deploy flows, and act on many jobs (O11).
 func New(rt *quipu.Runtime, cfg Config) http.Handler {
 	if cfg.Space == "" {
 		cfg.Space = quipu.DefaultSpace
@@ -85,6 +85,12 @@ func (c *console) routes() {
 	c.handle("GET /live", access.Viewer, http.HandlerFunc(c.follow))
 	c.handle("POST /dead", access.Operator, c.posted(c.decide))
 	c.handle("POST /jobs/{id}/interrupt", access.Client, c.posted(c.interrupt))
+	c.handle("POST /jobs/{id}/signal", access.Client, c.acting(c.signal))
+	c.handle("POST /jobs/{id}/resume", access.Operator, c.cfg.Guard.Few(c.acting(c.resume)))
+	c.handle("POST /jobs/{id}/fork", access.Operator, c.cfg.Guard.Few(c.acting(c.fork)))
+	c.handle("POST /flows", access.Operator, c.posted(c.deploy))
+	c.handle("POST /flows/{name}/start", access.Client, c.posted(c.start))
+	c.handle("POST /flows/{name}/activate", access.Operator, c.posted(c.activate))
 	c.handle("POST /bulk", access.Operator, c.cfg.Guard.Few(c.posted(c.runBulk)))
 }
 

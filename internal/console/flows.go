@@ -66,6 +66,14 @@ type flowPage struct {
 	Warnings    []string
 }
 
+// Active reports that the shown version is the one for new jobs.
+func (p *flowPage) Active() bool {
+	return slices.ContainsFunc(p.Versions, func(v flowVersion) bool { return v.Active && v.Version == p.Shown })
+}
+
+// Sketch is an input to begin with.
+func (p *flowPage) Sketch() string { return sketch(p.Definition) }
+
 // difference is a place where two versions differ, as JSON; "" stands for a side without it.
 type difference struct{ Path, Before, After string }
 

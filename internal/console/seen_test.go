@@ -62,6 +62,7 @@ func livePages(x *tab) {
 	w.start("typing", map[string]any{"order": 8, "wait": "1h"})
 	w.until("typing", func(j *view.Job) bool { return len(j.Waits) == 1 && len(j.Messages) == 1 })
 	x.opened(w.of("typing"))
+	eval[chromedp.Void](x, `document.querySelector("#why-end").closest("details").open = true`)
 	x.run(chromedp.SendKeys(chromedp.CSS("#why-end"), "half a sen"))
 	_, err = w.rt.Signal(t.Context(), "approved", "typing", nil)
 	require.NoError(t, err)
