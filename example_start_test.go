@@ -190,14 +190,18 @@ func ExampleFlowOf() {
 	must(err)
 	fmt.Println(out.Approved, out.By)
 
-	out, err = approvals.Call(ctx, rt, "order-1", wish{Total: 12}) // once more: the same job
+	out, err = approvals.Call(ctx, rt, "order-1", wish{Total: 12}, quipu.Tags{"vip"}) // once more: the same job
 	fmt.Println(out.Approved, err)
 	_, err = approvals.Call(ctx, rt, "order-1", wish{Total: 13})
 	fmt.Println(err)
+	options := []quipu.CallOption{quipu.Version("7"), quipu.UntilParked(true)} // of its start, and of its wait
+	_, err = approvals.Call(ctx, rt, "order-2", wish{Total: 12}, options...)
+	fmt.Println(errors.Is(err, quipu.ErrNotFound))
 	// Output:
 	// true signal
 	// true <nil>
 	// the key "order-1" has a job with another input: take another key
+	// true
 }
 
 // A start may be repeated until it succeeds. Another input with the same key is a conflict.

@@ -256,27 +256,37 @@ type Version string
 
 func (v Version) toStart(r *StartRequest) { r.Version = string(v) }
 
+func (v Version) toCall(c *callOptions) { c.start = append(c.start, v) }
+
 // Delay puts off the start of a job, counted from its inception by the database's clock; 0 to
 // MaxDelay.
 type Delay time.Duration
 
 func (d Delay) toStart(r *StartRequest) { r.Delay = time.Duration(d) }
 
+func (d Delay) toCall(c *callOptions) { c.start = append(c.start, d) }
+
 // At is the time when a job starts, by the database's clock, at most MaxDelay from now.
 type At time.Time
 
 func (a At) toStart(r *StartRequest) { r.At = time.Time(a) }
+
+func (a At) toCall(c *callOptions) { c.start = append(c.start, a) }
 
 // Tags are labels by which Jobs finds a job: at most MaxTags, each of 1 to MaxTag bytes.
 type Tags []string
 
 func (t Tags) toStart(r *StartRequest) { r.Tags = append(r.Tags, t...) }
 
+func (t Tags) toCall(c *callOptions) { c.start = append(c.start, t) }
+
 // Who is the person who decides or asks, for the journal. It is an option of Resume, Start, Signal
 // and Interrupt.
 type Who string
 
 func (w Who) toStart(r *StartRequest) { r.Who = string(w) }
+
+func (w Who) toCall(c *callOptions) { c.start = append(c.start, w) }
 
 func (w Who) toInterrupt(o *interruptOptions) error {
 	o.order.Who = wire.CutText(string(w))

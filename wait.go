@@ -33,6 +33,8 @@ type UntilParked bool
 
 func (u UntilParked) toWait(o *waitOptions) { o.untilParked = bool(u) }
 
+func (u UntilParked) toCall(c *callOptions) { c.wait = append(c.wait, u) }
+
 // Wait waits for the job's end and returns its output, or *JobError. The engine of this process
 // wakes it, or with NATS that of another process; a look every Config.WaitLook finds ends that
 // nobody announced. It also waits while the database is away. It returns ErrClosed if the Runtime
@@ -203,13 +205,26 @@ func (f TypedFlow[In, Out]) Wait(ctx context.Context, rt *Runtime, job Job, opts
 	return WaitAs[Out](ctx, rt, job, opts...)
 }
 
+// CallOption changes the start or the wait of a TypedFlow.Call: Version, Delay, At, Tags, Who,
+// UntilParked.
+type CallOption interface{ toCall(c *callOptions) }
+
+type callOptions struct {
+	start []StartOption
+	wait  []WaitOption
+}
+
 // Call starts the job and waits for it: a call that is repeated with the same key and input gets
 // the output of the same job. Errors are those of Start and of Wait.
-func (f TypedFlow[In, Out]) Call(ctx context.Context, rt *Runtime, key string, in In, opts ...WaitOption) (Out, error) {
-	job, err := f.Start(ctx, rt, key, in)
+func (f TypedFlow[In, Out]) Call(ctx context.Context, rt *Runtime, key string, in In, opts ...CallOption) (Out, error) {
+	var o callOptions
+	for _, opt := range opts {
+		opt.toCall(&o)
+	}
+	job, err := f.Start(ctx, rt, key, in, o.start...)
 	if err != nil {
 		var none Out
 		return none, err
 	}
-	return f.Wait(ctx, rt, job, opts...)
+	return f.Wait(ctx, rt, job, o.wait...)
 }
