@@ -138,11 +138,19 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Local != nil && c.Session == nil {
 		return c, fmt.Errorf("%w: Local needs a Session", ErrConfig)
 	}
-	for name, n := range map[string]int{
-		"MaxBatch": c.MaxBatch, "Lanes": c.Lanes, "LaneSlots": c.LaneSlots, "StartSlots": c.StartSlots, "Committers": c.Committers, "Aside": c.Aside,
+	for _, f := range []struct {
+		name string
+		n    int
+	}{
+		{"MaxBatch", c.MaxBatch},
+		{"Lanes", c.Lanes},
+		{"LaneSlots", c.LaneSlots},
+		{"StartSlots", c.StartSlots},
+		{"Committers", c.Committers},
+		{"Aside", c.Aside},
 	} {
-		if err := CheckNumber(name, n); err != nil {
-			return c, fmt.Errorf("%w: Config.%s is %w", ErrConfig, name, err)
+		if err := CheckNumber(f.name, f.n); err != nil {
+			return c, fmt.Errorf("%w: Config.%s is %w", ErrConfig, f.name, err)
 		}
 	}
 	if c.Writer == "" {

@@ -30,6 +30,19 @@ func TestConfigLimits(t *testing.T) {
 	}
 }
 
+// Of several faults, always the same one is said.
+func TestConfigFaultsHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	many := Config{
+		Store: memstore.New(memstore.Config{}), Space: "test",
+		MaxBatch: 9999, Lanes: 9999, LaneSlots: 99999, StartSlots: 99999, Committers: 9999,
+	}
+	for range 20 {
+		_, err := many.withDefaults()
+		require.ErrorContains(t, err, "Config.MaxBatch is 9999")
+	}
+}
+
 // T6: what docs/wire.md tells the authors of workers about the engine's spans.
 func TestT6SpansAsStated(t *testing.T) {
 	t.Parallel()

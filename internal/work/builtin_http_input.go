@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -75,8 +76,8 @@ func (in *HTTPRequest) checkHeaders() error {
 		return strings.Contains(text, referenceStart)
 	})
 	seen := make(map[string]bool, len(in.Headers))
-	for name, value := range in.Headers {
-		plain := http.CanonicalHeaderKey(name)
+	for _, name := range slices.Sorted(maps.Keys(in.Headers)) { // of several faults, always the same one is said
+		plain, value := http.CanonicalHeaderKey(name), in.Headers[name]
 		switch {
 		case name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isToken(c) }):
 			return fmt.Errorf("a header cannot be called %.80q: letters, digits and !#$%%&'*+-.^_`|~ are allowed", name)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -60,8 +61,8 @@ func (in *HTTPRequest) checkReferences() error {
 // withReferences are the texts in which a reference counts.
 func (in *HTTPRequest) withReferences() []string {
 	texts := []string{in.URL}
-	for _, value := range in.Headers {
-		texts = append(texts, value)
+	for _, name := range slices.Sorted(maps.Keys(in.Headers)) {
+		texts = append(texts, in.Headers[name])
 	}
 	return texts
 }

@@ -38,6 +38,7 @@ func TestBuiltinHTTPInputsThatCannotBeSent(t *testing.T) {
 		{`"headers":{"":"v"}`, `a header cannot be called ""`},
 		{`"headers":{"X-A":"a\nb"}`, "the value of header X-A has a control character"},
 		{`"headers":{"X-A":"\u0001"}`, "control character"},
+		{`"headers":{"X-D":"\n","X-B":"\n","X-A":"\n","X-C":"\n","X-E":"\n"}`, "header X-A has a control character"},
 		{`"headers":{"x-a":"1","X-A":"2"}`, "header X-A is given twice"},
 		{`"method":"GET IT"`, "method is no word"},
 		{`"bodyy":1`, `no member is called "bodyy"`},
