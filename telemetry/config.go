@@ -93,8 +93,12 @@ const (
 // variables. Without an endpoint it is off, unless OTEL_*_EXPORTER asks for it; then the
 // exporter uses its own default endpoint.
 func (c Config) protocol(signal string) (string, error) {
-	if strings.EqualFold(c.Getenv("OTEL_SDK_DISABLED"), "true") {
+	const disabled = "OTEL_SDK_DISABLED"
+	if strings.EqualFold(c.Getenv(disabled), "true") {
 		return protocolOff, nil
+	}
+	if err := c.check(variable{disabled, false, checkBool}); err != nil {
+		return "", err
 	}
 	exporter := "OTEL_" + signal + "_EXPORTER"
 	switch v := c.Getenv(exporter); v {
@@ -102,28 +106,31 @@ func (c Config) protocol(signal string) (string, error) {
 		return protocolOff, nil
 	case "otlp":
 	case "":
-		if c.signal(signal, "ENDPOINT") == "" {
+		if _, endpoint := c.signal(signal, "ENDPOINT"); endpoint == "" {
 			return protocolOff, nil
 		}
 	default:
 		return "", fmt.Errorf("%w: %s=%.40q: use otlp or none", ErrConfig, exporter, v)
 	}
-	switch v := c.signal(signal, "PROTOCOL"); v {
-	case "", protocolHTTP:
-		return protocolHTTP, nil
-	case protocolGRPC:
-		return protocolGRPC, nil
+	name, protocol := c.signal(signal, "PROTOCOL")
+	switch protocol {
+	case "":
+		protocol = protocolHTTP
+	case protocolHTTP, protocolGRPC:
 	default:
-		return "", fmt.Errorf("%w: OTEL_EXPORTER_OTLP_PROTOCOL=%.40q: use %s or %s", ErrConfig, v, protocolGRPC, protocolHTTP)
+		return "", fmt.Errorf("%w: %s=%.40q: use %s or %s", ErrConfig, name, protocol, protocolGRPC, protocolHTTP)
 	}
+	return protocol, c.checkExporter(signal, protocol)
 }
 
 // signal reads an OTLP variable: the one of the signal, else the common one.
-func (c Config) signal(signal, name string) string {
-	if v := c.Getenv("OTEL_EXPORTER_OTLP_" + signal + "_" + name); v != "" {
-		return v
+func (c Config) signal(signal, of string) (name, value string) {
+	name = "OTEL_EXPORTER_OTLP_" + signal + "_" + of
+	if value = c.Getenv(name); value == "" {
+		name = "OTEL_EXPORTER_OTLP_" + of
+		value = c.Getenv(name)
 	}
-	return c.Getenv("OTEL_EXPORTER_OTLP_" + name)
+	return name, value
 }
 
 // exporter is the exporter for spans; nil when tracing is off.
@@ -216,7 +223,7 @@ func (c Config) sampler() (sdktrace.Sampler, error) {
 		if arg := c.Getenv(name + "_ARG"); arg != "" {
 			ratio, err = strconv.ParseFloat(arg, 64)
 		}
-		if err != nil || ratio < 0 || ratio > 1 {
+		if err != nil || !(ratio >= 0 && ratio <= 1) { // nor NaN
 			return nil, fmt.Errorf("%w: %s_ARG=%.40q: use a number from 0 to 1", ErrConfig, name, c.Getenv(name+"_ARG"))
 		}
 		s = sdktrace.TraceIDRatioBased(ratio)

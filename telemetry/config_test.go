@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -66,6 +68,8 @@ func TestFaultySettingsAreRefused(t *testing.T) {
 		env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
 		env("OTEL_TRACES_SAMPLER", "jaeger_remote"),
 		env("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "half"),
+		env("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "NaN"),
+		env("OTEL_SDK_DISABLED", "yes"),
 	} {
 		_, _, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
 		require.ErrorIs(t, err, telemetry.ErrConfig)
@@ -73,6 +77,63 @@ func TestFaultySettingsAreRefused(t *testing.T) {
 	}
 	_, _, err := telemetry.New(t.Context(), telemetry.Config{Getenv: env(), Traces: "sometimes"})
 	require.ErrorIs(t, err, telemetry.ErrConfig)
+}
+
+// What the exporters and the SDK would replace by a default, and tell nobody, is refused with its
+// name. A value that may hold a secret is not shown.
+func TestFaultySettingsOfExportersAreRefused(t *testing.T) {
+	t.Parallel()
+	pem := filepath.Join(t.TempDir(), "empty.pem")
+	require.NoError(t, os.WriteFile(pem, nil, 0o600))
+	for _, c := range [][2]string{
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://s3cret:s3cret@h:port"},
+		{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "ftp://h"},
+		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/json"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "authorization:s3cret"},
+		{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a=b,api key=s3cret"},
+		{"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "a=s3cret%"},
+		{"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"},
+		{"OTEL_EXPORTER_OTLP_TIMEOUT", "10s"},
+		{"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "-1"},
+		{"OTEL_EXPORTER_OTLP_INSECURE", "yes"},
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", pem},
+		{"OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE", pem + ".none"},
+		{"OTEL_EXPORTER_OTLP_CLIENT_KEY", pem},
+		{"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "sometimes"},
+		{"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", "drop"},
+		{"OTEL_RESOURCE_ATTRIBUTES", "team"},
+		{"OTEL_BSP_SCHEDULE_DELAY", "5s"},
+		{"OTEL_BSP_MAX_QUEUE_SIZE", "0"},
+		{"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "few"},
+		{"OTEL_METRIC_EXPORT_INTERVAL", "1m"},
+		{"OTEL_METRICS_EXEMPLAR_FILTER", "traced"},
+	} {
+		getenv := env("OTEL_TRACES_EXPORTER", "otlp", "OTEL_METRICS_EXPORTER", "otlp", c[0], c[1])
+		_, _, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
+		require.ErrorIs(t, err, telemetry.ErrConfig, c)
+		require.ErrorContains(t, err, c[0])
+		require.ErrorContains(t, err, "use ")
+		require.NotContains(t, err.Error(), "s3cret")
+		_, _, err = telemetry.New(t.Context(), telemetry.Config{Getenv: env(
+			"OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", c[0], c[1], "OTEL_SDK_DISABLED", "True")})
+		require.NoError(t, err, "nobody reads it")
+	}
+	for _, getenv := range []func(string) string{
+		env("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4317", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+		env("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:/run/collector", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+		env("OTEL_TRACES_EXPORTER", "otlp", "OTEL_EXPORTER_OTLP_HEADERS", "a=b%2Cc, d = e=f", "OTEL_EXPORTER_OTLP_TIMEOUT", " 100 ",
+			"OTEL_EXPORTER_OTLP_INSECURE", "TRUE", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip",
+			"OTEL_RESOURCE_ATTRIBUTES", "team=shop,service.name="),
+	} {
+		_, shutdown, err := telemetry.New(t.Context(), telemetry.Config{Getenv: getenv})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_ = shutdown(ctx) // nobody is there
+		cancel()
+	}
 }
 
 // The exporters take their endpoint from the standard variables: traces and

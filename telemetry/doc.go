@@ -27,7 +27,8 @@
 // http/protobuf, the default), …_HEADERS and their _TRACES_ and _METRICS_ forms,
 // OTEL_TRACES_EXPORTER and OTEL_METRICS_EXPORTER (otlp or none), OTEL_TRACES_SAMPLER,
 // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME, OTEL_SDK_DISABLED. Without an endpoint a
-// signal is off and costs nothing. With Config.Prometheus [Telemetry.Metrics] serves the same
-// metrics as Prometheus text, whether or not they go out over OTLP, too (O4). docs/metrics.md
-// lists them.
+// signal is off and costs nothing. A variable of a signal that is on, and has a value that cannot be
+// used, is an error of [New]: the exporters alone would go on with their default. With
+// Config.Prometheus [Telemetry.Metrics] serves the same metrics as Prometheus text, whether or not
+// they go out over OTLP, too (O4). docs/metrics.md lists them.
 package telemetry
