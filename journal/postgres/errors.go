@@ -34,6 +34,7 @@ const (
 	noStatement    = "26000"
 	statementTwice = "42P05"
 	noRight        = "42501"
+	noColumn       = "42703"
 )
 
 // pooled says what to do about a pooler whose connections are no sessions (S6).
@@ -107,9 +108,12 @@ var codes = map[string]error{
 	statementTwice: store.Unavailable("a pooler gives out connections that somebody used before: set PgBouncer's server_reset_query = DISCARD ALL"),
 	noRight:        store.Login("this login has no right to that: give it the role of the space that has it (`quipu grant ROLE LOGIN`), or use another login"),
 	"42P01":        store.ErrSchema,
-	"42703":        store.ErrSchema,
+	noColumn:       store.ErrSchema,
 	"3F000":        store.ErrSchema,
 	"42883":        store.ErrSchema,
+	"42P07":        errTaken, // a table or an index
+	"42710":        errTaken, // a type, a policy or a constraint
+	"42723":        errTaken, // a function
 }
 
 // untrusted says that the server's certificate is not one that the connection string accepts.

@@ -129,6 +129,9 @@ func (s *Store) version(ctx context.Context, c *conn) (int, error) {
 		s.where.seen(store.Mark{Space: v.guid(2), Epoch: v.int(3), Beat: v.int(4)})
 		return nil
 	})
+	if pg := serverError(err); pg != nil && pg.Code == noColumn {
+		err = fmt.Errorf("schema %s: %w: %w", s.schema, errNoSpaceTable, err)
+	}
 	if err == nil && name != "" && name != s.cfg.Space {
 		err = fmt.Errorf("%w: schema %s holds space %q, not %q: spaces that differ in - and _ alone cannot share a database",
 			store.ErrSchema, s.schema, name, s.cfg.Space)
@@ -158,6 +161,23 @@ type NoSpaceError struct {
 	// Spaces are the spaces that the database has, in their order.
 	Spaces []string
 }
+
+// TakenError says that something of another program has a name in the schema of the space that is
+// needed there. It is a store.ErrSchema.
+type TakenError struct{ text string }
+
+// Error says what to do.
+func (e *TakenError) Error() string { return e.text }
+
+// Unwrap returns store.ErrSchema.
+func (e *TakenError) Unwrap() error { return store.ErrSchema }
+
+var (
+	errTaken = &TakenError{"the schema of the space already has something of this name, of another program: " +
+		"move it to another schema (ALTER … SET SCHEMA), or take another name for the space"}
+	errNoSpaceTable = &TakenError{"its table space is not that of this build: if it is another program's, " +
+		"move it to another schema (ALTER TABLE … SET SCHEMA), or take another name for the space"}
+)
 
 // maxSpacesNamed bounds the spaces that the text of a NoSpaceError names.
 const maxSpacesNamed = 20

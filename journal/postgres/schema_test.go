@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -70,6 +71,37 @@ func TestNoSpace(t *testing.T) {
 	defer func() { require.NoError(t, s.run(t, "DROP ROLE "+login)) }()
 	u.User = url.UserPassword(login, password)
 	require.ErrorContains(t, open(u.String(), "shop"), "this login may not use schema quipu_shop: grant it one of the roles")
+}
+
+// What another program has in the schema keeps a migration from running if it has a name of ours, and
+// nothing is half made. It is no trouble with the database, and is not tried again.
+func TestSchemaOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	dsn := devtest.Postgres(t)
+	for i, c := range []struct{ made, gone, says string }{
+		{"TABLE jobs (id int)", "TABLE jobs", `relation "jobs" already exists`},
+		{"VIEW entries AS SELECT 1", "VIEW entries", `relation "entries" already exists`},
+		{"TYPE digest AS ENUM ('a')", "TYPE digest", `type "digest" already exists`},
+		{"FUNCTION micros() RETURNS int LANGUAGE sql RETURN 1", "FUNCTION micros()", `function "micros" already exists`},
+		{"TABLE entries_0 (id int)", "TABLE entries_0", `relation "entries_0" already exists`},
+		{"TABLE space (name text)", "TABLE space", "its table space is not that of this build"},
+	} {
+		s := must(Open(t.Context(), Config{DSN: dsn, Space: fmt.Sprintf("a%d", i), Migrating: true}))(t)
+		defer s.Close()
+		require.NoError(t, s.run(t, "CREATE SCHEMA "+s.schema))
+		require.NoError(t, s.run(t, "CREATE TABLE "+s.schema+".customers (id int)"), "this one is in nobody's way")
+		kind, name, _ := strings.Cut(c.made, " ")
+		require.NoError(t, s.run(t, "CREATE "+kind+" "+s.schema+"."+name))
+		err := s.Migrate(t.Context())
+		require.ErrorIs(t, err, store.ErrSchema)
+		require.NotErrorIs(t, err, store.ErrUnavailable)
+		require.ErrorAs(t, err, new(*TakenError))
+		require.ErrorContains(t, err, c.says)
+		require.ErrorContains(t, err, "another program")
+		kind, name, _ = strings.Cut(c.gone, " ")
+		require.NoError(t, s.run(t, "DROP "+kind+" "+s.schema+"."+name))
+		require.NoError(t, s.Migrate(t.Context()))
+	}
 }
 
 // Spaces whose names differ only in - and _ would share a schema, so the second is refused.
