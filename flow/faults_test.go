@@ -40,10 +40,10 @@ func TestFaultsOfABuilder(t *testing.T) {
 	var faults flow.Faults
 	require.ErrorAs(t, err, &faults)
 	for _, want := range []string{
-		"flow: must be a name: [a-z][a-z0-9_]*: Order", "input: not canonical JSON: ", "output: json: unsupported type: func()",
+		"flow: must be a name: [a-z][a-z0-9_]*: Order", "input: not JSON: ", "output: json: unsupported type: func()",
 		"activities.start: the key comes twice: start", "activities.w: json: unsupported type: chan int",
 		"activities.w.timeout: must be from 1ms to 8760h: -1s", "activities.w.retry.attempts: must be an integer from 1 to 1000: -1",
-		"transitions.start[2].when: ", "schedule.input: not canonical JSON: ", "schedule.cron: refused schedule: ",
+		"transitions.start[2].when: ", "schedule.input: not JSON: ", "schedule.cron: refused schedule: ",
 		"activities.v: json: unsupported type: chan int", "activities.v.descend: unknown key; a worker takes ",
 		"activities.v.join: only one transition leads to v", "activities.h.sleep: must be a duration", "activities.h.signal: must be a topic",
 		"activities.h.key: has 0 bytes",

@@ -31,11 +31,17 @@ type Error struct {
 	Path string
 	// Reason is the rule that was broken, with the limit if there is one.
 	Reason string
+	// Syntax says that the text is no JSON at all.
+	Syntax bool
 }
 
 // Error gives path, offset and reason.
 func (e *Error) Error() string {
-	return fmt.Sprintf("not canonical JSON: %s (byte %d): %s", e.Path, e.Offset, e.Reason)
+	kind := "not canonical JSON"
+	if e.Syntax {
+		kind = "not JSON"
+	}
+	return fmt.Sprintf("%s: %s (byte %d): %s", kind, e.Path, e.Offset, e.Reason)
 }
 
 // Payload returns the canonical form of user data (rules 2.2, profile payload). It may return

@@ -82,7 +82,7 @@ func (s *Scanner) decimal() (n decimal) {
 func (s *Scanner) whole() []byte {
 	text := s.digits()
 	if len(text) > 1 && text[0] == '0' {
-		s.fail(s.pos-len(text), "a number with a zero in front")
+		s.broken(s.pos-len(text), "a number with a zero in front")
 	}
 	return text
 }

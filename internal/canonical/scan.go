@@ -226,7 +226,7 @@ func (s *Scanner) since(from int) []byte {
 // End checks that nothing follows, and returns the first fault; nil: there was none.
 func (s *Scanner) End() *Error {
 	if s.Peek(); s.pos < len(s.src) {
-		s.fail(s.pos, "more text behind the value")
+		s.broken(s.pos, "more text behind the value")
 	}
 	if s.fault != nil {
 		s.fault.Path = pathTo(s.src, s.fault.Offset)
@@ -251,12 +251,20 @@ func (s *Scanner) fail(offset int, format string, args ...any) {
 	}
 }
 
+// broken reports text that is no JSON.
+func (s *Scanner) broken(offset int, format string, args ...any) {
+	if s.fault == nil {
+		s.fail(offset, format, args...)
+		s.fault.Syntax = true
+	}
+}
+
 // unexpected reports what is at pos, or the end of the text, as a fault.
 func (s *Scanner) unexpected(want string) {
 	if s.pos >= len(s.src) {
-		s.fail(s.pos, "the text ends where %s should be", want)
+		s.broken(s.pos, "the text ends where %s should be", want)
 		return
 	}
 	r, _ := utf8.DecodeRune(s.src[s.pos:])
-	s.fail(s.pos, "%q where %s should be", r, want)
+	s.broken(s.pos, "%q where %s should be", r, want)
 }

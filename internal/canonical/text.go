@@ -93,21 +93,21 @@ func (s *Scanner) str() bool {
 			}
 			i, s.pos = s.pos, start
 		case c < ' ':
-			s.fail(i, "control character U+%04X must be escaped", c)
+			s.broken(i, "control character U+%04X must be escaped", c)
 			return false
 		case c < utf8.RuneSelf:
 			i++
 		default:
 			_, size := utf8.DecodeRune(src[i:])
 			if size == 1 && !s.Loose {
-				s.fail(i, "invalid UTF-8")
+				s.broken(i, "invalid UTF-8")
 				return false
 			}
 			asIs = asIs && size > 1
 			i += size
 		}
 	}
-	s.fail(s.pos, "a string without its end")
+	s.broken(s.pos, "a string without its end")
 	return false
 }
 
@@ -129,7 +129,7 @@ func (s *Scanner) respellEscape(from int, r rune) {
 func (s *Scanner) escape() rune {
 	at := s.pos
 	if at+1 >= len(s.src) {
-		s.fail(at, "a string without its end")
+		s.broken(at, "a string without its end")
 		return 0
 	}
 	s.pos += 2
@@ -138,13 +138,13 @@ func (s *Scanner) escape() rune {
 		return rune(escaped[i])
 	}
 	if c != 'u' {
-		s.fail(at, "an escape that JSON does not know")
+		s.broken(at, "an escape that JSON does not know")
 		return 0
 	}
 	r, ok := hex4(s.src, s.pos)
 	switch {
 	case !ok:
-		s.fail(at, "\\u without four hexadecimal digits")
+		s.broken(at, "\\u without four hexadecimal digits")
 		return 0
 	case r == 0:
 		s.fail(at, "U+0000 is not allowed in a string")
