@@ -112,7 +112,7 @@ func (a *api) resume(w http.ResponseWriter, r *http.Request) error {
 func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	q := parameters(r, "all", "flow", "topic", "reason", "prefix", "from", "to", "job", "cursor", "limit")
 	f := quipu.DeadLetterFilter{Limit: limitOf(q, MaxLimit)}
-	read(q, "all", &f.All, strconv.ParseBool)
+	read(q, "all", &f.All, truth)
 	read(q, "flow", &f.Flow, plain)
 	read(q, "topic", &f.Topic, plain)
 	read(q, "reason", (*string)(&f.Reason), plain)
@@ -138,12 +138,10 @@ func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, page)
 }
 
-func number(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
-
 func (a *api) decide(w http.ResponseWriter, r *http.Request) error {
 	n, err := number(r.PathValue("id"))
 	if err != nil {
-		return malformed("the id of a dead letter is a number: " + err.Error())
+		return malformed("the id of a dead letter is a number")
 	}
 	var body DecideRequest
 	if err := decode(r, &body); err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -248,7 +249,22 @@ func read[T any](q *query, name string, to *T, parse func(string) (T, error)) {
 }
 
 // instant reads a time.
-func instant(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+func instant(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		err = errors.New("it is a time such as 2026-01-31T18:00:00Z")
+	}
+	return at, err
+}
+
+// number reads a whole number.
+func number(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		err = errors.New("it is a whole number")
+	}
+	return n, err
+}
 
 // plain takes a text as it is.
 func plain(text string) (string, error) { return text, nil }

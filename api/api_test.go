@@ -92,10 +92,15 @@ func TestO10Problems(t *testing.T) {
 		w.refused(w.ask(access.Operator, http.MethodGet, path, ""), http.StatusNotFound, api.CodeNotFound)
 	}
 	for _, path := range []string{
-		"/jobs?state=done", "/jobs?limit=0", "/jobs?limit=1001", "/jobs?from=yesterday", "/jobs?flov=x", "/counts?limit=1", "/jobs/x/wait?timeout=2m",
-		"/jobs/x/wait?until_parked=maybe", "/dead-letters?cursor=x", "/dead-letters?job=x", "/jobs/x?a=1",
+		"/jobs?state=done", "/jobs?limit=0", "/jobs?limit=1001", "/jobs?limit=x", "/jobs?from=yesterday", "/jobs?flov=x",
+		"/counts?limit=1", "/jobs/x/wait?timeout=2m", "/jobs/x/wait?timeout=soon", "/jobs/x/wait?until_parked=maybe",
+		"/dead-letters?cursor=x", "/dead-letters?job=x", "/dead-letters?all=1", "/jobs/x?a=1", "/jobs/x?at=x", "/jobs/x?at=0",
+		"/jobs/x/messages?limit=1e3",
 	} {
-		w.refused(w.ask(access.Operator, http.MethodGet, path, ""), http.StatusBadRequest, api.CodeMalformed)
+		p := w.refused(w.ask(access.Operator, http.MethodGet, path, ""), http.StatusBadRequest, api.CodeMalformed)
+		for _, inside := range []string{"strconv", "parsing time", "time: ", "SQLSTATE"} {
+			require.NotContains(t, p.Detail, inside, path)
+		}
 	}
 	w.refused(w.ask(access.Operator, http.MethodGet, "/jobs?cursor=x", ""), http.StatusUnprocessableEntity, api.CodeRejected)
 	w.refused(w.ask(access.Operator, http.MethodGet, "/nothing", ""), http.StatusNotFound, api.CodeNoRoute)

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -48,10 +49,19 @@ func duration(name, text string, to *time.Duration) (err error) {
 	if text == "" {
 		return nil
 	}
-	if *to, err = time.ParseDuration(text); err != nil {
-		return malformed(name + ": " + err.Error() + ": it is a duration such as 90s or 24h")
+	if *to, err = span(text); err != nil {
+		return malformed(name + ": " + err.Error())
 	}
 	return nil
+}
+
+// span reads a duration.
+func span(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = errors.New("it is a duration such as 90s or 24h")
+	}
+	return d, err
 }
 
 func (a *api) start(w http.ResponseWriter, r *http.Request) error {
@@ -124,12 +134,12 @@ const (
 
 // limitOf reads the size of a page, at most most items.
 func limitOf(q *query, most int) int {
-	n := DefaultLimit
-	read(q, "limit", &n, strconv.Atoi)
-	if q.err == nil && (n < 1 || n > most) {
+	n := int64(DefaultLimit)
+	read(q, "limit", &n, number)
+	if q.err == nil && (n < 1 || n > int64(most)) {
 		q.err = malformed("parameter limit: it is 1 to " + strconv.Itoa(most))
 	}
-	return n
+	return int(n)
 }
 
 func (a *api) count(w http.ResponseWriter, r *http.Request) error {

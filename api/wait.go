@@ -32,7 +32,7 @@ const (
 func (a *api) wait(w http.ResponseWriter, r *http.Request) error {
 	q := parameters(r, "timeout", "until_parked")
 	timeout, parked := DefaultWait, false
-	read(q, "timeout", &timeout, time.ParseDuration)
+	read(q, "timeout", &timeout, span)
 	read(q, "until_parked", &parked, truth)
 	if q.err == nil && (timeout < 0 || timeout > MaxWait) {
 		q.err = malformed(fmt.Sprintf("parameter timeout: it is 0s to %s", MaxWait))

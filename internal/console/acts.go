@@ -50,7 +50,9 @@ func (c *console) decide(w http.ResponseWriter, r *http.Request) {
 	done := 0
 	var failed error
 	for _, text := range r.PostForm["id"] {
-		if d.DeadLetter, err = strconv.ParseInt(text, 10, 64); err == nil {
+		if d.DeadLetter, err = strconv.ParseInt(text, 10, 64); err != nil {
+			err = bad("its id is a number")
+		} else {
 			err = c.rt.Operator().Decide(r.Context(), d)
 		}
 		if err != nil {
