@@ -8,8 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/dev"
@@ -44,7 +47,7 @@ ends. A second worker dev on the same directory is refused.
 ` + exitCodes,
 		Example: `  worker dev --flows examples/hello
   worker dev --data /var/tmp/shop --flows ./flows --http 127.0.0.1:8080`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.data, "data", cli.DefaultDevDir, "`DIR` for all data")
@@ -57,11 +60,12 @@ ends. A second worker dev on the same directory is refused.
 	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only", "console")
 	o.define(f)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if _, err := cli.ReadEnv(cmd, s.Getenv); err != nil {
-			return err
+		fromEnv, err := cli.ReadEnv(cmd, s.Getenv)
+		if err == nil && d.serversOnly {
+			err = checkServersOnly(cmd.Flags(), fromEnv)
 		}
-		if d.serversOnly && (o.flows != "" || o.http != "") {
-			return cli.Exitf(cli.CodeUsage, "--servers-only runs no worker: --flows and --http belong to the worker processes")
+		if err != nil {
+			return err
 		}
 		p, err := newProcess(o, s)
 		if err != nil {
@@ -71,6 +75,28 @@ ends. A second worker dev on the same directory is refused.
 		return p.dev(cmd.Context(), d, s.Out)
 	})
 	return cmd
+}
+
+// ofServers are the flags that mean something without a worker.
+var ofServers = []string{
+	"data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only", "space", "log", "log-level",
+}
+
+// checkServersOnly refuses flags that nobody would heed. The variables of a worker may be there for the
+// worker processes; that of the console is for worker dev alone.
+func checkServersOnly(f *pflag.FlagSet, fromEnv map[string]bool) error {
+	var idle []string
+	f.Visit(func(f *pflag.Flag) {
+		given := !fromEnv[f.Name] || f.Name == "console"
+		if given && f.Value.String() != "" && !slices.Contains(ofServers, f.Name) {
+			idle = append(idle, "--"+f.Name)
+		}
+	})
+	if idle == nil {
+		return nil
+	}
+	return cli.Exitf(cli.CodeUsage, "--servers-only runs no worker and no console: leave out %s, which the worker processes take, "+
+		"or `quipu console` for the page", strings.Join(idle, ", "))
 }
 
 // dev runs the servers, and the process on them unless only the servers are wanted.

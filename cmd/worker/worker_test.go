@@ -85,7 +85,12 @@ func TestUsage(t *testing.T) {
 		"http-deny":       {servers, map[string]string{"QUIPU_HTTP_DENY": "10.0.0.0/8,x:80"}, `http-deny "x:80"`},
 		"argument":        {[]string{"now"}, nil, "unknown command"},
 		"space":           {append(servers, "--space", "Über"), nil, `space "Über": a lower-case letter`},
-		"servers only":    {[]string{"dev", "--servers-only", "--http", ":0"}, nil, "--servers-only"},
+		"dev's argument":  {[]string{"dev", "now"}, nil, `"now": no arguments are taken`},
+		"servers only":    {[]string{"dev", "--servers-only", "--http", ":0", "--flows", "x"}, nil, "leave out --flows, --http,"},
+		"and console":     {[]string{"dev", "--servers-only", "--console", "127.0.0.1:0"}, nil, "leave out --console,"},
+		"of a variable": {
+			[]string{"dev", "--servers-only"}, map[string]string{"QUIPU_CONSOLE": "127.0.0.1:0", "QUIPU_DRAIN": "1s"}, "leave out --console,",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
