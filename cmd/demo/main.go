@@ -43,7 +43,7 @@ Exit codes:
 - 0: every number fits
 - 1: a number does not fit, or something could not be run; the data and the logs are kept
 - 2: flags`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.bin, "bin", "bin", "`DIR` with the binaries")

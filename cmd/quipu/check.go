@@ -73,7 +73,7 @@ func (a *app) checkOpen(ctx context.Context, rt *quipu.Runtime, c quipu.OpenChec
 	c.Progress = func(n, _ int64) {
 		if jobs = n; n%1000 == 0 && cli.Terminal(a.streams.Err) {
 			clear()
-			fmt.Fprintf(a.streams.Err, "%d jobs", n)
+			fmt.Fprint(a.streams.Err, counted(n, "job"))
 		}
 	}
 	var found int64

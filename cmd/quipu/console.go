@@ -32,7 +32,7 @@ from a proxy that names them. What is decided is journaled with their name.`,
 			"  quipu console --http 0.0.0.0:8400 --tls-cert server.pem --tls-key server.key\n" +
 			"  quipu console --http 0.0.0.0:8400 --proxy-from 10.1.0.0/16 --proxy-header X-Forwarded-User --proxy-role-header X-Quipu-Role\n" +
 			"  quipu console --trace-url 'http://127.0.0.1:16686/trace/{trace}'",
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	f.Define(cmd.Flags())
 	cmd.Flags().StringVar(&trace, "trace-url", "", "`URL` of a trace in a tracing system, with {trace} in the place of its id; default: no links to traces")

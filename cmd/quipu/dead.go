@@ -46,7 +46,7 @@ receiver first.
 
 Any other message (a wake-up, the outcome of an awaited job, a cycle, the dispatch of an
 activity) has no result that somebody else could give: retry it, or interrupt its job.`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	cmd.AddCommand(a.deadLsCommand(), a.deadRetryCommand(), a.deadDoneCommand(), a.deadResolveCommand(),
 		a.deadFailCommand())
@@ -67,7 +67,7 @@ dead letter, as the other filters are. The newest 1 000 of messages that belong 
 in the space are kept; a line on stderr says how many older ones were dropped.`,
 		Example: "  quipu dead ls --flow order --reason parked\n" +
 			"  quipu dead ls --topic payments.charge --limit 0 --ids | quipu dead retry - --reason \"the provider is back\"",
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	cmd.Flags().BoolVar(&f.All, "all", false, "also those that have ended")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only of jobs of this `FLOW`")

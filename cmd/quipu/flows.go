@@ -161,7 +161,7 @@ func (a *app) flowsCommand() *cobra.Command {
 		Use:   "flows",
 		Short: "List the deployed flows",
 		Long:  `List the deployed versions of all flows; the active one is what new jobs take.`,
-		Args:  cobra.NoArgs,
+		Args:  cli.Args(0, 0),
 		RunE: a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
 			flows, err := below.Of(rt).Flows(ctx)
 			if err != nil {

@@ -89,7 +89,7 @@ func (a *app) read(path string, limit int64) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(from, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, cli.PathError(err)
 	}
 	if int64(len(text)) > limit {
 		return nil, cli.Exitf(codeRefused, "%s has more than %d bytes", path, limit)

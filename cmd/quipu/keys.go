@@ -24,7 +24,7 @@ func (a *app) keysCommand() *cobra.Command {
 message without a valid signature does nothing. The keys are made with the space; engines
 and workers read them from the database. docs/security.md says who can read which.`,
 		Example: "  quipu keys\n  quipu keys rotate",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	cmd.RunE = a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
 		on, err := rt.Keys().On(ctx)
@@ -91,7 +91,7 @@ seconds. A worker in another language is refused until it has its new key.
 
 It needs the login of the owner.`,
 		Example: "  quipu keys rotate\n  quipu keys rotate --now",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	cmd.Flags().BoolVar(&now, "now", false, "let the other keys end at once")
 	cmd.RunE = a.run(writes, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
@@ -116,7 +116,7 @@ func (a *app) switchCommand(on bool) *cobra.Command {
 		Long: `Let the space sign its messages, and refuse others. A new space does. Processes follow
 within some seconds. It needs the login of the owner.`,
 		Example: "  quipu keys on",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	if !on {
 		cmd.Use, cmd.Short, cmd.Example = "off", "Let the space take messages without a signature", "  quipu keys off"
@@ -223,7 +223,7 @@ for one user. It asks no server. --nats-prefix and --nats-domain are those of th
 these. A worker names each topic that it serves, those of built-in handlers, too: its
 inboxes depend on them.`,
 		Example: "  quipu nats-permissions --space shop --role engine\n  quipu nats-permissions --space shop --role worker --topic pay.charge --topic http",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	f := cmd.Flags()
 	f.StringVar(&role, "role", "", "`ROLE` of the process: engine, worker or client")

@@ -42,7 +42,7 @@ func (a *app) lsCommand() *cobra.Command {
 		Short:   "List jobs",
 		Long:    lsText,
 		Example: "  quipu ls --watch --flow order\n  quipu ls --state open --flow order\n  quipu ls --state failed,interrupted --from 24h --keys | quipu show -\n  quipu ls --count --from 2026-11-01T00:00:00Z",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	cmd.Flags().StringSliceVar(&o.states, "state", nil, "only jobs in this `STATE`: open, completed, failed, interrupted, quarantined or expired; several with commas")
 	cmd.Flags().StringVar(&f.Flow, "flow", "", "only jobs of this `FLOW`")

@@ -50,6 +50,8 @@ func TestUsage(t *testing.T) {
 		"format, variable": {map[string]string{"QUIPU_OUTPUT": "xml"}, []string{"flows"}, cli.CodeUsage, "table or json"},
 		"command":          {nil, []string{"frob"}, cli.CodeUsage, `unknown command "frob"`},
 		"no arguments":     {some, []string{"start"}, cli.CodeUsage, "quipu start: missing: FLOW\nusage: quipu start FLOW [KEY]"},
+		"one too many":     {some, []string{"ls", "x"}, cli.CodeUsage, "quipu ls: \"x\": no arguments are taken\nusage: quipu ls [flags]"},
+		"a directory":      {some, []string{"check", "testdata"}, cli.CodeFailed, "quipu check: testdata: is a directory\n"},
 		"command below":    {some, []string{"dead", "reslove", "7"}, cli.CodeUsage, `unknown command "reslove" for "quipu dead"`},
 		"stdin as key":     {some, []string{"start", "f", "-"}, cli.CodeUsage, "KEY cannot be -"},
 		"lines and key":    {some, []string{"start", "-", "key"}, cli.CodeUsage, "no other argument"},

@@ -42,7 +42,7 @@ their journals, as whole partitions, it must also be able to act as the owner of
 quipu grant gives the roles to the logins of your processes. A process that logs in as the owner has all
 rights. Repeat --roles after each migration. It needs the right CREATEROLE.`,
 		Example: "  quipu migrate --roles\n  quipu migrate --expire 2160h\n  journal-verify --postgres postgres://auditor@db/quipu   # auditor is in quipu_default_verifier",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	cmd.Flags().StringVar(&expire, "expire", "", "`TIME` that closed jobs are kept whose flow does not say it, 1s to 87600h, or never; default: what the space has")
 	cmd.Flags().BoolVar(&private, "private-keys", false, "keep digests of keys, in a new space")

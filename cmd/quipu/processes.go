@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
 func (a *app) processesCommand() *cobra.Command {
@@ -20,7 +21,7 @@ not listed any more. Clients, processes with only the roles schedule and retenti
 workers in other languages are never listed. In a database that is another one than the
 space's no process works; then the command says why (quipu recover).`,
 		Example: "  quipu processes",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	cmd.RunE = a.run(looks, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
 		all, err := rt.Processes(ctx)

@@ -54,7 +54,7 @@ new space has stop. With it alone nothing else is changed.
 
 It needs the rights of the owner of the tables.`,
 		Example: "  quipu recover --dry-run --lost-writes\n  quipu recover --lost-writes -o json\n  quipu recover --on-promotion continue",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&r.LostWrites, "lost-writes", false, "commits may be missing: ask before a Guarded effect is called")

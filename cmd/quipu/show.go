@@ -298,7 +298,7 @@ func (s *shower) header(j *view.Job, parent string) {
 	}
 	if s.digits {
 		fmt.Fprintf(w, "open     obligations: %d\n", j.Semaphore)
-		fmt.Fprintf(w, "journal  %d entries, head %s\n", j.Entries, j.Head)
+		fmt.Fprintf(w, "journal  %s, head %s\n", entries(j.Entries), j.Head)
 		if j.Trace != "" {
 			fmt.Fprintf(w, "trace    %s\n", plain(j.Trace))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal"
 )
@@ -19,7 +20,7 @@ func (a *app) spaceCommand() *cobra.Command {
 		Use:   "space",
 		Short: "Look at the space itself",
 		Long:  `Look at the space itself.`,
-		Args:  cobra.NoArgs,
+		Args:  cli.Args(0, 0),
 	}
 	cmd.AddCommand(a.spaceLogCommand())
 	return cmd
@@ -38,7 +39,7 @@ accepted: a check of the preflight was accepted although it failed, with what it
 token-made, token-revoked (quipu token). key-added, signing (quipu keys). recovered,
 on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
 		Example: "  quipu space log",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 		RunE: a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
 			all, err := below.Of(rt).SpaceEntries(ctx)
 			if err != nil {

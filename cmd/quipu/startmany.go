@@ -179,7 +179,7 @@ func (s *starter) flush(ctx context.Context) error {
 	}
 	s.requests, s.numbers = s.requests[:0], s.numbers[:0]
 	if cli.Terminal(s.streams.Err) {
-		fmt.Fprintf(s.streams.Err, "\r\x1b[K%d lines, %d started", s.lines, s.Started)
+		fmt.Fprintf(s.streams.Err, "\r\x1b[K%s, %d started", counted(s.lines, "line"), s.Started)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ type tokenView struct {
 }
 
 func (a *app) tokenLsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "ls", Short: "List tokens", Long: "List tokens, also those that have ended.", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "ls", Short: "List tokens", Long: "List tokens, also those that have ended.", Args: cli.Args(0, 0)}
 	cmd.RunE = a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
 		all, err := rt.Tokens().List(ctx)
 		if err != nil {

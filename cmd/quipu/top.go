@@ -45,7 +45,7 @@ LONGEST is how long ago the request was sent whose run has gone on longest. STUC
 wrong, the worst first: what stops a process (it says the same at /readyz), what waits for a
 person, what nobody serves, and handlers that have run for over 10 minutes.`,
 		Example: "  quipu top\n  quipu top --once -o json",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(0, 0),
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "print it once")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {

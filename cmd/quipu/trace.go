@@ -89,7 +89,7 @@ func (a *app) sendTrace(ctx context.Context, tel *telemetry.Telemetry, x *view.T
 		return err
 	}
 	sent := len(x.Ended())
-	fmt.Fprintf(a.streams.Out, "%s  trace %s  %d spans sent", plain(x.Key), x.Context.Trace, sent)
+	fmt.Fprintf(a.streams.Out, "%s  trace %s  %s sent", plain(x.Key), x.Context.Trace, counted(sent, "span"))
 	if open := len(x.Spans) - sent; open > 0 {
 		fmt.Fprintf(a.streams.Out, ", %d are still open", open)
 	}

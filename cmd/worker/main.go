@@ -57,7 +57,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
 ` + exitCodes,
 		Example: `  worker --postgres postgres://quipu@db/quipu --nats nats://nats:4222 --space shop --flows ./flows
   worker --roles workers --concurrency 200`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	o.define(cmd.Flags())
 	o.defineServers(cmd.Flags())

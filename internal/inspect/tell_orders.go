@@ -165,7 +165,11 @@ func (t *teller) elements(e *journal.Entry, entered leg1s) {
 			t.send(journal.DeriveRequest(leg1, i), r)
 		}
 		ev := t.event(e, view.KindSent, at)
-		ev.Text = fmt.Sprintf("%d elements sent to %s, %d at a time", e.Elements.Count, a.Topic, e.Elements.Parallel)
+		many := "elements"
+		if e.Elements.Count == 1 {
+			many = "element"
+		}
+		ev.Text = fmt.Sprintf("%d %s sent to %s, %d at a time", e.Elements.Count, many, a.Topic, e.Elements.Parallel)
 		if taken > 0 {
 			ev.Text = fmt.Sprintf("%d of %s; the others are taken over", e.Elements.Count-taken, ev.Text)
 		}

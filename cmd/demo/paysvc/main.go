@@ -33,7 +33,7 @@ GET /stats and GET /charges say what was applied. It prints its URL when it
 listens, and runs until SIGTERM or SIGINT.
 
 Exit codes: 0 stopped by a signal · 1 the address cannot be used · 2 usage.`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	cmd.Flags().StringVar(&addr, "addr", orders.Address, "`ADDRESS` to listen on; port 0 is any free one")
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {

@@ -20,7 +20,7 @@ import (
 // command has a flag from the environment and ends with an error.
 func command(fail error, seen *string) clitest.Run {
 	return func(ctx context.Context, args []string, s cli.Streams) int {
-		cmd := &cobra.Command{Use: "thing", Args: cobra.NoArgs}
+		cmd := &cobra.Command{Use: "thing", Args: cli.Args(0, 0)}
 		value := cmd.Flags().String("max-batch", "5", "`N` of them")
 		cmd.Flags().Int("limit", 5, "`N` at most")
 		cmd.Flags().Duration("delay", 0, "`TIME` to wait")
@@ -54,7 +54,7 @@ func TestExitCodes(t *testing.T) {
 		"no time":      {nil, []string{"--delay", "tomorrow"}, cli.CodeUsage, "thing: --delay \"tomorrow\": use a time such as 500ms, 30s or 72h\n"},
 		"no truth":     {nil, []string{"--all=perhaps"}, cli.CodeUsage, "thing: --all \"perhaps\": use true or false\n"},
 		"unknown flag": {nil, []string{"--odd"}, cli.CodeUsage, "unknown flag: --odd"},
-		"arguments":    {nil, []string{"odd"}, cli.CodeUsage, `unknown command "odd"`},
+		"arguments":    {nil, []string{"odd"}, cli.CodeUsage, "thing: \"odd\": no arguments are taken\nusage: thing [flags]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

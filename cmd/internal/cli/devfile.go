@@ -64,7 +64,7 @@ func ReadDevFile(dir string) (DevFile, error) {
 		return d, fmt.Errorf("%s is not there: start `worker dev --data %s` and wait until it is ready: %w", DevPath(dir), dir, err)
 	}
 	if err != nil {
-		return d, fmt.Errorf("read %s: %w", DevPath(dir), err)
+		return d, PathError(err)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("read %s: %w", DevPath(dir), err)
