@@ -322,7 +322,7 @@ func (a *app) decide(cmd *cobra.Command, args []string, word string, d quipu.Dec
 		for _, id := range ids {
 			d.DeadLetter = id
 			if err := from.Decide(ctx, d); err != nil {
-				fmt.Fprintf(a.streams.Err, "%s: %v\n", cmd.CommandPath(), err) // it names the dead letter
+				fmt.Fprintf(a.streams.Err, "%s: %s\n", cmd.CommandPath(), cli.Harmless(err)) // it names the dead letter
 				code.add(codeOf(err))
 				continue
 			}

@@ -34,7 +34,7 @@ func (a *app) each(cmd *cobra.Command, keys []string, do func(key string) error)
 		case err == nil:
 		case c == codeNotFound || c == codeRefused || c == codeStale:
 			if !errors.Is(err, cli.ErrReported) {
-				fmt.Fprintf(a.streams.Err, "%s: %v\n", cmd.CommandPath(), err)
+				fmt.Fprintf(a.streams.Err, "%s: %s\n", cmd.CommandPath(), cli.Harmless(err))
 			}
 			code.add(c)
 		default:

@@ -54,7 +54,7 @@ func (a *app) parse(cmd *cobra.Command, paths []string) ([]*flow.Flow, error) {
 		}
 		f, err := flow.Parse(path, text)
 		if err != nil {
-			fmt.Fprintln(a.streams.Err, err)
+			fmt.Fprintln(a.streams.Err, cli.Harmless(err))
 			faulty++
 			continue
 		}

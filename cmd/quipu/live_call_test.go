@@ -31,6 +31,10 @@ func TestCall(t *testing.T) {
 
 	declined := []string{"call", "fail", "f", `{"code": 409, "message": "declined"}`}
 	require.Contains(t, s.fails(codeEnded, "", declined...).Err, "declined")
+	esc := s.fails(codeEnded, "", "call", "fail", "esc", `{"code": 409, "message": "a\u001b[31mb"}`).Err
+	require.Equal(t, "quipu call: job \"esc\" failed with code 409: a [31mb\n", esc)
+	s.ok("", "call", "echo", "csi", `"\u009b31m"`)
+	require.Contains(t, s.ok("", "wait", "csi"), `"\u009b31m"`)
 	o = objects(t, s.fails(codeEnded, "", append(declined, "-o", "json")...).Out)
 	require.Equal(t, "failed", o[0]["state"])
 	late := s.fails(codeTimeout, "", "call", "nobody.serves", "t", "--timeout", "300ms").Err

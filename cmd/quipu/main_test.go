@@ -99,6 +99,18 @@ func TestUsage(t *testing.T) {
 
 // TestFlowFaults: all faults of all files with their places, also of standard
 // input.
+// The help of a command is about that command, and says where the flags are that all have.
+func TestHelpIsAboutTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"activate", "--help"}, {"dead", "retry", "--help"}} {
+		r := clitest.Do(t, run, nil, "", args...)
+		require.Zero(t, r.Code)
+		require.NotContains(t, r.Out, "--nats")
+		require.Contains(t, r.Out, "\n\nFlags of every command: quipu --help\n")
+	}
+	require.Contains(t, clitest.Do(t, run, nil, "", "--help").Out, "--nats")
+}
+
 func TestFlowFaults(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")

@@ -153,7 +153,7 @@ func (s *starter) take(ctx context.Context, text []byte) error {
 func (s *starter) refuse(number int, err error) {
 	s.Refused++
 	s.code.add(codeRefused)
-	fmt.Fprintf(s.streams.Err, "line %d: %v\n", number, err)
+	fmt.Fprintf(s.streams.Err, "line %d: %s\n", number, cli.Harmless(err))
 }
 
 // flush starts the batch.

@@ -109,7 +109,7 @@ func (w *waiter) find(ctx context.Context, keys []string) error {
 		job, err := w.from.Find(ctx, key)
 		switch {
 		case errors.Is(err, quipu.ErrNotFound):
-			fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", err)
+			fmt.Fprintf(w.streams.Err, "quipu wait: %s\n", cli.Harmless(err))
 			w.code.add(codeNotFound)
 		case err != nil:
 			return err
@@ -198,7 +198,7 @@ func (w *waiter) end(e waited) error {
 		end.State, end.Code, end.Error = failed.State, failed.Code, view.FailureOf(failed.Cause)
 		w.code.add(codeEnded)
 	case errors.Is(e.err, quipu.ErrNotFound): // the job was removed meanwhile
-		fmt.Fprintf(w.streams.Err, "quipu wait: %v\n", e.err)
+		fmt.Fprintf(w.streams.Err, "quipu wait: %s\n", cli.Harmless(e.err))
 		w.code.add(codeNotFound)
 		return nil
 	case e.err != nil:
@@ -208,7 +208,7 @@ func (w *waiter) end(e waited) error {
 		return w.object(end)
 	}
 	w.progress(true)
-	text := string(end.Output)
+	text := inert(end.Output)
 	if end.Error != nil {
 		text = plain(fmt.Sprintf("%d %s", end.Code, failureText(end.Error)))
 	}

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -88,6 +90,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), inherited, elsewhere, 1))
 	unknown := knowsCommands(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -104,7 +107,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 	stopped := ctx.Err() != nil && code == CodeFailed
 	// a person who presses Ctrl-C knows
 	if !errors.Is(err, ErrReported) && !(stopped && errors.Is(err, context.Canceled)) {
-		fmt.Fprintf(s.Err, "%s: %v\n", cmd.CommandPath(), badValue(err))
+		fmt.Fprintf(s.Err, "%s: %s\n", cmd.CommandPath(), Harmless(badValue(err)))
 	}
 	if code == CodeUsage {
 		fmt.Fprintf(s.Err, "'%s --help' says how it is used.\n", cmd.CommandPath())
@@ -113,6 +116,34 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, s Streams)
 		return CodeInterrupted
 	}
 	return code
+}
+
+// The help of a command is about that command: in the place of the flags that all commands have, it
+// says where they are.
+const (
+	inherited = `
+
+Global Flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}`
+	elsewhere = `
+
+Flags of every command: {{.Root.Name}} --help`
+)
+
+// Harmless is the text of an error for a terminal: users' data in it can neither move the cursor nor
+// turn around what stands beside it. Its lines stay.
+func Harmless(err error) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, err.Error())
 }
 
 // knowsCommands lets a command that only has others below it refuse a name that is none of them.

@@ -48,6 +48,7 @@ func TestExitCodes(t *testing.T) {
 		"done":         {nil, nil, 0, ""},
 		"failed":       {errors.New("no luck"), nil, cli.CodeFailed, "thing: no luck\n"},
 		"own code":     {cli.Exitf(7, "stale"), nil, 7, "thing: stale\n"},
+		"harmless":     {errors.New("a\x1b[31mb\u202e\n\u009bc\r"), nil, cli.CodeFailed, "thing: a [31mb\ufffd\n c \n"},
 		"reported":     {cli.Exit(3, cli.ErrReported), nil, 3, ""},
 		"usage":        {cli.Exitf(cli.CodeUsage, "odd"), nil, cli.CodeUsage, "thing: odd\n'thing --help' says how it is used.\n"},
 		"no number":    {nil, []string{"--limit", "x"}, cli.CodeUsage, "thing: --limit \"x\": use a whole number\n"},
