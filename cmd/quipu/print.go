@@ -10,10 +10,12 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// maxCell is the length at which the text of a table cell is cut, in characters.
+// maxCell is the length at which the text of a table cell is cut on a terminal, in characters. What is
+// printed elsewhere, into a file or another command, is whole.
 const maxCell = 100
 
 // object prints v as one line of JSON.
@@ -57,6 +59,7 @@ type table struct {
 	rows int
 	most int // most rows that are printed; 0: all
 	hide int // the column that is left out, from 1; 0: none
+	cut  bool
 }
 
 // address is the head of the column that only --digits shows.
@@ -72,7 +75,8 @@ func (t *table) addressed(digits bool) *table {
 }
 
 func newTable(w io.Writer, head ...string) *table {
-	return &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), head: head}
+	_, drawn := w.(*canvas)
+	return &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), head: head, cut: drawn || cli.Terminal(w)}
 }
 
 // bounded cuts the table at maxRows and counts the rest.
@@ -81,7 +85,7 @@ func (t *table) bounded() *table {
 	return t
 }
 
-// row prints one row. Its cells are made safe for a terminal and cut to maxCell.
+// row prints one row. Its cells are made safe for a terminal, and on one they are cut to maxCell.
 func (t *table) row(cells ...any) {
 	if t.rows == 0 && len(t.head) > 0 {
 		fmt.Fprintln(t.w, strings.Join(t.head, "\t"))
@@ -94,7 +98,9 @@ func (t *table) row(cells ...any) {
 	}
 	texts := make([]string, len(cells))
 	for i, c := range cells {
-		texts[i] = cell(fmt.Sprint(c))
+		if texts[i] = plain(fmt.Sprint(c)); t.cut {
+			texts[i] = cell(texts[i])
+		}
 	}
 	fmt.Fprintln(t.w, strings.Join(texts, "\t"))
 }

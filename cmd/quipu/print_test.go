@@ -133,6 +133,21 @@ func TestOpenLettersAreWhole(t *testing.T) {
 	require.Equal(t, "\nDead letter 2: "+long+"\n", b.String())
 }
 
+// Sentences are whole where no terminal is: in a file, or for another command.
+func TestCellsAreWholeElsewhere(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2*maxCell)
+	var file bytes.Buffer
+	var drawn canvas
+	for _, w := range []io.Writer{&file, &drawn} {
+		x := newTable(w)
+		x.row(long + "\t\x1b[1m")
+		require.NoError(t, x.flush())
+	}
+	require.Equal(t, long+"  [1m\n", file.String())
+	require.Equal(t, long[:maxCell-1]+"…\n", drawn.String())
+}
+
 // TestCellsAreHarmless: users' text cannot move a terminal's cursor.
 func TestCellsAreHarmless(t *testing.T) {
 	t.Parallel()

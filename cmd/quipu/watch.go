@@ -119,9 +119,13 @@ type screen struct {
 	drawn bool
 }
 
+// canvas takes what is drawn on a terminal.
+type canvas struct{ strings.Builder }
+
 // draw draws what frame writes, cut to the size of the terminal.
 func (s *screen) draw(frame func(io.Writer) error) error {
-	var text, out strings.Builder
+	var text canvas
+	var out strings.Builder
 	if err := frame(&text); err != nil {
 		return err
 	}
