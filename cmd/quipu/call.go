@@ -62,7 +62,11 @@ func (a *app) call(ctx context.Context, rt *quipu.Runtime, topic, key string, in
 	case err != nil && errors.Is(context.Cause(ctx), errTimeout):
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
 		defer cancel()
-		return cli.Exitf(codeTimeout, "the call has not ended in time: %s; `quipu wait %s` waits on", lateBecause(ctx, database{rt}, key), key)
+		because, failed := lateBecause(ctx, database{rt}, key)
+		if failed != nil {
+			return fmt.Errorf("it is not known whether the call has ended: %w", failed)
+		}
+		return cli.Exitf(codeTimeout, "the call has not ended in time: %s; `quipu wait %s` waits on", because, key)
 	case a.json() && err == nil:
 		return a.object(ending{Key: key, State: journal.JobCompleted, Output: output})
 	case a.json() && failed:

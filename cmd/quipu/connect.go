@@ -175,6 +175,9 @@ func (a *app) explain(err error) error {
 	if _, missing := errors.AsType[*postgres.NoSpaceError](err); missing {
 		return err
 	}
+	if _, taken := errors.AsType[*postgres.TakenError](err); taken {
+		return err
+	}
 	switch {
 	case errors.Is(err, quipu.ErrConfig):
 		return cli.Configuration(err)
@@ -209,8 +212,6 @@ func codeOf(err error) int {
 		return codeNotFound
 	case errors.Is(err, store.ErrStale):
 		return codeStale
-	case errors.Is(err, context.DeadlineExceeded):
-		return codeTimeout
 	}
 	return cli.Code(err)
 }

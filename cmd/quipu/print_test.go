@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -192,6 +194,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{store.ErrVersionTaken, codeRefused},
 		{store.ErrNotFound, codeNotFound},
 		{store.ErrStale, codeStale},
+		{fmt.Errorf("%w: %w", store.ErrUnavailable, context.DeadlineExceeded), cli.CodeFailed},
 		{errors.New("else"), cli.CodeFailed},
 	} {
 		require.Equal(t, c.want, codeOf(c.err), "%v", c.err)

@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -71,7 +72,10 @@ type waited struct {
 
 func (w *waiter) wait(ctx context.Context, keys []string) error {
 	if err := w.find(ctx, keys); err != nil {
-		return w.cut(ctx, err)
+		if errors.Is(context.Cause(ctx), errTimeout) {
+			err = fmt.Errorf("the database did not answer within --timeout: %w", err)
+		}
+		return err
 	}
 	waiting, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -133,13 +137,17 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateLook)
 	defer cancel()
 	for _, key := range w.open {
+		because, err := lateBecause(ctx, w.from, key)
+		if err != nil {
+			return fmt.Errorf("it is not known whether job %q has ended: %w", key, err)
+		}
 		if w.json() {
 			if err := w.object(ending{Key: key, State: "timeout"}); err != nil {
 				return err
 			}
 			continue
 		}
-		fmt.Fprintf(w.streams.Err, "quipu wait: job %q has not ended in time: %s\n", key, lateBecause(ctx, w.from, key))
+		fmt.Fprintf(w.streams.Err, "quipu wait: job %q has not ended in time: %s\n", key, because)
 	}
 	w.code.add(codeTimeout)
 	return w.code.err()
@@ -148,19 +156,19 @@ func (w *waiter) cut(ctx context.Context, err error) error {
 // lateLook bounds the look for why jobs have not ended in time.
 const lateLook = 5 * time.Second
 
-// lateBecause says what a job waits for, as why does: the first thing, which is the most urgent.
-func lateBecause(ctx context.Context, from source, key string) string {
-	var reasons []view.Reason
-	if j, err := from.Job(ctx, key, view.Want{Reasons: true}); err == nil {
-		reasons = j.Reasons
+// lateBecause says what a job waits for, as why does: the first thing, which is the most urgent. The
+// error is that of a source that does not answer, which knows nothing of the job.
+func lateBecause(ctx context.Context, from source, key string) (string, error) {
+	j, err := from.Job(ctx, key, view.Want{Reasons: true})
+	switch {
+	case err != nil && ctx.Err() != nil, errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLogin):
+		return "", err
+	case err != nil || len(j.Reasons) == 0:
+		return fmt.Sprintf("`quipu why %s` says what it waits for", key), nil
+	case len(j.Reasons) == 1:
+		return plain(j.Reasons[0].Text), nil
 	}
-	switch len(reasons) {
-	case 0:
-		return fmt.Sprintf("`quipu why %s` says what it waits for", key)
-	case 1:
-		return plain(reasons[0].Text)
-	}
-	return fmt.Sprintf("%s; and %d more, `quipu why %s` says all", plain(reasons[0].Text), len(reasons)-1, key)
+	return fmt.Sprintf("%s; and %d more, `quipu why %s` says all", plain(j.Reasons[0].Text), len(j.Reasons)-1, key), nil
 }
 
 // patiently waits with wait, also for a job that waits for a person. It then says so once.
