@@ -109,6 +109,24 @@ func (a *api) resume(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, Resumed{Key: job.Key, Job: job.ID.String(), Generation: old.Generation + 1})
 }
 
+// fork begins a job under another key that goes on from an entry of the job of an id.
+func (a *api) fork(w http.ResponseWriter, r *http.Request) error {
+	var body ForkRequest
+	if err := decode(r, &body); err != nil {
+		return err
+	}
+	id, err := idOf(r, "a fork")
+	if err != nil {
+		return err
+	}
+	job, err := a.rt.Fork(r.Context(), quipu.Job{ID: id}, body.At, body.Key,
+		quipu.Who(access.Of(r.Context()).Name), quipu.Reason(body.Reason))
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, Forked{Key: job.Key, Job: job.ID.String()})
+}
+
 func (a *api) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	q := parameters(r, "all", "flow", "topic", "reason", "prefix", "from", "to", "job", "cursor", "limit")
 	f := quipu.DeadLetterFilter{Limit: limitOf(q, MaxLimit)}

@@ -108,6 +108,7 @@ var routes = []route{
 	{http.MethodGet, "/jobs/{job}/wait", access.Viewer, (*api).wait},
 	{http.MethodPost, "/jobs/{job}/interrupt", access.Client, quick(bare((*api).interrupt))},
 	{http.MethodPost, "/jobs/{job}/resume", access.Operator, quick(bare((*api).resume))},
+	{http.MethodPost, "/jobs/{job}/fork", access.Operator, quick(bare((*api).fork))},
 	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, long(bare((*api).verify))},
 	{http.MethodGet, "/jobs/{job}/export", access.Viewer, long(bare((*api).export))},
 	{http.MethodPost, "/signals", access.Client, quick(bare((*api).signal))},

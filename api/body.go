@@ -34,6 +34,10 @@ func (r *ResumeRequest) members() map[string]any {
 	return map[string]any{"from": &r.From, "reason": &r.Reason}
 }
 
+func (f *ForkRequest) members() map[string]any {
+	return map[string]any{"at": &f.At, "key": &f.Key, "reason": &f.Reason}
+}
+
 func (d *DecideRequest) members() map[string]any {
 	return map[string]any{"verdict": &d.Verdict, "effect": &d.Effect, "result": &d.Result, "code": &d.Code, "message": &d.Message, "reason": &d.Reason}
 }

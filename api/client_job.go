@@ -98,6 +98,16 @@ func (c *Client) Resume(ctx context.Context, job journal.JobID, from, reason str
 	return out, err
 }
 
+// Fork is Runtime.Fork of the job with the ID at an entry, as a job with the key. Who forks is who has the
+// token. One that cannot be forked so is quipu.ErrFork.
+func (c *Client) Fork(
+	ctx context.Context, job journal.JobID, at int64, key, reason string,
+) (out Forked, err error) {
+	body := ForkRequest{At: at, Key: key, Reason: reason}
+	err = c.do(ctx, call{method: http.MethodPost, path: jobPath(job.String(), "/fork"), body: body, to: &out})
+	return out, err
+}
+
 // Space is Runtime.Space.
 func (c *Client) Space(ctx context.Context) (*view.Space, error) {
 	s := &view.Space{}

@@ -47,7 +47,7 @@ func FuzzBody(f *testing.F) {
 			return err
 		}
 		var err error
-		switch kind % 5 {
+		switch kind % 6 {
 		case 0:
 			s := &StartRequest{}
 			if err = read(s, &StartRequest{}); err == nil {
@@ -66,6 +66,8 @@ func FuzzBody(f *testing.F) {
 			err = read(&DecideRequest{}, &DecideRequest{})
 		case 4:
 			err = read(&ResumeRequest{}, &ResumeRequest{})
+		case 5:
+			err = read(&ForkRequest{}, &ForkRequest{})
 		}
 		if err != nil {
 			require.Contains(t, []string{CodeMalformed, CodeMediaType}, problemOf(err).Code)

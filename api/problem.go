@@ -23,6 +23,7 @@ const (
 	CodeConflict     = "conflict"               // 409: the key has a job with other content
 	CodeStale        = "stale"                  // 409: somebody else has decided, or it has ended
 	CodeResume       = "cannot_resume"          // 409: the detail says what to do
+	CodeFork         = "cannot_fork"            // 409: the detail says what to do
 	CodeExpired      = "expired"                // 410: the job's journal was removed
 	CodeTooLarge     = "too_large"              // 413: the body
 	CodeMediaType    = "unsupported_media_type" // 415: the body is no JSON
@@ -53,6 +54,7 @@ var known = []struct {
 	{quipu.ErrNotFound, http.StatusNotFound, CodeNotFound},
 	{quipu.ErrStale, http.StatusConflict, CodeStale},
 	{quipu.ErrResume, http.StatusConflict, CodeResume},
+	{quipu.ErrFork, http.StatusConflict, CodeFork},
 	{quipu.ErrInput, http.StatusUnprocessableEntity, CodeInput},
 	{quipu.ErrKey, http.StatusUnprocessableEntity, CodeKey},
 	{quipu.ErrRejected, http.StatusUnprocessableEntity, CodeRejected},

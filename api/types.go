@@ -137,6 +137,19 @@ type Resumed struct {
 	Generation int64  `json:"generation"`
 }
 
+// ForkRequest is the body of a fork. At is the entry to go on from, from 1; Key is that of the new job.
+type ForkRequest struct {
+	At     int64  `json:"at"`
+	Key    string `json:"key"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Forked is the answer to a fork: the new job.
+type Forked struct {
+	Key string `json:"key"`
+	Job string `json:"job"` // its id
+}
+
 // Verified is what the checks of journal-verify found in a job. Violation is the first one.
 type Verified struct {
 	Key       string  `json:"key"`

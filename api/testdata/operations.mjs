@@ -49,6 +49,9 @@ const bad = await client.start({}, { flow: "bad", key: "b1" });
 assert.equal((await client.wait({ job: "b1", timeout: "60s" })).state, "failed");
 const again = await operator.resume({ job: bad.job }, { from: "step", reason: "once more" });
 assert.equal(again.generation, 2);
+const branch = await operator.fork({ job: started.job }, { at: 1, key: "h/2", reason: "from its beginning" });
+assert.equal((await viewer.get({ job: "h/2" })).fork_of, started.job);
+assert.equal((await client.wait({ job: branch.job, timeout: "60s" })).state, "completed");
 assert.equal((await viewer.space()).space, (await viewer.trace({ job: "b1" })).space);
 
 // A job that waits for a person, by its events.
@@ -70,6 +73,7 @@ await refused(viewer.start({}, { flow: "hello", key: "h2" }), "forbidden");
 await refused(client.start({}, { flow: "hello", key: "h2", input: {} }), "invalid_input");
 await refused(operator.decide({ id: 1 }, { verdict: "retry" }), "stale");
 await refused(operator.resume({ job: bad.job }), "stale");
+await refused(operator.fork({ job: started.job }, { at: 1, key: "h/2" }), "cannot_fork");
 await refused(viewer.get({ job: "h/1", at: 99 }), "not_found");
 await assert.rejects(connect(url, "qp_none"), { code: "unauthenticated" });
 
@@ -84,6 +88,7 @@ await unsent(client.list({ from: "yesterday" }), "it is no date-time");
 await unsent(client.wait({ job: "h/1", timeout: "soon" }), "it does not match");
 await unsent(client.start(), "the body is missing");
 await unsent(client.start({}, { key: "h2" }), "it lacks one of flow");
+await unsent(operator.fork({ job: started.job }, { at: 0, key: "h/3" }), "it is below 1");
 await unsent(client.start({}, { flow: "hello", key: "h2", imput: {} }), "no member imput");
 await unsent(client.start({}, { flow: "hello", key: "h2", tags: Array(11).fill("t") }), "more than 10 items");
 await unsent(client.flows({}, {}), "flows has no body");

@@ -38,20 +38,21 @@ entries will do. A job that resumes another, a fork, and a flow with identity: s
 		if at < 1 || as == "" {
 			return cli.Exitf(cli.CodeUsage, "give the entry to go on from (--at, from 1) and the key of the new job (--as)")
 		}
-		return a.with(cmd, starts, func(ctx context.Context, rt *quipu.Runtime) error {
-			of, err := database{rt}.Find(ctx, args[0])
+		by.who = a.whoOf(by)
+		return a.ask(cmd, starts, func(ctx context.Context, from source) error {
+			of, err := from.Find(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			job, err := rt.Fork(ctx, of, at, as, quipu.Who(a.whoOf(by)), quipu.Reason(by.reason))
+			job, err := from.Fork(ctx, of.ID, at, as, by)
 			switch {
 			case errors.Is(err, quipu.ErrFork):
 				return cli.Exit(codeRefused, err)
 			case err != nil:
 				return err
 			}
-			return a.say(map[string]any{"key": as, "job": job.ID.String(), "fork_of": args[0], "at": at},
-				"%s goes on from entry %d of %s as job %s\n", plain(as), at, plain(args[0]), job.ID)
+			return a.say(map[string]any{"key": as, "job": job.Job, "fork_of": args[0], "at": at},
+				"%s goes on from entry %d of %s as job %s\n", plain(as), at, plain(args[0]), job.Job)
 		})
 	})
 	return cmd

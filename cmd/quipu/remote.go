@@ -7,11 +7,12 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
 
 // remotely are the commands that can ask the API.
-const remotely = "start (one job), wait, ls, show, log, messages, why, replay, trace, top, export, signal, interrupt, resume and dead"
+const remotely = "start (one job), wait, ls, show, log, messages, why, replay, trace, top, export, signal, interrupt, resume, fork and dead"
 
 // tokenVariable has the token for the API. It is no flag: others can read the flags of a process.
 const tokenVariable = "QUIPU_TOKEN"
@@ -74,4 +75,10 @@ func (r remote) Resume(ctx context.Context, key, from string, by decision) (out 
 		return out, err
 	}
 	return r.Client.Resume(ctx, job.ID, from, by.reason)
+}
+
+func (r remote) Fork(
+	ctx context.Context, of journal.JobID, at int64, as string, by decision,
+) (api.Forked, error) {
+	return r.Client.Fork(ctx, of, at, as, by.reason)
 }

@@ -74,6 +74,12 @@ func TestO10Remote(t *testing.T) {
 	require.NotContains(t, log, "eve")
 	far.fails(codeStale, "", "dead", "retry", "1")
 
+	require.Contains(t, far.ok("", "fork", "k1", "--at", "1", "--as", "k1-again", "--reason", "the handler is mended"), "k1-again goes on from entry 1 of k1 as job ")
+	far.ok("", "wait", "k1-again")
+	s.inOrder(s.ok("", "log", "k1"), "the job completed", "ada (login quipu): fork (the handler is mended), from an earlier entry, as job k1-again")
+	require.Contains(t, far.fails(codeRefused, "", "fork", "k1", "--at", "1", "--as", "k1-again").Err, "take another one")
+	far.fails(codeNotFound, "", "fork", "none", "--at", "1", "--as", "k9")
+
 	require.Contains(t, far.fails(cli.CodeUsage, "", "fsck", "k1").Err, "fsck needs the database")
 	require.Contains(t, far.fails(cli.CodeUsage, "", "show", "k1", "--effect", "call").Err, "show needs the database")
 	require.Contains(t, far.fails(cli.CodeUsage, "", "ls", "--count").Err, "counts of the API")

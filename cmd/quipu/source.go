@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/export"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -37,6 +38,7 @@ type source interface {
 	// Interrupt and Resume are of the job that has the key now.
 	Interrupt(ctx context.Context, key string, f *interruptFlags) (api.Interrupted, error)
 	Resume(ctx context.Context, key, from string, by decision) (api.Resumed, error)
+	Fork(ctx context.Context, of journal.JobID, at int64, as string, by decision) (api.Forked, error)
 	Decide(ctx context.Context, d quipu.Decision) error
 }
 
@@ -151,6 +153,13 @@ func (d database) Resume(ctx context.Context, key, from string, by decision) (ou
 		return out, err
 	}
 	return api.Resumed{Key: key, Job: job.ID.String(), Generation: v.Generation}, nil
+}
+
+func (d database) Fork(
+	ctx context.Context, of journal.JobID, at int64, as string, by decision,
+) (api.Forked, error) {
+	job, err := d.Runtime.Fork(ctx, quipu.Job{ID: of}, at, as, quipu.Who(by.who), quipu.Reason(by.reason))
+	return api.Forked{Key: job.Key, Job: job.ID.String()}, err
 }
 
 func (d database) Decide(ctx context.Context, x quipu.Decision) error {
