@@ -131,7 +131,7 @@ func greeting(version, words string) string {
 }
 
 // A new version is tried with a few jobs before it becomes active, and is taken back at once.
-func ExampleRuntime_Activate() {
+func ExampleOperator_Activate() {
 	ctx := context.Background()
 	rt, _, end := example(greeting("1", "hello"))
 	defer end()
@@ -142,25 +142,34 @@ func ExampleRuntime_Activate() {
 		fmt.Println(key, words, err)
 	}
 
-	must(rt.DeployInactive(ctx, parsed(greeting("2", "good day"))))
+	operator := rt.Operator()
+	done, err := operator.Deploy(ctx, parsed(greeting("2", "good day")), false, "ada")
+	fmt.Println("fresh:", done.Fresh, "active:", done.Active, err)
 	greet("everybody")
 	greet("canary", quipu.Version("2"))
-	must(rt.Activate(ctx, "greet", "2"))
+	must(operator.Activate(ctx, "greet", "2", "ada"))
 	greet("everybody since")
-	must(rt.Activate(ctx, "greet", "1"))
+	must(operator.Activate(ctx, "greet", "1", "ada"))
 	greet("everybody again")
 
-	err := rt.Deploy(ctx, parsed(greeting("2", "good evening"))) // it is version 3
+	err = rt.Deploy(ctx, parsed(greeting("2", "good evening"))) // it is version 3
 	fmt.Println("other content:", errors.Is(err, quipu.ErrVersionTaken))
-	err = rt.Activate(ctx, "greet", "3")
+	err = operator.Activate(ctx, "greet", "3", "ada")
 	fmt.Println("not deployed:", errors.Is(err, quipu.ErrNotFound))
+	flows, err := rt.Flows(ctx)
+	for _, f := range flows {
+		fmt.Println(f.Flow, f.Version, "active:", f.Active, err)
+	}
 	// Output:
+	// fresh: true active: false <nil>
 	// everybody hello <nil>
 	// canary good day <nil>
 	// everybody since good day <nil>
 	// everybody again hello <nil>
 	// other content: true
 	// not deployed: true
+	// greet 1 active: true <nil>
+	// greet 2 active: false <nil>
 }
 
 // Flows with the Go types of their input and output, as a package has them.

@@ -22,8 +22,8 @@ import (
 	"github.com/quipu-journal/quipu/view"
 )
 
-// Operator lists dead letters and decides on them (E10). Every decision is an entry in the
-// journal, with who took it and why.
+// Operator does what a person decides: about dead letters (E10), flows, and jobs that differ from their
+// journal. Every decision is an entry, in the journal or in the space's own chain, with who took it.
 type Operator struct{ rt *Runtime }
 
 // Operator returns the operator's interface to the space.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/engine"
@@ -230,89 +229,6 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	}
 	slices.SortFunc(out, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
-}
-
-// Deploy stores flow versions. A new version becomes active: new jobs take it, and running jobs
-// keep theirs. A version that is already deployed with the same content changes nothing, so a
-// process that starts with old flows does not reactivate them. Other content under the same
-// version is refused (ErrVersionTaken), and so are built-in flows (flow.Faults), which the
-// runtime deploys itself. New versions and their Warnings are logged.
-func (rt *Runtime) Deploy(ctx context.Context, flows ...*flow.Flow) error {
-	return rt.deploy(ctx, true, flows)
-}
-
-// DeployInactive is Deploy without activation: new jobs take the version only after Activate. The
-// first version of a flow is active at once.
-func (rt *Runtime) DeployInactive(ctx context.Context, flows ...*flow.Flow) error {
-	return rt.deploy(ctx, false, flows)
-}
-
-func (rt *Runtime) deploy(ctx context.Context, activate bool, flows []*flow.Flow) error {
-	if i := slices.Index(flows, nil); i >= 0 {
-		return fmt.Errorf("deploy: flow %d of %d is nil: give what flow.Parse or Build returned without an error", i+1, len(flows))
-	}
-	if err := rt.proc.Covers("to deploy flows"); err != nil && len(flows) > 0 {
-		return err
-	}
-	var active []store.Schedule
-	if activate && len(flows) > 0 {
-		var err error
-		if active, err = rt.store.Schedules(ctx); err != nil {
-			return fmt.Errorf("deploy flows: %w", err)
-		}
-	}
-	for _, f := range flows {
-		if flow.IsBuiltin(f.Name()) {
-			return flow.Faults{{Path: "flow", Text: f.Name(), Message: "a built-in flow: it is deployed when it is first needed"}}
-		}
-		if err := rt.proc.Keys.Know(ctx, topicsOf(f)...); err != nil {
-			return fmt.Errorf("deploy flow %s version %s: store the keys of its topics: %w", f.Name(), f.Version(), err)
-		}
-		ref := collation.RefOf(f)
-		fresh, err := false, rt.proc.Scheduler().HandOver(ctx, active, ref.Name, ref.Version)
-		if err == nil {
-			fresh, err = rt.store.Deploy(ctx, ref, f.Canonical(), activate)
-		}
-		switch {
-		case errors.Is(err, store.ErrVersionTaken):
-			return fmt.Errorf("flow %s version %s: %w: give the changed flow a new version", ref.Name, ref.Version, err)
-		case err != nil:
-			return fmt.Errorf("deploy flow %s version %s: %w", ref.Name, ref.Version, err)
-		case fresh:
-			rt.cfg.Logger.Info("flow deployed", "flow", ref.Name, "version", ref.Version)
-			for _, w := range f.Warnings() {
-				rt.cfg.Logger.Warn("a deployed flow is likely to have a mistake", "flow", ref.Name, "version", ref.Version, "place", w.Path, "warning", w.Message)
-			}
-		}
-	}
-	return nil
-}
-
-// topicsOf lists the topics that a flow sends requests to.
-func topicsOf(f *flow.Flow) []string {
-	var topics []string
-	for _, a := range f.Activities() {
-		if a.Type == flow.TypeWorker && !slices.Contains(topics, a.Topic) {
-			topics = append(topics, a.Topic)
-		}
-	}
-	return topics
-}
-
-// Activate sets the version that new jobs take; running jobs keep theirs. Its schedule goes on where
-// that of the version before stood.
-func (rt *Runtime) Activate(ctx context.Context, name, version string) error {
-	if err := rt.proc.Covers("to activate a flow"); err != nil {
-		return err
-	}
-	active, err := rt.store.Schedules(ctx)
-	if err == nil {
-		err = rt.proc.Scheduler().HandOver(ctx, active, name, version)
-	}
-	if err != nil {
-		return fmt.Errorf("activate flow %s version %s: %w", name, version, err)
-	}
-	return rt.store.Activate(ctx, name, version)
 }
 
 // ExpireDefault returns how long closed jobs are kept whose flow has no `expire`; 0 means for

@@ -44,6 +44,11 @@ const (
 	SpacePromotion SpaceKind = "on-promotion"
 	// SpaceExpire: how long closed jobs are kept whose flow does not say it; "never" for good.
 	SpaceExpire SpaceKind = "expire"
+	// SpaceDeployed: a version of a flow is there that was not; active says whether new jobs take it,
+	// "yes" or "no".
+	SpaceDeployed SpaceKind = "deployed"
+	// SpaceActivated: new jobs of the flow take the version, and no more the one before.
+	SpaceActivated SpaceKind = "activated"
 	// SpacePrivateKeys: the space keeps digests of keys, for good.
 	SpacePrivateKeys SpaceKind = "private-keys"
 )
@@ -60,6 +65,8 @@ var spaceFacts = map[SpaceKind][]string{
 	SpaceRecovered:    {"why", "before", "epoch", "lost", "starts"},
 	SpacePromotion:    {"processes"},
 	SpaceExpire:       {"after"},
+	SpaceDeployed:     {"flow", "version", "digest", "active"},
+	SpaceActivated:    {"flow", "version", "before"},
 	SpacePrivateKeys:  {},
 }
 
@@ -77,7 +84,7 @@ type SpaceEntry struct {
 	Seq   int64 // from 1; not in the body
 	Kind  SpaceKind
 	At    int64  // microseconds since 1970, by the database's clock (J5)
-	Who   string // the name that the process gives
+	Who   string // who asked, as the process says; or the name that the process gives itself
 	Login string // the session_user of the database
 	Build string
 	Facts map[string]string // those of its kind, and no others

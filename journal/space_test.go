@@ -39,6 +39,13 @@ func TestSpaceEntry_S7(t *testing.T) {
 		`{"at":1,"build":"b","facts":{"after":"never"},"kind":"expire","login":"l","v":1,"who":"w"}`: {
 			Kind: journal.SpaceExpire, Facts: map[string]string{"after": "never"},
 		},
+		`{"at":1,"build":"b","facts":{"active":"yes","digest":"d","flow":"order","version":"2"},"kind":"deployed","login":"l","v":1,"who":"w"}`: {
+			Kind:  journal.SpaceDeployed,
+			Facts: map[string]string{"flow": "order", "version": "2", "digest": "d", "active": "yes"},
+		},
+		`{"at":1,"build":"b","facts":{"before":"2","flow":"order","version":"1"},"kind":"activated","login":"l","v":1,"who":"w"}`: {
+			Kind: journal.SpaceActivated, Facts: map[string]string{"flow": "order", "version": "1", "before": "2"},
+		},
 		`{"at":1,"build":"b","facts":{},"kind":"private-keys","login":"l","v":1,"who":"w"}`: {
 			Kind: journal.SpacePrivateKeys, Facts: map[string]string{},
 		},

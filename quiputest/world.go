@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -187,7 +188,9 @@ func (w *World) Deploy(flows ...*flow.Flow) {
 	w.t.Helper()
 	for _, f := range flows {
 		ref := collation.RefOf(f)
-		if _, err := w.store.Deploy(context.Background(), ref, f.Canonical(), true); err != nil {
+		_, err := w.store.Deploy(context.Background(),
+			store.Deployment{Ref: ref, Canonical: f.Canonical(), Activate: true})
+		if err != nil {
 			w.t.Fatalf("deploy flow %s version %s: %v", ref.Name, ref.Version, err)
 		}
 	}
@@ -232,7 +235,7 @@ func (w *World) deploy(name string, source []byte) {
 // Activate sets the version that new jobs of a flow take.
 func (w *World) Activate(name, version string) {
 	w.t.Helper()
-	if err := w.store.Activate(context.Background(), name, version); err != nil {
+	if err := w.store.Activate(context.Background(), name, version, ""); err != nil {
 		w.t.Fatalf("activate flow %s version %s: %v", name, version, err)
 	}
 	w.eng.Publisher().Flows.Forget(name)

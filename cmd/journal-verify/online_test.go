@@ -54,7 +54,7 @@ func TestPostgresStore(t *testing.T) {
 	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
 	require.NoError(t, err)
 	ref := collation.RefOf(f)
-	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
+	_, err = s.Deploy(t.Context(), store.Deployment{Ref: ref, Canonical: f.Canonical()})
 	require.NoError(t, err)
 	started, err := journaltest.Driven{Store: s}.Start(t.Context(),
 		[]store.Start{{Flow: ref, Trigger: "t", Key: "o-1", Input: []byte(`{}`)}}, collation.Mode{})
@@ -85,7 +85,7 @@ func TestExpired_J7(t *testing.T) {
 	f, err := flow.New("order").Version("1").Trigger("t").Worker("w", "work").Transition("t", "w").Build()
 	require.NoError(t, err)
 	ref := collation.RefOf(f)
-	_, err = s.Deploy(t.Context(), ref, f.Canonical(), false)
+	_, err = s.Deploy(t.Context(), store.Deployment{Ref: ref, Canonical: f.Canonical()})
 	require.NoError(t, err)
 	keys := []store.Start{
 		{Flow: ref, Trigger: "t", Key: "gone", Input: []byte(`{}`)}, {Flow: ref, Trigger: "t", Key: "here", Input: []byte(`{}`)},

@@ -83,12 +83,8 @@ func (a *app) deploy(ctx context.Context, rt *quipu.Runtime, flows []*flow.Flow,
 	if err != nil {
 		return err
 	}
-	deploy := rt.Deploy
-	if inactive {
-		deploy = rt.DeployInactive
-	}
 	for _, f := range flows {
-		if err := deploy(ctx, f); err != nil {
+		if _, err := rt.Operator().Deploy(ctx, f, !inactive, ""); err != nil {
 			return err
 		}
 	}
@@ -148,7 +144,7 @@ func (a *app) activateCommand() *cobra.Command {
 		Long:  `Set the version of a flow that new jobs take. Running jobs keep theirs.`,
 		Args:  cli.Args(2, 2),
 		RunE: a.run(writes, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
-			if err := rt.Activate(ctx, args[0], args[1]); err != nil {
+			if err := rt.Operator().Activate(ctx, args[0], args[1], ""); err != nil {
 				return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
 			}
 			return a.say(map[string]string{"flow": args[0], "active": args[1]}, "new jobs of flow %s take version %s\n", args[0], args[1])

@@ -67,6 +67,12 @@ func TestActsOnTheSpaceAreJournaled_S7(t *testing.T) {
 	s.ok("", "recover", "--dry-run", "--lost-writes")
 	s.ok("", "recover", "--on-promotion", "continue")
 	s.ok("", "recover", "--lost-writes", "--lost-starts", "1m")
+	first := objects(t, s.deploy("hello", "1", "echo", `{}`, "-o", "json"))[0]["digest"]
+	s.deploy("hello", "1", "echo", `{}`) // nothing new
+	second := objects(t, s.deploy("hello", "2", "echo", `{}`, "--inactive", "-o", "json"))[0]["digest"]
+	s.ok("", "activate", "hello", "2")
+	s.ok("", "activate", "hello", "2") // nothing new
+	s.fails(codeNotFound, "", "activate", "hello", "3")
 	var got [][2]any
 	for _, e := range objects(t, s.ok("", "space", "log", "-o", "json")) {
 		require.Subset(t, e, map[string]any{"who": "ada", "login": "quipu"})
@@ -85,6 +91,9 @@ func TestActsOnTheSpaceAreJournaled_S7(t *testing.T) {
 		{"signing", facts{"messages": "unsigned"}},
 		{"on-promotion", facts{"processes": "continue"}},
 		{"recovered", facts{"why": "", "before": "1", "epoch": "2", "lost": "writes", "starts": "1m0s"}},
+		{"deployed", facts{"flow": "hello", "version": "1", "digest": first, "active": "yes"}},
+		{"deployed", facts{"flow": "hello", "version": "2", "digest": second, "active": "no"}},
+		{"activated", facts{"flow": "hello", "version": "2", "before": "1"}},
 	}, got)
 	require.Regexp(t, `granted +ada +quipu .*login=quipu role=verifier`, s.ok("", "space", "log"))
 	s.ok("", "revoke", "verifier", "quipu") // roles are those of the server, which this test may meet again

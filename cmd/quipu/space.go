@@ -37,7 +37,8 @@ the chain. The entries, and the commands that write them:
 accepted: a check of the preflight was accepted although it failed, with what it saw
 (--accept). granted, revoked: a login got or lost a role or topics (quipu grant, revoke).
 token-made, token-revoked (quipu token). key-added, signing (quipu keys). recovered,
-on-promotion (quipu recover). expire, private-keys (quipu migrate).`,
+on-promotion (quipu recover). expire, private-keys (quipu migrate). deployed, activated
+(quipu deploy and activate, the API, and processes that deploy flows of their own).`,
 		Example: "  quipu space log",
 		Args:    cli.Args(0, 0),
 		RunE: a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {

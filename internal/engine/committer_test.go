@@ -76,7 +76,7 @@ func deployed(t *testing.T, st *memstore.Store, b *flow.Builder) journal.FlowRef
 	t.Helper()
 	f, err := b.Build()
 	require.NoError(t, err)
-	_, err = st.Deploy(t.Context(), collation.RefOf(f), f.Canonical(), false)
+	_, err = st.Deploy(t.Context(), store.Deployment{Ref: collation.RefOf(f), Canonical: f.Canonical()})
 	require.NoError(t, err)
 	return collation.RefOf(f)
 }
@@ -289,7 +289,7 @@ func TestW9TheActiveVersionIsHeldTo(t *testing.T) {
 		_, _, err := c.Flows().Resolve(t.Context(), "one", "")
 		require.NoError(t, err)
 		deployed(t, c.store, oneWorker("2"))
-		require.NoError(t, c.store.Activate(t.Context(), "one", "2"))
+		require.NoError(t, c.store.Activate(t.Context(), "one", "2", ""))
 		require.ErrorIs(t, c.begin(t.Context(), c.requests(1))[0].Err, ErrFlowMoved)
 		ref, _, err := c.Flows().Resolve(t.Context(), "one", "")
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ func (r *rig) begin(n, steps int) []journal.JobID {
 	f, err := b.Output(map[string]any{"last": "${ " + last + ".output.n }"}).Build()
 	require.NoError(r.t, err)
 	ref := collation.RefOf(f)
-	_, err = r.store.Deploy(ctx, ref, f.Canonical(), false)
+	_, err = r.store.Deploy(ctx, store.Deployment{Ref: ref, Canonical: f.Canonical()})
 	require.NoError(r.t, err)
 	starts := make([]store.Start, n)
 	for i := range starts {

@@ -24,8 +24,8 @@ type Source interface {
 	ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef, canonical []byte, err error)
 	// ExpireDefault is how long closed jobs are kept whose flow does not say `expire`.
 	ExpireDefault(ctx context.Context) (time.Duration, error)
-	// Deploy stores a built-in flow; fresh: it was not there. Error: store.ErrVersionTaken.
-	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
+	// Deploy stores a built-in flow. Error: store.ErrVersionTaken.
+	Deploy(ctx context.Context, d store.Deployment) (store.Deployed, error)
 }
 
 // Flows compiles each definition once. A definition is known by its digest, so nothing has to be
@@ -162,7 +162,7 @@ func (f *Flows) install(ctx context.Context, name, version string) (*flow.Flow, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
-	_, err = f.source.Deploy(ctx, collation.RefOf(built), built.Canonical(), false)
+	_, err = f.source.Deploy(ctx, store.Deployment{Ref: collation.RefOf(built), Canonical: built.Canonical()})
 	if err != nil && !errors.Is(err, store.ErrVersionTaken) {
 		return nil, fmt.Errorf("deploy the built-in flow %s version %s: %w", name, version, err)
 	}

@@ -158,7 +158,7 @@ func (r *rig) deploy(source string) *flow.Flow {
 	f, err := flow.Parse("flow.yaml", []byte(source))
 	require.NoError(r.t, err)
 	ref := collation.RefOf(f)
-	_, err = r.store.Deploy(context.Background(), ref, f.Canonical(), false)
+	_, err = r.store.Deploy(context.Background(), store.Deployment{Ref: ref, Canonical: f.Canonical()})
 	require.NoError(r.t, err)
 	return f
 }

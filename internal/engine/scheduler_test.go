@@ -44,8 +44,8 @@ input: {type: object, required: [n]}
 activities: {start: {type: trigger}}
 `, name, schedule))
 	require.NoError(c.t, err)
-	_, err = c.store.Deploy(c.t.Context(), journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())},
-		f.Canonical(), false)
+	ref := journal.FlowRef{Name: name, Version: "1", Digest: journal.Digest(f.Digest())}
+	_, err = c.store.Deploy(c.t.Context(), store.Deployment{Ref: ref, Canonical: f.Canonical()})
 	require.NoError(c.t, err)
 }
 

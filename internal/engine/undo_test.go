@@ -105,7 +105,7 @@ func TestBuiltinFlowOfAnotherBuild(t *testing.T) {
 		older, err := flow.FromCanonical([]byte(strings.Replace(string(f.Canonical()), `"attempts":3`, `"attempts":4`, 1)))
 		require.NoError(t, err)
 		ref := journal.FlowRef{Name: flow.CallName, Version: "trip.book", Digest: journal.Digest(older.Digest())}
-		_, err = r.store.Deploy(ctx, ref, older.Canonical(), false)
+		_, err = r.store.Deploy(ctx, store.Deployment{Ref: ref, Canonical: older.Canonical()})
 		require.NoError(t, err)
 		flows := r.eng.Publisher().Flows
 		got, _, err := flows.Resolve(ctx, flow.CallName, "trip.book")

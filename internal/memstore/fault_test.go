@@ -99,8 +99,11 @@ func TestFaultPausesACommitter(t *testing.T) {
 func calls(t *testing.T, s *memstore.Store, id journal.JobID) map[string]func() error {
 	ctx := t.Context()
 	return map[string]func() error{
-		"deploy":        func() error { _, err := s.Deploy(ctx, flowRef, []byte(`{}`), false); return err },
-		"activate":      func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version) },
+		"deploy": func() error {
+			_, err := s.Deploy(ctx, store.Deployment{Ref: flowRef, Canonical: []byte(`{}`)})
+			return err
+		},
+		"activate":      func() error { return s.Activate(ctx, flowRef.Name, flowRef.Version, "") },
 		"claim":         func() error { _, err := s.Claim(ctx, nil); return err },
 		"late":          func() error { _, err := s.Late(ctx, journal.MessageRequest, 1); return err },
 		"prune":         func() error { _, err := s.Prune(ctx, 1); return err },

@@ -33,33 +33,35 @@ func (s *Store) Migrate(context.Context) error { return nil }
 func (s *Store) Epoch(context.Context) (int64, error) { return 1, nil }
 
 // Deploy implements store.Operator.
-func (s *Store) Deploy(
-	_ context.Context, ref journal.FlowRef, canonical []byte, activate bool,
-) (fresh bool, err error) {
+func (s *Store) Deploy(_ context.Context, d store.Deployment) (out store.Deployed, err error) {
 	err = s.write("deploy", func(u *undo) error {
+		ref := d.Ref
 		f := s.flows[ref.Name]
 		if f == nil {
 			f = &flowVersions{active: ref.Version, last: s.now(), versions: map[string]*deployed{}}
 			put(u, s.flows, ref.Name, f)
 		}
-		if old := f.versions[ref.Version]; old != nil {
-			if old.ref.Digest != ref.Digest || !bytes.Equal(old.canonical, canonical) {
-				return fmt.Errorf("memory: deploy %s version %s: %w", ref.Name, ref.Version, store.ErrVersionTaken)
+		old := f.versions[ref.Version]
+		switch {
+		case old != nil && (old.ref.Digest != ref.Digest || !bytes.Equal(old.canonical, d.Canonical)):
+			return fmt.Errorf("memory: deploy %s version %s: %w", ref.Name, ref.Version, store.ErrVersionTaken)
+		case old == nil:
+			if d.Activate {
+				set(u, &f.active, ref.Version)
 			}
-			return nil
+			put(u, f.versions, ref.Version, &deployed{ref: ref, canonical: slices.Clone(d.Canonical), at: s.now()})
 		}
-		fresh = true
-		if activate {
-			set(u, &f.active, ref.Version)
-		}
-		put(u, f.versions, ref.Version, &deployed{ref: ref, canonical: slices.Clone(canonical), at: s.now()})
+		out = store.Deployed{Fresh: old == nil, Active: f.active == ref.Version}
 		return nil
 	})
-	return fresh && err == nil, err
+	if err != nil {
+		return store.Deployed{}, err
+	}
+	return out, nil
 }
 
 // Activate implements store.Operator.
-func (s *Store) Activate(_ context.Context, name, version string) error {
+func (s *Store) Activate(_ context.Context, name, version, _ string) error {
 	return s.write("activate", func(u *undo) error {
 		if _, err := s.version(name, version); err != nil {
 			return err

@@ -263,16 +263,31 @@ type DeadView struct {
 type Operator interface {
 	// Migrate brings the schema to this build's version; forward only.
 	Migrate(ctx context.Context) error
-	// Deploy stores a flow version. With activate a new version becomes the one for new jobs; the
-	// first version of a flow always does. The same content again changes nothing; other content
-	// is ErrVersionTaken.
-	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
+	// Deploy stores a flow version. The same content again changes nothing; other content is
+	// ErrVersionTaken. A new version is an entry of the space's own chain (S7).
+	Deploy(ctx context.Context, d Deployment) (Deployed, error)
 	// SetExpireDefault sets how long closed jobs are kept whose flow does not say it; 0 means for
 	// good. A value that no flow may have is ErrRejected. It is kept in microseconds. A process
 	// reads it once, with its first flow.
 	SetExpireDefault(ctx context.Context, d time.Duration) error
-	// Activate sets the version for new jobs: ErrNotFound.
-	Activate(ctx context.Context, name, version string) error
+	// Activate sets the version for new jobs: ErrNotFound. If that was another one, it is an entry of
+	// the space's own chain (S7). who asks, "" is the process.
+	Activate(ctx context.Context, name, version, who string) error
+}
+
+// Deployment is a flow version that is to be stored.
+type Deployment struct {
+	Ref       journal.FlowRef
+	Canonical []byte
+	// Activate lets new jobs take a new version. The first version of a flow they always take.
+	Activate bool
+	Who      string // who asks, "" is the process
+}
+
+// Deployed says what became of a Deployment.
+type Deployed struct {
+	Fresh  bool // the version was not there before
+	Active bool // new jobs take it
 }
 
 // FlowView is one deployed version.

@@ -55,7 +55,7 @@ type Engine interface {
 	// good (W11).
 	ExpireDefault(ctx context.Context) (time.Duration, error)
 	// Deploy is that of Operator, for the runtime's built-in flows (3.5).
-	Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (fresh bool, err error)
+	Deploy(ctx context.Context, d Deployment) (Deployed, error)
 	// Letter reads a dead letter without a lock: ErrNotFound.
 	Letter(ctx context.Context, id int64) (*collation.Letter, error)
 	// Epoch returns the space's epoch (T4).

@@ -263,7 +263,7 @@ func (b *bench) orderUndo(parent journal.JobID, request journal.GUID, key string
 func (b *bench) undoFlow() *flow.Flow {
 	b.Helper()
 	f := must(flow.Undo("work"))(b)
-	must(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
+	must(b.s.Deploy(b.ctx(), store.Deployment{Ref: collation.RefOf(f), Canonical: f.Canonical()}))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }

@@ -274,7 +274,7 @@ var _ = test("Views", "what is not there is not found", func(b *bench) {
 		"audit":    func() error { return b.s.Audit(ctx, id, nil) },
 		"version":  func() error { _, err := b.s.Flow(ctx, "f", "1"); return err },
 		"flow":     func() error { _, _, err := b.s.ActiveFlow(ctx, "f"); return err },
-		"activate": func() error { return b.s.Activate(ctx, "f", "1") },
+		"activate": func() error { return b.s.Activate(ctx, "f", "1", "") },
 	} {
 		require.ErrorIs(b, call(), store.ErrNotFound, name)
 	}

@@ -223,8 +223,11 @@ func digest(n byte) journal.Digest { return journal.Digest{n} }
 
 // version deploys content under a name and version, and says whether it was new.
 func (b *bench) version(name, version string, content byte, activate bool) (bool, error) {
-	return b.s.Deploy(b.ctx(), journal.FlowRef{Name: name, Version: version, Digest: digest(content)}, []byte{content},
-		activate)
+	done, err := b.s.Deploy(b.ctx(), store.Deployment{
+		Ref:       journal.FlowRef{Name: name, Version: version, Digest: digest(content)},
+		Canonical: []byte{content}, Activate: activate,
+	})
+	return done.Fresh, err
 }
 
 var _ = test("Flows", "a version is deployed once, with one content (5.1)", func(b *bench) {
@@ -267,16 +270,16 @@ var _ = test("Flows", "the first version is active, then the activated", func(b 
 		must(b.version("f", version, byte(i), false))(b)
 		active("1", "this deploy does not activate")
 	}
-	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
+	require.NoError(b, b.s.Activate(b.ctx(), "f", "10", ""))
 	active("10", "")
 	for range 2 {
 		must(b.version("f", "11", 11, true))(b)
 		active("11", "a new one is active at once")
 	}
-	require.NoError(b, b.s.Activate(b.ctx(), "f", "10"))
+	require.NoError(b, b.s.Activate(b.ctx(), "f", "10", ""))
 	must(b.version("f", "11", 11, true))(b)
 	active("10", "one that was there takes nothing back")
-	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3"), store.ErrNotFound)
+	require.ErrorIs(b, b.s.Activate(b.ctx(), "f", "3", ""), store.ErrNotFound)
 	active("10", "there is no other")
 })
 
@@ -325,9 +328,9 @@ var _ = test("Flows", "active versions, by name, with the position of their flow
 		require.Equal(b, at, again[0].Last, why)
 		require.Equal(b, list[1].Last, again[1].Last)
 	}
-	require.NoError(b, b.s.Activate(b.ctx(), "a", "1"))
+	require.NoError(b, b.s.Activate(b.ctx(), "a", "1", ""))
 	goesOn("1", "it was active already")
-	require.NoError(b, b.s.Activate(b.ctx(), "a", "2"))
+	require.NoError(b, b.s.Activate(b.ctx(), "a", "2", ""))
 	goesOn("2", "it was deployed before, and goes on")
 	must(b.version("a", "3", 3, true))(b)
 	goesOn("3", "a new version goes on")
@@ -335,7 +338,7 @@ var _ = test("Flows", "active versions, by name, with the position of their flow
 	require.NoError(b, b.s.MarkSchedule(b.ctx(), "a", at-7, at))
 	must(b.version("a", "4", 4, false))(b)
 	goesOn("3", "this deploy does not activate")
-	require.NoError(b, b.s.Activate(b.ctx(), "a", "1"))
+	require.NoError(b, b.s.Activate(b.ctx(), "a", "1", ""))
 	goesOn("1", "one that was active before goes on, too")
 })
 

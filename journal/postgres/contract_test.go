@@ -119,7 +119,7 @@ func (b *bench) ctx() context.Context { return b.Context() }
 func (b *bench) deploy(src string) *flow.Flow {
 	b.Helper()
 	f := must(flow.Parse("suite.yaml", []byte(src)))(b)
-	must(b.s.Deploy(b.ctx(), collation.RefOf(f), f.Canonical(), false))(b)
+	must(b.s.Deploy(b.ctx(), store.Deployment{Ref: collation.RefOf(f), Canonical: f.Canonical()}))(b)
 	b.flows[f.Name()+" "+f.Version()] = f
 	return f
 }

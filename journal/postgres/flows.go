@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -11,48 +12,74 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// Deploy implements store.Operator.
-func (s *Store) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (bool, error) {
-	fresh := false
-	err := s.call(ctx, "deploy", func(c *conn) error {
-		var digest journal.Digest
-		var stored []byte
+// Deploy implements store.Operator. Most processes deploy what is there already: that locks nothing.
+func (s *Store) Deploy(ctx context.Context, d store.Deployment) (store.Deployed, error) {
+	taken := false
+	version := [][]byte{pText(d.Ref.Name), pText(d.Ref.Version)}
+	read := func(v row) (store.Deployed, error) {
+		taken = v.digest(0) != d.Ref.Digest || !bytes.Equal(v.bytes(1), d.Canonical)
+		return store.Deployed{Active: v.bool(2)}, nil
+	}
+	out, there, err := readOne(ctx, s, "flow_read", read, version...)
+	if err == nil && !there {
 		steps := []step{{name: "flow_lock"}}
-		if activate {
-			steps = append(steps, step{"flow_make_room", [][]byte{pText(ref.Name), pText(ref.Version), pBool(false)}, nil})
+		if d.Activate {
+			steps = append(steps, step{"flow_make_room", append(slices.Clone(version), pBool(false)), nil})
 		}
-		err := c.transact(ctx, append(steps,
-			step{"flow_deploy", [][]byte{pText(ref.Name), pText(ref.Version), pDigest(ref.Digest), canonical}, func(row) error {
-				fresh = true
-				return nil
-			}},
-			step{"flow_read", [][]byte{pText(ref.Name), pText(ref.Version)}, func(v row) error {
-				digest, stored = v.digest(0), v.bytes(1)
-				return nil
-			}},
-		)...)
-		if err == nil && (digest != ref.Digest || !bytes.Equal(stored, canonical)) {
-			return fmt.Errorf("%w: %s %s: raise the version", store.ErrVersionTaken, ref.Name, ref.Version)
-		}
-		return err
-	})
-	return fresh && err == nil, err
+		fresh := false
+		content := append(slices.Clone(version), pDigest(d.Ref.Digest), d.Canonical)
+		steps = append(steps,
+			step{"flow_deploy", content, func(row) error { fresh = true; return nil }},
+			step{"flow_read", version, func(v row) (err error) { out, err = read(v); return err }},
+		)
+		err = s.act(ctx, "deploy", func(c *conn) (add []journal.SpaceEntry, err error) {
+			fresh = false
+			err = c.run(ctx, steps...)
+			if out.Fresh = fresh; fresh {
+				add = append(add, journal.SpaceEntry{Kind: journal.SpaceDeployed, Who: d.Who, Facts: map[string]string{
+					"flow": d.Ref.Name, "version": d.Ref.Version, "digest": d.Ref.Digest.String(), "active": yes(out.Active),
+				}})
+			}
+			return add, err
+		})
+	}
+	if err == nil && taken {
+		err = fmt.Errorf("%w: %s %s: raise the version", store.ErrVersionTaken, d.Ref.Name, d.Ref.Version)
+	}
+	if err != nil {
+		return store.Deployed{}, err
+	}
+	return out, nil
 }
 
-// Activate sets the version for new jobs: store.ErrNotFound.
-func (s *Store) Activate(ctx context.Context, name, version string) error {
-	return s.call(ctx, "activate", func(c *conn) error {
-		found := false
+// yes is a fact that is so or not.
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+// Activate implements store.Operator.
+func (s *Store) Activate(ctx context.Context, name, version, who string) error {
+	return s.act(ctx, "activate", func(c *conn) ([]journal.SpaceEntry, error) {
+		before, found := "", false
 		params := [][]byte{pText(name), pText(version)}
-		err := c.transact(ctx,
+		err := c.run(ctx,
 			step{name: "flow_lock"},
-			step{"flow_make_room", append(params, pBool(true)), nil},
+			step{"flow_active", [][]byte{pText(name)}, func(v row) error { before = v.flow(0).Version; return nil }},
+			step{"flow_make_room", append(slices.Clone(params), pBool(true)), nil},
 			step{"flow_activate", params, func(row) error { found = true; return nil }},
 		)
-		if err == nil && !found {
-			return s.noFlow(name, version)
+		switch {
+		case err == nil && !found:
+			return nil, s.noFlow(name, version)
+		case err != nil, before == version:
+			return nil, err
 		}
-		return err
+		return []journal.SpaceEntry{{Kind: journal.SpaceActivated, Who: who, Facts: map[string]string{
+			"flow": name, "version": version, "before": before,
+		}}}, nil
 	})
 }
 

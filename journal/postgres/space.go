@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -111,10 +112,10 @@ func (s *Store) SpaceChain(ctx context.Context) (*replay.SpaceChain, error) {
 }
 
 // act does something to the space, and adds the entries that it returns to the space's own chain,
-// in one transaction (S7): each with the name and build of this process, the session's user and the
-// database's time. Without entries nothing was to be done. do may be called again; then nothing
-// that it did before holds. It needs the rights of the owner, or those of an engine or an operator
-// if do writes nothing.
+// in one transaction (S7): each with the build of this process, its name if the entry names nobody else,
+// the session's user and the database's time. Without entries nothing was to be done, and nothing is
+// committed. do may be called again; then nothing that it did before holds. It needs the rights of the
+// owner, of an engine or of an operator, and those that do needs.
 func (s *Store) act(ctx context.Context, op string, do func(c *conn) ([]journal.SpaceEntry, error)) error {
 	var tried *journal.Record
 	return s.call(ctx, op, func(c *conn) error { return s.actOn(ctx, c, &tried, do) })
@@ -204,7 +205,7 @@ func (s *Store) linkSpace(
 	var records []journal.Record
 	for i := range add {
 		e := &add[i]
-		e.At, e.Who, e.Login, e.Build = now, s.cfg.Writer, login, s.cfg.Build
+		e.At, e.Who, e.Login, e.Build = now, cmp.Or(e.Who, s.cfg.Writer), login, s.cfg.Build
 		body, err := journal.EncodeSpace(e)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", store.ErrRejected, err)

@@ -26,7 +26,7 @@ func starting(t *testing.T, s *Store) (begin func(keys ...string) []store.Starte
 	f, err := flow.New("one").Version("1").Trigger("start").Worker("a", "topic").Transition("start", "a").Build()
 	require.NoError(t, err)
 	ref := collation.RefOf(f)
-	must(s.Deploy(t.Context(), ref, f.Canonical(), true))(t)
+	must(s.Deploy(t.Context(), store.Deployment{Ref: ref, Canonical: f.Canonical(), Activate: true}))(t)
 	c := must(engine.NewCommitter(t.Context(),
 		engine.Config{Store: s, Bus: membus.New(membus.Config{}), Space: s.cfg.Space, Committers: 1}))(t)
 	ctx, cancel := context.WithCancel(context.Background())

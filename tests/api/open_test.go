@@ -25,7 +25,7 @@ func TestDeployRefusesNil(t *testing.T) {
 	t.Parallel()
 	rt := new(quipu.Runtime)
 	require.EqualError(t, rt.Deploy(t.Context(), nil), "deploy: flow 1 of 1 is nil: give what flow.Parse or Build returned without an error")
-	require.ErrorContains(t, rt.DeployInactive(t.Context(), new(flow.Flow), nil), "flow 2 of 2 is nil")
+	require.ErrorContains(t, rt.Deploy(t.Context(), new(flow.Flow), nil), "flow 2 of 2 is nil")
 }
 
 // A bad configuration is refused before anything connects, with its field. A database that is not

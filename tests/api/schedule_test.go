@@ -77,7 +77,8 @@ func (s *space) late(c *handedOver) {
 		f, err := flow.Parse("f.yaml", fmt.Appendf(nil, "flow: %s\nversion: \"%d\"\n%sactivities: {start: {type: trigger}}\n", c.name, i+1, schedule))
 		require.NoError(s.t, err)
 		if c.inactive {
-			require.NoError(s.t, s.DeployInactive(s.t.Context(), f))
+			_, err := s.Operator().Deploy(s.t.Context(), f, false, "")
+			require.NoError(s.t, err)
 		} else {
 			require.NoError(s.t, s.Deploy(s.t.Context(), f))
 		}
@@ -86,7 +87,7 @@ func (s *space) late(c *handedOver) {
 		}
 	}
 	for _, version := range c.then {
-		require.NoError(s.t, s.Activate(s.t.Context(), c.name, version))
+		require.NoError(s.t, s.Operator().Activate(s.t.Context(), c.name, version, ""))
 	}
 }
 

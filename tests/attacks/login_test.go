@@ -32,7 +32,7 @@ func TestActsOfOtherRoles_S8(t *testing.T) {
 			"to resume a job":     func() error { _, err := rt.Resume(ctx, quipu.Job{Key: "one"}); return err },
 			"to fork a job":       func() error { _, err := rt.Fork(ctx, quipu.Job{Key: "one"}, 1, "two"); return err },
 			"to deploy flows":     func() error { return rt.Deploy(ctx, f) },
-			"to activate a flow":  func() error { return rt.Activate(ctx, "part", "1") },
+			"to activate a flow":  func() error { return rt.Operator().Activate(ctx, "part", "1", "") },
 			"to decide on a dead": func() error { return rt.Operator().Decide(ctx, quipu.Decision{Verdict: quipu.Retry}) },
 			"to repair a job": func() error {
 				_, err := rt.Operator().Repair(ctx, collation.NewJobID("shop", "one", 1), "", "")

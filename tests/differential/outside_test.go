@@ -63,7 +63,7 @@ func (w *twin) publish() {
 	})
 	switch w.upTo("about a flow", 3) {
 	case 0:
-		_, _ = both(w, "activate", func(s store.Store) (any, error) { return nil, s.Activate(w.ctx, name, version) })
+		_, _ = both(w, "activate", func(s store.Store) (any, error) { return nil, s.Activate(w.ctx, name, version, "") })
 	case 1:
 		all, err := both(w, "schedules", func(s store.Store) ([]store.Schedule, error) { return s.Schedules(w.ctx) })
 		require.NoError(w, err)
@@ -86,8 +86,8 @@ func (w *twin) publish() {
 		f, err := flow.Parse("flow.yaml", source)
 		require.NoError(w, err)
 		ref, active := collation.RefOf(f), w.chance("active", 50)
-		_, err = both(w, "deploy", func(s store.Store) (bool, error) {
-			return s.Deploy(w.ctx, ref, f.Canonical(), active)
+		_, err = both(w, "deploy", func(s store.Store) (store.Deployed, error) {
+			return s.Deploy(w.ctx, store.Deployment{Ref: ref, Canonical: f.Canonical(), Activate: active})
 		})
 		if err == nil {
 			w.flows[name+" "+version] = f

@@ -95,8 +95,8 @@ transitions:
 func (w *twin) deploy(f *flow.Flow, err error) {
 	require.NoError(w, err)
 	w.flows[f.Name()+" "+f.Version()] = f
-	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (bool, error) {
-		return s.Deploy(w.ctx, collation.RefOf(f), f.Canonical(), false)
+	_, err = both(w, "deploy "+f.Name(), func(s store.Store) (store.Deployed, error) {
+		return s.Deploy(w.ctx, store.Deployment{Ref: collation.RefOf(f), Canonical: f.Canonical()})
 	})
 	require.NoError(w, err)
 }

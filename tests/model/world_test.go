@@ -163,7 +163,9 @@ func (w *world) begin() {
 			panic(err) // the generator's own test says more
 		}
 		ref := collation.RefOf(f)
-		must(func() (bool, error) { return w.store.Deploy(ctx, ref, f.Canonical(), false) })
+		must(func() (store.Deployed, error) {
+			return w.store.Deploy(ctx, store.Deployment{Ref: ref, Canonical: f.Canonical()})
+		})
 		if i == 0 {
 			main = ref
 		}

@@ -41,7 +41,7 @@ func (w *world) clientsBegin() {
 		ref := w.plan.refs[name]
 		body, err := w.plan.source.Flow(context.Background(), name, ref.Version)
 		if err == nil {
-			_, err = w.store.Deploy(context.Background(), ref, body, false)
+			_, err = w.store.Deploy(context.Background(), store.Deployment{Ref: ref, Canonical: body})
 		}
 		if err != nil {
 			panic(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/memstore"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -80,7 +81,8 @@ func (b *book) add(f *flow.Flow, err error) {
 	if err == nil {
 		ref := collation.RefOf(f)
 		b.refs[ref.Name] = ref
-		_, err = b.source.Deploy(context.Background(), ref, f.Canonical(), true)
+		_, err = b.source.Deploy(context.Background(),
+			store.Deployment{Ref: ref, Canonical: f.Canonical(), Activate: true})
 	}
 	if err == nil {
 		_, err = b.compiled.Get(context.Background(), b.refs[f.Name()])

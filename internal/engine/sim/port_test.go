@@ -84,9 +84,9 @@ func (s *port) ActiveFlow(ctx context.Context, name string) (ref journal.FlowRef
 	return ref, body, err
 }
 
-func (s *port) Deploy(ctx context.Context, ref journal.FlowRef, canonical []byte, activate bool) (bool, error) {
-	return through(ctx, s.p, kindWrite, "deploy "+ref.Name, func() (bool, error) {
-		return s.Store.Deploy(ctx, ref, canonical, activate)
+func (s *port) Deploy(ctx context.Context, d store.Deployment) (store.Deployed, error) {
+	return through(ctx, s.p, kindWrite, "deploy "+d.Ref.Name, func() (store.Deployed, error) {
+		return s.Store.Deploy(ctx, d)
 	})
 }
 

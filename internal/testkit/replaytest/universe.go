@@ -110,7 +110,7 @@ func newUniverse(o Options) *universe {
 func (u *universe) deploy(f *flow.Flow) journal.FlowRef {
 	ref := collation.RefOf(f)
 	if u.flows[ref] == nil {
-		_, err := u.store.Deploy(ctx, ref, f.Canonical(), true)
+		_, err := u.store.Deploy(ctx, store.Deployment{Ref: ref, Canonical: f.Canonical(), Activate: true})
 		must(err)
 		u.active[ref.Name], u.flows[ref] = f, f
 	}

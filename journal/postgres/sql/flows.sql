@@ -34,8 +34,8 @@ RETURNING 1
 SELECT name, version, digest, definition FROM flows WHERE name = $1::text AND active
 
 -- name: flow_read
--- reads one deployed version. $1 name, $2 version.
-SELECT digest, definition FROM flows WHERE name = $1::text AND version = $2::text
+-- reads one deployed version, and whether new jobs take it. $1 name, $2 version.
+SELECT digest, definition, active FROM flows WHERE name = $1::text AND version = $2::text
 
 -- name: flow_list
 -- lists the deployed versions.
