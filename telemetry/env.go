@@ -53,8 +53,10 @@ var ofSignal = map[string][]variable{
 		{"OTEL_METRIC_EXPORT_TIMEOUT", false, atLeast(1, " of milliseconds")},
 		{"OTEL_METRICS_EXEMPLAR_FILTER", false, oneOf("always_on", "always_off", "trace_based")},
 		{"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", false, oneOf("cumulative", "delta", "lowmemory")},
-		{"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", false,
-			oneOf("explicit_bucket_histogram", "base2_exponential_bucket_histogram")},
+		{
+			"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", false,
+			oneOf("explicit_bucket_histogram", "base2_exponential_bucket_histogram"),
+		},
 	},
 }
 

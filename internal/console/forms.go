@@ -134,7 +134,7 @@ func (c *console) start(w http.ResponseWriter, r *http.Request) {
 // activate lets new jobs of a flow take a version.
 func (c *console) activate(w http.ResponseWriter, r *http.Request) {
 	name, version := r.PathValue("name"), field(r, "version")
-	if err := c.rt.Activate(r.Context(), name, version); err != nil {
+	if err := c.rt.Operator().Activate(r.Context(), name, version, quipu.Who(c.who(r))); err != nil {
 		c.fail(w, r, err)
 		return
 	}
@@ -152,13 +152,17 @@ func (c *console) deploy(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, bad("%v", err))
 		return
 	}
-	deploy, said := c.rt.Deploy, "deployed, and active if it is the latest"
-	if r.PostFormValue("activate") == "" {
-		deploy, said = c.rt.DeployInactive, "deployed; new jobs take it once it is activated"
-	}
-	if err := deploy(r.Context(), f); err != nil {
+	done, err := c.rt.Operator().Deploy(r.Context(), f, r.PostFormValue("activate") != "", quipu.Who(c.who(r)))
+	if err != nil {
 		c.fail(w, r, err)
 		return
+	}
+	said := "deployed, and new jobs take it"
+	switch {
+	case !done.Fresh:
+		said = "it was deployed already, with this content"
+	case !done.Active:
+		said = "deployed; new jobs take it once it is activated"
 	}
 	c.done(w, r, flowPath(f.Name(), f.Version()), said)
 }

@@ -44,7 +44,7 @@ func TestO8ActsWhereOneLooks(t *testing.T) {
 	w := newSite(t)
 	has(t, w.get("/flows"), "Deploy a flow")
 	_, said := w.to("/flows", url.Values{"definition": {strings.Replace(desk, "VERSION", "1", 1)}, "activate": {"1"}})
-	has(t, said, "deployed, and active")
+	has(t, said, "deployed, and new jobs take it")
 	has(t, said, "&#34;note&#34;: &#34;none&#34;") // a sketch of the input
 	page, said := w.to("/flows", url.Values{"definition": {strings.Replace(desk, "VERSION", "2", 1)}})
 	has(t, said, "new jobs take it once it is activated")
