@@ -19,7 +19,11 @@ const rateOver = 10 * time.Second
 // wrong. Of topics and their queues it knows what Topics knows. It is for people: what it says is past
 // already.
 func (rt *Runtime) Space(ctx context.Context) (*view.Space, error) {
-	s := &view.Space{Time: time.Now().UTC(), Name: rt.cfg.Space, Stuck: []view.Trouble{}}
+	now, err := rt.reader.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &view.Space{Time: time.UnixMicro(int64(now)).UTC(), Name: rt.cfg.Space, Stuck: []view.Trouble{}}
 	g, err := rt.store.Gauges(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +38,7 @@ func (rt *Runtime) Space(ctx context.Context) (*view.Space, error) {
 	}
 	s.Processes, s.Started = g.Processes, float64(begun.Looked)/rateOver.Seconds()
 	s.Flows, s.Topics = flowLoads(g), topicLoads(topics)
-	sight := &health.Sight{Gauges: g}
+	sight := &health.Sight{Now: s.Time, Gauges: g}
 	for i := range topics {
 		t := &topics[i]
 		sight.Topics = append(sight.Topics, health.Topic{

@@ -36,8 +36,8 @@ with what is queued and running, open jobs by flow, and what is stuck. In a term
 picture is drawn again about once a second, until it is interrupted. Elsewhere, and with
 --once, it is printed once. With -o json each look is one line.
 
-Rates of jobs are those of the last 10 s, by the clock of this machine; jobs that end are told
-from the open ones, so not at the first look. RUNS/S are the attempts of handlers that ended,
+Rates of jobs are those of the last 10 s; jobs that end are told from the open ones, so not
+at the first look. RUNS/S are the attempts of handlers that ended,
 over the last minute, in the Go processes that live. Numbers are counted up to a limit: of jobs 100000
 of a flow, of anything else 10000. Queues are read from NATS (--nats), with the rights of
 an engine; without it QUEUED and OLDEST are empty. Topics that nobody serves come first.

@@ -37,6 +37,8 @@ type Source interface {
 	Processes(ctx context.Context) ([]store.ProcessView, error)
 	// Silent are the processes that are not heard of any more but hold work.
 	Silent(ctx context.Context) ([]store.ProcessView, error)
+	// Clock is that of the database: times of a job are compared with no other.
+	Clock(ctx context.Context) (collation.Micros, error)
 }
 
 // Reader reads the jobs of a space. It is safe for concurrent use.
@@ -181,14 +183,23 @@ func (r *Reader) Wrong(ctx context.Context, s *health.Sight) ([]health.Finding, 
 	if s.Silent, err = r.Silent(ctx); err != nil {
 		return nil, err
 	}
-	s.Now = time.Now()
+	if s.Now.IsZero() {
+		now, err := r.Clock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Now = time.UnixMicro(int64(now))
+	}
 	return health.Space(s), nil
 }
 
 // living adds to what explains a job what does not stand in its tables: the time, the living
 // processes, other jobs.
 func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
-	j.Now, j.Find = collation.Micros(time.Now().UnixMicro()), r.finder(ctx)
+	j.Find = r.finder(ctx)
+	if j.Now, err = r.Clock(ctx); err != nil {
+		return err
+	}
 	if j.Processes, err = r.Processes(ctx); err != nil {
 		return err
 	}
@@ -199,7 +210,9 @@ func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
 		all := sync.OnceValue(func() func(string) (bool, bool) { return r.elsewhere(ctx) })
 		j.Elsewhere = func(topic string) (is, seen bool) { return all()(topic) }
 	}
-	j.Wrong, err = r.Wrong(ctx, &health.Sight{Living: j.Processes, Open: j.View.State == journal.JobOpen})
+	j.Wrong, err = r.Wrong(ctx, &health.Sight{
+		Living: j.Processes, Open: j.View.State == journal.JobOpen, Now: time.UnixMicro(int64(j.Now)),
+	})
 	return err
 }
 

@@ -68,6 +68,12 @@ func (s *Store) Silent(ctx context.Context) ([]store.ProcessView, error) {
 	return s.processes(ctx, true)
 }
 
+// Clock reads the clock of the database (J5), by which all stored times are.
+func (s *Store) Clock(ctx context.Context) (collation.Micros, error) {
+	now, _, err := readOne(ctx, s, "clock", func(v row) (collation.Micros, error) { return collation.Micros(v.int(0)), nil })
+	return now, err
+}
+
 func (s *Store) processes(ctx context.Context, silent bool) ([]store.ProcessView, error) {
 	return readAll(ctx, s, "session_list", func(v row) (store.ProcessView, error) {
 		return store.ProcessView{
