@@ -116,6 +116,8 @@ var routes = []route{
 	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, quick(bare((*api).decide))},
 	{http.MethodGet, "/space", access.Viewer, quick(bare((*api).space))},
 	{http.MethodGet, "/flows", access.Viewer, quick(bare((*api).flows))},
+	{http.MethodPost, "/flows", access.Operator, quick(bare((*api).deploy))},
+	{http.MethodPost, "/flows/{flow}/{version}/activate", access.Operator, quick(bare((*api).activate))},
 	{http.MethodGet, "/flows/{flow}/{version}", access.Viewer, quick(bare((*api).flow))},
 }
 
@@ -125,6 +127,7 @@ func New(rt *quipu.Runtime, cfg Config) http.Handler {
 	if a.log == nil {
 		a.log = slog.Default()
 	}
+	cfg.Guard.Larger(Path+"/flows", maxDeployBody)
 	mux, methods := http.NewServeMux(), map[string][]string{}
 	for _, r := range routes {
 		methods[r.path] = append(methods[r.path], r.method)

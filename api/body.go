@@ -38,6 +38,12 @@ func (f *ForkRequest) members() map[string]any {
 	return map[string]any{"at": &f.At, "key": &f.Key, "reason": &f.Reason}
 }
 
+func (d *DeployRequest) members() map[string]any {
+	return map[string]any{"definition": &d.Definition, "activate": &d.Activate}
+}
+
+func (*ActivateRequest) members() map[string]any { return nil }
+
 func (d *DecideRequest) members() map[string]any {
 	return map[string]any{"verdict": &d.Verdict, "effect": &d.Effect, "result": &d.Result, "code": &d.Code, "message": &d.Message, "reason": &d.Reason}
 }

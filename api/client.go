@@ -81,6 +81,8 @@ func errorOf(p *access.Problem) error {
 		}
 	}
 	switch p.Code {
+	case CodeFlow:
+		e.as = faultsIn(p)
 	case CodeConflict:
 		e.as = &quipu.ConflictError{}
 	case CodeUnknown:

@@ -90,6 +90,27 @@ func (c *Client) Definition(ctx context.Context, flow, version string) ([]byte, 
 	return text, err
 }
 
+// Flows is Runtime.Flows.
+func (c *Client) Flows(ctx context.Context) ([]view.FlowVersion, error) {
+	var all Flows
+	err := c.do(ctx, call{method: http.MethodGet, path: "/flows", to: &all})
+	return all.Flows, err
+}
+
+// Deploy is Operator.Deploy of the text of a definition. Who deploys is who has the token. A definition with
+// faults is flow.Faults.
+func (c *Client) Deploy(ctx context.Context, definition string, activate bool) (*Deployed, error) {
+	out := &Deployed{}
+	body := DeployRequest{Definition: definition, Activate: &activate}
+	return out, c.do(ctx, call{method: http.MethodPost, path: "/flows", body: body, to: out})
+}
+
+// Activate is Operator.Activate. Who activates is who has the token.
+func (c *Client) Activate(ctx context.Context, flow, version string) error {
+	path := "/flows/" + url.PathEscape(flow) + "/" + url.PathEscape(version) + "/activate"
+	return c.do(ctx, call{method: http.MethodPost, path: path, body: ActivateRequest{}})
+}
+
 // Resume is Runtime.Resume of the job with the ID, from the activity; "" is the one that failed. Who
 // resumes is who has the token. A job that was resumed already is quipu.ErrStale.
 func (c *Client) Resume(ctx context.Context, job journal.JobID, from, reason string) (out Resumed, err error) {

@@ -47,16 +47,23 @@ func (w *site) raw(server *httptest.Server, half bool, text string) reply {
 func TestO10BodyIsCut(t *testing.T) {
 	t.Parallel()
 	w := newSite(t)
-	server := httptest.NewUnstartedServer(w.handler)
-	server.Config.ReadTimeout = 500 * time.Millisecond
-	server.Start()
-	defer server.Close()
+	servers := map[bool]*httptest.Server{}
+	for half, patience := range map[bool]time.Duration{true: time.Minute, false: 500 * time.Millisecond} {
+		server := httptest.NewUnstartedServer(w.handler)
+		server.Config.ReadTimeout = patience
+		server.Start()
+		defer server.Close()
+		servers[half] = server
+	}
 	var s api.Started
 	w.is(w.ask(access.Client, http.MethodPost, "/jobs", `{"flow": "review", "key": "open", "input": {"review": "open"}}`), http.StatusCreated, &s)
 	for path, body := range map[string]string{
 		"/jobs":                         `{"flow": "hello", "key": "cut", "input": {"name": "Ada"}}`,
 		"/jobs/" + s.Job + "/interrupt": `{"reason": "cut"}`,
 		"/jobs/" + s.Job + "/resume":    `{"reason": "cut"}`,
+		"/jobs/" + s.Job + "/fork":      `{"at": 1, "key": "cut"}`,
+		"/flows":                        `{"definition": "{flow: cut, version: '1', activities: {start: {type: trigger}}}"}`,
+		"/flows/hello/1/activate":       `{}`,
 		"/signals":                      `{"topic": "order.reviewed", "key": "open", "payload": {"ok": true}}`,
 		"/dead-letters/7/decision":      `{"verdict": "retry", "reason": "cut"}`,
 		"/jobs/" + journal.JobID{1}.String() + "/interrupt": `{}`,
@@ -72,7 +79,7 @@ func TestO10BodyIsCut(t *testing.T) {
 			"without its end": "Transfer-Encoding: chunked\r\n\r\n" + chunk,
 		} {
 			for _, half := range []bool{true, false} {
-				r := w.raw(server, half, head+text)
+				r := w.raw(servers[half], half, head+text)
 				var p access.Problem
 				w.is(r, r.status, &p)
 				require.Equal(t, r.status, p.Status)
@@ -96,11 +103,11 @@ func TestO10BodyIsCut(t *testing.T) {
 
 	// Who ends his side after all of the body is answered, too: by what was done, or that nobody knows.
 	body := `{"flow": "hello", "key": "half", "input": {"name": "Ada"}}`
-	r := w.raw(server, true, fmt.Sprintf("POST %s/jobs HTTP/1.1\r\nHost: quipu\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	r := w.raw(servers[true], true, fmt.Sprintf("POST %s/jobs HTTP/1.1\r\nHost: quipu\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		api.Path, w.tokens[access.Client], len(body), body))
 	require.Contains(t, []int{http.StatusCreated, http.StatusServiceUnavailable}, r.status)
 	require.NotEmpty(t, r.body)
-	r = w.raw(server, true, fmt.Sprintf("GET %s/jobs/open/wait HTTP/1.1\r\nHost: quipu\r\nAuthorization: Bearer %s\r\n\r\n", api.Path, w.tokens[access.Client]))
+	r = w.raw(servers[true], true, fmt.Sprintf("GET %s/jobs/open/wait HTTP/1.1\r\nHost: quipu\r\nAuthorization: Bearer %s\r\n\r\n", api.Path, w.tokens[access.Client]))
 	w.refused(r, http.StatusBadRequest, api.CodeIncomplete)
 }
 

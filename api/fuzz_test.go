@@ -47,7 +47,7 @@ func FuzzBody(f *testing.F) {
 			return err
 		}
 		var err error
-		switch kind % 6 {
+		switch kind % 7 {
 		case 0:
 			s := &StartRequest{}
 			if err = read(s, &StartRequest{}); err == nil {
@@ -68,6 +68,8 @@ func FuzzBody(f *testing.F) {
 			err = read(&ResumeRequest{}, &ResumeRequest{})
 		case 5:
 			err = read(&ForkRequest{}, &ForkRequest{})
+		case 6:
+			err = read(&DeployRequest{}, &DeployRequest{})
 		}
 		if err != nil {
 			require.Contains(t, []string{CodeMalformed, CodeMediaType}, problemOf(err).Code)

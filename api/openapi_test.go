@@ -77,7 +77,7 @@ func TestO10Codes(t *testing.T) {
 		CodeConflict: true, CodeTooLarge: true, CodeLong: true, CodeMediaType: true, CodeInternal: true,
 		CodeUnknown:    true,
 		CodeTimeout:    true,
-		CodeIncomplete: true, CodeSlow: true,
+		CodeIncomplete: true, CodeSlow: true, CodeFlow: true,
 	}
 	for _, k := range known {
 		codes[k.code] = true

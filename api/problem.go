@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/inspect"
 )
 
@@ -28,6 +29,8 @@ const (
 	CodeTooLarge     = "too_large"              // 413: the body
 	CodeMediaType    = "unsupported_media_type" // 415: the body is no JSON
 	CodeInput        = "invalid_input"          // 422: against the flow's schema, or a limit
+	CodeFlow         = "invalid_flow"           // 422: its faults say where
+	CodeTaken        = "version_taken"          // 409: the version of the flow is there with other content
 	CodeKey          = "invalid_key"            // 422
 	CodeRejected     = "rejected"               // 422: the database cannot store it, or an engine refused the start
 	CodeLong         = "too_long"               // 422: the journal, for what is wanted of it
@@ -55,6 +58,7 @@ var known = []struct {
 	{quipu.ErrStale, http.StatusConflict, CodeStale},
 	{quipu.ErrResume, http.StatusConflict, CodeResume},
 	{quipu.ErrFork, http.StatusConflict, CodeFork},
+	{quipu.ErrVersionTaken, http.StatusConflict, CodeTaken},
 	{quipu.ErrInput, http.StatusUnprocessableEntity, CodeInput},
 	{quipu.ErrKey, http.StatusUnprocessableEntity, CodeKey},
 	{quipu.ErrRejected, http.StatusUnprocessableEntity, CodeRejected},
@@ -74,6 +78,9 @@ func problemOf(err error) *access.Problem {
 	}
 	if long, ok := errors.AsType[*inspect.LongError](err); ok {
 		return access.NewProblem(http.StatusUnprocessableEntity, CodeLong, long.Error())
+	}
+	if wrong, ok := errors.AsType[flow.Faults](err); ok {
+		return faulty(wrong)
 	}
 	switch {
 	case errors.Is(err, quipu.ErrUnknown):

@@ -1,13 +1,9 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/quipu-journal/quipu/api/access"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/journal/export"
 )
 
@@ -72,27 +68,4 @@ func (l *late) Write(p []byte) (int, error) {
 		l.w.WriteHeader(http.StatusOK)
 	}
 	return l.w.Write(p)
-}
-
-func (a *api) flows(w http.ResponseWriter, r *http.Request) error {
-	all, err := below.Of(a.rt).Flows(r.Context())
-	if err != nil {
-		return err
-	}
-	out := Flows{Flows: make([]FlowVersion, len(all))}
-	for i, f := range all {
-		out.Flows[i] = FlowVersion{
-			Flow: f.Ref.Name, Version: f.Ref.Version, Digest: f.Ref.Digest.String(), Active: f.Active,
-			Deployed: time.UnixMicro(int64(f.Deployed)).UTC(),
-		}
-	}
-	return answer(w, http.StatusOK, out)
-}
-
-func (a *api) flow(w http.ResponseWriter, r *http.Request) error {
-	text, err := below.Of(a.rt).Flow(r.Context(), r.PathValue("flow"), r.PathValue("version"))
-	if err != nil {
-		return fmt.Errorf("read a definition: %w", err)
-	}
-	return answer(w, http.StatusOK, json.RawMessage(text))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -171,18 +172,26 @@ type Check struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// FlowVersion is a deployed version of a flow.
-type FlowVersion struct {
-	Flow     string    `json:"flow"`
-	Version  string    `json:"version"`
-	Digest   string    `json:"digest"`
-	Active   bool      `json:"active"` // new jobs take it
-	Deployed time.Time `json:"deployed"`
+// DeployRequest is the body of a deployment: the text of a definition, YAML or JSON. Activate lets new jobs
+// take a new version; nil is true.
+type DeployRequest struct {
+	Definition string `json:"definition"`
+	Activate   *bool  `json:"activate,omitempty"`
+}
+
+// ActivateRequest is the body of an activation: it has no members.
+type ActivateRequest struct{}
+
+// Deployed is the answer to a deployment. Warnings are what is likely to be a mistake.
+type Deployed struct {
+	view.Deployed
+
+	Warnings []access.Fault `json:"warnings,omitempty"`
 }
 
 // Flows are the deployed versions of all flows.
 type Flows struct {
-	Flows []FlowVersion `json:"flows"`
+	Flows []view.FlowVersion `json:"flows"`
 }
 
 // moment is a time in JSON, nil for none.

@@ -65,7 +65,8 @@ type Guard struct {
 	cfg Config
 	*Places
 	long   *Places
-	bodies atomic.Int64 // bytes of bodies that may be read by requests under way
+	larger map[string]int64 // bytes of a body, by the path of what takes more than others
+	bodies atomic.Int64     // bytes of bodies that may be read by requests under way
 	said   sparse
 
 	watching sync.Mutex
@@ -80,9 +81,12 @@ func New(cfg Config) *Guard {
 	}
 	return &Guard{
 		cfg: cfg, Places: NewPlaces("requests", MaxRequests, MaxOfOne), long: NewPlaces("reads of whole journals", MaxLong, MaxLongOfOne),
-		watches: map[string]*watch{},
+		watches: map[string]*watch{}, larger: map[string]int64{},
 	}
 }
+
+// Larger lets bodies of so many bytes to a path. It is called before the guard has a request.
+func (g *Guard) Larger(path string, bytes int64) { g.larger[path] = bytes }
 
 // Server returns a server with the limits of this package. Its address and TLS are the caller's.
 // Of what net/http says of connections the logger gets at most one line in ten seconds.
@@ -148,7 +152,7 @@ func (g *Guard) Wrap(h http.Handler) http.Handler {
 		if !safe(r) {
 			g.cfg.Logger.Info("a write over HTTP", "who", who.Name, "role", who.Role, "method", cut(r.Method), "path", cut(r.URL.EscapedPath()))
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, g.cfg.MaxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, g.maxBody(r))
 		ctx, done := g.while(r, token, who)
 		defer done()
 		h.ServeHTTP(w, r.WithContext(context.WithValue(ctx, key{}, who)))
@@ -157,11 +161,15 @@ func (g *Guard) Wrap(h http.Handler) http.Handler {
 
 // bodyOf is how many bytes of the body of a request may be read.
 func (g *Guard) bodyOf(r *http.Request) int64 {
+	most := g.maxBody(r)
 	if r.ContentLength < 0 {
-		return g.cfg.MaxBody
+		return most
 	}
-	return min(r.ContentLength, g.cfg.MaxBody)
+	return min(r.ContentLength, most)
 }
+
+// maxBody bounds the body of a request, bytes.
+func (g *Guard) maxBody(r *http.Request) int64 { return max(g.cfg.MaxBody, g.larger[r.URL.Path]) }
 
 // Few lets few requests at a time to h: MaxLong of all, MaxLongOfOne of one caller. It is for what
 // reads whole journals.

@@ -15,6 +15,17 @@ type Problem struct {
 	Status int    `json:"status"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
+	// Faults are what is wrong with a definition of a flow, in the order of their places.
+	Faults []Fault `json:"faults,omitempty"`
+}
+
+// Fault is one thing that is wrong with a text, or likely to be. Line and Column are its place, from 1.
+type Fault struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Path    string `json:"path"` // keys, with points between
+	Text    string `json:"text,omitempty"`
+	Message string `json:"message"`
 }
 
 // Error is the detail with the code.

@@ -18,7 +18,7 @@ type Role string
 const (
 	Viewer   Role = "viewer"   // sees jobs, flows and dead letters, without payloads
 	Client   Role = "client"   // starts, signals and interrupts jobs, and sees payloads
-	Operator Role = "operator" // decides on dead letters, resumes and forks jobs, and everything else
+	Operator Role = "operator" // decides on dead letters, resumes and forks jobs, deploys flows, and everything else
 )
 
 // Roles returns the roles, the one with the least rights first.

@@ -33,6 +33,14 @@ assert.ok(lines.length > 3);
 assert.equal((await viewer.flows()).flows.length, 4);
 assert.equal((await viewer.flow({ flow: "hello", version: "1" })).flow, "hello");
 
+// A flow is deployed, and activated.
+const next = JSON.stringify({ ...(await viewer.flow({ flow: "hello", version: "1" })), version: "2" });
+assert.deepEqual(({ ...(await operator.deploy({}, { definition: next, activate: false })), digest: 0 }),
+  { flow: "hello", version: "2", digest: 0, fresh: true, active: false });
+await operator.activate({ flow: "hello", version: "2" });
+assert.equal((await operator.deploy({}, { definition: next })).active, true);
+await operator.activate({ flow: "hello", version: "1" }, {});
+
 // A signal and an interrupt, each once.
 await client.start({}, { flow: "review", key: "r1", input: { review: "r1" } });
 const signal = { topic: "order.reviewed", key: "r1", payload: { ok: true }, keep: "1h" };
@@ -74,6 +82,8 @@ await refused(client.start({}, { flow: "hello", key: "h2", input: {} }), "invali
 await refused(operator.decide({ id: 1 }, { verdict: "retry" }), "stale");
 await refused(operator.resume({ job: bad.job }), "stale");
 await refused(operator.fork({ job: started.job }, { at: 1, key: "h/2" }), "cannot_fork");
+await refused(operator.deploy({}, { definition: "flow: x" }), "invalid_flow");
+await refused(operator.activate({ flow: "hello", version: "9" }), "not_found");
 await refused(viewer.get({ job: "h/1", at: 99 }), "not_found");
 await assert.rejects(connect(url, "qp_none"), { code: "unauthenticated" });
 

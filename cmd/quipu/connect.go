@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/natsflags"
+	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal/postgres"
@@ -203,6 +204,9 @@ func codeOf(err error) int {
 	}
 	if _, ok := errors.AsType[*quipu.JobError](err); ok {
 		return codeEnded
+	}
+	if _, ok := errors.AsType[flow.Faults](err); ok {
+		return codeRefused
 	}
 	switch {
 	case errors.Is(err, quipu.ErrInput), errors.Is(err, quipu.ErrKey), errors.Is(err, quipu.ErrRepair),

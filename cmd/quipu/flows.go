@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/flow"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) deployCommand() *cobra.Command {
@@ -36,8 +33,8 @@ be a mistake is a warning, and is deployed.`,
 		if err != nil {
 			return err
 		}
-		return a.with(cmd, writes, func(ctx context.Context, rt *quipu.Runtime) error {
-			return a.deploy(ctx, rt, flows, inactive)
+		return a.ask(cmd, writes, func(ctx context.Context, to source) error {
+			return a.deploy(ctx, to, flows, !inactive)
 		})
 	})
 	return cmd
@@ -70,71 +67,40 @@ func (a *app) parse(cmd *cobra.Command, paths []string) ([]*flow.Flow, error) {
 	return flows, nil
 }
 
-type deployed struct {
-	Flow    string `json:"flow"`
-	Version string `json:"version"`
-	Digest  string `json:"digest"`
-	New     bool   `json:"new"`
-	Active  bool   `json:"active"`
-}
-
-func (a *app) deploy(ctx context.Context, rt *quipu.Runtime, flows []*flow.Flow, inactive bool) error {
-	before, err := versions(ctx, rt)
-	if err != nil {
-		return err
-	}
-	for _, f := range flows {
-		if _, err := rt.Operator().Deploy(ctx, f, !inactive, ""); err != nil {
+// deploy deploys all flows, and then says of each what became of it.
+func (a *app) deploy(ctx context.Context, to source, flows []*flow.Flow, activate bool) error {
+	all := make([]*view.Deployed, len(flows))
+	for i, f := range flows {
+		done, err := to.Deploy(ctx, f, activate)
+		if err != nil {
 			return err
 		}
+		all[i] = done
 	}
-	after, err := versions(ctx, rt)
+	there, err := to.Flows(ctx)
 	if err != nil {
 		return err
 	}
-	for _, f := range flows {
-		_, known := before[flowVersion{f.Name(), f.Version()}]
-		if err := a.deployed(f, !known, after); err != nil {
+	for _, d := range all {
+		active := ""
+		for _, v := range there {
+			if v.Active && v.Flow == d.Flow {
+				active = v.Version
+			}
+		}
+		d.Active = active == d.Version // another one of these files may have taken it
+		word, state := "deployed", "active"
+		if !d.Fresh {
+			word = "was deployed"
+		}
+		if !d.Active {
+			state = fmt.Sprintf("new jobs take version %s; `quipu activate %s %s` changes that", active, d.Flow, d.Version)
+		}
+		if err := a.say(d, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-type flowVersion struct{ name, version string }
-
-// versions returns the deployed versions, and whether each is active.
-func versions(ctx context.Context, rt *quipu.Runtime) (map[flowVersion]bool, error) {
-	flows, err := below.Of(rt).Flows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[flowVersion]bool, len(flows))
-	for _, f := range flows {
-		all[flowVersion{f.Ref.Name, f.Ref.Version}] = f.Active
-	}
-	return all, nil
-}
-
-func (a *app) deployed(f *flow.Flow, fresh bool, after map[flowVersion]bool) error {
-	d := deployed{
-		Flow: f.Name(), Version: f.Version(), Digest: journal.Digest(f.Digest()).String(), New: fresh,
-		Active: after[flowVersion{f.Name(), f.Version()}],
-	}
-	word, state := "deployed", "active"
-	if !d.New {
-		word = "was deployed"
-	}
-	if !d.Active {
-		active := ""
-		for v, is := range after {
-			if is && v.name == d.Flow {
-				active = v.version
-			}
-		}
-		state = fmt.Sprintf("new jobs take version %s; `quipu activate %s %s` changes that", active, d.Flow, d.Version)
-	}
-	return a.say(d, "flow %s version %s %s, %s\n", d.Flow, d.Version, word, state)
 }
 
 func (a *app) activateCommand() *cobra.Command {
@@ -143,11 +109,13 @@ func (a *app) activateCommand() *cobra.Command {
 		Short: "Set the version of a flow that new jobs take",
 		Long:  `Set the version of a flow that new jobs take. Running jobs keep theirs.`,
 		Args:  cli.Args(2, 2),
-		RunE: a.run(writes, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
-			if err := rt.Operator().Activate(ctx, args[0], args[1], ""); err != nil {
-				return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
-			}
-			return a.say(map[string]string{"flow": args[0], "active": args[1]}, "new jobs of flow %s take version %s\n", args[0], args[1])
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
+			return a.ask(cmd, writes, func(ctx context.Context, to source) error {
+				if err := to.Activate(ctx, args[0], args[1]); err != nil {
+					return fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", args[0], args[1], err)
+				}
+				return a.say(map[string]string{"flow": args[0], "active": args[1]}, "new jobs of flow %s take version %s\n", args[0], args[1])
+			})
 		}),
 	}
 }
@@ -158,27 +126,25 @@ func (a *app) flowsCommand() *cobra.Command {
 		Short: "List the deployed flows",
 		Long:  `List the deployed versions of all flows; the active one is what new jobs take.`,
 		Args:  cli.Args(0, 0),
-		RunE: a.run(reads, func(ctx context.Context, rt *quipu.Runtime, _ []string) error {
-			flows, err := below.Of(rt).Flows(ctx)
-			if err != nil {
-				return err
-			}
-			t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
-			for _, f := range flows {
-				deployed := time.UnixMicro(int64(f.Deployed)).UTC()
-				v := map[string]any{
-					"flow": f.Ref.Name, "version": f.Ref.Version, "digest": f.Ref.Digest.String(), "active": f.Active, "deployed": deployed,
-				}
-				active := ""
-				if f.Active {
-					active = "active"
-				}
-				if err := a.item(t, v, f.Ref.Name, f.Ref.Version, active, local(deployed),
-					f.Ref.Digest.String()[:16]); err != nil {
+		RunE: cli.Run(func(cmd *cobra.Command, _ []string) error {
+			return a.ask(cmd, reads, func(ctx context.Context, from source) error {
+				all, err := from.Flows(ctx)
+				if err != nil {
 					return err
 				}
-			}
-			return t.flush()
+				t := newTable(a.streams.Out, "FLOW", "VERSION", "ACTIVE", "DEPLOYED", "DIGEST")
+				for _, f := range all {
+					active := ""
+					if f.Active {
+						active = "active"
+					}
+					err := a.item(t, f, f.Flow, f.Version, active, local(f.Deployed), f.Digest.String()[:16])
+					if err != nil {
+						return err
+					}
+				}
+				return t.flush()
+			})
 		}),
 	}
 	cmd.AddCommand(a.flowsShowCommand(), a.flowsDiffCommand())

@@ -9,9 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
-	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 )
@@ -24,20 +22,22 @@ func (a *app) flowsShowCommand() *cobra.Command {
 canonical form: keys are sorted, defaults are spelled out, and comments are gone.`,
 		Example: "  quipu flows show order 2 > order.json",
 		Args:    cli.Args(2, 2),
-		RunE: a.run(looks, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
-			text, err := flowText(ctx, rt, args[0], args[1])
-			if err != nil {
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
+			return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+				text, err := flowText(ctx, from, args[0], args[1])
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return a.object(json.RawMessage(text))
+				}
+				var out bytes.Buffer
+				if err := json.Indent(&out, []byte(inert(text)), "", "  "); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(a.streams.Out, out.String())
 				return err
-			}
-			if a.json() {
-				return a.object(json.RawMessage(text))
-			}
-			var out bytes.Buffer
-			if err := json.Indent(&out, []byte(inert(text)), "", "  "); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(a.streams.Out, out.String())
-			return err
+			})
 		}),
 	}
 }
@@ -50,26 +50,28 @@ func (a *app) flowsDiffCommand() *cobra.Command {
 second, - is only in the first, ~ is in both with other values.`,
 		Example: "  quipu flows diff order 1 2",
 		Args:    cli.Args(3, 3),
-		RunE: a.run(looks, func(ctx context.Context, rt *quipu.Runtime, args []string) error {
-			var sides [2][]byte
-			for i := range sides {
-				text, err := flowText(ctx, rt, args[0], args[1+i])
+		RunE: cli.Run(func(cmd *cobra.Command, args []string) error {
+			return a.ask(cmd, looks, func(ctx context.Context, from source) error {
+				var sides [2][]byte
+				for i := range sides {
+					text, err := flowText(ctx, from, args[0], args[1+i])
+					if err != nil {
+						return err
+					}
+					sides[i] = text
+				}
+				found, err := inspect.Differences(sides[0], sides[1])
 				if err != nil {
 					return err
 				}
-				sides[i] = text
-			}
-			found, err := inspect.Differences(sides[0], sides[1])
-			if err != nil {
-				return err
-			}
-			return a.differences(found)
+				return a.differences(found)
+			})
 		}),
 	}
 }
 
-func flowText(ctx context.Context, rt *quipu.Runtime, name, version string) ([]byte, error) {
-	text, err := below.Of(rt).Flow(ctx, name, version)
+func flowText(ctx context.Context, from source, name, version string) ([]byte, error) {
+	text, err := from.Definition(ctx, name, version)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("flow %q version %q: %w: `quipu flows` lists what is deployed", name, version, err)
 	}

@@ -86,8 +86,8 @@ func (a *app) ls(ctx context.Context, from source, f quipu.JobFilter, o *lsOptio
 		return a.watch(ctx, from, f, o)
 	}
 	listed, err := a.list(ctx, from, f, o.limit, o.keysOnly)
-	if d, is := from.(database); err == nil && is && listed == 0 && f.Flow != "" {
-		err = deployedFlow(ctx, d.Runtime, f.Flow)
+	if err == nil && listed == 0 && f.Flow != "" {
+		err = deployedFlow(ctx, from, f.Flow)
 	}
 	if err == nil && !o.keysOnly {
 		a.none(listed, "jobs")
@@ -163,15 +163,13 @@ func (a *app) count(ctx context.Context, from source, f quipu.JobFilter) error {
 }
 
 // deployedFlow returns an error if a flow, of which there are no jobs, is not deployed.
-func deployedFlow(ctx context.Context, rt *quipu.Runtime, name string) error {
-	all, err := versions(ctx, rt)
+func deployedFlow(ctx context.Context, from source, name string) error {
+	all, err := from.Flows(ctx)
 	if err != nil {
 		return err
 	}
-	for v := range all {
-		if v.name == name {
-			return nil
-		}
+	if slices.ContainsFunc(all, func(v view.FlowVersion) bool { return v.Flow == name }) {
+		return nil
 	}
 	return cli.Exitf(codeNotFound, "--flow %.80q: no version of flow %.80s is deployed: `quipu flows` lists them", name, name)
 }

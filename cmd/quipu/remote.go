@@ -12,7 +12,7 @@ import (
 )
 
 // remotely are the commands that can ask the API.
-const remotely = "start (one job), wait, ls, show, log, messages, why, replay, trace, top, export, signal, interrupt, resume, fork and dead"
+const remotely = "deploy, activate, flows, start (one job), wait, ls, show, log, messages, why, replay, trace, top, export, signal, interrupt, resume, fork and dead"
 
 // tokenVariable has the token for the API. It is no flag: others can read the flags of a process.
 const tokenVariable = "QUIPU_TOKEN"
@@ -81,4 +81,10 @@ func (r remote) Fork(
 	ctx context.Context, of journal.JobID, at int64, as string, by decision,
 ) (api.Forked, error) {
 	return r.Client.Fork(ctx, of, at, as, by.reason)
+}
+
+// Deploy sends the canonical text: the file was read here.
+func (r remote) Deploy(ctx context.Context, f *flow.Flow, activate bool) (*view.Deployed, error) {
+	done, err := r.Client.Deploy(ctx, string(f.Canonical()), activate)
+	return &done.Deployed, err
 }

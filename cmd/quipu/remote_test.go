@@ -3,6 +3,8 @@ package main
 import (
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,33 @@ func TestO10Remote(t *testing.T) {
 	require.Contains(t, far.fails(cli.CodeUsage, "", "ls", "--api", "ftp://x").Err, "--api")
 	far.env["QUIPU_TOKEN"] = "quipu_no"
 	require.Contains(t, far.fails(cli.CodeFailed, "", "ls").Err, "unauthenticated")
+}
+
+// O11: somebody without a password of the database deploys and activates flows, and the space's own chain
+// has the name of the token.
+func TestO11RemoteFlows(t *testing.T) {
+	s := newSpace(t)
+	s.deploy("hello", "1", "echo", `"${ start.output.name }"`)
+	far := &space{t: t, env: map[string]string{
+		"QUIPU_API": s.serve(""), "QUIPU_TOKEN": strings.TrimSpace(s.ok("", "token", "create", "grace", "--role", "operator")),
+	}}
+	require.Contains(t, far.deploy("hello", "2", "echo", `"two"`, "--inactive"), "flow hello version 2 deployed, new jobs take version 1; `quipu activate hello 2`")
+	require.Contains(t, far.ok("", "activate", "hello", "2"), "new jobs of flow hello take version 2")
+	require.Equal(t, "flow hello version 1 was deployed, new jobs take version 2; `quipu activate hello 1` changes that\n", far.deploy("hello", "1", "echo", `"${ start.output.name }"`))
+	o := objects(t, far.deploy("hello", "3", "echo", `"three"`, "-o", "json"))
+	require.Equal(t, []any{true, true}, []any{o[0]["fresh"], o[0]["active"]})
+	for _, args := range [][]string{
+		{"flows"}, {"flows", "-o", "json"}, {"flows", "show", "hello", "2"}, {"flows", "diff", "hello", "1", "2"},
+	} {
+		require.Equal(t, s.ok("", args...), far.ok("", args...), args)
+	}
+	s.inOrder(s.ok("", "space", "log"), "active=no", "flow=hello version=2", "activated ", "grace", "before=1 flow=hello version=2")
+	faulty := filepath.Join(t.TempDir(), "faulty.yaml")
+	require.NoError(t, os.WriteFile(faulty, []byte("flow: hello\nversion: \"3\"\nactivities: {start: {type: trigger}}\n"), 0o600))
+	require.Contains(t, far.fails(codeRefused, "", "deploy", faulty).Err, "give the changed flow a new version")
+	far.fails(codeNotFound, "", "activate", "hello", "9")
+	require.Contains(t, far.fails(codeNotFound, "", "flows", "show", "hello", "9").Err, "`quipu flows` lists what is deployed")
+	require.Contains(t, far.fails(codeNotFound, "", "ls", "--flow", "none").Err, "no version of flow none is deployed")
 }
 
 // far is the space by the API, asked without NATS, with a token of the role.

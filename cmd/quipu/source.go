@@ -27,6 +27,8 @@ type source interface {
 	Job(ctx context.Context, key string, want view.Want) (*view.Job, error)
 	// Flow is nil if this build cannot read it.
 	Flow(ctx context.Context, name, version string) *flow.Flow
+	Definition(ctx context.Context, name, version string) ([]byte, error)
+	Flows(ctx context.Context) ([]view.FlowVersion, error)
 	Jobs(ctx context.Context, f quipu.JobFilter) (quipu.JobPage, error)
 	DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]view.DeadLetter, error)
 	Space(ctx context.Context) (*view.Space, error)
@@ -40,6 +42,8 @@ type source interface {
 	Resume(ctx context.Context, key, from string, by decision) (api.Resumed, error)
 	Fork(ctx context.Context, of journal.JobID, at int64, as string, by decision) (api.Forked, error)
 	Decide(ctx context.Context, d quipu.Decision) error
+	Deploy(ctx context.Context, f *flow.Flow, activate bool) (*view.Deployed, error)
+	Activate(ctx context.Context, name, version string) error
 }
 
 // ask runs f with what the flags say: a connected runtime, or the API.
@@ -164,4 +168,16 @@ func (d database) Fork(
 
 func (d database) Decide(ctx context.Context, x quipu.Decision) error {
 	return d.Operator().Decide(ctx, x)
+}
+
+func (d database) Definition(ctx context.Context, name, version string) ([]byte, error) {
+	return below.Of(d.Runtime).Flow(ctx, name, version)
+}
+
+func (d database) Deploy(ctx context.Context, f *flow.Flow, activate bool) (*view.Deployed, error) {
+	return d.Operator().Deploy(ctx, f, activate, "")
+}
+
+func (d database) Activate(ctx context.Context, name, version string) error {
+	return d.Operator().Activate(ctx, name, version, "")
 }

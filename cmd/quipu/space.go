@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -58,7 +59,11 @@ func (a *app) spaceLog(all []*journal.SpaceEntry) error {
 		when := time.UnixMicro(e.At)
 		var facts []string
 		for _, name := range slices.Sorted(maps.Keys(e.Facts)) {
-			facts = append(facts, name+"="+plain(e.Facts[name]))
+			value := plain(e.Facts[name])
+			if name == "digest" { // its beginning, as `quipu flows` has it
+				value = fmt.Sprintf("%.16s", value)
+			}
+			facts = append(facts, name+"="+value)
 		}
 		v := map[string]any{
 			"seq": e.Seq, "at": when.UTC(), "entry": e.Kind, "who": e.Who, "login": e.Login, "build": e.Build, "facts": e.Facts,

@@ -19,8 +19,8 @@ func (a *app) tokenCommand() *cobra.Command {
 		Long: `Make, list or revoke the tokens with which programs and people use the HTTP API and the
 console. Only a hash of a token is stored. Each role may also do what the ones before it
 may: a viewer sees jobs without their payloads; a client starts, signals and interrupts
-jobs; an operator decides on dead letters, resumes and forks jobs. The name of a token goes
-to the journal.
+jobs; an operator decides on dead letters, resumes and forks jobs, deploys and activates
+flows, and acts on many jobs in the console. The name of a token goes to the journal.
 
 create and revoke need the login of the owner.`,
 	}
