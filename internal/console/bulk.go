@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api/access"
@@ -113,8 +116,8 @@ const (
 	maxSaid  = 20 // errors that are told one by one
 )
 
-// runBulk acts on all jobs that the filter selects, one after another, and writes the page as it
-// goes on. It lasts as long as somebody reads the page: to leave it ends the act between two jobs.
+// runBulk acts on all jobs that the filter selects, maxActs at a time, and writes the page as it goes on.
+// It lasts as long as somebody reads the page: to leave it ends the act between two jobs.
 func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 	p, err := c.selected(r.Context(), r, r.PostForm)
 	if err != nil {
@@ -154,6 +157,7 @@ func (c *console) runBulk(w http.ResponseWriter, r *http.Request) {
 
 // progress writes what an act on many jobs has done so far.
 type progress struct {
+	mu                sync.Mutex // held while an act is counted
 	w                 http.ResponseWriter
 	of                int64 // how many the filter selected when they were counted; 0: that is not known
 	seen, did, failed int
@@ -181,33 +185,69 @@ func (p *progress) say(format string, args ...any) {
 	p.write("<li>" + html.EscapeString(fmt.Sprintf(format, args...)) + "</li>\n")
 }
 
-// each does the act to each job.
+// maxActs bounds the jobs that an act is done to at a time. Those of one moment share commits.
+const maxActs = 64
+
+// each does the act to each job. The order of the list is not kept.
 func (c *console) each(ctx context.Context, p *bulkPage, act func(*view.Summary) (bool, error), out *progress) {
+	var acts errgroup.Group
+	acts.SetLimit(maxActs)
+	var listed, broken error
 	for j, err := range c.rt.AllJobs(ctx, p.jobs) {
-		if err != nil {
-			out.say("the list ended: %v", err)
+		if listed = err; err != nil {
 			break
 		}
-		if out.broken || ctx.Err() != nil {
-			out.say("Broken off after %s, %d done, %d failed: %v. Begin again for the rest.", out.far(), out.did, out.failed, context.Cause(ctx))
-			return
+		if broken = out.ended(ctx); broken != nil {
+			break
 		}
-		out.seen++
-		did, err := act(&j)
-		switch {
-		case err != nil:
-			if out.failed++; out.failed <= maxSaid {
-				out.say("%s: %v", j.Key, err)
-			}
-		case did:
-			out.did++
-		}
-		if time.Since(out.said) > sayEvery {
-			out.said = time.Now()
-			out.say("%s looked at, %d done, %d failed", out.far(), out.did, out.failed)
-		}
+		acts.Go(func() error {
+			did, err := act(&j)
+			out.count(&j, did, err)
+			return nil
+		})
+	}
+	_ = acts.Wait() // errors are counted
+	switch {
+	case broken != nil:
+		out.say("Broken off after %s, %d done, %d failed: %v. Begin again for the rest.", out.far(), out.did, out.failed, broken)
+		return
+	case listed != nil:
+		out.say("the list ended: %v", listed)
 	}
 	out.say("Finished: %s looked at, %d done, %d failed, %d had nothing to do", out.far(), out.did, out.failed, out.seen-out.did-out.failed)
+}
+
+// errLeft says that nobody reads the page any more.
+var errLeft = errors.New("the page was left")
+
+// ended says why no further job is to be acted on, nil for no reason.
+func (p *progress) ended(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := context.Cause(ctx); err != nil || !p.broken {
+		return err
+	}
+	return errLeft
+}
+
+// count counts what became of a job, and now and then says how far the act is. It may be called from several
+// goroutines.
+func (p *progress) count(j *view.Summary, did bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen++
+	switch {
+	case err != nil:
+		if p.failed++; p.failed <= maxSaid {
+			p.say("%s: %v", j.Key, err)
+		}
+	case did:
+		p.did++
+	}
+	if time.Since(p.said) > sayEvery {
+		p.said = time.Now()
+		p.say("%s looked at, %d done, %d failed", p.far(), p.did, p.failed)
+	}
 }
 
 // exportWait bounds an export of any number of jobs.
