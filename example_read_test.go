@@ -120,7 +120,9 @@ func ExampleRuntime_Inspect() {
 	now, err := rt.Inspect(ctx, job, view.Want{Reasons: true})
 	must(err)
 	for _, r := range now.Reasons {
-		fmt.Println(r.Kind, r.Activity, r.Commands)
+		if r.Activity != "" { // else it is about the whole job, or the space
+			fmt.Println(r.Kind, r.Activity, r.Commands)
+		}
 	}
 	then, err := rt.Inspect(ctx, job, view.Want{At: 1, Messages: true})
 	must(err)

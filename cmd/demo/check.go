@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,8 +16,9 @@ import (
 	"github.com/quipu-journal/quipu/examples/orders/shop"
 )
 
-// verdict is what journal-verify says of one job.
+// verdict is what journal-verify says of one job, or of the chain of the space itself.
 type verdict struct {
+	Chain  string `json:"chain"` // "": a job
 	Key    string `json:"key"`
 	Result string `json:"result"`
 	Error  string `json:"error"`
@@ -54,10 +56,13 @@ func (d *demo) verify(ctx context.Context) error {
 	return nil // or the faults say more than its exit code
 }
 
-// verified takes what journal-verify says of one job.
+// verified takes what journal-verify says.
 func (r *report) verified(v *verdict) {
 	if v.Result != "proved" || v.Open > 0 {
-		r.fault("journal of %s: %s, %d open obligations %s", v.Key, v.Result, v.Open, v.Error)
+		r.fault("journal of %s: %s, %d open obligations %s", cmp.Or(v.Key, v.Chain), v.Result, v.Open, v.Error)
+		return
+	}
+	if v.Chain != "" {
 		return
 	}
 	r.jobs++
