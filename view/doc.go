@@ -7,5 +7,5 @@
 // its Tree of spans. A Job can be seen as it stood at any entry of its journal; then everything in it
 // is told by the entries up to that one.
 //
-// The package only has types.
+// The package has types alone, and how they are written in JSON.
 package view

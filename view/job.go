@@ -128,7 +128,7 @@ const (
 type Activity struct {
 	Activity string `json:"activity"`
 	Address  string `json:"address"`
-	Pass     int    `json:"pass,omitempty"`    // from 1; 0: it has one only
+	Pass     int    `json:"pass,omitempty"`    // of a loop or of a repeating hook, from 1
 	Element  *int   `json:"element,omitempty"` // its place in the list, from 0; nil: it is no element
 	State    State  `json:"state"`
 	Code     int    `json:"code,omitempty"` // of its result; 0 without one

@@ -1,8 +1,8 @@
 package console
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -80,31 +80,27 @@ func (c *console) done(w http.ResponseWriter, r *http.Request, page, said string
 // decisionOf reads the verdict of a form. A field that the verdict does not have is left out: the
 // form has one for all.
 func decisionOf(r *http.Request) (d quipu.Decision, err error) {
-	d.Verdict, d.Reason = quipu.Verdict(r.PostFormValue("verdict")), strings.TrimSpace(r.PostFormValue("reason"))
-	if d.Reason == "" {
-		return d, bad("say why: the reason is written to the journal")
+	reason, err := because(r)
+	if err != nil {
+		return d, err
 	}
-	result := strings.TrimSpace(r.PostFormValue("result"))
+	d.Verdict, d.Reason = quipu.Verdict(r.PostFormValue("verdict")), string(reason)
 	switch d.Verdict {
 	case quipu.Done, quipu.Resolve:
-		if result == "" {
-			result = "null"
+		result, err := jsonOf(r, "result", "null")
+		if err != nil {
+			return d, err
 		}
-		if !json.Valid([]byte(result)) {
-			return d, bad("the result is no JSON: %.80s", result)
-		}
-		d.Result = json.RawMessage(result)
+		d.Result = result
 	case quipu.Fail:
-		if d.Message = strings.TrimSpace(r.PostFormValue("message")); d.Message == "" {
-			d.Message = d.Reason
-		}
+		d.Message = cmp.Or(field(r, "message"), d.Reason)
 		if code := r.PostFormValue("code"); code != "" {
 			if d.Code, err = strconv.Atoi(code); err != nil || d.Code < 400 || d.Code > 599 {
 				return d, bad("code %.20q: use 400 to 599", code)
 			}
 		}
 	}
-	if key := strings.TrimSpace(r.PostFormValue("effect")); key != "" && (d.Verdict == quipu.Done || d.Verdict == quipu.Retry) {
+	if key := field(r, "effect"); key != "" && (d.Verdict == quipu.Done || d.Verdict == quipu.Retry) {
 		if d.Effect, err = journal.ParseDigest(key); err != nil {
 			return d, bad("effect %.80q: its key has 64 hexadecimal digits", key)
 		}
@@ -113,27 +109,17 @@ func decisionOf(r *http.Request) (d quipu.Decision, err error) {
 }
 
 // interrupt ends one job.
-func (c *console) interrupt(w http.ResponseWriter, r *http.Request) {
-	id, err := journal.ParseJobID(r.PathValue("id"))
+func (c *console) interrupt(r *http.Request, job quipu.Job) (page, said string, err error) {
+	reason, err := because(r)
 	if err != nil {
-		c.fail(w, r, bad("%v", err))
-		return
+		return "", "", err
 	}
-	reason := strings.TrimSpace(r.PostFormValue("reason"))
-	if reason == "" {
-		c.fail(w, r, bad("say why: the reason is written to the journal"))
-		return
-	}
-	ended, err := c.end(r, quipu.Job{ID: id}, reason)
-	if err != nil {
-		c.fail(w, r, err)
-		return
-	}
-	said := "the interrupt is on its way: an engine ends the job"
+	ended, err := c.end(r, job, string(reason))
+	said = "the interrupt is on its way: an engine ends the job"
 	if ended {
 		said = "nothing was done: this job has ended already"
 	}
-	c.done(w, r, "/jobs/"+id.String(), said)
+	return jobPath(job.ID), said, err
 }
 
 // end interrupts a job, and no other that has its key by now. ended says that it had ended.

@@ -84,7 +84,7 @@ func (c *console) routes() {
 	c.handle("GET /bulk/export", access.Viewer, c.cfg.Guard.Few(c.seeing(c.exportMany)))
 	c.handle("GET /live", access.Viewer, http.HandlerFunc(c.follow))
 	c.handle("POST /dead", access.Operator, c.posted(c.decide))
-	c.handle("POST /jobs/{id}/interrupt", access.Client, c.posted(c.interrupt))
+	c.handle("POST /jobs/{id}/interrupt", access.Client, c.acting(c.interrupt))
 	c.handle("POST /jobs/{id}/signal", access.Client, c.acting(c.signal))
 	c.handle("POST /jobs/{id}/resume", access.Operator, c.cfg.Guard.Few(c.acting(c.resume)))
 	c.handle("POST /jobs/{id}/fork", access.Operator, c.cfg.Guard.Few(c.acting(c.fork)))

@@ -110,25 +110,26 @@ func (c *console) signal(r *http.Request, job quipu.Job) (page, said string, err
 
 // start starts a job of a flow.
 func (c *console) start(w http.ResponseWriter, r *http.Request) {
-	req := quipu.StartRequest{
-		Flow: r.PathValue("name"), Version: field(r, "version"), Key: field(r, "key"), Who: c.who(r),
-	}
 	input, err := jsonOf(r, "input", "{}")
-	if err == nil {
-		req.Input = input
-		var all []quipu.StartResult
-		if all, err = c.rt.StartMany(r.Context(), []quipu.StartRequest{req}); err == nil {
-			if err = all[0].Err; err == nil {
-				said := "the job has begun"
-				if all[0].Job.Existing {
-					said = "it had begun before: same flow, key and input"
-				}
-				c.done(w, r, jobPath(all[0].Job.ID), said)
-				return
-			}
-		}
+	if err != nil {
+		c.fail(w, r, err)
+		return
 	}
-	c.fail(w, r, err)
+	all, err := c.rt.StartMany(r.Context(), []quipu.StartRequest{{
+		Flow: r.PathValue("name"), Version: field(r, "version"), Key: field(r, "key"), Input: input, Who: c.who(r),
+	}})
+	if err == nil {
+		err = all[0].Err
+	}
+	if err != nil {
+		c.fail(w, r, err)
+		return
+	}
+	said := "the job has begun"
+	if all[0].Job.Existing {
+		said = "it had begun before: same flow, key and input"
+	}
+	c.done(w, r, jobPath(all[0].Job.ID), said)
 }
 
 // activate lets new jobs of a flow take a version.

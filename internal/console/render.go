@@ -20,7 +20,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/health"
 	"github.com/quipu-journal/quipu/internal/inspect"
-	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
 
@@ -79,7 +78,7 @@ var functions = template.FuncMap{
 	"counted": func(n any, what string) string { return counted(reflect.ValueOf(n).Int(), what) },
 	"class":   func(s view.State) string { return strings.ReplaceAll(string(s), " ", "-") },
 	"symbol":  explain.Symbol, "classes": strings.Fields, "dense": dense, "placed": placed, "digits": digitsOf,
-	"job": func(id journal.JobID) string { return "/jobs/" + id.String() }, "join": strings.Join,
+	"job": jobPath, "join": strings.Join,
 	"query":  func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
 	"minus":  func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b },
 	"spaced": func(text view.EffectState) string { return strings.ReplaceAll(string(text), "_", " ") },

@@ -59,11 +59,11 @@ func (f *effects) tell(e *journal.Entry, writer string) {
 	case journal.KindEffectFailed:
 		x.State, x.Error, x.Result = view.EffectNotDone, view.FailureOf(e.Effect.Error), nil
 	}
-	x.Entries = append(x.Entries, EffectEntryOf(e, writer))
+	x.Entries = append(x.Entries, effectEntryOf(e, writer))
 }
 
-// EffectEntryOf describes an entry about an effect. writer is the process that wrote it.
-func EffectEntryOf(e *journal.Entry, writer string) view.EffectEntry {
+// effectEntryOf describes an entry about an effect. writer is the process that wrote it.
+func effectEntryOf(e *journal.Entry, writer string) view.EffectEntry {
 	out := view.EffectEntry{Kind: e.Kind, Entry: e.Seq, Time: moment(e.Time), By: writer}
 	if f := e.Effect; f != nil {
 		out.Turn, out.Fence, out.Late = f.Turn, f.Fence, f.Late
@@ -87,7 +87,7 @@ func (f *effects) all() []view.Effect {
 	all := slices.Clone(f.list)
 	for n, e := range f.said {
 		if at, known := f.at[e.Effect.Key]; known {
-			all[at].Entries = append(slices.Clip(all[at].Entries), EffectEntryOf(e, f.by[n]))
+			all[at].Entries = append(slices.Clip(all[at].Entries), effectEntryOf(e, f.by[n]))
 		}
 	}
 	return all

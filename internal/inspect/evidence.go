@@ -117,18 +117,18 @@ func (s *effectFilter) look(r journal.Record) {
 // finish adds what the tables hold.
 func (s *effectFilter) finish() {
 	s.out.Chains, s.out.Effects = len(s.chains), s.told.all()
-	for i := range s.out.Effects {
-		x := &s.out.Effects[i]
-		x.Job, x.JobKey = s.stored.Job.ID, s.stored.Job.Key
-	}
 	for i := range s.stored.Effects {
 		row := &s.stored.Effects[i]
 		if at, ok := s.told.at[row.Key]; ok {
 			x := &s.out.Effects[at]
-			entries, place := x.Entries, *x
+			entries := x.Entries
 			*x = effectOf(&store.JobEffect{EffectRow: *row, Request: x.Request, Activity: x.Activity, DAD: x.Address})
-			x.Entries, x.Job, x.JobKey = entries, place.Job, place.JobKey
+			x.Entries = entries
 		}
+	}
+	for i := range s.out.Effects {
+		x := &s.out.Effects[i]
+		x.Job, x.JobKey = s.stored.Job.ID, s.stored.Job.Key
 	}
 	slices.SortStableFunc(s.out.Effects, func(a, b view.Effect) int {
 		return a.Entries[0].Time.Compare(b.Entries[0].Time)

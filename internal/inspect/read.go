@@ -73,12 +73,13 @@ func (x *reading) beside(ctx context.Context) (err error) {
 		}
 	}
 	if x.want.Graph || x.want.Reasons || deep {
-		x.why.Flow, err = x.flow(ctx, x.now.Flow, true)
-		if _, changed := errors.AsType[*store.ChangedError](err); !changed || x.want.strict() {
-			return err
-		}
+		x.why.Flow, err = x.flow(ctx, x.now.Flow)
 	}
-	return nil
+	_, changed := errors.AsType[*store.ChangedError](err)
+	if gone := errors.Is(err, store.ErrNotFound); (changed || gone) && !x.want.strict() {
+		return nil // what else there is of the job is shown all the same
+	}
+	return err
 }
 
 // errSilent is wrapped by the errors that say why a journal cannot be read, although the job can.
@@ -104,7 +105,7 @@ func (x *reading) journal(ctx context.Context, expired bool) (err error) {
 		most = Short
 	}
 	if want.Tree {
-		if err := x.traceable(); err != nil {
+		if err := x.traceable(x.now.Head.Seq); err != nil {
 			return err
 		}
 	}
@@ -116,6 +117,10 @@ func (x *reading) journal(ctx context.Context, expired bool) (err error) {
 		return nil
 	case x.kept.long != "":
 		return silent{&LongError{fmt.Sprintf("the journal has over %s: read it with quipu export", x.kept.long)}}
+	case want.Tree:
+		if err := x.traceable(int64(len(x.kept.entries))); err != nil {
+			return err
+		}
 	}
 	return x.folded(ctx)
 }
@@ -176,8 +181,10 @@ func (x *reading) tables() *view.Job {
 		}
 		job.Head = journal.Digest{}
 	}
-	for i := range x.effects { // as they stand; those of the past are told by entries
-		job.Effects = append(job.Effects, effectOf(&x.effects[i]))
+	if x.want.At == 0 { // those of the past are told by entries
+		for i := range x.effects {
+			job.Effects = append(job.Effects, effectOf(&x.effects[i]))
+		}
 	}
 	job.HistoryLeft = x.want.Quick && x.kept == nil && x.now.State != journal.JobExpired
 	return job
@@ -278,6 +285,7 @@ type fold struct {
 	ledgers  ledgers
 	input    *view.Value
 	beside   int64 // bytes of outputs that are stored beside the entries
+	cut      bool  // outputs were left out, because there are too many bytes of them
 }
 
 // newFold makes a fold. ctx holds while entries are added.
@@ -295,6 +303,7 @@ func (x *reading) newFold(ctx context.Context, p parts) *fold {
 	f.effects, f.ledgers = newEffects(), ledgers{}
 	f.teller = newTeller(x.why.Flow, func(d journal.Digest) ([]byte, error) {
 		if f.beside > maxAttachments && !x.want.AnySize {
+			f.cut = true
 			return nil, fmt.Errorf("not read: the outputs of this job have over %d MiB; quipu export has them all", maxAttachments>>20)
 		}
 		text, err := x.Payload(ctx, x.now.ID, d)
@@ -326,30 +335,32 @@ func (f *fold) add(e *journal.Entry, writer string) error {
 	return nil
 }
 
-// Trace returns the tree of spans of a job, from its journal alone (O2). It keeps nothing. What has ended
-// of the tree is the same in every later one. Errors: store.ErrNotFound, ErrTombstone, or one that says
-// that the job has over MaxTrace entries.
-func Trace(ctx context.Context, s Source, id journal.JobID) (*view.Tree, error) {
-	v, err := s.Job(ctx, id)
+// Trace returns the tree of spans of a job that was read, from its journal alone (O2). It keeps nothing.
+// What has ended of the tree is the same in every later one. Errors: store.ErrNotFound, ErrTombstone,
+// *LongError.
+func Trace(ctx context.Context, s Source, v *store.JobView) (*view.Tree, error) {
+	x := &reading{Reader: New(s, nil, nil), want: Want{AnySize: true}, now: v}
+	if err := x.traceable(v.Head.Seq); err != nil {
+		return nil, err
+	}
+	k, err := x.entries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	x := &reading{Reader: New(s, nil, nil), want: Want{Want: view.Want{Tree: true}, AnySize: true}, now: v}
-	if err := x.traceable(); err != nil {
-		return nil, err
+	if k.long != "" || len(k.entries) > MaxTrace {
+		return nil, x.traceable(MaxTrace + 1)
 	}
-	if x.kept, err = x.entries(ctx); err != nil {
-		return nil, err
+	f := &fold{spans: spans.New()}
+	for _, e := range k.entries {
+		f.spans.Add(e)
 	}
-	if err := x.folded(ctx); err != nil {
-		return nil, err
-	}
-	return x.fold.tree, nil
+	err = f.grow(ctx, x)
+	return f.tree, err
 }
 
-// traceable refuses a journal that is too long for a tree.
-func (x *reading) traceable() error {
-	if x.now.Head.Seq <= MaxTrace {
+// traceable refuses a journal of so many entries that no tree is made of it.
+func (x *reading) traceable(entries int64) error {
+	if entries <= MaxTrace {
 		return nil
 	}
 	return &LongError{fmt.Sprintf("the journal of job %q has over %d entries: no trace is made of it", x.now.Key, MaxTrace)}

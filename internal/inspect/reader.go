@@ -133,23 +133,24 @@ func (r *Reader) Find(ctx context.Context, key string) (journal.JobID, error) {
 	return id, nil
 }
 
-// Definition returns a flow version, nil if this build cannot read it or it was changed.
+// Definition returns a flow version as it is stored; nil if it cannot be read, or not by this build.
 func (r *Reader) Definition(ctx context.Context, name, version string) *flow.Flow {
-	f, _ := r.flow(ctx, journal.FlowRef{Name: name, Version: version}, false)
-	return f
+	text, err := r.Flow(ctx, name, version)
+	if err != nil {
+		return nil
+	}
+	return r.flows.compiled(text)
 }
 
-// flow is a flow version; nil if this build cannot read it. Where the digest is known, a definition that
-// was changed is an error: *store.ChangedError.
-func (r *Reader) flow(ctx context.Context, ref journal.FlowRef, known bool) (*flow.Flow, error) {
+// flow is the flow version of a job; nil if this build cannot read it. Errors: store.ErrNotFound, and of a
+// definition that was changed *store.ChangedError.
+func (r *Reader) flow(ctx context.Context, ref journal.FlowRef) (*flow.Flow, error) {
 	text, err := r.Flow(ctx, ref.Name, ref.Version)
+	if err == nil {
+		err = store.SameFlow(ref, text)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if known {
-		if err := store.SameFlow(ref, text); err != nil {
-			return nil, err
-		}
 	}
 	return r.flows.compiled(text), nil
 }
@@ -216,7 +217,7 @@ func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
 	return err
 }
 
-// finder looks up other jobs for sentences; nil if there is none.
+// finder looks up other jobs for sentences. It returns nil for one that cannot be read.
 func (r *Reader) finder(ctx context.Context) func(journal.JobID) *store.JobSummary {
 	return func(id journal.JobID) *store.JobSummary {
 		v, err := r.Source.Job(ctx, id)

@@ -60,7 +60,7 @@ type kept struct {
 func (k *kept) told(ctx context.Context, x *reading, p parts) (*fold, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if f := k.fold; f != nil && f.parts.have(p) {
+	if f := k.fold; f != nil && f.parts.have(p) && !(f.cut && x.want.AnySize) {
 		return f, nil
 	}
 	if k.fold != nil {

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -24,13 +23,7 @@ func TestStateIsThatOfTheVerifier(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
-				o := replaytest.Options{
-					Mode: mode, Activities: rapid.IntRange(5, 30).Draw(t, "activities"),
-					Choose:    rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)).IntN,
-					Functions: rapid.Bool().Draw(t, "functions"), Trouble: rapid.Bool().Draw(t, "trouble"),
-					Effects: rapid.Bool().Draw(t, "effects"), Steps: 300,
-				}
-				o.Flow, o.Others = replaytest.Mixed(o), replaytest.Children(o)
+				o := replaytest.Drawn(t, mode)
 				for _, j := range replaytest.Family(o) {
 					s, v := newState(j.Header.Job), replay.New(j.Header)
 					all := j.Entries() // those of effect chains come last, or between the others

@@ -1,7 +1,6 @@
 package inspect_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -26,13 +25,7 @@ func TestEveryInputIsFoundAgain(t *testing.T) {
 			t.Parallel()
 			inputs := 0
 			rapid.Check(t, func(t *rapid.T) {
-				o := replaytest.Options{
-					Mode: mode, Activities: rapid.IntRange(5, 30).Draw(t, "activities"),
-					Choose:    rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)).IntN,
-					Functions: rapid.Bool().Draw(t, "functions"), Trouble: rapid.Bool().Draw(t, "trouble"),
-					Effects: rapid.Bool().Draw(t, "effects"), Steps: 300,
-				}
-				o.Flow, o.Others = replaytest.Mixed(o), replaytest.Children(o)
+				o := replaytest.Drawn(t, mode)
 				flows := map[journal.Digest]*flow.Flow{}
 				for _, f := range append(o.Others, o.Flow) {
 					flows[journal.Digest(f.Digest())] = f

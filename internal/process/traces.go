@@ -130,5 +130,5 @@ func (p *Process) sampled(ctx context.Context, id journal.JobID) (*view.Tree, er
 	if err != nil || !p.cfg.Observer.Sampled(id, v.Trace) {
 		return nil, err
 	}
-	return inspect.Trace(ctx, p.Store, id)
+	return inspect.Trace(ctx, p.Store, v)
 }

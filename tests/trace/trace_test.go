@@ -13,8 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/internal/below"
-	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry"
@@ -130,13 +128,11 @@ func oneTree(t *testing.T, to backend) {
 	_, err = rt.Wait(ctx, job)
 	require.NoError(t, err)
 
-	tree, err := inspect.Trace(ctx, below.Of(rt), job.ID)
-	require.NoError(t, err)
+	tree := treeOf(t, ctx, rt, job.ID)
 	id := tree.Context.Trace.String()
 	spans := whole(t, ctx, to, id, "job voyage")
 	requireVoyage(t, spans)
-	child, err := inspect.Trace(ctx, below.Of(rt), childOf(t, tree))
-	require.NoError(t, err)
+	child := treeOf(t, ctx, rt, childOf(t, tree))
 	kids := whole(t, ctx, to, child.Context.Trace.String(), "job leg")
 	requireTree(t, kids, "", "job leg")
 	linked(t, spans, "child tow", kids, "job leg")
@@ -258,7 +254,14 @@ func TestNoTraceIsLostWithAWorker(t *testing.T) {
 	require.Empty(t, s.all)
 	s.away.Store(false)
 	ctx = start(t, c, s).While(ctx)
-	tree, err := inspect.Trace(ctx, below.Of(rt), job.ID)
-	require.NoError(t, err)
+	tree := treeOf(t, ctx, rt, job.ID)
 	requireTree(t, whole(t, ctx, s, tree.Context.Trace.String(), "job leg"), "", "job leg")
+}
+
+// treeOf is the tree that the journal of a job gives.
+func treeOf(t *testing.T, ctx context.Context, rt *quipu.Runtime, id journal.JobID) *view.Tree {
+	t.Helper()
+	job, err := rt.Inspect(ctx, quipu.Job{ID: id}, view.Want{Tree: true})
+	require.NoError(t, err)
+	return job.Tree
 }

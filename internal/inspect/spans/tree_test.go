@@ -1,7 +1,6 @@
 package spans_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,13 +30,7 @@ func TestEveryJournalGivesOneTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
-				o := replaytest.Options{
-					Mode: mode, Activities: rapid.IntRange(5, 30).Draw(t, "activities"),
-					Choose:    rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)).IntN,
-					Functions: rapid.Bool().Draw(t, "functions"), Trouble: rapid.Bool().Draw(t, "trouble"),
-					Effects: rapid.Bool().Draw(t, "effects"), Steps: 300,
-				}
-				o.Flow, o.Others = replaytest.Mixed(o), replaytest.Children(o)
+				o := replaytest.Drawn(t, mode)
 				for _, j := range replaytest.Family(o) {
 					entries := j.Entries()
 					whole := built(entries)

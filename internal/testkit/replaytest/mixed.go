@@ -3,8 +3,12 @@ package replaytest
 import (
 	_ "embed"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 
+	"pgregory.net/rapid"
+
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 )
 
@@ -26,6 +30,18 @@ var children = []string{
 	`{flow: child, version: "1", output: "${ w.output }", activities: {t: {type: trigger}, w: {type: worker, topic: work, retry: {attempts: <1|2>}}}, transitions: {t: [w]}}`,
 	`{flow: patient, version: "1", activities: {t: {type: trigger}, h: {type: hook, signal: go, key: k1, sleep: 24h}}, transitions: {t: [h]}}`,
 	`{flow: parent, version: "1", activities: {t: {type: trigger}, a: {type: await, flow: child, within: 1h, retry: {attempts: 2}}}, transitions: {t: [a]}}`,
+}
+
+// Drawn draws how a family of jobs of a mixed flow is made.
+func Drawn(t *rapid.T, mode collation.Mode) Options {
+	o := Options{
+		Mode: mode, Activities: rapid.IntRange(5, 30).Draw(t, "activities"),
+		Choose:    rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)).IntN,
+		Functions: rapid.Bool().Draw(t, "functions"), Trouble: rapid.Bool().Draw(t, "trouble"),
+		Effects: rapid.Bool().Draw(t, "effects"), Steps: 300,
+	}
+	o.Flow, o.Others = Mixed(o), Children(o)
+	return o
 }
 
 // Children builds the flows that awaits of Mixed start.
