@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quipu-journal/quipu/internal/testkit/gobuild"
 )
 
 // sharedTypes are what the verifier uses of collation: names of keys and numbers, and the rows that
@@ -26,10 +28,12 @@ var sharedTypes = []string{
 	"Row", "Wait", "Pause", "ResolvedWait", // what the tables hold, to be compared
 }
 
-// exportFiles are the files with what the packages below replay export, for the type checker.
+// exportFiles are the files with what the packages below replay export, for the type checker. They
+// are compiled with the flags of this test, so that most of them are compiled already.
 func exportFiles(t *testing.T) map[string]string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", "./replay")
+	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, gobuild.Flags()...)
+	cmd := exec.CommandContext(t.Context(), "go", append(args, "./replay")...)
 	cmd.Dir = filepath.FromSlash(root)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -17,6 +17,9 @@ import (
 // changed.
 var shared = filepath.Join(os.TempDir(), fmt.Sprintf("quipu-gobuild-%d", os.Getuid()))
 
+// Flags are the flags of the test itself: with others, go compiles every package once more.
+func Flags() []string { return slices.Clone(race) }
+
 // Build runs go build in dir. packages are given by path (./x). to is the program, or an existing
 // directory for several. The error includes go's output.
 func Build(dir, to string, packages ...string) error {
