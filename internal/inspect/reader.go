@@ -29,6 +29,10 @@ type Source interface {
 	Flow(ctx context.Context, name, version string) ([]byte, error)
 	// JobEffects lists the effects of a job.
 	JobEffects(ctx context.Context, job journal.JobID) ([]store.JobEffect, error)
+	// DeadLetters lists dead letters, the newest first.
+	DeadLetters(ctx context.Context, f store.DeadFilter) ([]store.DeadView, error)
+	// Awaited says what open jobs wait for.
+	Awaited(ctx context.Context, ids []journal.JobID) (map[journal.JobID][]store.Awaited, error)
 	// Outcomes says how jobs ended.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error)
 	// Payload returns an output that is stored beside the entries of a job.

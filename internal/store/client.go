@@ -96,6 +96,12 @@ type Lists interface {
 	// at: at most MaxCounted, the newest of its time range (with Tags or a Parent: of the jobs that
 	// have them). Before and Limit do not count.
 	CountJobs(ctx context.Context, f JobFilter) (counts map[journal.JobState]int64, looked int64, err error)
+	// Awaited says what open jobs wait for, at most MaxPage jobs at a time. Of each it looks at
+	// MaxAwaited messages, waits and children.
+	Awaited(ctx context.Context, ids []journal.JobID) (map[journal.JobID][]Awaited, error)
+	// Failing says in which flows jobs have failed since then that nobody has resumed, the last one
+	// first. It looks at MaxFailed of each flow, those that started last.
+	Failing(ctx context.Context, since collation.Micros) ([]Failing, error)
 	// Counts counts the jobs by state, without those that another has resumed.
 	Counts(ctx context.Context) (map[journal.JobState]int64, error)
 	// Gauges counts what is open and what is late, for metrics (O4). It is cheap however many jobs
@@ -188,6 +194,32 @@ type JobSummary struct {
 	// end that the journal tells; a JobView has the latter, except of a tombstone.
 	Closed collation.Micros
 	Cursor string
+}
+
+// MaxAwaited bounds the messages, waits and children of one job that Awaited looks at, MaxFailed the
+// failed jobs of one flow that Failing does.
+const (
+	MaxAwaited = 100
+	MaxFailed  = 500
+)
+
+// Awaited is something that an open job waits for, or several alike.
+type Awaited struct {
+	// What is WaitsTopic, …; "": a message that is on its way to an engine.
+	What     string
+	Activity string
+	Topic    string           // of the request, or of the signal
+	Holder   string           // a process that runs such a request; "": none does
+	Attempt  int              // the highest of them
+	Due      collation.Micros // when the first of them is due; 0: that is not known
+	N        int64            // how many there are
+}
+
+// Failing is a flow whose jobs fail.
+type Failing struct {
+	Flow string
+	N    int64            // how many did
+	Last collation.Micros // when the last of them did
 }
 
 // Outcome is how a job ended. The fields after Ended are zero until then, and for a tombstone.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -353,11 +354,48 @@ var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 		b.selects(store.JobFilter{Waits: waits, States: []journal.JobState{journal.JobCompleted}})
 		b.selects(store.JobFilter{Waits: waits, Flow: "gone"})
 	}
+	var ids []journal.JobID
+	for _, key := range []string{"works", "parked", "done", "waits", "parent", "starter"} {
+		ids = append(ids, must(b.s.FindJob(b.ctx(), key))(b))
+	}
+	told := map[string][]string{}
+	for id, all := range must(b.lists.Awaited(b.ctx(), ids))(b) {
+		key := b.view(id).Key
+		for _, x := range all {
+			if x.What != "" {
+				told[key] = append(told[key], strings.TrimSuffix(x.What+":"+x.Activity+":"+x.Topic, ":"))
+			}
+		}
+		slices.Sort(told[key])
+	}
+	require.Equal(b, map[string][]string{
+		"works": {"topic:work:t.work"}, "parked": {"person:work:t.work"},
+		"waits": {"child:", "signal:ask:go.on", "timer:rest"}, "parent": {"child:work"},
+	}, told)
 	for _, waits := range []string{"nothing", "timer:x", "topic:", ":"} {
 		require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Waits: waits})), store.ErrRejected, waits)
 		_, _, err := b.lists.CountJobs(b.ctx(), store.JobFilter{Waits: waits})
 		require.ErrorIs(b, err, store.ErrRejected, waits)
 	}
+})
+
+// O7: the flows whose jobs failed are told, with how many of those that nobody has resumed did so lately.
+var _ = test("Lists", "says which flows fail", func(b *bench) {
+	var last collation.Micros
+	for _, key := range []string{"first", "second", "third"} {
+		id := b.requested(oneWorker, key)
+		if key == "third" {
+			b.answer(id, "work", journaltest.Success(`1`))
+			continue
+		}
+		failed := &journal.Failure{Class: "x", Message: "no"}
+		b.answer(id, "work", &journal.Response{Kind: journal.ResponseTerminal, Attempt: 1, Code: 500, Error: failed})
+		require.Equal(b, journal.JobFailed, b.view(id).State)
+		last = must(b.lists.Jobs(b.ctx(), store.JobFilter{Prefix: key}))(b).Jobs[0].Closed
+	}
+	require.Equal(b, []store.Failing{{Flow: "one", N: 2, Last: last}}, must(b.lists.Failing(b.ctx(), 0))(b))
+	require.Equal(b, int64(1), must(b.lists.Failing(b.ctx(), last))(b)[0].N)
+	require.Empty(b, must(b.lists.Failing(b.ctx(), last+1))(b))
 })
 
 // O7: a page ends where it has looked at so many jobs, and the next goes on there. A filter that an

@@ -92,6 +92,42 @@ SELECT {job:j},
        (SELECT {sealed e} FROM entries e WHERE e.n = j.n AND e.chain = '00000000-0000-0000-0000-000000000000' AND e.seq = j.tasks_seq), j.next
 FROM jobs j WHERE j.id = $1::uuid AND {keyed j}
 
+-- name: jobs_awaited
+-- says what jobs wait for (O7), of $2 messages, $2 waits and $2 children of each alone: a list may have any number. $1
+-- ids. A child that has not begun names no activity. The request of a function that is asleep says nothing: what the
+-- function waits for has a row of its own.
+SELECT i.id, w.*
+FROM unnest($1::uuid[]) AS i (id) CROSS JOIN LATERAL (
+    SELECT m.kind, coalesce(m.held, ''), m.activity, m.topic, coalesce(min(m.holder), ''), max(m.attempt), coalesce(min(m.next_at), 0), count(*)
+    FROM (SELECT * FROM dispatches r WHERE r.job = i.id LIMIT $2::int8) AS m
+    WHERE m.kind <> 'request' OR coalesce(m.held, m.holder, '') <> '' OR m.next_at IS NOT NULL
+    GROUP BY m.kind, coalesce(m.held, ''), m.activity, m.topic
+    UNION ALL
+    SELECT 'signal', '', s.activity, s.topic, '', 0, 0, 1
+    FROM (SELECT * FROM waits x WHERE x.job = i.id LIMIT $2::int8) AS s
+    UNION ALL
+    SELECT 'child', '', c.parent_activity, '', '', 0, 0, count(*)
+    FROM (SELECT * FROM jobs x WHERE x.parent_job = i.id ORDER BY x.started DESC, x.id DESC LIMIT $2::int8) AS c
+    WHERE c.parent_awaited AND c.state IN ('open', 'quarantined')
+    GROUP BY c.parent_activity
+    UNION ALL
+    SELECT 'child', '', '', '', '', 0, coalesce(min(o.next_at), 0), count(*)
+    FROM (SELECT * FROM dispatches r WHERE r.sender = i.id LIMIT $2::int8) AS o
+    HAVING count(*) > 0
+) AS w
+
+-- name: flows_failing
+-- counts of each flow the jobs that failed since $1 and that nobody has resumed, among the $2 that began last of those
+-- that failed, and says when the last of them did.
+SELECT f.name, count(*), max(j.closed)
+FROM (SELECT DISTINCT name FROM flows WHERE name >= '') AS f CROSS JOIN LATERAL (
+    SELECT t.closed, t.next FROM jobs t
+    WHERE t.flow_name = f.name AND t.state = 'failed' AND CASE WHEN t.state IN ('open', 'failed', 'interrupted', 'quarantined') THEN true END
+    ORDER BY t.started DESC, t.id DESC LIMIT $2::int8
+) AS j
+WHERE j.closed >= $1::int8 AND j.next IS NULL
+GROUP BY f.name ORDER BY max(j.closed) DESC, f.name
+
 -- name: jobs_after
 -- lists a page of job ids in their order. $1 the last of the previous page, $2 limit.
 SELECT id FROM jobs j WHERE id > $1::uuid AND {keyed j} ORDER BY id LIMIT $2::int8
