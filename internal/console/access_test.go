@@ -24,7 +24,7 @@ func TestO11Viewer(t *testing.T) {
 		req.SetBasicAuth("", token)
 		return w.do(req)
 	}
-	for _, page := range []string{w.of("done"), w.of("failing"), w.of("parked"), w.of("done") + "?at=3", w.of("done") + "?verify=1", "/dead", "/space", "/flows"} {
+	for _, page := range []string{w.of("done"), w.of("failing"), w.of("parked"), w.of("done") + "?at=3", w.of("done") + "?verify=1", w.of("done") + "?tab=journal", w.of("done") + "?tab=effects", "/dead", "/space", "/flows"} {
 		a := as(token, http.MethodGet, page, nil)
 		require.Equal(t, http.StatusOK, a.StatusCode, page)
 		hasNot(t, a.Body, "r-1&#34;", page)
@@ -32,8 +32,8 @@ func TestO11Viewer(t *testing.T) {
 	}
 	has(t, w.get(w.of("done")), "r-1&#34;")
 	has(t, as(client, http.MethodGet, w.of("done"), nil).Body, "r-1&#34;")
-	has(t, as(token, http.MethodGet, w.of("done")+"?q=receipt", nil).Body, "No event fits.")
-	hasNot(t, w.get(w.of("done")+"?q=receipt"), "No event fits.")
+	has(t, as(token, http.MethodGet, w.of("done")+"?tab=journal&q=receipt", nil).Body, "No event fits.")
+	hasNot(t, w.get(w.of("done")+"?tab=journal&q=receipt"), "No event fits.")
 	for _, page := range []string{w.of("done") + "/export", "/bulk/export?flow=order"} {
 		require.Equal(t, http.StatusForbidden, as(token, http.MethodGet, page, nil).StatusCode, page)
 	}
@@ -44,5 +44,5 @@ func TestO11Viewer(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, as(client, http.MethodPost, "/dead", reason).StatusCode)
 	require.Equal(t, http.StatusSeeOther, as(client, http.MethodPost, w.of("waiting")+"/interrupt", reason).StatusCode)
 	w.ends("waiting")
-	has(t, w.get(w.of("waiting")), "shop: interrupt", "who interrupted it")
+	has(t, w.get(w.of("waiting")+"?tab=journal"), "shop: interrupt", "who interrupted it")
 }

@@ -38,7 +38,7 @@ func TestO8Acts(t *testing.T) {
 		require.Equal(t, http.StatusSeeOther, a.StatusCode, a.Body)
 		require.Contains(t, a.Header.Get("Location"), w.of(key)+"?said=1+dead+letter+decided")
 		w.ends(key)
-		page := w.get(w.of(key))
+		page := w.get(w.of(key) + "?tab=journal")
 		has(t, page, "ada")
 		has(t, page, "seen in the books")
 		require.Equal(t, http.StatusConflict, w.post("/dead", form).StatusCode, "it has ended")
@@ -48,7 +48,7 @@ func TestO8Acts(t *testing.T) {
 
 	require.Equal(t, http.StatusSeeOther, w.post(w.of("waiting")+"/interrupt", url.Values{"reason": {"cancelled"}}).StatusCode)
 	w.ends("waiting")
-	has(t, w.get(w.of("waiting")), "ada: interrupt")
+	has(t, w.get(w.of("waiting")+"?tab=journal"), "ada: interrupt")
 
 	old := w.of("waiting") // a page that somebody has open while the job is resumed
 	next, err := w.rt.Resume(t.Context(), quipu.Job{Key: "waiting"})

@@ -37,7 +37,10 @@ func TestO13Browser(t *testing.T) {
 	t.Parallel()
 	w := newSite(t)
 	b := newBrowser(t)
-	for name, test := range map[string]func(*tab){"pages": everyPage, "live": livePages, "keyboard": keysAlone, "acts": actsByMouse, "long": longPages} {
+	for name, test := range map[string]func(*tab){
+		"pages": everyPage, "live": livePages, "keyboard": keysAlone, "tools": toolsByMouse, "acts": actsByMouse,
+		"long": longPages,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(b.tab(t, w))
@@ -172,6 +175,16 @@ func (x *tab) clean(says string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	require.Empty(x.t, x.faults, says)
+}
+
+// forgive wants one fault, which the page was to have.
+func (x *tab) forgive(text string) {
+	x.t.Helper()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	require.Len(x.t, x.faults, 1)
+	require.Contains(x.t, x.faults[0], text)
+	x.faults = nil
 }
 
 // opened goes to a page and waits until what it loads is there.

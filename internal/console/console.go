@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -78,6 +79,7 @@ func (c *console) routes() {
 	for pattern, route := range routes {
 		c.handle(pattern, access.Viewer, c.page(route.show))
 	}
+	c.handle("GET /", access.Viewer, c.page((*console).lost))
 	c.handle("GET /job", access.Viewer, http.HandlerFunc(c.find))
 	c.handle("GET /jobs/{id}/export", access.Viewer, c.cfg.Guard.Few(c.seeing(c.export)))
 	c.handle("GET /jobs/{id}/value", access.Viewer, c.seeing(c.value))
@@ -104,7 +106,7 @@ type route struct {
 // routes are all pages. What streams, downloads or acts is none of them.
 var routes = map[string]route{
 	"GET /jobs":         {(*console).jobs, true, []string{"flow", "version", "prefix", "tag", "parent", "waits", "topic", "state", "last", "from", "to"}},
-	"GET /jobs/{id}":    {(*console).job, true, []string{"activity", "q", "from", "messages"}},
+	"GET /jobs/{id}":    {(*console).job, true, []string{"activity", "tab", "q", "from"}},
 	"GET /processes":    {(*console).processes, true, nil},
 	"GET /topics":       {(*console).topics, true, nil},
 	"GET /flows":        {(*console).flows, true, nil},
@@ -205,7 +207,11 @@ func (c *console) page(show show) http.Handler {
 			c.fail(w, r, err)
 			return
 		}
-		c.render(w, r, http.StatusOK, v)
+		if v.Redirect != "" {
+			http.Redirect(w, r, v.Redirect, http.StatusSeeOther)
+			return
+		}
+		c.render(w, r, cmp.Or(v.Status, http.StatusOK), v)
 	})
 }
 

@@ -99,4 +99,30 @@ func TestO8TimelineFolds(t *testing.T) {
 		}
 	}
 	require.Equal(t, attempts, sum)
+
+	j.Events[7000].Kind = view.KindFailed
+	folded = timelineOf(j, now)
+	require.Equal(t, "a1[7000]", folded.Lanes[0].Name, "a lane of its own, the first")
+	require.Len(t, folded.Lanes, 4)
+}
+
+// O8: of a thousand elements the one that failed comes first, wherever elements are listed.
+func TestO8FailedFirst(t *testing.T) {
+	t.Parallel()
+	p := &jobPage{Job: &view.Job{}}
+	for n := range 1000 {
+		a := view.Activity{Activity: "pack", Element: &n, State: view.Done, Last: view.KindDone}
+		switch n {
+		case 400:
+			a.State, a.Last = view.Stuck, view.KindAttempt
+		case 700:
+			a.State, a.Last = view.Failed, view.KindFailed
+		}
+		p.Job.Activities = append(p.Job.Activities, a)
+	}
+	p.parts()
+	for at, want := range []int{700, 400, 0, 1} {
+		require.Equal(t, want, *p.Activities.Shown[at].Element)
+	}
+	require.Equal(t, 900, p.Activities.More)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,17 +14,47 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// periods are the time ranges that the form offers, as the parameter last has them.
-var periods = []struct {
-	Name, Text string
-	For        time.Duration
-}{
-	{"15m", "15 minutes", 15 * time.Minute},
-	{"1h", "hour", time.Hour},
-	{"24h", "24 hours", 24 * time.Hour},
-	{"7d", "7 days", 7 * 24 * time.Hour},
-	{"30d", "30 days", 30 * 24 * time.Hour},
-	{"all", "any time", 0},
+// period is a time range that ends now, as the parameter last has it.
+type period struct{ Name, Text string }
+
+// periods are those that the form offers.
+var periods = []period{
+	{"15m", "15 minutes"},
+	{"1h", "hour"},
+	{"24h", "24 hours"},
+	{"7d", "7 days"},
+	{"30d", "30 days"},
+	{"all", "any time"},
+}
+
+// spansWith are the periods with another one, if that is none of them.
+func spansWith(name string) []period {
+	if name == "" || slices.ContainsFunc(periods, func(p period) bool { return p.Name == name }) {
+		return periods
+	}
+	return append(slices.Clip(periods), period{name, name})
+}
+
+// units are those of the parameter last.
+var units = map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
+
+// maxSpan bounds a time range that ends now.
+const maxSpan = 100 * 365 * 24 * time.Hour
+
+// span is a time range that ends now, such as 90m, 1h or 7d; 0 for all, and below 0 for what is none.
+func span(text string) time.Duration {
+	if text == "all" {
+		return 0
+	}
+	if len(text) < 2 {
+		return -1
+	}
+	n, err := strconv.ParseUint(text[:len(text)-1], 10, 31)
+	unit := units[text[len(text)-1]]
+	if err != nil || n == 0 || unit == 0 || n > uint64(maxSpan/unit) {
+		return -1
+	}
+	return time.Duration(n) * unit
 }
 
 // waits are what jobs can wait for, as the parameter waits has it.
@@ -51,7 +82,7 @@ type filter struct {
 	jobs quipu.JobFilter
 }
 
-// atFormat is how an address and the form have a moment, in the zone of the server.
+// atFormat is how an address and the form have a moment, in UTC.
 const atFormat = "2006-01-02T15:04"
 
 // filterOf reads the filter of an address.
@@ -69,7 +100,7 @@ func (c *console) filterOf(ctx context.Context, r *http.Request, q url.Values) (
 	for _, name := range q["state"] {
 		state := journal.JobState(name)
 		if !slices.Contains(journal.JobStates, state) {
-			return nil, bad("state %.40q: use one of %v", name, journal.JobStates)
+			return nil, badState(name)
 		}
 		if !f.States[state] {
 			f.States[state], f.jobs.States = true, append(f.jobs.States, state)
@@ -80,6 +111,7 @@ func (c *console) filterOf(ctx context.Context, r *http.Request, q url.Values) (
 			f.jobs.Tags = append(f.jobs.Tags, tag)
 		}
 	}
+	f.Tags = strings.Join(f.jobs.Tags, ",")
 	if f.Parent != "" {
 		parent, err := c.reader.Find(ctx, f.Parent)
 		if err != nil {
@@ -127,27 +159,26 @@ func (f *filter) times(now time.Time) (err error) {
 	if f.Last == "" {
 		return nil
 	}
-	for _, s := range periods {
-		if s.Name == f.Last {
-			if s.For > 0 {
-				f.jobs.From = now.Add(-s.For).Truncate(time.Second)
-			}
-			return nil
-		}
+	last := span(f.Last)
+	if last < 0 {
+		return badSince(f.Last)
 	}
-	return bad("last %.40q: use 15m, 1h, 24h, 7d, 30d or all", f.Last)
+	if last > 0 {
+		f.jobs.From = now.Add(-last).Truncate(time.Second)
+	}
+	return nil
 }
 
 func moment(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, err := time.ParseInLocation(atFormat, text, time.Local)
+	t, err := time.Parse(atFormat, text)
 	if err != nil {
 		t, err = time.Parse(time.RFC3339, text)
 	}
 	if err != nil {
-		return t, bad("%s %.40q: use a moment such as 2026-01-31T18:00", name, text)
+		return t, bad("%s %.40q: use a moment in UTC, such as 2026-01-31T18:00", name, text)
 	}
 	return t, nil
 }

@@ -15,11 +15,11 @@ const maxNodes = 300
 
 // Sizes of a graph, in its own units.
 const (
-	nodeWidth  = 168
+	nodeWidth  = 148
 	nodeHeight = 46
-	nodeGap    = 24
+	nodeGap    = 14
 	bendWidth  = 12
-	layerGap   = 46
+	layerGap   = 34
 	margin     = 14
 )
 
@@ -27,6 +27,7 @@ const (
 type node struct {
 	Standing             view.Standing
 	Name, Kind, Detail   string
+	Times                int // that it was passed, in a loop; 0: once at most
 	X, Y, Width          int
 	layer                int
 	place                float64
@@ -38,6 +39,9 @@ type node struct {
 // edge is a transition, as a path.
 type edge struct {
 	Path, Class, Text string
+	// Label stands at a place of the path; "": it has none. Anchor is which end of it.
+	Label, Anchor  string
+	LabelX, LabelY int
 }
 
 // graph is the picture of a flow with the state of each activity (O8).
@@ -56,13 +60,18 @@ func graphOf(f *flow.Flow, standings []view.Standing) *graph {
 		return nil
 	}
 	if len(standings) > maxNodes {
-		return &graph{List: standings}
+		list := slices.Clone(standings)
+		slices.SortStableFunc(list, func(a, b view.Standing) int { return cmp.Compare(worst(a.State), worst(b.State)) })
+		return &graph{List: list}
 	}
 	g, acts := &graph{}, f.Activities()
 	nodes := make([]*node, len(standings))
 	for i, a := range acts {
 		st := &standings[i]
 		nodes[i] = &node{Standing: *st, Name: a.Name, Kind: kindOf(a, st), Detail: detail(a, st), Width: nodeWidth}
+		if n := passes(a, st); n > 1 {
+			nodes[i].Times = n
+		}
 	}
 	for again := true; again; { // as often as the longest path has activities: there is no cycle
 		again = false
@@ -109,6 +118,21 @@ func graphOf(f *flow.Flow, standings []view.Standing) *graph {
 	g.Width -= g.Left
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *node) bool { return n.Bend })
 	return g
+}
+
+// worst puts what failed or waits for a person first, and what was not reached last.
+func worst(s view.State) int {
+	switch s {
+	case view.Failed, view.Abandoned:
+		return 0
+	case view.Stuck:
+		return 1
+	case view.Running, view.Waiting:
+		return 2
+	case view.Done:
+		return 3
+	}
+	return 4
 }
 
 // sweeps is how often the order within the layers is improved.
@@ -191,13 +215,14 @@ func (g *graph) lines(standings []view.Standing, nodes []*node, a *flow.Activity
 		g.Edges = append(g.Edges, e)
 	}
 	if a.Type == flow.TypeCycle && a.To != nil {
-		g.back(nodes[a.Index], nodes[a.To.Index])
+		g.back(nodes[a.Index], nodes[a.To.Index], standings[a.Index].Instances)
 	}
 }
 
-// back draws the way of a cycle to its pivot: between the layers, and past them on the nearer side.
-func (g *graph) back(from, to *node) {
-	const out = 18 // how far it passes the layers
+// back draws the way of a cycle to its pivot, with how often it was gone: between the layers, and past
+// them on the nearer side.
+func (g *graph) back(from, to *node, times int) {
+	const out, room = 18, 34 // how far it passes the layers, and the room of its label
 	left, right := from.X, from.X+from.Width
 	for _, n := range g.Nodes {
 		if n.layer >= to.layer && n.layer < from.layer {
@@ -205,14 +230,22 @@ func (g *graph) back(from, to *node) {
 		}
 	}
 	side, leaves, comes := left-out, from.Middle-nodeWidth/4, to.Middle-nodeWidth/4
+	label, anchor, end := side-4, "end", side-margin
 	if from.Middle > to.Middle {
 		side, leaves, comes = right+out, from.Middle+nodeWidth/4, to.Middle+nodeWidth/4
+		label, anchor, end = side+4, "start", side+margin
 	}
-	g.Edges = append(g.Edges, edge{
+	e := edge{
 		Path:  fmt.Sprintf("M%d %d V%d H%d V%d H%d V%d", leaves, from.Y, from.Y-out/2, side, to.Y-out, comes, to.Y),
 		Class: "edge back", Text: from.Name + " goes back to " + to.Name,
-	})
-	g.Left, g.Width = min(g.Left, side-margin), max(g.Width, side+margin)
+	}
+	if times > 0 {
+		e.Text += ", " + counted(times, "time")
+		e.Label, e.Anchor, e.LabelX, e.LabelY = fmt.Sprint("×", times), anchor, label, (from.Y+to.Y)/2
+		end += room * (end - side) / margin
+	}
+	g.Edges = append(g.Edges, e)
+	g.Left, g.Width = min(g.Left, end), max(g.Width, end)
 }
 
 // kindOf is the type of an activity in a word or two.
@@ -230,11 +263,20 @@ func kindOf(a *flow.Activity, st *view.Standing) string {
 	if st.Elements > 0 { // how far a list is says more than its type
 		text = fmt.Sprintf("%s, %d of %d", a.Topic, st.Ended, st.Elements)
 	}
-	const most = 26
+	const most = 23
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most-1]) + "…"
 	}
 	return text
+}
+
+// passes is how often an activity was passed. A join has an instance in each pass of a loop, also in
+// those that do not come to it.
+func passes(a *flow.Activity, st *view.Standing) int {
+	if a.Join != "" {
+		return st.Passes
+	}
+	return max(st.Passes, st.Instances)
 }
 
 // detail adds counts and codes to the state of an activity.
@@ -246,10 +288,8 @@ func detail(a *flow.Activity, st *view.Standing) string {
 	switch {
 	case st.Elements > 0:
 		text += fmt.Sprintf(", %d of %d", st.Ended, st.Elements)
-	case st.Passes > 1:
-		text += ", " + counted(st.Passes, "pass")
-	case st.Instances > 1:
-		text += ", " + counted(st.Instances, "pass")
+	case passes(a, st) > 1:
+		text += ", " + counted(passes(a, st), "pass")
 	}
 	if st.Suspended > 0 {
 		text += ", suspended"

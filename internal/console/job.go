@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -39,6 +40,7 @@ type jobPage struct {
 	Past        *past  // nil: it is shown as it stands
 	Only        string // the activity that is selected
 	Query       string // that events are searched for
+	Tab         string // the tab that is open
 
 	Graph       *graph
 	Timeline    *timeline
@@ -47,8 +49,6 @@ type jobPage struct {
 	Activities  list[view.Activity]
 	Ledgers     list[view.Activity]
 	Messages    list[view.Message]
-	Asked       bool // Messages were asked for
-	Left        bool // they were not read, because the journal is long
 	Effects     list[view.Effect]
 	Open        list[view.Message]
 	Waits       list[view.Wait]
@@ -65,27 +65,34 @@ type jobPage struct {
 	taken  int // of the room for values
 }
 
-// job shows one job.
+// job shows one job. An address may have its key in the place of its id: it leads to that of the id.
 func (c *console) job(ctx context.Context, r *http.Request) (*page, error) {
 	id, err := journal.ParseJobID(r.PathValue("id"))
 	if err != nil {
-		return nil, bad("%v; the address of a job has its id, and the field above finds it by its key", err)
+		return c.byKey(ctx, r, r.PathValue("id"))
 	}
 	q := r.URL.Query()
-	var numbers [3]int64
-	for i, name := range []string{"at", "from", "messages"} {
-		if numbers[i], err = number(name, q.Get(name)); err != nil {
-			return nil, err
-		}
+	at, err := number("at", q.Get("at"))
+	if err != nil {
+		return nil, err
 	}
-	at, from, first := numbers[0], int(numbers[1]), int(numbers[2])
+	from, err := number("from", q.Get("from"))
+	if err != nil {
+		return nil, err
+	}
+	open, err := tabOf(q.Get("tab"))
+	if err != nil {
+		return nil, err
+	}
 	job, err := c.read(ctx, id, at, q)
 	if err != nil {
 		return nil, err
 	}
 	p := &jobPage{
-		Job: job, Only: q.Get("activity"), Query: q.Get("q"), Entry: job.Entries, Last: job.Entries,
-		Asked: q.Get("messages") != "",
+		Job: job, Only: q.Get("activity"), Query: q.Get("q"), Tab: open, Entry: job.Entries, Last: job.Entries,
+	}
+	if job.HistoryLeft {
+		p.Tab = tabOpen // which the tables have
 	}
 	if job.At != nil {
 		p.Entry, p.Last, p.Past = job.At.Entry, job.At.Of, pastOf(job)
@@ -94,8 +101,8 @@ func (c *console) job(ctx context.Context, r *http.Request) (*page, error) {
 	p.Timeline = timelineOf(job, time.Now().Truncate(time.Microsecond))
 	p.parts()
 	p.open()
-	p.events(from)
-	p.messages(max(first-1, 0))
+	p.events(int(from))
+	p.messages(int(from))
 	p.wholes()
 	if err := c.others(ctx, p); err != nil {
 		return nil, err
@@ -107,17 +114,36 @@ func (c *console) job(ctx context.Context, r *http.Request) (*page, error) {
 	return &page{Template: "job", Part: q.Get("part") != "", Title: job.Key, Section: "jobs", Still: still, Data: p}, nil
 }
 
+// byKey leads to the page of the job that has a key.
+func (c *console) byKey(ctx context.Context, r *http.Request, key string) (*page, error) {
+	id, err := c.reader.Find(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	to := url.URL{Path: jobPath(id), RawQuery: r.URL.RawQuery}
+	return &page{Redirect: to.RequestURI()}, nil
+}
+
+// lost says that there is no such page; a key with slashes may have been meant.
+func (c *console) lost(ctx context.Context, r *http.Request) (*page, error) {
+	if key, is := strings.CutPrefix(r.URL.Path, "/jobs/"); is && key != "" {
+		return c.byKey(ctx, r, key)
+	}
+	return nil, refusal{http.StatusNotFound, "There is no such page", fmt.Sprintf("The console has no page %.200s", r.URL.Path)}
+}
+
 // read reads a job: one that is looked at first, and has a long journal, without it. Whoever asks for a
 // part of the history, or follows the page, gets all of it.
 func (c *console) read(ctx context.Context, id journal.JobID, at int64, q url.Values) (*view.Job, error) {
 	want := inspect.Want{
 		Want: view.Want{
-			At: at, Graph: true, Effects: true, Journal: true, Events: true, Messages: true, Reasons: true,
+			At: at, Graph: true, Effects: true, Journal: true, Events: true, Messages: q.Get("tab") == tabMessages,
+			Reasons: true,
 		},
-		Quick: ctx.Value(followed{}) == nil, Brief: q.Get("messages") == "", Lenient: true,
+		Quick: ctx.Value(followed{}) == nil, Lenient: true,
 		Hidden: !access.Of(ctx).Payloads, // a search does not find them either (O11)
 	}
-	for _, part := range []string{"history", "activity", "q", "from", "messages", "verify"} {
+	for _, part := range []string{"history", "activity", "q", "tab", "from", "verify"} {
 		want.Quick = want.Quick && q.Get(part) == ""
 	}
 	return c.reader.Job(ctx, id, want)
@@ -177,15 +203,17 @@ func (p *jobPage) parts() {
 	if j.HistoryLeft {
 		return
 	}
-	p.Activities = some(which(j.Activities, func(a *view.Activity) bool {
-		return p.chosen(a.Activity) && a.Last != ""
-	}), 0, maxActivities)
+	activities := which(j.Activities, func(a *view.Activity) bool { return p.chosen(a.Activity) && a.Last != "" })
+	slices.SortStableFunc(activities, inspect.ByUrgency)
+	p.Activities = some(activities, 0, maxActivities)
 	ledgers := which(j.Activities, func(a *view.Activity) bool { return p.chosen(a.Activity) && a.Ledger != 0 })
 	slices.SortStableFunc(ledgers, func(a, b *view.Activity) int {
-		return cmp.Or(cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.Address, b.Address))
+		return cmp.Or(inspect.ByUrgency(a, b), cmp.Compare(a.Activity, b.Activity), cmp.Compare(a.Address, b.Address))
 	})
 	p.Ledgers = some(ledgers, 0, maxLedgers)
-	p.Effects = some(which(j.Effects, func(f *view.Effect) bool { return p.chosen(f.Activity) }), 0, maxEffects)
+	effects := which(j.Effects, func(f *view.Effect) bool { return p.chosen(f.Activity) })
+	slices.SortStableFunc(effects, func(a, b *view.Effect) int { return cmp.Compare(doubt(a), doubt(b)) })
+	p.Effects = some(effects, 0, maxEffects)
 }
 
 // order puts what waits for a decision before what has ended.
@@ -194,6 +222,17 @@ func order(d *view.DeadLetter) int {
 		return 0
 	}
 	return 1
+}
+
+// doubt puts an effect whose outcome is not known first, and then those that failed.
+func doubt(f *view.Effect) int {
+	switch {
+	case f.State != view.EffectCompleted:
+		return 0
+	case f.Error != nil:
+		return 1
+	}
+	return 2
 }
 
 // open chooses the open messages and waits: what waits for a person first, then what a worker has, then
@@ -225,6 +264,9 @@ func urgency(m *view.Message) int {
 
 // events chooses those that fit the search, from one of them on.
 func (p *jobPage) events(from int) {
+	if p.Tab != tabJournal {
+		from = 0
+	}
 	p.Events = some(which(p.Job.Events, func(ev *view.Event) bool {
 		return p.chosen(ev.Activity) && fits(ev, p.Query)
 	}), from, maxEvents)
@@ -282,14 +324,31 @@ func (c *console) others(ctx context.Context, p *jobPage) error {
 	if p.Past != nil {
 		return nil
 	}
-	all, err := c.rt.Jobs(ctx, quipu.JobFilter{Parent: j.ID, Limit: maxRows})
-	for i := range all.Jobs {
-		x := &all.Jobs[i]
-		if p.keys[x.ID] = x.Key; !seen[x.ID] {
-			p.Children = append(p.Children, view.Child{ID: x.ID, State: x.State})
+	return c.started(ctx, p, seen)
+}
+
+// badStates are those of jobs that somebody has to look at.
+var badStates = []journal.JobState{journal.JobFailed, journal.JobQuarantined, journal.JobInterrupted}
+
+// started adds the newest jobs that the job started, and of more of them those that failed.
+func (c *console) started(ctx context.Context, p *jobPage, seen map[journal.JobID]bool) error {
+	for _, f := range []quipu.JobFilter{{}, {States: badStates}} {
+		if f.Parent, f.Limit = p.Job.ID, maxRows; f.States != nil && len(p.Children) < maxRows {
+			break
+		}
+		all, err := c.rt.Jobs(ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range all.Jobs {
+			x := &all.Jobs[i]
+			if p.keys[x.ID] = x.Key; !seen[x.ID] {
+				seen[x.ID], p.Children = true, append(p.Children, view.Child{ID: x.ID, State: x.State})
+			}
 		}
 	}
-	return err
+	slices.SortStableFunc(p.Children, func(a, b view.Child) int { return cmp.Compare(trouble(&a), trouble(&b)) })
+	return nil
 }
 
 // Key is the key of another job, or its id if the job is not there.

@@ -5,10 +5,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/inspect"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -18,55 +22,119 @@ const pageSize = 50
 // jobsPage is the list of jobs (O7).
 type jobsPage struct {
 	*filter
-	All   []journal.JobState
-	For   any // what jobs wait for
-	Spans any
-	Flows []string
+	Text    string // of the search box
+	Problem string // why it cannot be read; "" if it can
+	Chips   []chip
+	All     []journal.JobState
+	For     any // what jobs wait for
+	Spans   []period
+	Flows   []string
 	quipu.JobPage
+	Notes  map[journal.JobID]inspect.Note
 	Next   string // address of the next page, "" for none
 	First  string // address of the first page, "" if this is it
 	Counts string // address of the counts
 	Bulk   string // address of the actions on all that the filter selects
-	Now    time.Time
 	// Dead is how many dead letters wait for a decision, ManyDead that there are more.
 	Dead     int
 	ManyDead bool
+	// Failing are flows whose jobs failed in the last hour, the last one first, and More how many more
+	// there are.
+	Failing []failing
+	More    int
 }
 
-// maxDead is how many open dead letters the list of jobs counts.
-const maxDead = 100
+// failing is a flow whose jobs failed lately.
+type failing struct {
+	Flow string
+	N    int64
+	Many bool // they may be more
+	Last time.Time
+}
+
+const (
+	// maxDead is how many open dead letters the list of jobs counts.
+	maxDead = 100
+	// maxFailing is how many flows whose jobs failed it names, lately those that did so in this time.
+	maxFailing = 8
+	lately     = time.Hour
+)
 
 // jobs lists a page of jobs. It reads no more of the table than the page and what the filter
 // without an index leaves out, so it does not count: counts does, for who asks.
 func (c *console) jobs(ctx context.Context, r *http.Request) (*page, error) {
 	q := r.URL.Query()
-	f, err := c.filterOf(ctx, r, q)
-	if err != nil {
-		return nil, err
-	}
-	f.jobs.Before, f.jobs.Limit = q.Get("before"), pageSize
-	p := &jobsPage{filter: f, All: journal.JobStates, For: waits, Spans: periods, Now: time.Now()}
-	if p.JobPage, err = c.rt.Jobs(ctx, f.jobs); err != nil {
-		return nil, err
-	}
+	p := &jobsPage{All: journal.JobStates, For: waits, Spans: periods}
+	v := &page{Template: "jobs", Title: "Jobs", Section: "jobs", Data: p}
+	var err error
 	if p.Flows, err = c.flowNames(ctx); err != nil {
 		return nil, err
 	}
-	letters, err := c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{Limit: maxDead + 1})
-	if err != nil {
+	if q.Has("q") {
+		return v, c.searched(ctx, r, v, p)
+	}
+	if p.filter, err = c.filterOf(ctx, r, q); err != nil {
 		return nil, err
 	}
-	p.Dead, p.ManyDead = min(len(letters), maxDead), len(letters) > maxDead
-	address := f.query()
+	p.Text, p.Chips, p.Spans = p.text(), p.chips(), spansWith(p.Last)
+	p.jobs.Before, p.jobs.Limit = q.Get("before"), pageSize
+	if p.JobPage, err = c.rt.Jobs(ctx, p.jobs); err != nil {
+		return nil, err
+	}
+	if p.Notes, err = c.reader.Notes(ctx, p.Jobs); err != nil {
+		return nil, err
+	}
+	v.Still = p.jobs.Before != ""
+	address := p.query()
 	p.Counts, p.Bulk = "/jobs/counts?"+address.Encode(), "/bulk?"+address.Encode()
-	if f.jobs.Before != "" {
+	if v.Still {
 		p.First = "/jobs?" + address.Encode()
 	}
 	if p.JobPage.Next != "" {
 		address.Set("before", p.JobPage.Next)
 		p.Next = "/jobs?" + address.Encode()
 	}
-	return &page{Template: "jobs", Title: "Jobs", Section: "jobs", Still: f.jobs.Before != "", Data: p}, nil
+	return v, c.alerts(ctx, p)
+}
+
+// searched goes to the list that the words of the search box mean, or says at the box what is wrong
+// with them.
+func (c *console) searched(ctx context.Context, r *http.Request, v *page, p *jobsPage) error {
+	p.Text = r.URL.Query().Get("q")
+	q, err := valuesOf(p.Text)
+	if err == nil {
+		p.filter, err = c.filterOf(ctx, r, q)
+	}
+	if err == nil {
+		v.Redirect = strings.TrimSuffix("/jobs?"+q.Encode(), "?")
+		return nil
+	}
+	status, _ := statusOf(err)
+	if status >= http.StatusInternalServerError {
+		return err
+	}
+	p.filter, p.Problem, v.Status, v.Still = &filter{}, err.Error(), http.StatusBadRequest, true
+	return nil
+}
+
+// alerts reads what somebody on call has to see before any list: what waits for a decision, and which
+// flows fail.
+func (c *console) alerts(ctx context.Context, p *jobsPage) error {
+	letters, err := c.rt.Operator().DeadLetters(ctx, quipu.DeadLetterFilter{Limit: maxDead + 1})
+	if err != nil {
+		return err
+	}
+	p.Dead, p.ManyDead = min(len(letters), maxDead), len(letters) > maxDead
+	now, err := c.reader.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := below.Of(c.rt).Failing(ctx, now-collation.Micros(lately.Microseconds()))
+	for _, f := range all[:min(len(all), maxFailing)] {
+		p.Failing = append(p.Failing, failing{f.Flow, f.N, f.N == store.MaxFailed, instant(f.Last)})
+	}
+	p.More = len(all) - len(p.Failing)
+	return err
 }
 
 // flowNames are the names of the deployed flows.

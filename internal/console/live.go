@@ -255,6 +255,9 @@ func (c *console) part(ctx context.Context, r *http.Request, show show) (body []
 	if err != nil {
 		return nil, false, err
 	}
+	if v.Redirect != "" {
+		return nil, false, bad("it stands at another address: %s", v.Redirect)
+	}
 	c.named(r, v)
 	out := &bounded{most: maxFollowed}
 	if err := c.pages.sets[v.Template].ExecuteTemplate(out, "main", v); err != nil {

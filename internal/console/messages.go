@@ -16,7 +16,7 @@ func (p *jobPage) messages(from int) {
 	if p.Job.HistoryLeft || p.Job.HistoryError != "" {
 		return
 	}
-	if p.Left = !p.Asked && p.Last > inspect.Short; p.Left {
+	if p.Tab != tabMessages {
 		return
 	}
 	all := which(p.Job.Messages, func(m *view.Message) bool { return p.chosen(m.Activity) })
@@ -50,7 +50,7 @@ func (p *jobPage) Message(address string, g journal.GUID) named {
 	}
 	x.At = "#m-" + g.String()
 	if n < p.Messages.From || n >= p.Messages.From+len(p.Messages.Shown) {
-		x.At = with(address, "messages", fmt.Sprint(n-n%maxMessages+1)) + x.At
+		x.At = with(address, "from", fmt.Sprint(n-n%maxMessages)) + x.At
 	}
 	return x
 }

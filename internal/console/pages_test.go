@@ -24,7 +24,7 @@ func TestO7Pages(t *testing.T) {
 	t.Parallel()
 	w := newSite(t)
 	for name, test := range map[string]func(*testing.T, *site){
-		"jobs": jobsPage, "job": jobPage, "past": pastPage, "messages": messagesOfJob,
+		"jobs": jobsPage, "words": searchBox, "job": jobPage, "past": pastPage, "messages": messagesOfJob,
 		"verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,6 +67,42 @@ func jobsPage(t *testing.T, w *site) {
 		require.Equal(t, http.StatusBadRequest, w.do(w.request(http.MethodGet, wrong, nil)).StatusCode, wrong)
 	}
 	require.Equal(t, http.StatusNotFound, w.do(w.request(http.MethodGet, "/job?key=nobody", nil)).StatusCode)
+	has(t, all, `Failed in the last hour: <a class="whole" href="/jobs?flow=order&amp;state=failed">order</a> 1, the last <time`)
+	for key, note := range map[string]string{
+		"broken":    `class="note bad"><span title="attempt 3 &lt;b&gt;failed&lt;/b&gt;">`,
+		"nightly-1": `class="note bad"><span title="close: nobody serves books.close">`, "waiting": `class="note"><span title="approve: waits for signal approved`,
+		"parked": `class="note bad"><span title="charge: waits for a decision: `,
+	} {
+		_, row, _ := strings.Cut(all, `">`+key+`</a>`)
+		row, _, _ = strings.Cut(row, "\n")
+		has(t, row, note, key)
+	}
+	require.Regexp(t, `<time datetime="[^"]*Z" title="[^"]* UTC">(just now|1 min ago)</time>`, all)
+}
+
+// O7: a line of words is a filter: it leads to the list, whose page has the words again, each with a link to
+// the list without it. What is no word is told at the box.
+func searchBox(t *testing.T, w *site) {
+	a := w.do(w.request(http.MethodGet, "/jobs?q="+url.QueryEscape(`state:failed,open state:open flow:order tag:a tag:b since:90m "o 1"`), nil))
+	require.Equal(t, http.StatusSeeOther, a.StatusCode, a.Body)
+	q, err := url.ParseQuery(strings.TrimPrefix(a.Header.Get("Location"), "/jobs?"))
+	require.NoError(t, err)
+	require.Equal(t, url.Values{"state": {"failed", "open", "open"}, "flow": {"order"}, "tag": {"a,b"}, "last": {"90m"}, "prefix": {"o 1"}}, q)
+	page := w.get(a.Header.Get("Location"))
+	has(t, page, `value="state:open state:failed flow:order tag:a tag:b since:90m &#34;o 1&#34;"`)
+	has(t, page, `<li>tag:a <a href="/jobs?flow=order&amp;last=90m&amp;prefix=o&#43;1&amp;state=open&amp;state=failed&amp;tag=b" aria-label="Without tag:a">`)
+	has(t, page, `<option value="90m" selected>`)
+	has(t, w.get("/jobs?flow=order"), `<a href="/jobs?flow=order&amp;last=all" aria-label="Without since:24h">`)
+	for words, says := range map[string]string{
+		"state:lost": "use one of [open ", "since:2y": "use how long ago, such as 15m", "since:0h": "how long ago", "sate:open": "no filter is called &#34;sate&#34;: use state:, flow:, ",
+		"a b": "Put what has a space in quotes", `flow:"x`: "a quote is not closed", "flow:": "write for example flow:order", "waits:luck": "use topic, signal, timer",
+		"flow:a flow:b": "flow: is given twice", "parent:nobody": "nobody", "until:soon": "a moment in UTC",
+	} {
+		a := w.do(w.request(http.MethodGet, "/jobs?q="+url.QueryEscape(words), nil))
+		require.Equal(t, http.StatusBadRequest, a.StatusCode, words)
+		has(t, a.Body, says, words)
+		has(t, a.Body, `aria-invalid="true" aria-describedby="problem"`, words)
+	}
 }
 
 func jobPage(t *testing.T, w *site) {
@@ -75,10 +111,16 @@ func jobPage(t *testing.T, w *site) {
 	has(t, failing, `class="graph"`)
 	has(t, failing, `class="timeline"`)
 	has(t, failing, "3 passes", "a cycle is folded, with its count")
-	has(t, failing, "attempt 2 &lt;b&gt;failed&lt;/b&gt;", "what jobs say is no markup")
-	has(t, failing, "Leg2 messages accepted")
-	has(t, failing, "r-2", "the result of an effect")
-	has(t, failing, "failing/invoice", "a child")
+	has(t, failing, "look ×3</text>", "a node says how often it was passed")
+	has(t, failing, ">×2</text>", "a way back says how often it was gone")
+	for tab, text := range map[string]string{
+		"journal": "attempt 2 &lt;b&gt;failed&lt;/b&gt;", // what jobs say is no markup
+		"ledgers": "Leg2 messages accepted", "effects": "r-2", "children": "failing/invoice", "activities": "r-2", "open": "Nothing.",
+	} {
+		page := w.get(w.of("failing") + "?tab=" + tab)
+		has(t, page, text, tab)
+		has(t, page, "tab="+tab+`#h-parts" aria-current="true">`)
+	}
 	has(t, failing, `href="http://127.0.0.1:16686/trace/`+spans.Of(w.id("failing"), "").Trace.String()+`"`)
 	parked := w.get(w.of("parked"))
 	has(t, parked, "quipu dead")
@@ -86,9 +128,9 @@ func jobPage(t *testing.T, w *site) {
 	has(t, parked, `name="verdict" value="done"`)
 	has(t, w.get(w.of("waiting")), "approved")
 	has(t, w.get(w.of("nightly-1")), "no process that is alive has one")
-	has(t, w.get(w.of("failing")+"?q=receipt"), "payments.charge")
-	has(t, w.get(w.of("failing")+"?q=nothing-has-this"), "No event fits.")
-	has(t, w.get(w.of("failing")+"?activity=look"), "Activities: look")
+	hasNot(t, w.get(w.of("failing")+"?tab=journal&q=receipt"), "No event fits.")
+	has(t, w.get(w.of("failing")+"?tab=journal&q=nothing-has-this"), "No event fits.")
+	has(t, w.get(w.of("failing")+"?activity=look"), "Parts of look")
 	child, err := w.rt.Jobs(t.Context(), quipu.JobFilter{Parent: w.id("done")})
 	require.NoError(t, err)
 	has(t, w.get("/jobs/"+child.Jobs[0].ID.String()), `>done</a> (invoice)`)
@@ -121,7 +163,7 @@ func messagesOfJob(t *testing.T, w *site) {
 	for at := int64(1); at <= j.Entries; at++ {
 		past, err := w.rt.Inspect(t.Context(), quipu.Job{Key: "failing"}, view.Want{At: at, Messages: true})
 		require.NoError(t, err)
-		page := w.get(w.of("failing") + "?at=" + itoa(at))
+		page := w.get(w.of("failing") + "?tab=messages&at=" + itoa(at))
 		require.Len(t, regexp.MustCompile(`<tr id="m-`).FindAllString(page, -1), len(past.Messages), at)
 		for i := range past.Messages {
 			m := &past.Messages[i]
@@ -157,7 +199,7 @@ func listPages(t *testing.T, w *site) {
 	has(t, w.get("/topics"), "books.close")
 	has(t, w.get("/topics"), "1 topic that nobody serves")
 	topics := w.get("/topics")
-	has(t, topics, `<tr class="nobody"><th scope="row"><a class="row" href="/jobs?waits=topic:books.close">books.close</a></th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
+	has(t, topics, `<tr class="nobody"><th scope="row"><a class="row whole" href="/jobs?waits=topic:books.close">books.close</a></th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
 	rate := regexp.MustCompile(`payments.charge</a></th>.*<td class="number">0\.[0-9]+</td>`)
 	// it comes with the next renewal of the session, and is that of a minute
 	for n := 0; !rate.MatchString(w.get("/topics")); n++ {
@@ -175,17 +217,28 @@ func listPages(t *testing.T, w *site) {
 	has(t, w.get("/schedules"), "Europe/Berlin")
 	has(t, w.get("/dead"), "parked")
 	has(t, w.get("/space"), "Epoch")
-	has(t, w.get("/bulk?flow=order"), "<strong>4 jobs</strong>")
+	has(t, w.get("/bulk?flow=order"), "<strong>5 jobs</strong>")
 	require.Contains(t, w.get("/bulk/export?flow=order"), w.id("done").String())
 	has(t, w.get("/assets/console.css"), "prefers-color-scheme")
 }
 
 func refusedPages(t *testing.T, w *site) {
 	for page, status := range map[string]int{
-		"/jobs/x": 400, "/jobs/" + journal.JobID{1}.String(): 404, "/flows/none": 400, "/nothing": 404, "/live?page=http://example.com/": 400, "/live?page=/live": 400,
+		"/jobs/x": 404, "/jobs/a/b": 404, "/jobs/x/value": 400, w.of("done") + "?tab=none": 400, "/jobs/" + journal.JobID{1}.String(): 404, "/flows/none": 400, "/nothing": 404, "/live?page=http://example.com/": 400, "/live?page=/live": 400,
 		w.of("done") + "?at=-1": 400,
 	} {
-		require.Equal(t, status, w.do(w.request(http.MethodGet, page, nil)).StatusCode, page)
+		a := w.do(w.request(http.MethodGet, page, nil))
+		require.Equal(t, status, a.StatusCode, page)
+		has(t, a.Body, `role="alert"`, page)
+		has(t, a.Body, `action="/job"`, page)
+	}
+	child, err := w.rt.Jobs(t.Context(), quipu.JobFilter{Parent: w.id("failing")})
+	require.NoError(t, err)
+	require.Contains(t, child.Jobs[0].Key, "/")
+	for key, path := range map[string]string{"failing": "/jobs/failing", child.Jobs[0].Key: "/jobs/" + child.Jobs[0].Key} {
+		a := w.do(w.request(http.MethodGet, path+"?tab=journal", nil))
+		require.Equal(t, http.StatusSeeOther, a.StatusCode, path)
+		require.Equal(t, w.of(key)+"?tab=journal", a.Header.Get("Location"))
 	}
 	for _, form := range []url.Values{
 		{},

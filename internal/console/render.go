@@ -30,11 +30,38 @@ type page struct {
 	Section  string // of the navigation
 	Still    bool   // the page does not follow the space
 	Part     bool   // without the frame around it
+	Status   int    // 0: it is there
+	Redirect string // the address to go to instead; "": there is none
 	Data     any
 
 	Space, Build, Page, Said string // set by render
 	// Wrong is what stops the space, or a part of it; set by render.
 	Wrong []health.Finding
+
+	now time.Time // by the clock of the database, where that could be asked
+}
+
+// ago is a moment with how long ago it was.
+type ago struct {
+	Time time.Time
+	Text string
+}
+
+// Ago says how long ago a moment was. A page that is followed says the same for a whole minute, so that
+// it is not sent anew for each second.
+func (v *page) Ago(t time.Time) ago {
+	d := v.now.Truncate(time.Minute).Sub(t)
+	switch {
+	case t.IsZero():
+		return ago{t, "never"}
+	case d < time.Minute:
+		return ago{t, "just now"}
+	case d < time.Hour:
+		return ago{t, fmt.Sprintf("%d min ago", d/time.Minute)}
+	case d < 48*time.Hour:
+		return ago{t, fmt.Sprintf("%d h ago", d/time.Hour)}
+	}
+	return ago{t, fmt.Sprintf("%d days ago", d/(24*time.Hour))}
 }
 
 // pages are the templates, one set for each page.
@@ -68,7 +95,6 @@ var links = []link{
 // functions are what templates call.
 var functions = template.FuncMap{
 	"links": func() []link { return links },
-	"zone":  func() string { return time.Now().Format("MST") },
 	"when":  when, "clock": clock, "micros": time.UnixMicro, "iso": func(t time.Time) string {
 		return t.UTC().Format(time.RFC3339Nano)
 	},
@@ -79,9 +105,17 @@ var functions = template.FuncMap{
 	"class":   func(s view.State) string { return strings.ReplaceAll(string(s), " ", "-") },
 	"symbol":  explain.Symbol, "classes": strings.Fields, "dense": dense, "placed": placed, "digits": digitsOf,
 	"job": jobPath, "join": strings.Join,
+	"look":   look,
+	"pair":   func(page *page, data any) pair { return pair{page, data} },
 	"query":  func(page, name string, value any) string { return with(page, name, fmt.Sprint(value)) },
 	"minus":  func(a any, b int64) int64 { return reflect.ValueOf(a).Int() - b },
 	"spaced": func(text view.EffectState) string { return strings.ReplaceAll(string(text), "_", " ") },
+}
+
+// pair is what a part of a page shows that is not all of the page.
+type pair struct {
+	Page *page
+	Data any
 }
 
 // cut is a text of at most n characters.
@@ -136,28 +170,55 @@ func (c *console) named(r *http.Request, v *page) {
 	for _, name := range []string{"said", "history", "part"} {
 		v.Page = with(v.Page, name, "")
 	}
+	v.now = time.Now()
 	if v.Template != "error" { // which says what is wrong with the database, and asks it nothing
-		v.Wrong = c.wrong(r.Context())
+		v.Wrong, v.now = c.wrong(r.Context())
 	}
 	if ownPage(r) {
 		v.Said = cut(r.URL.Query().Get("said"), 1000)
 	}
 }
 
-// wrong is what stops the space, or a part of it. Nothing is said where that cannot be read: the page
-// itself says so then.
-func (c *console) wrong(ctx context.Context) []health.Finding {
-	all, err := c.reader.Wrong(ctx, &health.Sight{})
+// wrong is what stops the space, or a part of it, and the time by the database. Nothing is said where that
+// cannot be read: the page itself says so then.
+func (c *console) wrong(ctx context.Context) (all []health.Finding, now time.Time) {
+	sight := &health.Sight{}
+	all, err := c.reader.Wrong(ctx, sight)
 	if err != nil {
-		return nil
+		return nil, time.Now()
 	}
 	return slices.DeleteFunc(all, func(f health.Finding) bool {
 		return !f.Stops && f.Kind != health.KindSilent && f.Kind != health.KindBusy
-	})
+	}), sight.Now
 }
 
-// errorPage is the data of the page that says what went wrong.
-type errorPage struct{ What, Text string }
+// look is the address of the page that shows more of a finding; "": there is none.
+func look(f health.Finding) string {
+	switch {
+	case !f.Job.IsZero():
+		return jobPath(f.Job)
+	case f.Kind == health.KindDead:
+		return "/dead"
+	case f.Kind == health.KindNobody, f.Kind == health.KindLong:
+		return "/topics"
+	case f.Kind == health.KindStuck:
+		return "/jobs?state=quarantined"
+	}
+	return ""
+}
+
+// errorPage is the data of the page that says what went wrong, and what to do.
+type errorPage struct{ What, Text, Help string }
+
+// helps says what somebody can do who sees an error with this status.
+var helps = map[int]string{
+	http.StatusBadRequest:         "Go back, and mend what the sentence names.",
+	http.StatusForbidden:          "Ask whoever gives out tokens for one with another role.",
+	http.StatusNotFound:           "Find a job by its key or its id, or go to a page above. A job that was resumed has its key in its newest generation.",
+	http.StatusConflict:           "Go back and reload the page: it shows what became of it.",
+	http.StatusGone:               "Its key, its generation and its head are kept. What it did was removed after its time.",
+	http.StatusServiceUnavailable: "Reload the page in a moment. If it stays so, look at the database and at the log of this console.",
+}
 
 // badError is a request that cannot be read.
 type badError struct{ text string }
@@ -207,7 +268,8 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		c.cfg.Logger.Error("a request of the console failed", "page", r.Pattern, "error", err)
 	}
-	c.render(w, r, status, &page{Template: "error", Title: what, Still: true, Data: errorPage{what, err.Error()}})
+	said := errorPage{what, err.Error(), helps[status]}
+	c.render(w, r, status, &page{Template: "error", Title: what, Still: true, Data: said})
 }
 
 // zipped compresses what is text. A stream of events, and a download that may be cut off, are sent as
@@ -224,16 +286,16 @@ func zipped(next http.Handler) http.Handler {
 	})
 }
 
-// when is a moment with its day, in the zone of the server.
+// when is a moment with its day. All times of the console are UTC.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}
-	return t.Local().Format("2006-01-02 15:04:05.000")
+	return t.UTC().Format("2006-01-02 15:04:05.000")
 }
 
 // clock is the time of day of a moment.
-func clock(t time.Time) string { return t.Local().Format("15:04:05.000") }
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // short is a duration with about three digits.
 func short(d time.Duration) string {

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -19,12 +20,15 @@ func everyPage(x *tab) {
 	t, w := x.t, x.w
 	for name, path := range map[string]string{
 		"jobs": "/jobs", "filtered": "/jobs?flow=order&state=open&state=completed", "counts": "/jobs/counts?last=24h", "none": "/jobs?prefix=nothing",
-		"job": w.of("failing"), "parked": w.of("parked"), "waiting": w.of("waiting"), "nobody": w.of("nightly-1"), "past": w.of("failing") + "?at=9",
-		"verify": w.of("done") + "?verify=1", "activity": w.of("failing") + "?activity=look", "dead": "/dead", "topics": "/topics", "processes": "/processes",
+		"job": w.of("failing"), "broken": w.of("broken"), "lost": "/jobs/nobody", "parked": w.of("parked"), "waiting": w.of("waiting"), "nobody": w.of("nightly-1"), "past": w.of("failing") + "?at=9",
+		"verify": w.of("done") + "?verify=1", "activity": w.of("failing") + "?activity=look", "journal": w.of("failing") + "?tab=journal", "ledgers": w.of("failing") + "?tab=ledgers",
+		"effects": w.of("failing") + "?tab=effects", "messages": w.of("failing") + "?tab=messages", "open": w.of("waiting") + "?tab=open", "children": w.of("failing") + "?tab=children", "dead": "/dead", "topics": "/topics", "processes": "/processes",
 		"flows": "/flows", "flow": "/flows/order?with=1", "schedules": "/schedules", "space": "/space", "bulk": "/bulk?flow=order",
 	} {
 		x.looks(1280, "light")
-		x.opened(path)
+		if x.opened(path); name == "lost" {
+			x.forgive("404 (Not Found)")
+		}
 		require.Less(t, x.weighed(), int64(maxWeight), path)
 		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = true })`)
 		for _, look := range []struct {
@@ -36,7 +40,10 @@ func everyPage(x *tab) {
 		}
 		x.clean(path)
 		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = false })`)
-		x.picture(name + "-360")
+		x.looks(390, "light")
+		x.picture(name + "-390")
+		x.looks(390, "dark")
+		x.picture(name + "-390-dark")
 		x.looks(1280, "dark")
 		x.picture(name + "-dark")
 		x.looks(1280, "light")
@@ -51,13 +58,13 @@ func livePages(x *tab) {
 	x.says("No jobs.")
 	w.start("fresh", map[string]any{"order": 7, "wait": "1h"})
 	x.says("fresh")
-	x.opened(w.of("fresh"))
+	x.opened(w.of("fresh") + "?tab=ledgers")
 	x.says("approved")
 	eval[chromedp.Void](x, `document.querySelector("details.ledger").open = true; document.querySelector("details.ledger summary").focus()`)
 	_, err := w.rt.Signal(t.Context(), "approved", "fresh", nil)
 	require.NoError(t, err)
 	x.is(`document.querySelector("h1 .state").textContent === "completed"`)
-	x.is(`document.querySelector("details.ledger").open && document.activeElement.tagName === "SUMMARY"`)
+	x.is(`document.querySelector("details.ledger[open] summary") === document.activeElement`)
 
 	w.start("typing", map[string]any{"order": 8, "wait": "1h"})
 	w.until("typing", func(j *view.Job) bool { return len(j.Waits) == 1 && len(j.Messages) == 1 })
@@ -136,31 +143,116 @@ func (x *tab) tabTo(expression string) {
 	require.Fail(x.t, "Tab does not lead there", expression)
 }
 
-// O13: the acts and tools of the pages, by a mouse.
-func actsByMouse(x *tab) {
-	t, w := x.t, x.w
-	press := func(selector string) { x.t.Helper(); x.run(chromedp.Click(chromedp.CSS(selector))) }
+// O13: the tools of the pages, by a mouse.
+func toolsByMouse(x *tab) {
+	w := x.w
 	x.opened(w.of("failing"))
-	press(`a[href*="verify=1"]`)
+	x.click(`a[href*="verify=1"]`)
 	x.says("No check is violated.")
 	x.opened(w.of("failing"))
-	press(`svg.graph a[aria-label^="look:"] rect`)
-	x.says("Activities: look")
-	x.is(ready) // its script listens
-	eval[chromedp.Void](x, `(() => { const s = document.querySelector("#at"); s.value = 3; s.dispatchEvent(new Event("change", {bubbles: true})) })()`)
+	x.click(`svg.graph a[aria-label^="look:"] rect`)
+	x.says("Parts of look")
+	x.click(`.tabs a[href*="tab=journal"]`)
+	x.is(`document.querySelector("table.journal") && location.search.includes("activity=look")`)
+	x.slide("3")
 	x.says("As it stood at entry 3")
-	press(`[data-forth]`)
+	x.click(`[data-forth]`)
 	x.says("As it stood at entry 4")
 	wide := eval[float64](x, `document.querySelector("svg.graph").getBoundingClientRect().width`)
-	press(`[aria-label="Graph larger"]`)
+	x.click(`[aria-label="Graph larger"]`)
 	x.is(fmt.Sprintf(`document.querySelector("svg.graph").getBoundingClientRect().width > %f`, wide))
+
+	x.looks(390, "light")
+	x.opened("/jobs")
+	x.is(`document.querySelector("a.row").getBoundingClientRect().bottom < innerHeight`)
+	x.looks(1280, "light")
+	x.opened("/jobs")
+	x.run(chromedp.SendKeys(chromedp.CSS("#words"), "state:lost\r"))
+	x.is(`document.querySelector("#problem").innerText.includes("use one of") && document.querySelector("#words").value === "state:lost"`)
+	x.forgive("400 (Bad Request)")
+	x.run(chromedp.SetValue(chromedp.CSS("#words"), "flow:nightly"), chromedp.SendKeys(chromedp.CSS("#words"), "\r"))
+	x.is(`document.querySelector("#jobs").innerText.includes("nobody serves books.close")`)
+	x.click(`.chips a[aria-label="Without flow:nightly"]`)
+	x.is(`location.search === "" && document.querySelector("#jobs tbody tr:nth-child(4)")`)
+	x.clean("tools")
+}
+
+// click clicks an element of a page that has come whole: from then on its script listens.
+func (x *tab) click(selector string) {
+	x.t.Helper()
+	x.is(ready)
+	x.run(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// slide moves the slider of a job's page to an entry.
+func (x *tab) slide(entry string) {
+	x.t.Helper()
+	x.is(ready)
+	eval[chromedp.Void](x, fmt.Sprintf(`(() => { const s = document.querySelector("#at"); s.value = %s; s.dispatchEvent(new Event("change", {bubbles: true})) })()`, entry))
+}
+
+// fill opens the form of an act and fills its fields.
+func (x *tab) fill(form string, fields map[string]string) {
+	x.t.Helper()
+	x.is(fmt.Sprintf(ready+` && document.querySelector(%q)`, form))
+	eval[chromedp.Void](x, fmt.Sprintf(`for (let d = document.querySelector(%q); d; d = d.parentElement) if (d.tagName === "DETAILS") d.open = true`, form))
+	for name, text := range fields {
+		x.run(chromedp.SetValue(chromedp.CSS(form+` [name="`+name+`"]`), text))
+	}
+}
+
+// O13: every act of the console, by a mouse: a flow is deployed, activated and started, what its job waits
+// for is answered, and the job is resumed, forked and interrupted; a dead letter is decided, and an act
+// is done to many jobs.
+func actsByMouse(x *tab) {
+	t, w := x.t, x.w
+	for _, version := range []string{"1", "2"} {
+		x.opened("/flows")
+		x.fill(`form[aria-label="Deploy a flow"]`, map[string]string{"definition": strings.Replace(desk, "VERSION", version, 1)})
+		if version == "2" {
+			x.click(`form[aria-label="Deploy a flow"] [name=activate]`)
+		}
+		x.click(`form[aria-label="Deploy a flow"] button`)
+		x.says("deployed")
+	}
+	x.fill(`form[aria-label="Activate the version"]`, nil)
+	x.click(`form[aria-label="Activate the version"] button`)
+	x.says("new jobs take version 2")
+	x.fill(`form[aria-label="Start a job"]`, map[string]string{"key": "by-mouse", "input": `{"n": 7}`})
+	x.click(`form[aria-label="Start a job"] button`)
+	x.says("the job has begun")
+	signalled := func(ok string) {
+		t.Helper()
+		const form = `form[aria-label="Send signal desk.asked to ask"]`
+		x.fill(form, map[string]string{"payload": `{"ok": ` + ok + `}`})
+		x.click(form + " button")
+		x.says("the signal has come")
+	}
+	signalled("false")
+	x.is(`document.querySelector("h1 .state").textContent === "failed"`)
+	x.fill(`form[aria-label="Resume the job"]`, map[string]string{"from": "ask", "reason": "ask again"})
+	x.click(`form[aria-label="Resume the job"] button`)
+	x.says("it goes on as this job")
+	signalled("true")
+	x.is(`document.querySelector("h1 .state").textContent === "completed"`)
+	x.slide("1")
+	x.says("As it stood at entry 1")
+	w.start("forked", map[string]any{"order": 9, "wait": "1h"})
+	w.until("forked", func(j *view.Job) bool { return len(j.Waits) == 1 })
+	x.opened(w.of("forked"))
+	x.slide("2")
+	x.fill(`form[aria-label="Fork the job"]`, map[string]string{"key": "fork", "reason": "what if"})
+	x.click(`form[aria-label="Fork the job"] button`)
+	x.says("it goes on from entry 2 of the other job")
+	x.fill(`form[aria-label="End the job"]`, map[string]string{"reason": "enough"})
+	x.click(`form[aria-label="End the job"] button`)
+	x.is(`document.querySelector("h1 .state").textContent === "interrupted"`)
 
 	w.cut("mouse")
 	x.opened(w.of("mouse"))
-	x.is(ready) // from then on what is chosen stays chosen while the page is made anew
-	press(`input[name=id]`)
+	x.is(`document.querySelector("input[name=id]").checked`)
 	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "seen in the books"))
-	press(`button[value=done]`)
+	x.click(`button[value=done]`)
 	x.says("1 dead letter decided: done")
 	x.is(`document.querySelector("h1 .state").textContent === "completed"`)
 
@@ -168,7 +260,7 @@ func actsByMouse(x *tab) {
 	x.opened("/bulk?" + url.Values{"flow": {"order"}, "prefix": {"sale"}}.Encode())
 	x.says("The filter selects 1 job")
 	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "sale cancelled"))
-	press(`button[value=interrupt]`)
+	x.click(`button[value=interrupt]`)
 	x.says("Finished: 1 of 1 job looked at, 1 done")
 	w.ends("sale")
 	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "sale"})

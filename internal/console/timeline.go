@@ -12,15 +12,16 @@ import (
 
 // Limits of a timeline.
 const (
-	maxBars  = 500 // more are folded: one lane for each activity, with counts
-	maxLanes = 200
-	buckets  = 100 // of a folded lane
+	maxBars   = 500 // more are folded: one lane for each activity, with counts
+	maxLanes  = 200
+	maxFailed = 20  // lanes with a failure that are not folded
+	buckets   = 100 // of a folded lane
 )
 
 // Sizes of a timeline, in its own units.
 const (
-	laneName   = 190
-	laneWidth  = 800
+	laneName   = 130
+	laneWidth  = 370
 	laneHeight = 22
 	axisHeight = 24
 )
@@ -36,6 +37,14 @@ type bar struct {
 	N       int // of what is folded in it; 0: nothing is
 
 	of *view.Event // that it tells of; nil: it has its Text
+}
+
+// above is 1 for a bar that stands over the others and is wide enough to be seen: that of a failure.
+func (b *bar) above() int {
+	if b.Class == "failed" {
+		return 1
+	}
+	return 0
 }
 
 // lane is the line of one activity, or of one element of its list.
@@ -99,11 +108,26 @@ func timelineOf(j *view.Job, now time.Time) *timeline {
 	for i := range t.Lanes {
 		t.Bars += len(t.Lanes[i].Bars)
 	}
+	slices.SortStableFunc(t.Lanes, func(a, b lane) int { return cmp.Compare(a.trouble(), b.trouble()) })
 	if t.Bars > maxBars {
 		t.fold()
 	}
 	t.place()
 	return t
+}
+
+// trouble puts lanes that ended with a failure first, then those that wait for a person or are tried again.
+func (l *lane) trouble() int {
+	rank := 2
+	for i := range l.Bars {
+		switch b := &l.Bars[i]; {
+		case b.Class == "failed" && b.of.Kind == view.KindFailed:
+			return 0
+		case b.Class == "person open", b.Class == "failed":
+			rank = 1
+		}
+	}
+	return rank
 }
 
 type laneKey struct {
@@ -216,14 +240,19 @@ func (t *timeline) unfinished(j *view.Job, at map[laneKey]int) {
 	}
 }
 
-// fold makes one lane of each activity, and of its bars one for each part of the time.
+// fold makes one lane of each activity, and of its bars one for each part of the time. The first lanes with
+// a failure stay as they are, above those.
 func (t *timeline) fold() {
 	t.Folded = true
-	var folded []lane
+	var failed, folded []lane
 	at := map[string]int{}
 	parts := map[string][buckets]int{}
 	span := t.To.Sub(t.From)
 	for _, l := range t.Lanes {
+		if len(failed) < maxFailed && l.trouble() < 2 {
+			failed = append(failed, l)
+			continue
+		}
 		if _, known := at[l.Activity]; !known {
 			at[l.Activity] = len(folded)
 			folded = append(folded, lane{Name: l.Activity, Activity: l.Activity})
@@ -246,7 +275,7 @@ func (t *timeline) fold() {
 			}
 		}
 	}
-	t.Lanes = folded
+	t.Lanes = append(failed, folded...)
 }
 
 // place computes where everything is.
@@ -264,14 +293,16 @@ func (t *timeline) place() {
 			l.Name = placed(l.of.Activity, l.of.Element, l.of.Pass)
 		}
 		l.Y = axisHeight + i*laneHeight
-		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
+		slices.SortStableFunc(l.Bars, func(a, b bar) int {
+			return cmp.Or(cmp.Compare(a.above(), b.above()), a.From.Compare(b.From))
+		})
 		for n := range l.Bars {
 			b := &l.Bars[n]
 			if b.of != nil {
 				b.Text = b.says()
 			}
 			b.X, b.Y = x(b.From), float64(l.Y+4)
-			b.W = max(2, x(b.To)-b.X)
+			b.W = max(2+2*float64(b.above()), x(b.To)-b.X)
 			b.X = min(b.X, laneName+laneWidth-b.W)
 		}
 	}

@@ -38,9 +38,9 @@ type site struct {
 	page *httptest.Server
 }
 
-// newSite runs a space with the handlers of testdata. Its jobs: done, which completed; failing,
-// which had failed attempts and passes; parked, which waits for a person; waiting, which waits for
-// a signal; and nightly-1, whose topic nobody serves.
+// newSite runs a space with the handlers of testdata. Its jobs: done, which completed; failing, which
+// had failed attempts and passes; broken, which failed; parked, which waits for a person; waiting, which
+// waits for a signal; and nightly-1, whose topic nobody serves.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	reg := workers.New()
@@ -59,11 +59,13 @@ func newSite(t *testing.T) *site {
 	w.deploy("order", "invoice", "nightly")
 	w.start("done", map[string]any{"order": 1}, quipu.Tags{"customer:42"})
 	w.start("failing", map[string]any{"order": 2, "looks": 3, "fails": 2})
+	w.start("broken", map[string]any{"order": 5, "fails": 9})
 	w.start("waiting", map[string]any{"order": 4, "wait": "1h"})
 	_, err := rt.Start(t.Context(), "nightly", "nightly-1", nil)
 	require.NoError(t, err)
 	w.ends("done")
 	w.ends("failing")
+	w.ends("broken")
 	w.cut("parked")
 	w.until("waiting", func(j *view.Job) bool { return len(j.Messages) == 1 && len(j.Waits) == 1 })
 	return w

@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"cmp"
+
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -39,6 +41,26 @@ func (f *fold) activities(job *view.Job, events []view.Event) []view.Activity {
 	}
 	f.elementStates(job, all)
 	return all
+}
+
+// ByUrgency compares activities for a person who looks for what is wrong: those that failed come first, then
+// those that wait for a person, and what is under way before what has ended.
+func ByUrgency(a, b *view.Activity) int { return cmp.Compare(urgency(a), urgency(b)) }
+
+func urgency(a *view.Activity) int {
+	switch {
+	case a.State == view.Failed || a.Last == view.KindFailed:
+		return 0
+	case a.State == view.Stuck:
+		return 1
+	case a.Last == view.KindAttempt: // it failed, and is tried again
+		return 2
+	case a.State == view.Running, a.State == view.Waiting:
+		return 3
+	case a.State == view.Abandoned:
+		return 4
+	}
+	return 5
 }
 
 func placeOf(ev *view.Event) place {

@@ -37,9 +37,6 @@ func (x *reading) read(ctx context.Context) error {
 	case want.At > v.Head.Seq:
 		return fmt.Errorf("%w: job %q has %d, not %d", ErrPast, v.Key, v.Head.Seq, want.At)
 	}
-	if want.Brief && v.Head.Seq > Short {
-		want.Messages = false
-	}
 	if !expired {
 		if err := x.beside(ctx); err != nil {
 			return err

@@ -94,8 +94,6 @@ type Want struct {
 
 	// Quick leaves a journal unread that is not Short and was not read before: HistoryLeft says so.
 	Quick bool
-	// Brief leaves out the Messages of a journal that is not Short.
-	Brief bool
 	// Lenient is content with what the tables have where the journal is not read, whatever is wanted of
 	// it: if it cannot be read, HistoryError says why.
 	Lenient bool

@@ -90,7 +90,7 @@ function follow() {
     stream.addEventListener("error", () => { live.textContent = "Not connected: this page may be old"; });
     stream.addEventListener("page", (e) => {
       replace(JSON.parse(e.data));
-      live.textContent = "Updated " + new Date().toLocaleTimeString();
+      live.textContent = "Updated " + new Date().toISOString().slice(11, 19);
     });
     stream.addEventListener("over", (e) => {
       over = true;
@@ -114,12 +114,40 @@ function zoom(by) {
   }
 }
 
+// fit makes a graph that is too wide smaller, as far as its texts can be read, and shows what somebody
+// would look for in it first.
+function fit() {
+  for (const svg of main.querySelectorAll("svg.graph")) {
+    const box = svg.closest(".scroll");
+    zoomed = 1;
+    zoom(1);
+    zoom(Math.min(1, Math.max(0.7, box.clientWidth / svg.viewBox.baseVal.width)));
+    const node = ["failed", "stuck", "abandoned", "running", "waiting"].map((s) => svg.querySelector(".n-" + s)).find(Boolean) || svg.querySelector(".node");
+    if (!node) continue;
+    const at = node.getBoundingClientRect(), of = box.getBoundingClientRect();
+    box.scrollTo(box.scrollLeft + at.left - of.left - (of.width - at.width) / 2, box.scrollTop + at.top - of.top - (of.height - at.height) / 2);
+  }
+}
+
 function rows(step) {
   const all = [...main.querySelectorAll("table.list tbody tr")].map((r) => r.querySelector("a.row, a, summary")).filter(Boolean);
   if (!all.length) return;
   const at = all.findIndex((x) => x.closest("tr").contains(document.activeElement));
   const next = all[Math.min(all.length - 1, Math.max(0, at < 0 ? 0 : at + step))];
   next.focus();
+}
+
+// copy copies a command. A browser gives no clipboard to a page without TLS on another host: there the
+// command is selected instead.
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(button.previousElementSibling);
+    button.textContent = "Selected";
+  }
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
 
 const press = (selector) => { const x = main.querySelector(selector); if (x) x.click(); };
@@ -151,23 +179,27 @@ addEventListener("keydown", (e) => {
 });
 
 addEventListener("click", (e) => {
-  const x = e.target.closest("[data-zoom], [data-all], [data-select], #help");
+  const x = e.target.closest("[data-zoom], [data-all], [data-select], [data-copy], #help");
   if (!x) return;
   if (x.id === "help") help.showModal();
+  if (x.dataset.copy) copy(x);
   if (x.dataset.zoom) zoom(Number(x.dataset.zoom));
   if (x.dataset.all) for (const c of x.form.elements[x.dataset.all]?.length ? x.form.elements[x.dataset.all] : [x.form.elements[x.dataset.all]]) if (!c.disabled) c.checked = true;
   if (x.dataset.select) { // an activity of the graph: the rest of the address stays
     e.preventDefault();
     const page = new URL(location.href);
     page.searchParams.set("activity", new URL(x.href.baseVal, location.href).searchParams.get("activity"));
-    page.hash = location.pathname.startsWith("/jobs/") ? "h-activities" : "";
+    page.hash = location.pathname.startsWith("/jobs/") ? "h-parts" : "";
     location.assign(page);
   }
 });
 
+addEventListener("resize", fit);
 addEventListener("input", (e) => { if (e.target.id === "at") document.getElementById("at-is").textContent = e.target.value; });
 addEventListener("change", (e) => { if (e.target.id === "at") e.target.form.requestSubmit(); });
 
+document.documentElement.classList.add("scripted");
 loadAll();
+fit();
 whole();
 if ("live" in document.body.dataset) follow();
