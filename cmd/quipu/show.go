@@ -15,6 +15,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/explain"
+	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -26,7 +27,8 @@ const showText = `Show jobs:
 
 - state, input, output or error
 - the graph, with the state of each activity
-- activities: input, output or error, attempts, how long they waited and ran
+- activities, what failed first: input, output or error, attempts, how long they waited
+  and ran
 - effects with their keys (--effect shows the result of one)
 - open rows (what was sent and what waits), waits for signals, dead letters
 
@@ -155,14 +157,18 @@ func (s *shower) print(ctx context.Context, j *view.Job) error {
 	return err
 }
 
-// activities prints the input and the output of each activity that the journal tells of.
+// activities prints the input and the output of each activity that the journal tells of, what failed first.
 func (s *shower) activities(ctx context.Context, l *teller, j *view.Job) {
 	var all []*view.Event
 	var of []*view.Activity
 	for i := range j.Activities {
 		if x := &j.Activities[i]; x.Last != "" {
-			all, of = append(all, standing(x)), append(of, x)
+			of = append(of, x)
 		}
+	}
+	slices.SortStableFunc(of, inspect.ByUrgency)
+	for _, x := range of {
+		all = append(all, standing(x))
 	}
 	for _, ev := range all[:min(len(all), maxRows)] {
 		l.width = max(l.width, min(len(l.who(ev)), maxWho))
