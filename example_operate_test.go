@@ -266,7 +266,7 @@ func help(reason view.LetterReason) string {
 	case quipu.ReasonNondeterminism, quipu.ReasonUndo, quipu.ReasonRuns:
 		return "about a handler: fix it, then retry"
 	case quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonRefused, quipu.ReasonForeign,
-		quipu.ReasonUndecodable, quipu.ReasonChanged:
+		quipu.ReasonUndecodable, quipu.ReasonChanged, quipu.ReasonUnbegun:
 		return "about the message: its text says which"
 	}
 	return "unknown to this version"

@@ -121,7 +121,7 @@ func ExampleRuntime_Inspect() {
 	must(err)
 	for _, r := range now.Reasons {
 		if r.Activity != "" { // else it is about the whole job, or the space
-			fmt.Println(r.Kind, r.Activity, r.Commands)
+			fmt.Println(r.Kind, r.Activity, r.Remedies[0].Command)
 		}
 	}
 	then, err := rt.Inspect(ctx, job, view.Want{At: 1, Messages: true})
@@ -131,7 +131,7 @@ func ExampleRuntime_Inspect() {
 		fmt.Println(m.Kind, m.Activity, m.Ledger, m.Verdict)
 	}
 	// Output:
-	// race review [quipu signal order.reviewed order-1]
+	// race review quipu signal order.reviewed order-1
 	// entry 1 created
 	// start start 000010000000000 handled
 }

@@ -121,7 +121,8 @@ const (
 	ReasonConfirm        view.LetterReason = "confirm"        // a verifier contradicts a recorded effect
 	ReasonResultMisfit   view.LetterReason = "result_misfit"  // a recorded result does not fit its type
 	ReasonNondeterminism view.LetterReason = "nondeterminism" // a durable function took another path
-	ReasonUndo           view.LetterReason = "undo"           // a compensation fails, or cannot begin
+	ReasonUndo           view.LetterReason = "undo"           // a compensation fails
+	ReasonUnbegun        view.LetterReason = "unbegun"        // compensations cannot begin; they are tried again
 	ReasonRuns           view.LetterReason = "runs"           // its request ran too often without a response
 	// it reached a limit of its job, or the store refuses what it brings
 	ReasonStuck       view.LetterReason = "stuck"
@@ -135,8 +136,8 @@ const (
 
 // reasons are all of them.
 var reasons = []view.LetterReason{
-	ReasonParked, ReasonConfirm, ReasonResultMisfit, ReasonNondeterminism, ReasonUndo, ReasonRuns, ReasonStuck,
-	ReasonSlow, ReasonLoads, ReasonUndecodable, ReasonForeign, ReasonRefused, ReasonChanged,
+	ReasonParked, ReasonConfirm, ReasonResultMisfit, ReasonNondeterminism, ReasonUndo, ReasonUnbegun,
+	ReasonRuns, ReasonStuck, ReasonSlow, ReasonLoads, ReasonUndecodable, ReasonForeign, ReasonRefused, ReasonChanged,
 }
 
 // The states of a dead letter.

@@ -66,7 +66,7 @@ func (b *builder) ordered(t *task, more More, o *StartOrder, at Micros) (Row, er
 func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at Micros) (Row, error) {
 	o.Trace = b.s.Job.Trace
 	if o.Key == "" {
-		o.Key = childKey(b.s.Job.Key, name, child)
+		o.Key = ChildKey(b.s.Job.Key, name, child)
 	}
 	o.Key = b.kept(o.Key)
 	var body bytes.Buffer
@@ -95,8 +95,9 @@ const classExpired = "expired"
 // maxChildKey bounds the derived key of a child, in bytes.
 const maxChildKey = 512
 
-// childKey is the key of a child whose await names none. It is readable and unique.
-func childKey(parent, activity string, child journal.JobID) string {
+// ChildKey is the key of a child whose await, an activity of the job with the key parent, names none. It
+// is readable and unique.
+func ChildKey(parent, activity string, child journal.JobID) string {
 	end := "/" + activity + "-" + hex.EncodeToString(child[:6])
 	keep := min(len(parent), maxChildKey-len(end))
 	for keep > 0 && keep < len(parent) && parent[keep]&0xC0 == 0x80 { // do not cut a character in two

@@ -92,15 +92,15 @@ type Child struct {
 }
 
 // Child evaluates which child an await starts; the child's input is Input. The error is
-// an *EvalError.
+// an *EvalError; with it comes what was evaluated before.
 func (a *Activity) Child(s Scope) (Child, error) {
 	var c Child
 	var err error
 	if c.Flow, err = a.text(s, "flow"); err != nil {
-		return Child{}, err
+		return c, err
 	}
 	if c.Version, err = a.text(s, "version"); err != nil {
-		return Child{}, err
+		return c, err
 	}
 	c.ID, err = a.text(s, "id")
 	return c, err

@@ -48,6 +48,8 @@ type Event struct {
 	Error   *Failure `json:"error,omitempty"`
 	// Job is another job that it is about: a child, a parent, a target.
 	Job journal.JobID `json:"job,omitzero"`
+	// Child is what an await orders: the Job may not have begun.
+	Child *Order `json:"child,omitempty"`
 	// Due is when it goes on without any event.
 	Due time.Time `json:"due,omitzero"`
 	// Waited is how long one attempt of a request waited for a worker, and Ran how long the worker ran;
@@ -67,6 +69,12 @@ type Value struct {
 	JSON json.RawMessage `json:"value,omitempty"` // canonical
 	// Missing says why the value is not there.
 	Missing string `json:"missing,omitempty"`
+}
+
+// Order is the job that an await starts.
+type Order struct {
+	Flow string `json:"flow"`
+	Key  string `json:"key"`
 }
 
 // Failure is an error.

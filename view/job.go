@@ -210,11 +210,18 @@ type Reason struct {
 	Kind     string `json:"kind"`
 	Activity string `json:"activity,omitempty"`
 	Address  string `json:"address,omitempty"`
-	Text     string `json:"text"` // one sentence, without a full stop
+	Text     string `json:"text"` // one sentence of few clauses, without a full stop
 	// Due is when it goes on without any event.
 	Due        time.Time `json:"due,omitzero"`
 	DeadLetter int64     `json:"dead_letter,omitempty"` // that a person must decide on
-	Commands   []string  `json:"commands,omitempty"`    // what a person can do
+	Remedies   []Remedy  `json:"remedies,omitempty"`    // the likeliest first
+	Notes      []string  `json:"notes,omitempty"`       // what else is so, a clause each
+}
+
+// Remedy is one thing that a person can do. A word in capitals stands for what only that person knows.
+type Remedy struct {
+	First   string `json:"first,omitempty"`   // what has to be so, or to be done, before the command; "": nothing
+	Command string `json:"command,omitempty"` // "": First is all
 }
 
 // Digits is a group of digits of a ledger, and what it means (1.2, 1.3).

@@ -49,11 +49,18 @@ func newSpace(t *testing.T) *space {
 		return out, nil
 	})
 	workers.Handle(reg, "panics", func(context.Context, any) (any, error) { panic("no till\nat all") })
+	s, _ := spaceOf(t, reg)
+	return s
+}
+
+// spaceOf makes a space whose runtime has these handlers.
+func spaceOf(t *testing.T, reg *workers.Registry) (*space, *world.World) {
+	t.Helper()
 	w := world.New(t, "")
 	cfg := w.Config()
 	cfg.Workers = reg
 	w.Serve(cfg)
-	return &space{t: t, env: map[string]string{"QUIPU_POSTGRES": cfg.Postgres, "QUIPU_NATS": cfg.NATS, "USER": "ada"}}
+	return &space{t: t, env: map[string]string{"QUIPU_POSTGRES": cfg.Postgres, "QUIPU_NATS": cfg.NATS, "USER": "ada"}}, w
 }
 
 // cutOff is cut off in the middle of a call outside, so nobody knows whether it was done. As a

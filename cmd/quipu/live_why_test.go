@@ -174,7 +174,8 @@ func TestInterrupts(t *testing.T) {
 	}
 	require.Regexp(t, `^i1 \([0-9a-f-]{36}\) will be interrupted as soon as an engine takes the message\n$`, s.ok("", "interrupt", "i1", "--reason", "not wanted", "--code", "499", "--id", "x"))
 	require.Contains(t, s.fails(codeEnded, "", "wait", "i1", "--timeout", "1m").Out, "interrupted  499 interrupted: not wanted")
-	require.Contains(t, s.ok("", "why", "i1"), "by an interrupt that was sent to it: not wanted; 7 open obligations were abandoned")
+	s.inOrder(s.ok("", "why", "i1"), "by an interrupt that was sent to it: not wanted\n", "    quipu why i1/child\n",
+		"    when that has completed:\n", "    quipu resume i1\n", "  (7 open obligations were abandoned)\n")
 	require.Contains(t, s.ok("", "show", "i1"), "abandoned")
 	require.Equal(t, "open", objects(t, s.ok("", "show", "i1/child", "-o", "json"))[0]["state"], "children go on")
 	r := s.fails(codeNotFound, "i1\nnone\n", "interrupt", "-")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -62,13 +63,14 @@ type teller struct {
 	*app
 	from        source
 	raw, digits bool
-	names       map[journal.JobID]string // keys of other jobs
-	key         string                   // key of the job
-	day         string                   // day of the previous event
-	margin      int                      // space to the left of the column of activities
-	width       int                      // width of that column
-	more        string                   // what shows the rest of errors
-	said        said                     // the last error
+	names       map[journal.JobID]string      // keys of other jobs
+	orders      map[journal.JobID]*view.Order // what awaits ordered
+	key         string                        // key of the job
+	day         string                        // day of the previous event
+	margin      int                           // space to the left of the column of activities
+	width       int                           // width of that column
+	more        string                        // what shows the rest of errors
+	said        said                          // the last error
 }
 
 // lookAgain is the pause between two looks at a job that is followed.
@@ -206,6 +208,12 @@ func (l *teller) other(ctx context.Context, ev *view.Event) string {
 	if ev.Job.IsZero() {
 		return ""
 	}
+	if ev.Child != nil {
+		if l.orders == nil {
+			l.orders = map[journal.JobID]*view.Order{}
+		}
+		l.orders[ev.Job] = ev.Child
+	}
 	name := l.name(ctx, ev.Job)
 	switch own := name == l.key; {
 	case own && ev.Kind == view.KindStarted:
@@ -240,14 +248,19 @@ func (l *teller) moment(t time.Time) string {
 	return t.Local().Format(clock)
 }
 
-// name returns the key of another job, or its id if the key cannot be read.
+// name returns the key of another job, or its id if the key cannot be read. One that has not begun is
+// named by what it was to be.
 func (l *teller) name(ctx context.Context, id journal.JobID) string {
 	if name, known := l.names[id]; known {
 		return name
 	}
 	name := id.String()
-	if v, err := l.from.Job(ctx, name, view.Want{}); err == nil && v.Key != "" {
+	v, err := l.from.Job(ctx, name, view.Want{})
+	switch order := l.orders[id]; {
+	case err == nil && v.Key != "":
 		name = v.Key
+	case errors.Is(err, quipu.ErrNotFound) && order != nil:
+		return fmt.Sprintf("%s of flow %s, which has not begun", order.Key, order.Flow)
 	}
 	l.names[id] = name
 	return name

@@ -14,10 +14,11 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/view"
 )
 
 func (a *app) startCommand() *cobra.Command {
-	var input, at string
+	var input, of, at string
 	var r quipu.StartRequest
 	cmd := &cobra.Command{
 		Use:   "start FLOW [KEY] | start -",
@@ -39,11 +40,14 @@ A line that is refused is reported with its number, and the other lines are star
 		Example: `  quipu start order order-42 --input '{"total": 10}'
   quipu start order order-43 --input @order.json
   quipu start order order-44 --at 2026-12-24T18:00:00Z --tag customer:42 --input @order.json
+  quipu start order order-42-again --input-of order-42
   quipu start - < orders.jsonl`,
 		Args: startArgs,
 	}
 	cmd.Flags().StringVar(&input, "input", "{}", "`JSON` of the job's input; @FILE reads a file, - standard input")
-	own := []string{"input", "version", "delay", "at", "tag"}
+	cmd.Flags().StringVar(&of, "input-of", "", "take the input of the job with this `KEY`")
+	cmd.MarkFlagsMutuallyExclusive("input", "input-of")
+	own := []string{"input", "input-of", "version", "delay", "at", "tag"}
 	cmd.Flags().StringVar(&r.Version, "version", "", "`VERSION` of the flow; default: the active one")
 	cmd.Flags().DurationVar(&r.Delay, "delay", 0, "start after this `TIME`")
 	cmd.Flags().StringVar(&at, "at", "", "start at this `TIME`, such as 2026-12-24T18:00:00Z")
@@ -72,14 +76,24 @@ A line that is refused is reported with its number, and the other lines are star
 		if r.Flow, r.Input = args[0], json.RawMessage(body); len(args) == 2 {
 			r.Key = args[1]
 		}
-		return a.start(cmd, r)
+		return a.start(cmd, r, of)
 	})
 	return cmd
 }
 
-// start starts one job, and prints it.
-func (a *app) start(cmd *cobra.Command, r quipu.StartRequest) error {
+// start starts one job, and prints it. Its input is that of the job of, unless that is "".
+func (a *app) start(cmd *cobra.Command, r quipu.StartRequest, of string) error {
 	return a.ask(cmd, starts, func(ctx context.Context, from source) error {
+		if of != "" {
+			other, err := from.Job(ctx, of, view.Want{Events: true})
+			switch {
+			case err != nil:
+				return err
+			case other.Input == nil || other.Input.JSON == nil:
+				return fmt.Errorf("the input of job %q cannot be read", of)
+			}
+			r.Input = other.Input.JSON
+		}
 		job, err := from.Start(ctx, r)
 		if err != nil {
 			return different(err)

@@ -61,13 +61,31 @@ func (a *app) why(ctx context.Context, from source, key string, limit int, digit
 	w := a.streams.Out
 	fmt.Fprintf(w, "%s (%s)\n", plain(key), j.State)
 	for _, r := range out.Reasons {
-		fmt.Fprintf(w, "  %s\n", plain(r.Text))
-		for _, c := range r.Commands {
-			fmt.Fprintf(w, "    %s\n", plain(c))
-		}
+		a.because(&r)
 	}
 	if out.More > 0 {
 		fmt.Fprintf(w, "  … and %d more; --limit 0 says all\n", out.More)
 	}
 	return nil
+}
+
+// because prints a reason: what is so, what a person can do, and what else is so.
+func (a *app) because(r *view.Reason) {
+	w := a.streams.Out
+	fmt.Fprintf(w, "  %s\n", plain(r.Text))
+	first := ""
+	for _, m := range r.Remedies {
+		switch {
+		case m.Command == "":
+			fmt.Fprintf(w, "    %s\n", plain(m.First))
+		case m.First != first && m.First != "":
+			fmt.Fprintf(w, "    %s:\n", plain(m.First))
+		}
+		if first = m.First; m.Command != "" {
+			fmt.Fprintf(w, "    %s\n", plain(m.Command))
+		}
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "  (%s)\n", plain(n))
+	}
 }

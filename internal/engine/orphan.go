@@ -18,7 +18,7 @@ const (
 	reasonForeign     = "foreign"     // its job was never here
 	reasonUndecodable = "undecodable" // the message, or its row, cannot be read
 	reasonRefused     = "refused"     // the store does not take its content
-	reasonUndo        = "undo"        // compensations that cannot begin; they are tried again
+	reasonUnbegun     = "unbegun"     // compensations that cannot begin; they are tried again
 )
 
 // otherEpoch ends a message of another epoch: what of it is still open is sent again by its row (T4).
@@ -151,7 +151,7 @@ func (m *message) holdCompensations(b *batch, row *collation.Row, cause error) {
 		return
 	}
 	letter := &collation.DeadLetter{
-		Kind: row.Kind, Reason: reasonUndo, Raw: row.Body,
+		Kind: row.Kind, Reason: reasonUnbegun, Raw: row.Body,
 		Message: wire.CutText(fmt.Sprintf("job %s is tried again, until it begins: %v", row.Job, cause)),
 	}
 	m.end = endElsewhere

@@ -54,7 +54,7 @@ func TestUndoThatCannotBeginIsTriedAgain(t *testing.T) {
 		letters := r.letters()
 		require.NotEmpty(t, letters)
 		require.Less(t, len(letters), 8, "ever more rarely")
-		require.Equal(t, "undo", letters[0].Letter.Reason)
+		require.Equal(t, "unbegun", letters[0].Letter.Reason)
 		require.Contains(t, letters[0].Letter.Message, child.String())
 		require.Contains(t, letters[0].Letter.Message, key)
 		require.NoError(t, r.eng.Committer().Act(ctx, store.Action{

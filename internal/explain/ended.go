@@ -36,38 +36,36 @@ func (e *explainer) quarantined() {
 	if l := e.Last; l != nil && l.Trouble != nil {
 		why = fmt.Sprintf("%s (entry %d)", l.Trouble.Message, l.Seq)
 	}
-	r := e.add(nil, KindQuarantined, "the job is quarantined: ", why, "; its messages are taken and nothing of it goes on")
-	r.Commands = []string{"quipu fsck " + e.v.ID.String(), "journal-verify --job " + e.v.ID.String()}
+	e.add(nil, KindQuarantined, "the job is quarantined: ", why, "; its messages are taken and nothing of it goes on").
+		do("", "quipu fsck "+e.v.ID.String(), "journal-verify --job "+e.v.ID.String())
 }
 
 // closed says how the job ended, by whom, and with what.
 func (e *explainer) closed() {
-	var b strings.Builder
-	switch e.v.State {
-	case journal.JobCompleted:
-		fmt.Fprintf(&b, "the job completed with code %d after %s%s", e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
+	text := ""
+	if e.v.State != journal.JobCompleted {
+		text = e.failed()
+	} else {
+		text = fmt.Sprintf("the job completed with code %d after %s%s", e.v.Code, span(micros(e.v.Closed-e.v.Started)), e.closer())
 		if len(e.v.Output) > 0 {
-			b.WriteString("; its output is " + cut(string(e.v.Output), maxOutput))
+			text += "; its output is " + cut(string(e.v.Output), maxOutput)
 		}
-	default:
-		b.WriteString(e.failed())
 	}
+	r := e.add(nil, KindClosed, text)
+	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
+		e.cure(r)
+	}
+	r.note(e.untaken())
 	if l := e.Last; l != nil && l.Abandoned > 0 {
-		fmt.Fprintf(&b, "; %s abandoned", were(l.Abandoned, "open obligation"))
+		r.note(were(l.Abandoned, "open obligation") + " abandoned")
 	}
-	b.WriteString(e.compensated())
+	r.note(e.compensated())
 	if e.v.ExpiresAt != collation.Never {
-		b.WriteString("; it is removed " + e.in(e.v.ExpiresAt))
+		r.note("it is removed " + e.in(e.v.ExpiresAt))
 	}
 	if !e.v.Next.IsZero() {
-		b.WriteString("; job " + e.v.Next.String() + " of the same key goes on with it")
+		r.note("job " + e.v.Next.String() + " of the same key goes on with it")
 	}
-	var commands []string
-	if e.v.Ended && e.v.State != journal.JobCompleted && e.v.Next.IsZero() && e.v.Flow.Name != flow.UndoName {
-		commands = e.resumes()
-		b.WriteString(e.mend())
-	}
-	e.add(nil, KindClosed, b.String()).Commands = commands
 }
 
 // closer names the message that closed the job.

@@ -89,14 +89,15 @@ type reason struct {
 	Text     string
 	Due      collation.Micros // Never: it does not go on by itself
 	Dead     int64
-	Commands []string
+	remedies []view.Remedy
+	notes    []string
 }
 
 // view is the reason as others see it.
 func (r *reason) view() view.Reason {
 	out := view.Reason{
 		Kind: string(r.Kind), Activity: r.Activity, Address: string(r.DAD), Text: r.Text, DeadLetter: r.Dead,
-		Commands: r.Commands,
+		Remedies: r.remedies, Notes: r.notes,
 	}
 	if r.Due != collation.Never {
 		out.Due = time.UnixMicro(int64(r.Due)).UTC()
@@ -123,7 +124,7 @@ func Why(j *Job) []view.Reason {
 	}
 	if len(e.reasons) == 0 {
 		e.add(nil, KindUnknown, "the job is open and no row says what it waits for: compare its tables with its journal").
-			Commands = []string{"journal-verify --job " + e.v.ID.String()}
+			do("", "journal-verify --job "+e.v.ID.String())
 	}
 	slices.SortStableFunc(e.reasons, func(a, b reason) int {
 		return cmp.Compare(slices.Index(rank, a.Kind), slices.Index(rank, b.Kind))

@@ -2,8 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -23,7 +21,8 @@ func (e *explainer) failed() string {
 	}
 	text := fmt.Sprintf("the job %s with code %d after %s", how, e.v.Code, span(micros(e.v.Closed-e.v.Started)))
 	if e.outputFailed() {
-		return text + e.byOutput()
+		return text + ": every activity has ended, and then the output of the flow failed: " +
+			e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace), "")
 	}
 	text += e.closer() + e.attempts()
 	if id := e.failedChild(); !id.IsZero() {
@@ -32,15 +31,17 @@ func (e *explainer) failed() string {
 	if f := e.v.Error; f != nil {
 		text += ": " + e.said(f.Message, e.frame()) + e.limit(f.Class)
 	}
-	l := e.Last
-	if e.v.State == journal.JobFailed && l != nil && l.Activity != "" &&
-		!(l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression) {
-		text += "; no transition of " + e.v.Flow.Name + " takes this error (on: error)"
-	}
-	if e.expressionFailed() {
-		text += "; " + e.helps()
-	}
 	return text
+}
+
+// untaken says that an error ended the job because no transition takes it; "" if that is not so.
+func (e *explainer) untaken() string {
+	l := e.Last
+	if e.v.State != journal.JobFailed || l == nil || l.Activity == "" || e.outputFailed() ||
+		l.Trouble != nil && l.Trouble.Reason == collation.ReasonExpression {
+		return ""
+	}
+	return "no transition of " + e.v.Flow.Name + " takes this error (on: error)"
 }
 
 // attempts says how many attempts failed, if there was more than one.
@@ -83,17 +84,6 @@ func (e *explainer) frame() string {
 		return Frame(l.Response.Error.Stack)
 	}
 	return ""
-}
-
-// mend says that a resume alone would fail again.
-func (e *explainer) mend() string {
-	if e.v.State != journal.JobFailed || e.expressionFailed() {
-		return ""
-	}
-	if j := e.latest(e.failedChild()); j != nil && j.State == journal.JobCompleted {
-		return ""
-	}
-	return "; mend what failed first"
 }
 
 // failedChild is the child whose failure closed the job; zero if something else did.
@@ -147,7 +137,10 @@ func (e *explainer) latest(id journal.JobID) *store.JobSummary {
 func (e *explainer) byChild(id journal.JobID) string {
 	how := "failed"
 	if e.Find != nil {
-		if j := e.Find(id); j != nil && j.State == journal.JobInterrupted {
+		switch j := e.Find(id); {
+		case j == nil:
+			return ", whose child (" + e.planned(id) + ") has not begun"
+		case j.State == journal.JobInterrupted:
 			how = "was interrupted"
 		}
 	}
@@ -160,35 +153,6 @@ func (e *explainer) byChild(id journal.JobID) string {
 		text += fmt.Sprintf(" and was resumed, and is %s now", j.State)
 	}
 	return text
-}
-
-// childrenFirst are the commands for children that must complete before the job can be
-// resumed: the one that failed it, and those that it still waited for.
-func (e *explainer) childrenFirst() (commands []string) {
-	told := map[journal.JobID]bool{{}: true}
-	ids := []journal.JobID{e.failedChild()}
-	for _, s := range e.spots {
-		ids = append(ids, s.inst.Child)
-	}
-	for _, id := range ids {
-		if told[id] || len(told) > maxPauses {
-			continue
-		}
-		told[id] = true
-		name, resumes := id.String(), true
-		if e.Find != nil {
-			j := e.latest(id)
-			if j == nil || j.State == journal.JobCompleted {
-				continue
-			}
-			name, resumes = j.Key, j.State == journal.JobFailed || j.State == journal.JobInterrupted
-		}
-		commands = append(commands, "quipu why "+word(name))
-		if resumes {
-			commands = append(commands, "quipu resume "+word(name))
-		}
-	}
-	return commands
 }
 
 // limit names the time that was over, and the topic of an activity that nobody answered.
@@ -224,53 +188,35 @@ func (e *explainer) outputFailed() bool {
 // outputPlace begins the message about the output of a flow; that of an activity names it.
 const outputPlace = "output: "
 
-// byOutput says that the output of the flow failed, and what helps.
-func (e *explainer) byOutput() string {
-	return ": every activity has ended, and then the output of the flow failed: " + e.said(strings.TrimPrefix(e.v.Error.Message, outputPlace), "") + "; " + e.helps()
+// planned names a child that has not begun by the key and the flow that it was to have, as far as
+// they do not depend on results.
+func (e *explainer) planned(id journal.JobID) string {
+	a := e.lastActivity()
+	if a == nil || a.Type != flow.TypeAwait {
+		return "job " + id.String()
+	}
+	c, err := a.Child(&still{e})
+	switch {
+	case c.Flow == "":
+		return "job " + id.String()
+	case err != nil:
+		return "job " + id.String() + " of flow " + c.Flow
+	case c.ID == "":
+		c.ID = collation.ChildKey(e.v.Key, a.Name, id)
+	}
+	return fmt.Sprintf("job %q of flow %s", c.ID, c.Flow)
 }
 
-// helps says whether a resume can help where an expression failed.
-func (e *explainer) helps() string {
-	helps := "so no resume helps it"
-	if e.Flow == nil || len(e.makers()) > 0 {
-		helps = "so it helps to do again what made the output (--from)"
-	}
-	return fmt.Sprintf("the job keeps version %s of its flow, %s; a new version helps later jobs", e.v.Flow.Version, helps)
+// still is what expressions see that need no result.
+type still struct{ *explainer }
+
+// Result implements flow.Scope.
+func (*still) Result(string) (none flow.Result, known bool) { return none, false }
+
+// Job implements flow.Scope.
+func (s *still) Job() flow.JobInfo {
+	return flow.JobInfo{ID: s.v.Key, Flow: s.v.Flow.Name, Version: s.v.Flow.Version, StartedMicros: int64(s.v.Started)}
 }
 
-// expression finds the expression in a message, and mentioned what may be an activity in it.
-var (
-	expression = regexp.MustCompile(`(?s)^[\w :]+: \$\{ (.*?) \}: `)
-	mentioned  = regexp.MustCompile(`(?:^|[^.\w])(\w+)\.`)
-)
-
-// makers are the activities that the failed expression names, as far as
-// they ran and can be done again: a job that has completed is never started again.
-func (e *explainer) makers() (names []string) {
-	found := expression.FindStringSubmatch(e.v.Error.Message)
-	if found == nil || e.Flow == nil {
-		return nil
-	}
-	for _, m := range mentioned.FindAllStringSubmatch(found[1], -1) {
-		a, ok := e.Flow.Activity(m[1])
-		ran := func(s *spot) bool { return s.act == a }
-		if ok && a != e.Flow.Trigger() && a.Type != flow.TypeAwait && slices.ContainsFunc(e.spots, ran) &&
-			!slices.Contains(names, a.Name) && len(names) < maxPauses {
-			names = append(names, a.Name)
-		}
-	}
-	return names
-}
-
-// resumes are the commands that go on with a job that failed or was interrupted.
-func (e *explainer) resumes() []string {
-	resume := "quipu resume " + word(e.v.Key)
-	if !e.expressionFailed() {
-		return append(e.childrenFirst(), resume)
-	}
-	var commands []string
-	for _, name := range e.makers() {
-		commands = append(commands, resume+" --from "+word(name))
-	}
-	return commands
-}
+// Budget implements flow.Scope.
+func (*still) Budget() *flow.Budget { return flow.NewBudget(nil) }

@@ -91,7 +91,8 @@ func (e *explainer) suspended(s *spot, r *collation.Row) {
 		does = "undoes what it did, turn %d: %s"
 	}
 	x := e.add(s, KindSuspended, e.asked(s, r)+" "+fmt.Sprintf(does, r.Turn-1, listed(parts))+e.bound(s, r))
-	x.Due, x.Commands = next, commands[:min(len(commands), maxPauses)]
+	x.Due = next
+	x.do("", commands[:min(len(commands), maxPauses)]...)
 }
 
 // pause describes one pause of a function, and says when the clock ends it, Never if it
@@ -214,5 +215,5 @@ func (e *explainer) compensated() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "; compensations are run by " + listed(names)
+	return "compensations are run by " + listed(names)
 }

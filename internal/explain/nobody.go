@@ -20,13 +20,13 @@ func (e *explainer) space() {
 		f := &e.Wrong[i]
 		switch {
 		case f.Kind == health.KindEngine:
-			e.add(nil, KindNobody, f.Text).Commands = []string{f.Command}
+			e.add(nil, KindNobody, f.Text).do("", f.Command)
 		case f.Kind == health.KindSilent || f.Stops && f.Queue == "":
 			by := ""
 			if len(f.Processes) > 0 && f.Kind != health.KindSilent {
 				by = " (" + named(f.Processes) + ")"
 			}
-			e.add(nil, KindSpace, f.Text, by, ", for ", span(f.For)).Commands = []string{f.Command}
+			e.add(nil, KindSpace, f.Text, by, ", for ", span(f.For)).do("", f.Command)
 		}
 	}
 }
@@ -67,12 +67,11 @@ func (e *explainer) nobody() {
 			}
 			told = append(told, r.Topic)
 			e.add(s, KindNobody, s.name(), " needs a handler of ", r.Topic,
-				", and no process that is alive has one", unseen).Commands = listProcesses
+				", and no process that is alive has one", unseen).
+				do("run a worker that has one", "quipu processes")
 		}
 	}
 }
-
-var listProcesses = []string{"quipu processes"}
 
 // asks says that the request waits for any worker.
 func asks(r *collation.Row) bool {

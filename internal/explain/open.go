@@ -279,23 +279,23 @@ func (e *explainer) hook(s *spot) {
 	if w := s.wait; w != nil {
 		signal = fmt.Sprintf("waits for signal %s with key %q", w.Topic, w.Key)
 		if w.Repeat {
-			passes = fmt.Sprintf("; %s so far, one with code 200 ends it", counted(w.Count, "signal"))
+			passes = fmt.Sprintf("%s so far, one with code 200 ends it", counted(w.Count, "signal"))
 		}
 	}
 	var r *reason
 	switch {
 	case s.timer == nil:
-		r = e.add(s, KindSignal, s.name(), " ", signal, ", since ", e.clock(s.wait.Since), passes, e.bound(s, nil))
+		r = e.add(s, KindSignal, s.name(), " ", signal, ", since ", e.clock(s.wait.Since), e.bound(s, nil))
 	case s.wait == nil:
 		r = e.add(s, KindTimer, s.name(), " sleeps and wakes ", e.in(s.timer.NextAt), e.bound(s, nil))
 	default:
-		r = e.add(s, KindRace, s.name(), " ", signal, " or for its timer, which goes off ", e.in(s.timer.NextAt), passes, e.bound(s, nil))
+		r = e.add(s, KindRace, s.name(), " ", signal, " or for its timer, which goes off ", e.in(s.timer.NextAt), e.bound(s, nil))
 	}
 	if s.timer != nil {
 		r.Due = s.timer.NextAt
 	}
 	if w := s.wait; w != nil {
-		r.Commands = []string{"quipu signal " + word(w.Topic) + " " + word(w.Key)}
+		r.do("", "quipu signal "+word(w.Topic)+" "+word(w.Key)).note(passes)
 	}
 }
 

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -20,7 +21,7 @@ func (e *explainer) person(s *spot, r *collation.Row) bool {
 		return false
 	}
 	e.add(s, KindPerson, s.name(), " is held (", r.Held, ") and has no open dead letter").
-		Commands = []string{"journal-verify --job " + e.v.ID.String(), e.interrupt()}
+		do("", "journal-verify --job "+e.v.ID.String(), e.interrupt())
 	return true
 }
 
@@ -47,24 +48,51 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 	r := e.add(s, KindPerson, fmt.Sprintf("%s has waited for a person for %s: dead letter %d (%s): %s",
 		name, span(micros(e.Now-d.At)), d.ID, d.Letter.Reason, d.Letter.Message))
 	r.Dead = d.ID
+	e.decide(r, d)
+}
+
+// effectKey finds in the message of a dead letter the effect that a recorded result is doubted of.
+var effectKey = regexp.MustCompile("--effect ([0-9a-f]{64})")
+
+// decide adds the decisions that a dead letter asks for, and when each is the right one.
+func (e *explainer) decide(r *reason, d *store.DeadView) {
 	retry := fmt.Sprintf("quipu dead retry %d", d.ID)
+	done := fmt.Sprintf("quipu dead done %d --result ", d.ID)
 	answers := []string{fmt.Sprintf("quipu dead resolve %d --result JSON", d.ID), fmt.Sprintf("quipu dead fail %d", d.ID)}
-	switch {
+	switch k := d.Letter.Kind; {
 	case e.v.State.Closed(): // the last step of the closing message is left
-		r.Commands = []string{retry}
+		r.do("", retry)
+		return
 	case d.Letter.Row.IsZero(): // there is no row to send again
-		r.Commands = answers
-	case d.Letter.Kind == journal.MessageRequest || d.Letter.Kind == journal.MessageAnswer ||
-		d.Letter.Kind == journal.MessageResponse:
-		r.Commands = []string{retry}
-		// it is about an effect: what makes its call again does not come first
-		if strings.Contains(d.Letter.Message, "`quipu dead done`") {
-			r.Commands = []string{fmt.Sprintf("quipu dead done %d --result JSON", d.ID), retry}
-		}
-		r.Commands = append(append(r.Commands, answers...), e.interrupt())
-	default: // nobody else can give its result
-		r.Commands = []string{retry, e.interrupt()}
+		r.do("", answers...)
+		return
+	case k != journal.MessageRequest && k != journal.MessageAnswer && k != journal.MessageResponse:
+		r.do("", retry, e.interrupt()) // nobody else can give its result
+		return
 	}
+	switch d.Letter.Reason {
+	case collation.HeldParked:
+		r.do("if it was done, with its result", done+"JSON").do("if it was not done", retry)
+	case collation.ClassConfirm:
+		r.do("if it was done as recorded", done+"null")
+		if key := effectKey.FindStringSubmatch(d.Letter.Message); key != nil {
+			r.do("if it was not done", retry+" --effect "+key[1])
+		}
+		r.do("if the receiver says so now", retry)
+	case collation.ClassMisfit:
+		r.do("let the handler read the result", retry)
+	case collation.ClassNondeterminism:
+		r.do("run code that takes the recorded path", retry)
+	case collation.ClassUndo:
+		r.do("mend the compensation", retry).do("if it was undone by hand", done+"null")
+	case collation.ReasonRuns:
+		r.do("mend the handler", retry)
+	case collation.ReasonSlow, collation.ReasonLoads, collation.HeldStuck:
+		r.do("remove the cause", retry)
+	default:
+		r.do("", retry)
+	}
+	r.do("to end the request", answers...).do("to end the job", e.interrupt())
 }
 
 // element names the element of a list that a dead letter is about.

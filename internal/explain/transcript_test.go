@@ -283,8 +283,8 @@ func (w *world) editor() *edit.Editor {
 }
 
 // reasons writes what Why says: of each reason its kind, when it is due, what it says, and what a
-// person can do.
-func (w *world) reasons() string {
+// person can do. At most two clauses come before that.
+func (w *world) reasons(t *testing.T) string {
 	var b strings.Builder
 	w.judge()
 	for _, r := range explain.Why(&w.job) {
@@ -293,8 +293,19 @@ func (w *world) reasons() string {
 			fmt.Fprintf(&b, ", due in %d s", (collation.Micros(r.Due.UnixMicro())-now)/second)
 		}
 		fmt.Fprintf(&b, ": %s\n", r.Text)
-		for _, c := range r.Commands {
-			fmt.Fprintf(&b, "  $ %s\n", c)
+		if len(r.Remedies) > 0 {
+			require.LessOrEqual(t, strings.Count(r.Text, "; "), 1, r.Text)
+		}
+		for _, m := range r.Remedies {
+			if m.First != "" {
+				fmt.Fprintf(&b, "  %s:\n", m.First)
+			}
+			if m.Command != "" {
+				fmt.Fprintf(&b, "  $ %s\n", m.Command)
+			}
+		}
+		for _, n := range r.Notes {
+			fmt.Fprintf(&b, "  (%s)\n", n)
 		}
 	}
 	return strings.NewReplacer(self.String(), "SELF", other.String(), "OTHER").Replace(b.String())
@@ -323,7 +334,7 @@ func TestTranscripts(t *testing.T) {
 					d.MaybeScanArgs(t, "lines", &style.Lines)
 					return explain.Graph(w.job.Flow, explain.Survey(&w.job), style)
 				}
-				return w.reasons()
+				return w.reasons(t)
 			})
 		})
 	}

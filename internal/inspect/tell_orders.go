@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -123,10 +124,23 @@ func (t *teller) child(e *journal.Entry, d *journal.Dispatched, entered leg1s, o
 	case named:
 		ev.Text, ev.Input = "starts child", &view.Value{JSON: sent}
 	default:
-		ev.Text, ev.Input = "starts child", t.input(at.key, d.Input)
+		ev.Text, ev.Input, ev.Child = "starts child", t.input(at.key, d.Input), t.order(at.key, d.Job)
 	}
 	ev.Job = d.Job
 	return ev
+}
+
+// order is the job that an await starts; nil if that cannot be evaluated again.
+func (t *teller) order(key collation.InstanceKey, child journal.JobID) *view.Order {
+	a := t.activity(key)
+	if a == nil || a.Type != flow.TypeAwait {
+		return nil
+	}
+	c, err := a.Child(t.scope(a, key.DAD))
+	if err != nil {
+		return nil
+	}
+	return &view.Order{Flow: c.Flow, Key: cmp.Or(c.ID, collation.ChildKey(t.job.ID, a.Name, child))}
 }
 
 // send notes a request and the job that would run its compensations.

@@ -226,8 +226,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	reasons := []view.LetterReason{
 		quipu.ReasonParked, quipu.ReasonConfirm, quipu.ReasonResultMisfit, quipu.ReasonNondeterminism, quipu.ReasonUndo,
-		quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads, quipu.ReasonUndecodable,
-		quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,
+		quipu.ReasonUnbegun, quipu.ReasonRuns, quipu.ReasonStuck, quipu.ReasonSlow, quipu.ReasonLoads,
+		quipu.ReasonUndecodable, quipu.ReasonForeign, quipu.ReasonRefused, quipu.ReasonChanged,
 	}
 	require.Equal(t, len(reasons)+2, strings.Count(table, "\n|"))
 	for _, reason := range reasons {
