@@ -55,7 +55,7 @@ func TestPageAboutOperations(t *testing.T) {
 func TestPageOfTheTutorial(t *testing.T) {
 	t.Parallel()
 	worker, commands, _ := strings.Cut(page(t, "tutorial.md"), "\n")
-	require.Equal(t, "bin/worker dev --flows examples/tutorial", worker)
+	require.Equal(t, "bin/worker dev --flows examples/tutorial --watch", worker)
 	dir := place(t)
 	work(t, dir, worker)
 	out := sh(t, dir, commands)

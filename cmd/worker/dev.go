@@ -23,6 +23,7 @@ type devOptions struct {
 	data, pgBin            string
 	postgresPort, natsPort int
 	install, serversOnly   bool
+	watch                  bool
 	console                string
 }
 
@@ -37,6 +38,10 @@ Postgres from the local binaries (also as root), with the settings of production
 data is in one directory. A restart finds it there, and uses the same ports if they are
 free.
 
+With --watch the flow files are deployed as they are edited, and new jobs take the edit. An
+edit that leaves the version as it is gets one of its own, such as 1-dev.3. The faults of an
+edit are printed with their places; new jobs then go on with the version before.
+
 It serves the console, the web page of the space, and prints its address (--console,
 docs/console.md).
 
@@ -46,6 +51,7 @@ ends. A second worker dev on the same directory is refused.
 
 ` + exitCodes,
 		Example: `  worker dev --flows examples/hello
+  worker dev --flows ./flows --watch
   worker dev --data /var/tmp/shop --flows ./flows --http 127.0.0.1:8080`,
 		Args: cli.Args(0, 0),
 	}
@@ -56,8 +62,9 @@ ends. A second worker dev on the same directory is refused.
 	f.StringVar(&d.pgBin, "postgres-bin", "", "`DIR` with initdb and postgres; default: looked for")
 	f.BoolVar(&d.install, "install-postgres", false, "install Postgres with apt-get, as root, if it is missing")
 	f.BoolVar(&d.serversOnly, "servers-only", false, "run the servers alone: workers are other processes")
+	f.BoolVar(&d.watch, "watch", false, "deploy the files of --flows as they are edited")
 	f.StringVar(&d.console, "console", consoleAddr, "loopback `ADDRESS` of the console, the web page of the space; empty: none; default: this one, or any free port if it is taken")
-	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only", "console")
+	cli.FromEnv(f, "data", "postgres-port", "nats-port", "postgres-bin", "install-postgres", "servers-only", "watch", "console")
 	o.define(f)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
 		fromEnv, err := cli.ReadEnv(cmd, s.Getenv)
@@ -67,12 +74,16 @@ ends. A second worker dev on the same directory is refused.
 		if err != nil {
 			return err
 		}
+		if d.watch && o.flows == "" {
+			return cli.Exitf(cli.CodeUsage, "--watch: name the directory of the flow files (--flows)")
+		}
 		p, err := newProcess(o, s)
 		if err != nil {
 			return err
 		}
+		p.dev, p.watch = true, d.watch
 		p.console.addr, p.console.given = d.console, cmd.Flags().Changed("console")
-		return p.dev(cmd.Context(), d, s.Out)
+		return p.runDev(cmd.Context(), d, s.Out)
 	})
 	return cmd
 }
@@ -99,8 +110,8 @@ func checkServersOnly(f *pflag.FlagSet, fromEnv map[string]bool) error {
 		"or `quipu console` for the page", strings.Join(idle, ", "))
 }
 
-// dev runs the servers, and the process on them unless only the servers are wanted.
-func (p *process) dev(ctx context.Context, d devOptions, out io.Writer) (err error) {
+// runDev runs the servers, and the process on them unless only the servers are wanted.
+func (p *process) runDev(ctx context.Context, d devOptions, out io.Writer) (err error) {
 	dir, err := filepath.Abs(d.data)
 	if err != nil {
 		return cli.Exit(cli.CodeUsage, err)

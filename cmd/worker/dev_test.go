@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 	"github.com/quipu-journal/quipu/cmd/internal/cli/clitest"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // running is a command in the background.
@@ -163,7 +165,8 @@ func TestDev(t *testing.T) {
 	require.NoFileExists(t, cli.DevPath(data))
 
 	require.NoError(t, file.Write(data)) // as a kill leaves it behind
-	again := start(t, map[string]string{"QUIPU_DATA": data, "QUIPU_FLOWS": flowDir(t, "h.yaml", version("2", "Bye,"))}, "dev")
+	flows = flowDir(t, "h.yaml", version("2", "Bye,"))
+	again := start(t, map[string]string{"QUIPU_DATA": data, "QUIPU_FLOWS": flows}, "dev", "--watch")
 	again.until("ready", func() bool { return strings.Contains(again.out.String(), "is ready") })
 	next := again.ready(data)
 	require.Equal(t, file.Postgres, next.Postgres, "the same port and password")
@@ -171,7 +174,41 @@ func TestDev(t *testing.T) {
 	require.Empty(t, next.HTTP)
 	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, next, "order-4711"), "the first run's job")
 	require.JSONEq(t, `{"text":"Bye, Ada"}`, runJob(t, next, "two"), "the new version is active")
+	again.edits(t, next, filepath.Join(flows, "h.yaml"))
 	require.Zero(t, again.end(), again.err.String())
+
+	stale := clitest.Do(t, run, nil, "", "dev", "--data", data, "--flows", flowDir(t, "h.yaml", version("2", "Other,")))
+	require.Equal(t, codeFlows, stale.Code, stale.Err)
+	require.Contains(t, stale.Err, "give the changed flow a new version, or let --watch deploy each edit")
+}
+
+// edits has --watch deploy edits of the file of version 2: two with versions of their own, a faulty one,
+// and the first one once more, which is there already.
+func (r *running) edits(t *testing.T, file cli.DevFile, path string) {
+	t.Helper()
+	rt, err := quipu.Open(t.Context(),
+		quipu.Config{Postgres: file.Postgres, NATS: file.NATS, Space: file.Space, NoMigrate: true})
+	require.NoError(t, err)
+	defer rt.Close()
+	bad := "flow: hello\nversion: \"2\"\nactivities:\n  start: {type: trigger, colour: red}\n"
+	for i, edit := range []struct{ text, active, said string }{
+		{version("2", "One,"), "2-dev.1", "One, Ada"},
+		{version("2", "Two,"), "2-dev.2", "Two, Ada"},
+		{bad, "2-dev.2", "Two, Ada"},
+		{version("2", "One,"), "2-dev.1", "One, Ada"},
+		{version("3", "Three,"), "3", "Three, Ada"},
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(edit.text), 0o644))
+		r.until(edit.active, func() bool {
+			flows, err := rt.Flows(t.Context())
+			require.NoError(t, err)
+			return slices.ContainsFunc(flows, func(f view.FlowVersion) bool {
+				return f.Flow == "hello" && f.Version == edit.active && f.Active
+			}) && (edit.text != bad || strings.Contains(r.err.String(), path+":4:"))
+		})
+		require.JSONEq(t, `{"text":"`+edit.said+`"}`, runJob(t, file, "edit-"+strconv.Itoa(i)))
+	}
+	require.Contains(t, r.err.String(), "h.yaml was not deployed: new jobs go on with the version before")
 }
 
 // TestPostgresEnds: worker dev does not go on without its database.

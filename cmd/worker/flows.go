@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,17 +84,24 @@ func flowPaths(dir string) ([]string, error) {
 
 // deployFlows deploys the flows that are new to the space, and logs which flows got a new active
 // version.
-func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *slog.Logger) error {
+func (p *process) deployFlows(ctx context.Context, rt *quipu.Runtime) error {
+	flows := p.flows
+	deploy := func(f *flow.Flow) error { return rt.Deploy(ctx, f) }
+	if p.watch {
+		deploy = func(f *flow.Flow) error { return deployEdit(ctx, rt, f) }
+	}
 	for _, f := range flows {
-		err := rt.Deploy(ctx, f.flow)
+		err := deploy(f.flow)
 		switch {
+		case errors.Is(err, store.ErrVersionTaken) && p.dev:
+			return cli.Exit(codeFlows, fmt.Errorf("%s: %w, or let --watch deploy each edit as a version of its own", f.path, err))
 		case errors.Is(err, store.ErrVersionTaken):
 			return cli.Exit(codeFlows, fmt.Errorf("%s: %w", f.path, err))
 		case err != nil:
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
-	if len(flows) == 0 {
+	if len(flows) == 0 || p.watch {
 		return nil // the login of a worker, or of retention, does not see flows (S8)
 	}
 	deployed, err := below.Of(rt).Flows(ctx)
@@ -108,7 +114,7 @@ func deployFlows(ctx context.Context, rt *quipu.Runtime, flows []flowFile, log *
 			return f.flow.Name() == d.Ref.Name && f.flow.Version() == d.Ref.Version
 		})
 		if d.Active && ours && !same {
-			log.Warn("new jobs take a version that is not among the flows of this process: quipu activate changes that", "flow", d.Ref.Name, "active", d.Ref.Version)
+			p.log.Warn("new jobs take a version that is not among the flows of this process: quipu activate changes that", "flow", d.Ref.Name, "active", d.Ref.Version)
 		}
 	}
 	return nil

@@ -81,5 +81,5 @@ func (p *process) connect(ctx context.Context, cfg quipu.Config) (_ *quipu.Runti
 			rt.Close()
 		}
 	}()
-	return rt, deployFlows(ctx, rt, p.flows, p.log)
+	return rt, p.deployFlows(ctx, rt)
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quipu-journal/quipu"
@@ -32,6 +33,8 @@ type process struct {
 	err    io.Writer
 	log    *slog.Logger
 	flows  []flowFile
+	dev    bool // worker dev
+	watch  bool // its flow files are deployed as they are edited
 	getenv func(string) string
 
 	handlers *workers.Registry
@@ -172,7 +175,14 @@ func (p *process) work(ctx context.Context, cfg quipu.Config, page *page, ready 
 			return errors.Join(err, p.await(ctx, running))
 		}
 	}
-	return p.await(ctx, running)
+	var watching sync.WaitGroup
+	if p.watch {
+		watching.Go(func() { p.watchFlows(ctx, rt) })
+	}
+	err = p.await(ctx, running)
+	cancel()
+	watching.Wait()
+	return err
 }
 
 // await waits for the end of ctx and then, for a bounded time, for the drain (T10).
