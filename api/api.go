@@ -111,6 +111,8 @@ var routes = []route{
 	{http.MethodPost, "/jobs/{job}/fork", access.Operator, quick(bare((*api).fork))},
 	{http.MethodGet, "/jobs/{job}/verify", access.Viewer, long(bare((*api).verify))},
 	{http.MethodGet, "/jobs/{job}/export", access.Viewer, long(bare((*api).export))},
+	{http.MethodPost, "/bulk/interrupt", access.Client, quick((*api).bulkInterrupt)},
+	{http.MethodPost, "/bulk/resume", access.Operator, quick((*api).bulkResume)},
 	{http.MethodPost, "/signals", access.Client, quick(bare((*api).signal))},
 	{http.MethodGet, "/dead-letters", access.Viewer, quick((*api).deadLetters)},
 	{http.MethodPost, "/dead-letters/{id}/decision", access.Operator, quick(bare((*api).decide))},

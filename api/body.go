@@ -34,6 +34,14 @@ func (r *ResumeRequest) members() map[string]any {
 	return map[string]any{"from": &r.From, "reason": &r.Reason}
 }
 
+func (b *BulkResumeRequest) members() map[string]any {
+	return map[string]any{"jobs": &b.Jobs, "from": &b.From, "reason": &b.Reason}
+}
+
+func (b *BulkInterruptRequest) members() map[string]any {
+	return map[string]any{"jobs": &b.Jobs, "code": &b.Code, "reason": &b.Reason, "descend": &b.Descend, "no_throw": &b.NoThrow}
+}
+
 func (f *ForkRequest) members() map[string]any {
 	return map[string]any{"at": &f.At, "key": &f.Key, "reason": &f.Reason}
 }

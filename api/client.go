@@ -245,16 +245,37 @@ func (o *Outcome) result() (json.RawMessage, error) {
 
 // Jobs is Runtime.Jobs; next is the cursor of the next page, "" after the last one.
 func (c *Client) Jobs(ctx context.Context, f quipu.JobFilter) (page []view.Summary, next string, err error) {
-	q := url.Values{"tag": f.Tags}
+	var p Page
+	err = c.do(ctx, call{method: http.MethodGet, path: "/jobs", query: selects(f), to: &p})
+	return p.Jobs, p.Next, err
+}
+
+// selects are the parameters of a filter.
+func selects(f quipu.JobFilter) url.Values {
+	q := url.Values{}
+	for _, tag := range f.Tags {
+		q.Add("tag", tag)
+	}
 	for _, s := range f.States {
 		q.Add("state", string(s))
 	}
 	give(q, f.Limit, map[string]string{
 		"flow": f.Flow, "version": f.Version, "prefix": f.Prefix, "waits": f.Waits, "parent": id(f.Parent), "cursor": f.Before, "from": timeText(f.From), "to": timeText(f.To),
 	})
-	var p Page
-	err = c.do(ctx, call{method: http.MethodGet, path: "/jobs", query: q, to: &p})
-	return p.Jobs, p.Next, err
+	return q
+}
+
+// ResumeMany resumes the jobs that the request names, or without any a page of those that the filter
+// selects: f.Limit, 100 by default. Next of the answer goes into f.Before for the next page.
+func (c *Client) ResumeMany(ctx context.Context, f quipu.JobFilter, r BulkResumeRequest) (out Acted, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: "/bulk/resume", query: selects(f), body: r, to: &out})
+	return out, err
+}
+
+// InterruptMany is as ResumeMany, for an interrupt.
+func (c *Client) InterruptMany(ctx context.Context, f quipu.JobFilter, r BulkInterruptRequest) (out Acted, err error) {
+	err = c.do(ctx, call{method: http.MethodPost, path: "/bulk/interrupt", query: selects(f), body: r, to: &out})
+	return out, err
 }
 
 // give sets what is given of the parameters of a list.

@@ -228,6 +228,41 @@ func TestO10FewReadJournals(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.ask(access.Viewer, http.MethodGet, "/jobs/h1/events", "").status)
 }
 
+// Many jobs at a time: a page of a filter, or those that are named. Each has what became of it.
+func TestBulkActs(t *testing.T) {
+	t.Parallel()
+	w := newSite(t)
+	w.jobs()
+	w.ended("b1")
+	ops := w.client(access.Operator)
+	w.refused(w.ask(access.Client, http.MethodPost, "/bulk/resume?flow=bad", `{"reason": "r"}`), http.StatusForbidden, access.CodeForbidden)
+	for query, body := range map[string]string{"?flow=bad": `{}`, "": `{"reason": "r"}`, "?limit=9": `{"reason": "r", "jobs": ["x"]}`} {
+		w.refused(w.ask(access.Operator, http.MethodPost, "/bulk/resume"+query, body), http.StatusBadRequest, api.CodeMalformed)
+	}
+	old, err := w.rt.Find(t.Context(), "b1")
+	require.NoError(t, err)
+	why := api.BulkResumeRequest{Reason: "all again"}
+	done, err := ops.ResumeMany(t.Context(), quipu.JobFilter{Flow: "bad"}, why)
+	require.NoError(t, err)
+	require.Equal(t, []api.ActedOn{{Key: "b1", Job: old.ID.String(), Did: true}}, done.Jobs)
+	why.Jobs = []string{old.ID.String(), journal.JobID{1}.String()}
+	done, err = ops.ResumeMany(t.Context(), quipu.JobFilter{}, why)
+	require.NoError(t, err)
+	require.Len(t, done.Jobs, 2)
+	require.Equal(t, api.CodeStale, done.Jobs[0].Problem.Code)
+	require.Equal(t, api.CodeNotFound, done.Jobs[1].Problem.Code)
+
+	open, err := w.rt.Find(t.Context(), "r1")
+	require.NoError(t, err)
+	ended, err := w.client(access.Client).InterruptMany(t.Context(), quipu.JobFilter{},
+		api.BulkInterruptRequest{Jobs: []string{open.ID.String(), old.ID.String()}, Reason: "no more"})
+	require.NoError(t, err)
+	require.Equal(t, []api.ActedOn{
+		{Key: "r1", Job: open.ID.String(), Did: true}, {Key: "b1", Job: old.ID.String()},
+	}, ended.Jobs)
+	require.Equal(t, string(journal.JobInterrupted), w.ended("r1").State)
+}
+
 // O11: an operator resumes a job by its id, once, and the journal has who and why.
 func TestO11ResumeSaysWho(t *testing.T) {
 	t.Parallel()

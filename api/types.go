@@ -131,6 +131,38 @@ type ResumeRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// BulkResumeRequest is the body of a resume of many jobs: of those that Jobs names by their ids, at most
+// MaxLimit, or without any of those that the parameters of the request select, as in a list: one page of
+// them. The reason is required.
+type BulkResumeRequest struct {
+	Jobs   []string `json:"jobs,omitempty"`
+	From   string   `json:"from,omitempty"`
+	Reason string   `json:"reason"`
+}
+
+// BulkInterruptRequest is the body of an interrupt of many jobs, as a BulkResumeRequest.
+type BulkInterruptRequest struct {
+	Jobs    []string `json:"jobs,omitempty"`
+	Code    int      `json:"code,omitempty"`
+	Reason  string   `json:"reason"`
+	Descend bool     `json:"descend,omitempty"`
+	NoThrow bool     `json:"no_throw,omitempty"`
+}
+
+// Acted is the answer to a bulk act: what became of each job of the page, and the cursor of the next page.
+type Acted struct {
+	Jobs []ActedOn `json:"jobs"`
+	Next string    `json:"next,omitempty"`
+}
+
+// ActedOn is one job of a bulk act. Without Did and Problem there was nothing to do.
+type ActedOn struct {
+	Key     string          `json:"key"`
+	Job     string          `json:"job"` // its id
+	Did     bool            `json:"did"`
+	Problem *access.Problem `json:"problem,omitempty"`
+}
+
 // Resumed is the answer to a resume: the new job.
 type Resumed struct {
 	Key        string `json:"key"`

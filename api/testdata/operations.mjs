@@ -80,6 +80,9 @@ await refused(client.get({ job: "none" }), "not_found");
 await refused(viewer.start({}, { flow: "hello", key: "h2" }), "forbidden");
 await refused(client.start({}, { flow: "hello", key: "h2", input: {} }), "invalid_input");
 await refused(operator.decide({ id: 1 }, { verdict: "retry" }), "stale");
+// Many at a time: what became of each. The job was resumed before, and a closed one is left as it is.
+assert.equal((await operator.resumeMany({}, { jobs: [bad.job], reason: "all" })).jobs[0].problem.code, "stale");
+assert.equal((await client.interruptMany({}, { jobs: [bad.job], reason: "all" })).jobs[0].did, false);
 await refused(operator.resume({ job: bad.job }), "stale");
 await refused(operator.fork({ job: started.job }, { at: 1, key: "h/2" }), "cannot_fork");
 await refused(operator.deploy({}, { definition: "flow: x" }), "invalid_flow");

@@ -43,13 +43,9 @@ on, unless you say --descend.`,
 	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		f.who = cmp.Or(f.who, a.who())
 		return a.ask(cmd, starts, func(ctx context.Context, from source) error {
-			return a.each(cmd, keys, func(key string) error {
-				done, err := from.Interrupt(ctx, key, &f)
-				if err != nil {
-					return err
-				}
-				return a.interrupted(&done)
-			})
+			return many(a, cmd, keys, func(key string) (api.Interrupted, error) {
+				return from.Interrupt(ctx, key, &f)
+			}, func(_ string, done *api.Interrupted) error { return a.interrupted(done) })
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
 )
 
@@ -33,18 +34,15 @@ show the new job, which names the old one.`,
 	return a.ofKeys(cmd, func(cmd *cobra.Command, keys []string) error {
 		by.who = a.whoOf(by)
 		return a.ask(cmd, starts, func(ctx context.Context, from source) error {
-			return a.each(cmd, keys, func(key string) error { return a.resume(ctx, from, key, activity, by) })
+			return many(a, cmd, keys, func(key string) (api.Resumed, error) {
+				done, err := from.Resume(ctx, key, activity, by)
+				if errors.Is(err, quipu.ErrResume) || errors.Is(err, quipu.ErrStale) {
+					err = cli.Exit(codeStale, err)
+				}
+				return done, err
+			}, func(key string, done *api.Resumed) error {
+				return a.say(done, "%s goes on as generation %d, job %s\n", plain(key), done.Generation, done.Job)
+			})
 		})
 	})
-}
-
-func (a *app) resume(ctx context.Context, from source, key, activity string, by decision) error {
-	done, err := from.Resume(ctx, key, activity, by)
-	switch {
-	case errors.Is(err, quipu.ErrResume), errors.Is(err, quipu.ErrStale):
-		return cli.Exit(codeStale, err)
-	case err != nil:
-		return err
-	}
-	return a.say(done, "%s goes on as generation %d, job %s\n", plain(key), done.Generation, done.Job)
 }
