@@ -30,7 +30,7 @@ func (a *app) interruptCommand() *cobra.Command {
 		Long: `End jobs as interrupted, with a code and a reason. Their open activities are abandoned;
 the compensations of their durable functions run in a job of their own. The jobs end as
 soon as an engine has taken the message; ` + "`quipu wait`" + ` waits for that. Jobs that they await go
-on, unless you say --descend.`,
+on, unless you say --descend. Many jobs are interrupted 64 at a time.`,
 		Example: "  quipu interrupt order-42 --reason \"cancelled by the customer\"\n  quipu ls --state open --flow order --keys --limit 0 | quipu interrupt - --descend",
 		Args:    cli.Args(1, -1),
 	}

@@ -25,7 +25,7 @@ of the failed activity. Effects that ended with an error are tried again.
 With --from, the named activity and everything that follows from it runs again instead.
 
 The failed job stays as it is, under its id. ` + "`quipu log`" + ` and ` + "`quipu show`" + ` of the key
-show the new job, which names the old one.`,
+show the new job, which names the old one. Many jobs are resumed 64 at a time.`,
 		Example: "  quipu resume order-42 --reason \"the card is valid again\"\n  quipu resume order-42 --from charge\n  quipu ls --state failed --flow order --keys --limit 0 | quipu resume -",
 		Args:    cli.Args(1, -1),
 	}

@@ -18,8 +18,9 @@ func (a *app) whyCommand() *cobra.Command {
 		Use:   "why KEY... | why -",
 		Short: "Say what jobs wait for",
 		Long: `Say what jobs wait for and what happens next, in one sentence for each thing that is
-open. What needs a person comes first, with the commands that answer it. For a job that
-has ended, say how and why. In a database that is another one than the space's no process
+open. What needs a person comes first, with the commands that answer it. A line before a
+command says what has to be so first; a word in capitals stands for what only you know. What
+else is so stands in brackets. For a job that has ended, say how and why. In a database that is another one than the space's no process
 works; then the command says why (quipu recover). An activity of a loop is named with its
 pass, an element of a list with its number, from 0.`,
 		Example: "  quipu why order-42\n  quipu ls --state open --keys | quipu why -",

@@ -49,7 +49,7 @@ When it is ready it writes DIR/dev.json with "postgres", "nats", "http", "pid" a
 "space", which ` + "`quipu --dev DIR`" + ` reads. It removes the file when it
 ends. A second worker dev on the same directory is refused.
 
-` + exitCodes,
+` + exitCodes("- 5: the directory is in use by another `worker dev`\n"),
 		Example: `  worker dev --flows examples/hello
   worker dev --flows ./flows --watch
   worker dev --data /var/tmp/shop --flows ./flows --http 127.0.0.1:8080`,

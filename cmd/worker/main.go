@@ -17,18 +17,20 @@ const (
 	codeDrain     = 6 // the drain did not end in time (T10)
 )
 
-const exitCodes = `Exit codes:
+// exitCodes are those of a command; more are its own.
+func exitCodes(more string) string {
+	return `Exit codes:
 
 - 0: ended by SIGTERM or SIGINT, drained
 - 1: a server is away and did not come within --wait, the database refuses the login or is not there, or the runtime failed
 - 2: flags or configuration
 - 3: a flow has faults, or its version is deployed with other content; every fault of every file is printed with its place, and then nothing is deployed
 - 4: preflight: a setting of Postgres or NATS would break the promise; each is named
-- 5: the directory is in use by another ` + "`worker dev`" + `
-- 6: the drain did not end in time; what was under way comes again elsewhere
+` + more + `- 6: the drain did not end in time; what was under way comes again elsewhere
 - 130: ended by SIGTERM or SIGINT before it took work
 
 A second SIGTERM or SIGINT ends the process at once.`
+}
 
 func main() { cli.Main(run) }
 
@@ -54,7 +56,7 @@ The HTTP server (--http) has /metrics for Prometheus, /healthz and /readyz. They
 nothing away, and need no login. Traces and metrics also go to
 OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
 
-` + exitCodes,
+` + exitCodes(""),
 		Example: `  worker --postgres postgres://quipu@db/quipu --nats nats://nats:4222 --space shop --flows ./flows
   worker --roles workers --concurrency 200`,
 		Args: cli.Args(0, 0),

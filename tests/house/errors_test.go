@@ -1,7 +1,6 @@
 package house
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"regexp"
@@ -98,8 +97,8 @@ func TestErrorsAreDocumented(t *testing.T) {
 func TestExitCodesAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, cli := read(t, "docs/errors.md"), read(t, "docs/cli.md")
-	for _, name := range []string{"worker", "quipu"} {
-		want := firsts(codeItem, between(t, cli, fmt.Sprintf("\n## `%s`\n", name), "\n### "))
+	for name, command := range map[string]string{"worker": "\n### `worker dev`\n", "quipu": "\n## `quipu`\n"} {
+		want := firsts(codeItem, between(t, cli, command, "\n##"))
 		require.NotEmpty(t, want)
 		require.Equal(t, want, firsts(codeRow, between(t, page, "<!-- codes "+name+" -->", "<!-- ")), name)
 	}
