@@ -60,7 +60,8 @@ func (s *Store) birth(u *undo, e *journal.Entry, active bool) error {
 		Job: collation.Begun(e), waits: map[journal.GUID]*collation.Wait{},
 		instances: map[collation.InstanceKey]*collation.Instance{}, receipts: map[journal.GUID]*collation.Receipt{},
 		resolved: map[journal.GUID]*collation.ResolvedWait{}, chains: map[journal.GUID][]*record{},
-		effects: map[effectID]*collation.Effect{}, payloads: map[journal.Digest][]byte{},
+		effects: map[effectID]*collation.Effect{}, topics: map[journal.GUID]string{},
+		payloads: map[journal.Digest][]byte{},
 	}
 	put(u, s.jobs, j.ID, j)
 	put(u, s.keys, e.Key, j.ID)

@@ -75,7 +75,7 @@ func (c *committer) chain(w *store.Want, l *store.Loaded) {
 				read.EffectRow = c.s.effectRow(j, f)
 				h.Effects[key] = &read
 			}
-			if p := c.s.pastEffect(j, key); w.Past && p != nil {
+			if p := c.s.pastEffect(j, h.Row, key); w.Past && p != nil {
 				have(&h.Past)[key] = p
 			}
 		}
@@ -103,6 +103,9 @@ func (s *Store) moveChain(u *undo, p *collation.Plan) error {
 		return lost("effect %s has its outcome", f.Key)
 	case old != nil:
 		f.Seq = old.Seq
+	}
+	if row := s.row(p.Job, w.Request); w.Begins() && row != nil {
+		put(u, j.topics, w.Request, row.Topic)
 	}
 	put(u, j.effects, idOf(&f), &f)
 	if w.Row != nil {

@@ -126,12 +126,20 @@ func (s *Store) undoneOf(j *job, request journal.GUID) (undone, undoing bool) {
 	return undone || k != nil || undoing, undoing
 }
 
-// pastEffect returns an effect as the latest generation that has it left it.
-func (s *Store) pastEffect(j *job, key journal.Digest) *collation.PastEffect {
+// pastEffect returns an effect as the latest generation that has it left it: one of the topic of the request that asks
+// for it (S8). row is that of the request; nil: gone, so it begins none.
+func (s *Store) pastEffect(j *job, row *collation.Row, key journal.Digest) *collation.PastEffect {
+	if row == nil {
+		return nil
+	}
 	for _, a := range s.past(j) {
-		if all := a.effectsWhere(func(f *collation.Effect) bool { return f.Key == key }); len(all) > 0 {
+		all := a.effectsWhere(func(f *collation.Effect) bool {
+			return f.Key == key && a.topics[f.Request] == row.Topic
+		})
+		if len(all) > 0 {
 			f := all[0]
 			p := &collation.PastEffect{Effect: *f, Generation: a.Generation}
+			p.EffectRow = s.effectRow(a, f)
 			p.Undone, p.Undoing = s.undoneOf(a, f.Request)
 			return p
 		}

@@ -72,6 +72,7 @@ type job struct {
 	resolved  map[journal.GUID]*collation.ResolvedWait // by the GUID of the message that resolved each
 	chains    map[journal.GUID][]*record
 	effects   map[effectID]*collation.Effect
+	topics    map[journal.GUID]string // of the requests with effects
 	payloads  map[journal.Digest][]byte
 }
 

@@ -138,7 +138,8 @@ type Want struct {
 	// row has gone, a Load that waits locks the job instead.
 	Chain   collation.RowKey
 	Effects []journal.Digest
-	// Past asks for these effects in the generations that the job resumes, too.
+	// Past asks for these effects in the generations that the job resumes, too: for those of the topic that
+	// the request has now. A worker's login chooses keys, but no topic (S8). If the row has gone there are none.
 	Past bool
 	// Box is a mailbox. It is locked and read with its due signals, with one of its waits for
 	// each want of the box, and with the row of Signal, if that is not zero.

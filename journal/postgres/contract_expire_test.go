@@ -300,13 +300,7 @@ var _ = test("Expiry", "a job stays while its compensations are ordered or run (
 var _ = test("Expiry", "a job that was resumed stays while the next is open", func(b *bench) {
 	id := b.requested(oneWorker, "k")
 	b.finishWith(id, b.now(), failure(journal.ResponseTerminal, "no"))
-	resume := func(st *collation.State) (*collation.Plan, collation.Inception) {
-		next := collation.NewJobID(b.space(), "k", 2)
-		return collation.Resumed(st, next, "ann", "again", b.mode), collation.Inception{Key: "k", Generation: 2, From: &journal.From{
-			Job: id, Generation: 1, Root: id, RootGeneration: 1, Head: st.Job.Head, Activity: workKey.Activity,
-			DAD: string(workKey.DAD), Who: "ann", Reason: "again",
-		}}
-	}
+	resume := b.resuming(workKey)
 	_, err := b.goesOn(id, resume)
 	require.NoError(b, err)
 	second, err := b.goesOn(id, resume)
@@ -349,21 +343,6 @@ func (b *bench) listedOnce(key string, id journal.JobID) {
 	require.Len(b, page, 1)
 	require.Equal(b, id, page[0].ID)
 	require.Equal(b, map[journal.JobState]int64{journal.JobOpen: 1}, must(b.lists.Counts(b.ctx()))(b))
-}
-
-// goesOn commits the inception of a job that goes on from another, with the other's last entry.
-func (b *bench) goesOn(
-	id journal.JobID, decide func(*collation.State) (*collation.Plan, collation.Inception),
-) (journal.JobID, error) {
-	b.Helper()
-	f := b.deploy(oneWorker)
-	st := b.locked(b.c, store.Want{Job: id}).States[id]
-	st.Flow = f
-	p, in := decide(st)
-	in.Space, in.Flow, in.Trigger, in.Input, in.Now = b.space(), st.Job.Flow, f.Trigger().Name, []byte(`{"n":7}`), st.Now
-	last := store.Chain(&st.Job, p)
-	in.From.Head = st.Job.Head
-	return collation.NewJobID(in.Space, in.Key, in.Generation), b.commit(last, born(collation.Incept(in, b.mode)))
 }
 
 // It forks a completed job before and after its result. A fork finds what stood there

@@ -57,7 +57,7 @@ FROM (SELECT w.place, w.key, r.topic, a.id, a.n, a.generation
       OFFSET 0) AS a
 JOIN LATERAL (SELECT * FROM effects e WHERE e.n = a.n AND e.key = a.key AND e.topic = a.topic OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM dispatches d WHERE d.job = a.id AND d.guid = e.request OFFSET 0) AS d ON true
-ORDER BY a.place, a.generation DESC
+ORDER BY a.place, a.generation DESC, e.request
 
 -- name: effects_new
 -- inserts effects (E1). A second one of a key is 23505. $1 jobs, $2 requests, $3 topics, '' for those of
