@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -87,11 +88,11 @@ func have[K comparable, V any](m *map[K]V) map[K]V {
 	return *m
 }
 
-// pastPause returns the latest generation's record of a pause. It is nil if there is none, or if
+// pastPause returns the latest generation's first record of a pause. It is nil if there is none, or if
 // the compensations of its function have run.
 func (s *Store) pastPause(past []takes, key collation.PauseKey) *collation.PastPause {
 	for _, a := range past {
-		for _, w := range a.resolved {
+		for _, w := range slices.SortedFunc(maps.Values(a.resolved), bySeq) {
 			e := a.entry(w.Seq)
 			if w.PauseRef != key.PauseRef || w.Seq > a.cut || e.Activity != key.Activity || e.DAD != string(key.DAD) ||
 				!a.asks(w.Request, key) {
@@ -107,6 +108,8 @@ func (s *Store) pastPause(past []takes, key collation.PauseKey) *collation.PastP
 	}
 	return nil
 }
+
+func bySeq(a, b *collation.ResolvedWait) int { return cmp.Compare(a.Seq, b.Seq) }
 
 // asks says whether the request is that of the element.
 func (j *job) asks(request journal.GUID, key collation.PauseKey) bool {

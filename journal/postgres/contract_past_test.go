@@ -5,6 +5,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -69,4 +70,29 @@ var _ = test("Past", "an effect is that of an earlier generation only if its top
 	require.Equal(b, `1`, string(b.startEffect(l, effect("pay", 0)).Result))
 	b.answer(second, "left", failure(journal.ResponseTerminal, "no"))
 	require.Empty(b, past(&left), "nobody begins an effect of a request that has gone")
+})
+
+// Its second generation takes over the pause, and then undoes what it has done. So the third one waits
+// anew, whatever the first one says.
+var _ = test("Past", "of a function that was undone no pause is taken over (3.5, E12)", func(b *bench) {
+	sleep := journal.Pause{PauseRef: pauseRef(journal.PauseSleep, "n", "1"), For: 1000}
+	suspends := &journal.Response{
+		Kind: journal.ResponseSuspended, Code: collation.CodeOK, Pauses: []journal.Pause{sleep},
+	}
+	pause := collation.PauseKey{InstanceKey: workKey, PauseRef: sleep.PauseRef}
+	past := func(id journal.JobID) *collation.PastPause {
+		return b.more(id, collation.Need{Pauses: []collation.PauseKey{pause}}).PastPauses[pause]
+	}
+	first := b.requested(oneWorker, "k")
+	b.answer(first, "work", suspends)
+	b.answer(first, "work", failure(journal.ResponseTerminal, "no"))
+	second := b.resume(first, workKey)
+	require.Equal(b, int64(1), past(second).Generation)
+	b.answer(second, "work", suspends)
+	r, undo := b.request(second, "work"), effectAt("undo", store.ClassUndo, "2")
+	l := b.lease(r, "w1")
+	b.startEffect(l, undo)
+	b.finishEffect(l, completed(undo, `null`))
+	b.must(journaltest.Response(&r, failure(journal.ResponseTerminal, "no")))
+	require.Nil(b, past(b.resume(second, workKey)))
 })

@@ -11,7 +11,7 @@ import (
 // past is what is asked of the generations that jobs resume.
 type past struct {
 	results []pastResult
-	pauses  []pastPause
+	pauses  []*pastPause
 	ends    []pastEnd
 }
 
@@ -24,6 +24,7 @@ type pastPause struct {
 	job  journal.JobID
 	key  collation.PauseKey
 	fork journal.Fork // zero: none
+	read bool         // its latest record was found
 }
 
 // cutOf is the job that a fork, or what resumes one, goes on from, and up to which entry.
@@ -42,7 +43,9 @@ func (p *past) ask(job journal.JobID, st *collation.State, need *collation.Need)
 	want(&st.Past, &p.results, need.Past, func(k collation.InstanceKey) pastResult {
 		return pastResult{place{job, k}, cut}
 	})
-	want(&st.PastPauses, &p.pauses, need.Pauses, func(k collation.PauseKey) pastPause { return pastPause{job, k, cut} })
+	want(&st.PastPauses, &p.pauses, need.Pauses, func(k collation.PauseKey) *pastPause {
+		return &pastPause{job: job, key: k, fork: cut}
+	})
 	want(&st.Ends, &p.ends, need.Ends, func(id journal.JobID) pastEnd { return pastEnd{job, id} })
 }
 
@@ -82,7 +85,7 @@ func putPast(c *columns, x pastResult) {
 
 func putFork(c *columns, f journal.Fork) { c.someUUID(f.Job); c.int(f.At) }
 
-func putPastPause(c *columns, x pastPause) {
+func putPastPause(c *columns, x *pastPause) {
 	c.uuid(x.job)
 	c.text(string(x.key.Kind))
 	c.text(x.key.Name)
@@ -92,19 +95,21 @@ func putPastPause(c *columns, x pastPause) {
 	putFork(c, x.fork)
 }
 
-// readPastPause takes the record of the latest generation, if it is of this instance and element.
-// It takes nothing if compensations of the function have run.
-func (c *committer) readPastPause(at pastPause, v row) error {
-	st := c.states[at.job]
+// readPastPause takes the record of the latest generation that has one of this instance and element. It takes nothing
+// if compensations of that function have run, even if an earlier generation has a record, too.
+func (c *committer) readPastPause(at *pastPause, v row) error {
 	e, err := c.s.sealed(v.job(7), v.bytes(3))
 	switch {
 	case err != nil:
 		return err
-	case st.PastPauses[at.key] != nil, e.Activity != at.key.Activity, e.DAD != string(at.key.DAD),
-		!v.null(5) && collation.RequestGUID(v.guid(5), at.key.Element) != v.guid(4), v.bool(6):
+	case at.read, e.Activity != at.key.Activity, e.DAD != string(at.key.DAD),
+		!v.null(5) && collation.RequestGUID(v.guid(5), at.key.Element) != v.guid(4):
 		return nil
 	}
-	st.PastPauses[at.key] = &collation.PastPause{
+	if at.read = true; v.bool(6) {
+		return nil
+	}
+	c.states[at.job].PastPauses[at.key] = &collation.PastPause{
 		Generation: v.int(1), Forked: v.bool(8), Seq: v.int(2), Response: e.Response,
 	}
 	return nil
