@@ -30,10 +30,10 @@ func (s *Store) expired() []*job {
 // history stays, and so does the tombstone: each time for another TombstoneAge.
 func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 	err = s.write("expire", func(u *undo) error {
-		left, read := limit, s.undone()
+		left, needed := limit, s.needed()
 		for _, j := range s.expired() {
 			gone := j.State == journal.JobExpired
-			if left == 0 || s.owner(j.ID) != nil || !gone && (!j.State.Closed() || read[j.ID]) {
+			if left == 0 || s.owner(j.ID) != nil || !gone && (!j.State.Closed() || needed[j.ID]) {
 				continue
 			}
 			if !gone {
@@ -53,18 +53,18 @@ func (s *Store) Expire(_ context.Context, limit int) (more bool, err error) {
 // Retire implements store.Retention. History stays: nobody needs its room.
 func (s *Store) Retire(context.Context, store.Archive) (more bool, err error) { return false, nil }
 
-// undone returns the jobs whose record is still needed: a job of their compensations is ordered
-// or not closed (3.5), or a job that takes something over from it is not closed.
-func (s *Store) undone() map[journal.JobID]bool {
+// needed returns the jobs whose record is still needed: a job of their compensations is ordered
+// or not closed (3.5), the last job that resumes them is not closed or can be resumed itself, or a job
+// that goes on from an entry of them is not closed.
+func (s *Store) needed() map[journal.JobID]bool {
 	out := map[journal.JobID]bool{}
 	for _, j := range s.jobs {
 		if j.Flow.Name == flow.UndoName && j.Parent != nil && !j.State.Closed() && j.State != journal.JobExpired {
 			out[j.Parent.Job] = true
 		}
-		if !j.State.Closed() {
-			for _, a := range s.takes(j) {
-				out[a.ID] = true
-			}
+		again := j.next.IsZero() && (j.State == journal.JobFailed || j.State == journal.JobInterrupted)
+		for _, a := range s.takes(j) {
+			out[a.ID] = out[a.ID] || !j.State.Closed() || again && !a.forked
 		}
 	}
 	for _, r := range s.eachRow() {

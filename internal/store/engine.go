@@ -80,7 +80,8 @@ type Retention interface {
 	// twice (W11). Of dead letters that are unclaimed the newest MaxUnclaimed stay, with at most
 	// MaxUnclaimedBytes; the others are dropped and counted (S15). It changes at most limit rows of
 	// each table; more says that there is more to do. A job stays while a job of its compensations
-	// is ordered or not closed (3.5).
+	// is ordered or not closed (3.5), while the last job that resumes it is not closed or can be
+	// resumed itself, and while a fork of it is not closed.
 	Expire(ctx context.Context, limit int) (more bool, err error)
 	// Retire drops the history of tombstones (W11), in whole partitions whose jobs have all
 	// expired. archive, if any, keeps a partition first. A job that outlives its partition moves

@@ -297,7 +297,7 @@ var _ = test("Expiry", "a job stays while its compensations are ordered or run (
 
 // It resumes a failed job. The key then names the next generation, which finds the
 // results of the first one and keeps it from expiring.
-var _ = test("Expiry", "a job that was resumed stays while the next is open", func(b *bench) {
+var _ = test("Expiry", "a job that was resumed stays while its successor is open, or can be resumed", func(b *bench) {
 	id := b.requested(oneWorker, "k")
 	b.finishWith(id, b.now(), failure(journal.ResponseTerminal, "no"))
 	resume := b.resuming(workKey)
@@ -330,10 +330,16 @@ var _ = test("Expiry", "a job that was resumed stays while the next is open", fu
 	b.expire(100)
 	b.is(journal.JobFailed, id) // the next one reads it
 	b.run(second)
-	b.finish(second, collation.Never)
+	b.finishWith(second, collation.Never, failure(journal.ResponseTerminal, "no"))
+	b.expire(100)
+	b.is(journal.JobFailed, id) // so will the one that resumes that
+	third := b.resume(second, workKey)
+	require.Len(b, b.more(third, collation.Need{Past: []collation.InstanceKey{workKey}}).Past[workKey], 2)
+	b.finish(third, collation.Never)
 	b.expire(100)
 	b.is(journal.JobExpired, id)
-	b.is(journal.JobCompleted, second)
+	b.is(journal.JobFailed, second) // it has its own time
+	b.is(journal.JobCompleted, third)
 })
 
 // listedOnce checks that lists and counts have only the last generation of the key.

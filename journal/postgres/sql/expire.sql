@@ -1,9 +1,9 @@
 -- name: expire_mark
 -- turns closed jobs whose time has passed into tombstones (J7). A job without open rows gets the tombstone's time
 -- at once; another gets it when expire_cleared finds these rows removed. A job stays while a job of its
--- compensations, which reads its record (3.5), is ordered or not closed, or while a job that resumes it, or goes on
--- from an entry of it, is not closed. OFFSET 0 keeps these look-ups on their indexes. $1 limit, $2 how long a tombstone stays. Returns their
--- number.
+-- compensations, which reads its record (3.5), is ordered or not closed; while the last job that resumes it is not
+-- closed, or can be resumed itself; while a job that goes on from an entry of it is not closed. OFFSET 0 keeps these
+-- look-ups on their indexes. $1 limit, $2 how long a tombstone stays. Returns their number.
 WITH late AS MATERIALIZED (
     SELECT j.id
     FROM jobs j
@@ -11,7 +11,8 @@ WITH late AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM dispatches d WHERE d.sender = j.id AND d.undo OFFSET 0)
       AND NOT EXISTS (SELECT FROM jobs u WHERE u.parent_job = j.id AND u.flow_name = 'quipu_undo' AND u.state IN ('open', 'quarantined') OFFSET 0)
       AND (j.next IS NULL
-           OR NOT EXISTS (SELECT FROM jobs x WHERE x.key = j.key AND x.next IS NULL AND x.state IN ('open', 'quarantined') OFFSET 0))
+           OR NOT EXISTS (SELECT FROM jobs x WHERE x.key = j.key AND x.next IS NULL AND x.root = coalesce(j.root, j.id)
+                              AND x.state NOT IN ('completed', 'expired') OFFSET 0))
       AND NOT EXISTS (SELECT FROM jobs x WHERE x.forked = j.id AND x.state IN ('open', 'quarantined') OFFSET 0)
     ORDER BY j.expires_at
     LIMIT $1::int8
