@@ -52,11 +52,11 @@ func (s *State) Apply(p *Plan) {
 			s.know(w.Key, ResultAt(p.Entry, w.Key))
 		}
 		if w.ResultSeq > 0 && s.Results[w.Key] == nil {
-			s.Whole = false // the result must be loaded
+			s.Whole, s.Born = false, false // the result must be loaded
 		}
 	}
 	if r := p.Entry.Response; r != nil && !r.Ref.IsZero() {
-		s.Whole = false // the output is not in the entry
+		s.Whole, s.Born = false, false // the output is not in the entry
 	}
 }
 

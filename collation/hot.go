@@ -38,7 +38,7 @@ func (s *State) Keep() bool {
 	maps.DeleteFunc(s.Rows, func(_ journal.GUID, r *Row) bool { return r == nil || r.Job != s.Job.ID })
 	s.Receipts, s.Unfinished, s.Record, s.Waits, s.Latest, s.Keys = nil, nil, nil, nil, nil, nil
 	s.Past, s.PastPauses, s.Ends = nil, nil, nil
-	s.AllRows = false
+	s.AllRows, s.Born = false, false
 	return true
 }
 

@@ -77,7 +77,7 @@ func Begun(e *journal.Entry) Job {
 func Born(p *Plan, f *flow.Flow) *State {
 	e := p.Entry
 	s := NewState(Begun(e), Micros(e.Time))
-	s.Flow, s.Whole, s.AllRows = f, true, true
+	s.Flow, s.Whole, s.AllRows, s.Born = f, true, true, true
 	s.Apply(p)
 	return s
 }
@@ -90,24 +90,29 @@ func FoldStart(s *State, mode Mode) *Plan {
 	if row := s.Rows[start]; mode.Stepwise || !mode.Fold || row != nil && row.NextAt > s.Now && row.Publication == 0 {
 		return nil
 	}
-	m := &Message{
+	return Follow(s, &Message{
 		Kind: journal.MessageStart, Job: s.Job.ID, GUID: start, Row: start, Activity: s.Flow.Trigger().Name,
 		DAD: RootDAD,
-	}
-	for range maxFoldLoads {
+	}, mode)
+}
+
+// maxFollowLoads bounds the rounds in which a message asks for state that does not exist.
+const maxFollowLoads = 32
+
+// Follow is Step for a message that the transaction itself has caused (L2). nil: it is not decided
+// here, because it needs state that has to be loaded, or would not be handled whole.
+func Follow(s *State, m *Message, mode Mode) *Plan {
+	for range maxFollowLoads {
 		p, need := Step(s, m, mode)
 		switch {
-		case need == nil && p.Done && p.Outcome == Handled:
+		case need == nil && p.Done && p.Outcome == Handled && p.Entry != nil:
 			return p
-		case need == nil || !s.absent(need):
+		case need == nil || !s.Born || !s.absent(need):
 			return nil
 		}
 	}
 	return nil
 }
-
-// maxFoldLoads bounds the rounds in which a start asks for state that does not exist.
-const maxFoldLoads = 32
 
 // absent notes that what the need names does not exist, since the job is only beginning. It
 // returns false for state that is not the job's own.

@@ -1,9 +1,11 @@
 package collation
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/quipu-journal/quipu/internal/canonical"
 	"github.com/quipu-journal/quipu/journal"
@@ -167,6 +169,11 @@ type StartOrder struct {
 	// Fault says why the order names no child: an expression failed when a further attempt was
 	// ordered. Such an order is refused.
 	Fault string `json:"fault,omitempty"`
+}
+
+// Derived reports whether the order's key was made for this child (1.11), so that nobody else has it.
+func (o *StartOrder) Derived(child journal.JobID) bool {
+	return strings.HasSuffix(o.Key, "-"+hex.EncodeToString(child[:6]))
 }
 
 // Order reads the order from the row of a child's start.

@@ -225,6 +225,9 @@ type State struct {
 	// Whole says that Instances and Results are complete, and that the job has no receipt with
 	// open steps.
 	Whole bool
+	// Born says that the job begins in the transaction that decides, and that all of it is here: what
+	// is not in the state does not exist.
+	Born bool
 	// AllRows says that Rows has every row of the job and every start that it sent and awaits,
 	// Waits every wait, and Instances every one with a Child. A close needs them.
 	AllRows bool

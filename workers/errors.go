@@ -9,6 +9,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/usercode"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/internal/work/port"
@@ -20,6 +21,9 @@ var (
 	ErrTimeout = fmt.Errorf("the timeout of the attempt passed: %w", context.DeadlineExceeded)
 	// ErrDraining: the process goes down; the request is handed back (T10).
 	ErrDraining = errors.New("the worker is draining: the request is handed back")
+	// ErrUncommitted: the transaction that caused the run of an Early handler did not commit; what the
+	// run brings is dropped (L6).
+	ErrUncommitted = early.ErrUncommitted
 )
 
 // Error is a business error as Fail makes it.

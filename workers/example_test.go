@@ -150,3 +150,14 @@ func ExampleVersion() {
 	fmt.Println(onboard(context.Background(), "ann"))
 	// Output: letter to ann <nil>
 }
+
+// A price is computed and does nothing outside, so its step may begin before the order is recorded,
+// and needs no commit of its own.
+func ExampleEarly() {
+	reg := workers.New()
+	workers.Handle(reg, "orders.price", func(_ context.Context, in Order) (int, error) {
+		return in.Amount * 119 / 100, nil
+	}, workers.Early())
+	fmt.Println(reg.Topics(), reg.Check())
+	// Output: [orders.price] <nil>
+}

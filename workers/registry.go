@@ -33,6 +33,7 @@ type handler struct {
 	class       effects.Class
 	concurrency int // 0: the runtime's
 	durable     bool
+	early       bool
 	fn          Handler
 	takes       func(input json.RawMessage) error // refuses what does not fit its type; nil: it has none
 }
@@ -81,6 +82,22 @@ func Concurrency(n int) Option {
 			return fmt.Errorf("concurrency %d: 1 to %d is allowed", n, transport.MaxSlots)
 		}
 		h.concurrency = n
+		return nil
+	}
+}
+
+// Early says that a run of the handler may begin before its cause has committed (L4): before the
+// journal has what led to it. The handler promises that its body does nothing outside except by
+// effects, because it may run for an input that is never recorded. Its effects wait for the
+// commit, and its answer is recorded together with its cause or after it.
+//
+// A handler that only reads and computes, and answers within about 100 µs, then costs no commit of
+// its own: a price, a rule, a lookup in memory. One with effects begins while its cause commits. If
+// the cause does not commit, the context of the run ends with ErrUncommitted, and what the run
+// brought is dropped. A durable function is early in its first turn only.
+func Early() Option {
+	return func(h *handler) error {
+		h.early = true
 		return nil
 	}
 }
@@ -203,8 +220,8 @@ func (r *Registry) all() ([]*port.Handler, map[string]port.Verifier, error) {
 	hs := make([]*port.Handler, 0, len(r.handlers))
 	for _, h := range r.handlers {
 		hs = append(hs, &port.Handler{
-			Topic: h.topic, Class: h.class, Concurrency: h.concurrency, Durable: h.durable, Takes: h.takes,
-			Call: h.call(r.uses),
+			Topic: h.topic, Class: h.class, Concurrency: h.concurrency, Durable: h.durable, Early: h.early,
+			Takes: h.takes, Call: h.call(r.uses),
 		})
 	}
 	slices.SortFunc(hs, func(a, b *port.Handler) int { return strings.Compare(a.Topic, b.Topic) })

@@ -14,6 +14,9 @@ type Mode struct {
 	Stepwise bool // commits at every mark (C11)
 	NoFold   bool // commits children's Leg1 apart (C11)
 	NoLocal  bool // sends every request by NATS, even if a handler of the process is free (W7)
+	// NoEarly leaves what a batch causes to later ones, and begins no handler before its cause has
+	// committed (L2, L4).
+	NoEarly bool
 }
 
 // Open is quipu.Open in a mode: it takes a quipu.Config and returns a *quipu.Runtime. The root

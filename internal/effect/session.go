@@ -59,6 +59,7 @@ type Session struct {
 	lease   store.Lease
 	held    bool
 	tried   bool // the run may have taken the lease without knowing
+	moved   bool // the run has written the request's row, or may have
 	over    bool // handed back: the run must not take the lease again
 
 	sendMu lock // held while an outcome is handed over, so that they come to the chain in order
@@ -152,7 +153,7 @@ func (s *Session) Keep(ctx context.Context) error {
 	case s.held:
 		return nil
 	}
-	s.tried = true
+	s.tried, s.moved = true, true
 	l, err := s.cfg.Store.Keep(ctx, s.lease)
 	if err != nil {
 		return err
@@ -171,12 +172,19 @@ func (s *Session) Lease() (l store.Lease, held bool) {
 	return s.lease, s.held
 }
 
+// Moved reports whether the run has written the row of its request, or may have.
+func (s *Session) Moved() bool {
+	s.leaseMu.Lock()
+	defer s.leaseMu.Unlock()
+	return s.moved
+}
+
 // current is the lease for the run's writes. If the run has none yet, the first write of
 // an effect takes it: see adopt.
 func (s *Session) current() store.Lease {
 	s.leaseMu.Lock()
 	defer s.leaseMu.Unlock()
-	s.tried = s.tried || s.lease.Fresh
+	s.tried, s.moved = s.tried || s.lease.Fresh, true
 	s.lease.Resumes = s.cfg.Lease.Resumes // the store does not keep it
 	return s.lease
 }

@@ -25,9 +25,12 @@ type batch struct {
 	begun   map[string]*collation.Holder
 	wakeUps int // waits that signals have reached
 	// sends says that what it inserts is published right after its commit: out are these rows.
-	sends  bool
-	out    []store.Outgoing
-	timing timing
+	sends bool
+	out   []store.Outgoing
+	// follows says that it carries what its own plans cause, too (L2): runs are the early runs.
+	follows bool
+	runs    *runs
+	timing  timing
 }
 
 // timing is when a batch began, how long it took from its load to its commit, how long it has
@@ -70,7 +73,8 @@ func (c *Committer) joined(loaded *store.Loaded) *batch {
 
 // transact carries the items through one transaction: load, decide, hand over, commit. Nothing is
 // acked or answered here.
-func (l *loop) transact(ctx context.Context, items []item) (*batch, error) {
+// With follow it also carries what that causes.
+func (l *loop) transact(ctx context.Context, items []item, follow bool) (*batch, error) {
 	began := time.Now()
 	tx, err := l.connection(ctx)
 	if err != nil {
@@ -78,8 +82,10 @@ func (l *loop) transact(ctx context.Context, items []item) (*batch, error) {
 	}
 	l.enter()
 	defer l.progress.leave()
+	l.followed = false
 	b := l.batch(&store.Loaded{}, l.publishes(), items...)
 	b.timing.began, b.mode.Stop = began, l.tooSlow
+	b.follows = follow && b.sends && b.mode.Fold && l.policy == policyBatch && !l.cfg.NoFollow
 	epoch := l.epoch()
 	if err := b.guess(ctx, tx); err != nil {
 		return nil, l.abandon(ctx, err)
@@ -97,13 +103,18 @@ func (l *loop) transact(ctx context.Context, items []item) (*batch, error) {
 	if len(b.plans) == 0 {
 		return b, l.abandon(ctx, nil)
 	}
+	own := len(b.plans)
+	b.follow(ctx)
+	l.followed = len(b.plans) > own
 	b.handOver()
 	entering(b)
+	committing := time.Now()
 	if err := tx.Commit(ctx, b.plans); err != nil {
 		b.takeBack(err)
 		b.forget(err)
 		return nil, l.abandon(ctx, err)
 	}
+	l.commits += (time.Since(committing) - l.commits) / 8
 	b.out = append(b.out, tx.Released()...)
 	b.keep()
 	b.timing.took = time.Since(began)

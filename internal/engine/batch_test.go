@@ -105,14 +105,14 @@ func TestOneStepPerTransaction(t *testing.T) {
 	a, again := twice(collation.Message{
 		Kind: journal.MessageStart, Job: job, GUID: job.Start(), Row: job.Start(), Activity: "start", DAD: collation.RootDAD,
 	})
-	b, err := c.transact(ctx, []item{a, again})
+	b, err := c.transact(ctx, []item{a, again}, true)
 	require.NoError(t, err)
 	require.Len(t, b.became(fateCommit), 2, "done in one step: the second finds it settled")
 	leg1 := b.plans[0].Plan.Insert[0]
 	a, again = twice(collation.Message{
 		Kind: journal.MessageLeg1, Job: job, GUID: leg1.GUID, Row: leg1.GUID, Activity: "a", DAD: leg1.DAD,
 	})
-	b, err = c.transact(ctx, []item{a, again})
+	b, err = c.transact(ctx, []item{a, again}, true)
 	require.NoError(t, err)
 	require.Equal(t, []item{a}, b.became(fateRepeat))
 	require.Equal(t, []item{again}, b.became(fateLater))

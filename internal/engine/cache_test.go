@@ -84,7 +84,7 @@ func (w *warmth) begin(key string) collation.Row {
 		Start: store.Start{Flow: w.ref, Trigger: "start", Key: key, Input: []byte(`{}`)}, flow: w.flows.Cached(w.ref.Digest),
 	}
 	x := &call{name: callStart, wants: s.want, decides: s.decide, lost: s.lose, done: make(chan struct{})}
-	b, err := w.transact(w.t.Context(), []item{x})
+	b, err := w.transact(w.t.Context(), []item{x}, true)
 	require.NoError(w.t, err)
 	return b.plans[1].Plan.Insert[0]
 }
@@ -106,7 +106,7 @@ func TestW6AHotJobIsNotLoaded(t *testing.T) {
 	row := w.begin("k")
 	for _, last := range []bool{false, true} {
 		it := response(&row)
-		b, err := w.transact(t.Context(), []item{it})
+		b, err := w.transact(t.Context(), []item{it}, true)
 		require.NoError(t, err)
 		require.Equal(t, collation.Handled, it.plan.Outcome)
 		if !last {
@@ -137,7 +137,7 @@ func TestW6AHotJobWaitsForASignal(t *testing.T) {
 				}, done: make(chan struct{}),
 				decides: func(b *batch) error { _, err := b.signal(box, told("k", 1)); return err },
 			}
-			b, err := w.transact(t.Context(), []item{signal})
+			b, err := w.transact(t.Context(), []item{signal}, true)
 			require.NoError(t, err)
 			row = b.plans[0].Plan.Insert[0]
 			require.EqualValues(t, 1, w.loads.Swap(0), "the mailbox")
@@ -146,7 +146,7 @@ func TestW6AHotJobWaitsForASignal(t *testing.T) {
 		it := &message{epoch: 1, flow: flowKey{"two", "1"}, msg: collation.Message{
 			Kind: row.Kind, Job: row.Job, GUID: row.GUID, Row: row.GUID, Activity: row.Activity, DAD: row.DAD,
 		}}
-		_, err := w.transact(t.Context(), []item{it})
+		_, err := w.transact(t.Context(), []item{it}, true)
 		require.NoError(t, err)
 		require.Equal(t, collation.Handled, it.plan.Outcome, by)
 		require.Equal(t, loads, w.loads.Load(), by)
@@ -165,7 +165,7 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	w := newWarmth(t)
 	row := w.begin("k")
 	first, again := response(&row), response(&row)
-	b, err := w.transact(t.Context(), []item{first, again})
+	b, err := w.transact(t.Context(), []item{first, again}, true)
 	require.NoError(t, err)
 	require.Equal(t, collation.Handled, first.plan.Outcome)
 	require.Equal(t, collation.NoRow, again.plan.Outcome)
@@ -176,7 +176,7 @@ func TestW6IdleVerdictsAreLoaded(t *testing.T) {
 	next := b.plans[0].Plan.Insert[0]
 	foreign := response(&next)
 	foreign.msg.Row = journal.GUID{1}
-	_, err = w.transact(t.Context(), []item{foreign})
+	_, err = w.transact(t.Context(), []item{foreign}, true)
 	require.NoError(t, err)
 	require.Equal(t, collation.NoRow, foreign.plan.Outcome)
 	require.EqualValues(t, 3, w.loads.Load())
@@ -193,11 +193,11 @@ func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 	_, err = w.st.Lease(t.Context(), stale.Job, stale.GUID, stale.Turn, "w", own.ID())
 	require.NoError(t, err)
 	items := []*message{response(&stale), response(&other)}
-	_, err = w.transact(t.Context(), carried(items...))
+	_, err = w.transact(t.Context(), carried(items...), true)
 	require.ErrorIs(t, err, store.ErrLost)
 	require.Nil(t, w.cache.state(stale.Job))
 	require.NotNil(t, w.cache.state(other.Job))
-	b, err := w.transact(t.Context(), carried(items...))
+	b, err := w.transact(t.Context(), carried(items...), true)
 	require.NoError(t, err)
 	require.Equal(t, []journal.JobID{other.Job}, b.guessed.jobs)
 	require.EqualValues(t, 1, w.loads.Load())
@@ -205,6 +205,24 @@ func TestW6OneLoserDoesNotCostTheOthers(t *testing.T) {
 		require.Equal(t, collation.Handled, it.plan.Outcome)
 	}
 	require.NotNil(t, w.cache.state(stale.Job), "it is hot again")
+}
+
+// W6: the answer of a run in another process that has written the request's row is decided on a load,
+// not on the row that is remembered.
+func TestW6ARowThatAnotherProcessHasWrittenIsLoaded(t *testing.T) {
+	t.Parallel()
+	w := newWarmth(t)
+	own, err := w.st.OpenSession(t.Context(), store.Process{Name: "here", Lease: time.Minute})
+	require.NoError(t, err)
+	w.cfg.Session = living(own.ID())
+	row := w.begin("k")
+	m := response(&row)
+	m.moved = true
+	b, err := w.transact(t.Context(), []item{m}, true)
+	require.NoError(t, err)
+	require.Empty(t, b.guessed.jobs)
+	require.Equal(t, collation.Handled, m.plan.Outcome)
+	require.EqualValues(t, 1, w.loads.Load())
 }
 
 // W6: if a call wants a job, the job is loaded for everything in the batch.
@@ -219,7 +237,7 @@ func TestW6CallsAreLoaded(t *testing.T) {
 			return nil
 		},
 	}
-	b, err := w.transact(t.Context(), []item{asked, response(&row)})
+	b, err := w.transact(t.Context(), []item{asked, response(&row)}, true)
 	require.NoError(t, err)
 	require.Empty(t, b.guessed.jobs)
 	require.EqualValues(t, 2, w.loads.Load())
@@ -235,7 +253,7 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
 	row := w.begin("k")
 	require.Equal(t, 1, slots.taken)
-	b, err := w.transact(t.Context(), []item{response(&row), response(&row)})
+	b, err := w.transact(t.Context(), []item{response(&row), response(&row)}, true)
 	require.NoError(t, err)
 	require.Empty(t, b.guessed.jobs, "the second is no more than a repetition")
 	require.Equal(t, 2, slots.taken, "one for each request that was committed")
@@ -245,7 +263,10 @@ func TestW7AGuessThatIsGivenUpGivesBackItsSlots(t *testing.T) {
 }
 
 // slots counts what is taken.
-type slots struct{ taken int }
+type slots struct {
+	Local // nothing of these tests begins early
+	taken int
+}
 
 func (s *slots) Take(string) (string, bool) { s.taken++; return "here", true }
 func (s *slots) Drop(string)                { s.taken-- }
@@ -292,7 +313,7 @@ func TestW8NothingIsTakenForASessionThatHasEnded(t *testing.T) {
 	slots := &slots{}
 	w.cfg.Local, w.cfg.Session = slots, living(own.ID())
 	require.NoError(t, own.End(t.Context()))
-	_, err = w.transact(t.Context(), []item{response(&row)})
+	_, err = w.transact(t.Context(), []item{response(&row)}, true)
 	var lost *store.LostError
 	require.ErrorAs(t, err, &lost)
 	require.True(t, lost.Session)

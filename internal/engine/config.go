@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
@@ -67,6 +68,11 @@ type Config struct {
 	Stepwise bool
 	// NoFold keeps the Leg1 of children out of the plan that dispatches them.
 	NoFold bool
+	// NoFollow leaves what a batch causes to later batches (L2).
+	NoFollow bool
+	// Early are the topics of which requests may begin before their cause has committed (L4); nil:
+	// none.
+	Early *early.Topics
 	// Resend is when the sweeper looks for a message that should have been handled, and sends it
 	// again if it is lost; 3 s, doubling (T2).
 	Resend time.Duration
@@ -95,6 +101,9 @@ type Config struct {
 type Local interface {
 	// Take reserves a slot for a request of the topic, and names its holder.
 	Take(topic string) (holder string, ok bool)
+	// Begin gives a request with a reserved slot to its handler before its cause has committed (L4).
+	// The caller calls run. After an error, Drop the slot.
+	Begin(m *transport.Message, cause *early.Cause) (run func(), err error)
 	// Drop gives back the slot of a request that is not sent.
 	Drop(topic string)
 }

@@ -29,6 +29,7 @@ func decode(d transport.Delivery) (*message, error) {
 		flow:     flowKey{h.Flow, h.Version},
 		topic:    raw.Header.Topic,
 		refused:  refused,
+		moved:    h.Response != nil && h.Response.Moved,
 	}
 	m := &it.msg
 	m.Kind, m.Activity, m.Turn, m.Response = h.Kind, h.Activity, h.Turn, response
@@ -44,6 +45,7 @@ func decode(d transport.Delivery) (*message, error) {
 	// Every earlier turn took one publication: these are no sign of trouble.
 	sent := raw.Header.Publication - max(m.Turn-1, 0)
 	m.Alone = d.Count() >= collation.AloneFrom || sent >= collation.AloneFrom
+	it.again, it.holder = d.Count() > 1 || sent > 1, raw.Holder
 	return it, it.identify()
 }
 

@@ -65,6 +65,16 @@ func (f *Flows) Named(name, version string) *flow.Flow {
 	return f.known[f.named[flowKey{name, version}]]
 }
 
+// Knows reports whether Resolve reads nothing.
+func (f *Flows) Knows(name, version string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if version != "" {
+		return f.known[f.named[flowKey{name, version}]] != nil
+	}
+	return !flow.IsBuiltin(name) && f.known[f.active[name].Digest] != nil
+}
+
 // Get returns the compiled flow whose digest a job carries, and reads it if necessary. Errors are
 // those of Source, and *store.ChangedError: what is stored has another digest.
 func (f *Flows) Get(ctx context.Context, ref journal.FlowRef) (*flow.Flow, error) {

@@ -15,8 +15,21 @@ import (
 // states, and the chains on which effects are.
 type guessed struct {
 	jobs         []journal.JobID
+	bases        []guessedJob
 	chains       map[collation.RowKey]*collation.Chain
 	hits, misses int // messages
+}
+
+// guessedJob is the cached state on which the plans of a job rest, and the first of them.
+type guessedJob struct {
+	base *collation.State
+	at   int
+}
+
+// on notes a job whose next plan will be the batch's next one.
+func (g *guessed) on(base *collation.State, at int) {
+	g.jobs = append(g.jobs, base.Job.ID)
+	g.bases = append(g.bases, guessedJob{base, at})
 }
 
 // guess decides what it can on cached states and chains, without a load (W6). Such a decision holds
@@ -122,7 +135,7 @@ func (b *batch) guessJob(group []*decision) bool {
 	}
 	plans, chained := make([]*collation.Plan, len(group)), make([]store.Chained, len(group))
 	for i, d := range group {
-		p := b.attempt(st, d)
+		p := b.attempt(st, d.item.(*message), stepOnce)
 		if p != nil && p.Outcome == collation.Stopped {
 			d.commits(p)
 			b.timing.finished++
@@ -139,19 +152,22 @@ func (b *batch) guessJob(group []*decision) bool {
 		d.item.(*message).decided(plans[i])
 		d.commits(plans[i])
 	}
+	b.guessed.on(base, len(b.plans))
 	b.plans = append(b.plans, chained...)
 	b.loaded.States[st.Job.ID] = st
-	b.guessed.jobs = append(b.guessed.jobs, st.Job.ID)
 	b.timing.finished += len(group)
 	return true
 }
 
-// attempt steps a message on a cached state. It returns nil if state is missing, and after a panic:
-// the decision on the loaded state then shows whether that panics, too.
-func (b *batch) attempt(s *collation.State, d *decision) (p *collation.Plan) {
-	m := d.item.(*message)
+// attempt steps a message on a cached state. It returns nil if state is missing, if a run of another
+// process has written the row since, and after a panic: the decision on the loaded state then shows
+// whether that panics, too.
+func (b *batch) attempt(
+	s *collation.State, m *message, step func(*collation.State, *collation.Message, collation.Mode) *collation.Plan,
+) (p *collation.Plan) {
 	row := s.Rows[m.msg.Row]
-	if row == nil || m.stolen(row) || m.read(row) != nil {
+	if row == nil || m.stolen(row) || m.read(row) != nil ||
+		m.moved && (row.Holder == "" || row.Session != b.mode.Session) {
 		return nil
 	}
 	b.progress.begin(m.about(), 0)
@@ -161,7 +177,12 @@ func (b *batch) attempt(s *collation.State, d *decision) (p *collation.Plan) {
 			p = nil
 		}
 	}()
-	p, _ = collation.Step(s, &m.msg, b.mode)
+	return step(s, &m.msg, b.mode)
+}
+
+// stepOnce is collation.Step without what it needs.
+func stepOnce(s *collation.State, m *collation.Message, mode collation.Mode) *collation.Plan {
+	p, _ := collation.Step(s, m, mode)
 	return p
 }
 
@@ -210,13 +231,14 @@ func (b *batch) keep() {
 	b.cfg.Observer.Count(observer.MetricHot, int64(b.guessed.misses), "outcome", "loaded")
 	seen := make(map[journal.JobID]bool, len(b.plans))
 	var sent map[journal.JobID][]*collation.Row // to other jobs; nil: nothing
+	handled := b.handledRows()
 	for i := range b.plans {
 		p := b.plans[i].Plan
 		for _, k := range p.Discard {
 			b.cache.drop(k.Job)
 		}
 		for n := range p.Insert {
-			if r := &p.Insert[n]; r.Job != p.Job {
+			if r := &p.Insert[n]; r.Job != p.Job && !handled[r.GUID] {
 				if sent == nil {
 					sent = map[journal.JobID][]*collation.Row{}
 				}
@@ -238,6 +260,28 @@ func (b *batch) keep() {
 		b.cache.add(job, rows)
 	}
 	b.keepChains()
+}
+
+// handledRows are the rows that plans of the batch have changed or ended: those of the rows that it
+// inserts are in the states of their jobs already.
+func (b *batch) handledRows() map[journal.GUID]bool {
+	if b.runs == nil {
+		return nil
+	}
+	handled := map[journal.GUID]bool{}
+	for i := range b.plans {
+		p := b.plans[i].Plan
+		for n := range p.Update {
+			handled[p.Update[n].GUID] = true
+		}
+		for _, g := range p.Delete {
+			handled[g] = true
+		}
+		for _, k := range p.CancelStarts {
+			handled[k.GUID] = true
+		}
+	}
+	return handled
 }
 
 // keepChains stores the chains that the commit has moved, and moves the requests' rows in the

@@ -66,13 +66,21 @@ func released(row *collation.Row, now collation.Micros) bool {
 // dispatch lists a row of a plan to be published. A row of another job names its destination
 // itself.
 func (b *batch) dispatch(st *collation.State, p *collation.Plan, row *collation.Row) {
+	if b.runs.has(row.GUID) {
+		return // it has begun, and what follows comes by time
+	}
 	taken := b.reserve(st, p, row)
+	b.out = append(b.out, outgoing(st, row, taken))
+}
+
+// outgoing is a row of a job, or of another one that the job sends it, on its way.
+func outgoing(st *collation.State, row *collation.Row, taken bool) store.Outgoing {
 	o := store.Outgoing{Row: *row, Trace: st.Job.Trace, Taken: taken}
 	if row.Job == st.Job.ID {
 		o.JobKey, o.Generation, o.Flow = st.Job.Key, st.Job.Generation, st.Job.Flow
 		o.SetRoot(st.Job.From)
 	}
-	b.out = append(b.out, o)
+	return o
 }
 
 // reserve gives the row to a run of this process, if a slot is free.
@@ -98,6 +106,7 @@ func (b *batch) reserve(st *collation.State, p *collation.Plan, row *collation.R
 // done, so nobody would run these requests.
 func (b *batch) takeBack(err error) {
 	unsure := !errors.Is(err, store.ErrLost) && !errors.Is(err, store.ErrBusy) && !refused(err)
+	b.runs.fail(unsure)
 	for i := range b.out {
 		if !b.out[i].Taken {
 			continue

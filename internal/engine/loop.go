@@ -59,6 +59,10 @@ type loop struct {
 	// progress is what the loop does now.
 	progress progress
 	taken    gathered // the buffers of gather, used again and again
+	// commits is how long its commits take, a moving average.
+	commits time.Duration
+	// followed says that its last batch carried more than its items (L2).
+	followed bool
 }
 
 // gathered is what a loop takes at once.
@@ -235,10 +239,10 @@ var errStopping = errors.New("the engine stops and the database is away")
 // carry brings the items to their end: committed, published, answered and acked, or handed back.
 // through is false if the last of them was handed back.
 func (l *loop) carry(ctx context.Context, items []item) (through bool) {
-	p := patience{since: time.Now()}
+	p, follow := patience{since: time.Now()}, true
 	for len(items) > 0 {
 		bounded, cancel := context.WithTimeout(ctx, transactTime)
-		b, err := l.transact(bounded, items)
+		b, err := l.transact(bounded, items, follow)
 		cancel()
 		l.progress.ended(err)
 		if err == nil {
@@ -246,7 +250,10 @@ func (l *loop) carry(ctx context.Context, items []item) (through bool) {
 			continue
 		}
 		l.hear(items, err)
+		follow = false // what lost once becomes rows again (L2)
 		switch {
+		case l.followed && !errors.Is(err, store.ErrLost) && !unanswered(err) && !errors.Is(err, store.ErrUnknown):
+			continue // what they caused may be what is refused
 		case errors.Is(err, store.ErrBusy) && !l.policy.waits():
 			if items = l.stepAside(ctx, items); len(items) > 0 {
 				l.pause(1, time.Millisecond)

@@ -22,6 +22,9 @@ type message struct {
 	plan     *collation.Plan // of the last decision; nil: it wrote none of its own
 	end      messageEnd      // of the last decision
 	stops    int             // how often its decision was stopped
+	moved    bool            // a response whose run has written the request's row
+	again    bool            // it was delivered or published before
+	holder   string          // of an early run, whose answer it is (L5)
 	topic    string          // for which its sender may speak; "" for a message of the engine (S2)
 	refused  bool            // its response cannot be read, and a failed attempt stands for it
 	// reject is set when the store has refused the message's plan for good, or when it cannot be

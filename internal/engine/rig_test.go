@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/canonical"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/membus"
@@ -23,6 +24,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/testkit/journaltest"
 	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -58,6 +60,12 @@ func start(t *testing.T, cfg engine.Config, busCfg membus.Config, f fault, reg *
 	if asked, ok := cfg.Local.(handsOver); ok {
 		here := local.New(r.bus, "here")
 		cfg.Bus, cfg.Local = here, here
+		if asked.early {
+			cfg.Early = early.NewTopics()
+		}
+		if asked.renames {
+			cfg.Local = renamer{here}
+		}
 		if asked.lies {
 			cfg.Local = liar{here}
 		}
@@ -69,7 +77,7 @@ func start(t *testing.T, cfg engine.Config, busCfg membus.Config, f fault, reg *
 	w, err := work.NewRuntime(work.Config{
 		Registry: reg, Bus: r.eng.Config().Bus, Store: r.eng.Committer().Worker(), Space: "test", Lanes: r.eng.Config().Lanes,
 		DeadLetter: r.eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second, ResponseWait: time.Second,
-		Logger: slog.New(slog.DiscardHandler),
+		Early: cfg.Early, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	keeping, leave := context.WithCancel(context.Background())
@@ -119,6 +127,7 @@ func (r *rig) ended(ids []journal.JobID) {
 var modes = map[string]engine.Config{
 	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1}, "cold": {HotBytes: -1},
 	"local": withLocal(engine.Config{}), "local and cold": withLocal(engine.Config{HotBytes: -1}),
+	"early": withEarly(engine.Config{}), "early and cold": withEarly(engine.Config{HotBytes: -1}),
 }
 
 // each runs a scenario in every mode (C11), in a bubble of its own.
@@ -254,7 +263,21 @@ func withLocal(cfg engine.Config) engine.Config {
 // handsOver makes start use a local bus; with lies it uses one that takes what nobody serves.
 type handsOver struct {
 	engine.Local
-	lies bool
+	lies, early, renames bool
+}
+
+// renamer gives early runs other holders than their requests have.
+type renamer struct{ *local.Bus }
+
+func (r renamer) Begin(m *transport.Message, cause *early.Cause) (func(), error) {
+	m.Holder += "'"
+	return r.Bus.Begin(m, cause)
+}
+
+// withEarly lets early handlers begin before their causes have committed, too (L4).
+func withEarly(cfg engine.Config) engine.Config {
+	cfg.Local = handsOver{early: true}
+	return cfg
 }
 
 type liar struct{ *local.Bus }

@@ -16,6 +16,7 @@ func (l *loop) settle(ctx context.Context, b *batch) (next []item) {
 	l.tellEnded(b)
 	l.tellDead(b)
 	l.timers(b)
+	b.runs.begin(ctx)
 	b.send(ctx)
 	published(b)
 	sent := time.Now()

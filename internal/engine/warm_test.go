@@ -38,7 +38,7 @@ func (w *warmth) record(effects ...*effect) (errs []error) {
 	}
 	left := carried(calls...)
 	for len(left) > 0 {
-		b, err := w.transact(w.t.Context(), left)
+		b, err := w.transact(w.t.Context(), left, true)
 		if err != nil {
 			require.ErrorIs(w.t, err, store.ErrLost)
 			continue
@@ -77,7 +77,7 @@ func TestW6WhatARunRecordsNextIsNotLoaded(t *testing.T) {
 		require.Equal(t, []error{nil, nil}, errs)
 	}
 	require.Equal(t, []error{nil}, w.record(finish(&l, pay(4), false)))
-	b, err := w.transact(t.Context(), []item{response(&row)})
+	b, err := w.transact(t.Context(), []item{response(&row)}, true)
 	require.NoError(t, err)
 	require.Equal(t, []journal.JobID{row.Job}, b.guessed.jobs)
 	require.EqualValues(t, 1, w.loads.Load())
@@ -129,7 +129,7 @@ var keptChains = map[string]struct {
 				DAD:      ",0,0",
 			}
 			w.cache.drop(l.Job)
-			_, err := w.transact(w.t.Context(), []item{response(r)})
+			_, err := w.transact(w.t.Context(), []item{response(r)}, true)
 			require.NoError(w.t, err)
 		},
 		next: func(l store.Lease) *effect { return starting(&l, pay(2)) }, want: store.ErrStale,
@@ -282,7 +282,7 @@ func TestW5AWaitForAJobThatRunsHereAsksNothing(t *testing.T) {
 	require.True(t, w.Runs(row.Job))
 	w.cfg.Local = nil
 	require.False(t, w.Runs(w.begin("elsewhere").Job), "its request is nobody's yet")
-	_, err := w.transact(t.Context(), []item{response(&row)})
+	_, err := w.transact(t.Context(), []item{response(&row)}, true)
 	require.NoError(t, err)
 	require.False(t, w.Runs(row.Job), "its next request is nobody's")
 	w.cfg.Session = nil

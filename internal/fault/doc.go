@@ -34,7 +34,8 @@ const (
 	K15 Point = "K15" // after the commit of step 3, before the ack
 	K16 Point = "K16" // an ack is about to be sent; it will be lost
 	K18 Point = "K18" // the session of the process is about to be renewed
+	K19 Point = "K19" // an early run has answered, and does not know whether its cause has committed
 )
 
 // Points are all points.
-var Points = []Point{K0, K1, K2, K3, K4, K5, K6, K7, K8, K9, K10, K11, K12, K13, K14, K15, K16, K18}
+var Points = []Point{K0, K1, K2, K3, K4, K5, K6, K7, K8, K9, K10, K11, K12, K13, K14, K15, K16, K18, K19}

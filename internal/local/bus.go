@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -57,6 +58,24 @@ func (b *Bus) Take(name string) (holder string, ok bool) {
 	b.mu.Unlock()
 	b.yield(name, 1)
 	return b.name + "~" + strconv.FormatUint(n, 36), true
+}
+
+// Begin gives a request to its handler before its cause has committed (L4). The caller calls run, on
+// any goroutine. Take has reserved a slot for it, and m names the holder. Error: ErrNotServed, also
+// for a message that no bus would take; then Drop the slot.
+func (b *Bus) Begin(m *transport.Message, cause *early.Cause) (run func(), err error) {
+	b.mu.Lock()
+	t := b.topics[m.To.Topic]
+	b.mu.Unlock()
+	if t == nil || m.Validate(b.MaxPayload()) != nil {
+		return nil, ErrNotServed
+	}
+	d := &uncommitted{delivery: delivery{msg: *m}, cause: cause}
+	d.finish = func(bool, time.Duration) { t.drop() }
+	if !t.call(d) || d.run == nil {
+		return nil, ErrNotServed
+	}
+	return d.run, nil
 }
 
 // Drop frees a slot that Take reserved for a request that was not sent.

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -48,6 +49,19 @@ func (d *delivery) InProgress() error {
 
 // Term implements transport.Delivery.
 func (d *delivery) Term(string) error { return d.end(false, 0) }
+
+// uncommitted is a request that is handed over before its cause has committed.
+type uncommitted struct {
+	delivery
+	cause *early.Cause
+	run   func()
+}
+
+// Cause implements early.Delivery.
+func (d *uncommitted) Cause() *early.Cause { return d.cause }
+
+// Serve implements early.Delivery.
+func (d *uncommitted) Serve(run func()) { d.run = run }
 
 // pulled is a request that came by the bus beneath; it has a slot until it is finished.
 type pulled struct {

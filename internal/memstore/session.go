@@ -25,6 +25,7 @@ type member struct {
 	since   collation.Micros // since then it was renewed without a gap
 	next    time.Duration
 	engines int
+	killers []string
 	doing   store.Doing
 	dead    bool // it may still have rows to free
 }
@@ -37,6 +38,7 @@ func (s *Store) OpenSession(_ context.Context, p store.Process) (store.Session, 
 		now := s.now()
 		m = &member{s: s, id: s.memberID, is: p, lease: micros(p.Lease), renewed: now, since: now}
 		s.members[m.id] = m
+		m.killers = s.killers()
 		return nil
 	})
 	if err != nil {
@@ -86,7 +88,12 @@ func (m *member) Renew(_ context.Context, d store.Doing) (ended []string, err er
 				(m.next == 0 || left < m.next) {
 				m.next = left
 			}
-			o.dead = o.dead || id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease)
+			if !o.dead && id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease) {
+				o.dead = true
+				for _, topic := range o.is.Early {
+					s.killed[topic] = o.renewed + o.lease
+				}
+			}
 			if o.is.Engine && !o.dead && o.renewed > now-o.lease {
 				m.engines++
 			}
@@ -94,6 +101,7 @@ func (m *member) Renew(_ context.Context, d store.Doing) (ended []string, err er
 				ended = append(ended, o.is.Name)
 			}
 		}
+		m.killers = s.killers()
 		return nil
 	})
 	return ended, err
@@ -104,6 +112,26 @@ func (m *member) Next() time.Duration {
 	m.s.mu.Lock()
 	defer m.s.mu.Unlock()
 	return m.next
+}
+
+// killers lists the topics that are early nowhere. The caller holds mu.
+func (s *Store) killers() (topics []string) {
+	for topic, at := range s.killed {
+		if at > s.now()-micros(store.EarlyAgain) {
+			topics = append(topics, topic)
+		} else {
+			delete(s.killed, topic)
+		}
+	}
+	slices.Sort(topics)
+	return topics
+}
+
+// Killers implements store.Session.
+func (m *member) Killers() []string {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	return m.killers
 }
 
 // Engines implements store.Session.

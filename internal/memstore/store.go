@@ -49,9 +49,10 @@ type Store struct {
 	letters  []*store.DeadView // by their ids
 	letterID int64             // the last one given
 	sessions uint64
-	members  map[int64]*member // the sessions of processes
-	memberID int64             // the last one given
-	values   map[string]string // of Tx effects
+	members  map[int64]*member           // the sessions of processes
+	killed   map[string]collation.Micros // when a process died that ran the topic early
+	memberID int64                       // the last one given
+	values   map[string]string           // of Tx effects
 }
 
 var _ store.Store = (*Store)(nil)
@@ -95,8 +96,8 @@ func New(cfg Config) *Store {
 		flows:   map[string]*flowVersions{},
 		rows:    map[journal.JobID]map[journal.GUID]*collation.Row{},
 		signals: map[collation.RowKey]signal{},
-		members: map[int64]*member{},
-		values:  map[string]string{},
+		members: map[int64]*member{}, killed: map[string]collation.Micros{},
+		values: map[string]string{},
 	}
 	s.moved = sync.NewCond(&s.mu)
 	return s

@@ -7,15 +7,24 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/work"
 )
 
 // self is what this process tells the others about itself.
 func (p *Process) self() store.Process {
 	c := p.cfg
 	return store.Process{
-		Name: c.Name, Build: c.Build, Roles: c.Roles, Topics: c.topics(), Lanes: c.Lanes,
+		Name: c.Name, Build: c.Build, Roles: c.Roles, Topics: c.topics(), Early: p.earlyTopics(), Lanes: c.Lanes,
 		Engine: slices.Contains(c.Roles, RoleEngine), Lease: c.Lease,
 	}
+}
+
+// earlyTopics are the topics whose runs may begin in this process before their causes have committed.
+func (p *Process) earlyTopics() []string {
+	if p.early == nil || p.cfg.topics() == nil {
+		return nil
+	}
+	return work.EarlyTopics(p.cfg.Workers)
 }
 
 // lanesLook bounds the time for reading the lanes of other processes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/keyring"
 	"github.com/quipu-journal/quipu/internal/local"
@@ -31,6 +32,7 @@ type Process struct {
 	cfg     Config
 	eng     *engine.Engine // nil without NATS
 	session *session.Keeper
+	early   *early.Topics      // nil: nothing begins before its cause has committed
 	private bool               // the space keeps digests of keys (S15)
 	login   string             // at the database; "" for a process that only reads
 	stop    context.CancelFunc // stops the committer
@@ -79,11 +81,14 @@ func Open(ctx context.Context, cfg Config) (*Process, error) {
 // connect connects to NATS, where it is configured, and starts the committer.
 func (p *Process) connect(ctx context.Context) (err error) {
 	c, how := p.cfg, p.cfg.Mode
+	if !how.NoEarly && !how.NoLocal {
+		p.early = early.NewTopics()
+	}
 	p.session = session.New(session.Config{
 		Store: p.Store, Process: p.self(), Troubles: p.tells, Busy: func() store.Busy {
 			return p.Committer.Busy().Told()
 		},
-		Logger: c.Logger,
+		Suspend: func(topics []string) { p.early.Suspend(topics) }, Logger: c.Logger,
 	})
 	if p.Keys, err = keyring.Open(ctx, p.Store, c.Logger); err != nil {
 		return err
@@ -112,6 +117,9 @@ func (p *Process) connect(ctx context.Context) (err error) {
 		if cfg.Bus != nil && !how.NoLocal {
 			here := local.New(p.Bus, holder(c.Name))
 			cfg.Bus, cfg.Local = here, here
+		}
+		if cfg.NoFollow = how.NoEarly; !how.NoEarly {
+			cfg.Early = p.early
 		}
 	}
 	if p.Committer, err = engine.NewCommitter(ctx, cfg); err != nil {

@@ -110,9 +110,9 @@ func (p *Process) workers(ctx context.Context) error {
 	w, err := work.NewRuntime(work.Config{
 		Registry: c.Workers, Bus: eng.Bus, Store: p.Committer.Worker(), Space: c.Space, Lanes: eng.Lanes,
 		Holder:      holder(eng.Writer),
-		Concurrency: c.Concurrency, Session: p.session, Ran: p.session.Ran, Drain: c.Drain, AckWait: c.AckWait,
-		ResponseWait: responseWait(c.AckWait),
-		DeadLetter:   p.Committer.DeadLetter, Epoch: p.eng.Publisher().Epoch.Load, Observer: c.Observer,
+		Concurrency: c.Concurrency, Session: p.session, Ran: p.session.Ran, Early: p.early, Drain: c.Drain,
+		AckWait: c.AckWait, ResponseWait: responseWait(c.AckWait),
+		DeadLetter: p.Committer.DeadLetter, Epoch: p.eng.Publisher().Epoch.Load, Observer: c.Observer,
 		Logger: c.Logger,
 	})
 	if err != nil {

@@ -26,8 +26,11 @@ type Config struct {
 	Troubles func() []store.Trouble
 	// Busy is the message on which an engine of the process has been deciding for long, which others
 	// are told; nil: never.
-	Busy   func() store.Busy
-	Logger *slog.Logger // nil: silent
+	Busy func() store.Busy
+	// Suspend is told which topics are early nowhere (L4), when the session is opened and at each
+	// renewal; nil: nobody is.
+	Suspend func(topics []string)
+	Logger  *slog.Logger // nil: silent
 }
 
 // Store is the part of a store that a Keeper needs.
@@ -72,6 +75,9 @@ func New(cfg Config) *Keeper {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Suspend == nil {
+		cfg.Suspend = func([]string) {}
 	}
 	return &Keeper{cfg: cfg, runs: map[*run]struct{}{}, ran: newMeter(cfg.Topics)}
 }
@@ -239,6 +245,7 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	k.heard(began)
+	k.cfg.Suspend(k.own.Killers())
 	k.count(k.own.Engines())
 	for _, name := range ended {
 		k.cfg.Logger.Warn("a process is not heard of any more: what it held is free", "process", name)
@@ -261,6 +268,7 @@ func (k *Keeper) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.cfg.Suspend(own.Killers())
 	k.mu.Lock()
 	k.own = own
 	k.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // Limits of the ports.
 const (
 	MaxBatch = 500          // messages per transaction (T11)
-	MaxPlans = 2 * MaxBatch // per transaction: a start has an inception and its first steps
+	MaxPlans = 8 * MaxBatch // per transaction: a message has a plan, and more that it causes (L2)
 	MaxSweep = 1000
 	MaxRuns  = collation.MaxRuns
 )

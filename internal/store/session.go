@@ -17,6 +17,10 @@ var ErrSession = fmt.Errorf("the session has ended: %w", ErrStale)
 // did not publish. Earlier rows are known to be published.
 const Unpublished = 5 * time.Second
 
+// EarlyAgain is how long no run of a topic begins before its cause has committed, once a process that
+// ran it early was declared dead.
+const EarlyAgain = time.Minute
+
 // Sessions tells the processes of a space which of them live (W8).
 type Sessions interface {
 	// OpenSession begins the session of a process. The session is over once it was not renewed
@@ -36,6 +40,7 @@ type Process struct {
 	Build  string
 	Roles  []string
 	Topics []string // the topics it has handlers for
+	Early  []string // those of them whose runs may begin before their causes have committed (L4)
 	Lanes  int      // number of lanes that the process has configured; 0: none
 	Engine bool     // it handles messages of lanes, and has a share of the lanes (T9)
 	Lease  time.Duration
@@ -102,6 +107,9 @@ type Session interface {
 	// Engines returns how many sessions of engines were live at the last Renew, including this
 	// one.
 	Engines() int
+	// Killers returns the topics that are early nowhere, as of the last Renew: those of sessions that
+	// were declared dead within EarlyAgain (L4). A session that has ended by End counts as none.
+	Killers() []string
 	// Lost returns which of the leases have ended: the request was answered, cancelled or taken
 	// over, or its job is closed.
 	Lost(ctx context.Context, leases []Lease) ([]LostLease, error)

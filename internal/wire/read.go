@@ -52,7 +52,7 @@ func (r *reader) response(x *Response) {
 				r.pause(&x.Pauses[len(x.Pauses)-1])
 			}
 		}},
-		member{"undone", &x.Undone}, member{"began_us", &x.BeganUS}, member{"ran_us", &x.RanUS},
+		member{"undone", &x.Undone}, member{"began_us", &x.BeganUS}, member{"ran_us", &x.RanUS}, member{"moved", &x.Moved},
 	)
 }
 

@@ -97,6 +97,9 @@ type Response struct {
 	// took, at most MaxRanUS. They are for people who read the history.
 	BeganUS int64 `json:"began_us,omitempty"`
 	RanUS   int64 `json:"ran_us,omitempty"`
+	// Moved says that the run has written the row of its request: it leased it, or recorded effects.
+	// So an engine in another process does not decide on the row that it remembers (W6). It is a hint.
+	Moved bool `json:"moved,omitempty"`
 }
 
 // Pause is one thing that a suspended function waits for (E12): Go workers only.

@@ -25,10 +25,10 @@ func init() {
 
 func registerBuiltins(r *workers.Registry, b workers.Builtins, outside http.RoundTripper) {
 	client := &httpClient{client: http.Client{Transport: outside}, secrets: b.Secrets}
-	workers.HandleRaw(r, "echo", echo)
+	workers.HandleRaw(r, "echo", echo, workers.Early())
 	workers.HandleRaw(r, "sleep", sleep)
-	workers.HandleRaw(r, "fail", fail)
-	workers.Handle(r, "http", client.handle)
+	workers.HandleRaw(r, "fail", fail, workers.Early())
+	workers.Handle(r, "http", client.handle, workers.Early())
 }
 
 // pause waits for d, or for the end of ctx.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/transport"
@@ -83,6 +84,9 @@ type Config struct {
 	// Grace is how long a handler may go on after its context has ended, default
 	// DefaultGrace. After that the run is given up: it is answered, or handed back.
 	Grace time.Duration
+	// Early gets the topics whose runs may begin before their causes have committed, and how long
+	// all their runs take (L4); nil: none may.
+	Early *early.Topics
 	// Ran is told the topic of each run of a handler that has ended; nil: nobody is.
 	Ran func(topic string)
 	// Standing is how many suspended durable functions stay in memory where they wait,

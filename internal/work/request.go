@@ -82,7 +82,7 @@ func (r *run) prepare() bool {
 		return false
 	}
 	cfg := effect.Config{
-		Store: r.rt.cfg.Store, Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
+		Store: r.store(), Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
 		Replay: again || r.h.Durable && r.req.Turn > 1, Identity: identity,
 		// effects use the handler's context, so this ends both
 		Read: readError, Refusal: refusal, Lost: func(err error) { r.cancel(err) },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -18,6 +19,7 @@ import (
 // response; otherwise the request comes again (E7). A response has no row: its GUID is
 // derived, so sending it twice is harmless.
 func (r *run) respond(response *wire.Response) {
+	response.Moved = r.session.Moved() || r.taken && r.d.Message().Holder == ""
 	if !r.called.IsZero() {
 		response.BeganUS, response.RanUS = r.called.UnixMicro(), time.Since(r.called).Microseconds()
 	}
@@ -25,7 +27,11 @@ func (r *run) respond(response *wire.Response) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 		defer cancel()
 		digest := journal.Digest(sha256.Sum256(response.Output))
-		if err := r.rt.cfg.Store.PutPayload(ctx, r.job, digest, response.Output); err != nil {
+		if err := r.store().PutPayload(ctx, r.job, digest, response.Output); err != nil {
+			if errors.Is(err, early.ErrUncommitted) {
+				r.drop()
+				return
+			}
 			r.handBack("store an output over the size of a message", err)
 			return
 		}
@@ -37,6 +43,9 @@ func (r *run) respond(response *wire.Response) {
 		r.response[0] = r.message(response)
 	}
 	fault.At(fault.K9, r.h.Topic)
+	if !r.offer(response) {
+		return
+	}
 	r.pulse.answering()
 	// A fresh context, not the base: the answer of a drained run must still go out. The
 	// bound keeps runs from piling up behind a bus without room (T11).

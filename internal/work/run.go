@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/backoff"
 	"github.com/quipu-journal/quipu/internal/durable"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/effect"
 	"github.com/quipu-journal/quipu/internal/fault"
 	"github.com/quipu-journal/quipu/internal/store"
@@ -40,6 +41,7 @@ type run struct {
 	order   *collation.UndoOrder // set for the compensations of another request
 	own     store.Lease          // the lease that the run has, or would take
 	taken   bool                 // the run has held the lease from its beginning
+	cause   *early.Cause         // of a run that began before it had committed, else nil
 	session *effect.Session
 	durable *durable.Function // nil for other handlers
 	stands  bool              // the durable function stays for the next turn
@@ -129,7 +131,11 @@ func (r *run) open() (stop func()) {
 	}
 	unwatch := context.AfterFunc(ctx, r.pulse.hurry)
 	unheld := r.rt.cfg.Session.Watch(r.holds, cancel)
-	stop = func() { unheld(); unwatch(); leave(); cancel(context.Canceled) }
+	forget := func() {}
+	if r.cause != nil {
+		forget = r.cause.OnFailure(cancel)
+	}
+	stop = func() { forget(); unheld(); unwatch(); leave(); cancel(context.Canceled) }
 	ctx = port.WithLog(effect.With(ctx, r.session), r.rt.cfg.Logger)
 	r.pulse.mu.Lock()
 	defer r.pulse.mu.Unlock()
@@ -142,7 +148,7 @@ func (r *run) open() (stop func()) {
 // holds is what the run has until its delivery is finished. A handler that goes on after that has
 // nothing: if the answer of its run is lost, no run has the request (W8).
 func (r *run) holds() (l store.Lease, held bool) {
-	if r.settled.Load() {
+	if r.settled.Load() || r.cause != nil && r.cause.Open() {
 		return l, false
 	}
 	return r.session.Lease()
@@ -159,6 +165,9 @@ func (r *run) conclude(e ending) {
 	timedOut := errors.Is(cause, workers.ErrTimeout)
 	var trouble *effect.StoreError
 	switch {
+	case errors.Is(cause, early.ErrUncommitted), errors.Is(verdict, early.ErrUncommitted):
+		r.finished("dropped", early.ErrUncommitted, 0)
+		r.drop()
 	case isLost(cause), errors.As(verdict, &trouble) && isLost(trouble.Err):
 		r.lost(errors.Join(cause, verdict))
 	case errors.Is(verdict, effect.ErrBusy):
@@ -259,7 +268,7 @@ func (r *run) returns() {
 	case r.session != nil:
 		err = r.session.HandBack(ctx)
 	case r.taken:
-		err = r.rt.cfg.Store.HandBack(ctx, r.own)
+		err = r.store().HandBack(ctx, r.own)
 	}
 	if err != nil && !errors.Is(err, store.ErrStale) {
 		r.log().Warn("a run could not end its lease; it is tried again", "error", err)
@@ -306,8 +315,10 @@ func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBack
 
 func (r *run) finished(outcome string, err error, code int) {
 	r.count(outcome)
+	took := time.Since(r.called)
 	r.rt.cfg.Ran(r.h.Topic)
-	r.rt.cfg.Observer.Observe(observer.MetricHandling, time.Since(r.called).Seconds(), "topic", r.h.Topic)
+	r.rt.cfg.Early.Ran(r.h.Topic, took)
+	r.rt.cfg.Observer.Observe(observer.MetricHandling, took.Seconds(), "topic", r.h.Topic)
 	if err == nil && code >= wire.LowestErrorCode {
 		err = fmt.Errorf("error %d", code)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/internal/work/port"
 	"github.com/quipu-journal/quipu/transport"
@@ -69,6 +70,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	defer rt.standing.close()
 	pulls, ctx := errgroup.WithContext(ctx)
 	for _, h := range rt.handlers {
+		if h.Early {
+			rt.cfg.Early.Serve(h.Topic)
+		}
 		slots := h.Concurrency
 		if slots == 0 {
 			slots = rt.cfg.Concurrency
@@ -121,6 +125,11 @@ func (rt *Runtime) Withdraw(topic string) {
 func (rt *Runtime) accept(h *port.Handler, d transport.Delivery, idle chan *run) {
 	r := &run{rt: rt, h: h, d: d, began: time.Now()}
 	rt.active.Add(2) // one for the handler's return, one for the delivery's end
+	if e, is := d.(early.Delivery); is {
+		r.cause = e.Cause()
+		e.Serve(r.serve)
+		return
+	}
 	select {
 	case idle <- r:
 	default:

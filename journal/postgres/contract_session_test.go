@@ -334,6 +334,23 @@ var _ = test("Sessions", "what it holds is listed (W8)", func(b *bench) {
 	require.ElementsMatch(b, want[:2], held)
 })
 
+var _ = test("Sessions", "a topic is early nowhere once a process that ran it early was declared dead, and not if it has drained (L4)", func(b *bench) {
+	topics := []string{"t.a", "t.b"}
+	b.open(store.Process{Name: "killed", Topics: topics, Early: topics[:1], Lease: lasting})
+	own := b.open(store.Process{Name: "own", Lease: lasting})
+	require.Empty(b, own.Killers())
+	b.passing(func() bool {
+		b.renewed(own)
+		return len(own.Killers()) > 0
+	})
+	require.Equal(b, topics[:1], own.Killers())
+	drained := b.open(store.Process{Name: "drained", Topics: topics, Early: topics, Lease: lasting})
+	require.Equal(b, topics[:1], drained.Killers(), "a new process knows it from the start")
+	require.NoError(b, drained.End(b.ctx()))
+	b.renewed(own)
+	require.Equal(b, topics[:1], own.Killers())
+})
+
 var _ = test("Sessions", "the processes that live, what they do, and how many are engines (7.6)", func(b *bench) {
 	both := store.Process{
 		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: hour,

@@ -27,6 +27,7 @@ type session struct {
 	id      int64
 	next    time.Duration
 	engines int
+	killers []string
 	alive   line
 
 	over   atomic.Bool // the session has ended
@@ -47,10 +48,10 @@ var (
 func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session, error) {
 	x := &session{s: s, alive: line{s: s, uses: sessionStatements}, slow: line{s: s, uses: endStatements}}
 	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
-		x.id = v.int(0)
+		x.id, x.killers = v.int(0), v.lines(1)
 		return nil
 	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine), pText(p.Build), pTexts(p.Roles), pTexts(p.Topics),
-		pInt(int64(p.Lanes)))
+		pInt(int64(p.Lanes)), pTexts(p.Early))
 	if err != nil {
 		x.alive.drop()
 		return nil, err
@@ -121,12 +122,15 @@ func (x *session) Next() time.Duration { return x.next }
 // Engines implements store.Session.
 func (x *session) Engines() int { return x.engines }
 
+// Killers implements store.Session.
+func (x *session) Killers() []string { return x.killers }
+
 // Renew implements store.Session.
 func (x *session) Renew(ctx context.Context, d store.Doing) (ended []string, err error) {
 	alive, others := false, int64(0)
 	err = x.alive.call(ctx, "renew session", "session_renew", func(v row) error {
 		alive, others, x.next = true, v.int(0), time.Duration(v.int(1))*time.Microsecond
-		x.engines = int(v.int(2))
+		x.engines, x.killers = int(v.int(2)), v.lines(3)
 		return nil
 	}, pInt(x.id), pInts(d.Ran...), pInt(d.Busy.For.Microseconds()), pUUID(d.Busy.Job), pUUID(d.Busy.Message),
 		pTexts(writeTroubles(d.Troubles)))

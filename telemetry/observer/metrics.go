@@ -11,6 +11,7 @@ const (
 	MetricRefused      = "quipu.refused"
 	MetricDecidedAgain = "quipu.decided_again"
 	MetricHot          = "quipu.hot"
+	MetricEarly        = "quipu.early"
 	MetricStopped      = "quipu.stopped"
 	MetricResent       = "quipu.resent"
 	MetricUnsent       = "quipu.unsent"
@@ -107,6 +108,7 @@ func counted() []Metric {
 		n(MetricWithoutRow, "{message}", "Messages acked that have neither a receipt nor a dispatch row, or are of another epoch."),
 		n(MetricRefused, "{message}", "Messages that nobody acts on. forged: the MAC does not hold; no_key: no key to check it; topic: signed with the key of another topic; old: a mark of the database that was published again.", "reason"),
 		n(MetricDecidedAgain, "{batch}", "Batches decided again after a lost test-and-set."),
+		n(MetricEarly, "{run}", "Runs that began before their cause had committed. kept: answered in the same commit; late: answered after it; dropped: the cause did not commit.", "topic", "outcome"),
 		n(MetricHot, "{message}", "Messages by how their job's state was found. hit: in memory; loaded: read; lost: the one in memory was refuted.", "outcome"),
 		n(MetricStopped, "{decision}", "Decisions that took longer than 5 s and were stopped without a verdict; their messages are tried again a few times, and then wait for a person."),
 		n(MetricResent, "{message}", "Rows sent again by the sweeper."),

@@ -59,7 +59,9 @@ func guarded(t *testing.T, domain string, lacks ...lack) (urlOf func(user string
 const payFlow = `{flow: pay, version: "1", output: "${ charge.output }", activities: {start: {type: trigger},
   charge: {type: worker, topic: pay.charge, input: "${ start.output }"}}, transitions: {start: [charge]}}`
 
-const orderFlow = `{flow: order, version: "1", activities: {start: {type: trigger}, paid: {type: await, flow: pay, input: 7}}, transitions: {start: [paid]}}`
+// The child has a key of its own, so that its start goes by a message: one whose key follows from its
+// parent begins in the same commit (L2).
+const orderFlow = `{flow: order, version: "1", activities: {start: {type: trigger}, paid: {type: await, flow: pay, id: paid, input: 7}}, transitions: {start: [paid]}}`
 
 const agreedFlow = `{flow: agreed, version: "1", activities: {start: {type: trigger}, on: {type: hook, signal: agreed, key: "${ job.id }"}}, transitions: {start: [on]}}`
 

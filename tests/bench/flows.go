@@ -19,23 +19,26 @@ func built(f *flow.Flow, err error) *flow.Flow {
 }
 
 // linear is a flow w<n> of n workers one after another.
-func linear(n int) *flow.Flow {
-	b := flow.New(fmt.Sprintf("w%d", n)).Version("1").Trigger("start")
+func linear(n int) *flow.Flow { return inLine(fmt.Sprintf("w%d", n), "noop", n) }
+
+// inLine is a flow of n workers of a topic one after another.
+func inLine(flowName, topic string, n int) *flow.Flow {
+	b := flow.New(flowName).Version("1").Trigger("start")
 	last := "start"
 	for i := range n {
 		name := fmt.Sprintf("step_%d", i)
-		b = b.Worker(name, "noop", flow.Input(order)).Transition(last, name)
+		b = b.Worker(name, topic, flow.Input(order)).Transition(last, name)
 		last = name
 	}
 	return built(b.Build())
 }
 
-// fanOf is a flow fan of n workers at once.
-func fanOf(n int) *flow.Flow {
-	b := flow.New("fan").Version("1").Trigger("start")
+// fanOf is a flow of n workers of a topic at once.
+func fanOf(flowName, topic string, n int) *flow.Flow {
+	b := flow.New(flowName).Version("1").Trigger("start")
 	for i := range n {
 		name := fmt.Sprintf("step_%d", i)
-		b = b.Worker(name, "noop", flow.Input(order)).Transition("start", name)
+		b = b.Worker(name, topic, flow.Input(order)).Transition("start", name)
 	}
 	return built(b.Build())
 }

@@ -53,6 +53,7 @@ func parts() []part {
 		{"floors", (*bench).floors},
 		{"w1", (*bench).w1s},
 		{"w10", (*bench).w10s},
+		{"early", (*bench).early},
 		{"fan", (*bench).fan},
 		{"function", (*bench).functions},
 		{"signals", (*bench).signals},

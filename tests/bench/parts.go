@@ -99,10 +99,37 @@ func (b *bench) w10s(ctx context.Context) error {
 	return nil
 }
 
+// early are jobs of steps of early handlers, and the same in a process in which nothing is early.
+func (b *bench) early(ctx context.Context) error {
+	flows := []*flow.Flow{inLine("e1", "early", 1), inLine("e10", "early", 10), fanOf("efan", "early", 100)}
+	for _, w := range []work{
+		{name: "ten early steps", flow: "e10", steps: 10, callers: 1, jobs: b.enough(1)},
+		{name: "ten early steps", flow: "e10", steps: 10, callers: 20, jobs: b.enough(20)},
+		{name: "ten early steps", flow: "e10", steps: 10, callers: 200, jobs: b.enough(200)},
+		{name: "one early step", flow: "e1", steps: 1, callers: 1, jobs: b.enough(1)},
+		{name: "fan of 100 early steps", flow: "efan", steps: 100, callers: 10, jobs: b.scaled(500)},
+	} {
+		w.flows = flows
+		at := w
+		at.how = below.Mode{NoEarly: true}
+		without, err := b.drive(ctx, at)
+		if err != nil {
+			return err
+		}
+		r, err := b.drive(ctx, w)
+		if err != nil {
+			return err
+		}
+		b.report(title(w.name+", nothing early", w.callers), without, "")
+		b.report(title(w.name, w.callers), r, times(r.perSecond(), without.perSecond(), "without"))
+	}
+	return nil
+}
+
 // fan is jobs of a hundred activities at once.
 func (b *bench) fan(ctx context.Context) error {
 	r, err := b.drive(ctx,
-		work{name: "fan", flows: []*flow.Flow{fanOf(100)}, flow: "fan", steps: 100, callers: 10, jobs: b.scaled(500)})
+		work{name: "fan", flows: []*flow.Flow{fanOf("fan", "noop", 100)}, flow: "fan", steps: 100, callers: 10, jobs: b.scaled(500)})
 	if err == nil {
 		b.report("fan of 100 activities, 10 callers", r, peer("≥ 5 ×"))
 	}

@@ -182,7 +182,8 @@ func running(ctx context.Context, rt *quipu.Runtime) (stop func() error) {
 	}
 }
 
-// handlers has a handler that gives back what it got, after some time.
+// handlers has a handler that gives back what it got, after some time, and an early one that does so
+// at once.
 func handlers(work time.Duration) *workers.Registry {
 	reg := workers.New()
 	workers.HandleRaw(reg, "noop", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
@@ -191,6 +192,9 @@ func handlers(work time.Duration) *workers.Registry {
 		}
 		return in, nil
 	})
+	workers.HandleRaw(reg, "early", func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+		return in, nil
+	}, workers.Early())
 	return reg
 }
 

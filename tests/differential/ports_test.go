@@ -179,6 +179,7 @@ func (o *own) renew(d store.Doing) error {
 		return err
 	}
 	o.w.same("who is next", []any{o.pg.Next(), o.pg.Engines()}, []any{o.memory.Next(), o.memory.Engines()})
+	o.w.same("what is early nowhere", len(o.pg.Killers()), len(o.memory.Killers()))
 	o.held()
 	more, err := o.pg.Renew(o.w.ctx, d)
 	memMore, memErr := o.memory.Renew(o.w.ctx, d)

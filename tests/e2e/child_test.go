@@ -29,7 +29,7 @@ const childEnv = "QUIPU_E2E_CHILD"
 type childConfig struct {
 	Postgres, NATS, Space, Receiver string
 	Worker, WorkerNATS              string // the servers for the handlers' own logins; "" for none
-	Stepwise, NoLocal               bool
+	Stepwise, NoLocal, NoEarly      bool
 	MaxBatch, HotBytes              int // 0: their defaults
 }
 
@@ -37,7 +37,7 @@ type childConfig struct {
 func (e *env) child(r *world.Outside) childConfig {
 	c := childConfig{
 		Postgres: e.Postgres, NATS: e.NATS.URL(), Space: e.Space, Receiver: r.URL, Stepwise: e.stepwise,
-		NoLocal: e.noLocal, HotBytes: e.hot,
+		NoLocal: e.noLocal, NoEarly: e.noEarly, HotBytes: e.hot,
 	}
 	if e.logins != nil {
 		c.Postgres, c.NATS = e.logins.engine, e.user(nats.Engine)
@@ -55,7 +55,7 @@ var childRuntime atomic.Pointer[quipu.Runtime]
 
 // child is a worker process: engine and handlers until it is stopped.
 func child(ctx context.Context, c childConfig) error {
-	how := below.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal}
+	how := below.Mode{Stepwise: c.Stepwise, NoLocal: c.NoLocal, NoEarly: c.NoEarly}
 	cfg := quipu.Config{
 		Postgres: c.Postgres, NATS: c.NATS, NATSWait: -1, Space: c.Space, Workers: outside(c.Receiver),
 		Resend: world.Resend, Lease: world.Lease, AckWait: world.Lease, NoMigrate: true, MaxBatch: c.MaxBatch,
@@ -101,13 +101,13 @@ func outside(receiver string) *workers.Registry {
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
 				return world.Call(ctx, receiver, effects.Key(ctx), topic+" "+in.ID)
 			}, effects.Idempotent)
-		})
+		}, workers.Early())
 	}
 	workers.Handle(reg, "guarded", func(ctx context.Context, in order) (map[string]string, error) {
 		return effects.Do(ctx, "touch", func(ctx context.Context) (map[string]string, error) {
 			return world.Call(ctx, receiver, effects.Key(ctx), "touch "+in.ID)
 		})
-	})
+	}, workers.Early())
 	workers.Handle(reg, "twostep", func(ctx context.Context, in order) (map[string]string, error) {
 		for _, name := range []string{"first", "second"} {
 			_, err := effects.Do(ctx, name, func(ctx context.Context) (map[string]string, error) {
@@ -118,7 +118,7 @@ func outside(receiver string) *workers.Registry {
 			}
 		}
 		return map[string]string{"receipt": in.ID}, nil
-	})
+	}, workers.Early())
 	workers.RegisterBuiltins(reg)
 	for _, register := range moreHandlers {
 		register(reg, receiver)

@@ -34,6 +34,7 @@ type env struct {
 	t        *testing.T
 	stepwise bool
 	noLocal  bool
+	noEarly  bool
 	hot      int // HotBytes
 	log      *devtest.Log
 	logins   *logins // under least roles, else nil
@@ -65,8 +66,8 @@ func inAMode(t *testing.T, scenario func(t *testing.T, e *env)) {
 		t.Run(map[bool]string{false: "normal", true: "stepwise"}[stepwise], func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, stepwise)
-			e.noLocal, e.hot = rand.N(2) == 0, -rand.N(2)
-			t.Logf("without hand-over in memory: %v, without hot states: %v", e.noLocal, e.hot < 0)
+			e.noLocal, e.noEarly, e.hot = rand.N(2) == 0, rand.N(2) == 0, -rand.N(2)
+			t.Logf("without hand-over in memory: %v, without early runs: %v, without hot states: %v", e.noLocal, e.noEarly, e.hot < 0)
 			scenario(t, e)
 		})
 	}
@@ -98,7 +99,9 @@ func (e *env) client(change ...func(*quipu.Config)) *quipu.Runtime {
 // open connects a runtime that the test's end closes.
 func (e *env) open(cfg quipu.Config) *quipu.Runtime {
 	e.t.Helper()
-	rt, err := testkit.Open(e.t.Context(), cfg, below.Mode{Stepwise: e.stepwise, NoLocal: e.noLocal})
+	rt, err := testkit.Open(e.t.Context(), cfg, below.Mode{
+		Stepwise: e.stepwise, NoLocal: e.noLocal, NoEarly: e.noEarly,
+	})
 	require.NoError(e.t, err)
 	e.t.Cleanup(rt.Close)
 	e.t.Cleanup(func() {

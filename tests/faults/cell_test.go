@@ -144,10 +144,13 @@ func (c *cell) setUp() {
 
 // config is that of a process that stands nowhere.
 func (c *cell) config() workerConfig {
+	early := c.point == fault.K19
 	return workerConfig{
 		Postgres: c.dsn, NATS: c.lane.url, Space: c.space, Outside: c.outside.URL, Stepwise: c.stepwise,
-		HotBytes: -c.choice("hot", 2), NoLocal: c.choice("local", 2) == 0, NoFold: leg1[c.point] || c.choice("fold", 3) == 0,
-		Resend: resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
+		HotBytes: -c.choice("hot", 2), NoLocal: !early && c.choice("local", 2) == 0,
+		NoFold:  leg1[c.point] || !early && c.choice("fold", 3) == 0,
+		NoEarly: !early && c.choice("early", 3) == 0,
+		Resend:  resend, Lease: lease, Build: "faults", Control: c.control.URL, Acks: true, Guarded: c.kind.loses,
 	}
 }
 

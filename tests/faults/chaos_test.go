@@ -124,6 +124,7 @@ func (s *chaos) load() {
 func (s *chaos) start(dice *rand.Rand) *world.Process {
 	c := s.config()
 	c.Stepwise, c.NoFold, c.NoLocal = dice.IntN(3) == 0, dice.IntN(3) == 0, dice.IntN(2) == 0 // modes mix (C11)
+	c.NoEarly = dice.IntN(3) == 0
 	c.StreamBytes, c.Collector = 1<<20, s.collector
 	c.MaxBatch, c.Committers, c.Concurrency, c.HotBytes = pick(dice, 1, 1, 2, 7, 500), 1+dice.IntN(3), 2+dice.IntN(8),
 		-dice.IntN(2)

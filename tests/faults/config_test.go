@@ -20,7 +20,7 @@ type workerConfig struct {
 	Outside               string        // URL of the service outside
 	Stepwise, NoFold      bool          // as in quipu.Config
 	HotBytes              int           // as in quipu.Config
-	NoLocal               bool          // as in quipu.Config
+	NoLocal, NoEarly      bool          // as in quipu.Config
 	Resend, Lease         time.Duration // Lease is the ack wait as well
 	MaxBatch, Committers  int           // 0: their defaults
 	Concurrency           int           // 0: its default
@@ -71,13 +71,15 @@ output: {receipt: "${ charge.output.receipt }", trip: "${ trip.output.got }", le
 activities:
   start:  {type: trigger}
   charge: {type: worker, topic: charge, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
+  weigh:  {type: worker, topic: weigh, input: "${ start.output }"}
   move:   {type: worker, topic: move, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
   trip:   {type: worker, topic: trip, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
   child:  {type: await, flow: leaf, input: {id: "${ start.output.id }"}}
   ship:   {type: worker, topic: ship, input: "${ start.output }", retry: {attempts: 50, backoff: 100ms, max: 500ms}}
 transitions:
   start:  [charge, move]
-  charge: [trip]
+  charge: [weigh]
+  weigh:  [trip]
   move:   [child]
   trip:   [ship]
   child:  [ship]

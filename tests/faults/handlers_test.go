@@ -34,15 +34,16 @@ func handlers(outside string, guarded bool) *workers.Registry {
 			return effects.Do(ctx, topic, func(ctx context.Context) (map[string]string, error) {
 				return world.Call(ctx, outside, effects.Key(ctx), topic+" "+in.ID)
 			}, class)
-		})
+		}, workers.Early())
 	}
+	workers.Handle(reg, "weigh", func(_ context.Context, in order) (int, error) { return len(in.ID), nil }, workers.Early())
 	workers.Handle(reg, "move", func(ctx context.Context, in order) (map[string]bool, error) {
 		moved, err := quipu.DoTx(ctx, "move", func(ctx context.Context, tx quipu.EffectTx) (bool, error) {
 			return transfer(ctx, tx, in)
 		})
 		return map[string]bool{"moved": moved}, err
-	})
-	workers.HandleDurable(reg, "trip", trip(outside))
+	}, workers.Early())
+	workers.HandleDurable(reg, "trip", trip(outside), workers.Early())
 	return reg
 }
 

@@ -35,6 +35,9 @@ func matrix(round int) (cells []*cell) {
 	for _, k := range kinds {
 		for _, p := range fault.Points {
 			for _, stepwise := range []bool{false, true} {
+				if p == fault.K19 && (stepwise || k.name == "F16 least") {
+					continue // nothing is early in steps, and a topic with one slot has none to spare
+				}
 				if stepwise || !onlyStepwise[p] {
 					cells = append(cells, &cell{point: p, kind: k, stepwise: stepwise, round: round})
 				}
@@ -71,7 +74,7 @@ func TestFaultCells(t *testing.T) {
 		cells = slices.DeleteFunc(cells, func(c *cell) bool {
 			return !strings.Contains(c.String(), strings.ReplaceAll(want, "_", " "))
 		})
-		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K18/fault/mode; faults are %s", want, kindNames())
+		require.NotEmpty(t, cells, "no cell has %q in its name, which is K0…K19/fault/mode; faults are %s", want, kindNames())
 	}
 	begun := time.Now()
 	t.Cleanup(func() { report(t, cells, time.Since(begun)) }) // when every cell is over

@@ -42,7 +42,7 @@ func work(ctx context.Context, c workerConfig) error {
 		MaxBatch: c.MaxBatch, Committers: c.Committers, Concurrency: c.Concurrency, NoMigrate: true, Build: c.Build,
 		NATSOptions: quipu.NATSOptions{MaxBytes: c.StreamBytes}, Observer: tell,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}, below.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal})
+	}, below.Mode{Stepwise: c.Stepwise, NoFold: c.NoFold, NoLocal: c.NoLocal, NoEarly: c.NoEarly})
 	if err != nil {
 		return err
 	}

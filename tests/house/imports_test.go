@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/store", "telemetry/observer", "internal/wire"},
 	{"internal/health"},
 	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
-	{"effects"},
+	{"effects", "internal/early"},
 	{"internal/effect"},
 	{"internal/durable", "internal/session", "internal/work/port", "internal/inspect"},
 	{"workers"},

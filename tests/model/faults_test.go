@@ -25,11 +25,16 @@ type faults struct {
 // modes are how an engine cuts and joins plans (C11).
 var modes = map[string]engine.Config{
 	"fold": {}, "nofold": {NoFold: true}, "stepwise": {Stepwise: true}, "one": {MaxBatch: 1, Committers: 1}, "cold": {HotBytes: -1},
+	modeEarly: {},
 }
+
+// modeEarly hands requests over, and begins early (W7, L4).
+const modeEarly = "early"
 
 // worlds are the sets of modes that are tested apart.
 var worlds = map[string][]string{
-	"fold": {"fold"}, "nofold": {"nofold"}, "stepwise": {"stepwise"}, "mixed": {"fold", "nofold", "stepwise", "one", "cold"},
+	"fold": {"fold"}, "nofold": {"nofold"}, "stepwise": {"stepwise"}, "early": {modeEarly},
+	"mixed": {"fold", "nofold", "stepwise", "one", "cold", modeEarly},
 }
 
 // drawFaults draws a world with one or two engines of the given modes.

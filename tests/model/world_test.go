@@ -18,7 +18,9 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/engine"
+	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/membus"
 	"github.com/quipu-journal/quipu/internal/memstore"
 	"github.com/quipu-journal/quipu/internal/session"
@@ -112,14 +114,19 @@ func open(p *plan) *world {
 // process starts an engine and its workers.
 func (w *world) process(i int) *process {
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := modes[w.plan.world.Engines[i]]
+	mode := w.plan.world.Engines[i]
+	cfg := modes[mode]
 	cfg.Store, cfg.Bus, cfg.Space, cfg.Writer = w.store, w.bus, space, fmt.Sprint("engine-", i)
 	own := session.New(session.Config{Store: w.store, Process: store.Process{Name: cfg.Writer}})
 	cfg.Session = own
+	if mode == modeEarly {
+		here := local.New(w.bus, cfg.Writer)
+		cfg.Bus, cfg.Local, cfg.Early = here, here, early.NewTopics()
+	}
 	eng := must(func() (*engine.Engine, error) { return engine.New(ctx, cfg) })
 	rt := must(func() (*work.Runtime, error) {
 		return work.NewRuntime(work.Config{
-			Registry: w.ran.registry(), Bus: w.bus, Store: eng.Committer().Worker(), Space: space,
+			Registry: w.ran.registry(), Bus: cfg.Bus, Early: cfg.Early, Store: eng.Committer().Worker(), Space: space,
 			Lanes:      eng.Config().Lanes,
 			DeadLetter: eng.Committer().DeadLetter, Session: own, AckWait: 2 * time.Second,
 			ResponseWait: time.Second, Holder: fmt.Sprint("worker-", i), Logger: slog.New(slog.DiscardHandler),
@@ -319,8 +326,8 @@ type request struct{ activity, input string }
 
 func (h *handled) registry() *workers.Registry {
 	reg := workers.New()
-	workers.HandleRaw(reg, topicWork, h.handle)
-	workers.HandleRaw(reg, topicEffect, h.handle, workers.Class(effects.Idempotent))
+	workers.HandleRaw(reg, topicWork, h.handle, workers.Early())
+	workers.HandleRaw(reg, topicEffect, h.handle, workers.Class(effects.Idempotent), workers.Early())
 	return reg
 }
 

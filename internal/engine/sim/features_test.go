@@ -110,6 +110,16 @@ func (w *world) feature() {
 			p.role = leastRole(p.role)
 		}
 	}
+	dice := rand.New(rand.NewPCG(w.seed, 15)) //nolint:gosec // it must be repeatable
+	for _, p := range w.processes {
+		switch p.role.early = dice.IntN(2) == 0; {
+		case p.role.early: // in a mode in which something can be
+			p.role.local, p.role.slots = true, max(p.role.slots, 2+dice.IntN(3))
+			p.role.cfg.Stepwise, p.role.cfg.NoFold = false, false
+		default:
+			p.role.cfg.NoFollow = dice.IntN(2) == 0
+		}
+	}
 	w.partitions(rand.New(rand.NewPCG(w.seed, 6))) //nolint:gosec // it must be repeatable
 	w.drain(rand.New(rand.NewPCG(w.seed, 14)))     //nolint:gosec // it must be repeatable
 }

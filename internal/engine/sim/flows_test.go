@@ -87,6 +87,9 @@ func (b *book) add(f *flow.Flow, err error) {
 	if err == nil {
 		_, err = b.compiled.Get(context.Background(), b.refs[f.Name()])
 	}
+	if err == nil && !flow.IsBuiltin(f.Name()) { // whether its version is known must not depend on the seeds before
+		_, _, err = b.compiled.Resolve(context.Background(), f.Name(), "")
+	}
 	if err != nil {
 		panic(err)
 	}

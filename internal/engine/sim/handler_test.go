@@ -93,15 +93,20 @@ func (r *receiver) receive(key, request string, e *effect) (notDone bool, wrong 
 
 func (p *process) registry() *workers.Registry {
 	reg := workers.New()
-	workers.HandleRaw(reg, topicWork, p.handle)
-	workers.HandleDurable(reg, topicDurable, p.function)
+	options := []workers.Option{workers.Concurrency(p.role.slots)}
+	if p.role.early {
+		options = append(options, workers.Early())
+	}
+	workers.HandleRaw(reg, topicWork, p.handle, options...)
+	workers.HandleDurable(reg, topicDurable, p.function, options...)
 	body := func(class effects.Class) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
 			return p.outside(ctx, &effect{Name: "body", Class: class})
 		}
 	}
-	workers.HandleRaw(reg, topicIdempotent, body(effects.Idempotent), workers.Class(effects.Idempotent))
-	workers.HandleRaw(reg, topicGuarded, body(effects.Guarded), workers.Class(effects.Guarded))
+	workers.HandleRaw(reg, topicIdempotent, body(effects.Idempotent),
+		append(options, workers.Class(effects.Idempotent))...)
+	workers.HandleRaw(reg, topicGuarded, body(effects.Guarded), append(options, workers.Class(effects.Guarded))...)
 	p.verifiers(reg)
 	return reg
 }

@@ -11,12 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/transport"
 )
 
 // Times of all processes. They are short, so that runs are, too.
@@ -52,6 +54,7 @@ type role struct {
 	cfg     engine.Config // modes and limits
 	slots   int           // of each topic
 	local   bool          // it hands requests over to its own handlers (W7)
+	early   bool          // these begin before their causes have committed (L4)
 }
 
 // lives is more than the number of lives of a slot.
@@ -138,8 +141,12 @@ func (p *process) serve(ctx context.Context) error {
 	done := make(chan error, 3)
 	n := 1
 	cfg := p.config()
+	is := store.Process{Name: p.name, Lease: lease}
+	if p.role.local && p.role.early {
+		cfg.Early, is.Early = early.NewTopics(), topics
+	}
 	own := session.New(session.Config{
-		Store: &port{Store: p.world.store, p: p}, Process: store.Process{Name: p.name, Lease: lease},
+		Store: &port{Store: p.world.store, p: p}, Process: is, Suspend: cfg.Early.Suspend,
 	})
 	cfg.Session = own
 	cfg.Bus = &bus{&servers{p.world.bus, p}, p}
@@ -149,6 +156,9 @@ func (p *process) serve(ctx context.Context) error {
 		p.here = here
 		p.mu.Unlock()
 		cfg.Bus, cfg.Local = &bus{here, p}, here
+		if p.role.early {
+			cfg.Local = &beginner{here, p}
+		}
 	}
 	c, err := engine.NewCommitter(ctx, cfg)
 	if err != nil {
@@ -171,7 +181,7 @@ func (p *process) serve(ctx context.Context) error {
 			DeadLetter: hands{c.Worker(), p}.DeadLetter, Session: own, AckWait: ackWait, ResponseWait: time.Second,
 			Drain: 100 * time.Millisecond,
 			Grace: 500 * time.Millisecond, Holder: p.name, Concurrency: p.role.slots, Logger: quiet,
-			Observer: watcher{},
+			Observer: watcher{}, Early: cfg.Early,
 		})
 		if err != nil {
 			panic(err)
@@ -187,6 +197,25 @@ func (p *process) serve(ctx context.Context) error {
 		cancel()
 	}
 	return first
+}
+
+// beginner makes the beginning of an early run a call that waits at the gate.
+type beginner struct {
+	*local.Bus
+	p *process
+}
+
+// Begin implements engine.Local.
+func (b *beginner) Begin(m *transport.Message, cause *early.Cause) (func(), error) {
+	run, err := b.Bus.Begin(m, cause)
+	if err != nil {
+		return nil, err
+	}
+	name := "begin " + short(m.Header.GUID) + "." + m.Holder
+	return func() {
+		_ = b.p.world.gate.pass(context.Background(), b.p, kindBody, name)
+		run()
+	}, nil
 }
 
 // idles says that every slot is free that the process has for what it hands over; it has no work.

@@ -26,7 +26,9 @@ type Handler struct {
 	Class       effects.Class // of the body
 	Concurrency int           // 0: the runtime's
 	Durable     bool
-	Call        func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) // with what is around it
+	Early       bool // it may run before its cause has committed (L4)
+	// Call is the handler with what is around it.
+	Call func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 	// refuses what does not fit its type; nil: it has none
 	Takes func(input json.RawMessage) error
 }

@@ -309,13 +309,16 @@ CREATE FUNCTION quipu_topics() RETURNS text[] LANGUAGE sql STABLE SECURITY DEFIN
 -- The sessions of processes (W8). The holder of a row keeps it while the session that the row names exists and is
 -- not dead. lease is how long, in microseconds, a session lives without a renewal; since is when it began to be
 -- renewed without a gap. Engines share the lanes; all processes have the same number of them. name, build, roles
--- and topics (those with a handler) are for people.
+-- and topics (those with a handler) are for people. early are those whose runs may begin before their causes have
+-- committed (L4): a session that was declared dead stays for a minute, freed of what it held, so that these topics
+-- are early nowhere meanwhile.
 CREATE TABLE sessions (
     id         bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text    NOT NULL,
     build      text    NOT NULL,
     roles      text[]  NOT NULL,
     topics     text[]  NOT NULL,
+    early      text[]  NOT NULL DEFAULT '{}',
     lanes      integer NOT NULL,
     engine     boolean NOT NULL,
     lease      bigint  NOT NULL CHECK (lease > 0),
@@ -328,6 +331,7 @@ CREATE TABLE sessions (
     busy_job     uuid,
     busy_message uuid,
     dead       boolean NOT NULL DEFAULT false,
+    freed      boolean NOT NULL DEFAULT false,
     login      text    NOT NULL DEFAULT session_user, -- a worker's login changes its own sessions alone (S8)
     withdrawn  text[]  NOT NULL DEFAULT '{}' -- those of its topics that it serves no more, because its login has lost them (S8)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

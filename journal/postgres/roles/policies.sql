@@ -40,13 +40,15 @@ CREATE POLICY worker_run ON {schema}.dispatches FOR UPDATE TO {role_worker}
 -- of all of them.
 CREATE POLICY worker_read ON {schema}.sessions FOR SELECT TO {role_worker} USING (true);
 CREATE POLICY worker_open ON {schema}.sessions FOR INSERT TO {role_worker} WITH CHECK (
-    login = session_user AND NOT engine AND topics <@ (SELECT {schema}.quipu_topics())::text[] AND lease <= 3600000000
+    login = session_user AND NOT engine AND topics <@ (SELECT {schema}.quipu_topics())::text[] AND early <@ topics
+    AND lease <= 3600000000
     AND renewed_at BETWEEN 0 AND {schema}.micros() AND since BETWEEN 0 AND renewed_at
-    AND octet_length(name || build || array_to_string(roles, '') || array_to_string(topics, '')) <= 65536);
+    AND octet_length(name || build || array_to_string(roles, '') || array_to_string(topics, '') || array_to_string(early, '')) <= 131072);
 CREATE POLICY worker_keep ON {schema}.sessions FOR UPDATE TO {role_worker}
     USING (login = session_user)
     WITH CHECK (login = session_user AND NOT engine AND renewed_at BETWEEN 0 AND {schema}.micros() + 3600000000
         AND since BETWEEN 0 AND {schema}.micros() AND withdrawn <@ topics AND cardinality(withdrawn) <= cardinality(topics)
+        AND early <@ topics AND cardinality(early) <= cardinality(topics)
         AND cardinality(ran) <= greatest(cardinality(topics), 1)
         AND busy BETWEEN 0 AND 1000000000000000 AND octet_length(array_to_string(troubles, '')) <= 65536);
 

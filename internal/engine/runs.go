@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/early"
+	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
+	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/transport"
+)
+
+// maxStall is how long a batch waits without an answer of an early run, and at least how long it
+// waits in all. More than that it waits at most half as long as the commits of its loop take.
+const maxStall = 300 * time.Microsecond
+
+// runs are the early runs of a batch: requests whose handlers run before the batch has committed
+// (L4). Quick ones run one after another on one goroutine, and the batch waits for them; all others
+// have goroutines of their own. A nil *runs has none.
+type runs struct {
+	*follower
+	cause   *early.Cause // nil before the first run
+	all     map[journal.GUID]*earlyRun
+	begun   []*earlyRun // in their order
+	wanting []wanted    // requests that have found no free slot
+	queue   chan func() // quick runs; nil: there was none
+	quick   int         // quick runs that have not answered
+	waited  time.Duration
+	stalled bool
+	unsent  []transport.Message // answers that the batch has not decided
+}
+
+// wanted is a request that may begin early.
+type wanted struct {
+	plan  *collation.Plan
+	row   *collation.Row
+	round int
+}
+
+// earlyRun is a run that has begun.
+type earlyRun struct {
+	wanted
+	quick bool
+	kept  bool // its answer was decided in the batch
+}
+
+// maxQuick bounds the quick runs of a batch that wait for their turn.
+const maxQuick = 4096
+
+// want begins the request if it may be early and there is a slot for it.
+func (r *runs) want(ctx context.Context, w wanted) {
+	st := r.loaded.States[w.plan.Job]
+	may, quick := r.cfg.Early.May(w.row.Topic)
+	switch {
+	case !may, r.cfg.Local == nil, r.mode.Session == 0, st == nil, w.row.Holder != "", !released(w.row, st.Now):
+	case w.row.Turn > 1, st.Job.Flow.Name == flow.UndoName, r.all[w.row.GUID] != nil:
+	case len(w.row.Body) > wire.Inline(r.pub.Bus.MaxPayload()), r.flows.Cached(st.Job.Flow.Digest) == nil:
+	case !r.begins(ctx, st, w, quick) && r.quick > 0:
+		r.wanting = append(r.wanting, w)
+	}
+}
+
+// begins begins a request, unless there is no free slot.
+func (r *runs) begins(ctx context.Context, st *collation.State, w wanted, quick bool) bool {
+	holder, ok := r.cfg.Local.Take(w.row.Topic)
+	if !ok {
+		return false
+	}
+	row := *w.row
+	row.HandOver(holder, r.mode.Session)
+	o := outgoing(st, &row, true)
+	m, err := r.pub.message(ctx, &o)
+	if r.cause == nil {
+		r.cause, r.all = early.NewCause(), map[journal.GUID]*earlyRun{}
+	}
+	var run func()
+	if err == nil {
+		run, err = r.cfg.Local.Begin(&m, r.cause)
+	}
+	if err != nil {
+		r.cfg.Local.Drop(w.row.Topic)
+		return false
+	}
+	*w.row, w.plan.Session = row, r.mode.Session
+	if applied := st.Rows[row.GUID]; applied != nil { // made by this batch's Apply, so nobody else has it
+		applied.HandOver(holder, r.mode.Session)
+	}
+	quick = quick && !r.stalled && r.quick < maxQuick
+	x := &earlyRun{wanted: w, quick: quick}
+	r.all[row.GUID], r.begun = x, append(r.begun, x)
+	if !quick {
+		go run()
+		return true
+	}
+	if r.queue == nil {
+		r.queue = make(chan func(), maxQuick)
+		go serve(r.queue)
+	}
+	r.quick++
+	r.queue <- run
+	return true
+}
+
+// serve runs what comes. A handler that ends its goroutine takes no other with it.
+func serve(queue chan func()) {
+	done := false
+	defer func() {
+		if !done {
+			go serve(queue)
+		}
+	}()
+	for run := range queue {
+		run()
+	}
+	done = true
+}
+
+// await gathers answers of early runs, and waits for those of quick ones. It reports whether there is
+// something to decide.
+func (r *runs) await(ctx context.Context) bool {
+	for {
+		wanting := r.wanting
+		r.wanting = nil
+		for _, w := range wanting {
+			r.want(ctx, w)
+		}
+		if r.cause == nil {
+			return false
+		}
+		r.gather(r.cause.Take())
+		limit := min(maxStall, max(maxStall, r.commits/2)-r.waited)
+		switch {
+		case len(r.due) > 0:
+			return true
+		case r.quick == 0 || r.stalled || limit <= 0 || r.full():
+			return false
+		}
+		began := time.Now()
+		timer := time.NewTimer(limit)
+		select {
+		case <-r.cause.Came():
+		case <-timer.C:
+			r.stalled = true
+		}
+		timer.Stop()
+		r.waited += time.Since(began)
+	}
+}
+
+// gather makes messages of answers, for the batch to decide.
+func (r *runs) gather(answers []transport.Message) {
+	for i := range answers {
+		m, err := decode(&inBatchAnswer{msg: answers[i]})
+		if err == nil {
+			if run := r.all[m.msg.Row]; run != nil {
+				if run.quick {
+					r.quick--
+				}
+				if !m.refused {
+					r.due = append(r.due, caused{message: m, round: run.round})
+					continue
+				}
+			}
+		}
+		r.unsent = append(r.unsent, answers[i]) // its lane says what is wrong with it
+	}
+}
+
+// answered notes what became of an answer. One that was not decided is sent after the commit.
+func (r *runs) answered(m *message, decided bool) {
+	if !decided {
+		r.unsent = append(r.unsent, *m.delivery.Message())
+		return
+	}
+	r.all[m.msg.Row].kept = true
+}
+
+// stopWaiting takes no further answers. Quick runs that have not begun get goroutines of their own.
+func (r *runs) stopWaiting() {
+	if r.cause == nil {
+		return
+	}
+	r.unsent = append(r.unsent, r.cause.Close()...)
+	if r.queue == nil {
+		return
+	}
+	for {
+		select {
+		case run := <-r.queue:
+			go run()
+			continue
+		default:
+		}
+		break
+	}
+	close(r.queue)
+}
+
+// has reports whether the request has begun.
+func (r *runs) has(request journal.GUID) bool { return r != nil && r.all[request] != nil }
+
+// begin tells the runs that their cause has committed: from now on they are runs like all others.
+// It sends the answers that the batch has not decided.
+func (r *runs) begin(ctx context.Context) {
+	if r == nil || r.cause == nil {
+		return
+	}
+	r.cause.Settle(true)
+	r.count(false)
+	if len(r.unsent) == 0 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, transactTime)
+	defer cancel()
+	msgs := slices.Clone(r.unsent)
+	_ = r.pub.Bus.Send(bounded, msgs, func(i int, err error) { // it gets all outcomes
+		for _, run := range r.begun {
+			if err != nil && run.row.Holder == msgs[i].Holder {
+				r.returns(ctx, run.row)
+			}
+		}
+	})
+}
+
+// returns hands back a request whose answer did not reach its lane. Run waits for it.
+func (r *runs) returns(ctx context.Context, row *collation.Row) {
+	lease := leaseOf(row)
+	r.returning.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, transactTime)
+		defer cancel()
+		if err := r.cfg.Store.HandBack(ctx, lease); err != nil && !errors.Is(err, store.ErrStale) {
+			r.cfg.Session.Return(lease)
+		}
+		r.cache.drop(lease.Job)
+	})
+}
+
+// fail stops the runs, because their cause did not commit, or may not have: then the rows are handed
+// back, should they be there (L6).
+func (r *runs) fail(unsure bool) {
+	if r == nil || r.cause == nil {
+		return
+	}
+	if unsure {
+		for _, run := range r.begun {
+			r.cfg.Session.Return(leaseOf(run.row))
+		}
+	}
+	r.cause.Settle(false)
+	r.count(true)
+}
+
+// count adds the runs to the metrics.
+func (r *runs) count(dropped bool) {
+	by := map[string]early.Counts{}
+	for _, run := range r.begun {
+		n := by[run.row.Topic]
+		switch {
+		case dropped:
+			n.Dropped++
+		case run.kept:
+			n.Kept++
+		default:
+			n.Late++
+		}
+		by[run.row.Topic] = n
+	}
+	for topic, n := range by {
+		r.cfg.Early.Count(topic, n)
+		r.cfg.Observer.Count(observer.MetricEarly, n.Kept, "topic", topic, "outcome", "kept")
+		r.cfg.Observer.Count(observer.MetricEarly, n.Late, "topic", topic, "outcome", "late")
+		r.cfg.Observer.Count(observer.MetricEarly, n.Dropped, "topic", topic, "outcome", "dropped")
+	}
+}
