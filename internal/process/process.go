@@ -84,6 +84,11 @@ func (p *Process) connect(ctx context.Context) (err error) {
 	if !how.NoEarly && !how.NoLocal {
 		p.early = early.NewTopics()
 	}
+	for _, topic := range p.earlyTopics() {
+		for _, outcome := range []string{"kept", "late", "dropped"} { // they are there before the first one, as below
+			c.Observer.Count(observer.MetricEarly, 0, "topic", topic, "outcome", outcome)
+		}
+	}
 	p.session = session.New(session.Config{
 		Store: p.Store, Process: p.self(), Troubles: p.tells, Busy: func() store.Busy {
 			return p.Committer.Busy().Told()
