@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/internal/keyring"
+	"github.com/quipu-journal/quipu/journal"
 )
 
 // Kind says which of the three queues of a space a message travels on (T5).
@@ -166,6 +167,9 @@ type Message struct {
 	// Holder is the holder of a request that is handed over in this process (W7); "" for
 	// all other messages. It is not on the wire.
 	Holder string
+	// Kind is the kind of what Body has, for who counts messages; "": it is not counted. It is not on
+	// the wire.
+	Kind journal.MessageKind
 	// ByBus says that the message must go by a server, because its sender gives up its
 	// hold on the work once the message is sent. It is not on the wire.
 	ByBus bool

@@ -14,6 +14,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 	"github.com/quipu-journal/quipu/transport"
@@ -73,6 +74,9 @@ type Config struct {
 	// Early are the topics of which requests may begin before their cause has committed (L4); nil:
 	// none.
 	Early *early.Topics
+	// Traffic counts the messages that are decided in the transactions that cause them, and the
+	// requests of early runs; nil: nobody does.
+	Traffic *traffic.Counts
 	// Resend is when the sweeper looks for a message that should have been handled, and sends it
 	// again if it is lost; 3 s, doubling (T2).
 	Resend time.Duration

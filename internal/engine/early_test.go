@@ -16,6 +16,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/membus"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 	"github.com/quipu-journal/quipu/workers"
@@ -39,13 +40,26 @@ func chain(n int) string {
 	return b.String()
 }
 
-// L2, L4: a job of early steps commits once, with the entries that it has otherwise.
+// carried are the messages by kind and way, as far as there are any.
+func carried(c *traffic.Counts) map[string]int64 {
+	got := map[string]int64{}
+	c.Each(func(kind journal.MessageKind, way traffic.Way, n int64) {
+		if n > 0 {
+			got[string(kind)+" "+way.String()] = n
+		}
+	})
+	return got
+}
+
+// L2, L4: a job of early steps commits once, with the entries that it has otherwise. Nothing carries
+// its messages (O4).
 func TestL4StepsOfEarlyHandlersShareTheCommitOfTheirCause(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var commits atomic.Int64
 		reg := workers.New()
 		workers.Handle(reg, "t.work", func(_ context.Context, n int) (int, error) { return n + 1, nil }, workers.Early())
-		r := start(t, withEarly(engine.Config{}), membus.Config{}, func(op string) error {
+		var went traffic.Counts
+		r := start(t, withEarly(engine.Config{Traffic: &went}), membus.Config{}, func(op string) error {
 			if op == "commit" {
 				commits.Add(1)
 			}
@@ -61,6 +75,10 @@ func TestL4StepsOfEarlyHandlersShareTheCommitOfTheirCause(t *testing.T) {
 		r.completed([]journal.JobID{id}, `{"got": 15}`)
 		r.proved(id)
 		require.Len(t, r.entries(id), 12)
+		require.Equal(t, map[string]int64{
+			"leg1 folded": 20, "request folded": 19, "response folded": 19,
+			"request memory": 1, "response memory": 1, // of the first run: the topic is not known to be quick
+		}, carried(&went))
 	})
 }
 

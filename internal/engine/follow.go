@@ -175,6 +175,7 @@ func (f *follower) one(ctx context.Context, c caused) {
 	if p == nil {
 		return
 	}
+	f.runs.followed = append(f.runs.followed, m.msg.Kind)
 	m.end = endElsewhere
 	d := &decision{item: m}
 	d.commits(p)

@@ -78,7 +78,7 @@ func (p *Publisher) publish(ctx context.Context, out []store.Outgoing, from Orig
 
 func (p *Publisher) message(ctx context.Context, o *store.Outgoing) (transport.Message, error) {
 	r := &o.Row
-	m := transport.Message{Header: transport.Header{
+	m := transport.Message{Kind: r.Kind, Header: transport.Header{
 		GUID: r.GUID, Publication: r.Publication, Turn: r.Turn, Epoch: p.Epoch.Load(),
 		PublishedAt: int64(r.PublishedAt), Traceparent: o.Trace,
 	}}

@@ -59,6 +59,7 @@ func start(t *testing.T, cfg engine.Config, busCfg membus.Config, f fault, reg *
 	cfg.Store, cfg.Bus, cfg.Space, cfg.Session = r.store, r.bus, "test", own
 	if asked, ok := cfg.Local.(handsOver); ok {
 		here := local.New(r.bus, "here")
+		here.Traffic = cfg.Traffic
 		cfg.Bus, cfg.Local = here, here
 		if asked.early {
 			cfg.Early = early.NewTopics()

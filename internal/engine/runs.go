@@ -10,6 +10,7 @@ import (
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
@@ -34,6 +35,8 @@ type runs struct {
 	waited  time.Duration
 	stalled bool
 	unsent  []transport.Message // answers that the batch has not decided
+	// followed are the messages that the batch has decided because its own plans have caused them.
+	followed []journal.MessageKind
 }
 
 // wanted is a request that may begin early.
@@ -208,7 +211,13 @@ func (r *runs) has(request journal.GUID) bool { return r != nil && r.all[request
 // begin tells the runs that their cause has committed: from now on they are runs like all others.
 // It sends the answers that the batch has not decided.
 func (r *runs) begin(ctx context.Context) {
-	if r == nil || r.cause == nil {
+	if r == nil {
+		return
+	}
+	for _, kind := range r.followed {
+		r.cfg.Traffic.Add(kind, traffic.Folded, 1)
+	}
+	if r.cause == nil {
 		return
 	}
 	r.cause.Settle(true)
@@ -266,8 +275,10 @@ func (r *runs) count(dropped bool) {
 			n.Dropped++
 		case run.kept:
 			n.Kept++
+			r.cfg.Traffic.Add(journal.MessageRequest, traffic.Folded, 1)
 		default:
 			n.Late++
+			r.cfg.Traffic.Add(journal.MessageRequest, traffic.Memory, 1)
 		}
 		by[run.row.Topic] = n
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
@@ -41,7 +42,7 @@ func (l *loop) count(b *batch) {
 	if len(b.plans) > 0 {
 		o.Observe(observer.MetricCommit, b.timing.took.Seconds())
 	}
-	messages, handled, stale, withoutRow := 0, int64(0), int64(0), int64(0)
+	messages, handled, stale, withoutRow, leg1s := 0, int64(0), int64(0), int64(0), int64(0)
 	for _, d := range b.decisions {
 		if d.plan == nil || d.fate == fateEnded {
 			continue
@@ -61,12 +62,27 @@ func (l *loop) count(b *batch) {
 		case p.Outcome == collation.Stale:
 			stale++
 		}
+		leg1s += folded(p)
 		l.countPlan(b, p)
 	}
+	l.cfg.Traffic.Add(journal.MessageLeg1, traffic.Folded, leg1s)
 	o.Observe(observer.MetricBatch, float64(messages))
 	o.Count(observer.MetricTransitions, handled)
 	o.Count(observer.MetricStale, stale)
 	o.Count(observer.MetricWithoutRow, withoutRow)
+}
+
+// folded is how many Leg1s the plan handles that it dispatches itself (C11).
+func folded(p *collation.Plan) (n int64) {
+	if p.Entry == nil {
+		return 0
+	}
+	for i := range p.Entry.Dispatched {
+		if p.Entry.Dispatched[i].Folded != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // countPlan counts the dead letters of a plan, and the job that it begins, closes or

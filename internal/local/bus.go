@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/internal/early"
+	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -27,8 +28,10 @@ type Yielder interface {
 
 // Bus is a transport.Bus that decorates another. Make one with New.
 type Bus struct {
-	transport.Bus        // the bus beneath
-	name          string // prefix of the holders' names
+	transport.Bus // the bus beneath
+	// Traffic counts the messages of Send; nil: nobody does. It is set before the first call.
+	Traffic *traffic.Counts
+	name    string // prefix of the holders' names
 
 	mu     sync.Mutex
 	topics map[string]*topic
@@ -100,11 +103,17 @@ func (b *Bus) Send(ctx context.Context, msgs []transport.Message, done func(i in
 	var rest []transport.Message
 	var places []int
 	for i := range msgs {
-		switch over, err := b.handOver(&msgs[i]); {
-		case over && done != nil:
-			done(i, err)
+		over, err := b.handOver(&msgs[i])
+		switch {
 		case !over:
+			b.Traffic.Add(msgs[i].Kind, traffic.JetStream, 1)
 			rest, places = append(rest, msgs[i]), append(places, i)
+			continue
+		case err == nil:
+			b.Traffic.Add(msgs[i].Kind, traffic.Memory, 1)
+		}
+		if done != nil {
+			done(i, err)
 		}
 	}
 	switch {
@@ -173,5 +182,6 @@ func (b *Bus) Consume(
 func (b *Bus) back(m *transport.Message) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendWait)
 	defer cancel()
+	b.Traffic.Add(m.Kind, traffic.JetStream, 1)
 	_ = b.Bus.Send(ctx, []transport.Message{*m}, nil)
 }

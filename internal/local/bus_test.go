@@ -13,6 +13,8 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/traffic"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -32,7 +34,9 @@ type process struct {
 
 func start(t *testing.T, servers *membus.Bus) *process {
 	t.Helper()
-	return &process{T: t, Bus: local.New(servers, "p"), servers: servers}
+	b := local.New(servers, "p")
+	b.Traffic = &traffic.Counts{}
+	return &process{T: t, Bus: b, servers: servers}
 }
 
 // serve consumes until stop is called.
@@ -52,7 +56,7 @@ func (p *process) send(to transport.Destination, n byte, holder string) error {
 	p.Helper()
 	told := make(chan error, 1)
 	m := transport.Message{
-		To: to, Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)},
+		To: to, Kind: journal.MessageLeg1, Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)},
 		Holder: holder,
 	}
 	err := p.Send(p.Context(), []transport.Message{m}, func(_ int, err error) { told <- err })
@@ -121,6 +125,10 @@ func TestLane(t *testing.T) {
 		stop()
 		require.NoError(t, p.send(lane, 20, ""))
 		require.Equal(t, 1, servers.Len(lane), "nobody serves it here any more")
+		went := map[traffic.Way]int64{}
+		p.Traffic.Each(func(_ journal.MessageKind, way traffic.Way, n int64) { went[way] += n })
+		require.Equal(t, map[traffic.Way]int64{traffic.JetStream: 4, traffic.Memory: 2, traffic.Folded: 0}, went,
+			"one came back and went by the servers, too (O4)")
 	})
 }
 

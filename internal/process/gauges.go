@@ -7,6 +7,8 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/engine"
 	"github.com/quipu-journal/quipu/internal/health"
+	"github.com/quipu-journal/quipu/internal/traffic"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
@@ -18,6 +20,9 @@ func (p *Process) gauges(ctx context.Context) ([]observer.Reading, error) {
 	out.add(observer.MetricWaiting, float64(p.Waiters.Len()))
 	out.troubles(p)
 	out.busy(p.Committer.Busy())
+	p.traffic.Each(func(kind journal.MessageKind, way traffic.Way, n int64) {
+		out.add(observer.MetricMessages, float64(n), "kind", string(kind), "way", way.String())
+	})
 	out.add(observer.MetricConnections, float64(pool.Used), "state", "used")
 	out.add(observer.MetricConnections, float64(pool.Idle), "state", "idle")
 	out.add(observer.MetricPoolLimit, float64(pool.Limit))

@@ -12,6 +12,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/session"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/internal/work"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/journal/postgres"
@@ -32,6 +33,7 @@ type Process struct {
 	cfg     Config
 	eng     *engine.Engine // nil without NATS
 	session *session.Keeper
+	traffic traffic.Counts
 	early   *early.Topics      // nil: nothing begins before its cause has committed
 	private bool               // the space keeps digests of keys (S15)
 	login   string             // at the database; "" for a process that only reads
@@ -110,7 +112,7 @@ func (p *Process) connect(ctx context.Context) (err error) {
 		Session: p.session, Lease: c.Lease, AckWait: c.AckWait, Store: p.Store, Space: c.Space, Private: p.private,
 		Lanes: c.Lanes, Committers: c.Committers, MaxBatch: c.MaxBatch, HotBytes: c.HotBytes,
 		Stepwise: how.Stepwise, NoFold: how.NoFold, Resend: c.Resend, Writer: c.Name, Build: c.Build, Login: p.login,
-		Ended: p.Waiters.Over, Observer: c.Observer, Logger: c.Logger,
+		Ended: p.Waiters.Over, Traffic: &p.traffic, Observer: c.Observer, Logger: c.Logger,
 	}
 	if c.NATS != nil {
 		if err := p.reach(ctx); err != nil {
@@ -121,6 +123,7 @@ func (p *Process) connect(ctx context.Context) (err error) {
 		}
 		if cfg.Bus != nil && !how.NoLocal {
 			here := local.New(p.Bus, holder(c.Name))
+			here.Traffic = &p.traffic
 			cfg.Bus, cfg.Local = here, here
 		}
 		if cfg.NoFollow = how.NoEarly; !how.NoEarly {

@@ -57,7 +57,7 @@ func (r *run) respond(response *wire.Response) {
 func (r *run) message(response *wire.Response) transport.Message {
 	asked := &r.d.Message().Header
 	return transport.Message{
-		To: transport.ToLane(wire.LaneOf(r.job, r.rt.cfg.Lanes)),
+		To: transport.ToLane(wire.LaneOf(r.job, r.rt.cfg.Lanes)), Kind: journal.MessageResponse,
 		Header: transport.Header{
 			GUID: collation.ResponseGUID(r.request, r.req.Turn), Turn: r.req.Turn,
 			// Publication and time are the request's. So the answer to a re-sent request

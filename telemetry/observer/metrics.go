@@ -28,6 +28,7 @@ const (
 	MetricSignals      = "quipu.signals"
 	MetricScheduled    = "quipu.scheduled"
 	MetricAnother      = "quipu.another_database"
+	MetricMessages     = "quipu.messages"
 	MetricBlind        = "quipu.gauges.failed"
 	MetricTurnedAway   = "quipu.http.refused"
 
@@ -135,6 +136,7 @@ func counted() []Metric {
 func asked() []Metric {
 	return []Metric{
 		{Name: MetricWaiting, Kind: Gauge, Unit: "{wait}", Help: "Callers that wait for a job now."},
+		{Name: MetricMessages, Kind: Total, Unit: "{message}", Labels: []string{"kind", "way"}, Help: "Messages that the process sent, again each time, by kind and by what carried them. jetstream: published to NATS; memory: handed over within the process; folded: decided in the transaction that caused it."},
 		{Name: MetricTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []string{"kind"}, Help: "What keeps this process from its work, as /readyz says it. another, settings, read-only: the database; session, commit, slow: nothing can be written there; busy: an engine decides on one message for long; away, refused, stream, consumer: NATS; room: a topic has its part of a stream, its requests wait; witness: NATS does not store how new the database is."},
 		{Name: MetricBusy, Kind: Gauge, Unit: "s", Labels: []string{"on"}, Help: "How long the process has been busy with one message, or has waited for one answer of the database, if that is over 2 or 10 s; otherwise 0. on: message, database."},
 		{Name: MetricConnections, Kind: Gauge, Unit: "{connection}", Labels: []string{"state"}, Help: "Connections of the pool to Postgres: used, idle."},

@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"journal", "flow"},
 	{"collation", "view"},
 	{"replay", "internal/inspect/spans"},
-	{"internal/store", "telemetry/observer", "internal/wire"},
+	{"internal/store", "telemetry/observer", "internal/wire", "internal/traffic"},
 	{"internal/health"},
 	{"internal/effect/port", "transport", "internal/explain", "internal/repair", "internal/archive", "api/access"},
 	{"effects", "internal/early"},
