@@ -244,15 +244,27 @@ func (b *Builder) ran(r *request, x *journal.Response, e *journal.Entry) {
 	}
 	of := b.tree.Spans[r.span]
 	// The run has the times of the worker's clock. If they do not fit, the clocks differ: how long
-	// it took is true all the same.
+	// it took is true all the same. A run that began before its cause had committed may lie before
+	// its request.
 	began := max(of.Start, min(x.Began, of.End-x.Ran))
 	b.begin(view.Span{
 		ID: span("queued", of.ID[:]), Parent: of.ID, Part: PartQueued, About: of.About, Start: of.Start, End: began,
 	})
-	b.begin(view.Span{
+	run := view.Span{
 		ID: span("run", of.ID[:]), Parent: of.ID, Part: PartRun, About: of.About, Start: began, End: began + x.Ran,
 		Failure: view.FailureOf(x.Error), Code: x.Code,
-	})
+	}
+	if early(x, of.Start, e.Time) {
+		run.Attributes = numbers("quipu.early", 1)
+	}
+	b.begin(run)
+}
+
+// early says that a run began before the entry that sent its request, at the time sent, was committed:
+// the transaction of that entry has its answer, too, and so the same time (L2). Where a clock stands
+// still, as in tests, a run that takes no time has that time itself.
+func early(x *journal.Response, sent, answered int64) bool {
+	return x.Turn == 1 && sent == answered && (x.Began != sent || x.Ran != 0)
 }
 
 // pause begins a pause of a function, unless it goes on since an earlier turn.

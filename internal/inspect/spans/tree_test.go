@@ -1,6 +1,7 @@
 package spans_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,7 @@ func oneTree(t require.TestingT, tree *view.Tree) {
 			require.Equal(t, spans.PartJob, s.Part)
 		} else {
 			require.NotNil(t, byID[s.Parent], "%s comes before its parent", s.Name())
+			require.GreaterOrEqual(t, s.Start, byID[s.Parent].Start, "%s begins before its parent", s.Name())
 		}
 		byID[s.ID] = s
 		closed := tree.State.Closed() && tree.Spans[0].End != 0
@@ -71,5 +73,38 @@ func grows(t require.TestingT, early, late *view.Tree) {
 	}
 	for _, s := range early.Ended() {
 		require.Equal(t, later[s.ID], s)
+	}
+}
+
+// L4, O1: a run that began before its request was sent, by its clock or because its cause had not
+// committed, begins with its attempt. If one transaction has both, it was early.
+func TestEarlyRun(t *testing.T) {
+	t.Parallel()
+	const at = 1_700_000_000_000_000
+	request, job := journal.GUID{2}, journal.DeriveJob("shop", "k", 1)
+	for name, x := range map[string]struct {
+		began, ran, answered int64
+		early                bool
+	}{
+		"in the transaction of its cause":       {at - 3, 20, at, true},
+		"there, and it began after the load":    {at + 90, 20, at, true},
+		"after it":                              {at - 3, 20, at + 900, false},
+		"in a world whose clock does not go on": {at, 0, at, false},
+	} {
+		tree := built([]*journal.Entry{{
+			Kind: journal.KindCreated, Job: job, GUID: job.Start(), Activity: "start", DAD: ",0", Time: at,
+			Dispatched: []journal.Dispatched{{Kind: journal.MessageRequest, GUID: request, Activity: "work", DAD: ",0,0", Topic: "t"}},
+		}, {
+			Kind: journal.KindLeg2, Job: job, GUID: journal.GUID{3}, Activity: "work", DAD: ",0,0", Time: x.answered,
+			Response: &journal.Response{Kind: journal.ResponseTerminal, Request: request, Turn: 1, Began: x.began, Ran: x.ran},
+		}})
+		oneTree(t, tree)
+		for _, s := range tree.Spans {
+			early := s.Part == spans.PartRun && x.early
+			require.Equal(t, early, slices.Contains(s.Attributes, view.Attribute{Key: "quipu.early", Number: 1}), name)
+			if s.Part == spans.PartRun {
+				require.Equal(t, x.ran, s.End-s.Start, name)
+			}
+		}
 	}
 }
