@@ -20,6 +20,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/tokens"
 	"github.com/quipu-journal/quipu/journal/postgres"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/view"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -167,6 +168,9 @@ type Topic struct {
 	Rate float64
 	// Longest is how long ago the request was sent whose run has gone on longest; 0 for none.
 	Longest time.Duration
+	// Early are the runs of its handlers that began before what caused them had committed, as
+	// workers.Early lets them; nil where no process serves it so.
+	Early *view.EarlyRuns
 	// Processes are the names of the living processes that have a handler for it, the oldest first.
 	// A worker in another language is none of them.
 	Processes []string
@@ -199,18 +203,7 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	for name, n := range g.Running {
 		of(name).Running, of(name).Longest = n.N, n.Age
 	}
-	for i := range living {
-		p := &living[i]
-		for n, name := range p.Topics {
-			if name == "" { // it serves that one no more
-				continue
-			}
-			t := of(name)
-			if t.Processes = append(t.Processes, p.Name); n < len(p.Ran) {
-				t.Rate += float64(p.Ran[n]) / session.RanSpan.Seconds()
-			}
-		}
-	}
+	serving(living, of)
 	if rt.proc.Bus != nil {
 		if q, err := rt.proc.Bus.Queues(ctx); err == nil {
 			for _, t := range all {
@@ -229,6 +222,42 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	}
 	slices.SortFunc(out, func(a, b Topic) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
+}
+
+// serving adds what living processes say of the topics that they serve.
+func serving(living []store.ProcessView, of func(topic string) *Topic) {
+	weights := map[string]float64{} // of the mean run of a topic
+	for i := range living {
+		p := &living[i]
+		for n, name := range p.Topics {
+			if name == "" { // it serves that one no more
+				continue
+			}
+			t, ran := of(name), int64(0)
+			if n < len(p.Ran) {
+				ran = p.Ran[n]
+			}
+			t.Processes = append(t.Processes, p.Name)
+			t.Rate += float64(ran) / session.RanSpan.Seconds()
+			at := slices.Index(p.Process.Early, name)
+			if at < 0 {
+				continue
+			}
+			if t.Early == nil {
+				t.Early = &view.EarlyRuns{}
+			}
+			if at >= len(p.Doing.Early) {
+				continue // it has not told yet
+			}
+			e, x := t.Early, &p.Doing.Early[at]
+			e.Kept, e.Late, e.Dropped = e.Kept+x.Kept, e.Late+x.Late, e.Dropped+x.Dropped
+			if x.Mean > 0 {
+				weight := float64(max(ran, 1))
+				weights[name] += weight
+				e.Mean += (x.Mean.Seconds() - e.Mean) * weight / weights[name]
+			}
+		}
+	}
 }
 
 // ExpireDefault returns how long closed jobs are kept whose flow has no `expire`; 0 means for

@@ -87,7 +87,7 @@ func topicLoads(topics []Topic) []view.TopicLoad {
 		t := &topics[i]
 		all[i] = view.TopicLoad{
 			Topic: t.Name, Oldest: t.Oldest.Seconds(), Running: t.Running, Longest: t.Longest.Seconds(), Rate: t.Rate,
-			Processes: append([]string{}, t.Processes...), Elsewhere: t.Elsewhere,
+			Processes: append([]string{}, t.Processes...), Elsewhere: t.Elsewhere, Early: t.Early,
 		}
 		if t.Queued != QueueUnknown {
 			all[i].Queued = &t.Queued

@@ -33,7 +33,21 @@ type TopicLoad struct {
 	Rate      float64  `json:"runs_per_second"`           // runs that ended, over the last minute
 	Processes []string `json:"processes"`                 // that serve it, by name
 	Elsewhere bool     `json:"elsewhere,omitempty"`       // none of them does, but a worker in another language
+	// Early are its early runs; nil: none of the processes may begin one.
+	Early *EarlyRuns `json:"early,omitempty"`
 }
+
+// EarlyRuns are the runs of a topic that began before their causes had committed, over the last minute,
+// in all its processes.
+type EarlyRuns struct {
+	Kept    int64   `json:"kept"`             // their answers committed with their causes
+	Late    int64   `json:"late"`             // their causes committed before they answered
+	Dropped int64   `json:"dropped"`          // their causes did not commit
+	Mean    float64 `json:"mean_run_seconds"` // of all runs of the topic, lately; 0: there was none
+}
+
+// MeanRun is Mean as a duration.
+func (e *EarlyRuns) MeanRun() time.Duration { return time.Duration(e.Mean * float64(time.Second)) }
 
 // Served says that somebody takes the requests of the topic.
 func (t *TopicLoad) Served() bool { return len(t.Processes) > 0 || t.Elsewhere }

@@ -28,6 +28,7 @@ func TestTop(t *testing.T) {
 	for _, flow := range []string{"naps", "lost", "parks"} {
 		s.ok("", "start", flow, flow+"-1", "--input", `{"name":"Ada"}`)
 	}
+	s.ok("", "call", "echo", "early", `{"n": 1}`)
 	s.dead(1)
 	var frame map[string]any
 	require.Eventually(t, func() bool {
@@ -35,19 +36,24 @@ func TestTop(t *testing.T) {
 		said := s.ok("", "top")
 		return strings.Contains(said, "nobody.serves") && strings.Contains(said, "jobs: 3 open")
 	}, time.Minute, glance)
+	topics := map[any]map[string]any{}
 	require.Eventually(t, func() bool { // O9: the rate comes with the next renewal of the session
 		for _, x := range objects(t, s.ok("", "top", "--once", "-o", "json"))[0]["topics"].([]any) {
-			if topic := x.(map[string]any); topic["topic"] == "cut" {
-				return topic["runs_per_second"].(float64) > 0
-			}
+			topic := x.(map[string]any)
+			topics[topic["topic"]] = topic
 		}
-		return false
+		cut := topics["cut"]
+		return cut != nil && cut["runs_per_second"].(float64) > 0
 	}, time.Minute, glance)
+	require.NotContains(t, topics["cut"], "early")
+	early := topics["echo"]["early"].(map[string]any)
+	require.Positive(t, early["mean_run_seconds"])
+	require.Regexp(t, `echo .* 0 +[0-9.]+m?µ?s  `, s.ok("", "top"), "none was dropped")
 	require.Regexp(t, `cut +0 +0 +0\.0[1-9] `, s.ok("", "top"))
 	require.Equal(t, map[string]any{"engine": 1.0, "workers": 1.0, "schedule": 1.0, "retention": 1.0}, frame["processes"])
 	said := s.ok("", "top")
 	s.inOrder(said, "default  processes: engine 1", "jobs: 3 open, ", "/s begin\n", "requests that nobody serves: nobody.serves  1",
-		"quipu ls --waits topic:nobody.serves", "dead letters: parked", "quipu dead ls --reason parked", "TOPIC", "nobody.serves", "nobody\n", "FLOW", "lost ")
+		"quipu ls --waits topic:nobody.serves", "dead letters: parked", "quipu dead ls --reason parked", "TOPIC", "KEPT ", "nobody.serves", "nobody\n", "FLOW", "lost ")
 	require.NotContains(t, said, "\x1b", "it is no terminal")
 	require.Equal(t, "lost-1\n", s.ok("", "ls", "-k", "--waits", "topic:nobody.serves"), "as it says")
 

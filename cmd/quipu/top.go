@@ -43,7 +43,11 @@ of a flow, of anything else 10000. Queues are read from NATS (--nats), with the 
 an engine; without it QUEUED and OLDEST are empty. Topics that nobody serves come first.
 LONGEST is how long ago the request was sent whose run has gone on longest. STUCK is what is
 wrong, the worst first: what stops a process (it says the same at /readyz), what waits for a
-person, what nobody serves, and handlers that have run for over 10 minutes.`,
+person, what nobody serves, and handlers that have run for over 10 minutes.
+
+Of topics whose runs may begin before what caused them has committed (workers.Early), there
+is what became of such runs over the last minute: KEPT were answered in the same commit, LATE
+after it, and the cause of DROPPED did not commit. MEAN RUN is how long a run takes.`,
 		Example: "  quipu top\n  quipu top --once -o json",
 		Args:    cli.Args(0, 0),
 	}
@@ -122,9 +126,25 @@ func (f *frame) print(w io.Writer) error {
 		t = newTable(w)
 		t.row("nothing is stuck" + f.unseen())
 	}
-	topics := newTable(w, "TOPIC", "QUEUED", "OLDEST", "RUNNING", "LONGEST", "RUNS/S", "SERVED BY")
-	for i := range f.Topics[:min(len(f.Topics), maxTopTopics)] {
-		x := &f.Topics[i]
+	topics := f.topics(w)
+	flows := newTable(w, "FLOW", "OPEN", "QUARANTINED")
+	for _, x := range f.Flows[:min(len(f.Flows), maxTopFlows)] {
+		flows.row(x.Flow, x.Open, x.Quarantined)
+	}
+	return sections(w, t, topics, flows)
+}
+
+// topics is the table of topics. Where none is early, it has nothing of that.
+func (f *frame) topics(w io.Writer) *table {
+	shown := f.Topics[:min(len(f.Topics), maxTopTopics)]
+	early := slices.ContainsFunc(shown, func(x view.TopicLoad) bool { return x.Early != nil })
+	head := []string{"TOPIC", "QUEUED", "OLDEST", "RUNNING", "LONGEST", "RUNS/S"}
+	if early {
+		head = append(head, "KEPT", "LATE", "DROPPED", "MEAN RUN")
+	}
+	t := newTable(w, append(head, "SERVED BY")...)
+	for i := range shown {
+		x := &shown[i]
 		queued, by := "", "nobody"
 		if x.Queued != nil {
 			queued = fmt.Sprint(*x.Queued)
@@ -135,13 +155,20 @@ func (f *frame) print(w io.Writer) error {
 		case x.Elsewhere:
 			by = "(another language)"
 		}
-		topics.row(x.Topic, queued, seconds(x.Oldest), x.Running, seconds(x.Longest), inspect.Rate(x.Rate), by)
+		row := []any{x.Topic, queued, seconds(x.Oldest), x.Running, seconds(x.Longest), inspect.Rate(x.Rate)}
+		switch {
+		case x.Early != nil:
+			mean := ""
+			if x.Early.Mean > 0 {
+				mean = short(x.Early.MeanRun())
+			}
+			row = append(row, x.Early.Kept, x.Early.Late, x.Early.Dropped, mean)
+		case early:
+			row = append(row, "", "", "", "")
+		}
+		t.row(append(row, by)...)
 	}
-	flows := newTable(w, "FLOW", "OPEN", "QUARANTINED")
-	for _, x := range f.Flows[:min(len(f.Flows), maxTopFlows)] {
-		flows.row(x.Flow, x.Open, x.Quarantined)
-	}
-	return sections(w, t, topics, flows)
+	return t
 }
 
 // unseen says what the frame cannot tell; "" for nothing.

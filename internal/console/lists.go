@@ -73,6 +73,7 @@ type topicsPage struct {
 	Topics []*topic
 	Nobody int  // topics that flows send to and nobody serves
 	Blind  bool // the queues cannot be read here
+	Early  bool // of one of them runs may begin before their causes have committed
 }
 
 func (c *console) topics(ctx context.Context, _ *http.Request) (*page, error) {
@@ -88,6 +89,7 @@ func (c *console) topics(ctx context.Context, _ *http.Request) (*page, error) {
 		// what changes with every look says nothing
 		t.Oldest, t.Longest = t.Oldest.Truncate(time.Second), t.Longest.Truncate(time.Minute)
 		all[t.Name] = &topic{Topic: t}
+		p.Early = p.Early || t.Early != nil
 	}
 	of := func(name string) *topic {
 		if all[name] == nil {

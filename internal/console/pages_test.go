@@ -200,6 +200,8 @@ func listPages(t *testing.T, w *site) {
 	has(t, w.get("/topics"), "1 topic that nobody serves")
 	topics := w.get("/topics")
 	has(t, topics, `<tr class="nobody"><th scope="row"><a class="row whole" href="/jobs?waits=topic:books.close">books.close</a></th><td><strong class="bad">nobody</strong></td><td class="number">1</td>`)
+	has(t, topics, `<th scope="col" class="number">Mean run</th>`)
+	require.Regexp(t, `>echo</a></th>.*<td class="number">0</td><td class="number">0</td><td class="number">0</td><td class="number"></td>`, topics, "it may begin early, and has not run")
 	rate := regexp.MustCompile(`payments.charge</a></th>.*<td class="number">0\.[0-9]+</td>`)
 	// it comes with the next renewal of the session, and is that of a minute
 	for n := 0; !rate.MatchString(w.get("/topics")); n++ {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/quipu-journal/quipu/internal/store"
 )
 
 // quickRun is how long the runs of a topic may take on average, so that a batch waits for them.
@@ -19,15 +21,8 @@ type Topics struct {
 
 // topic is what is known of the runs of one topic.
 type topic struct {
-	mean time.Duration // moving average of all its runs; negative: there was none
-	Counts
-}
-
-// Counts are what became of the early runs of a topic.
-type Counts struct {
-	Kept    int64 // their answers committed with their causes
-	Late    int64 // their causes committed before they answered
-	Dropped int64 // their causes did not commit
+	mean time.Duration   // moving average of all its runs; negative: there was none
+	runs store.EarlyRuns // those that were early, since the process began, without Mean
 }
 
 // NewTopics returns none.
@@ -87,24 +82,27 @@ func (t *Topics) May(name string) (may, quick bool) {
 	return true, x.mean >= 0 && x.mean <= quickRun
 }
 
-// Count adds to the counts of a topic.
-func (t *Topics) Count(name string, n Counts) {
+// Count adds to the early runs of a topic. Mean is not looked at.
+func (t *Topics) Count(name string, n store.EarlyRuns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if x := t.all[name]; x != nil {
-		x.Kept, x.Late, x.Dropped = x.Kept+n.Kept, x.Late+n.Late, x.Dropped+n.Dropped
+		x.runs.Kept, x.runs.Late, x.runs.Dropped = x.runs.Kept+n.Kept, x.runs.Late+n.Late, x.runs.Dropped+n.Dropped
 	}
 }
 
-// Of returns the counts of a topic, and how long its runs take on average; 0: there was none.
-func (t *Topics) Of(name string) (n Counts, mean time.Duration) {
+// Runs returns the early runs of each topic since the process began.
+func (t *Topics) Runs(names []string) []store.EarlyRuns {
 	if t == nil {
-		return n, 0
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x := t.all[name]; x != nil {
-		n, mean = x.Counts, max(x.mean, 0)
+	all := make([]store.EarlyRuns, len(names))
+	for i, name := range names {
+		if x := t.all[name]; x != nil {
+			all[i], all[i].Mean = x.runs, max(x.mean, 0)
+		}
 	}
-	return n, mean
+	return all
 }

@@ -267,7 +267,7 @@ func (r *runs) fail(unsure bool) {
 
 // count adds the runs to the metrics.
 func (r *runs) count(dropped bool) {
-	by := map[string]early.Counts{}
+	by := map[string]store.EarlyRuns{}
 	for _, run := range r.begun {
 		n := by[run.row.Topic]
 		switch {

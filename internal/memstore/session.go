@@ -81,7 +81,7 @@ func (m *member) Renew(_ context.Context, d store.Doing) (ended []string, err er
 			m.since = now
 		}
 		m.renewed, m.next, m.engines, m.doing = now, 0, 0, d
-		m.doing.Ran = slices.Clone(d.Ran)
+		m.doing.Ran, m.doing.Early = slices.Clone(d.Ran), slices.Clone(d.Early)
 		m.doing.Troubles = slices.Clone(d.Troubles[:min(len(d.Troubles), store.MaxTroubles)])
 		for id, o := range s.members {
 			if left := time.Duration(o.renewed+o.lease-now) * time.Microsecond; id != m.id && left > 0 &&

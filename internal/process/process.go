@@ -86,7 +86,8 @@ func (p *Process) connect(ctx context.Context) (err error) {
 	if !how.NoEarly && !how.NoLocal {
 		p.early = early.NewTopics()
 	}
-	for _, topic := range p.earlyTopics() {
+	topics := p.earlyTopics()
+	for _, topic := range topics {
 		for _, outcome := range []string{"kept", "late", "dropped"} { // they are there before the first one, as below
 			c.Observer.Count(observer.MetricEarly, 0, "topic", topic, "outcome", outcome)
 		}
@@ -95,6 +96,7 @@ func (p *Process) connect(ctx context.Context) (err error) {
 		Store: p.Store, Process: p.self(), Troubles: p.tells, Busy: func() store.Busy {
 			return p.Committer.Busy().Told()
 		},
+		Early:   func() []store.EarlyRuns { return p.early.Runs(topics) },
 		Suspend: func(topics []string) { p.early.Suspend(topics) }, Logger: c.Logger,
 	})
 	if p.Keys, err = keyring.Open(ctx, p.Store, c.Logger); err != nil {

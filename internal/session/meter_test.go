@@ -11,7 +11,7 @@ import (
 // into it.
 func TestO9Meter(t *testing.T) {
 	t.Parallel()
-	m := newMeter([]string{"a", "b"})
+	m := newCounter([]string{"a", "b"})
 	now := time.Unix(1_700_000_000, 0)
 	require.Equal(t, []int64{0, 0}, m.lately(now))
 	for range 300 { // a run of a each second, five minutes long

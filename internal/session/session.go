@@ -27,6 +27,9 @@ type Config struct {
 	// Busy is the message on which an engine of the process has been deciding for long, which others
 	// are told; nil: never.
 	Busy func() store.Busy
+	// Early is what became of the early runs of each of the process's Early topics since it began, in
+	// their order; nil: the others are told nothing.
+	Early func() []store.EarlyRuns
 	// Suspend is told which topics are early nowhere (L4), when the session is opened and at each
 	// renewal; nil: nobody is.
 	Suspend func(topics []string)
@@ -51,8 +54,9 @@ type Keeper struct {
 	runs    map[*run]struct{}
 	back    []store.Lease // leases to hand back
 	given   bool          // the session is given up
-	ran     *meter
-	engines int // living engines at the last renewal; 0: not known
+	ran     *counter
+	early   meter // of kept, late and dropped runs
+	engines int   // living engines at the last renewal; 0: not known
 	failing failing
 }
 
@@ -79,7 +83,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Suspend == nil {
 		cfg.Suspend = func([]string) {}
 	}
-	return &Keeper{cfg: cfg, runs: map[*run]struct{}{}, ran: newMeter(cfg.Topics)}
+	return &Keeper{cfg: cfg, runs: map[*run]struct{}{}, ran: newCounter(cfg.Topics)}
 }
 
 // Current is the session, and whether it is certainly alive: renewed within two thirds of
@@ -222,7 +226,8 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	if given && k.own != nil {
 		k.lose()
 	}
-	does := store.Doing{Ran: k.ran.lately(time.Now())}
+	now := time.Now()
+	does := store.Doing{Ran: k.ran.lately(now), Early: k.earlyRuns(now)}
 	if k.own == nil {
 		return true, k.open(ctx)
 	}
@@ -254,6 +259,24 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 		k.cfg.Logger.Debug("what this process holds could not be looked after; the next renewal does", "error", err)
 	}
 	return false, nil
+}
+
+// earlyRuns are the early runs of the minute before now.
+func (k *Keeper) earlyRuns(now time.Time) []store.EarlyRuns {
+	if k.cfg.Early == nil {
+		return nil
+	}
+	runs := k.cfg.Early()
+	all := make([]int64, 0, 3*len(runs))
+	for _, x := range runs {
+		all = append(all, x.Kept, x.Late, x.Dropped)
+	}
+	all = k.early.grown(now, all)
+	for i := range runs {
+		x := &runs[i]
+		x.Kept, x.Late, x.Dropped = all[3*i], all[3*i+1], all[3*i+2]
+	}
+	return runs
 }
 
 // openTime bounds the opening of a session. It is long, because nothing depends on the

@@ -59,10 +59,21 @@ type Doing struct {
 	// Ran is how many runs of each of the process's Topics have ended in the last minute, in their
 	// order; nil: none.
 	Ran []int64
+	// Early is what became of the early runs of each of the process's Early topics in the last minute,
+	// in their order; nil: none.
+	Early []EarlyRuns
 	// Busy is the message on which an engine of the process has been deciding for long; zero: none.
 	Busy Busy
 	// Troubles are what keeps messages from their way, at most MaxTroubles.
 	Troubles []Trouble
+}
+
+// EarlyRuns are the runs of a topic that began before their causes had committed (L4).
+type EarlyRuns struct {
+	Kept    int64         // their answers committed with their causes
+	Late    int64         // their causes committed before they answered
+	Dropped int64         // their causes did not commit
+	Mean    time.Duration // how long a run of the topic takes, early or not: a moving average; 0: there was none
 }
 
 // Busy is a message that holds up an engine.

@@ -354,6 +354,7 @@ var _ = test("Sessions", "a topic is early nowhere once a process that ran it ea
 var _ = test("Sessions", "the processes that live, what they do, and how many are engines (7.6)", func(b *bench) {
 	both := store.Process{
 		Name: "both", Build: "v1", Roles: []string{"engine", "workers"}, Topics: []string{"pay.charge", "pay.refund"}, Lanes: 8, Engine: true, Lease: hour,
+		Early: []string{"pay.refund"},
 	}
 	bare := store.Process{Name: "bare", Lease: hour}
 	first := b.open(both)
@@ -380,7 +381,7 @@ var _ = test("Sessions", "the processes that live, what they do, and how many ar
 	}
 	does := store.Doing{
 		Ran: []int64{7, 1 << 40}, Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: guid(2)},
-		Troubles: troubles,
+		Troubles: troubles, Early: []store.EarlyRuns{{Kept: 3, Late: 2, Dropped: 1, Mean: 4567}},
 	}
 	must(first.Renew(b.ctx(), does))(b)
 	list = views()

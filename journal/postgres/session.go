@@ -81,12 +81,13 @@ func (s *Store) processes(ctx context.Context, silent bool) ([]store.ProcessView
 			Process: store.Process{
 				Name: v.text(0), Build: v.text(1), Roles: v.lines(2), Topics: v.lines(3), Engine: v.bool(4),
 				Lease: time.Duration(v.int(5)) * time.Microsecond, Lanes: int(v.int(8)),
+				Early: v.lines(14),
 			},
 			Since: collation.Micros(v.int(6)), Renewed: collation.Micros(v.int(7)), Doing: store.Doing{
 				Ran: v.numbers(9), Busy: store.Busy{
 					For: time.Duration(v.int(10)) * time.Microsecond, Job: v.job(11), Message: v.guid(12),
 				},
-				Troubles: readTroubles(v.lines(13)),
+				Troubles: readTroubles(v.lines(13)), Early: readEarly(v.numbers(15)),
 			},
 		}, nil
 	}, pInt(store.MaxPage), pBool(silent))
@@ -113,6 +114,26 @@ func readTroubles(lines []string) (all []store.Trouble) {
 	return all
 }
 
+// earlyNumbers is how many numbers the column early_runs has of a topic.
+const earlyNumbers = 4
+
+// writeEarly writes early runs as numbers.
+func writeEarly(runs []store.EarlyRuns) []int64 {
+	all := make([]int64, 0, earlyNumbers*len(runs))
+	for _, x := range runs {
+		all = append(all, x.Kept, x.Late, x.Dropped, x.Mean.Nanoseconds())
+	}
+	return all
+}
+
+// readEarly reads what writeEarly wrote.
+func readEarly(all []int64) (runs []store.EarlyRuns) {
+	for ; len(all) >= earlyNumbers; all = all[earlyNumbers:] {
+		runs = append(runs, store.EarlyRuns{Kept: all[0], Late: all[1], Dropped: all[2], Mean: time.Duration(all[3])})
+	}
+	return runs
+}
+
 // ID implements store.Session.
 func (x *session) ID() int64 { return x.id }
 
@@ -133,7 +154,7 @@ func (x *session) Renew(ctx context.Context, d store.Doing) (ended []string, err
 		x.engines, x.killers = int(v.int(2)), v.lines(3)
 		return nil
 	}, pInt(x.id), pInts(d.Ran...), pInt(d.Busy.For.Microseconds()), pUUID(d.Busy.Job), pUUID(d.Busy.Message),
-		pTexts(writeTroubles(d.Troubles)))
+		pTexts(writeTroubles(d.Troubles)), pInts(writeEarly(d.Early)...))
 	switch {
 	case err != nil:
 		return nil, err

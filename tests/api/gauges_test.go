@@ -13,6 +13,7 @@ import (
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/telemetry/observer"
+	"github.com/quipu-journal/quipu/workers"
 )
 
 // collector is an observer that asks for gauges and keeps counts.
@@ -60,8 +61,11 @@ func (c *collector) read(ctx context.Context) (map[string]float64, error) {
 func TestO4Gauges(t *testing.T) {
 	t.Parallel()
 	w := world.New(t, "")
+	reg := workers.New()
+	workers.RegisterBuiltins(reg)
 	of := func(c *collector, roles ...quipu.Role) *quipu.Runtime {
 		cfg := w.Config()
+		cfg.Workers = reg
 		cfg.Roles, cfg.Observer = roles, c
 		return w.Open(cfg)
 	}
@@ -71,7 +75,7 @@ func TestO4Gauges(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- rt.Run(ctx) }()
 	devtest.Await(t, "the engine", rt.Ready())
-	c := of(&client, quipu.RoleEngine) // which it does not play, because it does not run
+	c := of(&client, quipu.RoleEngine, quipu.RoleWorkers) // which it does not play, because it does not run
 	_, err := c.Start(ctx, "quipu_call", "", nil)
 	require.Error(t, err)
 	calling, leave := context.WithCancel(ctx)
@@ -88,11 +92,17 @@ func TestO4Gauges(t *testing.T) {
 	require.NotContains(t, got, observer.MetricOverdue, "engines say that")
 	require.EqualValues(t, 1, client.counts["quipu.starts outcome begun "])
 	require.EqualValues(t, 1, client.counts["quipu.waits outcome left "])
+	require.Contains(t, client.counts, "quipu.early topic echo outcome dropped ", "it is there before the first one")
+	require.NotContains(t, engine.counts, "quipu.early topic echo outcome dropped ", "it runs no handlers")
 
 	require.Eventually(t, func() bool {
 		got, err = engine.read(ctx)
 		return err == nil && got["quipu.topic.queued nobody.serves"] == 1
 	}, time.Minute, 10*time.Millisecond)
+	carried, err := client.read(ctx)
+	require.NoError(t, err)
+	require.Positive(t, carried["quipu.messages request jetstream"]+got["quipu.messages request jetstream"])
+	require.Contains(t, got, "quipu.messages response folded")
 	for _, m := range observer.Metrics() {
 		if m.Space && len(m.Labels) == 0 {
 			require.Contains(t, got, m.Name)

@@ -325,6 +325,8 @@ CREATE TABLE sessions (
     renewed_at bigint  NOT NULL,
     since      bigint  NOT NULL,
     ran        bigint[] NOT NULL DEFAULT '{}', -- runs of each of its topics that have ended in the last minute (O9)
+    -- of each of its early topics: kept, late and dropped runs of the last minute, and the mean run in nanoseconds
+    early_runs bigint[] NOT NULL DEFAULT '{}',
     troubles   text[]  NOT NULL DEFAULT '{}', -- what keeps its messages from their way, each a JSON object
     -- for how many microseconds it has been deciding on one message, if that is long; 0 if it is not
     busy         bigint NOT NULL DEFAULT 0,

@@ -50,6 +50,8 @@ CREATE POLICY worker_keep ON {schema}.sessions FOR UPDATE TO {role_worker}
         AND since BETWEEN 0 AND {schema}.micros() AND withdrawn <@ topics AND cardinality(withdrawn) <= cardinality(topics)
         AND early <@ topics AND cardinality(early) <= cardinality(topics)
         AND cardinality(ran) <= greatest(cardinality(topics), 1)
+        AND cardinality(early_runs) <= 4 * greatest(cardinality(topics), 1)
+        AND 0 <= ALL (early_runs) AND 1000000000000000 >= ALL (early_runs)
         AND busy BETWEEN 0 AND 1000000000000000 AND octet_length(array_to_string(troubles, '')) <= 65536);
 
 -- The effects of its topics, also after the request has gone: their end is recorded, late. The topic of one that begins

@@ -11,7 +11,7 @@ RETURNING id, (SELECT string_agg(DISTINCT t, E'\n') FROM sessions o, unnest(o.ea
 -- were not heard of for their lease, and that nobody has declared dead. $1 limit, $2 whether the latter.
 SELECT s.name, s.build, array_to_string(s.roles, E'\n'),
        (SELECT string_agg(CASE WHEN t = ANY (s.withdrawn) THEN '' ELSE t END, E'\n' ORDER BY place) FROM unnest(s.topics) WITH ORDINALITY AS w (t, place)), s.engine, s.lease, s.since, s.renewed_at, s.lanes, array_to_string(s.ran, E'\n'),
-       s.busy, s.busy_job, s.busy_message, array_to_string(s.troubles, E'\n')
+       s.busy, s.busy_job, s.busy_message, array_to_string(s.troubles, E'\n'), array_to_string(s.early, E'\n'), array_to_string(s.early_runs, E'\n')
 FROM sessions s, micros() AS now
 WHERE NOT s.dead AND (s.renewed_at <= now - s.lease) = $2::bool
 ORDER BY s.id
@@ -20,11 +20,11 @@ LIMIT $1::int8
 -- name: session_renew
 -- renews a session. A gap of more than two thirds of its lease restarts since. $1 session, $2 runs of its topics that
 -- have ended in the last minute, $3 for how many microseconds it has been busy with the message $5 of the job $4, 0 for
--- none, $6 its troubles. Returns how many other sessions must be ended or forgotten, in how many microseconds the next
+-- none, $6 its troubles, $7 its early runs. Returns how many other sessions must be ended or forgotten, in how many microseconds the next
 -- one must be (null for never), how many engines live, and the topics that are early nowhere: those of sessions that
 -- were declared dead within the last minute. No row: this session has been ended.
 UPDATE sessions s
-SET renewed_at = now, ran = $2::int8[], busy = $3::int8, busy_job = $4::uuid, busy_message = $5::uuid, troubles = $6::text[],
+SET renewed_at = now, ran = $2::int8[], busy = $3::int8, busy_job = $4::uuid, busy_message = $5::uuid, troubles = $6::text[], early_runs = $7::int8[],
     since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
 FROM micros() AS now
 WHERE s.id = $1::int8 AND NOT s.dead
