@@ -56,7 +56,8 @@ func (p *process) send(to transport.Destination, n byte, holder string) error {
 	p.Helper()
 	told := make(chan error, 1)
 	m := transport.Message{
-		To: to, Kind: journal.MessageLeg1, Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)},
+		To: to, Kind: journal.MessageLeg1,
+		Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)},
 		Holder: holder,
 	}
 	err := p.Send(p.Context(), []transport.Message{m}, func(_ int, err error) { told <- err })

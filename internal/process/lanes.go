@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/work"
+	"github.com/quipu-journal/quipu/telemetry/observer"
 )
 
 // self is what this process tells the others about itself.
@@ -25,6 +26,15 @@ func (p *Process) earlyTopics() []string {
 		return nil
 	}
 	return work.EarlyTopics(p.cfg.Workers)
+}
+
+// countEarly has the early runs of topics counted from 0: an alert compares a counter with that.
+func (p *Process) countEarly(topics []string) {
+	for _, topic := range topics {
+		for _, outcome := range []string{"kept", "late", "dropped"} {
+			p.cfg.Observer.Count(observer.MetricEarly, 0, "topic", topic, "outcome", outcome)
+		}
+	}
 }
 
 // lanesLook bounds the time for reading the lanes of other processes.

@@ -87,11 +87,7 @@ func (p *Process) connect(ctx context.Context) (err error) {
 		p.early = early.NewTopics()
 	}
 	topics := p.earlyTopics()
-	for _, topic := range topics {
-		for _, outcome := range []string{"kept", "late", "dropped"} { // they are there before the first one, as below
-			c.Observer.Count(observer.MetricEarly, 0, "topic", topic, "outcome", outcome)
-		}
-	}
+	p.countEarly(topics)
 	p.session = session.New(session.Config{
 		Store: p.Store, Process: p.self(), Troubles: p.tells, Busy: func() store.Busy {
 			return p.Committer.Busy().Told()

@@ -23,7 +23,8 @@ func (w Way) String() string { return [...]string{"jetstream", "memory", "folded
 // kinds are the messages that are counted, by their place in Counts.
 var kinds = [...]journal.MessageKind{
 	journal.MessageLeg1, journal.MessageRequest, journal.MessageResponse, journal.MessageAnswer, journal.MessageStart,
-	journal.MessageOutcome, journal.MessageWakeUp, journal.MessageCycle, journal.MessageSignal, journal.MessageInterrupt,
+	journal.MessageOutcome, journal.MessageWakeUp, journal.MessageCycle, journal.MessageSignal,
+	journal.MessageInterrupt,
 }
 
 // Counts are the messages of a process since it began. A nil *Counts counts nothing. It is safe for

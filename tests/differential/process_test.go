@@ -43,7 +43,10 @@ func (w *twin) live() {
 	case n < 5:
 		w.leases = append(w.leases, o.held()...)
 	default:
-		_ = o.renew(store.Doing{Ran: []int64{1, 2}, Early: []store.EarlyRuns{{Kept: 2, Mean: 3}}, Troubles: []store.Trouble{{Kind: "k", Text: "drawn"}}})
+		_ = o.renew(store.Doing{
+			Ran: []int64{1, 2}, Early: []store.EarlyRuns{{Kept: 2, Mean: 3}},
+			Troubles: []store.Trouble{{Kind: "k", Text: "drawn"}},
+		})
 		w.mode.Session = o.pg.ID()
 		w.everything()
 	}

@@ -93,10 +93,14 @@ func TestEarlyRun(t *testing.T) {
 	} {
 		tree := built([]*journal.Entry{{
 			Kind: journal.KindCreated, Job: job, GUID: job.Start(), Activity: "start", DAD: ",0", Time: at,
-			Dispatched: []journal.Dispatched{{Kind: journal.MessageRequest, GUID: request, Activity: "work", DAD: ",0,0", Topic: "t"}},
+			Dispatched: []journal.Dispatched{{
+				Kind: journal.MessageRequest, GUID: request, Activity: "work", DAD: ",0,0", Topic: "t",
+			}},
 		}, {
 			Kind: journal.KindLeg2, Job: job, GUID: journal.GUID{3}, Activity: "work", DAD: ",0,0", Time: x.answered,
-			Response: &journal.Response{Kind: journal.ResponseTerminal, Request: request, Turn: 1, Began: x.began, Ran: x.ran},
+			Response: &journal.Response{
+				Kind: journal.ResponseTerminal, Request: request, Turn: 1, Began: x.began, Ran: x.ran,
+			},
 		}})
 		oneTree(t, tree)
 		for _, s := range tree.Spans {
