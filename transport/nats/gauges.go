@@ -146,15 +146,21 @@ func (b *Bus) topics(ctx context.Context) ([]Queue, error) {
 }
 
 // Answers asks the server for a sign of life. The error is transport.ErrUnavailable, or that of
-// ctx.
+// ctx. A server that gives none for half of witnessWait or longer is a trouble until it gives one: the connection
+// itself notices only after some missed pings.
 func (b *Bus) Answers(ctx context.Context) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("nats: %w: not connected", transport.ErrUnavailable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pubAckWait) // a flush has to have a deadline
 	defer cancel()
+	began := time.Now()
 	if err := b.nc.FlushWithContext(ctx); err != nil {
+		if time.Since(began) >= witnessWait/2 {
+			b.heed(false)
+		}
 		return errors.Join(transport.ErrUnavailable, err)
 	}
+	b.heed(true)
 	return nil
 }

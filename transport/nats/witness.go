@@ -148,8 +148,14 @@ func (b *Bus) Attest(ctx context.Context, text string) error {
 		return fmt.Errorf("attest: %w: %s has room for %d messages: %w", ErrWitnessFull, want.Name, WitnessRoom, err)
 	}
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) { // the server does not answer, or its JetStream alone
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), witnessWait)
+			defer cancel()
+			_ = b.Answers(within) // notes it
+		}
 		return ioError("attest", err)
 	}
+	b.heed(true)
 	return nil
 }
 
