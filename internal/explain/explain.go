@@ -29,6 +29,8 @@ type Job struct {
 	// Child is the child whose failure the function that failed the job passed on; zero if there
 	// is none, or if it was not looked up (PassedOn).
 	Child journal.JobID
+	// Cut are the effects that keep requests from their next run (store.WaitsEffect).
+	Cut []store.Awaited
 	// Addresses puts the address of each instance into the sentences, in place of its pass.
 	Addresses bool
 	// Find looks up another job, such as a child, and returns nil if there is none.
@@ -64,6 +66,7 @@ const (
 	KindUnsent      Kind = "unsent"      // due, and not yet published
 	KindWorker      Kind = "worker"      // sent to a worker
 	KindLease       Kind = "lease"       // a worker holds it
+	KindEffect      Kind = "effect"      // its effect was cut off, and may still be under way
 	KindEach        Kind = "each"        // elements of a list
 	KindRetry       Kind = "retry"       // an attempt failed, the next will come
 	KindEngine      Kind = "engine"      // sent to the engines
@@ -78,7 +81,8 @@ const (
 var rank = []Kind{
 	KindQuarantined, KindExpired, KindPerson, KindSpace, KindNobody, KindBusy, KindTasks, KindClosed, KindInterrupt,
 	KindUnknown, KindUnsent, KindWorker,
-	KindLease, KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
+	KindLease, KindEffect,
+	KindEach, KindRetry, KindEngine, KindSuspended, KindChild, KindSignal, KindRace, KindTimer, KindJoin,
 }
 
 // reason is one thing that a job waits for, or how it ended.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 )
 
@@ -211,6 +212,8 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.bound(s, r)))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
+	case e.cut(r) != nil:
+		e.cutOff(s, r, e.cut(r))
 	case sent(r):
 		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s%s; it waits for the response, and is %s%s%s%s",
 			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.again(r), e.bound(s, r),
@@ -221,6 +224,25 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s%s; the message %s%s",
 			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), lost(r), e.way(r), e.bound(s, r))).Due = r.NextAt
 	}
+}
+
+// cut is the effect that keeps a request from its next run; nil for none.
+func (e *explainer) cut(r *collation.Row) *store.Awaited {
+	at := slices.IndexFunc(e.Cut, func(x store.Awaited) bool { return x.Request == r.GUID && x.Due > e.Now })
+	if at < 0 {
+		return nil
+	}
+	return &e.Cut[at]
+}
+
+// cutOff says that a run has left an effect open which may still be under way, and what comes after that (E4).
+func (e *explainer) cutOff(s *spot, r *collation.Row, x *store.Awaited) {
+	then := "then it is called again"
+	if x.Class == store.ClassGuarded {
+		then = "its verifier is asked then, and without one it waits for a person"
+	}
+	e.add(s, KindEffect, fmt.Sprintf("%s: effect %s was cut off with %s, %s%s; its outcome is decided %s (%s)%s",
+		e.asked(s, r), x.Topic, x.Holder, s.attempt(r), lost(r), e.in(x.Due), then, e.bound(s, r))).Due = x.Due
 }
 
 // quietAfter is how long a sent request without a lease is not suspicious. A handler
@@ -296,7 +318,21 @@ func (e *explainer) hook(s *spot) {
 	}
 	if w := s.wait; w != nil {
 		r.do("", "quipu signal "+word(w.Topic)+" "+word(w.Key)).note(passes)
+		r.note(e.circle(w.Key))
 	}
+}
+
+// circle says that the key of a signal is that of the job which waits for this one: who sends it there may wait
+// for this job first. "" if it is not.
+func (e *explainer) circle(key string) string {
+	p := e.v.Parent
+	if p == nil || !p.Awaited || e.Find == nil {
+		return ""
+	}
+	if j := e.Find(p.Job); j == nil || j.Key != key {
+		return ""
+	}
+	return fmt.Sprintf("job %q waits for this job: if it is to send the signal, each waits for the other", key)
 }
 
 // child explains an await by the child that it waits for.

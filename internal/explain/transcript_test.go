@@ -142,6 +142,15 @@ func (w *world) await(name string, attempt int) {
 	i.Turn, i.Attempt, i.Child = attempt, attempt, other
 }
 
+// cut has the last row wait for an effect of a class that was cut off and lasts for so many seconds at most.
+func (w *world) cut(class, name, holder string, seconds int) {
+	r := &w.Rows[len(w.Rows)-1]
+	w.job.Cut = append(w.job.Cut, store.Awaited{
+		What: store.WaitsEffect, Topic: name, Class: class, Holder: holder, Request: r.GUID,
+		Due: now + collation.Micros(seconds)*second,
+	})
+}
+
 // order adds the start of the child.
 func (w *world) order() *collation.Row {
 	r := w.row(journal.MessageStart, "")
@@ -259,7 +268,7 @@ func (w *world) editor() *edit.Editor {
 		"now": now, "second": second, "minute": minute, "hour": hour, "never": collation.Never, "done": 201100000000001,
 		"self": self, "other": other, "leg1": leg1, "stack": top + thrown + origin + below, "long": strings.Repeat("ü", 150),
 		"instance": w.instance, "row": w.row, "request": w.request, "element": w.element, "timer": w.timer, "brings": w.brings,
-		"wait": w.wait, "waiting": w.waiting, "await": w.await, "order": w.order, "interrupt": w.interrupt, "letter": w.letter,
+		"wait": w.wait, "waiting": w.waiting, "await": w.await, "order": w.order, "cut": w.cut, "interrupt": w.interrupt, "letter": w.letter,
 		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves, "busy": w.busy, "tells": w.tells, "quiet": w.quiet,
 		"resumed": w.resumed, "output": w.output, "asleep": w.asleep, "pause": w.pause, "alarm": w.alarm, "waitsFor": w.waitsFor,
 		"undoing": w.undoing, "ordered": w.ordered, "woken": w.woken, "start": journal.JobID.Start, "nobody": func() []store.ProcessView {

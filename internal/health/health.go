@@ -23,6 +23,7 @@ const (
 	KindCommit   = "commit"   // nothing can be committed
 	KindBusy     = "busy"     // an engine has been deciding on one message for long
 	KindSlow     = "slow"     // a commit has been waiting for the database for long
+	KindLost     = "lost"     // handlers that end their process
 	KindDead     = "dead"     // dead letters wait for a person
 	KindStuck    = "quarantined"
 	KindWitness  = "witness" // NATS does not store how new the database is (S13)
@@ -35,7 +36,7 @@ const (
 // order has the kinds, the one that explains the others first.
 var order = []string{
 	KindStarting, KindDraining, KindAnother, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream",
-	"consumer", KindEngine, KindSilent, KindBusy, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue,
+	"consumer", KindEngine, KindSilent, KindBusy, KindLost, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue,
 	KindTimer,
 }
 
@@ -53,9 +54,15 @@ func rank(kind string) int {
 	return len(order)
 }
 
+// byNATS are the kinds of troubles that say nothing while NATS does not answer.
+var byNATS = []string{"refused", "stream", "consumer", "room", KindWitness}
+
 // Order puts the troubles of one process in order, what stops it first, and gives at most
-// store.MaxTroubles.
+// store.MaxTroubles. Where NATS does not answer, what else it does not do is left out.
 func Order(all []store.Trouble) []store.Trouble {
+	if slices.ContainsFunc(all, func(x store.Trouble) bool { return x.Kind == "away" }) {
+		all = slices.DeleteFunc(all, func(x store.Trouble) bool { return slices.Contains(byNATS, x.Kind) })
+	}
 	slices.SortStableFunc(all, func(a, b store.Trouble) int {
 		return cmp.Or(first(a.Stops, b.Stops), cmp.Compare(rank(a.Kind), rank(b.Kind)))
 	})
@@ -97,7 +104,8 @@ type Finding struct {
 	For time.Duration
 	// Processes are those that tell it, by name.
 	Processes []string
-	// Job and Message are those of an engine that is busy with one; zero otherwise.
+	// Job and Message are those of an engine that is busy with one, and Job that of a request whose runs
+	// end with their process; zero otherwise.
 	Job     journal.JobID
 	Message journal.GUID
 	// Command shows more.
@@ -241,6 +249,13 @@ func (s *Sight) tables() (all []Finding) {
 	g := s.Gauges
 	if g == nil {
 		return all
+	}
+	for _, topic := range slices.Sorted(maps.Keys(g.Lost)) {
+		x := g.Lost[topic]
+		all = append(all, Finding{
+			Kind: KindLost, N: x.N, Job: x.Job, Command: "quipu why " + x.Job.String(),
+			Text: fmt.Sprintf("requests whose runs end with their process, %d of one so far: %s", x.Most, topic),
+		})
 	}
 	for _, reason := range slices.SortedFunc(maps.Keys(g.Dead), func(x, y string) int {
 		return cmp.Or(cmp.Compare(g.Dead[y], g.Dead[x]), cmp.Compare(x, y))

@@ -72,6 +72,7 @@ func TestWhatTheTablesShow(t *testing.T) {
 		Now: at(100),
 		Gauges: &store.Gauges{
 			Dead: map[string]int64{"few": 1, "many": 7},
+			Lost: map[string]store.LostRuns{"crash": {N: 2, Most: 3, Job: journal.JobID{1}}},
 			Jobs: map[store.JobsOf]int64{
 				{Flow: "f", State: journal.JobQuarantined}: 2, {Flow: "g", State: journal.JobQuarantined}: 0,
 			},
@@ -88,7 +89,7 @@ func TestWhatTheTablesShow(t *testing.T) {
 		texts[i] = all[i].Text
 	}
 	require.Equal(t, []string{
-		"requests that nobody serves: nobody", "dead letters: many", "dead letters: few", "quarantined jobs of f",
+		"requests whose runs end with their process, 3 of one so far: crash", "requests that nobody serves: nobody", "dead letters: many", "dead letters: few", "quarantined jobs of f",
 		"a handler that has run for long: slow", "messages that are overdue",
 	}, texts)
 }
@@ -97,12 +98,15 @@ func TestWhatTheTablesShow(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	all := health.Order([]store.Trouble{
-		{Kind: "room"}, {Kind: "of another build"}, {Kind: "away", Stops: true}, {Kind: health.KindAnother, Stops: true},
+		{Kind: "room"}, {Kind: "of another build"}, {Kind: "refused", Stops: true}, {Kind: health.KindAnother, Stops: true},
 	})
 	kinds := make([]string, len(all))
 	for i := range all {
 		kinds[i] = all[i].Kind
 	}
-	require.Equal(t, []string{health.KindAnother, "away", "room", "of another build"}, kinds)
+	require.Equal(t, []string{health.KindAnother, "refused", "room", "of another build"}, kinds)
+	away, commit := store.Trouble{Kind: "away", Stops: true}, store.Trouble{Kind: health.KindCommit, Stops: true}
+	require.Equal(t, []store.Trouble{commit, away},
+		health.Order([]store.Trouble{{Kind: health.KindWitness}, {Kind: "room"}, away, commit}), "NATS does not answer")
 	require.Len(t, health.Order(make([]store.Trouble, store.MaxTroubles+1)), store.MaxTroubles)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
@@ -116,12 +117,18 @@ func (r *Reader) served(ctx context.Context, awaited map[journal.JobID][]store.A
 
 // first is what a person has to know first of what a job waits for.
 var first = []string{
-	store.WaitsPerson, store.WaitsTopic, store.WaitsSignal, store.WaitsChild, store.WaitsTimer, "",
+	store.WaitsPerson, store.WaitsEffect, store.WaitsTopic, store.WaitsSignal, store.WaitsChild, store.WaitsTimer, "",
 }
+
+// crashes is how many lost runs of an attempt are no accident: a handler may end its process.
+const crashes = 2
 
 // noteOf names the most urgent of the things that a job waits for, and counts the others.
 func noteOf(all []store.Awaited, served map[string]bool) Note {
 	rank := func(x *store.Awaited) int {
+		if x.Lost >= crashes {
+			return 0
+		}
 		if served, known := served[x.Topic]; x.What == store.WaitsTopic && known && !served {
 			return 0
 		}
@@ -157,23 +164,30 @@ func awaits(x *store.Awaited, nobody bool) string {
 		attempt = fmt.Sprintf(", attempt %d", x.Attempt)
 	}
 	switch {
+	case x.Lost >= crashes:
+		return fmt.Sprintf("its runs end with their process: %d so far", x.Lost)
 	case nobody:
 		return "nobody serves " + x.Topic
 	case x.What == store.WaitsPerson:
 		return "waits for a decision"
+	case x.What == store.WaitsEffect:
+		return fmt.Sprintf("effect %s was cut off with %s; its outcome is decided at %s", x.Topic, x.Holder, clock(x.Due))
 	case x.What == store.WaitsTopic && x.Holder != "":
 		return "runs at " + x.Holder + attempt
 	case x.What == store.WaitsTopic:
 		return "waits for a worker of " + x.Topic + attempt
 	case x.What == store.WaitsSignal:
-		return "waits for signal " + x.Topic
+		return fmt.Sprintf("waits for signal %s with key %q", x.Topic, x.Key)
 	case x.What == store.WaitsChild:
 		return "waits for a job that it started"
 	case x.What == store.WaitsTimer:
 		if x.Due > 0 {
-			return "sleeps until " + timeOf(x.Due).UTC().Format("2006-01-02 15:04:05 MST")
+			return "sleeps until " + clock(x.Due)
 		}
 		return "sleeps"
 	}
 	return "its next message is on its way"
 }
+
+// clock is a time in a note.
+func clock(at collation.Micros) string { return timeOf(at).UTC().Format("2006-01-02 15:04:05 MST") }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -209,6 +210,15 @@ func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
 	if j.Processes == nil {
 		j.Processes = []store.ProcessView{} // not nil: they were read, and there are none
 	}
+	if slices.ContainsFunc(j.View.Rows, func(x collation.Row) bool { return idle(&x) }) {
+		awaited, err := r.Awaited(ctx, []journal.JobID{j.View.ID})
+		if err != nil {
+			return err
+		}
+		j.Cut = slices.DeleteFunc(awaited[j.View.ID], func(x store.Awaited) bool {
+			return x.What != store.WaitsEffect
+		})
+	}
 	if r.elsewhere != nil { // it is asked once, when it is needed
 		all := sync.OnceValue(func() func(string) (bool, bool) { return r.elsewhere(ctx) })
 		j.Elsewhere = func(topic string) (is, seen bool) { return all()(topic) }
@@ -217,6 +227,11 @@ func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
 		Living: j.Processes, Open: j.View.State == journal.JobOpen, Now: time.UnixMicro(int64(j.Now)),
 	})
 	return err
+}
+
+// idle says of a row that it is a request which began effects, and that no run has it.
+func idle(r *collation.Row) bool {
+	return r.Kind == journal.MessageRequest && r.Effects.Seq > 0 && r.Holder == "" && r.Held == "" && r.NextAt != collation.Never
 }
 
 // finder looks up other jobs for sentences. It returns nil for one that cannot be read.

@@ -203,15 +203,22 @@ const (
 	MaxFailed  = 500
 )
 
+// WaitsEffect is in Awaited.What alone: an effect whose run is gone, and may not have ended yet (E4).
+const WaitsEffect = "effect"
+
 // Awaited is something that an open job waits for, or several alike.
 type Awaited struct {
-	// What is WaitsTopic, …; "": a message that is on its way to an engine.
+	// What is WaitsTopic, …, or WaitsEffect; "": a message that is on its way to an engine.
 	What     string
 	Activity string
-	Topic    string           // of the request, or of the signal
-	Holder   string           // a process that runs such a request; "": none does
+	Topic    string           // of the request, or of the signal; the name of the effect
+	Key      string           // of the signal
+	Class    string           // of the effect
+	Request  journal.GUID     // of the effect
+	Holder   string           // a process that runs such a request, "": none does; or that began the effect
 	Attempt  int              // the highest of them
-	Due      collation.Micros // when the first of them is due; 0: that is not known
+	Lost     int              // runs of an attempt that ended with their process, the most of them (E9)
+	Due      collation.Micros // when the first of them is due, 0: that is not known; or the effect has certainly ended
 	N        int64            // how many there are
 }
 

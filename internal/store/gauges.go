@@ -27,6 +27,9 @@ type Gauges struct {
 	// Running are the requests that a process holds, by topic, and how long ago the oldest of them was
 	// sent; the topics with most of them.
 	Running map[string]Backlog
+	// Lost are the requests of which an attempt has lost two runs or more with their process, by topic;
+	// the topics with most of them. Many rows that are due earlier may hide some that wait.
+	Lost map[string]LostRuns
 	// Dead counts the open dead letters by reason; the reasons with most of them.
 	Dead map[string]int64
 	// Processes counts the live processes by role.
@@ -40,6 +43,13 @@ type Gauges struct {
 type JobsOf struct {
 	Flow  string
 	State journal.JobState
+}
+
+// LostRuns are requests whose runs ended with their process (E9).
+type LostRuns struct {
+	N    int64         // how many requests
+	Most int64         // runs that one of them has lost
+	Job  journal.JobID // of that one
 }
 
 // Backlog is a number of things that are late, and how late the oldest is.

@@ -123,6 +123,14 @@ var _ = test("Effects", "a takeover waits for the attempt's timeout, of its turn
 			continue
 		}
 		b.unleased(r, store.ErrLeased)
+		awaited := must(b.lists.Awaited(b.ctx(), []journal.JobID{r.Job}))(b)[r.Job]
+		cut := slices.DeleteFunc(awaited, func(x store.Awaited) bool {
+			return x.What != store.WaitsEffect
+		})
+		require.Len(b, cut, 1, "the job says so")
+		require.Equal(b, []any{"work", "pay", "w1", store.ClassGuarded, r.GUID},
+			[]any{cut[0].Activity, cut[0].Topic, cut[0].Holder, cut[0].Class, cut[0].Request})
+		require.Greater(b, cut[0].Due, b.now())
 		require.Equal(b, l.Runs, b.request(r.Job, "work").Runs, "to wait is no run (E9)")
 		b.finishEffect(l, completed(effect("pay", 0), `1`))
 		l = b.lease(r, "w2")

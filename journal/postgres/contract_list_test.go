@@ -158,7 +158,7 @@ func (b *bench) gauges() *store.Gauges {
 var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	require.Equal(b, &store.Gauges{
 		Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]store.Backlog{},
-		Dead: map[string]int64{}, Processes: map[string]int64{},
+		Lost: map[string]store.LostRuns{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}, b.gauges(), "nothing is there")
 	b.jobs(3) // their start rows are due
 	b.finished("kept", b.now()+micros(hour))
@@ -184,12 +184,20 @@ var _ = test("Lists", "gauges of what is open and late (O4)", func(b *bench) {
 	require.Len(b, g.Running, 1)
 	require.EqualValues(b, 1, g.Running["t.work"].N)
 	require.Less(b, g.Running["t.work"].Age, time.Minute)
+	require.Empty(b, g.Lost)
 	require.Equal(b, map[string]int64{"foreign": 2, "undecodable": 1}, g.Dead)
 	require.Equal(b, map[string]int64{"engine": 1, "workers": 2}, g.Processes)
 	require.Equal(b, []int64{int64(len(b.due(100))), 1, 1}, []int64{g.Overdue.N, g.Timers.N, g.Expired.N})
 	require.InDelta(b, hour, g.Overdue.Age, float64(time.Minute))
 	require.Less(b, g.Timers.Age, time.Minute)
 	require.InDelta(b, time.Minute, g.Expired.Age, float64(50*time.Second))
+
+	held := must(b.s.FindJob(b.ctx(), "held"))(b)
+	b.rewrite(b.request(held, "work"), func(r *collation.Row, _ collation.Micros) { r.Runs = 4 })
+	b.rewrite(late, func(r *collation.Row, _ collation.Micros) { r.Runs = 2 })
+	require.Equal(b, map[string]store.LostRuns{"t.work": {N: 2, Most: 3, Job: held}}, b.gauges().Lost, "the run that lasts is not lost")
+	awaited := must(b.lists.Awaited(b.ctx(), []journal.JobID{held, late.Job}))(b)
+	require.Equal(b, []int{3, 2}, []int{awaited[held][0].Lost, awaited[late.Job][0].Lost})
 })
 
 var _ = test("Lists", "gauges of quarantined jobs (O4)", func(b *bench) {
@@ -363,14 +371,14 @@ var _ = test("Lists", "filters by what jobs wait for", func(b *bench) {
 		key := b.view(id).Key
 		for _, x := range all {
 			if x.What != "" {
-				told[key] = append(told[key], strings.TrimSuffix(x.What+":"+x.Activity+":"+x.Topic, ":"))
+				told[key] = append(told[key], strings.TrimRight(x.What+":"+x.Activity+":"+x.Topic+":"+x.Key, ":"))
 			}
 		}
 		slices.Sort(told[key])
 	}
 	require.Equal(b, map[string][]string{
 		"works": {"topic:work:t.work"}, "parked": {"person:work:t.work"},
-		"waits": {"child:", "signal:ask:go.on", "timer:rest"}, "parent": {"child:work"},
+		"waits": {"child", "signal:ask:go.on:waits", "timer:rest"}, "parent": {"child:work"},
 	}, told)
 	for _, waits := range []string{"nothing", "timer:x", "topic:", ":"} {
 		require.ErrorIs(b, failed(b.lists.Jobs(b.ctx(), store.JobFilter{Waits: waits})), store.ErrRejected, waits)

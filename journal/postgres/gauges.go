@@ -26,13 +26,17 @@ func (s *Store) Gauges(ctx context.Context) (*store.Gauges, error) {
 	err := s.look(ctx, "gauges", func(c *conn) error {
 		g = &store.Gauges{
 			Jobs: map[store.JobsOf]int64{}, Closed: map[store.JobsOf]int64{}, Running: map[string]store.Backlog{},
-			Dead: map[string]int64{}, Processes: map[string]int64{},
+			Lost: map[string]store.LostRuns{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 		}
 		return c.run(ctx,
 			step{"gauge_jobs", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxGaugedJobs)}, jobs(g.Jobs)},
 			step{"gauge_closed", [][]byte{pInt(store.MaxGaugedBy), pInt(store.MaxSampledPages)}, jobs(g.Closed)},
 			step{"gauge_running", [][]byte{pInt(store.MaxGaugedBy)}, func(v row) error {
 				g.Running[v.text(0)] = late(v, 1)
+				return nil
+			}},
+			step{"gauge_lost", [][]byte{pInt(store.MaxGauged), pInt(store.MaxGaugedBy)}, func(v row) error {
+				g.Lost[v.text(0)] = store.LostRuns{N: v.int(1), Most: v.int(2), Job: v.job(3)}
 				return nil
 			}},
 			step{"gauge_dead", [][]byte{pInt(store.MaxGauged), pInt(store.MaxGaugedBy)}, by(g.Dead)},

@@ -18,7 +18,8 @@ func (s *Store) Awaited(ctx context.Context, ids []journal.JobID) (map[journal.J
 		id := v.job(0)
 		all[id] = append(all[id], store.Awaited{
 			What: awaitedOf(v.text(1), v.text(2)), Activity: v.text(3), Topic: v.text(4), Holder: v.text(5),
-			Attempt: int(v.int(6)), Due: collation.Micros(v.int(7)), N: v.int(8),
+			Attempt: int(v.int(6)), Due: collation.Micros(v.int(7)), N: v.int(8), Lost: int(v.int(9)),
+			Key: v.text(10), Class: v.text(11), Request: v.guid(12),
 		})
 		return nil
 	}, pUUIDs(ids), pInt(store.MaxAwaited))
@@ -34,7 +35,7 @@ func awaitedOf(kind, held string) string {
 		return store.WaitsTopic
 	case kind == string(journal.MessageWakeUp):
 		return store.WaitsTimer
-	case kind == store.WaitsSignal || kind == store.WaitsChild:
+	case kind == store.WaitsSignal || kind == store.WaitsChild || kind == store.WaitsEffect:
 		return kind
 	}
 	return ""

@@ -200,6 +200,7 @@ func TestPlans(t *testing.T) {
 			},
 			"flows_failing":        {"Index Scan Backward using jobs_standing", "Index Cond: ((flow_name = flows.name) AND ((state)::text = 'failed'::text))"},
 			"jobs_awaited":         {"Index Scan using dispatches_pkey", "Index Scan using waits_pkey", "Index Scan Backward using jobs_parent"},
+			"gauge_lost":           {"Index Scan using dispatches_session", "Index Scan using dispatches_due"},
 			"gauge_jobs":           {"Index Only Scan using jobs_standing"},
 			"job_list_children":    {"Index Scan Backward using jobs_parent", "Index Cond: ((parent_job = $12) AND (ROW(started, id) < ROW($6, $7)) AND (ROW(started, id) >= ROW($5, $10)))"},
 			"job_counted":          {"Index Scan Backward using jobs_started"},

@@ -29,6 +29,28 @@ FROM sessions s CROSS JOIN LATERAL (
 GROUP BY d.topic ORDER BY count(*) DESC, d.topic
 LIMIT $1::int8
 
+-- name: gauge_lost
+-- counts the requests whose attempt lost two runs or more with their process (E9), by topic: those that processes hold,
+-- and among the $1 rows that are due first, within a minute, those that wait: such a row is due at once. Returns of each
+-- topic the most runs of one request, and its job. $2 topics.
+SELECT d.topic, count(*), max(d.lost), (array_agg(d.job ORDER BY d.lost DESC, d.job))[1]
+FROM (
+    SELECT h.topic, h.job, h.runs - 1 AS lost
+    FROM sessions s CROSS JOIN LATERAL (
+        SELECT r.topic, r.job, r.runs FROM dispatches r WHERE r.session = s.id AND r.holder IS NOT NULL AND r.kind = 'request' OFFSET 0
+    ) AS h
+    UNION ALL
+    SELECT w.topic, w.job, w.runs
+    FROM (SELECT micros() AS now OFFSET 0) AS c
+    CROSS JOIN LATERAL (
+          SELECT r.kind, r.topic, r.job, r.runs FROM dispatches r
+          WHERE r.held IS NULL AND r.next_at IS NOT NULL AND r.next_at <= c.now + 60000000 ORDER BY r.next_at LIMIT $1::int8) AS w
+    WHERE w.kind = 'request'
+) AS d
+WHERE d.lost >= 2
+GROUP BY d.topic ORDER BY count(*) DESC, d.topic
+LIMIT $2::int8
+
 -- name: gauge_dead
 -- counts open dead letters by reason (O4). $1 letters that are counted, $2 reasons.
 SELECT l.reason, count(*)

@@ -93,25 +93,36 @@ SELECT {job:j},
 FROM jobs j WHERE j.id = $1::uuid AND {keyed j}
 
 -- name: jobs_awaited
--- says what jobs wait for (O7), of $2 messages, $2 waits and $2 children of each alone: a list may have any number. $1
--- ids. A child that has not begun names no activity. The request of a function that is asleep says nothing: what the
--- function waits for has a row of its own.
+-- says what jobs wait for (O7), of $2 messages, $2 waits, $2 children and $2 effects of each alone: a list may have any
+-- number. $1 ids. A child that has not begun names no activity. The request of a function that is asleep says nothing:
+-- what the function waits for has a row of its own. An effect is one that a run left open which is gone, and no other run
+-- may begin before it has certainly ended (E4).
 SELECT i.id, w.*
 FROM unnest($1::uuid[]) AS i (id) CROSS JOIN LATERAL (
-    SELECT m.kind, coalesce(m.held, ''), m.activity, m.topic, coalesce(min(m.holder), ''), max(m.attempt), coalesce(min(m.next_at), 0), count(*)
+    SELECT m.kind, coalesce(m.held, ''), m.activity, m.topic, coalesce(min(m.holder), ''), max(m.attempt), coalesce(min(m.next_at), 0), count(*),
+           max(CASE WHEN m.kind = 'request' THEN m.runs - (m.holder IS NOT NULL)::int ELSE 0 END), '', '', NULL::uuid
     FROM (SELECT * FROM dispatches r WHERE r.job = i.id LIMIT $2::int8) AS m
     WHERE m.kind <> 'request' OR coalesce(m.held, m.holder, '') <> '' OR m.next_at IS NOT NULL
     GROUP BY m.kind, coalesce(m.held, ''), m.activity, m.topic
     UNION ALL
-    SELECT 'signal', '', s.activity, s.topic, '', 0, 0, 1
+    SELECT 'effect', '', m.activity, e.name, e.holder, 0, e.until, 1, 0, '', e.class, m.guid
+    FROM (SELECT * FROM dispatches r WHERE r.job = i.id LIMIT $2::int8) AS m
+    CROSS JOIN LATERAL (
+        SELECT * FROM effects o
+        WHERE o.n = (SELECT j.n FROM jobs j WHERE j.id = i.id) AND o.request = m.guid AND o.state = 'started' AND o.turn = m.turn AND o.until > micros()
+        ORDER BY o.until DESC LIMIT 1
+    ) AS e
+    WHERE m.kind = 'request' AND m.held IS NULL AND m.holder IS NULL AND m.effects_seq > 0
+    UNION ALL
+    SELECT 'signal', '', s.activity, s.topic, '', 0, 0, 1, 0, s.key, '', NULL
     FROM (SELECT * FROM waits x WHERE x.job = i.id LIMIT $2::int8) AS s
     UNION ALL
-    SELECT 'child', '', c.parent_activity, '', '', 0, 0, count(*)
+    SELECT 'child', '', c.parent_activity, '', '', 0, 0, count(*), 0, '', '', NULL
     FROM (SELECT * FROM jobs x WHERE x.parent_job = i.id ORDER BY x.started DESC, x.id DESC LIMIT $2::int8) AS c
     WHERE c.parent_awaited AND c.state IN ('open', 'quarantined')
     GROUP BY c.parent_activity
     UNION ALL
-    SELECT 'child', '', '', '', '', 0, coalesce(min(o.next_at), 0), count(*)
+    SELECT 'child', '', '', '', '', 0, coalesce(min(o.next_at), 0), count(*), 0, '', '', NULL
     FROM (SELECT * FROM dispatches r WHERE r.sender = i.id LIMIT $2::int8) AS o
     HAVING count(*) > 0
 ) AS w
