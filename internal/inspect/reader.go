@@ -231,7 +231,8 @@ func (r *Reader) living(ctx context.Context, j *explain.Job) (err error) {
 
 // idle says of a row that it is a request which began effects, and that no run has it.
 func idle(r *collation.Row) bool {
-	return r.Kind == journal.MessageRequest && r.Effects.Seq > 0 && r.Holder == "" && r.Held == "" && r.NextAt != collation.Never
+	return r.Kind == journal.MessageRequest && r.Effects.Seq > 0 && r.Holder == "" && r.Held == "" &&
+		r.NextAt != collation.Never
 }
 
 // finder looks up other jobs for sentences. It returns nil for one that cannot be read.
