@@ -55,6 +55,7 @@ func TestTop(t *testing.T) {
 	s.inOrder(said, "default  processes: engine 1", "jobs: 3 open, ", "/s begin\n", "requests that nobody serves: nobody.serves  1",
 		"quipu ls --waits topic:nobody.serves", "dead letters: parked", "quipu dead ls --reason parked", "TOPIC", "KEPT ", "nobody.serves", "nobody\n", "FLOW", "lost ")
 	require.NotContains(t, said, "\x1b", "it is no terminal")
+	require.Contains(t, s.do("", "processes").Err, "wrong: dead letters: parked: quipu dead ls --reason parked\n")
 	require.Equal(t, "lost-1\n", s.ok("", "ls", "-k", "--waits", "topic:nobody.serves"), "as it says")
 
 	var out clitest.Buffer

@@ -76,7 +76,7 @@ func TestWhyOfARealJob(t *testing.T) {
 	s.deployText("open", open)
 	s.ok("", "start", "open", "o1")
 	s.why("o1",
-		"o1 (open)", "charge needs a handler of nobody, and no process that is alive has one", "    quipu processes\n",
+		"o1 (open)", "charge needs a handler of nobody, and no process that is alive has one", "    quipu top --once\n", "    quipu interrupt o1\n",
 		"charge was sent to nobody", "attempt 1 of 3; it waits for the response",
 		"items: 0 of 3 elements have ended; 2 sent to nobody, the oldest ", " ago, 1 held, at most 2 are under way at once",
 		`asked waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1\n",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
+	"github.com/quipu-journal/quipu/internal/below"
+	"github.com/quipu-journal/quipu/internal/health"
 )
 
 func (a *app) processesCommand() *cobra.Command {
@@ -19,7 +22,11 @@ func (a *app) processesCommand() *cobra.Command {
 that they have handlers for. A process that is silent for its lease (3 s by default) is
 not listed any more. Clients, processes with only the roles schedule and retention, and
 workers in other languages are never listed. In a database that is another one than the
-space's no process works; then the command says why (quipu recover).`,
+space's no process works; then the command says why (quipu recover).
+
+What is wrong with the space comes after them, on standard error, the worst first, with how long
+it has been so and who tells it: what stops a process (it says the same at /readyz), and what
+quipu top has below STUCK. Queues are not read: top sees topics that nobody serves.`,
 		Example: "  quipu processes",
 		Args:    cli.Args(0, 0),
 	}
@@ -28,7 +35,10 @@ space's no process works; then the command says why (quipu recover).`,
 		if err != nil {
 			return err
 		}
-		return a.processes(all)
+		if err := a.processes(all); err != nil || a.json() {
+			return err
+		}
+		return a.wrong(ctx, rt)
 	})
 	return cmd
 }
@@ -59,3 +69,33 @@ func (a *app) processes(all []quipu.Process) error {
 	}
 	return t.flush()
 }
+
+// wrong says what is wrong with the space.
+func (a *app) wrong(ctx context.Context, rt *quipu.Runtime) error {
+	gauges, err := below.Of(rt).Gauges(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := below.Reader(rt).Wrong(ctx, &health.Sight{Gauges: gauges})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		f := &all[i]
+		text := f.Text
+		if f.For > 0 {
+			text += ", for " + seconds(f.For.Seconds())
+		}
+		if len(f.Processes) > 0 {
+			text += " (" + strings.Join(f.Processes, ", ") + ")"
+		}
+		if f.Command != processesAgain {
+			text += ": " + f.Command
+		}
+		fmt.Fprintln(a.streams.Err, "wrong: "+plain(text))
+	}
+	return nil
+}
+
+// processesAgain is this command: what leads to it says no more.
+const processesAgain = "quipu processes"

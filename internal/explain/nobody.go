@@ -68,7 +68,8 @@ func (e *explainer) nobody() {
 			told = append(told, r.Topic)
 			e.add(s, KindNobody, s.name(), " needs a handler of ", r.Topic,
 				", and no process that is alive has one", unseen).
-				do("run a worker that has one", "quipu processes")
+				do("run a worker that has one; these are served", "quipu top --once").
+				do("if the topic is a slip, deploy a version of the flow without it, and end this job", e.interrupt())
 		}
 	}
 }
