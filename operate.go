@@ -41,11 +41,12 @@ const (
 	Retry Verdict = "retry"
 	// Done says that the effect was done, with Decision.Result as the result of its function. It
 	// is recorded, and the handler goes on. A completed effect that its verifier doubts is
-	// confirmed, and not verified again: the result is the recorded one, or nil for whatever was
-	// recorded. Decision.Effect is needed where several effects are in doubt.
+	// confirmed, and not verified again: the result is the recorded one, or JSON null for whatever
+	// was recorded. A Result of nil is refused, since what is recorded stays. Decision.Effect is
+	// needed where several effects are in doubt.
 	Done Verdict = "done"
 	// Resolve ends the request with Decision.Result as the result of the whole handler, which
-	// does not run again.
+	// does not run again. A Result of nil is JSON null.
 	Resolve Verdict = "resolve"
 	// Fail ends the request with an error made of Decision.Code and Message.
 	Fail Verdict = "fail"
@@ -64,6 +65,9 @@ type Decision struct {
 	Who, Reason string
 }
 
+// exampleResult is a result as a person writes it.
+const exampleResult = `"wired"`
+
 // Decide acts on a dead letter. Errors: ErrNotFound; ErrInput for a decision with the wrong
 // fields, or one that the dead letter does not ask for; ErrStale if the dead letter has ended already.
 func (o Operator) Decide(ctx context.Context, d Decision) error {
@@ -81,6 +85,8 @@ func (o Operator) Decide(ctx context.Context, d Decision) error {
 		return misfit("Result")
 	case d.Effect != (journal.Digest{}) && d.Verdict != Retry && d.Verdict != Done:
 		return misfit("Effect")
+	case d.Result == nil && d.Verdict == Done:
+		return fmt.Errorf("%w: decision on dead letter %d: the result is missing: what the effect's function would have returned, as JSON, for example %s", ErrInput, d.DeadLetter, exampleResult)
 	}
 	switch d.Verdict {
 	case Retry:

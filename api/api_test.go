@@ -110,6 +110,8 @@ func TestO10Problems(t *testing.T) {
 	w.refused(w.ask(access.Client, http.MethodPost, "/signals", `{"topic": "A B", "key": "k"}`), http.StatusUnprocessableEntity, api.CodeInput)
 	w.refused(w.ask(access.Client, http.MethodPost, "/signals", `{"topic": "a", "key": "k", "all": true, "keep": "1h"}`), http.StatusBadRequest, api.CodeMalformed)
 	w.refused(w.ask(access.Operator, http.MethodPost, "/dead-letters/9/decision", `{"verdict": "retry"}`), http.StatusNotFound, api.CodeNotFound)
+	w.refused(w.ask(access.Operator, http.MethodPost, "/dead-letters/9/decision", `{"verdict": "done", "result": null}`), http.StatusNotFound, api.CodeNotFound)
+	w.refused(w.ask(access.Operator, http.MethodPost, "/dead-letters/9/decision", `{"verdict": "done"}`), http.StatusUnprocessableEntity, api.CodeInput)
 	w.refused(w.ask(access.Operator, http.MethodPost, "/dead-letters/x/decision", `{"verdict": "retry"}`), http.StatusBadRequest, api.CodeMalformed)
 }
 

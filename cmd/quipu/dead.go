@@ -209,19 +209,17 @@ marks a compensation that failed too often as done. The dead letter and
 	a.aboutEffect(cmd, &effect)
 	d.define(a, cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		if result == "" {
-			return cli.Exitf(cli.CodeUsage, "--result is missing: what the effect's function would have returned")
+		say := quipu.Decision{Verdict: quipu.Done, Who: a.whoOf(d), Reason: d.reason}
+		var err error
+		if result != "" { // without one it is refused, as everywhere
+			if say.Result, err = a.result(result, "the effect's function would have returned"); err != nil {
+				return err
+			}
 		}
-		output, err := a.result(result)
-		if err != nil {
+		if say.Effect, err = effectKey(effect, args); err != nil {
 			return err
 		}
-		key, err := effectKey(effect, args)
-		if err != nil {
-			return err
-		}
-		return a.decide(cmd, args, "done",
-			quipu.Decision{Verdict: quipu.Done, Effect: key, Result: output, Who: a.whoOf(d), Reason: d.reason})
+		return a.decide(cmd, args, "done", say)
 	})
 	return cmd
 }
@@ -245,8 +243,8 @@ func effectKey(effect string, args []string) (key journal.Digest, err error) {
 	return key, nil
 }
 
-// result reads the --result of a decision.
-func (a *app) result(flag string) (json.RawMessage, error) {
+// result reads the --result of a decision; is says what it stands for.
+func (a *app) result(flag, is string) (json.RawMessage, error) {
 	if flag == "-" {
 		return nil, cli.Exitf(cli.CodeUsage, "--result -: standard input is for ids: use @FILE")
 	}
@@ -255,7 +253,7 @@ func (a *app) result(flag string) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !json.Valid(output) {
-		return nil, cli.Exitf(codeRefused, "--result is no JSON: %.80s", output)
+		return nil, cli.Exitf(codeRefused, "--result is no JSON: %.80s: put what %s, for example '\"wired\"'", output, is)
 	}
 	return output, nil
 }
@@ -274,7 +272,7 @@ handler does not run again. To answer for one effect of the request only, use do
 	cmd.Flags().StringVar(&result, "result", "null", "`JSON` of the result; @FILE reads a file")
 	d.define(a, cmd)
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, args []string) error {
-		output, err := a.result(result)
+		output, err := a.result(result, "the handler would have returned")
 		if err != nil {
 			return err
 		}

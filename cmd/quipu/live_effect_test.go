@@ -33,6 +33,8 @@ func TestDeadDone_E10(t *testing.T) {
 	refused := s.fails(codeRefused, "", "dead", "done", ids["done"], "--result", "1", "--effect", strings.Repeat("1", 64)).Err
 	require.Contains(t, refused, "quipu dead done: refused input: dead letter "+ids["done"]+": the request has no effect with the key ")
 	require.Contains(t, refused, "call ("+key+")")
+	require.Contains(t, s.fails(codeRefused, "", "dead", "done", ids["done"]).Err,
+		"quipu dead done: refused input: decision on dead letter "+ids["done"]+": the result is missing: what the effect's function")
 	o := objects(t, s.ok("", "dead", "done", ids["done"], "--result", `"seen"`, "--effect", key, "--reason", "in the books", "-o", "json"))
 	require.Equal(t, "done", o[0]["state"])
 	require.Equal(t, "done  completed  {\"text\":\"seen\"}\n", s.ok("", "wait", "done", "--timeout", "1m"))

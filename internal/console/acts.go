@@ -87,11 +87,12 @@ func decisionOf(r *http.Request) (d quipu.Decision, err error) {
 	d.Verdict, d.Reason = quipu.Verdict(r.PostFormValue("verdict")), string(reason)
 	switch d.Verdict {
 	case quipu.Done, quipu.Resolve:
-		result, err := jsonOf(r, "result", "null")
-		if err != nil {
+		if field(r, "result") == "" { // what that means is said by the verdict
+			break
+		}
+		if d.Result, err = jsonOf(r, "result", ""); err != nil {
 			return d, err
 		}
-		d.Result = result
 	case quipu.Fail:
 		d.Message = cmp.Or(field(r, "message"), d.Reason)
 		if code := r.PostFormValue("code"); code != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -33,6 +34,14 @@ func TestO8Acts(t *testing.T) {
 		require.NoError(t, err)
 		form := url.Values{
 			"id": {itoa(letters[0].ID)}, "verdict": {verdict}, "reason": {"seen in the books"}, "result": {`{"receipt": "by hand"}`}, "code": {"502"}, "back": {w.of(key)},
+		}
+		if verdict == "done" { // null would be recorded for good
+			empty := maps.Clone(form)
+			empty["result"] = []string{" "}
+			a := w.post("/dead", empty)
+			require.Equal(t, http.StatusBadRequest, a.StatusCode, a.Body)
+			require.Contains(t, a.Body, "the result is missing: what the effect&#39;s function would have returned")
+			has(t, w.get(w.of(key)), "waits for a person")
 		}
 		a := w.post("/dead", form)
 		require.Equal(t, http.StatusSeeOther, a.StatusCode, a.Body)

@@ -200,6 +200,7 @@ func TestWaitsForAPerson(t *testing.T) {
 		"no Code and Message": {Verdict: quipu.Retry, Code: 500},
 		"retry has no Result": {Verdict: quipu.Retry, Result: 1},
 		"fail has no Effect":  {Verdict: quipu.Fail, Effect: [32]byte{1}},
+		"result is missing":   {Verdict: quipu.Done},
 		"code 200":            {Verdict: quipu.Fail, Code: 200},
 	} {
 		d.DeadLetter = letter.ID
@@ -207,7 +208,8 @@ func TestWaitsForAPerson(t *testing.T) {
 		require.ErrorIs(t, err, quipu.ErrInput)
 		require.ErrorContains(t, err, says)
 	}
-	err = decide(t.Context(), quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Effect: [32]byte{1}})
+	none := quipu.Decision{DeadLetter: letter.ID, Verdict: quipu.Done, Effect: [32]byte{1}, Result: 1}
+	err = decide(t.Context(), none)
 	require.ErrorIs(t, err, quipu.ErrInput, "no such effect")
 	require.ErrorContains(t, err, fmt.Sprintf("dead letter %d: the request has no effect with the key 01", letter.ID))
 	require.NotContains(t, err.Error(), "the database")

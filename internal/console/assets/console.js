@@ -194,6 +194,10 @@ addEventListener("click", (e) => {
   }
 });
 
+addEventListener("click", (e) => { // a field is required by one button of its form, not by the others
+  const x = e.target.closest("button[name=verdict]");
+  for (const f of x?.form.querySelectorAll("textarea") ?? []) f.required = f.name === x.dataset.needs;
+}, true);
 addEventListener("resize", fit);
 addEventListener("input", (e) => { if (e.target.id === "at") document.getElementById("at-is").textContent = e.target.value; });
 addEventListener("change", (e) => { if (e.target.id === "at") e.target.form.requestSubmit(); });
