@@ -179,6 +179,9 @@ type Topic struct {
 	Elsewhere bool
 }
 
+// queuesWait bounds what is asked of NATS about queues: who looks while it is away sees the rest.
+const queuesWait = 2 * time.Second
+
 // Served says that somebody takes the requests of the topic.
 func (t *Topic) Served() bool { return len(t.Processes) > 0 || t.Elsewhere }
 
@@ -205,7 +208,9 @@ func (rt *Runtime) Topics(ctx context.Context) ([]Topic, error) {
 	}
 	serving(living, of)
 	if rt.proc.Bus != nil {
-		if q, err := rt.proc.Bus.Queues(ctx); err == nil {
+		asking, cancel := context.WithTimeout(ctx, queuesWait)
+		defer cancel()
+		if q, err := rt.proc.Bus.Queues(asking); err == nil {
 			for _, t := range all {
 				t.Queued = 0
 			}

@@ -190,6 +190,21 @@ type show func(c *console, ctx context.Context, r *http.Request) (*page, error)
 // readWait bounds the making of one page.
 const readWait = 60 * time.Second
 
+// awayWait is how long a page waits for a database that is away.
+const awayWait = 5 * time.Second
+
+// answers asks the database for its time, so that a page fails after awayWait if it is away: the first read
+// of the page would be tried several times, each for that long.
+func (c *console) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, awayWait, quipu.ErrUnavailable)
+	defer cancel()
+	_, err := c.reader.Clock(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 // page serves what show reads.
 func (c *console) page(show show) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +217,11 @@ func (c *console) page(show show) http.Handler {
 			c.fail(w, r, refusal{http.StatusServiceUnavailable, "The console is busy", "Too many pages are being made: try again in a moment."})
 			return
 		}
-		v, err := show(c, ctx, r)
+		err := c.answers(ctx)
+		var v *page
+		if err == nil {
+			v, err = show(c, ctx, r)
+		}
 		if err != nil {
 			c.fail(w, r, err)
 			return
