@@ -36,6 +36,9 @@ func (rt *Runtime) Space(ctx context.Context) (*view.Space, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Failing, err = rt.reader.Failing(ctx, now); err != nil {
+		return nil, err
+	}
 	s.Processes, s.Started = g.Processes, float64(begun.Looked)/rateOver.Seconds()
 	s.Flows, s.Topics = flowLoads(g), topicLoads(topics)
 	sight := &health.Sight{Now: s.Time, Gauges: g}

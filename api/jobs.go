@@ -123,6 +123,9 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := a.reader.Annotate(r.Context(), found.Jobs); err != nil {
+		return err
+	}
 	return answer(w, http.StatusOK, Page{Jobs: found.Jobs, Next: found.Next})
 }
 

@@ -21,6 +21,8 @@ type Summary struct {
 	Tags       []string         `json:"tags,omitempty"`
 	Started    time.Time        `json:"started"`
 	Closed     time.Time        `json:"closed,omitzero"`
+	// Note is why it failed, or what an open one waits for, in a few words; only lists have it.
+	Note string `json:"note,omitempty"`
 }
 
 // Job is one job. Lists that were not asked for are empty.

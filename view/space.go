@@ -14,6 +14,16 @@ type Space struct {
 	Flows  []FlowLoad  `json:"flows"`  // those with open or quarantined jobs, the one with most open ones first
 	Topics []TopicLoad `json:"topics"` // those that nobody serves first, then by what waits and runs
 	Stuck  []Trouble   `json:"stuck"`  // what is wrong, the worst first
+	// Failing are the flows whose jobs failed in the last hour and were not resumed, the last one first.
+	Failing []FlowFailing `json:"failing"`
+}
+
+// FlowFailing is a flow whose jobs failed in the last hour.
+type FlowFailing struct {
+	Flow   string    `json:"flow"`
+	Failed int64     `json:"failed"`         // how many did
+	More   bool      `json:"more,omitempty"` // they may be more: so many were counted
+	Last   time.Time `json:"last"`           // when the last of them did
 }
 
 // FlowLoad is how many jobs of a flow have not ended.

@@ -27,6 +27,7 @@ expired, and --waits. The other filters are compared with each job, from the new
 where few jobs fit, give a time range. --count prints how many
 jobs there are by state, of the newest 1000000 of the time range.
 
+WHY is why a job failed, or what an open one waits for; quipu why says more.
 TOOK is until the row of the job was written. show, why, log and trace tell the end by the
 journal, which is some milliseconds earlier.
 
@@ -185,6 +186,9 @@ func (a *app) list(
 			f.Limit = min(limit-listed, store.MaxPage)
 		}
 		page, err := from.Jobs(ctx, f)
+		if err == nil && !keysOnly {
+			err = from.Annotate(ctx, page.Jobs)
+		}
 		if err != nil {
 			return listed, err
 		}
@@ -206,11 +210,11 @@ func (a *app) list(
 }
 
 func jobsTable(w io.Writer) *table {
-	return newTable(w, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK")
+	return newTable(w, "KEY", "FLOW", "VERSION", "STATE", "OPEN", "STARTED", "TOOK", "WHY")
 }
 
 func jobCells(j *view.Summary) []any {
-	return []any{j.Key, j.Flow, j.Version, j.State, j.Semaphore, local(j.Started), took(j.Started, j.Closed)}
+	return []any{j.Key, j.Flow, j.Version, j.State, j.Semaphore, local(j.Started), took(j.Started, j.Closed), j.Note}
 }
 
 func (a *app) listed(t *table, j *view.Summary, keysOnly bool) error {

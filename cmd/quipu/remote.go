@@ -45,6 +45,8 @@ func (r remote) Jobs(ctx context.Context, f quipu.JobFilter) (page quipu.JobPage
 	return page, err
 }
 
+func (r remote) Annotate(context.Context, []view.Summary) error { return nil }
+
 func (r remote) Wait(ctx context.Context, job quipu.Job, untilParked bool) (json.RawMessage, error) {
 	return r.Client.Wait(ctx, job.ID.String(), untilParked)
 }

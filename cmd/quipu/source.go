@@ -30,6 +30,8 @@ type source interface {
 	Definition(ctx context.Context, name, version string) ([]byte, error)
 	Flows(ctx context.Context) ([]view.FlowVersion, error)
 	Jobs(ctx context.Context, f quipu.JobFilter) (quipu.JobPage, error)
+	// Annotate gives jobs of a list their notes. The API has done so.
+	Annotate(ctx context.Context, jobs []view.Summary) error
 	DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]view.DeadLetter, error)
 	Space(ctx context.Context) (*view.Space, error)
 	Export(ctx context.Context, key string, w io.Writer) error
@@ -89,6 +91,10 @@ func (d database) Job(ctx context.Context, key string, want view.Want) (*view.Jo
 
 func (d database) Flow(ctx context.Context, name, version string) *flow.Flow {
 	return d.reader().Definition(ctx, name, version)
+}
+
+func (d database) Annotate(ctx context.Context, jobs []view.Summary) error {
+	return d.reader().Annotate(ctx, jobs)
 }
 
 func (d database) DeadLetters(ctx context.Context, f quipu.DeadLetterFilter) ([]view.DeadLetter, error) {

@@ -24,6 +24,7 @@ const rateOver = 10 * time.Second
 const (
 	maxTopTopics = 30
 	maxTopFlows  = 15
+	maxTopFailed = 8
 )
 
 func (a *app) topCommand() *cobra.Command {
@@ -32,7 +33,8 @@ func (a *app) topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Show what happens in the space now",
 		Long: `Show what happens in the space now: living processes, jobs that begin and end, topics
-with what is queued and running, open jobs by flow, and what is stuck. In a terminal the
+with what is queued and running, open jobs by flow, what failed in the last hour and was
+not resumed, and what is stuck. In a terminal the
 picture is drawn again about once a second, until it is interrupted. Elsewhere, and with
 --once, it is printed once. With -o json each look is one line.
 
@@ -118,6 +120,7 @@ func (f *frame) print(w io.Writer) error {
 		fmt.Fprintf(w, ", %.1f/s end", *f.Ended)
 	}
 	fmt.Fprint(w, "\n\n")
+	fmt.Fprint(w, f.failing())
 	t := newTable(w, "STUCK", "NUMBER", "OLDEST", "LOOK AT")
 	for _, x := range f.Stuck {
 		t.row(x.What, x.N, seconds(x.Oldest), x.Help)
@@ -169,6 +172,25 @@ func (f *frame) topics(w io.Writer) *table {
 		t.row(append(row, by)...)
 	}
 	return t
+}
+
+// failing is a line about the flows whose jobs failed in the last hour; "": none did.
+func (f *frame) failing() string {
+	var parts []string
+	for _, x := range f.Failing[:min(len(f.Failing), maxTopFailed)] {
+		n := fmt.Sprint(x.Failed)
+		if x.More {
+			n += " or more"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s, the last %s ago", plain(x.Flow), n, max(0, f.Time.Sub(x.Last)).Truncate(time.Second)))
+	}
+	switch more := len(f.Failing) - len(parts); {
+	case len(parts) == 0:
+		return ""
+	case more > 0:
+		parts = append(parts, fmt.Sprintf("and %s", counted(more, "more flow")))
+	}
+	return "failed in the last hour: " + strings.Join(parts, "; ") + "  (quipu ls --state failed)\n\n"
 }
 
 // unseen says what the frame cannot tell; "" for nothing.

@@ -51,6 +51,9 @@ func (a *app) watch(ctx context.Context, from source, f quipu.JobFilter, o *lsOp
 	}
 	return a.every(ctx, func() error {
 		page, err := from.Jobs(ctx, f)
+		if err == nil && !o.keysOnly {
+			err = from.Annotate(ctx, page.Jobs)
+		}
 		if err != nil {
 			return err
 		}

@@ -6,14 +6,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quipu-journal/quipu"
-	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/below"
 	"github.com/quipu-journal/quipu/internal/inspect"
-	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // pageSize is the number of jobs on a page.
@@ -40,24 +38,15 @@ type jobsPage struct {
 	ManyDead bool
 	// Failing are flows whose jobs failed in the last hour, the last one first, and More how many more
 	// there are.
-	Failing []failing
+	Failing []view.FlowFailing
 	More    int
-}
-
-// failing is a flow whose jobs failed lately.
-type failing struct {
-	Flow string
-	N    int64
-	Many bool // they may be more
-	Last time.Time
 }
 
 const (
 	// maxDead is how many open dead letters the list of jobs counts.
 	maxDead = 100
-	// maxFailing is how many flows whose jobs failed it names, lately those that did so in this time.
+	// maxFailing is how many flows whose jobs failed it names.
 	maxFailing = 8
-	lately     = time.Hour
 )
 
 // jobs lists a page of jobs. It reads no more of the table than the page and what the filter
@@ -129,10 +118,8 @@ func (c *console) alerts(ctx context.Context, p *jobsPage) error {
 	if err != nil {
 		return err
 	}
-	all, err := below.Of(c.rt).Failing(ctx, now-collation.Micros(lately.Microseconds()))
-	for _, f := range all[:min(len(all), maxFailing)] {
-		p.Failing = append(p.Failing, failing{f.Flow, f.N, f.N == store.MaxFailed, instant(f.Last)})
-	}
+	all, err := c.reader.Failing(ctx, now)
+	p.Failing = all[:min(len(all), maxFailing)]
 	p.More = len(all) - len(p.Failing)
 	return err
 }

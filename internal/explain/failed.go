@@ -164,11 +164,16 @@ func (e *explainer) limit(class string) string {
 	switch {
 	case !ok:
 	case class == "timeout" && a.Timeout > 0:
-		return fmt.Sprintf(" (an attempt of %s has %s: its timeout)", a.Name, span(a.Timeout))
+		return " (" + Timeout(a) + ")"
 	case class == "within" && a.Within > 0 && a.Topic != "":
 		return fmt.Sprintf(" (%s has %s, its within; its topic is %s)", a.Name, span(a.Within), a.Topic)
 	}
 	return ""
+}
+
+// Timeout says how long an attempt of an activity may take.
+func Timeout(a *flow.Activity) string {
+	return fmt.Sprintf("an attempt of %s has %s: its timeout", a.Name, span(a.Timeout))
 }
 
 // expressionFailed says that an expression failed the job: it gives the same from the same

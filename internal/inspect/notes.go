@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"github.com/quipu-journal/quipu/collation"
+	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/explain"
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -39,10 +42,11 @@ func (r *Reader) Notes(ctx context.Context, jobs []view.Summary) (map[journal.Jo
 		if err != nil {
 			return nil, err
 		}
-		for id, o := range outcomes {
-			if o.Error != nil {
-				text := cmp.Or(line(o.Error.Message), o.Error.Class, fmt.Sprint("code ", o.Code))
-				notes[id] = Note{text, o.State == journal.JobFailed}
+		for i := range jobs {
+			j := &jobs[i]
+			if o := outcomes[j.ID]; o.Error != nil {
+				text := cmp.Or(r.overtime(ctx, j, o.Error), line(o.Error.Message), o.Error.Class, fmt.Sprint("code ", o.Code))
+				notes[j.ID] = Note{text, o.State == journal.JobFailed}
 			}
 		}
 	}
@@ -50,6 +54,40 @@ func (r *Reader) Notes(ctx context.Context, jobs []view.Summary) (map[journal.Jo
 		return notes, nil
 	}
 	return notes, r.openNotes(ctx, open, notes)
+}
+
+// Annotate gives the jobs of a list their notes.
+func (r *Reader) Annotate(ctx context.Context, jobs []view.Summary) error {
+	for part := range slices.Chunk(jobs, store.MaxOutcomes) {
+		notes, err := r.Notes(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			part[i].Note = notes[part[i].ID].Text
+		}
+	}
+	return nil
+}
+
+// overtime says of a job that took its time what its attempts have, where the error does not say more than
+// that it was over: the activity is named where only one has such a limit. "": the error says more.
+func (r *Reader) overtime(ctx context.Context, j *view.Summary, f *journal.Failure) string {
+	if f.Class != wire.ClassTimeout || line(f.Message) != context.DeadlineExceeded.Error() {
+		return ""
+	}
+	var limited []*flow.Activity
+	if d := r.Definition(ctx, j.Flow, j.Version); d != nil {
+		for _, a := range d.Activities() {
+			if a.Timeout > 0 {
+				limited = append(limited, a)
+			}
+		}
+	}
+	if len(limited) != 1 {
+		return "an attempt took longer than its timeout"
+	}
+	return explain.Timeout(limited[0])
 }
 
 // line is the first line of a text.

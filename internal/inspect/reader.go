@@ -22,7 +22,7 @@ import (
 type Source interface {
 	store.Reader
 
-	// FindJob is that of store.Client, as the next four are.
+	// FindJob is that of store.Client, as the others are.
 	FindJob(ctx context.Context, key string) (journal.JobID, error)
 	// Job reads what the tables have of a job.
 	Job(ctx context.Context, id journal.JobID) (*store.JobView, error)
@@ -36,6 +36,8 @@ type Source interface {
 	Awaited(ctx context.Context, ids []journal.JobID) (map[journal.JobID][]store.Awaited, error)
 	// Outcomes says how jobs ended.
 	Outcomes(ctx context.Context, ids []journal.JobID) (map[journal.JobID]store.Outcome, error)
+	// Failing says in which flows jobs have failed since then.
+	Failing(ctx context.Context, since collation.Micros) ([]store.Failing, error)
 	// Payload returns an output that is stored beside the entries of a job.
 	Payload(ctx context.Context, job journal.JobID, digest journal.Digest) ([]byte, error)
 	// Processes are the living ones.
@@ -195,6 +197,20 @@ func (r *Reader) Wrong(ctx context.Context, s *health.Sight) ([]health.Finding, 
 		s.Now = time.UnixMicro(int64(now))
 	}
 	return health.Space(s), nil
+}
+
+// lately is how long ago jobs failed that are told of a flow.
+const lately = time.Hour
+
+// Failing are the flows whose jobs failed in the last hour and were not resumed, the last one first. now is
+// by the clock of the database.
+func (r *Reader) Failing(ctx context.Context, now collation.Micros) ([]view.FlowFailing, error) {
+	found, err := r.Source.Failing(ctx, now-collation.Micros(lately.Microseconds()))
+	all := make([]view.FlowFailing, len(found))
+	for i, f := range found {
+		all[i] = view.FlowFailing{Flow: f.Flow, Failed: f.N, More: f.N >= store.MaxFailed, Last: timeOf(f.Last).UTC()}
+	}
+	return all, err
 }
 
 // living adds to what explains a job what does not stand in its tables: the time, the living
