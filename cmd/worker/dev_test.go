@@ -209,6 +209,10 @@ func (r *running) edits(t *testing.T, file cli.DevFile, path string) {
 		require.JSONEq(t, `{"text":"`+edit.said+`"}`, runJob(t, file, "edit-"+strconv.Itoa(i)))
 	}
 	require.Contains(t, r.err.String(), "h.yaml was not deployed: new jobs go on with the version before")
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "new.yaml"), []byte(bad), 0o644))
+	r.until("a fault of a new file", func() bool {
+		return strings.Contains(r.err.String(), "new.yaml was not deployed, and no version of it was before")
+	})
 }
 
 // TestPostgresEnds: worker dev does not go on without its database.

@@ -26,6 +26,9 @@ type watch struct {
 	rt   *quipu.Runtime
 	read map[string]stamp // as each file was when it was read
 	seen map[string]stamp // as it was at the last look
+	// deployed are the files of which a version is: those that were there at first, which the process deployed
+	// when it began, and those that were read without a fault since.
+	deployed map[string]bool
 }
 
 // stamp is what changes when a file is written.
@@ -37,7 +40,7 @@ type stamp struct {
 // watchFlows looks until ctx ends. It reads every file once at first, because one may have been edited
 // since the process read them.
 func (p *process) watchFlows(ctx context.Context, rt *quipu.Runtime) {
-	w := &watch{process: p, rt: rt, read: map[string]stamp{}}
+	w := &watch{process: p, rt: rt, read: map[string]stamp{}, deployed: map[string]bool{}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -52,6 +55,9 @@ func (p *process) watchFlows(ctx context.Context, rt *quipu.Runtime) {
 			continue
 		}
 		for path, s := range now {
+			if w.seen == nil {
+				w.deployed[path] = true
+			}
 			if s == w.seen[path] && s != w.read[path] {
 				w.read[path] = s
 				w.edited(ctx, path)
@@ -72,6 +78,14 @@ func (w *watch) look() (map[string]stamp, error) {
 	return now, err
 }
 
+// before says what new jobs take after a fault in a file: nothing of one that never was deployed.
+func (w *watch) before(path string) string {
+	if w.deployed[path] {
+		return ": new jobs go on with the version before"
+	}
+	return ", and no version of it was before: mend it, and it is deployed"
+}
+
 // edited deploys a file, or prints its faults: then new jobs go on with the version before.
 func (w *watch) edited(ctx context.Context, path string) {
 	text, err := os.ReadFile(path)
@@ -82,8 +96,12 @@ func (w *watch) edited(ctx context.Context, path string) {
 	if err == nil {
 		err = deployEdit(ctx, w.rt, f)
 	}
-	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(w.err, "%v\nworker: %s was not deployed: new jobs go on with the version before\n", err, path)
+	if err == nil {
+		w.deployed[path] = true
+		return
+	}
+	if ctx.Err() == nil {
+		fmt.Fprintf(w.err, "%v\nworker: %s was not deployed%s\n", err, path, w.before(path))
 	}
 }
 
