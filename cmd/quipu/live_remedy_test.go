@@ -114,7 +114,7 @@ func (s *ill) reasons(key string) []view.Reason {
 // remedy waits until why offers a remedy with this condition, and returns it with its reason.
 func (s *ill) remedy(key, first string) (text string, m view.Remedy) {
 	s.t.Helper()
-	said := ""
+	// Nothing tells that why says something else now: it is asked.
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		for _, r := range s.reasons(key) {
 			for _, m := range r.Remedies {
@@ -124,8 +124,7 @@ func (s *ill) remedy(key, first string) (text string, m view.Remedy) {
 			}
 		}
 	}
-	said = s.ok("", "why", key)
-	require.Fail(s.t, "no such remedy", "%s: %q\n%s", key, first, said)
+	require.Fail(s.t, "no such remedy", "%s: %q\n%s", key, first, s.ok("", "why", key))
 	return "", m
 }
 
@@ -257,6 +256,9 @@ func TestRemedies(t *testing.T) {
 	}
 	s.run("late.kills")() // not before: an answer that comes after all is a cure, too
 	s.ok("", append([]string{"wait", "--timeout", "1m"}, ends...)...)
+	why := s.ok("", "why", "misfit")
+	require.Contains(t, why, "quipu start misfit misfit-again-2 --input-of misfit", "a key that is free")
+	require.Contains(t, why, "job misfit-again has completed since")
 }
 
 // nowhere deploys the flow of a child that never began, of which log says what it was to be.

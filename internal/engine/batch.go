@@ -27,10 +27,12 @@ type batch struct {
 	// sends says that what it inserts is published right after its commit: out are these rows.
 	sends bool
 	out   []store.Outgoing
-	// follows says that it carries what its own plans cause, too (L2): runs are the early runs.
-	follows bool
-	runs    *runs
-	timing  timing
+	// own is how many plans its items have; the others carry what those cause (L2). followed are the
+	// kinds of the messages of these, and runs the early runs.
+	own      int
+	followed []journal.MessageKind
+	runs     *runs
+	timing   timing
 }
 
 // timing is when a batch began, how long it took from its load to its commit, how long it has
@@ -71,9 +73,8 @@ func (c *Committer) joined(loaded *store.Loaded) *batch {
 	return (&loop{Committer: c}).batch(loaded, false)
 }
 
-// transact carries the items through one transaction: load, decide, hand over, commit. Nothing is
-// acked or answered here.
-// With follow it also carries what that causes.
+// transact carries the items through one transaction: load, decide, hand over, commit; with follow
+// also what they cause. Nothing is acked or answered here. A failed commit returns the batch, too.
 func (l *loop) transact(ctx context.Context, items []item, follow bool) (*batch, error) {
 	began := time.Now()
 	tx, err := l.connection(ctx)
@@ -82,10 +83,8 @@ func (l *loop) transact(ctx context.Context, items []item, follow bool) (*batch,
 	}
 	l.enter()
 	defer l.progress.leave()
-	l.followed = false
 	b := l.batch(&store.Loaded{}, l.publishes(), items...)
 	b.timing.began, b.mode.Stop = began, l.tooSlow
-	b.follows = follow && b.sends && b.mode.Fold && l.policy == policyBatch && !l.cfg.NoFollow
 	epoch := l.epoch()
 	if err := b.guess(ctx, tx); err != nil {
 		return nil, l.abandon(ctx, err)
@@ -103,16 +102,17 @@ func (l *loop) transact(ctx context.Context, items []item, follow bool) (*batch,
 	if len(b.plans) == 0 {
 		return b, l.abandon(ctx, nil)
 	}
-	own := len(b.plans)
-	b.follow(ctx)
-	l.followed = len(b.plans) > own
+	b.own = len(b.plans)
+	if follow && b.sends && b.mode.Fold && l.policy == policyBatch && !l.cfg.NoFollow {
+		b.follow(ctx)
+	}
 	b.handOver()
 	entering(b)
 	committing := time.Now()
 	if err := tx.Commit(ctx, b.plans); err != nil {
 		b.takeBack(err)
 		b.forget(err)
-		return nil, l.abandon(ctx, err)
+		return b, l.abandon(ctx, err)
 	}
 	l.commits += (time.Since(committing) - l.commits) / 8
 	b.out = append(b.out, tx.Released()...)

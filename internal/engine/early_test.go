@@ -66,7 +66,7 @@ func TestL4StepsOfEarlyHandlersShareTheCommitOfTheirCause(t *testing.T) {
 			return nil
 		}, reg)
 		r.deploy(chain(10))
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		r.completed([]journal.JobID{r.publish("chain", "warm", `{"n": 1}`)}, `{"got": 11}`)
 		before := commits.Load()
 		id := r.publish("chain", "k", `{"n": 5}`)
@@ -133,7 +133,7 @@ func TestL6ARunWhoseCauseConflictsIsDropped(t *testing.T) {
 		}, workers.Early(), workers.Concurrency(2))
 		r := start(t, withEarly(engine.Config{}), membus.Config{}, f.fault, reg)
 		r.deploy(single)
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		f.next.Store(1)
 		id := r.publish("single", "k", `{"n": 5}`)
 		r.completed([]journal.JobID{id}, `{"got": 6}`)
@@ -163,12 +163,12 @@ func TestL6NothingFollowsFromACauseThatIsRefused(t *testing.T) {
 		}, workers.Early())
 		r := start(t, withEarly(engine.Config{}), membus.Config{}, f.fault, reg)
 		r.deploy(single)
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		f.next.Store(1000)
 		out := r.eng.Committer().Start(t.Context(), []store.Start{r.asks("single", "k", `{"n": 5}`)})
 		require.ErrorIs(t, out[0].Err, store.ErrRejected)
 		f.next.Store(0)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // the bubble's clock
 		require.Positive(t, runs.Load(), "it began")
 		require.Zero(t, called.Load(), "L7: its effect waited for the commit")
 		_, err := r.store.FindJob(t.Context(), "k")
@@ -192,7 +192,7 @@ func TestL4AHangingHandlerDelaysNoBatch(t *testing.T) {
 		r := start(t, withEarly(engine.Config{}), membus.Config{}, nil, reg)
 		r.deploy(chain(3))
 		r.deploy(strings.NewReplacer("chain", "quick", "t.work", "t.quick").Replace(chain(3)))
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		r.completed([]journal.JobID{r.publish("chain", "warm", `{"n": 1}`)}, `{"got": 4}`)
 		r.completed([]journal.JobID{r.publish("quick", "warm quick", `{"n": 1}`)}, `{"got": 4}`)
 		hangs.Store(true)
@@ -235,7 +235,7 @@ func TestL2ChildrenShareTheCommitOfTheirCause(t *testing.T) {
 		r := start(t, withEarly(engine.Config{}), membus.Config{}, f.fault, reg)
 		r.deploy(single)
 		r.deploy(family)
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		r.completed([]journal.JobID{r.publish("family", "warm", `{}`)}, `{"got": 5}`)
 		before := f.commits.Load()
 		id := r.publish("family", "k", `{}`)
@@ -262,7 +262,7 @@ func TestL5TheAnswerOfAnotherHolderIsNotTaken(t *testing.T) {
 			f := &failing{}
 			r := start(t, cfg, membus.Config{}, f.fault, reg)
 			r.deploy(chain(3))
-			time.Sleep(time.Second)
+			synctest.Wait()
 			r.completed([]journal.JobID{r.publish("chain", "warm", `{"n": 1}`)}, `{"got": 4}`)
 			before := f.commits.Load()
 			r.completed([]journal.JobID{r.publish("chain", "k", `{"n": 1}`)}, `{"got": 4}`)
@@ -289,7 +289,7 @@ func TestL6ARunIsStoppedOnce(t *testing.T) {
 		}, workers.Early())
 		r := start(t, withEarly(engine.Config{}), membus.Config{}, f.fault, reg)
 		r.deploy(single)
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		f.next.Store(1)
 		r.completed([]journal.JobID{r.publish("single", "k", `{"n": 5}`)}, `{"got": 6}`)
 		require.EqualValues(t, 1, stopped.Load())
@@ -313,7 +313,7 @@ func TestL7EffectsOfAnEarlyRunFindTheirRequest(t *testing.T) {
 		}, workers.Early())
 		r := start(t, withEarly(engine.Config{}), membus.Config{}, nil, reg)
 		r.deploy(single)
-		time.Sleep(time.Second)
+		synctest.Wait() // the workers serve their topics
 		const jobs = 30
 		for n := range jobs {
 			key := fmt.Sprint("quick ", n) // the batch waits for the next run of the topic

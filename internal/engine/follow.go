@@ -27,10 +27,10 @@ const (
 // their parents, and the answers of early runs, which it begins.
 type follower struct {
 	*batch
-	looked  int   // how many of the batch's plans it has looked at
-	counted int   // and of how many it has counted the entries
-	round   []int // of each plan
-	entries map[journal.JobID]int
+	looked  int                    // how many of the batch's plans it has looked at
+	round   []int                  // of each plan that it has added
+	counted int                    // of how many plans it has counted the entries
+	entries map[journal.JobID]int  // of each job
 	still   map[journal.JobID]bool // jobs whose messages cause nothing here
 	due     []caused               // what is to be decided
 	runs    runs
@@ -46,9 +46,6 @@ type caused struct {
 // follow decides what the batch causes. The early runs that it begins learn the outcome of the commit
 // by runs.begin or runs.fail.
 func (b *batch) follow(ctx context.Context) {
-	if !b.follows || len(b.plans) >= store.MaxPlans {
-		return
-	}
 	f := &follower{batch: b, entries: map[journal.JobID]int{}, still: b.causeless()}
 	f.runs.follower = f
 	b.runs = &f.runs
@@ -62,6 +59,9 @@ func (b *batch) follow(ctx context.Context) {
 	f.runs.stopWaiting()
 	f.reguard()
 }
+
+// carriesMore reports whether the batch has plans beside those of its items. A nil batch has none.
+func (b *batch) carriesMore() bool { return b != nil && len(b.plans) > b.own }
 
 // causeless lists the jobs whose messages cause nothing here. Those are the jobs of messages that were
 // delivered or published more than once, so that what kills its process meets a committed row (L4),
@@ -81,14 +81,16 @@ func (b *batch) causeless() map[journal.JobID]bool {
 
 // look gathers what the plans cause that it has not looked at.
 func (f *follower) look(ctx context.Context) {
-	f.rounds(0)
 	for ; f.looked < len(f.plans); f.looked++ {
 		p := f.plans[f.looked].Plan
 		if p.Entry == nil {
 			continue
 		}
 		f.share(p)
-		round := f.round[f.looked] + 1
+		round := 1
+		if at := f.looked - f.own; at >= 0 {
+			round += f.round[at]
+		}
 		if round > maxRounds || f.still[p.Job] {
 			continue
 		}
@@ -104,14 +106,14 @@ func (f *follower) look(ctx context.Context) {
 	}
 }
 
-// rounds notes the round of the plans that have come, and counts their entries.
-func (f *follower) rounds(round int) {
+// many reports whether a job has as many entries in the batch as it may have.
+func (f *follower) many(job journal.JobID) bool {
 	for ; f.counted < len(f.plans); f.counted++ {
-		f.round = append(f.round, round)
 		if p := f.plans[f.counted].Plan; p.Entry != nil {
 			f.entries[p.Job]++
 		}
 	}
+	return f.entries[job] >= maxEntries
 }
 
 // share gives the states of other jobs in the batch what the plan has done to their rows: what it
@@ -119,7 +121,10 @@ func (f *follower) rounds(round int) {
 func (f *follower) share(p *collation.Plan) {
 	for i := range p.Insert {
 		r := &p.Insert[i]
-		if st := f.loaded.States[r.Job]; r.Job != p.Job && st != nil {
+		if r.Job == p.Job {
+			continue
+		}
+		if st := f.loaded.States[r.Job]; st != nil {
 			row := *r
 			st.Rows[r.GUID] = &row
 		}
@@ -162,20 +167,22 @@ func (f *follower) one(ctx context.Context, c caused) {
 	m := c.message
 	var p *collation.Plan
 	switch job := m.msg.Job; {
-	case f.still[job], f.entries[job] >= maxEntries, len(f.plans) >= store.MaxPlans, f.full():
+	case f.still[job], f.many(job), len(f.plans) >= store.MaxPlans, f.full():
 	case c.row != nil && c.row.Kind == journal.MessageStart:
 		p = f.child(ctx, m, c.row)
 	default:
 		p = f.step(c)
 	}
-	f.rounds(c.round)
+	for len(f.round) < len(f.plans)-f.own {
+		f.round = append(f.round, c.round)
+	}
 	if c.row == nil {
 		f.runs.answered(m, p != nil)
 	}
 	if p == nil {
 		return
 	}
-	f.runs.followed = append(f.runs.followed, m.msg.Kind)
+	f.followed = append(f.followed, m.msg.Kind)
 	m.end = endElsewhere
 	d := &decision{item: m}
 	d.commits(p)
@@ -218,7 +225,7 @@ func (f *follower) step(c caused) *collation.Plan {
 	return p
 }
 
-// hot is the cached state of a job of another lane of this loop, for what a job of the batch sends it.
+// hot is the cached state of a job that this loop serves, for what a job of the batch sends it.
 func (f *follower) hot(job journal.JobID) *collation.State {
 	if f.loops[f.loopOf(job)] != f.loop || f.loaded.Busy[job] {
 		return nil
@@ -245,24 +252,40 @@ func (f *follower) child(ctx context.Context, m *message, row *collation.Row) *c
 	return p
 }
 
-// reguard compares at the commit all that the decisions on cached states rest on (W6).
+// reguard has the commit compare what the further plans of jobs rest on that were decided on cached
+// states (W6).
 func (f *follower) reguard() {
-	for _, g := range f.guessed.bases {
-		var plans []*collation.Plan
-		for i := g.at; i < len(f.plans); i++ {
-			if p := f.plans[i].Plan; p.Job == g.base.Job.ID {
-				plans = append(plans, p)
-			}
+	if !f.carriesMore() {
+		return
+	}
+	plans := make(map[journal.JobID][]*collation.Plan, len(f.plans)-f.own)
+	for i := f.own; i < len(f.plans); i++ {
+		plans[f.plans[i].Plan.Job] = nil
+	}
+	for i := range f.plans {
+		p := f.plans[i].Plan
+		if of, moved := plans[p.Job]; moved {
+			plans[p.Job] = append(of, p)
 		}
-		f.plans[g.at].Guard = store.GuardOf(g.base, plans)
+	}
+	for _, g := range f.guessed.bases {
+		if of := plans[g.base.Job.ID]; of != nil {
+			f.plans[g.at].Guard = store.GuardOf(g.base, of)
+		}
 	}
 }
 
 // inBatch is the delivery of a message that was decided in the batch of its cause: no bus has it.
-type inBatch struct{ transport.Delivery }
+type inBatch struct{}
 
 // Ack implements transport.Delivery.
 func (inBatch) Ack() error { return nil }
+
+// Term implements transport.Delivery.
+func (inBatch) Term(string) error { return nil }
+
+// InProgress implements transport.Delivery.
+func (inBatch) InProgress() error { return nil }
 
 // Nak implements transport.Delivery: the row of the message sends it.
 func (inBatch) Nak(time.Duration) error { return nil }

@@ -262,10 +262,10 @@ func (b *batch) keep() {
 	b.keepChains()
 }
 
-// handledRows are the rows that plans of the batch have changed or ended: those of the rows that it
-// inserts are in the states of their jobs already.
+// handledRows are the rows that a batch has changed or ended that carries what its own plans cause: of
+// the rows that it inserts, those are in the states of their jobs already.
 func (b *batch) handledRows() map[journal.GUID]bool {
-	if b.runs == nil {
+	if !b.carriesMore() {
 		return nil
 	}
 	handled := map[journal.GUID]bool{}

@@ -151,9 +151,14 @@ func (b *batch) send(ctx context.Context) {
 	b.publish(ctx, others, from)
 }
 
-// handBack frees the slot of a request that did not arrive, and makes its row due. Run waits for it.
+// handBack frees the slot of a request that did not arrive, and makes its row due.
 func (l *loop) handBack(ctx context.Context, row *collation.Row, cause error) {
 	l.cfg.Local.Drop(row.Topic)
+	l.returnRow(ctx, row, cause)
+}
+
+// returnRow makes the row of a request due that no run of this process has any more. Run waits for it.
+func (l *loop) returnRow(ctx context.Context, row *collation.Row, cause error) {
 	l.returning.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, transactTime)
 		defer cancel()
@@ -163,6 +168,6 @@ func (l *loop) handBack(ctx context.Context, row *collation.Row, cause error) {
 			l.cfg.Session.Return(lease)
 		}
 		l.cache.drop(row.Job)
-		l.log.Debug("a request was not handed over: its row sends it", "request", row.GUID.String(), "cause", cause, "error", err)
+		l.log.Debug("a request, or its answer, was not handed over: its row sends it", "request", row.GUID.String(), "cause", cause, "error", err)
 	})
 }

@@ -61,8 +61,6 @@ type loop struct {
 	taken    gathered // the buffers of gather, used again and again
 	// commits is how long its commits take, a moving average.
 	commits time.Duration
-	// followed says that its last batch carried more than its items (L2).
-	followed bool
 }
 
 // gathered is what a loop takes at once.
@@ -252,8 +250,8 @@ func (l *loop) carry(ctx context.Context, items []item) (through bool) {
 		l.hear(items, err)
 		follow = false // what lost once becomes rows again (L2)
 		switch {
-		case l.followed && !errors.Is(err, store.ErrLost) && !unanswered(err) && !errors.Is(err, store.ErrUnknown):
-			continue // what they caused may be what is refused
+		case b.carriesMore() && !errors.Is(err, store.ErrLost) && !unanswered(err) && !errors.Is(err, store.ErrUnknown):
+			continue // what the items have caused may be what is refused
 		case errors.Is(err, store.ErrBusy) && !l.policy.waits():
 			if items = l.stepAside(ctx, items); len(items) > 0 {
 				l.pause(1, time.Millisecond)

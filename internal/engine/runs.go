@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -35,8 +34,6 @@ type runs struct {
 	waited  time.Duration
 	stalled bool
 	unsent  []transport.Message // answers that the batch has not decided
-	// followed are the messages that the batch has decided because its own plans have caused them.
-	followed []journal.MessageKind
 }
 
 // wanted is a request that may begin early.
@@ -193,16 +190,10 @@ func (r *runs) stopWaiting() {
 	if r.queue == nil {
 		return
 	}
-	for {
-		select {
-		case run := <-r.queue:
-			go run()
-			continue
-		default:
-		}
-		break
-	}
 	close(r.queue)
+	for run := range r.queue {
+		go run()
+	}
 }
 
 // has reports whether the request has begun.
@@ -211,13 +202,7 @@ func (r *runs) has(request journal.GUID) bool { return r != nil && r.all[request
 // begin tells the runs that their cause has committed: from now on they are runs like all others.
 // It sends the answers that the batch has not decided.
 func (r *runs) begin(ctx context.Context) {
-	if r == nil {
-		return
-	}
-	for _, kind := range r.followed {
-		r.cfg.Traffic.Add(kind, traffic.Folded, 1)
-	}
-	if r.cause == nil {
+	if r == nil || r.cause == nil {
 		return
 	}
 	r.cause.Settle(true)
@@ -231,22 +216,9 @@ func (r *runs) begin(ctx context.Context) {
 	_ = r.pub.Bus.Send(bounded, msgs, func(i int, err error) { // it gets all outcomes
 		for _, run := range r.begun {
 			if err != nil && run.row.Holder == msgs[i].Holder {
-				r.returns(ctx, run.row)
+				r.returnRow(ctx, run.row, err)
 			}
 		}
-	})
-}
-
-// returns hands back a request whose answer did not reach its lane. Run waits for it.
-func (r *runs) returns(ctx context.Context, row *collation.Row) {
-	lease := leaseOf(row)
-	r.returning.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, transactTime)
-		defer cancel()
-		if err := r.cfg.Store.HandBack(ctx, lease); err != nil && !errors.Is(err, store.ErrStale) {
-			r.cfg.Session.Return(lease)
-		}
-		r.cache.drop(lease.Job)
 	})
 }
 
@@ -284,8 +256,10 @@ func (r *runs) count(dropped bool) {
 	}
 	for topic, n := range by {
 		r.cfg.Early.Count(topic, n)
-		r.cfg.Observer.Count(observer.MetricEarly, n.Kept, "topic", topic, "outcome", "kept")
-		r.cfg.Observer.Count(observer.MetricEarly, n.Late, "topic", topic, "outcome", "late")
-		r.cfg.Observer.Count(observer.MetricEarly, n.Dropped, "topic", topic, "outcome", "dropped")
+		for outcome, n := range map[string]int64{"kept": n.Kept, "late": n.Late, "dropped": n.Dropped} {
+			if n > 0 {
+				r.cfg.Observer.Count(observer.MetricEarly, n, "topic", topic, "outcome", outcome)
+			}
+		}
 	}
 }

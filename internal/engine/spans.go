@@ -66,6 +66,9 @@ func (l *loop) count(b *batch) {
 		l.countPlan(b, p)
 	}
 	l.cfg.Traffic.Add(journal.MessageLeg1, traffic.Folded, leg1s)
+	for _, kind := range b.followed {
+		l.cfg.Traffic.Add(kind, traffic.Folded, 1)
+	}
 	o.Observe(observer.MetricBatch, float64(messages))
 	o.Count(observer.MetricTransitions, handled)
 	o.Count(observer.MetricStale, stale)

@@ -127,9 +127,35 @@ func (e *explainer) anew(r *reason) {
 	case e.Flow != nil && e.Flow.Identity() == flow.Strict:
 		r.remedies = append(r.remedies, view.Remedy{First: fits + ", and start a job with another input"})
 	default:
-		r.do(fits, fmt.Sprintf("quipu start %s %s --input-of %s", word(e.v.Flow.Name), word(e.v.Key+"-again"), word(e.v.Key)))
+		key, done := e.freeKey()
+		start := fmt.Sprintf("quipu start %s %s ", word(e.v.Flow.Name), word(key))
+		r.do(fits, start+"--input-of "+word(e.v.Key))
+		r.note("if the input was wrong: " + start + "--input with the right one")
+		if done != "" {
+			r.note("job " + done + " has completed since")
+		}
 	}
 	r.note("the job keeps version " + e.v.Flow.Version + " of its flow")
+}
+
+// maxAgain bounds the keys that are looked up for a job that is to do what this one did not.
+const maxAgain = 9
+
+// freeKey is a key for a job that does what this one did not: one that no job has, as far as that can be
+// looked up. done is the last of the jobs with such a key, if it has completed.
+func (e *explainer) freeKey() (key, done string) {
+	key = e.v.Key + "-again"
+	for n := 2; n <= maxAgain; n++ {
+		j := e.latest(collation.NewJobID(e.v.Space, key, 1))
+		if j == nil {
+			break
+		}
+		if done = ""; j.State == journal.JobCompleted {
+			done = j.Key
+		}
+		key = fmt.Sprintf("%s-again-%d", e.v.Key, n)
+	}
+	return key, done
 }
 
 // childrenFirst adds the children that must complete before the job can be resumed: the one that failed

@@ -91,7 +91,7 @@ func (m *member) Renew(_ context.Context, d store.Doing) (ended []string, err er
 			if !o.dead && id != m.id && o.renewed <= now-o.lease && m.since <= now-max(o.lease, m.lease) {
 				o.dead = true
 				for _, topic := range o.is.Early {
-					s.killed[topic] = o.renewed + o.lease
+					s.killed[topic] = now
 				}
 			}
 			if o.is.Engine && !o.dead && o.renewed > now-o.lease {
@@ -114,8 +114,14 @@ func (m *member) Next() time.Duration {
 	return m.next
 }
 
-// killers lists the topics that are early nowhere. The caller holds mu.
+// killers lists the topics that are early nowhere, for a session that has just been heard of. The caller
+// holds mu.
 func (s *Store) killers() (topics []string) {
+	for _, o := range s.members {
+		if !o.dead && o.renewed <= s.now()-o.lease/2 {
+			topics = append(topics, o.is.Early...)
+		}
+	}
 	for topic, at := range s.killed {
 		if at > s.now()-micros(store.EarlyAgain) {
 			topics = append(topics, topic)
@@ -124,7 +130,7 @@ func (s *Store) killers() (topics []string) {
 		}
 	}
 	slices.Sort(topics)
-	return topics
+	return slices.Compact(topics)
 }
 
 // Killers implements store.Session.

@@ -119,7 +119,8 @@ type Session interface {
 	// one.
 	Engines() int
 	// Killers returns the topics that are early nowhere, as of the last Renew: those of sessions that
-	// were declared dead within EarlyAgain (L4). A session that has ended by End counts as none.
+	// were declared dead within EarlyAgain, or that have not renewed for half of their lease (L4). A
+	// session that has ended by End counts as none.
 	Killers() []string
 	// Lost returns which of the leases have ended: the request was answered, cancelled or taken
 	// over, or its job is closed.

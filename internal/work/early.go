@@ -46,7 +46,6 @@ func (r *run) offer(response *wire.Response) (send bool) {
 		}
 	}
 	if err := r.cause.Wait(context.Background()); err != nil { // it comes with the end of a commit
-		r.count("dropped")
 		r.drop()
 		return false
 	}

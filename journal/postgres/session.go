@@ -51,7 +51,7 @@ func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session
 		x.id, x.killers = v.int(0), v.lines(1)
 		return nil
 	}, pText(p.Name), pInt(p.Lease.Microseconds()), pBool(p.Engine), pText(p.Build), pTexts(p.Roles), pTexts(p.Topics),
-		pInt(int64(p.Lanes)), pTexts(p.Early))
+		pInt(int64(p.Lanes)), pTexts(p.Early), pInt(store.EarlyAgain.Microseconds()))
 	if err != nil {
 		x.alive.drop()
 		return nil, err
@@ -154,7 +154,7 @@ func (x *session) Renew(ctx context.Context, d store.Doing) (ended []string, err
 		x.engines, x.killers = int(v.int(2)), v.lines(3)
 		return nil
 	}, pInt(x.id), pInts(d.Ran...), pInt(d.Busy.For.Microseconds()), pUUID(d.Busy.Job), pUUID(d.Busy.Message),
-		pTexts(writeTroubles(d.Troubles)), pInts(writeEarly(d.Early)...))
+		pTexts(writeTroubles(d.Troubles)), pInts(writeEarly(d.Early)...), pInt(store.EarlyAgain.Microseconds()))
 	switch {
 	case err != nil:
 		return nil, err
@@ -199,7 +199,7 @@ func (x *session) free(ctx context.Context) (ended []string, err error) {
 	err = x.slow.call(ctx, "end sessions", "session_dead", func(v row) error {
 		dead[v.int(0)], forgets = v.text(1), v.bool(2)
 		return nil
-	})
+	}, pInt(store.EarlyAgain.Microseconds()))
 	for id, name := range dead {
 		due := 0
 		err = x.all(ctx, &due, "session_free", pInt(id), pInt(freeing))
@@ -213,7 +213,7 @@ func (x *session) free(ctx context.Context) (ended []string, err error) {
 			err = x.slow.call(ctx, "end sessions", "session_forget", func(row) error {
 				ended = append(ended, name)
 				return nil
-			}, pInt(id))
+			}, pInt(id), pInt(store.EarlyAgain.Microseconds()))
 		}
 	}
 	return ended, err

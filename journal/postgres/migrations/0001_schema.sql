@@ -333,6 +333,7 @@ CREATE TABLE sessions (
     busy_job     uuid,
     busy_message uuid,
     dead       boolean NOT NULL DEFAULT false,
+    died_at    bigint  NOT NULL DEFAULT 0, -- when others declared it dead
     freed      boolean NOT NULL DEFAULT false,
     login      text    NOT NULL DEFAULT session_user, -- a worker's login changes its own sessions alone (S8)
     withdrawn  text[]  NOT NULL DEFAULT '{}' -- those of its topics that it serves no more, because its login has lost them (S8)

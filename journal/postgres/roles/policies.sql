@@ -48,7 +48,7 @@ CREATE POLICY worker_keep ON {schema}.sessions FOR UPDATE TO {role_worker}
     USING (login = session_user)
     WITH CHECK (login = session_user AND NOT engine AND renewed_at BETWEEN 0 AND {schema}.micros() + 3600000000
         AND since BETWEEN 0 AND {schema}.micros() AND withdrawn <@ topics AND cardinality(withdrawn) <= cardinality(topics)
-        AND early <@ topics AND cardinality(early) <= cardinality(topics)
+        AND early <@ topics AND cardinality(early) <= cardinality(topics) AND died_at BETWEEN 0 AND {schema}.micros()
         AND cardinality(ran) <= greatest(cardinality(topics), 1)
         AND cardinality(early_runs) <= 4 * greatest(cardinality(topics), 1)
         AND 0 <= ALL (early_runs) AND 1000000000000000 >= ALL (early_runs)

@@ -61,7 +61,7 @@ GRANT INSERT ON {schema}.payloads TO {role_worker};
 GRANT SELECT, UPDATE (trace) ON {schema}.jobs TO {role_worker};
 GRANT SELECT, UPDATE (next_at, held, dead, turn_sent, runs, holder, session, fence, effects_seq, effects_hash, undo, rev)
     ON {schema}.dispatches TO {role_worker};
-GRANT SELECT, INSERT (name, build, roles, topics, early, lanes, engine, lease, renewed_at, since), UPDATE (early, renewed_at, since, ran, early_runs, dead, withdrawn,
+GRANT SELECT, INSERT (name, build, roles, topics, early, lanes, engine, lease, renewed_at, since), UPDATE (early, died_at, renewed_at, since, ran, early_runs, dead, withdrawn,
         troubles, busy, busy_job, busy_message)
     ON {schema}.sessions TO {role_worker};
 GRANT SELECT, INSERT, UPDATE (state, result, error, fence, holder, turn, until, vouched) ON {schema}.effects TO {role_worker};

@@ -1,10 +1,11 @@
 -- name: session_open
 -- begins the session of a process (W8). $1 name, $2 lease in microseconds, $3 whether it is an engine, $4 build, $5
--- roles, $6 topics, $7 lanes, $8 those of its topics that may be early. Returns its number, and the topics that are
--- early nowhere now, as session_renew does.
+-- roles, $6 topics, $7 lanes, $8 those of its topics that may be early, $9 as $8 of session_renew. Returns its number,
+-- and the topics that are early nowhere now, as session_renew does.
 INSERT INTO sessions (name, lease, engine, build, roles, topics, lanes, early, renewed_at, since)
 SELECT $1::text, $2::int8, $3::bool, $4::text, $5::text[], $6::text[], $7::int8, $8::text[], now, now FROM micros() AS now
-RETURNING id, (SELECT string_agg(DISTINCT t, E'\n') FROM sessions o, unnest(o.early) t WHERE o.dead AND o.renewed_at + o.lease > micros() - 60000000)
+RETURNING id, (SELECT string_agg(DISTINCT t, E'\n') FROM sessions o, unnest(o.early) t
+               WHERE CASE WHEN o.dead THEN o.died_at > micros() - $9::int8 ELSE o.renewed_at <= micros() - o.lease / 2 END)
 
 -- name: session_list
 -- lists the live processes, the oldest first, each with '' in the place of a topic that it serves no more; or those that
@@ -20,18 +21,20 @@ LIMIT $1::int8
 -- name: session_renew
 -- renews a session. A gap of more than two thirds of its lease restarts since. $1 session, $2 runs of its topics that
 -- have ended in the last minute, $3 for how many microseconds it has been busy with the message $5 of the job $4, 0 for
--- none, $6 its troubles, $7 its early runs. Returns how many other sessions must be ended or forgotten, in how many microseconds the next
--- one must be (null for never), how many engines live, and the topics that are early nowhere: those of sessions that
--- were declared dead within the last minute. No row: this session has been ended.
+-- none, $6 its troubles, $7 its early runs, $8 for how many microseconds the topics of a dead session are early nowhere.
+-- Returns how many other sessions must be ended or forgotten, in how many microseconds the next one must be (null for
+-- never), how many engines live, and the topics that are early nowhere: those of sessions that were declared dead since
+-- then, or that have missed a renewal. No row: this session has been ended.
 UPDATE sessions s
 SET renewed_at = now, ran = $2::int8[], busy = $3::int8, busy_job = $4::uuid, busy_message = $5::uuid, troubles = $6::text[], early_runs = $7::int8[],
     since = CASE WHEN now - s.renewed_at > s.lease * 2 / 3 THEN now ELSE s.since END
 FROM micros() AS now
 WHERE s.id = $1::int8 AND NOT s.dead
-RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND NOT (o.freed AND o.renewed_at + o.lease > now - 60000000) AND (o.dead OR o.renewed_at <= now - o.lease)),
+RETURNING (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND NOT (o.freed AND o.died_at > now - $8::int8) AND (o.dead OR o.renewed_at <= now - o.lease)),
           (SELECT min(o.renewed_at + o.lease) - now FROM sessions o WHERE o.id <> s.id AND NOT o.dead AND o.renewed_at > now - o.lease),
           s.engine::int + (SELECT count(*) FROM sessions o WHERE o.id <> s.id AND o.engine AND NOT o.dead AND o.renewed_at > now - o.lease),
-          (SELECT string_agg(DISTINCT t, E'\n') FROM sessions o, unnest(o.early) t WHERE o.dead AND o.renewed_at + o.lease > now - 60000000)
+          (SELECT string_agg(DISTINCT t, E'\n') FROM sessions o, unnest(o.early) t
+           WHERE o.id <> s.id AND CASE WHEN o.dead THEN o.died_at > now - $8::int8 ELSE o.renewed_at <= now - o.lease / 2 END)
 
 -- name: session_end_dead
 -- declares sessions dead that were not renewed for their lease. The declaring session must itself have been renewed
@@ -45,12 +48,13 @@ WITH gone AS MATERIALIZED (
     WHERE NOT o.dead AND o.renewed_at <= micros() - o.lease
     FOR UPDATE OF o SKIP LOCKED
 )
-UPDATE sessions o SET dead = true FROM gone WHERE o.id = gone.id
+UPDATE sessions o SET dead = true, died_at = micros() FROM gone WHERE o.id = gone.id
 
 -- name: session_dead
--- lists dead sessions, which may still hold something, and says whether this login may forget them.
+-- lists dead sessions, which may still hold something or can be forgotten, and says whether this login may forget them.
+-- $1 as $8 of session_renew.
 SELECT id, name, has_table_privilege('sessions', 'DELETE') FROM sessions
-WHERE dead AND NOT (freed AND renewed_at + lease > micros() - 60000000)
+WHERE dead AND NOT (freed AND died_at > micros() - $1::int8)
 
 -- name: session_end
 -- ends a session by its own process, after its commits that take something. Raising renewed_at marks everything as
@@ -98,10 +102,10 @@ WHERE session = $1::int8 AND holder IS NOT NULL AND kind = 'request'
 LIMIT $2::int8
 
 -- name: session_forget
--- forgets a dead session that holds nothing. One with early topics stays for a minute from its end, as freed.
--- Returns a row when it is freed or deleted for the first time. $1 session.
+-- forgets a dead session that holds nothing. One with early topics stays for a while from its end, as freed. Returns a
+-- row when it is freed or deleted for the first time. $1 session, $2 as $8 of session_renew.
 WITH w AS MATERIALIZED (
-    SELECT s.id, s.freed, cardinality(s.early) = 0 OR s.renewed_at + s.lease <= micros() - 60000000 AS ends
+    SELECT s.id, s.freed, cardinality(s.early) = 0 OR s.died_at <= micros() - $2::int8 AS ends
     FROM sessions s
     WHERE s.id = $1::int8 AND s.dead AND NOT EXISTS (SELECT FROM dispatches d WHERE d.session = s.id AND d.holder IS NOT NULL)
     FOR UPDATE
