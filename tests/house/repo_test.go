@@ -31,9 +31,9 @@ const root = "../.."
 // left lists directories at the root that hold no source: what .gitignore names.
 var left = []string{".git", "bin", ".quipu"}
 
-// installed is the directory, anywhere, into which npm puts packages; .gitignore
-// names it too.
-const installed = "node_modules"
+// written are directories, anywhere, into which npm puts packages and a property the input that broke
+// it; .gitignore names them too.
+var written = []string{"node_modules", "rapid"}
 
 // file is one Go file of the repository, whatever its build tags.
 type file struct {
@@ -84,7 +84,7 @@ func readAll(visit func(name string, content []byte)) error {
 			return nil // a temporary file of somebody else that has gone
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains(left, name) || path.Base(name) == installed):
+		case d.IsDir() && (slices.Contains(left, name) || slices.Contains(written, path.Base(name))):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil

@@ -14,7 +14,7 @@ type Builder struct {
 	places   map[place]*activity
 	requests map[journal.GUID]*request
 	order    []journal.GUID         // of the requests
-	attempts map[view.SpanID]bool   // that have begun
+	attempts map[view.SpanID]int64  // that have begun, and when
 	sent     map[journal.GUID]int64 // when a Leg1 was sent
 	messages map[journal.GUID]int   // spans of messages
 	cycles   map[journal.GUID]bool
@@ -60,7 +60,7 @@ func New() *Builder {
 	return &Builder{
 		job:    -1,
 		places: map[place]*activity{}, requests: map[journal.GUID]*request{}, sent: map[journal.GUID]int64{},
-		attempts: map[view.SpanID]bool{},
+		attempts: map[view.SpanID]int64{},
 		messages: map[journal.GUID]int{}, cycles: map[journal.GUID]bool{}, pauses: map[journal.GUID]int{},
 		children: map[journal.JobID]int{}, effects: map[effectKey]running{},
 	}

@@ -66,7 +66,8 @@ func (b *Builder) begun(e *journal.Entry) int {
 	return b.begin(s)
 }
 
-// attempted is the attempt in which an effect ran.
+// attempted is the attempt in which an effect ran, or its activity if that attempt had not begun by
+// the effect's clock: a promoted server may be behind.
 func (b *Builder) attempted(e *journal.Entry) view.SpanID {
 	r := b.requests[e.Chain]
 	if r == nil {
@@ -74,7 +75,7 @@ func (b *Builder) attempted(e *journal.Entry) view.SpanID {
 	}
 	b.turn(e.Chain, r, e.Time)
 	id := OfAttempt(e.Chain, e.Effect.Turn)
-	if b.attempts[id] {
+	if began, ok := b.attempts[id]; ok && began <= e.Time {
 		return id
 	}
 	return b.parent(r.place)

@@ -177,7 +177,7 @@ func (b *Builder) attempt(guid journal.GUID, r *request, due int64) {
 		s.Attributes = append(s.Attributes, view.Attribute{Key: "quipu.element", Number: int64(r.element)})
 	}
 	r.span, r.due = b.begin(s), 0
-	b.attempts[s.ID] = true
+	b.attempts[s.ID] = due
 }
 
 // turn ends what a request waits for before its next attempt, if its time has passed, and begins
@@ -214,6 +214,9 @@ func (b *Builder) answered(e *journal.Entry, own place) {
 			}
 		}
 		return
+	}
+	if x.Turn == r.turn { // its answer shows that it has begun, whatever the clock says
+		r.due = min(r.due, e.Time)
 	}
 	b.turn(x.Request, r, e.Time)
 	b.end(r.backoff, e.Time)

@@ -112,3 +112,42 @@ func TestEarlyRun(t *testing.T) {
 		}
 	}
 }
+
+// O1: a clock that steps back, as a promoted server's may, lets an attempt work and answer before the
+// time that it was to wait for. The tree stays one, and no attempt follows the answer.
+func TestAttemptBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	const at = 1_700_000_000_000_000
+	request, job := journal.GUID{2}, journal.DeriveJob("shop", "k", 1)
+	answer := func(turn int, time int64, kind journal.ResponseKind) *journal.Entry {
+		return &journal.Entry{
+			Kind: journal.KindLeg2, Job: job, GUID: journal.GUID{3, byte(turn)}, Activity: "work", DAD: ",0,0", Time: time,
+			Response: &journal.Response{Kind: kind, Request: request, Turn: turn},
+		}
+	}
+	failed, done := answer(1, at+1, journal.ResponseFailedAttempt), answer(2, at+3, journal.ResponseTerminal)
+	failed.Updated = []journal.Updated{{Kind: journal.MessageRequest, GUID: request, Turn: 2, Attempt: 2, NextAt: at + 99}}
+	done.Close, done.Marks = &journal.Close{State: journal.JobCompleted}, []journal.Mark{journal.MarkTasks}
+	effect := &journal.Entry{
+		Kind: journal.KindEffectCompleted, Job: job, Chain: request, Seq: 1, Time: at + 2,
+		Effect: &journal.Effect{Name: "charge", Class: "pure", Turn: 2},
+	}
+	first := &journal.Entry{
+		Kind: journal.KindCreated, Job: job, GUID: job.Start(), Activity: "start", DAD: ",0", Time: at,
+		Dispatched: []journal.Dispatched{{Kind: journal.MessageRequest, GUID: request, Activity: "work", DAD: ",0,0", Topic: "t"}},
+	}
+	for _, answered := range []int64{at + 3, at + 98, at + 99, at + 200} {
+		done.Time = answered
+		tree := built([]*journal.Entry{first, failed, done, effect})
+		oneTree(t, tree)
+		grows(t, built([]*journal.Entry{first, failed, done}), tree)
+		attempts := 0
+		for _, s := range tree.Spans {
+			if s.Part == spans.PartAttempt {
+				attempts++
+				require.False(t, slices.ContainsFunc(s.Attributes, func(a view.Attribute) bool { return a.Key == "quipu.abandoned" }))
+			}
+		}
+		require.Equal(t, 2, attempts)
+	}
+}
