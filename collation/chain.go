@@ -102,6 +102,24 @@ func (c *Chain) Start(l Lease, e journal.Effect, mode Mode) (Effected, error) {
 	return out, nil
 }
 
+// Chain is the effect chain of a request whose row is in the state, without the effects on it.
+func (s *State) Chain(row *Row) *Chain {
+	own := *row
+	return &Chain{
+		Job: s.Job, Request: row.GUID, Row: &own, Head: row.Effects, Now: s.Now, Effects: map[journal.Digest]*Effect{},
+	}
+}
+
+// Beside leaves the change of the request's row to another plan of the same transaction, which writes
+// the row anyway: rows get what the effect changes in it.
+func (c *Chain) Beside(p *Plan, rows ...*Row) {
+	for _, row := range rows {
+		row.SetEffects(p.Chain.Row)
+	}
+	c.Row.Rev--
+	p.Chain.Row = nil
+}
+
 // CallEnds is when a call that began at start has certainly ended (E4). timeout is that of its
 // activity; 0: none. Never: unknown.
 func (m Mode) CallEnds(class string, timeout time.Duration, start Micros) Micros {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/quipu-journal/quipu/internal/store"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -23,20 +24,36 @@ func (uncommitted) Error() string {
 // Unwrap makes it an ErrStale.
 func (uncommitted) Unwrap() error { return store.ErrStale }
 
+// Start is the start of a run's first effect. It commits with the run's cause, if the batch has decided
+// it: then Row has a state. Row and Taken are set before the cause is settled.
+type Start struct {
+	Lease  store.Lease
+	Effect journal.Effect
+	Row    store.EffectRow
+	Taken  bool
+}
+
+// Offers are what runs give the batch of their cause, in their order.
+type Offers struct {
+	Answers []transport.Message // each with its holder
+	Starts  []*Start
+}
+
 // Cause is a transaction that has not committed yet, for the runs that it has caused. It is safe for
 // concurrent use.
 type Cause struct {
 	settled chan struct{} // closed when the outcome is known
-	came    chan struct{} // capacity 1: there is an answer
+	came    chan struct{} // capacity 1: there is an offer
 
-	mu      sync.Mutex
-	closed  bool // no answer is taken any more
-	answers []transport.Message
-	stops   []func(error) // of handlers, in the order of their begin; nil: it has ended
-	failed  bool
+	mu     sync.Mutex
+	closed bool // no offer is taken any more
+	offers Offers
+	waits  func()        // see OnWait
+	stops  []func(error) // of handlers, in the order of their begin; nil: it has ended
+	failed bool
 }
 
-// NewCause returns a Cause that takes answers.
+// NewCause returns a Cause that takes offers.
 func NewCause() *Cause {
 	return &Cause{settled: make(chan struct{}), came: make(chan struct{}, 1)}
 }
@@ -51,34 +68,59 @@ func (c *Cause) Answer(m *transport.Message, taken func()) bool {
 		return false
 	}
 	taken()
-	c.answers = append(c.answers, *m)
+	c.offers.Answers = append(c.offers.Answers, *m)
+	c.signal()
+	return true
+}
+
+// Start gives the batch the start of a run's first effect. If it does not take it, or does not decide
+// it, the run has it committed itself once its cause has committed.
+func (c *Cause) Start(x *Start) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.offers.Starts = append(c.offers.Starts, x)
+	c.signal()
+	return true
+}
+
+func (c *Cause) signal() {
 	select {
 	case c.came <- struct{}{}:
 	default:
 	}
-	return true
 }
 
-// Came is signalled when answers have come since the last Take.
+// Came is signalled when offers have come since the last Take.
 func (c *Cause) Came() <-chan struct{} { return c.came }
 
-// Take returns the answers that have come since the last Take, in their order.
-func (c *Cause) Take() []transport.Message {
+// Take returns the offers that have come since the last Take.
+func (c *Cause) Take() Offers {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := c.answers
-	c.answers = nil
+	all := c.offers
+	c.offers = Offers{}
 	return all
 }
 
-// Close takes no further answers, and returns those that have come since the last Take.
+// Close takes no further offers, and returns the answers that have come since the last Take.
 func (c *Cause) Close() []transport.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	all := c.answers
-	c.answers = nil
+	all := c.offers.Answers
+	c.offers = Offers{}
 	return all
+}
+
+// OnWait has waits called by each run that begins to wait for the outcome: its goroutine serves nobody
+// else until then.
+func (c *Cause) OnWait(waits func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = waits
 }
 
 // Settle tells the runs the outcome, once. If the cause has not committed, they are stopped.
@@ -136,6 +178,12 @@ func (c *Cause) Wait(ctx context.Context) error {
 	select {
 	case <-c.settled:
 	default:
+		c.mu.Lock()
+		waits := c.waits
+		c.mu.Unlock()
+		if waits != nil {
+			waits()
+		}
 		select {
 		case <-c.settled:
 		case <-ctx.Done():

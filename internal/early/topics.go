@@ -8,7 +8,8 @@ import (
 	"github.com/quipu-journal/quipu/internal/store"
 )
 
-// quickRun is how long the runs of a topic may take on average, so that a batch waits for them.
+// quickRun is how long the runs of a topic may take on average until they answer or begin their first
+// effect, so that a batch waits for them.
 const quickRun = 100 * time.Microsecond
 
 // Topics are the topics whose requests may begin early in this process. A nil *Topics has none. It is
@@ -21,7 +22,7 @@ type Topics struct {
 
 // topic is what is known of the runs of one topic.
 type topic struct {
-	mean time.Duration   // moving average of all its runs; negative: there was none
+	mean time.Duration   // moving average of those that were early; negative: there was none
 	runs store.EarlyRuns // those that were early, since the process began, without Mean
 }
 
@@ -51,7 +52,7 @@ func (t *Topics) Suspend(names []string) {
 	t.suspended = names
 }
 
-// Ran notes how long a run of a topic has taken.
+// Ran notes how long an early run of a topic has taken until it answered, or began its first effect.
 func (t *Topics) Ran(name string, took time.Duration) {
 	if t == nil {
 		return

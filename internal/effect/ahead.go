@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/store"
@@ -15,6 +16,9 @@ import (
 // the start of the next effect share a commit (W3). No effect is called outside before the
 // outcomes that the handler has seen are recorded: its start needs them (store.Lease.After), and
 // so do the handler's answer and its waits.
+//
+// Where the run's answer can bring the last outcome with it (S2), that outcome waits for the end of the
+// handler, or its next call, as long as Config.Hold. Then it goes alone.
 
 // sent is an outcome that is being recorded.
 type sent struct {
@@ -22,6 +26,8 @@ type sent struct {
 	lease  store.Lease
 	effect journal.Effect
 	before *sent         // of the same run; nil once this one is settled
+	alone  func()        // has it recorded; nil once it is under way
+	timer  *time.Timer   // calls alone
 	done   chan struct{} // closed when it is settled
 	err    error         // why it is not recorded, once done is closed
 }
@@ -29,16 +35,68 @@ type sent struct {
 // errOverruled says that a run has gone on with an outcome that is not the recorded one.
 var errOverruled = errors.New("another outcome was recorded meanwhile")
 
-// send has an outcome recorded, and returns it to the handler at once.
+// send has an outcome recorded, now or soon, and returns it to the handler at once.
 func (s *Session) send(ctx context.Context, c *Call, e journal.Effect) ([]byte, error) {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
+	s.leaveAlone()
 	t := &sent{call: c, effect: e, before: s.last, done: make(chan struct{})}
 	t.lease = s.current()
 	t.lease.After = s.after()
-	s.cfg.Store.SendOutcome(ctx, t.lease, e, func(row store.EffectRow, err error) { s.arrive(t, &row, err) })
+	alone := func() {
+		s.cfg.Store.SendOutcome(ctx, t.lease, e, func(row store.EffectRow, err error) { s.arrive(t, &row, err) })
+	}
+	if s.cfg.Hold == 0 {
+		alone()
+	} else {
+		t.alone = alone
+		t.timer = time.AfterFunc(s.cfg.Hold, func() {
+			s.sendMu.Lock()
+			defer s.sendMu.Unlock()
+			if s.last == t {
+				s.leaveAlone()
+			}
+		})
+	}
 	s.last = t
 	return replay(c, store.EffectRow{Key: e.Key, State: store.EffectCompleted, Result: e.Result, Error: e.Error})
+}
+
+// leaveAlone has the last outcome recorded without the run's answer, if it waits for that. The caller
+// holds sendMu.
+func (s *Session) leaveAlone() {
+	if t := s.last; t != nil && t.alone != nil {
+		t.stopWaiting()()
+	}
+}
+
+func (t *sent) stopWaiting() (alone func()) {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	alone, t.alone = t.alone, nil
+	return alone
+}
+
+// TakeLast gives the outcome that waits for the run's answer to who records both together, nil if there
+// is none. What comes of it is said once: if it is an error, the outcome is then recorded alone. settled
+// is called when it is known.
+func (s *Session) TakeLast(settled func(error)) *store.Completion {
+	s.sendMu.Lock()
+	defer s.sendMu.Unlock()
+	t := s.last
+	if t == nil || t.alone == nil {
+		return nil
+	}
+	alone := t.stopWaiting()
+	return &store.Completion{Lease: t.lease, Effect: t.effect, Told: func(row store.EffectRow, err error) {
+		if err != nil {
+			alone()
+		} else {
+			s.arrive(t, &row, nil)
+		}
+		settled(err)
+	}}
 }
 
 // recorded says that the outcome, if there is one, is known to be recorded.
@@ -69,6 +127,7 @@ func (s *Session) after() (key journal.Digest) {
 func (s *Session) sending() (*sent, journal.Digest) {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
+	s.leaveAlone()
 	key := s.after()
 	return s.last, key
 }

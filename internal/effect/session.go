@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/quipu-journal/quipu/effects"
 	"github.com/quipu-journal/quipu/internal/effect/port"
@@ -40,6 +41,9 @@ type Config struct {
 	Refusal func(chain []error) (code int, failure journal.Failure, final, ok bool)
 	// Placer is the durable function; nil in other handlers.
 	Placer Placer
+	// Hold is how long an outcome waits for the end of the handler, so that one transaction records it
+	// together with the run's answer (TakeLast); 0: it does not.
+	Hold time.Duration
 	// Frozen is for replays: nothing is called outside and nothing is written; the
 	// handler stops where the record ends.
 	Frozen bool

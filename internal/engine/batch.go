@@ -89,6 +89,7 @@ func (l *loop) transact(ctx context.Context, items []item, follow bool) (*batch,
 	if err := b.guess(ctx, tx); err != nil {
 		return nil, l.abandon(ctx, err)
 	}
+	b.sendBack()
 	loaded, err := l.load(ctx, tx, b.wants())
 	if err != nil {
 		return nil, l.abandon(ctx, err)

@@ -133,9 +133,18 @@ func (b *batch) guessJob(group []*decision) bool {
 			return false
 		}
 	}
-	plans, chained := make([]*collation.Plan, len(group)), make([]store.Chained, len(group))
+	plans, chained := make([]*collation.Plan, 0, len(group)), make([]store.Chained, 0, len(group))
+	own := make([]*collation.Plan, len(group))
 	for i, d := range group {
-		p := b.attempt(st, d.item.(*message), stepOnce)
+		m := d.item.(*message)
+		if m.outcome != nil {
+			p := b.joins(st, m)
+			if p == nil {
+				return false
+			}
+			plans, chained = append(plans, p), append(chained, store.Chained{Plan: p})
+		}
+		p := b.attempt(st, m, stepOnce)
 		if p != nil && p.Outcome == collation.Stopped {
 			d.commits(p)
 			b.timing.finished++
@@ -144,13 +153,13 @@ func (b *batch) guessJob(group []*decision) bool {
 		if p == nil || p.Outcome != collation.Handled || !p.Done || p.Entry == nil {
 			return false
 		}
-		plans[i], chained[i] = p, store.Chain(&st.Job, p)
+		own[i], plans, chained = p, append(plans, p), append(chained, store.Chain(&st.Job, p))
 		st.Apply(p)
 	}
 	chained[0].Guard = store.GuardOf(base, plans)
 	for i, d := range group {
-		d.item.(*message).decided(plans[i])
-		d.commits(plans[i])
+		d.item.(*message).decided(own[i])
+		d.commits(own[i])
 	}
 	b.guessed.on(base, len(b.plans))
 	b.plans = append(b.plans, chained...)
@@ -309,7 +318,9 @@ func (b *batch) keepChains() {
 		all[k] = m
 	}
 	for k, m := range all {
-		b.cache.move(k, m.last.Row, m.was)
+		if b.loaded.States[k.Job] == nil { // else that has the row as it is now
+			b.cache.move(k, m.last.Row, m.was)
+		}
 		if chain := b.loaded.Chains[k]; chain != nil {
 			b.cache.putChain(k, chain, m.last)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -36,6 +37,9 @@ type inHand struct {
 	since time.Time
 	n     uint64
 }
+
+// Completion is what the delivery brings, if it brings one.
+func (d *inHand) Completion() *store.Completion { return completionOf(d.Delivery) }
 
 func (k *keeping) add(d transport.Delivery) *inHand {
 	x := &inHand{Delivery: d, by: k, since: time.Now()}

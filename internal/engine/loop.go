@@ -192,6 +192,12 @@ func (l *loop) handle(ctx context.Context, g gathered) {
 		if d.Count() > 1 {
 			l.cfg.Observer.Count(observer.MetricRedelivered, 1)
 		}
+		if x := completionOf(d.Delivery); x != nil {
+			if m := l.bringing(d, x); m != nil {
+				together = append(together, m)
+			}
+			continue
+		}
 		if d.Err() == nil && d.Message().Header.Epoch != l.pub.Epoch.Load() {
 			l.otherEpoch(d)
 			continue

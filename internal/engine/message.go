@@ -27,6 +27,7 @@ type message struct {
 	holder   string          // of an early run, whose answer it is (L5)
 	topic    string          // for which its sender may speak; "" for a message of the engine (S2)
 	refused  bool            // its response cannot be read, and a failed attempt stands for it
+	outcome  *effect         // that its response brings; nil: none (S2)
 	// reject is set when the store has refused the message's plan for good, or when it cannot be
 	// decided.
 	reject error
@@ -43,6 +44,7 @@ const (
 	endWithoutRow                   // so it is, and there was nothing to do (C5)
 	endRepelled                     // its sender may not send it (S2)
 	endElsewhere                    // a call ends it
+	endApart                        // it goes back to its run, with the outcome that it brings
 )
 
 func (m *message) about() Busy {
@@ -222,14 +224,15 @@ func (m *message) lose(e *store.LostError) { m.child.lose(e) }
 
 // refuse has the message held by its next decision, with the reason.
 func (m *message) refuse(err error) (again bool) {
-	again = m.reject == nil
+	again = m.reject == nil && m.outcome == nil
 	m.reject = err
 	return again
 }
 
-// giveUp lets the message wait for the database as long as a batch may (C10).
+// giveUp lets the message wait for the database as long as a batch may (C10). One that brings an outcome
+// does not: its run waits.
 func (m *message) giveUp(_ error, since time.Time, _ bool) bool {
-	return time.Since(since) >= holdOn || m.stopping()
+	return time.Since(since) >= holdOn || m.stopping() || m.outcome != nil
 }
 
 func (m *message) stopping() bool {
@@ -253,6 +256,8 @@ func (m *message) settle(l *loop, b *batch, became fate, err error) {
 	case m.end == endRepelled:
 		l.repel(m)
 	case m.end == endElsewhere:
+	case m.end == endApart:
+		_ = m.delivery.Nak(0)
 	case m.msg.Kind == journal.MessageSignal:
 		m.signal.tell(l, b)
 		l.ack(m.delivery)
@@ -260,6 +265,7 @@ func (m *message) settle(l *loop, b *batch, became fate, err error) {
 		l.later(m.delivery)
 	default:
 		acking(m)
+		m.told()
 		l.ack(m.delivery)
 	}
 }

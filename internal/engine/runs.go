@@ -46,7 +46,7 @@ type wanted struct {
 // earlyRun is a run that has begun.
 type earlyRun struct {
 	wanted
-	quick bool
+	quick bool // and the batch waits for it
 	kept  bool // its answer was decided in the batch
 }
 
@@ -99,8 +99,10 @@ func (r *runs) begins(ctx context.Context, st *collation.State, w wanted, quick 
 		return true
 	}
 	if r.queue == nil {
-		r.queue = make(chan func(), maxQuick)
-		go serve(r.queue)
+		queue := make(chan func(), maxQuick)
+		r.cause.OnWait(func() { go serve(queue) })
+		r.queue = queue
+		go serve(queue)
 	}
 	r.quick++
 	r.queue <- run
@@ -153,15 +155,20 @@ func (r *runs) await(ctx context.Context) bool {
 	}
 }
 
-// gather makes messages of answers, for the batch to decide.
-func (r *runs) gather(answers []transport.Message) {
+// gather decides starts of effects, and makes messages of answers, for the batch to decide.
+func (r *runs) gather(offers early.Offers) {
+	for _, x := range offers.Starts {
+		if run := r.all[x.Lease.Request]; run != nil {
+			r.heard(run)
+			r.start(run, x)
+		}
+	}
+	answers := offers.Answers
 	for i := range answers {
 		m, err := decode(&inBatchAnswer{msg: answers[i]})
 		if err == nil {
 			if run := r.all[m.msg.Row]; run != nil {
-				if run.quick {
-					r.quick--
-				}
+				r.heard(run)
 				if !m.refused {
 					r.due = append(r.due, caused{message: m, round: run.round})
 					continue
@@ -170,6 +177,40 @@ func (r *runs) gather(answers []transport.Message) {
 		}
 		r.unsent = append(r.unsent, answers[i]) // its lane says what is wrong with it
 	}
+}
+
+// heard ends the waiting for a run.
+func (r *runs) heard(run *earlyRun) {
+	if run.quick {
+		run.quick = false
+		r.quick--
+	}
+}
+
+// start decides the start of a run's first effect on the row that this batch writes (S2): one that
+// commits with its cause. The others wait for that, and then come as calls: what needs a load, and in
+// a space that has gone on in another database each Guarded effect, since its job may be in doubt (S13).
+func (r *runs) start(run *earlyRun, x *early.Start) {
+	st := r.loaded.States[x.Lease.Job]
+	switch {
+	case st == nil, len(r.plans) >= store.MaxPlans, x.Lease.Resumes, !x.Lease.After.IsZero():
+		return
+	case x.Effect.Class == store.ClassGuarded && r.epoch() > 1:
+		return
+	}
+	row := st.Rows[x.Lease.Request]
+	if row == nil || row.Rev != run.row.Rev || row.Effects.Seq != 0 {
+		return
+	}
+	chain := st.Chain(row)
+	out, err := chain.Start(x.Lease, x.Effect, r.mode)
+	if err != nil || out.Plan == nil {
+		return
+	}
+	chain.Beside(out.Plan, row, run.row)
+	r.write(out.Plan)
+	r.loaded.Chains[x.Lease.Key()] = chain
+	x.Row, x.Taken = out.EffectRow, out.Taken
 }
 
 // answered notes what became of an answer. One that was not decided is sent after the commit.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/internal/early"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/transport"
 )
@@ -136,7 +137,7 @@ func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 		l := b.lanes[m.To]
 		b.mu.Unlock()
 		// The bus beneath refuses invalid messages; so they go there.
-		return l != nil && m.Validate(b.MaxPayload()) == nil && l.offer(m), nil
+		return l != nil && m.Validate(b.MaxPayload()) == nil && l.offer(m, nil), nil
 	case m.To.Kind == transport.Work && m.Holder != "" && m.Validate(b.MaxPayload()) == nil:
 		b.mu.Lock()
 		t := b.topics[m.To.Topic]
@@ -147,6 +148,19 @@ func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// Answer gives the engine of this process a response, with the outcome of its run's last effect: one
+// transaction records both (S2). false: no engine here serves the lane, or it has no room.
+func (b *Bus) Answer(m *transport.Message, x *store.Completion) bool {
+	b.mu.Lock()
+	l := b.lanes[m.To]
+	b.mu.Unlock()
+	if l == nil || m.Validate(b.MaxPayload()) != nil || !l.offer(m, x) {
+		return false
+	}
+	b.Traffic.Add(m.Kind, traffic.Memory, 1)
+	return true
 }
 
 // Oldest implements transport.Bus. Messages under way in this process count.

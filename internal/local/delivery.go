@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu/internal/early"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -13,6 +14,7 @@ type delivery struct {
 	msg      transport.Message
 	finished atomic.Bool
 	finish   func(again bool, delay time.Duration)
+	outcome  *store.Completion // see Completion
 }
 
 func (d *delivery) end(again bool, delay time.Duration) error {
@@ -22,6 +24,10 @@ func (d *delivery) end(again bool, delay time.Duration) error {
 	d.finish(again, delay)
 	return nil
 }
+
+// Completion is the outcome that is to be recorded together with a response (S2); nil: there is none. Who
+// handles the delivery tells it before the Ack. After a Nak the message does not come again.
+func (d *delivery) Completion() *store.Completion { return d.outcome }
 
 // Message implements transport.Delivery.
 func (d *delivery) Message() *transport.Message { return &d.msg }

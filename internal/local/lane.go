@@ -5,8 +5,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
+
+// errReturned says that a response was not decided together with an outcome.
+var errReturned = store.Unavailable("the outcome and the response are to be recorded one after the other")
 
 // lane hands messages to the engine of this process, as many at a time as it has slots.
 type lane struct {
@@ -67,19 +71,23 @@ func (b *Bus) consumeLane(
 	return err
 }
 
-// offer takes a message if there is room.
-func (l *lane) offer(m *transport.Message) bool {
+// offer takes a message if there is room, and the outcome that a response has with it, if any.
+func (l *lane) offer(m *transport.Message, outcome *store.Completion) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ending || len(l.open) >= l.slots {
 		return false
 	}
-	d := &delivery{msg: *m}
+	d := &delivery{msg: *m, outcome: outcome}
 	d.finish = func(again bool, delay time.Duration) {
 		l.mu.Lock()
 		delete(l.open, d)
 		l.mu.Unlock()
-		if again {
+		switch {
+		case !again:
+		case outcome != nil:
+			outcome.Told(store.EffectRow{}, errReturned)
+		default:
 			l.back(d, delay)
 		}
 	}

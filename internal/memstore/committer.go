@@ -262,13 +262,14 @@ var errGuard = errors.New("memory: a job is not as its hot state says, or is loc
 // guard locks the jobs of plans that were decided on hot states or chains, without waiting, and
 // compares the guards of the states (W6). What is compared of chains is compared when they move.
 func (c *committer) guard(plans []store.Chained) error {
-	e := &store.LostError{Err: errGuard}
+	e, born := &store.LostError{Err: errGuard}, map[journal.JobID]bool{}
 	for i := range plans {
 		g, id := plans[i].Guard, plans[i].Plan.Job
+		born[id] = born[id] || begins(plans[i].Plan)
 		if g != nil && !c.stands(id, g) {
 			e.Hot = append(e.Hot, id)
 		}
-		if p := plans[i].Plan; p.Chain != nil && p.Entry == nil && !c.holds(id) {
+		if p := plans[i].Plan; p.Chain != nil && p.Entry == nil && !born[id] && !c.holds(id) {
 			return lost("job %s is gone or locked", id)
 		}
 	}

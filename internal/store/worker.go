@@ -82,6 +82,15 @@ type Worker interface {
 	TxEffect(ctx context.Context, l Lease, e journal.Effect, call TxCall) (EffectRow, error)
 }
 
+// Completion is the outcome of an effect that is to be recorded together with the response of its run, in
+// one transaction (S2). Told is called once, with what FinishEffect would return; it must return soon.
+// After an error neither is known to be recorded, and the run records first one, then the other.
+type Completion struct {
+	Lease  Lease
+	Effect journal.Effect
+	Told   func(EffectRow, error)
+}
+
 // TxError says that an effect of class tx was rolled back for its own fault: Err is its body's
 // error, or what was wrong with the body.
 type TxError struct{ Err error }

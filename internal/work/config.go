@@ -27,6 +27,17 @@ const (
 	DefaultGrace        = 5 * time.Second
 )
 
+// maxHold is how long the outcome of an effect waits for the end of its handler, so that one
+// transaction records both (S2).
+const maxHold = 300 * time.Microsecond
+
+// Beside is a bus over which an engine of this process takes a response together with the outcome of its
+// run's last effect; package local implements it.
+type Beside interface {
+	// Answer takes both, and tells what came of them (store.Completion). false: it does not.
+	Answer(m *transport.Message, x *store.Completion) bool
+}
+
 // maxStanding bounds Config.Standing: each has a goroutine.
 const maxStanding = 10_000
 

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"time"
 
 	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/fault"
@@ -28,8 +29,12 @@ func (r *run) store() store.Worker {
 	if r.cause == nil {
 		return r.rt.cfg.Store
 	}
-	return gated{r.rt.cfg.Store, r.cause}
+	return gated{r.rt.cfg.Store, r.cause, r}
 }
+
+// offered notes when the run first offered something to the batch of its cause: after how long since
+// its handler began.
+func (r *run) offered() { r.first.CompareAndSwap(0, int64(max(time.Since(r.called), 1))) }
 
 // offer gives the response to the batch of the run's cause, if that takes it. Otherwise it waits
 // until the cause has committed. It reports whether the response is still to be sent.
@@ -63,6 +68,7 @@ func (r *run) drop() {
 type gated struct {
 	store.Worker
 	cause *early.Cause
+	run   *run
 }
 
 // Lease implements store.Requests.
@@ -99,10 +105,16 @@ func (g gated) PutPayload(ctx context.Context, job journal.JobID, digest journal
 	return g.Worker.PutPayload(ctx, job, digest, body)
 }
 
-// StartEffect implements store.Worker.
+// StartEffect implements store.Worker. The first start commits with the cause, if its batch takes it (S2).
 func (g gated) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
+	x := early.Start{Lease: l, Effect: e}
+	g.run.offered()
+	rides := g.cause.Start(&x)
 	if err := g.cause.Wait(ctx); err != nil {
 		return store.EffectRow{}, false, err
+	}
+	if rides && x.Row.State != "" {
+		return x.Row, x.Taken, nil
 	}
 	return g.Worker.StartEffect(ctx, l, e)
 }

@@ -86,7 +86,7 @@ func (r *run) prepare() bool {
 		Replay: again || r.h.Durable && r.req.Turn > 1, Identity: identity,
 		// effects use the handler's context, so this ends both
 		Read: readError, Refusal: refusal, Lost: func(err error) { r.cancel(err) },
-		Input: r.in, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) {
+		Input: r.in, Hold: r.rt.hold, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) {
 			r.log().Warn(message, args...)
 		},
 	}

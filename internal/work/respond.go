@@ -10,19 +10,63 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/early"
 	"github.com/quipu-journal/quipu/internal/fault"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
 )
 
-// respond sends the response to the job's lane. The request is acked once the bus has the
-// response; otherwise the request comes again (E7). A response has no row: its GUID is
-// derived, so sending it twice is harmless.
-func (r *run) respond(response *wire.Response) {
+// together gives the engine of this process the response of a run that has succeeded, with the outcome of
+// its last effect, if that is all that is not recorded (S2). Should they not be recorded together, it
+// concludes the run as if this had not been tried.
+func (r *run) together(e ending) bool {
+	if r.rt.beside == nil || r.order != nil || e.err != nil || r.session.Verdict() != nil ||
+		context.Cause(r.ctx) != nil {
+		return false
+	}
+	response := e.response
+	if response == nil {
+		response = success(r.h.Topic, e.out)
+	}
+	if response.Kind != journal.ResponseTerminal || response.Error != nil || len(response.Output) > r.rt.inline {
+		return false
+	}
+	x := r.session.TakeLast(func(err error) {
+		if err != nil {
+			go r.apart(e) // it waits for the store
+			return
+		}
+		r.settle(r.d.Ack)
+	})
+	if x == nil {
+		return false
+	}
+	r.mark(response)
+	r.finished(outcome(response), nil, response.Code)
+	r.response[0] = r.message(response)
+	if !r.rt.beside.Answer(&r.response[0], x) {
+		x.Told(store.EffectRow{}, errAlone)
+	}
+	return true
+}
+
+// errAlone says that no engine of this process takes the response now.
+var errAlone = errors.New("no engine of this process serves the lane, or it has no room")
+
+// mark notes in a response what its run knows of itself. With that it is made.
+func (r *run) mark(response *wire.Response) {
+	fault.At(fault.K9, r.h.Topic)
 	response.Moved = r.session.Moved() || r.taken && r.d.Message().Holder == ""
 	if !r.called.IsZero() {
 		response.BeganUS, response.RanUS = r.called.UnixMicro(), time.Since(r.called).Microseconds()
 	}
+}
+
+// respond sends the response to the job's lane. The request is acked once the bus has the
+// response; otherwise the request comes again (E7). A response has no row: its GUID is
+// derived, so sending it twice is harmless.
+func (r *run) respond(response *wire.Response) {
+	r.mark(response)
 	if len(response.Output) > r.rt.inline {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 		defer cancel()
@@ -42,7 +86,6 @@ func (r *run) respond(response *wire.Response) {
 		shrink(response.Error) {
 		r.response[0] = r.message(response)
 	}
-	fault.At(fault.K9, r.h.Topic)
 	if !r.offer(response) {
 		return
 	}

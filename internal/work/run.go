@@ -42,6 +42,7 @@ type run struct {
 	own     store.Lease          // the lease that the run has, or would take
 	taken   bool                 // the run has held the lease from its beginning
 	cause   *early.Cause         // of a run that began before it had committed, else nil
+	first   atomic.Int64         // how long it took to its first offer to the batch of cause; 0: none
 	session *effect.Session
 	durable *durable.Function // nil for other handlers
 	stands  bool              // the durable function stays for the next turn
@@ -57,6 +58,7 @@ type run struct {
 	// does it once.
 	returned atomic.Bool
 
+	noted    bool // its end is in the metrics
 	pulse    pulse
 	response [1]transport.Message
 }
@@ -156,6 +158,13 @@ func (r *run) holds() (l store.Lease, held bool) {
 
 // conclude decides what follows from a run that ended. It is called once.
 func (r *run) conclude(e ending) {
+	if !r.together(e) {
+		r.apart(e)
+	}
+}
+
+// apart concludes a run after its outcomes are recorded.
+func (r *run) apart(e ending) {
 	_ = r.session.Flush() // its error is in the verdict
 	verdict := r.session.Verdict()
 	cause := context.Cause(r.ctx)
@@ -313,11 +322,19 @@ const (
 // after which a death is noticed.
 func (r *run) busyDelay() time.Duration { return min(r.rt.cfg.AckWait/6, maxBackoff) }
 
+// finished notes how a run has ended, once.
 func (r *run) finished(outcome string, err error, code int) {
+	if r.noted {
+		return
+	}
+	r.noted = true
 	r.count(outcome)
 	took := time.Since(r.called)
 	r.rt.cfg.Ran(r.h.Topic)
-	r.rt.cfg.Early.Ran(r.h.Topic, took)
+	if r.cause != nil {
+		r.offered()
+		r.rt.cfg.Early.Ran(r.h.Topic, time.Duration(r.first.Load()))
+	}
 	r.rt.cfg.Observer.Observe(observer.MetricHandling, took.Seconds(), "topic", r.h.Topic)
 	if err == nil && code >= wire.LowestErrorCode {
 		err = fmt.Errorf("error %d", code)

@@ -29,6 +29,8 @@ type Runtime struct {
 	started  atomic.Bool
 	runs     atomic.Uint64  // source of the numbers in holder names
 	active   sync.WaitGroup // two for each run, see accept
+	beside   Beside         // the engine of this process; nil: there is none
+	hold     time.Duration  // see effect.Config
 	standing standing
 	base     context.Context // parent of every run's context; set by Run
 
@@ -46,12 +48,16 @@ func NewRuntime(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Runtime{
+	rt := &Runtime{
 		cfg: cfg, handlers: handlers, inline: wire.Inline(cfg.Bus.MaxPayload()),
 		standing: standing{limit: cfg.Standing},
 		watch:    watch{verifiers: verifiers, log: cfg.Logger, told: make(map[string]bool)},
 		stops:    map[string]context.CancelFunc{},
-	}, nil
+	}
+	if b, is := cfg.Bus.(Beside); is {
+		rt.beside, rt.hold = b, maxHold
+	}
+	return rt, nil
 }
 
 // Run serves until ctx ends or the bus fails for good, then drains (T10). It takes no new

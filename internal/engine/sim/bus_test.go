@@ -12,6 +12,7 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/transport"
 )
 
@@ -207,6 +208,16 @@ func (b *bus) Send(ctx context.Context, msgs []transport.Message, done func(int,
 		return b.p.park()
 	}
 	return err
+}
+
+// Answer implements work.Beside, where the process hands over within itself.
+func (b *bus) Answer(m *transport.Message, x *store.Completion) bool {
+	here, is := b.Bus.(*local.Bus)
+	if !is || !b.p.world.gate.pass(context.Background(), b.p, kindBody, "answer "+short(m.Header.GUID)).do {
+		return false
+	}
+	m.Header.Traceparent = "" // of the watcher
+	return here.Answer(m, x)
 }
 
 // Consume implements transport.Bus.

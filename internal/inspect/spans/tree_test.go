@@ -126,7 +126,9 @@ func TestAttemptBeforeItsTime(t *testing.T) {
 		}
 	}
 	failed, done := answer(1, at+1, journal.ResponseFailedAttempt), answer(2, at+3, journal.ResponseTerminal)
-	failed.Updated = []journal.Updated{{Kind: journal.MessageRequest, GUID: request, Turn: 2, Attempt: 2, NextAt: at + 99}}
+	failed.Updated = []journal.Updated{{
+		Kind: journal.MessageRequest, GUID: request, Turn: 2, Attempt: 2, NextAt: at + 99,
+	}}
 	done.Close, done.Marks = &journal.Close{State: journal.JobCompleted}, []journal.Mark{journal.MarkTasks}
 	effect := &journal.Entry{
 		Kind: journal.KindEffectCompleted, Job: job, Chain: request, Seq: 1, Time: at + 2,
@@ -134,7 +136,9 @@ func TestAttemptBeforeItsTime(t *testing.T) {
 	}
 	first := &journal.Entry{
 		Kind: journal.KindCreated, Job: job, GUID: job.Start(), Activity: "start", DAD: ",0", Time: at,
-		Dispatched: []journal.Dispatched{{Kind: journal.MessageRequest, GUID: request, Activity: "work", DAD: ",0,0", Topic: "t"}},
+		Dispatched: []journal.Dispatched{{
+			Kind: journal.MessageRequest, GUID: request, Activity: "work", DAD: ",0,0", Topic: "t",
+		}},
 	}
 	for _, answered := range []int64{at + 3, at + 98, at + 99, at + 200} {
 		done.Time = answered
@@ -145,7 +149,8 @@ func TestAttemptBeforeItsTime(t *testing.T) {
 		for _, s := range tree.Spans {
 			if s.Part == spans.PartAttempt {
 				attempts++
-				require.False(t, slices.ContainsFunc(s.Attributes, func(a view.Attribute) bool { return a.Key == "quipu.abandoned" }))
+				abandoned := func(a view.Attribute) bool { return a.Key == "quipu.abandoned" }
+				require.False(t, slices.ContainsFunc(s.Attributes, abandoned))
 			}
 		}
 		require.Equal(t, 2, attempts)
