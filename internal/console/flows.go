@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
 	"github.com/quipu-journal/quipu/internal/below"
@@ -16,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
+	"github.com/quipu-journal/quipu/view"
 )
 
 // flowVersion is one deployed version.
@@ -64,6 +67,7 @@ type flowPage struct {
 	Differences []difference
 	Compared    bool
 	Warnings    []string
+	Again       *again // nil: the form begins with a sketch
 }
 
 // Active reports that the shown version is the one for new jobs.
@@ -72,7 +76,12 @@ func (p *flowPage) Active() bool {
 }
 
 // Sketch is an input to begin with.
-func (p *flowPage) Sketch() string { return sketch(p.Definition) }
+func (p *flowPage) Sketch() string {
+	if p.Again != nil && p.Again.Input != "" {
+		return p.Again.Input
+	}
+	return sketch(p.Definition)
+}
 
 // difference is a place where two versions differ, as JSON; "" stands for a side without it.
 type difference struct{ Path, Before, After string }
@@ -108,9 +117,58 @@ func (c *console) flow(ctx context.Context, r *http.Request) (*page, error) {
 		}
 	}
 	if p.With != "" {
-		err = c.compare(ctx, p)
+		if err := c.compare(ctx, p); err != nil {
+			return nil, err
+		}
 	}
-	return &page{Template: "flow", Title: "Flow " + p.Name, Section: "flows", Still: true, Data: p}, err
+	if text := r.URL.Query().Get("again"); text != "" {
+		if p.Again, err = c.again(ctx, p.Name, text); err != nil {
+			return nil, err
+		}
+		if f != nil && f.Identity() == flow.Strict {
+			p.Again.Key = "" // it follows from the input
+		}
+	}
+	return &page{Template: "flow", Title: "Flow " + p.Name, Section: "flows", Still: true, Data: p}, nil
+}
+
+// again is a form that starts a job like another one.
+type again struct {
+	Job        *view.Job
+	Key, Input string // "": somebody has to write it
+	Missing    string // why there is no input
+}
+
+// maxAgain bounds the input that a form begins with, bytes.
+const maxAgain = 50_000
+
+// again fills the form with the input of a job of the flow, and a key that no job has.
+func (c *console) again(ctx context.Context, name, text string) (*again, error) {
+	id, err := journal.ParseJobID(text)
+	if err != nil {
+		return nil, bad("again: %v", err)
+	}
+	job, err := c.reader.Job(ctx, id, inspect.Want{
+		Want: view.Want{Events: true}, Lenient: true, Hidden: !access.Of(ctx).Payloads,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if job.Flow != name {
+		return nil, bad("job %.64s is one of flow %.64s", job.Key, job.Flow)
+	}
+	a := &again{Job: job, Key: c.reader.AgainKey(ctx, c.cfg.Space, job.Key)}
+	switch in := job.Input; {
+	case in == nil:
+		a.Missing = cmp.Or(job.HistoryError, "the journal has none")
+	case in.Missing != "":
+		a.Missing = in.Missing
+	case len(in.JSON) > maxAgain:
+		a.Missing = fmt.Sprintf("its %s are too many for a form: use quipu start --input @FILE", size(in.JSON))
+	default:
+		a.Input = pretty(in.JSON)
+	}
+	return a, nil
 }
 
 // compare fills what version With has otherwise than the shown one.

@@ -241,6 +241,10 @@ func (p *jobPage) Resumes() bool {
 	return p.Past == nil && failed && p.Job.Ended && p.Job.ResumedBy.IsZero()
 }
 
+// Again reports that what the job was to do can be done by another one, with another input. What a job
+// started waits for that one alone.
+func (p *jobPage) Again() bool { return p.Resumes() && p.Job.Parent == nil }
+
 // Forks reports that a job can go on from the entry that is shown.
 func (p *jobPage) Forks() bool {
 	return p.Past != nil && p.Job.Resumes.IsZero() && p.Job.ForkOf.IsZero() && p.Job.State != journal.JobQuarantined

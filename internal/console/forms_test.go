@@ -64,6 +64,13 @@ func TestO8ActsWhereOneLooks(t *testing.T) {
 
 	has(t, w.get(job), "<option>ask</option>")
 	hasNot(t, w.get(job), "<option>start</option>", "from its trigger a job is started anew")
+	again := "/flows/desk?again=" + w.id("d-1").String()
+	has(t, w.get(job), `href="`+again+`"`)
+	has(t, w.get(job), "Then start again with another")
+	has(t, w.get(again), `value="d-1-again"`)
+	has(t, w.get(again), "&#34;n&#34;: 7\n")
+	_, _ = w.to("/flows/desk/start", url.Values{"version": {"2"}, "key": {"d-1-again"}, "input": {`{"n": 8}`}})
+	has(t, w.get(again), `value="d-1-again-2"`, "each job has a key of its own")
 	next, said := w.to(job+"/resume", url.Values{"from": {"ask"}, "reason": {"ask again"}})
 	has(t, said, "it goes on as this job")
 	require.NotEqual(t, job, next)
@@ -101,6 +108,14 @@ func TestO8FormsAreChecked(t *testing.T) {
 		require.GreaterOrEqual(t, a.StatusCode, http.StatusBadRequest, "%s %s", page, a.Body)
 		require.Less(t, a.StatusCode, http.StatusInternalServerError, "%s %s", page, a.Body)
 	}
+	require.Equal(t, http.StatusBadRequest, w.do(w.request(http.MethodGet, "/flows/nightly?again="+w.id("broken").String(), nil)).StatusCode)
+	viewer, err := w.rt.Tokens().Create(t.Context(), "eye", access.Viewer, 0)
+	require.NoError(t, err)
+	see := w.request(http.MethodGet, "/flows/order?again="+w.id("broken").String(), nil)
+	see.SetBasicAuth("", viewer)
+	seen := w.do(see).Body
+	has(t, seen, "Its input is not here: not shown to a viewer.")
+	hasNot(t, seen, "&#34;order&#34;: 5")
 	_, err = w.rt.Find(t.Context(), "bad")
 	require.ErrorIs(t, err, quipu.ErrNotFound)
 	for page, status := range map[string]int{

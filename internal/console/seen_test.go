@@ -23,7 +23,7 @@ func everyPage(x *tab) {
 		"job": w.of("failing"), "broken": w.of("broken"), "lost": "/jobs/nobody", "parked": w.of("parked"), "waiting": w.of("waiting"), "nobody": w.of("nightly-1"), "past": w.of("failing") + "?at=9",
 		"verify": w.of("done") + "?verify=1", "activity": w.of("failing") + "?activity=look", "journal": w.of("failing") + "?tab=journal", "ledgers": w.of("failing") + "?tab=ledgers",
 		"effects": w.of("failing") + "?tab=effects", "messages": w.of("failing") + "?tab=messages", "open": w.of("waiting") + "?tab=open", "children": w.of("failing") + "?tab=children", "dead": "/dead", "topics": "/topics", "processes": "/processes",
-		"flows": "/flows", "flow": "/flows/order?with=1", "schedules": "/schedules", "space": "/space", "bulk": "/bulk?flow=order",
+		"flows": "/flows", "flow": "/flows/order?with=1", "again": "/flows/order?again=" + w.id("broken").String(), "schedules": "/schedules", "space": "/space", "bulk": "/bulk?flow=order",
 	} {
 		x.looks(1280, "light")
 		if x.opened(path); name == "lost" {
@@ -207,7 +207,7 @@ func (x *tab) fill(form string, fields map[string]string) {
 // for is answered, and the job is resumed, forked and interrupted; a dead letter is decided, and an act
 // is done to many jobs.
 func actsByMouse(x *tab) {
-	t, w := x.t, x.w
+	w := x.w
 	for _, version := range []string{"1", "2"} {
 		x.opened("/flows")
 		x.fill(`form[aria-label="Deploy a flow"]`, map[string]string{"definition": strings.Replace(desk, "VERSION", version, 1)})
@@ -224,7 +224,7 @@ func actsByMouse(x *tab) {
 	x.click(`form[aria-label="Start a job"] button`)
 	x.says("the job has begun")
 	signalled := func(ok string) {
-		t.Helper()
+		x.t.Helper()
 		const form = `form[aria-label="Send signal desk.asked to ask"]`
 		x.fill(form, map[string]string{"payload": `{"ok": ` + ok + `}`})
 		x.click(form + " button")
@@ -232,6 +232,12 @@ func actsByMouse(x *tab) {
 	}
 	signalled("false")
 	x.is(`document.querySelector("h1 .state").textContent === "failed"`)
+	x.click(`.acts a[href*="again="]`)
+	x.is(`document.querySelector("#start-input").value.includes('"n": 7')`)
+	x.fill(`form[aria-label="Start a job"]`, map[string]string{"input": `{"n": 8}`})
+	x.click(`form[aria-label="Start a job"] button`)
+	x.is(`document.querySelector("h1").textContent.startsWith("by-mouse-again")`)
+	x.opened(w.of("by-mouse"))
 	x.fill(`form[aria-label="Resume the job"]`, map[string]string{"from": "ask", "reason": "ask again"})
 	x.click(`form[aria-label="Resume the job"] button`)
 	x.says("it goes on as this job")
@@ -249,7 +255,12 @@ func actsByMouse(x *tab) {
 	x.fill(`form[aria-label="End the job"]`, map[string]string{"reason": "enough"})
 	x.click(`form[aria-label="End the job"] button`)
 	x.is(`document.querySelector("h1 .state").textContent === "interrupted"`)
+	decideByMouse(x)
+	x.clean("acts")
+}
 
+func decideByMouse(x *tab) {
+	t, w := x.t, x.w
 	w.cut("mouse")
 	x.opened(w.of("mouse"))
 	x.is(`document.querySelector("input[name=id]").checked`)
@@ -269,5 +280,4 @@ func actsByMouse(x *tab) {
 	j, err := w.rt.Job(t.Context(), quipu.Job{Key: "sale"})
 	require.NoError(t, err)
 	require.Equal(t, journal.JobInterrupted, j.State)
-	x.clean("acts")
 }

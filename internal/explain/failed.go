@@ -114,17 +114,17 @@ func PassedOn(closed *journal.Failure, outcomes []*journal.Entry) (child journal
 	return child
 }
 
-// latest is the last generation of a job's key that exists; nil if the job is not known.
-func (e *explainer) latest(id journal.JobID) *store.JobSummary {
-	if e.Find == nil {
+// latest is the last generation of a job's key that find finds; nil if the job is not known.
+func latest(find func(journal.JobID) *store.JobSummary, id journal.JobID) *store.JobSummary {
+	if find == nil {
 		return nil
 	}
-	j := e.Find(id)
+	j := find(id)
 	for range maxGenerations {
 		if j == nil {
 			return nil
 		}
-		next := e.Find(collation.NewJobID(j.Space, j.Key, j.Generation+1))
+		next := find(collation.NewJobID(j.Space, j.Key, j.Generation+1))
 		if next == nil {
 			break
 		}
@@ -145,7 +145,7 @@ func (e *explainer) byChild(id journal.JobID) string {
 		}
 	}
 	text := fmt.Sprintf(", whose child (job %s) %s", e.jobName(id), how)
-	switch j := e.latest(id); {
+	switch j := latest(e.Find, id); {
 	case j == nil || j.ID == id:
 	case j.State == journal.JobFailed:
 		text += " and was resumed, and failed again"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/flow"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 )
@@ -74,7 +75,7 @@ func (e *explainer) mend(class string) string {
 		return ""
 	}
 	if id := e.failedChild(); !id.IsZero() {
-		switch j := e.latest(id); {
+		switch j := latest(e.Find, id); {
 		case j == nil && e.Find != nil: // a resume begins another
 			return "mend what failed"
 		case j != nil && j.State == journal.JobCompleted:
@@ -127,7 +128,7 @@ func (e *explainer) anew(r *reason) {
 	case e.Flow != nil && e.Flow.Identity() == flow.Strict:
 		r.remedies = append(r.remedies, view.Remedy{First: fits + ", and start a job with another input"})
 	default:
-		key, done := e.freeKey()
+		key, done := AgainKey(e.v.Space, e.v.Key, e.Find)
 		start := fmt.Sprintf("quipu start %s %s ", word(e.v.Flow.Name), word(key))
 		r.do(fits, start+"--input-of "+word(e.v.Key))
 		r.note("if the input was wrong: " + start + "--input with the right one")
@@ -141,21 +142,21 @@ func (e *explainer) anew(r *reason) {
 // maxAgain bounds the keys that are looked up for a job that is to do what this one did not.
 const maxAgain = 9
 
-// freeKey is a key for a job that does what this one did not: one that no job has, as far as that can be
-// looked up. done is the last of the jobs with such a key, if it has completed.
-func (e *explainer) freeKey() (key, done string) {
-	key = e.v.Key + "-again"
+// AgainKey is a key for a job that does what the one with this key did not: one that no job has, as far as
+// find can look it up. done is the last of the jobs with such a key, if it has completed.
+func AgainKey(space, key string, find func(journal.JobID) *store.JobSummary) (again, done string) {
+	again = key + "-again"
 	for n := 2; n <= maxAgain; n++ {
-		j := e.latest(collation.NewJobID(e.v.Space, key, 1))
+		j := latest(find, collation.NewJobID(space, again, 1))
 		if j == nil {
 			break
 		}
 		if done = ""; j.State == journal.JobCompleted {
 			done = j.Key
 		}
-		key = fmt.Sprintf("%s-again-%d", e.v.Key, n)
+		again = fmt.Sprintf("%s-again-%d", key, n)
 	}
-	return key, done
+	return again, done
 }
 
 // childrenFirst adds the children that must complete before the job can be resumed: the one that failed
@@ -173,7 +174,7 @@ func (e *explainer) childrenFirst(r *reason) {
 		told[id] = true
 		name := id.String()
 		if e.Find != nil {
-			j := e.latest(id)
+			j := latest(e.Find, id)
 			if j == nil || j.State == journal.JobCompleted {
 				continue
 			}

@@ -262,6 +262,12 @@ func (r *Reader) finder(ctx context.Context) func(journal.JobID) *store.JobSumma
 	}
 }
 
+// AgainKey is a key for a job that does what the one with this key did not: the one that Reasons names.
+func (r *Reader) AgainKey(ctx context.Context, space, key string) string {
+	again, _ := explain.AgainKey(space, key, r.finder(ctx))
+	return again
+}
+
 // Journal yields the entries of a job: the main chain first, then the effect chains, each by seq.
 func Journal(ctx context.Context, r store.Reader, job journal.JobID) iter.Seq2[*journal.Entry, error] {
 	return func(yield func(*journal.Entry, error) bool) {
