@@ -49,7 +49,7 @@ func TestReadmes(t *testing.T) {
 		"quotes":     {`parcel-1  completed  {"best":{"carrier":"alpha","price":12.9}`, `parcel-2  completed  {"booked":{"offer":{"carrier":"beta","price":14.5}}}`},
 		"polling":    {`settle-1  completed  {"asked":`, `"amount":12.5`},
 		"family":     {`ada-1  completed  {"account":{"number":"DE-ada"},"checked_by":"Grace"`, "ada-1/survey-", ") will be interrupted"},
-		"javascript": {`"label":"Lima / 1200 g"`, "(another language)", `"why":"40000 g is too heavy"`},
+		"javascript": {`"label":"Lima / 1200 g"`, "(another language, or just ended)", `"why":"40000 g is too heavy"`},
 		"saga":       {`"policy":"Ada-Lima"`, "failed with code 402: the card is declined", "waits for signal trip.confirmed", "cancel flight", "trip-3/call.undo-"},
 		"nightly":    {`nightly@2030-01-02T01:00:00Z  completed  {"closed":"main"`},
 	} {

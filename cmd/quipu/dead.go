@@ -37,8 +37,8 @@ For a request to a worker:
 - it may be tried again: retry
 - it is parked for an effect, and the effect was done: done
 - it is parked for an effect, and the effect was not done: retry
-- you know the result of the whole request: resolve
-- it shall end with an error: fail
+- the whole request has succeeded, and you know its result: resolve
+- it has failed, and shall end with an error: fail
 
 A request is parked for an effect when nobody knows whether a call to the outside was
 applied, or when the verifier of the effect contradicts its recorded result. Look at the

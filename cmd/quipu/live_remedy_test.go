@@ -211,10 +211,10 @@ func (s *ill) cures() []cure {
 
 		{flow: "parked", rest: one("cut", ""), says: "(parked)", first: "if it was done, with its result", mend: nothing, known: `"done"`},
 		{flow: "parked_not", rest: one("cut", ", input: {onretry: done}"), says: "(parked)", first: "if it was not done", mend: nothing},
-		{flow: "resolved", rest: one("cut", ""), says: "(parked)", first: "to end the request", mend: nothing, known: `"done"`},
+		{flow: "resolved", rest: one("cut", ""), says: "(parked)", first: "to end the request as one that succeeded", mend: nothing, known: `"done"`},
 		{flow: "confirm", rest: "  step: {type: worker, topic: doubts, retry: {attempts: 2, backoff: 1ms}}\ntransitions: {start: [step]}", says: "(confirm)", first: "if it was done as recorded", mend: nothing},
 		{flow: "unread", rest: one("reads", ""), before: func() { s.answer("unread", `"text"`) }, says: "(result_misfit)", first: "let the handler read the result"},
-		{flow: "path", rest: one("sleeps", ""), says: "(nondeterminism)", first: "run code that takes the recorded path"},
+		{flow: "path", rest: one("sleeps", ""), says: "(nondeterminism)", first: "run code that takes the recorded path (a change under running jobs goes behind workers.Version)"},
 		{flow: "kills", rest: one("late.kills", ""), before: func() { s.exhaust("late.kills") }, says: "(runs)", first: "mend the handler", mend: nothing},
 	}
 }

@@ -156,7 +156,7 @@ func (f *frame) topics(w io.Writer) *table {
 		case len(x.Processes) > 0:
 			by = strings.Join(x.Processes, " ")
 		case x.Elsewhere:
-			by = "(another language)"
+			by = "(another language, or just ended)"
 		}
 		row := []any{x.Topic, queued, seconds(x.Oldest), x.Running, seconds(x.Longest), inspect.Rate(x.Rate)}
 		switch {

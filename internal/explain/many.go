@@ -55,7 +55,10 @@ func (e *explainer) each(s *spot) {
 	if parts := n.parts(e, s); len(parts) > 0 {
 		text += "; " + strings.Join(parts, ", ")
 	}
-	e.add(s, KindEach, text, e.quiet(n.since, s.topic())).Due = n.next
+	r := e.add(s, KindEach, text, e.quiet(n.since, s.topic()))
+	if r.Due = n.next; n.sent > 0 {
+		r.note(e.outside(s.topic()))
+	}
 }
 
 func (n *elements) parts(e *explainer, s *spot) (out []string) {

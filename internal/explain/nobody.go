@@ -61,15 +61,15 @@ func (e *explainer) nobody() {
 			if elsewhere {
 				continue
 			}
-			unseen := ""
-			if !seen {
-				unseen = " (a worker in another language is not seen here)"
-			}
 			told = append(told, r.Topic)
-			e.add(s, KindNobody, s.name(), " needs a handler of ", r.Topic,
-				", and no process that is alive has one", unseen).
-				do("run a worker that has one; these are served", "quipu top --once").
-				do("if the topic is a slip, deploy a version of the flow without it, and end this job", e.interrupt())
+			x := e.add(s, KindNobody, s.name(), " needs a handler of ", r.Topic, ", and no process that is alive has one").
+				do("run a worker that has one; these are served", "quipu top --once")
+			if r.Attempt == 1 && r.Lost() == 0 { // otherwise somebody had one
+				x.do("if the topic is a slip, deploy a version of the flow without it, and end this job", e.interrupt())
+			}
+			if !seen {
+				x.note("a worker in another language is not seen here")
+			}
 		}
 	}
 }
@@ -84,6 +84,46 @@ func (e *explainer) elsewhere(topic string) (is, seen bool) {
 		return false, false
 	}
 	return e.Elsewhere(topic)
+}
+
+// outside says of requests that were sent who may have them where no living process does: NATS still holds
+// for some seconds what a process that was killed has asked it for.
+func (e *explainer) outside(topic string) string {
+	if e.Processes == nil || e.serves(topic) {
+		return ""
+	}
+	if is, _ := e.elsewhere(topic); !is {
+		return ""
+	}
+	return "no process that is alive has a handler of " + topic +
+		": a worker in another language takes its requests, or one that has just ended did"
+}
+
+// heard says what becomes of a request if the process that has it has ended: once that one has missed a
+// renewal of its session, since when nothing was heard of it.
+func (e *explainer) heard(holder string) string {
+	name, _, _ := strings.Cut(holder, "#") // of a process, with a random part and the number of the run
+	if at := strings.LastIndexByte(name, '-'); at > 0 {
+		name = name[:at]
+	}
+	seen := collation.Never
+	for i := range e.Processes {
+		p := &e.Processes[i]
+		switch {
+		case p.Name != name:
+		case e.Now-p.Renewed <= collation.Micros(p.Lease.Microseconds())/2:
+			seen = e.Now
+		default:
+			seen = max(seen, p.Renewed)
+		}
+	}
+	switch {
+	case e.Processes == nil || seen == e.Now:
+		return "another process gets it when that one is no longer heard of"
+	case seen == collation.Never:
+		return "that process is not heard of any more, and another one gets it"
+	}
+	return fmt.Sprintf("that process was last heard of %s, and another one gets it if it has ended", e.ago(seen))
 }
 
 func (e *explainer) serves(topic string) bool {

@@ -208,8 +208,8 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case r.Kind == journal.MessageAnswer:
 		e.message(s, r)
 	case r.Holder != "":
-		e.add(s, KindLease, fmt.Sprintf("%s is with %s, sent %s, %s%s; another process gets it when that one is no longer heard of%s",
-			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.bound(s, r)))
+		e.add(s, KindLease, fmt.Sprintf("%s is with %s, sent %s, %s%s; %s%s",
+			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.heard(r.Holder), e.bound(s, r)))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
 	case e.cut(r) != nil:
@@ -217,7 +217,7 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case sent(r):
 		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s%s; it waits for the response, and is %s%s%s%s",
 			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.again(r), e.bound(s, r),
-			e.quiet(r.PublishedAt, r.Topic), e.hindered(r)))
+			e.quiet(r.PublishedAt, r.Topic), e.hindered(r))).note(e.outside(r.Topic))
 	case r.NextAt > e.Now && r.Attempt > 1 && !refused(r):
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:

@@ -46,9 +46,20 @@ func (e *explainer) letter(s *spot, d *store.DeadView) {
 		name = s.name() + e.element(s, d)
 	}
 	r := e.add(s, KindPerson, fmt.Sprintf("%s has waited for a person for %s: dead letter %d (%s): %s",
-		name, span(micros(e.Now-d.At)), d.ID, d.Letter.Reason, d.Letter.Message))
+		name, span(micros(e.Now-d.At)), d.ID, d.Letter.Reason, uncommanded(d.Letter.Message)))
 	r.Dead = d.ID
 	e.decide(r, d)
+}
+
+// uncommanded is the message of a dead letter without its last part, if that names commands: the remedies
+// name them, with the number of the letter.
+func uncommanded(message string) string {
+	if at := strings.Index(message, "`quipu dead "); at > 0 {
+		if part := strings.LastIndex(message[:at], "; "); part > 0 {
+			return message[:part]
+		}
+	}
+	return message
 }
 
 // effectKey finds in the message of a dead letter the effect that a recorded result is doubted of.
@@ -58,13 +69,16 @@ var effectKey = regexp.MustCompile("--effect ([0-9a-f]{64})")
 func (e *explainer) decide(r *reason, d *store.DeadView) {
 	retry := fmt.Sprintf("quipu dead retry %d", d.ID)
 	done := fmt.Sprintf("quipu dead done %d --result ", d.ID)
-	answers := []string{fmt.Sprintf("quipu dead resolve %d --result JSON", d.ID), fmt.Sprintf("quipu dead fail %d", d.ID)}
+	answer := func() {
+		r.do("to end the request as one that succeeded", fmt.Sprintf("quipu dead resolve %d --result JSON", d.ID)).
+			do("to end the request as one that failed", fmt.Sprintf("quipu dead fail %d", d.ID))
+	}
 	switch k := d.Letter.Kind; {
 	case e.v.State.Closed(): // the last step of the closing message is left
 		r.do("", retry)
 		return
 	case d.Letter.Row.IsZero(): // there is no row to send again
-		r.do("", answers...)
+		answer()
 		return
 	case k != journal.MessageRequest && k != journal.MessageAnswer && k != journal.MessageResponse:
 		r.do("", retry, e.interrupt()) // nobody else can give its result
@@ -75,14 +89,13 @@ func (e *explainer) decide(r *reason, d *store.DeadView) {
 		r.do("if it was done, with its result", done+"JSON").do("if it was not done", retry)
 	case collation.ClassConfirm:
 		r.do("if it was done as recorded", done+"null")
-		if key := effectKey.FindStringSubmatch(d.Letter.Message); key != nil {
-			r.do("if it was not done", retry+" --effect "+key[1])
-		}
+		r.renewed(d, "if it was not done", retry)
 		r.do("if the receiver says so now", retry)
 	case collation.ClassMisfit:
 		r.do("let the handler read the result", retry)
+		r.renewed(d, "to make the call again, under the next key", retry)
 	case collation.ClassNondeterminism:
-		r.do("run code that takes the recorded path", retry)
+		r.do("run code that takes the recorded path (a change under running jobs goes behind workers.Version)", retry)
 	case collation.ClassUndo:
 		r.do("mend the compensation", retry).do("if it was undone by hand", done+"null")
 	case collation.ReasonRuns:
@@ -92,7 +105,15 @@ func (e *explainer) decide(r *reason, d *store.DeadView) {
 	default:
 		r.do("", retry)
 	}
-	r.do("to end the request", answers...).do("to end the job", e.interrupt())
+	answer()
+	r.do("to end the job", e.interrupt())
+}
+
+// renewed adds a retry that calls the effect which the dead letter names again.
+func (r *reason) renewed(d *store.DeadView, first, retry string) {
+	if key := effectKey.FindStringSubmatch(d.Letter.Message); key != nil {
+		r.do(first, retry+" --effect "+key[1])
+	}
 }
 
 // element names the element of a list that a dead letter is about.

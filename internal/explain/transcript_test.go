@@ -229,6 +229,18 @@ func (w *world) serves(engine bool, topics []string) {
 		store.ProcessView{Process: store.Process{Name: name, Engine: engine, Topics: topics}})
 }
 
+// heard adds a living process that was last heard of so many seconds ago.
+func (w *world) heard(name string, seconds int) {
+	w.serves(true, nil)
+	p := &w.job.Processes[len(w.job.Processes)-1]
+	p.Name, p.Lease, p.Renewed = name, 3*time.Second, w.job.Now-collation.Micros(seconds)*second
+}
+
+// outside has somebody take the requests of a topic who is no process of the space.
+func (w *world) outside(topic string) {
+	w.job.Elsewhere = func(of string) (is, seen bool) { return of == topic, true }
+}
+
 // judge says what is wrong with the space of the job, as its processes tell.
 func (w *world) judge() {
 	if w.job.Processes != nil {
@@ -270,6 +282,7 @@ func (w *world) editor() *edit.Editor {
 		"instance": w.instance, "row": w.row, "request": w.request, "element": w.element, "timer": w.timer, "brings": w.brings,
 		"wait": w.wait, "waiting": w.waiting, "await": w.await, "order": w.order, "cut": w.cut, "interrupt": w.interrupt, "letter": w.letter,
 		"loose": w.loose, "find": w.find, "known": w.known, "closed": w.closed, "limit": w.limit, "serves": w.serves, "busy": w.busy, "tells": w.tells, "quiet": w.quiet,
+		"heard": w.heard, "outside": w.outside,
 		"resumed": w.resumed, "output": w.output, "asleep": w.asleep, "pause": w.pause, "alarm": w.alarm, "waitsFor": w.waitsFor,
 		"undoing": w.undoing, "ordered": w.ordered, "woken": w.woken, "start": journal.JobID.Start, "nobody": func() []store.ProcessView {
 			return []store.ProcessView{}

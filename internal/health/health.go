@@ -176,7 +176,7 @@ func (s *Sight) silent() (all []Finding) {
 	for i := range s.Silent {
 		p := &s.Silent[i]
 		quiet := s.Now.Sub(time.UnixMicro(int64(p.Renewed)))
-		if quiet >= silentFor {
+		if quiet >= silentFor || quiet < 2*p.Lease { // the others declare it dead in a moment
 			continue
 		}
 		all = append(all, Finding{
