@@ -208,6 +208,7 @@ func (s *ill) cures() []cure {
 		{flow: "in_output", rest: one("maker", "") + "\noutput: '${ step.output.id }'", says: "the output of the flow failed", first: "if step gives another result now"},
 		{flow: "in_trigger", rest: one("typed", ", input: {n: '${ start.output.n }'}"), says: "no such key: n", first: "deploy a version of flow in_trigger that fits", mend: better("in_trigger", one("typed", "")), ends: "in_trigger-again"},
 		{flow: "loop", rest: "  pivot: {type: hook}\n  step: {type: worker, topic: maker}\n  again: {type: cycle, to: pivot, max: 2}\ntransitions: {start: [pivot], pivot: [step], step: [{to: again, when: step.output.again}]}", says: "its `max` is 2", first: "let what goes round end the loop"},
+		{flow: "stopped", rest: "  make: {type: worker, topic: maker}\n  step: {type: interrupt}\ntransitions: {start: [make], make: [{to: step, when: make.output.again}]}", says: "was interrupted with code 410", first: again},
 
 		{flow: "parked", rest: one("cut", ""), says: "(parked)", first: "if it was done, with its result", mend: nothing, known: `"done"`},
 		{flow: "parked_not", rest: one("cut", ", input: {onretry: done}"), says: "(parked)", first: "if it was not done", mend: nothing},

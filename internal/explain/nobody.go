@@ -89,10 +89,7 @@ func (e *explainer) elsewhere(topic string) (is, seen bool) {
 // outside says of requests that were sent who may have them where no living process does: NATS still holds
 // for some seconds what a process that was killed has asked it for.
 func (e *explainer) outside(topic string) string {
-	if e.Processes == nil || e.serves(topic) {
-		return ""
-	}
-	if is, _ := e.elsewhere(topic); !is {
+	if e.Processes == nil || e.serves(topic) || !e.served(topic) {
 		return ""
 	}
 	return "no process that is alive has a handler of " + topic +
@@ -124,6 +121,12 @@ func (e *explainer) heard(holder string) string {
 		return "that process is not heard of any more, and another one gets it"
 	}
 	return fmt.Sprintf("that process was last heard of %s, and another one gets it if it has ended", e.ago(seen))
+}
+
+// served says that somebody takes the requests of a topic, as far as that can be seen.
+func (e *explainer) served(topic string) bool {
+	is, _ := e.elsewhere(topic)
+	return is || e.serves(topic)
 }
 
 func (e *explainer) serves(topic string) bool {

@@ -45,6 +45,15 @@ func (e *explainer) cure(r *reason) {
 	if e.v.State == journal.JobFailed && e.v.Error != nil && e.failedChild().IsZero() {
 		class = e.v.Error.Class
 	}
+	if a := e.lastActivity(); a != nil && e.v.State == journal.JobInterrupted && e.Last.Kind != journal.KindInterrupt {
+		var before []string // the flow of the job ended it, and does so again after the same results
+		for _, t := range a.In {
+			before = append(before, t.From.Name)
+		}
+		e.makeAgain(r, e.repeatable(before))
+		e.anew(r)
+		return
+	}
 	switch class {
 	case collation.ReasonExpression:
 		e.makeAgain(r, e.makers())
@@ -62,8 +71,12 @@ func (e *explainer) cure(r *reason) {
 		e.anew(r)
 	default:
 		first := e.mend(class)
-		if e.childrenFirst(r); first == "" && len(r.remedies) > 0 {
+		e.childrenFirst(r)
+		switch {
+		case first == "" && len(r.remedies) > 0:
 			first = "when that has completed"
+		case e.v.State == journal.JobInterrupted:
+			first = "to go on with it after all"
 		}
 		r.do(first, resume)
 	}
@@ -89,6 +102,8 @@ func (e *explainer) mend(class string) string {
 		return "mend the handler " + e.of() + "that panics"
 	case class == classTimeout && a != nil && a.Timeout > 0:
 		return fmt.Sprintf("let the handler %send within %s", e.of(), span(a.Timeout))
+	case class == classWithin && a != nil && a.Topic != "" && a.Type == flow.TypeWorker && e.served(a.Topic):
+		return fmt.Sprintf("let the handler of %s answer within %s", a.Topic, span(a.Within))
 	case class == classWithin && a != nil && a.Topic != "" && a.Type == flow.TypeWorker:
 		return fmt.Sprintf("run a worker of %s that answers within %s", a.Topic, span(a.Within))
 	}
