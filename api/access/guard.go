@@ -293,7 +293,7 @@ func (g *Guard) byToken(r *http.Request, header string) (Who, string, *Problem) 
 		if since, say := g.said.count(tokenFault); say {
 			g.cfg.Logger.Error("a token could not be looked up", "since_last", since, "error", err)
 		}
-		return Who{}, "", NewProblem(http.StatusServiceUnavailable, CodeUnavailable, "tokens cannot be looked up now: try again in a moment")
+		return Who{}, "", NewProblem(http.StatusServiceUnavailable, CodeUnavailable, awayDetail)
 	case !holds:
 		return Who{}, "", noToken()
 	}

@@ -105,6 +105,25 @@ func TestRefusalsSinceTheLastLine(t *testing.T) {
 	})
 }
 
+// A database that is silent is told of in seconds, also to a caller that has its time.
+func TestO11TokenOfAnAbsentDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Config{Logger: quiet, Tokens: func(ctx context.Context, _ string) (Who, bool, error) {
+			<-ctx.Done()
+			return Who{}, false, ctx.Err()
+		}})
+		h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("nobody knows who asks") }))
+		r, w := httptest.NewRequest(http.MethodGet, "/jobs", nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+NewToken())
+		began := time.Now()
+		h.ServeHTTP(w, r)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Contains(t, w.Body.String(), "the database of the space does not answer")
+	})
+}
+
 // O11: a request that lasts ends when its token is revoked, and the token of all its requests is
 // looked up once in TokenLook. A database that is away ends nothing.
 func TestO11TokenEndsRequests(t *testing.T) {

@@ -12,8 +12,11 @@ import (
 // of them.
 const TokenLook = 2 * time.Second
 
-// tokenWait bounds one look at a token.
-const tokenWait = 5 * time.Second
+// tokenWait bounds one look at a token: who asks while the database is away is told so.
+const tokenWait = 3 * time.Second
+
+// awayDetail is said of a token that could not be looked up.
+const awayDetail = "the database of the space does not answer, and tokens are looked up there: nothing was done, try again in a moment"
 
 // watch looks after a token while requests that came with it are under way.
 type watch struct {

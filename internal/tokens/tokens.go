@@ -18,7 +18,7 @@ const (
 	freeLooks   = 50                     // one by one, before all tokens are read at once
 	freeAgain   = 50 * time.Millisecond  // one more of these
 	tokensAgain = 250 * time.Millisecond // between two reads of all tokens
-	tokensWait  = 5 * time.Second        // for one of these
+	tokensWait  = 3 * time.Second        // for one of these
 )
 
 // Looks says who has a token. It knows which tokens held when they were looked up last, and bounds the looks at others.
