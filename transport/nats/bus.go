@@ -43,6 +43,8 @@ type Bus struct {
 	rooms     *rooms
 	scanned   scanned
 	attested  attested
+	silent    atomic.Bool  // the server is connected, and gave no sign of life when it was asked
+	asking    atomic.Bool  // askAgain waits for one
 	answering sync.Once    // answers to workers that ask for a consumer
 	closing   sync.RWMutex // orders consumers.Add against Close
 	closed    bool
@@ -122,11 +124,14 @@ func apiPrefix(domain string) string {
 	return "$JS." + domain + ".API."
 }
 
+// houseTick is the time between two looks of keepHouse.
+const houseTick = pubAckWait / 8
+
 // keepHouse watches the connection and expires PubAcks until the bus ends.
 func (b *Bus) keepHouse() {
 	events := b.nc.StatusChanged(natsgo.CONNECTED, natsgo.RECONNECTING, natsgo.DISCONNECTED, natsgo.CLOSED)
 	defer b.nc.RemoveStatusListener(events)
-	tick := time.NewTicker(pubAckWait / 8)
+	tick := time.NewTicker(houseTick)
 	defer tick.Stop()
 	for {
 		select {
@@ -143,7 +148,11 @@ func (b *Bus) keepHouse() {
 				b.onStatus(natsgo.RECONNECTING)
 			}
 			b.link.wake()
-			b.heed(b.nc.IsConnected())
+			if b.nc.IsConnected() && b.silent.Load() {
+				b.askAgain()
+			} else {
+				b.heed(b.nc.IsConnected())
+			}
 		}
 	}
 }
@@ -152,13 +161,32 @@ func (b *Bus) onStatus(status natsgo.Status) {
 	if status == natsgo.CONNECTED {
 		b.cfg.Log.Info("nats connected", "space", b.cfg.Space, "server", b.nc.ConnectedUrlRedacted())
 		b.link.up()
-		b.heed(true)
+		b.hear()
 		return
 	}
 	b.heed(false)
 	b.cfg.Log.Warn("nats connection lost", "space", b.cfg.Space, "servers", redactURL(b.cfg.URL), "status", status.String())
 	b.link.broke()
 	b.pub.failAll(fmt.Errorf("%w: connection lost before the PubAck", transport.ErrUnavailable))
+}
+
+// hear notes that the server has answered.
+func (b *Bus) hear() {
+	b.silent.Store(false)
+	b.heed(true)
+}
+
+// askAgain asks a server that was silent for a sign of life, once at a time: its connection may still hold.
+func (b *Bus) askAgain() {
+	if !b.asking.CompareAndSwap(false, true) {
+		return
+	}
+	b.owned.Go(func() {
+		defer b.asking.Store(false)
+		ctx, cancel := context.WithTimeout(b.ctx, witnessWait)
+		defer cancel()
+		_ = b.Answers(ctx) // notes it
+	})
 }
 
 // heed notes whether a server is connected. The log has that from elsewhere.

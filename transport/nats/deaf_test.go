@@ -15,7 +15,7 @@ import (
 )
 
 // T2, F11: a look whose answer is lost ends soon, because the sweep that waits for it
-// sends nothing meanwhile.
+// sends nothing meanwhile. A server that is silent is told of before its pings fail, until it answers.
 func TestT2ALookIsBounded(t *testing.T) {
 	t.Parallel()
 	server := devtest.NATS(t)
@@ -37,4 +37,16 @@ func TestT2ALookIsBounded(t *testing.T) {
 	_, _, err = bus.Oldest(ctx, transport.ToLane(1))
 	require.ErrorIs(t, err, transport.ErrUnavailable)
 	require.NoError(t, ctx.Err(), "it waited as long as its caller would")
+
+	require.Empty(t, bus.Troubles())
+	brief, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer stop()
+	require.Error(t, bus.Attest(brief, "an attestation"))
+	for end := time.Now().Add(2 * nats.HouseTick); time.Now().Before(end); time.Sleep(nats.HouseTick / 20) {
+		require.True(t, bus.Connected(), "its pings have failed")
+		require.Len(t, bus.Troubles(), 1)
+		require.Equal(t, transport.TroubleAway, bus.Troubles()[0].Kind)
+	}
+	proxy.Heal()
+	require.Eventually(t, func() bool { return len(bus.Troubles()) == 0 }, time.Minute, 10*time.Millisecond)
 }

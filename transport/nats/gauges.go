@@ -157,10 +157,11 @@ func (b *Bus) Answers(ctx context.Context) error {
 	began := time.Now()
 	if err := b.nc.FlushWithContext(ctx); err != nil {
 		if time.Since(began) >= witnessWait/2 {
+			b.silent.Store(true)
 			b.heed(false)
 		}
 		return errors.Join(transport.ErrUnavailable, err)
 	}
-	b.heed(true)
+	b.hear()
 	return nil
 }

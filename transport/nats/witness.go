@@ -155,7 +155,7 @@ func (b *Bus) Attest(ctx context.Context, text string) error {
 		}
 		return ioError("attest", err)
 	}
-	b.heed(true)
+	b.hear()
 	return nil
 }
 

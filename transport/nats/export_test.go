@@ -1,0 +1,4 @@
+package nats
+
+// HouseTick is how often a bus looks at its connection.
+const HouseTick = houseTick
