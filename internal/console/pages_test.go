@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/api/access"
 	"github.com/quipu-journal/quipu/internal/inspect"
 	"github.com/quipu-journal/quipu/internal/inspect/spans"
+	"github.com/quipu-journal/quipu/internal/testkit/cut"
 	"github.com/quipu-journal/quipu/internal/testkit/devtest"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
@@ -25,7 +28,7 @@ func TestO7Pages(t *testing.T) {
 	w := newSite(t)
 	for name, test := range map[string]func(*testing.T, *site){
 		"jobs": jobsPage, "words": searchBox, "job": jobPage, "past": pastPage, "messages": messagesOfJob,
-		"verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests,
+		"verify": verifyPage, "lists": listPages, "refused": refusedPages, "foreign": foreignRequests, "away": awayServers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,6 +37,36 @@ func TestO7Pages(t *testing.T) {
 			test(t, &x)
 		})
 	}
+}
+
+// Where a server is silent, a page says so within seconds, or is shown without what that one knows.
+func awayServers(t *testing.T, w *site) {
+	through := func(address string) (*cut.Proxy, string) {
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		p := cut.New(t, u.Host)
+		u.Host = p.Addr()
+		return p, u.String()
+	}
+	var db, bus *cut.Proxy
+	cfg := w.home.Config()
+	db, cfg.Postgres = through(cfg.Postgres)
+	bus, cfg.NATS = through(cfg.NATS)
+	w.rt = w.home.Open(cfg)
+	w.page = httptest.NewServer(guarded(w.rt, access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}}))
+	t.Cleanup(w.page.Close)
+	const blind = "it cannot be read here"
+	require.Eventually(t, func() bool { return !strings.Contains(w.get("/topics"), blind) }, patience, 20*time.Millisecond)
+	bus.Both()
+	began := time.Now()
+	has(t, w.get("/topics"), blind)
+	require.Less(t, time.Since(began), 10*time.Second, "queues are asked for 2 s")
+	db.Both()
+	began = time.Now()
+	a := w.do(w.request(http.MethodGet, "/jobs", nil))
+	require.Less(t, time.Since(began), 15*time.Second, "the database is asked for 5 s")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+	has(t, a.Body, "The database does not answer")
 }
 
 func jobsPage(t *testing.T, w *site) {

@@ -265,6 +265,8 @@ func decideByMouse(x *tab) {
 	x.opened(w.of("mouse"))
 	x.is(`document.querySelector("input[name=id]").checked`)
 	x.run(chromedp.SendKeys(chromedp.CSS("#reason"), "seen in the books"))
+	x.click(`button[value=done]`) // which does nothing without a result
+	x.is(`document.activeElement.name === "result" && document.activeElement.matches(":invalid")`)
 	x.run(chromedp.SendKeys(chromedp.CSS("[name=result]"), "null"))
 	x.click(`button[value=done]`)
 	x.says("1 dead letter decided: done")

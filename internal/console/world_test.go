@@ -34,6 +34,7 @@ func TestMain(m *testing.M) { devtest.Main(m) }
 // site is a space in which jobs of all kinds have run, with its console.
 type site struct {
 	t    *testing.T
+	home *world.World
 	rt   *quipu.Runtime
 	page *httptest.Server
 }
@@ -52,7 +53,7 @@ func newSite(t *testing.T) *site {
 	cfg.Workers, cfg.Name, cfg.Build = reg, "worker-1", "test"
 	cfg.Roles = []quipu.Role{quipu.RoleEngine, quipu.RoleWorkers}
 	rt := home.Serve(cfg)
-	w := &site{t: t, rt: rt}
+	w := &site{t: t, home: home, rt: rt}
 	w.page = httptest.NewServer(guarded(rt,
 		access.Config{Local: &access.Who{Name: "ada", Role: access.Operator}, Tokens: rt.Tokens().Who}))
 	t.Cleanup(w.page.Close)
