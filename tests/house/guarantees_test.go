@@ -91,17 +91,18 @@ func TestGuaranteeRulesFindWhatBreaksThem(t *testing.T) {
 		}[name]
 	}
 	for page, want := range map[string]string{
-		"[TestB](a_test.go)":                                      "TestB is not in a_test.go",
-		"[TestA](b_test.go)":                                      "TestA is not in b_test.go",
-		"[FuzzA](a_test.go)":                                      "FuzzA is not in a_test.go",
-		"[“two answers”](cases.go)":                               "“two answers” is not in cases.go",
-		"TestA holds it":                                          "TestA has no link",
-		"[the test](a_test.go), TestB":                            "TestB has no link",
-		"“two answers (P5)”":                                      "“two answers (P5)” has no link",
+		"[TestB](a_test.go)":           "TestB is not in a_test.go",
+		"[TestA](b_test.go)":           "TestA is not in b_test.go",
+		"[FuzzA](a_test.go)":           "FuzzA is not in a_test.go",
+		"[“two answers”](cases.go)":    "“two answers” is not in cases.go",
+		"TestA holds it":               "TestA has no link",
+		"[the test](a_test.go), TestB": "TestB has no link",
+		"“two answers (P5)”":           "“two answers (P5)” has no link",
+		"C1, P2 and C9":                "C9 is no rule",
+		"C1–C3, P2":                    "C3 is no rule",
+		"C1 holds":                     "P2 is missing",
+
 		"| so | also shown by |\n|---|---|\n| it holds | yes |\n": "no test shows: | it holds | yes |",
-		"C1, P2 and C9":                                           "C9 is no rule",
-		"C1–C3, P2":                                               "C3 is no rule",
-		"C1 holds":                                                "P2 is missing",
 	} {
 		broken := append(proofs(page, source), unproved(page)...)
 		if len(broken) == 0 {
