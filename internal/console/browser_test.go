@@ -230,15 +230,21 @@ func (x *tab) looks(width int64, scheme string) {
 	}})
 }
 
-// picture keeps the page as it looks, for who wants to see it.
-func (x *tab) picture(name string) {
+// pictures keeps the page as it looks, for who wants to see it.
+func (x *tab) pictures(name string) {
 	x.t.Helper()
 	dir := os.Getenv(pictures)
 	if dir == "" {
 		return
 	}
-	shot, err := chromedp.Run(x.ctx, chromedp.FullScreenshot(100))
-	require.NoError(x.t, err)
 	require.NoError(x.t, os.MkdirAll(dir, 0o755))
-	require.NoError(x.t, os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o644))
+	eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = false })`)
+	for end, look := range map[string]look{
+		"-390": {390, "light"}, "-390-dark": {390, "dark"}, "-dark": {1280, "dark"}, "": {1280, "light"},
+	} {
+		x.looks(look.width, look.scheme)
+		shot, err := chromedp.Run(x.ctx, chromedp.FullScreenshot(100))
+		require.NoError(x.t, err)
+		require.NoError(x.t, os.WriteFile(filepath.Join(dir, name+end+".png"), shot, 0o644))
+	}
 }

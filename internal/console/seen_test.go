@@ -8,16 +8,28 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/quipu-journal/quipu"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/view"
 	"github.com/stretchr/testify/require"
 )
 
+// look is a width of the window and the colours that its user likes.
+type look struct {
+	width  int64
+	scheme string
+}
+
 // O13: every page of a space in which jobs have run, in light and dark, wide and at 360 px: nothing
 // in the browser's console, nothing from another host, little weight, names for everything,
-// contrast, nothing wider than the window.
+// contrast, nothing wider than the window. The contrast is that of the colours and the layout that
+// of the width: two looks have all of both, and make soak takes each with each.
 func everyPage(x *tab) {
 	t, w := x.t, x.w
+	looks := []look{{1280, "light"}, {360, "dark"}}
+	if soak.On() {
+		looks = append(looks, look{1280, "dark"}, look{360, "light"})
+	}
 	for name, path := range map[string]string{
 		"jobs": "/jobs", "filtered": "/jobs?flow=order&state=open&state=completed", "counts": "/jobs/counts?last=24h", "none": "/jobs?prefix=nothing",
 		"job": w.of("failing"), "broken": w.of("broken"), "lost": "/jobs/nobody", "parked": w.of("parked"), "waiting": w.of("waiting"), "nobody": w.of("nightly-1"), "past": w.of("failing") + "?at=9",
@@ -31,23 +43,12 @@ func everyPage(x *tab) {
 		}
 		require.Less(t, x.weighed(), int64(maxWeight), path)
 		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = true })`)
-		for _, look := range []struct {
-			width  int64
-			scheme string
-		}{{1280, "light"}, {1280, "dark"}, {360, "dark"}, {360, "light"}} {
+		for _, look := range looks {
 			x.looks(look.width, look.scheme)
 			require.Empty(t, eval[[]string](x, audit), "%s, %d px, %s", path, look.width, look.scheme)
 		}
 		x.clean(path)
-		eval[chromedp.Void](x, `document.querySelectorAll("details").forEach((x) => { x.open = false })`)
-		x.looks(390, "light")
-		x.picture(name + "-390")
-		x.looks(390, "dark")
-		x.picture(name + "-390-dark")
-		x.looks(1280, "dark")
-		x.picture(name + "-dark")
-		x.looks(1280, "light")
-		x.picture(name)
+		x.pictures(name)
 	}
 }
 
