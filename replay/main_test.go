@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	soak.Checks(40, 400)
+	soak.Checks(20, 400)
 	os.Exit(m.Run())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/membus"
 	"github.com/quipu-journal/quipu/internal/testkit/effectstest"
+	"github.com/quipu-journal/quipu/internal/testkit/soak"
 	"github.com/quipu-journal/quipu/internal/testkit/transporttest"
 	"github.com/quipu-journal/quipu/internal/wire"
 	"github.com/quipu-journal/quipu/journal"
@@ -25,7 +26,10 @@ import (
 	"github.com/quipu-journal/quipu/workers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	soak.Checks(25, 250)
+	goleak.VerifyTestMain(m)
+}
 
 const patience = time.Minute
 
