@@ -69,17 +69,8 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if effect.From(ctx) == nil {
 		return pause(ctx, d)
 	}
-	_, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: micros(d)})
+	_, err := durable.Wait(ctx, wire.Pause{Kind: journal.PauseSleep, Name: name, For: wire.Micros(d)})
 	return err
-}
-
-// micros rounds up, so that a short time does not become zero.
-func micros(d time.Duration) int64 {
-	us := int64(max(d, 0) / time.Microsecond)
-	if d > 0 && d%time.Microsecond != 0 {
-		us++
-	}
-	return us
 }
 
 // AwaitOption changes an Await: SignalKey or As.
@@ -121,7 +112,7 @@ func Await[T any](ctx context.Context, topic string, timeout time.Duration, opti
 		return out, fmt.Errorf("signal %q: %w: it has no key: no signal comes without one", topic, effects.ErrUsage)
 	}
 	r, err := durable.Wait(ctx,
-		wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: micros(timeout)})
+		wire.Pause{Kind: journal.PauseSignal, Name: a.name, Topic: topic, Key: a.key, For: wire.Micros(timeout)})
 	switch {
 	case err != nil:
 		return out, err

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/quipu-journal/quipu/collation"
@@ -104,3 +105,12 @@ func (p *Pause) journal() (journal.Pause, error) {
 }
 
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// Micros is a duration as a pause has it. It rounds up, so that a short time does not become zero.
+func Micros(d time.Duration) int64 {
+	us := int64(max(d, 0) / time.Microsecond)
+	if d > 0 && d%time.Microsecond != 0 {
+		us++
+	}
+	return us
+}

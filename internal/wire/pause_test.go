@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
@@ -62,4 +63,12 @@ func TestE12SuspensionRefused(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrMalformed)
 		require.ErrorContains(t, err, says)
 	}
+}
+
+func TestMicrosRoundUp(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []int64{0, 0, 1, 1, 2}, []int64{
+		wire.Micros(-1), wire.Micros(0), wire.Micros(1),
+		wire.Micros(time.Microsecond), wire.Micros(time.Microsecond + 1),
+	})
 }
