@@ -253,6 +253,8 @@ func actsByMouse(x *tab) {
 	x.fill(`form[aria-label="Fork the job"]`, map[string]string{"key": "fork", "reason": "what if"})
 	x.click(`form[aria-label="Fork the job"] button`)
 	x.says("it goes on from entry 2 of the other job")
+	w.until("fork", func(j *view.Job) bool { return len(j.Waits) == 1 && len(j.Messages) == 1 })
+	x.opened(w.of("fork")) // nothing changes it while its form is filled
 	x.fill(`form[aria-label="End the job"]`, map[string]string{"reason": "enough"})
 	x.click(`form[aria-label="End the job"] button`)
 	x.is(`document.querySelector("h1 .state").textContent === "interrupted"`)
