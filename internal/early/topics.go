@@ -22,7 +22,7 @@ type Topics struct {
 
 // topic is what is known of the runs of one topic.
 type topic struct {
-	mean time.Duration   // moving average of those that were early; negative: there was none
+	mean time.Duration   // moving average, see Ran; negative: there was none
 	runs store.EarlyRuns // those that were early, since the process began, without Mean
 }
 
@@ -52,7 +52,7 @@ func (t *Topics) Suspend(names []string) {
 	t.suspended = names
 }
 
-// Ran notes how long an early run of a topic has taken until it answered, or began its first effect.
+// Ran notes how long a run of a topic has taken until it answered, or began its first effect.
 func (t *Topics) Ran(name string, took time.Duration) {
 	if t == nil {
 		return

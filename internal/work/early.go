@@ -32,8 +32,8 @@ func (r *run) store() store.Worker {
 	return gated{r.rt.cfg.Store, r.cause, r}
 }
 
-// offered notes when the run first offered something to the batch of its cause: after how long since
-// its handler began.
+// offered notes how long after its begin the run first had something for the batch of its cause: an
+// answer, or the start of an effect.
 func (r *run) offered() { r.first.CompareAndSwap(0, int64(max(time.Since(r.called), 1))) }
 
 // offer gives the response to the batch of the run's cause, if that takes it. Otherwise it waits

@@ -331,7 +331,7 @@ func (r *run) finished(outcome string, err error, code int) {
 	r.count(outcome)
 	took := time.Since(r.called)
 	r.rt.cfg.Ran(r.h.Topic)
-	if r.cause != nil {
+	if r.cause != nil || !r.session.Moved() { // else its first effect has waited for a commit of its own
 		r.offered()
 		r.rt.cfg.Early.Ran(r.h.Topic, time.Duration(r.first.Load()))
 	}
