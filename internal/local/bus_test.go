@@ -13,6 +13,7 @@ import (
 
 	"github.com/quipu-journal/quipu/internal/local"
 	"github.com/quipu-journal/quipu/internal/membus"
+	"github.com/quipu-journal/quipu/internal/store"
 	"github.com/quipu-journal/quipu/internal/traffic"
 	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/transport"
@@ -157,6 +158,46 @@ func TestLaneEnds(t *testing.T) {
 		close(release)
 		<-ended
 		require.Equal(t, 2, servers.Len(lane))
+	})
+}
+
+// S2: a response that brings an outcome goes to the engine of this process, or to nobody: what comes
+// back, or is left at the end, is told to its run, and no server sends it.
+func TestAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, servers *membus.Bus) {
+		p := start(t, servers)
+		told := map[byte]error{}
+		answer := func(n byte) bool {
+			m := transport.Message{
+				To: lane, Kind: journal.MessageResponse,
+				Header: transport.Header{GUID: [16]byte{n}, Publication: 1, Epoch: 1, PublishedAt: int64(n)},
+			}
+			return p.Answer(&m, &store.Completion{Told: func(_ store.EffectRow, err error) { told[n] = err }})
+		}
+		require.False(t, answer(1), "nobody serves the lane here")
+		var got []transport.Delivery
+		stop := p.serve(lane, 3, func(d transport.Delivery) { got = append(got, d) })
+		for n := range byte(3) {
+			require.True(t, answer(10+n))
+		}
+		require.False(t, answer(2), "there is no room")
+		synctest.Wait()
+		require.Len(t, got, 3)
+		brings := func(d transport.Delivery) *store.Completion {
+			return d.(interface{ Completion() *store.Completion }).Completion()
+		}
+		brings(got[0]).Told(store.EffectRow{}, nil)
+		require.NoError(t, got[0].Ack())
+		require.NoError(t, got[1].Nak(time.Second))
+		require.ErrorIs(t, got[1].Ack(), transport.ErrFinished)
+		require.NoError(t, got[2].Nak(0))
+		stop()
+		require.Len(t, told, 3)
+		require.NoError(t, told[10])
+		require.ErrorIs(t, told[11], store.ErrUnavailable)
+		require.ErrorIs(t, told[12], store.ErrUnavailable)
+		require.Zero(t, servers.Len(lane), "nothing of it goes by a server")
+		require.False(t, answer(3), "the lane has ended")
 	})
 }
 
