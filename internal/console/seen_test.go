@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -194,14 +195,22 @@ func (x *tab) slide(entry string) {
 	eval[chromedp.Void](x, fmt.Sprintf(`(() => { const s = document.querySelector("#at"); s.value = %s; s.dispatchEvent(new Event("change", {bubbles: true})) })()`, entry))
 }
 
-// fill opens the form of an act and fills its fields.
+// fill opens the form of an act and fills its fields, at once: a new version of the page comes before
+// or not at all.
 func (x *tab) fill(form string, fields map[string]string) {
 	x.t.Helper()
-	x.is(fmt.Sprintf(ready+` && document.querySelector(%q)`, form))
-	eval[chromedp.Void](x, fmt.Sprintf(`for (let d = document.querySelector(%q); d; d = d.parentElement) if (d.tagName === "DETAILS") d.open = true`, form))
-	for name, text := range fields {
-		x.run(chromedp.SetValue(chromedp.CSS(form+` [name="`+name+`"]`), text))
-	}
+	values, err := json.Marshal(fields)
+	require.NoError(x.t, err)
+	x.is(fmt.Sprintf(ready+` && ((form) => {
+		if (!form) return false;
+		for (let d = form; d; d = d.parentElement) if (d.tagName === "DETAILS") d.open = true;
+		for (const [name, text] of Object.entries(%s || {})) {
+			const field = form.querySelector("[name=" + name + "]");
+			field.value = text;
+			field.dispatchEvent(new Event("input", {bubbles: true}));
+		}
+		return true;
+	})(document.querySelector(%q))`, values, form))
 }
 
 // O13: every act of the console, by a mouse: a flow is deployed, activated and started, what its job waits
