@@ -36,6 +36,9 @@ func (l *loop) bringing(d fetched, x *store.Completion) *message {
 func (b *batch) joins(st *collation.State, m *message) *collation.Plan {
 	x, row := m.outcome, st.Rows[m.msg.Row]
 	chain := b.cache.takeChain(x.of.Key())
+	if chain == nil && row != nil && row.Effects.Seq == 0 { // its first effect needs no start
+		chain = st.Chain(row)
+	}
 	if chain == nil || row == nil || row.Holder != x.of.Holder || row.Rev != chain.Row.Rev {
 		return nil
 	}

@@ -41,6 +41,12 @@ func (r *run) together(e ending) bool {
 	if x == nil {
 		return false
 	}
+	if r.cause != nil {
+		if err := r.cause.Wait(context.Background()); err != nil { // it comes with the end of a commit
+			x.Told(store.EffectRow{}, err)
+			return true
+		}
+	}
 	r.mark(response)
 	r.finished(outcome(response), nil, response.Code)
 	r.response[0] = r.message(response)
