@@ -30,7 +30,7 @@ func (w *world) watched(ctx context.Context, key string) (done func()) {
 	}
 }
 
-// answered says that the turn of a call is over.
+// answered says that the turn of a call is over, or its job: a job that resumes it finds the call begun.
 func (w *world) answered(call *workers.Call) bool {
 	job, err := journal.ParseJobID(call.Job)
 	if err != nil {
@@ -40,7 +40,8 @@ func (w *world) answered(call *workers.Call) bool {
 	if err != nil {
 		panic(err)
 	}
-	return outlasted(w.store.Peek(job, request, journal.GUID{}).Row, call.Turn)
+	at := w.store.Peek(job, request, journal.GUID{})
+	return at.State.Closed() || outlasted(at.Row, call.Turn)
 }
 
 // outlasted says that the turn of a call was answered, but not by parking its request: parking a
