@@ -17,7 +17,7 @@ import (
 // outcomes that the handler has seen are recorded: its start needs them (store.Lease.After), and
 // so do the handler's answer and its waits.
 //
-// Where the run's answer can bring the last outcome with it (S2), that outcome waits for the end of the
+// Where the run's answer can bring the last outcome with it (J8), that outcome waits for the end of the
 // handler, or its next call, as long as Config.Hold. Then it goes alone.
 
 // sent is an outcome that is being recorded.
@@ -70,10 +70,9 @@ func (s *Session) leaveAlone() {
 	}
 }
 
+// stopWaiting takes the outcome out of its waiting.
 func (t *sent) stopWaiting() (alone func()) {
-	if t.timer != nil {
-		t.timer.Stop()
-	}
+	t.timer.Stop()
 	alone, t.alone = t.alone, nil
 	return alone
 }

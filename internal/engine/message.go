@@ -27,7 +27,7 @@ type message struct {
 	holder   string          // of an early run, whose answer it is (L5)
 	topic    string          // for which its sender may speak; "" for a message of the engine (S2)
 	refused  bool            // its response cannot be read, and a failed attempt stands for it
-	outcome  *effect         // that its response brings; nil: none (S2)
+	outcome  *effect         // that its response brings; nil: none (J8)
 	// reject is set when the store has refused the message's plan for good, or when it cannot be
 	// decided.
 	reject error

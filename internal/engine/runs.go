@@ -187,7 +187,7 @@ func (r *runs) heard(run *earlyRun) {
 	}
 }
 
-// start decides the start of a run's first effect on the row that this batch writes (S2): one that
+// start decides the start of a run's first effect on the row that this batch writes (L7): one that
 // commits with its cause. The others wait for that, and then come as calls: what needs a load, and in
 // a space that has gone on in another database each Guarded effect, since its job may be in doubt (S13).
 func (r *runs) start(run *earlyRun, x *early.Start) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A response of a run in this process may bring the outcome of the run's last effect: one transaction
-// records both, the outcome first (S2, J8). It is decided on what the cache has of the job and of the
+// records both, the outcome first (J8). It is decided on what the cache has of the job and of the
 // chain. In every other case, and if the commit fails, it goes back to its run, which then records one
 // after the other. So nothing here waits for a database, and nothing has to be loaded.
 

@@ -30,10 +30,10 @@ func stepper(body func(context.Context), class effects.Class, options ...workers
 	return reg
 }
 
-// S2: the start of an early run's first effect commits with its cause, and an outcome with the response
+// L7, E4: the start of an early run's first effect commits with its cause, and an outcome with the response
 // of its run. So a step with an effect costs one commit; one that is not early costs two, unless the
 // effect has no start.
-func TestS2EffectsShareTheCommitsOfTheirMessages(t *testing.T) {
+func TestE4EffectsShareTheCommitsOfTheirMessages(t *testing.T) {
 	for _, class := range []effects.Class{effects.Guarded, effects.Idempotent, effects.Pure} {
 		starts := int64(3)
 		if class == effects.Pure {
@@ -68,9 +68,9 @@ func TestS2EffectsShareTheCommitsOfTheirMessages(t *testing.T) {
 	}
 }
 
-// S2: an outcome and the response of its run that do not get through together are recorded one after the
+// J8: an outcome and the response of its run that do not get through together are recorded one after the
 // other. What was done outside is done once.
-func TestS2WhatDoesNotCommitTogetherCommitsApart(t *testing.T) {
+func TestJ8WhatDoesNotCommitTogetherCommitsApart(t *testing.T) {
 	for _, err := range []error{
 		store.ErrLost, store.ErrBusy, store.ErrUnavailable, store.ErrUnknown, store.ErrRejected,
 	} {
@@ -112,8 +112,8 @@ func TestS2WhatDoesNotCommitTogetherCommitsApart(t *testing.T) {
 	}
 }
 
-// S2: an outcome does not wait longer for the end of its handler than a commit takes.
-func TestS2AnOutcomeDoesNotWaitForASlowHandler(t *testing.T) {
+// E4: an outcome does not wait longer for the end of its handler than a commit takes.
+func TestE4AnOutcomeDoesNotWaitForASlowHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		reg := workers.New()
 		var r *rig
@@ -136,9 +136,9 @@ func TestS2AnOutcomeDoesNotWaitForASlowHandler(t *testing.T) {
 	})
 }
 
-// L6, S2: a start that rides with a cause which conflicts is not recorded, and its call is not made. The
+// L6, L7: a start that rides with a cause which conflicts is not recorded, and its call is not made. The
 // run of the attempt that commits makes it.
-func TestS2AStartIsLostWithItsCause(t *testing.T) {
+func TestL6AStartIsLostWithItsCause(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := &failing{err: store.ErrLost}
 		var called atomic.Int64

@@ -151,7 +151,7 @@ func (b *Bus) handOver(m *transport.Message) (over bool, err error) {
 }
 
 // Answer gives the engine of this process a response, with the outcome of its run's last effect: one
-// transaction records both (S2). false: no engine here serves the lane, or it has no room.
+// transaction records both (J8). false: no engine here serves the lane, or it has no room.
 func (b *Bus) Answer(m *transport.Message, x *store.Completion) bool {
 	b.mu.Lock()
 	l := b.lanes[m.To]

@@ -161,7 +161,7 @@ func TestLaneEnds(t *testing.T) {
 	})
 }
 
-// S2: a response that brings an outcome goes to the engine of this process, or to nobody: what comes
+// J8: a response that brings an outcome goes to the engine of this process, or to nobody: what comes
 // back, or is left at the end, is told to its run, and no server sends it.
 func TestAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, servers *membus.Bus) {

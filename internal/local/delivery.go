@@ -25,7 +25,7 @@ func (d *delivery) end(again bool, delay time.Duration) error {
 	return nil
 }
 
-// Completion is the outcome that is to be recorded together with a response (S2); nil: there is none. Who
+// Completion is the outcome that is to be recorded together with a response (J8); nil: there is none. Who
 // handles the delivery tells it before the Ack. After a Nak the message does not come again.
 func (d *delivery) Completion() *store.Completion { return d.outcome }
 

@@ -83,7 +83,7 @@ type Worker interface {
 }
 
 // Completion is the outcome of an effect that is to be recorded together with the response of its run, in
-// one transaction (S2). Told is called once, with what FinishEffect would return; it must return soon.
+// one transaction (J8). Told is called once, with what FinishEffect would return; it must return soon.
 // After an error neither is known to be recorded, and the run records first one, then the other.
 type Completion struct {
 	Lease  Lease

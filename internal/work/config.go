@@ -28,7 +28,7 @@ const (
 )
 
 // maxHold is how long the outcome of an effect waits for the end of its handler, so that one
-// transaction records both (S2).
+// transaction records both (J8).
 const maxHold = 300 * time.Microsecond
 
 // Beside is a bus over which an engine of this process takes a response together with the outcome of its

@@ -105,7 +105,7 @@ func (g gated) PutPayload(ctx context.Context, job journal.JobID, digest journal
 	return g.Worker.PutPayload(ctx, job, digest, body)
 }
 
-// StartEffect implements store.Worker. The first start commits with the cause, if its batch takes it (S2).
+// StartEffect implements store.Worker. The first start commits with the cause, if its batch takes it (L7).
 func (g gated) StartEffect(ctx context.Context, l store.Lease, e journal.Effect) (store.EffectRow, bool, error) {
 	x := early.Start{Lease: l, Effect: e}
 	g.run.offered()

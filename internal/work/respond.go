@@ -17,7 +17,7 @@ import (
 )
 
 // together gives the engine of this process the response of a run that has succeeded, with the outcome of
-// its last effect, if that is all that is not recorded (S2). Should they not be recorded together, it
+// its last effect, if that is all that is not recorded (J8). Should they not be recorded together, it
 // concludes the run as if this had not been tried.
 func (r *run) together(e ending) bool {
 	if r.rt.beside == nil || r.order != nil || e.err != nil || r.session.Verdict() != nil ||
