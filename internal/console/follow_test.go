@@ -144,11 +144,12 @@ func TestFollowersHoldLittle(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				lines := scanner(resp.Body)
-				for name, _ := told(t, lines); name != ""; name, _ = told(t, lines) {
-					select {
-					case made <- name:
-					case <-ctx.Done():
+				for lines := scanner(resp.Body); lines.Scan(); { // a line is cut where the context ends
+					if name, is := strings.CutPrefix(lines.Text(), "event: "); is {
+						select {
+						case made <- name:
+						case <-ctx.Done():
+						}
 					}
 				}
 				_ = resp.Body.Close()
