@@ -65,6 +65,9 @@ func (b *builder) ordered(t *task, more More, o *StartOrder, at Micros) (Row, er
 // that is made of the job's own key and the name.
 func (b *builder) startRow(o *StartOrder, child journal.JobID, name string, at Micros) (Row, error) {
 	o.Trace = b.s.Job.Trace
+	if o.Parent.Awaited {
+		o.Parent.Depth = b.s.Job.depth() + 1
+	}
 	if o.Key == "" {
 		o.Key = ChildKey(b.s.Job.Key, name, child)
 	}

@@ -40,6 +40,14 @@ type Job struct {
 	From       *journal.From   // of a job that resumes another, or of a fork
 }
 
+// depth is how many jobs wait for this one, one above the other.
+func (j *Job) depth() int {
+	if j.Parent == nil {
+		return 0
+	}
+	return j.Parent.Depth
+}
+
 // Root is the first of the jobs that resume each other, with its generation; effect keys
 // contain it (E1). A job that resumes none is its own root.
 func (j *Job) Root() (journal.JobID, int64) {

@@ -246,7 +246,12 @@ type Parent struct {
 	Leg1          GUID // of the await; the request of a function
 	Turn          int
 	Awaited       bool // the parent waits for the outcome
+	Depth         int  // how many jobs wait for this one, one above the other: 1 to MaxDepth; 0: none
 }
+
+// MaxDepth bounds how many jobs wait for one, each for the next. So a flow that awaits itself
+// comes to an end, with an error that says why.
+const MaxDepth = 100
 
 // MaxFromChildren bounds the children whose outcomes a resumed job takes over.
 const MaxFromChildren = 1000

@@ -203,6 +203,7 @@ func parentFields(c *codec, p *Parent) {
 	field(c, "a", &p.Activity, text)
 	field(c, "aw", &p.Awaited, truth)
 	field(c, "d", &p.DAD, word)
+	field(c, "dp", &p.Depth, number)
 	field(c, "g", &p.Leg1, uuid)
 	field(c, "j", &p.Job, uuid)
 	field(c, "s", &p.Space, text)

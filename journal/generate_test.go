@@ -70,7 +70,7 @@ func full() *journal.Entry {
 		Bound:       &journal.Bound{Chain: guid(7), Head: journal.Head{Seq: 4, Hash: digest(15)}},
 		Flow:        &journal.FlowRef{Name: "order", Version: "1", Digest: digest(16)},
 		Parent: &journal.Parent{
-			Space: "shop", Job: journal.JobID{15: 24}, Activity: "ship", DAD: ",0,3", Leg1: guid(25), Turn: 2, Awaited: true,
+			Space: "shop", Job: journal.JobID{15: 24}, Activity: "ship", DAD: ",0,3", Leg1: guid(25), Turn: 2, Awaited: true, Depth: 3,
 		},
 		Input: []byte(`{"total":9007199254740993}`),
 		Effect: &journal.Effect{

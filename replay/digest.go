@@ -35,6 +35,7 @@ func (j *Job) Digest() journal.Digest {
 		h.bytes(p.Leg1[:])
 		h.number(int64(p.Turn))
 		h.bool(p.Awaited)
+		h.number(int64(p.Depth))
 	}
 	if f := j.From; f != nil {
 		h.bytes(journal.EncodeFrom(f))

@@ -130,6 +130,9 @@ func (a *auditor) created(e *journal.Entry) {
 // given turn; of a durable function, under a name that only the parent's journal tells; or of
 // the job that runs the function's compensations, for which nobody waits.
 func (a *auditor) bornOf(e *journal.Entry, p *journal.Parent) {
+	if p.Awaited != (p.Depth > 0) || p.Depth < 0 || p.Depth > journal.MaxDepth {
+		a.at(V11, e, "%d jobs wait for the job: 1 to %d may, and 0 if nobody waits", p.Depth, journal.MaxDepth)
+	}
 	id := journal.DeriveChild(p.Leg1, p.Turn)
 	switch {
 	case p.Turn == 0 && p.Awaited:

@@ -20,6 +20,7 @@ var free = map[string]string{
 	".Time+1":                 "a clock's",
 	".Writer=~":               "a run's, of an effect",
 	".Parent.Space=~":         "another job's",
+	".Parent.Depth+1":         "another job's",
 	".Close.Code+1":           "an interrupt's own",
 	".Close.Error.Message=~":  "an interrupt's own",
 	".Dispatched[].At+1":      "a policy's",

@@ -123,6 +123,10 @@ func (m *message) prepare(
 		return none, nil, &refusal{http.StatusInternalServerError, collation.ReasonSlow, m.reject}
 	case m.reject != nil:
 		return none, nil, &refusal{http.StatusInternalServerError, "refused", m.reject}
+	case order.Parent.Depth > journal.MaxDepth:
+		return none, nil, &refusal{http.StatusBadRequest, "depth", fmt.Errorf(
+			"%d jobs would wait above a job of flow %q: at most %d may; a flow that awaits itself has to end, or to await only the begin (await: false)",
+			order.Parent.Depth, order.Flow, journal.MaxDepth)}
 	}
 	ref, f, err := b.resolve(ctx, order.Flow, order.Version)
 	switch {

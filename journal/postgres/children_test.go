@@ -23,7 +23,9 @@ func orderChild(t testing.TB, c store.Committer, parent journal.JobID) collation
 	child := collation.ChildID(leg1, int(p.Entry.Seq))
 	body := must(json.Marshal(&collation.StartOrder{
 		Flow: testFlow.Name, Key: child.String(), Input: []byte(`{}`),
-		Parent: journal.Parent{Space: st.Job.Space, Job: parent, Activity: "child", DAD: ",0,0", Leg1: leg1, Turn: 1, Awaited: true},
+		Parent: journal.Parent{
+			Space: st.Job.Space, Job: parent, Activity: "child", DAD: ",0,0", Leg1: leg1, Turn: 1, Awaited: true, Depth: 1,
+		},
 	}))(t)
 	row := collation.Row{
 		GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD, Body: body,

@@ -121,6 +121,7 @@ var jobColumns = listOf("job",
 	ofParent(uuidOf("parent_leg1", func(x *journal.Parent) *journal.GUID { return &x.Leg1 })),
 	ofParent(intOf("parent_turn", func(x *journal.Parent) *int { return &x.Turn })),
 	ofParent(boolOf("parent_awaited", func(x *journal.Parent) *bool { return &x.Awaited })),
+	ofParent(intOf("parent_depth", func(x *journal.Parent) *int { return &x.Depth })),
 	// What the row has of the origin, the column origin has, too: it is read last, and counts.
 	ofFrom(uuidOf("root", func(x *journal.From) *journal.JobID { return &x.Root }).orNull()),
 	ofFrom(partOf(func(x *journal.From) **journal.Fork {

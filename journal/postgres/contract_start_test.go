@@ -110,12 +110,16 @@ func (b *bench) order(parent journal.JobID, n int, awaited bool) collation.Row {
 	child := collation.ChildID(guid(n), 1)
 	row := collation.Row{GUID: child.Start(), Job: child, Kind: journal.MessageStart, DAD: collation.RootDAD}
 	b.altered(parent, func(p *collation.Plan, st *collation.State) {
-		body, err := json.Marshal(&collation.StartOrder{
+		order := collation.StartOrder{
 			Flow: "one", Key: fmt.Sprint("child-", n), Input: []byte(`{"n":3}`),
 			Parent: journal.Parent{
 				Space: b.space(), Job: parent, Activity: "work", DAD: ",0,0", Leg1: guid(n), Turn: 1, Awaited: awaited,
 			},
-		})
+		}
+		if awaited {
+			order.Parent.Depth = 1
+		}
+		body, err := json.Marshal(&order)
 		require.NoError(b, err)
 		if row.Body, row.NextAt, row.Origin = body, st.Now, p.Entry.Seq; awaited {
 			row.Sender = parent

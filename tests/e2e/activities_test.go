@@ -14,6 +14,7 @@ import (
 
 	"github.com/quipu-journal/quipu"
 	"github.com/quipu-journal/quipu/internal/testkit/soak"
+	"github.com/quipu-journal/quipu/journal"
 	"github.com/quipu-journal/quipu/workers"
 )
 
@@ -122,5 +123,39 @@ transitions: {start: [items]}
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint(n), string(out))
 	require.Equal(t, fmt.Sprintf("2011%011d", n), e.ledger(rt, job, "items"))
+	e.Verify()
+}
+
+// 1.11: a flow, or a function, that awaits itself comes to an end, and whoever asked is told why.
+func TestAwaitingItselfHasALimit(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false)
+	reg := obedient()
+	workers.Handle(reg, "nest", func(ctx context.Context, n int) (int, error) {
+		return workers.Child[int](ctx, "next", "nest", n+1)
+	})
+	rt, _ := e.run(reg)
+	for _, flow := range []string{`
+flow: deep
+version: "1"
+activities:
+  start: {type: trigger}
+  again: {type: await, flow: deep, input: {n: "${ start.output }"}}
+transitions: {start: [again]}
+`, `
+flow: nest
+version: "1"
+activities:
+  start: {type: trigger}
+  again: {type: worker, topic: nest, input: "${ start.output }"}
+transitions: {start: [again]}
+`} {
+		f := e.Deploy(rt, flow)
+		_, err := e.Wait(rt, e.Start(rt, f.Name(), f.Name()+"-1", 1))
+		require.ErrorContains(t, err, "101 jobs would wait above a job of flow \""+f.Name()+"\": at most 100 may")
+		page, err := rt.Jobs(t.Context(), quipu.JobFilter{Flow: f.Name(), Limit: 200})
+		require.NoError(t, err)
+		require.Equal(t, 1+journal.MaxDepth, len(page.Jobs))
+	}
 	e.Verify()
 }

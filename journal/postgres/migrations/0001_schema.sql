@@ -181,6 +181,7 @@ CREATE TABLE jobs (
     parent_leg1     uuid,
     parent_turn     integer, -- 0: a durable function is the parent, no await
     parent_awaited  boolean,
+    parent_depth    integer, -- how many jobs wait for this one, one above the other
     root            uuid,  -- the first of the generations that the job resumes; NULL: it resumes none
     forked          uuid,  -- the job from one of whose entries it, or the fork that it resumes, goes on; NULL: none
     origin          bytea, -- what it resumes or goes on from, as its first entry says it
@@ -514,7 +515,7 @@ CREATE TYPE in_job AS (
     id uuid, key text, generation bigint, flow_name text, flow_version text, flow_digest bytea, state text,
     semaphore bigint, head_seq bigint, head_hash bytea, started bigint, tags text, trace text,
     parent_space text, parent_job uuid, parent_activity text, parent_dad text, parent_leg1 uuid,
-    parent_turn bigint, parent_awaited boolean, root uuid, forked uuid, origin bytea
+    parent_turn bigint, parent_awaited boolean, parent_depth bigint, root uuid, forked uuid, origin bytea
 );
 CREATE TYPE in_wait AS (
     job uuid, guid uuid, activity text, dad text, topic text, key text, repeat boolean, max_age bigint,
