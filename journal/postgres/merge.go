@@ -80,7 +80,7 @@ type jobWrite struct {
 	closer              *receiptWrite // the closing receipt, nil for none
 	expires             collation.Micros
 	was                 *store.Guard // what a decision on a hot state rests on, else nil
-	born                bool         // the batch inserts it
+	born                bool         // the batch inserts it as it leaves it
 }
 
 // onlyHead says that the batch moves the head of the job's chain and nothing else of the job.
@@ -205,6 +205,11 @@ func merge(plans []store.Chained) (*writes, error) {
 			return nil, fmt.Errorf("%w: job %s, message %s: %w", errMerge, c.Plan.Job, c.Plan.Message, m.fault)
 		}
 	}
+	for i := range m.births { // what the compound statement does for a job that stands already (C14)
+		if b := &m.births[i]; (b.job.closeSeq > 0) != (b.job.semAfter == threshold) {
+			return nil, fmt.Errorf("%w: job %s closes at entry %d, with semaphore %d", errMerge, b.Plan.Job, b.job.closeSeq, b.job.semAfter)
+		}
+	}
 	m.spread()
 	slices.SortFunc(m.jobs, func(a, b *jobWrite) int { return slices.Compare(a.job[:], b.job[:]) })
 	m.rows = slices.DeleteFunc(m.rows, func(w *rowWrite) bool { return !w.existed && w.after == nil })
@@ -250,9 +255,7 @@ func (m *merger) job(c *store.Chained) {
 	p := c.Plan
 	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
 		m.jobOf[p.Job] = &jobWrite{
-			job: p.Job, semBefore: p.Semaphore.After, semAfter: p.Semaphore.After, seqBefore: p.Entry.Seq,
-			seqAfter: p.Entry.Seq,
-			hash:     c.Hash, born: true,
+			job: p.Job, semAfter: p.Semaphore.After, seqAfter: p.Entry.Seq, hash: c.Hash, state: p.NewState, born: true,
 		}
 		return
 	}
@@ -264,7 +267,7 @@ func (m *merger) job(c *store.Chained) {
 		}
 		m.jobOf[p.Job] = j
 	}
-	if j.seqBefore == j.seqAfter { // the first plan of the batch that moves it
+	if j.seqBefore == j.seqAfter { // the first plan of the batch that moves it, and no inception
 		m.jobs = append(m.jobs, j)
 	}
 	if j.semAfter != p.Semaphore.Before {

@@ -24,15 +24,12 @@ type numbers struct {
 }
 
 // fill gives the jobs that a batch moves their numbers, as far as they are known, and those of its
-// effects their span. A job that the batch begins has none yet: what is remembered is of one that a
-// promotion or a restore has lost (S13).
+// effects their span. A job that the batch begins has none yet.
 func (k *numbers) fill(w *writes) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, j := range w.jobs {
-		if !j.born {
-			j.n = k.number(j.job)
-		}
+		j.n = k.number(j.job)
 	}
 	w.span = noJobs
 	for _, f := range w.effects {

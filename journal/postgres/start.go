@@ -46,21 +46,19 @@ func (w *writes) queueActive(b *batch) {
 	write(b, "write_flows_active", w.flows, func(c *columns, f journal.FlowRef) { c.text(f.Name); c.text(f.Version) })
 }
 
-// queueBirths inserts jobs. One of which the batch moves no more than the head gets its head at
-// once.
+// queueBirths inserts jobs as the batch leaves them.
 func (w *writes) queueBirths(b *batch) {
 	params := arrays(w.births, func(c *columns, x birth) {
 		p := x.Plan
-		e := p.Entry
+		e, j := p.Entry, x.job
 		c.text(e.Activity)
 		c.int(int64(classOf(p.Keep)))
-		head := journal.Head{Seq: e.Seq, Hash: x.Hash}
-		if x.job.onlyHead() {
-			head = journal.Head{Seq: x.job.seqAfter, Hash: x.job.hash}
-		}
+		c.int(j.closeSeq)
+		c.int(j.tasksSeq)
+		c.int(int64(j.expires))
 		record(c, jobColumns, &collation.Job{
 			ID: e.Job, Key: e.Key, Generation: e.Generation, Flow: *e.Flow,
-			State: p.NewState, Semaphore: p.Semaphore.After, Head: head,
+			State: j.state, Semaphore: j.semAfter, Head: journal.Head{Seq: j.seqAfter, Hash: j.hash},
 			Started: collation.Micros(e.Time), Tags: e.Tags, Trace: e.Trace, Parent: e.Parent, From: e.From,
 		})
 	})

@@ -52,15 +52,14 @@ func (w *writes) queue(b *batch) {
 }
 
 // queueJobs moves the jobs: mostly the semaphore too, sometimes only the head. A worker may move
-// no more than the head. A job that the batch begins is inserted with its head.
+// no more than the head.
 func (w *writes) queueJobs(b *batch) {
 	var heads, jobs []*jobWrite
 	for _, j := range w.jobs {
-		switch {
-		case !j.onlyHead():
-			jobs = append(jobs, j)
-		case !j.born:
+		if j.onlyHead() {
 			heads = append(heads, j)
+		} else {
+			jobs = append(jobs, j)
 		}
 	}
 	write(b, "write_head", heads, func(c *columns, j *jobWrite) { record(c, headColumns, j) })
@@ -86,12 +85,13 @@ func (w *writes) queueInstances(b *batch) {
 	}
 }
 
-// queueReceipts writes all receipts except the closing ones, which the compound statement writes.
+// queueReceipts writes all receipts except the closing ones, which the compound statement writes. What
+// closes a job that the batch begins has its snapshot digit already.
 func (w *writes) queueReceipts(b *batch) {
 	var fresh, moved, gone []*receiptWrite
 	for _, r := range w.receipts {
 		switch {
-		case r.Closes, r.New && r.Gone:
+		case r.Closes && !r.of.born, r.New && r.Gone:
 		case r.Gone:
 			gone = append(gone, r)
 		case r.New:

@@ -22,16 +22,18 @@ WITH moved AS (
 SELECT {changed jobs 1} FROM moved
 
 -- name: write_jobs_new
--- inserts the jobs of inceptions (1.11). A key whose job is only a tombstone gets a later generation; its tombstone
+-- inserts the jobs of inceptions (1.11), as the batch leaves them. A key whose job is only a tombstone gets a later generation; its tombstone
 -- gives the key up before. Rows go in the order of keys, so that two starters cannot deadlock. A key that is taken is
 -- an error with its places in the arrays from 1. The transaction gets its id before it draws a number: a partition is
 -- dropped only once every transaction older than its end is over. Returns the numbers of the jobs as lines. $1
--- triggers, $2 classes of retention.
+-- triggers, $2 classes of retention, $3 and $4 the entries that close them and that run their tasks, 0 for none, $5
+-- when they expire, 0 where they are kept, $6 the jobs.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
         WHEN 2 THEN nextval('numbers_months') WHEN 3 THEN nextval('numbers_years') END AS n
-    FROM unnest($1::text[], $2::int8[], {job param 3}) WITH ORDINALITY AS w (trigger, class, {job}, place)
+    FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], {job param 6})
+        WITH ORDINALITY AS w (trigger, class, close_seq, tasks_seq, expires, {job}, place)
     WHERE pg_current_xact_id() IS NOT NULL
 ), buried AS (
     UPDATE jobs t SET next = '00000000-0000-0000-0000-000000000000'
@@ -41,15 +43,16 @@ WITH w AS MATERIALIZED (
     WHERE t.id = w.id AND coalesce(t.next, t.id) = t.id
     RETURNING 1
 ), born AS (
-    INSERT INTO jobs (trigger, n, {job})
-    SELECT w.trigger, w.n, {job:w} FROM w, (SELECT count(*) FROM buried) AS before
+    INSERT INTO jobs (trigger, n, closed_seq, closed, tasks_seq, expires_at, {job})
+    SELECT w.trigger, w.n, nullif(w.close_seq, 0), CASE WHEN w.close_seq > 0 THEN micros() END, nullif(w.tasks_seq, 0), nullif(w.expires, 0), {job:w}
+    FROM w, (SELECT count(*) FROM buried) AS before
     ORDER BY w.key
     ON CONFLICT (key) WHERE next IS NULL DO NOTHING
     RETURNING id, n
 )
 SELECT CASE WHEN count(born.n) = count(*) THEN string_agg(born.n::text, E'\n' ORDER BY w.place)
             ELSE CAST('quipu: lost keys ' || string_agg(w.place::text, ',') FILTER (WHERE born.n IS NULL) AS int)::text END
-FROM unnest({job param 3}) WITH ORDINALITY AS w ({job}, place)
+FROM unnest({job param 6}) WITH ORDINALITY AS w ({job}, place)
 LEFT JOIN born ON born.id = w.id
 
 -- name: write_floor
