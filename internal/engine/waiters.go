@@ -52,10 +52,9 @@ type WaitersConfig struct {
 }
 
 // Waiters are all waits of this process for the end of jobs (W5). A wait registers, has its job
-// looked at once, unless the job runs in this process, and then sleeps until it is told. A sleeping
-// wait costs no query: one query
-// for all, once per WaitersConfig.Look, finds the ends that nobody told. Questions that come
-// during another are asked together.
+// looked at once, unless the job runs in this process or has just ended here, and then sleeps until
+// it is told. A sleeping wait costs no query: one query for all, once per WaitersConfig.Look, finds
+// the ends that nobody told. Questions that come during another are asked together.
 type Waiters struct {
 	cfg WaitersConfig
 	ctx context.Context //nolint:containedctx // the lifetime, ended by Close
@@ -63,6 +62,7 @@ type Waiters struct {
 
 	mu      sync.Mutex
 	jobs    map[journal.JobID]*awaited
+	lately  lately
 	asked   []journal.JobID // to be read; some may have no waits any more
 	running bool            // run is active, while there are waits
 	wake    chan struct{}   // something is asked, or the last wait is gone
@@ -142,7 +142,8 @@ func (w *Waiters) Told(jobs []journal.JobID) {
 	}
 }
 
-// Over ends the waits for jobs that this process has ended. It does not block.
+// Over ends the waits for jobs that this process has ended, also those that come soon. It does not
+// block.
 func (w *Waiters) Over(jobs []Ended) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,6 +151,7 @@ func (w *Waiters) Over(jobs []Ended) {
 		id := jobs[i].Job
 		switch j := w.jobs[id]; {
 		case j == nil:
+			w.lately.add(id, jobs[i].How)
 		case jobs[i].How.Over():
 			w.tell(id, ending{out: jobs[i].How})
 		default:
@@ -173,12 +175,18 @@ func (w *Waiters) Close() {
 	w.loop.Wait()
 }
 
-// enter registers a wait, asks for its job, and starts run for the first wait.
+// enter registers a wait, asks for its job, and starts run for the first wait. A job that has just
+// ended here is over at once.
 func (w *Waiters) enter(job journal.JobID, end chan ending, untilParked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() != nil {
 		return ErrClosed
+	}
+	if o, known := w.lately.of(job); known {
+		o.Output = slices.Clone(o.Output)
+		end <- ending{out: o}
+		return nil
 	}
 	j := w.jobs[job]
 	if j == nil {
