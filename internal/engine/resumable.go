@@ -34,27 +34,21 @@ type Reader interface {
 func PlanResume(
 	ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (in store.Start, err error,
 ) {
-	v, err := r.Job(ctx, id)
+	left, err := inspect.ReadRemains(ctx, r, id, resumable)
+	job := &left.Job
+	in = store.Start{Flow: job.Flow, Key: job.Key, Tags: job.Tags, Trace: job.Trace}
 	if err != nil {
 		return in, err
 	}
-	in = store.Start{Flow: v.Flow, Key: v.Key, Tags: v.Tags, Trace: v.Trace}
-	if err := resumable(v); err != nil {
-		return in, fmt.Errorf("%w: %w", ErrResume, err)
-	}
-	if err := sourced(ctx, r, v.From); err != nil {
+	if err := sourced(ctx, r, job.From); err != nil {
 		return in, err
 	}
-	f, err := flows.Get(ctx, v.Flow)
-	if err != nil {
-		return in, err
-	}
-	left, err := inspect.ReadRemains(ctx, r, id, f)
+	f, err := flows.Get(ctx, job.Flow)
 	if err != nil {
 		return in, err
 	}
 	from.Job, in.Trigger, in.Input = id, f.Trigger().Name, left.Input
-	if err := left.Choose(from); err != nil {
+	if err := left.Choose(f, from); err != nil {
 		return in, fmt.Errorf("%w: %w", ErrResume, err)
 	}
 	from.Children, err = completed(ctx, r, left.Children())
@@ -73,21 +67,24 @@ func sourced(ctx context.Context, r Reader, from *journal.From) error {
 	return err
 }
 
-// resumable says why a job cannot be resumed, or nil.
-func resumable(v *store.JobView) error {
-	switch {
-	case v.Flow.Name == flow.UndoName:
-		return errors.New("it runs the compensations of another job: decide on its dead letter")
-	case v.State == journal.JobOpen:
-		return errors.New("it is open: `quipu why` says what it waits for")
-	case v.State == journal.JobQuarantined:
-		return errors.New("it is quarantined: `quipu fsck` says what differs from its journal")
-	case v.State == journal.JobCompleted:
-		return errors.New("it has completed: there is nothing left to do")
-	case !v.Ended:
-		return errors.New("it is just being closed: try again in a moment")
+// resumable returns ErrResume if the header of a job shows that it cannot be resumed.
+func resumable(s *store.Stored) error {
+	why := ""
+	switch job := &s.Job; {
+	case job.Flow.Name == flow.UndoName:
+		why = "it runs the compensations of another job: decide on its dead letter"
+	case job.State == journal.JobOpen:
+		why = "it is open: `quipu why` says what it waits for"
+	case job.State == journal.JobQuarantined:
+		why = "it is quarantined: `quipu fsck` says what differs from its journal"
+	case job.State == journal.JobCompleted:
+		why = "it has completed: there is nothing left to do"
+	case s.TasksAt == 0:
+		why = "it is just being closed: try again in a moment"
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: %s", ErrResume, why)
 }
 
 // completed keeps the children that have begun. It returns ErrResume if one of them has not completed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 // Remains are what a closed job leaves to the job that resumes it.
 type Remains struct {
+	Job   collation.Job
 	Input []byte // of the job
 
 	flow  *flow.Flow
@@ -25,39 +27,57 @@ type Remains struct {
 	ended map[journal.JobID]int // by child: the code of its outcome
 }
 
-// ReadRemains reads the journal of a closed job.
-func ReadRemains(ctx context.Context, r store.Reader, id journal.JobID, f *flow.Flow) (*Remains, error) {
-	l := &Remains{flow: f, state: newState(id), ended: map[journal.JobID]int{}}
-	for e, err := range Journal(ctx, r, id) {
-		if err != nil {
-			return nil, err
+// ReadRemains reads a closed job and its journal, from one snapshot. The journal is read if fits
+// returns no error. With an error the remains have the header of the job, if there is one.
+func ReadRemains(
+	ctx context.Context, r store.Reader, id journal.JobID, fits func(*store.Stored) error,
+) (*Remains, error) {
+	l := &Remains{state: newState(id), ended: map[journal.JobID]int{}}
+	err := r.Audit(ctx, id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		l.Job = s.Job
+		if err := fits(s); err != nil {
+			return err
 		}
-		if err := l.state.apply(e); err != nil {
-			return nil, err
+		for r, err := range records {
+			var e *journal.Entry
+			if err == nil {
+				e, err = journal.Decode(r)
+			}
+			if err == nil {
+				err = l.apply(e)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if !e.Chain.IsZero() {
-			continue
-		}
-		if e.Kind == journal.KindCreated {
-			l.Input, l.was = e.Input, e.From
-		}
-		if e.Close != nil && l.close == nil {
-			l.close = e
-		}
-		if x := e.Response; x != nil && !x.Child.IsZero() {
-			l.ended[x.Child] = x.Code
-		}
+		return nil
+	})
+	if err == nil && l.close == nil {
+		err = errors.New("its journal has no end")
 	}
-	if l.close == nil {
-		return nil, errors.New("its journal has no end")
-	}
-	return l, nil
+	return l, err
 }
 
-// Choose picks the activity to resume from, unless from names one, and completes from. The error says why
-// the job cannot be resumed.
-func (l *Remains) Choose(from *journal.From) error {
-	l.from = from
+func (l *Remains) apply(e *journal.Entry) error {
+	if err := l.state.apply(e); err != nil || !e.Chain.IsZero() {
+		return err
+	}
+	if e.Kind == journal.KindCreated {
+		l.Input, l.was = e.Input, e.From
+	}
+	if e.Close != nil && l.close == nil {
+		l.close = e
+	}
+	if x := e.Response; x != nil && !x.Child.IsZero() {
+		l.ended[x.Child] = x.Code
+	}
+	return nil
+}
+
+// Choose picks the activity of the job's flow to resume from, unless from names one, and completes
+// from. The error says why the job cannot be resumed.
+func (l *Remains) Choose(f *flow.Flow, from *journal.From) error {
+	l.flow, l.from = f, from
 	for key, i := range l.state.instances {
 		if act, _ := l.flow.Activity(key.Activity); i.repeat && act != nil && i.ResultSeq > 0 {
 			return fmt.Errorf("the hook %s takes signal after signal: what follows them cannot be taken over", act.Name)

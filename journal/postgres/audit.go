@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/quipu-journal/quipu/collation"
 	"github.com/quipu-journal/quipu/internal/store"
@@ -58,9 +57,6 @@ func (s *Store) Audit(
 ) error {
 	var visited error // the caller's own, not to be classified
 	err := s.with(ctx, func(c *conn) error {
-		if err := c.query(ctx, "begin_snapshot", nil); err != nil {
-			return err
-		}
 		defer abandon(ctx, c)
 		stored, n, err := s.stored(ctx, c, id)
 		switch {
@@ -80,8 +76,8 @@ func (s *Store) Audit(
 	return errors.Join(err, visited)
 }
 
-// stored reads what the tables hold besides the entries, and the number of the job; for a tombstone
-// only its header.
+// stored opens a snapshot, and reads in the same round trip what the tables hold besides the entries,
+// and the number of the job; for a tombstone only its header.
 func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store.Stored, n int64, err error) {
 	x := &store.Stored{
 		Instances:     map[collation.InstanceKey]collation.Instance{},
@@ -90,33 +86,35 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 		Rows:          map[journal.GUID]collation.Row{},
 		ResolvedWaits: map[journal.GUID]collation.ResolvedWait{},
 	}
-	for _, q := range []step{
-		{"audit_job", nil, func(v row) error {
+	job := [][]byte{pUUID(id)}
+	err = c.run(ctx, []step{
+		{"begin_snapshot", nil, nil},
+		{"audit_job", job, func(v row) error {
 			x.Job, x.FlowDigest, x.Next, n = s.readJob(v), v.digest(jobWidth), v.job(jobWidth+1), v.int(jobWidth+2)
 			x.ClosedAt, x.TasksAt = v.int(jobWidth+3), v.int(jobWidth+4)
 			x.KnownExpiredAt = store.KnownExpiredAt(collation.Micros(v.int(jobWidth + 5)))
 			return nil
 		}},
-		{"view_instances", [][]byte{pBool(true)}, func(v row) error {
+		{"view_instances", [][]byte{pUUID(id), pBool(true)}, func(v row) error {
 			x.Instances[collation.InstanceKey{
 				Activity: v.text(0), DAD: collation.DAD(v.text(1)),
 			}] = *readInstance(v[2:])
 			return nil
 		}},
-		{"audit_waits", nil, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
-		{"audit_resolved", nil, func(v row) error {
+		{"audit_waits", job, func(v row) error { w := readWait(v); x.Waits[w.GUID] = *w; return nil }},
+		{"audit_resolved", job, func(v row) error {
 			w := collation.ResolvedWait{Request: v.guid(0), GUID: v.guid(1), Seq: v.int(5)}
 			w.PauseRef = journal.PauseRef{Kind: journal.PauseKind(v.text(2)), Name: v.text(3), Position: v.text(4)}
 			x.ResolvedWaits[w.GUID] = w
 			return nil
 		}},
-		{"audit_receipts", nil, func(v row) error {
+		{"audit_receipts", job, func(v row) error {
 			x.Receipts[v.guid(0)] = store.StoredReceipt{
 				Ledger: collation.GUIDLedger(v.int(1)), Verdict: journal.Verdict(v.text(2)),
 			}
 			return nil
 		}},
-		{"view_rows", nil, func(v row) error {
+		{"view_rows", job, func(v row) error {
 			if v.job(1) != id {
 				return nil // the start of a child, which has not begun
 			}
@@ -126,19 +124,20 @@ func (s *Store) stored(ctx context.Context, c *conn, id journal.JobID) (_ *store
 			}
 			return err
 		}},
-		{"effects_of_job", nil, into(&x.Effects, readEffect)},
-	} {
-		if err := c.query(ctx, q.name, q.visit, slices.Concat([][]byte{pUUID(id)}, q.params)...); err != nil {
-			return nil, 0, err
-		}
-		if x.Job.State == journal.JobExpired {
-			break
-		}
+		{"effects_of_job", job, into(&x.Effects, readEffect)},
+	}...)
+	switch {
+	case err == nil && x.Job.ID.IsZero():
+		err = fmt.Errorf("%w: job %s", store.ErrNotFound, id)
+	case x.Job.State == journal.JobExpired: // its history is being removed
+		clear(x.Instances)
+		clear(x.Waits)
+		clear(x.Receipts)
+		clear(x.Rows)
+		clear(x.ResolvedWaits)
+		x.Effects = nil
 	}
-	if x.Job.ID.IsZero() {
-		return nil, 0, fmt.Errorf("%w: job %s", store.ErrNotFound, id)
-	}
-	return x, n, nil
+	return x, n, err
 }
 
 // beside streams the definition of a flow version and the outputs of a job, by its number.
