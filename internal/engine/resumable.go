@@ -34,7 +34,7 @@ type Reader interface {
 func PlanResume(
 	ctx context.Context, r Reader, flows *Flows, id journal.JobID, from *journal.From) (in store.Start, err error,
 ) {
-	left, err := inspect.ReadRemains(ctx, r, id, resumable)
+	left, err := inspect.RemainsOf(ctx, r, id, resumable)
 	job := &left.Job
 	in = store.Start{Flow: job.Flow, Key: job.Key, Tags: job.Tags, Trace: job.Trace}
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -27,35 +26,28 @@ type Remains struct {
 	ended map[journal.JobID]int // by child: the code of its outcome
 }
 
-// ReadRemains reads a closed job and its journal, from one snapshot. The journal is read if fits
+// RemainsOf reads a closed job and its journal, from one snapshot. The journal is read if fits
 // returns no error. With an error the remains have the header of the job, if there is one.
-func ReadRemains(
+func RemainsOf(
 	ctx context.Context, r store.Reader, id journal.JobID, fits func(*store.Stored) error,
 ) (*Remains, error) {
 	l := &Remains{state: newState(id), ended: map[journal.JobID]int{}}
-	err := r.Audit(ctx, id, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+	header := func(s *store.Stored) error {
 		l.Job = s.Job
-		if err := fits(s); err != nil {
-			return err
-		}
-		for r, err := range records {
-			var e *journal.Entry
-			if err == nil {
-				e, err = journal.Decode(r)
-			}
-			if err == nil {
-				err = l.apply(e)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err == nil && l.close == nil {
-		err = errors.New("its journal has no end")
+		return fits(s)
 	}
-	return l, err
+	for e, err := range audited(ctx, r, id, header) {
+		if err == nil {
+			err = l.apply(e)
+		}
+		if err != nil {
+			return l, err
+		}
+	}
+	if l.close == nil {
+		return l, errors.New("its journal has no end")
+	}
+	return l, nil
 }
 
 func (l *Remains) apply(e *journal.Entry) error {

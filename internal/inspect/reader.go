@@ -270,9 +270,20 @@ func (r *Reader) AgainKey(ctx context.Context, space, key string) string {
 
 // Journal yields the entries of a job: the main chain first, then the effect chains, each by seq.
 func Journal(ctx context.Context, r store.Reader, job journal.JobID) iter.Seq2[*journal.Entry, error] {
+	return audited(ctx, r, job, func(*store.Stored) error { return nil })
+}
+
+// audited is Journal, of the same snapshot as the header, which it passes to header before. Its
+// error ends the sequence.
+func audited(
+	ctx context.Context, r store.Reader, job journal.JobID, header func(*store.Stored) error,
+) iter.Seq2[*journal.Entry, error] {
 	return func(yield func(*journal.Entry, error) bool) {
 		stopped := false
-		err := r.Audit(ctx, job, func(_ *store.Stored, records iter.Seq2[journal.Record, error]) error {
+		err := r.Audit(ctx, job, func(s *store.Stored, records iter.Seq2[journal.Record, error]) error {
+			if err := header(s); err != nil {
+				return err
+			}
 			for r, err := range records {
 				if err != nil {
 					return err
