@@ -131,7 +131,7 @@ func TestAwaitingItselfHasALimit(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false)
 	reg := obedient()
-	workers.Handle(reg, "nest", func(ctx context.Context, n int) (int, error) {
+	workers.HandleDurable(reg, "nest", func(ctx context.Context, n int) (int, error) {
 		return workers.Child[int](ctx, "next", "nest", n+1)
 	})
 	rt, _ := e.run(reg)

@@ -30,7 +30,8 @@ type childConfig struct {
 	Postgres, NATS, Space, Receiver string
 	Worker, WorkerNATS              string // the servers for the handlers' own logins; "" for none
 	Stepwise, NoLocal, NoEarly      bool
-	MaxBatch, HotBytes              int // 0: their defaults
+	MaxBatch, HotBytes              int    // 0: their defaults
+	Starts                          string // a flow of which the process starts a job, under its name, when it is ready
 }
 
 // child is the configuration of a worker process of the space that calls a receiver.
@@ -81,6 +82,18 @@ func child(ctx context.Context, c childConfig) error {
 		g.Go(func() error { return rt.Run(ctx) })
 	}
 	fmt.Println("open") // a signal is heeded from here on, and asks for a drain
+	if c.Starts != "" {
+		g.Go(func() error {
+			rt := childRuntime.Load()
+			select {
+			case <-rt.Ready():
+			case <-ctx.Done():
+				return nil
+			}
+			_, err := rt.Start(ctx, c.Starts, c.Starts, order{ID: c.Starts})
+			return err
+		})
+	}
 	return g.Wait()
 }
 
