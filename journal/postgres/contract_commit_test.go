@@ -451,3 +451,32 @@ var _ = test("Lawless", "a result that stands is not replaced (E5)", func(b *ben
 	require.ErrorIs(b, b.commit(store.Chained{Plan: out.Plan}), store.ErrLost)
 	require.Equal(b, []store.EffectRow{stands}, must(b.s.Effects(b.ctx(), r.Job, r.GUID))(b))
 })
+
+var _ = test("Lawless", "a job that begins and closes in one commit closes at the threshold (C14)", func(b *bench) {
+	f := b.deploy(`{flow: brief, version: "1", activities: {start: {type: trigger}}}`)
+	begins := func(key string, spoil func(*collation.Plan)) (journal.JobID, error) {
+		in := startOf(f, key, `{}`)
+		first := collation.Begin(in.Inception(b.space(), 1), nil, b.mode)
+		header := collation.Job{ID: first.Job, Space: b.space(), Generation: first.Entry.Generation}
+		plans := []store.Chained{store.Chain(&header, first)}
+		st := collation.Born(first, f)
+		st.Job.Head = header.Head
+		p := collation.Follow(st, journaltest.Message(st.Rows[first.Job.Start()]), b.mode)
+		spoil(p)
+		return first.Job, b.commit(append(plans, store.Chain(&st.Job, p))...)
+	}
+	id, err := begins("lawful", func(*collation.Plan) {})
+	require.NoError(b, err)
+	v := b.view(id)
+	require.Equal(b, []any{journal.JobCompleted, true, int64(0), 0}, []any{v.State, v.Ended, v.Semaphore, len(v.Rows)})
+	for name, spoil := range map[string]func(*collation.Plan){
+		"a close above the threshold": func(p *collation.Plan) { p.Semaphore.After = 1 },
+		"a close that is not predicted": func(p *collation.Plan) {
+			p.Receipt.After, p.Receipt.Closes = p.Receipt.After-snapshot, false
+		},
+	} {
+		_, err := begins(name, spoil)
+		b.refuses(err, name)
+	}
+	require.Len(b, b.all(nil), 1)
+})
