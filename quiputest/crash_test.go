@@ -69,7 +69,7 @@ func shop(w outside) func(*workers.Registry) {
 				bank.Apply(ctx, effects.Key(ctx))
 				return fmt.Sprintf("receipt of %d", quote), nil
 			}, effects.Idempotent)
-		})
+		}, workers.Early())
 		workers.Handle(reg, "order.pack", func(ctx context.Context, line string) (string, error) {
 			store.Apply(ctx, workers.Info(ctx).Request) // a key of its own
 			return "packed " + line, nil
@@ -78,18 +78,18 @@ func shop(w outside) func(*workers.Registry) {
 			return effects.Do(ctx, "gift", func(context.Context) (any, error) {
 				return nil, workers.Fail(404, "no gifts left")
 			}, effects.Idempotent)
-		})
+		}, workers.Early())
 		workers.Handle(reg, "order.label", func(ctx context.Context, lines []string) (string, error) {
 			return effects.Do(ctx, "label", func(ctx context.Context) (string, error) {
 				store.Apply(ctx, effects.Key(ctx))
 				return fmt.Sprint("parcel of ", len(lines)), nil
 			}, effects.Idempotent, effects.Args(lines))
-		})
+		}, workers.Early())
 	}
 }
 
 // Failed attempts, elements, children and refusals have the same end wherever a process dies
-// (C9).
+// (C9), of handlers that may be early and of one that may not.
 func TestC9CrashOfAWholeOrder(t *testing.T) {
 	t.Parallel()
 	quiputest.CrashEverywhere(t, func(t testing.TB, w *quiputest.World) {
