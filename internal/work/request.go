@@ -83,7 +83,9 @@ func (r *run) prepare() bool {
 	}
 	cfg := effect.Config{
 		Store: r.store(), Lease: r.own, Held: r.taken, Observer: r.rt.cfg.Observer,
-		Replay: again || r.h.Durable && r.req.Turn > 1, Identity: identity,
+		// An attempt before may have left effects. A start that takes one over, and whose answer is lost,
+		// looks like a start of this run's own: only the row from before tells them apart (E4).
+		Replay: again || r.req.Attempt > 1 || r.h.Durable && r.req.Turn > 1, Identity: identity,
 		// effects use the handler's context, so this ends both
 		Read: readError, Refusal: refusal, Lost: func(err error) { r.cancel(err) },
 		Input: r.in, Hold: r.rt.hold, Verifier: r.rt.watch.verifier, Warn: func(message string, args ...any) {
