@@ -48,7 +48,7 @@ func Fits(ctx context.Context, reg *workers.Registry, record Record, request wir
 		f := &function{req: &request}
 		f.of(order)
 		q.Request, q.Ended = *f.req, true
-		q.Request.Input, q.Request.Root, q.Request.RootGeneration = f.in, order.Root, order.RootGeneration
+		q.Request.Input = f.in
 	}
 	if h.Takes != nil {
 		panicked, ok := usercode.Try(func() { misfit = h.Takes(q.Request.Input) })

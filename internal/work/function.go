@@ -43,6 +43,7 @@ func (f *function) of(o *collation.UndoOrder) {
 	q := *f.req
 	q.Job, q.Key, q.Generation, q.Flow, q.Version = o.Job, o.Key, o.Generation, o.Flow, o.Version
 	q.Activity, q.DAD, q.Element, q.Request = o.Activity, o.DAD, o.Element, o.Request
+	q.Root, q.RootGeneration = o.Root, o.RootGeneration
 	f.order, f.req, f.in = o, &q, o.Input
 }
 
