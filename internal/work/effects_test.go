@@ -66,6 +66,24 @@ func TestE5WhatUnknownOutcomesComeTo(t *testing.T) {
 	}
 }
 
+// E4: a further attempt reads what those before have left, though its message is the first of it. Else
+// a takeover whose answer was lost would look like a start of its own.
+func TestE4AFurtherAttemptReadsTheEffectsBefore(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	workers.Handle(h.reg, "pay", func(ctx context.Context, _ int) (int, error) {
+		return effects.Do(ctx, "call", cutOff, effects.Idempotent)
+	})
+	h.open()
+	q := ask("pay", 1, `1`)
+	h.one(q)
+	require.NotContains(t, h.store.Calls(), "Effects", "a first run looks for nothing recorded")
+	q = ask("pay", 2, `1`)
+	q.Attempt = 2
+	h.one(q)
+	require.Contains(t, h.store.Calls(), "Effects")
+}
+
 func TestP31ALiveGuardedCallIsNeitherRepeatedNorParked(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := newHouse(t)
