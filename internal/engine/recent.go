@@ -7,45 +7,46 @@ import (
 	"github.com/quipu-journal/quipu/journal"
 )
 
-// How many ends are remembered, how large an output may be, in bytes, and for how long.
+// Limits of recentEnds: how many ends it has, how large an output may be, in bytes, and how long an
+// end is remembered.
 const (
-	manyLately   = 1024
-	outputLately = 4 << 10
-	lastLately   = 5 * time.Second
+	maxRecent       = 1024
+	maxRecentOutput = 4 << 10
+	recentFor       = 5 * time.Second
 )
 
-// lately has how jobs completed whose ends nobody waited for: a job may end in the commit that begins
+// recentEnds has how jobs completed whose ends nobody waited for: a job may end in the commit that begins
 // it, before its starter can wait. What it does not have is read.
-type lately struct {
-	ends  map[journal.JobID]late
+type recentEnds struct {
+	ends  map[journal.JobID]recentEnd
 	order []journal.JobID // of ends, the oldest first
 }
 
-type late struct {
+type recentEnd struct {
 	store.Outcome
 	at time.Time
 }
 
 // add remembers an end, and forgets the oldest.
-func (l *lately) add(job journal.JobID, o store.Outcome) {
-	if o.State != journal.JobCompleted || len(o.Output) > outputLately {
+func (r *recentEnds) add(job journal.JobID, o store.Outcome) {
+	if o.State != journal.JobCompleted || len(o.Output) > maxRecentOutput {
 		return
 	}
-	if l.ends == nil {
-		l.ends = make(map[journal.JobID]late)
+	if r.ends == nil {
+		r.ends = make(map[journal.JobID]recentEnd)
 	}
-	if len(l.order) == manyLately {
-		delete(l.ends, l.order[0])
-		l.order = l.order[1:]
+	if len(r.order) == maxRecent {
+		delete(r.ends, r.order[0])
+		r.order = r.order[1:]
 	}
-	if _, again := l.ends[job]; !again {
-		l.order = append(l.order, job)
+	if _, again := r.ends[job]; !again {
+		r.order = append(r.order, job)
 	}
-	l.ends[job] = late{o, time.Now()}
+	r.ends[job] = recentEnd{o, time.Now()}
 }
 
 // of returns how a job completed, if that is remembered.
-func (l *lately) of(job journal.JobID) (o store.Outcome, known bool) {
-	end, known := l.ends[job]
-	return end.Outcome, known && time.Since(end.at) < lastLately
+func (r *recentEnds) of(job journal.JobID) (o store.Outcome, known bool) {
+	end, known := r.ends[job]
+	return end.Outcome, known && time.Since(end.at) < recentFor
 }

@@ -62,7 +62,7 @@ type Waiters struct {
 
 	mu      sync.Mutex
 	jobs    map[journal.JobID]*awaited
-	lately  lately
+	recent  recentEnds
 	asked   []journal.JobID // to be read; some may have no waits any more
 	running bool            // run is active, while there are waits
 	wake    chan struct{}   // something is asked, or the last wait is gone
@@ -151,7 +151,7 @@ func (w *Waiters) Over(jobs []Ended) {
 		id := jobs[i].Job
 		switch j := w.jobs[id]; {
 		case j == nil:
-			w.lately.add(id, jobs[i].How)
+			w.recent.add(id, jobs[i].How)
 		case jobs[i].How.Over():
 			w.tell(id, ending{out: jobs[i].How})
 		default:
@@ -183,7 +183,7 @@ func (w *Waiters) enter(job journal.JobID, end chan ending, untilParked bool) er
 	if w.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if o, known := w.lately.of(job); known {
+	if o, known := w.recent.of(job); known {
 		o.Output = slices.Clone(o.Output)
 		end <- ending{out: o}
 		return nil

@@ -253,7 +253,7 @@ func (m *merger) planLetters(p *collation.Plan) {
 
 func (m *merger) job(c *store.Chained) {
 	p := c.Plan
-	if p.Entry.Kind == journal.KindCreated { // the job is inserted as its inception leaves it
+	if p.Entry.Kind == journal.KindCreated { // the plans that follow move what is inserted
 		m.jobOf[p.Job] = &jobWrite{
 			job: p.Job, semAfter: p.Semaphore.After, seqAfter: p.Entry.Seq, hash: c.Hash, state: p.NewState, born: true,
 		}

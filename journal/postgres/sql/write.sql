@@ -22,12 +22,12 @@ WITH moved AS (
 SELECT {changed jobs 1} FROM moved
 
 -- name: write_jobs_new
--- inserts the jobs of inceptions (1.11), as the batch leaves them. A key whose job is only a tombstone gets a later generation; its tombstone
--- gives the key up before. Rows go in the order of keys, so that two starters cannot deadlock. A key that is taken is
--- an error with its places in the arrays from 1. The transaction gets its id before it draws a number: a partition is
--- dropped only once every transaction older than its end is over. Returns the numbers of the jobs as lines. $1
--- triggers, $2 classes of retention, $3 and $4 the entries that close them and that run their tasks, 0 for none, $5
--- when they expire, 0 where they are kept, $6 the jobs.
+-- inserts the jobs of inceptions (1.11), as the batch leaves them. A key whose job is only a tombstone gets a later
+-- generation; its tombstone gives the key up before. Rows go in the order of keys, so that two starters cannot
+-- deadlock. A key that is taken is an error with its places in the arrays from 1. The transaction gets its id before
+-- it draws a number: a partition is dropped only once every transaction older than its end is over. Returns the
+-- numbers of the jobs as lines. $1 triggers, $2 classes of retention, $3 and $4 the entries that close them and that
+-- run their tasks, 0 for none, $5 when they expire, 0 where they are kept, $6 the jobs.
 WITH w AS MATERIALIZED (
     SELECT w.*, CASE w.class
         WHEN 0 THEN nextval('numbers_never') WHEN 1 THEN nextval('numbers_days')
@@ -44,7 +44,8 @@ WITH w AS MATERIALIZED (
     RETURNING 1
 ), born AS (
     INSERT INTO jobs (trigger, n, closed_seq, closed, tasks_seq, expires_at, {job})
-    SELECT w.trigger, w.n, nullif(w.close_seq, 0), CASE WHEN w.close_seq > 0 THEN micros() END, nullif(w.tasks_seq, 0), nullif(w.expires, 0), {job:w}
+    SELECT w.trigger, w.n, nullif(w.close_seq, 0), CASE WHEN w.close_seq > 0 THEN micros() END,
+           nullif(w.tasks_seq, 0), nullif(w.expires, 0), {job:w}
     FROM w, (SELECT count(*) FROM buried) AS before
     ORDER BY w.key
     ON CONFLICT (key) WHERE next IS NULL DO NOTHING
