@@ -153,7 +153,7 @@ func TestDatabaseIsYesterdays(t *testing.T) {
 	require.EqualValues(t, 1, found.n.Load(), "once a database")
 }
 
-// beat is that of the space, as NATS has it. A read that takes too long goes on where it was with the next.
+// beat is that of the space, as NATS has it. One read has two seconds, and the next one continues it.
 func beat(t *testing.T, rt *quipu.Runtime) (newest int64) {
 	t.Helper()
 	world.Eventually(t, "the marks are read", func() error {
