@@ -156,10 +156,11 @@ func (b *Bus) Answer(m *transport.Message, x *store.Completion) bool {
 	b.mu.Lock()
 	l := b.lanes[m.To]
 	b.mu.Unlock()
+	kind := m.Kind // the engine may tell the run before offer returns, and m is the run's again
 	if l == nil || m.Validate(b.MaxPayload()) != nil || !l.offer(m, x) {
 		return false
 	}
-	b.Traffic.Add(m.Kind, traffic.Memory, 1)
+	b.Traffic.Add(kind, traffic.Memory, 1)
 	return true
 }
 

@@ -201,6 +201,26 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
+// J8: the engine may tell a run that it records nothing before Answer has returned. The run then makes its
+// message anew, which is its own.
+func TestAnswerIsToldAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, servers *membus.Bus) {
+		p := start(t, servers)
+		stop := p.serve(lane, 1, func(d transport.Delivery) { _ = d.Nak(0) })
+		defer stop()
+		m := transport.Message{
+			To: lane, Kind: journal.MessageResponse,
+			Header: transport.Header{GUID: [16]byte{1}, Publication: 1, Epoch: 1, PublishedAt: 1},
+		}
+		told := make(chan struct{})
+		require.True(t, p.Answer(&m, &store.Completion{Told: func(store.EffectRow, error) {
+			m = transport.Message{}
+			close(told)
+		}}))
+		<-told
+	})
+}
+
 // W7: a request is taken before it is committed. A share of the slots is reserved for
 // requests from the bus beneath, and there are never more runs than slots.
 func TestTopic(t *testing.T) {
