@@ -58,6 +58,8 @@ type Keeper struct {
 	early   meter // of kept, late and dropped runs
 	engines int   // living engines at the last renewal; 0: not known
 	failing failing
+
+	patience time.Duration // bounds the next renewal; only Run uses it
 }
 
 // failing is since when the session could not be opened or renewed, and why.
@@ -83,7 +85,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Suspend == nil {
 		cfg.Suspend = func([]string) {}
 	}
-	return &Keeper{cfg: cfg, runs: map[*run]struct{}{}, ran: newCounter(cfg.Topics)}
+	return &Keeper{cfg: cfg, runs: map[*run]struct{}{}, ran: newCounter(cfg.Topics), patience: cfg.Lease / 3}
 }
 
 // Current is the session, and whether it is certainly alive: renewed within two thirds of
@@ -162,6 +164,7 @@ func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 	searching.Go(func() { k.search(ctx) })
 	failing := false
 	for ctx.Err() == nil {
+		began := time.Now()
 		fresh, err := k.round(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -177,7 +180,7 @@ func (k *Keeper) Run(ctx context.Context, opened chan<- struct{}) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(k.pause(failing)):
+		case <-time.After(time.Until(began.Add(k.pause(failing)))):
 		}
 	}
 	k.end()
@@ -201,7 +204,7 @@ func (k *Keeper) Failing() (since time.Time, why error) {
 	return k.failing.since, k.failing.err
 }
 
-// pause is the time until the next renewal. It is shorter after one that failed, since two
+// pause is the time from the beginning of a renewal to that of the next. It is shorter after one that failed, since two
 // thirds of the lease are soon over, and if another process's session may be over earlier.
 func (k *Keeper) pause(failing bool) time.Duration {
 	every := k.cfg.Lease / 3
@@ -231,20 +234,17 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	if k.own == nil {
 		return true, k.open(ctx)
 	}
-	running := ctx
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.Lease/3)
-	defer cancel()
 	fault.At(fault.K18, "session")
 	began := time.Now()
 	if k.cfg.Busy != nil {
 		does.Busy = k.cfg.Busy()
 	}
 	does.Troubles = k.troubles()
-	ended, err := k.own.Renew(ctx, does)
+	ended, err := k.renew(ctx, does)
 	if errors.Is(err, store.ErrStale) {
 		k.cfg.Logger.Warn("this process was not heard of for too long: others have what it held", "lease", k.cfg.Lease)
 		k.lose()
-		return true, k.open(running)
+		return true, k.open(ctx)
 	}
 	if err != nil {
 		return false, err
@@ -255,10 +255,24 @@ func (k *Keeper) round(ctx context.Context) (fresh bool, err error) {
 	for _, name := range ended {
 		k.cfg.Logger.Warn("a process is not heard of any more: what it held is free", "process", name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	defer cancel()
 	if err := errors.Join(k.look(ctx, began), k.handBack(ctx)); err != nil {
 		k.cfg.Logger.Debug("what this process holds could not be looked after; the next renewal does", "error", err)
 	}
 	return false, nil
+}
+
+// renew renews the session within k.patience. A call that is cut off breaks its connection, and the next
+// one has to connect first: it gets twice the time, up to the lease, after which a renewal is of no use.
+// After an answer the next one gets twice the time that this one took.
+func (k *Keeper) renew(ctx context.Context, does store.Doing) (ended []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	defer cancel()
+	began := time.Now()
+	ended, err = k.own.Renew(ctx, does)
+	k.patience = min(max(2*time.Since(began), k.cfg.Lease/3), k.cfg.Lease)
+	return ended, err
 }
 
 // earlyRuns are the early runs of the minute before now.

@@ -26,6 +26,29 @@ type database struct {
 	asked    []store.Lease // by the last look
 	returned []store.Lease
 	held     []store.Lease
+	answers  time.Duration // how long an answer takes
+	connects time.Duration // and a connection, after one that broke
+	broken   bool
+}
+
+// call is a call on the session's connection. One that is cut off breaks it.
+func (d *database) call(ctx context.Context) error {
+	d.mu.Lock()
+	takes := d.answers
+	if d.broken {
+		takes += d.connects
+	}
+	d.mu.Unlock()
+	var err error
+	select {
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-time.After(takes):
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = err != nil
+	return err
 }
 
 func newDatabase() *database {
@@ -82,12 +105,23 @@ type looked struct {
 	d *database
 }
 
-func (s *looked) Lost(_ context.Context, leases []store.Lease) ([]store.LostLease, error) {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	if s.d.asked = leases; len(leases) == 0 {
+func (s *looked) Renew(ctx context.Context, does store.Doing) ([]string, error) {
+	if err := s.d.call(ctx); err != nil {
+		return nil, err
+	}
+	return s.Session.Renew(ctx, does)
+}
+
+func (s *looked) Lost(ctx context.Context, leases []store.Lease) ([]store.LostLease, error) {
+	if len(leases) == 0 {
 		return nil, nil
 	}
+	if err := s.d.call(ctx); err != nil {
+		return nil, err
+	}
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	s.d.asked = leases
 	return s.d.lost, nil
 }
 
@@ -175,6 +209,47 @@ func TestW8OneRenewalThatFailsCutsNobodyOff(t *testing.T) {
 			require.True(t, alive)
 		}
 		require.Empty(t, told)
+	})
+}
+
+// W8: a database that answers slowly, and connects slowly, cuts nobody off for good: a renewal gets more
+// time after one that was cut off, since that has cost its connection, too.
+func TestW8ASlowDatabaseCutsNobodyOff(t *testing.T) {
+	t.Parallel()
+	for _, answers := range []time.Duration{lease / 4, lease * 2 / 5} {
+		t.Run(answers.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, d *database) {
+				k, _ := keep(t, d, "a")
+				d.mu.Lock()
+				d.answers, d.connects, d.broken = answers, lease/3, true
+				d.mu.Unlock()
+				time.Sleep(5 * lease)
+				alive, looks := 0, 100
+				for range looks {
+					time.Sleep(lease / 20)
+					if _, is := k.Current(); is {
+						alive++
+					}
+				}
+				require.Greater(t, alive, looks/2)
+			})
+		})
+	}
+}
+
+// W8: a look at the leases of runs that takes long costs the session nothing.
+func TestW8ASlowLookCutsNobodyOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *database) {
+		k, _ := keep(t, d, "a")
+		id, _ := k.Current()
+		defer k.Watch(func() (store.Lease, bool) { return store.Lease{Holder: "run"}, true }, func(error) {})()
+		d.mu.Lock()
+		d.answers = lease / 5 // so long take the renewal, and the look
+		d.mu.Unlock()
+		for range 100 {
+			time.Sleep(lease / 10)
+			require.True(t, k.Alive(id))
+		}
 	})
 }
 
