@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,33 @@ func TestP21ALongHandlerKeepsDeliveryAndLease(t *testing.T) {
 		_, hint := h.answer()
 		require.Equal(t, 200, hint.Response.Code)
 		h.gone("long")
+	})
+}
+
+// P21: a database that is slow to give a lease holds up nothing that keeps the delivery.
+func TestP21ASlowLeaseDoesNotHoldUpTheDelivery(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		h := newHouse(t)
+		var runs atomic.Int32
+		workers.Handle(h.reg, "long", func(context.Context, int) (int, error) {
+			runs.Add(1)
+			time.Sleep(4 * calm)
+			return 1, nil
+		})
+		h.store.Fault = func(op string) error {
+			if op == "Keep" {
+				time.Sleep(2 * calm)
+			}
+			return nil
+		}
+		h.open()
+		h.ask(ask("long", 1, `1`), 1)
+		time.Sleep(5 * calm)
+		_, hint := h.answer()
+		require.Equal(t, 200, hint.Response.Code)
+		h.gone("long")
+		require.EqualValues(t, 1, runs.Load())
+		require.Equal(t, 1, len(slices.DeleteFunc(h.store.Calls(), func(op string) bool { return op != "Keep" })))
 	})
 }
 

@@ -80,7 +80,7 @@ func (p *pulse) tick() {
 		}
 	}
 	if what.hold {
-		p.hold()
+		go p.hold() // it waits for the store, and the delivery must be kept meanwhile
 	}
 	if what.giveUp {
 		r.giveUp()
@@ -111,7 +111,9 @@ func (p *pulse) look(now time.Time) (what due) {
 	what.giveUp = p.r.ctx.Err() != nil && !p.ended.IsZero() && now.Sub(p.ended) >= cfg.Grace
 	// The lease is also taken for a handler whose context has ended: it may still be in a
 	// call outside.
-	what.hold = !what.giveUp && !p.held && now.Sub(p.r.began) >= cfg.AckWait/3
+	if what.hold = !what.giveUp && !p.holds && now.Sub(p.r.began) >= cfg.AckWait/3; what.hold {
+		p.holds = true
+	}
 	return what
 }
 
@@ -119,17 +121,17 @@ func (p *pulse) look(now time.Time) (what due) {
 // (E9). From then on the session of the process keeps the lease (W8).
 func (p *pulse) hold() {
 	r := p.r
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), r.rt.cfg.AckWait/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.rt.base), storeWait)
 	defer cancel()
 	err := r.session.Keep(ctx)
 	switch {
 	case err == nil:
-		p.mu.Lock()
-		p.held = true
-		p.mu.Unlock()
 	case errors.Is(err, store.ErrStale), errors.Is(err, store.ErrJobClosed), errors.Is(err, store.ErrLeased):
 		r.cancel(err)
 	default:
+		p.mu.Lock()
+		p.holds = false
+		p.mu.Unlock()
 		r.log().Warn("a run could not take its request for long; it is tried again", "error", err)
 	}
 }

@@ -388,7 +388,7 @@ type pulse struct {
 	stopped  bool
 	running  bool      // the handler's context exists
 	kept     time.Time // last InProgress
-	held     bool      // the lease is taken
+	holds    bool      // the lease is taken, or just being taken
 	ended    time.Time // when the handler's context ended; zero before
 	answered time.Time // when the response was handed to the bus
 }
