@@ -23,7 +23,7 @@ import (
 
 const (
 	resend = world.Resend
-	lease  = time.Second // and the ack wait
+	lease  = 2 * time.Second // and the ack wait
 
 	// patience bounds every wait of a cell; a job that has not ended so long
 	// after the fault is stranded (I11).

@@ -13,7 +13,7 @@ import (
 
 // away is how long a server is away, or a wire cut: past every lease and ack
 // wait.
-const away = 2500 * time.Millisecond
+const away = lease + 500*time.Millisecond
 
 // kind is a fault of 6.3. It is done while the victim stands at its point; who
 // lets the victim go on before the fault is over calls control.release.
