@@ -39,8 +39,7 @@ type committer struct {
 
 // Committer opens a committer on a connection of its own.
 func (s *Store) Committer(ctx context.Context, patient bool) (store.Committer, error) {
-	uses := statementsOf("tx.sql", "load.sql", "start.sql", "hot.sql", "signals.sql", "effects.sql", "write.sql") // others are rare
-	c := &committer{line: line{s: s, uses: uses}, patient: patient}
+	c := &committer{line: line{s: s}, patient: patient}
 	if err := c.ready(ctx); err != nil {
 		return nil, classify("committer", err)
 	}

@@ -220,8 +220,7 @@ func (s *Store) dial(ctx context.Context) (*conn, error) {
 // line is a connection outside the pool that is opened on demand.
 type line struct {
 	s    *Store
-	uses []string // statements that are prepared when it connects
-	conn *conn    // nil until it connects
+	conn *conn // nil until it connects
 }
 
 // connect opens it if there is no connection that may be used: one of this term, to the space's
@@ -235,16 +234,9 @@ func (l *line) connect(ctx context.Context) error {
 		return nil
 	}
 	l.drop()
-	c, err := l.s.dial(ctx)
-	if err != nil {
-		return err
-	}
-	if err := c.require(ctx, l.uses...); err != nil {
-		c.leave()
-		return err
-	}
-	l.conn = c
-	return nil
+	var err error
+	l.conn, err = l.s.dial(ctx)
+	return err
 }
 
 func (l *line) drop() {

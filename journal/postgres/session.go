@@ -38,15 +38,9 @@ type session struct {
 	ended []string // dead processes that Renew has not reported yet
 }
 
-// Statements of a session, one list for each line.
-var (
-	sessionStatements = []string{"session_open", "session_renew", "session_lost", "session_end"}
-	endStatements     = []string{"session_end_dead", "session_dead", "session_free", "session_resend", "session_forget", "session_held", "announce"}
-)
-
 // OpenSession implements store.Sessions.
 func (s *Store) OpenSession(ctx context.Context, p store.Process) (store.Session, error) {
-	x := &session{s: s, alive: line{s: s, uses: sessionStatements}, slow: line{s: s, uses: endStatements}}
+	x := &session{s: s, alive: line{s: s}, slow: line{s: s}}
 	err := x.alive.call(ctx, "open session", "session_open", func(v row) error {
 		x.id, x.killers = v.int(0), v.lines(1)
 		return nil

@@ -11,7 +11,8 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// statements are the embedded statements by name, topics the names by file.
+// statements are the embedded statements by name. A connection prepares one when it sends it first:
+// most connections, such as that of one command, need few.
 //
 // A file of sql/ has the statements of one topic. A statement begins with the line
 // "-- name: NAME". The comment lines below are its contract, and then comes its text. It is sent
@@ -28,17 +29,17 @@ var sqlFiles embed.FS
 // The history of jobs is keyed by their n (W10). A statement that has job ids looks n up first,
 // in a subquery with OFFSET 0. Then one relation gives the whole key, and the plan uses all of
 // it, whatever the table statistics say.
-var statements, topics = readStatements()
+var statements = readStatements()
 
 // nameLine begins a statement in a file.
 const nameLine = "-- name: "
 
-func readStatements() (all map[string]string, topics map[string][]string) {
+func readStatements() map[string]string {
 	files, err := sqlFiles.ReadDir("sql")
 	if err != nil {
 		panic(fmt.Sprintf("postgres: embedded statements: %v", err))
 	}
-	all, topics = make(map[string]string), make(map[string][]string)
+	all := make(map[string]string)
 	for _, f := range files {
 		text, err := sqlFiles.ReadFile("sql/" + f.Name())
 		if err == nil {
@@ -47,21 +48,8 @@ func readStatements() (all map[string]string, topics map[string][]string) {
 		if err != nil {
 			panic(fmt.Sprintf("postgres: embedded statements: %s: %v", f.Name(), err))
 		}
-		for line := range strings.Lines(string(text)) {
-			if name, names := strings.CutPrefix(line, nameLine); names {
-				topics[f.Name()] = append(topics[f.Name()], strings.TrimSpace(name))
-			}
-		}
 	}
-	return all, topics
-}
-
-// statementsOf are the statements of some files.
-func statementsOf(files ...string) (names []string) {
-	for _, file := range files {
-		names = append(names, topics[file]...)
-	}
-	return names
+	return all
 }
 
 // split adds the statements of one file.
