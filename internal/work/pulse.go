@@ -111,9 +111,8 @@ func (p *pulse) look(now time.Time) (what due) {
 	what.giveUp = p.r.ctx.Err() != nil && !p.ended.IsZero() && now.Sub(p.ended) >= cfg.Grace
 	// The lease is also taken for a handler whose context has ended: it may still be in a
 	// call outside.
-	if what.hold = !what.giveUp && !p.holds && now.Sub(p.r.began) >= cfg.AckWait/3; what.hold {
-		p.holds = true
-	}
+	what.hold = !what.giveUp && !p.holds && now.Sub(p.r.began) >= cfg.AckWait/3
+	p.holds = p.holds || what.hold
 	return what
 }
 

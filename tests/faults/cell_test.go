@@ -209,10 +209,16 @@ func (c *cell) arrive() {
 func (c *cell) lose() {
 	switch c.point {
 	case fault.K0:
-		c.pg.Down()
+		c.pg.DownAt(world.CommitStatement)
 		c.control.release()
+		again := time.Now().Add(away)
 		c.eventually("the start is committed, and its reply lost", func() error {
 			_, err := c.rt.Find(c.t.Context(), c.ids()[0])
+			if err != nil && time.Now().After(again) { // it was another commit
+				c.pg.Heal()
+				c.pg.DownAt(world.CommitStatement)
+				again = time.Now().Add(away)
+			}
 			return err
 		})
 	case fault.K16:

@@ -13,10 +13,6 @@ import (
 	"github.com/quipu-journal/quipu/internal/testkit/world"
 )
 
-// commitStatement is in what a client sends to commit: the name of the prepared
-// statement.
-const commitStatement = "\x00commit\x00"
-
 // faults make trouble until the returned stop, after which nothing is cut,
 // stopped or away.
 func (w *stage) faults() (stop func()) {
@@ -57,7 +53,7 @@ func (c *client) cut(ctx context.Context, dice *rand.Rand) {
 		hold = patience + time.Second
 	}
 	if server == "Postgres" && dice.IntN(5) < 2 {
-		p.DownAt(commitStatement)
+		p.DownAt(world.CommitStatement)
 		world.Pause(ctx, hold)
 		p.Heal()
 		c.w.Count("F3 commits without an answer")

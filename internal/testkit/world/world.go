@@ -58,6 +58,9 @@ const (
 	Lease  = 3 * time.Second
 )
 
+// CommitStatement is in what a client sends to Postgres to commit: the name of the prepared statement, which it binds.
+const CommitStatement = "\x00commit\x00"
+
 // Config leads to the space, with the product's own spans. A runtime says what it does when the test
 // fails.
 func (w *World) Config() quipu.Config {
