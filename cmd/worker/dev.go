@@ -177,7 +177,7 @@ func (p *process) tellReady(out io.Writer, dir string, s *servers, http string) 
 	fmt.Fprintf(out, "\nNext, in another terminal:\n")
 	switch {
 	case s.alone:
-		fmt.Fprintf(out, "  start your workers with QUIPU_DEV=%s: none runs here (docs/handlers.md)\n  quipu%s processes\n", dir, flag)
+		fmt.Fprintf(out, "  start your workers with QUIPU_DEV=%s, or `worker%s`: none runs here (docs/handlers.md)\n  quipu%s processes\n", dir, flag, flag)
 	case len(p.flows) == 0:
 		fmt.Fprintf(out, "  quipu%s deploy examples/hello/hello.yaml\n  quipu%s start hello hello-1 --input '{\"name\": \"Ada\"}'\n  quipu%s wait hello-1\n", flag, flag, flag)
 	default:

@@ -247,7 +247,7 @@ func TestServersOnly(t *testing.T) {
 		"QUIPU_FLOWS": flowDir(t, "hello.yaml", version("1", "Hello,")),
 	}
 	engine := start(t, env, "--roles", "engine", "--log", "json")
-	handlers := start(t, env, "--roles", "workers", "--name", "handlers")
+	handlers := start(t, map[string]string{"QUIPU_DEV": data}, "--roles", "workers", "--name", "handlers")
 	engine.until("work", func() bool { return strings.Contains(engine.err.String(), `"msg":"ready"`) })
 	handlers.until("work", func() bool { return strings.Contains(handlers.err.String(), `msg=ready`) })
 	require.JSONEq(t, `{"text":"Hello, Ada"}`, runJob(t, file, "one"))

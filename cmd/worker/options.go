@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quipu-journal/quipu"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/quipu-journal/quipu/cmd/internal/cli"
@@ -25,6 +26,7 @@ type options struct {
 	over           natsflags.Flags
 
 	space, flows, http, log, level, name     string
+	dev                                      string
 	archive, secrets                         string
 	httpAllow, httpDeny                      []string
 	noBuiltins                               bool
@@ -38,14 +40,41 @@ type options struct {
 
 // defineServers defines the flags of a worker that connects to running servers.
 func (o *options) defineServers(f *pflag.FlagSet) {
-	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required")
+	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required, unless there is a worker dev")
 	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required for the roles engine and workers")
+	f.StringVar(&o.dev, "dev", "", "data `DIR` of a running worker dev, whose servers and space are used; default: .quipu, if one runs there")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
 	f.DurationVar(&o.wait, "wait", defaultWait, "`TIME` to wait for the servers at the start; 0: do not wait")
 	f.StringSliceVar(&o.accept, "accept", nil, "`LIST` of checks of the servers that are accepted although they fail, such as fsync-off of a managed database")
-	cli.FromEnv(f, "postgres", "nats", "no-migrate", "wait", "accept")
+	cli.FromEnv(f, "postgres", "nats", "dev", "no-migrate", "wait", "accept")
 	o.over.DefineConnection(f)
 	o.over.DefineStreams(f)
+}
+
+// readEnv reads the variables, and takes the servers and the space of the `worker dev` that is named (see
+// cli.ChooseDev). Without any, what is missing is said later.
+func (o *options) readEnv(cmd *cobra.Command, getenv func(string) string) error {
+	given := cmd.Flags().Changed
+	postgres, dev, nats := given("postgres"), given("dev"), given("nats")
+	if _, err := cli.ReadEnv(cmd, getenv); err != nil {
+		return err
+	}
+	dir, err := cli.ChooseDev(o.postgres, postgres, o.dev, dev)
+	if err != nil || dir == "" {
+		return nil
+	}
+	file, err := cli.ReadDevFile(dir)
+	if err != nil {
+		return cli.Exit(cli.CodeUsage, err)
+	}
+	o.postgres = file.Postgres
+	if !nats {
+		o.nats = file.NATS
+	}
+	if !given("space") {
+		o.space = file.Space
+	}
+	return nil
 }
 
 func (o *options) define(f *pflag.FlagSet) {
