@@ -88,7 +88,7 @@ func (s *Store) noFlow(name, version string) error {
 	if version == "" {
 		return fmt.Errorf("%w: no version of flow %s in space %s: deploy it", store.ErrNotFound, name, s.cfg.Space)
 	}
-	return fmt.Errorf("%w: flow %s, version %s in space %s: deploy it", store.ErrNotFound, name, version, s.cfg.Space)
+	return fmt.Errorf("%w: flow %s, version %s in space %s: deploy it, with --inactive if new jobs are to keep the version that they take now", store.ErrNotFound, name, version, s.cfg.Space)
 }
 
 // Flows lists the deployed versions.
