@@ -131,7 +131,7 @@ func ExampleRuntime_Inspect() {
 		fmt.Println(m.Kind, m.Activity, m.Ledger, m.Verdict)
 	}
 	// Output:
-	// race review quipu signal order.reviewed order-1
+	// race review quipu signal order.reviewed order-1 PAYLOAD
 	// entry 1 created
 	// start start 000010000000000 handled
 }

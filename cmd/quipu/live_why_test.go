@@ -79,7 +79,7 @@ func TestWhyOfARealJob(t *testing.T) {
 		"o1 (open)", "charge needs a handler of nobody, and no process that is alive has one", "    quipu top --once\n", "    quipu interrupt o1\n",
 		"charge was sent to nobody", "attempt 1 of 3; it waits for the response",
 		"items: 0 of 3 elements have ended; 2 sent to nobody, the oldest ", " ago, 1 held, at most 2 are under way at once",
-		`asked waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1\n",
+		`asked waits for signal order.asked with key "o1", since`, "    quipu signal order.asked o1 PAYLOAD\n",
 		`review waits for signal order.reviewed with key "o1" or for its timer, which goes off in 2 d 23 h`,
 		`feed waits for signal feed.item with key "o1"`, "0 signals so far, one with code 200 ends it",
 		"nap sleeps and wakes in 59 min",

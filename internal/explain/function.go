@@ -77,7 +77,7 @@ func (e *explainer) suspended(s *spot, r *collation.Row) {
 			next = due
 		}
 		if w := e.waits[p.GUID]; w != nil {
-			commands = append(commands, "quipu signal "+word(w.Topic)+" "+word(w.Key))
+			commands = append(commands, "quipu signal "+word(w.Topic)+" "+word(w.Key)+" PAYLOAD")
 		}
 		if len(parts) < maxPauses {
 			parts = append(parts, text)

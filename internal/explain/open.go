@@ -317,7 +317,7 @@ func (e *explainer) hook(s *spot) {
 		r.Due = s.timer.NextAt
 	}
 	if w := s.wait; w != nil {
-		r.do("", "quipu signal "+word(w.Topic)+" "+word(w.Key)).note(passes)
+		r.do("", "quipu signal "+word(w.Topic)+" "+word(w.Key)+" PAYLOAD").note(passes)
 		r.note(e.circle(w.Key))
 	}
 }
