@@ -195,8 +195,8 @@ func (s *ill) cures() []cure {
 	return []cure{
 		{flow: "panic", rest: one("panics", ""), says: "panic: no till, at ", first: "mend the handler of panics that panics"},
 		{flow: "errors", rest: "  step: {type: worker, topic: errs, retry: {attempts: 2, backoff: 1ms}}\ntransitions: {start: [step]}", says: "after 2 attempts: the line is busy", first: "mend what failed"},
-		{flow: "timeout", rest: one("slow", ", timeout: 50ms"), says: "an attempt of step has 50 ms", first: "let the handler of slow end within 50 ms"},
-		{flow: "within", rest: one("late.within", ", within: 50ms"), says: "its topic is late.within", first: "run a worker of late.within that answers within 50 ms", mend: s.run("late.within")},
+		{flow: "timeout", rest: one("slow", ", timeout: 2s"), says: "an attempt of step has 2 s", first: "let the handler of slow end within 2 s"},
+		{flow: "within", rest: one("late.within", ", within: 2s"), says: "its topic is late.within", first: "run a worker of late.within that answers within 2 s", mend: s.run("late.within")},
 		{flow: "unserved", rest: one("late", ""), says: "needs a handler of late", first: "run a worker that has one; these are served", mend: s.run("late")},
 		{flow: "child", rest: "  step: {type: await, flow: nowhere}\ntransitions: {start: [step]}", says: "child/step-", first: "mend what failed", mend: func() { s.nowhere() }},
 

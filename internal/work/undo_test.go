@@ -173,7 +173,8 @@ func TestCompensationsOfLostBranches(t *testing.T) {
 	w.wake(journal.PauseSignal, "stop", `"x"`)
 	r := w.next()
 	require.True(t, r.Undone, "%+v", r.Error)
-	require.Equal(t, []string{"a", "undo u1", "undo b", "undo u0"}, w.outer.names)
+	require.Equal(t, []string{"a", "undo u1"}, w.outer.names[:2])
+	require.ElementsMatch(t, []string{"undo b", "undo u0"}, w.outer.names[2:], "branches register theirs at the same time")
 }
 
 // undoJob is a request of the flow of compensations for a world's request.

@@ -123,7 +123,7 @@ func (s *space) output(job quipu.Job, output string) {
 // until waits until a condition holds.
 func (s *space) until(what string, so func() bool) {
 	s.t.Helper()
-	require.Eventually(s.t, so, time.Minute, 20*time.Millisecond, what)
+	require.Eventually(s.t, so, devtest.Patience, 20*time.Millisecond, what)
 }
 
 func (s *space) waits(job quipu.Job) {
