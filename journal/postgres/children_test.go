@@ -103,10 +103,10 @@ func TestSpawnLosesItsKey(t *testing.T) {
 func TestJ6RoundTripsOfSignalsAndChildren(t *testing.T) {
 	t.Parallel()
 	var p *cut.Proxy
-	s := fresh(t, func(c *Config) {
+	s := unannounced(fresh(t, func(c *Config) {
 		p, c.DSN = through(t, c.DSN)
 		c.MaxConns = 1
-	})
+	}))
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	prepared := false

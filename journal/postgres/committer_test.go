@@ -43,7 +43,7 @@ func grow(st *collation.State, n int) *collation.Plan {
 func TestLoadAndCommitAreOneRoundTripEach(t *testing.T) {
 	t.Parallel()
 	var p *cut.Proxy
-	s := fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) })
+	s := unannounced(fresh(t, func(c *Config) { p, c.DSN = through(t, c.DSN) }))
 	keys := make([]string, 50)
 	for i := range keys {
 		keys[i] = fmt.Sprint(i)
