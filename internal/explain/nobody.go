@@ -18,16 +18,17 @@ func (e *explainer) space() {
 	}
 	for i := range e.Wrong {
 		f := &e.Wrong[i]
-		switch {
-		case f.Kind == health.KindEngine:
-			e.add(nil, KindNobody, f.Text).do("", f.Command)
-		case f.Kind == health.KindSilent || f.Stops && f.Queue == "":
-			by := ""
-			if len(f.Processes) > 0 && f.Kind != health.KindSilent {
-				by = " (" + named(f.Processes) + ")"
-			}
-			e.add(nil, KindSpace, f.Text, by, ", for ", span(f.For)).do("", f.Command)
+		if f.Queue != "" || !f.Stops && f.Kind != health.KindSilent {
+			continue
 		}
+		by, long := "", ""
+		if len(f.Processes) > 0 && f.Kind != health.KindSilent && f.Kind != health.KindEngine {
+			by = " (" + named(f.Processes) + ")"
+		}
+		if f.For > 0 {
+			long = ", for " + span(f.For)
+		}
+		e.add(nil, KindSpace, f.Text, by, long).do("", f.Command)
 	}
 }
 

@@ -208,22 +208,42 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	case r.Kind == journal.MessageAnswer:
 		e.message(s, r)
 	case r.Holder != "":
-		e.add(s, KindLease, fmt.Sprintf("%s is with %s, sent %s, %s%s; %s%s",
-			e.asked(s, r), r.Holder, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.heard(r.Holder), e.bound(s, r)))
+		e.runs(s, r, KindLease, fmt.Sprintf("%s is with %s, sent %s", e.asked(s, r), r.Holder, e.ago(r.PublishedAt)), e.heard(r.Holder))
 	case r.NextAt == collation.Never:
 		e.suspended(s, r)
 	case e.cut(r) != nil:
 		e.cutOff(s, r, e.cut(r))
 	case sent(r):
-		e.add(s, KindWorker, fmt.Sprintf("%s was sent to %s %s, %s%s; it waits for the response, and is %s%s%s%s",
-			e.asked(s, r), r.Topic, e.ago(r.PublishedAt), s.attempt(r), lost(r), e.again(r), e.bound(s, r),
-			e.quiet(r.PublishedAt, r.Topic), e.hindered(r))).note(e.outside(r.Topic))
+		e.runs(s, r, KindWorker, fmt.Sprintf("%s was sent to %s %s", e.asked(s, r), r.Topic, e.ago(r.PublishedAt)),
+			"it waits for the response, and is "+e.again(r), e.quiet(r.PublishedAt, r.Topic), e.hindered(r)).note(e.outside(r.Topic))
 	case r.NextAt > e.Now && r.Attempt > 1 && !refused(r):
 		e.add(s, KindRetry, fmt.Sprintf("%s failed and is tried again %s, %s%s", e.asked(s, r), e.in(r.NextAt), s.attempt(r), e.bound(s, r))).Due = r.NextAt
 	default:
-		e.add(s, KindUnsent, fmt.Sprintf("%s is due for %s %s, %s%s; the message %s%s",
-			e.asked(s, r), r.Topic, e.in(r.NextAt), s.attempt(r), lost(r), e.way(r), e.bound(s, r))).Due = r.NextAt
+		e.runs(s, r, KindUnsent, fmt.Sprintf("%s is due for %s %s", e.asked(s, r), r.Topic, e.in(r.NextAt)),
+			"the message "+e.way(r)).Due = r.NextAt
 	}
+}
+
+// manyLost is from how many lost runs on a handler is taken for one that may end its process.
+const manyLost = 2
+
+// runs tells of a request: where it is, its attempt, and what comes next. The runs of it that were lost
+// (E9) come before what comes next: a handler that ends its process does so again, and takes others with
+// it, until its runs are used up.
+func (e *explainer) runs(s *spot, r *collation.Row, kind Kind, where string, next ...string) *reason {
+	where += ", " + s.attempt(r)
+	then := strings.Join(next, "") + e.bound(s, r)
+	lost := r.Lost()
+	if lost <= 0 {
+		return e.add(s, kind, where, "; ", then)
+	}
+	x := e.add(s, kind, where, "; ", counted(lost, "run"), " of it ended without an answer, with their process or its connection")
+	if lost >= manyLost {
+		x.do("if the handler of "+r.Topic+" ends its process, run a mended one; otherwise end this job", e.interrupt())
+	}
+	x.note(then)
+	x.note(fmt.Sprintf("after %d such runs it waits for a person", collation.MaxRuns))
+	return x
 }
 
 // cut is the effect that keeps a request from its next run; nil for none.
@@ -241,8 +261,8 @@ func (e *explainer) cutOff(s *spot, r *collation.Row, x *store.Awaited) {
 	if x.Class == store.ClassGuarded {
 		then = "its verifier is asked then, and without one it waits for a person"
 	}
-	e.add(s, KindEffect, fmt.Sprintf("%s: effect %s was cut off with %s, %s%s; its outcome is decided %s (%s)%s",
-		e.asked(s, r), x.Topic, x.Holder, s.attempt(r), lost(r), e.in(x.Due), then, e.bound(s, r))).Due = x.Due
+	e.runs(s, r, KindEffect, fmt.Sprintf("%s: effect %s was cut off with %s", e.asked(s, r), x.Topic, x.Holder),
+		fmt.Sprintf("its outcome is decided %s (%s)", e.in(x.Due), then)).Due = x.Due
 }
 
 // quietAfter is how long a sent request without a lease is not suspicious. A handler
@@ -268,15 +288,6 @@ func (s *spot) attempt(r *collation.Row) string {
 		return fmt.Sprintf("%sattempt %d", turn, r.Attempt)
 	}
 	return fmt.Sprintf("%sattempt %d of %d", turn, r.Attempt, s.act.Retry.Attempts)
-}
-
-// lost says how many runs of an attempt ended without an answer (E9).
-func lost(r *collation.Row) string {
-	runs := r.Lost()
-	if runs <= 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s of it ended without an answer, with their process or its connection, and after %d it waits for a person", counted(runs, "run"), collation.MaxRuns)
 }
 
 // bound is the part of a sentence about `within`. A request has its time in its row; a

@@ -258,10 +258,10 @@ func (w *world) tells(kind, text string, seconds int) {
 		store.Trouble{Kind: kind, Text: text, Since: w.job.Now - collation.Micros(seconds)*second, Stops: true})
 }
 
-// quiet adds a process that was not heard of for so many seconds.
-func (w *world) quiet(name string, seconds int) {
+// quiet adds a process, an engine or not, that was not heard of for so many seconds.
+func (w *world) quiet(name string, engine bool, seconds int) {
 	w.silent = append(w.silent,
-		store.ProcessView{Process: store.Process{Name: name}, Renewed: w.job.Now - collation.Micros(seconds)*second})
+		store.ProcessView{Process: store.Process{Name: name, Engine: engine}, Renewed: w.job.Now - collation.Micros(seconds)*second})
 }
 
 // busy adds a living engine that has been deciding on the message of the last row, or of a response.

@@ -35,8 +35,8 @@ const (
 
 // order has the kinds, the one that explains the others first.
 var order = []string{
-	KindStarting, KindDraining, KindAnother, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream",
-	"consumer", KindEngine, KindSilent, KindBusy, KindLost, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue,
+	KindStarting, KindDraining, KindAnother, KindEngine, "settings", "read-only", KindSession, KindCommit, KindSlow, "away", "refused", "stream",
+	"consumer", KindSilent, KindBusy, KindLost, KindNobody, KindDead, KindStuck, "room", KindWitness, KindLong, KindOverdue,
 	KindTimer,
 }
 
@@ -148,14 +148,33 @@ func Space(s *Sight) []Finding {
 // listProcesses lists the processes with their troubles.
 const listProcesses = "quipu processes"
 
-// engines: somebody has to decide.
+// engines: somebody has to decide. The engine that was heard of last is named: nobody else can say whether
+// it has ended, or only cannot write to the database.
 func (s *Sight) engines() []Finding {
-	if !s.open() || slices.ContainsFunc(s.Living, func(p store.ProcessView) bool { return p.Engine }) {
+	if !s.deserted() {
 		return nil
 	}
-	return []Finding{{
-		Kind: KindEngine, Text: "no engine is alive: no job goes on before a process with the role engine runs", Stops: true, N: 1, Command: listProcesses,
-	}}
+	f := Finding{
+		Kind: KindEngine, Text: "no engine is alive: no job goes on before a process with the role engine runs",
+		Stops: true, N: 1, Command: listProcesses,
+	}
+	var last *store.ProcessView
+	for i := range s.Silent {
+		if p := &s.Silent[i]; p.Engine && (last == nil || p.Renewed >= last.Renewed) {
+			last = p
+		}
+	}
+	if last != nil {
+		f.Processes, f.For = []string{last.Name}, s.Now.Sub(time.UnixMicro(int64(last.Renewed)))
+		f.Text = "no engine is alive, or none can write to the database: no job goes on before a process with the role engine runs and reaches it; the last one, " +
+			last.Name + ", is not heard of any more"
+	}
+	return []Finding{f}
+}
+
+// deserted says that a job is open and no engine is alive.
+func (s *Sight) deserted() bool {
+	return s.open() && !slices.ContainsFunc(s.Living, func(p store.ProcessView) bool { return p.Engine })
 }
 
 // open says whether a job is open.
@@ -171,8 +190,12 @@ func (s *Sight) open() bool {
 	return false
 }
 
-// silent: a process that is not heard of, and that nobody declares dead, keeps what it holds.
+// silent: a process that is not heard of, and that nobody declares dead, keeps what it holds. Without an
+// engine that is no wonder.
 func (s *Sight) silent() (all []Finding) {
+	if s.deserted() {
+		return nil
+	}
 	for i := range s.Silent {
 		p := &s.Silent[i]
 		quiet := s.Now.Sub(time.UnixMicro(int64(p.Renewed)))
