@@ -31,6 +31,8 @@ type Trouble struct {
 	Queue string
 	// Text is a sentence with the limit and what to do, without a full stop.
 	Text string
+	// Cause is what else there is to say, which may name hosts: only people of the space read it.
+	Cause string
 	// Since is when it began, by this process's clock.
 	Since time.Time
 }

@@ -198,7 +198,8 @@ func (b *Bus) heed(connected bool) {
 	}
 	b.troubles.add(transport.Trouble{
 		Kind: transport.TroubleAway, Name: name,
-		Text: "NATS does not answer: no message is sent or received until it does; look at the server, and at the network to it",
+		Text:  "NATS does not answer: no message is sent or received until it does; look at the server, and at the network to it",
+		Cause: "it is " + redactURL(b.cfg.URL),
 	}, time.Now())
 }
 

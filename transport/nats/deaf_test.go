@@ -46,6 +46,7 @@ func TestT2ALookIsBounded(t *testing.T) {
 		require.True(t, bus.Connected(), "its pings have failed")
 		require.Len(t, bus.Troubles(), 1)
 		require.Equal(t, transport.TroubleAway, bus.Troubles()[0].Kind)
+		require.Contains(t, bus.Troubles()[0].Cause, proxy.Addr(), "which one")
 	}
 	proxy.Heal()
 	require.Eventually(t, func() bool { return len(bus.Troubles()) == 0 }, time.Minute, 10*time.Millisecond)
