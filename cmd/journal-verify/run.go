@@ -94,26 +94,15 @@ func run(ctx context.Context, args []string, s cli.Streams, open opener) int {
 
 // find chooses the database and its space, as the other commands do.
 func (f *flags) find(cmd *cobra.Command, s cli.Streams) error {
-	set, err := cli.ReadEnv(cmd, s.Getenv)
+	env, err := cli.ReadEnv(cmd, s.Getenv)
 	if err != nil {
 		return err
 	}
-	given := func(flag string) bool { return cmd.Flags().Changed(flag) && !set[flag] }
-	dir, err := cli.ChooseDev(f.dsn, given("postgres"), f.dev, given("dev"))
-	if err != nil {
+	_, err = cli.UseDev(cmd, env)
+	if errors.Is(err, cli.ErrNoDatabase) {
 		return fmt.Errorf("%w, or files: `journal-verify --help`", err)
 	}
-	if dir == "" {
-		return nil
-	}
-	file, err := cli.ReadDevFile(dir)
-	if err != nil {
-		return err
-	}
-	if f.dsn = file.Postgres; f.space == "" {
-		f.space = file.Space
-	}
-	return nil
+	return err
 }
 
 // units returns what to verify, how much that is, and what to close afterwards.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
@@ -47,12 +48,11 @@ const (
 
 // configure completes the flags of cmd from the environment and dev.json.
 func (a *app) configure(cmd *cobra.Command) error {
-	given := func(name string) bool { return cmd.Flags().Changed(name) }
-	postgres, dev, nats, space := given("postgres"), given("dev"), given("nats"), given("space")
-	variables, err := cli.ReadEnv(cmd, a.streams.Getenv)
+	env, err := cli.ReadEnv(cmd, a.streams.Getenv)
 	if err != nil {
 		return err
 	}
+	given := func(name string) bool { return cmd.Flags().Changed(name) && !env[name] }
 	// export has its own --output, so the format keeps its default there.
 	if !slices.Contains([]string{"table", "json"}, a.output) {
 		return cli.Exitf(cli.CodeUsage, "-o %.40q: use table or json", a.output)
@@ -62,33 +62,17 @@ func (a *app) configure(cmd *cobra.Command) error {
 			return cli.Configuration(err)
 		}
 	}
-	if a.api != "" && !given("api") && (postgres || dev) {
+	if a.api != "" && !given("api") && (given("postgres") || given("dev")) {
 		a.api = "" // a flag comes before the environment
 	}
 	if a.api != "" {
 		return nil
 	}
-	dir, err := cli.ChooseDev(a.postgres, postgres, a.dev, dev)
-	switch {
-	case err != nil:
+	// Where nothing of a `worker dev` is used, it is no advice either.
+	if a.dev, err = cli.UseDev(cmd, env); errors.Is(err, cli.ErrNoDatabase) {
 		return cli.Exit(cli.CodeUsage, err)
-	case dir == "":
-		a.dev = "" // nothing of it is used, so it is no advice either
-		return nil
 	}
-	a.dev = dir
-	file, err := cli.ReadDevFile(a.dev)
-	if err != nil {
-		return err
-	}
-	a.postgres = file.Postgres
-	if !nats {
-		a.nats = file.NATS
-	}
-	if !space && !variables["space"] {
-		a.space = file.Space
-	}
-	return nil
+	return err
 }
 
 // run makes the RunE of a command that needs a runtime for all it does.
@@ -100,7 +84,7 @@ func (a *app) run(
 	})
 }
 
-// with runs f with a connected runtime.
+// with configures, and runs f with a connected runtime.
 func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime) error) error {
 	if err := a.configure(cmd); err != nil {
 		return err
@@ -108,6 +92,11 @@ func (a *app) with(cmd *cobra.Command, what need, f func(ctx context.Context, rt
 	if a.api != "" {
 		return cli.Exitf(cli.CodeUsage, "%s needs the database: give --postgres or --dev. By --api go %s", cmd.CommandPath(), remotely)
 	}
+	return a.connect(cmd, what, f)
+}
+
+// connect runs f with a runtime that is connected as configure found.
+func (a *app) connect(cmd *cobra.Command, what need, f func(ctx context.Context, rt *quipu.Runtime) error) error {
 	cfg := quipu.Config{
 		Postgres: a.postgres, Space: a.space, NoMigrate: what != makes, NATSWait: -1, Build: cli.Build(),
 		Name: cmp.Or(a.user(), "quipu"), Accept: a.accept, Logger: slog.New(slog.DiscardHandler),
@@ -184,6 +173,8 @@ func (a *app) explain(err error) error {
 		return cli.Configuration(err)
 	case errors.Is(err, store.ErrSchema):
 		return fmt.Errorf("%w, or start a worker of this build on the space %s", err, a.spaceName())
+	case errors.Is(err, store.ErrUnavailable) && pgconn.Timeout(err):
+		return fmt.Errorf("%w: look at the server and at the network to it: it may be overloaded, stopped, or cut off", err)
 	case errors.Is(err, store.ErrUnavailable) && a.dev != "":
 		return fmt.Errorf("%w: is the `worker dev` of %s still running?", err, a.dev)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,8 +97,6 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFlowFaults: all faults of all files with their places, also of standard
-// input.
 // The help of a command is about that command, and says where the flags are that all have.
 func TestHelpIsAboutTheCommand(t *testing.T) {
 	t.Parallel()
@@ -110,6 +109,8 @@ func TestHelpIsAboutTheCommand(t *testing.T) {
 	require.Contains(t, clitest.Do(t, run, nil, "", "--help").Out, "--nats")
 }
 
+// TestFlowFaults: all faults of all files with their places, also of standard
+// input.
 func TestFlowFaults(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.yaml")
@@ -157,9 +158,29 @@ func TestDevFileIsFound(t *testing.T) {
 			require.Equal(t, []string{c.postgres, c.nats, c.space}, []string{a.postgres, a.nats, a.space})
 		})
 	}
-	env := map[string]string{"QUIPU_DEV": dir}
-	require.Contains(t, clitest.Do(t, run, env, "", "ls").Err, "is the `worker dev` of "+dir+" still running?")
-	require.NotContains(t, clitest.Do(t, run, env, "", "ls", "--postgres", "postgres://127.0.0.1:1/x").Err, "worker dev", "it is not that one's database")
+}
+
+// A command that does not reach the database says where to look.
+func TestTheDatabaseIsAway(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	dev := filepath.Join(dir, cli.DefaultDevDir)
+	require.NoError(t, os.Mkdir(dev, 0o700))
+	require.NoError(t, cli.DevFile{Postgres: "postgres://127.0.0.1:2/dev", Space: "devspace"}.Write(dev))
+	ls := func(env map[string]string, args ...string) string {
+		return clitest.Do(t, run, env, "", append([]string{"ls"}, args...)...).Err
+	}
+	require.Contains(t, ls(map[string]string{"QUIPU_DEV": dev}), "is the `worker dev` of "+dev+" still running?")
+	require.Contains(t, ls(nil), "is the `worker dev` of "+cli.DefaultDevDir+" still running?")
+	require.NotContains(t, ls(nil, "--postgres", "postgres://127.0.0.1:1/x"), "worker dev", "it is not that one's database")
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	require.NoError(t, cli.DevFile{Postgres: "postgres://" + silent.Addr().String() + "/dev"}.Write(dev))
+	said := ls(nil)
+	require.Contains(t, said, "it may be overloaded, stopped, or cut off")
+	require.NotContains(t, said, "worker dev", "somebody listens there")
 }
 
 // A collector that is silent holds a command up for a moment only, and the command says so.

@@ -54,7 +54,7 @@ func (a *app) ask(cmd *cobra.Command, what need, f func(ctx context.Context, fro
 		return err
 	}
 	if a.api == "" {
-		return a.with(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, database{rt}) })
+		return a.connect(cmd, what, func(ctx context.Context, rt *quipu.Runtime) error { return f(ctx, database{rt}) })
 	}
 	client, err := api.NewClient(a.api, a.streams.Getenv(tokenVariable))
 	if err != nil {

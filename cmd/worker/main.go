@@ -64,7 +64,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT if that is set.
 	o.define(cmd.Flags())
 	o.defineServers(cmd.Flags())
 	cmd.RunE = cli.Run(func(cmd *cobra.Command, _ []string) error {
-		if err := o.readEnv(cmd, s.Getenv); err != nil {
+		if err := readEnv(cmd, s.Getenv); err != nil {
 			return err
 		}
 		p, err := newProcess(o, s)

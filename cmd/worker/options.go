@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +27,6 @@ type options struct {
 	over           natsflags.Flags
 
 	space, flows, http, log, level, name     string
-	dev                                      string
 	archive, secrets                         string
 	httpAllow, httpDeny                      []string
 	noBuiltins                               bool
@@ -42,7 +42,7 @@ type options struct {
 func (o *options) defineServers(f *pflag.FlagSet) {
 	f.StringVar(&o.postgres, "postgres", "", "connection string of the database, as a `DSN`; required, unless there is a worker dev")
 	f.StringVar(&o.nats, "nats", "", "`URL` of the NATS servers, comma-separated; required for the roles engine and workers")
-	f.StringVar(&o.dev, "dev", "", "data `DIR` of a running worker dev, whose servers and space are used; default: .quipu, if one runs there")
+	f.String("dev", "", "data `DIR` of a running worker dev, whose servers and space are used; default: .quipu, if one runs there")
 	f.BoolVar(&o.noMigrate, "no-migrate", false, "leave the schema alone: another role owns it")
 	f.DurationVar(&o.wait, "wait", defaultWait, "`TIME` to wait for the servers at the start; 0: do not wait")
 	f.StringSliceVar(&o.accept, "accept", nil, "`LIST` of checks of the servers that are accepted although they fail, such as fsync-off of a managed database")
@@ -51,30 +51,17 @@ func (o *options) defineServers(f *pflag.FlagSet) {
 	o.over.DefineStreams(f)
 }
 
-// readEnv reads the variables, and takes the servers and the space of the `worker dev` that is named (see
-// cli.ChooseDev). Without any, what is missing is said later.
-func (o *options) readEnv(cmd *cobra.Command, getenv func(string) string) error {
-	given := cmd.Flags().Changed
-	postgres, dev, nats := given("postgres"), given("dev"), given("nats")
-	if _, err := cli.ReadEnv(cmd, getenv); err != nil {
+// readEnv reads the variables, and takes the servers and the space of the `worker dev` that is named.
+// Without any, what is missing is said later.
+func readEnv(cmd *cobra.Command, getenv func(string) string) error {
+	env, err := cli.ReadEnv(cmd, getenv)
+	if err != nil {
 		return err
 	}
-	dir, err := cli.ChooseDev(o.postgres, postgres, o.dev, dev)
-	if err != nil || dir == "" {
+	if _, err = cli.UseDev(cmd, env); errors.Is(err, cli.ErrNoDatabase) {
 		return nil
 	}
-	file, err := cli.ReadDevFile(dir)
-	if err != nil {
-		return cli.Exit(cli.CodeUsage, err)
-	}
-	o.postgres = file.Postgres
-	if !nats {
-		o.nats = file.NATS
-	}
-	if !given("space") {
-		o.space = file.Space
-	}
-	return nil
+	return cli.Exit(cli.CodeUsage, err)
 }
 
 func (o *options) define(f *pflag.FlagSet) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/cobra"
 )
 
 // DefaultDevDir is the default data directory of `worker dev`, and where quipu looks for one by
@@ -81,21 +83,34 @@ func (d DevFile) text() ([]byte, error) {
 // ErrNoDatabase says that no flag, variable or `worker dev` names a database.
 var ErrNoDatabase = errors.New("no database is named: give --postgres DSN (QUIPU_POSTGRES), or --dev DIR of a running `worker dev`")
 
-// ChooseDev returns the directory whose dev.json names the database, or "" if the connection
-// string does. The order is: --postgres, --dev, QUIPU_POSTGRES, QUIPU_DEV, a `worker dev` of this
-// directory. dsn and dev are the values of flag or variable; dsnGiven and devGiven say that it
-// was the flag. The error is ErrNoDatabase.
-func ChooseDev(dsn string, dsnGiven bool, dev string, devGiven bool) (dir string, err error) {
+// UseDev finds the servers of cmd, which has read the flags env from variables (ReadEnv). The first of these
+// names the database: --postgres, --dev, QUIPU_POSTGRES, QUIPU_DEV, a `worker dev` of this directory. Of a
+// `worker dev` the file also sets --nats and --space, where cmd has them: --nats unless it was given, since
+// that of a variable is of other servers, and --space unless flag or variable did. It returns the directory
+// of that file, "" for none. The error is ErrNoDatabase, or says why the file cannot be read.
+func UseDev(cmd *cobra.Command, env map[string]bool) (dir string, err error) {
+	flag := cmd.Flags().Lookup
+	given := func(name string) bool { return flag(name).Changed && !env[name] }
+	dsn, dir := flag("postgres").Value, flag("dev").Value.String()
 	switch {
-	case dsnGiven:
+	case given("postgres"), !given("dev") && dsn.String() != "":
 		return "", nil
-	case devGiven || dsn == "" && dev != "":
-		return dev, nil
-	case dsn != "":
-		return "", nil
+	case dir == "":
+		dir = DefaultDevDir
+		if _, err := os.Stat(DevPath(dir)); err != nil {
+			return "", ErrNoDatabase
+		}
 	}
-	if _, err := os.Stat(DevPath(DefaultDevDir)); err != nil {
-		return "", ErrNoDatabase
+	file, err := ReadDevFile(dir)
+	if err != nil {
+		return "", err
 	}
-	return DefaultDevDir, nil
+	err = dsn.Set(file.Postgres)
+	if f := flag("nats"); f != nil && !given("nats") {
+		err = errors.Join(err, f.Value.Set(file.NATS))
+	}
+	if f := flag("space"); !f.Changed {
+		err = errors.Join(err, f.Value.Set(file.Space))
+	}
+	return dir, err
 }
