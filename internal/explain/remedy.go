@@ -79,6 +79,9 @@ func (e *explainer) cure(r *reason) {
 			first = "to go on with it after all"
 		}
 		r.do(first, resume)
+		if class == classTimeout || class == classWithin {
+			r.note("a longer time helps new jobs: the job keeps version " + e.v.Flow.Version + " of its flow")
+		}
 	}
 }
 
