@@ -152,10 +152,11 @@ func TestUnknownCommitThatWasNot(t *testing.T) {
 // engine, which then names what it waited for.
 func TestACommitThatWaitedTooLongSaysSo(t *testing.T) {
 	t.Parallel()
-	s := fresh(t, func(c *Config) { c.CommitTimeout = 200 * time.Millisecond })
+	s := fresh(t)
 	id := startJobs(t, s, "k")[0]
 	c := openCommitter(t, s)
 	st := load(t, c, store.Want{Job: id})
+	s.cfg.CommitTimeout = 200 * time.Millisecond
 	other := blocker(t, s, "LOCK TABLE entries IN ACCESS EXCLUSIVE MODE")
 	err := c.Commit(t.Context(), []store.Chained{chained(st, grow(st, 0))})
 	require.ErrorIs(t, err, store.ErrUnavailable)

@@ -165,22 +165,25 @@ func childOf(t *testing.T, tree *view.Tree) journal.JobID {
 	return journal.JobID{}
 }
 
-// settles is how long a collector may take to show what it has accepted.
+// settles is how long nothing more of a trace comes before it is taken for whole.
 const settles = 500 * time.Millisecond
 
-// whole waits until the collector has the root of a trace, and what came before it.
+// whole waits until the collector has the root of a trace, and shows what came before it.
 func whole(t *testing.T, ctx context.Context, to backend, id, root string) (spans []span) {
 	t.Helper()
-	for {
+	for last := -1; ; {
 		spans = to.spans(ctx, id)
+		pause := 100 * time.Millisecond
 		if names(spans)[root] > 0 {
-			time.Sleep(settles)
-			return to.spans(ctx, id)
+			if len(spans) == last {
+				return spans
+			}
+			last, pause = len(spans), settles
 		}
 		select {
 		case <-ctx.Done():
 			require.FailNow(t, "the trace did not come", "%v: %v", context.Cause(ctx), names(spans))
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }
