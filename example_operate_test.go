@@ -69,7 +69,7 @@ func ExampleRuntime_Space() {
 	for {
 		space, err := rt.Space(ctx)
 		must(err)
-		if len(space.Stuck) == 0 { // its request is not there yet
+		if space.Processes["engine"] == 0 || len(space.Stuck) == 0 { // its process or its request is not there yet
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
