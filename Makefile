@@ -23,7 +23,7 @@
 .PHONY: demo test check soak bench chaos faults sim linear mutants fuzz differential jaeger roles build fmt postgres chromium
 
 # One test binary may run this long; the slowest takes two minutes. All of make test takes
-# 9 to 14 minutes on two cores where nothing is compiled yet, by the machine.
+# 11 to 21 minutes on two cores where nothing is compiled yet, by the machine.
 TIMEOUT ?= 8m
 # Packages that are tested at the same time: more than there are cores, for those
 # with servers and processes wait a lot.

@@ -113,6 +113,7 @@ func TestT6LongRunIsKept(t *testing.T) {
 	s.Begin("label", "parcel", `{"address": "Rome", "grams": 1, "copies": 30}`)
 	full.until("run", "parcel")
 	free := launch(t, dir, s)
+	free.until("ready", "")
 	require.Contains(t, s.Output("parcel"), `"copies":30`)
 	require.Len(t, full.of("run", "parcel"), 1)
 	require.Len(t, answers(t, s, "parcel"), 1)
