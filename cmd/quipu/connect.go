@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"github.com/quipu-journal/quipu"
@@ -173,7 +172,7 @@ func (a *app) explain(err error) error {
 		return cli.Configuration(err)
 	case errors.Is(err, store.ErrSchema):
 		return fmt.Errorf("%w, or start a worker of this build on the space %s", err, a.spaceName())
-	case errors.Is(err, store.ErrUnavailable) && pgconn.Timeout(err):
+	case errors.Is(err, store.ErrUnavailable) && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: look at the server and at the network to it: it may be overloaded, stopped, or cut off", err)
 	case errors.Is(err, store.ErrUnavailable) && a.dev != "":
 		return fmt.Errorf("%w: is the `worker dev` of %s still running?", err, a.dev)

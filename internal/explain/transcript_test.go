@@ -260,8 +260,9 @@ func (w *world) tells(kind, text string, seconds int) {
 
 // quiet adds a process, an engine or not, that was not heard of for so many seconds.
 func (w *world) quiet(name string, engine bool, seconds int) {
-	w.silent = append(w.silent,
-		store.ProcessView{Process: store.Process{Name: name, Engine: engine}, Renewed: w.job.Now - collation.Micros(seconds)*second})
+	w.silent = append(w.silent, store.ProcessView{
+		Process: store.Process{Name: name, Engine: engine}, Renewed: w.job.Now - collation.Micros(seconds)*second,
+	})
 }
 
 // busy adds a living engine that has been deciding on the message of the last row, or of a response.

@@ -56,7 +56,8 @@ func TestProcessesThatDoNotWork(t *testing.T) {
 	first.Name, first.Renewed = "first", 3000_000_000
 	all = health.Space(&health.Sight{Now: at(4000), Open: true, Silent: []store.ProcessView{last, first, quiet}})
 	require.Len(t, all, 1, "that nobody takes over from the others is no wonder")
-	require.Equal(t, []any{health.KindEngine, 10 * time.Second, []string{"last"}}, []any{all[0].Kind, all[0].For, all[0].Processes})
+	require.Equal(t, []any{health.KindEngine, 10 * time.Second, []string{"last"}},
+		[]any{all[0].Kind, all[0].For, all[0].Processes})
 
 	busy := living("e", true,
 		store.Doing{Busy: store.Busy{For: 7 * time.Second, Job: journal.JobID{1}, Message: journal.GUID{2}}})

@@ -134,7 +134,8 @@ func (p *Process) troubles() []store.Trouble {
 	if p.Bus != nil {
 		for _, x := range p.Bus.Troubles() {
 			all = append(all, store.Trouble{
-				Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text, Cause: wire.CutTextTo(x.Cause, maxCause),
+				Kind: string(x.Kind), Name: x.Name, Queue: x.Queue, Text: x.Text,
+				Cause: wire.CutTextTo(x.Cause, maxCause),
 				Since: collation.Micros(x.Since.UnixMicro()), Stops: x.Stops(),
 			})
 		}
