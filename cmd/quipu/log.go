@@ -122,7 +122,7 @@ func (l *teller) log(ctx context.Context, key string, follow bool) error {
 func (l *teller) lost(v *view.Job) {
 	for i := range v.Messages {
 		if m := &v.Messages[i]; m.Lost > 0 && !l.json() {
-			fmt.Fprintf(l.streams.Out, "%s, attempt %d: %d of its runs ended without an answer, with their process or its connection (quipu why %s)\n",
+			fmt.Fprintf(l.streams.Out, "%s, attempt %d: %d of its runs ended without an answer, with the process or its connection (quipu why %s)\n",
 				plain(m.Activity), m.Attempt, m.Lost, plain(v.Key))
 		}
 	}

@@ -224,8 +224,9 @@ func (e *explainer) request(s *spot, r *collation.Row) {
 	}
 }
 
-// manyLost is from how many lost runs on a handler is taken for one that may end its process.
-const manyLost = 2
+// ManyLost is from how many lost runs of an attempt on a handler is taken for one that may end its process
+// (E9).
+const ManyLost = 2
 
 // runs tells of a request: where it is, its attempt, and what comes next. The runs of it that were lost
 // (E9) come before what comes next: a handler that ends its process does so again, and takes others with
@@ -237,9 +238,9 @@ func (e *explainer) runs(s *spot, r *collation.Row, kind Kind, where string, nex
 	if lost <= 0 {
 		return e.add(s, kind, where, "; ", then)
 	}
-	x := e.add(s, kind, where, "; ", counted(lost, "run"), " of it ended without an answer, with their process or its connection")
-	if lost >= manyLost {
-		x.do("if the handler of "+r.Topic+" ends its process, run a mended one; otherwise end this job", e.interrupt())
+	x := e.add(s, kind, where, "; ", counted(lost, "run"), " of it ended without an answer, with the process or its connection")
+	if lost >= ManyLost {
+		x.do("if the handler of "+r.Topic+" ends its process, run one that is mended; otherwise end this job", e.interrupt())
 	}
 	x.note(then)
 	x.note(fmt.Sprintf("after %d such runs it waits for a person", collation.MaxRuns))

@@ -158,13 +158,10 @@ var first = []string{
 	store.WaitsPerson, store.WaitsEffect, store.WaitsTopic, store.WaitsSignal, store.WaitsChild, store.WaitsTimer, "",
 }
 
-// crashes is how many lost runs of an attempt are no accident: a handler may end its process.
-const crashes = 2
-
 // noteOf names the most urgent of the things that a job waits for, and counts the others.
 func noteOf(all []store.Awaited, served map[string]bool) Note {
 	rank := func(x *store.Awaited) int {
-		if x.Lost >= crashes {
+		if x.Lost >= explain.ManyLost {
 			return 0
 		}
 		if served, known := served[x.Topic]; x.What == store.WaitsTopic && known && !served {
@@ -202,7 +199,7 @@ func awaits(x *store.Awaited, nobody bool) string {
 		attempt = fmt.Sprintf(", attempt %d", x.Attempt)
 	}
 	switch {
-	case x.Lost >= crashes:
+	case x.Lost >= explain.ManyLost:
 		return fmt.Sprintf("its runs end with their process: %d so far", x.Lost)
 	case nobody:
 		return "nobody serves " + x.Topic

@@ -55,10 +55,11 @@ transitions: {start: [wait]}
 	_, err := quipu.Open(ctx, quipu.Config{Postgres: s.world.Postgres, Archive: filepath.Join(t.TempDir(), "none")})
 	require.ErrorIs(t, err, quipu.ErrConfig)
 	dir := t.TempDir()
-	retain := func(tries *int) { // each try lasts longer, for a machine that has much to do
-		s.runFor(300*time.Millisecond<<min(*tries, 4),
+	tries := 0
+	retain := func() { // each try lasts longer, for a machine that has much to do
+		s.runFor(300*time.Millisecond<<min(tries, 4),
 			quipu.Config{Postgres: s.world.Postgres, Roles: []quipu.Role{quipu.RoleRetention}, Archive: dir})
-		*tries++
+		tries++
 	}
 	gone := map[journal.JobID]bool{}
 	for i := range 3 {
@@ -66,19 +67,19 @@ transitions: {start: [wait]}
 		for _, key := range keys {
 			gone[run("brief", key).ID] = true
 		}
-		tries := 0
+		tries = 0
 		s.until("the jobs expire", func() bool {
-			retain(&tries)
+			retain()
 			return !slices.ContainsFunc(keys, func(key string) bool { _, err := s.Find(ctx, key); return err == nil })
 		})
 	}
 	require.Len(t, gone, 6)
 	require.Equal(t, 4, s.tombstones(gone), "there is nothing to compare them with")
 	path := filepath.Join(dir, "default-days-0.jsonl")
-	tries := 0
+	tries = 0
 	s.until("the partition is archived and dropped", func() bool {
 		s.shut()
-		retain(&tries)
+		retain()
 		_, err := os.Stat(path)
 		return err == nil
 	})
